@@ -1,0 +1,105 @@
+/**
+ * The broker contract: all that the relay needs of a message broker. The doc comments are the specification; the suite in
+ * `rowpost/testing` (`brokerContract`) runs it on every adapter with the real server behind it.
+ */
+
+/** A message on its way out. */
+export interface OutgoingMessage {
+  /** Primary key of the row, a decimal string. Not an identity for consumers: that is `type` and `key`. */
+  readonly id: string;
+  readonly type: string;
+  readonly key: string;
+  readonly topic: string;
+  /** Text goes out as UTF-8. Never parsed or changed by an adapter. */
+  readonly body: string | Uint8Array;
+  /** Media type of the body; `application/json` when the table has no such column. */
+  readonly contentType: string;
+  /** User headers, `traceparent` when there is one, and the identity: `rowpost-id`, `rowpost-type`, `rowpost-key`, `rowpost-attempt`. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Messages with equal keys must reach the broker in the order in which `publish` gets them. */
+  readonly orderingKey: string | undefined;
+  /** Epoch milliseconds; set only when the user opted in to the broker's own delay. Never together with an ordering key. */
+  readonly deliverAtMs: number | undefined;
+  /** 1 for the first claim of the message. */
+  readonly attempt: number;
+}
+
+/** The broker acknowledged the message with its own receipt. Only this makes a row `sent`. */
+export interface PublishSent {
+  readonly status: "sent";
+  /** The broker's receipt, at most 255 characters, as DESIGN's broker table says for each broker. */
+  readonly messageId: string;
+}
+
+/**
+ * What a failure is about, which decides what the relay does next.
+ * - `message`: this message (too large, unknown topic, wrong type). Counted as an attempt; others go on.
+ * - `destination`: its topic is throttled or away for now. Uncounted; the topic's circuit breaker opens.
+ * - `connection`: the broker cannot be reached, and the message was certainly NOT handed over. Uncounted; everything pauses.
+ * - `unknown`: a deadline passed or the connection broke after the message was handed over: it may be stored. Counted as an attempt.
+ */
+export type FailureScope = "message" | "destination" | "connection" | "unknown";
+
+/** The message was not acknowledged. */
+export interface PublishFailed {
+  readonly status: "failed";
+  readonly scope: FailureScope;
+  /** False: no retry can help (the relay settles it as `failed` at once). Only meaningful for `message`. */
+  readonly retriable: boolean;
+  /** The broker's code or name for it, such as `MESSAGE_BODY_TOO_LARGE`, `ECONNREFUSED`, `HTTP_503`. */
+  readonly code: string;
+  /** The broker's own words. Goes into `fail_reason`. */
+  readonly reason: string;
+  /** The broker asked to wait this long (`Retry-After`, throttling). Wins over the backoff. */
+  readonly retryAfterMs?: number | undefined;
+}
+
+/**
+ * Nothing of this message was handed to the broker, and nothing is wrong with it: an earlier message of its ordering key failed, or the
+ * call was aborted before its turn. The relay gives it back uncounted.
+ */
+export interface PublishNotStarted {
+  readonly status: "notStarted";
+  readonly reason: string;
+}
+
+export type PublishResult = PublishSent | PublishFailed | PublishNotStarted;
+
+/** What an adapter can do. Facts about it, read by the relay, the CLI and the contract suite. */
+export interface BrokerFeatures {
+  /** `key`: equal ordering keys keep their order on the broker. `none`: the broker has no such thing (order of publishing still holds). */
+  readonly ordering: "key" | "none";
+  /** The broker can delay a message by itself (`deliverAtMs`). */
+  readonly delay: boolean;
+  /** The broker tells an unknown topic apart from other failures. */
+  readonly reportsUnknownTopic: boolean;
+  /** Largest body in bytes, when the adapter knows one. */
+  readonly maxBodyBytes: number | undefined;
+}
+
+/** Options of one {@link Broker.publish} call. */
+export interface PublishOptions {
+  /** Aborted when the relay's publish timeout passed. Messages handed over by then are `unknown`, the rest `notStarted`. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * A broker adapter.
+ *
+ * - `publish` returns one result for each message, in the order of the batch. It never rejects for reasons that lie in a message or in the
+ *   broker; a rejection is a bug of the adapter and is treated as `unknown` for the whole batch.
+ * - It may run several calls side by side; the relay never gives two running calls messages of the same ordering key.
+ * - Within one call, messages of one ordering key are handed over in batch order, and after one of them failed the later ones of that key
+ *   are not handed over any more: they are `notStarted`.
+ * - It settles within the signal's deadline (plus a grace of 1 s), whatever the server does.
+ * - `check` resolves when the broker can be reached with these credentials, else rejects with a `BrokerError` that says what to do.
+ * - `close` ends what the adapter opened: no timer, socket or handle stays. A client handed in by the user is left open. Calling it twice is fine.
+ */
+export interface Broker {
+  /** Short name for logs and metrics, such as `rocketmq`. */
+  readonly name: string;
+  readonly features: BrokerFeatures;
+  publish(batch: readonly OutgoingMessage[], options: PublishOptions): Promise<PublishResult[]>;
+  check(): Promise<void>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,138 @@
+/**
+ * What a dialect supplies: one whole statement for each operation, built from the layout. The flow (which statement when, in which
+ * transaction, what its answer means) is written once in this folder. Each dialect folder has the same file names:
+ * `scan.ts claim.ts settle.ts leases.ts enqueue.ts housekeeping.ts admin.ts schema.ts`.
+ *
+ * Rows come back under the aliases that the comments name, so that they are decoded once. BIGINTs are returned as text.
+ * Instants are returned as ISO 8601 UTC text (`…T…Z`, milliseconds), or as differences in milliseconds.
+ */
+import type { EncodedMessage } from "../../outbox/message-writer.ts";
+import type { MessageFilter, OperatorAction } from "../../outbox/message-admin.ts";
+import type {
+  Fence,
+  HeldShard,
+  Outcome,
+  RowToken,
+  ScanRequest,
+  ShardLease,
+  SuspensionRule,
+  TimedDecision,
+} from "../../outbox/relay-store.ts";
+import type { MessageState } from "../../message/states.ts";
+import type { Statement } from "../../transactions/executor.ts";
+
+/** Facts about a dialect or server that change the flow, each with its consequence. */
+export interface DialectFacts {
+  /** INSERT says itself which rows were duplicates (ON CONFLICT DO NOTHING RETURNING); else a duplicate is an error and is looked up. */
+  readonly insertReportsDuplicates: boolean;
+  /** Statement check that the connection is in a transaction is part of the INSERT; else the executor must know it. */
+  readonly insertChecksTransaction: boolean;
+  readonly shardCount: 1 | 16;
+}
+
+export interface EnqueueStatements {
+  /** Inserts nothing when the connection is in no transaction, where the engine can tell. Rows: message_type, message_key of what was inserted (facts.insertReportsDuplicates). */
+  insert(messages: readonly EncodedMessage[]): Statement;
+  /** Rows: message_type, message_key as stored, of those identities (compared as the column's collation does); a locking read, so that it sees what made the insert fail. */
+  findIdentities(messages: readonly EncodedMessage[]): Statement;
+  /** Deletes the given identities: undo of a partly inserted call. */
+  deleteIdentities(messages: readonly EncodedMessage[]): Statement;
+}
+
+export interface LeaseStatements {
+  /** INSERT of the missing shard rows; concurrent calls agree. */
+  ensureShards(): Statement;
+  reportInstance(instance: { readonly owner: string; readonly label: string }): Statement;
+  removeInstance(owner: string): Statement;
+  /** Deletes registry rows silent for a day, so that the table does not grow with every restart. */
+  forgetInstances(): Statement;
+  /** lease_until = now + leaseMs for held shards at their epoch. */
+  renew(request: { readonly owner: string; readonly leaseMs: number; readonly held: readonly HeldShard[] }): Statement;
+  /** Rows: shard, owner, epoch, lease_until (text), lease_ms. */
+  readLeases(): Statement;
+  /** Rows: owner, label, alive (0/1). */
+  readInstances(instanceTimeoutMs: number): Statement;
+  /** Rows: scope, value, reason, author, ends_in_ms. Those that have ended are left out. */
+  readSuspensions(): Statement;
+  /** First statement of a takeover (rule R2): epoch + 1, owner, lease_until, for rows exactly as observed. */
+  take(request: { readonly owner: string; readonly leaseMs: number; readonly observed: readonly ShardLease[] }): Statement;
+  /** Second: `sending` rows of these shards back to pending, lock_version + 1, next_retry_at = deliver_at when ahead, else NULL. */
+  recoverShards(shards: readonly number[]): Statement;
+  /** sendingMark off: delivery_count + 1 and lock_version + 1 for the ids listed in these shards' lease rows. */
+  recoverListed(shards: readonly number[]): Statement;
+  clearListed(shards: readonly number[]): Statement;
+  release(request: { readonly owner: string; readonly shards: readonly HeldShard[] }): Statement;
+}
+
+export interface RelayStatements {
+  /** Aliases: id shard message_type message_key topic message_body headers content_type ordering_key retry_count delivery_count lock_version deliver_at_ms resend waiting_ms due. */
+  scan(request: ScanRequest): Statement;
+  /** Aliases: ordering_key id state due resend retry_count message_type. Ordered by ordering_key, id. */
+  keyQueues(request: { readonly keys: readonly { readonly orderingKey: string; readonly upToId: string }[]; readonly failedBlocks: boolean }): Statement;
+  claim(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Statement;
+  /** Alias: id. */
+  verifyClaim(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Statement;
+  /** Rows as they are now. Aliases: id state delivery_count lock_version. */
+  readRows(ids: readonly string[]): Statement;
+  listInFlight(request: { readonly fence: Fence; readonly idsByShard: readonly { readonly shard: number; readonly ids: readonly string[] }[] }): Statement;
+  /** Alias: shard. Held shards at their epochs (which of the lists were written). */
+  readHeld(fence: Fence): Statement;
+  /** All outcomes are `sent`. Rows in `sending` (or `pending` with sendingMark off), or overtaken into `consumed`. */
+  settleSent(request: { readonly fence: Fence; readonly outcomes: readonly Outcome[]; readonly elapsedMs: number; readonly from: "sending" | "pending" }): Statement;
+  /** pending or failed outcomes. */
+  settleOther(request: { readonly fence: Fence; readonly outcomes: readonly Outcome[]; readonly elapsedMs: number; readonly from: "sending" | "pending" }): Statement;
+}
+
+export interface HousekeepingStatements {
+  /** Aliases: id shard delivery_count lock_version topic. */
+  listSending(request: { readonly shards: readonly number[] | undefined; readonly limit: number }): Statement;
+  recoverRows(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Statement;
+  /** Aliases: id shard delivery_count lock_version state message_type message_key topic retry_count age_ms. */
+  listTimed(limit: number): Statement;
+  /** One statement for decisions of one transition and from-state; token compared. */
+  applyTimed(request: { readonly transition: TimedDecision["transition"]; readonly decisions: readonly TimedDecision[] }): Statement;
+  failUnknownStates(limit: number): Statement;
+  failPending(request: { readonly fence: Fence; readonly rows: readonly (RowToken & { readonly failReason: string })[]; readonly nextRetryInMs: number | null }): Statement;
+  suspendPending(request: { readonly fence: Fence; readonly rows: readonly RowToken[]; readonly failReason: string; readonly endsInMs: number | null }): Statement;
+  park(request: { readonly fence: Fence; readonly rows: readonly RowToken[]; readonly parkMs: number }): Statement;
+  resetBackoff(request: { readonly topic: string; readonly limit: number; readonly stepMs: number }): Statement;
+  /** Alias: id. Locks finished rows of these states, old enough, skipping rows that others hold where the engine can. */
+  lockFinished(request: { readonly states: readonly MessageState[]; readonly olderThanMs: number; readonly limit: number }): Statement;
+  /** Copies locked rows into the archive. */
+  copyToArchive(ids: readonly string[]): Statement;
+  deleteRows(ids: readonly string[]): Statement;
+  purgeArchive(request: { readonly olderThanMs: number; readonly limit: number }): Statement;
+  /** Aliases: topic state count oldest_age_ms. */
+  gauges(): Statement;
+}
+
+export interface AdminStatements {
+  /** Aliases: the fields of StoredMessage in snake_case, `state` raw. */
+  list(request: { readonly filter: MessageFilter; readonly limit: number; readonly beforeId: string | undefined; readonly archived: boolean }): Statement;
+  /** Aliases: topic state count oldest_age_ms, over all states. */
+  countByState(): Statement;
+  /** Locks the rows of these ids in id order. Aliases: id state lock_version. */
+  lockRows(ids: readonly string[]): Statement;
+  operatorRetry(request: { readonly ids: readonly string[]; readonly action: OperatorAction }): Statement;
+  suspendRows(request: { readonly ids: readonly string[]; readonly action: OperatorAction; readonly untilMs: number | null }): Statement;
+  resumeRows(request: { readonly ids: readonly string[]; readonly action: OperatorAction }): Statement;
+  putSuspension(rule: SuspensionRule): Statement;
+  deleteSuspension(request: { readonly scope: SuspensionRule["scope"]; readonly value: string }): Statement;
+  /** Alias: id. Rows suspended by this rule (told by the beginning of fail_reason, see ruleReason). */
+  listSuspendedBy(request: { readonly scope: SuspensionRule["scope"]; readonly value: string; readonly limit: number }): Statement;
+}
+
+/** All statements of one dialect for one layout. */
+export interface DialectStatements {
+  readonly facts: DialectFacts;
+  readonly enqueue: EnqueueStatements;
+  readonly leases: LeaseStatements;
+  readonly relay: RelayStatements;
+  readonly housekeeping: HousekeepingStatements;
+  readonly admin: AdminStatements;
+}
+
+/** Beginning of fail_reason of rows that a rule suspended; what `listSuspendedBy` looks for. */
+export function ruleReason(rule: { readonly scope: SuspensionRule["scope"]; readonly value: string }): string {
+  return `suspended by rule ${rule.scope}=${rule.value}: `;
+}

@@ -1,0 +1,158 @@
+/**
+ * The six states of a message and the one table of legal transitions between them.
+ *
+ * The seeds name the states (待发送 发送中 已发送 发送失败, and 已消费 已挂起); the numbers 0-3 are those of the `status` column of
+ * `t_local_message`. Everything that changes a state takes its allowed-from states from {@link TRANSITIONS}: the SQL statements, the
+ * documentation (docs/states.md is generated from it) and the tests. A change that is not in the table does not exist.
+ */
+
+/** State of a message, by its English word. `pending` 待发送, `sending` 发送中, `sent` 已发送, `failed` 发送失败, `consumed` 已消费, `suspended` 已挂起. */
+export type MessageState = "pending" | "sending" | "sent" | "failed" | "consumed" | "suspended";
+
+/** All states in the order of their numbers in the default layout: index = number. */
+export const MESSAGE_STATES: readonly MessageState[] = ["pending", "sending", "sent", "failed", "consumed", "suspended"];
+
+/** The words of the seed documents, for people who read the table in Chinese. */
+export const STATE_WORDS_ZH: Readonly<Record<MessageState, string>> = {
+  pending: "待发送",
+  sending: "发送中",
+  sent: "已发送",
+  failed: "发送失败",
+  consumed: "已消费",
+  suspended: "已挂起",
+};
+
+/** Who may perform a transition. */
+export type TransitionActor = "relay" | "housekeeping" | "operator" | "consumer";
+
+/** One legal change of state. `name` is unique and is what statements and tests refer to. */
+export interface Transition {
+  readonly name: TransitionName;
+  readonly from: readonly MessageState[];
+  readonly to: MessageState;
+  readonly by: readonly TransitionActor[];
+  /** What is written besides the state, in words; `lock_version + 1` and `gmt_modified` always. */
+  readonly writes: string;
+  /** Only legal when the relay runs with `sendingMark: "off"` (the claim then stands in the lease row, rule R8). */
+  readonly withoutSendingMark?: true;
+}
+
+/** Names of the legal transitions. */
+export type TransitionName =
+  | "claim"
+  | "settleSent"
+  | "settleRetry"
+  | "settleReturned"
+  | "recover"
+  | "settleFailed"
+  | "slowRetry"
+  | "operatorRetry"
+  | "confirm"
+  | "confirmTimeoutResend"
+  | "confirmTimeoutFail"
+  | "confirmOvertakes"
+  | "suspend"
+  | "resume"
+  | "unmarkedSent"
+  | "unmarkedRetry"
+  | "unmarkedFailed";
+
+/** The table. Final unless the slow retry or a person acts: `failed`, `consumed`; and `sent` for types without confirmation. */
+export const TRANSITIONS: readonly Transition[] = [
+  { name: "claim", from: ["pending"], to: "sending", by: ["relay"], writes: "delivery_count + 1" },
+  {
+    name: "settleSent",
+    from: ["sending"],
+    to: "sent",
+    by: ["relay"],
+    writes: "message_id, sent_at, last_retry_at, next_retry_at = confirmation deadline or NULL, fail_reason = NULL",
+  },
+  {
+    name: "settleRetry",
+    from: ["sending"],
+    to: "pending",
+    by: ["relay"],
+    writes: "retry_count + 1, fail_reason, last_retry_at, next_retry_at = backoff, never below deliver_at",
+  },
+  {
+    name: "settleReturned",
+    from: ["sending"],
+    to: "pending",
+    by: ["relay"],
+    writes: "delivery_count - 1: not started, connection or destination away, or the relay stops",
+  },
+  {
+    name: "recover",
+    from: ["sending"],
+    to: "pending",
+    by: ["relay"],
+    writes: "nothing else: its relay lost the shard, or no window holds the row (rule R3)",
+  },
+  {
+    name: "settleFailed",
+    from: ["sending", "pending"],
+    to: "failed",
+    by: ["relay", "housekeeping"],
+    writes: "fail_reason, next_retry_at = slow retry or NULL; from pending only for a row that cannot be sent as it is",
+  },
+  {
+    name: "slowRetry",
+    from: ["failed"],
+    to: "pending",
+    by: ["housekeeping"],
+    writes: "next_retry_at = NULL; retry_count stays, so the next failure is `failed` again",
+  },
+  {
+    name: "operatorRetry",
+    from: ["failed", "sent"],
+    to: "pending",
+    by: ["operator"],
+    writes: "retry_count = 0, delivery_count = 0, next_retry_at = deliver_at when that is ahead, else NULL",
+  },
+  { name: "confirm", from: ["sent"], to: "consumed", by: ["consumer", "operator"], writes: "consumed_at, next_retry_at = NULL" },
+  {
+    name: "confirmTimeoutResend",
+    from: ["sent"],
+    to: "pending",
+    by: ["housekeeping"],
+    writes: "retry_count + 1, fail_reason, next_retry_at = NULL",
+  },
+  {
+    name: "confirmTimeoutFail",
+    from: ["sent"],
+    to: "failed",
+    by: ["housekeeping", "consumer"],
+    writes: "fail_reason, next_retry_at = slow retry or NULL",
+  },
+  {
+    name: "confirmOvertakes",
+    from: ["sending", "pending", "failed", "suspended"],
+    to: "consumed",
+    by: ["consumer"],
+    writes: "consumed_at; a settle that comes later only fills message_id and sent_at",
+  },
+  {
+    name: "suspend",
+    from: ["pending", "failed"],
+    to: "suspended",
+    by: ["operator", "relay"],
+    writes: "fail_reason = reason and author, next_retry_at = until or NULL",
+  },
+  {
+    name: "resume",
+    from: ["suspended"],
+    to: "pending",
+    by: ["operator", "housekeeping"],
+    writes: "next_retry_at = deliver_at when that is ahead, else NULL (rule R10)",
+  },
+  { name: "unmarkedSent", from: ["pending"], to: "sent", by: ["relay"], writes: "as settleSent", withoutSendingMark: true },
+  { name: "unmarkedRetry", from: ["pending"], to: "pending", by: ["relay"], writes: "as settleRetry", withoutSendingMark: true },
+  { name: "unmarkedFailed", from: ["pending"], to: "failed", by: ["relay"], writes: "as settleFailed", withoutSendingMark: true },
+];
+
+/** Allowed-from states of a transition, for the WHERE of its statement. */
+export function allowedFrom(name: TransitionName): readonly MessageState[] {
+  const transition = TRANSITIONS.find((candidate) => candidate.name === name);
+  if (transition === undefined) throw new Error(`no transition is named ${name}`);
+  return transition.from;
+}

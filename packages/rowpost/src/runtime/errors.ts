@@ -1,0 +1,101 @@
+/** Base of all errors that rowpost throws on purpose. `code` is stable across versions; `message` may improve. */
+export class RowpostError extends Error {
+  /** Stable upper-case name to branch on. */
+  readonly code: string;
+  /** True when the same call can succeed later without a change of code or configuration. */
+  readonly retriable: boolean;
+
+  constructor(code: string, message: string, options: { cause?: unknown; retriable?: boolean } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = new.target.name;
+    this.code = code;
+    this.retriable = options.retriable ?? false;
+  }
+}
+
+/** Options or configuration are wrong; the message names the option and what it may be. Nothing was started. */
+export class ConfigurationError extends RowpostError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super("CONFIGURATION", message, options);
+  }
+}
+
+/** An optional peer package is missing. The message holds the `npm install` line. */
+export class MissingPeerError extends RowpostError {
+  constructor(packageName: string, neededFor: string, options: { cause?: unknown; range?: string } = {}) {
+    const spec = options.range === undefined ? packageName : `"${packageName}@${options.range}"`;
+    super("MISSING_PEER", `${neededFor} needs the package ${packageName}: npm install ${spec}`, { cause: options.cause });
+  }
+}
+
+/** A message cannot be enqueued as it is (too long, not JSON-able, …). Nothing was written. */
+export class InvalidMessageError extends RowpostError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super("INVALID_MESSAGE", message, options);
+  }
+}
+
+/** (type, key) is in the table already. The transaction is still usable, and no row of the call was left behind. */
+export class DuplicateMessageError extends RowpostError {
+  /** The identities that were there already, as far as the database named them. */
+  readonly duplicates: readonly { readonly type: string; readonly key: string }[];
+
+  constructor(duplicates: readonly { readonly type: string; readonly key: string }[], options: { cause?: unknown } = {}) {
+    const first = duplicates[0];
+    const what = first === undefined ? "a message" : `message ${first.type}:${first.key}`;
+    super("DUPLICATE_MESSAGE", `${what} is in the table already; pass onDuplicate: "ignore" where that is expected`, options);
+    this.duplicates = duplicates;
+  }
+}
+
+/** The handle given to enqueue is not an open transaction (a pool, a closed transaction, an unknown object). Nothing was written. */
+export class TransactionRequiredError extends RowpostError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super("TRANSACTION_REQUIRED", message, options);
+  }
+}
+
+/** The database ended the transaction by itself (deadlock, failed statement, lost connection). All of its work is gone; run it again (rule R9). */
+export class TransactionLostError extends RowpostError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super("TRANSACTION_LOST", message, { ...options, retriable: true });
+  }
+}
+
+/** The database cannot be reached or did not answer in time; the outcome of the statement may be unknown. */
+export class DatabaseUnavailableError extends RowpostError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super("DATABASE_UNAVAILABLE", message, { ...options, retriable: true });
+  }
+}
+
+/** The table, a column or a migration is missing or different from what the layout says. The message names it and the command that helps. */
+export class SchemaError extends RowpostError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super("SCHEMA", message, options);
+  }
+}
+
+/** The broker cannot be used: not reachable, wrong credentials, or a configuration that cannot prove delivery. */
+export class BrokerError extends RowpostError {
+  constructor(code: string, message: string, options: { cause?: unknown; retriable?: boolean } = {}) {
+    super(code, message, options);
+  }
+}
+
+/** A state change was refused because the row was not in an allowed state any more. `actual` is what it is now. */
+export class StateConflictError extends RowpostError {
+  readonly actual: string;
+
+  constructor(message: string, actual: string) {
+    super("STATE_CONFLICT", message);
+    this.actual = actual;
+  }
+}
+
+/** Text for logs and `fail_reason`: code, message and the first line of the stack that is not ours to hide. */
+export function describeError(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const code = "code" in error && typeof error.code === "string" ? `${error.code}: ` : "";
+  return `${code}${error.message}`;
+}
