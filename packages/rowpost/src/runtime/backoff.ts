@@ -1,0 +1,46 @@
+/** How long to wait before the next try. Pure: the caller brings the attempt and the randomness. */
+
+/** Shape of an exponential backoff. */
+export interface BackoffOptions {
+  /** Ceiling of the first wait. Default 1,000. */
+  readonly baseMs: number;
+  /** Each ceiling is the one before times this. Default 2. At least 1. */
+  readonly factor: number;
+  /** No ceiling above this. Default 600,000 (10 minutes). */
+  readonly maxMs: number;
+}
+
+/** Defaults of {@link BackoffOptions}; the table at {@link backoffMs} shows what they come to. */
+export const DEFAULT_BACKOFF: BackoffOptions = { baseMs: 1_000, factor: 2, maxMs: 600_000 };
+
+/**
+ * Milliseconds to wait after the failed attempt number `attempt` (1 = the first): exponential with full jitter, an even draw from
+ * 0 to `min(maxMs, baseMs * factor ^ (attempt - 1))`, in whole milliseconds.
+ *
+ * Full jitter and not "half fixed, half random": when a broker comes back, everything that failed at the same instant comes due spread
+ * evenly over the whole wait instead of in a second wave. The price is that a single wait can be near 0, which one message can afford.
+ *
+ * With the defaults:
+ *
+ * | after attempt | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 and more |
+ * | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+ * | at most | 1 s | 2 s | 4 s | 8 s | 16 s | 32 s | 64 s | 2.1 min | 4.3 min | 8.5 min | 10 min |
+ * | on average, all waits so far | 0.5 s | 1.5 s | 3.5 s | 7.5 s | 15.5 s | 31.5 s | 1.1 min | 2.1 min | 4.3 min | 8.5 min | +5 min each |
+ *
+ * @param random gives a number in [0, 1); `Math.random` by default, a seeded one in the simulation.
+ */
+export function backoffMs(
+  options: { readonly attempt: number } & Partial<BackoffOptions>,
+  random: () => number = Math.random,
+): number {
+  const ceiling = backoffCeilingMs(options);
+  return Math.min(Math.floor(random() * (ceiling + 1)), ceiling);
+}
+
+/** The longest wait that {@link backoffMs} can draw for this attempt. */
+export function backoffCeilingMs(options: { readonly attempt: number } & Partial<BackoffOptions>): number {
+  const { attempt, baseMs, factor, maxMs } = { ...DEFAULT_BACKOFF, ...options };
+  // A large power is Infinity, and 0 * Infinity is NaN: the exponent is cut where 2 ^ 64 already exceeds any limit.
+  const exponent = Math.min(Math.max(attempt - 1, 0), 64);
+  return Math.floor(Math.min(maxMs, baseMs * factor ** exponent));
+}

@@ -1,0 +1,187 @@
+/**
+ * A TCP proxy on 127.0.0.1 that breaks connections on purpose: what a test of outages puts between a client and a real server.
+ */
+import type { AddressInfo, Server, Socket } from "node:net";
+import { connect, createServer } from "node:net";
+
+/** Options of {@link createTcpProxy}. */
+export interface TcpProxyOptions {
+  /** The real server. `host` defaults to 127.0.0.1. */
+  readonly target: { readonly host?: string | undefined; readonly port: number };
+  /** Port to listen on; default 0, any free one. */
+  readonly port?: number | undefined;
+  /** Each chunk is passed on this much later, both ways, in order. Default 0. */
+  readonly delayMs?: number | undefined;
+}
+
+/** Which way bytes are held back: `toTarget`: requests do not arrive; `toClient`: they arrive, and answers do not come back. */
+export type MuteDirection = "both" | "toTarget" | "toClient";
+
+/** A running proxy. */
+export interface TcpProxy {
+  readonly host: string;
+  readonly port: number;
+  /** Can be changed at any time; holds for chunks that arrive from then on. */
+  delayMs: number;
+  /** Resets every connection (RST, both sides), at once; what was under way is lost. New connections are accepted. Resolves when all are closed. */
+  cut(): Promise<void>;
+  /**
+   * Passes no more bytes on, for connections that exist and for new ones, which are still accepted: a host that froze, or a cable that was
+   * pulled out. Nothing is dropped: the bytes wait, and go on at {@link unmute}.
+   */
+  mute(direction?: MuteDirection): void;
+  unmute(): void;
+  /** Stops listening: new connections get ECONNREFUSED. Existing ones go on (use {@link cut} for them). */
+  refuse(): Promise<void>;
+  /** Listens again, on the same port. */
+  accept(): Promise<void>;
+  /** Open connections of clients. */
+  connectionCount(): number;
+  /** Bytes that clients have sent and that were passed on to the target, since the start. */
+  bytesToTarget(): number;
+  /** Resets every connection and stops listening. No handle stays. Fine to call twice. */
+  close(): Promise<void>;
+}
+
+interface Link {
+  readonly client: Socket;
+  readonly target: Socket;
+}
+
+/** Starts a proxy. Resolves when it listens. */
+export async function createTcpProxy(options: TcpProxyOptions): Promise<TcpProxy> {
+  const host = "127.0.0.1";
+  const links = new Set<Link>();
+  let muted: MuteDirection | undefined;
+  let bytesToTarget = 0;
+  let server: Server | undefined;
+  let port = options.port ?? 0;
+
+  const isMuted = (way: "toTarget" | "toClient"): boolean => muted === "both" || muted === way;
+
+  function forward(from: Socket, to: Socket, way: "toTarget" | "toClient"): void {
+    from.on("data", (chunk: Buffer) => {
+      // The chunk that was read when mute() came is given back, so that nothing gets through and nothing is lost.
+      if (isMuted(way)) {
+        from.pause();
+        from.unshift(chunk);
+        return;
+      }
+      if (way === "toTarget") bytesToTarget += chunk.length;
+      const pass = (): void => {
+        if (to.writable && !to.write(chunk)) from.pause();
+      };
+      if (proxy.delayMs > 0) setTimeout(pass, proxy.delayMs).unref();
+      else pass();
+    });
+    to.on("drain", () => {
+      if (!isMuted(way)) from.resume();
+    });
+    from.on("end", () => {
+      if (proxy.delayMs > 0) setTimeout(() => to.end(), proxy.delayMs).unref();
+      else to.end();
+    });
+  }
+
+  function onConnection(client: Socket): void {
+    const target = connect({
+      host: options.target.host ?? host,
+      port: options.target.port,
+      noDelay: true,
+      allowHalfOpen: true,
+    });
+    client.setNoDelay(true);
+    const link: Link = { client, target };
+    links.add(link);
+    forward(client, target, "toTarget");
+    forward(target, client, "toClient");
+    if (isMuted("toTarget")) client.pause();
+    if (isMuted("toClient")) target.pause();
+    for (const [one, other] of [
+      [client, target],
+      [target, client],
+    ] as const) {
+      // An error on one side is a reset on the other: the proxy must not make a clean end of it.
+      one.on("error", () => reset(other));
+      one.on("close", () => {
+        if (client.closed && target.closed) links.delete(link);
+        if (!one.readableEnded) reset(other);
+      });
+    }
+  }
+
+  function listen(): Promise<void> {
+    const listening = createServer({ allowHalfOpen: true }, onConnection);
+    server = listening;
+    return new Promise((resolve, reject) => {
+      listening.once("error", reject);
+      listening.listen({ host, port }, () => {
+        listening.off("error", reject);
+        port = (listening.address() as AddressInfo).port;
+        resolve();
+      });
+    });
+  }
+
+  async function cut(): Promise<void> {
+    const closed = [...links].flatMap(({ client, target }) => [whenClosed(client), whenClosed(target)]);
+    for (const { client, target } of links) {
+      reset(client);
+      reset(target);
+    }
+    await Promise.all(closed);
+  }
+
+  async function refuse(): Promise<void> {
+    const listening = server;
+    server = undefined;
+    if (listening === undefined) return;
+    // close() stops listening at once and calls back when the last connection has ended, which may be never: not waited for.
+    listening.close();
+  }
+
+  const proxy: TcpProxy = {
+    host,
+    get port() {
+      return port;
+    },
+    delayMs: options.delayMs ?? 0,
+    cut,
+    mute(direction = "both") {
+      muted = direction;
+    },
+    unmute() {
+      muted = undefined;
+      for (const { client, target } of links) {
+        client.resume();
+        target.resume();
+      }
+    },
+    refuse,
+    async accept() {
+      if (server === undefined) await listen();
+    },
+    connectionCount: () => links.size,
+    bytesToTarget: () => bytesToTarget,
+    async close() {
+      await refuse();
+      await cut();
+    },
+  };
+  await listen();
+  return proxy;
+}
+
+function reset(socket: Socket): void {
+  if (socket.destroyed) return;
+  // Only a connected socket can be reset; one that still connects is simply dropped.
+  if (socket.connecting) socket.destroy();
+  else socket.resetAndDestroy();
+}
+
+function whenClosed(socket: Socket): Promise<void> {
+  if (socket.closed) return Promise.resolve();
+  return new Promise((resolve) => {
+    socket.once("close", () => resolve());
+  });
+}
