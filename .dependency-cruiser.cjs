@@ -1,0 +1,216 @@
+/**
+ * Who may import whom. Each rule is the enforcement of one sentence; the sentence stands in its comment, with the reason.
+ *
+ *   runtime, message <- outbox, inbox, queue <- databases, brokers, transactions <- testing <- server
+ *
+ * Tests are exempt: a test may look at anything. Types count like values, because a type import is how a layer starts to leak.
+ */
+
+const library = "^packages/rowpost/src";
+
+/** The port files: the only thing that a feature sees of the databases, brokers and transactions behind it. */
+const ports = [
+  `${library}/databases/database\\.ts$`,
+  `${library}/brokers/broker\\.ts$`,
+  `${library}/transactions/executor\\.ts$`,
+];
+
+/** Tests, beside the sources and in the test folders. */
+const isTest = "\\.test\\.ts$|^[^/]+/[^/]+/test/|^bench/test/";
+
+module.exports = {
+  forbidden: [
+    {
+      name: "no-cycles",
+      severity: "error",
+      comment:
+        "Two files that need each other are one file, or a third one is missing; and neither can be read or tested alone.",
+      from: { pathNot: isTest },
+      to: { circular: true },
+    },
+    {
+      name: "runtime-knows-no-domain",
+      severity: "error",
+      comment:
+        "runtime/ holds small things without a subject (clock, backoff, loop, logger port). It imports nothing of ours outside itself, so that every layer can use it.",
+      from: { path: `${library}/runtime/`, pathNot: isTest },
+      to: { path: "^(packages|bench)/", pathNot: `${library}/runtime/` },
+    },
+    {
+      name: "message-knows-only-runtime",
+      severity: "error",
+      comment:
+        "What a message is does not depend on where it is stored or sent: message/ imports itself and runtime/ only, and stays testable without any I/O.",
+      from: { path: `${library}/message/`, pathNot: isTest },
+      to: { path: "^(packages|bench)/", pathNot: `${library}/(message|runtime)/` },
+    },
+    {
+      name: "features-see-ports-only",
+      severity: "error",
+      comment:
+        "outbox/, inbox/ and queue/ are the same on every database and broker. They see runtime/, message/ and the three port files; a feature that knows a dialect or another feature has to be tested once for each.",
+      from: { path: `${library}/(outbox|inbox|queue)/`, pathNot: isTest },
+      to: {
+        path: "^(packages|bench)/",
+        pathNot: [`${library}/(message|runtime)/`, `${library}/$1/`, ...ports],
+      },
+    },
+    {
+      name: "ports-are-types",
+      severity: "error",
+      comment:
+        "A feature takes the port's types and is handed the object. A value imported through a port file would tie the feature to the adapter's code.",
+      from: { path: `${library}/(outbox|inbox|queue)/`, pathNot: isTest },
+      to: { path: ports, dependencyTypesNot: ["type-only"] },
+    },
+    {
+      name: "adapters-call-no-feature",
+      severity: "error",
+      comment:
+        "databases/, brokers/ and transactions/ implement the ports that the features declare, so they may take their types. They never call a feature: the relay drives the broker, not the other way round.",
+      from: { path: `${library}/(databases|brokers|transactions)/`, pathNot: isTest },
+      to: { path: `${library}/(outbox|inbox|queue)/`, dependencyTypesNot: ["type-only"] },
+    },
+    {
+      name: "dialects-never-meet",
+      severity: "error",
+      comment:
+        "mysql/, postgres/ and sqlite/ never import each other: flow that they share belongs in databases/sql/, and a statement is only readable when it is whole.",
+      from: { path: `${library}/databases/(mysql|postgres|sqlite)/`, pathNot: isTest },
+      to: { path: `${library}/databases/(mysql|postgres|sqlite)/`, pathNot: `${library}/databases/$1/` },
+    },
+    {
+      name: "shared-sql-knows-no-dialect",
+      severity: "error",
+      comment:
+        "databases/sql/ and the port are what dialects are built on; a shared flow that asks which dialect it is has a wrong seam.",
+      from: { path: `${library}/databases/(sql/|database\\.ts$)`, pathNot: isTest },
+      to: { path: `${library}/databases/(mysql|postgres|sqlite)/` },
+    },
+    {
+      name: "databases-know-no-broker",
+      severity: "error",
+      comment: "Storage and transport are chosen apart from each other; only the relay has both.",
+      from: { path: `${library}/(databases|transactions)/`, pathNot: isTest },
+      to: { path: `${library}/brokers/` },
+    },
+    {
+      name: "brokers-know-no-database",
+      severity: "error",
+      comment: "Storage and transport are chosen apart from each other; only the relay has both.",
+      from: { path: `${library}/brokers/`, pathNot: isTest },
+      to: { path: `${library}/(databases|transactions)/` },
+    },
+    {
+      name: "brokers-never-meet",
+      severity: "error",
+      comment:
+        "One broker is one file, or one folder, beside broker.ts. It never imports another: whoever uses one must not load two, and what two share is a small thing that belongs in runtime/.",
+      from: { path: `${library}/brokers/([^/.]+)`, pathNot: isTest },
+      to: {
+        path: `${library}/brokers/`,
+        pathNot: [`${library}/brokers/$1(\\.ts$|/)`, `${library}/brokers/broker\\.ts$`],
+      },
+    },
+    {
+      name: "transactions-know-only-the-port",
+      severity: "error",
+      comment:
+        "A handle is told by its shape, whatever database is behind it: transactions/ sees the database port, not a database.",
+      from: { path: `${library}/transactions/`, pathNot: isTest },
+      to: { path: `${library}/databases/`, pathNot: `${library}/databases/database\\.ts$` },
+    },
+    {
+      name: "nobody-imports-testing",
+      severity: "error",
+      comment:
+        "testing/ is for tests and for users' tests. Code that runs in production must not need fault injection or a contract suite.",
+      from: {
+        path: `${library}/|^packages/server/src/|^packages/console/src/`,
+        pathNot: [`${library}/testing/`, isTest],
+      },
+      to: { path: `${library}/testing/` },
+    },
+    {
+      name: "nobody-imports-the-entry",
+      severity: "error",
+      comment:
+        "src/index.ts re-exports for users. An import of it from inside loads everything and hides what a file really needs.",
+      from: { path: `${library}/.+/`, pathNot: isTest },
+      to: { path: `${library}/index\\.ts$` },
+    },
+    {
+      name: "library-knows-no-server",
+      severity: "error",
+      comment: "The server is the composition root: it may import the whole library, and nobody imports it.",
+      from: { path: "^(packages|bench)/", pathNot: "^packages/server/" },
+      to: { path: "^packages/server/" },
+    },
+    {
+      name: "server-uses-public-entries",
+      severity: "error",
+      comment:
+        "The server, the console and the benchmarks import `rowpost` and its subpaths like any user; what they need and cannot reach is missing in the public API.",
+      from: { path: "^(packages/(server|console)|bench)/src/", pathNot: isTest },
+      to: {
+        path: library,
+        pathNot: `${library}/(index\\.ts|databases/(mysql|postgres|sqlite)/index\\.ts|databases/mysql/mariadb\\.ts|brokers/rocketmq/index\\.ts|brokers/http\\.ts|testing/index\\.ts)$`,
+      },
+    },
+    {
+      name: "clients-only-in-adapters",
+      severity: "error",
+      comment:
+        "The library has no dependency. Drivers and broker clients are optional peers and are named in databases/*/ and brokers/* alone; the OpenTelemetry API, also optional, in runtime/.",
+      from: { path: `${library}/`, pathNot: [`${library}/(databases/[^/]+|brokers)/`, isTest] },
+      to: {
+        dependencyTypes: ["npm", "npm-dev", "npm-optional", "npm-peer", "npm-no-pkg", "npm-unknown"],
+        pathNot: "node_modules/@opentelemetry/api/",
+      },
+    },
+    {
+      name: "telemetry-only-in-runtime",
+      severity: "error",
+      comment: "The optional OpenTelemetry API is found or missed at one place.",
+      from: { path: "^packages/[^/]+/src/", pathNot: [`${library}/runtime/`, isTest] },
+      to: { path: "node_modules/@opentelemetry/api/" },
+    },
+    {
+      name: "clients-are-loaded-lazily",
+      severity: "error",
+      comment:
+        "Importing rowpost, or one of its subpaths, loads no driver: a client is loaded by import() at its first use, and a missing one is then reported with its install line. Not even its types are imported: they would stand in our public signatures.",
+      from: { path: `${library}/`, pathNot: isTest },
+      to: {
+        dependencyTypes: ["npm", "npm-dev", "npm-optional", "npm-peer", "npm-no-pkg", "npm-unknown"],
+        dynamic: false,
+      },
+    },
+    {
+      name: "sqlite-of-node-is-loaded-lazily",
+      severity: "error",
+      comment: "node:sqlite does not exist on Node 20: a static import of it would break every user there.",
+      from: { path: "^(packages|bench)/", pathNot: isTest },
+      to: { path: "^(node:)?sqlite$", dynamic: false },
+    },
+    {
+      name: "everything-resolves",
+      severity: "error",
+      comment: "An import that resolves to nothing is a typo, or a package that nobody declared.",
+      from: {},
+      to: { couldNotResolve: true, pathNot: "^(node:)?sqlite$" },
+    },
+  ],
+  options: {
+    doNotFollow: { path: "node_modules" },
+    exclude: { path: "(^|/)(dist|coverage)/" },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: "tsconfig.base.json" },
+    enhancedResolveOptions: {
+      exportsFields: ["exports"],
+      conditionNames: ["rowpost-source", "import", "node", "default", "types"],
+      extensions: [".ts", ".js", ".mjs", ".cjs", ".json"],
+    },
+    reporterOptions: { text: { highlightFocused: true } },
+  },
+};

@@ -1,0 +1,67 @@
+/**
+ * Sizes: a source file has at most 300 code lines and a function at most 60. Lines that hold only a comment, or nothing, do not count,
+ * so that nobody saves on explanations; everything else does, SQL in a template included. Tests are exempt, nothing else is: a file
+ * that does not fit is about two things, and a function that does not fit hides one.
+ *
+ *   node tools/check-sizes.mjs            all source files
+ *   node tools/check-sizes.mjs FILE ...   these
+ */
+import { readFileSync } from "node:fs";
+import ts from "typescript";
+import { projectFiles, report } from "./project-files.mjs";
+
+const MAX_FILE_LINES = 300;
+const MAX_FUNCTION_LINES = 60;
+const SOURCES = ["*.ts", "*.tsx", "*.mts", "*.mjs", "*.cjs"];
+const TEST = /\.test\.tsx?$|(^|\/)test\//;
+
+/** Numbers of the lines that hold a token or a part of one. */
+function codeLinesOf(file) {
+  const lines = new Set();
+  const lineOf = (position) => file.getLineAndCharacterOfPosition(position).line;
+  const visit = (node) => {
+    if (ts.isJSDoc(node)) return;
+    const children = node.getChildren(file);
+    for (const child of children) visit(child);
+    if (children.length > 0 || node.getWidth(file) === 0) return;
+    for (let line = lineOf(node.getStart(file)); line <= lineOf(node.getEnd()); line += 1) lines.add(line);
+  };
+  visit(file);
+  return lines;
+}
+
+/** Every function with a body: its name, its first line, and how many code lines it spans, inner functions included. */
+function functionsOf(file, codeLines) {
+  const found = [];
+  const visit = (node) => {
+    if (ts.isFunctionLike(node) && node.body !== undefined) {
+      const first = file.getLineAndCharacterOfPosition(node.getStart(file)).line;
+      const last = file.getLineAndCharacterOfPosition(node.getEnd()).line;
+      let count = 0;
+      for (let line = first; line <= last; line += 1) if (codeLines.has(line)) count += 1;
+      const named = node.name ?? node.parent.name;
+      found.push({ name: named?.getText(file) ?? "(anonymous)", line: first + 1, count });
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(file);
+  return found;
+}
+
+function problemsOf(path) {
+  const file = ts.createSourceFile(path, readFileSync(path, "utf8"), ts.ScriptTarget.Latest, true);
+  const codeLines = codeLinesOf(file);
+  const problems = [];
+  if (codeLines.size > MAX_FILE_LINES)
+    problems.push(`${path}: ${codeLines.size} code lines, at most ${MAX_FILE_LINES}`);
+  for (const { name, line, count } of functionsOf(file, codeLines)) {
+    if (count > MAX_FUNCTION_LINES) {
+      problems.push(`${path}:${line}: ${name} has ${count} code lines, at most ${MAX_FUNCTION_LINES}`);
+    }
+  }
+  return problems;
+}
+
+const named = process.argv.slice(2);
+const paths = named.length > 0 ? named : projectFiles(...SOURCES).filter((path) => !TEST.test(path));
+report("sizes", paths.flatMap(problemsOf), `${paths.length} files`);
