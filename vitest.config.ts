@@ -11,6 +11,8 @@ export default defineConfig({
     // `npx vitest run packages/rowpost/src` = unit tests beside the sources, which need no server.
     include: ["packages/*/{src,test}/**/*.test.ts", "bench/{src,test}/**/*.test.ts"],
     exclude: ["**/node_modules/**", "**/dist/**"],
+    // Probes the real servers once for each run, and starts an embedded PostgreSQL where there is none.
+    globalSetup: ["packages/rowpost/test/global-setup.ts"],
     globals: false,
     environment: "node",
     // Processes, because the tests change process-wide things (signals, native handles); two, because servers run beside them.

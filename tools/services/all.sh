@@ -61,7 +61,7 @@ report() { # names...
       absent+=("$name")
       printf '%-9s ABSENT  %s  %s (%s)\n' "$name" "$address" "$detail" "$variable"
     fi
-  done < <(node "$here/probe.mjs" "$@" || true)
+  done < <(node "$here/probe.js" "$@" || true)
 }
 
 start() {
@@ -75,7 +75,7 @@ start() {
     fi
     starting+=("$name")
     (script "$name" "$address" start >"$logs/$name" 2>&1 || echo failed >"$logs/$name.failed") &
-  done < <(node "$here/probe.mjs" "$@" || true)
+  done < <(node "$here/probe.js" "$@" || true)
   wait
   for name in "${starting[@]}"; do
     if [[ ! -e $logs/$name.failed && -n ${ROWPOST_SERVICES_STARTED:-} ]]; then echo "$name" >>"$ROWPOST_SERVICES_STARTED"; fi
@@ -92,7 +92,7 @@ stop() {
   local name state variable address detail
   while IFS=$'\t' read -r name state variable address detail; do
     if ours "$name" "$address"; then (script "$name" "$address" stop 2>&1 | sed "s/^/$name: /") & fi
-  done < <(node "$here/probe.mjs" "$@" || true)
+  done < <(node "$here/probe.js" "$@" || true)
   wait
 }
 

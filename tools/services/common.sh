@@ -65,9 +65,9 @@ lock() { # folder seconds
 }
 
 # Is what listens on the port, started by others (the distribution, Docker, an older checkout), the server that we want, with
-# the account that the tests use? Then there is nothing to do. service name, variable, URL as in probe.mjs.
+# the account that the tests use? Then there is nothing to do. service name, variable, URL as in probe.js.
 answers() {
-  env "$2=$3" node "$services_folder/probe.mjs" "$1" >/dev/null 2>&1
+  env "$2=$3" node "$services_folder/probe.js" "$1" >/dev/null 2>&1
 }
 
 # Runs a command as a server: in the background, in a session of its own (Ctrl-C at the terminal, or a CI step's time limit,

@@ -3,7 +3,7 @@
  * Which of the servers that the tests use are there? The one place that knows their names, environment variables, default addresses
  * and how to tell that the right one answers: a login as the tests do it, then its version, not just an open port.
  *
- *   node tools/services/probe.mjs [NAME...]
+ *   node tools/services/probe.js [NAME...]
  *
  * prints one line for each (all five without names): name, `present` or `absent`, variable, address, version or reason, with tabs between.
  * Exit status: 0 all are present, 1 some are not, 2 an unknown name.
@@ -17,7 +17,7 @@ import { fileURLToPath } from "node:url";
 /** Long enough for a login on a machine whose cores are all busy; what nothing listens on is refused at once. */
 const timeoutMs = 3000;
 
-/** @type {import("./probe.mjs").ServiceTable} */
+/** @type {import("./probe.js").ServiceTable} */
 export const services = {
   mariadb: {
     variable: "ROWPOST_TEST_MARIADB",
@@ -51,13 +51,13 @@ export const services = {
   },
 };
 
-/** @type {typeof import("./probe.mjs").addressOf} */
+/** @type {typeof import("./probe.js").addressOf} */
 export function addressOf(name) {
   const { variable, defaultAddress } = services[name];
   return env[variable] || defaultAddress;
 }
 
-/** @type {typeof import("./probe.mjs").probe} */
+/** @type {typeof import("./probe.js").probe} */
 export async function probe(name, address = addressOf(name)) {
   const { variable, expects, version } = services[name];
   const common = { name, variable, address };
@@ -78,7 +78,8 @@ function reasonOf(error) {
     return `the driver is not installed, run npm ci (${error.message.split("\n")[0]})`;
   }
   // The error of a refused connection to several addresses has an empty message and its parts in `errors`.
-  const inner = error instanceof AggregateError ? error.errors[0] : error;
+  // Node's HTTP/2 client hides it in the cause of a canceled stream.
+  const inner = error instanceof AggregateError ? error.errors[0] : error.cause instanceof Error ? error.cause : error;
   return `${inner.message || inner.code || inner.name}`.split("\n")[0] ?? "";
 }
 
@@ -164,7 +165,7 @@ async function main(names) {
     stderr.write(`probe: unknown service ${unknown.join(", ")}; there are ${Object.keys(services).join(", ")}\n`);
     return 2;
   }
-  const wanted = /** @type {import("./probe.mjs").ServiceName[]} */ (names.length > 0 ? names : Object.keys(services));
+  const wanted = /** @type {import("./probe.js").ServiceName[]} */ (names.length > 0 ? names : Object.keys(services));
   const found = await Promise.all(wanted.map((name) => probe(name)));
   for (const { name, present, variable, address, detail } of found) {
     stdout.write(`${[name, present ? "present" : "absent", variable, address, detail].join("\t")}\n`);

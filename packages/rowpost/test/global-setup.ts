@@ -1,0 +1,35 @@
+/**
+ * Once for each vitest run, before any test: asks every server whether it is there, says loudly which are not, and where there is no PostgreSQL (and this
+ * is no CI run) starts an embedded one. Tests read the outcome through `testService` in services.ts.
+ */
+import type { TestProject } from "vitest/node";
+import { probe, type ServiceName, type ServiceReport, services } from "../../../tools/services/probe.js";
+import { startEmbeddedPostgres } from "./embedded-postgres.ts";
+import { absenceReason, isCi } from "./services.ts";
+
+declare module "vitest" {
+  export interface ProvidedContext {
+    rowpostServices: ServiceReport[];
+  }
+}
+
+/** Returns what undoes it. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const reports = await Promise.all((Object.keys(services) as ServiceName[]).map((name) => probe(name)));
+  let stop = async (): Promise<void> => {};
+  const postgres = reports.findIndex(({ name, present }) => name === "postgres" && !present);
+  if (postgres >= 0 && !isCi()) {
+    const embedded = await startEmbeddedPostgres();
+    stop = () => embedded.stop();
+    const report = await probe("postgres", embedded.address);
+    reports[postgres] = { ...report, detail: `${report.detail} (embedded)` };
+    process.stderr.write(`rowpost: no PostgreSQL server, using ${report.detail} embedded at ${embedded.address}\n`);
+  }
+  for (const report of reports.filter(({ present }) => !present)) {
+    process.stderr.write(
+      `\nrowpost: ${report.name} IS MISSING: its tests ${isCi() ? "FAIL" : "ARE SKIPPED"}: ${absenceReason(report)}\n`,
+    );
+  }
+  project.provide("rowpostServices", reports);
+  return stop;
+}
