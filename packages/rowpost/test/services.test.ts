@@ -44,8 +44,15 @@ describeWithService("rocketmq", "the broker", (service) => {
   });
 });
 
-test("a server of another product counts as absent", async () => {
-  const report = await probe("mysql9", "mysql://root@127.0.0.1:1");
+describeWithService("mariadb", "a server of another product", (service) => {
+  test("counts as absent", async () => {
+    const report = await probe("mysql9", service.address);
+    expect(report).toMatchObject({ present: false, detail: expect.stringContaining("MariaDB") });
+  });
+});
+
+test("where nothing listens, the reason says so", async () => {
+  const report = await probe("rocketmq", "rocketmq://127.0.0.1:1");
   expect(report).toMatchObject({ present: false, detail: "connect ECONNREFUSED 127.0.0.1:1" });
 });
 
