@@ -1,0 +1,182 @@
+/**
+ * Message types declared once: topic, schema, keys, retry policy and confirmation rule of everything of that name.
+ *
+ * The producer uses a declared type to make messages that are type-checked and validated; the relay is given the same objects and takes the
+ * retry policy and the confirmation rule from them.
+ */
+import { ConfigurationError, describeError, InvalidMessageError } from "../runtime/errors.ts";
+import type { NewMessage } from "./message.ts";
+import type { StandardSchema } from "./standard-schema.ts";
+
+/** How often and how long a failed publish is tried again. */
+export interface RetryPolicy {
+  /** Counted attempts until a message is `failed`. Default 16: about 34 minutes on average with the other defaults. */
+  readonly maxAttempts: number;
+  /** Longest wait after the first failed attempt. Default 1,000. */
+  readonly baseMs: number;
+  /** Each longest wait is the one before times this. Default 2. */
+  readonly factor: number;
+  /** No wait is longer. Default 600,000 (10 minutes). */
+  readonly maxMs: number;
+  /** A `failed` message is tried once more each time this long has passed; 0 = never. Default 21,600,000 (6 hours). */
+  readonly slowRetryEveryMs: number;
+  /** Slow retries end when the message is this old. Default 604,800,000 (7 days). */
+  readonly slowRetryForMs: number;
+}
+
+/** Retry policy of types that say nothing. */
+export const DEFAULT_RETRY_POLICY: RetryPolicy = {
+  maxAttempts: 16,
+  baseMs: 1_000,
+  factor: 2,
+  maxMs: 600_000,
+  slowRetryEveryMs: 21_600_000,
+  slowRetryForMs: 604_800_000,
+};
+
+/** A type whose messages must be confirmed by their consumer (已消费). */
+export interface ConfirmRule {
+  /** From the broker's receipt to the deadline. */
+  readonly withinMs: number;
+  /**
+   * What happens at the deadline: `resend` publishes the message again (the consumer must be idempotent; counts as an attempt), `fail` makes
+   * it `failed`, `alert` only reports it and leaves it `sent`.
+   */
+  readonly onTimeout: "resend" | "fail" | "alert";
+}
+
+/** Options of {@link messageType}. `Body` is what the program hands in, before the schema. */
+export interface MessageTypeOptions<Body> {
+  /** Topic of all messages of this type, unless a message names its own. */
+  readonly topic: string;
+  /** Checks bodies at enqueue, at once or asynchronously. What the schema returns is what is stored: defaults filled in, unknown fields dropped. */
+  readonly schema?: StandardSchema<Body> | undefined;
+  /** What differs from {@link DEFAULT_RETRY_POLICY}. Durations in milliseconds. */
+  readonly retry?: Partial<RetryPolicy> | undefined;
+  /** Makes consumers confirm. Default `onTimeout`: `resend`. */
+  readonly confirm?:
+    | { readonly withinMs: number; readonly onTimeout?: ConfirmRule["onTimeout"] | undefined }
+    | undefined;
+  /** Message key of a body, for messages that name none. */
+  readonly key?: ((body: NoInfer<Body>) => string) | undefined;
+  /** Ordering key of a body, for messages that name none. Undefined: this message has none. */
+  readonly orderingKey?: ((body: NoInfer<Body>) => string | undefined) | undefined;
+  /** Media type of all bodies. Default `application/json`. */
+  readonly contentType?: string | undefined;
+}
+
+/** A message of a declared type: what {@link MessageType.message} takes. `Key` is undefined where the type derives it. */
+export type MessageInput<Body, Key extends string | undefined = string> = Omit<
+  NewMessage<Body>,
+  "type" | "key" | "topic"
+> & {
+  /** Another topic than the type's. */
+  readonly topic?: string | undefined;
+} & (undefined extends Key ? { readonly key?: string | undefined } : { readonly key: string });
+
+/** A declared message type. */
+export interface MessageType<Body = unknown, Key extends string | undefined = string> {
+  readonly name: string;
+  readonly topic: string;
+  readonly schema: StandardSchema<Body> | undefined;
+  readonly retry: RetryPolicy;
+  readonly confirm: ConfirmRule | undefined;
+  /**
+   * A message for `outbox.enqueue`. The keys are derived here, from the body as given; the body is validated by enqueue, because a schema may
+   * be asynchronous. Throws `InvalidMessageError` when a key function throws.
+   */
+  message(input: MessageInput<Body, Key>): TypedMessage<Body>;
+}
+
+/** Holds a message's declared type. A symbol, and enumerable: it survives `{ ...message }` and stays out of JSON. */
+export const DECLARED_TYPE: unique symbol = Symbol("rowpost.messageType");
+
+/** A message that remembers its declared type, so that enqueue validates it. */
+export interface TypedMessage<Body = unknown> extends NewMessage<Body> {
+  readonly [DECLARED_TYPE]: { readonly name: string; readonly schema: StandardSchema | undefined };
+}
+
+/** Declares a message type that derives the key of each message from its body. */
+export function messageType<Body>(
+  name: string,
+  options: MessageTypeOptions<Body> & { readonly key: (body: NoInfer<Body>) => string },
+): MessageType<Body, string | undefined>;
+/** Declares a message type; each message names its key. */
+export function messageType<Body>(name: string, options: MessageTypeOptions<Body>): MessageType<Body>;
+export function messageType<Body>(
+  name: string,
+  options: MessageTypeOptions<Body>,
+): MessageType<Body, string | undefined> {
+  const { topic, schema, contentType } = options;
+  const declared = { name, schema };
+  return {
+    name,
+    topic,
+    schema,
+    retry: checkedRetry(name, options.retry),
+    confirm: checkedConfirm(name, options.confirm),
+    message(input) {
+      const { body } = input;
+      const key = input.key ?? derived(name, "key", options.key, body);
+      const orderingKey = input.orderingKey ?? derived(name, "orderingKey", options.orderingKey, body);
+      if (key === undefined) throw new InvalidMessageError(`a message of type ${name} needs a key`);
+      return {
+        ...input,
+        type: name,
+        key,
+        topic: input.topic ?? topic,
+        orderingKey,
+        contentType: input.contentType ?? contentType,
+        [DECLARED_TYPE]: declared,
+      };
+    },
+  };
+}
+
+function derived<Body>(
+  name: string,
+  what: string,
+  derive: ((body: Body) => string | undefined) | undefined,
+  body: Body,
+): string | undefined {
+  try {
+    return derive?.(body);
+  } catch (cause) {
+    throw new InvalidMessageError(`the ${what} function of message type ${name} threw: ${describeError(cause)}`, {
+      cause,
+    });
+  }
+}
+
+function checkedRetry(name: string, given: Partial<RetryPolicy> | undefined): RetryPolicy {
+  const policy = { ...DEFAULT_RETRY_POLICY };
+  for (const [field, value] of Object.entries(given ?? {})) {
+    if (value === undefined) continue;
+    if (!(field in policy)) throw new ConfigurationError(`message type ${name}: retry.${field} is not an option`);
+    const least = field === "maxAttempts" || field === "factor" ? 1 : 0;
+    if (!Number.isFinite(value) || value < least || (field !== "factor" && !Number.isInteger(value))) {
+      const kind = field === "factor" ? "a number" : "a whole number";
+      throw new ConfigurationError(
+        `message type ${name}: retry.${field} is ${value}; it must be ${kind} of at least ${least}`,
+      );
+    }
+    Object.assign(policy, { [field]: value });
+  }
+  return policy;
+}
+
+function checkedConfirm(name: string, given: MessageTypeOptions<unknown>["confirm"]): ConfirmRule | undefined {
+  if (given === undefined) return undefined;
+  const { withinMs, onTimeout = "resend" } = given;
+  if (!Number.isInteger(withinMs) || withinMs < 1) {
+    throw new ConfigurationError(
+      `message type ${name}: confirm.withinMs is ${withinMs}; it must be a whole number of at least 1`,
+    );
+  }
+  if (onTimeout !== "resend" && onTimeout !== "fail" && onTimeout !== "alert") {
+    throw new ConfigurationError(
+      `message type ${name}: confirm.onTimeout is ${String(onTimeout)}; it must be "resend", "fail" or "alert"`,
+    );
+  }
+  return { withinMs, onTimeout };
+}
