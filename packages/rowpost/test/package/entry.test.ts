@@ -1,0 +1,154 @@
+/**
+ * What importing rowpost costs: nothing but our own files. No driver and no broker client may be loaded by an import, because they are
+ * optional: whoever uses PostgreSQL has no mysql2. Looks at the built package, as Node would load it for a user.
+ */
+import { execFile } from "node:child_process";
+import { readdir, readFile } from "node:fs/promises";
+import { isBuiltin } from "node:module";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import ts from "typescript";
+import { beforeAll, describe, expect, it } from "vitest";
+
+const run = promisify(execFile);
+const packageFolder = fileURLToPath(new URL("../../", import.meta.url));
+const sourceFolder = fileURLToPath(new URL("../../src/", import.meta.url));
+
+interface Manifest {
+  readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>;
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly peerDependencies: Readonly<Record<string, string>>;
+  readonly peerDependenciesMeta: Readonly<Record<string, { readonly optional?: boolean }>>;
+}
+
+const manifest: Manifest = JSON.parse(await readFile(`${packageFolder}package.json`, "utf8"));
+const entries = Object.keys(manifest.exports).filter((entry) => entry !== "./package.json");
+
+/** An import in a source file: what it names, and whether it is an `import()` that runs later. */
+interface Import {
+  readonly file: string;
+  readonly specifier: string | undefined;
+  readonly dynamic: boolean;
+}
+
+/** Every import of a package (not of a file of ours) in the sources; a computed `import()` has no specifier. */
+async function importsInSources(): Promise<Import[]> {
+  const names = await readdir(sourceFolder, { recursive: true });
+  const sources = names.filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"));
+  const found = await Promise.all(
+    sources.map(async (name) => importsOf(name, await readFile(`${sourceFolder}${name}`, "utf8"))),
+  );
+  return found.flat().filter((entry) => entry.specifier?.startsWith(".") !== true);
+}
+
+function importsOf(file: string, text: string): Import[] {
+  const tree = ts.createSourceFile(file, text, ts.ScriptTarget.Latest);
+  const imports: Import[] = [];
+  const visit = (node: ts.Node): void => {
+    if ((ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) && node.moduleSpecifier !== undefined) {
+      imports.push({ file, specifier: textOf(node.moduleSpecifier), dynamic: false });
+    } else if (ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword) {
+      imports.push({ file, specifier: textOf(node.arguments[0]), dynamic: true });
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(tree);
+  return imports;
+}
+
+function textOf(node: ts.Node | undefined): string | undefined {
+  return node !== undefined && ts.isStringLiteralLike(node) ? node.text : undefined;
+}
+
+/** `@grpc/grpc-js/build/x` and `mysql2/promise` are parts of the packages `@grpc/grpc-js` and `mysql2`. */
+function packageOf(specifier: string): string {
+  return specifier
+    .split("/")
+    .slice(0, specifier.startsWith("@") ? 2 : 1)
+    .join("/");
+}
+
+/** Resolves like Node, but refuses every package except ours. */
+const refusePackages = `
+  export async function resolve(specifier, context, next) {
+    const resolved = await next(specifier, context);
+    if (resolved.url.startsWith("file:") && resolved.url.includes("/node_modules/")) throw new Error("loads " + specifier);
+    return resolved;
+  }`;
+const registerHook = `
+  import { register } from "node:module";
+  register("data:text/javascript," + encodeURIComponent(${JSON.stringify(refusePackages)}));`;
+const asDataUrl = (code: string): string => `data:text/javascript,${encodeURIComponent(code)}`;
+
+/** Imports a specifier in a Node process of its own, from inside the package, where `rowpost/...` names the package itself. */
+async function importInNode(specifier: string): Promise<string> {
+  const code = `console.log(Object.keys(await import(${JSON.stringify(specifier)})).join(" "))`;
+  const options = ["--import", asDataUrl(registerHook), "--input-type=module", "--eval", code];
+  const { stdout } = await run(process.execPath, options, { cwd: packageFolder });
+  return stdout.trim();
+}
+
+beforeAll(async () => {
+  const compiler = fileURLToPath(import.meta.resolve("typescript/lib/tsc.js"));
+  const built = run(process.execPath, [compiler, "-b", `${packageFolder}tsconfig.build.json`]);
+  await built.catch((error: { stdout: string }) => {
+    throw new Error(`the package does not build:\n${error.stdout}`);
+  });
+}, 120_000);
+
+describe("the built package", () => {
+  it("lists its entries one by one", () => {
+    expect(entries).toEqual([
+      ".",
+      "./mysql",
+      "./mariadb",
+      "./postgres",
+      "./sqlite",
+      "./rocketmq",
+      "./http",
+      "./testing",
+    ]);
+  });
+
+  it.each(entries)("%s loads no package", async (entry) => {
+    const names = await importInNode(entry.replace(".", "rowpost"));
+    expect(names, "names that the entry exports").not.toBe("");
+  });
+
+  it("is guarded by a hook that sees a driver being loaded", async () => {
+    await expect(importInNode("mysql2")).rejects.toThrow("loads mysql2");
+  });
+});
+
+describe("the manifest", () => {
+  it("declares no dependency", () => {
+    expect(Object.keys(manifest.dependencies ?? {})).toEqual([]);
+  });
+
+  it("declares every peer as optional", () => {
+    const optional = Object.keys(manifest.peerDependenciesMeta).filter(
+      (name) => manifest.peerDependenciesMeta[name]?.optional === true,
+    );
+    expect(optional).toEqual(Object.keys(manifest.peerDependencies));
+  });
+
+  it("declares exactly the packages that the sources load, and the sources load them lazily", async () => {
+    const imports = await importsInSources();
+    expect(
+      imports.filter((entry) => entry.specifier === undefined),
+      "import() of a computed name",
+    ).toEqual([]);
+    const packages = imports.filter((entry) => !isNodes(entry.specifier));
+    expect(
+      packages.filter((entry) => !entry.dynamic),
+      "imports that load a client at once",
+    ).toEqual([]);
+    const loaded = new Set(packages.map((entry) => packageOf(entry.specifier ?? "")));
+    expect([...loaded].sort()).toEqual(Object.keys(manifest.peerDependencies).sort());
+  });
+});
+
+/** `node:sqlite` is a built-in module that Node 20 does not know yet. */
+function isNodes(specifier: string | undefined): boolean {
+  return specifier !== undefined && (specifier.startsWith("node:") || isBuiltin(specifier));
+}
