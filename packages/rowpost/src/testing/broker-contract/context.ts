@@ -1,0 +1,216 @@
+/** What a case works with: messages of its own, publishing with the contract's general rules checked, and waiting for arrivals. */
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Broker, OutgoingMessage, PublishResult } from "../../brokers/broker.ts";
+import type { BrokerHarness, ReceivedMessage } from "./harness.ts";
+
+/** "within the signal's deadline (plus a grace of 1 s)", as the contract says. */
+export const GRACE_MS = 1_000;
+
+/** Handed to each case. */
+export interface BrokerCaseContext {
+  readonly harness: BrokerHarness;
+  /** Made for this case and closed after it. */
+  readonly broker: Broker;
+  /** Keys of this case's messages begin with it; nobody else's do. */
+  readonly keyPrefix: string;
+  /** A message to `topics.main` with a key and an identity of its own; `changes` replace parts of it, and the identity headers follow. */
+  message(changes?: Partial<OutgoingMessage>): OutgoingMessage;
+  /**
+   * Publishes and checks what holds for every call: one result per message, well-formed, in time, and no follower of a failed message of
+   * its ordering key handed over. The signal is aborted after `deadlineMs` (default 10,000).
+   */
+  publish(batch: readonly OutgoingMessage[], options?: PublishCallOptions): Promise<PublishResult[]>;
+  /** {@link publish}, and every message must be `sent`. */
+  publishAll(batch: readonly OutgoingMessage[], options?: PublishCallOptions): Promise<void>;
+  /** Publishes what is not sent yet again and again, as a relay would, for at most `recoverWithinMs`. */
+  publishUntilSent(batch: readonly OutgoingMessage[]): Promise<void>;
+  /** Waits until each of these messages has arrived, and returns all arrivals of this case in that topic, copies included. */
+  arrivals(topic: string, expected: readonly OutgoingMessage[]): Promise<readonly ReceivedMessage[]>;
+  /** Waits until `isTrue` says so, for at most `withinMs` (default 5,000). */
+  until(what: string, isTrue: () => boolean | Promise<boolean>, withinMs?: number): Promise<void>;
+}
+
+/** Options of one call. */
+export interface PublishCallOptions {
+  readonly deadlineMs?: number | undefined;
+  readonly broker?: Broker | undefined;
+}
+
+/** Makes the context of one run of one case. */
+export function createCaseContext(harness: BrokerHarness, broker: Broker): BrokerCaseContext {
+  const keyPrefix = `c${randomBytes(6).toString("hex")}`;
+  const { consumeWithinMs = 20_000, recoverWithinMs = 10_000 } = harness;
+  let counter = 0;
+
+  function message(changes: Partial<OutgoingMessage> = {}): OutgoingMessage {
+    counter += 1;
+    const type = changes.type ?? "contract.checked";
+    const key = changes.key ?? `${keyPrefix}-${counter}`;
+    const attempt = changes.attempt ?? 1;
+    return {
+      id: String(counter),
+      topic: harness.topics.main,
+      body: JSON.stringify({ number: counter }),
+      contentType: "application/json",
+      orderingKey: undefined,
+      deliverAtMs: undefined,
+      ...changes,
+      type,
+      key,
+      attempt,
+      headers: { ...changes.headers, ...identityHeaders(type, key, attempt) },
+    };
+  }
+
+  async function publish(
+    batch: readonly OutgoingMessage[],
+    options: PublishCallOptions = {},
+  ): Promise<PublishResult[]> {
+    const { deadlineMs = 10_000, broker: used = broker } = options;
+    const results = await settledInTime(used, batch, deadlineMs);
+    checkResults(batch, results);
+    return results;
+  }
+
+  async function publishAll(batch: readonly OutgoingMessage[], options?: PublishCallOptions): Promise<void> {
+    for (const result of await publish(batch, options)) assertSent(result);
+  }
+
+  async function publishUntilSent(batch: readonly OutgoingMessage[]): Promise<void> {
+    const giveUpAt = performance.now() + recoverWithinMs;
+    let left = batch;
+    for (;;) {
+      const results = await publish(left, { deadlineMs: 2_000 });
+      left = left.filter((_message, index) => results[index]?.status !== "sent");
+      if (left.length === 0) return;
+      if (performance.now() > giveUpAt) {
+        const last = results.find((result) => result.status !== "sent");
+        assert.fail(
+          `${left.length} of ${batch.length} messages not sent within ${recoverWithinMs} ms; last: ${describe(last)}`,
+        );
+      }
+      await delay(50);
+    }
+  }
+
+  async function arrivals(topic: string, expected: readonly OutgoingMessage[]): Promise<readonly ReceivedMessage[]> {
+    const wanted = new Set(expected.map(({ key }) => key));
+    const request = { topic, keyPrefix, count: wanted.size, withinMs: consumeWithinMs };
+    const received = await harness.consume(request);
+    for (const { headers } of received) wanted.delete(headers["rowpost-key"] ?? "");
+    assert.deepEqual(
+      [...wanted].slice(0, 10),
+      [],
+      `${wanted.size} keys did not arrive in ${topic} within ${consumeWithinMs} ms`,
+    );
+    return received;
+  }
+
+  async function until(what: string, isTrue: () => boolean | Promise<boolean>, withinMs = 5_000): Promise<void> {
+    const giveUpAt = performance.now() + withinMs;
+    while (!(await isTrue())) {
+      assert.ok(performance.now() < giveUpAt, `${what}: not within ${withinMs} ms`);
+      await delay(5);
+    }
+  }
+
+  return { harness, broker, keyPrefix, message, publish, publishAll, publishUntilSent, arrivals, until };
+}
+
+/** The headers that the relay puts on every message. */
+function identityHeaders(type: string, key: string, attempt: number): Record<string, string> {
+  return {
+    "rowpost-id": `${type}:${key}`,
+    "rowpost-type": type,
+    "rowpost-key": key,
+    "rowpost-attempt": String(attempt),
+  };
+}
+
+async function settledInTime(
+  broker: Broker,
+  batch: readonly OutgoingMessage[],
+  deadlineMs: number,
+): Promise<PublishResult[]> {
+  const deadline = new AbortController();
+  const deadlineTimer = setTimeout(() => deadline.abort(new Error(`publish timeout of ${deadlineMs} ms`)), deadlineMs);
+  let graceTimer: NodeJS.Timeout | undefined;
+  const tooLate = new Promise<never>((_resolve, reject) => {
+    const error = new assert.AssertionError({
+      message: `publish did not settle within its deadline of ${deadlineMs} ms and 1 s of grace`,
+    });
+    graceTimer = setTimeout(() => reject(error), deadlineMs + GRACE_MS);
+  });
+  try {
+    return await Promise.race([broker.publish(batch, { signal: deadline.signal }), tooLate]);
+  } finally {
+    clearTimeout(deadlineTimer);
+    clearTimeout(graceTimer);
+  }
+}
+
+const SCOPES: readonly string[] = ["message", "destination", "connection", "unknown"];
+
+/** What holds for the results of every call. */
+function checkResults(batch: readonly OutgoingMessage[], results: readonly PublishResult[]): void {
+  assert.equal(results.length, batch.length, "one result for each message");
+  const failedKeys = new Set<string>();
+  for (const [index, result] of results.entries()) {
+    checkShape(result);
+    const orderingKey = batch[index]?.orderingKey;
+    if (orderingKey === undefined) continue;
+    const where = `message ${index} follows a failed one of its ordering key "${orderingKey}"`;
+    if (failedKeys.has(orderingKey)) assert.equal(result.status, "notStarted", `${where}: ${describe(result)}`);
+    else if (result.status !== "sent") failedKeys.add(orderingKey);
+  }
+}
+
+function checkShape(result: PublishResult): void {
+  switch (result.status) {
+    case "sent":
+      assert.ok(
+        result.messageId.length > 0 && result.messageId.length <= 255,
+        `receipt of 1 to 255 characters: ${describe(result)}`,
+      );
+      return;
+    case "failed":
+      assert.ok(SCOPES.includes(result.scope), `a scope of the contract: ${describe(result)}`);
+      assert.ok(result.code.length > 0 && result.reason.length > 0, `a code and a reason: ${describe(result)}`);
+      return;
+    case "notStarted":
+      assert.ok(result.reason.length > 0, `a reason: ${describe(result)}`);
+      return;
+    default:
+      assert.fail(`a status of the contract: ${describe(result)}`);
+  }
+}
+
+/** Fails with the broker's words when a message was not sent. */
+export function assertSent(result: PublishResult | undefined): void {
+  assert.equal(result?.status, "sent", describe(result));
+}
+
+/** Fails unless the message failed for a reason of its own. */
+export function assertMessageFailure(result: PublishResult | undefined, retriable: boolean): void {
+  assert.ok(result?.status === "failed" && result.scope === "message", `a failure of the message: ${describe(result)}`);
+  assert.equal(result.retriable, retriable, `retriable: ${describe(result)}`);
+}
+
+/** The message that the server refuses. */
+export function unsendable(context: BrokerCaseContext, message: OutgoingMessage): OutgoingMessage {
+  const { unsendable: change, features } = context.harness;
+  return change === undefined ? { ...message, body: "x".repeat((features.maxBodyBytes ?? 0) + 1) } : change(message);
+}
+
+/** The value, or a failure: for what a case's needs have made sure of. */
+export function given<Value>(value: Value | undefined, what: string): Value {
+  assert.ok(value !== undefined, `${what} is missing`);
+  return value;
+}
+
+/** For messages of assertions. */
+export function describe(result: PublishResult | undefined): string {
+  return JSON.stringify(result) ?? "no result";
+}

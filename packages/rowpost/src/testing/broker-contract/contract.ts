@@ -1,0 +1,117 @@
+/**
+ * The broker contract suite: the doc comments of `brokers/broker.ts` as cases that run on any adapter with its real server behind it.
+ *
+ * It needs no test framework. With one, make a test of each case of {@link brokerContract}; without, call {@link runBrokerContract}.
+ */
+import type { BrokerContractCase } from "./case.ts";
+import { arrivalCases } from "./cases/arrival.ts";
+import { deadlineCases } from "./cases/deadline.ts";
+import { failureCases } from "./cases/failure.ts";
+import { lifecycleCases } from "./cases/lifecycle.ts";
+import { orderCases } from "./cases/order.ts";
+import { outageCases } from "./cases/outage.ts";
+import { createCaseContext } from "./context.ts";
+import type { BrokerHarness } from "./harness.ts";
+import { unmetNeed } from "./harness.ts";
+
+/** Every case, in the order in which they are best read and run. */
+export const brokerContract: readonly BrokerContractCase[] = [
+  ...arrivalCases,
+  ...orderCases,
+  ...failureCases,
+  ...deadlineCases,
+  ...outageCases,
+  ...lifecycleCases,
+];
+
+/** Why this case does not apply to the harness; undefined when it does. A gap in the harness is no reason: the case then runs and fails. */
+export function skipReason(contractCase: BrokerContractCase, harness: BrokerHarness): string | undefined {
+  for (const need of contractCase.needs ?? []) {
+    const unmet = unmetNeed(need, harness);
+    if (unmet !== undefined && !unmet.isGap) return unmet.reason;
+  }
+  return undefined;
+}
+
+/** Time that the case is given; a test framework's own limit should be longer, because this one says more. */
+export function caseTimeoutMs(contractCase: BrokerContractCase, harness: BrokerHarness): number {
+  const { consumeWithinMs = 20_000, recoverWithinMs = 10_000 } = harness;
+  return (contractCase.timeoutMs ?? 20_000) + consumeWithinMs + 2 * recoverWithinMs;
+}
+
+/**
+ * Runs one case with a broker of its own, which is closed afterwards; faults are taken back. Rejects when the contract is not kept, or after
+ * {@link caseTimeoutMs}.
+ */
+export async function runBrokerCase(contractCase: BrokerContractCase, harness: BrokerHarness): Promise<void> {
+  await inTime(runWithBroker(contractCase, harness), caseTimeoutMs(contractCase, harness));
+}
+
+async function runWithBroker(contractCase: BrokerContractCase, harness: BrokerHarness): Promise<void> {
+  for (const need of contractCase.needs ?? []) {
+    const unmet = unmetNeed(need, harness);
+    if (unmet !== undefined) throw new Error(`cannot run "${contractCase.name}": ${unmet.reason}`);
+  }
+  const broker = await harness.createBroker();
+  try {
+    await contractCase.run(createCaseContext(harness, broker));
+  } finally {
+    harness.faults?.unmute();
+    await harness.faults?.accept();
+    await broker.close();
+  }
+}
+
+/** What came of each case. */
+export interface BrokerContractReport {
+  readonly passed: readonly string[];
+  readonly failed: readonly { readonly name: string; readonly error: unknown }[];
+  readonly skipped: readonly { readonly name: string; readonly reason: string }[];
+}
+
+/** Options of {@link runBrokerContract}. */
+export interface RunBrokerContractOptions {
+  /** Takes one line for each case. Default: console.log. */
+  readonly print?: ((line: string) => void) | undefined;
+}
+
+/** Runs the whole contract, one case after the other, and reports; does not reject because of a failing case. Does not close the harness. */
+export async function runBrokerContract(
+  harness: BrokerHarness,
+  options: RunBrokerContractOptions = {},
+): Promise<BrokerContractReport> {
+  const print = options.print ?? ((line: string) => console.log(line));
+  const passed: string[] = [];
+  const failed: { name: string; error: unknown }[] = [];
+  const skipped: { name: string; reason: string }[] = [];
+  for (const contractCase of brokerContract) {
+    const { name } = contractCase;
+    const reason = skipReason(contractCase, harness);
+    if (reason !== undefined) {
+      skipped.push({ name, reason });
+      print(`skip  ${harness.name}: ${name} (${reason})`);
+      continue;
+    }
+    try {
+      await runBrokerCase(contractCase, harness);
+      passed.push(name);
+      print(`ok    ${harness.name}: ${name}`);
+    } catch (error) {
+      failed.push({ name, error });
+      print(`FAIL  ${harness.name}: ${name}: ${String(error)}`);
+    }
+  }
+  return { passed, failed, skipped };
+}
+
+async function inTime(run: Promise<void>, timeoutMs: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const tooLate = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`the case did not end within ${timeoutMs} ms`)), timeoutMs);
+  });
+  try {
+    await Promise.race([run, tooLate]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,23 @@
+/** `rowpost/testing`: contract suites and fault injection for tests of adapters and of programs that use rowpost. */
+export type { BrokerContractCase } from "./broker-contract/case.ts";
+export type { BrokerCaseContext, PublishCallOptions } from "./broker-contract/context.ts";
+export type { BrokerContractReport, RunBrokerContractOptions } from "./broker-contract/contract.ts";
+export {
+  brokerContract,
+  caseTimeoutMs,
+  runBrokerCase,
+  runBrokerContract,
+  skipReason,
+} from "./broker-contract/contract.ts";
+export type {
+  BrokerFaults,
+  BrokerHarness,
+  BrokerNeed,
+  ConsumeRequest,
+  ContractTopics,
+  ReceivedMessage,
+} from "./broker-contract/harness.ts";
+export type { ManualClock } from "./manual-clock.ts";
+export { createManualClock } from "./manual-clock.ts";
+export type { MuteDirection, TcpProxy, TcpProxyOptions } from "./tcp-proxy.ts";
+export { createTcpProxy } from "./tcp-proxy.ts";
