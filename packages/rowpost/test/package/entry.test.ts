@@ -68,25 +68,10 @@ function packageOf(specifier: string): string {
     .join("/");
 }
 
-/** Resolves like Node, but refuses every package except ours. */
-const refusePackages = `
-  export async function resolve(specifier, context, next) {
-    const resolved = await next(specifier, context);
-    if (resolved.url.startsWith("file:") && resolved.url.includes("/node_modules/")) throw new Error("loads " + specifier);
-    return resolved;
-  }`;
-const registerHook = `
-  import { register } from "node:module";
-  register("data:text/javascript," + encodeURIComponent(${JSON.stringify(refusePackages)}));`;
-const asDataUrl = (code: string): string => `data:text/javascript,${encodeURIComponent(code)}`;
+/** What came of importing an entry: the names it exports, or why it could not be imported. */
+type Outcome = { readonly names: readonly string[] } | { readonly failure: string };
 
-/** Imports a specifier in a Node process of its own, from inside the package, where `rowpost/...` names the package itself. */
-async function importInNode(specifier: string): Promise<string> {
-  const code = `console.log(Object.keys(await import(${JSON.stringify(specifier)})).join(" "))`;
-  const options = ["--import", asDataUrl(registerHook), "--input-type=module", "--eval", code];
-  const { stdout } = await run(process.execPath, options, { cwd: packageFolder });
-  return stdout.trim();
-}
+let outcomes: Readonly<Record<string, Outcome>>;
 
 beforeAll(async () => {
   const compiler = fileURLToPath(import.meta.resolve("typescript/lib/tsc.js"));
@@ -94,7 +79,13 @@ beforeAll(async () => {
   await built.catch((error: { stdout: string }) => {
     throw new Error(`the package does not build:\n${error.stdout}`);
   });
+  const importer = fileURLToPath(new URL("import-entries.mjs", import.meta.url));
+  const specifiers = [...entries.map(specifierOf), "mysql2"];
+  const { stdout } = await run(process.execPath, [importer, ...specifiers], { cwd: packageFolder });
+  outcomes = JSON.parse(stdout);
 }, 120_000);
+
+const specifierOf = (entry: string): string => entry.replace(".", "rowpost");
 
 describe("the built package", () => {
   it("lists its entries one by one", () => {
@@ -110,13 +101,12 @@ describe("the built package", () => {
     ]);
   });
 
-  it.each(entries)("%s loads no package", async (entry) => {
-    const names = await importInNode(entry.replace(".", "rowpost"));
-    expect(names, "names that the entry exports").not.toBe("");
+  it.each(entries)("%s loads no package", (entry) => {
+    expect(outcomes[specifierOf(entry)]).toEqual({ names: expect.arrayContaining([expect.any(String)]) });
   });
 
-  it("is guarded by a hook that sees a driver being loaded", async () => {
-    await expect(importInNode("mysql2")).rejects.toThrow("loads mysql2");
+  it("is imported where a driver would be noticed", () => {
+    expect(outcomes["mysql2"]).toEqual({ failure: "loads mysql2" });
   });
 });
 
