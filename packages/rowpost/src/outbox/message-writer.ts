@@ -1,24 +1,8 @@
 /** The enqueue port: writes messages in a user's transaction. Implemented by databases/sql. */
+import type { EncodedMessage } from "../message/codec.ts";
 import type { Executor } from "../transactions/executor.ts";
 
-/** A message as it goes into the table: checked, encoded, nothing left to interpret. */
-export interface EncodedMessage {
-  readonly type: string;
-  readonly key: string;
-  readonly topic: string;
-  /** Text of the message_body column (JSON, text, or base64). */
-  readonly body: string;
-  /** JSON object of strings, or null. */
-  readonly headers: string | null;
-  /** Null = the column's default, application/json. A binary body ends in `;base64`. */
-  readonly contentType: string | null;
-  readonly orderingKey: string | null;
-  /** Milliseconds from the database's now; null = at once. */
-  readonly delayMs: number | null;
-  /** Epoch milliseconds, compared with the database's clock; null = at once. At most one of the two. */
-  readonly deliverAtMs: number | null;
-  readonly createdBy: string;
-}
+export type { EncodedMessage };
 
 /** What became of each message of a call, in its order. */
 export type EnqueueStatus = "enqueued" | "duplicate";
