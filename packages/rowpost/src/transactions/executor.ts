@@ -25,6 +25,11 @@ export interface Executor {
   /** How the handle was recognized, such as `mysql2`, `kysely`; for error texts. */
   readonly kind: string;
   run(statement: Statement): Promise<QueryResult>;
+  /**
+   * Whether the connection is in a transaction at this moment. Asked before an INSERT that cannot check it in SQL (MySQL 8 and 9, SQLite);
+   * free where the driver knows, else one round trip. Absent: a transaction of rowpost's own, which knows by itself when it has ended.
+   */
+  inTransaction?(): Promise<boolean>;
 }
 
 /** What `outbox.transaction` hands to its callback: an {@link Executor} with a plain `query` for the user's own statements. */
