@@ -4,6 +4,9 @@ import { defineConfig } from "vitest/config";
 /** Tests read the TypeScript sources of every workspace; only the packaging and crash tests need `npm run build`. */
 const sourceCondition = "rowpost-source";
 
+/** CI adds up what all its runs of vitest passed and failed, in whatever step: each leaves a report in this folder. */
+const reportFolder = process.env["ROWPOST_TEST_REPORTS"];
+
 export default defineConfig({
   resolve: { conditions: [sourceCondition, ...defaultClientConditions] },
   ssr: { resolve: { conditions: [sourceCondition, ...defaultServerConditions] } },
@@ -13,6 +16,9 @@ export default defineConfig({
     exclude: ["**/node_modules/**", "**/dist/**"],
     // Probes the real servers once for each run, and starts an embedded PostgreSQL where there is none.
     globalSetup: ["packages/rowpost/test/global-setup.ts"],
+    reporters: reportFolder
+      ? ["default", ["json", { outputFile: `${reportFolder}/vitest-${process.pid}.json` }]]
+      : ["default"],
     globals: false,
     environment: "node",
     // Processes, because the tests change process-wide things (signals, native handles); two, because servers run beside them.
