@@ -7,6 +7,7 @@ import type { MessageWriter } from "../outbox/message-writer.ts";
 import type { RelayStore } from "../outbox/relay-store.ts";
 import type { Executor, QueryResult, Statement, Transaction } from "../transactions/executor.ts";
 import type { TableLayout } from "./sql/layout.ts";
+import type { SchemaStatements } from "./sql/statements.ts";
 
 /** SQL family. MariaDB and MySQL share statements; what differs between them is a fact on the session. */
 export type DialectName = "mysql" | "postgres" | "sqlite";
@@ -73,6 +74,8 @@ export interface Database {
   readonly doorbell: Doorbell;
   /** PostgreSQL: LISTENs on the channel of this table and rings the doorbell. Elsewhere resolves to undefined: poll. */
   listen(layout: TableLayout): Promise<{ close(): Promise<void> } | undefined>;
+  /** Migrations and what checks them: for `migrate` (databases/sql/migrate.ts) and `rowpost doctor`. */
+  schema(options: StoreOptions): SchemaStatements;
   messageWriter(options: StoreOptions): MessageWriter;
   relayStore(options: StoreOptions): RelayStore;
   messageAdmin(options: StoreOptions): MessageAdmin;

@@ -69,6 +69,16 @@ export class DatabaseUnavailableError extends RowpostError {
   }
 }
 
+/**
+ * Another transaction was in the way (deadlock, lock wait time-out, serialization failure, SQLite busy). The statement, and the transaction
+ * that it was in, had no effect: the same work can be run again at once.
+ */
+export class DatabaseConflictError extends RowpostError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super("DATABASE_CONFLICT", message, { ...options, retriable: true });
+  }
+}
+
 /** The table, a column or a migration is missing or different from what the layout says. The message names it and the command that helps. */
 export class SchemaError extends RowpostError {
   constructor(message: string, options: { cause?: unknown } = {}) {

@@ -65,7 +65,11 @@ export interface LeaseStatements {
 }
 
 export interface RelayStatements {
-  /** Aliases: id shard message_type message_key topic message_body headers content_type ordering_key retry_count delivery_count lock_version deliver_at_ms resend waiting_ms due. */
+  /**
+   * Aliases: id shard message_type message_key topic message_body headers content_type ordering_key retry_count delivery_count lock_version deliver_at_ms resend waiting_ms due.
+   * At most `dueLimit` + `immediateLimit` rows are examined, whoever owns them (rule R12). With `shards`, examined rows of other shards may come back too, with
+   * message_body NULL: the flow drops them, and knows from them where to go on.
+   */
   scan(request: ScanRequest): Statement;
   /** Aliases: ordering_key id state due resend retry_count message_type. Ordered by ordering_key, id. */
   keyQueues(request: { readonly keys: readonly { readonly orderingKey: string; readonly upToId: string }[]; readonly failedBlocks: boolean }): Statement;
@@ -89,15 +93,21 @@ export interface HousekeepingStatements {
   recoverRows(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Statement;
   /** Aliases: id shard delivery_count lock_version state message_type message_key topic retry_count age_ms. */
   listTimed(limit: number): Statement;
-  /** One statement for decisions of one transition and from-state; token compared. */
+  /**
+   * One statement for decisions of one transition; token compared. `clearTimer` leaves the state: on `failed` next_retry_at becomes NULL, on `sent` 9999-12-31 (it
+   * still waits for its confirmation, so `lockFinished`, which takes `sent` rows with next_retry_at NULL only, passes it over).
+   */
   applyTimed(request: { readonly transition: TimedDecision["transition"]; readonly decisions: readonly TimedDecision[] }): Statement;
   failUnknownStates(limit: number): Statement;
   failPending(request: { readonly fence: Fence; readonly rows: readonly (RowToken & { readonly failReason: string })[]; readonly nextRetryInMs: number | null }): Statement;
   suspendPending(request: { readonly fence: Fence; readonly rows: readonly RowToken[]; readonly failReason: string; readonly endsInMs: number | null }): Statement;
   park(request: { readonly fence: Fence; readonly rows: readonly RowToken[]; readonly parkMs: number }): Statement;
   resetBackoff(request: { readonly topic: string; readonly limit: number; readonly stepMs: number }): Statement;
-  /** Alias: id. Locks finished rows of these states, old enough, skipping rows that others hold where the engine can. */
-  lockFinished(request: { readonly states: readonly MessageState[]; readonly olderThanMs: number; readonly limit: number }): Statement;
+  /**
+   * Alias: id. Locks finished rows of this state, old enough, skipping rows that others hold where the engine can. Only rows with next_retry_at NULL: a `sent` row with a
+   * time waits for its confirmation. Examines at most `limit` rows, the first by id.
+   */
+  lockFinished(request: { readonly state: "sent" | "consumed"; readonly olderThanMs: number; readonly limit: number }): Statement;
   /** Copies locked rows into the archive. */
   copyToArchive(ids: readonly string[]): Statement;
   deleteRows(ids: readonly string[]): Statement;
@@ -122,9 +132,40 @@ export interface AdminStatements {
   listSuspendedBy(request: { readonly scope: SuspensionRule["scope"]; readonly value: string; readonly limit: number }): Statement;
 }
 
+/** One numbered step from an empty database to the tables of a layout. Never changed once released: what it did stands in databases. */
+export interface Migration {
+  readonly version: number;
+  /** Words for people, such as `local message table`. */
+  readonly name: string;
+  /** Each can be run again when an earlier run stopped half way (CREATE … IF NOT EXISTS; else `alreadyDone` knows the error). */
+  readonly statements: readonly string[];
+}
+
+/** What migrate.ts and check-schema.ts need of a dialect. */
+export interface SchemaStatements {
+  readonly migrations: readonly Migration[];
+  /** True: DDL is transactional; all migrations run in one transaction, with `lock` as its first statement. False: `lock` and `unlock` around them. */
+  readonly transactional: boolean;
+  /** One migration at a time per database. Alias (optional): locked (0 = somebody else holds it, try again). Undefined where BEGIN locks (SQLite). */
+  readonly lock: Statement | undefined;
+  readonly unlock: Statement | undefined;
+  /** CREATE TABLE IF NOT EXISTS <companion>_migration (table_name, version, name, checksum, applied_at). */
+  readonly createVersionTable: Statement;
+  /** Aliases: version, checksum. Of this layout's table. */
+  readVersions(): Statement;
+  recordVersion(migration: Migration, checksum: string): Statement;
+  /** Is this error "it is there already", from a statement of a migration that was half done? */
+  alreadyDone(error: unknown): boolean;
+  /** Aliases: table_name, column_name, collation (NULL where the engine has none). Of the message table and the companion tables, in any order. */
+  columns(): Statement;
+  /** Is a key column of this collation compared byte for byte? */
+  comparesBytes(collation: string | null): boolean;
+}
+
 /** All statements of one dialect for one layout. */
 export interface DialectStatements {
   readonly facts: DialectFacts;
+  readonly schema: SchemaStatements;
   readonly enqueue: EnqueueStatements;
   readonly leases: LeaseStatements;
   readonly relay: RelayStatements;

@@ -1,0 +1,283 @@
+/**
+ * The three table layouts that ship, and the way to make one's own. A layout is data: nothing here knows a dialect.
+ *
+ * The seeds' layouts name the columns of their documents' own DDL; what those tables lack (headers, ordering key, claim counter, …) is
+ * undefined, which turns the feature off.
+ */
+
+import { DEFAULT_LIMITS, type MessageLimits } from "../../message/message.ts";
+import { MESSAGE_STATES, type MessageState } from "../../message/states.ts";
+import { ConfigurationError } from "../../runtime/errors.ts";
+import type { LayoutColumns, TableLayout } from "./layout.ts";
+
+/** Numbers of the states in the default layout and, 0 to 3 as that document gives them, in `t_local_message`. */
+const STATE_NUMBERS: Readonly<Record<MessageState, number>> = {
+  pending: 0,
+  sending: 1,
+  sent: 2,
+  failed: 3,
+  consumed: 4,
+  suspended: 5,
+};
+
+/** The table of our own: every feature. */
+export const defaultLayout: TableLayout = {
+  name: "default",
+  table: "local_message",
+  schema: undefined,
+  companion: "local_message",
+  columns: {
+    id: "id",
+    messageType: "message_type",
+    messageKey: "message_key",
+    topic: "topic",
+    messageBody: "message_body",
+    state: "state",
+    retryCount: "retry_count",
+    nextRetryAt: "next_retry_at",
+    failReason: "fail_reason",
+    gmtCreate: "gmt_create",
+    gmtModified: "gmt_modified",
+    lastRetryAt: "last_retry_at",
+    headers: "headers",
+    contentType: "content_type",
+    orderingKey: "ordering_key",
+    deliveryCount: "delivery_count",
+    deliverAt: "deliver_at",
+    messageId: "message_id",
+    lockVersion: "lock_version",
+    sentAt: "sent_at",
+    consumedAt: "consumed_at",
+    createdBy: "created_by",
+    updatedBy: "updated_by",
+    settlePad: "settle_pad",
+  },
+  states: STATE_NUMBERS,
+  clock: "utc",
+  fractionDigits: 3,
+  limits: DEFAULT_LIMITS,
+  failReasonLength: 1_024,
+  messageIdLength: 255,
+};
+
+/**
+ * `t_local_message` of the first seed document. `consumed` is 4 and `suspended` 5: its tinyint takes them. It has no claim token (neither
+ * lock_version nor delivery_count), so a relay proves that an old session is dead before it claims a row again (rule R4).
+ */
+export const tLocalMessageLayout: TableLayout = {
+  name: "t_local_message",
+  table: "t_local_message",
+  schema: undefined,
+  companion: "t_local_message",
+  columns: {
+    id: "id",
+    messageType: "biz_type",
+    messageKey: "biz_key",
+    topic: "topic",
+    messageBody: "message_body",
+    state: "status",
+    retryCount: "retry_count",
+    nextRetryAt: "next_retry_time",
+    failReason: "fail_reason",
+    gmtCreate: "gmt_create",
+    gmtModified: "gmt_modified",
+    lastRetryAt: "last_exec_time",
+    headers: undefined,
+    contentType: undefined,
+    orderingKey: undefined,
+    deliveryCount: undefined,
+    deliverAt: undefined,
+    messageId: undefined,
+    lockVersion: undefined,
+    sentAt: undefined,
+    consumedAt: undefined,
+    createdBy: "created_by",
+    updatedBy: "updated_by",
+    settlePad: undefined,
+  },
+  states: STATE_NUMBERS,
+  clock: "server",
+  fractionDigits: 0,
+  // TEXT holds 65,535 bytes.
+  limits: { ...DEFAULT_LIMITS, bodyBytes: 65_535 },
+  failReasonLength: 512,
+  messageIdLength: 0,
+};
+
+/** `message_table` of the second seed document. Its states are words, in English unless {@link createLayout} maps others. */
+export const messageTableLayout: TableLayout = {
+  name: "message_table",
+  table: "message_table",
+  schema: undefined,
+  companion: "message_table",
+  columns: {
+    id: "id",
+    messageType: "message_type",
+    messageKey: "message_key",
+    topic: "topic",
+    messageBody: "message_body",
+    state: "state",
+    retryCount: "retry_count",
+    nextRetryAt: "next_retry_at",
+    failReason: "fail_reason",
+    gmtCreate: "gmt_create",
+    gmtModified: "gmt_modified",
+    lastRetryAt: "last_retry_time",
+    headers: undefined,
+    contentType: undefined,
+    orderingKey: undefined,
+    deliveryCount: undefined,
+    deliverAt: undefined,
+    messageId: "message_id",
+    lockVersion: "lock_version",
+    sentAt: undefined,
+    consumedAt: undefined,
+    createdBy: undefined,
+    updatedBy: undefined,
+    settlePad: undefined,
+  },
+  states: {
+    pending: "pending",
+    sending: "sending",
+    sent: "sent",
+    failed: "failed",
+    consumed: "consumed",
+    suspended: "suspended",
+  },
+  clock: "server",
+  fractionDigits: 0,
+  limits: { ...DEFAULT_LIMITS, topic: 64, bodyBytes: 65_535 },
+  // The column is TEXT; a reason longer than this helps nobody who reads the table.
+  failReasonLength: 2_000,
+  messageIdLength: 128,
+};
+
+/** The layouts that ship, by the name that `--layout` takes. */
+export const SHIPPED_LAYOUTS: Readonly<Record<string, TableLayout>> = {
+  default: defaultLayout,
+  t_local_message: tLocalMessageLayout,
+  message_table: messageTableLayout,
+};
+
+/** Options of {@link createLayout}: what differs from the base. */
+export interface LayoutOptions {
+  /** Default: {@link defaultLayout}. */
+  readonly base?: TableLayout | undefined;
+  readonly table?: string | undefined;
+  /** Database (MySQL) or schema (PostgreSQL) of the table. Default: the connection's. */
+  readonly schema?: string | undefined;
+  /**
+   * Prefix of rowpost's own tables beside it. Default: the table's name. Several message tables may share one prefix; each still has an archive
+   * of its own, named after it.
+   */
+  readonly companion?: string | undefined;
+  /** Other column names; `undefined` for an optional column that the table does not have. */
+  readonly columns?: Partial<LayoutColumns> | undefined;
+  /** Other values of states: numbers or words, all of one kind, no two alike. */
+  readonly states?: Partial<Record<MessageState, number | string>> | undefined;
+  readonly clock?: "utc" | "server" | undefined;
+  readonly fractionDigits?: 0 | 3 | undefined;
+  readonly limits?: Partial<MessageLimits> | undefined;
+  readonly failReasonLength?: number | undefined;
+  readonly messageIdLength?: number | undefined;
+}
+
+/**
+ * A layout for a table of one's own: a shipped layout with other names, states or clock. With other columns or states than the base has, its
+ * name is `custom`: `rowpost migrate` then makes only the tables beside it, and the message table is the user's own.
+ * Throws `ConfigurationError` for a name that no database takes, or states that cannot be told apart.
+ */
+export function createLayout(options: LayoutOptions = {}): TableLayout {
+  const base = options.base ?? defaultLayout;
+  const table = options.table ?? base.table;
+  const columns: LayoutColumns = { ...base.columns, ...options.columns };
+  const states = { ...base.states, ...options.states };
+  const unchanged = sameEntries(columns, base.columns) && sameEntries(states, base.states);
+  const layout: TableLayout = {
+    name: unchanged ? base.name : "custom",
+    table,
+    schema: options.schema ?? base.schema,
+    companion: options.companion ?? (options.table === undefined ? base.companion : table),
+    columns,
+    states,
+    clock: options.clock ?? base.clock,
+    fractionDigits: options.fractionDigits ?? base.fractionDigits,
+    limits: { ...base.limits, ...options.limits },
+    failReasonLength: options.failReasonLength ?? base.failReasonLength,
+    messageIdLength: options.messageIdLength ?? base.messageIdLength,
+  };
+  checkNames(layout);
+  checkStates(layout);
+  return layout;
+}
+
+/** rowpost's own tables beside a message table, without schema and quotes. */
+export interface CompanionTables {
+  readonly shard: string;
+  readonly relay: string;
+  readonly suspension: string;
+  readonly migration: string;
+  /** One for each message table: its columns are that table's, and ids of two tables would meet in a shared one. */
+  readonly archive: string;
+}
+
+/** Names of the tables beside the layout's table. */
+export function companionTables(layout: TableLayout): CompanionTables {
+  return {
+    shard: `${layout.companion}_shard`,
+    relay: `${layout.companion}_relay`,
+    suspension: `${layout.companion}_suspension`,
+    migration: `${layout.companion}_migration`,
+    archive: `${layout.table}_archive`,
+  };
+}
+
+/** What `table_name` holds for this layout in the companion tables: they may serve several message tables. */
+export function tableKey(layout: TableLayout): string {
+  return layout.schema === undefined ? layout.table : `${layout.schema}.${layout.table}`;
+}
+
+/** How a claim is told from an earlier one of the same row (rule R4): the column that changes with each claim, if the table has one. */
+export function claimToken(layout: TableLayout): "lockVersion" | "deliveryCount" | undefined {
+  if (layout.columns.lockVersion !== undefined) return "lockVersion";
+  return layout.columns.deliveryCount === undefined ? undefined : "deliveryCount";
+}
+
+function sameEntries(left: object, right: object): boolean {
+  const other = new Map<string, unknown>(Object.entries(right));
+  return Object.entries(left).every(([name, value]) => other.get(name) === value);
+}
+
+/** 63 characters: PostgreSQL cuts longer names silently. Quotes and NUL would have to be escaped in every statement. */
+function checkName(name: string, what: string, longest: number): void {
+  if (name.length === 0 || name.length > longest || /["'`\\.\0]/.test(name)) {
+    throw new ConfigurationError(
+      `${what} ${JSON.stringify(name)} is not a usable name: 1 to ${longest} characters, no quotes, backslash or dot`,
+    );
+  }
+}
+
+function checkNames(layout: TableLayout): void {
+  // The longest names beside it are <table>_archive and <companion>_suspension.
+  checkName(layout.table, "table", 63 - "_archive".length);
+  checkName(layout.companion, "companion", 63 - "_suspension".length);
+  if (layout.schema !== undefined) checkName(layout.schema, "schema", 63);
+  for (const [property, column] of Object.entries(layout.columns)) {
+    if (column !== undefined) checkName(String(column), `column ${property}`, 63);
+  }
+}
+
+function checkStates(layout: TableLayout): void {
+  const values = MESSAGE_STATES.map((state) => layout.states[state]);
+  const kinds = new Set(values.map((value) => typeof value));
+  const folded = new Set(values.map((value) => String(value).toLowerCase()));
+  const whole = values.every((value) => typeof value === "string" || Number.isInteger(value));
+  if (kinds.size !== 1 || folded.size !== values.length || !whole) {
+    throw new ConfigurationError(
+      "the states of a layout are six different whole numbers, or six words that differ by more than case",
+    );
+  }
+  if (values.some((value) => typeof value === "string" && (value.length === 0 || value.length > 32))) {
+    throw new ConfigurationError("a word for a state has 1 to 32 characters");
+  }
+}

@@ -1,0 +1,206 @@
+/**
+ * From rows, as drivers return them under the aliases of statements.ts, to the objects of the ports. Drivers disagree about BIGINT (number,
+ * string, bigint), TINYINT and BOOLEAN; here they come out alike.
+ */
+import type { MessageState } from "../../message/states.ts";
+import { MESSAGE_STATES } from "../../message/states.ts";
+import type { StoredMessage } from "../../outbox/message-admin.ts";
+import type {
+  KeyQueueRow,
+  RelayInstance,
+  RowNow,
+  ScannedMessage,
+  SendingRow,
+  ShardLease,
+  SuspensionRule,
+  TimedRow,
+} from "../../outbox/relay-store.ts";
+import type { TableLayout } from "./layout.ts";
+
+/** A row under its aliases. */
+export type Row = Readonly<Record<string, unknown>>;
+
+/** Text of a column that is never NULL; a buffer (VARBINARY, BLOB) is read as UTF-8. */
+export function text(row: Row, alias: string): string {
+  const value = row[alias];
+  if (typeof value === "string") return value;
+  if (value instanceof Uint8Array) return new TextDecoder().decode(value);
+  if (value === null || value === undefined) throw new Error(`the statement returned no value for ${alias}`);
+  return String(value);
+}
+
+/** Text, or null for NULL (and for an alias that the statement leaves out). */
+export function textOrNull(row: Row, alias: string): string | null {
+  const value = row[alias];
+  return value === null || value === undefined ? null : text(row, alias);
+}
+
+/** A whole number below 2^53; NULL counts as 0. */
+export function integer(row: Row, alias: string): number {
+  const value = row[alias];
+  return typeof value === "number" ? value : Number(value ?? 0);
+}
+
+/** 1, "1", 1n or true. */
+export function flag(row: Row, alias: string): boolean {
+  const value = row[alias];
+  return value === true || Number(value ?? 0) === 1;
+}
+
+/** The state that a value of the state column means. */
+export function decodeState(layout: TableLayout, value: unknown): MessageState | "unknown" {
+  const found = MESSAGE_STATES.find((state) => String(layout.states[state]) === String(value));
+  return found ?? "unknown";
+}
+
+/** The state where the statement selected by known states. */
+function knownState(layout: TableLayout, row: Row): MessageState {
+  const state = decodeState(layout, row["state"]);
+  // A folding collation can match `Pending` where the layout says `pending`: the statement meant it, so it is that state.
+  if (state !== "unknown") return state;
+  const folded = String(row["state"]).toLowerCase();
+  return MESSAGE_STATES.find((each) => String(layout.states[each]).toLowerCase() === folded) ?? "pending";
+}
+
+export function scannedMessage(row: Row): ScannedMessage {
+  const deliverAt = row["deliver_at_ms"];
+  return {
+    id: text(row, "id"),
+    shard: integer(row, "shard"),
+    type: text(row, "message_type"),
+    key: text(row, "message_key"),
+    topic: text(row, "topic"),
+    body: text(row, "message_body"),
+    headers: textOrNull(row, "headers"),
+    contentType: textOrNull(row, "content_type"),
+    orderingKey: textOrNull(row, "ordering_key"),
+    retryCount: integer(row, "retry_count"),
+    deliveryCount: integer(row, "delivery_count"),
+    lockVersion: integer(row, "lock_version"),
+    deliverAtMs: deliverAt === null || deliverAt === undefined ? null : Number(deliverAt),
+    resend: flag(row, "resend"),
+    waitingMs: Math.max(0, integer(row, "waiting_ms")),
+    due: flag(row, "due"),
+  };
+}
+
+export function keyQueueRow(layout: TableLayout, row: Row): KeyQueueRow {
+  return {
+    orderingKey: text(row, "ordering_key"),
+    id: text(row, "id"),
+    state: knownState(layout, row),
+    due: flag(row, "due"),
+    resend: flag(row, "resend"),
+    retryCount: integer(row, "retry_count"),
+    type: text(row, "message_type"),
+  };
+}
+
+export function rowNow(layout: TableLayout, row: Row): RowNow {
+  return {
+    id: text(row, "id"),
+    state: decodeState(layout, row["state"]),
+    deliveryCount: integer(row, "delivery_count"),
+    lockVersion: integer(row, "lock_version"),
+  };
+}
+
+export function sendingRow(row: Row): SendingRow {
+  return {
+    id: text(row, "id"),
+    shard: integer(row, "shard"),
+    deliveryCount: integer(row, "delivery_count"),
+    lockVersion: integer(row, "lock_version"),
+    topic: text(row, "topic"),
+  };
+}
+
+export function timedRow(layout: TableLayout, row: Row): TimedRow | undefined {
+  const state = knownState(layout, row);
+  if (state !== "sent" && state !== "failed" && state !== "suspended") return undefined;
+  return {
+    ...sendingRow(row),
+    state,
+    type: text(row, "message_type"),
+    key: text(row, "message_key"),
+    retryCount: integer(row, "retry_count"),
+    ageMs: integer(row, "age_ms"),
+  };
+}
+
+export function shardLease(row: Row): ShardLease {
+  return {
+    shard: integer(row, "shard"),
+    owner: textOrNull(row, "owner") ?? undefined,
+    epoch: integer(row, "epoch"),
+    leaseUntil: text(row, "lease_until"),
+    leaseMs: integer(row, "lease_ms"),
+  };
+}
+
+export function relayInstance(row: Row): RelayInstance {
+  return { owner: text(row, "owner"), label: text(row, "label"), alive: flag(row, "alive") };
+}
+
+export function suspensionRule(row: Row): SuspensionRule {
+  const endsIn = row["ends_in_ms"];
+  return {
+    scope: suspensionScope(text(row, "scope")),
+    value: text(row, "value"),
+    reason: text(row, "reason"),
+    author: text(row, "author"),
+    endsInMs: endsIn === null || endsIn === undefined ? null : Number(endsIn),
+  };
+}
+
+const SCOPES: readonly SuspensionRule["scope"][] = ["ordering_key", "topic", "type", "relay"];
+
+/** A scope that this version does not know (a newer one wrote it) stops everything: the rule says that something must not be sent. */
+function suspensionScope(value: string): SuspensionRule["scope"] {
+  return SCOPES.find((scope) => scope === value) ?? "relay";
+}
+
+export function storedMessage(layout: TableLayout, row: Row, archived: boolean): StoredMessage {
+  const columns = layout.columns;
+  const optional = (column: string | undefined, alias: string): string | null | undefined =>
+    column === undefined ? undefined : textOrNull(row, alias);
+  return {
+    id: text(row, "id"),
+    type: text(row, "message_type"),
+    key: text(row, "message_key"),
+    topic: text(row, "topic"),
+    state: decodeState(layout, row["state"]),
+    rawState: String(row["state"]),
+    body: text(row, "message_body"),
+    headers: optional(columns.headers, "headers"),
+    contentType: optional(columns.contentType, "content_type"),
+    orderingKey: optional(columns.orderingKey, "ordering_key"),
+    retryCount: integer(row, "retry_count"),
+    deliveryCount: columns.deliveryCount === undefined ? undefined : integer(row, "delivery_count"),
+    deliverAt: optional(columns.deliverAt, "deliver_at"),
+    nextRetryAt: textOrNull(row, "next_retry_at"),
+    lastRetryAt: optional(columns.lastRetryAt, "last_retry_at"),
+    failReason: textOrNull(row, "fail_reason"),
+    messageId: optional(columns.messageId, "message_id"),
+    lockVersion: columns.lockVersion === undefined ? undefined : integer(row, "lock_version"),
+    sentAt: optional(columns.sentAt, "sent_at"),
+    consumedAt: optional(columns.consumedAt, "consumed_at"),
+    createdBy: optional(columns.createdBy, "created_by"),
+    updatedBy: optional(columns.updatedBy, "updated_by"),
+    gmtCreate: text(row, "gmt_create"),
+    gmtModified: text(row, "gmt_modified"),
+    archived,
+  };
+}
+
+/**
+ * At most `length` characters (code points, as databases count them), without lone surrogates: they are no valid UTF-8, and JSON_TABLE refuses
+ * the whole statement for one.
+ */
+export function clip(value: string, length: number): string {
+  const clean = value
+    .replace(/[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/g, "\uFFFD")
+    .replaceAll("\0", "");
+  if (clean.length <= length) return clean;
+  return [...clean].slice(0, length).join("");
+}
