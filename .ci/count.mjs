@@ -6,7 +6,7 @@
  * Exit status: 0 when nothing failed, else 1.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 
 const [folder, stepsFile] = process.argv.slice(2);
 let passed = 0;
@@ -14,20 +14,21 @@ let failed = 0;
 const skipped = new Set();
 
 /** A file that could not even be loaded has no tests and still failed. */
-function countReport(report) {
+function countReport(report, step) {
   let failures = 0;
   for (const file of report.testResults) {
+    const title = `${step}: ${relative(process.cwd(), file.name)}`;
     let red = 0;
     for (const test of file.assertionResults) {
       if (test.status === "passed") passed += 1;
       else if (test.status === "failed") {
         red += 1;
-        console.log(`FAILED   ${file.name}: ${test.fullName}`);
-      } else skipped.add(`${file.name}: ${test.fullName}`);
+        console.log(`FAILED   ${title}: ${test.fullName}`);
+      } else skipped.add(`${title}: ${test.fullName}`);
     }
     if (file.status === "failed" && red === 0) {
       red = 1;
-      console.log(`FAILED   ${file.name}: ${(file.message ?? "").split("\n")[0]}`);
+      console.log(`FAILED   ${title}: ${(file.message ?? "").split("\n")[0]}`);
     }
     failures += red;
   }
@@ -40,7 +41,7 @@ for (const line of readFileSync(stepsFile, "utf8").split("\n").filter(Boolean)) 
     ? readdirSync(join(folder, name)).filter((file) => file.endsWith(".json"))
     : [];
   let failures = 0;
-  for (const file of reports) failures += countReport(JSON.parse(readFileSync(join(folder, name, file), "utf8")));
+  for (const file of reports) failures += countReport(JSON.parse(readFileSync(join(folder, name, file), "utf8")), name);
   if (line.includes("RED") && failures === 0) {
     failures = 1;
     console.log(`FAILED   step ${name}`);

