@@ -5,6 +5,8 @@
  * the clocks of two application hosts differ by more than the milliseconds that leases and retries are about.
  */
 
+import { onAbort } from "./abort.ts";
+
 /** A timer that has been set. */
 export interface Timer {
   /** The function will not run any more. Fine to call twice, and after it has run. */
@@ -62,10 +64,10 @@ export function sleepWith(setTimer: Clock["setTimer"], ms: number, signal: Abort
   return new Promise((resolve) => {
     function wake(): void {
       timer.cancel();
-      signal?.removeEventListener("abort", wake);
+      stopFollowing();
       resolve();
     }
     const timer = setTimer(wake, ms);
-    signal?.addEventListener("abort", wake, { once: true });
+    const stopFollowing = onAbort(signal, wake);
   });
 }

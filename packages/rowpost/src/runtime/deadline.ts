@@ -1,3 +1,4 @@
+import { linkSignals, onAbort } from "./abort.ts";
 import type { Clock } from "./clock.ts";
 import { systemClock } from "./clock.ts";
 import { RowpostError } from "./errors.ts";
@@ -11,49 +12,6 @@ export class DeadlineError extends RowpostError {
     super("DEADLINE", `${what} did not end within ${deadlineMs} ms`, { ...options, retriable: true });
     this.deadlineMs = deadlineMs;
   }
-}
-
-/** A signal that follows others, and the function that takes its listeners off them again. */
-export interface LinkedSignal {
-  readonly signal: AbortSignal;
-  /** Aborts it by itself; nothing happens to the others. */
-  abort(reason: unknown): void;
-  /** Must be called when the work is over: from then on nothing of it hangs on the others. */
-  release(): void;
-}
-
-/**
- * A signal that is aborted, with the same reason, when one of the given ones is.
- *
- * `AbortSignal.any` does this too, but keeps its parts alive by weak references that are cleaned up at some garbage collection: with one
- * long-lived stop signal and a hundred thousand publishes that is a leak for as long as it lasts (Node 20 up to 20.16 lost the memory for
- * good). Here the listeners are gone at `release`.
- */
-export function linkSignals(...signals: readonly (AbortSignal | undefined)[]): LinkedSignal {
-  const controller = new AbortController();
-  const followed: { readonly source: AbortSignal; readonly follow: () => void }[] = [];
-
-  function release(): void {
-    for (const { source, follow } of followed) source.removeEventListener("abort", follow);
-    followed.length = 0;
-  }
-
-  function abort(reason: unknown): void {
-    release();
-    controller.abort(reason);
-  }
-
-  for (const source of signals) {
-    if (source === undefined) continue;
-    if (source.aborted) {
-      abort(source.reason);
-      break;
-    }
-    const follow = (): void => abort(source.reason);
-    source.addEventListener("abort", follow, { once: true });
-    followed.push({ source, follow });
-  }
-  return { signal: controller.signal, abort, release };
 }
 
 /** Options of {@link withDeadline}. */
@@ -82,18 +40,16 @@ export async function withDeadline<Result>(
   const link = linkSignals(options.signal);
   link.signal.throwIfAborted();
   const timer = clock.setTimer(() => link.abort(new DeadlineError(what, ms)), ms);
-  let stopWaiting: (() => void) | undefined;
+  let stopFollowing = (): void => undefined;
   const aborted = new Promise<never>((_resolve, reject) => {
-    const end = (): void => reject(link.signal.reason);
-    link.signal.addEventListener("abort", end, { once: true });
-    stopWaiting = () => link.signal.removeEventListener("abort", end);
+    stopFollowing = onAbort(link.signal, reject);
   });
   try {
     // race adds a handler to both, so a late rejection of the loser is not "unhandled".
     return await Promise.race([start(link.signal), aborted]);
   } finally {
     timer.cancel();
-    stopWaiting?.();
+    stopFollowing();
     link.release();
   }
 }
