@@ -54,7 +54,12 @@ export interface OperatorAction {
 
 /** Counts by state, and what waits longest. */
 export interface OutboxStatus {
-  readonly counts: readonly { readonly topic: string; readonly state: MessageState | "unknown"; readonly count: number; readonly oldestAgeMs: number }[];
+  readonly counts: readonly {
+    readonly topic: string;
+    readonly state: MessageState | "unknown";
+    readonly count: number;
+    readonly oldestAgeMs: number;
+  }[];
   readonly leases: readonly ShardLease[];
   readonly instances: readonly RelayInstance[];
   readonly suspensions: readonly SuspensionRule[];
@@ -69,19 +74,49 @@ export interface ChangeReport {
 export interface MessageAdmin {
   status(): Promise<OutboxStatus>;
   /** Newest first, keyset paged: pass the last id as `beforeId`. At most 1,000. */
-  list(request: { readonly filter: MessageFilter; readonly limit: number; readonly beforeId?: string; readonly archived?: boolean }): Promise<StoredMessage[]>;
-  show(identity: { readonly id: string } | { readonly type: string; readonly key: string }): Promise<StoredMessage | undefined>;
+  list(request: {
+    readonly filter: MessageFilter;
+    readonly limit: number;
+    readonly beforeId?: string;
+    readonly archived?: boolean;
+  }): Promise<StoredMessage[]>;
+  show(
+    identity: { readonly id: string } | { readonly type: string; readonly key: string },
+  ): Promise<StoredMessage | undefined>;
   /** failed (and sent, with `resend`) -> pending, retry_count = 0. */
-  retry(request: { readonly filter: MessageFilter; readonly action: OperatorAction; readonly resend?: boolean; readonly limit: number }): Promise<ChangeReport>;
+  retry(request: {
+    readonly filter: MessageFilter;
+    readonly action: OperatorAction;
+    readonly resend?: boolean;
+    readonly limit: number;
+  }): Promise<ChangeReport>;
   /** pending, failed -> suspended. */
-  suspend(request: { readonly filter: MessageFilter; readonly action: OperatorAction; readonly untilMs?: number; readonly limit: number }): Promise<ChangeReport>;
+  suspend(request: {
+    readonly filter: MessageFilter;
+    readonly action: OperatorAction;
+    readonly untilMs?: number;
+    readonly limit: number;
+  }): Promise<ChangeReport>;
   /** suspended -> pending. */
-  resume(request: { readonly filter: MessageFilter; readonly action: OperatorAction; readonly limit: number }): Promise<ChangeReport>;
+  resume(request: {
+    readonly filter: MessageFilter;
+    readonly action: OperatorAction;
+    readonly limit: number;
+  }): Promise<ChangeReport>;
   /** Adds or replaces a suspension rule; relays notice within a heartbeat. */
   suspendScope(rule: SuspensionRule): Promise<void>;
   /** Lifts a rule and resumes the rows that it suspended, in batches. Returns how many. */
-  resumeScope(request: { readonly scope: SuspensionRule["scope"]; readonly value: string; readonly action: OperatorAction }): Promise<number>;
+  resumeScope(request: {
+    readonly scope: SuspensionRule["scope"];
+    readonly value: string;
+    readonly action: OperatorAction;
+  }): Promise<number>;
   /** sent, consumed (and failed, named) -> archive or deleted. */
-  remove(request: { readonly filter: MessageFilter; readonly mode: "archive" | "delete"; readonly action: OperatorAction; readonly limit: number }): Promise<number>;
+  remove(request: {
+    readonly filter: MessageFilter;
+    readonly mode: "archive" | "delete";
+    readonly action: OperatorAction;
+    readonly limit: number;
+  }): Promise<number>;
   close(): Promise<void>;
 }

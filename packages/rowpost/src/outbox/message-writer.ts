@@ -14,5 +14,9 @@ export interface MessageWriter {
    * stored identity differs in bytes (a folding collation), the call throws all the same (rule R7).
    * Throws `TransactionRequiredError`, with nothing left behind, when the handle is in no transaction.
    */
-  insert(tx: Executor, messages: readonly EncodedMessage[], options: { readonly duplicates: "throw" | "ignore" }): Promise<EnqueueStatus[]>;
+  insert(
+    tx: Executor,
+    messages: readonly EncodedMessage[],
+    options: { readonly duplicates: "throw" | "ignore" },
+  ): Promise<EnqueueStatus[]>;
 }

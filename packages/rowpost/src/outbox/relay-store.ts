@@ -248,7 +248,10 @@ export interface RelayStoreOptions {
 /** Housekeeping: by the holder of shard 0, small batches. All fenced by that lease, and for messages by their own shard's where a relay owns them. */
 export interface HousekeepingStore {
   /** Rows in `sending` in these shards, at most `limit`. */
-  listSending(request: { readonly shards: readonly number[] | undefined; readonly limit: number }): Promise<SendingRow[]>;
+  listSending(request: {
+    readonly shards: readonly number[] | undefined;
+    readonly limit: number;
+  }): Promise<SendingRow[]>;
   /** sending -> pending, fenced, token compared. Returns the number of rows. */
   recover(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Promise<number>;
   /** Rows in sent, failed, suspended whose next_retry_at has come. */
@@ -257,11 +260,24 @@ export interface HousekeepingStore {
   /** Rows in no known state -> failed, with a reason. Returns the number. */
   failUnknownStates(request: { readonly limit: number }): Promise<number>;
   /** pending -> failed for rows that cannot be sent as they are (broken headers or body, too many recoveries). Fenced. */
-  failPending(request: { readonly fence: Fence; readonly rows: readonly (RowToken & { readonly failReason: string })[]; readonly nextRetryInMs: number | null }): Promise<number>;
+  failPending(request: {
+    readonly fence: Fence;
+    readonly rows: readonly (RowToken & { readonly failReason: string })[];
+    readonly nextRetryInMs: number | null;
+  }): Promise<number>;
   /** pending -> suspended for rows under a suspension rule. Fenced. */
-  suspendPending(request: { readonly fence: Fence; readonly rows: readonly RowToken[]; readonly failReason: string; readonly endsInMs: number | null }): Promise<number>;
+  suspendPending(request: {
+    readonly fence: Fence;
+    readonly rows: readonly RowToken[];
+    readonly failReason: string;
+    readonly endsInMs: number | null;
+  }): Promise<number>;
   /** Parks pending rows of a broken topic or behind a blocked head: next_retry_at = now + parkMs, fenced; not a transition (rule R12). */
-  park(request: { readonly fence: Fence; readonly rows: readonly RowToken[]; readonly parkMs: number }): Promise<number>;
+  park(request: {
+    readonly fence: Fence;
+    readonly rows: readonly RowToken[];
+    readonly parkMs: number;
+  }): Promise<number>;
   /** Brings parked or backed-off pending rows of a topic forward, in id order, ramped; never below deliver_at (rule R10). */
   resetBackoff(request: { readonly topic: string; readonly limit: number; readonly stepMs: number }): Promise<number>;
   /** Moves finished rows to the archive, or deletes them: locked with their state, one transaction, counts compared (rule R5). Returns the number. */
@@ -275,5 +291,12 @@ export interface HousekeepingStore {
   /** Deletes archived rows older than this. */
   purgeArchive(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>;
   /** Numbers for gauges: rows by topic and state for unfinished states, and the age of the oldest waiting one. Bounded work. */
-  gauges(): Promise<readonly { readonly topic: string; readonly state: MessageState; readonly count: number; readonly oldestAgeMs: number }[]>;
+  gauges(): Promise<
+    readonly {
+      readonly topic: string;
+      readonly state: MessageState;
+      readonly count: number;
+      readonly oldestAgeMs: number;
+    }[]
+  >;
 }

@@ -1,0 +1,144 @@
+/**
+ * Housekeeping: what falls due beside sending. Every relay sweeps its own `sending` rows (rule R3); the holder of shard 0 also does what must be
+ * done once: confirmation deadlines, slow retries, resumes, rows in unknown states, archiving, deletion, gauges. Small batches, with pauses.
+ */
+import type { EventEmitter } from "../runtime/events.ts";
+import type { LeaseKeeper } from "./lease-keeper.ts";
+import type { RelayEvents } from "./relay-events.ts";
+import type { RelaySettings } from "./relay-options.ts";
+import { about, type RelayReports } from "./relay-reports.ts";
+import type { RelayStore, TimedDecision, TimedRow } from "./relay-store.ts";
+import type { SendingSweep } from "./sending-sweep.ts";
+
+/** Rows of one housekeeping statement. */
+const BATCH = 500;
+/** Full batches that one turn works off before it lets the relay have the database again. */
+const BATCHES_PER_TURN = 10;
+const UNKNOWN_STATES_EVERY_MS = 10_000;
+const GAUGES_EVERY_MS = 15_000;
+/** The shard whose holder does what must be done once. */
+const LEADER_SHARD = 0;
+
+export interface HousekeepingOptions {
+  readonly store: RelayStore;
+  readonly keeper: LeaseKeeper;
+  readonly sweep: SendingSweep;
+  readonly settings: RelaySettings;
+  readonly reports: RelayReports;
+  readonly events: EventEmitter<RelayEvents>;
+  /** Messages became pending: the relay should look. */
+  readonly wake: () => void;
+}
+
+export interface Housekeeping {
+  /** One turn. Rejects when the database does not answer. */
+  turn(): Promise<void>;
+  /** Brings a topic's backed-off messages forward, ramped. */
+  resetBackoff(topic: string): Promise<number>;
+}
+
+/** Makes the housekeeping of one relay. */
+export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
+  const { store, keeper, settings, reports, events } = options;
+  const { housekeeping } = store;
+  const lastRunMs = new Map<string, number>();
+
+  function isTime(job: string, everyMs: number): boolean {
+    const nowMs = settings.clock.monotonicMs();
+    if (nowMs - (lastRunMs.get(job) ?? Number.NEGATIVE_INFINITY) < everyMs) return false;
+    lastRunMs.set(job, nowMs);
+    return true;
+  }
+
+  /** Repeats a statement while it comes back full. */
+  async function repeat(step: () => Promise<number>): Promise<number> {
+    let total = 0;
+    for (let turn = 0; turn < BATCHES_PER_TURN; turn += 1) {
+      const count = await step();
+      total += count;
+      if (count < BATCH) break;
+    }
+    return total;
+  }
+
+  async function timers(): Promise<number> {
+    const rows = await housekeeping.listTimed({ limit: BATCH });
+    if (rows.length === 0) return 0;
+    await housekeeping.applyTimed({ decisions: rows.map(decide) });
+    options.wake();
+    return rows.length;
+  }
+
+  function decide(row: TimedRow): TimedDecision {
+    const token = { id: row.id, shard: row.shard, deliveryCount: row.deliveryCount, lockVersion: row.lockVersion };
+    const base = { ...token, failReason: null, nextRetryInMs: null };
+    if (row.state === "suspended") return { ...base, transition: "resume" };
+    if (row.state === "failed") {
+      settings.metrics.increment("rowpost_slow_retries_total", { topic: row.topic });
+      return { ...base, transition: "slowRetry" };
+    }
+    return decideUnconfirmed(row, base);
+  }
+
+  function decideUnconfirmed(row: TimedRow, base: Omit<TimedDecision, "transition">): TimedDecision {
+    const rule = settings.confirmOf(row.type);
+    const then = rule?.onTimeout ?? "alert";
+    events.emit("confirmTimeout", { message: about(row), then });
+    const failReason = `NOT_CONFIRMED: no confirmation${rule === undefined ? "" : ` within ${rule.withinMs} ms`}`;
+    if (then === "alert") return { ...base, transition: "clearTimer" };
+    const policy = settings.policyOf(row.type);
+    if (then === "resend" && row.retryCount + 1 < policy.maxAttempts)
+      return { ...base, transition: "confirmTimeoutResend", failReason };
+    const slow = policy.slowRetryEveryMs > 0 && row.ageMs < policy.slowRetryForMs ? policy.slowRetryEveryMs : null;
+    events.emit("failed", { message: about(row), reason: failReason, slowRetryInMs: slow });
+    return { ...base, transition: "confirmTimeoutFail", failReason, nextRetryInMs: slow };
+  }
+
+  async function removeFinished(): Promise<void> {
+    const { onSent, keepMs, archiveForMs } = settings.retention;
+    if (onSent !== "keep") {
+      const moved = await repeat(() =>
+        housekeeping.removeFinished({ mode: onSent, states: ["sent", "consumed"], olderThanMs: keepMs, limit: BATCH }),
+      );
+      if (moved > 0)
+        settings.metrics.increment(
+          onSent === "archive" ? "rowpost_archived_total" : "rowpost_deleted_total",
+          {},
+          moved,
+        );
+      await settings.reach("archived");
+    }
+    if (archiveForMs !== undefined && isTime("purge", 60_000)) {
+      const purged = await repeat(() => housekeeping.purgeArchive({ olderThanMs: archiveForMs, limit: BATCH }));
+      if (purged > 0) settings.metrics.increment("rowpost_deleted_total", {}, purged);
+    }
+  }
+
+  async function gauges(): Promise<void> {
+    for (const { topic, state, count, oldestAgeMs } of await housekeeping.gauges()) {
+      settings.metrics.gauge("rowpost_messages", { topic, state }, count);
+      if (state !== "pending") continue;
+      settings.metrics.gauge("rowpost_pending", { topic }, count);
+      settings.metrics.gauge("rowpost_oldest_pending_age_ms", { topic }, oldestAgeMs);
+    }
+  }
+
+  return {
+    async turn() {
+      const recovered = await options.sweep.look();
+      reports.recovered(recovered);
+      if (recovered > 0) options.wake();
+      if (keeper.leftMs(LEADER_SHARD) === 0) return;
+      await repeat(timers);
+      if (isTime("unknown states", UNKNOWN_STATES_EVERY_MS))
+        await repeat(() => housekeeping.failUnknownStates({ limit: BATCH }));
+      await removeFinished();
+      if (isTime("gauges", GAUGES_EVERY_MS)) await gauges();
+    },
+    async resetBackoff(topic) {
+      const count = await repeat(() => housekeeping.resetBackoff({ topic, limit: BATCH, stepMs: 1 }));
+      options.wake();
+      return count;
+    },
+  };
+}

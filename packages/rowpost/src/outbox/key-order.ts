@@ -1,0 +1,60 @@
+/**
+ * Order per key (rule R1): which of the scanned messages may be sent now without overtaking an earlier one of their key. The truth is the
+ * table: `keyQueues` reads the unfinished rows of the batch's keys, and this decides. Pure.
+ *
+ * Without it: m1 of a key failed and waits for its backoff, m2 is due at once; after a restart nothing in memory remembers m1, and m2 is
+ * published first.
+ */
+
+import type { KeyQueueRow, ScannedMessage } from "./relay-store.ts";
+import { compareIds } from "./row-id.ts";
+
+/** Stands outside its key's order: a resend of what was sent before, or a slow retry while `failed` messages do not block (DESIGN 13 R1). */
+export type StandsOutside = (row: {
+  readonly resend: boolean;
+  readonly retryCount: number;
+  readonly type: string;
+}) => boolean;
+
+/** What may go now, and what waits behind an earlier message of its key. */
+export interface KeyOrderDecision {
+  /** In id order within each key. */
+  readonly ready: readonly ScannedMessage[];
+  readonly blocked: readonly ScannedMessage[];
+}
+
+/** Greatest scanned id of each ordering key: how far `keyQueues` has to look. */
+export function keyRanges(
+  candidates: readonly ScannedMessage[],
+): { readonly orderingKey: string; readonly upToId: string }[] {
+  const ranges = new Map<string, string>();
+  for (const { orderingKey, id } of candidates) {
+    if (orderingKey === null) continue;
+    const known = ranges.get(orderingKey);
+    if (known === undefined || compareIds(id, known) > 0) ranges.set(orderingKey, id);
+  }
+  return [...ranges].map(([orderingKey, upToId]) => ({ orderingKey, upToId }));
+}
+
+/**
+ * For each key the leading run of its unfinished rows that is waiting, due and among the candidates. The run ends at the first row that is
+ * not: one that waits for its backoff or its delay, is being sent, is suspended, or failed and blocks.
+ */
+export function leadingRuns(
+  candidates: readonly ScannedMessage[],
+  queues: readonly KeyQueueRow[],
+  standsOutside: StandsOutside,
+): KeyOrderDecision {
+  const byId = new Map(candidates.map((candidate) => [candidate.id, candidate]));
+  const ready = new Map<string, ScannedMessage>();
+  const stopped = new Set<string>();
+  for (const row of queues) {
+    if (standsOutside(row) || stopped.has(row.orderingKey)) continue;
+    const candidate = byId.get(row.id);
+    if (candidate !== undefined && row.state === "pending" && row.due) ready.set(row.id, candidate);
+    else stopped.add(row.orderingKey);
+  }
+  for (const candidate of candidates) if (standsOutside(candidate)) ready.set(candidate.id, candidate);
+  const inOrder = [...ready.values()].sort((left, right) => compareIds(left.id, right.id));
+  return { ready: inOrder, blocked: candidates.filter((candidate) => !ready.has(candidate.id)) };
+}

@@ -1,0 +1,98 @@
+/** What a publish result means for the row: the transition, the counters and the time of the next look. Pure. */
+import type { PublishResult } from "../brokers/broker.ts";
+import { backoffMs } from "../runtime/backoff.ts";
+import type { RelaySettings } from "./relay-options.ts";
+import type { Outcome, RowToken, ScannedMessage } from "./relay-store.ts";
+
+/** Token of a row after our claim: both counters one up, or as scanned when the claim did not touch the row (sendingMark off). */
+export function claimedToken(message: ScannedMessage, sendingMark: "on" | "off"): RowToken {
+  const step = sendingMark === "on" ? 1 : 0;
+  return {
+    id: message.id,
+    shard: message.shard,
+    deliveryCount: message.deliveryCount + step,
+    lockVersion: message.lockVersion + step,
+  };
+}
+
+/** Where a message goes that was returned without an attempt, for instance because its topic rests. */
+export interface ReturnDelay {
+  readonly destinationRestMs: number;
+}
+
+/** Turns one result into the outcome to be settled. */
+export function outcomeOf(
+  message: ScannedMessage,
+  result: PublishResult,
+  settings: Pick<RelaySettings, "policyOf" | "confirmOf" | "sendingMark">,
+  delay: ReturnDelay,
+  random: () => number = Math.random,
+): Outcome {
+  const token = claimedToken(message, settings.sendingMark);
+  if (result.status === "sent") {
+    const withinMs = settings.confirmOf(message.type)?.withinMs ?? null;
+    return outcome(token, { toState: "sent", messageId: result.messageId, nextRetryInMs: withinMs, failReason: null });
+  }
+  if (result.status === "notStarted") return returned(token, null, settings.sendingMark);
+  if (result.scope === "connection") return returned(token, null, settings.sendingMark);
+  if (result.scope === "destination") {
+    return returned(token, result.retryAfterMs ?? delay.destinationRestMs, settings.sendingMark);
+  }
+  return failure(message, token, result, settings, random);
+}
+
+function failure(
+  message: ScannedMessage,
+  token: RowToken,
+  result: {
+    readonly scope: string;
+    readonly retriable: boolean;
+    readonly code: string;
+    readonly reason: string;
+    readonly retryAfterMs?: number | undefined;
+  },
+  settings: Pick<RelaySettings, "policyOf">,
+  random: () => number,
+): Outcome {
+  const policy = settings.policyOf(message.type);
+  const attempts = message.retryCount + 1;
+  const failReason = `${result.code}: ${result.reason}`;
+  const mendable = result.retriable || result.scope === "unknown";
+  if (mendable && attempts < policy.maxAttempts) {
+    const wait =
+      result.retryAfterMs ??
+      backoffMs({ attempt: attempts, baseMs: policy.baseMs, factor: policy.factor, maxMs: policy.maxMs }, random);
+    return outcome(token, { toState: "pending", retryDelta: 1, nextRetryInMs: wait, failReason });
+  }
+  // The slow tier of the seeds: tried again every few hours for some days, then only by a person.
+  const slow =
+    mendable && policy.slowRetryEveryMs > 0 && message.waitingMs < policy.slowRetryForMs
+      ? policy.slowRetryEveryMs
+      : null;
+  return outcome(token, { toState: "failed", retryDelta: 1, nextRetryInMs: slow, failReason });
+}
+
+/** Given back uncounted. Without a sending mark the claim counted nothing, so there is nothing to take back. */
+function returned(token: RowToken, nextRetryInMs: number | null, sendingMark: "on" | "off"): Outcome {
+  return outcome(token, {
+    toState: "pending",
+    deliveryDelta: sendingMark === "on" ? -1 : 0,
+    nextRetryInMs,
+    failReason: null,
+  });
+}
+
+function outcome(token: RowToken, change: Partial<Outcome> & Pick<Outcome, "toState">): Outcome {
+  return {
+    id: token.id,
+    shard: token.shard,
+    deliveryCount: token.deliveryCount,
+    lockVersion: token.lockVersion,
+    toState: change.toState,
+    messageId: change.messageId ?? null,
+    retryDelta: change.retryDelta ?? 0,
+    deliveryDelta: change.deliveryDelta ?? 0,
+    nextRetryInMs: change.nextRetryInMs ?? null,
+    failReason: change.failReason ?? null,
+  };
+}

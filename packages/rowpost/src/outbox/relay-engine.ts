@@ -1,0 +1,184 @@
+/**
+ * Puts the parts of a relay together and runs its three loops: the rounds, the heartbeat (a timer of its own on a session of its own, so that
+ * neither a long batch nor a waiting statement delays a renewal), and housekeeping.
+ */
+import { randomUUID } from "node:crypto";
+import type { Broker } from "../brokers/broker.ts";
+import type { Database } from "../databases/database.ts";
+import type { TableLayout } from "../databases/sql/layout.ts";
+import type { EventEmitter } from "../runtime/events.ts";
+import { createConnectionGate } from "./connection-gate.ts";
+import { createHousekeeping } from "./housekeeping.ts";
+import { createInFlightWindow } from "./in-flight-window.ts";
+import { createLeaseKeeper } from "./lease-keeper.ts";
+import { createPollPace } from "./poll-pace.ts";
+import { createPublisher } from "./publisher.ts";
+import type { RelayEvents } from "./relay-events.ts";
+import { createRelayFlow } from "./relay-flow.ts";
+import type { RelaySettings } from "./relay-options.ts";
+import { createRelayProblems } from "./relay-problems.ts";
+import { createRelayReports, type RelayCounts } from "./relay-reports.ts";
+import { createRound } from "./relay-round.ts";
+import { createRelayRunner, type RelayRunner } from "./relay-runner.ts";
+import { createScanSize } from "./scan-size.ts";
+import { createSendingSweep } from "./sending-sweep.ts";
+import { createSettler } from "./settler.ts";
+import { createSweep } from "./sweep.ts";
+import { createTopicBreaker } from "./topic-breaker.ts";
+import { createWakeUp } from "./wake-up.ts";
+
+export interface RelayEngineOptions {
+  readonly database: Database;
+  readonly broker: Broker;
+  readonly layout: TableLayout;
+  readonly settings: RelaySettings;
+  readonly events: EventEmitter<RelayEvents>;
+}
+
+/** The running parts of one relay; see relay.ts for what its methods promise. */
+export interface RelayEngine extends RelayRunner {
+  readonly owner: string;
+  readonly counts: RelayCounts;
+  resetBackoff(topic: string): Promise<number>;
+}
+
+/** A statement may take this long before its session is given up; well below a lease. */
+const LONGEST_STATEMENT_MS = 15_000;
+
+/** Makes the engine; nothing is opened yet. */
+export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
+  const { database, broker, layout, settings, events } = options;
+  const { clock } = settings;
+  const owner = randomUUID();
+  const store = database.relayStore({ layout });
+  const reports = createRelayReports(settings, events);
+  const freed = createWakeUp(clock);
+  const window = createInFlightWindow(settings.windowSize, freed.ring);
+  const gate = createConnectionGate(clock);
+  const breaker = createTopicBreaker(clock);
+  const sweep = createSweep(clock);
+  const pace = createPollPace(settings.poll, clock);
+  const publisher = createPublisher({ broker, clock, publishTimeoutMs: settings.publishTimeoutMs });
+  const keeper = createLeaseKeeper({
+    leases: store.leases,
+    owner,
+    label: settings.label,
+    leaseMs: settings.leaseMs,
+    heartbeatMs: settings.heartbeatMs,
+    clock,
+    window,
+    async onAcquired(shards, recovered) {
+      settings.logger.info("acquired shards", { shards: shards.length, recovered });
+      reports.recovered(recovered);
+      events.emit("shardsAcquired", { shards, recovered });
+      sweep.restart();
+      await settings.reach("acquired");
+    },
+    onLost(shards) {
+      settings.logger.warn("lost shards to another relay", { shards });
+      settings.metrics.increment("rowpost_lease_lost_total", {}, shards.length);
+      events.emit("shardsLost", { shards });
+    },
+    async onReleased(shards) {
+      events.emit("shardsReleased", { shards });
+      await settings.reach("released");
+    },
+  });
+  const settler = createSettler({
+    store,
+    keeper,
+    settings,
+    clock,
+    hasClaimToken: layout.columns.lockVersion !== undefined || layout.columns.deliveryCount !== undefined,
+    events: {
+      onSettled(settlements) {
+        reports.databaseBack("settle");
+        for (const { entry } of settlements) window.remove(entry.message.id);
+        reports.settled(settlements);
+      },
+      onFenced(settlement, now) {
+        window.remove(settlement.entry.message.id);
+        reports.fenced(settlement, now);
+      },
+      onLost(settlement) {
+        window.remove(settlement.entry.message.id);
+        reports.outcomeLost(settlement);
+      },
+      onDatabaseError: (error) => reports.databaseAway("settle", error),
+    },
+  });
+  const flow = createRelayFlow({
+    settings,
+    keeper,
+    window,
+    gate,
+    breaker,
+    publisher,
+    settler,
+    events,
+    // An error is reported; the messages come due by themselves later.
+    onTopicBack: (topic) =>
+      void housekeeping.resetBackoff(topic).catch((error: unknown) => reports.databaseAway("reset backoff", error)),
+  });
+  const problems = createRelayProblems({ store, keeper, breaker, reports });
+  const round = createRound({
+    store,
+    layout,
+    settings,
+    keeper,
+    window,
+    gate,
+    breaker,
+    sweep,
+    scanSize: createScanSize(settings.batchSize),
+    problems,
+    publish: (messages) => flow.publish(messages),
+  });
+  const sendingSweep = createSendingSweep({
+    housekeeping: store.housekeeping,
+    keeper,
+    window,
+    clock,
+    publishTimeoutMs: settings.publishTimeoutMs,
+  });
+  const housekeeping = createHousekeeping({
+    store,
+    keeper,
+    sweep: sendingSweep,
+    settings,
+    reports,
+    events,
+    wake: () => runner.wake(),
+  });
+  const runner = createRelayRunner({
+    settings,
+    reports,
+    keeper,
+    window,
+    freed,
+    gate,
+    pace,
+    flow,
+    publisher,
+    round,
+    housekeeping,
+    open: () =>
+      store.open({
+        sendingMark: settings.sendingMark,
+        statementTimeoutMs: Math.min(LONGEST_STATEMENT_MS, Math.floor(settings.leaseMs / 2)),
+        // Below a quarter of the lease, so that a user's lock on a message row cannot starve a renewal (rule R2).
+        lockWaitTimeoutMs: Math.max(1_000, Math.min(3_000, Math.floor(settings.leaseMs / 5))),
+      }),
+    listen: () => database.listen(layout),
+    doorbell: database.doorbell,
+    close: () => store.close(),
+  });
+  return {
+    ...runner,
+    owner,
+    get counts() {
+      return reports.counts;
+    },
+    resetBackoff: (topic) => housekeeping.resetBackoff(topic),
+  };
+}

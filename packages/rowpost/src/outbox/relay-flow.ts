@@ -1,0 +1,172 @@
+/**
+ * From a claimed batch to its settled rows: publish by topic, turn answers into outcomes, tell the breaker and the gate, settle. Batches flow side
+ * by side; the window bounds how many.
+ */
+import type { PublishResult } from "../brokers/broker.ts";
+import type { EventEmitter } from "../runtime/events.ts";
+import type { ConnectionGate } from "./connection-gate.ts";
+import type { InFlightWindow } from "./in-flight-window.ts";
+import type { LeaseKeeper } from "./lease-keeper.ts";
+import { outcomeOf } from "./publish-outcome.ts";
+import type { PreparedMessage, Publisher, PublishReport } from "./publisher.ts";
+import { groupForPublish } from "./publisher.ts";
+import type { RelayEvents } from "./relay-events.ts";
+import type { RelaySettings } from "./relay-options.ts";
+import type { Settlement, Settler } from "./settler.ts";
+import type { TopicBreaker } from "./topic-breaker.ts";
+
+export interface RelayFlowOptions {
+  readonly settings: RelaySettings;
+  readonly keeper: Pick<LeaseKeeper, "leftMs">;
+  readonly window: Pick<InFlightWindow, "size">;
+  readonly gate: ConnectionGate;
+  readonly breaker: TopicBreaker;
+  readonly publisher: Publisher;
+  readonly settler: Settler;
+  readonly events: EventEmitter<RelayEvents>;
+  /** A topic works again: its backed-off messages may come forward. */
+  readonly onTopicBack: (topic: string) => void;
+}
+
+export interface RelayFlow {
+  /** Takes a claimed batch. */
+  publish(messages: readonly PreparedMessage[]): void;
+  /** Gives back, uncounted, whatever is claimed from now on: the relay is stopping. */
+  refuse(): void;
+  /** Resolves when every batch taken so far is settled. */
+  idle(): Promise<void>;
+}
+
+const STOPPING: PublishResult = { status: "notStarted", reason: "the relay is stopping" };
+const LEASE_SHORT: PublishResult = { status: "notStarted", reason: "too little is left of the lease" };
+
+/** Makes the flow of one relay. */
+export function createRelayFlow(options: RelayFlowOptions): RelayFlow {
+  const { settings, keeper, gate, breaker, publisher, settler, events } = options;
+  const running = new Set<Promise<void>>();
+  let refusing = false;
+
+  async function flow(messages: readonly PreparedMessage[]): Promise<void> {
+    await settings.reach("beforePublish");
+    const ready: PreparedMessage[] = [];
+    const back: PreparedMessage[] = [];
+    // Between the claim and here the process may have been frozen: no publish starts with less lease than its deadline.
+    for (const message of messages) {
+      const fits = !refusing && keeper.leftMs(message.entry.message.shard) >= settings.publishTimeoutMs;
+      (fits ? ready : back).push(message);
+    }
+    giveBack(back, refusing ? STOPPING : LEASE_SHORT);
+    await Promise.all(groupForPublish(ready).map(publishGroup));
+  }
+
+  function giveBack(messages: readonly PreparedMessage[], result: PublishResult): void {
+    const startedMs = settings.clock.monotonicMs();
+    settler.submit(messages.map((message) => settlement(message, result, startedMs)));
+  }
+
+  async function publishGroup(group: readonly PreparedMessage[]): Promise<void> {
+    const report = await publisher.publish(group);
+    await settings.reach("published");
+    learn(report);
+    settler.submit(
+      report.messages.map((message, index) => settlement(message, report.results[index] ?? STOPPING, report.startedMs)),
+    );
+  }
+
+  function settlement(message: PreparedMessage, result: PublishResult, startedMs: number): Settlement {
+    const delay = { destinationRestMs: breaker.restMs(message.outgoing.topic) };
+    return {
+      entry: message.entry,
+      result,
+      outcome: outcomeOf(message.entry.message, result, settings, delay),
+      startedMs,
+    };
+  }
+
+  /** What a publish says about its topic and about the broker. */
+  function learn({ topic, results, startedMs, messages }: PublishReport): void {
+    const tally = { sent: 0, message: 0, retriable: 0, destination: 0, connection: 0, unknown: 0, notStarted: 0 };
+    let reason = "";
+    let retryAfterMs: number | undefined;
+    for (const result of results) {
+      if (result.status !== "failed") tally[result.status] += 1;
+      else {
+        tally[result.scope] += 1;
+        if (result.scope === "message" && result.retriable) tally.retriable += 1;
+        reason = `${result.code}: ${result.reason}`;
+        retryAfterMs = result.retryAfterMs ?? retryAfterMs;
+      }
+    }
+    measure(topic, tally, settings.clock.monotonicMs() - startedMs, messages);
+    learnOfBroker(tally, reason);
+    const change = breaker.report({
+      topic,
+      sent: tally.sent,
+      destination: tally.destination,
+      retriable: tally.retriable,
+      retryAfterMs,
+    });
+    if (change === "opened") {
+      settings.metrics.gauge("rowpost_circuit_open", { topic }, 1);
+      settings.logger.warn("a topic rests", { topic, reason });
+      events.emit("topicPaused", { topic, reason });
+    } else if (change === "closed") {
+      settings.metrics.gauge("rowpost_circuit_open", { topic }, 0);
+      settings.logger.info("a topic works again", { topic });
+      events.emit("topicResumed", { topic });
+      options.onTopicBack(topic);
+    }
+  }
+
+  function learnOfBroker(tally: Readonly<Record<string, number>>, reason: string): void {
+    const answered = (tally["sent"] ?? 0) + (tally["message"] ?? 0) + (tally["destination"] ?? 0);
+    const silent = (tally["connection"] ?? 0) + (tally["unknown"] ?? 0);
+    if (answered > 0) {
+      if (!gate.answered()) return;
+      settings.metrics.gauge("rowpost_broker_away", {}, 0);
+      settings.logger.info("the broker answers again");
+      events.emit("brokerBack", {});
+    } else if (silent > 0 && gate.unreachable()) {
+      settings.metrics.gauge("rowpost_broker_away", {}, 1);
+      settings.logger.error("the broker does not answer; waiting for it", { reason });
+      events.emit("brokerAway", { reason });
+    }
+  }
+
+  function measure(
+    topic: string,
+    tally: Readonly<Record<"sent" | "message" | "destination" | "connection" | "unknown" | "notStarted", number>>,
+    durationMs: number,
+    messages: readonly PreparedMessage[],
+  ): void {
+    const { metrics } = settings;
+    metrics.observe("rowpost_publish_duration_ms", { topic }, durationMs);
+    metrics.gauge("rowpost_in_flight", {}, options.window.size);
+    if (tally.sent > 0) {
+      metrics.increment("rowpost_published_total", { topic }, tally.sent);
+      // One observation for a batch, of its oldest message: what an operator asks is how late the latest ones are.
+      const oldest = Math.max(...messages.map(({ entry }) => entry.message.waitingMs));
+      metrics.observe("rowpost_delivery_delay_ms", { topic }, oldest + durationMs);
+    }
+    if (tally.notStarted > 0) metrics.increment("rowpost_not_started_total", { topic }, tally.notStarted);
+    for (const scope of ["message", "destination", "connection", "unknown"] as const) {
+      if (tally[scope] > 0) metrics.increment("rowpost_publish_failures_total", { topic, scope }, tally[scope]);
+    }
+  }
+
+  return {
+    publish(messages) {
+      const batch = flow(messages).finally(() => running.delete(batch));
+      running.add(batch);
+    },
+    refuse() {
+      refusing = true;
+    },
+    async idle() {
+      while (running.size > 0 || settler.waiting > 0) {
+        await Promise.all(running);
+        await settler.idle();
+      }
+    },
+  };
+}

@@ -1,0 +1,80 @@
+/**
+ * What a scan found and may not be sent: broken rows become `failed` with a reason, rows under a suspension rule become `suspended`, and when such
+ * rows fill the scans, those of a resting topic or behind a blocked head are parked (rule R12). All fenced.
+ */
+import type { SortedRows } from "./candidates.ts";
+import type { LeaseKeeper } from "./lease-keeper.ts";
+import type { RelayReports } from "./relay-reports.ts";
+import type { RelayStore, ScannedMessage, SuspensionRule } from "./relay-store.ts";
+import type { TopicBreaker } from "./topic-breaker.ts";
+
+/** Rows are parked only when they took this share of a scan: a few excluded rows cost less than writing them. */
+const PARK_SHARE = 0.5;
+/** Followers of a blocked head look again after this long: the price in latency when the head clears meanwhile. */
+const PARK_BEHIND_MS = 5_000;
+/** Rows of a resting topic are parked for at least this long. */
+const PARK_RESTING_MS = 2_000;
+
+export interface RelayProblems {
+  setAside(sorted: SortedRows, scanned: number): Promise<void>;
+  /** Rows behind an earlier message of their key. */
+  setBehind(blocked: readonly ScannedMessage[], scanned: number): Promise<void>;
+}
+
+export interface RelayProblemsOptions {
+  readonly store: Pick<RelayStore, "housekeeping">;
+  readonly keeper: Pick<LeaseKeeper, "fence">;
+  readonly breaker: Pick<TopicBreaker, "restMs">;
+  readonly reports: RelayReports;
+}
+
+/** Makes the part of a round that deals with what cannot be sent. */
+export function createRelayProblems({ store, keeper, breaker, reports }: RelayProblemsOptions): RelayProblems {
+  const { housekeeping } = store;
+
+  async function fail(broken: SortedRows["broken"]): Promise<void> {
+    if (broken.length === 0) return;
+    await housekeeping.failPending({
+      fence: keeper.fence(),
+      rows: broken.map(({ message, reason }) => ({ ...tokenOf(message), failReason: reason })),
+      nextRetryInMs: null,
+    });
+    for (const { message, reason } of broken) reports.failed(message, reason, null);
+  }
+
+  async function suspend(rule: SuspensionRule, messages: readonly ScannedMessage[]): Promise<void> {
+    await housekeeping.suspendPending({
+      fence: keeper.fence(),
+      rows: messages.map(tokenOf),
+      failReason: `suspended by rule ${rule.scope}=${rule.value}: ${rule.reason} (${rule.author})`,
+      endsInMs: rule.endsInMs,
+    });
+    reports.suspended(messages);
+  }
+
+  async function park(messages: readonly ScannedMessage[], parkMs: number): Promise<void> {
+    await housekeeping.park({ fence: keeper.fence(), rows: messages.map(tokenOf), parkMs });
+  }
+
+  return {
+    async setAside(sorted, scanned) {
+      await fail(sorted.broken);
+      for (const [rule, messages] of sorted.suspended) await suspend(rule, messages);
+      if (sorted.resting.length < scanned * PARK_SHARE) return;
+      const longest = Math.max(PARK_RESTING_MS, ...new Set(sorted.resting.map(({ topic }) => breaker.restMs(topic))));
+      await park(sorted.resting, longest);
+    },
+    async setBehind(blocked, scanned) {
+      if (blocked.length >= scanned * PARK_SHARE) await park(blocked, PARK_BEHIND_MS);
+    },
+  };
+}
+
+function tokenOf(message: ScannedMessage): { id: string; shard: number; deliveryCount: number; lockVersion: number } {
+  return {
+    id: message.id,
+    shard: message.shard,
+    deliveryCount: message.deliveryCount,
+    lockVersion: message.lockVersion,
+  };
+}

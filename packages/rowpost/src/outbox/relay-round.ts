@@ -1,0 +1,227 @@
+/**
+ * One round of the relay: scan, sort, check the order of keys, claim, hand to the publisher. The rounds of a relay run one after another;
+ * publishing and settling of their batches go on side by side (relay-flow.ts).
+ */
+import type { TableLayout } from "../databases/sql/layout.ts";
+import { describeError } from "../runtime/errors.ts";
+import type { Candidate, SortedRows } from "./candidates.ts";
+import { sortRows } from "./candidates.ts";
+import type { ConnectionGate } from "./connection-gate.ts";
+import type { InFlightWindow } from "./in-flight-window.ts";
+import { keyRanges, leadingRuns } from "./key-order.ts";
+import type { LeaseKeeper } from "./lease-keeper.ts";
+import { claimedToken } from "./publish-outcome.ts";
+import type { PreparedMessage } from "./publisher.ts";
+import type { RelaySettings } from "./relay-options.ts";
+import type { RelayProblems } from "./relay-problems.ts";
+import type { RelayStore, RowToken, ScannedMessage } from "./relay-store.ts";
+import { compareIds } from "./row-id.ts";
+import type { ScanSize } from "./scan-size.ts";
+import type { Sweep } from "./sweep.ts";
+import type { TopicBreaker } from "./topic-breaker.ts";
+
+/** The parts that a round works with. */
+export interface RoundParts {
+  readonly store: RelayStore;
+  readonly layout: TableLayout;
+  readonly settings: RelaySettings;
+  readonly keeper: LeaseKeeper;
+  readonly window: InFlightWindow;
+  readonly gate: ConnectionGate;
+  readonly breaker: TopicBreaker;
+  readonly sweep: Sweep;
+  readonly scanSize: ScanSize;
+  readonly problems: RelayProblems;
+  /** Takes claimed messages from here on. */
+  readonly publish: (messages: readonly PreparedMessage[]) => void;
+}
+
+/** What a round came to. */
+export interface RoundResult {
+  readonly claimed: number;
+  /** `again`: there may be more right now. `full`: wait until the window has room. `wait`: nothing to do for now. */
+  readonly next: "again" | "full" | "wait";
+  /** The scan reached the end and left nothing that could go now. */
+  readonly exhausted: boolean;
+}
+
+const NOTHING: RoundResult = { claimed: 0, next: "wait", exhausted: false };
+
+/** Share of the window that must be free before a scan is worth its statement. */
+const ROOM_SHARE = 4;
+
+/** Makes the function that runs a round. */
+export function createRound(parts: RoundParts): () => Promise<RoundResult> {
+  const { store, settings, keeper, window, gate, sweep, scanSize } = parts;
+
+  return async function round(): Promise<RoundResult> {
+    const allowance = gate.allowance();
+    if (allowance === 0 || keeper.suspensions.some((rule) => rule.scope === "relay")) return NOTHING;
+    // A claim, a publish with its whole deadline and a settle must fit into what is left of a lease.
+    const shards = keeper.usable(settings.publishTimeoutMs);
+    if (shards.length === 0) return NOTHING;
+    const room = window.room;
+    if (room < Math.ceil(settings.batchSize / ROOM_SHARE) && window.size > 0) return { ...NOTHING, next: "full" };
+    if (allowance === 1 && window.size > 0) return { ...NOTHING, next: "full" };
+
+    const rows = await scan(shards, Math.min(room, settings.batchSize));
+    const sorted = sortRows({
+      rows,
+      window,
+      breaker: parts.breaker,
+      suspensions: keeper.suspensions,
+      settings,
+      mayClaim: (shard) => keeper.leftMs(shard) >= settings.publishTimeoutMs,
+      countsClaims: parts.layout.columns.deliveryCount !== undefined,
+      hasContentType: parts.layout.columns.contentType !== undefined,
+    });
+    await parts.problems.setAside(sorted, scanSize.last);
+    return await claimAndPublish(await chosen(sorted, allowance), sorted, shards);
+  };
+
+  async function scan(shards: readonly number[], room: number): Promise<ScannedMessage[]> {
+    const number = window.scanStarts();
+    const startedMs = settings.clock.monotonicMs();
+    // Without the mark, rows in flight still look like waiting ones: the scan must reach past them (rule R8).
+    const beyond = settings.sendingMark === "off" ? window.size : 0;
+    const limits = scanSize.limits(room, beyond);
+    const rows = await store.scan({ shards: keeper.holdsAll ? undefined : shards, afterId: sweep.afterId, ...limits });
+    window.scanReturned(number);
+    settings.metrics.observe("rowpost_scan_duration_ms", {}, settings.clock.monotonicMs() - startedMs);
+    const immediate = rows.filter((row) => !row.due);
+    const lastId = immediate.at(-1)?.id;
+    sweep.advance({ lastId, full: immediate.length >= limits.immediateLimit });
+    scanSize.returned(rows, limits);
+    await settings.reach("scanned");
+    return rows;
+  }
+
+  /** Which of the candidates go now: a suspect goes alone, keyed ones in the order of their key, no more than the gate lets through. */
+  async function chosen(sorted: SortedRows, allowance: number): Promise<readonly Candidate[]> {
+    if (sorted.suspect !== undefined) {
+      if (window.size > 0) return [];
+      return await inKeyOrder([sorted.suspect]);
+    }
+    const ordered = await inKeyOrder(sorted.candidates);
+    return allowance === 1 ? ordered.slice(0, 1) : ordered;
+  }
+
+  async function inKeyOrder(candidates: readonly Candidate[]): Promise<readonly Candidate[]> {
+    const keyed = candidates.filter(({ message }) => message.orderingKey !== null);
+    if (keyed.length === 0) return [...candidates].sort((left, right) => compareIds(left.message.id, right.message.id));
+    const failedBlocks = settings.onFailed === "block";
+    const queues = await store.keyQueues({ keys: keyRanges(keyed.map(({ message }) => message)), failedBlocks });
+    const { ready, blocked } = leadingRuns(
+      keyed.map(({ message }) => message),
+      queues,
+      (row) => row.resend || (!failedBlocks && row.retryCount >= settings.policyOf(row.type).maxAttempts),
+    );
+    await parts.problems.setBehind(blocked, scanSize.last);
+    const allowed = new Set(ready.map(({ id }) => id));
+    return candidates
+      .filter(({ message }) => message.orderingKey === null || allowed.has(message.id))
+      .sort((left, right) => compareIds(left.message.id, right.message.id));
+  }
+
+  async function claimAndPublish(
+    candidates: readonly Candidate[],
+    sorted: SortedRows,
+    shards: readonly number[],
+  ): Promise<RoundResult> {
+    const waits = sorted.suspect !== undefined && window.size > 0;
+    if (candidates.length === 0) {
+      // After a complete sweep with nothing to claim there is nothing more to find; in the middle of one the rest may hold something.
+      const exhausted = sweep.complete && sorted.passedOver === 0 && !waits;
+      return { claimed: 0, next: waits ? "full" : sweep.complete ? "wait" : "again", exhausted };
+    }
+    await settings.reach("beforeClaim");
+    const claimed = await claim(candidates);
+    for (const { outgoing } of claimed) parts.breaker.taken(outgoing.topic, 1);
+    await settings.reach("claimed");
+    if (claimed.length > 0) parts.publish(claimed);
+    const more = !sweep.complete || scanSize.dueFull || shards.length === 0;
+    return { claimed: claimed.length, next: more ? "again" : "wait", exhausted: false };
+  }
+
+  /** Puts the candidates into the window and claims them. Only what is certainly ours comes back; the rest leaves the window again. */
+  async function claim(candidates: readonly Candidate[]): Promise<readonly PreparedMessage[]> {
+    const fence = keeper.fence();
+    const prepared: PreparedMessage[] = [];
+    for (const { message, outgoing } of candidates) {
+      const epoch = keeper.epochOf(message.shard);
+      if (epoch !== undefined) prepared.push({ entry: { message, epoch }, outgoing });
+    }
+    for (const { entry } of prepared) window.add(entry);
+    const startedMs = settings.clock.monotonicMs();
+    try {
+      const ours = await (settings.sendingMark === "on" ? mark(fence, prepared) : list(fence, prepared));
+      settings.metrics.observe("rowpost_claim_duration_ms", {}, settings.clock.monotonicMs() - startedMs);
+      return ours;
+    } catch (error) {
+      // Unknown: the rows may be marked. Nothing is published; if they are, the sweep over `sending` rows brings them back (rule R3).
+      for (const { entry } of prepared) window.remove(entry.message.id);
+      throw error;
+    }
+  }
+
+  async function mark(
+    fence: ReturnType<LeaseKeeper["fence"]>,
+    prepared: readonly PreparedMessage[],
+  ): Promise<readonly PreparedMessage[]> {
+    const rows = prepared.map(({ entry }) => scannedToken(entry.message));
+    let changed: number;
+    try {
+      changed = await store.claim({ fence, rows });
+    } catch (error) {
+      settings.logger.warn("the claim of a batch has no answer; reading it back", { error: describeError(error) });
+      changed = -1;
+    }
+    if (changed === prepared.length) return prepared;
+    const ids = new Set(
+      await store.verifyClaim({ fence, rows: prepared.map(({ entry }) => claimedToken(entry.message, "on")) }),
+    );
+    return keep(prepared, ({ entry }) => ids.has(entry.message.id));
+  }
+
+  /** `sendingMark: "off"`: the whole window stands in the lease rows, this batch included, before anything of it is published. */
+  async function list(
+    fence: ReturnType<LeaseKeeper["fence"]>,
+    prepared: readonly PreparedMessage[],
+  ): Promise<readonly PreparedMessage[]> {
+    const byShard = new Map<number, string[]>();
+    for (const { shard, epoch } of heldShards(fence)) if (epoch !== undefined) byShard.set(shard, []);
+    for (const { message } of window.entries()) byShard.get(message.shard)?.push(message.id);
+    const matched = new Set(
+      await store.listInFlight({ fence, idsByShard: [...byShard].map(([shard, ids]) => ({ shard, ids })) }),
+    );
+    return keep(prepared, ({ entry }) => matched.has(entry.message.shard));
+  }
+
+  function keep(
+    prepared: readonly PreparedMessage[],
+    isOurs: (message: PreparedMessage) => boolean,
+  ): readonly PreparedMessage[] {
+    const ours: PreparedMessage[] = [];
+    for (const message of prepared) {
+      if (isOurs(message)) ours.push(message);
+      else window.remove(message.entry.message.id);
+    }
+    return ours;
+  }
+}
+
+function heldShards(
+  fence: ReturnType<LeaseKeeper["fence"]>,
+): { readonly shard: number; readonly epoch: number | undefined }[] {
+  return fence.epochs.map((epoch, shard) => ({ shard, epoch }));
+}
+
+/** Token of a row as it was scanned. */
+export function scannedToken(message: ScannedMessage): RowToken {
+  return {
+    id: message.id,
+    shard: message.shard,
+    deliveryCount: message.deliveryCount,
+    lockVersion: message.lockVersion,
+  };
+}

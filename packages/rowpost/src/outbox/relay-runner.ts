@@ -1,0 +1,202 @@
+/** The loops of a relay, and how they begin and end. */
+import type { Doorbell } from "../databases/database.ts";
+import type { ConnectionGate } from "./connection-gate.ts";
+import type { Housekeeping } from "./housekeeping.ts";
+import type { InFlightWindow } from "./in-flight-window.ts";
+import type { LeaseKeeper } from "./lease-keeper.ts";
+import type { PollPace } from "./poll-pace.ts";
+import type { Publisher } from "./publisher.ts";
+import type { RelayFlow } from "./relay-flow.ts";
+import type { RelaySettings } from "./relay-options.ts";
+import type { RelayReports } from "./relay-reports.ts";
+import type { RoundResult } from "./relay-round.ts";
+import { createWakeUp, type WakeUp } from "./wake-up.ts";
+
+export interface RelayRunnerOptions {
+  readonly settings: RelaySettings;
+  readonly reports: RelayReports;
+  readonly keeper: LeaseKeeper;
+  readonly window: InFlightWindow;
+  /** Rings when a message left the window. */
+  readonly freed: WakeUp;
+  readonly gate: ConnectionGate;
+  readonly pace: PollPace;
+  readonly flow: RelayFlow;
+  readonly publisher: Publisher;
+  readonly round: () => Promise<RoundResult>;
+  readonly housekeeping: Housekeeping;
+  readonly open: () => Promise<void>;
+  readonly listen: () => Promise<{ close(): Promise<void> } | undefined>;
+  readonly doorbell: Doorbell;
+  readonly close: () => Promise<void>;
+}
+
+export interface RelayRunner {
+  /** Opens the store and takes the first leases. Rejects when the table is not as the layout says. */
+  open(): Promise<void>;
+  /** Starts the loops. */
+  run(): void;
+  tick(): Promise<{ readonly claimed: number; readonly exhausted: boolean }>;
+  /** Resolves true at the first round that left nothing to send, false when the time is over or the signal is aborted. */
+  exhausted(timeoutMs: number, signal?: AbortSignal): Promise<boolean>;
+  stop(): Promise<{ readonly drained: boolean; readonly unsettled: number }>;
+  wake(): void;
+}
+
+/** Waits of the loops after a statement failed: from here doubled up to a second. */
+const FIRST_RETRY_MS = 50;
+const LONGEST_RETRY_MS = 1_000;
+/** How often `stop` looks again when nothing settles meanwhile: the database may be away. */
+const STOP_STEP_MS = 100;
+
+/** Makes the runner; nothing runs yet. */
+export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
+  const { settings, reports, keeper, window, freed, gate, pace, flow, housekeeping } = options;
+  const { clock } = settings;
+  const stopping = new AbortController();
+  const wakeUp = createWakeUp(clock);
+  const loops: Promise<void>[] = [];
+  const ended: (() => void | Promise<void>)[] = [];
+  const exhaustedWaiters = new Set<() => void>();
+  let lastHeartbeatMs = Number.NEGATIVE_INFINITY;
+  let opened = false;
+
+  async function heartbeat(): Promise<void> {
+    lastHeartbeatMs = clock.monotonicMs();
+    await settings.reach("heartbeat");
+    await keeper.heartbeat();
+    settings.metrics.gauge("rowpost_lease_shards", {}, keeper.heldCount);
+  }
+
+  /** Repeats `step` until the relay stops; `step` says how long to wait. A failing step is reported and tried again. */
+  async function loop(name: string, step: () => Promise<number>): Promise<void> {
+    let failures = 0;
+    while (!stopping.signal.aborted) {
+      try {
+        const waitMs = await step();
+        failures = 0;
+        reports.databaseBack(name);
+        if (waitMs > 0) await clock.sleep(waitMs, stopping.signal);
+      } catch (error) {
+        failures += 1;
+        reports.databaseAway(name, error);
+        await clock.sleep(Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(failures, 8)), stopping.signal);
+      }
+    }
+  }
+
+  async function roundStep(): Promise<number> {
+    const rung = wakeUp.count;
+    const left = freed.count;
+    const result = await options.round();
+    if (result.claimed > 0) pace.found();
+    if (result.next === "again") return 0;
+    if (result.next === "full") {
+      await freed.wait({ sinceCount: left, ms: LONGEST_RETRY_MS, signal: stopping.signal });
+      return 0;
+    }
+    if (result.exhausted && window.size === 0) for (const resolve of exhaustedWaiters) resolve();
+    await wakeUp.wait({ sinceCount: rung, ms: idleWaitMs(), signal: stopping.signal });
+    return 0;
+  }
+
+  function idleWaitMs(): number {
+    if (!gate.open) return Math.max(1, gate.waitMs());
+    return pace.nextWaitMs();
+  }
+
+  async function settleEverything(): Promise<boolean> {
+    const deadlineMs = clock.monotonicMs() + settings.drainTimeoutMs;
+    flow.refuse();
+    const never = new AbortController().signal;
+    let aborted = false;
+    for (;;) {
+      const left = freed.count;
+      const empty = await keeper.releaseSettled().catch((error: unknown) => {
+        reports.databaseAway("release", error);
+        return false;
+      });
+      if (empty && window.size === 0) return true;
+      const leftMs = deadlineMs - clock.monotonicMs();
+      // The last part of the deadline belongs to the settles of what had to be cut off.
+      if (!aborted && leftMs < settings.drainTimeoutMs / 4) {
+        options.publisher.abort();
+        aborted = true;
+      }
+      if (leftMs <= 0) return false;
+      await freed.wait({ sinceCount: left, ms: Math.min(leftMs, STOP_STEP_MS), signal: never });
+    }
+  }
+
+  return {
+    wake: wakeUp.ring,
+    async open() {
+      await options.open();
+      opened = true;
+      await heartbeat();
+    },
+    run() {
+      ended.push(options.doorbell.subscribe(wakeUp.ring));
+      loops.push(
+        loop("relay", roundStep),
+        loop("heartbeat", async () => {
+          const dueMs = lastHeartbeatMs + settings.heartbeatMs - clock.monotonicMs();
+          if (dueMs > 0) return dueMs;
+          const before = keeper.heldCount;
+          await heartbeat();
+          if (keeper.heldCount > before) wakeUp.ring();
+          return settings.heartbeatMs;
+        }),
+        loop("housekeeping", async () => {
+          await housekeeping.turn();
+          return settings.housekeepingMs;
+        }),
+        loop("listen", async () => {
+          const listening = await options.listen();
+          if (listening !== undefined) ended.push(() => listening.close());
+          await untilAborted(stopping.signal);
+          return 0;
+        }),
+      );
+    },
+    async tick() {
+      if (clock.monotonicMs() - lastHeartbeatMs >= settings.heartbeatMs || keeper.heldCount === 0) await heartbeat();
+      const result = await options.round();
+      await flow.idle();
+      await housekeeping.turn();
+      return { claimed: result.claimed, exhausted: result.exhausted };
+    },
+    async exhausted(timeoutMs, signal) {
+      let done = false;
+      const waiting = new AbortController();
+      const end = (): void => waiting.abort();
+      const finish = (): void => {
+        done = true;
+        end();
+      };
+      exhaustedWaiters.add(finish);
+      signal?.addEventListener("abort", end, { once: true });
+      if (signal?.aborted !== true) await clock.sleep(timeoutMs, waiting.signal);
+      signal?.removeEventListener("abort", end);
+      exhaustedWaiters.delete(finish);
+      return done;
+    },
+    async stop() {
+      stopping.abort();
+      await Promise.all(loops);
+      for (const end of ended) await end();
+      const drained = opened ? await settleEverything() : true;
+      const unsettled = window.size;
+      if (opened) {
+        await keeper.leave().catch((error: unknown) => settings.logger.warn("could not sign off", { error }));
+      }
+      await options.close();
+      return { drained, unsettled };
+    },
+  };
+}
+
+function untilAborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+}

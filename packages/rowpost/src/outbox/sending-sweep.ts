@@ -1,0 +1,65 @@
+/**
+ * No `sending` row without a watcher (rule R3). A claim commits and its reply is lost; or somebody sets the state by hand: no window holds the row,
+ * and its living owner would never look at it again. So each owner looks at the `sending` rows of its shards; what no window holds in two looks
+ * further apart than the publish timeout, unchanged, is brought back to pending.
+ */
+import type { Clock } from "../runtime/clock.ts";
+import type { InFlightWindow } from "./in-flight-window.ts";
+import type { LeaseKeeper } from "./lease-keeper.ts";
+import type { HousekeepingStore, SendingRow } from "./relay-store.ts";
+
+/** Rows that one look reads at most. Far more than a window: only after a crash of many batches there are more, and then the takeover recovers. */
+const LOOK_LIMIT = 10_000;
+
+export interface SendingSweepOptions {
+  readonly housekeeping: Pick<HousekeepingStore, "listSending" | "recover">;
+  readonly keeper: Pick<LeaseKeeper, "usable" | "fence" | "holdsAll">;
+  readonly window: Pick<InFlightWindow, "holds">;
+  readonly clock: Clock;
+  readonly publishTimeoutMs: number;
+}
+
+export interface SendingSweep {
+  /** Looks when it is time; returns the number of rows brought back. */
+  look(): Promise<number>;
+}
+
+interface Suspicion {
+  readonly row: SendingRow;
+  readonly sinceMs: number;
+}
+
+/** Makes the sweep of one relay. */
+export function createSendingSweep(options: SendingSweepOptions): SendingSweep {
+  const { housekeeping, keeper, window, clock, publishTimeoutMs } = options;
+  // Apart by more than a publish can last, its grace included.
+  const apartMs = Math.ceil(publishTimeoutMs * 1.2) + 1_000;
+  let suspicions = new Map<string, Suspicion>();
+  let nextLookMs = clock.monotonicMs();
+
+  return {
+    async look() {
+      const nowMs = clock.monotonicMs();
+      const shards = keeper.usable(0);
+      if (nowMs < nextLookMs || shards.length === 0) return 0;
+      nextLookMs = nowMs + apartMs;
+      const rows = await housekeeping.listSending({ shards: keeper.holdsAll ? undefined : shards, limit: LOOK_LIMIT });
+      const next = new Map<string, Suspicion>();
+      const abandoned: SendingRow[] = [];
+      for (const row of rows) {
+        // Asked after the rows were read: a batch that was claimed meanwhile is in the window by now.
+        if (window.holds(row.id)) continue;
+        const known = suspicions.get(row.id);
+        if (known === undefined || !sameClaim(known.row, row)) next.set(row.id, { row, sinceMs: nowMs });
+        else if (nowMs - known.sinceMs >= apartMs) abandoned.push(row);
+        else next.set(row.id, known);
+      }
+      suspicions = next;
+      return abandoned.length === 0 ? 0 : await housekeeping.recover({ fence: keeper.fence(), rows: abandoned });
+    },
+  };
+}
+
+function sameClaim(left: SendingRow, right: SendingRow): boolean {
+  return left.lockVersion === right.lockVersion && left.deliveryCount === right.deliveryCount;
+}

@@ -1,0 +1,143 @@
+/**
+ * Writes the outcomes of publishes. Outcomes of several publish calls are written together, so that many small topics cost no more statements
+ * than one large one. While the database is away the outcomes are kept and written again as long as the lease lives, instead of publishing twice.
+ */
+import type { PublishResult } from "../brokers/broker.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { WindowEntry } from "./in-flight-window.ts";
+import type { LeaseKeeper } from "./lease-keeper.ts";
+import type { RelaySettings } from "./relay-options.ts";
+import type { Outcome, RelayStore, RowNow } from "./relay-store.ts";
+
+/** One published message with what is to be written. */
+export interface Settlement {
+  readonly entry: WindowEntry;
+  readonly result: PublishResult;
+  readonly outcome: Outcome;
+  /** Monotonic start of its publish. */
+  readonly startedMs: number;
+}
+
+/** What the settler tells its owner. Each settlement ends in exactly one of the three. */
+export interface SettlerEvents {
+  /** Written: the row is in the outcome's state. */
+  onSettled(settlements: readonly Settlement[]): void;
+  /** Not written: the row was not in our hands any more. `now` undefined = the row is gone. */
+  onFenced(settlement: Settlement, now: RowNow | undefined): void;
+  /** The lease ended before the outcome could be written. */
+  onLost(settlement: Settlement): void;
+  onDatabaseError(error: unknown): void;
+}
+
+export interface SettlerOptions {
+  readonly store: Pick<RelayStore, "settle" | "abandonSessions">;
+  readonly keeper: Pick<LeaseKeeper, "fence" | "epochOf" | "leftMs">;
+  readonly settings: Pick<RelaySettings, "batchSize" | "sendingMark" | "reach" | "metrics">;
+  readonly clock: Clock;
+  /** The layout has a claim token (lock_version or delivery_count). Without one a settle is only tried again once the old one is proven dead (rule R4). */
+  readonly hasClaimToken: boolean;
+  readonly events: SettlerEvents;
+}
+
+export interface Settler {
+  submit(settlements: readonly Settlement[]): void;
+  /** Outcomes not written yet. */
+  readonly waiting: number;
+  /** Resolves when nothing waits. */
+  idle(): Promise<void>;
+}
+
+const FIRST_RETRY_MS = 50;
+const LONGEST_RETRY_MS = 1_000;
+
+/** Makes a settler; it works whenever something was submitted. */
+export function createSettler(options: SettlerOptions): Settler {
+  const { store, keeper, settings, clock, hasClaimToken, events } = options;
+  let queue: Settlement[] = [];
+  let working = 0;
+  let running: Promise<void> | undefined;
+
+  async function run(): Promise<void> {
+    while (queue.length > 0) {
+      const batch = queue.splice(0, settings.batchSize * 2);
+      working = batch.length;
+      await writeBatch(batch);
+      working = 0;
+    }
+    running = undefined;
+  }
+
+  /** Tries until written, or until the leases are gone. Never rejects. */
+  async function writeBatch(batch: readonly Settlement[]): Promise<void> {
+    let left = batch;
+    for (let tries = 1; left.length > 0; tries += 1) {
+      left = dropLost(left);
+      if (left.length === 0) return;
+      try {
+        await settings.reach("beforeSettle");
+        // With no token to tell claims apart, an earlier copy that still runs on the server could hit a later claim of the row.
+        if (tries > 1 && !hasClaimToken) await store.abandonSessions();
+        const startedMs = clock.monotonicMs();
+        const unmatched = await store.settle({
+          fence: keeper.fence(),
+          outcomes: left.map((settlement) => settlement.outcome),
+          elapsedMs: Math.round(startedMs - Math.min(...left.map((settlement) => settlement.startedMs))),
+          from: settings.sendingMark === "on" ? "sending" : "pending",
+        });
+        settings.metrics.observe("rowpost_settle_duration_ms", {}, clock.monotonicMs() - startedMs);
+        await settings.reach("settled");
+        report(left, unmatched, tries > 1);
+        return;
+      } catch (error) {
+        events.onDatabaseError(error);
+        await clock.sleep(Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(tries, 10)));
+      }
+    }
+  }
+
+  /** Leaves out what another owner may have by now: writing it could change nothing, and waiting for it would fill the window. */
+  function dropLost(batch: readonly Settlement[]): readonly Settlement[] {
+    return batch.filter((settlement) => {
+      const { shard } = settlement.entry.message;
+      if (keeper.epochOf(shard) === settlement.entry.epoch && keeper.leftMs(shard) > 0) return true;
+      events.onLost(settlement);
+      return false;
+    });
+  }
+
+  function report(batch: readonly Settlement[], unmatched: readonly RowNow[], again: boolean): void {
+    if (unmatched.length === 0) {
+      events.onSettled(batch);
+      return;
+    }
+    const rows = new Map(unmatched.map((row) => [row.id, row]));
+    const settled: Settlement[] = [];
+    for (const settlement of batch) {
+      const { outcome } = settlement;
+      const row = rows.get(outcome.id);
+      // A second copy finds what the first one wrote: same state, exactly one version on.
+      const byFirstCopy = again && row !== undefined && row.state === outcome.toState && isNext(row, outcome);
+      if (!rows.has(outcome.id) || byFirstCopy) settled.push(settlement);
+      else events.onFenced(settlement, row);
+    }
+    if (settled.length > 0) events.onSettled(settled);
+  }
+
+  function isNext(row: RowNow, outcome: Outcome): boolean {
+    return row.lockVersion === 0 || row.lockVersion === outcome.lockVersion + 1;
+  }
+
+  return {
+    submit(settlements) {
+      if (settlements.length === 0) return;
+      queue = queue.concat(settlements);
+      running ??= run();
+    },
+    get waiting() {
+      return queue.length + working;
+    },
+    async idle() {
+      while (running !== undefined) await running;
+    },
+  };
+}

@@ -1,0 +1,93 @@
+/**
+ * Circuit breaker per topic: a topic that the broker refuses must neither burn its messages' attempts at full speed nor take the place of
+ * the others in the window.
+ *
+ * - After a publish in which nothing of the topic was sent because its *destination* is throttled or away, the topic rests for a growing
+ *   time and is then probed with one message.
+ * - After a publish in which every message failed for a reason of the *message* kind that a retry can mend (the topic does not exist, has the
+ *   wrong type), it is slowed to at most {@link MESSAGE_PROBE} messages a second: these attempts count, so the messages do reach `failed`.
+ */
+import { backoffCeilingMs } from "../runtime/backoff.ts";
+import type { Clock } from "../runtime/clock.ts";
+
+/** Messages that a resting topic is probed with after failures that count as attempts. */
+export const MESSAGE_PROBE = 100;
+/** Rest after failures that count as attempts: never longer than this, so that the attempts get used up. */
+const MESSAGE_REST_MS = 1_000;
+/** Rest after destination failures: 200 ms doubled up to this, unless the broker named a time. */
+const DESTINATION_REST_MS = 30_000;
+/** A topic unused for this long is forgotten, so that a table with many one-off topics cannot grow the map for ever. */
+const FORGET_MS = 600_000;
+
+/** What one publish of a topic came to. */
+export interface TopicReport {
+  readonly topic: string;
+  readonly sent: number;
+  /** Failures of scope `destination`. */
+  readonly destination: number;
+  /** Failures of scope `message` that a retry can mend. */
+  readonly retriable: number;
+  readonly retryAfterMs: number | undefined;
+}
+
+export interface TopicBreaker {
+  /** How many messages of this topic may be claimed now; Infinity when it is well, 0 while it rests. */
+  allowance(topic: string): number;
+  /** A claim of this many was made: a probe is used up. */
+  taken(topic: string, count: number): void;
+  /** Returns `opened` or `closed` when the report changed the breaker, else undefined. */
+  report(report: TopicReport): "opened" | "closed" | undefined;
+  /** Milliseconds until the topic is probed; 0 when it is not resting. */
+  restMs(topic: string): number;
+  openTopics(): string[];
+}
+
+interface OpenBreaker {
+  failures: number;
+  openUntilMs: number;
+  probe: number;
+  probing: number;
+}
+
+/** Makes a breaker with every topic closed. */
+export function createTopicBreaker(clock: Clock): TopicBreaker {
+  const open = new Map<string, OpenBreaker>();
+
+  function restMs(topic: string): number {
+    const breaker = open.get(topic);
+    return breaker === undefined ? 0 : Math.max(0, breaker.openUntilMs - clock.monotonicMs());
+  }
+
+  return {
+    restMs,
+    allowance(topic) {
+      const breaker = open.get(topic);
+      if (breaker === undefined) return Number.POSITIVE_INFINITY;
+      return restMs(topic) > 0 ? 0 : Math.max(0, breaker.probe - breaker.probing);
+    },
+    taken(topic, count) {
+      const breaker = open.get(topic);
+      if (breaker !== undefined) breaker.probing += count;
+    },
+    report({ topic, sent, destination, retriable, retryAfterMs }) {
+      const known = open.get(topic);
+      if (sent > 0) {
+        open.delete(topic);
+        return known === undefined ? undefined : "closed";
+      }
+      if (destination === 0 && retriable === 0) {
+        // Nothing was learnt about the topic (a permanent error, an outage): let the next probe find out.
+        if (known !== undefined) known.probing = 0;
+        return undefined;
+      }
+      const failures = (known?.failures ?? 0) + 1;
+      const longest = destination > 0 ? DESTINATION_REST_MS : MESSAGE_REST_MS;
+      const wait = retryAfterMs ?? backoffCeilingMs({ attempt: failures, baseMs: 200, factor: 2, maxMs: longest });
+      const now = clock.monotonicMs();
+      open.set(topic, { failures, openUntilMs: now + wait, probe: destination > 0 ? 1 : MESSAGE_PROBE, probing: 0 });
+      for (const [name, breaker] of open) if (now - breaker.openUntilMs > FORGET_MS) open.delete(name);
+      return known === undefined ? "opened" : undefined;
+    },
+    openTopics: () => [...open.keys()],
+  };
+}

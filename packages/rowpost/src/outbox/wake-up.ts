@@ -1,0 +1,35 @@
+/** Wake-ups of the relay's loop: hints that there is something to do. Losing one costs latency only, because the loop also polls. */
+import type { Clock } from "../runtime/clock.ts";
+
+export interface WakeUp {
+  ring(): void;
+  /** Rings so far. Read before looking for work, so that a ring that comes meanwhile is not slept through. */
+  readonly count: number;
+  /** Resolves at a ring later than `sinceCount`, after `ms`, or at the abort. */
+  wait(request: { readonly sinceCount: number; readonly ms: number; readonly signal: AbortSignal }): Promise<void>;
+}
+
+/** Makes a wake-up nobody has rung yet. */
+export function createWakeUp(clock: Clock): WakeUp {
+  let count = 0;
+  let waiting: AbortController | undefined;
+  return {
+    ring() {
+      count += 1;
+      waiting?.abort();
+    },
+    get count() {
+      return count;
+    },
+    async wait({ sinceCount, ms, signal }) {
+      if (count > sinceCount || signal.aborted) return;
+      const sleeper = new AbortController();
+      const forward = (): void => sleeper.abort();
+      waiting = sleeper;
+      signal.addEventListener("abort", forward, { once: true });
+      await clock.sleep(ms, sleeper.signal);
+      signal.removeEventListener("abort", forward);
+      waiting = undefined;
+    },
+  };
+}
