@@ -30,15 +30,19 @@ function codeLinesOf(file) {
   return lines;
 }
 
-/** Every function with a body: its name, its first line, and how many code lines it spans, inner functions included. */
+/**
+ * Every function with a body: its name, its first line, and its own code lines. A factory's inner declarations and methods are functions of
+ * their own and are measured as such; callbacks written in place belong to the function around them.
+ */
 function functionsOf(file, codeLines) {
   const found = [];
   const visit = (node) => {
     if (ts.isFunctionLike(node) && node.body !== undefined) {
       const first = file.getLineAndCharacterOfPosition(node.getStart(file)).line;
       const last = file.getLineAndCharacterOfPosition(node.getEnd()).line;
+      const inner = innerLinesOf(node.body, file);
       let count = 0;
-      for (let line = first; line <= last; line += 1) if (codeLines.has(line)) count += 1;
+      for (let line = first; line <= last; line += 1) if (codeLines.has(line) && !inner.has(line)) count += 1;
       const named = node.name ?? node.parent.name;
       found.push({ name: named?.getText(file) ?? "(anonymous)", line: first + 1, count });
     }
@@ -46,6 +50,21 @@ function functionsOf(file, codeLines) {
   };
   visit(file);
   return found;
+}
+
+/** Lines of the function declarations and methods inside a function. */
+function innerLinesOf(body, file) {
+  const lines = new Set();
+  const visit = (node) => {
+    const named = ts.isFunctionDeclaration(node) || ts.isMethodDeclaration(node) || ts.isAccessor(node);
+    if (named) {
+      const first = file.getLineAndCharacterOfPosition(node.getStart(file)).line;
+      const last = file.getLineAndCharacterOfPosition(node.getEnd()).line;
+      for (let line = first; line <= last; line += 1) lines.add(line);
+    } else ts.forEachChild(node, visit);
+  };
+  ts.forEachChild(body, visit);
+  return lines;
 }
 
 function problemsOf(path) {
