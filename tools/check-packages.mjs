@@ -7,26 +7,29 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { publint } from "publint";
+import { formatMessage } from "publint/utils";
 import { report } from "./project-files.mjs";
 
 const PUBLISHED = ["packages/rowpost", "packages/server"];
+const attw = fileURLToPath(new URL("dist/index.js", import.meta.resolve("@arethetypeswrong/cli/package.json")));
 
 const folder = mkdtempSync(join(tmpdir(), "rowpost-packages-"));
 try {
-  report("packages", PUBLISHED.flatMap(problemsOf), PUBLISHED.join(", "));
+  const problems = [];
+  for (const workspace of PUBLISHED) problems.push(...(await problemsOf(workspace)));
+  report("packages", problems, PUBLISHED.join(", "));
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
 
-function problemsOf(workspace) {
+async function problemsOf(workspace) {
+  const manifest = JSON.parse(readFileSync(join(workspace, "package.json"), "utf8"));
   const tarball = pack(workspace);
-  const { exports } = JSON.parse(readFileSync(join(workspace, "package.json"), "utf8"));
-  const problems = run("publint", ["run", tarball.path, "--strict"]);
-  if (Object.keys(exports).length > 1)
-    problems.push(...run("attw", [tarball.path, "--profile", "esm-only", "--no-emoji"]));
-  problems.push(
-    ...tarball.files.filter((file) => /\.test\.|tsbuildinfo/.test(file)).map((file) => `packed by mistake: ${file}`),
-  );
+  const problems = await publintProblems(tarball.path, manifest);
+  if (Object.keys(manifest.exports).length > 1) problems.push(...attwProblems(tarball.path));
+  problems.push(...tarball.files.filter((file) => /\.test\.|tsbuildinfo/.test(file)).map((file) => `packed: ${file}`));
   if (!tarball.files.includes("LICENSE")) problems.push("LICENSE is not packed");
   return problems.map((problem) => `${workspace}: ${problem}`);
 }
@@ -34,13 +37,19 @@ function problemsOf(workspace) {
 /** Makes the tarball and lists what is in it. Its scripts are not run: nothing is built on the way. */
 function pack(workspace) {
   const options = ["pack", "--json", "--ignore-scripts", "--pack-destination", folder, "--workspace", workspace];
-  const [made] = Object.values(
-    JSON.parse(execFileSync("npm", options, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] })),
-  );
+  const output = execFileSync("npm", options, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+  const [made] = Object.values(JSON.parse(output));
   return { path: join(folder, made.filename), files: made.files.map((file) => file.path) };
 }
 
-function run(tool, options) {
-  const { status, stdout, stderr } = spawnSync(join("node_modules", ".bin", tool), options, { encoding: "utf8" });
-  return status === 0 ? [] : [`${tool}:\n${stdout}${stderr}`];
+async function publintProblems(tarball, manifest) {
+  const { buffer } = new Uint8Array(readFileSync(tarball));
+  const { messages } = await publint({ strict: true, pack: { tarball: buffer } });
+  return messages.map((message) => `publint: ${formatMessage(message, manifest, { color: false })}`);
+}
+
+function attwProblems(tarball) {
+  const options = [attw, tarball, "--profile", "esm-only", "--no-definitely-typed", "--no-emoji", "--no-color"];
+  const { status, stdout, stderr } = spawnSync(process.execPath, options, { encoding: "utf8" });
+  return status === 0 ? [] : [`attw:\n${stdout}${stderr}`];
 }
