@@ -9,21 +9,21 @@ import type { TableLayout } from "../databases/sql/layout.ts";
 import type { EventEmitter } from "../runtime/events.ts";
 import { createConnectionGate } from "./connection-gate.ts";
 import { createHousekeeping } from "./housekeeping.ts";
-import { createInFlightWindow } from "./in-flight-window.ts";
-import { createLeaseKeeper } from "./lease-keeper.ts";
+import { createInFlightWindow, type InFlightWindow } from "./in-flight-window.ts";
+import { createLeaseKeeper, type LeaseKeeperOptions } from "./lease-keeper.ts";
 import { createPollPace } from "./poll-pace.ts";
 import { createPublisher } from "./publisher.ts";
 import type { RelayEvents } from "./relay-events.ts";
 import { createRelayFlow } from "./relay-flow.ts";
 import type { RelaySettings } from "./relay-options.ts";
 import { createRelayProblems } from "./relay-problems.ts";
-import { createRelayReports, type RelayCounts } from "./relay-reports.ts";
+import { createRelayReports, type RelayCounts, type RelayReports } from "./relay-reports.ts";
 import { createRound } from "./relay-round.ts";
 import { createRelayRunner, type RelayRunner } from "./relay-runner.ts";
 import { createScanSize } from "./scan-size.ts";
 import { createSendingSweep } from "./sending-sweep.ts";
-import { createSettler } from "./settler.ts";
-import { createSweep } from "./sweep.ts";
+import { createSettler, type SettlerEvents } from "./settler.ts";
+import { createSweep, type Sweep } from "./sweep.ts";
 import { createTopicBreaker } from "./topic-breaker.ts";
 import { createWakeUp } from "./wake-up.ts";
 
@@ -67,22 +67,7 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
     heartbeatMs: settings.heartbeatMs,
     clock,
     window,
-    async onAcquired(shards, recovered) {
-      settings.logger.info("acquired shards", { shards: shards.length, recovered });
-      reports.recovered(recovered);
-      events.emit("shardsAcquired", { shards, recovered });
-      sweep.restart();
-      await settings.reach("acquired");
-    },
-    onLost(shards) {
-      settings.logger.warn("lost shards to another relay", { shards });
-      settings.metrics.increment("rowpost_lease_lost_total", {}, shards.length);
-      events.emit("shardsLost", { shards });
-    },
-    async onReleased(shards) {
-      events.emit("shardsReleased", { shards });
-      await settings.reach("released");
-    },
+    ...leaseEvents(settings, reports, events, sweep),
   });
   const settler = createSettler({
     store,
@@ -90,22 +75,7 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
     settings,
     clock,
     hasClaimToken: layout.columns.lockVersion !== undefined || layout.columns.deliveryCount !== undefined,
-    events: {
-      onSettled(settlements) {
-        reports.databaseBack("settle");
-        for (const { entry } of settlements) window.remove(entry.message.id);
-        reports.settled(settlements);
-      },
-      onFenced(settlement, now) {
-        window.remove(settlement.entry.message.id);
-        reports.fenced(settlement, now);
-      },
-      onLost(settlement) {
-        window.remove(settlement.entry.message.id);
-        reports.outcomeLost(settlement);
-      },
-      onDatabaseError: (error) => reports.databaseAway("settle", error),
-    },
+    events: settlerEvents(reports, window),
   });
   const flow = createRelayFlow({
     settings,
@@ -180,5 +150,53 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
       return reports.counts;
     },
     resetBackoff: (topic) => housekeeping.resetBackoff(topic),
+  };
+}
+
+/** What the relay tells and does when shards come and go. */
+function leaseEvents(
+  settings: RelaySettings,
+  reports: RelayReports,
+  events: EventEmitter<RelayEvents>,
+  sweep: Sweep,
+): Pick<LeaseKeeperOptions, "onAcquired" | "onLost" | "onReleased"> {
+  return {
+    async onAcquired(shards, recovered) {
+      settings.logger.info("acquired shards", { shards: shards.length, recovered });
+      reports.recovered(recovered);
+      events.emit("shardsAcquired", { shards, recovered });
+      // The rows just recovered may lie before the place that the sweep has reached.
+      sweep.restart();
+      await settings.reach("acquired");
+    },
+    onLost(shards) {
+      settings.logger.warn("lost shards to another relay", { shards });
+      settings.metrics.increment("rowpost_lease_lost_total", {}, shards.length);
+      events.emit("shardsLost", { shards });
+    },
+    async onReleased(shards) {
+      events.emit("shardsReleased", { shards });
+      await settings.reach("released");
+    },
+  };
+}
+
+/** A settled, fenced or lost message leaves the window, and is told about. */
+function settlerEvents(reports: RelayReports, window: InFlightWindow): SettlerEvents {
+  return {
+    onSettled(settlements) {
+      reports.databaseBack("settle");
+      for (const { entry } of settlements) window.remove(entry.message.id);
+      reports.settled(settlements);
+    },
+    onFenced(settlement, now) {
+      window.remove(settlement.entry.message.id);
+      reports.fenced(settlement, now);
+    },
+    onLost(settlement) {
+      window.remove(settlement.entry.message.id);
+      reports.outcomeLost(settlement);
+    },
+    onDatabaseError: (error) => reports.databaseAway("settle", error),
   };
 }
