@@ -20,6 +20,7 @@ import { createRelayProblems } from "./relay-problems.ts";
 import { createRelayReports, type RelayCounts, type RelayReports } from "./relay-reports.ts";
 import { createRound } from "./relay-round.ts";
 import { createRelayRunner, type RelayRunner } from "./relay-runner.ts";
+import type { RelayStoreOptions } from "./relay-store.ts";
 import { createScanSize } from "./scan-size.ts";
 import { createSendingSweep } from "./sending-sweep.ts";
 import { createSettler, type SettlerEvents } from "./settler.ts";
@@ -48,97 +49,54 @@ const LONGEST_STATEMENT_MS = 15_000;
 /** Makes the engine; nothing is opened yet. */
 export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
   const { database, broker, layout, settings, events } = options;
-  const { clock } = settings;
+  const { clock, publishTimeoutMs } = settings;
   const owner = randomUUID();
   const store = database.relayStore({ layout });
   const reports = createRelayReports(settings, events);
   const freed = createWakeUp(clock);
   const window = createInFlightWindow(settings.windowSize, freed.ring);
-  const gate = createConnectionGate(clock);
-  const breaker = createTopicBreaker(clock);
   const sweep = createSweep(clock);
-  const pace = createPollPace(settings.poll, clock);
-  const publisher = createPublisher({ broker, clock, publishTimeoutMs: settings.publishTimeoutMs });
   const keeper = createLeaseKeeper({
+    ...settings,
     leases: store.leases,
     owner,
-    label: settings.label,
-    leaseMs: settings.leaseMs,
-    heartbeatMs: settings.heartbeatMs,
-    clock,
     window,
     ...leaseEvents(settings, reports, events, sweep),
   });
-  const settler = createSettler({
-    store,
-    keeper,
-    settings,
-    clock,
-    hasClaimToken: layout.columns.lockVersion !== undefined || layout.columns.deliveryCount !== undefined,
-    events: settlerEvents(reports, window),
-  });
+  // What most parts work with; each takes what its options name.
+  const parts = {
+    ...{ settings, clock, store, layout, events, reports, window, freed, keeper, sweep, publishTimeoutMs },
+    gate: createConnectionGate(clock),
+    breaker: createTopicBreaker(clock),
+    pace: createPollPace(settings.poll, clock),
+    publisher: createPublisher({ broker, clock, publishTimeoutMs }),
+    scanSize: createScanSize(settings.batchSize),
+  };
+  const hasClaimToken = layout.columns.lockVersion !== undefined || layout.columns.deliveryCount !== undefined;
+  const settler = createSettler({ ...parts, hasClaimToken, events: settlerEvents(reports, window) });
   const flow = createRelayFlow({
-    settings,
-    keeper,
-    window,
-    gate,
-    breaker,
-    publisher,
+    ...parts,
     settler,
-    events,
     // An error is reported; the messages come due by themselves later.
     onTopicBack: (topic) =>
       void housekeeping.resetBackoff(topic).catch((error: unknown) => reports.databaseAway("reset backoff", error)),
   });
-  const problems = createRelayProblems({ store, keeper, breaker, reports });
   const round = createRound({
-    store,
-    layout,
-    settings,
-    keeper,
-    window,
-    gate,
-    breaker,
-    sweep,
-    scanSize: createScanSize(settings.batchSize),
-    problems,
+    ...parts,
+    problems: createRelayProblems(parts),
     publish: (messages) => flow.publish(messages),
   });
-  const sendingSweep = createSendingSweep({
-    housekeeping: store.housekeeping,
-    keeper,
-    window,
-    clock,
-    publishTimeoutMs: settings.publishTimeoutMs,
-  });
   const housekeeping = createHousekeeping({
-    store,
-    keeper,
-    sweep: sendingSweep,
-    settings,
-    reports,
-    events,
+    ...parts,
+    sweep: createSendingSweep({ ...parts, housekeeping: store.housekeeping }),
     wake: () => runner.wake(),
   });
   const runner = createRelayRunner({
-    settings,
-    reports,
-    keeper,
-    window,
-    freed,
-    gate,
-    pace,
+    ...parts,
     flow,
-    publisher,
     round,
     housekeeping,
-    open: () =>
-      store.open({
-        sendingMark: settings.sendingMark,
-        statementTimeoutMs: Math.min(LONGEST_STATEMENT_MS, Math.floor(settings.leaseMs / 2)),
-        // Below a quarter of the lease, so that a user's lock on a message row cannot starve a renewal (rule R2).
-        lockWaitTimeoutMs: Math.max(1_000, Math.min(3_000, Math.floor(settings.leaseMs / 5))),
-      }),
+    open: () => store.open(storeOptions(settings)),
     listen: () => database.listen(layout),
     doorbell: database.doorbell,
     close: () => store.close(),
@@ -150,6 +108,15 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
       return reports.counts;
     },
     resetBackoff: (topic) => housekeeping.resetBackoff(topic),
+  };
+}
+
+function storeOptions(settings: RelaySettings): RelayStoreOptions {
+  return {
+    sendingMark: settings.sendingMark,
+    statementTimeoutMs: Math.min(LONGEST_STATEMENT_MS, Math.floor(settings.leaseMs / 2)),
+    // Below a quarter of the lease, so that a user's lock on a message row cannot starve a renewal (rule R2).
+    lockWaitTimeoutMs: Math.max(1_000, Math.min(3_000, Math.floor(settings.leaseMs / 5))),
   };
 }
 
