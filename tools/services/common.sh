@@ -99,6 +99,18 @@ await_ready() { # seconds
   done
 }
 
+# After a crash (kill -9) the process goes in steps: first its command line, then its ports, last its entry in the process table, which
+# PostgreSQL looks for. A start that comes at once waits for that, 5 s at most.
+await_last_end() {
+  local pid='' end=$((SECONDS + 5))
+  { read -r pid <"$pidfile"; } 2>/dev/null || return 0
+  [[ $pid =~ ^[0-9]+$ ]] || return 0
+  while kill -0 "$pid" 2>/dev/null && [[ -z $(command_words "$pid") ]] && ((SECONDS < end)); do sleep 0.1; done
+  # Longer than a moment, and it belongs to somebody else.
+  end=$((SECONDS + 1))
+  while ! server_pid >/dev/null && any_port_open && ((SECONDS < end)); do sleep 0.1; done
+}
+
 # Ends our server, and nobody else's.
 end_server() { # signal seconds
   local pid end=$((SECONDS + $2))
