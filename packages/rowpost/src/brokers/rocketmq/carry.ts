@@ -1,0 +1,103 @@
+/**
+ * How a message is carried in RocketMQ's fields, all of which are narrower than ours: what is legal there, and what happens to the rest.
+ *
+ * Nothing here throws: a key, type or header may hold any character, because other programs write into the table too.
+ */
+
+import { createHash } from "node:crypto";
+import type { OutgoingMessage } from "../broker.ts";
+import { type Failure, messageFailure } from "./failures.ts";
+
+/** Longest `type:key` that is used as it is. Twice that would fit the column, but each byte of it is stored twice at the broker. */
+const PLAIN_ID_LENGTH = 128;
+/** RocketMQ refuses a message group of 64 bytes. */
+const GROUP_BYTES = 63;
+/** Names the properties whose values are percent-encoded, separated by commas. */
+export const HEADER_ENCODED = "rowpost-encoded";
+/** Media type of the body, where it is not JSON. */
+export const HEADER_CONTENT_TYPE = "content-type";
+
+const JSON_TYPE = "application/json";
+const NOT_UNRESERVED = /[^A-Za-z0-9._~-]/;
+// What RocketMQ calls a control character (Java's isISOControl): C0, DEL and C1. It stores properties separated by U+0001 and U+0002.
+const CONTROL = /\p{Cc}/u;
+
+/**
+ * The message id: `type:key`, each percent-encoded, when that has at most 128 characters; else `sha256.` and the hash of both. A function
+ * of the identity alone, so that every attempt has the same id and a consumer's duplicates show. (It cannot be RocketMQ's own 17 bytes
+ * in hex: those hold the process and the time. Any text is accepted, indexed and shown by the clients.)
+ */
+export function messageIdOf(type: string, key: string): string {
+  const plain = `${percentEncode(type, NOT_UNRESERVED)}:${percentEncode(key, NOT_UNRESERVED)}`;
+  if (plain.length <= PLAIN_ID_LENGTH) return plain;
+  return `sha256.${hash(`${type.length}:${type}:${key}`)}`;
+}
+
+/** The tag: the message type, with `|` (which separates tags in a subscription) and control characters as `_`. */
+export function tagOf(type: string): string {
+  const tag = type.replace(/\||\p{Cc}/gu, "_");
+  return tag.trim() === "" ? "" : tag;
+}
+
+/**
+ * The index key: the message key, with blanks and control characters percent-encoded. RocketMQ stores a message's keys joined by spaces, so
+ * that `order 42` would be found as `order` and `42`. The exact key is in the header `rowpost-key`.
+ */
+export function indexKeyOf(key: string): string {
+  return percentEncode(key, /[\s\p{Cc}]/u);
+}
+
+/** The message group: the text itself, or `sha256.` and its hash when it is longer than 63 bytes or holds what a group may not. */
+export function groupOf(text: string): string {
+  // A character has at most 3 bytes for each UTF-16 unit, so short texts need no counting.
+  const short = text.length * 3 <= GROUP_BYTES || Buffer.byteLength(text) <= GROUP_BYTES;
+  return short && text.trim() !== "" && !CONTROL.test(text) ? text : `sha256.${hash(text)}`;
+}
+
+/**
+ * The user properties, name and value by turns: the headers as they are. A value with a control character, which RocketMQ refuses, is
+ * percent-encoded (that character and `%`), and the property `rowpost-encoded` names it, so that a consumer can tell `%0A` from a line
+ * feed: identities must stay different. An empty value is left out, as RocketMQ would. `content-type` is added when it is not JSON.
+ */
+export function propertiesOf(message: OutgoingMessage): string[] | Failure {
+  const properties: string[] = [];
+  let encoded = "";
+  let typed = message.contentType === JSON_TYPE;
+  for (const [name, value] of Object.entries(message.headers)) {
+    if (name === "") return messageFailure("ILLEGAL_MESSAGE_PROPERTY_KEY", NAMELESS, { retriable: false });
+    if (value === "") continue;
+    if (!typed && name.toLowerCase() === HEADER_CONTENT_TYPE) typed = true;
+    if (CONTROL.test(value)) {
+      properties.push(name, percentEncode(value, /[%\p{Cc}]/u));
+      encoded += `${encoded === "" ? "" : ","}${percentEncode(name, /[%,]/)}`;
+    } else {
+      properties.push(name, value);
+    }
+  }
+  if (!typed && message.contentType !== "" && !CONTROL.test(message.contentType)) {
+    properties.push(HEADER_CONTENT_TYPE, message.contentType);
+  }
+  if (encoded !== "") properties.push(HEADER_ENCODED, encoded);
+  return properties;
+}
+
+const NAMELESS =
+  "a header has an empty name, which RocketMQ would store as a broken list of properties; give it a name";
+
+/** Replaces the characters that match by `%XX` for each of their UTF-8 bytes. */
+function percentEncode(text: string, forbidden: RegExp): string {
+  if (!forbidden.test(text)) return text;
+  let encoded = "";
+  for (const character of text) {
+    if (!forbidden.test(character)) {
+      encoded += character;
+      continue;
+    }
+    for (const byte of Buffer.from(character)) encoded += `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+  }
+  return encoded;
+}
+
+function hash(text: string): string {
+  return createHash("sha256").update(text).digest("base64url");
+}

@@ -1,0 +1,290 @@
+/**
+ * Calls to the proxy: one channel to one endpoint at a time, the next endpoint when it fails, and for each failure the answer to the one
+ * question that matters: had the request been handed to the server?
+ *
+ * grpc-js reconnects by itself, with two gaps that are closed here. It has no timeout for a connection that is accepted but never speaks
+ * (a frozen server, a wrong port): a call would wait for its whole deadline. And it goes on using a connection whose peer went silent; after
+ * a deadline that channel is dropped for a fresh one.
+ */
+
+import {
+  CHANNEL_READY,
+  CHANNEL_TRANSIENT_FAILURE,
+  GRPC_DEADLINE_EXCEEDED,
+  GRPC_UNAVAILABLE,
+  type GrpcCall,
+  type GrpcClient,
+  type GrpcError,
+  type GrpcMethod,
+  type GrpcRuntime,
+  type GrpcStream,
+} from "./grpc.ts";
+import type { createCallMetadata } from "./metadata.ts";
+import type { TlsOptions } from "./options.ts";
+import { type AbortScope, createAbortScope } from "./scope.ts";
+
+/** One address of the proxy. */
+export interface Endpoint {
+  readonly host: string;
+  readonly port: number;
+  readonly scheme: "IPv4" | "IPv6" | "DOMAIN_NAME";
+}
+
+/** A call that got no answer. */
+export interface CallFailure {
+  readonly grpcCode: number;
+  readonly details: string;
+  /** `ECONNREFUSED` and the like, when no connection was made. */
+  readonly connectCode: string | undefined;
+  /** False: certainly not handed to the server. True: it may have been carried out. */
+  readonly written: boolean;
+}
+
+export type CallResult = { readonly ok: true; readonly response: unknown } | ({ readonly ok: false } & CallFailure);
+
+/** One channel of grpc-js to one endpoint. */
+export interface Channel {
+  readonly endpoint: Endpoint;
+  readonly client: GrpcClient;
+}
+
+/** The way to the server. */
+export interface Connection {
+  /** One unary call; `serialize` replaces proto-loader's. Never rejects. */
+  call(method: GrpcMethod, message: unknown, options: CallOptions): Promise<CallResult>;
+  /** Opens a stream on the current channel. */
+  stream(method: GrpcMethod): { readonly stream: GrpcStream; readonly channel: Channel };
+  /** The channel that the next call uses; made when there is none. */
+  current(): Channel;
+  /** True when the current channel is connected. */
+  connected(): boolean;
+  /** Drops the current channel for a fresh one at the next call, such as when the server asks for it. */
+  reconnect(): void;
+  close(): void;
+}
+
+export interface CallOptions {
+  readonly timeoutMs: number;
+  /** Cancels the call; without one it runs until its deadline, or until the connection is closed. */
+  readonly scope?: AbortScope;
+  readonly serialize?: (message: unknown) => Buffer;
+}
+
+export interface ConnectionOptions {
+  readonly runtime: GrpcRuntime;
+  readonly endpoints: readonly Endpoint[];
+  readonly tls: TlsOptions | undefined;
+  readonly metadata: ReturnType<typeof createCallMetadata>;
+}
+
+/** How long a connection may take, TLS and HTTP/2 settings included, before the next endpoint is tried. */
+const CONNECT_TIMEOUT_MS = 3000;
+
+/**
+ * While nobody listens grpc-js tries again after 0.1 s, then after 1.6 times as long each time up to 0.5 s: full speed at most half a second
+ * after the server is back, for two refused connections a second. Its own default is up to 2 minutes.
+ */
+const CHANNEL_OPTIONS: Readonly<Record<string, unknown>> = {
+  "grpc.initial_reconnect_backoff_ms": 100,
+  "grpc.max_reconnect_backoff_ms": 500,
+  // A name that moved to another address (a restarted pod) is found within 2 s; the default is 30 s.
+  "grpc.dns_min_time_between_resolutions_ms": 2000,
+  "grpc.service_config_disable_resolution": 1,
+  // Its own sockets, so that close() closes them and two adapters in one process do not share a suspect connection.
+  "grpc.use_local_subchannel_pool": 1,
+  "grpc.max_send_message_length": -1,
+  "grpc.enable_channelz": 0,
+};
+
+export function createConnection(options: ConnectionOptions): Connection {
+  const { runtime, endpoints } = options;
+  const channels = new Map<Endpoint, Channel>();
+  const lifetime = createAbortScope();
+  let index = 0;
+
+  const endpointAt = (at: number): Endpoint => {
+    const endpoint = endpoints[at % endpoints.length];
+    if (endpoint === undefined) throw new RangeError("no endpoint");
+    return endpoint;
+  };
+  const current = (): Channel => {
+    const endpoint = endpointAt(index);
+    const open = channels.get(endpoint);
+    if (open !== undefined) return open;
+    const channel: Channel = { endpoint, client: openClient(runtime, endpoint, options.tls) };
+    channels.set(endpoint, channel);
+    return channel;
+  };
+  const drop = (channel: Channel): void => {
+    if (channels.get(channel.endpoint) !== channel) return; // dropped already
+    channels.delete(channel.endpoint);
+    channel.client.close(); // lets its running calls end
+  };
+  const leave = (channel: Channel, failure: CallFailure): void => {
+    if (endpointAt(index) === channel.endpoint) index = (index + 1) % endpoints.length;
+    if (failure.written && failure.grpcCode === GRPC_DEADLINE_EXCEEDED) drop(channel);
+  };
+
+  const call: Connection["call"] = async (method, message, callOptions) => {
+    const endsAt = Date.now() + callOptions.timeoutMs;
+    const scope = callOptions.scope ?? lifetime;
+    for (let tries = 1; ; tries += 1) {
+      if (lifetime.aborted) return notWritten(GRPC_UNAVAILABLE, "the broker adapter was closed", "CLOSED");
+      const channel = current();
+      const result = await callOn(channel, method, message, {
+        ...callOptions,
+        scope,
+        endsAt,
+        metadata: options.metadata(),
+      });
+      if (result.ok || scope.aborted || !concernsEndpoint(result)) return result;
+      leave(channel, result);
+      if (result.written || tries >= endpoints.length || Date.now() >= endsAt) return result;
+    }
+  };
+
+  return {
+    call,
+    current,
+    stream(method) {
+      const channel = current();
+      const stream = channel.client.makeBidiStreamRequest(
+        method.path,
+        method.requestSerialize,
+        method.responseDeserialize,
+        options.metadata(),
+        {},
+      );
+      return { stream, channel };
+    },
+    connected: () => channels.get(endpointAt(index))?.client.getChannel().getConnectivityState(false) === CHANNEL_READY,
+    reconnect() {
+      const channel = channels.get(endpointAt(index));
+      if (channel !== undefined) drop(channel);
+    },
+    close() {
+      lifetime.abort();
+      for (const channel of channels.values()) channel.client.close();
+      channels.clear();
+    },
+  };
+}
+
+/** A deadline or a broken connection says something about the endpoint; other status codes come from the server or our own abort. */
+function concernsEndpoint(failure: CallFailure): boolean {
+  return failure.grpcCode === GRPC_UNAVAILABLE || failure.grpcCode === GRPC_DEADLINE_EXCEEDED;
+}
+
+interface AttemptOptions extends CallOptions {
+  readonly scope: AbortScope;
+  readonly endsAt: number;
+  readonly metadata: ReturnType<ConnectionOptions["metadata"]>;
+}
+
+async function callOn(
+  channel: Channel,
+  method: GrpcMethod,
+  message: unknown,
+  options: AttemptOptions,
+): Promise<CallResult> {
+  const { client } = channel;
+  const target = client.getChannel().getTarget();
+  if (client.getChannel().getConnectivityState(true) !== CHANNEL_READY) {
+    const deadline = Math.min(Date.now() + CONNECT_TIMEOUT_MS, options.endsAt);
+    if (!(await connecting(client, deadline, options.scope))) {
+      return notWritten(GRPC_UNAVAILABLE, silence(channel.endpoint), "CONNECT_TIMEOUT");
+    }
+  }
+  return new Promise((resolve) => {
+    let call: GrpcCall | undefined;
+    let forget: (() => void) | undefined;
+    const done = (error: GrpcError | null, response?: unknown): void => {
+      forget?.();
+      resolve(error === null ? { ok: true, response } : failed(error, call, target));
+    };
+    call = client.makeUnaryRequest(
+      method.path,
+      options.serialize ?? method.requestSerialize,
+      method.responseDeserialize,
+      message,
+      options.metadata,
+      { deadline: options.endsAt },
+      done,
+    );
+    forget = options.scope.onAbort(() => call?.cancel());
+  });
+}
+
+/** Resolves to true once a call would get an answer about the connection at once, be it good or bad; to false when it took too long. */
+async function connecting(client: GrpcClient, deadline: number, scope: AbortScope): Promise<boolean> {
+  const channel = client.getChannel();
+  while (!scope.aborted) {
+    const state = channel.getConnectivityState(true);
+    // A failed connection: the call fails at once, with the reason.
+    if (state === CHANNEL_READY || state === CHANNEL_TRANSIENT_FAILURE) return true;
+    if (Date.now() >= deadline) return false;
+    await new Promise<void>((resolve) => {
+      const forget = scope.onAbort(resolve);
+      try {
+        channel.watchConnectivityState(state, deadline, () => {
+          forget();
+          resolve();
+        });
+      } catch {
+        resolve(); // closed meanwhile: the call says so
+      }
+    });
+    if (client.getChannel().getConnectivityState(false) > CHANNEL_TRANSIENT_FAILURE) return true;
+  }
+  return false;
+}
+
+function failed(error: GrpcError, call: GrpcCall | undefined, target: string): CallResult {
+  const peer = call?.getPeer() ?? target;
+  const written = peer !== target && peer !== "unknown";
+  const details = error.details === undefined || error.details === "" ? error.message : error.details;
+  return {
+    ok: false,
+    grpcCode: error.code ?? 2,
+    details,
+    written,
+    connectCode: written ? undefined : /\bE[A-Z]{4,}\b/.exec(details)?.[0],
+  };
+}
+
+function notWritten(grpcCode: number, details: string, connectCode: string): CallResult {
+  return { ok: false, grpcCode, details, connectCode, written: false };
+}
+
+function silence(endpoint: Endpoint): string {
+  return (
+    `no answer from ${endpoint.host}:${endpoint.port} within ${CONNECT_TIMEOUT_MS} ms: is it up, and is this the gRPC port of the proxy ` +
+    "(8081 by default; 9876 is the name server and 10911 the broker)?"
+  );
+}
+
+function openClient(runtime: GrpcRuntime, endpoint: Endpoint, tls: TlsOptions | undefined): GrpcClient {
+  const { credentials } = runtime.grpc;
+  const name = tls?.serverName;
+  return new runtime.grpc.Client(
+    targetOf(endpoint),
+    tls === undefined
+      ? credentials.createInsecure()
+      : credentials.createSsl(bytesOf(tls.ca), bytesOf(tls.key), bytesOf(tls.cert), {
+          rejectUnauthorized: tls.rejectUnauthorized ?? true,
+        }),
+    name === undefined
+      ? CHANNEL_OPTIONS
+      : { ...CHANNEL_OPTIONS, "grpc.ssl_target_name_override": name, "grpc.default_authority": name },
+  );
+}
+
+function targetOf({ host, port, scheme }: Endpoint): string {
+  if (scheme === "IPv4") return `ipv4:${host}:${port}`;
+  if (scheme === "IPv6") return `ipv6:[${host}]:${port}`;
+  return `dns:${host}:${port}`;
+}
+
+function bytesOf(pem: string | Uint8Array | undefined): Buffer | null {
+  return pem === undefined ? null : Buffer.from(pem);
+}

@@ -1,0 +1,190 @@
+/**
+ * The two optional peers, loaded on first use, and the few things of them that are called here.
+ *
+ * The types are structural: `rowpost/rocketmq` can be imported, type-checked and bundled without the packages, and no type of theirs is
+ * in a public signature.
+ */
+
+import { fileURLToPath } from "node:url";
+import { MissingPeerError } from "../../runtime/errors.ts";
+
+/** Headers of a call. */
+export interface GrpcMetadata {
+  set(name: string, value: string): void;
+}
+
+/** Why a call failed: a gRPC status code and the words for it. */
+export interface GrpcError {
+  readonly code?: number | undefined;
+  readonly details?: string | undefined;
+  readonly message: string;
+}
+
+/** A running unary call. */
+export interface GrpcCall {
+  cancel(): void;
+  /** `address:port` once the call was given to a connection; before that the channel's target, or `unknown`. */
+  getPeer(): string;
+}
+
+/** A running stream in both directions. */
+export interface GrpcStream {
+  write(message: unknown): void;
+  end(): void;
+  cancel(): void;
+  on(event: "data", listener: (message: unknown) => void): void;
+  on(event: "error", listener: (error: GrpcError) => void): void;
+  on(event: "end", listener: () => void): void;
+}
+
+interface GrpcChannel {
+  getTarget(): string;
+  getConnectivityState(connect: boolean): number;
+  watchConnectivityState(state: number, deadline: number, callback: (error?: Error) => void): void;
+}
+
+type Serialize = (message: unknown) => Buffer;
+type Deserialize = (bytes: Buffer) => unknown;
+
+/** `Client` of grpc-js: one channel. */
+export interface GrpcClient {
+  makeUnaryRequest(
+    path: string,
+    serialize: Serialize,
+    deserialize: Deserialize,
+    message: unknown,
+    metadata: GrpcMetadata,
+    options: { deadline: number },
+    callback: (error: GrpcError | null, response?: unknown) => void,
+  ): GrpcCall;
+  makeBidiStreamRequest(
+    path: string,
+    serialize: Serialize,
+    deserialize: Deserialize,
+    metadata: GrpcMetadata,
+    options: object,
+  ): GrpcStream;
+  getChannel(): GrpcChannel;
+  close(): void;
+}
+
+/** What a connection trusts and proves; made by grpc-js. */
+export type GrpcCredentials = object;
+
+interface GrpcModule {
+  readonly Client: new (
+    target: string,
+    credentials: GrpcCredentials,
+    options: Readonly<Record<string, unknown>>,
+  ) => GrpcClient;
+  readonly Metadata: new () => GrpcMetadata;
+  readonly credentials: {
+    createInsecure(): GrpcCredentials;
+    createSsl(
+      ca: Buffer | null,
+      key: Buffer | null,
+      cert: Buffer | null,
+      verify: { rejectUnauthorized: boolean },
+    ): GrpcCredentials;
+  };
+}
+
+/** One method of the service as proto-loader describes it. */
+export interface GrpcMethod {
+  readonly path: string;
+  readonly requestSerialize: Serialize;
+  readonly responseDeserialize: Deserialize;
+}
+
+interface ProtoLoaderModule {
+  loadSync(file: string, options: object): Readonly<Record<string, unknown>>;
+}
+
+/** The methods of `apache.rocketmq.v2.MessagingService` that a producer calls. */
+export type MethodName = "QueryRoute" | "Heartbeat" | "SendMessage" | "Telemetry" | "NotifyClientTermination";
+
+/** The loaded peers and the service's methods. */
+export interface GrpcRuntime {
+  readonly grpc: GrpcModule;
+  readonly methods: Readonly<Record<MethodName, GrpcMethod>>;
+}
+
+/** Connectivity states of grpc-js. */
+export const CHANNEL_READY = 2;
+export const CHANNEL_TRANSIENT_FAILURE = 3;
+
+/** gRPC status codes that are told apart. */
+export const GRPC_CANCELLED = 1;
+export const GRPC_DEADLINE_EXCEEDED = 4;
+export const GRPC_PERMISSION_DENIED = 7;
+export const GRPC_RESOURCE_EXHAUSTED = 8;
+export const GRPC_UNIMPLEMENTED = 12;
+export const GRPC_UNAVAILABLE = 14;
+export const GRPC_UNAUTHENTICATED = 16;
+
+const GRPC_NAMES = [
+  "OK",
+  "CANCELLED",
+  "UNKNOWN",
+  "INVALID_ARGUMENT",
+  "DEADLINE_EXCEEDED",
+  "NOT_FOUND",
+  "ALREADY_EXISTS",
+  "PERMISSION_DENIED",
+  "RESOURCE_EXHAUSTED",
+  "FAILED_PRECONDITION",
+  "ABORTED",
+  "OUT_OF_RANGE",
+  "UNIMPLEMENTED",
+  "INTERNAL",
+  "UNAVAILABLE",
+  "DATA_LOSS",
+  "UNAUTHENTICATED",
+] as const;
+
+/** `GRPC_UNAVAILABLE` for 14: the name that goes into a result's `code`. */
+export function grpcName(code: number): string {
+  return `GRPC_${GRPC_NAMES[code] ?? code}`;
+}
+
+let loaded: Promise<GrpcRuntime> | undefined;
+
+/** Loads the peers and parses the protos, once per process (about 60 ms). Rejects with {@link MissingPeerError}. */
+export function loadGrpc(): Promise<GrpcRuntime> {
+  loaded ??= load().catch((error: unknown) => {
+    loaded = undefined; // installed meanwhile? then the next call finds it
+    throw error;
+  });
+  return loaded;
+}
+
+async function load(): Promise<GrpcRuntime> {
+  const grpc = await importPeer<GrpcModule>("@grpc/grpc-js", "^1.14.0", () => import("@grpc/grpc-js"));
+  const loader = await importPeer<ProtoLoaderModule>(
+    "@grpc/proto-loader",
+    "^0.8.0",
+    () => import("@grpc/proto-loader"),
+  );
+  // src/brokers/rocketmq and dist/brokers/rocketmq are equally deep.
+  const protos = fileURLToPath(new URL("../../../proto", import.meta.url));
+  const definition = loader.loadSync("apache/rocketmq/v2/service.proto", {
+    includeDirs: [protos],
+    enums: String,
+    longs: Number,
+  });
+  return { grpc, methods: methodsOf(definition["apache.rocketmq.v2.MessagingService"]) };
+}
+
+async function importPeer<Module>(name: string, range: string, load: () => Promise<unknown>): Promise<Module> {
+  let imported: unknown;
+  try {
+    imported = await load();
+  } catch (cause) {
+    throw new MissingPeerError(name, "The RocketMQ broker", { cause, range });
+  }
+  return imported as Module;
+}
+
+function methodsOf(service: unknown): Readonly<Record<MethodName, GrpcMethod>> {
+  return service as Readonly<Record<MethodName, GrpcMethod>>;
+}

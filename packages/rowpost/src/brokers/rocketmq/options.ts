@@ -1,0 +1,132 @@
+/** Options of the RocketMQ broker, and what is checked before anything is opened. */
+
+import { isIPv4, isIPv6 } from "node:net";
+import { ConfigurationError } from "../../runtime/errors.ts";
+import type { Endpoint } from "./connection.ts";
+import type { AccessKeys } from "./metadata.ts";
+
+/** What the connection trusts and how it proves itself. Texts are PEM, not file names. */
+export interface TlsOptions {
+  /** Certificates of the authorities to trust. Default: the ones that Node.js brings along. */
+  readonly ca?: string | Uint8Array | undefined;
+  /** Our own certificate chain, where the server asks for one. Together with `key`. */
+  readonly cert?: string | Uint8Array | undefined;
+  readonly key?: string | Uint8Array | undefined;
+  /** False: accept any certificate. Default true. */
+  readonly rejectUnauthorized?: boolean | undefined;
+  /** The name that the server's certificate must have, where it is not the host of the endpoint. */
+  readonly serverName?: string | undefined;
+}
+
+/** Options of {@link rocketmq}. */
+export interface RocketmqOptions {
+  /**
+   * gRPC address of the proxy, `host:port` (8081 when left out; IPv6 in brackets); several as a list or separated by commas. The first one that answers is
+   * used until it fails, then the next.
+   */
+  readonly endpoints: string | readonly string[];
+  /** Namespace of the topics. Default: none. */
+  readonly namespace?: string | undefined;
+  /** TLS with the usual authorities (`true`), or with these settings. Default false: plaintext. */
+  readonly tls?: boolean | TlsOptions | undefined;
+  /** Access key and its secret, where the cluster asks for them. */
+  readonly accessKey?: string | undefined;
+  readonly secretKey?: string | undefined;
+  /** Token of a temporary access key. */
+  readonly sessionToken?: string | undefined;
+  /** Most messages without a group in one request, 1 to 1024. Default 32. 1 sends each on its own. */
+  readonly batchSize?: number | undefined;
+  /** Most requests on their way at once, over all publish calls, 1 to 1024. Default 32. */
+  readonly maxInFlight?: number | undefined;
+  /** How long one request may take, in milliseconds, 100 to 600,000. Default 10,000. Afterwards its outcome is unknown. */
+  readonly requestTimeoutMs?: number | undefined;
+  /**
+   * What to do with a message that has an ordering key on a topic that is not FIFO, and so keeps no order at the consumer: publish it one after the other
+   * and warn once for the topic (`warn`, the default), without the warning (`publish`), or let the message fail (`fail`).
+   */
+  readonly unorderedTopic?: "warn" | "publish" | "fail" | undefined;
+  /** Takes warnings. Default: `process.emitWarning`. */
+  readonly onWarning?: ((warning: string) => void) | undefined;
+}
+
+/** Checked options with their defaults. */
+export interface Settings {
+  readonly endpoints: readonly Endpoint[];
+  readonly namespace: string;
+  readonly tls: TlsOptions | undefined;
+  readonly keys: AccessKeys | undefined;
+  readonly batchSize: number;
+  readonly maxInFlight: number;
+  readonly requestTimeoutMs: number;
+  readonly unorderedTopic: "warn" | "publish" | "fail";
+  readonly onWarning: (warning: string) => void;
+}
+
+const DEFAULT_PORT = 8081;
+const DEFAULT_BATCH_SIZE = 32;
+const DEFAULT_IN_FLIGHT = 32;
+const DEFAULT_REQUEST_TIMEOUT_MS = 10_000;
+
+/** Checks options. Throws {@link ConfigurationError}, which names the option. */
+export function settingsFrom(options: RocketmqOptions): Settings {
+  const unorderedTopic = options.unorderedTopic ?? "warn";
+  if (!["warn", "publish", "fail"].includes(unorderedTopic)) {
+    throw new ConfigurationError(`unorderedTopic must be "warn", "publish" or "fail", not ${String(unorderedTopic)}`);
+  }
+  return {
+    endpoints: endpointsFrom(options.endpoints),
+    namespace: options.namespace ?? "",
+    tls: tlsFrom(options.tls),
+    keys: keysFrom(options),
+    batchSize: integer("batchSize", options.batchSize ?? DEFAULT_BATCH_SIZE, 1, 1024),
+    maxInFlight: integer("maxInFlight", options.maxInFlight ?? DEFAULT_IN_FLIGHT, 1, 1024),
+    requestTimeoutMs: integer("requestTimeoutMs", options.requestTimeoutMs ?? DEFAULT_REQUEST_TIMEOUT_MS, 100, 600_000),
+    unorderedTopic,
+    onWarning:
+      options.onWarning ?? ((warning) => process.emitWarning(warning, { type: "RowpostWarning", code: "ROCKETMQ" })),
+  };
+}
+
+function endpointsFrom(endpoints: string | readonly string[]): Endpoint[] {
+  const texts = (typeof endpoints === "string" ? endpoints.split(/[,;]/) : endpoints).map((text) => text.trim());
+  const used = texts.filter((text) => text !== "");
+  if (used.length === 0) {
+    throw new ConfigurationError('endpoints is empty; give the proxy\'s gRPC address, such as "127.0.0.1:8081"');
+  }
+  return used.map(endpointFrom);
+}
+
+function endpointFrom(text: string): Endpoint {
+  const match = /^(?:\[([^\]]+)\]|([^:[\]/@\s]+))(?::(\d{1,5}))?$/.exec(text);
+  const host = match?.[1] ?? match?.[2];
+  const port = Number(match?.[3] ?? DEFAULT_PORT);
+  const bracketed = match?.[1] !== undefined;
+  if (host === undefined || port < 1 || port > 65_535 || (bracketed && !isIPv6(host))) {
+    throw new ConfigurationError(`endpoints: "${text}" is not host:port, such as 127.0.0.1:8081 or [::1]:8081`);
+  }
+  return { host, port, scheme: bracketed ? "IPv6" : isIPv4(host) ? "IPv4" : "DOMAIN_NAME" };
+}
+
+function tlsFrom(tls: RocketmqOptions["tls"]): TlsOptions | undefined {
+  if (tls === undefined || tls === false) return undefined;
+  if (tls === true) return {};
+  if ((tls.cert === undefined) !== (tls.key === undefined)) {
+    throw new ConfigurationError("tls.cert and tls.key belong together: give both or none");
+  }
+  return tls;
+}
+
+function keysFrom({ accessKey, secretKey, sessionToken }: RocketmqOptions): AccessKeys | undefined {
+  if (accessKey === undefined && secretKey === undefined && sessionToken === undefined) return undefined;
+  if (!accessKey || !secretKey) {
+    throw new ConfigurationError("accessKey and secretKey belong together: give both or none");
+  }
+  return { accessKey, secretKey, sessionToken };
+}
+
+function integer(name: string, value: number, min: number, max: number): number {
+  if (!Number.isInteger(value) || value < min || value > max) {
+    throw new ConfigurationError(`${name} must be a whole number from ${min} to ${max}, not ${value}`);
+  }
+  return value;
+}

@@ -1,0 +1,190 @@
+/**
+ * From the messages of one topic to requests: the topic's type decides how each goes out, and lanes decide what waits for what.
+ *
+ * - NORMAL: many messages in one request, up to ten times the rate of single ones. The server stores such a request whole or not at all, in
+ *   one queue, so the messages of an ordering key may share one; the request with a key's next messages waits for its answer.
+ * - FIFO: one message in each request, because the server ignores the group of a larger one, and the next of its group only after the answer:
+ *   requests of one group side by side were stored out of order.
+ * - DELAY: one message in each request; the server refuses more.
+ */
+
+import type { OutgoingMessage } from "../broker.ts";
+import { groupOf, indexKeyOf, messageIdOf, propertiesOf, tagOf } from "./carry.ts";
+import { type Failure, messageFailure } from "./failures.ts";
+import { messageBytes, WIRE_DELAY, WIRE_FIFO, WIRE_NORMAL, type WireMessage } from "./wire.ts";
+
+/** A message's place in the batch given to `publish`, and its key. */
+export interface Place {
+  readonly index: number;
+  readonly orderingKey: string | undefined;
+}
+
+/** A message that is ready to go. */
+export interface Item extends Place {
+  readonly wire: WireMessage;
+  /** Bytes that it adds to a request, at most. */
+  readonly bytes: number;
+}
+
+/** Requests of one lane go one after the other, lanes side by side. */
+export type Lane = readonly (readonly Item[])[];
+
+export interface Plan {
+  readonly lanes: Lane[];
+  /** Messages that cannot go out as they are. */
+  readonly refused: { readonly item: Place; readonly failure: Failure }[];
+  /** Messages with an ordering key that this topic cannot keep in order. */
+  readonly unordered: number;
+}
+
+export interface PlanOptions {
+  readonly topic: string;
+  /** Message types that the topic takes. */
+  readonly accepts: ReadonlySet<string>;
+  readonly batchSize: number;
+  /** Most bytes of one request with several messages. */
+  readonly maxRequestBytes: number;
+  /** Largest body that the server said it takes. */
+  readonly maxBodyBytes: number | undefined;
+  /** Fail keyed messages of a topic that has no order, instead of publishing them one after the other. */
+  readonly refuseUnordered: boolean;
+  readonly nowMs: number;
+}
+
+/** A message and its place. */
+export interface Indexed extends Place {
+  readonly message: OutgoingMessage;
+}
+
+export function planTopic(messages: readonly Indexed[], options: PlanOptions): Plan {
+  const lanes: Lane[] = [];
+  const refused: Plan["refused"] = [];
+  /** Batched: the messages of a key together, the others alone. */
+  const units: Item[][] = [];
+  const unitOfKey = new Map<string, Item[]>();
+  /** One by one: by group, or by key on a DELAY topic. */
+  const singles = new Map<string, Item[][]>();
+  let unordered = 0;
+
+  for (const { index, orderingKey, message } of messages) {
+    const wire = wireOf(message, options);
+    if ("scope" in wire) {
+      refused.push({ item: { index, orderingKey }, failure: wire });
+      continue;
+    }
+    const item: Item = { index, orderingKey, wire, bytes: messageBytes(wire) };
+    if (orderingKey !== undefined && wire.messageType !== WIRE_FIFO) unordered += 1;
+    if (wire.messageType !== WIRE_NORMAL) {
+      const sequence = wire.group ?? orderingKey;
+      if (sequence === undefined) lanes.push([[item]]);
+      else append(singles, sequence, [item]);
+    } else if (orderingKey === undefined) {
+      units.push([item]);
+    } else {
+      const unit = unitOfKey.get(orderingKey);
+      if (unit !== undefined) {
+        unit.push(item);
+        continue;
+      }
+      const first = [item];
+      unitOfKey.set(orderingKey, first);
+      units.push(first);
+    }
+  }
+  lanes.push(...singles.values(), ...packUnits(units, options));
+  return { lanes, refused, unordered };
+}
+
+function append(lists: Map<string, Item[][]>, name: string, request: Item[]): void {
+  const list = lists.get(name);
+  if (list === undefined) lists.set(name, [request]);
+  else list.push(request);
+}
+
+/** Fills requests with whole units; a unit that must be cut continues in the next request of the same lane. */
+function packUnits(units: readonly (readonly Item[])[], options: PlanOptions): Lane[] {
+  const lanes: Item[][][] = [];
+  let request: Item[] = [];
+  let bytes = 0;
+  const open = (continues: boolean): void => {
+    request = [];
+    bytes = 0;
+    const lane = lanes.at(-1);
+    if (continues && lane !== undefined) lane.push(request);
+    else lanes.push([request]);
+  };
+  const full = (more: number, moreBytes: number): boolean =>
+    request.length + more > options.batchSize || bytes + moreBytes > options.maxRequestBytes;
+
+  for (const unit of units) {
+    const unitBytes = unit.reduce((sum, item) => sum + item.bytes, 0);
+    if (lanes.length === 0 || full(unit.length, unitBytes)) open(false);
+    for (const item of unit) {
+      if (request.length > 0 && full(1, item.bytes)) open(true);
+      request.push(item);
+      bytes += item.bytes;
+    }
+  }
+  return lanes;
+}
+
+function wireOf(message: OutgoingMessage, options: PlanOptions): WireMessage | Failure {
+  const kind = kindOf(message, options);
+  if ("scope" in kind) return kind;
+  const { body } = message;
+  const bodyBytes = typeof body === "string" ? Buffer.byteLength(body) : body.length;
+  if (options.maxBodyBytes !== undefined && bodyBytes > options.maxBodyBytes) {
+    const reason = `the body has ${bodyBytes} bytes; the server takes at most ${options.maxBodyBytes}`;
+    return messageFailure("MESSAGE_BODY_TOO_LARGE", reason, { retriable: false });
+  }
+  const properties = propertiesOf(message);
+  if ("scope" in properties) return properties;
+  return {
+    messageId: messageIdOf(message.type, message.key),
+    tag: tagOf(message.type),
+    key: indexKeyOf(message.key),
+    properties,
+    body,
+    bodyBytes,
+    ...kind,
+  };
+}
+
+type Kind = Pick<WireMessage, "messageType" | "group" | "deliverAtMs">;
+
+const NORMAL: Kind = { messageType: WIRE_NORMAL, group: undefined, deliverAtMs: undefined };
+
+/** How the message goes out on this topic. */
+function kindOf(message: OutgoingMessage, { accepts, nowMs, refuseUnordered, topic }: PlanOptions): Kind | Failure {
+  const { deliverAtMs, orderingKey } = message;
+  if (deliverAtMs !== undefined && deliverAtMs > nowMs) {
+    if (accepts.has("DELAY")) return { messageType: WIRE_DELAY, group: undefined, deliverAtMs };
+    // Waits in the table instead, and goes out as an ordinary message when its time has come.
+    const reason = `topic ${topic} takes ${list(accepts)} messages and cannot delay; create it with message.type=DELAY or MIXED, or leave delays to the relay`;
+    return { ...conflict(reason), retryAfterMs: deliverAtMs - nowMs };
+  }
+  if (orderingKey !== undefined && accepts.has("FIFO")) {
+    return { messageType: WIRE_FIFO, group: groupOf(orderingKey), deliverAtMs: undefined };
+  }
+  if (orderingKey !== undefined && refuseUnordered) {
+    return conflict(
+      `topic ${topic} takes ${list(accepts)} messages and keeps no order; create it with message.type=FIFO, or leave out the ordering key`,
+    );
+  }
+  if (accepts.has("NORMAL") || accepts.has("MESSAGE_TYPE_UNSPECIFIED")) return NORMAL;
+  // A FIFO message must have a group: the key spreads unkeyed messages over the queues, and they do not wait for each other.
+  if (accepts.has("FIFO")) return { messageType: WIRE_FIFO, group: groupOf(message.key), deliverAtMs: undefined };
+  // A DELAY message must have a time: one that has come is delivered at once.
+  if (accepts.has("DELAY")) return { messageType: WIRE_DELAY, group: undefined, deliverAtMs: deliverAtMs ?? nowMs };
+  return conflict(
+    `topic ${topic} takes ${list(accepts)} messages only; create it with message.type=NORMAL, FIFO, DELAY or MIXED`,
+  );
+}
+
+function conflict(reason: string): Failure {
+  return messageFailure("MESSAGE_PROPERTY_CONFLICT_WITH_TYPE", reason, { retriable: true });
+}
+
+function list(accepts: ReadonlySet<string>): string {
+  return accepts.size === 0 ? "no" : [...accepts].join(", ");
+}

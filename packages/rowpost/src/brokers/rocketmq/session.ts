@@ -1,0 +1,161 @@
+/**
+ * What makes us a known producer: a telemetry stream that carries settings both ways, and heartbeats. Messages are accepted without, but
+ * the server tells its limits here, drops idle connections after 120 s, and lists producers for operators by their sessions.
+ */
+
+import { hostname, platform, release } from "node:os";
+import type { Channel, Connection } from "./connection.ts";
+import { failureOfStatus, type RocketmqStatus } from "./failures.ts";
+import type { GrpcRuntime, GrpcStream } from "./grpc.ts";
+import { CLIENT_VERSION } from "./metadata.ts";
+
+/** The session with whatever server the connection leads to at the moment. */
+export interface Session {
+  /** Opens the session where there is none: called by each publish, costs nothing when all is well. */
+  touch(): void;
+  /** Largest body, from the server's settings; undefined until they came. */
+  maxBodyBytes(): number | undefined;
+  /** Says goodbye and ends timers and stream. Never rejects. */
+  close(): Promise<void>;
+}
+
+export interface SessionOptions {
+  readonly runtime: GrpcRuntime;
+  readonly connection: Connection;
+  readonly namespace: string;
+  readonly requestTimeoutMs: number;
+  /** Topics that messages go to. */
+  readonly topics: () => string[];
+}
+
+/** As the official clients do. */
+const HEARTBEAT_MS = 10_000;
+/** A stream that ended is opened again after 1 s, then after twice as long each time up to 10 s, and at once by the next publish after that. */
+const REOPEN_MIN_MS = 1000;
+const REOPEN_MAX_MS = 10_000;
+/** A goodbye that takes longer is not worth waiting for: the server notices the closed connection as well. */
+const GOODBYE_MS = 500;
+
+interface Telemetry {
+  readonly stream: GrpcStream;
+  readonly channel: Channel;
+  topics: number;
+}
+
+export function createSession(options: SessionOptions): Session {
+  const { connection, runtime } = options;
+  let telemetry: Telemetry | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  let reopen: NodeJS.Timeout | undefined;
+  let reopenMs = REOPEN_MIN_MS;
+  let maxBodyBytes: number | undefined;
+  let closed = false;
+
+  const lost = (which: GrpcStream): void => {
+    if (telemetry?.stream !== which) return;
+    telemetry = undefined;
+    if (closed || reopen !== undefined) return;
+    reopen = setTimeout(() => {
+      reopen = undefined;
+      open();
+    }, reopenMs).unref();
+    reopenMs = Math.min(reopenMs * 2, REOPEN_MAX_MS);
+  };
+  const open = (): void => {
+    if (closed || telemetry !== undefined) return;
+    const { stream, channel } = connection.stream(runtime.methods.Telemetry);
+    const topics = options.topics();
+    telemetry = { stream, channel, topics: topics.length };
+    stream.on("data", (command) => receive(command as Command));
+    stream.on("error", () => lost(stream)); // what is wrong shows at the next call, which has words for it
+    stream.on("end", () => lost(stream));
+    stream.write({ settings: settingsOf(channel, topics, options) });
+  };
+  const receive = (command: Command): void => {
+    if (failureOfStatus(command.status ?? { code: "OK" }) !== undefined) return;
+    const max = command.settings?.publishing?.maxBodySize;
+    if (max !== undefined && max > 0) maxBodyBytes = max;
+    reopenMs = REOPEN_MIN_MS;
+    if (command.reconnectEndpointsCommand !== undefined) connection.reconnect();
+  };
+  const attend = (): void => {
+    if (telemetry === undefined || telemetry.channel === connection.current()) {
+      if (reopen === undefined) open();
+      return;
+    }
+    const { stream } = telemetry; // the connection went to another server
+    telemetry = undefined;
+    stream.cancel();
+    open();
+  };
+  const heartbeat = async (): Promise<void> => {
+    attend();
+    if (telemetry === undefined) return;
+    const topics = options.topics();
+    if (topics.length !== telemetry.topics) {
+      telemetry.topics = topics.length;
+      telemetry.stream.write({ settings: settingsOf(telemetry.channel, topics, options) });
+    }
+    const result = await connection.call(runtime.methods.Heartbeat, PRODUCER, {
+      timeoutMs: options.requestTimeoutMs,
+    });
+    const status = result.ok ? (result.response as { status?: RocketmqStatus }).status : undefined;
+    if (status?.code === UNKNOWN_CLIENT && telemetry !== undefined) telemetry.stream.cancel(); // the server forgot us: introduce again
+  };
+
+  return {
+    touch() {
+      if (closed) return;
+      timer ??= setInterval(() => void heartbeat(), HEARTBEAT_MS).unref();
+      attend();
+    },
+    maxBodyBytes: () => maxBodyBytes,
+    async close() {
+      closed = true;
+      clearInterval(timer);
+      clearTimeout(reopen);
+      if (telemetry === undefined) return;
+      const { stream } = telemetry;
+      if (connection.connected()) {
+        await connection.call(runtime.methods.NotifyClientTermination, {}, { timeoutMs: GOODBYE_MS });
+      }
+      telemetry = undefined;
+      stream.end();
+      stream.cancel();
+    },
+  };
+}
+
+/** Body of a heartbeat. */
+export const PRODUCER: { readonly clientType: string } = { clientType: "PRODUCER" };
+/** The answer to a heartbeat without settings: the server is there and lets us in. */
+export const UNKNOWN_CLIENT = "UNRECOGNIZED_CLIENT_TYPE";
+
+interface Command {
+  readonly status?: RocketmqStatus;
+  readonly settings?: { readonly publishing?: { readonly maxBodySize?: number } };
+  readonly reconnectEndpointsCommand?: object;
+}
+
+function settingsOf({ endpoint }: Channel, topics: readonly string[], options: SessionOptions): object {
+  return {
+    clientType: "PRODUCER",
+    accessPoint: { scheme: endpoint.scheme, addresses: [{ host: endpoint.host, port: endpoint.port }] },
+    requestTimeout: {
+      seconds: Math.floor(options.requestTimeoutMs / 1000),
+      nanos: (options.requestTimeoutMs % 1000) * 1_000_000,
+    },
+    publishing: { topics: topics.map((name) => resourceOf(options.namespace, name)), validateMessageType: true },
+    userAgent: {
+      language: "NODE_JS",
+      version: CLIENT_VERSION,
+      platform: `${platform()} ${release()} node ${process.versions.node}`,
+      hostname: hostname(),
+    },
+  };
+}
+
+/** A topic in its namespace. */
+export function resourceOf(namespace: string, name: string): object {
+  return namespace === "" ? { name } : { resourceNamespace: namespace, name };
+}
