@@ -1,7 +1,7 @@
 /**
  * A small run of the benchmark's scenarios: they work and print what they promise. The figures mean nothing at this size, so none is judged.
  *
- *   node .ci/bench.mjs MARIADB_URL POSTGRES_URL
+ *   node .ci/bench.mjs MARIADB_URL POSTGRES_URL ROCKETMQ_URL
  *
  * Exit status: 0 all printed their results, 1 some did not.
  */
@@ -10,7 +10,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-const [mariadb, postgres] = process.argv.slice(2);
+const [mariadb, postgres, rocketmq] = process.argv.slice(2);
 const folder = mkdtempSync(join(tmpdir(), "rowpost-ci-bench-"));
 const sqlite = `sqlite:${join(folder, "bench.sqlite")}`;
 const runs = [
@@ -55,7 +55,8 @@ function problemOf(status, stdout, scenario) {
 let red = 0;
 for (const [scenario, database, messages] of runs) {
   const startedAt = performance.now();
-  const args = ["run", "--silent", "bench", "--", scenario, "--database", database, "--messages", messages, "--json"];
+  const options = ["--database", database, "--messages", messages, "--runs", "1", "--json", "--broker", rocketmq];
+  const args = ["run", "--silent", "bench", "--", scenario, ...options];
   const { status, stdout } = spawnSync("npm", args, { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
   const problem = problemOf(status, stdout, scenario);
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
