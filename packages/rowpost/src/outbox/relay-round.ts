@@ -14,7 +14,7 @@ import { claimedToken } from "./publish-outcome.ts";
 import type { PreparedMessage } from "./publisher.ts";
 import type { RelaySettings } from "./relay-options.ts";
 import type { RelayProblems } from "./relay-problems.ts";
-import type { RelayStore, RowToken, ScannedMessage } from "./relay-store.ts";
+import { type RelayStore, type RowToken, type ScannedMessage, SHARD_COUNT } from "./relay-store.ts";
 import { compareIds } from "./row-id.ts";
 import type { ScanSize } from "./scan-size.ts";
 import type { Sweep } from "./sweep.ts";
@@ -50,6 +50,9 @@ const NOTHING: RoundResult = { claimed: 0, next: "wait", exhausted: false };
 /** Share of the window that must be free before a scan is worth its statement. */
 const ROOM_SHARE = 4;
 
+/** With fewer shards than a quarter of them a scan does not grow any more: another one follows. */
+const MOST_OTHERS = 4;
+
 /** Makes the function that runs a round. */
 export function createRound(parts: RoundParts): () => Promise<RoundResult> {
   const { store, settings, keeper, window, gate, sweep, scanSize } = parts;
@@ -65,26 +68,31 @@ export function createRound(parts: RoundParts): () => Promise<RoundResult> {
     if (allowance === 1 && window.size > 0) return { ...NOTHING, next: "full" };
 
     const rows = await scan(shards, Math.min(room, settings.batchSize));
+    // Shards that are being given away still have a lease, but nothing new is claimed there.
+    const claimable = new Set(shards);
     const sorted = sortRows({
       rows,
       window,
       breaker: parts.breaker,
       suspensions: keeper.suspensions,
       settings,
-      mayClaim: (shard) => keeper.leftMs(shard) >= settings.publishTimeoutMs,
+      mayClaim: (shard) => claimable.has(shard),
       countsClaims: parts.layout.columns.deliveryCount !== undefined,
       hasContentType: parts.layout.columns.contentType !== undefined,
     });
     await parts.problems.setAside(sorted, scanSize.last);
-    return await claimAndPublish(await chosen(sorted, allowance), sorted, shards);
+    const most = Math.min(allowance, room);
+    return await claimAndPublish((await chosen(sorted)).slice(0, most), sorted);
   };
 
   async function scan(shards: readonly number[], room: number): Promise<ScannedMessage[]> {
     const number = window.scanStarts();
     const startedMs = settings.clock.monotonicMs();
     // Without the mark, rows in flight still look like waiting ones: the scan must reach past them (rule R8).
-    const beyond = settings.sendingMark === "off" ? window.size : 0;
-    const limits = scanSize.limits(room, beyond);
+    const inFlight = settings.sendingMark === "off" ? window.size : 0;
+    // A scan shows the rows of every shard, those of others without their bodies: with half of the shards, ask for twice as many.
+    const others = keeper.holdsAll ? 0 : Math.round(room * (Math.min(MOST_OTHERS, SHARD_COUNT / shards.length) - 1));
+    const limits = scanSize.limits(room, inFlight + others);
     const rows = await store.scan({ shards: keeper.holdsAll ? undefined : shards, afterId: sweep.afterId, ...limits });
     window.scanReturned(number);
     settings.metrics.observe("rowpost_scan_duration_ms", {}, settings.clock.monotonicMs() - startedMs);
@@ -96,14 +104,13 @@ export function createRound(parts: RoundParts): () => Promise<RoundResult> {
     return rows;
   }
 
-  /** Which of the candidates go now: a suspect goes alone, keyed ones in the order of their key, no more than the gate lets through. */
-  async function chosen(sorted: SortedRows, allowance: number): Promise<readonly Candidate[]> {
+  /** Which of the candidates go now, in id order: a suspect goes alone, keyed ones in the order of their key. */
+  async function chosen(sorted: SortedRows): Promise<readonly Candidate[]> {
     if (sorted.suspect !== undefined) {
       if (window.size > 0) return [];
       return await inKeyOrder([sorted.suspect]);
     }
-    const ordered = await inKeyOrder(sorted.candidates);
-    return allowance === 1 ? ordered.slice(0, 1) : ordered;
+    return await inKeyOrder(sorted.candidates);
   }
 
   async function inKeyOrder(candidates: readonly Candidate[]): Promise<readonly Candidate[]> {
@@ -123,11 +130,7 @@ export function createRound(parts: RoundParts): () => Promise<RoundResult> {
       .sort((left, right) => compareIds(left.message.id, right.message.id));
   }
 
-  async function claimAndPublish(
-    candidates: readonly Candidate[],
-    sorted: SortedRows,
-    shards: readonly number[],
-  ): Promise<RoundResult> {
+  async function claimAndPublish(candidates: readonly Candidate[], sorted: SortedRows): Promise<RoundResult> {
     const waits = sorted.suspect !== undefined && window.size > 0;
     if (candidates.length === 0) {
       // After a complete sweep with nothing to claim there is nothing more to find; in the middle of one the rest may hold something.
@@ -139,7 +142,7 @@ export function createRound(parts: RoundParts): () => Promise<RoundResult> {
     for (const { outgoing } of claimed) parts.breaker.taken(outgoing.topic, 1);
     await settings.reach("claimed");
     if (claimed.length > 0) parts.publish(claimed);
-    const more = !sweep.complete || scanSize.dueFull || shards.length === 0;
+    const more = !sweep.complete || scanSize.dueFull;
     return { claimed: claimed.length, next: more ? "again" : "wait", exhausted: false };
   }
 
