@@ -90,7 +90,8 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
     const left = freed.count;
     const result = await options.round();
     if (result.claimed > 0) pace.found();
-    if (result.next === "again") return 0;
+    // A scan full of rows that are not to be claimed goes on with the next ones, but not at full speed.
+    if (result.next === "again") return result.claimed > 0 ? 0 : settings.poll.minMs;
     if (result.next === "full") {
       await freed.wait({ sinceCount: left, ms: LONGEST_RETRY_MS, signal: stopping.signal });
       return 0;
