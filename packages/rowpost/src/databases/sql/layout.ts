@@ -3,8 +3,9 @@
  * from it, so a table made by the seed documents' own DDL works as it is. A column that a layout lacks turns its feature off; asking for that
  * feature is a `ConfigurationError` at start-up.
  */
-import type { MessageState } from "../../message/states.ts";
+
 import type { MessageLimits } from "../../message/message.ts";
+import type { MessageState } from "../../message/states.ts";
 
 /** Column names. Those that may be undefined are optional features. */
 export interface LayoutColumns {

@@ -6,8 +6,10 @@
  * Rows come back under the aliases that the comments name, so that they are decoded once. BIGINTs are returned as text.
  * Instants are returned as ISO 8601 UTC text (`…T…Z`, milliseconds), or as differences in milliseconds.
  */
-import type { EncodedMessage } from "../../outbox/message-writer.ts";
+
+import type { MessageState } from "../../message/states.ts";
 import type { MessageFilter, OperatorAction } from "../../outbox/message-admin.ts";
+import type { EncodedMessage } from "../../outbox/message-writer.ts";
 import type {
   Fence,
   HeldShard,
@@ -18,7 +20,6 @@ import type {
   SuspensionRule,
   TimedDecision,
 } from "../../outbox/relay-store.ts";
-import type { MessageState } from "../../message/states.ts";
 import type { Statement } from "../../transactions/executor.ts";
 
 /** Facts about a dialect or server that change the flow, each with its consequence. */
@@ -55,7 +56,11 @@ export interface LeaseStatements {
   /** Rows: scope, value, reason, author, ends_in_ms. Those that have ended are left out. */
   readSuspensions(): Statement;
   /** First statement of a takeover (rule R2): epoch + 1, owner, lease_until, for rows exactly as observed. */
-  take(request: { readonly owner: string; readonly leaseMs: number; readonly observed: readonly ShardLease[] }): Statement;
+  take(request: {
+    readonly owner: string;
+    readonly leaseMs: number;
+    readonly observed: readonly ShardLease[];
+  }): Statement;
   /** Second: `sending` rows of these shards back to pending, lock_version + 1, next_retry_at = deliver_at when ahead, else NULL. */
   recoverShards(shards: readonly number[]): Statement;
   /** sendingMark off: delivery_count + 1 and lock_version + 1 for the ids listed in these shards' lease rows. */
@@ -72,19 +77,35 @@ export interface RelayStatements {
    */
   scan(request: ScanRequest): Statement;
   /** Aliases: ordering_key id state due resend retry_count message_type. Ordered by ordering_key, id. */
-  keyQueues(request: { readonly keys: readonly { readonly orderingKey: string; readonly upToId: string }[]; readonly failedBlocks: boolean }): Statement;
+  keyQueues(request: {
+    readonly keys: readonly { readonly orderingKey: string; readonly upToId: string }[];
+    readonly failedBlocks: boolean;
+  }): Statement;
   claim(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Statement;
   /** Alias: id. */
   verifyClaim(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Statement;
   /** Rows as they are now. Aliases: id state delivery_count lock_version. */
   readRows(ids: readonly string[]): Statement;
-  listInFlight(request: { readonly fence: Fence; readonly idsByShard: readonly { readonly shard: number; readonly ids: readonly string[] }[] }): Statement;
+  listInFlight(request: {
+    readonly fence: Fence;
+    readonly idsByShard: readonly { readonly shard: number; readonly ids: readonly string[] }[];
+  }): Statement;
   /** Alias: shard. Held shards at their epochs (which of the lists were written). */
   readHeld(fence: Fence): Statement;
   /** All outcomes are `sent`. Rows in `sending` (or `pending` with sendingMark off), or overtaken into `consumed`. */
-  settleSent(request: { readonly fence: Fence; readonly outcomes: readonly Outcome[]; readonly elapsedMs: number; readonly from: "sending" | "pending" }): Statement;
+  settleSent(request: {
+    readonly fence: Fence;
+    readonly outcomes: readonly Outcome[];
+    readonly elapsedMs: number;
+    readonly from: "sending" | "pending";
+  }): Statement;
   /** pending or failed outcomes. */
-  settleOther(request: { readonly fence: Fence; readonly outcomes: readonly Outcome[]; readonly elapsedMs: number; readonly from: "sending" | "pending" }): Statement;
+  settleOther(request: {
+    readonly fence: Fence;
+    readonly outcomes: readonly Outcome[];
+    readonly elapsedMs: number;
+    readonly from: "sending" | "pending";
+  }): Statement;
 }
 
 export interface HousekeepingStatements {
@@ -97,17 +118,33 @@ export interface HousekeepingStatements {
    * One statement for decisions of one transition; token compared. `clearTimer` leaves the state: on `failed` next_retry_at becomes NULL, on `sent` 9999-12-31 (it
    * still waits for its confirmation, so `lockFinished`, which takes `sent` rows with next_retry_at NULL only, passes it over).
    */
-  applyTimed(request: { readonly transition: TimedDecision["transition"]; readonly decisions: readonly TimedDecision[] }): Statement;
+  applyTimed(request: {
+    readonly transition: TimedDecision["transition"];
+    readonly decisions: readonly TimedDecision[];
+  }): Statement;
   failUnknownStates(limit: number): Statement;
-  failPending(request: { readonly fence: Fence; readonly rows: readonly (RowToken & { readonly failReason: string })[]; readonly nextRetryInMs: number | null }): Statement;
-  suspendPending(request: { readonly fence: Fence; readonly rows: readonly RowToken[]; readonly failReason: string; readonly endsInMs: number | null }): Statement;
+  failPending(request: {
+    readonly fence: Fence;
+    readonly rows: readonly (RowToken & { readonly failReason: string })[];
+    readonly nextRetryInMs: number | null;
+  }): Statement;
+  suspendPending(request: {
+    readonly fence: Fence;
+    readonly rows: readonly RowToken[];
+    readonly failReason: string;
+    readonly endsInMs: number | null;
+  }): Statement;
   park(request: { readonly fence: Fence; readonly rows: readonly RowToken[]; readonly parkMs: number }): Statement;
   resetBackoff(request: { readonly topic: string; readonly limit: number; readonly stepMs: number }): Statement;
   /**
    * Alias: id. Locks finished rows of this state, old enough, skipping rows that others hold where the engine can. Only rows with next_retry_at NULL: a `sent` row with a
    * time waits for its confirmation. Examines at most `limit` rows, the first by id.
    */
-  lockFinished(request: { readonly state: "sent" | "consumed"; readonly olderThanMs: number; readonly limit: number }): Statement;
+  lockFinished(request: {
+    readonly state: "sent" | "consumed";
+    readonly olderThanMs: number;
+    readonly limit: number;
+  }): Statement;
   /** Copies locked rows into the archive. */
   copyToArchive(ids: readonly string[]): Statement;
   deleteRows(ids: readonly string[]): Statement;
@@ -118,18 +155,31 @@ export interface HousekeepingStatements {
 
 export interface AdminStatements {
   /** Aliases: the fields of StoredMessage in snake_case, `state` raw. */
-  list(request: { readonly filter: MessageFilter; readonly limit: number; readonly beforeId: string | undefined; readonly archived: boolean }): Statement;
+  list(request: {
+    readonly filter: MessageFilter;
+    readonly limit: number;
+    readonly beforeId: string | undefined;
+    readonly archived: boolean;
+  }): Statement;
   /** Aliases: topic state count oldest_age_ms, over all states. */
   countByState(): Statement;
   /** Locks the rows of these ids in id order. Aliases: id state lock_version. */
   lockRows(ids: readonly string[]): Statement;
   operatorRetry(request: { readonly ids: readonly string[]; readonly action: OperatorAction }): Statement;
-  suspendRows(request: { readonly ids: readonly string[]; readonly action: OperatorAction; readonly untilMs: number | null }): Statement;
+  suspendRows(request: {
+    readonly ids: readonly string[];
+    readonly action: OperatorAction;
+    readonly untilMs: number | null;
+  }): Statement;
   resumeRows(request: { readonly ids: readonly string[]; readonly action: OperatorAction }): Statement;
   putSuspension(rule: SuspensionRule): Statement;
   deleteSuspension(request: { readonly scope: SuspensionRule["scope"]; readonly value: string }): Statement;
   /** Alias: id. Rows suspended by this rule (told by the beginning of fail_reason, see ruleReason). */
-  listSuspendedBy(request: { readonly scope: SuspensionRule["scope"]; readonly value: string; readonly limit: number }): Statement;
+  listSuspendedBy(request: {
+    readonly scope: SuspensionRule["scope"];
+    readonly value: string;
+    readonly limit: number;
+  }): Statement;
 }
 
 /** One numbered step from an empty database to the tables of a layout. Never changed once released: what it did stands in databases. */

@@ -1,0 +1,76 @@
+/** Does the live database have what the layout says? Asked once, when a relay or a tool opens. */
+
+import { SchemaError } from "../../runtime/errors.ts";
+import type { Session } from "../database.ts";
+import type { LayoutColumns, TableLayout } from "./layout.ts";
+import { companionTables } from "./layouts.ts";
+import { text, textOrNull } from "./rows.ts";
+import type { SchemaStatements } from "./statements.ts";
+
+/** Columns of rowpost's own tables. */
+const COMPANION_COLUMNS: Readonly<Record<"shard" | "relay" | "suspension", readonly string[]>> = {
+  shard: ["table_name", "shard", "owner", "epoch", "lease_until", "lease_ms", "in_flight"],
+  relay: ["table_name", "owner", "label", "seen_at"],
+  suspension: ["table_name", "scope", "value", "reason", "author", "ends_at", "gmt_create"],
+};
+
+/** Columns that tell messages apart: a folding collation would take two messages for one (rule R7). */
+const IDENTITY_COLUMNS: readonly (keyof LayoutColumns)[] = ["messageType", "messageKey", "topic", "orderingKey"];
+
+/**
+ * Throws `SchemaError` with every table and column that is missing, and the command that makes them. In the default layout it also refuses an
+ * identity column whose collation folds case or accents; the seeds' tables have such columns by their own DDL, and the writer compares there.
+ */
+export async function checkSchema(
+  session: Session,
+  options: { readonly layout: TableLayout; readonly schema: SchemaStatements },
+): Promise<void> {
+  const { layout, schema } = options;
+  const found = new Map<string, string | null>();
+  const tables = new Set<string>();
+  for (const row of (await session.run(schema.columns())).rows) {
+    const table = text(row, "table_name").toLowerCase();
+    tables.add(table);
+    found.set(`${table}.${text(row, "column_name").toLowerCase()}`, textOrNull(row, "collation"));
+  }
+  const problems = missing(layout, tables, found);
+  if (problems.length === 0 && layout.name === "default") {
+    for (const property of IDENTITY_COLUMNS) {
+      const column = layout.columns[property];
+      if (column === undefined) continue;
+      const collation = found.get(`${layout.table}.${column}`.toLowerCase()) ?? null;
+      if (!schema.comparesBytes(collation)) {
+        problems.push(
+          `column ${layout.table}.${column} has the collation ${collation}, which takes different keys for one; it has to compare bytes`,
+        );
+      }
+    }
+  }
+  if (problems.length === 0) return;
+  throw new SchemaError(
+    `the database does not fit the layout ${layout.name}: ${problems.join("; ")}. ` +
+      `Run: rowpost migrate --database URL --layout ${layout.name}${layout.name === layout.table || layout.name === "default" ? "" : ` --table ${layout.table}`}`,
+  );
+}
+
+function missing(layout: TableLayout, tables: ReadonlySet<string>, found: ReadonlyMap<string, unknown>): string[] {
+  const companions = companionTables(layout);
+  const expected: [table: string, columns: readonly string[]][] = [
+    [layout.table, Object.values(layout.columns).filter((column) => column !== undefined)],
+    [companions.shard, COMPANION_COLUMNS.shard],
+    [companions.relay, COMPANION_COLUMNS.relay],
+    [companions.suspension, COMPANION_COLUMNS.suspension],
+    [companions.archive, ["archived_at"]],
+  ];
+  const problems: string[] = [];
+  for (const [table, columns] of expected) {
+    if (!tables.has(table.toLowerCase())) {
+      problems.push(`table ${table} is missing`);
+      continue;
+    }
+    for (const column of columns) {
+      if (!found.has(`${table}.${column}`.toLowerCase())) problems.push(`column ${table}.${column} is missing`);
+    }
+  }
+  return problems;
+}

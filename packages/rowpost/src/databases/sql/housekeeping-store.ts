@@ -1,0 +1,122 @@
+/** Housekeeping on any SQL database: small batches on a session of their own. */
+import type { HousekeepingStore, TimedDecision } from "../../outbox/relay-store.ts";
+import { DatabaseConflictError } from "../../runtime/errors.ts";
+import type { Statement } from "../../transactions/executor.ts";
+import type { TableLayout } from "./layout.ts";
+import { clip, decodeState, integer, sendingRow, text, timedRow } from "./rows.ts";
+import type { SessionSlots } from "./session-slots.ts";
+import type { DialectStatements } from "./statements.ts";
+
+export interface HousekeepingParts {
+  readonly layout: TableLayout;
+  readonly statements: Pick<DialectStatements, "housekeeping">;
+  readonly slots: SessionSlots;
+}
+
+export function createHousekeepingStore({ layout, statements, slots }: HousekeepingParts): HousekeepingStore {
+  const { housekeeping } = statements;
+  const read = (statement: Statement): Promise<readonly Readonly<Record<string, unknown>>[]> =>
+    slots.use("housekeeping", async (session) => (await session.run(statement)).rows);
+  const change = (statement: Statement): Promise<number> =>
+    slots.retry("housekeeping", async (session) => (await session.run(statement)).affected);
+  const reason = (value: string): string => clip(value, layout.failReasonLength);
+
+  return {
+    async listSending(request) {
+      if (request.shards?.length === 0) return [];
+      return (await read(housekeeping.listSending(request))).map(sendingRow);
+    },
+
+    recover: async (request) => (request.rows.length === 0 ? 0 : await change(housekeeping.recoverRows(request))),
+
+    async listTimed({ limit }) {
+      return (await read(housekeeping.listTimed(limit))).flatMap((row) => timedRow(layout, row) ?? []);
+    },
+
+    async applyTimed({ decisions }) {
+      const groups = new Map<TimedDecision["transition"], TimedDecision[]>();
+      for (const decision of decisions) {
+        const clean = { ...decision, failReason: decision.failReason === null ? null : reason(decision.failReason) };
+        const group = groups.get(decision.transition);
+        if (group === undefined) groups.set(decision.transition, [clean]);
+        else group.push(clean);
+      }
+      let changed = 0;
+      for (const [transition, group] of groups)
+        changed += await change(housekeeping.applyTimed({ transition, decisions: group }));
+      return changed;
+    },
+
+    failUnknownStates: ({ limit }) => change(housekeeping.failUnknownStates(limit)),
+
+    async failPending({ rows, ...request }) {
+      if (rows.length === 0) return 0;
+      const clean = rows.map((row) => ({ ...row, failReason: reason(row.failReason) }));
+      return await change(housekeeping.failPending({ ...request, rows: clean }));
+    },
+
+    async suspendPending(request) {
+      if (request.rows.length === 0) return 0;
+      return await change(housekeeping.suspendPending({ ...request, failReason: reason(request.failReason) }));
+    },
+
+    park: async (request) => (request.rows.length === 0 ? 0 : await change(housekeeping.park(request))),
+    resetBackoff: (request) => change(housekeeping.resetBackoff(request)),
+
+    async removeFinished({ mode, states, olderThanMs, limit }) {
+      let removed = 0;
+      for (const state of states) {
+        if (removed >= limit) break;
+        const lock = housekeeping.lockFinished({ state, olderThanMs, limit: limit - removed });
+        removed += await slots.retry("housekeeping", (session) =>
+          session.transaction(async (tx) => {
+            const ids = (await tx.run(lock)).rows.map((row) => text(row, "id"));
+            if (ids.length === 0) return 0;
+            await moveRows(tx, housekeeping, mode, ids);
+            return ids.length;
+          }),
+        );
+      }
+      return removed;
+    },
+
+    purgeArchive: (request) => change(housekeeping.purgeArchive(request)),
+
+    async gauges() {
+      return (await read(housekeeping.gauges())).flatMap((row) => {
+        const state = decodeState(layout, row["state"]);
+        if (state === "unknown") return [];
+        return [
+          {
+            topic: text(row, "topic"),
+            state,
+            count: integer(row, "count"),
+            oldestAgeMs: Math.max(0, integer(row, "oldest_age_ms")),
+          },
+        ];
+      });
+    },
+  };
+}
+
+/**
+ * Moves rows that this transaction holds locked, or deletes them. A count that differs means that a row changed under the lock, which cannot be:
+ * then nothing of it stays (rule R5).
+ */
+export async function moveRows(
+  tx: { run(statement: Statement): Promise<{ readonly affected: number }> },
+  statements: DialectStatements["housekeeping"],
+  mode: "archive" | "delete",
+  ids: readonly string[],
+): Promise<void> {
+  if (mode === "archive")
+    expectCount("copied to the archive", ids, (await tx.run(statements.copyToArchive(ids))).affected);
+  expectCount("deleted", ids, (await tx.run(statements.deleteRows(ids))).affected);
+}
+
+function expectCount(what: string, ids: readonly string[], affected: number): void {
+  if (affected === ids.length) return;
+  throw new DatabaseConflictError(
+    `${affected} of ${ids.length} locked messages were ${what}: rolled back, nothing was removed`,
+  );
+}

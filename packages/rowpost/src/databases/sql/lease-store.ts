@@ -1,0 +1,61 @@
+/** Leases on any SQL database (rules R2, R3, R11). */
+import type { LeaseStore } from "../../outbox/relay-store.ts";
+import { relayInstance, shardLease, suspensionRule } from "./rows.ts";
+import type { SessionSlots } from "./session-slots.ts";
+import type { DialectStatements } from "./statements.ts";
+
+export interface LeaseStoreParts {
+  readonly statements: Pick<DialectStatements, "leases">;
+  readonly slots: SessionSlots;
+}
+
+export function createLeaseStore({ statements, slots }: LeaseStoreParts): LeaseStore {
+  const { leases } = statements;
+  return {
+    async heartbeat({ owner, label, leaseMs, instanceTimeoutMs, held }) {
+      return await slots.retry("lease", async (session) => {
+        await session.run(leases.reportInstance({ owner, label: label.slice(0, 255) }));
+        if (held.length > 0) await session.run(leases.renew({ owner, leaseMs, held }));
+        const rows = (await session.run(leases.readLeases())).rows.map(shardLease);
+        const instances = (await session.run(leases.readInstances(instanceTimeoutMs))).rows.map(relayInstance);
+        const suspensions = (await session.run(leases.readSuspensions())).rows.map(suspensionRule);
+        // Read after the renewal: what is ours here at its epoch was ours when it was renewed, because epochs only grow.
+        const still = held.filter(({ shard, epoch }) =>
+          rows.some((lease) => lease.shard === shard && lease.owner === owner && lease.epoch === epoch),
+        );
+        return { leases: rows, instances, suspensions, held: still };
+      });
+    },
+
+    async acquire({ owner, leaseMs, observed }) {
+      if (observed.length === 0) return { acquired: [], recovered: 0 };
+      return await slots.retry("lease", (session) =>
+        session.transaction(async (tx) => {
+          const { affected } = await tx.run(leases.take({ owner, leaseMs, observed }));
+          if (affected === 0) return { acquired: [], recovered: 0 };
+          // Which ones: this transaction holds their rows, so nobody else can have changed them since.
+          const now = (await tx.run(leases.readLeases())).rows.map(shardLease);
+          const acquired = observed.flatMap(({ shard, epoch }) =>
+            now.some((lease) => lease.shard === shard && lease.owner === owner && lease.epoch === epoch + 1)
+              ? [{ shard, epoch: epoch + 1 }]
+              : [],
+          );
+          const shards = acquired.map(({ shard }) => shard);
+          let recovered = (await tx.run(leases.recoverShards(shards))).affected;
+          recovered += (await tx.run(leases.recoverListed(shards))).affected;
+          await tx.run(leases.clearListed(shards));
+          return { acquired, recovered };
+        }),
+      );
+    },
+
+    async release({ owner, shards }) {
+      if (shards.length === 0) return;
+      await slots.retry("lease", (session) => session.run(leases.release({ owner, shards })));
+    },
+
+    async leave(owner) {
+      await slots.retry("lease", (session) => session.run(leases.removeInstance(owner)));
+    },
+  };
+}

@@ -1,0 +1,122 @@
+/** Brings a database to the tables that a layout needs: numbered steps, one migration at a time per database, safe to run again and again. */
+
+import { DatabaseUnavailableError, SchemaError } from "../../runtime/errors.ts";
+import type { Executor } from "../../transactions/executor.ts";
+import type { Database, Session } from "../database.ts";
+import type { TableLayout } from "./layout.ts";
+import { integer, text } from "./rows.ts";
+import type { Migration, SchemaStatements } from "./statements.ts";
+
+/** What a migration did. */
+export interface MigrationReport {
+  /** Steps that ran now, such as `1 local message table`; empty when everything was there. */
+  readonly applied: readonly string[];
+  /** With `print`: the SQL of all steps, for a migration tool of one's own; nothing was run. */
+  readonly sql: string | undefined;
+}
+
+/**
+ * Makes the message table of the layout (unless it is the user's own) and the tables beside it. Two that run at once: the second waits and finds
+ * everything done. One that was killed half way: run it again. With `print` it needs no connection and changes nothing.
+ * Throws `SchemaError` when the database was migrated by a newer version, or a recorded step differs from ours.
+ */
+export async function migrate(
+  database: Pick<Database, "connect" | "schema">,
+  options: { readonly layout: TableLayout; readonly print?: boolean | undefined },
+): Promise<MigrationReport> {
+  const schema = database.schema({ layout: options.layout });
+  if (options.print === true) return { applied: [], sql: printMigrations(schema.migrations) };
+  const session = await database.connect({ purpose: "tool", lockWaitTimeoutMs: 30_000, statementTimeoutMs: 120_000 });
+  try {
+    const applied = await (schema.transactional ? inTransaction(session, schema) : underLock(session, schema));
+    return { applied, sql: undefined };
+  } finally {
+    await session.close();
+  }
+}
+
+/** All steps as one SQL text. */
+export function printMigrations(migrations: readonly Migration[]): string {
+  return migrations
+    .flatMap(({ version, name, statements }) => [
+      `-- ${version} ${name}`,
+      ...statements.map((statement) => `${statement};`),
+      "",
+    ])
+    .join("\n");
+}
+
+function inTransaction(session: Session, schema: SchemaStatements): Promise<readonly string[]> {
+  return session.transaction(async (tx) => {
+    if (schema.lock !== undefined) await tx.run(schema.lock);
+    return await apply(tx, schema);
+  });
+}
+
+async function underLock(session: Session, schema: SchemaStatements): Promise<readonly string[]> {
+  if (schema.lock !== undefined) {
+    const { rows } = await session.run(schema.lock);
+    if (rows[0] !== undefined && "locked" in rows[0] && integer(rows[0], "locked") !== 1) {
+      throw new DatabaseUnavailableError(
+        "another migration of this database is still running after 60 s; wait for it, then run this one again",
+      );
+    }
+  }
+  try {
+    return await apply(session, schema);
+  } finally {
+    if (schema.unlock !== undefined && !session.dead) await session.run(schema.unlock);
+  }
+}
+
+async function apply(session: Pick<Executor, "run">, schema: SchemaStatements): Promise<readonly string[]> {
+  await session.run(schema.createVersionTable);
+  const done = new Map(
+    (await session.run(schema.readVersions())).rows.map((row) => [integer(row, "version"), text(row, "checksum")]),
+  );
+  const newest = schema.migrations.at(-1)?.version ?? 0;
+  for (const version of done.keys()) {
+    if (version > newest) {
+      throw new SchemaError(
+        `the database has migration ${version}, this version of rowpost knows ${newest}: use the newer version that made it`,
+      );
+    }
+  }
+  const applied: string[] = [];
+  for (const migration of schema.migrations) {
+    const checksum = checksumOf(migration);
+    const recorded = done.get(migration.version);
+    if (recorded === undefined) {
+      for (const statement of migration.statements) await applyStatement(session, schema, statement);
+      await session.run(schema.recordVersion(migration, checksum));
+      applied.push(`${migration.version} ${migration.name}`);
+    } else if (recorded !== checksum) {
+      throw new SchemaError(
+        `migration ${migration.version} (${migration.name}) of this database has the checksum ${recorded}, ours is ${checksum}: ` +
+          "it was made by another version or for another layout of this table",
+      );
+    }
+  }
+  return applied;
+}
+
+async function applyStatement(
+  session: Pick<Executor, "run">,
+  schema: SchemaStatements,
+  statement: string,
+): Promise<void> {
+  try {
+    await session.run({ name: "migration", text: statement, params: [] });
+  } catch (error) {
+    if (!schema.alreadyDone(error)) throw error;
+  }
+}
+
+/** 64 bits of FNV-1a over the statements, as 16 hex digits: tells an edited migration, and is no defence against anybody. */
+export function checksumOf(migration: Migration): string {
+  let hash = 0xcbf29ce484222325n;
+  for (const byte of new TextEncoder().encode(migration.statements.join("\n"))) {
+    hash = ((hash ^ BigInt(byte)) * 0x100000001b3n) & 0xffffffffffffffffn;
+  }
+  return hash.toString(16).padStart(16, "0");
+}

@@ -1,0 +1,204 @@
+/** The relay's store on any SQL database: which statement when, on which session, and what its answer means. */
+import type {
+  Fence,
+  Outcome,
+  RelayStore,
+  RelayStoreOptions,
+  RowNow,
+  ScannedMessage,
+  ScanRequest,
+} from "../../outbox/relay-store.ts";
+import { ConfigurationError } from "../../runtime/errors.ts";
+import type { Statement } from "../../transactions/executor.ts";
+import type { Session, SessionOptions } from "../database.ts";
+import { checkSchema } from "./check-schema.ts";
+import { createHousekeepingStore } from "./housekeeping-store.ts";
+import type { TableLayout } from "./layout.ts";
+import { claimToken } from "./layouts.ts";
+import { createLeaseStore } from "./lease-store.ts";
+import { clip, integer, keyQueueRow, rowNow, scannedMessage, text } from "./rows.ts";
+import { createSessionSlots, type SessionSlots } from "./session-slots.ts";
+import type { DialectStatements } from "./statements.ts";
+
+/** What a dialect brings to the flow. */
+export interface StoreParts {
+  readonly layout: TableLayout;
+  readonly statements: DialectStatements;
+  connect(options: SessionOptions): Promise<Session>;
+  /** SQLite: all sessions are one handle. */
+  readonly sharedSession?: boolean | undefined;
+}
+
+const DEFAULT_OPTIONS: RelayStoreOptions = { sendingMark: "on", statementTimeoutMs: 30_000, lockWaitTimeoutMs: 3_000 };
+
+/** A relay with few shards looks at this many times its limit, because most rows it meets are somebody else's. */
+const MOST_WIDENING = 4;
+
+/** Makes the store. No connection is opened before `open`. */
+export function createRelayStore(parts: StoreParts): RelayStore {
+  const { layout, statements } = parts;
+  let options = DEFAULT_OPTIONS;
+  const slots = createSessionSlots({
+    proveLost: claimToken(layout) === undefined,
+    shared: parts.sharedSession,
+    connect: (slot) =>
+      parts.connect({
+        purpose: slot === "lease" ? "lease" : "relay",
+        statementTimeoutMs: options.statementTimeoutMs,
+        lockWaitTimeoutMs: options.lockWaitTimeoutMs,
+        clock: layout.clock,
+      }),
+  });
+
+  return {
+    leases: createLeaseStore({ statements, slots }),
+    housekeeping: createHousekeepingStore({ layout, statements, slots }),
+
+    async open(chosen) {
+      options = chosen;
+      if (chosen.sendingMark === "off" && claimToken(layout) === undefined) {
+        throw new ConfigurationError(
+          `sendingMark: "off" needs a column that changes with every change of a row; the layout ${layout.name} has neither lock_version nor delivery_count`,
+        );
+      }
+      await slots.use("lease", async (session) => {
+        await checkSchema(session, { layout, schema: statements.schema });
+        await session.run(statements.leases.ensureShards());
+        await session.run(statements.leases.forgetInstances());
+      });
+    },
+
+    scan: (request) => scan(parts, slots, request),
+
+    async keyQueues(request) {
+      if (request.keys.length === 0) return [];
+      if (layout.columns.orderingKey === undefined) return [];
+      const { rows } = await slots.use("scan", (session) => session.run(statements.relay.keyQueues(request)));
+      return rows.map((row) => keyQueueRow(layout, row));
+    },
+
+    async claim({ fence, rows }) {
+      if (rows.length === 0) return 0;
+      return await affected(slots, "scan", statements.relay.claim({ fence, rows }));
+    },
+
+    async verifyClaim({ fence, rows }) {
+      if (rows.length === 0) return [];
+      const result = await slots.use("scan", (session) => session.run(statements.relay.verifyClaim({ fence, rows })));
+      return result.rows.map((row) => text(row, "id"));
+    },
+
+    async listInFlight({ fence, idsByShard }) {
+      if (idsByShard.length === 0) return [];
+      const changed = await affected(slots, "scan", statements.relay.listInFlight({ fence, idsByShard }));
+      if (changed === idsByShard.length) return idsByShard.map(({ shard }) => shard);
+      // Epochs only grow: a shard that is ours now was ours when the list was written.
+      const held = await slots.use("scan", (session) => session.run(statements.relay.readHeld(fence)));
+      return held.rows.map((row) => integer(row, "shard"));
+    },
+
+    settle: (request) => settle(parts, slots, request),
+    abandonSessions: () => slots.abandon(),
+    close: () => slots.close(),
+  };
+}
+
+/** Runs an UPDATE that may run twice; the number of rows that it matched. */
+async function affected(slots: SessionSlots, slot: "scan" | "settle", statement: Statement): Promise<number> {
+  const result = await slots.retry(slot, (session) => session.run(statement));
+  return result.affected;
+}
+
+/**
+ * Without `shards` the rows are what the caller asked for. With them, rows of other shards stand between ours: the statement is asked for more,
+ * and those rows are returned as well, without their body. The caller passes them over, and knows from them how far the scan came and whether
+ * it reached the end, so that a million rows of another relay are walked once in a sweep and not at each poll (rule R12).
+ */
+async function scan(parts: StoreParts, slots: SessionSlots, request: ScanRequest): Promise<ScannedMessage[]> {
+  const { shards } = request;
+  const widening =
+    shards === undefined ? 1 : Math.min(MOST_WIDENING, parts.statements.facts.shardCount / Math.max(1, shards.length));
+  const widened: ScanRequest = {
+    ...request,
+    immediateLimit: Math.ceil(request.immediateLimit * widening),
+    dueLimit: Math.ceil(request.dueLimit * widening),
+  };
+  const { rows } = await slots.use("scan", (session) => session.run(parts.statements.relay.scan(widened)));
+  if (shards === undefined) return rows.map(scannedMessage);
+  const ours = new Set(shards);
+  const found: ScannedMessage[] = [];
+  const room = { due: request.dueLimit, immediate: request.immediateLimit };
+  for (const row of rows) {
+    const message = scannedMessage(row["message_body"] === null ? { ...row, message_body: "" } : row);
+    const branch = message.due ? "due" : "immediate";
+    if (ours.has(message.shard)) {
+      // More of ours than asked for: the rest belongs to the next scan.
+      if (room[branch] <= 0) continue;
+      room[branch] -= 1;
+    } else if (room[branch] <= 0) continue;
+    found.push(message);
+  }
+  return found;
+}
+
+interface SettleRequest {
+  readonly fence: Fence;
+  readonly outcomes: readonly Outcome[];
+  readonly elapsedMs: number;
+  readonly from: "sending" | "pending";
+}
+
+async function settle(parts: StoreParts, slots: SessionSlots, request: SettleRequest): Promise<RowNow[]> {
+  const { layout, statements } = parts;
+  const sent: Outcome[] = [];
+  const other: Outcome[] = [];
+  for (const outcome of request.outcomes) {
+    const clean = {
+      ...outcome,
+      messageId: outcome.messageId === null ? null : clip(outcome.messageId, layout.messageIdLength),
+      failReason: outcome.failReason === null ? null : clip(outcome.failReason, layout.failReasonLength),
+    };
+    (outcome.toState === "sent" ? sent : other).push(clean);
+  }
+  const doubtful: Outcome[] = [];
+  if (sent.length > 0) {
+    const changed = await affected(slots, "settle", statements.relay.settleSent({ ...request, outcomes: sent }));
+    if (changed !== sent.length) doubtful.push(...sent);
+  }
+  if (other.length > 0) {
+    const changed = await affected(slots, "settle", statements.relay.settleOther({ ...request, outcomes: other }));
+    if (changed !== other.length) doubtful.push(...other);
+  }
+  if (doubtful.length === 0) return [];
+  const { rows } = await slots.use("settle", (session) =>
+    session.run(statements.relay.readRows(doubtful.map(({ id }) => id))),
+  );
+  return unsettled(layout, doubtful, new Map(rows.map((row) => [text(row, "id"), rowNow(layout, row)])));
+}
+
+/** Which of these outcomes do not stand in the table. A row that is gone was archived or deleted after it was settled, or by a person. */
+function unsettled(layout: TableLayout, outcomes: readonly Outcome[], rows: ReadonlyMap<string, RowNow>): RowNow[] {
+  const wrong: RowNow[] = [];
+  for (const outcome of outcomes) {
+    const now = rows.get(outcome.id);
+    if (now === undefined) wrong.push({ id: outcome.id, state: "unknown", deliveryCount: 0, lockVersion: 0 });
+    else if (!stands(layout, outcome, now)) wrong.push(now);
+  }
+  return wrong;
+}
+
+/** Is the row as this outcome has left it? Then it was written: now, or by an earlier copy of the same settle whose answer was lost (rule R4). */
+function stands(layout: TableLayout, outcome: Outcome, now: RowNow): boolean {
+  if (now.state === "consumed" && outcome.toState === "sent") {
+    return layout.columns.deliveryCount === undefined || now.deliveryCount === outcome.deliveryCount;
+  }
+  if (now.state !== outcome.toState) return false;
+  switch (claimToken(layout)) {
+    case "lockVersion":
+      return now.lockVersion === outcome.lockVersion + 1;
+    case "deliveryCount":
+      return now.deliveryCount === outcome.deliveryCount + outcome.deliveryDelta;
+    default:
+      return true;
+  }
+}

@@ -1,0 +1,112 @@
+/**
+ * The relay's sessions: one per kind of work, opened at the first use and opened again after a loss. So a settle does not wait behind a scan,
+ * and a lease is renewed while a claim waits for a row lock.
+ */
+
+import { DatabaseConflictError } from "../../runtime/errors.ts";
+import type { Session, SessionOptions } from "../database.ts";
+
+/** Kinds of work that get a session of their own. */
+export type SlotName = "lease" | "scan" | "settle" | "housekeeping";
+
+export interface SessionSlots {
+  /** Runs `work` on the slot's session. A lost session is replaced by the next call, not by this one: the outcome of this one is unknown. */
+  use<T>(slot: SlotName, work: (session: Session) => Promise<T>): Promise<T>;
+  /** The same, again after a conflict with another transaction, which leaves no effect: at most 4 tries in all. For work that may run twice. */
+  retry<T>(slot: SlotName, work: (session: Session) => Promise<T>): Promise<T>;
+  /** Drops every session, and resolves when none of their statements can take effect any more; also those lost earlier and not yet proven dead. */
+  abandon(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface SessionSlotsOptions {
+  connect(slot: SlotName): Promise<Session>;
+  /**
+   * True: a lost session is proven dead before the slot gets a new one, because the table has nothing that tells a late statement of the old one
+   * from a new one (rule R4).
+   */
+  readonly proveLost: boolean;
+  /** SQLite has one handle: all slots share it. */
+  readonly shared?: boolean | undefined;
+}
+
+const TRIES = 4;
+
+export function createSessionSlots(options: SessionSlotsOptions): SessionSlots {
+  const sessions = new Map<SlotName, Promise<Session>>();
+  /** Lost, and perhaps still at work on the server. */
+  const doubtful = new Set<Session>();
+
+  async function open(slot: SlotName): Promise<Session> {
+    if (options.proveLost) await proveDoubtful();
+    return await options.connect(slot);
+  }
+
+  function drop(name: SlotName, promise: Promise<Session>): void {
+    if (sessions.get(name) === promise) sessions.delete(name);
+  }
+
+  async function sessionOf(slot: SlotName): Promise<Session> {
+    const name = options.shared === true ? "lease" : slot;
+    const known = sessions.get(name);
+    if (known !== undefined) {
+      const session = await known;
+      if (!session.dead) return session;
+      drop(name, known);
+      if (options.proveLost) doubtful.add(session);
+      return await sessionOf(slot);
+    }
+    const opening = open(name);
+    sessions.set(name, opening);
+    try {
+      return await opening;
+    } catch (error) {
+      drop(name, opening);
+      throw error;
+    }
+  }
+
+  async function proveDoubtful(): Promise<void> {
+    for (const session of doubtful) {
+      await session.abandon();
+      doubtful.delete(session);
+    }
+  }
+
+  async function use<T>(slot: SlotName, work: (session: Session) => Promise<T>): Promise<T> {
+    return await work(await sessionOf(slot));
+  }
+
+  return {
+    use,
+    async retry(slot, work) {
+      for (let attempt = 1; ; attempt += 1) {
+        try {
+          return await use(slot, work);
+        } catch (error) {
+          if (attempt >= TRIES || !(error instanceof DatabaseConflictError)) throw error;
+        }
+      }
+    },
+    async abandon() {
+      for (const [name, promise] of [...sessions]) {
+        drop(name, promise);
+        const session = await promise.catch(() => undefined);
+        if (session !== undefined) doubtful.add(session);
+      }
+      await proveDoubtful();
+    },
+    async close() {
+      const open = [...sessions.values()];
+      sessions.clear();
+      for (const promise of open) await (await promise.catch(() => undefined))?.close();
+      // What could not be proven dead must not keep a process from ending: its connection is cut already.
+      doubtful.clear();
+    },
+  };
+}
+
+/** Session options of a slot. */
+export function slotOptions(slot: SlotName, options: Omit<SessionOptions, "purpose">): SessionOptions {
+  return { ...options, purpose: slot === "lease" ? "lease" : "relay" };
+}
