@@ -59,8 +59,6 @@ export interface StoreOptions {
 /** A database that rowpost works on. */
 export interface Database {
   readonly dialect: DialectName;
-  /** The layout that `rowpost migrate` makes: used where the user names none (`defaultLayout` of databases/sql/layouts.ts). */
-  readonly defaultLayout: TableLayout;
   /** For logs: scheme, host, port and database, never a password. */
   readonly label: string;
   connect(options: SessionOptions): Promise<Session>;

@@ -7,7 +7,6 @@
  * Instants are returned as ISO 8601 UTC text (`…T…Z`, milliseconds), or as differences in milliseconds.
  */
 
-import type { MessageState } from "../../message/states.ts";
 import type { MessageFilter, OperatorAction } from "../../outbox/message-admin.ts";
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
 import type {
