@@ -9,6 +9,8 @@ import type { Executor, QueryResult, Statement, Transaction } from "../transacti
 import type { TableLayout } from "./sql/layout.ts";
 import type { SchemaStatements } from "./sql/statements.ts";
 
+export type { TableLayout };
+
 /** SQL family. MariaDB and MySQL share statements; what differs between them is a fact on the session. */
 export type DialectName = "mysql" | "postgres" | "sqlite";
 
@@ -62,8 +64,6 @@ export interface Database {
   /** For logs: scheme, host, port and database, never a password. */
   readonly label: string;
   connect(options: SessionOptions): Promise<Session>;
-  /** The layout of a table that `rowpost migrate` makes: what an outbox or a relay uses when none is named. */
-  readonly defaultLayout: TableLayout;
   /**
    * Begins, runs `work`, commits; rolls back on a throw. On the user's own pool or handle of this database object, or on `on`, another pool,
    * connection or handle of the same engine. `runTransaction` of the transactions folder does it for all drivers.

@@ -4,8 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import type { Broker } from "../brokers/broker.ts";
-import type { Database } from "../databases/database.ts";
-import type { TableLayout } from "../databases/sql/layout.ts";
+import type { Database, TableLayout } from "../databases/database.ts";
 import type { EventEmitter } from "../runtime/events.ts";
 import { createConnectionGate } from "./connection-gate.ts";
 import { createHousekeeping } from "./housekeeping.ts";

@@ -1,7 +1,6 @@
 /** Options of the relay: defaults and checks in one place. */
 import type { Broker } from "../brokers/broker.ts";
-import type { Database } from "../databases/database.ts";
-import type { TableLayout } from "../databases/sql/layout.ts";
+import type { Database, TableLayout } from "../databases/database.ts";
 import type { ConfirmRule, RetryPolicy } from "../message/message-type.ts";
 import { DEFAULT_RETRY_POLICY } from "../message/message-type.ts";
 import type { Clock } from "../runtime/clock.ts";

@@ -2,7 +2,7 @@
  * One round of the relay: scan, sort, check the order of keys, claim, hand to the publisher. The rounds of a relay run one after another;
  * publishing and settling of their batches go on side by side (relay-flow.ts).
  */
-import type { TableLayout } from "../databases/sql/layout.ts";
+import type { TableLayout } from "../databases/database.ts";
 import { describeError } from "../runtime/errors.ts";
 import type { Candidate, SortedRows } from "./candidates.ts";
 import { sortRows } from "./candidates.ts";
