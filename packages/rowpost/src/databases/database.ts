@@ -64,6 +64,8 @@ export interface Database {
   /** For logs: scheme, host, port and database, never a password. */
   readonly label: string;
   connect(options: SessionOptions): Promise<Session>;
+  /** The layout of a table that `rowpost migrate` makes: what an outbox or a relay uses when none is named. */
+  readonly defaultLayout: TableLayout;
   /**
    * Begins, runs `work`, commits; rolls back on a throw. On the user's own pool or handle of this database object, or on `on`, another pool,
    * connection or handle of the same engine. `runTransaction` of the transactions folder does it for all drivers.
