@@ -14,7 +14,7 @@ import { claimedToken } from "./publish-outcome.ts";
 import type { PreparedMessage } from "./publisher.ts";
 import type { RelaySettings } from "./relay-options.ts";
 import type { RelayProblems } from "./relay-problems.ts";
-import { type RelayStore, type RowToken, type ScannedMessage, SHARD_COUNT } from "./relay-store.ts";
+import type { RelayStore, RowToken, ScannedMessage } from "./relay-store.ts";
 import { compareIds } from "./row-id.ts";
 import type { ScanSize } from "./scan-size.ts";
 import type { Sweep } from "./sweep.ts";
@@ -49,9 +49,6 @@ const NOTHING: RoundResult = { claimed: 0, next: "wait", exhausted: false };
 
 /** Share of the window that must be free before a scan is worth its statement. */
 const ROOM_SHARE = 4;
-
-/** With fewer shards than a quarter of them a scan does not grow any more: another one follows. */
-const MOST_OTHERS = 4;
 
 /** Makes the function that runs a round. */
 export function createRound(parts: RoundParts): () => Promise<RoundResult> {
@@ -90,9 +87,7 @@ export function createRound(parts: RoundParts): () => Promise<RoundResult> {
     const startedMs = settings.clock.monotonicMs();
     // Without the mark, rows in flight still look like waiting ones: the scan must reach past them (rule R8).
     const inFlight = settings.sendingMark === "off" ? window.size : 0;
-    // A scan shows the rows of every shard, those of others without their bodies: with half of the shards, ask for twice as many.
-    const others = keeper.holdsAll ? 0 : Math.round(room * (Math.min(MOST_OTHERS, SHARD_COUNT / shards.length) - 1));
-    const limits = scanSize.limits(room, inFlight + others);
+    const limits = scanSize.limits(room, inFlight);
     const rows = await store.scan({ shards: keeper.holdsAll ? undefined : shards, afterId: sweep.afterId, ...limits });
     window.scanReturned(number);
     settings.metrics.observe("rowpost_scan_duration_ms", {}, settings.clock.monotonicMs() - startedMs);
