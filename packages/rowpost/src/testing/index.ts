@@ -1,4 +1,7 @@
 /** `rowpost/testing`: contract suites and fault injection for tests of adapters and of programs that use rowpost. */
+
+export type { MemoryBroker, MemoryBrokerOptions, OutcomeHook, PublishedMessage } from "../brokers/memory.ts";
+export { memory } from "../brokers/memory.ts";
 export type { BrokerContractCase } from "./broker-contract/case.ts";
 export type { BrokerCaseContext, PublishCallOptions } from "./broker-contract/context.ts";
 export type { BrokerContractReport, RunBrokerContractOptions } from "./broker-contract/contract.ts";
@@ -17,6 +20,8 @@ export type {
   ContractTopics,
   ReceivedMessage,
 } from "./broker-contract/harness.ts";
+export type { ReceivedLog } from "./broker-contract/received-log.ts";
+export { createReceivedLog } from "./broker-contract/received-log.ts";
 export type { ManualClock } from "./manual-clock.ts";
 export { createManualClock } from "./manual-clock.ts";
 export type { MuteDirection, TcpProxy, TcpProxyOptions } from "./tcp-proxy.ts";

@@ -1,0 +1,139 @@
+/** One request and its answer, with the question that matters answered for every way it can go wrong: was it handed over? */
+import type { ClientRequest, IncomingMessage, Agent as PlainAgent } from "node:http";
+import { request as plainRequest } from "node:http";
+import type { Agent as SecureAgent } from "node:https";
+import { request as secureRequest } from "node:https";
+import type { Socket } from "node:net";
+import type { Clock } from "../../runtime/clock.ts";
+import type { HttpAnswer } from "./response.ts";
+import type { Target } from "./target.ts";
+
+/** Connections that are kept between requests, one pool for each scheme. */
+export interface Agents {
+  readonly plain: PlainAgent;
+  readonly secure: SecureAgent;
+}
+
+/** What is asked. */
+export interface ExchangeRequest {
+  readonly target: Target;
+  readonly method: "POST" | "HEAD";
+  readonly headers: Readonly<Record<string, string | number>>;
+  readonly body: Uint8Array | undefined;
+  readonly timeoutMs: number;
+}
+
+/** It was answered, or it broke. */
+export type Exchange =
+  | { readonly answered: true; readonly answer: HttpAnswer }
+  | {
+      readonly answered: false;
+      /** False: no byte of the request was given to a connection. True: it may have arrived. */
+      readonly handedOver: boolean;
+      readonly code: string;
+      readonly reason: string;
+    };
+
+/** A request under way. */
+export interface RunningExchange {
+  readonly done: Promise<Exchange>;
+  /** Breaks it off now. Its `done` tells whether it was handed over. */
+  abort(code: string, reason: string): void;
+}
+
+/** Of an answer's body this much is kept, for the receipt and the reason. */
+const KEPT_BODY_BYTES = 16_384;
+/** A longer body is not read to its end: the connection is dropped instead. */
+const READ_BODY_BYTES = 1_048_576;
+
+/**
+ * Starts a request. It always ends: with an answer, with an error, after `timeoutMs`, or by `abort`.
+ *
+ * Handed over means: the connection was up (with TLS: the handshake was done, so that the server has proved who it is) when the request
+ * was given to it. Before that point nothing can have arrived; after it everything can, whatever the error says, since a reset takes no
+ * word back.
+ */
+export function startExchange(request: ExchangeRequest, agents: Agents, clock: Clock): RunningExchange {
+  const { target, method, headers, body, timeoutMs } = request;
+  const { secure, hostname, port, path } = target;
+  const options = { hostname, port, path, method, headers: { ...headers } };
+  const outgoing = secure
+    ? secureRequest({ ...options, agent: agents.secure })
+    : plainRequest({ ...options, agent: agents.plain });
+  let handedOver = false;
+  let brokenBy: { readonly code: string; readonly reason: string } | undefined;
+  let incoming: ReceivedBody | undefined;
+  watchHandOver(outgoing, secure, () => {
+    handedOver = true;
+  });
+
+  function abort(code: string, reason: string): void {
+    if (brokenBy !== undefined) return;
+    brokenBy = { code, reason };
+    outgoing.destroy();
+  }
+
+  const done = new Promise<Exchange>((resolve) => {
+    const timer = clock.setTimer(() => {
+      if (handedOver) abort("TIMEOUT", `no answer from ${target.label} within ${timeoutMs} ms`);
+      else abort("CONNECT_TIMEOUT", `no connection to ${target.label} within ${timeoutMs} ms`);
+    }, timeoutMs);
+
+    function finish(error: Error | undefined): void {
+      timer.cancel();
+      // A status line that came is the receiver's word, whatever becomes of the body after it.
+      if (incoming !== undefined) resolve({ answered: true, answer: incoming.answer() });
+      else resolve({ answered: false, handedOver, ...(brokenBy ?? textsOf(error, target.label)) });
+    }
+
+    outgoing.on("response", (message) => {
+      incoming = receiveBody(message, () => finish(undefined));
+    });
+    outgoing.on("error", finish);
+    outgoing.on("close", () => finish(undefined));
+  });
+  outgoing.end(body);
+  return { done, abort };
+}
+
+function watchHandOver(outgoing: ClientRequest, secure: boolean, run: () => void): void {
+  outgoing.on("socket", (socket: Socket) => {
+    if (outgoing.reusedSocket || (!secure && !socket.connecting)) run();
+    else socket.once(secure ? "secureConnect" : "connect", run);
+  });
+}
+
+interface ReceivedBody {
+  answer(): HttpAnswer;
+}
+
+/** Keeps the beginning of the body and reads on to its end, so that the connection can be used again. */
+function receiveBody(message: IncomingMessage, onEnd: () => void): ReceivedBody {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  message.on("data", (chunk: Buffer) => {
+    if (length < KEPT_BODY_BYTES) chunks.push(chunk);
+    length += chunk.length;
+    if (length > READ_BODY_BYTES) message.destroy();
+  });
+  message.on("end", onEnd);
+  message.on("error", onEnd);
+  message.on("close", onEnd);
+  return {
+    answer: () => ({
+      status: message.statusCode ?? 0,
+      statusText: message.statusMessage ?? "",
+      headers: message.headers,
+      body: Buffer.concat(chunks).subarray(0, KEPT_BODY_BYTES),
+    }),
+  };
+}
+
+function textsOf(error: Error | undefined, label: string): { readonly code: string; readonly reason: string } {
+  if (error === undefined) return { code: "ECONNRESET", reason: `${label}: the connection ended without an answer` };
+  const code = "code" in error && typeof error.code === "string" ? error.code : error.name;
+  // A host with several addresses fails with one error for each of them, under an empty message.
+  const causes: unknown[] = error instanceof AggregateError ? error.errors : [error];
+  const messages = causes.map((cause) => (cause instanceof Error ? cause.message : String(cause)));
+  return { code, reason: `${label}: ${messages.join("; ")}` };
+}

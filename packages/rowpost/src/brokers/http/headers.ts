@@ -1,0 +1,100 @@
+/**
+ * Message headers as HTTP headers. HTTP carries names made of token characters and values of visible ASCII; whatever else a message has in
+ * its headers is percent-encoded, and the header `rowpost-encoded` lists which ones, so that nothing is lost and nothing is ambiguous.
+ */
+
+/** Lists, parted by commas, the headers of the request whose name and value are percent-encoded. Absent when there are none. */
+export const HEADER_ENCODED = "rowpost-encoded";
+
+/** Names that frame the request or belong to the transport. A message header of such a name goes out with its first letter encoded. */
+const TRANSPORT_NAMES: ReadonlySet<string> = new Set([
+  "authorization",
+  "connection",
+  "content-encoding",
+  "content-length",
+  "content-type",
+  "cookie",
+  "expect",
+  "host",
+  "keep-alive",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+  "webhook-id",
+  "webhook-signature",
+  "webhook-timestamp",
+  HEADER_ENCODED,
+]);
+
+const PLAIN_NAME = /^[A-Za-z0-9!#$&'*+.^_`|~-]+$/;
+/** Visible ASCII with blanks inside. HTTP cuts blanks off at the ends. */
+const PLAIN_VALUE = /^(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?$/;
+
+/** Message headers as they go on the wire. `fixedNames`: lower-case names that the endpoint's own headers take, such as `x-api-key`. */
+export function encodeHeaders(
+  headers: Readonly<Record<string, string>>,
+  fixedNames: ReadonlySet<string>,
+): Record<string, string> {
+  const wire: Record<string, string> = {};
+  const encoded: string[] = [];
+  for (const [name, value] of Object.entries(headers)) {
+    const lowerName = name.toLowerCase();
+    const isPlainName = PLAIN_NAME.test(name) && !TRANSPORT_NAMES.has(lowerName) && !fixedNames.has(lowerName);
+    if (isPlainName && PLAIN_VALUE.test(value)) {
+      wire[lowerName] = value;
+    } else {
+      const wireName = isPlainName ? lowerName : encodeName(lowerName);
+      wire[wireName] = encodeText(value, /[^\x20-\x7e]|%|^ | $/gu);
+      encoded.push(wireName);
+    }
+  }
+  if (encoded.length > 0) wire[HEADER_ENCODED] = encoded.join(",");
+  return wire;
+}
+
+/** The first letter always, so that the name is another one than the transport's; the rest where it is no token character. */
+function encodeName(name: string): string {
+  const [first = "", ...rest] = name;
+  return `${encodeText(first, /./gsu)}${encodeText(rest.join(""), /[^A-Za-z0-9!#$&'*+.^_`|~-]/gu)}`.toLowerCase();
+}
+
+/** Percent-encodes, as UTF-8, each character that the pattern matches. Half a surrogate pair becomes U+FFFD, as everywhere in UTF-8. */
+function encodeText(text: string, pattern: RegExp): string {
+  return text
+    .replace(/\p{Surrogate}/gu, "\ufffd")
+    .replace(pattern, (character) =>
+      [...Buffer.from(character)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`).join(""),
+    );
+}
+
+/**
+ * The message's headers from those of a request, as `request.headers` of node:http has them: for receivers written in JavaScript. Names are
+ * in lower case. Headers of the transport (host, content-length, webhook-id, …) are left in. What is not well encoded stays as it came.
+ */
+export function decodeWebhookHeaders(
+  headers: Readonly<Record<string, string | readonly string[] | undefined>>,
+): Record<string, string> {
+  const list = headers[HEADER_ENCODED];
+  const encoded = new Set(typeof list === "string" ? list.split(",").map((name) => name.trim()) : []);
+  const decoded: Record<string, string> = {};
+  // Plain ones first: a decoded name may be one that the transport has too, and the message's is what is asked for.
+  for (const [name, value] of Object.entries(headers)) {
+    if (value !== undefined && name !== HEADER_ENCODED && !encoded.has(name)) decoded[name] = [value].flat().join(", ");
+  }
+  for (const name of encoded) {
+    const value = headers[name];
+    if (typeof value === "string") decoded[decodeText(name)] = decodeText(value);
+  }
+  return decoded;
+}
+
+function decodeText(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,132 @@
+import { validateHeaderName, validateHeaderValue } from "node:http";
+import type { Clock } from "../../runtime/clock.ts";
+import { systemClock } from "../../runtime/clock.ts";
+import { ConfigurationError, describeError } from "../../runtime/errors.ts";
+import type { PublishFailed } from "../broker.ts";
+import { failure } from "./response.ts";
+import { secretBytes } from "./signature.ts";
+import type { Target } from "./target.ts";
+import { targetOf } from "./target.ts";
+
+/** Options of {@link http}. Exactly one of `url` and `urlByTopic`. */
+export interface HttpBrokerOptions {
+  /** Where all messages go; the topic is told by the header `rowpost-topic`. User and password in it become basic authentication. */
+  readonly url?: string | URL | undefined;
+  /** Where messages of a topic go. Undefined for a topic that does not exist: its messages fail as message failures that can be retried. */
+  readonly urlByTopic?: ((topic: string) => string | URL | undefined) | undefined;
+  /** Signing secret, `whsec_<base64>` or any text. Several while it is being changed: each signs. Default: none, requests are not signed. */
+  readonly secret?: string | readonly string[] | undefined;
+  /** For one request, from the connection to the status line and the body. Default 15,000. The relay's publish timeout ends it earlier. */
+  readonly timeoutMs?: number | undefined;
+  /** Requests, and so connections, at once, over all topics and calls. Default 32. */
+  readonly maxInFlight?: number | undefined;
+  /** Sent with every request, such as `authorization` or `x-api-key`. They win over headers of messages, which then go out encoded. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Larger bodies are refused without asking the receiver. Default: none; a receiver then answers 413. */
+  readonly maxBodyBytes?: number | undefined;
+  /** Header of the answer that holds the receiver's receipt. Default `rowpost-receipt`. */
+  readonly receiptHeader?: string | undefined;
+  /** For https: certificate authorities to trust, and a certificate of this client; PEM. */
+  readonly tls?: HttpTlsOptions | undefined;
+  /** Default: the system's. Its wall clock dates the signature. */
+  readonly clock?: Clock | undefined;
+}
+
+/** TLS options of {@link HttpBrokerOptions}, as of `node:tls`. */
+export interface HttpTlsOptions {
+  readonly ca?: string | undefined;
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
+}
+
+/** Options with their defaults, checked. */
+export interface HttpSettings {
+  readonly timeoutMs: number;
+  readonly maxInFlight: number;
+  readonly secrets: readonly Buffer[];
+  /** Names in lower case. */
+  readonly fixedHeaders: Readonly<Record<string, string>>;
+  readonly fixedNames: ReadonlySet<string>;
+  readonly receiptHeader: string;
+  readonly maxBodyBytes: number | undefined;
+  readonly clock: Clock;
+  readonly tls: HttpTlsOptions;
+  /** Scope of an endpoint that cannot be reached: with one url that is everything, with a url for each topic it is that topic. */
+  readonly awayScope: "connection" | "destination";
+  /** The endpoint of a topic, or why there is none. */
+  target(topic: string): Target | PublishFailed;
+}
+
+/** Throws `ConfigurationError` on options that cannot work. */
+export function settingsOf(options: HttpBrokerOptions): HttpSettings {
+  const {
+    url,
+    urlByTopic,
+    secret = [],
+    timeoutMs = 15_000,
+    maxInFlight = 32,
+    receiptHeader = "rowpost-receipt",
+  } = options;
+  if ((url === undefined) === (urlByTopic === undefined)) {
+    throw new ConfigurationError("http broker: give exactly one of url and urlByTopic");
+  }
+  for (const [name, value] of Object.entries({ timeoutMs, maxInFlight, maxBodyBytes: options.maxBodyBytes ?? 1 })) {
+    if (Number.isInteger(value) && value >= 1) continue;
+    throw new ConfigurationError(`http broker: ${name} must be a whole number of at least 1, not ${value}`);
+  }
+  const fixedHeaders = checkedHeaders(options.headers ?? {});
+  return {
+    timeoutMs,
+    maxInFlight,
+    maxBodyBytes: options.maxBodyBytes,
+    clock: options.clock ?? systemClock,
+    tls: options.tls ?? {},
+    secrets: [secret].flat().map(secretBytes),
+    fixedHeaders,
+    fixedNames: new Set(Object.keys(fixedHeaders)),
+    receiptHeader: receiptHeader.toLowerCase(),
+    awayScope: urlByTopic === undefined ? "connection" : "destination",
+    target: urlByTopic === undefined ? fixedTarget(url ?? "") : targetByTopic(urlByTopic),
+  };
+}
+
+function checkedHeaders(headers: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const checked: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    try {
+      validateHeaderName(name);
+      validateHeaderValue(name, value);
+    } catch (error) {
+      // Without the value, which may be a token.
+      throw new ConfigurationError(
+        `http broker: the header ${JSON.stringify(name)} cannot be sent: its name or value has a character that HTTP does not allow`,
+        { cause: error },
+      );
+    }
+    checked[name.toLowerCase()] = value;
+  }
+  return checked;
+}
+
+function fixedTarget(url: string | URL): HttpSettings["target"] {
+  const target = targetOf(url);
+  return () => target;
+}
+
+function targetByTopic(urlByTopic: (topic: string) => string | URL | undefined): HttpSettings["target"] {
+  return (topic) => {
+    try {
+      const url = urlByTopic(topic);
+      if (url !== undefined) return targetOf(url);
+      return {
+        ...failure("message", "TOPIC_NOT_FOUND", `urlByTopic knows no url for topic ${topic}`),
+        retriable: true,
+      };
+    } catch (error) {
+      return {
+        ...failure("message", "TOPIC_URL_INVALID", `urlByTopic(${topic}): ${describeError(error)}`),
+        retriable: true,
+      };
+    }
+  };
+}

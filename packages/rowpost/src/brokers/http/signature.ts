@@ -1,0 +1,94 @@
+/**
+ * Identity and signature of a webhook as the Standard Webhooks specification 1.0.0 has them: headers `webhook-id`, `webhook-timestamp`,
+ * `webhook-signature`; HMAC-SHA256 over `{id}.{timestamp}.{body}`, base64, with the prefix `v1,`; several signatures are parted by a blank.
+ */
+import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+import { ConfigurationError } from "../../runtime/errors.ts";
+
+/** Longest id that is sent readable; it is the receipt too where the receiver gives none, and `message_id` holds 255 characters. */
+const MAX_ID_LENGTH = 255;
+
+/**
+ * `webhook-id` of a message: the same for every attempt, different for every (type, key), so receivers deduplicate by it.
+ *
+ * `type:key` with everything percent-encoded that is not a letter, a digit or one of `-_~!*'()`. The full stop too: the specification
+ * forbids it in an id, because `{id}.{timestamp}.{body}` could then be cut in two ways under one signature. What would be longer than 255
+ * characters (a long key in Chinese) is sent as `sha256-` and the digest of that text.
+ */
+export function webhookId(type: string, key: string): string {
+  const readable = `${encodePart(type)}:${encodePart(key)}`;
+  if (readable.length <= MAX_ID_LENGTH) return readable;
+  return `sha256-${createHash("sha256").update(readable).digest("base64url")}`;
+}
+
+function encodePart(text: string): string {
+  return encodeURIComponent(text.replace(/\p{Surrogate}/gu, "\ufffd")).replace(/\./g, "%2E");
+}
+
+/**
+ * The bytes of a signing secret: `whsec_` and base64, or any other text, whose UTF-8 bytes are then the key.
+ * Throws `ConfigurationError` when it is empty, not base64 after `whsec_`, or an asymmetric key (`whsk_`, not supported).
+ */
+export function secretBytes(secret: string): Buffer {
+  if (secret.startsWith("whsk_") || secret.startsWith("whpk_")) {
+    throw new ConfigurationError("http broker: asymmetric keys (whsk_, whpk_) are not supported; give a whsec_ secret");
+  }
+  if (!secret.startsWith("whsec_")) {
+    if (secret.trim() === "")
+      throw new ConfigurationError("http broker: the secret is empty; leave it out to send unsigned");
+    return Buffer.from(secret);
+  }
+  const encoded = secret.slice("whsec_".length);
+  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(encoded)) {
+    throw new ConfigurationError("http broker: what follows whsec_ in the secret must be base64");
+  }
+  return Buffer.from(encoded, "base64");
+}
+
+/** What is signed. */
+export interface SignedContent {
+  readonly id: string;
+  /** Seconds since 1970, as text, as it stands in the header. */
+  readonly timestamp: string;
+  readonly body: Uint8Array;
+}
+
+/** The value of `webhook-signature`: one signature for each secret, the new one first while a secret is being changed. */
+export function sign(content: SignedContent, secrets: readonly Buffer[]): string {
+  return secrets.map((secret) => `v1,${digest(content, secret).toString("base64")}`).join(" ");
+}
+
+function digest({ id, timestamp, body }: SignedContent, secret: Buffer): Buffer {
+  return createHmac("sha256", secret).update(`${id}.${timestamp}.`).update(body).digest();
+}
+
+/** Options of {@link verifyWebhook}. */
+export interface VerifyWebhookOptions {
+  /** The same as the sender's; several while a secret is being changed. */
+  readonly secret: string | readonly string[];
+  /** Headers of the request, names in lower case (as `request.headers` of node:http has them). */
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** The body as it came, before any parsing: a parsed and printed JSON has other bytes. */
+  readonly body: Uint8Array | string;
+  /** The timestamp may differ this much from this host's clock, either way: an old request played again is refused. Default 300,000. */
+  readonly toleranceMs?: number | undefined;
+  /** Epoch milliseconds; default `Date.now()`. */
+  readonly nowMs?: number | undefined;
+}
+
+/** Whether a webhook request was signed with one of the secrets, lately, over exactly this body. For receivers; never throws on what was sent. */
+export function verifyWebhook(options: VerifyWebhookOptions): boolean {
+  const { headers, toleranceMs = 300_000, nowMs = Date.now() } = options;
+  const [id, timestamp, signatures] = ["webhook-id", "webhook-timestamp", "webhook-signature"].map(
+    (name) => headers[name],
+  );
+  if (typeof id !== "string" || typeof timestamp !== "string" || typeof signatures !== "string") return false;
+  if (!/^\d{1,12}$/.test(timestamp) || Math.abs(Number(timestamp) * 1_000 - nowMs) > toleranceMs) return false;
+  const body = typeof options.body === "string" ? Buffer.from(options.body) : options.body;
+  const expected = [options.secret].flat().map((secret) => digest({ id, timestamp, body }, secretBytes(secret)));
+  return signatures.split(" ").some((signature) => {
+    if (!signature.startsWith("v1,")) return false;
+    const given = Buffer.from(signature.slice(3), "base64");
+    return expected.some((digested) => given.length === digested.length && timingSafeEqual(given, digested));
+  });
+}

@@ -1,0 +1,40 @@
+import { ConfigurationError } from "../../runtime/errors.ts";
+
+/** An endpoint, taken apart once. */
+export interface Target {
+  readonly secure: boolean;
+  readonly hostname: string;
+  readonly port: number;
+  /** Path and query. */
+  readonly path: string;
+  /** The header `authorization` from the url's user and password; empty without them. */
+  readonly authorization: Readonly<Record<string, string>>;
+  /** Scheme, host and path, without credentials and query, which may hold secrets: for texts. */
+  readonly label: string;
+}
+
+/** Throws `ConfigurationError` unless it is an http or https url. */
+export function targetOf(url: string | URL): Target {
+  const parsed = parse(url);
+  const secure = parsed.protocol === "https:";
+  const { username, password } = parsed;
+  const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  return {
+    secure,
+    // Without the brackets of an IPv6 address, which belong to the url's writing.
+    hostname: parsed.hostname.replace(/^\[(.*)\]$/, "$1"),
+    port: parsed.port === "" ? (secure ? 443 : 80) : Number(parsed.port),
+    path: `${parsed.pathname}${parsed.search}`,
+    authorization: username === "" ? {} : { authorization: `Basic ${Buffer.from(credentials).toString("base64")}` },
+    label: `${parsed.protocol}//${parsed.host}${parsed.pathname}`,
+  };
+}
+
+function parse(url: string | URL): URL {
+  const text = String(url);
+  if (!URL.canParse(text))
+    throw new ConfigurationError("http broker: the url cannot be read; write http://host:port/path");
+  const parsed = new URL(text);
+  if (parsed.protocol === "http:" || parsed.protocol === "https:") return parsed;
+  throw new ConfigurationError(`http broker: the url must begin with http:// or https://, not ${parsed.protocol}`);
+}
