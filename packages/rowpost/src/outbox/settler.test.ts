@@ -1,0 +1,126 @@
+import { describe, expect, it } from "vitest";
+import { silentMetrics } from "../runtime/metrics.ts";
+import { createManualClock } from "../testing/manual-clock.ts";
+import type { RelayStore, RowNow } from "./relay-store.ts";
+import { createSettler, type Settlement } from "./settler.ts";
+
+const MESSAGE = {
+  ...{
+    shard: 0,
+    type: "t",
+    topic: "orders",
+    body: "{}",
+    headers: null,
+    contentType: null,
+    orderingKey: null,
+    retryCount: 0,
+  },
+  ...{ deliveryCount: 0, lockVersion: 0, deliverAtMs: null, resend: false, waitingMs: 0, due: false },
+};
+
+function settlement(id: string, epoch = 1): Settlement {
+  return {
+    entry: { epoch, message: { ...MESSAGE, id, key: id } },
+    result: { status: "sent", messageId: `m-${id}` },
+    outcome: {
+      ...{ id, shard: 0, deliveryCount: 1, lockVersion: 1, toState: "sent", messageId: `m-${id}` },
+      ...{ retryDelta: 0, deliveryDelta: 0, nextRetryInMs: null, failReason: null },
+    },
+    startedMs: 0,
+  };
+}
+
+function bench(options: { answers: (() => RowNow[])[]; hasClaimToken?: boolean; leaseMs?: number; epoch?: number }) {
+  const clock = createManualClock();
+  const calls: string[] = [];
+  const told = { settled: [] as string[], fenced: [] as string[], lost: [] as string[], errors: 0 };
+  const lease = { leftMs: options.leaseMs ?? 60_000 };
+  const store: Pick<RelayStore, "settle" | "abandonSessions"> = {
+    async settle({ outcomes }) {
+      calls.push(`settle ${outcomes.map(({ id }) => id).join(",")}`);
+      return (options.answers.shift() ?? (() => []))();
+    },
+    async abandonSessions() {
+      calls.push("abandon");
+    },
+  };
+  const settler = createSettler({
+    store,
+    clock,
+    hasClaimToken: options.hasClaimToken ?? true,
+    keeper: {
+      fence: () => ({ owner: "me", epochs: [1] }),
+      epochOf: () => options.epoch ?? 1,
+      leftMs: () => lease.leftMs,
+    },
+    settings: { batchSize: 2, sendingMark: "on", reach: () => {}, metrics: silentMetrics },
+    events: {
+      onSettled: (batch) => told.settled.push(...batch.map(({ entry }) => entry.message.id)),
+      onFenced: ({ entry }) => told.fenced.push(entry.message.id),
+      onLost: ({ entry }) => told.lost.push(entry.message.id),
+      onDatabaseError: () => {
+        told.errors += 1;
+      },
+    },
+  });
+  return { settler, clock, calls, told, lease };
+}
+
+const away = (): RowNow[] => {
+  throw new Error("the database does not answer");
+};
+
+describe("settler", () => {
+  it("writes what came in meanwhile together, at most two batches at a time", async () => {
+    const { settler, calls, told } = bench({ answers: [] });
+    for (const id of ["1", "2", "3", "4", "5"]) settler.submit([settlement(id)]);
+    await settler.idle();
+    expect(calls).toEqual(["settle 1", "settle 2,3,4,5"]);
+    expect(told.settled).toEqual(["1", "2", "3", "4", "5"]);
+    expect(settler.waiting).toBe(0);
+  });
+
+  it("keeps outcomes while the database is away, and writes them when it is back", async () => {
+    const { settler, clock, told } = bench({ answers: [away, away] });
+    settler.submit([settlement("1")]);
+    await clock.advance(2_000);
+    await settler.idle();
+    expect(told).toEqual({ settled: ["1"], fenced: [], lost: [], errors: 2 });
+  });
+
+  it("gives an outcome up when its lease has ended: another relay may have the row", async () => {
+    const { settler, clock, told, lease } = bench({ answers: [away, away, away] });
+    settler.submit([settlement("1")]);
+    await clock.advance(60);
+    lease.leftMs = 0;
+    await clock.advance(2_000);
+    await settler.idle();
+    expect(told.lost).toEqual(["1"]);
+    expect(told.settled).toEqual([]);
+  });
+
+  it("never writes an outcome of an earlier epoch of a shard that it has acquired again (rule R4)", async () => {
+    const { settler, calls, told } = bench({ answers: [], epoch: 2 });
+    settler.submit([settlement("1", 1)]);
+    await settler.idle();
+    expect(calls).toEqual([]);
+    expect(told.lost).toEqual(["1"]);
+  });
+
+  it("proves the old session dead before it writes again, where the table has no claim token (rule R4)", async () => {
+    const { settler, clock, calls } = bench({ answers: [away], hasClaimToken: false });
+    settler.submit([settlement("1")]);
+    await clock.advance(2_000);
+    await settler.idle();
+    expect(calls).toEqual(["settle 1", "abandon", "settle 1"]);
+  });
+
+  it("tells the rows that did not match apart, one by one", async () => {
+    const { settler, told } = bench({
+      answers: [() => [{ id: "2", state: "pending", deliveryCount: 1, lockVersion: 7 }]],
+    });
+    settler.submit([settlement("1"), settlement("2")]);
+    await settler.idle();
+    expect(told).toMatchObject({ settled: ["1"], fenced: ["2"] });
+  });
+});
