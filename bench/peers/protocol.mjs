@@ -1,0 +1,63 @@
+/**
+ * What every Node driver of a peer does, seen from the bench: it makes its tables in an empty database, drains a small number of messages to
+ * get warm, fills in the messages to be measured, says that it is ready, waits for a line on standard input, drains, and says that it is done.
+ *
+ *   node driver.mjs DATABASE_URL MESSAGES
+ *
+ * A peer is an object: prepare(), fill(count), start(onPublish), stop(), waiting(), close(), and statements() where its driver has to count.
+ */
+import { once } from "node:events";
+
+const WARM_UP = 500;
+
+/** A JSON body of about 400 bytes, as the other side of the comparison has. */
+export function bodyOf(number) {
+  return { orderId: number, note: "x".repeat(380) };
+}
+
+/** Runs a peer through the protocol and ends the process. */
+export async function runPeer(peer, messages) {
+  await peer.prepare();
+  await drain(peer, WARM_UP, { measured: false });
+  await drain(peer, messages, { measured: true });
+  await peer.close();
+  process.exit(0);
+}
+
+async function drain(peer, messages, { measured }) {
+  await peer.fill(messages);
+  if (measured) await sayAndWait({ kind: "ready" });
+  const before = peer.statements?.() ?? 0;
+  let published = 0;
+  let reached;
+  const all = new Promise((resolve) => {
+    reached = resolve;
+  });
+  await peer.start(() => {
+    published += 1;
+    if (published === messages) reached();
+  });
+  await all;
+  // Published is not enough: what is not recorded would be sent again.
+  while ((await peer.waiting()) > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  const statements = (peer.statements?.() ?? 0) - before;
+  if (measured) await sayAndWait({ kind: "done", published, statements });
+  await peer.stop();
+}
+
+/** The bench reads its clocks and answers with a line. */
+async function sayAndWait(message) {
+  process.stdout.write(`${JSON.stringify(message)}\n`);
+  await once(process.stdin, "data");
+}
+
+/** Counts the calls of `query` on the pg driver. */
+export function countQueries(pg) {
+  const query = pg.Client.prototype.query;
+  let count = 0;
+  pg.Client.prototype.query = function counted(...parameters) {
+    count += 1;
+    return query.apply(this, parameters);
+  };
+  return () => count;
+}

@@ -1,0 +1,101 @@
+/** `npm run bench`: measures one scenario on one database. Progress goes to standard error, results to standard output. */
+import { type BenchArguments, parseBenchArguments, USAGE, UsageError } from "./arguments.ts";
+import { writeReport } from "./results/report.ts";
+import type { BenchResult } from "./results/result.ts";
+import { plainTable, targetText } from "./results/table.ts";
+import { loadStatements, migrateTables } from "./rowpost.ts";
+import { outboxDrain } from "./scenarios/outbox-drain.ts";
+import { outboxEnqueue } from "./scenarios/outbox-enqueue.ts";
+import { outboxLatency } from "./scenarios/outbox-latency.ts";
+import { outboxMemory } from "./scenarios/outbox-memory.ts";
+import { outboxPeers } from "./scenarios/outbox-peers.ts";
+import { outboxRocketmq } from "./scenarios/outbox-rocketmq.ts";
+import type { Scenario } from "./scenarios/scenario.ts";
+import { openerOf } from "./servers/open.ts";
+import type { BenchDatabase } from "./servers/server.ts";
+
+const SCENARIOS: Readonly<Record<string, Scenario>> = {
+  "outbox-enqueue": outboxEnqueue,
+  "outbox-drain": outboxDrain,
+  "outbox-latency": outboxLatency,
+  "outbox-rocketmq": outboxRocketmq,
+  "outbox-memory": outboxMemory,
+  "outbox-peers": outboxPeers,
+};
+
+async function main(): Promise<number> {
+  const request = parseBenchArguments(process.argv.slice(2));
+  if ("files" in request) {
+    const missed = writeReport(request.files, request.output);
+    console.error(`wrote ${request.output}; ${missed} targets missed`);
+    return 0;
+  }
+  const scenario = SCENARIOS[request.scenario];
+  if (scenario === undefined) {
+    throw new UsageError(
+      `there is no scenario ${request.scenario}; there are ${Object.keys(SCENARIOS).join(", ")}\n${USAGE}`,
+    );
+  }
+  const results = await measure(scenario, request);
+  if (!request.json) console.log(plainTable(results));
+  const missed = results.flatMap(({ variant, targets }) =>
+    targets.filter(({ met }) => !met).map((target) => ({ variant, target })),
+  );
+  for (const { variant, target } of missed) console.error(`${request.scenario}, ${variant}: ${targetText(target)}`);
+  return request.check && missed.length > 0 ? 1 : 0;
+}
+
+/** Makes the run's databases, measures, and drops them whatever happens. */
+async function measure(scenario: Scenario, options: BenchArguments): Promise<BenchResult[]> {
+  const open = openerOf(options.database);
+  if (open === undefined) throw new UsageError(`--database ${options.database} is no address of a database\n${USAGE}`);
+  const opened = new Set<BenchDatabase>();
+  const results: BenchResult[] = [];
+  let number = 0;
+  const another = async ({ migrated } = { migrated: true }): Promise<BenchDatabase> => {
+    const database = await open(number === 0 ? "" : `_${number}`);
+    number += 1;
+    let dropped = false;
+    const tracked: BenchDatabase = {
+      ...database,
+      async drop() {
+        if (!dropped) await database.drop();
+        dropped = true;
+        opened.delete(tracked);
+      },
+    };
+    opened.add(tracked);
+    if (migrated) await migrateTables(tracked.url);
+    return tracked;
+  };
+  try {
+    const database = await another();
+    await scenario({
+      database,
+      another,
+      statements: await loadStatements(database.product),
+      options,
+      progress: (text) => console.error(`${options.scenario} ${database.product}: ${text}`),
+      report(result) {
+        results.push(result);
+        if (options.json) console.log(JSON.stringify(result));
+      },
+    });
+  } finally {
+    for (const database of opened) await database.drop();
+  }
+  return results;
+}
+
+main().then(
+  // Not left to the event loop: a handle that a driver keeps open must not keep a finished benchmark from ending.
+  (code) => process.exit(code),
+  (error: unknown) => {
+    if (error instanceof UsageError) {
+      console.error(`bench: ${error.message}`);
+      process.exit(2);
+    }
+    console.error(error);
+    process.exit(1);
+  },
+);

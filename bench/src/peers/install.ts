@@ -1,0 +1,43 @@
+/**
+ * Peers are installed on demand into a cache folder outside the repository: whoever does not compare never downloads them, and the
+ * project's lock file knows nothing of them. `ROWPOST_BENCH_CACHE` moves the folder.
+ */
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** Folder bench/peers of the repository, the same from src and from dist. */
+const SOURCES = fileURLToPath(new URL("../../peers/", import.meta.url));
+
+/** Copies a peer's driver into the cache and installs what it needs there, once for each version of its package file. Returns the folder. */
+export function installPeer(name: string, packageFile: "package.json" | "pom.xml"): string {
+  const version = createHash("sha256")
+    .update(readFileSync(join(SOURCES, name, packageFile)))
+    .digest("hex")
+    .slice(0, 12);
+  const folder = join(cacheFolder(), `${name}-${version}`);
+  mkdirSync(folder, { recursive: true });
+  cpSync(join(SOURCES, name), folder, { recursive: true });
+  cpSync(join(SOURCES, "protocol.mjs"), join(folder, "protocol.mjs"));
+  const mark = join(folder, "installed");
+  if (packageFile === "package.json" && !existsSync(mark)) {
+    rmSync(join(folder, "node_modules"), { recursive: true, force: true });
+    // Warnings of npm are not ours to show; an error is.
+    execFileSync("npm", ["install", "--no-audit", "--no-fund", "--loglevel=error"], {
+      cwd: folder,
+      stdio: ["ignore", 2, 2],
+    });
+    writeFileSync(mark, "");
+  }
+  // Compiled every time, because the source may have changed; the jars are downloaded once.
+  if (packageFile === "pom.xml") execFileSync("mvn", ["-q", "package"], { cwd: folder, stdio: ["ignore", 2, 2] });
+  return folder;
+}
+
+function cacheFolder(): string {
+  const own = process.env["ROWPOST_BENCH_CACHE"];
+  return own ?? join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "rowpost-bench");
+}

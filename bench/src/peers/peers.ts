@@ -1,0 +1,61 @@
+/** The libraries that rowpost is compared with: how their drivers are started, and which databases they serve. */
+import type { Product } from "../servers/server.ts";
+import { installPeer } from "./install.ts";
+
+/** A peer as the scenario needs it. */
+export interface Peer {
+  readonly name: string;
+  readonly version: string;
+  readonly databases: readonly Product[];
+  /** Settings that its driver uses, for the reader of the results. */
+  readonly settings: string;
+  /** Installs it and returns the command line that drains `messages` in that database. */
+  command(url: string, messages: number): readonly string[];
+}
+
+function nodeDriver(name: string): Peer["command"] {
+  return (url, messages) => [
+    process.execPath,
+    `${installPeer(name, "package.json")}/driver.mjs`,
+    url,
+    String(messages),
+  ];
+}
+
+/** All of them. */
+export const PEERS: readonly Peer[] = [
+  {
+    name: "pg-transactional-outbox",
+    version: "0.5.7",
+    databases: ["postgres"],
+    settings: "polling, batch and pool 20, poll 50 ms",
+    command: nodeDriver("pg-transactional-outbox"),
+  },
+  {
+    name: "@fullstackhouse/nestjs-outbox",
+    version: "4.1.2",
+    databases: ["postgres", "mariadb", "mysql"],
+    settings: "200 events a poll, poll 50 ms, pool 10",
+    command: nodeDriver("nestjs-outbox"),
+  },
+  {
+    name: "gruelbox transactionoutbox-core",
+    version: "4.2.268",
+    databases: ["postgres", "mariadb"],
+    settings: "flush in a loop, 8 threads, READ COMMITTED",
+    command(url, messages) {
+      const folder = installPeer("gruelbox", "pom.xml");
+      const classPath = `${folder}/target/classes:${folder}/target/dependency/*`;
+      const product = url.startsWith("postgres") ? "postgres" : "mariadb";
+      return ["java", "-Xmx512m", "-cp", classPath, "Drain", jdbcUrl(url), product, String(messages)];
+    },
+  },
+];
+
+function jdbcUrl(text: string): string {
+  const url = new URL(text);
+  const product = url.protocol.startsWith("postgres") ? "postgresql" : "mariadb";
+  const more = product === "mariadb" ? "&useServerPrepStmts=true" : "";
+  const user = `user=${url.username}&password=${url.password}`;
+  return `jdbc:${product}://${url.host}${url.pathname}?${user}${more}`;
+}

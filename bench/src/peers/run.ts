@@ -1,0 +1,82 @@
+/** Runs a peer's driver in a process of its own and measures its drain. */
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import type { Readable, Writable } from "node:stream";
+import { type Measurement, startMeter } from "../measure/meter.ts";
+import type { BenchDatabase } from "../servers/server.ts";
+import type { Peer } from "./peers.ts";
+
+/** What a driver says on standard output, as lines of JSON. */
+interface PeerLine {
+  readonly kind: "ready" | "done";
+  readonly published?: number;
+  readonly statements?: number;
+}
+
+type PeerProcess = ChildProcessByStdio<Writable, Readable, null>;
+
+/** A peer that needs longer is measured by nobody. */
+const LIMIT_MS = 180_000;
+
+/** One drain of `messages` in an empty database. */
+export async function measurePeer(peer: Peer, database: BenchDatabase, messages: number): Promise<Measurement> {
+  const [program = "", ...words] = peer.command(database.url, messages);
+  const child = spawn(program, words, { stdio: ["pipe", "pipe", "inherit"] });
+  const { pid } = child;
+  if (pid === undefined) throw new Error(`${peer.name}: ${program} could not be started`);
+  const lines = linesOf(child);
+  try {
+    await lines.next("ready");
+    const meter = await startMeter({
+      serverCpuMs: () => database.serverCpuMs(),
+      statements: async () => (database.countsControl ? await database.statements() : 0),
+      clientProcesses: [pid],
+    });
+    meter.restart();
+    child.stdin.write("go\n");
+    const { published = 0, statements = 0 } = await lines.next("done");
+    const measured = await meter.stop(messages);
+    child.stdin.write("go\n");
+    if (published !== messages) throw new Error(`${peer.name} published ${published} of ${messages} messages`);
+    return database.countsControl ? measured : { ...measured, statements: statements === 0 ? Number.NaN : statements };
+  } finally {
+    await ended(child);
+  }
+}
+
+function linesOf(child: PeerProcess): { next(kind: PeerLine["kind"]): Promise<PeerLine> } {
+  const waiting = new Map<string, (line: PeerLine) => void>();
+  createInterface({ input: child.stdout }).on("line", (text) => {
+    if (!text.startsWith("{")) return;
+    const line = JSON.parse(text) as PeerLine;
+    waiting.get(line.kind)?.(line);
+  });
+  return {
+    next: (kind) =>
+      new Promise((resolve, reject) => {
+        const limit = setTimeout(
+          () => reject(new Error(`the peer was not ${kind} after ${LIMIT_MS / 1000} s`)),
+          LIMIT_MS,
+        );
+        const onExit = (code: number | null): void => reject(new Error(`the peer ended with exit code ${code}`));
+        child.once("exit", onExit);
+        waiting.set(kind, (line) => {
+          clearTimeout(limit);
+          child.off("exit", onExit);
+          resolve(line);
+        });
+      }),
+  };
+}
+
+/** Gives the driver some seconds to end by itself. */
+async function ended(child: PeerProcess): Promise<void> {
+  if (child.exitCode !== null) return;
+  await new Promise<void>((resolve) => {
+    const kill = setTimeout(() => child.kill("SIGKILL"), 10_000);
+    child.once("exit", () => {
+      clearTimeout(kill);
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,185 @@
+/**
+ * The raw limit of a drain: the relay's own scan, claim and settle statements through the bare driver, one after another, with parameters
+ * made before the clock starts. What the relay adds to it (decoding, window, grouping, leases, publishing) is what the ratio shows.
+ */
+import type { BareConnection, BareStatement, BenchDatabase } from "../servers/server.ts";
+import type { Fence, RawStatements, RowToken, SentOutcome } from "./statements.ts";
+
+/** Statements of one batch. */
+interface RawBatch {
+  readonly scan: BareStatement;
+  /** Mark 发送中, or the list of ids in flight where the mark is off. */
+  readonly claim: BareStatement;
+  readonly settle: BareStatement;
+  readonly size: number;
+}
+
+/** Everything that a raw drain runs. */
+export interface RawDrain {
+  readonly messages: number;
+  readonly batches: readonly RawBatch[];
+  /** Mean time of each statement in milliseconds, filled while running: where the raw loop spends its time. */
+  readonly spentMs: { scan: number; claim: number; settle: number };
+  /** Gives the shards back, so that the next relay need not wait for a lease to end. */
+  release(): Promise<void>;
+}
+
+/** What a raw drain is made for. */
+export interface RawDrainRequest {
+  readonly connection: BareConnection;
+  readonly statements: RawStatements;
+  readonly batchSize: number;
+  readonly sendingMark: "on" | "off";
+}
+
+const OWNER = "bench-raw";
+/** No raw run lasts that long. */
+const LEASE_MS = 3_600_000;
+
+/** Takes all shards, reads which rows wait, and makes the statements of every batch. */
+export async function prepareRawDrain(request: RawDrainRequest): Promise<RawDrain> {
+  const { connection, statements, batchSize } = request;
+  const fence = await takeShards(connection, statements);
+  const waiting = await connection.run(
+    statements.relay.scan({ shards: undefined, afterId: "0", immediateLimit: 10_000_000, dueLimit: 1 }),
+  );
+  const tokens = waiting.rows.map(tokenOf);
+  const batches: RawBatch[] = [];
+  for (let start = 0; start < tokens.length; start += batchSize) {
+    batches.push(batchOf(request, fence, tokens[start - 1]?.id ?? "0", tokens.slice(start, start + batchSize)));
+  }
+  const shards = fence.epochs.flatMap((epoch, shard) => (epoch === undefined ? [] : [{ shard, epoch }]));
+  return {
+    messages: tokens.length,
+    batches,
+    spentMs: { scan: 0, claim: 0, settle: 0 },
+    async release() {
+      await connection.run(statements.leases.release({ owner: OWNER, shards }));
+    },
+  };
+}
+
+async function takeShards(connection: BareConnection, statements: RawStatements): Promise<Fence> {
+  await connection.run(statements.leases.ensureShards());
+  const before = await connection.run(statements.leases.readLeases());
+  const observed = before.rows.map((row) => ({
+    shard: Number(row["shard"]),
+    owner: row["owner"] === null ? undefined : String(row["owner"]),
+    epoch: Number(row["epoch"]),
+    leaseUntil: String(row["lease_until"]),
+    leaseMs: Number(row["lease_ms"]),
+  }));
+  const taken = await connection.run(statements.leases.take({ owner: OWNER, leaseMs: LEASE_MS, observed }));
+  if (taken.affected !== observed.length) {
+    throw new Error(
+      `the raw loop took ${taken.affected} of ${observed.length} shards: another relay works on this database`,
+    );
+  }
+  const epochs: (number | undefined)[] = [];
+  for (const { shard, epoch } of observed) epochs[shard] = epoch + 1;
+  return { owner: OWNER, epochs };
+}
+
+function tokenOf(row: Readonly<Record<string, unknown>>): RowToken {
+  return {
+    id: String(row["id"]),
+    shard: Number(row["shard"]),
+    deliveryCount: Number(row["delivery_count"]),
+    lockVersion: Number(row["lock_version"]),
+  };
+}
+
+function batchOf(request: RawDrainRequest, fence: Fence, afterId: string, rows: readonly RowToken[]): RawBatch {
+  const { relay } = request.statements;
+  const marked = request.sendingMark === "on";
+  const scan = relay.scan({
+    shards: undefined,
+    afterId,
+    immediateLimit: request.batchSize,
+    dueLimit: Math.ceil(request.batchSize / 4),
+  });
+  const claimed = marked
+    ? rows.map((row) => ({ ...row, deliveryCount: row.deliveryCount + 1, lockVersion: row.lockVersion + 1 }))
+    : rows;
+  const outcomes = claimed.map(
+    (row, index): SentOutcome => ({
+      ...row,
+      toState: "sent",
+      messageId: receiptOf(index),
+      retryDelta: 0,
+      deliveryDelta: 0,
+      nextRetryInMs: null,
+      failReason: null,
+    }),
+  );
+  return {
+    scan,
+    claim: marked ? relay.claim({ fence, rows }) : relay.listInFlight({ fence, idsByShard: byShard(rows) }),
+    settle: relay.settleSent({ fence, outcomes, elapsedMs: 5, from: marked ? "sending" : "pending" }),
+    size: rows.length,
+  };
+}
+
+function byShard(rows: readonly RowToken[]): { shard: number; ids: string[] }[] {
+  const lists = new Map<number, string[]>();
+  for (const { shard, id } of rows) {
+    const list = lists.get(shard);
+    if (list === undefined) lists.set(shard, [id]);
+    else list.push(id);
+  }
+  return [...lists].map(([shard, ids]) => ({ shard, ids }));
+}
+
+/** 32 characters, as long as RocketMQ's message ids. */
+export function receiptOf(number: number): string {
+  return number.toString(16).toUpperCase().padStart(32, "0");
+}
+
+/** One connection, one statement at a time. */
+export async function runRawDrain(connection: BareConnection, drain: RawDrain): Promise<void> {
+  const { spentMs } = drain;
+  for (const batch of drain.batches) {
+    const start = performance.now();
+    const { rows } = await connection.run(batch.scan);
+    const scanned = performance.now();
+    await connection.run(batch.claim);
+    const claimed = performance.now();
+    const { affected } = await connection.run(batch.settle);
+    checkBatch(batch, rows.length, affected);
+    spentMs.scan += scanned - start;
+    spentMs.claim += claimed - scanned;
+    spentMs.settle += performance.now() - claimed;
+  }
+}
+
+/** Scan and claim on the first connection, settles on the second, at most three batches apart: what overlapping alone can gain. */
+export async function runOverlappedRawDrain(
+  [reader, settler]: readonly [BareConnection, BareConnection],
+  drain: RawDrain,
+): Promise<void> {
+  const settles: Promise<void>[] = [];
+  let last: Promise<void> = Promise.resolve();
+  for (const [index, batch] of drain.batches.entries()) {
+    const { rows } = await reader.run(batch.scan);
+    await reader.run(batch.claim);
+    last = last.then(async () => checkBatch(batch, rows.length, (await settler.run(batch.settle)).affected));
+    settles.push(last);
+    if (index >= 3) await settles[index - 3];
+  }
+  await last;
+}
+
+/** The statements were made for rows in a fixed order: a loop that did less work than it was made for has no rate. */
+function checkBatch(batch: RawBatch, scanned: number, settled: number): void {
+  if (scanned < batch.size || settled < batch.size) {
+    throw new Error(`a raw batch of ${batch.size} scanned ${scanned} and settled ${settled} rows`);
+  }
+}
+
+/** Nothing may be left waiting or half done. */
+export async function checkDrained(database: BenchDatabase): Promise<void> {
+  const left = await database.number(
+    "SELECT COUNT(*) FROM local_message WHERE state = 1 OR (state = 0 AND next_retry_at IS NULL)",
+  );
+  if (left !== 0) throw new Error(`${left} messages were left behind`);
+}

@@ -1,0 +1,82 @@
+/**
+ * The library's own statement builders, so that a raw loop runs the very SQL that the relay runs. They are no public API: they are loaded from
+ * beside the package's entry, at run time, and only the few that the raw loops need are described here.
+ */
+import type { BareStatement } from "../servers/server.ts";
+
+/** Which row a statement means. */
+export interface RowToken {
+  readonly id: string;
+  readonly shard: number;
+  readonly deliveryCount: number;
+  readonly lockVersion: number;
+}
+
+/** Owner and epochs that the statements check. */
+export interface Fence {
+  readonly owner: string;
+  readonly epochs: readonly (number | undefined)[];
+}
+
+/** What is written for one published message. */
+export interface SentOutcome extends RowToken {
+  readonly toState: "sent";
+  readonly messageId: string;
+  readonly retryDelta: 0;
+  readonly deliveryDelta: 0;
+  readonly nextRetryInMs: null;
+  readonly failReason: null;
+}
+
+/** A lease row as the takeover has to have seen it. */
+export interface ObservedLease {
+  readonly shard: number;
+  readonly owner: string | undefined;
+  readonly epoch: number;
+  readonly leaseUntil: string;
+  readonly leaseMs: number;
+}
+
+/** A message as the enqueue statement takes it. */
+export interface EncodedMessage {
+  readonly type: string;
+  readonly key: string;
+  readonly topic: string;
+  readonly body: string;
+  readonly headers: null;
+  readonly contentType: null;
+  readonly orderingKey: null;
+  readonly delayMs: null;
+  readonly deliverAtMs: null;
+  readonly createdBy: string;
+}
+
+/** The builders that the raw loops use. */
+export interface RawStatements {
+  readonly enqueue: { insert(messages: readonly EncodedMessage[]): BareStatement };
+  readonly leases: {
+    ensureShards(): BareStatement;
+    readLeases(): BareStatement;
+    take(request: { owner: string; leaseMs: number; observed: readonly ObservedLease[] }): BareStatement;
+    release(request: { owner: string; shards: readonly { shard: number; epoch: number }[] }): BareStatement;
+  };
+  readonly relay: {
+    scan(request: {
+      shards: readonly number[] | undefined;
+      afterId: string;
+      immediateLimit: number;
+      dueLimit: number;
+    }): BareStatement;
+    claim(request: { fence: Fence; rows: readonly RowToken[] }): BareStatement;
+    listInFlight(request: {
+      fence: Fence;
+      idsByShard: readonly { shard: number; ids: readonly string[] }[];
+    }): BareStatement;
+    settleSent(request: {
+      fence: Fence;
+      outcomes: readonly SentOutcome[];
+      elapsedMs: number;
+      from: "sending" | "pending";
+    }): BareStatement;
+  };
+}

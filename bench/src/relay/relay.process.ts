@@ -1,0 +1,79 @@
+/** A relay in a process of its own, with a broker that answers at once. Started by processes.ts, told by IPC what to do. */
+import { createRelay } from "rowpost";
+import { instantBroker } from "../broker.ts";
+import { openRowpost } from "../rowpost.ts";
+import { countPostgresStatements } from "../servers/postgres.ts";
+import { countSqliteStatements } from "../servers/sqlite.ts";
+import {
+  machineMs,
+  numberOf,
+  type RelayProcessMessage,
+  type RelayProcessOrder,
+  type RelayProcessRequest,
+} from "./messages.ts";
+
+let numbers: number[] = [];
+let times: number[] = [];
+let published = 0;
+
+process.once("message", (order: RelayProcessOrder) => {
+  run(order).catch((error: unknown) => {
+    console.error(error);
+    process.exit(1);
+  });
+});
+// A bench that dies must not leave relays behind.
+process.on("disconnect", () => process.exit(1));
+
+async function run(order: RelayProcessOrder): Promise<void> {
+  const statements = await counterOf(order.url);
+  const { database, close } = await openRowpost(order.url);
+  const broker = instantBroker((batch) => {
+    const now = machineMs();
+    published += batch.length;
+    for (const { key } of batch) {
+      numbers.push(numberOf(key));
+      times.push(now);
+    }
+  });
+  const relay = createRelay({ database, broker, sendingMark: order.sendingMark, label: order.label });
+  process.on("message", (request: RelayProcessRequest) => {
+    if (request === "report") {
+      say({
+        kind: "report",
+        numbers: Float64Array.from(numbers),
+        atMs: Float64Array.from(times),
+        statements: statements(),
+      });
+      numbers = [];
+      times = [];
+    } else {
+      void relay
+        .stop()
+        .then(close)
+        .then(() => process.exit(0));
+    }
+  });
+  await relay.start();
+  say({ kind: "ready" });
+  tellCount();
+}
+
+/** Tells how far it is, so that the bench need not ask the database and disturb what it measures. */
+function tellCount(): void {
+  let told = -1;
+  setInterval(() => {
+    if (published !== told) say({ kind: "count", published });
+    told = published;
+  }, 20);
+}
+
+async function counterOf(url: string): Promise<() => number> {
+  if (url.startsWith("postgres")) return countPostgresStatements();
+  if (url.startsWith("sqlite:")) return await countSqliteStatements();
+  return () => 0;
+}
+
+function say(message: RelayProcessMessage): void {
+  process.send?.(message);
+}

@@ -1,0 +1,89 @@
+/** Writes bench/RESULTS.md from the JSON lines of one or more runs. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { cpus, type as osType, release, totalmem } from "node:os";
+import type { BenchResult } from "./result.ts";
+import { markdownTable, targetText } from "./table.ts";
+
+/** What each scenario measures, for the reader of the report. */
+const EXPLANATIONS: Readonly<Record<string, string>> = {
+  "outbox-enqueue":
+    "One business row and one message in a transaction on 8 connections, and 100 messages in one call. Raw: the same statements by hand on 8 connections, each body made into JSON as a program would.",
+  "outbox-drain":
+    "Rows wait in the table, become visible at one commit, and go to a broker that answers at once. Raw: the relay's own scan, claim and settle statements with parameters made beforehand, one after another on one connection. `overlapped raw` is the same with the settles on a second connection, for information.",
+  "outbox-latency":
+    "200 transactions a second, from the moment before COMMIT is sent to the moment the broker is handed the message; so the commit's own time is part of it.",
+  "outbox-rocketmq":
+    "Drain into a real RocketMQ; the producer alone with the same batches; and the same drain into a broker that answers at once.",
+  "outbox-memory": "Highest resident memory of a relay process that drains a backlog for some seconds.",
+  "outbox-peers": "The same number of waiting messages drained by each library on the same server, one after another.",
+};
+
+/** Reads lines of results, newest last; a later line of the same scenario, database and variant replaces an earlier one. */
+function readResults(files: readonly string[]): BenchResult[] {
+  const latest = new Map<string, BenchResult>();
+  for (const file of files) {
+    for (const line of readFileSync(file, "utf8").split("\n")) {
+      if (!line.startsWith("{")) continue;
+      const result = JSON.parse(line) as BenchResult;
+      latest.set(`${result.scenario} ${result.database} ${result.serverVersion} ${result.variant}`, result);
+    }
+  }
+  return [...latest.values()];
+}
+
+/** Text of the report. */
+function reportOf(results: readonly BenchResult[]): string {
+  const scenarios = [...new Set(results.map(({ scenario }) => scenario))];
+  const missed = results.flatMap((result) =>
+    result.targets
+      .filter(({ met }) => !met)
+      .map(
+        (target) =>
+          `- ${result.scenario}, ${result.database} ${result.serverVersion}, ${result.variant}: ${targetText(target)}`,
+      ),
+  );
+  const targets = results.reduce((sum, result) => sum + result.targets.length, 0);
+  return [
+    "# Benchmark results",
+    "",
+    "Written by `bench/run-all.sh`; do not edit. Each figure is the median of the runs, raw and ours in turn; a ratio is the median of the runs' own ratios.",
+    "Rates depend on the machine and on what else it does (`foreign CPU`: share of all processors that others took, in the worst run).",
+    "CPU milliseconds per 1,000 messages are the steady figure.",
+    "",
+    ...machineLines(results),
+    "",
+    `Targets met: ${targets - missed.length} of ${targets}.`,
+    ...(missed.length === 0 ? [] : ["Missed:", "", ...missed]),
+    ...scenarios.flatMap((scenario) => [
+      "",
+      `## ${scenario}`,
+      "",
+      EXPLANATIONS[scenario] ?? "",
+      "",
+      markdownTable(results.filter((result) => result.scenario === scenario).map(withoutScenario)),
+    ]),
+    "",
+  ].join("\n");
+}
+
+/** The scenario stands in the heading. */
+function withoutScenario(result: BenchResult): BenchResult {
+  return { ...result, scenario: "" };
+}
+
+function machineLines(results: readonly BenchResult[]): string[] {
+  const dates = results.map(({ at }) => at).sort();
+  const versions = [...new Set(results.map(({ database, serverVersion }) => `${database} ${serverVersion}`))];
+  return [
+    `- Machine: ${cpus().length} x ${cpus()[0]?.model.trim() ?? "unknown processor"}, ${Math.round(totalmem() / 2 ** 30)} GB, ${osType()} ${release()}; servers on the same machine, over loopback`,
+    `- Node ${[...new Set(results.map(({ node }) => node))].join(", ")}; ${versions.join(", ")}`,
+    `- Measured ${dates[0] ?? ""} to ${dates.at(-1) ?? ""}`,
+  ];
+}
+
+/** Reads `files` and writes `target`. Returns how many targets were missed. */
+export function writeReport(files: readonly string[], target: string): number {
+  const results = readResults(files);
+  writeFileSync(target, reportOf(results));
+  return results.flatMap((result) => result.targets).filter(({ met }) => !met).length;
+}

@@ -1,0 +1,116 @@
+/** One line of results: what `--json` prints and what bench/RESULTS.md is made from. */
+import { type Measurement, rateOf } from "../measure/meter.ts";
+import { median, medianOrNull, rounded } from "../measure/statistics.ts";
+import type { BenchDatabase, Product } from "../servers/server.ts";
+
+/** A figure that has a target, and whether it was met. */
+export interface Target {
+  readonly figure: string;
+  readonly atLeast?: number;
+  readonly atMost?: number;
+  readonly value: number | null;
+  readonly met: boolean;
+}
+
+/** The fields of the issue first; null where a figure does not exist for the scenario. All are medians of `runs` runs. */
+export interface BenchResult {
+  readonly scenario: string;
+  readonly database: Product;
+  readonly variant: string;
+  readonly messages: number;
+  readonly ratePerSecond: number | null;
+  readonly rawRatePerSecond: number | null;
+  /** Median of the runs' own ratios: each run of ours is divided by the raw run right before it, so that slow minutes cancel out. */
+  readonly ratioToRaw: number | null;
+  readonly statementsPerMessage: number | null;
+  readonly p50Ms: number | null;
+  readonly p99Ms: number | null;
+  readonly clientCpuMsPer1000: number | null;
+  readonly serverCpuMsPer1000: number | null;
+  readonly rawClientCpuMsPer1000: number | null;
+  readonly rawServerCpuMsPer1000: number | null;
+  /** Processor share of programs that had no part in it, in the worst run: how far the rates can be trusted. */
+  readonly foreignCpuPercent: number | null;
+  readonly runs: number;
+  /** What else the scenario measured, by name with its unit. */
+  readonly figures: Readonly<Record<string, number | string | null>>;
+  readonly targets: readonly Target[];
+  readonly serverVersion: string;
+  readonly node: string;
+  /** When it was measured, ISO 8601. */
+  readonly at: string;
+}
+
+/** What a scenario adds to the measurements. */
+export interface ResultInput {
+  readonly scenario: string;
+  readonly database: BenchDatabase;
+  readonly variant: string;
+  readonly ours: readonly Measurement[];
+  /** The raw runs, in the same order; empty when the scenario has none. */
+  readonly raw?: readonly Measurement[];
+  readonly p50Ms?: number | null;
+  readonly p99Ms?: number | null;
+  readonly figures?: Readonly<Record<string, number | string | null>>;
+  /** Targets over the finished fields. */
+  readonly targets?: (result: BenchResult) => readonly Target[];
+}
+
+/** Makes the line. */
+export function resultOf(input: ResultInput): BenchResult {
+  const { ours, raw = [] } = input;
+  const per1000 = (runs: readonly Measurement[], of: (run: Measurement) => number | null): number | null =>
+    rounded(medianOrNull(runs.map((run) => per(of(run), run.messages, 1000))), 2);
+  const result: BenchResult = {
+    scenario: input.scenario,
+    database: input.database.product,
+    variant: input.variant,
+    messages: ours[0]?.messages ?? 0,
+    ratePerSecond: rounded(median(ours.map(rateOf)), 0),
+    rawRatePerSecond: rounded(median(raw.map(rateOf)), 0),
+    ratioToRaw: rounded(ratioOfRuns(ours, raw), 3),
+    statementsPerMessage: rounded(median(ours.map((run) => run.statements / run.messages)), 4),
+    p50Ms: rounded(input.p50Ms, 2),
+    p99Ms: rounded(input.p99Ms, 2),
+    clientCpuMsPer1000: per1000(ours, (run) => run.clientCpuMs),
+    serverCpuMsPer1000: per1000(ours, (run) => run.serverCpuMs),
+    rawClientCpuMsPer1000: per1000(raw, (run) => run.clientCpuMs),
+    rawServerCpuMsPer1000: per1000(raw, (run) => run.serverCpuMs),
+    foreignCpuPercent: worst([...ours, ...raw].map((run) => run.foreignCpuPercent)),
+    runs: ours.length,
+    figures: input.figures ?? {},
+    targets: [],
+    serverVersion: input.database.version,
+    node: process.versions.node,
+    at: new Date().toISOString(),
+  };
+  return { ...result, targets: input.targets?.(result) ?? [] };
+}
+
+/** Median of the ratios of runs that were made right after each other. */
+export function ratioOfRuns(ours: readonly Measurement[], other: readonly Measurement[]): number | null {
+  const ratios = ours.flatMap((run, index) => {
+    const beside = other[index];
+    return beside === undefined ? [] : [rateOf(run) / rateOf(beside)];
+  });
+  return median(ratios) ?? null;
+}
+
+/** A target with a lower limit. A figure that could not be measured does not meet it. */
+export function atLeast(figure: string, value: number | null, limit: number): Target {
+  return { figure, atLeast: limit, value, met: value !== null && value >= limit };
+}
+
+/** A target with an upper limit. */
+export function atMost(figure: string, value: number | null, limit: number): Target {
+  return { figure, atMost: limit, value, met: value !== null && value <= limit };
+}
+
+function per(total: number | null, messages: number, unit: number): number | null {
+  return total === null ? null : (total / messages) * unit;
+}
+
+function worst(values: readonly (number | null)[]): number | null {
+  const known = values.filter((value): value is number => value !== null);
+  return known.length === 0 ? null : rounded(Math.max(...known), 0);
+}

@@ -1,0 +1,92 @@
+/** Opens rowpost's objects by URL: the public entries for what is measured, and the statement builders beside them for the raw limits. */
+import type { Broker, Database } from "rowpost";
+import type { RawStatements } from "./raw/statements.ts";
+import type { Product } from "./servers/server.ts";
+
+/** An opened database object and what has to be closed with it. */
+export interface OpenedRowpost {
+  readonly database: Database;
+  close(): Promise<void>;
+}
+
+/** Opens a database. With `connections` its transactions run on a user's pool of that size, as in a program; SQLite has one handle. */
+export async function openRowpost(url: string, connections?: number): Promise<OpenedRowpost> {
+  if (url.startsWith("sqlite:")) return await openSqlite(url);
+  if (url.startsWith("postgres")) return await openPostgres(url, connections);
+  return await openMysql(url, connections);
+}
+
+async function openMysql(url: string, connections: number | undefined): Promise<OpenedRowpost> {
+  const { mysql } = await import("rowpost/mysql");
+  if (connections === undefined) {
+    const database = mysql({ url });
+    return { database, close: () => database.close() };
+  }
+  const { createPool } = await import("mysql2/promise");
+  const pool = createPool({ uri: url, connectionLimit: connections });
+  const database = mysql({ pool });
+  return {
+    database,
+    async close() {
+      await database.close();
+      await pool.end();
+    },
+  };
+}
+
+async function openPostgres(url: string, connections: number | undefined): Promise<OpenedRowpost> {
+  const { postgres } = await import("rowpost/postgres");
+  if (connections === undefined) {
+    const database = postgres({ url });
+    return { database, close: () => database.close() };
+  }
+  const { default: pg } = await import("pg");
+  const pool = new pg.Pool({ connectionString: url, max: connections });
+  const database = postgres({ pool });
+  return {
+    database,
+    async close() {
+      await database.close();
+      await pool.end();
+    },
+  };
+}
+
+async function openSqlite(url: string): Promise<OpenedRowpost> {
+  const { sqlite } = await import("rowpost/sqlite");
+  const database = sqlite({ file: url.replace(/^sqlite:/, "") });
+  return { database, close: () => database.close() };
+}
+
+/** Makes our tables. */
+export async function migrateTables(url: string): Promise<void> {
+  const { migrate } = await import("rowpost");
+  const { database, close } = await openRowpost(url);
+  try {
+    await migrate(database, { layout: database.defaultLayout });
+  } finally {
+    await close();
+  }
+}
+
+/** A producer for the RocketMQ of a URL such as `rocketmq://127.0.0.1:8081`. */
+export async function openRocketmq(url: string): Promise<Broker> {
+  const { rocketmq } = await import("rowpost/rocketmq");
+  return rocketmq({ endpoints: new URL(url).host });
+}
+
+/** The statement builders of a dialect for the default table. */
+export async function loadStatements(product: Product): Promise<RawStatements> {
+  const dialect = product === "mariadb" ? "mysql" : product;
+  const { createStatements } = (await beside(`databases/${dialect}/statements`)) as {
+    createStatements(layout: unknown): RawStatements;
+  };
+  const { defaultLayout } = (await beside("databases/sql/layouts")) as { defaultLayout: unknown };
+  return createStatements(defaultLayout);
+}
+
+/** A module of the library that is no entry of the package, beside the entry: .js when built, .ts where sources are read. */
+async function beside(path: string): Promise<unknown> {
+  const entry = import.meta.resolve("rowpost");
+  return await import(new URL(`./${path}${entry.slice(entry.lastIndexOf("."))}`, entry).href);
+}

@@ -1,0 +1,198 @@
+/**
+ * How fast waiting rows go to a broker that answers at once: with the mark 发送中 and without it, with a table full of rows that are not
+ * due, and with two relay processes.
+ */
+import { type Measurement, startMeter } from "../measure/meter.ts";
+import { median, rounded } from "../measure/statistics.ts";
+import { checkDrained, prepareRawDrain, type RawDrain, runOverlappedRawDrain, runRawDrain } from "../raw/drain.ts";
+import { measureDrain } from "../relay/in-process.ts";
+import { measureRelayProcesses } from "../relay/processes.ts";
+import { atLeast, atMost, ratioOfRuns, resultOf, type Target } from "../results/result.ts";
+import type { BenchDatabase, RowKind } from "../servers/server.ts";
+import { type BenchContext, inTurn, wanted } from "./scenario.ts";
+
+const SCENARIO = "outbox-drain";
+const MESSAGES = 50_000;
+const WARM_UP = 5_000;
+/** The relay's default. */
+const BATCH = 500;
+const STATEMENTS_PER_MESSAGE = 0.012;
+
+/** Rows that stand beside the waiting ones, as multiples of these: 1,000,000 and 100,000 for 50,000. */
+const BESIDE: Readonly<Record<string, { readonly kind: RowKind; readonly times: number }>> = {
+  finished: { kind: "finished", times: 20 },
+  delayed: { kind: "delayed", times: 2 },
+  failed: { kind: "failed", times: 2 },
+};
+
+export async function outboxDrain(context: BenchContext): Promise<void> {
+  const messages = context.options.messages ?? MESSAGES;
+  for (const mark of ["on", "off"] as const) {
+    if (wanted(context, mark)) await drainBesideRaw(context, messages, mark);
+  }
+  for (const [variant, { kind, times }] of Object.entries(BESIDE)) {
+    if (wanted(context, variant)) await drainBesideRows(context, messages, variant, kind, messages * times);
+  }
+  if (wanted(context, "two-relays")) await drainByTwo(context, messages);
+}
+
+async function drainBesideRaw(context: BenchContext, messages: number, mark: "on" | "off"): Promise<void> {
+  const { database, options } = context;
+  const spent: RawDrain["spentMs"][] = [];
+  context.progress(`sendingMark ${mark}: warm-up`);
+  await rawRun(context, Math.min(WARM_UP, messages), mark, "sequential", []);
+  await ourRun(database, Math.min(WARM_UP, messages), mark);
+  const { raw, ours } = await inTurn(
+    options.runs,
+    (run) => {
+      context.progress(`sendingMark ${mark}: raw ${run + 1} of ${options.runs}`);
+      return rawRun(context, messages, mark, "sequential", spent);
+    },
+    (run) => {
+      context.progress(`sendingMark ${mark}: ours ${run + 1} of ${options.runs}`);
+      return ourRun(database, messages, mark);
+    },
+  );
+  const overlapped = await rawRun(context, messages, mark, "overlapped", []);
+  context.report(
+    resultOf({
+      scenario: SCENARIO,
+      database,
+      variant: `sendingMark ${mark}`,
+      ours,
+      raw,
+      figures: { ...meanOf(spent), "overlapped raw msg/s": rounded((messages / overlapped.wallMs) * 1000, 0) },
+      targets: (result): Target[] => [
+        atLeast("ratioToRaw", result.ratioToRaw, 0.85),
+        atMost("statementsPerMessage", result.statementsPerMessage, STATEMENTS_PER_MESSAGE),
+      ],
+    }),
+  );
+}
+
+async function rawRun(
+  { database, statements }: BenchContext,
+  messages: number,
+  sendingMark: "on" | "off",
+  how: "sequential" | "overlapped",
+  spent: RawDrain["spentMs"][],
+): Promise<Measurement> {
+  await fill(database, messages);
+  const connection = await database.connect();
+  const second = await database.connect();
+  try {
+    const drain = await prepareRawDrain({ connection, statements, batchSize: BATCH, sendingMark });
+    if (drain.messages !== messages) throw new Error(`${drain.messages} rows wait instead of ${messages}`);
+    const meter = await startMeter(database);
+    meter.restart();
+    if (how === "sequential") await runRawDrain(connection, drain);
+    else await runOverlappedRawDrain([connection, second], drain);
+    const measured = await meter.stop(messages);
+    await drain.release();
+    await checkDrained(database);
+    spent.push(drain.spentMs);
+    return measured;
+  } finally {
+    await connection.close();
+    await second.close();
+  }
+}
+
+async function ourRun(database: BenchDatabase, messages: number, sendingMark: "on" | "off"): Promise<Measurement> {
+  await fill(database, messages);
+  return await measureDrain({ database, messages, sendingMark });
+}
+
+/** An empty table, then the waiting rows. */
+async function fill(database: BenchDatabase, messages: number): Promise<void> {
+  await database.clear();
+  await database.load({ kind: "waiting", count: messages, first: 1 });
+  await database.tidy();
+}
+
+/** Rows that are not due must not slow down the others: the rate beside them against the rate in a table without them, in turn. */
+async function drainBesideRows(
+  context: BenchContext,
+  messages: number,
+  variant: string,
+  kind: RowKind,
+  rows: number,
+): Promise<void> {
+  const crowded = await context.another();
+  context.progress(`${variant}: loading ${rows} rows`);
+  await crowded.load({ kind, count: rows, first: 100_000_000 });
+  let first = 1;
+  const crowdedRun = async (count: number): Promise<Measurement> => {
+    await crowded.load({ kind: "waiting", count, first });
+    first += count;
+    await crowded.tidy();
+    return await measureDrain({ database: crowded, messages: count, sendingMark: "on" });
+  };
+  await crowdedRun(Math.min(WARM_UP, messages));
+  const { raw: plain, ours } = await inTurn(
+    context.options.runs,
+    (run) => {
+      context.progress(`${variant}: plain ${run + 1} of ${context.options.runs}`);
+      return ourRun(context.database, messages, "on");
+    },
+    (run) => {
+      context.progress(`${variant}: crowded ${run + 1} of ${context.options.runs}`);
+      return crowdedRun(messages);
+    },
+  );
+  await crowded.drop();
+  const ratio = rounded(ratioOfRuns(ours, plain), 3);
+  context.report(
+    resultOf({
+      scenario: SCENARIO,
+      database: context.database,
+      variant: `beside ${rows.toLocaleString("en-US")} ${kind} rows`,
+      ours,
+      figures: {
+        "without them msg/s": rounded(median(plain.map((run) => (run.messages / run.wallMs) * 1000)), 0),
+        ratioToPlain: ratio,
+      },
+      targets: () => [atLeast("ratioToPlain", ratio, 0.9)],
+    }),
+  );
+}
+
+/** Two processes against one, both measured from the commit of all rows to the last outcome in the table. */
+async function drainByTwo(context: BenchContext, messages: number): Promise<void> {
+  const { database, options } = context;
+  const run = (relays: number) => measureRelayProcesses({ database, relays, messages });
+  const { raw: one, ours: two } = await inTurn(
+    options.runs,
+    (number) => {
+      context.progress(`two-relays: one process ${number + 1} of ${options.runs}`);
+      return run(1);
+    },
+    (number) => {
+      context.progress(`two-relays: two processes ${number + 1} of ${options.runs}`);
+      return run(2);
+    },
+  );
+  const ratio = rounded(ratioOfRuns(two, one), 3);
+  const duplicates = two.reduce((sum, { duplicates: count }) => sum + count, 0);
+  context.report(
+    resultOf({
+      scenario: SCENARIO,
+      database,
+      variant: "two relay processes",
+      ours: two,
+      figures: {
+        "one process msg/s": rounded(median(one.map((each) => (each.messages / each.wallMs) * 1000)), 0),
+        ratioToOne: ratio,
+        duplicates,
+        shards: two[0]?.shards ?? null,
+        published: two[0]?.shares ?? null,
+      },
+      targets: () => [atLeast("ratioToOne", ratio, 1), atMost("duplicates", duplicates, 0)],
+    }),
+  );
+}
+
+function meanOf(spent: readonly RawDrain["spentMs"][]): Record<string, number | null> {
+  const each = (name: keyof RawDrain["spentMs"]): number | null => rounded(median(spent.map((run) => run[name])), 0);
+  return { "raw scans ms": each("scan"), "raw claims ms": each("claim"), "raw settles ms": each("settle") };
+}

@@ -1,0 +1,205 @@
+/**
+ * From commit to publish at 200 messages a second, with the relay in the producer's process and in another one; and what an idle relay costs.
+ */
+import { createOutbox, createRelay } from "rowpost";
+import { instantBroker } from "../broker.ts";
+import { type Measurement, startMeter } from "../measure/meter.ts";
+import { medianOrNull, percentile, rounded } from "../measure/statistics.ts";
+import { keyOf, machineMs, numberOf } from "../relay/messages.ts";
+import { type RelayProcess, startRelayProcess } from "../relay/processes.ts";
+import { atMost, resultOf, type Target } from "../results/result.ts";
+import { openRowpost } from "../rowpost.ts";
+import type { BenchDatabase } from "../servers/server.ts";
+import { createOrderTable, insertOrder, orderMessage, orderValues } from "./business.ts";
+import { type BenchContext, wanted } from "./scenario.ts";
+
+const RATE = 200;
+const MESSAGES = 1_000;
+/** Messages at the start of each run that count for nothing: connections open, code compiles. */
+const WARM_UP = 100;
+const IDLE_BEFORE_MS = 3_000;
+const IDLE_MS = 5_000;
+
+/** One run: how long each message took. */
+interface LatencyRun {
+  readonly measurement: Measurement;
+  readonly samples: readonly number[];
+}
+
+type Variant = "same process" | "other process";
+
+export async function outboxLatency(context: BenchContext): Promise<void> {
+  await createOrderTable(context.database);
+  if (wanted(context, "same-process")) await latencyVariant(context, "same process", inThisProcess);
+  if (wanted(context, "other-process")) await latencyVariant(context, "other process", inAnotherProcess);
+  if (wanted(context, "idle")) await idleCost(context);
+}
+
+async function latencyVariant(
+  context: BenchContext,
+  variant: Variant,
+  run: (database: BenchDatabase, messages: number) => Promise<LatencyRun>,
+): Promise<void> {
+  const { database, options } = context;
+  const messages = options.messages ?? MESSAGES;
+  const runs: LatencyRun[] = [];
+  for (let number = 1; number <= options.runs; number += 1) {
+    context.progress(`${variant}: run ${number} of ${options.runs}`);
+    runs.push(await run(database, messages));
+  }
+  const each = (percent: number): number | null =>
+    medianOrNull(runs.map(({ samples }) => percentile(samples, percent)));
+  context.report(
+    resultOf({
+      scenario: "outbox-latency",
+      database,
+      variant,
+      ours: runs.map(({ measurement }) => measurement),
+      p50Ms: each(50),
+      p99Ms: each(99),
+      figures: {
+        "offered msg/s": RATE,
+        "max ms": rounded(medianOrNull(runs.map(({ samples }) => Math.max(...samples))), 1),
+      },
+      targets: (result) => targetsOf(variant, database, result.p50Ms, result.p99Ms),
+    }),
+  );
+}
+
+/** Limits of the issue: a NOTIFY brings PostgreSQL's other processes close to the same process, the rest has to poll. */
+function targetsOf(variant: Variant, database: BenchDatabase, p50: number | null, p99: number | null): Target[] {
+  if (variant === "same process") return [atMost("p50Ms", p50, 3)];
+  const notified = database.product === "postgres";
+  return [atMost("p50Ms", p50, notified ? 6 : 25), atMost("p99Ms", p99, notified ? 30 : 80)];
+}
+
+async function inThisProcess(database: BenchDatabase, messages: number): Promise<LatencyRun> {
+  await database.clear();
+  const rowpost = await openRowpost(database.url, 8);
+  const publishedAt = new Map<number, number>();
+  const broker = instantBroker((batch) => {
+    const now = machineMs();
+    for (const { key } of batch) if (!publishedAt.has(numberOf(key))) publishedAt.set(numberOf(key), now);
+  });
+  const relay = createRelay({ database: rowpost.database, broker });
+  await relay.start();
+  const run = await produce(database, rowpost.database, messages, [], async (committing) => {
+    await until(() => publishedAt.size >= committing.size);
+    return publishedAt;
+  });
+  await relay.stop();
+  await rowpost.close();
+  return run;
+}
+
+async function inAnotherProcess(database: BenchDatabase, messages: number): Promise<LatencyRun> {
+  await database.clear();
+  const relay = await startRelayProcess({ url: database.url, sendingMark: "on", label: "bench" });
+  const rowpost = await openRowpost(database.url, 8);
+  const run = await produce(database, rowpost.database, messages, [relay.pid], async (committing) => {
+    await until(() => relay.published() >= committing.size);
+    const { numbers, atMs } = await relay.report();
+    const first = new Map<number, number>();
+    for (const [index, number] of numbers.entries()) if (!first.has(number)) first.set(number, atMs[index] ?? 0);
+    return first;
+  });
+  await rowpost.close();
+  await relay.stop();
+  return run;
+}
+
+type Published = (committing: ReadonlyMap<number, number>) => Promise<ReadonlyMap<number, number>>;
+
+/** Open loop: a transaction begins every 5 ms whether or not the last one is through. The stamp is taken right before COMMIT. */
+async function produce(
+  database: BenchDatabase,
+  producing: Awaited<ReturnType<typeof openRowpost>>["database"],
+  messages: number,
+  clientProcesses: readonly number[],
+  published: Published,
+): Promise<LatencyRun> {
+  const outbox = createOutbox({ database: producing });
+  const insert = insertOrder(database);
+  const committing = new Map<number, number>();
+  const meter = await startMeter({
+    serverCpuMs: () => database.serverCpuMs(),
+    statements: () => database.statements(),
+    clientProcesses,
+  });
+  const running: Promise<void>[] = [];
+  const start = performance.now();
+  for (let number = 1; number <= messages + WARM_UP; number += 1) {
+    const wait = start + (number * 1000) / RATE - performance.now();
+    if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
+    if (number === WARM_UP) meter.restart();
+    running.push(
+      outbox.transaction(async (tx) => {
+        await tx.query(insert, orderValues(number));
+        await outbox.enqueue(tx, orderMessage(number));
+        committing.set(number, machineMs());
+      }),
+    );
+  }
+  await Promise.all(running);
+  const arrivals = await published(committing);
+  const measurement = await meter.stop(messages);
+  const samples: number[] = [];
+  for (const [number, began] of committing) {
+    const at = arrivals.get(number);
+    if (at === undefined) throw new Error(`${keyOf(number)} was committed and never published`);
+    if (number > WARM_UP) samples.push(at - began);
+  }
+  return { measurement, samples };
+}
+
+async function until(reached: () => boolean): Promise<void> {
+  const end = performance.now() + 60_000;
+  while (!reached()) {
+    if (performance.now() > end) throw new Error("not everything was published within 60 s");
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+/** Statements and CPU time of a relay that has nothing to do, some seconds after its last message. */
+async function idleCost(context: BenchContext): Promise<void> {
+  const { database } = context;
+  await database.clear();
+  context.progress("idle");
+  const relay = await startRelayProcess({ url: database.url, sendingMark: "on", label: "bench" });
+  await new Promise((resolve) => setTimeout(resolve, IDLE_BEFORE_MS));
+  const before = await relay.report();
+  const meter = await startMeter({
+    serverCpuMs: () => database.serverCpuMs(),
+    statements: async () => (database.countsControl ? await database.statements() : 0),
+    clientProcesses: [relay.pid],
+  });
+  await new Promise((resolve) => setTimeout(resolve, IDLE_MS));
+  const measured = await meter.stop(1);
+  const perSecond = await idleStatements(database, relay, measured, before.statements);
+  await relay.stop();
+  const seconds = measured.wallMs / 1000;
+  const figures = {
+    statementsPerSecond: rounded(perSecond, 1),
+    "client CPU ms/s": rounded(measured.clientCpuMs / seconds, 1),
+    "server CPU ms/s": rounded(measured.serverCpuMs === null ? null : measured.serverCpuMs / seconds, 1),
+  };
+  const line = resultOf({
+    scenario: "outbox-latency",
+    database,
+    variant: "idle relay",
+    ours: [],
+    figures,
+    targets: () => [atMost("statementsPerSecond", rounded(perSecond, 1), 10)],
+  });
+  context.report({ ...line, foreignCpuPercent: rounded(measured.foreignCpuPercent, 0), runs: 1 });
+}
+
+async function idleStatements(
+  database: BenchDatabase,
+  relay: RelayProcess,
+  measured: Measurement,
+  before: number,
+): Promise<number> {
+  const counted = database.countsControl ? measured.statements : (await relay.report()).statements - before;
+  return (counted / measured.wallMs) * 1000;
+}

@@ -1,0 +1,97 @@
+/**
+ * A database server (or file) that the benchmarks run on: opened by URL, with a database of its own that is dropped at the end, bare driver
+ * connections for the raw limits, bulk loading, and the counters that the measurements read.
+ */
+import type { MeterSources } from "../measure/meter.ts";
+
+/** Names that stand in the results. */
+export type Product = "mariadb" | "mysql" | "postgres" | "sqlite";
+
+/** A statement with its parameters, as the library's own builders return it. */
+export interface BareStatement {
+  readonly name: string;
+  readonly text: string;
+  readonly params: readonly unknown[];
+}
+
+/** Answer of a bare statement. */
+export interface BareAnswer {
+  readonly rows: readonly Readonly<Record<string, unknown>>[];
+  readonly affected: number;
+}
+
+/** One connection of the bare driver. Statements are prepared once and run one after another. */
+export interface BareConnection {
+  run(statement: BareStatement): Promise<BareAnswer>;
+  /** BEGIN, COMMIT and the like: not prepared. */
+  simple(text: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** What a bulk-loaded row looks like. */
+export type RowKind =
+  /** pending, to be sent at once. */
+  | "waiting"
+  /** sent long ago, with a receipt. */
+  | "finished"
+  /** pending, deliver_at and next_retry_at in an hour. */
+  | "delayed"
+  /** failed, slow retry in an hour. */
+  | "failed";
+
+/** Rows to load: keys are numbered from `first`, so that loads do not collide. */
+export interface LoadRequest {
+  readonly kind: RowKind;
+  readonly count: number;
+  readonly first: number;
+  /** Default `orders`. */
+  readonly topic?: string;
+  /** All rows become visible at once, with fresh statistics where the engine can make them before the commit. Default: one transaction for each statement. */
+  readonly oneTransaction?: boolean;
+}
+
+/** A database made for one run of the benchmarks. */
+export interface BenchDatabase extends MeterSources {
+  readonly product: Product;
+  /** Version as the server tells it, for the results. */
+  readonly version: string;
+  /** URL of this database, as `--database` takes it; for relays in other processes. */
+  readonly url: string;
+  /** Placeholder of the n-th parameter, from 1. */
+  placeholder(position: number): string;
+  /** Opens one more bare connection with the relay's session settings. */
+  connect(): Promise<BareConnection>;
+  /** Runs statements without parameters, for tables and clean-up. */
+  script(text: string): Promise<void>;
+  /** First column of the first row as a number. */
+  number(text: string): Promise<number>;
+  /** The statement counter also counts what this object itself runs. */
+  readonly countsControl: boolean;
+  load(request: LoadRequest): Promise<void>;
+  /** Empties the local message table. */
+  clear(): Promise<void>;
+  /** Fresh statistics and no left-over work of the last run: VACUUM ANALYZE, ANALYZE TABLE, a checkpoint. */
+  tidy(): Promise<void>;
+  /** Drops the database and closes what this object opened. */
+  drop(): Promise<void>;
+}
+
+/** Length of a message body in bytes, by the issue that asked for these figures. */
+export const BODY_BYTES = 400;
+
+/** Rows of one INSERT … SELECT: large enough to be quick, small enough for an undo log that stays in memory. */
+export const ROWS_PER_LOAD = 10_000;
+
+/** Splits a load into statements. */
+export function loadSteps(request: LoadRequest): { readonly first: number; readonly count: number }[] {
+  const steps: { first: number; count: number }[] = [];
+  for (let done = 0; done < request.count; done += ROWS_PER_LOAD) {
+    steps.push({ first: request.first + done, count: Math.min(ROWS_PER_LOAD, request.count - done) });
+  }
+  return steps;
+}
+
+/** Name of a database of this process. `suffix` tells several apart. */
+export function temporaryName(suffix: string): string {
+  return `rowpost_bench_${process.pid}${suffix}`;
+}
