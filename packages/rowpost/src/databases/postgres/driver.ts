@@ -1,0 +1,188 @@
+/**
+ * What is asked of the pg package, and where its clients come from. Structural types only: no type of the driver stands in a signature, and the
+ * package is loaded at the first connection, or not at all when the user's pool brings it along.
+ */
+import { ConfigurationError, MissingPeerError } from "../../runtime/errors.ts";
+
+/** An answer of pg. */
+export interface PgResult {
+  readonly rows: readonly Readonly<Record<string, unknown>>[];
+  readonly rowCount: number | null;
+  /** First word of the command tag: COMMIT, or ROLLBACK for the COMMIT of a failed transaction (rule R9). */
+  readonly command: string;
+}
+
+/** The part of pg's query configuration that is used. */
+export interface PgQuery {
+  readonly text: string;
+  readonly values?: readonly unknown[];
+  /** With a name the statement is prepared once per connection. */
+  readonly name?: string;
+}
+
+/** A client of pg. */
+export interface PgClient {
+  connect(): Promise<unknown>;
+  query(query: PgQuery): Promise<PgResult>;
+  end(): Promise<void>;
+  on(event: "error" | "end" | "notification", listener: (detail?: unknown) => void): unknown;
+  /** Present in pg 8; cutting the socket is the only way to leave a connection that does not answer. */
+  readonly connection?: { readonly stream?: { destroy(): unknown } };
+}
+
+/** A client taken from a pool. */
+export interface PgPoolClient extends PgClient {
+  release(destroy?: boolean): void;
+}
+
+/** A pool of pg. */
+export interface PgPool {
+  connect(): Promise<PgPoolClient>;
+  end(): Promise<void>;
+  on(event: "error", listener: (error: unknown) => void): unknown;
+  readonly options?: object;
+}
+
+/** pg's connection options, passed on as they are: host, port, user, password, database, ssl, connectionTimeoutMillis, … */
+export type PgConfig = Readonly<Record<string, unknown>>;
+
+/** Options of `postgres()`. Exactly one of `pool`, `url` (or `connectionString`), `options`. */
+export interface PostgresOptions {
+  /** Your own pg pool: transactions of `outbox.transaction` run on it; the relay's connections are its own, made with the pool's options. */
+  readonly pool?: PgPool | undefined;
+  /** `postgres://user:password@host:port/database`. */
+  readonly url?: string | undefined;
+  /** The same under pg's name for it. */
+  readonly connectionString?: string | undefined;
+  readonly options?: PgConfig | undefined;
+}
+
+/** Where connections come from. */
+export interface Driver {
+  /** For logs, without a password. */
+  readonly label: string;
+  /** A connected client of rowpost's own, never one of the user's pool. The caller ends it. */
+  connect(purpose: string): Promise<PgClient>;
+  /** The user's pool, or one that is made at the first call. */
+  pool(): Promise<PgPool>;
+  /** Ends the pool if it was made here. */
+  close(): Promise<void>;
+}
+
+type ClientClass = new (config: PgConfig) => PgClient;
+
+const DEFAULT_CONNECT_TIMEOUT_MS = 10_000;
+
+/** Checks the options and makes the driver; nothing is loaded or connected yet. */
+export function createDriver(options: PostgresOptions): Driver {
+  const config = configOf(options);
+  let made: Promise<PgPool> | undefined;
+
+  async function connect(purpose: string): Promise<PgClient> {
+    const Client = classOf(options.pool, "Client") ?? (await loadPg()).Client;
+    const client = new Client({
+      connectionTimeoutMillis: DEFAULT_CONNECT_TIMEOUT_MS,
+      ...config,
+      application_name: `rowpost ${purpose}`,
+      keepAlive: true,
+      // Ours are set by the session; a pool's would cut statements at other times than it expects.
+      statement_timeout: undefined,
+      query_timeout: undefined,
+      types: plainTypes,
+    });
+    // Without a listener an error on an idle connection would end the process.
+    client.on("error", () => undefined);
+    try {
+      await client.connect();
+    } catch (error) {
+      cut(client);
+      throw error;
+    }
+    return client;
+  }
+
+  return {
+    label: labelOf(config),
+    connect,
+    async pool() {
+      if (options.pool !== undefined) return options.pool;
+      made ??= loadPg().then(({ Pool }) => {
+        const pool = new Pool({ connectionTimeoutMillis: DEFAULT_CONNECT_TIMEOUT_MS, application_name: "rowpost", ...config });
+        pool.on("error", () => undefined);
+        return pool;
+      });
+      return await made;
+    },
+    async close() {
+      const pool = await made;
+      made = undefined;
+      await pool?.end();
+    },
+  };
+}
+
+/** Leaves a connection at once: what the server still does for it goes on there. */
+export function cut(client: PgClient): void {
+  const stream = client.connection?.stream;
+  if (stream === undefined) void client.end().catch(() => undefined);
+  else stream.destroy();
+}
+
+/** Integers and floats as numbers, everything else as the server's text: programs like to change pg's parsers for the whole process. */
+const plainTypes = {
+  getTypeParser(oid: number): (value: string) => unknown {
+    return NUMBER_TYPES.has(oid) ? Number : String;
+  },
+};
+
+/** int2, int4, float4, float8, oid. Not int8: it does not fit a JS number. */
+const NUMBER_TYPES: ReadonlySet<number> = new Set([21, 23, 700, 701, 26]);
+
+async function loadPg(): Promise<{ Client: ClientClass; Pool: new (config: PgConfig) => PgPool }> {
+  try {
+    const loaded: { default: { Client: unknown; Pool: unknown } } = await import("pg");
+    const { Client, Pool } = loaded.default;
+    return { Client: Client as ClientClass, Pool: Pool as new (config: PgConfig) => PgPool };
+  } catch (error) {
+    throw new MissingPeerError("pg", "rowpost/postgres", { cause: error, range: "^8.23" });
+  }
+}
+
+function classOf(pool: object | undefined, name: string): ClientClass | undefined {
+  const value: unknown = pool === undefined ? undefined : Reflect.get(pool, name);
+  return typeof value === "function" ? (value as ClientClass) : undefined;
+}
+
+function configOf(options: PostgresOptions): PgConfig {
+  const { pool, url, connectionString, options: own } = options;
+  const given = [pool, url ?? connectionString, own].filter((each) => each !== undefined);
+  if (given.length !== 1 || (url !== undefined && connectionString !== undefined)) {
+    throw new ConfigurationError("postgres() takes exactly one of pool, url, options: postgres({ pool }) or postgres({ url })");
+  }
+  if (own !== undefined) return own;
+  const text = url ?? connectionString;
+  if (text !== undefined) {
+    if (!/^postgres(ql)?:\/\//.test(text)) {
+      throw new ConfigurationError("the database URL must begin with postgres:// : postgres://user:password@host:port/database");
+    }
+    return { connectionString: text };
+  }
+  if (pool === undefined || typeof pool.connect !== "function" || typeof pool.options !== "object") {
+    throw new ConfigurationError("postgres({ pool }) takes a Pool of the pg package: new pg.Pool({ … })");
+  }
+  // pg hides the password from enumeration, so a spread would lose it.
+  return { ...pool.options, password: Reflect.get(pool.options, "password") };
+}
+
+function labelOf(config: PgConfig): string {
+  const text = config["connectionString"];
+  if (typeof text === "string") {
+    try {
+      const url = new URL(text);
+      return `postgres://${url.hostname === "" ? "localhost" : url.hostname}:${url.port === "" ? "5432" : url.port}${url.pathname}`;
+    } catch {
+      return "postgres://(unreadable)";
+    }
+  }
+  return `postgres://${String(config["host"] ?? "localhost")}:${String(config["port"] ?? 5432)}/${String(config["database"] ?? "")}`;
+}

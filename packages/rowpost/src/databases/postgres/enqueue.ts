@@ -1,0 +1,94 @@
+/** The INSERT in the user's transaction, and what explains or undoes it. */
+import type { EncodedMessage } from "../../outbox/message-writer.ts";
+import type { TableLayout } from "../sql/layout.ts";
+import { tableKey } from "../sql/layouts.ts";
+import type { EnqueueStatements } from "../sql/statements.ts";
+import { literal, type Names, NOW } from "./names.ts";
+
+/** Statements of the message writer. */
+export function enqueueStatements(names: Names): EnqueueStatements {
+  const { table, column } = names;
+  const insert = insertText(names);
+  const wanted = "json_to_recordset($1::json) AS wanted (type text, key text)";
+  const same = `m.${column.messageType} = wanted.type COLLATE "C" AND m.${column.messageKey} = wanted.key COLLATE "C"`;
+  // Locks what it finds against removal, so that what it reports is still there when the caller reads it.
+  const find = `SELECT m.${column.messageType} AS message_type, m.${column.messageKey} AS message_key
+FROM ${wanted}
+JOIN ${table} m ON ${same}
+FOR KEY SHARE OF m`;
+  const remove = `DELETE FROM ${table} m USING ${wanted} WHERE ${same}`;
+  return {
+    insert: (messages) => ({ name: "insert", text: insert, params: [JSON.stringify(messages.map(insertedRow))] }),
+    findIdentities: (messages) => ({ name: "findIdentities", text: find, params: [identities(messages)] }),
+    deleteIdentities: (messages) => ({ name: "deleteIdentities", text: remove, params: [identities(messages)] }),
+  };
+}
+
+function identities(messages: readonly EncodedMessage[]): string {
+  return JSON.stringify(messages.map(({ type, key }) => ({ type, key })));
+}
+
+function insertedRow(message: EncodedMessage): Readonly<Record<string, unknown>> {
+  return {
+    type: message.type,
+    key: message.key,
+    topic: message.topic,
+    body: message.body,
+    headers: message.headers,
+    content_type: message.contentType,
+    ordering_key: message.orderingKey,
+    delay_ms: message.delayMs,
+    deliver_at_ms: message.deliverAtMs,
+    created_by: message.createdBy,
+  };
+}
+
+/** Channel that an enqueue notifies and a relay listens on. At most 63 bytes, or LISTEN would cut it and NOTIFY refuse it. */
+export function channelOf(layout: TableLayout): string {
+  const channel = `rowpost.${tableKey(layout)}`;
+  if (Buffer.byteLength(channel) <= 63) return channel;
+  let hash = 0x811c9dc5;
+  for (const byte of Buffer.from(channel)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
+  return `rowpost.${hash.toString(16).padStart(8, "0")}`;
+}
+
+/**
+ * One statement for any number of messages, one text for all of them: it can be prepared, and needs no escaping of bodies. Measured with 100
+ * messages of 400 bytes, not prepared: this 2.5 us of client CPU a row, 1.1 ms in all; multi-row VALUES 2.5 us and 1.4 ms (its text has to be
+ * parsed anew for every size); unnest of text arrays 6 to 8 us and 1.5 ms. With one message it is as fast as plain VALUES (0.16 against
+ * 0.15 ms).
+ *
+ * ids in the order of the array, because the function scan feeds the identity column in that order. A duplicate is left out, the transaction
+ * stays usable, and the caller sees it by its absence. The notification is delivered at commit, once per transaction however often it is sent.
+ * Waits only for another transaction that inserts the same identity. If the transaction does not commit, nothing of it was there.
+ */
+function insertText(names: Names): string {
+  const { column, table, layout } = names;
+  const deliverAt = `CASE WHEN incoming.deliver_at_ms IS NOT NULL THEN to_timestamp(incoming.deliver_at_ms / 1000.0)
+    ELSE ${NOW} + incoming.delay_ms * interval '1 millisecond' END`;
+  const fields: readonly (readonly [string | undefined, string])[] = [
+    [column.messageType, "incoming.type"],
+    [column.messageKey, "incoming.key"],
+    [column.topic, "incoming.topic"],
+    [column.messageBody, "incoming.body"],
+    [column.headers, "incoming.headers"],
+    [column.contentType, "incoming.content_type"],
+    [column.orderingKey, "incoming.ordering_key"],
+    [column.state, names.state("pending")],
+    [column.deliverAt, deliverAt],
+    [column.nextRetryAt, deliverAt],
+    [column.createdBy, "incoming.created_by"],
+    [column.updatedBy, "incoming.created_by"],
+    [column.gmtCreate, NOW],
+    [column.gmtModified, NOW],
+  ];
+  const present = fields.filter(([name]) => name !== undefined);
+  return `WITH inserted AS (
+  INSERT INTO ${table} (${present.map(([name]) => name).join(", ")})
+  SELECT ${present.map(([, value]) => value).join(",\n    ")}
+  FROM json_to_recordset($1::json) AS incoming (type text, key text, topic text, body text, headers text, content_type text,
+    ordering_key text, delay_ms bigint, deliver_at_ms bigint, created_by text)
+  ON CONFLICT (${column.messageType}, ${column.messageKey}) DO NOTHING
+  RETURNING ${column.messageType} AS message_type, ${column.messageKey} AS message_key)
+SELECT message_type, message_key, pg_notify(${literal(channelOf(layout))}, '') IS NULL AS rung FROM inserted`;
+}

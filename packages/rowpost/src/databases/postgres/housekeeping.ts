@@ -1,0 +1,256 @@
+/** The slow work beside the relay: sweeps, timers, parking, archive. Small batches, so that no lock is held for long. */
+import { MESSAGE_STATES } from "../../message/states.ts";
+import type { TimedDecision } from "../../outbox/relay-store.ts";
+import type { HousekeepingStatements } from "../sql/statements.ts";
+import {
+  after,
+  byId,
+  fenceClause,
+  fenceParams,
+  msBetween,
+  type Names,
+  NOW,
+  numberArray,
+  textArray,
+  tokenParams,
+} from "./names.ts";
+import { unknownState } from "./schema.ts";
+
+/** Statements of the housekeeping store. */
+export function housekeepingStatements(names: Names): HousekeepingStatements {
+  return {
+    ...sweepStatements(names),
+    ...timerStatements(names),
+    ...fencedStatements(names),
+    ...removalStatements(names),
+  };
+}
+
+function deliveryCount(names: Names): string {
+  return names.column.deliveryCount === undefined ? "0" : `m.${names.column.deliveryCount}`;
+}
+
+function lockVersion(names: Names): string {
+  return names.column.lockVersion === undefined ? "0::bigint" : `m.${names.column.lockVersion}`;
+}
+
+function sweepStatements(
+  names: Names,
+): Pick<HousekeepingStatements, "listSending" | "recoverRows" | "failUnknownStates" | "gauges"> {
+  const { id, state, topic, failReason, nextRetryAt, gmtCreate } = names.column;
+  // Reads the small index of rows in `sending`; no lock.
+  const list = (
+    where: string,
+  ): string => `SELECT m.${id} AS id, ${names.shard} AS shard, ${deliveryCount(names)} AS delivery_count,
+  ${lockVersion(names)} AS lock_version, m.${topic} AS topic
+FROM ${names.table} m
+WHERE m.${state} = ${names.state("sending")}${where}
+ORDER BY m.${id}
+LIMIT $1::bigint`;
+  const listAll = list("");
+  const listSome = list(` AND ${names.shard} = ANY ($2::integer[])`);
+  // Fenced, and only the very claim that was seen twice (rule R3): a row that was settled or claimed since has another token.
+  const recover = `${fenceClause(names)}
+UPDATE ${names.table} m
+SET ${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingNow}${names.changed}
+FROM unnest($4::bigint[], $5::integer[], $6::bigint[]) AS stray (id, shard, token), fence
+WHERE m.${id} = stray.id AND fence.shard = stray.shard AND m.${state} = ${names.state("sending")} AND ${names.tokenMatches("stray")}`;
+  // Rows that somebody else has locked are left for the next round. If we die right after it: they are failed, and a person sees why.
+  const failUnknown = `UPDATE ${names.table} m
+SET ${state} = ${names.state("failed")}, ${nextRetryAt} = NULL,
+  ${failReason} = left('UNKNOWN_STATE: the state was ' || COALESCE(m.${state}::text, 'NULL') || ', which is none of ${names.state(...MESSAGE_STATES).replaceAll("'", "")}; somebody changed the row by hand', ${names.layout.failReasonLength})${names.changed}
+WHERE m.${id} IN (SELECT ${id} FROM ${names.table} WHERE ${unknownState(names)} ORDER BY ${id} LIMIT $1::bigint FOR UPDATE SKIP LOCKED)`;
+  const bounded = (which: string): string =>
+    `(SELECT m.${topic} AS topic, m.${state} AS state, m.${gmtCreate} AS since FROM ${names.table} m WHERE ${which} LIMIT ${GAUGE_ROWS})`;
+  const gauges = `SELECT topic, state, count(*) AS count, ${msBetween("min(since)", NOW)} AS oldest_age_ms
+FROM (
+  ${[
+    bounded(`m.${state} = ${names.state("pending")} AND m.${nextRetryAt} IS NULL`),
+    bounded(`m.${state} = ${names.state("pending")} AND m.${nextRetryAt} IS NOT NULL`),
+    bounded(`m.${state} = ${names.state("sending")}`),
+    bounded(`m.${state} = ${names.state("failed")} AND m.${nextRetryAt} IS NULL`),
+    bounded(`m.${state} = ${names.state("failed")} AND m.${nextRetryAt} IS NOT NULL`),
+    bounded(`m.${state} = ${names.state("suspended")} AND m.${nextRetryAt} IS NULL`),
+    bounded(`m.${state} = ${names.state("suspended")} AND m.${nextRetryAt} IS NOT NULL`),
+  ].join("\n  UNION ALL\n  ")}) unfinished
+GROUP BY topic, state`;
+  return {
+    listSending: ({ shards, limit }) =>
+      shards === undefined
+        ? { name: "listSending", text: listAll, params: [limit] }
+        : { name: "listSending", text: listSome, params: [limit, numberArray(shards)] },
+    recoverRows: ({ fence, rows }) => ({
+      name: "recoverRows",
+      text: recover,
+      params: [...fenceParams(fence, rows), ...tokenParams(names, byId(rows))],
+    }),
+    failUnknownStates: (limit) => ({ name: "failUnknownStates", text: failUnknown, params: [limit] }),
+    gauges: () => ({ name: "gauges", text: gauges, params: [] }),
+  };
+}
+
+/** Rows of each kind that the gauges look at: with more, a count means "at least". Reading 100,000 rows takes some 50 ms. */
+const GAUGE_ROWS = 100_000;
+
+function timerStatements(names: Names): Pick<HousekeepingStatements, "listTimed" | "applyTimed" | "resetBackoff"> {
+  const { id, state, topic, messageType, messageKey, retryCount, nextRetryAt, gmtCreate, deliverAt } = names.column;
+  // Three walks along the index of timed rows, each in its order; only their ends are sorted together.
+  const timed = (one: "sent" | "failed" | "suspended"): string => `(SELECT m.${id} AS id, ${names.shard} AS shard,
+    ${deliveryCount(names)} AS delivery_count, ${lockVersion(names)} AS lock_version, m.${state} AS state, m.${messageType} AS message_type,
+    m.${messageKey} AS message_key, m.${topic} AS topic, m.${retryCount} AS retry_count, ${msBetween(`m.${gmtCreate}`, NOW)} AS age_ms,
+    m.${nextRetryAt} AS due_at
+  FROM ${names.table} m
+  WHERE m.${state} = ${names.state(one)} AND m.${nextRetryAt} <= ${NOW}
+  ORDER BY m.${nextRetryAt}, m.${id}
+  LIMIT $1::bigint)`;
+  const list = `SELECT id, shard, delivery_count, lock_version, state, message_type, message_key, topic, retry_count, age_ms
+FROM (${timed("sent")} UNION ALL ${timed("failed")} UNION ALL ${timed("suspended")}) timed
+ORDER BY due_at, id
+LIMIT $1::bigint`;
+  const apply = applyTexts(names);
+  /*
+   * The i-th row by id comes due i * step from now. Only rows that wait longer than the whole ramp, so that a second call goes on where the
+   * first ended; never a delayed one (rule R10). Locks them; a claim of one that came due meanwhile is skipped.
+   */
+  const delayed = deliverAt === undefined ? `COALESCE(m.${retryCount}, 0) = 0` : `m.${deliverAt} > ${NOW}`;
+  const reset = `UPDATE ${names.table} m
+SET ${nextRetryAt} = ${after("ramp.place * $3::bigint")}${names.changed}
+FROM (SELECT picked.id, row_number() OVER (ORDER BY picked.id) - 1 AS place FROM (
+    SELECT m.${id} AS id FROM ${names.table} m
+    WHERE m.${state} = ${names.state("pending")} AND m.${nextRetryAt} > ${after("$2::bigint * $3::bigint")} AND m.${topic} = $1 AND (${delayed}) IS NOT TRUE
+    ORDER BY m.${id} LIMIT $2::bigint FOR UPDATE SKIP LOCKED) picked) ramp
+WHERE m.${id} = ramp.id`;
+  return {
+    listTimed: (limit) => ({ name: "listTimed", text: list, params: [limit] }),
+    applyTimed: ({ transition, decisions }) => {
+      const rows = byId(decisions);
+      const [ids, , tokens] = tokenParams(names, rows);
+      const next = numberArray(rows.map((row) => row.nextRetryInMs));
+      return {
+        name: "applyTimed",
+        text: apply[transition],
+        params: [ids, tokens, next, textArray(rows.map((row) => row.failReason))],
+      };
+    },
+    resetBackoff: ({ topic: which, limit, stepMs }) => ({
+      name: "resetBackoff",
+      text: reset,
+      params: [which, limit, stepMs],
+    }),
+  };
+}
+
+/** Locks the rows in id order; a person or a consumer who changed one since it was listed has moved its token, and wins. */
+function applyTexts(names: Names): Readonly<Record<TimedDecision["transition"], string>> {
+  const { id, state, failReason, retryCount, nextRetryAt } = names.column;
+  const reason = `${failReason} = COALESCE(decided.fail_reason, m.${failReason})`;
+  const text = (from: string, set: string): string => `UPDATE ${names.table} m
+SET ${set}${names.changed}
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) AS decided (id, token, next_ms, fail_reason)
+WHERE m.${id} = decided.id AND m.${state} IN (${from}) AND ${names.tokenMatches("decided")}`;
+  const pending = `${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingIn("decided.next_ms")}, ${reason}`;
+  return {
+    slowRetry: text(names.state("failed"), pending),
+    resume: text(names.state("suspended"), pending),
+    confirmTimeoutResend: text(names.state("sent"), `${pending}, ${retryCount} = COALESCE(m.${retryCount}, 0) + 1`),
+    confirmTimeoutFail: text(
+      names.state("sent"),
+      `${state} = ${names.state("failed")}, ${nextRetryAt} = ${after("decided.next_ms")}, ${reason}`,
+    ),
+    // `sent` still waits for its confirmation, so it must not look finished: a time that never comes.
+    clearTimer: text(
+      names.state("sent", "failed", "suspended"),
+      `${nextRetryAt} = CASE WHEN m.${state} = ${names.state("sent")} THEN timestamptz '9999-12-31T00:00:00Z' END, ${reason}`,
+    ),
+  };
+}
+
+function fencedStatements(names: Names): Pick<HousekeepingStatements, "failPending" | "suspendPending" | "park"> {
+  const { id, state, failReason, nextRetryAt, retryCount, deliverAt } = names.column;
+  const pending = `m.${state} = ${names.state("pending")} AND ${names.tokenMatches("scanned")}`;
+  const rows = "unnest($4::bigint[], $5::integer[], $6::bigint[]) AS scanned (id, shard, token), fence";
+  const own = `m.${id} = scanned.id AND fence.shard = scanned.shard`;
+  // All three lock the lease rows, then rows that nobody but us may claim; a person's change since the scan shows in the token.
+  const fail = `${fenceClause(names)}
+UPDATE ${names.table} m
+SET ${state} = ${names.state("failed")}, ${nextRetryAt} = ${after("$7::bigint")}, ${failReason} = scanned.fail_reason${names.changed}
+FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $8::text[]) AS scanned (id, shard, token, fail_reason), fence
+WHERE ${own} AND ${pending}`;
+  // Without deliver_at a row never tried with a time ahead is delayed, and the time must not be lost (rule R10).
+  const notDelayed =
+    deliverAt === undefined
+      ? ` AND NOT (COALESCE(m.${retryCount}, 0) = 0 AND m.${nextRetryAt} IS NOT NULL AND m.${nextRetryAt} > ${NOW})`
+      : "";
+  const suspend = `${fenceClause(names)}
+UPDATE ${names.table} m
+SET ${state} = ${names.state("suspended")}, ${nextRetryAt} = ${after("$7::bigint")}, ${failReason} = $8::text${names.changed}
+FROM ${rows}
+WHERE ${own} AND ${pending}${notDelayed}`;
+  const park = `${fenceClause(names)}
+UPDATE ${names.table} m
+SET ${nextRetryAt} = ${names.pendingIn("$7::bigint")}${names.changed}
+FROM ${rows}
+WHERE ${own} AND ${pending}`;
+  return {
+    failPending: ({ fence, rows: broken, nextRetryInMs }) => {
+      const sorted = byId(broken);
+      return {
+        name: "failPending",
+        text: fail,
+        params: [
+          ...fenceParams(fence, sorted),
+          ...tokenParams(names, sorted),
+          nextRetryInMs,
+          textArray(sorted.map((row) => row.failReason)),
+        ],
+      };
+    },
+    suspendPending: ({ fence, rows: held, failReason: reason, endsInMs }) => ({
+      name: "suspendPending",
+      text: suspend,
+      params: [...fenceParams(fence, held), ...tokenParams(names, byId(held)), endsInMs, reason],
+    }),
+    park: ({ fence, rows: parked, parkMs }) => ({
+      name: "park",
+      text: park,
+      params: [...fenceParams(fence, parked), ...tokenParams(names, byId(parked)), parkMs],
+    }),
+  };
+}
+
+type RemovalStatements = Pick<HousekeepingStatements, "lockFinished" | "copyToArchive" | "deleteRows" | "purgeArchive">;
+
+function removalStatements(names: Names): RemovalStatements {
+  const { id, state, nextRetryAt, gmtModified } = names.column;
+  const lock = (
+    finished: "sent" | "consumed",
+    since: string | undefined,
+  ): string => `SELECT m.${id} AS id FROM ${names.table} m
+WHERE m.${id} IN (
+    SELECT first.${id} FROM ${names.table} first WHERE first.${state} = ${names.state(finished)} AND first.${nextRetryAt} IS NULL
+    ORDER BY first.${id} LIMIT $2::bigint)
+  AND m.${state} = ${names.state(finished)} AND m.${nextRetryAt} IS NULL
+  AND COALESCE(m.${since ?? gmtModified}, m.${gmtModified}) <= ${NOW} - $1::bigint * interval '1 millisecond'
+ORDER BY m.${id}
+FOR UPDATE OF m SKIP LOCKED`;
+  // The rows stay locked until the end of the transaction, so what is copied is what is deleted (rule R5). Its state is looked at under the lock.
+  const locks = { sent: lock("sent", names.column.sentAt), consumed: lock("consumed", names.column.consumedAt) };
+  const columns = Object.values(names.column)
+    .filter((name) => name !== undefined)
+    .join(", ");
+  const copy = `INSERT INTO ${names.archive} (${columns}, archived_at)
+SELECT ${columns}, ${NOW} FROM ${names.table} WHERE ${id} = ANY ($1::bigint[])`;
+  const remove = `DELETE FROM ${names.table} WHERE ${id} = ANY ($1::bigint[])`;
+  const purge = `DELETE FROM ${names.archive} WHERE ${id} IN (
+  SELECT ${id} FROM ${names.archive} WHERE archived_at <= ${NOW} - $1::bigint * interval '1 millisecond' ORDER BY archived_at LIMIT $2::bigint)`;
+  return {
+    lockFinished: ({ state: finished, olderThanMs, limit }) => ({
+      name: "lockFinished",
+      text: locks[finished],
+      params: [olderThanMs, limit],
+    }),
+    copyToArchive: (ids) => ({ name: "copyToArchive", text: copy, params: [numberArray(ids)] }),
+    deleteRows: (ids) => ({ name: "deleteRows", text: remove, params: [numberArray(ids)] }),
+    purgeArchive: ({ olderThanMs, limit }) => ({ name: "purgeArchive", text: purge, params: [olderThanMs, limit] }),
+  };
+}

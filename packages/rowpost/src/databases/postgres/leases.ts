@@ -1,0 +1,134 @@
+/** Leases, the registry of relay instances, and suspension rules: small tables beside the message table. */
+import type { ShardLease } from "../../outbox/relay-store.ts";
+import type { LeaseStatements } from "../sql/statements.ts";
+import { after, isoText, msBetween, type Names, NOW, numberArray, SHARDS, textArray } from "./names.ts";
+
+/** Statements of the lease store. */
+export function leaseStatements(names: Names): LeaseStatements {
+  return { ...shardStatements(names), ...takeoverStatements(names), ...registryStatements(names) };
+}
+
+type ShardStatements = Pick<LeaseStatements, "ensureShards" | "renew" | "readLeases" | "release" | "clearListed">;
+
+function shardStatements(names: Names): ShardStatements {
+  const { shardTable, tableKey } = names;
+  // Rows that two instances insert at once meet at the primary key; the second finds them there. Nothing to lose when we die.
+  const ensure = `INSERT INTO ${shardTable} (table_name, shard)
+SELECT ${tableKey}, shard FROM generate_series(0, ${SHARDS - 1}) AS missing (shard)
+ON CONFLICT (table_name, shard) DO NOTHING`;
+  // Changes no key column, so it waits for no fence (see fenceClause), and a takeover that came first shows in the epoch.
+  const renew = `UPDATE ${shardTable} lease
+SET lease_until = ${after("$2::bigint")}, lease_ms = $2::bigint
+FROM unnest($3::integer[], $4::bigint[]) AS held (shard, epoch)
+WHERE lease.table_name = ${tableKey} AND lease.owner = $1 AND lease.shard = held.shard AND lease.epoch = held.epoch`;
+  const read = `SELECT shard, owner, epoch, ${isoText("lease_until")} AS lease_until, lease_ms
+FROM ${shardTable} WHERE table_name = ${tableKey} ORDER BY shard`;
+  // The epoch stays: the next owner raises it, and until then no fence of ours finds its owner.
+  const release = `UPDATE ${shardTable} lease
+SET owner = NULL, lease_until = ${NOW}, in_flight = '{}'
+FROM unnest($2::integer[], $3::bigint[]) AS held (shard, epoch)
+WHERE lease.table_name = ${tableKey} AND lease.owner = $1 AND lease.shard = held.shard AND lease.epoch = held.epoch`;
+  const clear = `UPDATE ${shardTable} SET in_flight = '{}' WHERE table_name = ${tableKey} AND shard = ANY ($1::integer[])`;
+  return {
+    ensureShards: () => ({ name: "ensureShards", text: ensure, params: [] }),
+    renew: ({ owner, leaseMs, held }) => ({
+      name: "renew",
+      text: renew,
+      params: [
+        owner,
+        leaseMs,
+        numberArray(held.map((lease) => lease.shard)),
+        numberArray(held.map((lease) => lease.epoch)),
+      ],
+    }),
+    readLeases: () => ({ name: "readLeases", text: read, params: [] }),
+    release: ({ owner, shards }) => ({
+      name: "release",
+      text: release,
+      params: [owner, numberArray(shards.map((lease) => lease.shard)), numberArray(shards.map((lease) => lease.epoch))],
+    }),
+    clearListed: (shards) => ({ name: "clearListed", text: clear, params: [numberArray(shards)] }),
+  };
+}
+
+type TakeoverStatements = Pick<LeaseStatements, "take" | "recoverShards" | "recoverListed">;
+
+function takeoverStatements(names: Names): TakeoverStatements {
+  const { shardTable, tableKey, table, column } = names;
+  const { id, state, nextRetryAt, deliveryCount, retryCount } = names.column;
+  /*
+   * Locks the lease rows in shard order, so that two takers do not block each other crosswise; `epoch` is in a unique index, so the lock is
+   * FOR UPDATE and waits for every fenced statement under way (see fenceClause). Whoever comes second sees another epoch and takes nothing.
+   * lease_until is compared as the text that was observed: it proves that nobody renewed (rule R11).
+   */
+  const take = `WITH free AS MATERIALIZED (
+  SELECT lease.shard
+  FROM ${shardTable} lease
+  JOIN unnest($3::integer[], $4::bigint[], $5::text[], $6::text[]) AS observed (shard, epoch, owner, lease_until)
+    ON observed.shard = lease.shard AND observed.epoch = lease.epoch
+  WHERE lease.table_name = ${tableKey} AND lease.owner IS NOT DISTINCT FROM observed.owner
+    AND ${isoText("lease.lease_until")} = observed.lease_until
+  ORDER BY lease.shard
+  FOR UPDATE OF lease)
+UPDATE ${shardTable} lease
+SET owner = $1, epoch = lease.epoch + 1, lease_until = ${after("$2::bigint")}, lease_ms = $2::bigint
+FROM free
+WHERE lease.table_name = ${tableKey} AND lease.shard = free.shard`;
+  // Its own statement, because it needs a snapshot from after the takeover's lock: in one statement with it, 0 of 3 rows were seen (rule R2).
+  const recover = `UPDATE ${table} m
+SET ${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingNow}${names.changed}
+WHERE m.${state} = ${names.state("sending")} AND ${names.shard} = ANY ($1::integer[])`;
+  const counted =
+    deliveryCount === undefined
+      ? `${retryCount} = m.${retryCount}`
+      : `${deliveryCount} = COALESCE(m.${deliveryCount}, 0) + 1`;
+  const recoverListed = `UPDATE ${table} m
+SET ${counted}${names.changed}
+FROM (SELECT unnest(lease.in_flight) AS id FROM ${shardTable} lease WHERE lease.table_name = ${tableKey} AND lease.shard = ANY ($1::integer[])) AS listed
+WHERE m.${id} = listed.id AND m.${column.state} = ${names.state("pending")}`;
+  return {
+    take: ({ owner, leaseMs, observed }) => ({
+      name: "take",
+      text: take,
+      params: [owner, leaseMs, ...observedParams(observed)],
+    }),
+    recoverShards: (shards) => ({ name: "recoverShards", text: recover, params: [numberArray(shards)] }),
+    recoverListed: (shards) => ({ name: "recoverListed", text: recoverListed, params: [numberArray(shards)] }),
+  };
+}
+
+function observedParams(observed: readonly ShardLease[]): readonly string[] {
+  return [
+    numberArray(observed.map((lease) => lease.shard)),
+    numberArray(observed.map((lease) => lease.epoch)),
+    textArray(observed.map((lease) => lease.owner ?? null)),
+    textArray(observed.map((lease) => lease.leaseUntil)),
+  ];
+}
+
+type RegistryStatements = Pick<
+  LeaseStatements,
+  "reportInstance" | "removeInstance" | "forgetInstances" | "readInstances" | "readSuspensions"
+>;
+
+function registryStatements(names: Names): RegistryStatements {
+  const { relayTable, suspensionTable, tableKey } = names;
+  const report = `INSERT INTO ${relayTable} (table_name, owner, label, seen_at) VALUES (${tableKey}, $1, $2, ${NOW})
+ON CONFLICT (table_name, owner) DO UPDATE SET label = EXCLUDED.label, seen_at = EXCLUDED.seen_at`;
+  const remove = `DELETE FROM ${relayTable} WHERE table_name = ${tableKey} AND owner = $1`;
+  const forget = `DELETE FROM ${relayTable} WHERE table_name = ${tableKey} AND seen_at < ${NOW} - interval '1 day'`;
+  // Both bounds: after the server's clock was set back, a dead instance would else stay alive until the clock has caught up (rule R11).
+  const instances = `SELECT owner, label, CASE WHEN seen_at BETWEEN ${NOW} - $1::bigint * interval '1 millisecond'
+    AND ${NOW} + $1::bigint * interval '1 millisecond' THEN 1 ELSE 0 END AS alive
+FROM ${relayTable} WHERE table_name = ${tableKey} ORDER BY owner`;
+  const suspensions = `SELECT scope, value, reason, author, ${msBetween(NOW, "ends_at")} AS ends_in_ms
+FROM ${suspensionTable} WHERE table_name = ${tableKey} AND (ends_at IS NULL OR ends_at > ${NOW})
+ORDER BY scope, value`;
+  return {
+    reportInstance: ({ owner, label }) => ({ name: "reportInstance", text: report, params: [owner, label] }),
+    removeInstance: (owner) => ({ name: "removeInstance", text: remove, params: [owner] }),
+    forgetInstances: () => ({ name: "forgetInstances", text: forget, params: [] }),
+    readInstances: (instanceTimeoutMs) => ({ name: "readInstances", text: instances, params: [instanceTimeoutMs] }),
+    readSuspensions: () => ({ name: "readSuspensions", text: suspensions, params: [] }),
+  };
+}

@@ -1,0 +1,89 @@
+/** LISTEN on a connection of its own: rings the doorbell for what other processes enqueue. A hint; losing it costs latency only. */
+import type { Doorbell } from "../database.ts";
+import { cut, type Driver, type PgClient } from "./driver.ts";
+
+/** First and longest wait before the next try to connect again. */
+const RECONNECT_MIN_MS = 100;
+const RECONNECT_MAX_MS = 5_000;
+/** A connection that a firewall has forgotten stays silent for hours: ask, and expect an answer. */
+const PROBE_EVERY_MS = 30_000;
+const PROBE_TIMEOUT_MS = 5_000;
+
+/** Options of {@link listenOn}. */
+export interface ListenOptions {
+  readonly driver: Driver;
+  readonly channel: string;
+  readonly doorbell: Doorbell;
+}
+
+/**
+ * Listens until it is closed, and connects again by itself after a loss. Rings once after each connection: something may have been enqueued
+ * while nobody listened. Rejects when the first connection fails.
+ */
+export async function listenOn(options: ListenOptions): Promise<{ close(): Promise<void> }> {
+  const { driver, channel, doorbell } = options;
+  let closed = false;
+  let current: PgClient | undefined;
+  let waitMs = RECONNECT_MIN_MS;
+  let retry: NodeJS.Timeout | undefined;
+  let probe: NodeJS.Timeout | undefined;
+
+  async function open(): Promise<void> {
+    const client = await driver.connect("listen");
+    const lost = (): void => {
+      if (current === client) reconnectLater();
+    };
+    client.on("error", lost);
+    client.on("end", lost);
+    client.on("notification", () => doorbell.ring());
+    try {
+      await client.query({ text: `LISTEN "${channel.replaceAll('"', '""')}"` });
+    } catch (error) {
+      cut(client);
+      throw error;
+    }
+    if (closed) {
+      await client.end().catch(() => cut(client));
+      return;
+    }
+    current = client;
+    waitMs = RECONNECT_MIN_MS;
+    probeLater(client);
+    doorbell.ring();
+  }
+
+  function reconnectLater(): void {
+    current = undefined;
+    clearTimeout(probe);
+    if (closed) return;
+    retry = setTimeout(() => {
+      open().catch(reconnectLater);
+    }, waitMs).unref();
+    waitMs = Math.min(waitMs * 2, RECONNECT_MAX_MS);
+  }
+
+  function probeLater(client: PgClient): void {
+    probe = setTimeout(() => {
+      const deadline = setTimeout(() => cut(client), PROBE_TIMEOUT_MS);
+      client
+        .query({ text: "SELECT 1" })
+        .then(
+          () => probeLater(client),
+          () => cut(client),
+        )
+        .finally(() => clearTimeout(deadline));
+    }, PROBE_EVERY_MS).unref();
+  }
+
+  await open();
+  return {
+    async close() {
+      closed = true;
+      clearTimeout(retry);
+      clearTimeout(probe);
+      const client = current;
+      current = undefined;
+      await client?.end().catch(() => cut(client));
+    },
+  };
+}

@@ -1,0 +1,242 @@
+/** The tables, as numbered migrations, and what checks them. The text of a released migration never changes: its checksum stands in databases. */
+import { companionTables } from "../sql/layouts.ts";
+import type { Migration, SchemaStatements } from "../sql/statements.ts";
+import { knownStates, literal, type Names, NOW, quoteName, textArray } from "./names.ts";
+
+/** Statements that make, version and check the tables. DDL is transactional here: all of it happens, or nothing. */
+export function schemaStatements(names: Names): SchemaStatements {
+  const { migrationTable, tableKey } = names;
+  const columnsText = `SELECT c.relname AS table_name, a.attname AS column_name,
+  CASE WHEN t.typname = 'citext' THEN 'citext' WHEN NOT collation.collisdeterministic THEN collation.collname END AS collation
+FROM unnest($1::text[]) AS wanted (name)
+JOIN pg_catalog.pg_class c ON c.oid = to_regclass(wanted.name)
+JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+LEFT JOIN pg_catalog.pg_collation collation ON collation.oid = a.attcollation`;
+  return {
+    migrations: migrations(names),
+    transactional: true,
+    // Until the end of the transaction, so it cannot be forgotten. One for all tables of the database: migrations are rare.
+    lock: {
+      name: "migrationLock",
+      text: "SELECT 1 AS locked FROM pg_advisory_xact_lock(hashtext('rowpost.migrate'))",
+      params: [],
+    },
+    unlock: undefined,
+    createVersionTable: {
+      name: "createVersionTable",
+      text: `CREATE TABLE IF NOT EXISTS ${migrationTable} (
+  table_name varchar(160) COLLATE "C" NOT NULL,
+  version integer NOT NULL,
+  name varchar(128) NOT NULL,
+  checksum varchar(64) NOT NULL,
+  applied_at timestamptz(3) NOT NULL,
+  PRIMARY KEY (table_name, version)
+)`,
+      params: [],
+    },
+    readVersions: () => ({
+      name: "readVersions",
+      text: `SELECT version, checksum FROM ${migrationTable} WHERE table_name = ${tableKey} ORDER BY version`,
+      params: [],
+    }),
+    recordVersion: (migration, checksum) => ({
+      name: "recordVersion",
+      text: `INSERT INTO ${migrationTable} (table_name, version, name, checksum, applied_at) VALUES (${tableKey}, $1, $2, $3, ${NOW})`,
+      params: [migration.version, migration.name, checksum],
+    }),
+    // Every statement says IF NOT EXISTS, and a migration that stopped half way has left nothing.
+    alreadyDone: () => false,
+    columns: () => ({
+      name: "columns",
+      text: columnsText,
+      params: [textArray([names.table, names.shardTable, names.relayTable, names.suspensionTable, names.archive])],
+    }),
+    // The statement names only collations under which different bytes can be equal.
+    comparesBytes: (collation) => collation === null,
+  };
+}
+
+function migrations(names: Names): readonly Migration[] {
+  const custom = names.layout.name === "custom";
+  return [
+    {
+      version: 1,
+      name: "local message table",
+      statements: custom ? [] : [messageTable(names), ...messageIndexes(names), ...comments(names)],
+    },
+    { version: 2, name: "tables of the relay", statements: companionTablesOf(names) },
+    { version: 3, name: "archive", statements: archiveTable(names) },
+  ];
+}
+
+const INSTANT = "timestamptz(3)";
+
+/** Columns of a message table in the order of the design, those that the layout has. Identities compare by bytes (rule R7). */
+function messageColumns(names: Names): readonly string[] {
+  const { column, layout } = names;
+  const { limits } = layout;
+  const words = typeof layout.states.pending === "string";
+  const identity = (length: number): string => `varchar(${length}) COLLATE "C"`;
+  const all: readonly (readonly [string | undefined, string])[] = [
+    [column.messageType, `${identity(limits.type)} NOT NULL`],
+    [column.messageKey, `${identity(limits.key)} NOT NULL`],
+    [column.topic, `${identity(limits.topic)} NOT NULL`],
+    [column.messageBody, "text NOT NULL"],
+    [column.headers, "text"],
+    [column.contentType, "varchar(64)"],
+    [column.orderingKey, identity(limits.orderingKey)],
+    [column.state, `${words ? 'varchar(32) COLLATE "C"' : "smallint"} NOT NULL DEFAULT ${names.state("pending")}`],
+    [column.retryCount, "integer NOT NULL DEFAULT 0"],
+    [column.deliveryCount, "integer NOT NULL DEFAULT 0"],
+    [column.deliverAt, INSTANT],
+    [column.nextRetryAt, INSTANT],
+    [column.lastRetryAt, INSTANT],
+    [column.failReason, `varchar(${layout.failReasonLength})`],
+    [column.messageId, `varchar(${layout.messageIdLength})`],
+    [column.lockVersion, "bigint NOT NULL DEFAULT 0"],
+    [column.sentAt, INSTANT],
+    [column.consumedAt, INSTANT],
+    [column.createdBy, `varchar(${limits.createdBy}) NOT NULL DEFAULT ''`],
+    [column.updatedBy, `varchar(${limits.createdBy}) NOT NULL DEFAULT ''`],
+    [column.gmtCreate, `${INSTANT} NOT NULL DEFAULT clock_timestamp()`],
+    [column.gmtModified, `${INSTANT} NOT NULL DEFAULT clock_timestamp()`],
+  ];
+  return all.filter(([name]) => name !== undefined).map(([name, type]) => `${name} ${type}`);
+}
+
+/** CACHE 1: with a cache, ids of one key could go backwards between connections (rule R1). */
+function messageTable(names: Names): string {
+  const { id, messageType, messageKey } = names.column;
+  return `CREATE TABLE IF NOT EXISTS ${names.table} (
+  ${id} bigint GENERATED BY DEFAULT AS IDENTITY (CACHE 1) PRIMARY KEY,
+  ${messageColumns(names).join(",\n  ")},
+  CONSTRAINT ${quoteName(`${names.layout.table}_key`)} UNIQUE (${messageType}, ${messageKey})
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_analyze_scale_factor = 0.05)`;
+}
+
+/**
+ * One partial index for each walk of the statements, in the order of that walk: each holds only the rows of its walk, so that a million
+ * finished rows cost the scan nothing. `_unknown` is empty in a healthy table and costs a comparison per write.
+ */
+function messageIndexes(names: Names): readonly string[] {
+  const { id, state, nextRetryAt, orderingKey, topic } = names.column;
+  const index = (name: string, columns: string, where: string): string =>
+    `CREATE INDEX IF NOT EXISTS ${quoteName(`${names.layout.table}_${name}`)} ON ${names.table} (${columns})${where === "" ? "" : ` WHERE ${where}`}`;
+  const indexes = [
+    index("waiting", id, `${state} = ${names.state("pending")} AND ${nextRetryAt} IS NULL`),
+    index("timed", `${state}, ${nextRetryAt}, ${id}`, `${nextRetryAt} IS NOT NULL`),
+    index("sending", id, `${state} = ${names.state("sending")}`),
+    index(
+      "resting",
+      `${state}, ${id}`,
+      `${state} IN (${names.state("sent", "failed", "consumed", "suspended")}) AND ${nextRetryAt} IS NULL`,
+    ),
+    index("unknown", id, unknownState(names)),
+    index("topic", `${topic}, ${id}`, ""),
+  ];
+  if (orderingKey !== undefined) {
+    const unfinished = names.state("pending", "sending", "failed", "suspended");
+    indexes.push(
+      index("ordered", `${orderingKey}, ${id}`, `${orderingKey} IS NOT NULL AND ${state} IN (${unfinished})`),
+    );
+  }
+  return indexes;
+}
+
+/** Condition of a row in no known state; in the same words as the index. */
+export function unknownState(names: Names): string {
+  return `(${names.column.state} IN (${knownStates(names)})) IS NOT TRUE`;
+}
+
+function comments(names: Names): readonly string[] {
+  const { column, table, layout } = names;
+  const states = Object.entries(layout.states).map(([state, value]) => `${value} ${state}`);
+  const about: readonly (readonly [string | undefined, string])[] = [
+    [column.messageType, "what happened, such as order.created"],
+    [column.messageKey, "business identity; unique with the type"],
+    [column.topic, "destination"],
+    [column.messageBody, "JSON; or text; or base64 when content_type ends in ;base64"],
+    [column.headers, "JSON object of strings"],
+    [column.contentType, "NULL = application/json"],
+    [column.orderingKey, "messages with equal keys keep their order"],
+    [column.state, states.join(", ")],
+    [column.retryCount, "failed attempts"],
+    [column.deliveryCount, "times claimed by a relay"],
+    [column.deliverAt, "not before this instant; never changed"],
+    [column.nextRetryAt, "when a relay looks at this row again; NULL in pending = now, elsewhere = never"],
+    [column.lastRetryAt, "start of the last attempt"],
+    [column.failReason, "last error, or why it is suspended"],
+    [column.messageId, "receipt of the broker"],
+    [column.lockVersion, "grows with every change"],
+    [column.createdBy, "system that wrote the message"],
+    [column.updatedBy, "system or person that changed it last"],
+  ];
+  return [
+    `COMMENT ON TABLE ${table} IS 'local message table (transactional outbox)'`,
+    ...about
+      .filter(([name]) => name !== undefined)
+      .map(([name, comment]) => `COMMENT ON COLUMN ${table}.${name} IS ${literal(comment)}`),
+  ];
+}
+
+/**
+ * The unique index with `epoch` is what makes a takeover wait for fenced statements (see fenceClause in names.ts). fillfactor leaves room for
+ * the renewals, which then are HOT updates: they change no indexed column.
+ */
+function companionTablesOf(names: Names): readonly string[] {
+  const companions = companionTables(names.layout);
+  const tableName = 'table_name varchar(160) COLLATE "C" NOT NULL';
+  const small = "WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500)";
+  return [
+    `CREATE TABLE IF NOT EXISTS ${names.shardTable} (
+  ${tableName},
+  shard integer NOT NULL,
+  owner varchar(64) COLLATE "C",
+  epoch bigint NOT NULL DEFAULT 0,
+  lease_until ${INSTANT} NOT NULL DEFAULT '1970-01-01T00:00:00Z',
+  lease_ms bigint NOT NULL DEFAULT 0,
+  in_flight bigint[] NOT NULL DEFAULT '{}',
+  PRIMARY KEY (table_name, shard)
+) ${small}`,
+    `CREATE UNIQUE INDEX IF NOT EXISTS ${quoteName(`${companions.shard.slice(0, -"_shard".length)}_epoch`)} ON ${names.shardTable} (table_name, shard, epoch)`,
+    `CREATE TABLE IF NOT EXISTS ${names.relayTable} (
+  ${tableName},
+  owner varchar(64) COLLATE "C" NOT NULL,
+  label varchar(255) NOT NULL,
+  seen_at ${INSTANT} NOT NULL,
+  PRIMARY KEY (table_name, owner)
+) ${small}`,
+    `CREATE TABLE IF NOT EXISTS ${names.suspensionTable} (
+  ${tableName},
+  scope varchar(16) COLLATE "C" NOT NULL,
+  value varchar(255) COLLATE "C" NOT NULL,
+  reason varchar(512) NOT NULL,
+  author varchar(64) NOT NULL,
+  ends_at ${INSTANT},
+  gmt_create ${INSTANT} NOT NULL DEFAULT clock_timestamp(),
+  PRIMARY KEY (table_name, scope, value)
+)`,
+    `COMMENT ON TABLE ${names.shardTable} IS 'who may relay which messages'`,
+    `COMMENT ON TABLE ${names.relayTable} IS 'running relays'`,
+    `COMMENT ON TABLE ${names.suspensionTable} IS 'what must not be sent for now'`,
+  ];
+}
+
+/** The archive keeps ids and has no unique (type, key): an archived key may be used again (rule R5). A table of the user's own is copied as it is. */
+function archiveTable(names: Names): readonly string[] {
+  const { archive, column, layout, table } = names;
+  const name = companionTables(layout).archive;
+  const own = layout.name === "custom";
+  const columns = own ? `LIKE ${table}` : `${column.id} bigint NOT NULL,\n  ${messageColumns(names).join(",\n  ")}`;
+  return [
+    `CREATE TABLE IF NOT EXISTS ${archive} (
+  ${columns},
+  archived_at ${INSTANT} NOT NULL,
+  PRIMARY KEY (${column.id})
+)`,
+    `CREATE INDEX IF NOT EXISTS ${quoteName(`${name}_key`.slice(-63))} ON ${archive} (${column.messageType}, ${column.messageKey})`,
+    `CREATE INDEX IF NOT EXISTS ${quoteName(`${name}_at`.slice(-63))} ON ${archive} (archived_at)`,
+    `COMMENT ON TABLE ${archive} IS 'finished messages'`,
+  ];
+}

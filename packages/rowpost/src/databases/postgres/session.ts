@@ -1,0 +1,244 @@
+/** A session of rowpost's own: settings, one statement after another, time-outs, and proof that it is dead. */
+import type { Executor, QueryResult, Statement } from "../../transactions/executor.ts";
+import { DatabaseUnavailableError, describeError, TransactionLostError } from "../../runtime/errors.ts";
+import type { Session, SessionOptions, SessionPurpose } from "../database.ts";
+import { cut, type Driver, type PgClient, type PgQuery, type PgResult } from "./driver.ts";
+import { isAway, translateError } from "./errors.ts";
+
+const DEFAULT_STATEMENT_TIMEOUT_MS = 30_000;
+const DEFAULT_LOCK_WAIT_TIMEOUT_MS = 3_000;
+/** The server gives up first, so that the outcome is known; when even its refusal does not come, the connection is cut this much later. */
+const ANSWER_GRACE_MS = 500;
+/** How often, and for how long, `abandon` asks whether the server is done with the session. */
+const ABANDON_POLL_MS = 20;
+const ABANDON_POLLS = 250;
+/** Statements that a connection keeps prepared: far more than there are texts of one layout. */
+const PREPARED_LIMIT = 200;
+
+/** Which server process works for a session. Its start tells it from a later one with the same number. */
+interface Backend {
+  readonly pid: number;
+  readonly startedAt: string;
+  readonly version: string;
+}
+
+/** Opens a session. Throws `DatabaseUnavailableError` when the server cannot be reached. */
+export async function openSession(driver: Driver, options: SessionOptions): Promise<Session> {
+  const timeoutMs = options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS;
+  let client: PgClient;
+  try {
+    client = await driver.connect(options.purpose);
+  } catch (error) {
+    throw translateError(error, `connect to ${driver.label}`);
+  }
+  try {
+    const backend = await prepare(client, options, timeoutMs);
+    return createSession(driver, client, { backend, timeoutMs, purpose: options.purpose });
+  } catch (error) {
+    cut(client);
+    throw translateError(error, `open a session on ${driver.label}`);
+  }
+}
+
+/**
+ * Each setting is explicit: a server's, database's or role's defaults must not change what the statements mean.
+ *
+ * The planner's settings are for queues: statistics are from a time when the table was empty, or full, and a plan that reads all of it to find
+ * the next 500 rows stops the relay. Every hot statement has an index in the order it needs, so a sequential or bitmap scan is never the better
+ * plan; without parallel workers the branches of a scan come back in their order; and JIT would compile what runs for a millisecond.
+ */
+async function prepare(client: PgClient, options: SessionOptions, timeoutMs: number): Promise<Backend> {
+  const lockWaitMs = options.lockWaitTimeoutMs ?? DEFAULT_LOCK_WAIT_TIMEOUT_MS;
+  const settings = [
+    "timezone = 'UTC'",
+    "datestyle = 'ISO'",
+    "client_encoding = 'UTF8'",
+    "standard_conforming_strings = on",
+    "default_transaction_isolation = 'read committed'",
+    "default_transaction_read_only = off",
+    `statement_timeout = ${Math.max(1, Math.ceil(timeoutMs))}`,
+    `lock_timeout = ${Math.max(1, Math.ceil(lockWaitMs))}`,
+    `idle_in_transaction_session_timeout = ${Math.max(1_000, Math.ceil(timeoutMs))}`,
+  ];
+  if (options.purpose === "relay" || options.purpose === "lease") {
+    settings.push("enable_seqscan = off", "enable_bitmapscan = off", "max_parallel_workers_per_gather = 0", "jit = off");
+  }
+  await answer(client, { text: settings.map((setting) => `SET ${setting};`).join("\n") }, timeoutMs);
+  const { rows } = await answer(
+    client,
+    {
+      text: `SELECT pg_backend_pid() AS pid, current_setting('server_version') AS version,
+  (SELECT backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()) AS started_at`,
+    },
+    timeoutMs,
+  );
+  const row = rows[0];
+  return { pid: Number(row?.["pid"]), startedAt: String(row?.["started_at"]), version: String(row?.["version"]) };
+}
+
+/** The client's answer, or an error after `timeoutMs` and the grace. The connection must then be cut: its next answer would be this one's. */
+async function answer(client: PgClient, query: PgQuery, timeoutMs: number): Promise<PgResult> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(
+      () => reject(new DatabaseUnavailableError(`no answer within ${timeoutMs} ms; whether the statement took effect is unknown`)),
+      timeoutMs + ANSWER_GRACE_MS,
+    );
+  });
+  try {
+    return await Promise.race([client.query(query), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function createSession(
+  driver: Driver,
+  client: PgClient,
+  opened: { readonly backend: Backend; readonly timeoutMs: number; readonly purpose: SessionPurpose },
+): Session {
+  const { backend, timeoutMs, purpose } = opened;
+  const names = new Map<string, string>();
+  let dead = false;
+  /** Statements and transactions take turns: a statement of somebody else must not slip into a transaction, and pg 9 queues none. */
+  let turn: Promise<unknown> = Promise.resolve();
+  client.on("error", () => die());
+  client.on("end", () => die());
+
+  function die(): void {
+    if (dead) return;
+    dead = true;
+    cut(client);
+  }
+
+  /** Prepared by its text and not by the statement's name: one session may serve several layouts. Not for tools, whose texts vary. */
+  function preparedName(text: string): string | undefined {
+    if (purpose !== "relay" && purpose !== "lease") return undefined;
+    const known = names.get(text);
+    if (known !== undefined || names.size >= PREPARED_LIMIT) return known;
+    const name = `rowpost_${names.size + 1}`;
+    names.set(text, name);
+    return name;
+  }
+
+  async function send(statement: Statement): Promise<PgResult> {
+    if (dead) throw new DatabaseUnavailableError(`${statement.name}: this session of ${driver.label} is closed or lost`);
+    const name = statement.params.length === 0 ? undefined : preparedName(statement.text);
+    const query: PgQuery = {
+      text: statement.text,
+      ...(statement.params.length === 0 ? {} : { values: statement.params }),
+      ...(name === undefined ? {} : { name }),
+    };
+    try {
+      return await answer(client, query, timeoutMs);
+    } catch (error) {
+      const translated = translateError(error, statement.name);
+      if (isAway(error) || translated instanceof DatabaseUnavailableError) die();
+      throw translated;
+    }
+  }
+
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = turn.then(work);
+    turn = result.catch(() => undefined);
+    return result;
+  }
+
+  async function transact<T>(work: (tx: Executor) => Promise<T>): Promise<T> {
+    await send({ name: "begin", text: "BEGIN", params: [] });
+    let lost: unknown;
+    const tx: Executor = {
+      kind: "postgres",
+      async run(statement) {
+        if (lost !== undefined) throw lostError(statement.name, lost);
+        try {
+          return resultOf(await send(statement));
+        } catch (error) {
+          // Any error ends a transaction here: the server refuses everything but ROLLBACK, and would answer COMMIT with ROLLBACK.
+          lost = error;
+          throw error;
+        }
+      },
+    };
+    try {
+      const result = await work(tx);
+      if (lost !== undefined) throw lostError("COMMIT", lost);
+      const { command } = await send({ name: "commit", text: "COMMIT", params: [] });
+      if (command !== "COMMIT") throw lostError("COMMIT", `the server answered ${command}`);
+      return result;
+    } catch (error) {
+      await rollback();
+      throw error;
+    }
+  }
+
+  /** A session whose rollback fails is worth nothing: its locks go with the connection. */
+  async function rollback(): Promise<void> {
+    if (dead) return;
+    await send({ name: "rollback", text: "ROLLBACK", params: [] }).catch(() => die());
+  }
+
+  return {
+    server: { product: "postgres", version: backend.version },
+    get dead() {
+      return dead;
+    },
+    run: (statement) => inTurn(async () => resultOf(await send(statement))),
+    transaction: (work) => inTurn(() => transact(work)),
+    async abandon() {
+      die();
+      await proveGone(driver, backend);
+    },
+    async close() {
+      if (dead) return;
+      await turn.catch(() => undefined);
+      if (dead) return;
+      dead = true;
+      await client.end().catch(() => cut(client));
+    },
+  };
+}
+
+function resultOf(result: PgResult): QueryResult {
+  return { rows: result.rows, affected: result.rowCount ?? 0 };
+}
+
+function lostError(what: string, cause: unknown): TransactionLostError {
+  return new TransactionLostError(
+    `${what}: the database ended this transaction by itself (${describeError(cause)}); nothing of it is left, run it again`,
+    { cause },
+  );
+}
+
+/**
+ * Terminates the backend of a session and looks until it is gone. A backend leaves pg_stat_activity only after it has finished or rolled back
+ * what it was doing, so afterwards no statement of that session can take effect (rule R4). The same role may terminate its own backends.
+ */
+async function proveGone(driver: Driver, backend: Backend): Promise<void> {
+  const what = `prove that a session of ${driver.label} is dead`;
+  let client: PgClient;
+  try {
+    client = await driver.connect("watch");
+  } catch (error) {
+    throw translateError(error, what);
+  }
+  try {
+    for (let poll = 0; poll < ABANDON_POLLS; poll += 1) {
+      const { rows } = await answer(
+        client,
+        {
+          text: "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = $1::integer AND backend_start = $2::timestamptz",
+          values: [backend.pid, backend.startedAt],
+        },
+        DEFAULT_LOCK_WAIT_TIMEOUT_MS,
+      );
+      if (rows.length === 0) return;
+      await new Promise((resolve) => setTimeout(resolve, ABANDON_POLL_MS));
+    }
+    throw new DatabaseUnavailableError(`${driver.label}: a session that was terminated still runs; its statements may still take effect`);
+  } catch (error) {
+    throw translateError(error, what);
+  } finally {
+    await client.end().catch(() => cut(client));
+  }
+}

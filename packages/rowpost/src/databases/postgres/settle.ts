@@ -1,0 +1,99 @@
+/** Outcomes of a batch, one statement for those sent and one for the rest. Fenced (rule R2, see `fenceClause`), bound to one claim (rule R4). */
+import type { Outcome } from "../../outbox/relay-store.ts";
+import type { RelayStatements } from "../sql/statements.ts";
+import {
+  after,
+  byId,
+  fenceClause,
+  fenceParams,
+  type Names,
+  NOW,
+  numberArray,
+  textArray,
+  tokenParams,
+} from "./names.ts";
+
+type From = "sending" | "pending";
+
+/** Statements that settle. */
+export function settleStatements(names: Names): Pick<RelayStatements, "settleSent" | "settleOther"> {
+  const sent = { sending: settleSentText(names, "sending"), pending: settleSentText(names, "pending") };
+  const other = { sending: settleOtherText(names, "sending"), pending: settleOtherText(names, "pending") };
+  return {
+    settleSent({ fence, outcomes, elapsedMs, from }) {
+      const rows = byId(outcomes);
+      return {
+        name: "settleSent",
+        text: sent[from],
+        params: [
+          ...fenceParams(fence, rows),
+          ...tokenParams(names, rows),
+          elapsedMs,
+          numberArray(rows.map((row) => row.nextRetryInMs)),
+          numberArray(rows.map((row) => row.deliveryCount)),
+          textArray(rows.map((row) => row.messageId)),
+        ],
+      };
+    },
+    settleOther({ fence, outcomes, elapsedMs, from }) {
+      const rows = byId(outcomes);
+      return {
+        name: "settleOther",
+        text: other[from],
+        params: [
+          ...fenceParams(fence, rows),
+          ...tokenParams(names, rows),
+          elapsedMs,
+          numberArray(rows.map((row) => row.nextRetryInMs)),
+          numberArray(rows.map((row) => (row.toState === "failed" ? 1 : 0))),
+          numberArray(rows.map((row) => row.retryDelta)),
+          numberArray(rows.map((row) => row.deliveryDelta)),
+          textArray(rows.map((row: Outcome) => row.failReason)),
+        ],
+      };
+    },
+  };
+}
+
+/** Start of the attempt: $7 milliseconds ago. Written here and not by the claim, which writes fixed-size columns only. */
+const STARTED_AT = `${NOW} - $7::bigint * interval '1 millisecond'`;
+
+/**
+ * A row that a confirmation overtook into `consumed` only gets its receipt. Its lock_version moved with the confirmation, so the claim is told
+ * by delivery_count there. Both kinds of rows are locked in the order given, after the lease rows. If we die right after it: done.
+ */
+function settleSentText(names: Names, from: From): string {
+  const { id, state, nextRetryAt, failReason, deliveryCount, messageId } = names.column;
+  const consumed = `m.${state} = ${names.state("consumed")}`;
+  const unlessConsumed = (column: string | undefined, expression: string): string =>
+    `CASE WHEN ${consumed} THEN m.${column} ELSE ${expression} END`;
+  const sameClaim = deliveryCount === undefined ? "" : ` AND m.${deliveryCount} = outcome.delivery_count`;
+  const overtaken = messageId === undefined ? "" : `\n    OR (${consumed} AND m.${messageId} IS NULL${sameClaim})`;
+  return `${fenceClause(names)}
+UPDATE ${names.table} m
+SET ${state} = ${unlessConsumed(state, names.state("sent"))},
+  ${nextRetryAt} = ${unlessConsumed(nextRetryAt, after("outcome.next_ms"))},
+  ${failReason} = ${unlessConsumed(failReason, "NULL")}${names.set("messageId", "outcome.message_id")}${names.set("sentAt", NOW)}${names.set("lastRetryAt", unlessConsumed(names.column.lastRetryAt, STARTED_AT))}${names.changed}
+FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $8::bigint[], $9::integer[], $10::text[])
+    AS outcome (id, shard, token, next_ms, delivery_count, message_id), fence
+WHERE m.${id} = outcome.id AND fence.shard = outcome.shard
+  AND ((m.${state} = ${names.state(from)} AND ${names.tokenMatches("outcome")})${overtaken})`;
+}
+
+/**
+ * Failures and uncounted returns: pending with a time, or failed. The start of the attempt is written where there was one (retry_delta 1).
+ * Locks like the settle of sent rows. If we die right after it: done.
+ */
+function settleOtherText(names: Names, from: From): string {
+  const { id, state, nextRetryAt, failReason, retryCount, deliveryCount, lastRetryAt } = names.column;
+  return `${fenceClause(names)}
+UPDATE ${names.table} m
+SET ${state} = CASE WHEN outcome.failed = 1 THEN ${names.state("failed")} ELSE ${names.state("pending")} END,
+  ${retryCount} = COALESCE(m.${retryCount}, 0) + outcome.retry_delta,
+  ${nextRetryAt} = CASE WHEN outcome.failed = 1 THEN ${after("outcome.next_ms")} ELSE ${names.pendingIn("outcome.next_ms")} END,
+  ${failReason} = COALESCE(outcome.fail_reason, m.${failReason})${names.set("deliveryCount", `GREATEST(COALESCE(m.${deliveryCount}, 0) + outcome.delivery_delta, 0)`)}${names.set("lastRetryAt", `CASE WHEN outcome.retry_delta = 1 THEN ${STARTED_AT} ELSE m.${lastRetryAt} END`)}${names.changed}
+FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $8::bigint[], $9::integer[], $10::integer[], $11::integer[], $12::text[])
+    AS outcome (id, shard, token, next_ms, failed, retry_delta, delivery_delta, fail_reason), fence
+WHERE m.${id} = outcome.id AND fence.shard = outcome.shard
+  AND m.${state} = ${names.state(from)} AND ${names.tokenMatches("outcome")}`;
+}
