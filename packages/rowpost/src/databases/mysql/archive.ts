@@ -1,0 +1,57 @@
+/** Moving finished messages away (rule R5): lock with the state, copy, delete, all in one transaction of the flow. */
+import type { HousekeepingStatements } from "../sql/statements.ts";
+import { COMPANION_NOW, type MysqlNames, quoteName, whole } from "./names.ts";
+
+export function archiveStatements(
+  names: MysqlNames,
+): Pick<HousekeepingStatements, "lockFinished" | "copyToArchive" | "deleteRows" | "purgeArchive"> {
+  const { column, messages, state, layout } = names;
+  const copied = Object.entries(layout.columns)
+    .filter(([property, name]) => property !== "settlePad" && name !== undefined)
+    .map(([, name]) => String(name));
+  const idRows = "JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j";
+
+  /** When the row got into this state: its own column where the layout has one, else its last change. */
+  function since(finished: "sent" | "consumed"): string {
+    const property = finished === "sent" ? "sentAt" : "consumedAt";
+    return names.has(property) ? `COALESCE(${column(property)}, ${column("gmtModified")})` : column("gmtModified");
+  }
+
+  return {
+    /**
+     * Looks at the first LIMIT rows of (state, NULL) by id and locks those of them that are old enough, so its work is bounded also where none is.
+     * SKIP LOCKED: a row that somebody holds is left for the next time. next_retry_at NULL is checked again under the lock.
+     */
+    lockFinished: ({ state: finished, olderThanMs, limit }) => ({
+      name: "lockFinished",
+      text: `SELECT ${column("id")} AS id
+  FROM (SELECT ${column("id")} AS id FROM ${messages} AS m IGNORE INDEX (PRIMARY)
+    WHERE ${column("state")} = ${state(finished)} AND ${column("nextRetryAt")} IS NULL ORDER BY ${column("id")} LIMIT ${whole(limit)}) AS c
+  STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = c.id
+  WHERE ${column("state")} = ${state(finished)} AND ${column("nextRetryAt")} IS NULL
+    AND ${since(finished)} <= ${names.nowMs} - INTERVAL ? * 1000 MICROSECOND
+  FOR UPDATE SKIP LOCKED`,
+      params: [olderThanMs],
+    }),
+
+    copyToArchive: (ids) => ({
+      name: "copyToArchive",
+      text: `INSERT INTO ${names.archive} (${copied.map(quoteName).join(", ")}, archived_at)
+  SELECT ${copied.map((name) => `m.${quoteName(name)}`).join(", ")}, ${COMPANION_NOW}
+  FROM ${idRows} STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id`,
+      params: [`[${ids.join(",")}]`],
+    }),
+
+    deleteRows: (ids) => ({
+      name: "deleteRows",
+      text: `DELETE m FROM ${idRows} STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id`,
+      params: [`[${ids.join(",")}]`],
+    }),
+
+    purgeArchive: ({ olderThanMs, limit }) => ({
+      name: "purgeArchive",
+      text: `DELETE FROM ${names.archive} WHERE archived_at <= ${COMPANION_NOW} - INTERVAL ? * 1000 MICROSECOND ORDER BY archived_at LIMIT ${whole(limit)}`,
+      params: [olderThanMs],
+    }),
+  };
+}

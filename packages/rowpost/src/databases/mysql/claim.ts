@@ -1,0 +1,84 @@
+/** Taking messages: the claim, its read-back, and the list of ids in flight that stands in for the mark. */
+import type { RelayStatements } from "../sql/statements.ts";
+import type { MysqlNames } from "./names.ts";
+
+export function claimStatements(
+  names: MysqlNames,
+): Pick<RelayStatements, "claim" | "verifyClaim" | "readRows" | "listInFlight" | "readHeld"> {
+  const { column, select, messages, state } = names;
+  const count = names.has("deliveryCount") ? `, ${column("deliveryCount")} = ${column("deliveryCount")} + 1` : "";
+  // Without a claim token nothing but its state and time tells that the row is still what the scan saw.
+  const stillDue =
+    names.tokenMatches === ""
+      ? `AND (${column("nextRetryAt")} IS NULL OR ${column("nextRetryAt")} <= ${names.nowMs})`
+      : "";
+
+  return {
+    /**
+     * One multi-table UPDATE. It locks the lease rows it reads in share mode, which a sub-query would not (rule R2): a takeover waits for this
+     * statement, or this statement waits for the takeover and then finds another owner and changes nothing. Message rows are locked in id
+     * order. Fixed-size columns only, so that no row moves in its page. If we die right after it, the rows are `sending` and belong to the
+     * next owner of their shard, who recovers them in his takeover.
+     */
+    claim({ fence, rows }) {
+      return {
+        name: "claim",
+        text: `UPDATE ${names.fencedSource()}
+  STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id
+  SET ${column("state")} = ${state("sending")}${count}${names.bumpVersion}
+  WHERE ${column("state")} = ${state("pending")} ${names.tokenMatches} ${stillDue}`,
+        params: [names.fencedRows(fence, rows), names.tableKey, fence.owner],
+      };
+    },
+
+    verifyClaim({ fence, rows }) {
+      return {
+        name: "verifyClaim",
+        text: `SELECT ${column("id")} AS id
+  FROM ${names.fencedSource()}
+  STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id
+  WHERE ${column("state")} = ${state("sending")} ${names.tokenMatches}`,
+        params: [names.fencedRows(fence, rows), names.tableKey, fence.owner],
+      };
+    },
+
+    readRows(ids) {
+      return {
+        name: "readRows",
+        text: `SELECT ${column("id")} AS id, ${column("state")} AS state, ${select("deliveryCount", "delivery_count", "0")},
+    ${select("lockVersion", "lock_version", "0")}
+  FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j
+  STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id`,
+        params: [`[${ids.join(",")}]`],
+      };
+    },
+
+    /** Fenced like the claim; the lease rows are the rows that it writes. If we die right after it, the next owner finds the ids there (rule R8). */
+    listInFlight({ fence, idsByShard }) {
+      const lists = idsByShard.flatMap(({ shard, ids }) => {
+        const epoch = fence.epochs[shard];
+        return epoch === undefined ? [] : [`[${shard},${epoch},"[${ids.join(",")}]"]`];
+      });
+      return {
+        name: "listInFlight",
+        text: `UPDATE JSON_TABLE(?, '$[*]' COLUMNS (shard INT PATH '$[0]', epoch BIGINT PATH '$[1]', ids MEDIUMTEXT PATH '$[2]')) AS j
+  STRAIGHT_JOIN ${names.shards} AS s ON s.table_name = ? AND s.shard = j.shard
+  SET s.in_flight = j.ids
+  WHERE s.owner = ? AND s.epoch = j.epoch`,
+        params: [`[${lists.join(",")}]`, names.tableKey, fence.owner],
+      };
+    },
+
+    readHeld(fence) {
+      const held = fence.epochs.flatMap((epoch, shard) => (epoch === undefined ? [] : [`[${shard},${epoch}]`]));
+      return {
+        name: "readHeld",
+        text: `SELECT s.shard AS shard
+  FROM JSON_TABLE(?, '$[*]' COLUMNS (shard INT PATH '$[0]', epoch BIGINT PATH '$[1]')) AS j
+  STRAIGHT_JOIN ${names.shards} AS s ON s.table_name = ? AND s.shard = j.shard
+  WHERE s.owner = ? AND s.epoch = j.epoch`,
+        params: [`[${held.join(",")}]`, names.tableKey, fence.owner],
+      };
+    },
+  };
+}

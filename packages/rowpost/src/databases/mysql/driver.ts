@@ -1,0 +1,34 @@
+/**
+ * What is asked of a MySQL driver: connect, run a statement, hang up. mysql2 and mariadb are brought to this shape by mysql2-driver.ts and
+ * mariadb-driver.ts; everything else of this folder knows only this file.
+ */
+import type { QueryResult } from "../../transactions/executor.ts";
+
+/** One open connection. */
+export interface DriverConnection {
+  /**
+   * Runs one statement. Rows by column alias; BIGINT as text or bigint, instants as text. `affected` counts matched rows. Rejects with the
+   * driver's own error; after `timeoutMs` without an answer with one that `isAway` knows, and the connection must then be destroyed.
+   */
+  query(text: string, params: readonly unknown[], timeoutMs: number): Promise<QueryResult>;
+  /** Is a transaction open, as the server's last answer said? Undefined where the driver does not tell. */
+  inTransaction(): boolean | undefined;
+  /** Cuts the socket. */
+  destroy(): void;
+  /** Says goodbye and closes. */
+  end(): Promise<void>;
+  /** Calls `listener` once when the connection is lost while nobody waits for an answer. */
+  onLost(listener: (error: unknown) => void): void;
+}
+
+/** A driver with an address to connect to. */
+export interface Driver {
+  /** For logs: `mysql://host:port/database`, never a password. */
+  readonly label: string;
+  /** A new connection of rowpost's own, never one that goes back to a pool. */
+  connect(): Promise<DriverConnection>;
+  /** The driver's own pool object for transactions of users: theirs, or one that this driver makes at the first use. */
+  pool(): Promise<unknown>;
+  /** Closes what this driver opened; a user's pool stays open. */
+  close(): Promise<void>;
+}

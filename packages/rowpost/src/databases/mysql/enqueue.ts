@@ -1,0 +1,109 @@
+/** Writing messages in a user's transaction. These statements run on connections whose settings are not ours: nothing depends on their time zone or sql_mode. */
+import type { EncodedMessage } from "../../outbox/message-writer.ts";
+import type { EnqueueStatements } from "../sql/statements.ts";
+import { type MysqlNames, quoteName } from "./names.ts";
+
+/** A value of the INSERT: its column, its SQL, its parameters. */
+interface Field {
+  readonly column: string;
+  readonly sql: string;
+  readonly params: (message: EncodedMessage) => readonly unknown[];
+}
+
+export function enqueueStatements(names: MysqlNames): EnqueueStatements {
+  const { column, messages } = names;
+  const plain = fields(names, false);
+  const delayed = fields(names, true);
+  const identities = (list: readonly EncodedMessage[]): { where: string; params: unknown[] } => ({
+    where: list.map(() => `(${column("messageType")} = ? AND ${column("messageKey")} = ?)`).join(" OR "),
+    params: list.flatMap((message) => [message.type, message.key]),
+  });
+
+  return {
+    /**
+     * Multi-row VALUES. The first value carries the check that the connection is in a transaction, as an executable comment of MariaDB: outside
+     * one the sub-query fails (errno 1242) and nothing is inserted. MySQL has no such variable and reads a comment; there the executor knows.
+     */
+    insert(list) {
+      const chosen = list.some((message) => message.delayMs !== null || message.deliverAtMs !== null) ? delayed : plain;
+      const row = chosen.map(({ sql }) => sql).join(", ");
+      const first = chosen
+        .map(({ sql }, index) => (index === 0 ? `${IN_TRANSACTION_OPEN}${sql}${IN_TRANSACTION_CLOSE}` : sql))
+        .join(", ");
+      return {
+        name: list.length === 1 ? "insertMessage" : "insertMessages",
+        text: `INSERT INTO ${messages} (${chosen.map((field) => quoteName(field.column)).join(", ")})
+  VALUES (${first})${`, (${row})`.repeat(list.length - 1)}`,
+        params: list.flatMap((message) => chosen.flatMap(({ params }) => params(message))),
+      };
+    },
+
+    /** FOR UPDATE reads what is committed now, also in a REPEATABLE READ transaction that began before. */
+    findIdentities(list) {
+      const { where, params } = identities(list);
+      return {
+        name: "findIdentities",
+        text: `SELECT ${column("messageType")} AS message_type, ${column("messageKey")} AS message_key FROM ${messages} AS m WHERE ${where} FOR UPDATE`,
+        params,
+      };
+    },
+
+    deleteIdentities(list) {
+      const { where, params } = identities(list);
+      return { name: "deleteIdentities", text: `DELETE m FROM ${messages} AS m WHERE ${where}`, params };
+    },
+  };
+}
+
+/** With autocommit off every statement is in a transaction, although the variable says so only after the first one. */
+const IN_TRANSACTION_OPEN = "/*M! IF(@@in_transaction = 1 OR @@autocommit = 0, */ ";
+const IN_TRANSACTION_CLOSE = " /*M! , (SELECT 1 UNION SELECT 2)) */";
+
+/** Error number of that sub-query. */
+export const NOT_IN_TRANSACTION = 1242;
+
+function fields(names: MysqlNames, delayed: boolean): readonly Field[] {
+  const { layout } = names;
+  const list: Field[] = [];
+  function add(property: keyof typeof layout.columns, sql: string, params: Field["params"]): void {
+    const column = layout.columns[property];
+    if (column !== undefined) list.push({ column, sql, params });
+  }
+  const none: Field["params"] = () => [];
+  add("messageType", "?", ({ type }) => [type]);
+  add("messageKey", "?", ({ key }) => [key]);
+  add("topic", "?", ({ topic }) => [topic]);
+  add("messageBody", "?", ({ body }) => [body]);
+  add("headers", "?", ({ headers }) => [headers]);
+  add("contentType", "?", ({ contentType }) => [contentType]);
+  add("orderingKey", "?", ({ orderingKey }) => [orderingKey]);
+  add("createdBy", "?", ({ createdBy }) => [createdBy]);
+  add("updatedBy", "?", ({ createdBy }) => [createdBy]);
+  add("state", names.state("pending"), none);
+  // The user's session may have any time zone: NOW() is not the server's own time there.
+  const now =
+    layout.clock === "utc" ? "UTC_TIMESTAMP(3)" : "CONVERT_TZ(UTC_TIMESTAMP(3), '+00:00', @@global.time_zone)";
+  const instant = wholeSeconds(names, now);
+  add("gmtCreate", instant, none);
+  add("gmtModified", instant, none);
+  if (delayed) {
+    // Parameters: delay in milliseconds, else epoch milliseconds, else NULL twice. The later column repeats them.
+    const at = notEarly(names, `COALESCE(${now} + INTERVAL (? * 1000) MICROSECOND, ${names.fromEpochMs("?")})`);
+    const params: Field["params"] = ({ delayMs, deliverAtMs }) => [delayMs, deliverAtMs];
+    add("deliverAt", at, params);
+    add("nextRetryAt", at, params);
+  }
+  return list;
+}
+
+/** Cuts the fraction off where the column has none: MySQL would round it up, into the future. */
+function wholeSeconds(names: MysqlNames, instant: string): string {
+  return names.layout.fractionDigits === 3 ? instant : `${instant} - INTERVAL MICROSECOND(${instant}) MICROSECOND`;
+}
+
+/** The next whole second where the column has no fraction: never early. */
+function notEarly(names: MysqlNames, instant: string): string {
+  if (names.layout.fractionDigits === 3) return instant;
+  // + 999,999 microseconds, then cut off by way of text: the expression stands only once, and its parameters too.
+  return `DATE_FORMAT(${instant} + INTERVAL 999999 MICROSECOND, '%Y-%m-%d %H:%i:%s')`;
+}

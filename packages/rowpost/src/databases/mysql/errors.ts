@@ -1,0 +1,105 @@
+/** MySQL's error numbers, found wherever a driver or an ORM has put the original error. */
+import { DatabaseConflictError, DatabaseUnavailableError, describeError, RowpostError } from "../../runtime/errors.ts";
+
+/** Where wrappers keep the error they wrap: `cause` (most), `parent`/`original` (Sequelize), `driverError` (TypeORM), `meta`/`driverAdapterError` (Prisma). */
+const INNER = ["cause", "parent", "original", "driverError", "meta", "driverAdapterError"] as const;
+
+/** The server's error number, 0 when there is none. By number and not by name: mysql2 shows some of MariaDB's numbers under wrong names. */
+export function errorNumber(error: unknown): number {
+  let found = 0;
+  visit(error, (each) => {
+    const { errno, originalCode } = each;
+    if (typeof errno === "number" && errno > 0) found = errno;
+    else if (typeof originalCode === "string" && /^\d+$/.test(originalCode)) found = Number(originalCode);
+    return found !== 0;
+  });
+  return found;
+}
+
+/** The text codes of an error and of what it wraps, such as ECONNRESET. */
+function errorCodes(error: unknown): readonly string[] {
+  const codes: string[] = [];
+  visit(error, ({ code }) => {
+    if (typeof code === "string") codes.push(code);
+    return false;
+  });
+  return codes;
+}
+
+function visit(error: unknown, look: (error: Record<string, unknown>) => boolean, depth = 0): boolean {
+  if (typeof error !== "object" || error === null || depth > 5) return false;
+  const each = error as Record<string, unknown>;
+  if (look(each)) return true;
+  return INNER.some((property) => visit(each[property], look, depth + 1));
+}
+
+const DUPLICATE = new Set([1062, 1586, 1859]);
+/** Deadlock; lock wait time-out; record changed since last read (MariaDB's snapshot isolation); NOWAIT. */
+const CONFLICT = new Set([1213, 1205, 1020, 3572]);
+/**
+ * The server goes or has no room: shutdown, killed, idle too long, too many connections, read-only after a fail-over, network read and write
+ * errors. 1317 is not here: KILL QUERY ends a statement and leaves the connection usable, but its statement had no effect.
+ */
+const AWAY = new Set([
+  1040, 1053, 1077, 1079, 1080, 1152, 1153, 1156, 1157, 1158, 1159, 1160, 1161, 1203, 1290, 1792, 1836, 1927, 4031,
+]);
+const AWAY_CODES = new Set([
+  "PROTOCOL_CONNECTION_LOST",
+  "PROTOCOL_SEQUENCE_TIMEOUT",
+  "PROTOCOL_ENQUEUE_AFTER_FATAL_ERROR",
+  "ECONNRESET",
+  "ECONNREFUSED",
+  "ECONNABORTED",
+  "EPIPE",
+  "ETIMEDOUT",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "ER_CMD_CONNECTION_CLOSED",
+  "ER_CONNECTION_ALREADY_CLOSED",
+  "ER_CONNECTION_TIMEOUT",
+  "ER_SOCKET_UNEXPECTED_CLOSE",
+  "ER_SOCKET_TIMEOUT",
+  "ER_CLIENT_SOCKET_TIMEOUT",
+]);
+
+export function isDuplicate(error: unknown): boolean {
+  return DUPLICATE.has(errorNumber(error)) || errorCodes(error).includes("P2002");
+}
+
+export function isConflict(error: unknown): boolean {
+  return CONFLICT.has(errorNumber(error));
+}
+
+/** The connection, or the server behind it, is gone or will not work any more. */
+export function isAway(error: unknown): boolean {
+  if (AWAY.has(errorNumber(error))) return true;
+  if (errorCodes(error).some((code) => AWAY_CODES.has(code))) return true;
+  return error instanceof Error && /closed state|connection is closed|socket has unexpectedly/i.test(error.message);
+}
+
+/**
+ * Errors that end a whole transaction on the server (rule R9): 1213 and 1020 roll it back; a connection that is gone took it with it. 1205
+ * rolls back its statement only, unless innodb_rollback_on_timeout is on, which the client cannot see: then it is gone as well.
+ */
+export function endsTransaction(error: unknown): boolean {
+  return isConflict(error) || isAway(error);
+}
+
+/** A driver's error as one of ours, where it means one; anything else as it is. */
+export function translateError(error: unknown, statement: string): unknown {
+  if (error instanceof RowpostError) return error;
+  if (isAway(error)) {
+    return new DatabaseUnavailableError(
+      `${statement}: the connection to the database is gone (${describeError(error)})`,
+      { cause: error },
+    );
+  }
+  if (isConflict(error)) {
+    return new DatabaseConflictError(`${statement}: another transaction was in the way (${describeError(error)})`, {
+      cause: error,
+    });
+  }
+  return error;
+}

@@ -1,0 +1,172 @@
+/** The small work on messages: the sweep of `sending` rows, timers, suspension, parking, archive and gauges. */
+import type { TransitionName } from "../../message/states.ts";
+import { allowedFrom } from "../../message/states.ts";
+import type { TimedDecision } from "../../outbox/relay-store.ts";
+import type { HousekeepingStatements } from "../sql/statements.ts";
+import { archiveStatements } from "./archive.ts";
+import { inIdOrder, type MysqlNames, whole } from "./names.ts";
+
+/** `sent` rows that wait for a confirmation without a deadline stand outside (state, NULL), the range that the archive reads. */
+const NO_DEADLINE = "TIMESTAMP'9999-12-31 00:00:00'";
+
+export function housekeepingStatements(names: MysqlNames): HousekeepingStatements {
+  const { column, select, messages, state } = names;
+  const token = `${names.shardOf} AS shard, ${select("deliveryCount", "delivery_count", "0")}, ${select("lockVersion", "lock_version", "0")}`;
+  const rows = (more = ""): string =>
+    `UPDATE ${names.fencedSource(more)}\n  STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id`;
+
+  return {
+    listSending({ shards, limit }) {
+      const ours = shards === undefined ? "" : `AND ${names.shardOf} IN (${shards.map(whole).join(", ")})`;
+      return {
+        name: "listSending",
+        text: `SELECT ${column("id")} AS id, ${column("topic")} AS topic, ${token}
+  FROM ${messages} AS m
+  WHERE ${column("state")} = ${state("sending")} ${ours} LIMIT ${whole(limit)}`,
+        params: [],
+      };
+    },
+
+    /** Fenced like the claim: a relay that has lost the shard returns nothing, its successor has done so already. */
+    recoverRows: ({ fence, rows: list }) => ({
+      name: "recoverRows",
+      text: `${rows()}
+  SET ${column("nextRetryAt")} = ${names.atOnce}${names.bumpVersion}${names.touch}, ${column("state")} = ${state("pending")}
+  WHERE ${column("state")} = ${state("sending")} ${names.tokenMatches}`,
+      params: [names.fencedRows(fence, list), names.tableKey, fence.owner],
+    }),
+
+    /** A range of (state, next_retry_at) for each state; each reads at most LIMIT rows. */
+    listTimed: (limit) => ({
+      name: "listTimed",
+      text: (["sent", "failed", "suspended"] as const)
+        .map(
+          (
+            from,
+          ) => `(SELECT ${column("id")} AS id, ${column("state")} AS state, ${column("messageType")} AS message_type,
+    ${column("messageKey")} AS message_key, ${column("topic")} AS topic, ${column("retryCount")} AS retry_count, ${token},
+    TIMESTAMPDIFF(MICROSECOND, ${column("gmtCreate")}, ${names.nowMs}) DIV 1000 AS age_ms
+  FROM ${messages} AS m IGNORE INDEX (PRIMARY)
+  WHERE ${column("state")} = ${state(from)} AND ${column("nextRetryAt")} <= ${names.nowMs}
+  ORDER BY ${column("nextRetryAt")} LIMIT ${whole(limit)})`,
+        )
+        .join("\nUNION ALL\n"),
+      params: [],
+    }),
+
+    applyTimed: ({ transition, decisions }) => applyTimed(names, transition, decisions),
+
+    /** NOT IN of constants is read as the ranges between them: an unknown state is found without looking at the known ones. */
+    failUnknownStates: (limit) => ({
+      name: "failUnknownStates",
+      text: `UPDATE ${messages} AS m
+  SET ${column("failReason")} = CONCAT('UNKNOWN_STATE: the column held ', ${column("state")}, '; retry the message, or correct the program that wrote it'),
+    ${column("nextRetryAt")} = NULL${names.bumpVersion}${names.touch}, ${column("state")} = ${state("failed")}
+  WHERE ${column("state")} NOT IN (${names.states(["pending", "sending", "sent", "failed", "consumed", "suspended"])}) LIMIT ${whole(limit)}`,
+      params: [],
+    }),
+
+    failPending: ({ fence, rows: list, nextRetryInMs }) => ({
+      name: "failPending",
+      text: `${rows(`, fail_reason VARCHAR(${names.layout.failReasonLength}) CHARACTER SET utf8mb4 PATH '$[4]'`)}
+  SET ${column("failReason")} = j.fail_reason, ${column("nextRetryAt")} = ${nextRetryInMs === null ? "NULL" : names.later(whole(nextRetryInMs))}${names.bumpVersion}${names.touch},
+    ${column("state")} = ${state("failed")}
+  WHERE ${column("state")} = ${state("pending")} ${names.tokenMatches}`,
+      params: [names.fencedRows(fence, list, (row) => [row.failReason]), names.tableKey, fence.owner],
+    }),
+
+    suspendPending: ({ fence, rows: list, failReason, endsInMs }) => ({
+      name: "suspendPending",
+      text: `${rows()}
+  SET ${column("failReason")} = ?, ${column("nextRetryAt")} = ${endsInMs === null ? "NULL" : names.later(whole(endsInMs))}${names.bumpVersion}${names.touch},
+    ${column("state")} = ${state("suspended")}
+  WHERE ${column("state")} = ${state("pending")} ${names.tokenMatches}`,
+      params: [names.fencedRows(fence, list), names.tableKey, fence.owner, failReason],
+    }),
+
+    /** No transition: the row stays pending and is looked at later. Its time is never set before deliver_at. */
+    park({ fence, rows: list, parkMs }) {
+      const at = names.later(whole(parkMs));
+      return {
+        name: "park",
+        text: `${rows()}
+  SET ${column("nextRetryAt")} = ${names.has("deliverAt") ? `GREATEST(COALESCE(${column("deliverAt")}, ${at}), ${at})` : at}${names.bumpVersion}${names.touch}
+  WHERE ${column("state")} = ${state("pending")} ${names.tokenMatches}`,
+        params: [names.fencedRows(fence, list), names.tableKey, fence.owner],
+      };
+    },
+
+    /**
+     * Rows of the topic that wait for a later time come forward, in id order, `stepMs` apart. Rows whose own delay is still ahead stay (rule
+     * R10); without deliver_at a row that never failed is taken for delayed.
+     */
+    resetBackoff({ topic, limit, stepMs }) {
+      const delayed = names.has("deliverAt")
+        ? `(${column("deliverAt")} IS NULL OR ${column("deliverAt")} <= ${names.nowMs})`
+        : `COALESCE(${column("retryCount")}, 0) > 0`;
+      return {
+        name: "resetBackoff",
+        text: `UPDATE (SELECT c.id, ROW_NUMBER() OVER (ORDER BY c.id) - 1 AS place FROM (
+    SELECT ${column("id")} AS id FROM ${messages} AS m
+    WHERE ${column("state")} = ${state("pending")} AND ${column("nextRetryAt")} > ${names.nowMs} AND ${column("topic")} = ? AND ${delayed}
+    ORDER BY ${column("id")} LIMIT ${whole(limit)}) AS c) AS j
+  STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id
+  SET ${column("nextRetryAt")} = ${names.later(`j.place * ${whole(stepMs)}`)}${names.bumpVersion}${names.touch}
+  WHERE ${column("state")} = ${state("pending")}`,
+        params: [topic],
+      };
+    },
+
+    ...archiveStatements(names),
+
+    /** Unfinished rows only, and at most 10,000 of each state: more is "many", and a gauge must not cost what a drain costs. */
+    gauges: () => ({
+      name: "gauges",
+      text: `SELECT g.topic AS topic, g.state AS state, COUNT(*) AS count, MAX(TIMESTAMPDIFF(MICROSECOND, g.since, ${names.nowMs})) DIV 1000 AS oldest_age_ms
+  FROM (
+${(["pending", "sending", "failed", "suspended"] as const)
+  .map(
+    (each) => `    (SELECT ${column("topic")} AS topic, ${column("state")} AS state, ${column("gmtCreate")} AS since
+      FROM ${messages} AS m IGNORE INDEX (PRIMARY) WHERE ${column("state")} = ${state(each)} LIMIT 10000)`,
+  )
+  .join("\n    UNION ALL\n")}
+  ) AS g GROUP BY g.topic, g.state`,
+      params: [],
+    }),
+  };
+}
+
+/** What each decision writes. From-states come from the table of transitions. */
+function applyTimed(
+  names: MysqlNames,
+  transition: TimedDecision["transition"],
+  decisions: readonly TimedDecision[],
+): ReturnType<HousekeepingStatements["applyTimed"]> {
+  const { column, messages, state } = names;
+  const later = `IF(j.next_ms IS NULL, NULL, ${names.later("j.next_ms")})`;
+  const reason = `${column("failReason")} = COALESCE(j.fail_reason, ${column("failReason")})`;
+  const changes: Record<TimedDecision["transition"], string> = {
+    slowRetry: `${column("nextRetryAt")} = ${names.atOnce}, ${column("state")} = ${state("pending")}`,
+    resume: `${column("nextRetryAt")} = ${names.atOnce}, ${column("state")} = ${state("pending")}`,
+    confirmTimeoutResend: `${reason}, ${column("retryCount")} = COALESCE(${column("retryCount")}, 0) + 1, ${column("nextRetryAt")} = ${later}, ${column("state")} = ${state("pending")}`,
+    confirmTimeoutFail: `${reason}, ${column("nextRetryAt")} = ${later}, ${column("state")} = ${state("failed")}`,
+    clearTimer: `${column("nextRetryAt")} = IF(${column("state")} = ${state("sent")}, ${NO_DEADLINE}, NULL)`,
+  };
+  const from =
+    transition === "clearTimer" ? (["sent", "failed"] as const) : allowedFrom(transition satisfies TransitionName);
+  return {
+    name: `applyTimed.${transition}`,
+    text: `UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', token BIGINT PATH '$[1]', next_ms BIGINT PATH '$[2]',
+      fail_reason VARCHAR(${names.layout.failReasonLength}) CHARACTER SET utf8mb4 PATH '$[3]')) AS j
+  STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id
+  SET ${changes[transition]}${names.bumpVersion}${names.touch}
+  WHERE ${column("state")} IN (${names.states(from)}) ${names.tokenMatches}`,
+    params: [
+      `[${inIdOrder(decisions)
+        .map(
+          (row) => `[${row.id},${names.tokenOf(row)},${row.nextRetryInMs ?? "null"},${JSON.stringify(row.failReason)}]`,
+        )
+        .join(",")}]`,
+    ],
+  };
+}

@@ -1,0 +1,139 @@
+/** Leases, the registry of instances and the suspension rules: small tables, UTC, at most 16 rows a statement. */
+import type { LeaseStatements } from "../sql/statements.ts";
+import { type MysqlNames, COMPANION_NOW as NOW, whole } from "./names.ts";
+
+/** After this much silence an instance is forgotten: long enough for a person to see in `status` that it was there. */
+const FORGET_AFTER_HOURS = 24;
+
+export function leaseStatements(names: MysqlNames): LeaseStatements {
+  const { shards, relays, suspensions, tableKey, messages, column, state } = names;
+  const inShards = (list: readonly number[]): string => (list.length === 0 ? "-1" : list.map(whole).join(", "));
+  const held = "JSON_TABLE(?, '$[*]' COLUMNS (shard INT PATH '$[0]', epoch BIGINT PATH '$[1]')) AS j";
+  const heldRows = (list: readonly { readonly shard: number; readonly epoch: number }[]): string =>
+    JSON.stringify(
+      list.map(({ shard, epoch }) => [shard, epoch]).sort((left, right) => (left[0] ?? 0) - (right[0] ?? 0)),
+    );
+
+  return {
+    /** INSERT … SELECT of what is missing; two that run at once meet at the primary key, and ON DUPLICATE KEY keeps what is there. */
+    ensureShards: () => ({
+      name: "ensureShards",
+      text: `INSERT INTO ${shards} (table_name, shard)
+  VALUES ${Array.from({ length: 16 }, (_, shard) => `(?, ${shard})`).join(", ")}
+  ON DUPLICATE KEY UPDATE epoch = epoch`,
+      params: Array.from({ length: 16 }, () => tableKey),
+    }),
+
+    reportInstance: ({ owner, label }) => ({
+      name: "reportInstance",
+      text: `INSERT INTO ${relays} (table_name, owner, label, seen_at) VALUES (?, ?, ?, ${NOW})
+  ON DUPLICATE KEY UPDATE label = VALUES(label), seen_at = ${NOW}`,
+      params: [tableKey, owner, label],
+    }),
+
+    removeInstance: (owner) => ({
+      name: "removeInstance",
+      text: `DELETE FROM ${relays} WHERE table_name = ? AND owner = ?`,
+      params: [tableKey, owner],
+    }),
+
+    forgetInstances: () => ({
+      name: "forgetInstances",
+      text: `DELETE FROM ${relays} WHERE table_name = ? AND seen_at < ${NOW} - INTERVAL ${FORGET_AFTER_HOURS} HOUR`,
+      params: [tableKey],
+    }),
+
+    /** Locks the lease rows that it writes; a takeover of one of them comes before it or after it, and changes the epoch. */
+    renew: ({ owner, leaseMs, held: rows }) => ({
+      name: "renew",
+      text: `UPDATE ${held}
+  STRAIGHT_JOIN ${shards} AS s ON s.table_name = ? AND s.shard = j.shard
+  SET s.lease_until = ${NOW} + INTERVAL ${whole(leaseMs)} * 1000 MICROSECOND, s.lease_ms = ${whole(leaseMs)}
+  WHERE s.owner = ? AND s.epoch = j.epoch`,
+      params: [heldRows(rows), tableKey, owner],
+    }),
+
+    readLeases: () => ({
+      name: "readLeases",
+      text: `SELECT shard, owner, epoch, CAST(lease_until AS CHAR) AS lease_until, lease_ms FROM ${shards} WHERE table_name = ? ORDER BY shard`,
+      params: [tableKey],
+    }),
+
+    // Both bounds: after the server's clock was set back, a dead instance would else stay alive until the clock has caught up (rule R11).
+    readInstances: (instanceTimeoutMs) => ({
+      name: "readInstances",
+      text: `SELECT owner, label, seen_at BETWEEN ${NOW} - INTERVAL ${whole(instanceTimeoutMs)} * 1000 MICROSECOND
+    AND ${NOW} + INTERVAL ${whole(instanceTimeoutMs)} * 1000 MICROSECOND AS alive
+  FROM ${relays} WHERE table_name = ? ORDER BY owner`,
+      params: [tableKey],
+    }),
+
+    readSuspensions: () => ({
+      name: "readSuspensions",
+      text: `SELECT scope, value, reason, author, TIMESTAMPDIFF(MICROSECOND, ${NOW}, ends_at) DIV 1000 AS ends_in_ms
+  FROM ${suspensions} WHERE table_name = ? AND (ends_at IS NULL OR ends_at > ${NOW}) ORDER BY scope, value`,
+      params: [tableKey],
+    }),
+
+    /**
+     * Exactly as observed, or not at all: two takers of one free shard write the same row, and the second finds another epoch. It waits for
+     * every fenced statement of the old owner, which hold the lease row in share mode; those that come later find the new epoch.
+     */
+    take: ({ owner, leaseMs, observed }) => ({
+      name: "take",
+      text: `UPDATE JSON_TABLE(?, '$[*]' COLUMNS (
+      shard INT PATH '$[0]', epoch BIGINT PATH '$[1]', owner VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin PATH '$[2]',
+      lease_until DATETIME(3) PATH '$[3]')) AS j
+  STRAIGHT_JOIN ${shards} AS s ON s.table_name = ? AND s.shard = j.shard
+  SET s.owner = ?, s.epoch = s.epoch + 1, s.lease_until = ${NOW} + INTERVAL ${whole(leaseMs)} * 1000 MICROSECOND, s.lease_ms = ${whole(leaseMs)}
+  WHERE s.epoch = j.epoch AND s.owner <=> j.owner AND s.lease_until = j.lease_until`,
+      params: [
+        JSON.stringify(
+          [...observed]
+            .sort((left, right) => left.shard - right.shard)
+            .map((lease) => [lease.shard, lease.epoch, lease.owner ?? null, lease.leaseUntil]),
+        ),
+        tableKey,
+        owner,
+      ],
+    }),
+
+    /**
+     * Second statement of a takeover: it begins after the lease rows are ours, so it sees every claim that committed before (as one statement
+     * with the first it would miss them, rule R2). A range of the index on state; the rows in `sending` are those in flight, hundreds at most.
+     */
+    recoverShards: (list) => ({
+      name: "recoverShards",
+      text: `UPDATE ${messages} AS m
+  SET ${column("nextRetryAt")} = ${names.atOnce}${names.bumpVersion}${names.touch}, ${column("state")} = ${state("pending")}
+  WHERE ${column("state")} = ${state("sending")} AND ${names.shardOf} IN (${inShards(list)})`,
+      params: [],
+    }),
+
+    recoverListed: (list) => ({
+      name: "recoverListed",
+      text: `UPDATE ${shards} AS s
+  STRAIGHT_JOIN JSON_TABLE(COALESCE(s.in_flight, '[]'), '$[*]' COLUMNS (id BIGINT PATH '$')) AS j
+  STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id
+  SET ${names.has("deliveryCount") ? `${column("deliveryCount")} = ${column("deliveryCount")} + 1` : `${column("retryCount")} = ${column("retryCount")}`}${names.bumpVersion}
+  WHERE s.table_name = ? AND s.shard IN (${inShards(list)}) AND ${column("state")} = ${state("pending")}`,
+      params: [tableKey],
+    }),
+
+    clearListed: (list) => ({
+      name: "clearListed",
+      text: `UPDATE ${shards} SET in_flight = NULL WHERE table_name = ? AND shard IN (${inShards(list)})`,
+      params: [tableKey],
+    }),
+
+    /** Another relay may take the shard right after it; the epoch grows when one does. */
+    release: ({ owner, shards: rows }) => ({
+      name: "release",
+      text: `UPDATE ${held}
+  STRAIGHT_JOIN ${shards} AS s ON s.table_name = ? AND s.shard = j.shard
+  SET s.owner = NULL, s.in_flight = NULL, s.lease_until = ${NOW}
+  WHERE s.owner = ? AND s.epoch = j.epoch`,
+      params: [heldRows(rows), tableKey, owner],
+    }),
+  };
+}

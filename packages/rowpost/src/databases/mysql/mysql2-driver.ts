@@ -1,0 +1,170 @@
+/** mysql2 as a {@link Driver}. The driver is declared by the few methods that are called; none of its types stands in a signature. */
+
+import { ConfigurationError, MissingPeerError } from "../../runtime/errors.ts";
+import type { QueryResult } from "../../transactions/executor.ts";
+import { addressLabel, type ConnectionOptions } from "./connection-options.ts";
+import type { Driver, DriverConnection } from "./driver.ts";
+
+type Callback<T> = (error: unknown, result: T) => void;
+
+interface Mysql2Connection {
+  query(options: { sql: string; values: readonly unknown[]; timeout: number }, callback: Callback<unknown>): void;
+  destroy(): void;
+  end(callback: Callback<unknown>): void;
+  on(event: "error" | "end" | "connect", listener: (error: unknown) => void): unknown;
+}
+
+interface Mysql2Pool {
+  getConnection(callback: Callback<Mysql2Connection>): void;
+  end(callback: Callback<unknown>): void;
+  readonly config?: { readonly connectionConfig?: Readonly<Record<string, unknown>> };
+}
+
+interface Mysql2 {
+  createConnection(options: object): Mysql2Connection;
+  createPool(options: object): Mysql2Pool;
+}
+
+/** Settings of a user's pool that say where the server is and who we are; everything else is ours. */
+const ADDRESS_OPTIONS = [
+  "host",
+  "port",
+  "localAddress",
+  "socketPath",
+  "user",
+  "password",
+  "password1",
+  "password2",
+  "password3",
+  "passwordSha1",
+  "database",
+  "ssl",
+  "connectTimeout",
+  "authPlugins",
+  "authSwitchHandler",
+  "insecureAuth",
+  "stream",
+  "compress",
+];
+
+/** BIGINT as text, instants as text, JSON as text, and matched rows counted: what the statements expect. */
+const OUR_OPTIONS = {
+  charset: "utf8mb4",
+  supportBigNumbers: true,
+  bigNumberStrings: true,
+  dateStrings: true,
+  jsonStrings: true,
+  multipleStatements: false,
+  flags: ["FOUND_ROWS"],
+};
+
+export type Mysql2Source = { readonly pool: unknown } | { readonly connection: ConnectionOptions };
+
+/** A driver for mysql2, over the user's pool or with an address of its own. */
+export function createMysql2Driver(source: Mysql2Source): Driver {
+  const userPool = "pool" in source ? corePool(source.pool) : undefined;
+  const address = "connection" in source ? source.connection : poolAddress(userPool);
+  let ownPool: Promise<Mysql2Pool> | undefined;
+
+  /** A pool without readable settings lends a connection that never goes back. */
+  async function open(): Promise<Mysql2Connection> {
+    if (address === undefined && userPool !== undefined) return await fromPool(userPool);
+    const { createConnection } = await loadMysql2();
+    return await new Promise((resolve, reject) => {
+      const connection = createConnection({ ...address, ...OUR_OPTIONS });
+      connection.on("error", reject);
+      connection.on("connect", () => resolve(connection));
+    });
+  }
+
+  return {
+    label: addressLabel(address),
+    connect: async () => wrap(await open()),
+    async pool() {
+      if (userPool !== undefined) return userPool;
+      ownPool ??= loadMysql2().then(({ createPool }) =>
+        createPool({ ...address, charset: "utf8mb4", supportBigNumbers: true }),
+      );
+      return await ownPool;
+    },
+    async close() {
+      const closing = await ownPool;
+      ownPool = undefined;
+      if (closing !== undefined) await new Promise<void>((resolve) => closing.end(() => resolve()));
+    },
+  };
+}
+
+function fromPool(pool: Mysql2Pool): Promise<Mysql2Connection> {
+  return new Promise((resolve, reject) => {
+    pool.getConnection((error, connection) => {
+      if (error === null || error === undefined) resolve(connection);
+      else reject(error);
+    });
+  });
+}
+
+function wrap(connection: Mysql2Connection): DriverConnection {
+  let status: number | undefined;
+  return {
+    query(text, params, timeoutMs) {
+      return new Promise<QueryResult>((resolve, reject) => {
+        connection.query({ sql: text, values: params, timeout: timeoutMs }, (error, result) => {
+          if (error !== null && error !== undefined) return reject(error);
+          if (Array.isArray(result)) return resolve({ rows: result, affected: 0 });
+          const header = result as { affectedRows?: number; serverStatus?: number };
+          status = header.serverStatus;
+          resolve({ rows: [], affected: header.affectedRows ?? 0 });
+        });
+      });
+    },
+    inTransaction: () => (status === undefined ? undefined : (status & SERVER_STATUS_IN_TRANS) !== 0),
+    destroy: () => connection.destroy(),
+    end: () =>
+      new Promise((resolve, reject) => {
+        connection.end((error) => (error === null || error === undefined ? resolve() : reject(error)));
+      }),
+    onLost(listener) {
+      connection.on("error", listener);
+      connection.on("end", listener);
+    },
+  };
+}
+
+const SERVER_STATUS_IN_TRANS = 1;
+
+/** The callback pool inside mysql2/promise's, or the pool itself. */
+function corePool(pool: unknown): Mysql2Pool {
+  const inner = isObject(pool) && isObject(pool["pool"]) ? pool["pool"] : pool;
+  if (!isObject(inner) || typeof inner["getConnection"] !== "function" || typeof inner["query"] !== "function") {
+    throw new ConfigurationError(
+      "mysql({ pool }) takes a pool made by createPool of mysql2 or mysql2/promise; for an address pass { url }",
+    );
+  }
+  return inner as unknown as Mysql2Pool;
+}
+
+function poolAddress(pool: Mysql2Pool | undefined): ConnectionOptions | undefined {
+  const config = pool?.config?.connectionConfig;
+  if (config === undefined) return undefined;
+  const address: Record<string, unknown> = {};
+  for (const option of ADDRESS_OPTIONS) {
+    const value = config[option];
+    // ConnectionConfig writes false for "none", which createConnection does not take back.
+    if (value !== undefined && value !== false) address[option] = value;
+  }
+  return address;
+}
+
+async function loadMysql2(): Promise<Mysql2> {
+  try {
+    const loaded = (await import("mysql2")) as unknown as { default: Mysql2 };
+    return loaded.default;
+  } catch (error) {
+    throw new MissingPeerError("mysql2", "rowpost/mysql", { cause: error, range: ">=3.23.3 <4" });
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return (typeof value === "object" && value !== null) || typeof value === "function";
+}

@@ -1,0 +1,210 @@
+/** The tables, as numbered migrations, and what checks them. The text of a released migration never changes: its checksum stands in databases. */
+
+import { companionTables } from "../sql/layouts.ts";
+import type { Migration, SchemaStatements } from "../sql/statements.ts";
+import { errorNumber } from "./errors.ts";
+import { BYTES_COLLATION, COMPANION_NOW, type MysqlNames, quoteName } from "./names.ts";
+import { seedTable } from "./seed-tables.ts";
+
+/**
+ * Bytes that a settle gives back to the row: message_id (32 characters from RocketMQ), sent_at and last_retry_at (7 bytes each) are NULL until
+ * then, and a row that grows has to move within, or out of, its page.
+ */
+const SETTLE_PAD = 48;
+
+const IDENTITY = `CHARACTER SET utf8mb4 COLLATE ${BYTES_COLLATION}`;
+const TABLE_OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC";
+/** Errors of a migration that is run again: table, column and key are there already; what was to be dropped is gone. */
+const ALREADY_DONE = new Set([1050, 1060, 1061, 1091]);
+
+export function schemaStatements(names: MysqlNames): SchemaStatements {
+  const { layout, tableKey } = names;
+  const companions = companionTables(layout);
+  const lockName = `rowpost.migrate.${fingerprint(`${layout.schema ?? ""}.${layout.companion}`)}`;
+  const schema = layout.schema === undefined ? "DATABASE()" : "?";
+
+  return {
+    migrations: migrations(names),
+    transactional: false,
+    // Whole seconds, because MySQL rounds a fraction to 0; lower case, because MariaDB tells case apart; the database's name keeps two databases of one server apart.
+    lock: {
+      name: "migrationLock",
+      text: "SELECT GET_LOCK(CONCAT(?, LEFT(MD5(DATABASE()), 8)), 60) AS locked",
+      params: [lockName],
+    },
+    unlock: {
+      name: "migrationUnlock",
+      text: "SELECT RELEASE_LOCK(CONCAT(?, LEFT(MD5(DATABASE()), 8))) AS unlocked",
+      params: [lockName],
+    },
+    createVersionTable: {
+      name: "createVersionTable",
+      text: `CREATE TABLE IF NOT EXISTS ${names.migrations} (
+  table_name VARCHAR(160) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  version INT NOT NULL,
+  name VARCHAR(128) NOT NULL,
+  checksum CHAR(16) CHARACTER SET ascii NOT NULL,
+  applied_at DATETIME(3) NOT NULL,
+  PRIMARY KEY (table_name, version)
+) ${TABLE_OPTIONS}`,
+      params: [],
+    },
+    readVersions: () => ({
+      name: "readVersions",
+      text: `SELECT version, checksum FROM ${names.migrations} WHERE table_name = ? ORDER BY version`,
+      params: [tableKey],
+    }),
+    recordVersion: (migration, checksum) => ({
+      name: "recordVersion",
+      text: `INSERT INTO ${names.migrations} (table_name, version, name, checksum, applied_at) VALUES (?, ?, ?, ?, ${COMPANION_NOW})`,
+      params: [tableKey, migration.version, migration.name, checksum],
+    }),
+    alreadyDone: (error) => ALREADY_DONE.has(errorNumber(error)),
+    // The servers disagree about the case of information_schema's column names: aliases settle it.
+    columns: () => ({
+      name: "columns",
+      text: `SELECT c.TABLE_NAME AS table_name, c.COLUMN_NAME AS column_name, c.COLLATION_NAME AS collation
+  FROM information_schema.COLUMNS AS c
+  WHERE c.TABLE_SCHEMA = ${schema} AND c.TABLE_NAME IN (?, ?, ?, ?, ?)`,
+      params: [
+        ...(layout.schema === undefined ? [] : [layout.schema]),
+        layout.table,
+        companions.shard,
+        companions.relay,
+        companions.suspension,
+        companions.archive,
+      ],
+    }),
+    comparesBytes: (collation) => collation === null || collation.endsWith("_bin"),
+  };
+}
+
+/** FNV-1a, for names that must be short: no secret, no attacker. */
+function fingerprint(text: string): string {
+  let hash = 0x811c9dc5;
+  for (const byte of new TextEncoder().encode(text)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
+  return hash.toString(16).padStart(8, "0");
+}
+
+function migrations(names: MysqlNames): readonly Migration[] {
+  const { layout } = names;
+  const own = layout.name === "default" ? [defaultTable(names)] : seedTable(layout, names.messages);
+  return [
+    { version: 1, name: "local message table", statements: own },
+    { version: 2, name: "tables of the relay", statements: companionTable(names) },
+    {
+      version: 3,
+      name: "archive",
+      statements: layout.name === "custom" ? customArchive(names) : [archiveTable(names)],
+    },
+  ];
+}
+
+/** Columns of the default table; the archive has the same. */
+function defaultColumns(): readonly string[] {
+  return [
+    `message_type VARCHAR(64) ${IDENTITY} NOT NULL COMMENT 'what happened, such as order.created'`,
+    `message_key VARCHAR(128) ${IDENTITY} NOT NULL COMMENT 'business identity; unique with message_type'`,
+    `topic VARCHAR(255) ${IDENTITY} NOT NULL COMMENT 'destination'`,
+    "message_body MEDIUMTEXT NOT NULL COMMENT 'JSON; or text; or base64 when content_type ends in ;base64'",
+    "headers TEXT NULL COMMENT 'JSON object of strings'",
+    "content_type VARCHAR(64) NULL COMMENT 'NULL = application/json'",
+    `ordering_key VARCHAR(128) ${IDENTITY} NULL COMMENT 'messages with equal keys keep their order'`,
+    "state TINYINT NOT NULL DEFAULT 0 COMMENT '0 pending 1 sending 2 sent 3 failed 4 consumed 5 suspended'",
+    "retry_count INT NOT NULL DEFAULT 0 COMMENT 'failed attempts'",
+    "delivery_count INT NOT NULL DEFAULT 0 COMMENT 'times claimed by a relay'",
+    "deliver_at DATETIME(3) NULL COMMENT 'not before this instant; never changed'",
+    "next_retry_at DATETIME(3) NULL COMMENT 'when a relay looks at this row again; NULL in pending = now, elsewhere = never'",
+    "last_retry_at DATETIME(3) NULL COMMENT 'start of the last attempt'",
+    "fail_reason VARCHAR(1024) NULL COMMENT 'last error, or why it is suspended'",
+    "message_id VARCHAR(255) NULL COMMENT 'receipt of the broker'",
+    "lock_version BIGINT NOT NULL DEFAULT 0 COMMENT 'grows with every change'",
+    "sent_at DATETIME(3) NULL",
+    "consumed_at DATETIME(3) NULL",
+    "created_by VARCHAR(64) NOT NULL DEFAULT '' COMMENT 'system that wrote the message'",
+    "updated_by VARCHAR(64) NOT NULL DEFAULT '' COMMENT 'system or person that changed it last'",
+    "gmt_create DATETIME(3) NOT NULL DEFAULT (UTC_TIMESTAMP(3)) COMMENT 'UTC'",
+    "gmt_modified DATETIME(3) NOT NULL DEFAULT (UTC_TIMESTAMP(3)) COMMENT 'UTC'",
+    `settle_pad VARCHAR(${SETTLE_PAD}) CHARACTER SET ascii NOT NULL DEFAULT '${".".repeat(SETTLE_PAD)}' COMMENT 'keeps the row from growing when it is sent; means nothing'`,
+  ];
+}
+
+function defaultTable(names: MysqlNames): string {
+  return `CREATE TABLE IF NOT EXISTS ${names.messages} (
+  id BIGINT NOT NULL AUTO_INCREMENT,
+  ${defaultColumns().join(",\n  ")},
+  PRIMARY KEY (id),
+  UNIQUE KEY uk_type_key (message_type, message_key),
+  KEY idx_state_next_retry (state, next_retry_at) COMMENT 'every scan of the relay',
+  KEY idx_topic (topic),
+  KEY idx_ordering_key_state (ordering_key, state) COMMENT 'order per key'
+) ${TABLE_OPTIONS} COMMENT='local message table (transactional outbox)'`;
+}
+
+function companionTable(names: MysqlNames): readonly string[] {
+  const tableName = "table_name VARCHAR(160) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL";
+  const owner = "VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin";
+  return [
+    `CREATE TABLE IF NOT EXISTS ${names.shards} (
+  ${tableName},
+  shard SMALLINT NOT NULL,
+  owner ${owner} NULL COMMENT 'random id of a relay since its start; NULL = free',
+  epoch BIGINT NOT NULL DEFAULT 0 COMMENT 'grows with each owner',
+  lease_until DATETIME(3) NOT NULL DEFAULT '1970-01-01 00:00:00.000' COMMENT 'UTC',
+  lease_ms INT NOT NULL DEFAULT 0,
+  in_flight MEDIUMTEXT NULL COMMENT 'ids being published by a relay that sets no sending mark',
+  PRIMARY KEY (table_name, shard)
+) ${TABLE_OPTIONS} COMMENT='who may relay which messages'`,
+    `CREATE TABLE IF NOT EXISTS ${names.relays} (
+  ${tableName},
+  owner ${owner} NOT NULL,
+  label VARCHAR(255) NOT NULL COMMENT 'host:pid',
+  seen_at DATETIME(3) NOT NULL COMMENT 'UTC',
+  PRIMARY KEY (table_name, owner)
+) ${TABLE_OPTIONS} COMMENT='running relays'`,
+    `CREATE TABLE IF NOT EXISTS ${names.suspensions} (
+  ${tableName},
+  scope VARCHAR(16) CHARACTER SET ascii NOT NULL COMMENT 'ordering_key, topic, type or relay',
+  value VARCHAR(255) ${IDENTITY} NOT NULL COMMENT 'the key, topic or type; * for relay',
+  reason VARCHAR(512) NOT NULL,
+  author VARCHAR(64) NOT NULL,
+  ends_at DATETIME(3) NULL COMMENT 'UTC; NULL = until it is lifted',
+  gmt_create DATETIME(3) NOT NULL DEFAULT (UTC_TIMESTAMP(3)) COMMENT 'UTC',
+  PRIMARY KEY (table_name, scope, value)
+) ${TABLE_OPTIONS} COMMENT='what must not be sent for now'`,
+  ];
+}
+
+/** The archive keeps ids, has no unique (type, key) (rule R5: an archived key may be used again) and no pad. */
+function archiveTable(names: MysqlNames): string {
+  if (names.layout.name === "default") {
+    return `CREATE TABLE IF NOT EXISTS ${names.archive} (
+  id BIGINT NOT NULL COMMENT 'as it was in the message table',
+  ${defaultColumns()
+    .filter((column) => !column.startsWith("settle_pad "))
+    .join(",\n  ")},
+  archived_at DATETIME(3) NOT NULL COMMENT 'UTC',
+  PRIMARY KEY (id),
+  KEY idx_type_key (message_type, message_key),
+  KEY idx_archived_at (archived_at)
+) ${TABLE_OPTIONS} COMMENT='finished messages'`;
+  }
+  return seedTable(names.layout, names.archive)
+    .join("")
+    .replace("AUTO_INCREMENT", "")
+    .replace(/UNIQUE KEY `?\w+`?/, "KEY `idx_type_key`")
+    .replace(/\n\)/, ",\n  archived_at DATETIME(3) NOT NULL COMMENT 'UTC',\n  KEY idx_archived_at (archived_at)\n)");
+}
+
+/** A table of the user's own: its archive has its columns, whatever they are, and is made from it. */
+function customArchive(names: MysqlNames): readonly string[] {
+  const { columns } = names.layout;
+  return [
+    `CREATE TABLE IF NOT EXISTS ${names.archive} (
+  archived_at DATETIME(3) NOT NULL COMMENT 'UTC',
+  PRIMARY KEY (${quoteName(columns.id)}),
+  KEY idx_type_key (${quoteName(columns.messageType)}, ${quoteName(columns.messageKey)}),
+  KEY idx_archived_at (archived_at)
+) ${TABLE_OPTIONS} AS SELECT * FROM ${names.messages} WHERE 1 = 0`,
+  ];
+}

@@ -1,0 +1,186 @@
+/** A session of rowpost's own on MySQL or MariaDB: settings, one statement after another, time-outs, and proof that it is dead. */
+import { randomBytes } from "node:crypto";
+import { DatabaseUnavailableError, describeError, TransactionLostError } from "../../runtime/errors.ts";
+import type { Executor, QueryResult, Statement } from "../../transactions/executor.ts";
+import type { Session, SessionOptions } from "../database.ts";
+import type { Driver, DriverConnection } from "./driver.ts";
+import { endsTransaction, errorNumber, isAway, translateError } from "./errors.ts";
+
+const DEFAULT_STATEMENT_TIMEOUT_MS = 30_000;
+const DEFAULT_LOCK_WAIT_TIMEOUT_MS = 3_000;
+/** How often, and for how long, `abandon` asks whether the server is done with the session. */
+const ABANDON_POLL_MS = 20;
+const ABANDON_POLLS = 250;
+
+interface Opened {
+  readonly connection: DriverConnection;
+  readonly lockName: string;
+  readonly server: Session["server"];
+}
+
+/** Opens a session. Throws `DatabaseUnavailableError` when the server cannot be reached. */
+export async function openSession(driver: Driver, options: SessionOptions): Promise<Session> {
+  const timeoutMs = options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS;
+  let connection: DriverConnection;
+  try {
+    connection = await driver.connect();
+  } catch (error) {
+    throw translateError(error, `connect to ${driver.label}`);
+  }
+  try {
+    return createSession(driver, await prepare(connection, options, timeoutMs), timeoutMs);
+  } catch (error) {
+    connection.destroy();
+    throw translateError(error, `open a session on ${driver.label}`);
+  }
+}
+
+/** Sets the session up. Each setting is explicit: a server's or a pool's own defaults must not change what the statements mean. */
+async function prepare(connection: DriverConnection, options: SessionOptions, timeoutMs: number): Promise<Opened> {
+  // Whole seconds, at least 1; rounded down, so that it stays below a quarter of the lease (rule R2).
+  const lockWait = Math.max(1, Math.floor((options.lockWaitTimeoutMs ?? DEFAULT_LOCK_WAIT_TIMEOUT_MS) / 1000));
+  const zone = options.clock === "server" ? "@@global.time_zone" : "'+00:00'";
+  const run = (text: string, params: readonly unknown[] = []): Promise<QueryResult> =>
+    connection.query(text, params, timeoutMs);
+  await run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
+  await run(
+    `SET SESSION autocommit = 1, time_zone = ${zone}, sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION',
+  innodb_lock_wait_timeout = ${lockWait}, lock_wait_timeout = ${Math.max(lockWait, 5)}`,
+  );
+  // The lock lives exactly as long as the server works for this session: it goes after the rollback. `abandon` asks for it, and so cannot take
+  // a connection that came later and got the same id (after a restart of the server) for this one.
+  const lockName = `rowpost.session.${randomBytes(12).toString("hex")}`;
+  const { rows } = await run("SELECT VERSION() AS version, GET_LOCK(?, 1) AS locked", [lockName]);
+  const version = String(rows[0]?.["version"] ?? "");
+  const product = /mariadb/i.test(version) ? "mariadb" : "mysql";
+  return { connection, lockName, server: { product, version } };
+}
+
+function createSession(driver: Driver, opened: Opened, timeoutMs: number): Session {
+  const { connection, lockName, server } = opened;
+  let dead = false;
+  /** Statements and transactions take turns: a statement of somebody else must not slip into a transaction. */
+  let turn: Promise<unknown> = Promise.resolve();
+  connection.onLost(() => die());
+
+  function die(): void {
+    if (dead) return;
+    dead = true;
+    connection.destroy();
+  }
+
+  async function send(statement: Statement): Promise<QueryResult> {
+    if (dead)
+      throw new DatabaseUnavailableError(`${statement.name}: this session of ${driver.label} is closed or lost`);
+    try {
+      return await connection.query(statement.text, statement.params, timeoutMs);
+    } catch (error) {
+      if (isAway(error)) die();
+      throw translateError(error, statement.name);
+    }
+  }
+
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = turn.then(work);
+    turn = result.catch(() => undefined);
+    return result;
+  }
+
+  async function transact<T>(work: (tx: Executor) => Promise<T>): Promise<T> {
+    await send({ name: "begin", text: "START TRANSACTION", params: [] });
+    let lost: unknown;
+    const tx: Executor = {
+      kind: server.product,
+      async run(statement) {
+        if (lost !== undefined) throw lostError(statement.name, lost);
+        try {
+          return await send(statement);
+        } catch (error) {
+          if (endsTransaction(error)) lost = error;
+          throw error;
+        }
+      },
+    };
+    try {
+      const result = await work(tx);
+      if (lost !== undefined) throw lostError("COMMIT", lost);
+      await send({ name: "commit", text: "COMMIT", params: [] });
+      return result;
+    } catch (error) {
+      await rollback();
+      throw error;
+    }
+  }
+
+  /** A session whose rollback fails is worth nothing: its locks go with the connection. */
+  async function rollback(): Promise<void> {
+    if (dead) return;
+    try {
+      await send({ name: "rollback", text: "ROLLBACK", params: [] });
+    } catch {
+      die();
+    }
+  }
+
+  return {
+    server,
+    get dead() {
+      return dead;
+    },
+    run: (statement) => inTurn(() => send(statement)),
+    transaction: (work) => inTurn(() => transact(work)),
+    async abandon() {
+      die();
+      await proveGone(driver, lockName);
+    },
+    async close() {
+      if (dead) return;
+      await turn.catch(() => undefined);
+      if (dead) return;
+      dead = true;
+      await connection.end().catch(() => connection.destroy());
+    },
+  };
+}
+
+function lostError(what: string, cause: unknown): TransactionLostError {
+  return new TransactionLostError(
+    `${what}: the database ended this transaction by itself (${describeError(cause)}); nothing of it is left, run it again`,
+    { cause },
+  );
+}
+
+/**
+ * Kills the connection that holds the session's lock, and looks until nobody holds it. Afterwards no statement of that session can take
+ * effect: the server gives the lock up only after it has rolled back or finished what it was doing (rule R4).
+ */
+async function proveGone(driver: Driver, lockName: string): Promise<void> {
+  const connection = await driver.connect().catch((error: unknown) => {
+    throw translateError(error, `prove that a session of ${driver.label} is dead`);
+  });
+  try {
+    for (let poll = 0; poll < ABANDON_POLLS; poll += 1) {
+      const { rows } = await connection.query("SELECT IS_USED_LOCK(?) AS id", [lockName], DEFAULT_LOCK_WAIT_TIMEOUT_MS);
+      const id = rows[0]?.["id"];
+      if (id === null || id === undefined) return;
+      await kill(connection, String(id));
+      await new Promise((resolve) => setTimeout(resolve, ABANDON_POLL_MS));
+    }
+    throw new DatabaseUnavailableError(
+      `${driver.label}: a session that was killed still runs; its statements may still take effect`,
+    );
+  } catch (error) {
+    throw translateError(error, `prove that a session of ${driver.label} is dead`);
+  } finally {
+    connection.destroy();
+  }
+}
+
+/** 1094: no such connection any more, which is what is wanted. */
+async function kill(connection: DriverConnection, id: string): Promise<void> {
+  try {
+    await connection.query(`KILL CONNECTION ${id}`, [], DEFAULT_LOCK_WAIT_TIMEOUT_MS);
+  } catch (error) {
+    if (errorNumber(error) !== 1094) throw error;
+  }
+}

@@ -1,0 +1,25 @@
+/** All statements for MySQL and MariaDB; what only one of the two understands stands in executable comments. */
+import type { TableLayout } from "../sql/layout.ts";
+import type { DialectStatements } from "../sql/statements.ts";
+import { adminStatements } from "./admin.ts";
+import { claimStatements } from "./claim.ts";
+import { enqueueStatements } from "./enqueue.ts";
+import { housekeepingStatements } from "./housekeeping.ts";
+import { leaseStatements } from "./leases.ts";
+import { createNames } from "./names.ts";
+import { scanStatements } from "./scan.ts";
+import { schemaStatements } from "./schema.ts";
+import { settleStatements } from "./settle.ts";
+
+export function createStatements(layout: TableLayout): DialectStatements {
+  const names = createNames(layout);
+  return {
+    facts: { insertReportsDuplicates: false, insertChecksTransaction: false, shardCount: 16 },
+    schema: schemaStatements(names),
+    enqueue: enqueueStatements(names),
+    leases: leaseStatements(names),
+    relay: { ...scanStatements(names), ...claimStatements(names), ...settleStatements(names) },
+    housekeeping: housekeepingStatements(names),
+    admin: adminStatements(names),
+  };
+}

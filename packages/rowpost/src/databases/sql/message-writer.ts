@@ -1,0 +1,188 @@
+/** Enqueue on any SQL database: one INSERT in the user's transaction, and what to do when a message is there already. */
+import type { EncodedMessage, EnqueueStatus, MessageWriter } from "../../outbox/message-writer.ts";
+import { DuplicateMessageError, InvalidMessageError, TransactionRequiredError } from "../../runtime/errors.ts";
+import type { Executor, QueryResult, Statement } from "../../transactions/executor.ts";
+import type { TableLayout } from "./layout.ts";
+import { type Row, text } from "./rows.ts";
+import type { DialectStatements } from "./statements.ts";
+
+/** What a dialect brings to the writer. */
+export interface WriterParts {
+  readonly layout: TableLayout;
+  readonly statements: Pick<DialectStatements, "facts" | "enqueue">;
+  /** Is this error a violated unique key, however an ORM has wrapped it? */
+  isDuplicate(error: unknown): boolean;
+  /** Is it what the INSERT answers outside a transaction? */
+  isOutsideTransaction?(error: unknown): boolean;
+}
+
+export function createMessageWriter(parts: WriterParts): MessageWriter {
+  return {
+    async insert(tx, messages, { duplicates }) {
+      if (messages.length === 0) return [];
+      for (const message of messages) checkColumns(parts.layout, message);
+      await requireTransaction(parts, tx);
+      const first = new Map<string, EncodedMessage>();
+      for (const message of messages) if (!first.has(identityOf(message))) first.set(identityOf(message), message);
+      if (duplicates === "throw" && first.size < messages.length) throw new DuplicateMessageError(repeated(messages));
+
+      const there = await insertNew(parts, tx, [...first.values()], duplicates);
+      const seen = new Set<string>();
+      return messages.map((message): EnqueueStatus => {
+        const identity = identityOf(message);
+        if (there.has(identity) || seen.has(identity)) return "duplicate";
+        seen.add(identity);
+        return "enqueued";
+      });
+    },
+  };
+}
+
+/** Type and key cannot hold NUL: it separates them. */
+function identityOf(message: { readonly type: string; readonly key: string }): string {
+  return `${message.type}\0${message.key}`;
+}
+
+function repeated(messages: readonly EncodedMessage[]): EncodedMessage[] {
+  const seen = new Set<string>();
+  return messages.filter((message) => {
+    const identity = identityOf(message);
+    if (seen.has(identity)) return true;
+    seen.add(identity);
+    return false;
+  });
+}
+
+/** Inserts those that are not in the table, and returns the identities that were. */
+function insertNew(
+  parts: WriterParts,
+  tx: Executor,
+  messages: readonly EncodedMessage[],
+  duplicates: "throw" | "ignore",
+): Promise<ReadonlySet<string>> {
+  const insert = parts.statements.facts.insertReportsDuplicates ? insertReporting : insertOrLookUp;
+  return insert(parts, tx, messages, duplicates);
+}
+
+/** The INSERT skips duplicates and returns what it inserted. */
+async function insertReporting(
+  parts: WriterParts,
+  tx: Executor,
+  messages: readonly EncodedMessage[],
+  duplicates: "throw" | "ignore",
+): Promise<ReadonlySet<string>> {
+  const { enqueue } = parts.statements;
+  const { rows } = await runInsert(parts, tx, enqueue.insert(messages));
+  if (rows.length === messages.length) return new Set();
+  const inserted = new Set(rows.map((row) => identityOf(storedIdentity(row))));
+  const rest = messages.filter((message) => !inserted.has(identityOf(message)));
+  const stored = await findStored(parts, tx, rest);
+  // Nothing inserted, nothing there: the statement's own check found no transaction.
+  if (inserted.size === 0 && stored.length === 0) throw outsideTransaction();
+  if (duplicates === "throw") {
+    const undone = messages.filter((message) => inserted.has(identityOf(message)));
+    if (undone.length > 0) await tx.run(enqueue.deleteIdentities(undone));
+    throw new DuplicateMessageError(rest.map(({ type, key }) => ({ type, key })));
+  }
+  refuseFolded(rest, stored);
+  return new Set(rest.map(identityOf));
+}
+
+/** A duplicate fails the whole INSERT, of which nothing stays; which ones they are is looked up, and the others are inserted again. */
+async function insertOrLookUp(
+  parts: WriterParts,
+  tx: Executor,
+  messages: readonly EncodedMessage[],
+  duplicates: "throw" | "ignore",
+): Promise<ReadonlySet<string>> {
+  const there = new Set<string>();
+  let left = messages;
+  let fruitless = 0;
+  while (left.length > 0) {
+    try {
+      const { affected } = await runInsert(parts, tx, parts.statements.enqueue.insert(left));
+      if (affected === 0) throw outsideTransaction();
+      return there;
+    } catch (error) {
+      if (!parts.isDuplicate(error)) throw error;
+      const stored = await findStored(parts, tx, left);
+      // The row in the way was removed meanwhile: once more. Else another unique key of the user's own table was meant.
+      if (stored.length === 0 && fruitless > 0) throw error;
+      if (stored.length === 0) fruitless += 1;
+      else if (duplicates === "throw") throw new DuplicateMessageError(stored, { cause: error });
+      refuseFolded(left, stored);
+      for (const each of stored) there.add(identityOf(each));
+      left = left.filter((message) => !there.has(identityOf(message)));
+    }
+  }
+  return there;
+}
+
+async function runInsert(parts: WriterParts, tx: Executor, statement: Statement): Promise<QueryResult> {
+  try {
+    return await tx.run(statement);
+  } catch (error) {
+    if (parts.isOutsideTransaction?.(error) === true) throw outsideTransaction(error);
+    throw error;
+  }
+}
+
+interface Identity {
+  readonly type: string;
+  readonly key: string;
+}
+
+function storedIdentity(row: Row): Identity {
+  return { type: text(row, "message_type"), key: text(row, "message_key") };
+}
+
+async function findStored(
+  parts: WriterParts,
+  tx: Executor,
+  messages: readonly EncodedMessage[],
+): Promise<readonly Identity[]> {
+  const { rows } = await tx.run(parts.statements.enqueue.findIdentities(messages));
+  return rows.map(storedIdentity);
+}
+
+/**
+ * A stored identity that none of ours equals byte for byte was found by a collation that folds case, accents or trailing blanks: it is a
+ * different message, and reporting ours as a duplicate would lose it without a word (rule R7).
+ */
+function refuseFolded(messages: readonly EncodedMessage[], stored: readonly Identity[]): void {
+  const ours = new Set(messages.map(identityOf));
+  const folded = stored.filter((each) => !ours.has(identityOf(each)));
+  if (folded.length > 0) throw new DuplicateMessageError(folded);
+}
+
+/** Asked before the INSERT where the engine has no way to say it in SQL; free where the driver knows. */
+async function requireTransaction(parts: WriterParts, tx: Executor): Promise<void> {
+  if (parts.statements.facts.insertChecksTransaction || tx.inTransaction === undefined) return;
+  if (!(await tx.inTransaction())) throw outsideTransaction();
+}
+
+function outsideTransaction(cause?: unknown): TransactionRequiredError {
+  return new TransactionRequiredError(
+    "the connection is in no transaction: a message is written in the transaction of the business change, or it may be published without it. " +
+      "Begin one, or use outbox.transaction()",
+    { cause },
+  );
+}
+
+/** A column that the table does not have cannot be left out in silence: the consumer would miss what it says. */
+function checkColumns(layout: TableLayout, message: EncodedMessage): void {
+  const { columns } = layout;
+  const missing =
+    message.headers !== null && columns.headers === undefined
+      ? "headers"
+      : message.orderingKey !== null && columns.orderingKey === undefined
+        ? "ordering key"
+        : message.contentType !== null && columns.contentType === undefined
+          ? "content type"
+          : undefined;
+  if (missing !== undefined) {
+    throw new InvalidMessageError(
+      `${message.type}:${message.key} has a ${missing}, and the table of the layout ${layout.name} has no column for it`,
+    );
+  }
+}
