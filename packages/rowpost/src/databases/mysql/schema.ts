@@ -26,15 +26,15 @@ export function schemaStatements(names: MysqlNames): SchemaStatements {
   return {
     migrations: migrations(names),
     transactional: false,
-    // Whole seconds, because MySQL rounds a fraction to 0; lower case, because MariaDB tells case apart; the database's name keeps two databases of one server apart.
+    // Whole seconds, because MySQL rounds a fraction to 0; lower case, because MariaDB tells case apart; the database's name keeps two databases of one server apart (MySQL 9.7 has no MD5).
     lock: {
       name: "migrationLock",
-      text: "SELECT GET_LOCK(CONCAT(?, LEFT(MD5(DATABASE()), 8)), 60) AS locked",
+      text: "SELECT GET_LOCK(CONCAT(?, CRC32(DATABASE())), 60) AS locked",
       params: [lockName],
     },
     unlock: {
       name: "migrationUnlock",
-      text: "SELECT RELEASE_LOCK(CONCAT(?, LEFT(MD5(DATABASE()), 8))) AS unlocked",
+      text: "SELECT RELEASE_LOCK(CONCAT(?, CRC32(DATABASE()))) AS unlocked",
       params: [lockName],
     },
     createVersionTable: {
