@@ -11,8 +11,6 @@ export interface DriverConnection {
    * driver's own error; after `timeoutMs` without an answer with one that `isAway` knows, and the connection must then be destroyed.
    */
   query(text: string, params: readonly unknown[], timeoutMs: number): Promise<QueryResult>;
-  /** Is a transaction open, as the server's last answer said? Undefined where the driver does not tell. */
-  inTransaction(): boolean | undefined;
   /** Cuts the socket. */
   destroy(): void;
   /** Says goodbye and closes. */

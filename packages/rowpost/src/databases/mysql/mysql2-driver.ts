@@ -105,20 +105,17 @@ function fromPool(pool: Mysql2Pool): Promise<Mysql2Connection> {
 }
 
 function wrap(connection: Mysql2Connection): DriverConnection {
-  let status: number | undefined;
   return {
     query(text, params, timeoutMs) {
       return new Promise<QueryResult>((resolve, reject) => {
         connection.query({ sql: text, values: params, timeout: timeoutMs }, (error, result) => {
           if (error !== null && error !== undefined) return reject(error);
           if (Array.isArray(result)) return resolve({ rows: result, affected: 0 });
-          const header = result as { affectedRows?: number; serverStatus?: number };
-          status = header.serverStatus;
+          const header = result as { affectedRows?: number };
           resolve({ rows: [], affected: header.affectedRows ?? 0 });
         });
       });
     },
-    inTransaction: () => (status === undefined ? undefined : (status & SERVER_STATUS_IN_TRANS) !== 0),
     destroy: () => connection.destroy(),
     end: () =>
       new Promise((resolve, reject) => {
@@ -130,8 +127,6 @@ function wrap(connection: Mysql2Connection): DriverConnection {
     },
   };
 }
-
-const SERVER_STATUS_IN_TRANS = 1;
 
 /** The callback pool inside mysql2/promise's, or the pool itself. */
 function corePool(pool: unknown): Mysql2Pool {
