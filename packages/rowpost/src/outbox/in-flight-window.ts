@@ -31,8 +31,11 @@ export interface InFlightWindow {
   scanReturned(scan: number): void;
 }
 
-/** Makes an empty window for at most `capacity` messages; `onRemoval` is called whenever one left. */
-export function createInFlightWindow(capacity: number, onRemoval: () => void = () => {}): InFlightWindow {
+/** Makes an empty window for at most `capacity` messages; `onRemoval` is called with each that leaves. */
+export function createInFlightWindow(
+  capacity: number,
+  onRemoval: (entry: WindowEntry) => void = () => {},
+): InFlightWindow {
   const held = new Map<string, WindowEntry>();
   const busyKeys = new Map<string, number>();
   const byShard = new Map<number, number>();
@@ -70,7 +73,7 @@ export function createInFlightWindow(capacity: number, onRemoval: () => void = (
       count(byShard, entry.message.shard, -1);
       const { orderingKey } = entry.message;
       if (orderingKey !== null) count(busyKeys, orderingKey, -1);
-      onRemoval();
+      onRemoval(entry);
     },
     countOf: (shard) => byShard.get(shard) ?? 0,
     entries: () => held.values(),

@@ -53,7 +53,6 @@ describe("order per key (rule R1)", () => {
 
   it.each([
     ["waits for its backoff or delay", { due: false }],
-    ["is being sent", { state: "sending" }],
     ["is suspended", { state: "suspended" }],
     ["failed and blocks", { state: "failed" }],
   ] as const)("stops a key behind a head that %s, and no other key", (_why, head) => {
@@ -61,6 +60,14 @@ describe("order per key (rule R1)", () => {
     const { ready, blocked } = leadingRuns(candidates, [queued(1, "a", head), queued(2, "a"), queued(3, "b")], nobody);
     expect(ids(ready)).toEqual(["3"]);
     expect(ids(blocked)).toEqual(["2"]);
+  });
+
+  it.each([
+    ["is being sent", { state: "sending" }],
+    ["the scan did not bring", {}],
+  ] as const)("waits, without counting as blocked, behind a row that %s", (_why, head) => {
+    const { ready, blocked, next } = leadingRuns([scanned(2, "a")], [queued(1, "a", head), queued(2, "a")], nobody);
+    expect([ids(ready), ids(blocked), ids(next)]).toEqual([[], [], ["2"]]);
   });
 
   it("stops at a row of the key that the scan did not bring", () => {

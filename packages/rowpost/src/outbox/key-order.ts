@@ -20,7 +20,10 @@ export type StandsOutside = (row: {
 export interface KeyOrderDecision {
   /** In id order within each key. */
   readonly ready: readonly ScannedMessage[];
+  /** Behind a message that cannot go for some time: it waits for its retry or delay, is suspended, or failed and blocks. */
   readonly blocked: readonly ScannedMessage[];
+  /** Behind a message that is being sent, or that this scan did not bring: they go soon. */
+  readonly next: readonly ScannedMessage[];
 }
 
 /** Greatest scanned id of each ordering key: how far `keyQueues` has to look. */
@@ -47,14 +50,20 @@ export function leadingRuns(
 ): KeyOrderDecision {
   const byId = new Map(candidates.map((candidate) => [candidate.id, candidate]));
   const ready = new Map<string, ScannedMessage>();
-  const stopped = new Set<string>();
+  const stopped = new Map<string, "blocked" | "next">();
   for (const row of queues) {
     if (standsOutside(row) || stopped.has(row.orderingKey)) continue;
     const candidate = byId.get(row.id);
     if (candidate !== undefined && row.state === "pending" && row.due) ready.set(row.id, candidate);
-    else stopped.add(row.orderingKey);
+    else
+      stopped.set(
+        row.orderingKey,
+        row.state === "sending" || (row.state === "pending" && row.due) ? "next" : "blocked",
+      );
   }
   for (const candidate of candidates) if (standsOutside(candidate)) ready.set(candidate.id, candidate);
   const inOrder = [...ready.values()].sort((left, right) => compareIds(left.id, right.id));
-  return { ready: inOrder, blocked: candidates.filter((candidate) => !ready.has(candidate.id)) };
+  const waiting = candidates.filter((candidate) => !ready.has(candidate.id));
+  const isBlocked = ({ orderingKey }: ScannedMessage): boolean => stopped.get(orderingKey ?? "") === "blocked";
+  return { ready: inOrder, blocked: waiting.filter(isBlocked), next: waiting.filter((message) => !isBlocked(message)) };
 }

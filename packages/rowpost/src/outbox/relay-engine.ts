@@ -53,8 +53,11 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
   const store = database.relayStore({ layout });
   const reports = createRelayReports(settings, events);
   const freed = createWakeUp(clock);
-  const window = createInFlightWindow(settings.windowSize, freed.ring);
   const sweep = createSweep(clock);
+  const window = createInFlightWindow(settings.windowSize, ({ message }) => {
+    if (message.orderingKey !== null) sweep.keyFreed();
+    freed.ring();
+  });
   const keeper = createLeaseKeeper({
     ...settings,
     leases: store.leases,

@@ -83,6 +83,7 @@ export function createRound(parts: RoundParts): () => Promise<RoundResult> {
   };
 
   async function scan(shards: readonly number[], room: number): Promise<ScannedMessage[]> {
+    sweep.begin();
     const number = window.scanStarts();
     const startedMs = settings.clock.monotonicMs();
     // Without the mark, rows in flight still look like waiting ones: the scan must reach past them (rule R8).
@@ -113,12 +114,13 @@ export function createRound(parts: RoundParts): () => Promise<RoundResult> {
     if (keyed.length === 0) return [...candidates].sort((left, right) => compareIds(left.message.id, right.message.id));
     const failedBlocks = settings.onFailed === "block";
     const queues = await store.keyQueues({ keys: keyRanges(keyed.map(({ message }) => message)), failedBlocks });
-    const { ready, blocked } = leadingRuns(
+    const { ready, blocked, next } = leadingRuns(
       keyed.map(({ message }) => message),
       queues,
       (row) => row.resend || (!failedBlocks && row.retryCount >= settings.policyOf(row.type).maxAttempts),
     );
     await parts.problems.setBehind(blocked, scanSize.last);
+    if (next.length > 0) sweep.touched();
     const allowed = new Set(ready.map(({ id }) => id));
     return candidates
       .filter(({ message }) => message.orderingKey === null || allowed.has(message.id))
@@ -127,10 +129,11 @@ export function createRound(parts: RoundParts): () => Promise<RoundResult> {
 
   async function claimAndPublish(candidates: readonly Candidate[], sorted: SortedRows): Promise<RoundResult> {
     const waits = sorted.suspect !== undefined && window.size > 0;
+    if (waits || sorted.passedOver > 0 || candidates.length > 0) sweep.touched();
     if (candidates.length === 0) {
-      // After a complete sweep with nothing to claim there is nothing more to find; in the middle of one the rest may hold something.
-      const exhausted = sweep.complete && sorted.passedOver === 0 && !waits;
-      return { claimed: 0, next: waits ? "full" : sweep.complete ? "wait" : "again", exhausted };
+      // In the middle of a sweep the rest may hold something; what was passed over goes when something leaves the window.
+      const next = !sweep.complete && !waits ? "again" : sweep.clean || window.size === 0 ? "wait" : "full";
+      return { claimed: 0, next, exhausted: sweep.complete && sweep.clean };
     }
     await settings.reach("beforeClaim");
     const claimed = await claim(candidates);

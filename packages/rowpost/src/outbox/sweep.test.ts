@@ -23,6 +23,33 @@ describe("sweep (rule R12)", () => {
   });
 });
 
+describe("a sweep that passed rows over", () => {
+  it("is not clean until a whole sweep found nothing to claim or to come back to", () => {
+    const sweep = createSweep(createManualClock());
+    sweep.begin();
+    sweep.touched();
+    sweep.advance({ lastId: "500", full: true });
+    sweep.begin();
+    sweep.advance({ lastId: undefined, full: false });
+    expect([sweep.complete, sweep.clean]).toEqual([true, false]);
+    sweep.begin();
+    sweep.advance({ lastId: undefined, full: false });
+    expect([sweep.complete, sweep.clean]).toEqual([true, true]);
+  });
+
+  it("starts over when a key became free, at most every 100 ms", async () => {
+    const clock = createManualClock();
+    const sweep = createSweep(clock);
+    sweep.advance({ lastId: "500", full: true });
+    sweep.keyFreed();
+    sweep.begin();
+    expect(sweep.afterId).toBe("500");
+    await clock.advance(100);
+    sweep.begin();
+    expect(sweep.afterId).toBe("0");
+  });
+});
+
 describe("scan size", () => {
   const row = (due: boolean, length = 400) => ({ due, body: "x".repeat(length) }) as never;
 

@@ -8,6 +8,11 @@ import { compareIds } from "./row-id.ts";
 
 /** A sweep older than this starts over with the next scan. */
 export const SWEEP_MS = 1_000;
+/**
+ * A key that became free starts the sweep over, but not more often than this: its next messages lie behind the place reached, and a hot key must
+ * neither wait for the rest of the second nor keep the sweep from ever reaching what lies behind its backlog.
+ */
+export const KEY_RESTART_MS = 100;
 
 export interface Sweep {
   readonly afterId: string;
@@ -15,6 +20,14 @@ export interface Sweep {
   advance(scan: { readonly lastId: string | undefined; readonly full: boolean }): void;
   /** True right after a scan that reached the end. */
   readonly complete: boolean;
+  /** True when nothing was claimed or passed over since this sweep began: after a complete one, nothing is left that could go now. */
+  readonly clean: boolean;
+  /** Rows of the last scan were claimed, or passed over although they may go soon. */
+  touched(): void;
+  /** A message with an ordering key left the window. */
+  keyFreed(): void;
+  /** Call before a scan: starts over when a key became free and enough time has passed. */
+  begin(): void;
   restart(): void;
 }
 
@@ -23,10 +36,13 @@ export function createSweep(clock: Clock): Sweep {
   let afterId = "0";
   let startedMs = clock.monotonicMs();
   let complete = false;
+  let clean = true;
+  let freed = false;
 
   function restart(): void {
     afterId = "0";
     startedMs = clock.monotonicMs();
+    freed = false;
   }
 
   return {
@@ -35,6 +51,19 @@ export function createSweep(clock: Clock): Sweep {
     },
     get complete() {
       return complete;
+    },
+    get clean() {
+      return clean;
+    },
+    touched() {
+      clean = false;
+    },
+    keyFreed() {
+      freed = true;
+    },
+    begin() {
+      if (freed && clock.monotonicMs() - startedMs >= KEY_RESTART_MS) restart();
+      if (afterId === "0") clean = true;
     },
     restart,
     advance({ lastId, full }) {
