@@ -1,0 +1,88 @@
+/**
+ * rowpost: messages that commit with your transaction. Importing this loads no driver and no broker client; those come with their own entries,
+ * such as `rowpost/mysql` and `rowpost/rocketmq`.
+ *
+ * @module
+ */
+export type {
+  Broker,
+  BrokerFeatures,
+  FailureScope,
+  OutgoingMessage,
+  PublishFailed,
+  PublishNotStarted,
+  PublishOptions,
+  PublishResult,
+  PublishSent,
+} from "./brokers/broker.ts";
+export { type MemoryBroker, type MemoryBrokerOptions, memory, type PublishedMessage } from "./brokers/memory.ts";
+export { type StdoutBrokerOptions, stdout } from "./brokers/stdout.ts";
+export type { Database, DialectName, Doorbell, Session, SessionOptions } from "./databases/database.ts";
+export type { LayoutColumns, TableLayout } from "./databases/sql/layout.ts";
+export {
+  createLayout,
+  defaultLayout,
+  messageTableLayout,
+  tLocalMessageLayout,
+} from "./databases/sql/layouts.ts";
+export { type MigrationReport, migrate } from "./databases/sql/migrate.ts";
+export {
+  DEFAULT_LIMITS,
+  HEADER_ATTEMPT,
+  HEADER_ID,
+  HEADER_KEY,
+  HEADER_TYPE,
+  type MessageLimits,
+  type NewMessage,
+} from "./message/message.ts";
+export {
+  type ConfirmRule,
+  DEFAULT_RETRY_POLICY,
+  type MessageType,
+  type MessageTypeOptions,
+  messageType,
+  type RetryPolicy,
+} from "./message/message-type.ts";
+export {
+  MESSAGE_STATES,
+  type MessageState,
+  STATE_WORDS_ZH,
+  TRANSITIONS,
+  type Transition,
+} from "./message/states.ts";
+export type {
+  ChangeReport,
+  MessageAdmin,
+  MessageFilter,
+  OperatorAction,
+  OutboxStatus,
+  StoredMessage,
+} from "./outbox/message-admin.ts";
+export { createRelay, type DrainReport, type Relay, type StopReport, type TickReport } from "./outbox/relay.ts";
+export type { EventMessage, RelayEvents } from "./outbox/relay-events.ts";
+export type { RelayMessageType, RelayOptions, RetentionOptions } from "./outbox/relay-options.ts";
+export type { RelayCounts } from "./outbox/relay-reports.ts";
+export type { RelayInstance, ShardLease, SuspensionRule } from "./outbox/relay-store.ts";
+export { type Clock, createSystemClock, systemClock } from "./runtime/clock.ts";
+export {
+  BrokerError,
+  ConfigurationError,
+  DatabaseUnavailableError,
+  DuplicateMessageError,
+  InvalidMessageError,
+  MissingPeerError,
+  RowpostError,
+  SchemaError,
+  StateConflictError,
+  TransactionLostError,
+  TransactionRequiredError,
+} from "./runtime/errors.ts";
+export { type Logger, silentLogger } from "./runtime/logger.ts";
+export {
+  createMetricsRegistry,
+  METRICS,
+  type Metrics,
+  type MetricsRegistry,
+  silentMetrics,
+} from "./runtime/metrics.ts";
+export type { Executor, QueryResult, Statement, Transaction } from "./transactions/executor.ts";
