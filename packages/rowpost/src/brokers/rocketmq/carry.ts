@@ -14,6 +14,8 @@ const PLAIN_ID_LENGTH = 128;
 const GROUP_BYTES = 63;
 /** Names the properties whose values are percent-encoded, separated by commas. */
 export const HEADER_ENCODED = "rowpost-encoded";
+/** Names the headers whose value is empty, which RocketMQ would drop, separated by commas. */
+export const HEADER_EMPTY = "rowpost-empty";
 /** Media type of the body, where it is not JSON. */
 export const HEADER_CONTENT_TYPE = "content-type";
 
@@ -55,30 +57,38 @@ export function groupOf(text: string): string {
 }
 
 /**
- * The user properties, name and value by turns: the headers as they are. A value with a control character, which RocketMQ refuses, is
- * percent-encoded (that character and `%`), and the property `rowpost-encoded` names it, so that a consumer can tell `%0A` from a line
- * feed: identities must stay different. An empty value is left out, as RocketMQ would. `content-type` is added when it is not JSON.
+ * The user properties, name and value by turns: the headers as they are, with three additions for what RocketMQ cannot carry.
+ *
+ * A value with a control character is percent-encoded (those characters and `%`), and the property `rowpost-encoded` names it, so that a
+ * consumer can tell `%0A` from a line feed: identities must stay different. A header without a value is named in `rowpost-empty`. The media
+ * type of a body that is not JSON goes into `content-type`.
  */
 export function propertiesOf(message: OutgoingMessage): string[] | Failure {
   const properties: string[] = [];
-  let encoded = "";
-  let typed = message.contentType === JSON_TYPE;
+  const encoded: string[] = [];
+  const empty: string[] = [];
+  let typed = message.contentType === JSON_TYPE || message.contentType === "";
   for (const [name, value] of Object.entries(message.headers)) {
     if (name === "") return messageFailure("ILLEGAL_MESSAGE_PROPERTY_KEY", NAMELESS, { retriable: false });
-    if (value === "") continue;
     if (!typed && name.toLowerCase() === HEADER_CONTENT_TYPE) typed = true;
-    if (CONTROL.test(value)) {
+    if (value === "") {
+      empty.push(name);
+    } else if (CONTROL.test(value)) {
+      encoded.push(name);
       properties.push(name, percentEncode(value, /[%\p{Cc}]/u));
-      encoded += `${encoded === "" ? "" : ","}${percentEncode(name, /[%,]/)}`;
     } else {
       properties.push(name, value);
     }
   }
-  if (!typed && message.contentType !== "" && !CONTROL.test(message.contentType)) {
-    properties.push(HEADER_CONTENT_TYPE, message.contentType);
-  }
-  if (encoded !== "") properties.push(HEADER_ENCODED, encoded);
+  if (!typed) properties.push(HEADER_CONTENT_TYPE, percentEncode(message.contentType, /\p{Cc}/u));
+  if (encoded.length > 0) properties.push(HEADER_ENCODED, nameList(encoded));
+  if (empty.length > 0) properties.push(HEADER_EMPTY, nameList(empty));
   return properties;
+}
+
+/** Names separated by commas; a comma or `%` in one of them is percent-encoded. */
+function nameList(names: readonly string[]): string {
+  return names.map((name) => percentEncode(name, /[%,]/)).join(",");
 }
 
 const NAMELESS =

@@ -80,6 +80,9 @@ export interface ConnectionOptions {
 /** How long a connection may take, TLS and HTTP/2 settings included, before the next endpoint is tried. */
 const CONNECT_TIMEOUT_MS = 3000;
 
+/** A call that was aborted after this long without an answer makes its connection suspect. */
+const SILENCE_MS = 1000;
+
 /**
  * While nobody listens grpc-js tries again after 0.1 s, then after 1.6 times as long each time up to 0.5 s: full speed at most half a second
  * after the server is back, for two refused connections a second. Its own default is up to 2 minutes.
@@ -131,13 +134,17 @@ export function createConnection(options: ConnectionOptions): Connection {
     for (let tries = 1; ; tries += 1) {
       if (lifetime.aborted) return notWritten(GRPC_UNAVAILABLE, "the broker adapter was closed", "CLOSED");
       const channel = current();
+      const startedAt = Date.now();
       const result = await callOn(channel, method, message, {
         ...callOptions,
         scope,
         endsAt,
         metadata: options.metadata(),
       });
-      if (result.ok || scope.aborted || !concernsEndpoint(result)) return result;
+      if (result.ok) return result;
+      // Our own abort after a while means what a deadline means: the server was silent for that long.
+      if (scope.aborted && result.written && Date.now() - startedAt >= SILENCE_MS) drop(channel);
+      if (scope.aborted || !concernsEndpoint(result)) return result;
       leave(channel, result);
       if (result.written || tries >= endpoints.length || Date.now() >= endsAt) return result;
     }
@@ -190,9 +197,10 @@ async function callOn(
   const { client } = channel;
   const target = client.getChannel().getTarget();
   if (client.getChannel().getConnectivityState(true) !== CHANNEL_READY) {
-    const deadline = Math.min(Date.now() + CONNECT_TIMEOUT_MS, options.endsAt);
+    const startedAt = Date.now();
+    const deadline = Math.min(startedAt + CONNECT_TIMEOUT_MS, options.endsAt);
     if (!(await connecting(client, deadline, options.scope))) {
-      return notWritten(GRPC_UNAVAILABLE, silence(channel.endpoint), "CONNECT_TIMEOUT");
+      return notWritten(GRPC_UNAVAILABLE, silence(channel.endpoint, Date.now() - startedAt), "CONNECT_TIMEOUT");
     }
   }
   return new Promise((resolve) => {
@@ -256,9 +264,9 @@ function notWritten(grpcCode: number, details: string, connectCode: string): Cal
   return { ok: false, grpcCode, details, connectCode, written: false };
 }
 
-function silence(endpoint: Endpoint): string {
+function silence(endpoint: Endpoint, afterMs: number): string {
   return (
-    `no answer from ${endpoint.host}:${endpoint.port} within ${CONNECT_TIMEOUT_MS} ms: is it up, and is this the gRPC port of the proxy ` +
+    `no answer from ${endpoint.host}:${endpoint.port} within ${afterMs} ms: is it up, and is this the gRPC port of the proxy ` +
     "(8081 by default; 9876 is the name server and 10911 the broker)?"
   );
 }

@@ -35,6 +35,8 @@ export interface Failure {
   readonly divisible: boolean;
   /** The topic is not what the cached route says. */
   readonly routeIsWrong: boolean;
+  /** And this is because it does not exist. */
+  readonly topicIsMissing: boolean;
 }
 
 /** RocketMQ names no time when it throttles; its own producers wait up to 1 s (`backoff_policy` of the settings). */
@@ -48,6 +50,14 @@ const NEVER: Rule = { scope: "message", retriable: false, divisible: true };
 const LATER: Rule = { scope: "destination", retriable: true, retryAfterMs: RETRY_AFTER_MS };
 /** Concerns every message to this broker, and nothing was stored. */
 const EVERYTHING: Rule = { scope: "connection", retriable: true };
+
+const MISSING: Rule = {
+  scope: "message",
+  retriable: true,
+  routeIsWrong: true,
+  topicIsMissing: true,
+  advice: "create the topic: mqadmin updateTopic -c CLUSTER -t TOPIC -a +message.type=NORMAL",
+};
 
 const RULES: Readonly<Record<string, Rule>> = {
   BAD_REQUEST: NEVER,
@@ -71,12 +81,7 @@ const RULES: Readonly<Record<string, Rule>> = {
     advice: "fewer or shorter headers: RocketMQ takes 128 of them and 16 KB in all",
   },
   // Topics are made and changed while messages wait, so both of these can come right by themselves.
-  TOPIC_NOT_FOUND: {
-    scope: "message",
-    retriable: true,
-    routeIsWrong: true,
-    advice: "create the topic: mqadmin updateTopic -c CLUSTER -t TOPIC -a +message.type=NORMAL",
-  },
+  TOPIC_NOT_FOUND: MISSING,
   NOT_FOUND: { scope: "message", retriable: true, routeIsWrong: true },
   MESSAGE_PROPERTY_CONFLICT_WITH_TYPE: { scope: "message", retriable: true, routeIsWrong: true },
   FORBIDDEN: { ...LATER, advice: "grant this access key the right to publish to the topic" },
@@ -105,7 +110,7 @@ const CANNOT_STORE_NOW =
 export function failureOfStatus(status: RocketmqStatus | undefined): Failure | undefined {
   const code = status?.code ?? "CODE_UNSPECIFIED";
   if (code === "OK" || code === 20_000) return undefined;
-  const words = status?.message ?? "";
+  const words = (status?.message ?? "").replace(/\s*For more information, please visit the url.*$/s, "").trim();
   const rule = ruleOf(code, words);
   const name = typeof code === "number" ? `ROCKETMQ_${code}` : code;
   const reason = words === "" ? name : words;
@@ -114,6 +119,8 @@ export function failureOfStatus(status: RocketmqStatus | undefined): Failure | u
 
 function ruleOf(code: string | number, words: string): Rule {
   if (typeof code === "number") return ruleOfNumber(code);
+  // What SendMessage calls a topic that it does not know; QueryRoute says TOPIC_NOT_FOUND.
+  if (code === "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE" && /expected type is UNSPECIFIED/i.test(words)) return MISSING;
   if (code === "UNAUTHORIZED") return ruleOfUnauthorized(words);
   if (code === "INTERNAL_SERVER_ERROR" || code === "INTERNAL_ERROR") {
     return CANNOT_STORE_NOW.test(words) ? LATER : { scope: "message", retriable: true, divisible: true };
@@ -143,7 +150,15 @@ function ruleOfUnauthorized(words: string): Rule {
 /** The failure of a call that got no answer. */
 export function failureOfCall(call: CallFailure): Failure {
   const name = call.connectCode ?? grpcName(call.grpcCode);
-  return failure(name, call.details, ruleOfCall(call));
+  return failure(name, plainDetails(call.details), ruleOfCall(call));
+}
+
+/** grpc-js wraps the reason of a failed connection in three layers of words. */
+function plainDetails(details: string): string {
+  return (
+    /^No connection established\. Last error: (?:Error: )?(.+?)\.?(?: Resolution note:.*)?$/s.exec(details)?.[1] ??
+    details
+  );
 }
 
 function ruleOfCall(call: CallFailure): Rule {
@@ -179,5 +194,6 @@ function failure(code: string, reason: string, rule: Rule): Failure {
     retryAfterMs: rule.retryAfterMs,
     divisible: rule.divisible ?? false,
     routeIsWrong: rule.routeIsWrong ?? false,
+    topicIsMissing: rule.topicIsMissing ?? false,
   };
 }

@@ -34,9 +34,9 @@ export interface RocketmqOptions {
   readonly secretKey?: string | undefined;
   /** Token of a temporary access key. */
   readonly sessionToken?: string | undefined;
-  /** Most messages without a group in one request, 1 to 1024. Default 32. 1 sends each on its own. */
+  /** Most messages without a group in one request, 1 to 1024. Default 64. 1 sends each on its own. */
   readonly batchSize?: number | undefined;
-  /** Most requests on their way at once, over all publish calls, 1 to 1024. Default 32. */
+  /** Most requests on their way at once, over all publish calls, 1 to 1024. Default 64. */
   readonly maxInFlight?: number | undefined;
   /** How long one request may take, in milliseconds, 100 to 600,000. Default 10,000. Afterwards its outcome is unknown. */
   readonly requestTimeoutMs?: number | undefined;
@@ -63,8 +63,8 @@ export interface Settings {
 }
 
 const DEFAULT_PORT = 8081;
-const DEFAULT_BATCH_SIZE = 32;
-const DEFAULT_IN_FLIGHT = 32;
+const DEFAULT_BATCH_SIZE = 64;
+const DEFAULT_IN_FLIGHT = 64;
 const DEFAULT_REQUEST_TIMEOUT_MS = 10_000;
 
 /** Checks options. Throws {@link ConfigurationError}, which names the option. */

@@ -142,7 +142,7 @@ async function sendItems(topicRun: TopicRun, items: readonly Item[]): Promise<vo
     await sendItems(topicRun, open.slice(0, middle));
     await sendItems(topicRun, open.slice(middle));
   } else {
-    fail(topicRun, open, failure);
+    fail(topicRun, open, failure.routeIsWrong ? publishing.routes.contradicted(topicRun.topic, failure) : failure);
   }
 }
 
@@ -182,14 +182,13 @@ function stillOpen(topicRun: TopicRun, item: Item): boolean {
 }
 
 function fail(topicRun: TopicRun, places: readonly Place[], failure: Failure): void {
-  const { run, topic } = topicRun;
+  const { run } = topicRun;
   if (run.scope.aborted && failure.scope === "connection") return; // never handed over: not started
   if (failure.scope === "connection") {
     run.offline = failure;
     run.publishing.routes.expireAll();
   }
   if (failure.scope === "destination") topicRun.away = failure;
-  if (failure.routeIsWrong) run.publishing.routes.drop(topic);
   for (const place of places) settle(topicRun, place, failure);
 }
 

@@ -16,8 +16,8 @@ export type RouteAnswer =
 export interface Routes {
   /** The route of a topic, asked for when it is not known. A route older than 30 s is used once more while it is asked for again. */
   find(topic: string): RouteAnswer | Promise<RouteAnswer>;
-  /** Forgets a topic: the server contradicted its route. */
-  drop(topic: string): void;
+  /** The server contradicted the route: it is asked for again before its next use. Returns the failure to report, which may be milder. */
+  contradicted(topic: string, failure: Failure): Failure;
   /** Every route is asked for again at its next use, as after a lost connection: the broker may have come back with other topics. */
   expireAll(): void;
   /** Topics that exist, for the telemetry settings. */
@@ -28,13 +28,22 @@ export interface Routes {
 const REFRESH_AFTER_MS = 30_000;
 /** A topic that is missing is asked for at most once a second, however many publishes want it; the proxy itself may not see a new one for 20 s. */
 const MISSING_FOR_MS = 1000;
+/**
+ * A topic that was there and is missing now is first taken for a broker that restarts: the proxy answers before its broker has registered its
+ * topics (seen for 10 s after a SIGKILL), and attempts must not be counted for that. After this long it is taken for deleted.
+ */
+const RESTART_MS = 60_000;
 /** Topics come out of a table, so a faulty program can make up any number of them. */
 const MAX_TOPICS = 4096;
 
 interface Entry {
-  readonly answer: RouteAnswer;
+  answer: RouteAnswer;
   /** Monotonic; asked again from then on. */
   refreshAt: number;
+  /** It has been there. */
+  readonly known: boolean;
+  /** Monotonic; since when a known topic is said to be missing. */
+  missingSince: number | undefined;
 }
 
 export interface RoutesOptions {
@@ -48,25 +57,39 @@ export function createRoutes({ query, now }: RoutesOptions): Routes {
   const entries = new Map<string, Entry>();
   const asking = new Map<string, Promise<RouteAnswer>>();
 
-  const keep = (topic: string, answer: RouteAnswer): void => {
-    const keepMs = answer.route === undefined ? MISSING_FOR_MS : REFRESH_AFTER_MS;
+  const keep = (topic: string, entry: Entry): RouteAnswer => {
     entries.delete(topic); // to the end of the map: the oldest goes first
-    entries.set(topic, { answer, refreshAt: now() + keepMs });
+    entries.set(topic, entry);
     for (const oldest of entries.keys()) {
       if (entries.size <= MAX_TOPICS) break;
       entries.delete(oldest);
     }
+    return entry.answer;
+  };
+  const missing = (topic: string, failure: Failure): RouteAnswer => {
+    const before = entries.get(topic);
+    const known = before?.known ?? false;
+    const missingSince = known ? (before?.missingSince ?? now()) : undefined;
+    const restarting = missingSince !== undefined && now() - missingSince < RESTART_MS;
+    const told: Failure = restarting ? { ...failure, scope: "destination", retryAfterMs: MISSING_FOR_MS } : failure;
+    return keep(topic, { answer: { failure: told }, refreshAt: now() + MISSING_FOR_MS, known, missingSince });
+  };
+  const told = (topic: string, answer: RouteAnswer): RouteAnswer => {
+    if (answer.route !== undefined) {
+      return keep(topic, { answer, refreshAt: now() + REFRESH_AFTER_MS, known: true, missingSince: undefined });
+    }
+    if (answer.failure.scope === "message") return missing(topic, answer.failure);
+    // "Not reachable" says nothing about the topic: the last good route goes on.
+    const before = entries.get(topic);
+    if (before !== undefined) before.refreshAt = now() + MISSING_FOR_MS;
+    return answer;
   };
   const ask = (topic: string): Promise<RouteAnswer> => {
     const running = asking.get(topic);
     if (running !== undefined) return running;
     const asked = query(topic).then((answer) => {
       asking.delete(topic);
-      const entry = entries.get(topic);
-      // Only what the server said about the topic is worth keeping; "not reachable" is not, and the last good route goes on.
-      if (answer.route !== undefined || answer.failure.scope === "message") keep(topic, answer);
-      else if (entry !== undefined) entry.refreshAt = now() + MISSING_FOR_MS;
-      return answer;
+      return told(topic, answer);
     });
     asking.set(topic, asked);
     return asked;
@@ -80,8 +103,16 @@ export function createRoutes({ query, now }: RoutesOptions): Routes {
       const asked = ask(topic);
       return entry.answer.route === undefined ? asked : entry.answer;
     },
-    drop(topic) {
-      entries.delete(topic);
+    contradicted(topic, failure) {
+      const entry = entries.get(topic);
+      if (entry === undefined) return failure;
+      if (failure.topicIsMissing) {
+        const answer = missing(topic, failure);
+        return { ...(answer.failure ?? failure), routeIsWrong: false };
+      }
+      entry.answer = { failure };
+      entry.refreshAt = Number.NEGATIVE_INFINITY;
+      return { ...failure, routeIsWrong: false };
     },
     expireAll() {
       for (const entry of entries.values()) entry.refreshAt = Number.NEGATIVE_INFINITY;
