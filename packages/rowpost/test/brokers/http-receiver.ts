@@ -69,7 +69,12 @@ export async function startHttpReceiver(
     requests,
     connectionCount: () => connections,
     async disconnected() {
-      await Promise.all([...sockets].map((socket) => once(socket, "close")));
+      // Not once(): it would reject when a connection is reset.
+      const closed = (socket: Socket): Promise<void> =>
+        new Promise((resolve) => {
+          socket.on("close", () => resolve());
+        });
+      await Promise.all([...sockets].map(closed));
     },
     async restart() {
       await close();
