@@ -10,7 +10,7 @@ import { seedTable } from "./seed-tables.ts";
  * Bytes that a settle gives back to the row: message_id (32 characters from RocketMQ), sent_at and last_retry_at (7 bytes each) are NULL until
  * then, and a row that grows has to move within, or out of, its page.
  */
-const SETTLE_PAD = 48;
+const SETTLE_PAD = 64;
 
 const IDENTITY = `CHARACTER SET utf8mb4 COLLATE ${BYTES_COLLATION}`;
 const TABLE_OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC";
