@@ -1,0 +1,170 @@
+/**
+ * Where SQLite comes from: node:sqlite where this Node has it, else the package @photostructure/sqlite, which has the same API. Loaded at the
+ * first use.
+ */
+import { ConfigurationError, DatabaseUnavailableError, describeError, MissingPeerError } from "../../runtime/errors.ts";
+import { isBusy } from "./errors.ts";
+
+/** A prepared statement. */
+export interface SqliteStatement {
+  all(...params: readonly unknown[]): unknown[];
+  run(...params: readonly unknown[]): { readonly changes: number | bigint };
+}
+
+/** An open connection; synchronous. node:sqlite, @photostructure/sqlite and better-sqlite3 have these. */
+export interface SqliteHandle {
+  prepare(text: string): SqliteStatement;
+  exec(text: string): unknown;
+  close(): unknown;
+  /** node:sqlite and @photostructure/sqlite. */
+  readonly isTransaction?: boolean;
+  /** better-sqlite3. */
+  readonly inTransaction?: boolean;
+}
+
+type SqliteClass = new (file: string) => SqliteHandle;
+
+/** Below this version two processes with one WAL file can, very rarely, lose a committed transaction (the WAL-reset bug, 3.7.0 to 3.51.2). */
+const SAFE_VERSION = [3, 51, 3] as const;
+
+let loading: Promise<SqliteClass> | undefined;
+
+function load(): Promise<SqliteClass> {
+  loading ??= loadOnce().catch((error: unknown) => {
+    loading = undefined;
+    throw error;
+  });
+  return loading;
+}
+
+async function loadOnce(): Promise<SqliteClass> {
+  const builtin = quietly(() => process.getBuiltinModule?.("node:sqlite"));
+  if (builtin !== undefined) return (builtin as unknown as { readonly DatabaseSync: SqliteClass }).DatabaseSync;
+  try {
+    const loaded: { readonly DatabaseSync: unknown } = await import("@photostructure/sqlite");
+    return loaded.DatabaseSync as SqliteClass;
+  } catch (error) {
+    throw new MissingPeerError("@photostructure/sqlite", `SQLite on Node ${process.versions.node}, which has no node:sqlite,`, {
+      cause: error,
+      range: "^1.2.1",
+    });
+  }
+}
+
+/**
+ * Node 22 warns that node:sqlite is experimental, once, when it is loaded. Whoever asked for SQLite has decided; every other warning goes
+ * through. Nothing else runs meanwhile: loading is synchronous.
+ */
+function quietly<T>(work: () => T): T {
+  const emitWarning = process.emitWarning;
+  const filtered = (warning: string | Error, ...rest: unknown[]): void => {
+    const type = typeof rest[0] === "string" ? rest[0] : (rest[0] as { readonly type?: string } | undefined)?.type;
+    if (type === "ExperimentalWarning" && /SQLite/i.test(String(warning))) return;
+    Reflect.apply(emitWarning, process, [warning, ...rest]);
+  };
+  process.emitWarning = filtered as typeof process.emitWarning;
+  try {
+    return work();
+  } finally {
+    process.emitWarning = emitWarning;
+  }
+}
+
+/** Is this a database without a file, which only its own handle can see? */
+export function isMemory(file: string): boolean {
+  return file === "" || file === ":memory:" || /^file:.*[?&]mode=memory/.test(file);
+}
+
+/** Options of {@link openHandle}. */
+export interface OpenOptions {
+  readonly file: string;
+  /** FULL: a commit survives a power cut. NORMAL: it survives everything else, without waiting for the disk. */
+  readonly synchronous: "FULL" | "NORMAL";
+  readonly onWarning: (message: string) => void;
+}
+
+/**
+ * Opens a handle of rowpost's own. Never waits synchronously for a lock (busy_timeout 0): two handles in one process would freeze each other,
+ * and the event loop with them (rule R6).
+ *
+ * Throws `DatabaseUnavailableError` when the file cannot be opened, `ConfigurationError` when it cannot be put into WAL mode (some network file
+ * systems): without WAL readers and the writer would lock each other out.
+ */
+export async function openHandle(options: OpenOptions): Promise<SqliteHandle> {
+  const { file, synchronous, onWarning } = options;
+  const Sqlite = await load();
+  let handle: SqliteHandle;
+  try {
+    handle = new Sqlite(file);
+  } catch (error) {
+    throw new DatabaseUnavailableError(`the SQLite file ${file} cannot be opened (${describeError(error)})`, { cause: error });
+  }
+  try {
+    handle.exec("PRAGMA busy_timeout = 0");
+    if (!isMemory(file)) {
+      await requireWal(handle, file);
+      warnOfVersion(handle, onWarning);
+    }
+    handle.exec(`PRAGMA synchronous = ${synchronous}`);
+    return handle;
+  } catch (error) {
+    handle.close();
+    throw error;
+  }
+}
+
+/** Changing the mode needs the file alone for a moment; somebody else's transaction is waited for. */
+async function requireWal(handle: SqliteHandle, file: string): Promise<void> {
+  const giveUpAt = performance.now() + 5_000;
+  for (;;) {
+    try {
+      const mode = pragma(handle, "PRAGMA journal_mode = WAL");
+      if (mode === "wal") return;
+      throw new ConfigurationError(
+        `the SQLite file ${file} stays in journal mode ${String(mode)}; rowpost needs WAL, which network file systems do not offer`,
+      );
+    } catch (error) {
+      if (!isBusy(error) || performance.now() > giveUpAt) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+let warned = false;
+
+function warnOfVersion(handle: SqliteHandle, onWarning: (message: string) => void): void {
+  const version = sqliteVersion(handle);
+  if (warned || isSafe(version)) return;
+  warned = true;
+  onWarning(
+    `SQLite ${version} has a bug that can lose a committed transaction when several processes use one WAL file; ${SAFE_VERSION.join(".")} has not (Node 22.23 or @photostructure/sqlite 1.2.1 bring it)`,
+  );
+}
+
+/** Is this version free of the WAL-reset bug? */
+export function isSafe(version: string): boolean {
+  const parts = version.split(".").map(Number);
+  for (const [index, wanted] of SAFE_VERSION.entries()) {
+    const part = parts[index] ?? 0;
+    if (part !== wanted) return part > wanted;
+  }
+  return true;
+}
+
+/** Version of the library behind a handle. */
+export function sqliteVersion(handle: SqliteHandle): string {
+  return String(pragma(handle, "SELECT sqlite_version()"));
+}
+
+/** First value of the first row. */
+export function pragma(handle: SqliteHandle, text: string): unknown {
+  const row = handle.prepare(text).all()[0];
+  return typeof row === "object" && row !== null ? Object.values(row)[0] : undefined;
+}
+
+/** File of a handle's main database; "" for one without a file. */
+export function fileOf(handle: SqliteHandle): string {
+  const rows = handle.prepare("PRAGMA database_list").all() as readonly { readonly name?: unknown; readonly file?: unknown }[];
+  const main = rows.find((row) => row.name === "main");
+  return typeof main?.file === "string" ? main.file : "";
+}

@@ -1,0 +1,40 @@
+/** SQLite's result codes as the errors that the flow understands. */
+import { DatabaseConflictError, DatabaseUnavailableError, describeError, RowpostError, SchemaError } from "../../runtime/errors.ts";
+
+const BUSY = 5;
+const LOCKED = 6;
+/** I/O error, disk full, cannot open, corrupt, not a database, read-only, out of memory. */
+const AWAY: ReadonlySet<number> = new Set([10, 13, 14, 11, 26, 8, 7]);
+
+/** Primary result code; `errcode` of node:sqlite and @photostructure/sqlite. better-sqlite3 has names instead: only BUSY matters there. */
+function resultCode(error: unknown): number | undefined {
+  if (!(error instanceof Error)) return undefined;
+  if ("errcode" in error && typeof error.errcode === "number") return error.errcode & 0xff;
+  if ("code" in error && typeof error.code === "string") {
+    if (error.code.startsWith("SQLITE_BUSY")) return BUSY;
+    if (error.code.startsWith("SQLITE_LOCKED")) return LOCKED;
+  }
+  return undefined;
+}
+
+/** Another connection holds the lock: nothing happened, and trying again helps. */
+export function isBusy(error: unknown): boolean {
+  const code = resultCode(error);
+  return code === BUSY || code === LOCKED;
+}
+
+/** SQLite's error as one of ours, where it means one; anything else as it is. */
+export function translateError(error: unknown, statement: string): unknown {
+  if (error instanceof RowpostError) return error;
+  const code = resultCode(error);
+  if (code === BUSY || code === LOCKED) {
+    return new DatabaseConflictError(`${statement}: another connection kept the SQLite file locked (${describeError(error)})`, { cause: error });
+  }
+  if (code !== undefined && AWAY.has(code)) {
+    return new DatabaseUnavailableError(`${statement}: the SQLite file cannot be used (${describeError(error)})`, { cause: error });
+  }
+  if (error instanceof Error && /no such (table|column)/.test(error.message)) {
+    return new SchemaError(`${statement}: ${error.message}; "rowpost migrate" makes the tables that are missing`, { cause: error });
+  }
+  return error;
+}

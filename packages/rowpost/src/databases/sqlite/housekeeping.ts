@@ -1,0 +1,217 @@
+/** The slow work beside the relay: sweeps, timers, parking, archive. Small batches, so that the file's one write lock is never held for long. */
+import { MESSAGE_STATES } from "../../message/states.ts";
+import type { TimedDecision } from "../../outbox/relay-store.ts";
+import type { HousekeepingStatements } from "../sql/statements.ts";
+import {
+  after,
+  before,
+  fenceCondition,
+  fenceParams,
+  jsonIds,
+  jsonRows,
+  knownStates,
+  msBetween,
+  type Names,
+  NOW,
+  TOKEN_SOURCE,
+  tokenOf,
+  tokenRows,
+} from "./names.ts";
+
+/** Statements of the housekeeping store. */
+export function housekeepingStatements(names: Names): HousekeepingStatements {
+  return { ...sweepStatements(names), ...timerStatements(names), ...fencedStatements(names), ...removalStatements(names) };
+}
+
+function deliveryCount(names: Names): string {
+  return names.column.deliveryCount === undefined ? "0" : `m.${names.column.deliveryCount}`;
+}
+
+function lockVersion(names: Names): string {
+  return names.column.lockVersion === undefined ? "0" : `m.${names.column.lockVersion}`;
+}
+
+/** Rows of each state that the gauges look at: with more, a count means "at least". */
+const GAUGE_ROWS = 100_000;
+
+function sweepStatements(names: Names): Pick<HousekeepingStatements, "listSending" | "recoverRows" | "failUnknownStates" | "gauges"> {
+  const { id, state, topic, failReason, nextRetryAt, gmtCreate } = names.column;
+  const list = `SELECT CAST(m.${id} AS TEXT) AS id, 0 AS shard, ${deliveryCount(names)} AS delivery_count, ${lockVersion(names)} AS lock_version,
+  m.${topic} AS topic
+FROM ${names.table} AS m
+WHERE m.${state} = ${names.state("sending")}
+ORDER BY m.${id}
+LIMIT ?`;
+  // Fenced, and only the very claim that was seen twice (rule R3): a row that was settled or claimed since has another token.
+  const recover = `UPDATE ${names.table} AS m
+SET ${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingNow}${names.changed}
+FROM ${TOKEN_SOURCE} AS stray
+WHERE m.${id} = stray.id AND m.${state} = ${names.state("sending")} AND ${names.tokenMatches("stray")}
+  AND ${fenceCondition(names)}`;
+  // If we die right after it: the rows are failed, and a person sees why. The ranges between known numbers are searched by the index on state.
+  const failUnknown = `UPDATE ${names.table} AS m
+SET ${state} = ${names.state("failed")}, ${nextRetryAt} = NULL,
+  ${failReason} = substr('UNKNOWN_STATE: the state was ' || COALESCE(m.${state}, 'NULL') || ', which is none of ${names.state(...MESSAGE_STATES).replaceAll("'", "")}; somebody changed the row by hand', 1, ${names.layout.failReasonLength})${names.changed}
+WHERE m.${id} IN (SELECT ${id} FROM ${names.table} WHERE ${unknownState(names)} ORDER BY ${id} LIMIT ?)`;
+  const bounded = (one: "pending" | "sending" | "failed" | "suspended"): string =>
+    `SELECT * FROM (SELECT m.${topic} AS topic, m.${state} AS state, m.${gmtCreate} AS since FROM ${names.table} AS m WHERE m.${state} = ${names.state(one)} LIMIT ${GAUGE_ROWS})`;
+  const gauges = `SELECT topic, state, count(*) AS count, ${msBetween("min(since)", NOW)} AS oldest_age_ms
+FROM (
+  ${[bounded("pending"), bounded("sending"), bounded("failed"), bounded("suspended")].join("\n  UNION ALL\n  ")}) AS unfinished
+GROUP BY topic, state`;
+  return {
+    listSending: ({ limit }) => ({ name: "listSending", text: list, params: [limit] }),
+    recoverRows: ({ fence, rows }) => ({ name: "recoverRows", text: recover, params: [tokenRows(names, rows), ...fenceParams(fence)] }),
+    failUnknownStates: (limit) => ({ name: "failUnknownStates", text: failUnknown, params: [limit] }),
+    gauges: () => ({ name: "gauges", text: gauges, params: [] }),
+  };
+}
+
+/** Condition of a row in no known state; in the same words as the partial index on it. */
+export function unknownState(names: Names): string {
+  return `${names.column.state} NOT IN (${knownStates(names)})`;
+}
+
+function timerStatements(names: Names): Pick<HousekeepingStatements, "listTimed" | "applyTimed" | "resetBackoff"> {
+  const { id, state, topic, messageType, messageKey, retryCount, nextRetryAt, gmtCreate, deliverAt } = names.column;
+  const token = tokenOf(names);
+  // Three walks along the index, each in its order; only their ends are sorted together.
+  const timed = (one: "sent" | "failed" | "suspended"): string => `SELECT * FROM (
+  SELECT CAST(m.${id} AS TEXT) AS id, 0 AS shard, ${deliveryCount(names)} AS delivery_count, ${lockVersion(names)} AS lock_version,
+    m.${state} AS state, m.${messageType} AS message_type, m.${messageKey} AS message_key, m.${topic} AS topic, m.${retryCount} AS retry_count,
+    ${msBetween(`m.${gmtCreate}`, NOW)} AS age_ms, m.${nextRetryAt} AS due_at
+  FROM ${names.table} AS m
+  WHERE m.${state} = ${names.state(one)} AND m.${nextRetryAt} <= ${NOW}
+  ORDER BY m.${nextRetryAt}
+  LIMIT ?)`;
+  const list = `SELECT id, shard, delivery_count, lock_version, state, message_type, message_key, topic, retry_count, age_ms
+FROM (${timed("sent")}
+UNION ALL ${timed("failed")}
+UNION ALL ${timed("suspended")}) AS timed
+ORDER BY due_at
+LIMIT ?`;
+  const apply = applyTexts(names);
+  /*
+   * The i-th row by id comes due i * step from now. Only rows that wait longer than the whole ramp, so that a second call goes on where the
+   * first ended; never a delayed one (rule R10).
+   */
+  const notDelayed =
+    deliverAt === undefined ? `COALESCE(m.${retryCount}, 0) > 0` : `(m.${deliverAt} IS NULL OR m.${deliverAt} <= ${NOW})`;
+  const reset = `UPDATE ${names.table} AS m
+SET ${nextRetryAt} = ${after("(ramp.place * ?)")}${names.changed}
+FROM (SELECT picked.id AS id, row_number() OVER (ORDER BY picked.id) - 1 AS place FROM (
+    SELECT m.${id} AS id FROM ${names.table} AS m
+    WHERE m.${state} = ${names.state("pending")} AND m.${nextRetryAt} > ${after("(? * ?)")} AND m.${topic} = ? AND ${notDelayed}
+    ORDER BY m.${id} LIMIT ?) AS picked) AS ramp
+WHERE m.${id} = ramp.id`;
+  return {
+    listTimed: (limit) => ({ name: "listTimed", text: list, params: [limit, limit, limit, limit] }),
+    applyTimed: ({ transition, decisions }) => ({
+      name: "applyTimed",
+      text: apply[transition],
+      params: [jsonRows(decisions, (row) => [token(row), row.nextRetryInMs, row.failReason])],
+    }),
+    resetBackoff: ({ topic: which, limit, stepMs }) => ({
+      name: "resetBackoff",
+      text: reset,
+      params: [stepMs, limit, stepMs, which, limit],
+    }),
+  };
+}
+
+/** A person or a consumer who changed a row since it was listed has moved its token, and wins. */
+function applyTexts(names: Names): Readonly<Record<TimedDecision["transition"], string>> {
+  const { id, state, failReason, retryCount, nextRetryAt } = names.column;
+  const reason = `${failReason} = COALESCE(decided.fail_reason, m.${failReason})`;
+  const text = (from: string, set: string): string => `UPDATE ${names.table} AS m
+SET ${set}${names.changed}
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, value ->> 3 AS fail_reason FROM json_each(?)) AS decided
+WHERE m.${id} = decided.id AND m.${state} IN (${from}) AND ${names.tokenMatches("decided")}`;
+  const pending = `${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingIn("decided.next_ms")}, ${reason}`;
+  return {
+    slowRetry: text(names.state("failed"), pending),
+    resume: text(names.state("suspended"), pending),
+    confirmTimeoutResend: text(names.state("sent"), `${pending}, ${retryCount} = COALESCE(m.${retryCount}, 0) + 1`),
+    confirmTimeoutFail: text(
+      names.state("sent"),
+      `${state} = ${names.state("failed")}, ${nextRetryAt} = ${after("decided.next_ms")}, ${reason}`,
+    ),
+    // `sent` still waits for its confirmation, so it must not look finished: a time that never comes.
+    clearTimer: text(
+      names.state("sent", "failed", "suspended"),
+      `${nextRetryAt} = CASE WHEN m.${state} = ${names.state("sent")} THEN '9999-12-31 00:00:00.000' END, ${reason}`,
+    ),
+  };
+}
+
+function fencedStatements(names: Names): Pick<HousekeepingStatements, "failPending" | "suspendPending" | "park"> {
+  const { id, state, failReason, nextRetryAt, retryCount, deliverAt } = names.column;
+  const token = tokenOf(names);
+  const where = `WHERE m.${id} = scanned.id AND m.${state} = ${names.state("pending")} AND ${names.tokenMatches("scanned")}`;
+  const fence = `  AND ${fenceCondition(names)}`;
+  // Rows that nobody but the shard's owner may claim; a person's change since the scan shows in the token.
+  const fail = `UPDATE ${names.table} AS m
+SET ${state} = ${names.state("failed")}, ${nextRetryAt} = ${after("?")}, ${failReason} = scanned.fail_reason${names.changed}
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS fail_reason FROM json_each(?)) AS scanned
+${where}
+${fence}`;
+  // Without deliver_at a row never tried with a time ahead is delayed, and the time must not be lost (rule R10).
+  const notDelayed =
+    deliverAt === undefined
+      ? ` AND NOT (COALESCE(m.${retryCount}, 0) = 0 AND m.${nextRetryAt} IS NOT NULL AND m.${nextRetryAt} > ${NOW})`
+      : "";
+  const suspend = `UPDATE ${names.table} AS m
+SET ${state} = ${names.state("suspended")}, ${nextRetryAt} = ${after("?")}, ${failReason} = ?${names.changed}
+FROM ${TOKEN_SOURCE} AS scanned
+${where}${notDelayed}
+${fence}`;
+  // next_ms is a column and not a parameter here: pendingIn needs it twice.
+  const park = `UPDATE ${names.table} AS m
+SET ${nextRetryAt} = ${names.pendingIn("scanned.next_ms")}${names.changed}
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms FROM json_each(?)) AS scanned
+${where}
+${fence}`;
+  return {
+    failPending: ({ fence: by, rows, nextRetryInMs }) => ({
+      name: "failPending",
+      text: fail,
+      params: [nextRetryInMs, jsonRows(rows, (row) => [token(row), row.failReason]), ...fenceParams(by)],
+    }),
+    suspendPending: ({ fence: by, rows, failReason: reason, endsInMs }) => ({
+      name: "suspendPending",
+      text: suspend,
+      params: [endsInMs, reason, tokenRows(names, rows), ...fenceParams(by)],
+    }),
+    park: ({ fence: by, rows, parkMs }) => ({
+      name: "park",
+      text: park,
+      params: [jsonRows(rows, (row) => [token(row), parkMs]), ...fenceParams(by)],
+    }),
+  };
+}
+
+type RemovalStatements = Pick<HousekeepingStatements, "lockFinished" | "copyToArchive" | "deleteRows" | "purgeArchive">;
+
+function removalStatements(names: Names): RemovalStatements {
+  const { id, state, nextRetryAt, gmtModified } = names.column;
+  // Locks nothing, because the transaction around it has the file's only write lock (rule R5).
+  const lock = (finished: "sent" | "consumed", since: string | undefined): string => `SELECT CAST(m.id AS TEXT) AS id FROM (
+  SELECT m.${id} AS id, COALESCE(m.${since ?? gmtModified}, m.${gmtModified}) AS since FROM ${names.table} AS m
+  WHERE m.${state} = ${names.state(finished)} AND m.${nextRetryAt} IS NULL
+  ORDER BY m.${id} LIMIT ?) AS m
+WHERE m.since <= ${before("?")}`;
+  const locks = { sent: lock("sent", names.column.sentAt), consumed: lock("consumed", names.column.consumedAt) };
+  const columns = Object.values(names.column).filter((name) => name !== undefined).join(", ");
+  const given = "IN (SELECT value FROM json_each(?))";
+  const copy = `INSERT INTO ${names.archive} (${columns}, archived_at)
+SELECT ${columns}, ${NOW} FROM ${names.table} WHERE ${id} ${given}`;
+  const remove = `DELETE FROM ${names.table} WHERE ${id} ${given}`;
+  const purge = `DELETE FROM ${names.archive} WHERE ${id} IN (
+  SELECT ${id} FROM ${names.archive} WHERE archived_at <= ${before("?")} ORDER BY archived_at LIMIT ?)`;
+  return {
+    lockFinished: ({ state: finished, olderThanMs, limit }) => ({ name: "lockFinished", text: locks[finished], params: [limit, olderThanMs] }),
+    copyToArchive: (ids) => ({ name: "copyToArchive", text: copy, params: [jsonIds(ids)] }),
+    deleteRows: (ids) => ({ name: "deleteRows", text: remove, params: [jsonIds(ids)] }),
+    purgeArchive: ({ olderThanMs, limit }) => ({ name: "purgeArchive", text: purge, params: [olderThanMs, limit] }),
+  };
+}

@@ -1,0 +1,121 @@
+/** `rowpost/sqlite`: SQLite, through node:sqlite or @photostructure/sqlite. */
+import { runTransaction, toExecutor } from "../../transactions/index.ts";
+import { ConfigurationError } from "../../runtime/errors.ts";
+import type { Database } from "../database.ts";
+import { createDoorbell } from "../sql/doorbell.ts";
+import type { TableLayout } from "../sql/layout.ts";
+import { defaultLayout as anyDefaultLayout } from "../sql/layouts.ts";
+import { createMessageAdmin } from "../sql/message-admin.ts";
+import { createMessageWriter } from "../sql/message-writer.ts";
+import { createRelayStore } from "../sql/relay-store.ts";
+import type { DialectStatements } from "../sql/statements.ts";
+import { fileOf, isMemory, openHandle, type SqliteHandle } from "./driver.ts";
+import { createSession } from "./session.ts";
+import { createStatements } from "./statements.ts";
+
+export type { SqliteHandle, SqliteStatement } from "./driver.ts";
+
+/** Options of `sqlite()`. Exactly one of `file` and `handle`. */
+export interface SqliteOptions {
+  /** Path of the database; made when it is missing. `:memory:` lives as long as the object returned. */
+  readonly file?: string | undefined;
+  /**
+   * Your own open handle of node:sqlite, @photostructure/sqlite or better-sqlite3: transactions run on it. The relay opens a handle of its own
+   * on the same file; for a database without a file it takes turns on yours.
+   */
+  readonly handle?: SqliteHandle | undefined;
+  /** Told when something is wrong that works all the same, such as an old SQLite. Default: process.emitWarning. */
+  readonly onWarning?: ((message: string) => void) | undefined;
+}
+
+/** The default layout as this dialect makes it: without the column that keeps MySQL's rows from growing. */
+const defaultLayout: TableLayout = { ...anyDefaultLayout, columns: { ...anyDefaultLayout.columns, settlePad: undefined } };
+
+/** A layout as this dialect can have it. */
+function fit(layout: TableLayout): TableLayout {
+  if (layout.columns.settlePad === undefined) return layout;
+  return { ...layout, columns: { ...layout.columns, settlePad: undefined } };
+}
+
+/**
+ * A {@link Database} on SQLite. Opens nothing yet. Throws `ConfigurationError` for options that fit nothing.
+ *
+ * Three handles at most: the user's, one for `outbox.transaction` when there is none of the user's (a commit is on the disk), and one for the
+ * relay (rule R6: on the user's it would read what is not committed; its commits wait for no disk, because what a power cut undoes there is
+ * only published again).
+ */
+export function sqlite(options: SqliteOptions): Database {
+  const handles = createHandles(options);
+  const statements = new Map<TableLayout, DialectStatements>();
+  const connect: Database["connect"] = async (sessionOptions) => createSession(await handles.forRelay(), sessionOptions);
+
+  function statementsOf(layout: TableLayout): DialectStatements {
+    const known = statements.get(layout);
+    if (known !== undefined) return known;
+    const made = createStatements(layout);
+    statements.set(layout, made);
+    return made;
+  }
+
+  const parts = (layout: TableLayout) => ({ layout: fit(layout), statements: statementsOf(layout), connect, sharedSession: true });
+  return {
+    dialect: "sqlite",
+    label: handles.label,
+    defaultLayout,
+    connect,
+    transaction: async (work, on) => await runTransaction(on ?? (await handles.forTransactions()), "sqlite", work),
+    executor: (handle) => toExecutor(handle, "sqlite"),
+    doorbell: createDoorbell(),
+    // SQLite has no notification: relays of other processes poll.
+    listen: () => Promise.resolve(undefined),
+    schema: ({ layout }) => statementsOf(layout).schema,
+    // Our INSERT skips duplicates by itself; another unique key of a user's own table is the user's error.
+    messageWriter: ({ layout }) => createMessageWriter({ ...parts(layout), isDuplicate: () => false }),
+    relayStore: ({ layout }) => createRelayStore(parts(layout)),
+    messageAdmin: ({ layout }) => createMessageAdmin(parts(layout)),
+    close: () => handles.close(),
+  };
+}
+
+interface Handles {
+  readonly label: string;
+  forTransactions(): Promise<SqliteHandle>;
+  forRelay(): Promise<SqliteHandle>;
+  close(): Promise<void>;
+}
+
+function createHandles(options: SqliteOptions): Handles {
+  const { file, handle } = options;
+  if ((file === undefined) === (handle === undefined)) {
+    throw new ConfigurationError("sqlite() takes exactly one of file and handle: sqlite({ file: \"orders.db\" })");
+  }
+  if (handle !== undefined && (typeof handle.prepare !== "function" || typeof handle.exec !== "function")) {
+    throw new ConfigurationError("sqlite({ handle }) takes an open handle of node:sqlite, @photostructure/sqlite or better-sqlite3");
+  }
+  const onWarning = options.onWarning ?? ((message) => process.emitWarning(message, { code: "ROWPOST_SQLITE" }));
+  const path = file ?? (handle === undefined ? "" : fileOf(handle));
+  const opened = new Map<string, Promise<SqliteHandle>>();
+
+  /** One handle for each use; a failure to open is tried again by the next call. */
+  function open(use: "transactions" | "relay", synchronous: "FULL" | "NORMAL"): Promise<SqliteHandle> {
+    const known = opened.get(use);
+    if (known !== undefined) return known;
+    const opening = openHandle({ file: path, synchronous, onWarning });
+    opened.set(use, opening);
+    opening.catch(() => opened.delete(use));
+    return opening;
+  }
+
+  const forTransactions = (): Promise<SqliteHandle> =>
+    handle === undefined ? open("transactions", "FULL") : Promise.resolve(handle);
+  return {
+    label: `sqlite:${path === "" ? ":memory:" : path}`,
+    forTransactions,
+    forRelay: () => (isMemory(path) ? forTransactions() : open("relay", "NORMAL")),
+    async close() {
+      const all = [...opened.values()];
+      opened.clear();
+      for (const each of all) (await each.catch(() => undefined))?.close();
+    },
+  };
+}

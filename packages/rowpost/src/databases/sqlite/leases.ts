@@ -1,0 +1,90 @@
+/** Leases, the registry of relay instances, and suspension rules: small tables beside the message table. One shard (rule R6). */
+import type { LeaseStatements } from "../sql/statements.ts";
+import { after, before, isoText, msBetween, type Names, NOW } from "./names.ts";
+
+/** Statements of the lease store. */
+export function leaseStatements(names: Names): LeaseStatements {
+  return { ...shardStatements(names), ...takeoverStatements(names), ...registryStatements(names) };
+}
+
+type ShardStatements = Pick<LeaseStatements, "ensureShards" | "renew" | "readLeases" | "release" | "clearListed">;
+
+function shardStatements(names: Names): ShardStatements {
+  const { shardTable, tableKey } = names;
+  const mine = `table_name = ${tableKey} AND shard = 0 AND owner = ? AND epoch = ?`;
+  const ensure = `INSERT INTO ${shardTable} (table_name, shard) VALUES (${tableKey}, 0) ON CONFLICT (table_name, shard) DO NOTHING`;
+  const renew = `UPDATE ${shardTable} SET lease_until = ${after("?")}, lease_ms = ? WHERE ${mine}`;
+  const read = `SELECT shard, owner, epoch, ${isoText("lease_until")} AS lease_until, lease_ms
+FROM ${shardTable} WHERE table_name = ${tableKey} ORDER BY shard`;
+  // The epoch stays: the next owner raises it, and until then no fence of ours finds its owner.
+  const release = `UPDATE ${shardTable} SET owner = NULL, lease_until = ${NOW}, in_flight = '[]' WHERE ${mine}`;
+  const clear = `UPDATE ${shardTable} SET in_flight = '[]' WHERE table_name = ${tableKey} AND shard IN (SELECT value FROM json_each(?))`;
+  return {
+    ensureShards: () => ({ name: "ensureShards", text: ensure, params: [] }),
+    renew: ({ owner, leaseMs, held }) => ({ name: "renew", text: renew, params: [leaseMs, leaseMs, owner, epochOf(held)] }),
+    readLeases: () => ({ name: "readLeases", text: read, params: [] }),
+    release: ({ owner, shards }) => ({ name: "release", text: release, params: [owner, epochOf(shards)] }),
+    clearListed: (shards) => ({ name: "clearListed", text: clear, params: [JSON.stringify(shards)] }),
+  };
+}
+
+/** Epoch of the one shard in this list; -1, which no lease row has, when it is not there. */
+function epochOf(held: readonly { readonly shard: number; readonly epoch: number }[]): number {
+  return held.find(({ shard }) => shard === 0)?.epoch ?? -1;
+}
+
+type TakeoverStatements = Pick<LeaseStatements, "take" | "recoverShards" | "recoverListed">;
+
+function takeoverStatements(names: Names): TakeoverStatements {
+  const { shardTable, tableKey, table } = names;
+  const { id, state, nextRetryAt, deliveryCount, retryCount } = names.column;
+  // Exactly as observed, or not at all; the transaction has the file's only write lock, so two takers come one after the other (rule R11).
+  const take = `UPDATE ${shardTable}
+SET owner = ?, epoch = epoch + 1, lease_until = ${after("?")}, lease_ms = ?
+WHERE table_name = ${tableKey} AND shard = 0 AND epoch = ? AND owner IS ? AND ${isoText("lease_until")} = ?`;
+  const inShards = "EXISTS (SELECT 1 FROM json_each(?) WHERE value = 0)";
+  const recover = `UPDATE ${table} AS m
+SET ${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingNow}${names.changed}
+WHERE m.${state} = ${names.state("sending")} AND ${inShards}`;
+  const counted = deliveryCount === undefined ? `${retryCount} = m.${retryCount}` : `${deliveryCount} = COALESCE(m.${deliveryCount}, 0) + 1`;
+  const recoverListed = `UPDATE ${table} AS m
+SET ${counted}${names.changed}
+WHERE m.${state} = ${names.state("pending")} AND ${inShards}
+  AND m.${id} IN (SELECT listed.value FROM ${shardTable} AS lease, json_each(lease.in_flight) AS listed WHERE lease.table_name = ${tableKey} AND lease.shard = 0)`;
+  return {
+    take: ({ owner, leaseMs, observed }) => {
+      const lease = observed.find(({ shard }) => shard === 0);
+      return {
+        name: "take",
+        text: take,
+        params: [owner, leaseMs, leaseMs, lease?.epoch ?? -1, lease?.owner ?? null, lease?.leaseUntil ?? ""],
+      };
+    },
+    recoverShards: (shards) => ({ name: "recoverShards", text: recover, params: [JSON.stringify(shards)] }),
+    recoverListed: (shards) => ({ name: "recoverListed", text: recoverListed, params: [JSON.stringify(shards)] }),
+  };
+}
+
+type RegistryStatements = Pick<
+  LeaseStatements,
+  "reportInstance" | "removeInstance" | "forgetInstances" | "readInstances" | "readSuspensions"
+>;
+
+function registryStatements(names: Names): RegistryStatements {
+  const { relayTable, suspensionTable, tableKey } = names;
+  const report = `INSERT INTO ${relayTable} (table_name, owner, label, seen_at) VALUES (${tableKey}, ?, ?, ${NOW})
+ON CONFLICT (table_name, owner) DO UPDATE SET label = excluded.label, seen_at = excluded.seen_at`;
+  const remove = `DELETE FROM ${relayTable} WHERE table_name = ${tableKey} AND owner = ?`;
+  const forget = `DELETE FROM ${relayTable} WHERE table_name = ${tableKey} AND seen_at < strftime('%Y-%m-%d %H:%M:%f', 'now', '-1 day')`;
+  const instances = `SELECT owner, label, seen_at >= ${before("?")} AS alive FROM ${relayTable} WHERE table_name = ${tableKey} ORDER BY owner`;
+  const suspensions = `SELECT scope, value, reason, author, ${msBetween(NOW, "ends_at")} AS ends_in_ms
+FROM ${suspensionTable} WHERE table_name = ${tableKey} AND (ends_at IS NULL OR ends_at > ${NOW})
+ORDER BY scope, value`;
+  return {
+    reportInstance: ({ owner, label }) => ({ name: "reportInstance", text: report, params: [owner, label] }),
+    removeInstance: (owner) => ({ name: "removeInstance", text: remove, params: [owner] }),
+    forgetInstances: () => ({ name: "forgetInstances", text: forget, params: [] }),
+    readInstances: (instanceTimeoutMs) => ({ name: "readInstances", text: instances, params: [instanceTimeoutMs] }),
+    readSuspensions: () => ({ name: "readSuspensions", text: suspensions, params: [] }),
+  };
+}

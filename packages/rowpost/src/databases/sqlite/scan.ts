@@ -1,0 +1,96 @@
+/** Reading: what waits, and what stands in front of it. In WAL mode a reader waits for nobody and nobody waits for it. */
+import type { RelayStatements } from "../sql/statements.ts";
+import { jsonIds, msBetween, type Names, NOW } from "./names.ts";
+
+/** Statements that read messages for the relay. */
+export function scanStatements(names: Names): Pick<RelayStatements, "scan" | "keyQueues" | "readRows"> {
+  const scan = scanText(names);
+  const keyQueues = { open: keyQueuesText(names, false), failed: keyQueuesText(names, true) };
+  const readRows = readRowsText(names);
+  return {
+    // One shard (rule R6): who asks for shards at all holds it.
+    scan: ({ afterId, immediateLimit, dueLimit }) => ({ name: "scan", text: scan, params: [afterId, immediateLimit, dueLimit] }),
+    keyQueues: ({ keys, failedBlocks }) => ({
+      name: "keyQueues",
+      text: failedBlocks ? keyQueues.failed : keyQueues.open,
+      params: [`[${keys.map(({ orderingKey, upToId }) => `[${JSON.stringify(orderingKey)},${upToId}]`).join(",")}]`],
+    }),
+    readRows: (ids) => ({ name: "readRows", text: readRows, params: [jsonIds(ids)] }),
+  };
+}
+
+/** It was sent before: a resend, outside its key's order (rule R1). */
+function resend(names: Names): string {
+  const proof = names.column.sentAt ?? names.column.messageId;
+  return proof === undefined ? "0" : `m.${proof} IS NOT NULL`;
+}
+
+/** When it could first be sent. Without deliver_at, next_retry_at of a row never tried is its delay (rule R10). */
+function firstDueAt(names: Names): string {
+  const { gmtCreate, deliverAt, nextRetryAt, retryCount } = names.column;
+  const delay =
+    deliverAt === undefined ? `CASE WHEN COALESCE(m.${retryCount}, 0) = 0 THEN m.${nextRetryAt} END` : `m.${deliverAt}`;
+  return `max(m.${gmtCreate}, COALESCE(${delay}, ''))`;
+}
+
+function scannedColumns(names: Names, due: 0 | 1): string {
+  const column = names.column;
+  const optional = (name: string | undefined, otherwise: string): string => (name === undefined ? otherwise : `m.${name}`);
+  const deliverAtMs =
+    column.deliverAt === undefined
+      ? "NULL"
+      : `CAST(round((julianday(m.${column.deliverAt}) - 2440587.5) * 86400000.0) AS INTEGER)`;
+  return `CAST(m.${column.id} AS TEXT) AS id, 0 AS shard, m.${column.messageType} AS message_type, m.${column.messageKey} AS message_key,
+    m.${column.topic} AS topic, m.${column.messageBody} AS message_body, ${optional(column.headers, "NULL")} AS headers,
+    ${optional(column.contentType, "NULL")} AS content_type, ${optional(column.orderingKey, "NULL")} AS ordering_key,
+    m.${column.retryCount} AS retry_count, ${optional(column.deliveryCount, "0")} AS delivery_count,
+    ${optional(column.lockVersion, "0")} AS lock_version, ${deliverAtMs} AS deliver_at_ms, ${resend(names)} AS resend,
+    ${msBetween(firstDueAt(names), NOW)} AS waiting_ms, ${due} AS due`;
+}
+
+/**
+ * Two walks along the index (state, next_retry_at), to which SQLite adds the id: the waiting rows by id, and the rows whose time has come by
+ * time. Each ends after LIMIT rows, whatever else is in the table (rule R12). A program that inserts with plain SQL may have set deliver_at
+ * alone; such a row is waiting, and is left out here until it is due.
+ */
+function scanText(names: Names): string {
+  const { id, state, nextRetryAt, deliverAt } = names.column;
+  const notDelayed = deliverAt === undefined ? "" : `\n    AND (m.${deliverAt} IS NULL OR m.${deliverAt} <= ${NOW})`;
+  return `SELECT * FROM (
+  SELECT ${scannedColumns(names, 0)}
+  FROM ${names.table} AS m
+  WHERE m.${state} = ${names.state("pending")} AND m.${nextRetryAt} IS NULL AND m.${id} > CAST(? AS INTEGER)${notDelayed}
+  ORDER BY m.${id}
+  LIMIT ?)
+UNION ALL
+SELECT * FROM (
+  SELECT ${scannedColumns(names, 1)}
+  FROM ${names.table} AS m
+  WHERE m.${state} = ${names.state("pending")} AND m.${nextRetryAt} <= ${NOW}
+  ORDER BY m.${nextRetryAt}, m.${id}
+  LIMIT ?)`;
+}
+
+/** For each key the rows that may stand in front of its scanned ones (rule R1), by the index on keyed rows. */
+function keyQueuesText(names: Names, failedBlocks: boolean): string {
+  const { id, state, orderingKey, nextRetryAt, retryCount, messageType } = names.column;
+  if (orderingKey === undefined) return "SELECT NULL AS ordering_key, NULL AS id WHERE ? IS NULL";
+  const states = failedBlocks
+    ? names.state("pending", "sending", "failed", "suspended")
+    : names.state("pending", "sending", "suspended");
+  return `SELECT m.${orderingKey} AS ordering_key, CAST(m.${id} AS TEXT) AS id, m.${state} AS state,
+  m.${state} = ${names.state("pending")} AND (m.${nextRetryAt} IS NULL OR m.${nextRetryAt} <= ${NOW}) AS due,
+  ${resend(names)} AS resend, m.${retryCount} AS retry_count, m.${messageType} AS message_type
+FROM (SELECT value ->> 0 AS ordering_key, value ->> 1 AS up_to_id FROM json_each(?)) AS wanted
+CROSS JOIN ${names.table} AS m ON m.${orderingKey} = wanted.ordering_key AND m.${id} <= wanted.up_to_id
+WHERE m.${orderingKey} IS NOT NULL AND m.${state} IN (${states})
+ORDER BY m.${orderingKey}, m.${id}`;
+}
+
+function readRowsText(names: Names): string {
+  const { id, state, deliveryCount, lockVersion } = names.column;
+  return `SELECT CAST(m.${id} AS TEXT) AS id, m.${state} AS state, ${deliveryCount === undefined ? "0" : `m.${deliveryCount}`} AS delivery_count,
+  ${lockVersion === undefined ? "0" : `m.${lockVersion}`} AS lock_version
+FROM ${names.table} AS m
+WHERE m.${id} IN (SELECT value FROM json_each(?))`;
+}

@@ -1,0 +1,171 @@
+/** The tables, as numbered migrations, and what checks them. The text of a released migration never changes: its checksum stands in databases. */
+import { companionTables } from "../sql/layouts.ts";
+import type { Migration, SchemaStatements } from "../sql/statements.ts";
+import { unknownState } from "./housekeeping.ts";
+import { type Names, NOW, quoteName } from "./names.ts";
+
+/** Statements that make, version and check the tables. DDL is transactional here: all of it happens, or nothing. */
+export function schemaStatements(names: Names): SchemaStatements {
+  const { migrationTable, tableKey, layout } = names;
+  const companions = companionTables(layout);
+  const tables = [layout.table, companions.shard, companions.relay, companions.suspension, companions.archive];
+  const schema = layout.schema === undefined ? "" : ", ?";
+  return {
+    migrations: migrations(names),
+    transactional: true,
+    // BEGIN IMMEDIATE is the lock.
+    lock: undefined,
+    unlock: undefined,
+    createVersionTable: {
+      name: "createVersionTable",
+      text: `CREATE TABLE IF NOT EXISTS ${migrationTable} (
+  table_name TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  checksum TEXT NOT NULL,
+  applied_at TEXT NOT NULL,
+  PRIMARY KEY (table_name, version)
+)`,
+      params: [],
+    },
+    readVersions: () => ({
+      name: "readVersions",
+      text: `SELECT version, checksum FROM ${migrationTable} WHERE table_name = ${tableKey} ORDER BY version`,
+      params: [],
+    }),
+    recordVersion: (migration, checksum) => ({
+      name: "recordVersion",
+      text: `INSERT INTO ${migrationTable} (table_name, version, name, checksum, applied_at) VALUES (${tableKey}, ?, ?, ?, ${NOW})`,
+      params: [migration.version, migration.name, checksum],
+    }),
+    // Every statement says IF NOT EXISTS, and a migration that stopped half way has left nothing.
+    alreadyDone: () => false,
+    columns: () => ({
+      name: "columns",
+      text: `SELECT wanted.value AS table_name, found.name AS column_name, NULL AS collation
+FROM json_each(?) AS wanted, pragma_table_info(wanted.value${schema}) AS found`,
+      params: [JSON.stringify(tables), ...(layout.schema === undefined ? [] : [layout.schema])],
+    }),
+    // BINARY unless a column says otherwise, and ours do not; a user's own COLLATE NOCASE is caught by the writer, which compares.
+    comparesBytes: () => true,
+  };
+}
+
+function migrations(names: Names): readonly Migration[] {
+  const custom = names.layout.name === "custom";
+  return [
+    { version: 1, name: "local message table", statements: custom ? [] : [messageTable(names), ...messageIndexes(names)] },
+    { version: 2, name: "tables of the relay", statements: companionTablesOf(names) },
+    { version: 3, name: "archive", statements: archiveTable(names) },
+  ];
+}
+
+/** Columns of a message table in the order of the design, those that the layout has. Text compares by bytes (rule R7). */
+function messageColumns(names: Names): readonly string[] {
+  const { column, layout } = names;
+  const words = typeof layout.states.pending === "string";
+  const instant = "TEXT";
+  const all: readonly (readonly [string | undefined, string])[] = [
+    [column.messageType, "TEXT NOT NULL"],
+    [column.messageKey, "TEXT NOT NULL"],
+    [column.topic, "TEXT NOT NULL"],
+    [column.messageBody, "TEXT NOT NULL"],
+    [column.headers, "TEXT"],
+    [column.contentType, "TEXT"],
+    [column.orderingKey, "TEXT"],
+    [column.state, `${words ? "TEXT" : "INTEGER"} NOT NULL DEFAULT ${names.state("pending")}`],
+    [column.retryCount, "INTEGER NOT NULL DEFAULT 0"],
+    [column.deliveryCount, "INTEGER NOT NULL DEFAULT 0"],
+    [column.deliverAt, instant],
+    [column.nextRetryAt, instant],
+    [column.lastRetryAt, instant],
+    [column.failReason, "TEXT"],
+    [column.messageId, "TEXT"],
+    [column.lockVersion, "INTEGER NOT NULL DEFAULT 0"],
+    [column.sentAt, instant],
+    [column.consumedAt, instant],
+    [column.createdBy, "TEXT NOT NULL DEFAULT ''"],
+    [column.updatedBy, "TEXT NOT NULL DEFAULT ''"],
+    [column.gmtCreate, `${instant} NOT NULL DEFAULT (${NOW})`],
+    [column.gmtModified, `${instant} NOT NULL DEFAULT (${NOW})`],
+  ];
+  return all.filter(([name]) => name !== undefined).map(([name, type]) => `${name} ${type}`);
+}
+
+/** AUTOINCREMENT: an id that is given again after a delete would take the settle of the message that had it (rule R6). */
+function messageTable(names: Names): string {
+  const { id, messageType, messageKey } = names.column;
+  return `CREATE TABLE IF NOT EXISTS ${names.table} (
+  ${id} INTEGER PRIMARY KEY AUTOINCREMENT,
+  ${messageColumns(names).join(",\n  ")},
+  UNIQUE (${messageType}, ${messageKey})
+)`;
+}
+
+/** SQLite adds the id to every index, so (state, next_retry_at) serves every walk of the relay and of housekeeping. */
+function messageIndexes(names: Names): readonly string[] {
+  const { state, nextRetryAt, orderingKey, topic } = names.column;
+  const index = (name: string, columns: string, where = ""): string =>
+    `CREATE INDEX IF NOT EXISTS ${inSchema(names, `${names.layout.table}_${name}`)} ON ${quoteName(names.layout.table)} (${columns})${where}`;
+  const indexes = [
+    index("state", `${state}, ${nextRetryAt}`),
+    index("topic", topic),
+    // Empty in a healthy table.
+    index("unknown", state, ` WHERE ${unknownState(names)}`),
+  ];
+  if (orderingKey !== undefined) indexes.push(index("ordered", orderingKey, ` WHERE ${orderingKey} IS NOT NULL`));
+  return indexes;
+}
+
+function inSchema(names: Names, index: string): string {
+  const { schema } = names.layout;
+  return schema === undefined ? quoteName(index) : `${quoteName(schema)}.${quoteName(index)}`;
+}
+
+function companionTablesOf(names: Names): readonly string[] {
+  return [
+    `CREATE TABLE IF NOT EXISTS ${names.shardTable} (
+  table_name TEXT NOT NULL,
+  shard INTEGER NOT NULL,
+  owner TEXT,
+  epoch INTEGER NOT NULL DEFAULT 0,
+  lease_until TEXT NOT NULL DEFAULT '1970-01-01 00:00:00.000',
+  lease_ms INTEGER NOT NULL DEFAULT 0,
+  in_flight TEXT NOT NULL DEFAULT '[]',
+  PRIMARY KEY (table_name, shard)
+)`,
+    `CREATE TABLE IF NOT EXISTS ${names.relayTable} (
+  table_name TEXT NOT NULL,
+  owner TEXT NOT NULL,
+  label TEXT NOT NULL,
+  seen_at TEXT NOT NULL,
+  PRIMARY KEY (table_name, owner)
+)`,
+    `CREATE TABLE IF NOT EXISTS ${names.suspensionTable} (
+  table_name TEXT NOT NULL,
+  scope TEXT NOT NULL,
+  value TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  author TEXT NOT NULL,
+  ends_at TEXT,
+  gmt_create TEXT NOT NULL DEFAULT (${NOW}),
+  PRIMARY KEY (table_name, scope, value)
+)`,
+  ];
+}
+
+/** The archive keeps ids and has no unique (type, key): an archived key may be used again (rule R5). */
+function archiveTable(names: Names): readonly string[] {
+  const { archive, column, layout } = names;
+  const name = companionTables(layout).archive;
+  const on = `ON ${quoteName(name)}`;
+  return [
+    `CREATE TABLE IF NOT EXISTS ${archive} (
+  ${column.id} INTEGER PRIMARY KEY,
+  ${messageColumns(names).join(",\n  ")},
+  archived_at TEXT NOT NULL
+)`,
+    `CREATE INDEX IF NOT EXISTS ${inSchema(names, `${name}_key`)} ${on} (${column.messageType}, ${column.messageKey})`,
+    `CREATE INDEX IF NOT EXISTS ${inSchema(names, `${name}_at`)} ${on} (archived_at)`,
+  ];
+}

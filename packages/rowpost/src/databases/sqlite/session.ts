@@ -1,0 +1,149 @@
+/**
+ * Sessions on SQLite. All sessions of one database object share one handle, because SQLite has one writer at a time anyway; they take turns on
+ * it, and a turn that finds the file locked waits without blocking the event loop (rule R6).
+ */
+import type { Executor, QueryResult, Statement } from "../../transactions/executor.ts";
+import { withHandle } from "../../transactions/sqlite-handle.ts";
+import { DatabaseUnavailableError, describeError, TransactionLostError } from "../../runtime/errors.ts";
+import type { Session, SessionOptions } from "../database.ts";
+import { type SqliteHandle, type SqliteStatement, sqliteVersion } from "./driver.ts";
+import { isBusy, translateError } from "./errors.ts";
+
+const DEFAULT_LOCK_WAIT_TIMEOUT_MS = 3_000;
+const FIRST_PAUSE_MS = 1;
+const LONGEST_PAUSE_MS = 50;
+/** Prepared statements of one handle: more than there are texts of one layout, but for a tool's filters. */
+const PREPARED_LIMIT = 200;
+
+/** Prepares each text once per handle: preparing takes longer than running what is small. */
+const preparedByHandle = new WeakMap<SqliteHandle, Map<string, SqliteStatement>>();
+
+function prepare(handle: SqliteHandle, text: string): SqliteStatement {
+  let byText = preparedByHandle.get(handle);
+  if (byText === undefined) {
+    byText = new Map();
+    preparedByHandle.set(handle, byText);
+  }
+  const known = byText.get(text);
+  if (known !== undefined) return known;
+  const statement = handle.prepare(text);
+  if (byText.size < PREPARED_LIMIT) byText.set(text, statement);
+  return statement;
+}
+
+/** A statement that answers with rows; every other one is asked for its count. */
+function answersWithRows(text: string): boolean {
+  return /^\s*(?:select|with|pragma|explain)\b/i.test(text) || /\breturning\b/i.test(text);
+}
+
+function execute(handle: SqliteHandle, statement: Statement): QueryResult {
+  const prepared = prepare(handle, statement.text);
+  if (answersWithRows(statement.text)) {
+    const rows = prepared.all(...statement.params) as QueryResult["rows"];
+    return { rows, affected: rows.length };
+  }
+  return { rows: [], affected: Number(prepared.run(...statement.params).changes) };
+}
+
+/** Tries until the lock is free or the time is over; between the tries the event loop runs. */
+async function whenFree<T>(what: string, waitMs: number, attempt: () => T): Promise<T> {
+  const giveUpAt = performance.now() + waitMs;
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+    try {
+      return attempt();
+    } catch (error) {
+      if (!isBusy(error) || performance.now() > giveUpAt) throw translateError(error, what);
+    }
+    // With jitter, so that two that wait for each other do not meet again and again.
+    await new Promise((resolve) => setTimeout(resolve, pauseMs * (0.5 + Math.random())));
+  }
+}
+
+/** Is a transaction open on the handle? Only asked between turns, so it can only be the user's own (`:memory:`, a shared handle). */
+function hasOpenTransaction(handle: SqliteHandle): boolean {
+  return handle.isTransaction ?? handle.inTransaction ?? false;
+}
+
+/**
+ * Makes a session on a handle. On a handle that the user has too (a database without a file), no statement runs while a transaction is open on
+ * it: it would read, and publish, what has not been committed.
+ *
+ * `statementTimeoutMs` means nothing here: calls are synchronous, and nothing can be left without an answer.
+ */
+export function createSession(handle: SqliteHandle, options: SessionOptions): Session {
+  const waitMs = options.lockWaitTimeoutMs ?? DEFAULT_LOCK_WAIT_TIMEOUT_MS;
+  const server = { product: "sqlite", version: sqliteVersion(handle) } as const;
+  let dead = false;
+
+  function requireAlive(what: string): void {
+    if (dead) throw new DatabaseUnavailableError(`${what}: this session is closed`);
+  }
+
+  /** One turn on the handle, and not in the middle of a transaction that somebody began on it by hand. */
+  function inTurn<T>(what: string, work: () => Promise<T>): Promise<T> {
+    requireAlive(what);
+    return withHandle(handle, async () => {
+      requireAlive(what);
+      await whenFree(what, waitMs, () => {
+        if (!hasOpenTransaction(handle)) return;
+        throw Object.assign(new Error("a transaction is open on the handle that this session shares"), { errcode: 5 });
+      });
+      return await work();
+    });
+  }
+
+  async function transact<T>(work: (tx: Executor) => Promise<T>): Promise<T> {
+    // IMMEDIATE: whoever reads first and writes later fails, without remedy, when another connection has written in between.
+    await whenFree("begin", waitMs, () => handle.exec("BEGIN IMMEDIATE"));
+    let lost: unknown;
+    const tx: Executor = {
+      kind: "sqlite",
+      async run(statement) {
+        if (lost !== undefined) throw lostError(statement.name, lost);
+        try {
+          return execute(handle, statement);
+        } catch (error) {
+          // SQLite ends a transaction by itself when the disk is full, an I/O error happens or memory runs out.
+          if (!hasOpenTransaction(handle)) lost = error;
+          throw translateError(error, statement.name);
+        }
+      },
+    };
+    try {
+      const result = await work(tx);
+      if (lost !== undefined) throw lostError("COMMIT", lost);
+      await whenFree("commit", waitMs, () => handle.exec("COMMIT"));
+      return result;
+    } catch (error) {
+      if (hasOpenTransaction(handle)) handle.exec("ROLLBACK");
+      throw error;
+    }
+  }
+
+  return {
+    server,
+    get dead() {
+      return dead;
+    },
+    run: async (statement) =>
+      await inTurn(statement.name, () => whenFree(statement.name, waitMs, () => execute(handle, statement))),
+    transaction: async (work) => await inTurn("transaction", () => transact(work)),
+    /** Calls are synchronous: when the handle's turn is free, nothing of this session is under way, and nothing comes later. */
+    async abandon() {
+      dead = true;
+      await withHandle(handle, () => Promise.resolve());
+    },
+    close() {
+      dead = true;
+      return Promise.resolve();
+    },
+  };
+}
+
+function lostError(what: string, cause: unknown): TransactionLostError {
+  return new TransactionLostError(
+    `${what}: SQLite ended this transaction by itself (${describeError(cause)}); nothing of it is left, run it again`,
+    { cause },
+  );
+}
+

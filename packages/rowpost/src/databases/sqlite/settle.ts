@@ -1,0 +1,80 @@
+/** Outcomes of a batch, one statement for those sent and one for the rest. Fenced (see `fenceCondition`), bound to one claim (rule R4). */
+import type { RelayStatements } from "../sql/statements.ts";
+import { after, before, fenceCondition, fenceParams, jsonRows, type Names, NOW, tokenOf } from "./names.ts";
+
+type From = "sending" | "pending";
+
+/** Statements that settle. */
+export function settleStatements(names: Names): Pick<RelayStatements, "settleSent" | "settleOther"> {
+  const sent = { sending: settleSentText(names, "sending"), pending: settleSentText(names, "pending") };
+  const other = { sending: settleOtherText(names, "sending"), pending: settleOtherText(names, "pending") };
+  const token = tokenOf(names);
+  const elapsed = (elapsedMs: number): readonly number[] => (names.column.lastRetryAt === undefined ? [] : [elapsedMs]);
+  return {
+    settleSent: ({ fence, outcomes, elapsedMs, from }) => ({
+      name: "settleSent",
+      text: sent[from],
+      params: [
+        ...elapsed(elapsedMs),
+        jsonRows(outcomes, (row) => [token(row), row.nextRetryInMs, row.deliveryCount, row.messageId]),
+        ...fenceParams(fence),
+      ],
+    }),
+    settleOther: ({ fence, outcomes, elapsedMs, from }) => ({
+      name: "settleOther",
+      text: other[from],
+      params: [
+        ...elapsed(elapsedMs),
+        jsonRows(outcomes, (row) => [
+          token(row),
+          row.nextRetryInMs,
+          row.toState === "failed" ? 1 : 0,
+          row.retryDelta,
+          row.deliveryDelta,
+          row.failReason,
+        ]),
+        ...fenceParams(fence),
+      ],
+    }),
+  };
+}
+
+/**
+ * A row that a confirmation overtook into `consumed` only gets its receipt. Its lock_version moved with the confirmation, so the claim is told
+ * by delivery_count there. If we die right after it: done.
+ */
+function settleSentText(names: Names, from: From): string {
+  const { id, state, nextRetryAt, failReason, deliveryCount, messageId, lastRetryAt } = names.column;
+  const consumed = `m.${state} = ${names.state("consumed")}`;
+  const unlessConsumed = (column: string | undefined, expression: string): string =>
+    `CASE WHEN ${consumed} THEN m.${column} ELSE ${expression} END`;
+  const sameClaim = deliveryCount === undefined ? "" : ` AND m.${deliveryCount} = outcome.delivery_count`;
+  const overtaken = messageId === undefined ? "" : `\n    OR (${consumed} AND m.${messageId} IS NULL${sameClaim})`;
+  return `UPDATE ${names.table} AS m
+SET ${state} = ${unlessConsumed(state, names.state("sent"))},
+  ${nextRetryAt} = ${unlessConsumed(nextRetryAt, after("outcome.next_ms"))},
+  ${failReason} = ${unlessConsumed(failReason, "NULL")}${names.set("messageId", "outcome.message_id")}${names.set("sentAt", NOW)}${names.set("lastRetryAt", unlessConsumed(lastRetryAt, before("?")))}${names.changed}
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, value ->> 3 AS delivery_count, value ->> 4 AS message_id
+  FROM json_each(?)) AS outcome
+WHERE m.${id} = outcome.id
+  AND ((m.${state} = ${names.state(from)} AND ${names.tokenMatches("outcome")})${overtaken})
+  AND ${fenceCondition(names)}`;
+}
+
+/**
+ * Failures and uncounted returns: pending with a time, or failed. The start of the attempt is written where there was one (retry_delta 1). If
+ * we die right after it: done.
+ */
+function settleOtherText(names: Names, from: From): string {
+  const { id, state, nextRetryAt, failReason, retryCount, deliveryCount, lastRetryAt } = names.column;
+  return `UPDATE ${names.table} AS m
+SET ${state} = CASE WHEN outcome.failed = 1 THEN ${names.state("failed")} ELSE ${names.state("pending")} END,
+  ${retryCount} = COALESCE(m.${retryCount}, 0) + outcome.retry_delta,
+  ${nextRetryAt} = CASE WHEN outcome.failed = 1 THEN ${after("outcome.next_ms")} ELSE ${names.pendingIn("outcome.next_ms")} END,
+  ${failReason} = COALESCE(outcome.fail_reason, m.${failReason})${names.set("deliveryCount", `max(COALESCE(m.${deliveryCount}, 0) + outcome.delivery_delta, 0)`)}${names.set("lastRetryAt", `CASE WHEN outcome.retry_delta = 1 THEN ${before("?")} ELSE m.${lastRetryAt} END`)}${names.changed}
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, value ->> 3 AS failed, value ->> 4 AS retry_delta,
+    value ->> 5 AS delivery_delta, value ->> 6 AS fail_reason
+  FROM json_each(?)) AS outcome
+WHERE m.${id} = outcome.id AND m.${state} = ${names.state(from)} AND ${names.tokenMatches("outcome")}
+  AND ${fenceCondition(names)}`;
+}

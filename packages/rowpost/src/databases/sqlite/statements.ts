@@ -1,0 +1,32 @@
+/** All statements of this dialect for one layout. */
+import type { TableLayout } from "../sql/layout.ts";
+import type { DialectStatements } from "../sql/statements.ts";
+import { adminStatements } from "./admin.ts";
+import { claimStatements } from "./claim.ts";
+import { enqueueStatements } from "./enqueue.ts";
+import { housekeepingStatements } from "./housekeeping.ts";
+import { leaseStatements } from "./leases.ts";
+import { createNames } from "./names.ts";
+import { scanStatements } from "./scan.ts";
+import { schemaStatements } from "./schema.ts";
+import { settleStatements } from "./settle.ts";
+
+/** Builds the texts once; what the functions add per call are parameters. */
+export function createStatements(layout: TableLayout): DialectStatements {
+  const names = createNames(layout);
+  return {
+    facts: {
+      insertReportsDuplicates: true,
+      // No expression tells it; the handle does (isTransaction, inTransaction).
+      insertChecksTransaction: false,
+      // One writer at a time for the whole file: a second relay could add nothing (rule R6).
+      shardCount: 1,
+    },
+    schema: schemaStatements(names),
+    enqueue: enqueueStatements(names),
+    leases: leaseStatements(names),
+    relay: { ...scanStatements(names), ...claimStatements(names), ...settleStatements(names) },
+    housekeeping: housekeepingStatements(names),
+    admin: adminStatements(names),
+  };
+}
