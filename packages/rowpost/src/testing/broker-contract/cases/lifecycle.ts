@@ -93,7 +93,7 @@ export const lifecycleCases: readonly BrokerContractCase[] = [
         return added.length === 0;
       };
       await context
-        .until("handles", settled, 5_000)
+        .until("handles", settled, 3_000)
         .catch(() => assert.deepEqual(added, [], "left behind after close"));
     },
   },

@@ -73,7 +73,7 @@ async function outageNoticed(context: BrokerCaseContext): Promise<void> {
       assert.notEqual(result?.status, "sent", "sent although the server is away");
       return result?.status === "failed" && result.scope === "connection";
     },
-    10_000,
+    context.harness.recoverWithinMs ?? 10_000,
   );
 }
 
