@@ -1,0 +1,50 @@
+/**
+ * A relay in a process of its own that kills itself with SIGKILL at a named fault point. Its broker is a ledger file: a message is "on the broker"
+ * when its line is in the file. Ends by itself, with exit code 0, once the table is drained.
+ *
+ * Arguments as JSON in argv[2]: { service, url, ledger, point?, hit?, leaseMs, sendingMark }
+ */
+import { appendFileSync } from "node:fs";
+import { createRelay } from "rowpost";
+
+const { service, url, ledger, point, hit, leaseMs, sendingMark } = JSON.parse(process.argv[2] ?? "{}");
+
+async function open() {
+  if (service === "sqlite") return (await import("rowpost/sqlite")).sqlite({ file: url });
+  if (service === "postgres") return (await import("rowpost/postgres")).postgres({ url });
+  return (await import("rowpost/mysql")).mysql({ url });
+}
+
+let hits = 0;
+let receipts = 0;
+const database = await open();
+const relay = createRelay({
+  database,
+  broker: {
+    name: "ledger",
+    features: { ordering: "key", delay: false, reportsUnknownTopic: false, maxBodyBytes: undefined },
+    publish: async (batch) => {
+      appendFileSync(ledger, batch.map(({ key, attempt }) => `${process.pid} ${key} ${attempt}\n`).join(""));
+      return batch.map(() => ({ status: "sent", messageId: `${process.pid}-${++receipts}` }));
+    },
+    check: async () => {},
+    close: async () => {},
+  },
+  // One batch at a time, so that a kill can leave no more than one batch between the broker and the table.
+  batchSize: 20,
+  windowSize: 20,
+  leaseMs,
+  publishTimeoutMs: Math.floor(leaseMs / 4),
+  heartbeatMs: Math.floor(leaseMs / 8),
+  housekeepingMs: 50,
+  sendingMark,
+  retention: { onSent: "archive" },
+  onFaultPoint: (reached) => {
+    if (reached !== point) return;
+    hits += 1;
+    if (hits === hit) process.kill(process.pid, "SIGKILL");
+  },
+});
+const report = await relay.drain({ timeoutMs: 20_000 });
+await database.close();
+process.exitCode = report.complete && report.drained ? 0 : 1;
