@@ -7,12 +7,12 @@ import { knownStates, literal, type Names, NOW, quoteName, textArray } from "./n
 export function schemaStatements(names: Names): SchemaStatements {
   const { migrationTable, tableKey } = names;
   const columnsText = `SELECT c.relname AS table_name, a.attname AS column_name,
-  CASE WHEN t.typname = 'citext' THEN 'citext' WHEN NOT collation.collisdeterministic THEN collation.collname END AS collation
+  CASE WHEN t.typname = 'citext' THEN 'citext' WHEN NOT rules.collisdeterministic THEN rules.collname END AS collation
 FROM unnest($1::text[]) AS wanted (name)
 JOIN pg_catalog.pg_class c ON c.oid = to_regclass(wanted.name)
 JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
-LEFT JOIN pg_catalog.pg_collation collation ON collation.oid = a.attcollation`;
+LEFT JOIN pg_catalog.pg_collation rules ON rules.oid = a.attcollation`;
   return {
     migrations: migrations(names),
     transactional: true,
