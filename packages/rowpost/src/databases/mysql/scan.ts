@@ -1,6 +1,10 @@
 /** Finding waiting messages: the scan, and the queues of ordering keys. Plain reads in READ COMMITTED; they lock nothing and wait for nobody. */
+import type { MessageState } from "../../message/states.ts";
 import type { RelayStatements } from "../sql/statements.ts";
 import { BYTES_COLLATION, type MysqlNames, whole } from "./names.ts";
+
+/** Up to this many ordering keys are looked up by ranges. */
+const FEW_KEYS = 16;
 
 export function scanStatements(names: MysqlNames): Pick<RelayStatements, "scan" | "keyQueues"> {
   const { column, select, messages, state } = names;
@@ -45,24 +49,45 @@ export function scanStatements(names: MysqlNames): Pick<RelayStatements, "scan" 
     },
 
     /**
-     * For each key the rows that can stand before its candidates (rule R1): range reads on (ordering_key, state), id <= the key's largest
-     * candidate. JSON_TABLE's text has the collation of the column, else MySQL refuses the comparison (errno 1267) or uses no index.
+     * For each key the rows that can stand before its candidates (rule R1): unfinished, id <= the key's largest candidate.
+     *
+     * Few keys: ranges of (ordering_key, state, id), which touch exactly those rows, however long the queue of the key is. Many keys: the
+     * optimizer takes longer over the ranges than the read takes (333 keys, MariaDB 10.11: 41 ms against 35; MySQL 9: 129 against 53), so they
+     * come as a JSON_TABLE; that reads every entry of (key, state) and skips those behind up_to_id.
      */
     keyQueues({ keys, failedBlocks }) {
-      const unfinished = names.states(
-        failedBlocks ? ["pending", "sending", "suspended", "failed"] : ["pending", "sending", "suspended"],
+      const states: readonly MessageState[] = failedBlocks
+        ? ["pending", "sending", "suspended", "failed"]
+        : ["pending", "sending", "suspended"];
+      const selected = `${column("orderingKey")} AS ordering_key, ${column("id")} AS id, ${column("state")} AS state,
+    (${column("state")} = ${state("pending")} AND ${isDue}) AS due, ${resend} AS resend,
+    ${column("retryCount")} AS retry_count, ${column("messageType")} AS message_type`;
+      const order = `ORDER BY ${column("orderingKey")}, ${column("id")}`;
+      if (keys.length <= FEW_KEYS) {
+        const range = `(${column("orderingKey")} = ? AND ${column("state")} IN (${names.states(states)}) AND ${column("id")} <= ?)`;
+        return {
+          name: "keyQueues",
+          text: `SELECT ${selected}
+  FROM ${messages} AS m IGNORE INDEX (PRIMARY)
+  WHERE ${keys.map(() => range).join("\n    OR ")}
+  ${order}`,
+          params: keys.flatMap(({ orderingKey, upToId }) => [orderingKey, upToId]),
+        };
+      }
+      // JSON_TABLE's text has the collation of the column, else MySQL refuses the comparison (errno 1267) or uses no index.
+      const encoded = keys.flatMap(({ orderingKey, upToId }) =>
+        states.map((each) => `[${JSON.stringify(orderingKey)},${upToId},${JSON.stringify(names.layout.states[each])}]`),
       );
+      const stateType = typeof names.layout.states.pending === "number" ? "INT" : "VARCHAR(32) CHARACTER SET utf8mb4";
       return {
         name: "keyQueues",
-        text: `SELECT ${column("orderingKey")} AS ordering_key, ${column("id")} AS id, ${column("state")} AS state,
-    (${column("state")} = ${state("pending")} AND ${isDue}) AS due, ${resend} AS resend,
-    ${column("retryCount")} AS retry_count, ${column("messageType")} AS message_type
+        text: `SELECT ${selected}
   FROM JSON_TABLE(?, '$[*]' COLUMNS (
-      ordering_key VARCHAR(255) CHARACTER SET utf8mb4 COLLATE ${BYTES_COLLATION} PATH '$[0]', up_to_id BIGINT PATH '$[1]')) AS j
-  STRAIGHT_JOIN ${messages} AS m ON ${column("orderingKey")} = j.ordering_key
-  WHERE ${column("state")} IN (${unfinished}) AND ${column("id")} <= j.up_to_id
-  ORDER BY ${column("orderingKey")}, ${column("id")}`,
-        params: [`[${keys.map(({ orderingKey, upToId }) => `[${JSON.stringify(orderingKey)},${upToId}]`).join(",")}]`],
+      ordering_key VARCHAR(255) CHARACTER SET utf8mb4 COLLATE ${BYTES_COLLATION} PATH '$[0]', up_to_id BIGINT PATH '$[1]', state ${stateType} PATH '$[2]')) AS j
+  STRAIGHT_JOIN ${messages} AS m ON ${column("orderingKey")} = j.ordering_key AND ${column("state")} = j.state
+  WHERE ${column("id")} <= j.up_to_id
+  ${order}`,
+        params: [`[${encoded.join(",")}]`],
       };
     },
   };
