@@ -13,11 +13,11 @@ const PLAIN_ID_LENGTH = 128;
 /** RocketMQ refuses a message group of 64 bytes. */
 const GROUP_BYTES = 63;
 /** Names the properties whose values are percent-encoded, separated by commas. */
-export const HEADER_ENCODED = "rowpost-encoded";
+const HEADER_ENCODED = "rowpost-encoded";
 /** Names the headers whose value is empty, which RocketMQ would drop, separated by commas. */
-export const HEADER_EMPTY = "rowpost-empty";
+const HEADER_EMPTY = "rowpost-empty";
 /** Media type of the body, where it is not JSON. */
-export const HEADER_CONTENT_TYPE = "content-type";
+const HEADER_CONTENT_TYPE = "content-type";
 
 const JSON_TYPE = "application/json";
 const NOT_UNRESERVED = /[^A-Za-z0-9._~-]/;
@@ -86,6 +86,24 @@ export function propertiesOf(message: OutgoingMessage): string[] | Failure {
   return properties;
 }
 
+/**
+ * The headers of a message as they were published, out of the user properties that a consumer got: what `rowpost-encoded` and `rowpost-empty`
+ * name is put back. Properties of other programs pass through.
+ */
+export function headersOf(properties: Iterable<readonly [name: string, value: string]>): Record<string, string> {
+  const headers = Object.fromEntries(properties);
+  const encoded = namesIn(headers[HEADER_ENCODED]);
+  const empty = namesIn(headers[HEADER_EMPTY]);
+  delete headers[HEADER_ENCODED];
+  delete headers[HEADER_EMPTY];
+  for (const name of encoded) {
+    const value = headers[name];
+    if (value !== undefined) headers[name] = percentDecode(value);
+  }
+  for (const name of empty) headers[name] ??= "";
+  return headers;
+}
+
 /** Names separated by commas; a comma or `%` in one of them is percent-encoded. */
 function nameList(names: readonly string[]): string {
   return names.map((name) => percentEncode(name, /[%,]/)).join(",");
@@ -93,6 +111,15 @@ function nameList(names: readonly string[]): string {
 
 const NAMELESS =
   "a header has an empty name, which RocketMQ would store as a broken list of properties; give it a name";
+
+function namesIn(list: string | undefined): string[] {
+  return list === undefined ? [] : list.split(",").map(percentDecode);
+}
+
+/** Undoes {@link percentEncode}; text that is no percent-encoding stays as it is. */
+function percentDecode(text: string): string {
+  return text.replace(/(?:%[0-9A-F]{2})+/gi, (bytes) => Buffer.from(bytes.replaceAll("%", ""), "hex").toString());
+}
 
 /** Replaces the characters that match by `%XX` for each of their UTF-8 bytes. */
 function percentEncode(text: string, forbidden: RegExp): string {

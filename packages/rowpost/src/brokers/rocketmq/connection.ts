@@ -7,6 +7,7 @@
  * a deadline that channel is dropped for a fresh one.
  */
 
+import type { Endpoint } from "./endpoints.ts";
 import {
   CHANNEL_READY,
   CHANNEL_TRANSIENT_FAILURE,
@@ -22,13 +23,6 @@ import {
 import type { createCallMetadata } from "./metadata.ts";
 import type { TlsOptions } from "./options.ts";
 import { type AbortScope, createAbortScope } from "./scope.ts";
-
-/** One address of the proxy. */
-export interface Endpoint {
-  readonly host: string;
-  readonly port: number;
-  readonly scheme: "IPv4" | "IPv6" | "DOMAIN_NAME";
-}
 
 /** A call that got no answer. */
 export interface CallFailure {

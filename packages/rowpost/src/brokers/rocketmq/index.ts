@@ -21,6 +21,7 @@ import { createSession, PRODUCER, resourceOf, type Session, UNKNOWN_CLIENT } fro
 import { createSlots } from "./slots.ts";
 import { rocketmqOptionsFromUrl } from "./url.ts";
 
+export { headersOf as rocketmqHeaders } from "./carry.ts";
 export type { RocketmqOptions, TlsOptions as RocketmqTlsOptions } from "./options.ts";
 
 /** Most bytes of requests on their way at once, so that large bodies do not fill the memory: 8 of the largest. */

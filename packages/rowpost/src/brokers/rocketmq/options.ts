@@ -1,8 +1,7 @@
 /** Options of the RocketMQ broker, and what is checked before anything is opened. */
 
-import { isIPv4, isIPv6 } from "node:net";
 import { ConfigurationError } from "../../runtime/errors.ts";
-import type { Endpoint } from "./connection.ts";
+import { type Endpoint, endpointsFrom } from "./endpoints.ts";
 import type { AccessKeys } from "./metadata.ts";
 
 /** What the connection trusts and how it proves itself. Texts are PEM, not file names. */
@@ -62,7 +61,6 @@ export interface Settings {
   readonly onWarning: (warning: string) => void;
 }
 
-const DEFAULT_PORT = 8081;
 const DEFAULT_BATCH_SIZE = 64;
 const DEFAULT_IN_FLIGHT = 64;
 const DEFAULT_REQUEST_TIMEOUT_MS = 10_000;
@@ -85,26 +83,6 @@ export function settingsFrom(options: RocketmqOptions): Settings {
     onWarning:
       options.onWarning ?? ((warning) => process.emitWarning(warning, { type: "RowpostWarning", code: "ROCKETMQ" })),
   };
-}
-
-function endpointsFrom(endpoints: string | readonly string[]): Endpoint[] {
-  const texts = (typeof endpoints === "string" ? endpoints.split(/[,;]/) : endpoints).map((text) => text.trim());
-  const used = texts.filter((text) => text !== "");
-  if (used.length === 0) {
-    throw new ConfigurationError('endpoints is empty; give the proxy\'s gRPC address, such as "127.0.0.1:8081"');
-  }
-  return used.map(endpointFrom);
-}
-
-function endpointFrom(text: string): Endpoint {
-  const match = /^(?:\[([^\]]+)\]|([^:[\]/@\s]+))(?::(\d{1,5}))?$/.exec(text);
-  const host = match?.[1] ?? match?.[2];
-  const port = Number(match?.[3] ?? DEFAULT_PORT);
-  const bracketed = match?.[1] !== undefined;
-  if (host === undefined || port < 1 || port > 65_535 || (bracketed && !isIPv6(host))) {
-    throw new ConfigurationError(`endpoints: "${text}" is not host:port, such as 127.0.0.1:8081 or [::1]:8081`);
-  }
-  return { host, port, scheme: bracketed ? "IPv6" : isIPv4(host) ? "IPv4" : "DOMAIN_NAME" };
 }
 
 function tlsFrom(tls: RocketmqOptions["tls"]): TlsOptions | undefined {

@@ -36,25 +36,39 @@ const REOPEN_MAX_MS = 10_000;
 /** A goodbye that takes longer is not worth waiting for: the server notices the closed connection as well. */
 const GOODBYE_MS = 500;
 
+/** The stream of settings, opened again when it ends. */
 interface Telemetry {
+  /** The channel that it runs on; undefined while there is none. */
+  channel(): Channel | undefined;
+  /** Opens it where there is none, unless one has just ended. */
+  open(): void;
+  /** Tells the server of topics that came since. */
+  update(): void;
+  /** Ends it, to be opened again on another channel. */
+  drop(): void;
+  maxBodyBytes(): number | undefined;
+  close(): void;
+}
+
+interface Running {
   readonly stream: GrpcStream;
   readonly channel: Channel;
+  /** How many topics the server knows of. */
   topics: number;
 }
 
-export function createSession(options: SessionOptions): Session {
+function createTelemetry(options: SessionOptions): Telemetry {
   const { connection, runtime } = options;
-  let telemetry: Telemetry | undefined;
-  let timer: NodeJS.Timeout | undefined;
+  let running: Running | undefined;
   let reopen: NodeJS.Timeout | undefined;
   let reopenMs = REOPEN_MIN_MS;
   let maxBodyBytes: number | undefined;
   let closed = false;
 
-  const lost = (which: GrpcStream): void => {
-    if (telemetry?.stream !== which) return;
-    telemetry = undefined;
-    if (closed || reopen !== undefined) return;
+  const lost = (stream: GrpcStream): void => {
+    if (running?.stream !== stream) return;
+    running = undefined;
+    if (closed) return;
     reopen = setTimeout(() => {
       reopen = undefined;
       open();
@@ -62,10 +76,10 @@ export function createSession(options: SessionOptions): Session {
     reopenMs = Math.min(reopenMs * 2, REOPEN_MAX_MS);
   };
   const open = (): void => {
-    if (closed || telemetry !== undefined) return;
+    if (closed || running !== undefined || reopen !== undefined) return;
     const { stream, channel } = connection.stream(runtime.methods.Telemetry);
     const topics = options.topics();
-    telemetry = { stream, channel, topics: topics.length };
+    running = { stream, channel, topics: topics.length };
     stream.on("data", (command) => receive(command as Command));
     stream.on("error", () => lost(stream)); // what is wrong shows at the next call, which has words for it
     stream.on("end", () => lost(stream));
@@ -78,29 +92,48 @@ export function createSession(options: SessionOptions): Session {
     reopenMs = REOPEN_MIN_MS;
     if (command.reconnectEndpointsCommand !== undefined) connection.reconnect();
   };
+  const drop = (): void => {
+    const { stream } = running ?? {};
+    running = undefined;
+    stream?.cancel();
+  };
+
+  return {
+    channel: () => running?.channel,
+    open,
+    update() {
+      const topics = options.topics();
+      if (running === undefined || running.topics === topics.length) return;
+      running.topics = topics.length;
+      running.stream.write({ settings: settingsOf(running.channel, topics, options) });
+    },
+    drop,
+    maxBodyBytes: () => maxBodyBytes,
+    close() {
+      closed = true;
+      clearTimeout(reopen);
+      drop();
+    },
+  };
+}
+
+export function createSession(options: SessionOptions): Session {
+  const { connection, runtime } = options;
+  const telemetry = createTelemetry(options);
+  let timer: NodeJS.Timeout | undefined;
+  let closed = false;
+
   const attend = (): void => {
-    if (telemetry === undefined || telemetry.channel === connection.current()) {
-      if (reopen === undefined) open();
-      return;
-    }
-    const { stream } = telemetry; // the connection went to another server
-    telemetry = undefined;
-    stream.cancel();
-    open();
+    const channel = telemetry.channel();
+    if (channel !== undefined && channel !== connection.current()) telemetry.drop(); // the connection went elsewhere
+    telemetry.open();
   };
   const heartbeat = async (): Promise<void> => {
     attend();
-    if (telemetry === undefined) return;
-    const topics = options.topics();
-    if (topics.length !== telemetry.topics) {
-      telemetry.topics = topics.length;
-      telemetry.stream.write({ settings: settingsOf(telemetry.channel, topics, options) });
-    }
-    const result = await connection.call(runtime.methods.Heartbeat, PRODUCER, {
-      timeoutMs: options.requestTimeoutMs,
-    });
+    telemetry.update();
+    const result = await connection.call(runtime.methods.Heartbeat, PRODUCER, { timeoutMs: options.requestTimeoutMs });
     const status = result.ok ? (result.response as { status?: RocketmqStatus }).status : undefined;
-    if (status?.code === UNKNOWN_CLIENT && telemetry !== undefined) telemetry.stream.cancel(); // the server forgot us: introduce again
+    if (status?.code === UNKNOWN_CLIENT) telemetry.drop(); // the server forgot us: introduce ourselves at the next turn
   };
 
   return {
@@ -109,19 +142,14 @@ export function createSession(options: SessionOptions): Session {
       timer ??= setInterval(() => void heartbeat(), HEARTBEAT_MS).unref();
       attend();
     },
-    maxBodyBytes: () => maxBodyBytes,
+    maxBodyBytes: telemetry.maxBodyBytes,
     async close() {
       closed = true;
       clearInterval(timer);
-      clearTimeout(reopen);
-      if (telemetry === undefined) return;
-      const { stream } = telemetry;
-      if (connection.connected()) {
+      if (telemetry.channel() !== undefined && connection.connected()) {
         await connection.call(runtime.methods.NotifyClientTermination, {}, { timeoutMs: GOODBYE_MS });
       }
-      telemetry = undefined;
-      stream.end();
-      stream.cancel();
+      telemetry.close();
     },
   };
 }

@@ -1,0 +1,34 @@
+/** Addresses of the proxy. */
+
+import { isIPv4, isIPv6 } from "node:net";
+import { ConfigurationError } from "../../runtime/errors.ts";
+
+/** One address of the proxy. */
+export interface Endpoint {
+  readonly host: string;
+  readonly port: number;
+  readonly scheme: "IPv4" | "IPv6" | "DOMAIN_NAME";
+}
+
+const DEFAULT_PORT = 8081;
+
+/** Endpoints from a list or a text with commas (or semicolons, as the official clients have it). Throws {@link ConfigurationError}. */
+export function endpointsFrom(endpoints: string | readonly string[]): Endpoint[] {
+  const texts = (typeof endpoints === "string" ? endpoints.split(/[,;]/) : endpoints).map((text) => text.trim());
+  const used = texts.filter((text) => text !== "");
+  if (used.length === 0) {
+    throw new ConfigurationError('endpoints is empty; give the proxy\'s gRPC address, such as "127.0.0.1:8081"');
+  }
+  return used.map(endpointFrom);
+}
+
+function endpointFrom(text: string): Endpoint {
+  const match = /^(?:\[([^\]]+)\]|([^:[\]/@\s]+))(?::(\d{1,5}))?$/.exec(text);
+  const host = match?.[1] ?? match?.[2];
+  const port = Number(match?.[3] ?? DEFAULT_PORT);
+  const bracketed = match?.[1] !== undefined;
+  if (host === undefined || port < 1 || port > 65_535 || (bracketed && !isIPv6(host))) {
+    throw new ConfigurationError(`endpoints: "${text}" is not host:port, such as 127.0.0.1:8081 or [::1]:8081`);
+  }
+  return { host, port, scheme: bracketed ? "IPv6" : isIPv4(host) ? "IPv4" : "DOMAIN_NAME" };
+}
