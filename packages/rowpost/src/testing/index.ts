@@ -24,5 +24,20 @@ export type { ReceivedLog } from "./broker-contract/received-log.ts";
 export { createReceivedLog } from "./broker-contract/received-log.ts";
 export type { ManualClock } from "./manual-clock.ts";
 export { createManualClock } from "./manual-clock.ts";
+export type { PoolKey, StoreBench, StoreInstance } from "./store-contract/bench.ts";
+export { openStoreBench } from "./store-contract/bench.ts";
+export type { StoreContractCase } from "./store-contract/case.ts";
+export type {
+  EditLocked,
+  Interleaving,
+  Ownership,
+  OwnOptions,
+  OwnTables,
+  PutRow,
+  PutValues,
+  StoreCaseContext,
+} from "./store-contract/context.ts";
+export { runStoreCase, runStoreContract, storeContract, storeSkipReason } from "./store-contract/contract.ts";
+export type { StoreFeatures, StoreHarness, StoreNeed, UserHandle } from "./store-contract/harness.ts";
 export type { MuteDirection, TcpProxy, TcpProxyOptions } from "./tcp-proxy.ts";
 export { createTcpProxy } from "./tcp-proxy.ts";

@@ -1,0 +1,2 @@
+import type { StoreContractCase } from "../case.ts";
+export const archiveCases: readonly StoreContractCase[] = [];

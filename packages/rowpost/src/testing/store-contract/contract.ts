@@ -1,0 +1,80 @@
+/**
+ * The store contract suite: the doc comments of `outbox/relay-store.ts`, `outbox/message-writer.ts` and `outbox/message-admin.ts`, and the table
+ * of transitions, as cases that run on any database with the real engine behind it.
+ *
+ * It needs no test framework. With one, open a bench for the harness and make a test of each case of {@link storeContract}; without, call
+ * {@link runStoreContract}.
+ */
+import { type ContractReport, inTime, type RunContractOptions, reportCases } from "../contract-run.ts";
+import { openStoreBench, type StoreBench } from "./bench.ts";
+import type { StoreContractCase } from "./case.ts";
+import { adminCases } from "./cases/admin.ts";
+import { archiveCases } from "./cases/archive.ts";
+import { claimCases } from "./cases/claim.ts";
+import { enqueueCases } from "./cases/enqueue.ts";
+import { fenceCases } from "./cases/fence.ts";
+import { housekeepingCases } from "./cases/housekeeping.ts";
+import { keyQueueCases } from "./cases/key-queues.ts";
+import { layoutCases } from "./cases/layouts.ts";
+import { leaseCases } from "./cases/leases.ts";
+import { recoverCases } from "./cases/recover.ts";
+import { scanCases } from "./cases/scan.ts";
+import { settleCases } from "./cases/settle.ts";
+import { suspensionCases } from "./cases/suspensions.ts";
+import { timeCases } from "./cases/time.ts";
+import { transitionCases } from "./cases/transitions.ts";
+import { createStoreContext } from "./context.ts";
+import { type StoreHarness, unmetStoreNeed } from "./harness.ts";
+
+/** Every case, in the order in which they are best read and run. */
+export const storeContract: readonly StoreContractCase[] = [
+  ...enqueueCases,
+  ...scanCases,
+  ...keyQueueCases,
+  ...claimCases,
+  ...settleCases,
+  ...fenceCases,
+  ...leaseCases,
+  ...recoverCases,
+  ...housekeepingCases,
+  ...archiveCases,
+  ...adminCases,
+  ...suspensionCases,
+  ...timeCases,
+  ...layoutCases,
+  ...transitionCases,
+];
+
+/** Why this case does not apply to the database that the bench is open on; undefined when it does. */
+export function storeSkipReason(contractCase: StoreContractCase, bench: StoreBench): string | undefined {
+  for (const need of contractCase.needs ?? []) {
+    const reason = unmetStoreNeed(need, bench.harness, bench.facts);
+    if (reason !== undefined) return reason;
+  }
+  return undefined;
+}
+
+/** Runs one case on emptied tables. Rejects when the contract is not kept, or when the case does not end within the harness's time. */
+export async function runStoreCase(contractCase: StoreContractCase, bench: StoreBench): Promise<void> {
+  await bench.reset();
+  await inTime(contractCase.run(createStoreContext(bench)), bench.harness.caseTimeoutMs ?? 20_000);
+}
+
+/** Runs the whole contract, one case after the other, and reports; does not reject because of a failing case. Does not close the harness. */
+export async function runStoreContract(
+  harness: StoreHarness,
+  options: RunContractOptions = {},
+): Promise<ContractReport> {
+  const bench = await openStoreBench(harness);
+  try {
+    return await reportCases({
+      ...options,
+      name: harness.name,
+      cases: storeContract,
+      skipReason: (contractCase) => storeSkipReason(contractCase, bench),
+      run: (contractCase) => runStoreCase(contractCase, bench),
+    });
+  } finally {
+    await bench.close();
+  }
+}

@@ -1,0 +1,122 @@
+/**
+ * What somebody who runs the store contract on a database has to bring: an empty database, a layout, and the facts of the engine that decide
+ * which cases apply.
+ */
+import type { Database, TableLayout } from "../../databases/database.ts";
+
+/** Facts of the engine and of the table. */
+export interface StoreFeatures {
+  /** A statement waits for the rows that another connection has locked, and for those only. SQLite has one lock for all, and says `false`. */
+  readonly rowLocks: boolean;
+  /** Type and key that differ in case, accents or trailing blanks are two messages. A table made by somebody else's DDL may fold them (rule R7). */
+  readonly comparesBytes: boolean;
+  /** retry_count and lock_version may be NULL, which counts as 0. */
+  readonly nullableCounts: boolean;
+  /** An enqueue in one instance rings the doorbell of another that listens. */
+  readonly notifies: boolean;
+  /** A value that is no state can be written into the state column by hand. */
+  readonly takesUnknownStates: boolean;
+}
+
+/** A user's own connection, as {@link Database.executor} takes it. */
+export interface UserHandle {
+  readonly handle: unknown;
+  close(): Promise<void>;
+}
+
+/** One database with one layout, ready to be put to the contract. */
+export interface StoreHarness {
+  /** For titles and skip notes, such as `mariadb, t_local_message`. */
+  readonly name: string;
+  /** The table that the suite migrates, uses and empties. */
+  readonly layout: TableLayout;
+  readonly features: StoreFeatures;
+  /**
+   * A Database object on the one empty database of this harness. Called twice, for two instances that share nothing but the database; the suite
+   * closes both. May return the same object twice where only one is possible (SQLite in memory).
+   */
+  createDatabase(): Database | Promise<Database>;
+  /** A connection of a driver of the user's own, in no transaction. */
+  readonly createUserHandle?: (() => UserHandle | Promise<UserHandle>) | undefined;
+  /** How long a case may take. Default 20,000. */
+  readonly caseTimeoutMs?: number | undefined;
+  /** Ends what the harness started, and drops the database. */
+  close?(): Promise<void>;
+}
+
+/** Columns that a layout may lack. */
+type OptionalColumn =
+  | "headers"
+  | "contentType"
+  | "orderingKey"
+  | "deliveryCount"
+  | "deliverAt"
+  | "messageId"
+  | "lockVersion"
+  | "sentAt"
+  | "consumedAt"
+  | "lastRetryAt";
+
+/** What a case cannot do without: a feature, a column, `claimToken` (a column that changes with each claim), several `shards`, two `instances`. */
+export type StoreNeed =
+  | keyof StoreFeatures
+  | OptionalColumn
+  | "noClaimToken"
+  | "claimToken"
+  | "foldsIdentities"
+  | "noDeliverAt"
+  | "milliseconds"
+  | "wholeSeconds"
+  | "userHandle"
+  | "shards"
+  | "instances";
+
+/** What is known once the database is open. */
+export interface OpenedFacts {
+  readonly shardCount: number;
+  readonly sharedDatabase: boolean;
+}
+
+const FEATURE_REASONS: Readonly<Record<keyof StoreFeatures, string>> = {
+  rowLocks: "the engine has no row locks that could be waited for",
+  comparesBytes: "the table's collation folds different identities into one",
+  nullableCounts: "retry_count and lock_version cannot be NULL",
+  notifies: "the engine cannot notify another process",
+  takesUnknownStates: "the table takes no value that is no state",
+};
+
+/** Why the need is not met; undefined when it is. */
+export function unmetStoreNeed(need: StoreNeed, harness: StoreHarness, facts: OpenedFacts): string | undefined {
+  const { features, layout } = harness;
+  const { columns } = layout;
+  const unless = (met: boolean, reason: string): string | undefined => (met ? undefined : reason);
+  const hasToken = columns.lockVersion !== undefined || columns.deliveryCount !== undefined;
+  switch (need) {
+    case "rowLocks":
+    case "comparesBytes":
+    case "nullableCounts":
+    case "notifies":
+    case "takesUnknownStates":
+      return unless(features[need], FEATURE_REASONS[need]);
+    case "claimToken":
+      return unless(hasToken, "the layout has neither lock_version nor delivery_count");
+    case "noClaimToken":
+      return unless(!hasToken, "the layout has a claim token");
+    case "foldsIdentities":
+      return unless(!features.comparesBytes, "the table compares identities byte for byte");
+    case "noDeliverAt":
+      return unless(columns.deliverAt === undefined, "the layout has deliver_at");
+    case "milliseconds":
+      return unless(layout.fractionDigits === 3, "the layout's instants are whole seconds");
+    case "wholeSeconds":
+      return unless(layout.fractionDigits === 0, "the layout's instants have milliseconds");
+    case "userHandle":
+      return unless(harness.createUserHandle !== undefined, "there is no user's connection (no `createUserHandle`)");
+    case "shards":
+      return unless(facts.shardCount > 1, "the engine has one shard");
+    case "instances":
+      return unless(!facts.sharedDatabase, "only one instance can open this database");
+    default:
+      return unless(columns[need] !== undefined, `the layout has no column for ${need}`);
+  }
+}
