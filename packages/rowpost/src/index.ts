@@ -23,6 +23,7 @@ export {
   createLayout,
   defaultLayout,
   messageTableLayout,
+  SHIPPED_LAYOUTS,
   tLocalMessageLayout,
 } from "./databases/sql/layouts.ts";
 export { type MigrationReport, migrate } from "./databases/sql/migrate.ts";
@@ -69,6 +70,7 @@ export {
   ConfigurationError,
   DatabaseUnavailableError,
   DuplicateMessageError,
+  describeError,
   InvalidMessageError,
   MissingPeerError,
   RowpostError,

@@ -23,6 +23,7 @@ import { rocketmqOptionsFromUrl } from "./url.ts";
 
 export { headersOf as rocketmqHeaders } from "./carry.ts";
 export type { RocketmqOptions, TlsOptions as RocketmqTlsOptions } from "./options.ts";
+export { rocketmqOptionsFromUrl } from "./url.ts";
 
 /** Most bytes of requests on their way at once, so that large bodies do not fill the memory: 8 of the largest. */
 const MAX_BYTES_IN_FLIGHT = 33_554_432;

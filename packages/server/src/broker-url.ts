@@ -1,0 +1,57 @@
+/** `--broker URL`: the library's broker object for it. */
+import { type Broker, memory, stdout } from "rowpost";
+import { InputError } from "./cli/arguments.ts";
+
+/** Variable of the environment that stands in for `--broker`. */
+export const BROKER_URL_VARIABLE = "ROWPOST_BROKER_URL";
+
+const FORMS = "memory:, stdout:, http(s)://host/path or rocketmq://host:8081[,host:8081][/namespace]";
+
+/** What the scheme says; for texts and decisions before anything is opened. */
+export type BrokerKind = "memory" | "stdout" | "http" | "rocketmq";
+
+/** The kind of broker that a URL means. Throws {@link InputError}. */
+export function brokerKind(url: string): BrokerKind {
+  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase();
+  if (scheme === "memory" || scheme === "stdout") {
+    const rest = url.slice(scheme.length + 1);
+    if (rest !== "") throw new InputError(`--broker ${scheme}: takes nothing behind the colon, and there is "${rest}"`);
+    return scheme;
+  }
+  if (scheme === "http" || scheme === "https") return "http";
+  if (scheme === "rocketmq") return "rocketmq";
+  const what = scheme === undefined ? "has no scheme" : `begins with "${scheme}:", which is no broker known here`;
+  throw new InputError(`--broker ${what}; expected ${FORMS}`);
+}
+
+/** Makes the broker; nothing is connected. Secrets come from the environment. Throws {@link InputError} or `ConfigurationError`. */
+export async function openBroker(
+  url: string,
+  environment: Readonly<Record<string, string | undefined>>,
+): Promise<Broker> {
+  switch (brokerKind(url)) {
+    case "memory":
+      return memory();
+    case "stdout":
+      return stdout();
+    case "http":
+      return (await import("rowpost/http")).httpFromUrl(checkedHttpUrl(url), environment);
+    case "rocketmq":
+      return (await import("rowpost/rocketmq")).rocketmqFromUrl(url, environment);
+  }
+}
+
+function checkedHttpUrl(url: string): string {
+  if (URL.canParse(url)) return url;
+  throw new InputError("--broker cannot be read as a URL; expected http://host/path or https://host/path");
+}
+
+/** The URL for people: without user, password and query, which may hold secrets. */
+export function brokerLabel(url: string): string {
+  return url.replace(/\/\/[^/@]*@/, "//").replace(/[?#].*$/, "");
+}
+
+/** What of a broker's URL must not be printed: the password, as it stands there. */
+export function brokerSecret(url: string): string | undefined {
+  return /\/\/[^/@:]*:([^/@]+)@/.exec(url)?.[1];
+}

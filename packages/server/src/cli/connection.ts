@@ -1,0 +1,125 @@
+/** What every command that works on a database shares: its options, the table layout, and opening and closing. */
+import { type Command, Option } from "commander";
+import {
+  createLayout,
+  type Database,
+  type MessageAdmin,
+  type MessageState,
+  SHIPPED_LAYOUTS,
+  type TableLayout,
+} from "rowpost";
+import {
+  checkSqliteFile,
+  DATABASE_PASSWORD_VARIABLE,
+  DATABASE_URL_VARIABLE,
+  type DatabaseAddress,
+  explainDatabaseError,
+  openDatabase,
+  parseDatabaseUrl,
+} from "../database-url.ts";
+import { InputError, stateMapping } from "./arguments.ts";
+import { type CommandContext, keepSecret } from "./context.ts";
+
+/** Options of {@link addConnectionOptions}, as commander hands them over. */
+export interface ConnectionFlags {
+  readonly database?: string;
+  readonly table?: string;
+  readonly layout?: string;
+  readonly states?: Partial<Record<MessageState, string | number>>;
+  readonly json?: true;
+  readonly verbose?: true;
+}
+
+/** Adds `--database`, `--table`, `--layout`, `--states`, `--json` and `--verbose`. */
+export function addConnectionOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option(
+        "--database <url>",
+        `mysql://, mariadb://, postgres:// or sqlite:FILE; a password may stand in ${DATABASE_PASSWORD_VARIABLE} instead`,
+      ).env(DATABASE_URL_VARIABLE),
+    )
+    .addOption(
+      new Option("--layout <name>", "layout of the message table")
+        .choices(Object.keys(SHIPPED_LAYOUTS))
+        .env("ROWPOST_LAYOUT"),
+    )
+    .addOption(new Option("--table <name>", "the message table, NAME or SCHEMA.NAME").env("ROWPOST_TABLE"))
+    .addOption(
+      new Option("--states <mapping>", "what the state column holds, such as pending=待发送,sent=已发送")
+        .argParser(stateMapping)
+        .env("ROWPOST_STATES"),
+    )
+    .option("--json", "print JSON")
+    .option("--verbose", "print stacks of errors");
+}
+
+/** The layout that the options mean. Throws `ConfigurationError` for names that no database takes. */
+export function layoutOf(flags: ConnectionFlags): TableLayout {
+  const base = SHIPPED_LAYOUTS[flags.layout ?? "default"];
+  if (base === undefined)
+    throw new InputError(`--layout ${flags.layout} is not one of ${Object.keys(SHIPPED_LAYOUTS).join(", ")}`);
+  const [table, schema, ...rest] = flags.table === undefined ? [] : flags.table.split(".").reverse();
+  if (rest.length > 0) throw new InputError(`--table ${flags.table} has too many dots; expected NAME or SCHEMA.NAME`);
+  return createLayout({
+    base,
+    ...(table === undefined ? {} : { table }),
+    ...(schema === undefined ? {} : { schema }),
+    ...(flags.states === undefined ? {} : { states: flags.states }),
+  });
+}
+
+/** The address that the options mean. Its password is kept out of everything that is printed. */
+export function addressOf(context: CommandContext, flags: ConnectionFlags): DatabaseAddress {
+  if (flags.database === undefined || flags.database === "") {
+    throw new InputError(
+      `--database is missing (or set ${DATABASE_URL_VARIABLE}): mysql://, mariadb://, postgres:// or sqlite:FILE`,
+    );
+  }
+  const address = parseDatabaseUrl(flags.database, context.environment);
+  keepSecret(context, address.password);
+  return address;
+}
+
+/** What the work of a command gets. */
+export interface OpenedDatabase {
+  readonly database: Database;
+  readonly address: DatabaseAddress;
+  readonly layout: TableLayout;
+}
+
+/** Opens the database of the options for `work`, and closes it whatever happens. The usual errors of a connection become one clear line. */
+export async function withDatabase<Result>(
+  context: CommandContext,
+  flags: ConnectionFlags,
+  options: { readonly mayCreateFile: boolean },
+  work: (opened: OpenedDatabase) => Promise<Result>,
+): Promise<Result> {
+  const layout = layoutOf(flags);
+  const address = addressOf(context, flags);
+  checkSqliteFile(address, options.mayCreateFile);
+  const database = await openDatabase(address);
+  try {
+    return await work({ database, address, layout });
+  } catch (error) {
+    throw explainDatabaseError(error, address);
+  } finally {
+    await database.close();
+  }
+}
+
+/** The same for commands that look at messages or change them. */
+export async function withAdmin<Result>(
+  context: CommandContext,
+  flags: ConnectionFlags,
+  work: (admin: MessageAdmin, opened: OpenedDatabase) => Promise<Result>,
+): Promise<Result> {
+  return await withDatabase(context, flags, { mayCreateFile: false }, async (opened) => {
+    const admin = opened.database.messageAdmin({ layout: opened.layout });
+    try {
+      return await work(admin, opened);
+    } finally {
+      await admin.close();
+    }
+  });
+}

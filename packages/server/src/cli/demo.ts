@@ -1,0 +1,69 @@
+/** `rowpost demo`: the whole thing at work, with nothing installed; or on real servers. */
+import { Command, Option } from "commander";
+import { BROKER_URL_VARIABLE, brokerKind, brokerSecret } from "../broker-url.ts";
+import { DATABASE_URL_VARIABLE, parseDatabaseUrl } from "../database-url.ts";
+import { numberFrom, wholeNumber } from "./arguments.ts";
+import { type CommandContext, type ExitCode, keepSecret } from "./context.ts";
+
+interface DemoFlags {
+  readonly orders?: number;
+  readonly once?: true;
+  readonly rate?: number;
+  readonly database?: string;
+  readonly broker?: string;
+  readonly keep?: true;
+}
+
+/** Orders of `--once` without `--orders`. */
+const ORDERS_ONCE = 200;
+/** Orders a second of a demo without end. */
+const RATE = 20;
+
+/** The command; `finish` takes its exit code. */
+export function demoCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
+  return new Command("demo")
+    .description("a small shop, its relay and a real consumer that often fails; watch nothing get lost")
+    .option(
+      "--orders <n>",
+      `place this many orders (default: no end; ${ORDERS_ONCE} with --once)`,
+      wholeNumber(1, 10_000_000),
+    )
+    .option("--once", "end when all of them have arrived; exit code 1 when one is lost or one too many")
+    .option("--rate <n>", `orders a second (default: ${RATE}; with --orders as fast as it goes)`, numberFrom(0.1))
+    .option("--database <url>", "another database than an embedded SQLite file; made where it is missing")
+    .addOption(new Option("--broker <url>", "rocketmq://host:8081 instead of HTTP to a consumer on this host"))
+    .option("--keep", "keep the SQLite file")
+    .option("--verbose", "print stacks of errors")
+    .addHelpText(
+      "after",
+      `
+The last line says what the consumer really received, compared with the orders that are in the table:
+  committed=180 rolled_back=20 sent=180 failed=0 lost=0 phantom=0
+${DATABASE_URL_VARIABLE} and ${BROKER_URL_VARIABLE} are not used here.
+
+Examples:
+  rowpost demo
+  rowpost demo --orders 200 --once
+  rowpost demo --orders 2000 --once --database mysql://root@127.0.0.1/rowpost_demo --broker rocketmq://127.0.0.1:8081`,
+    )
+    .action(async (flags: DemoFlags) => {
+      const database = flags.database === undefined ? undefined : parseDatabaseUrl(flags.database, context.environment);
+      keepSecret(context, database?.password);
+      if (flags.broker !== undefined) {
+        brokerKind(flags.broker);
+        keepSecret(context, brokerSecret(flags.broker));
+      }
+      const orders = flags.orders ?? (flags.once === true ? ORDERS_ONCE : undefined);
+      const { runDemo } = await import("../demo/demo.ts");
+      finish(
+        await runDemo(context, {
+          database,
+          brokerUrl: flags.broker,
+          orders,
+          ratePerSecond: flags.rate ?? (orders === undefined ? RATE : undefined),
+          once: flags.once === true,
+          keep: flags.keep === true,
+        }),
+      );
+    });
+}

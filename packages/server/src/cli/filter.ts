@@ -1,0 +1,114 @@
+/** Options that say which messages are meant, and who does what to them and why. */
+import { userInfo } from "node:os";
+import type { Command } from "commander";
+import type { MessageFilter, MessageState, OperatorAction } from "rowpost";
+import { InputError, instant, listOf, messageId, messageState, wholeNumber } from "./arguments.ts";
+import type { CommandContext } from "./context.ts";
+
+/** Options of {@link addFilterOptions}. */
+export interface FilterFlags {
+  readonly id?: readonly string[];
+  readonly type?: string;
+  readonly key?: string;
+  readonly topic?: string;
+  readonly orderingKey?: string;
+  readonly state?: readonly MessageState[];
+  readonly reasonContains?: string;
+  readonly after?: string;
+  readonly before?: string;
+  readonly limit?: number;
+}
+
+/** Options of {@link addActionOptions}. */
+export interface ActionFlags {
+  readonly reason?: string;
+  readonly author?: string;
+}
+
+/** Adds the filter options; all that are given must hold. */
+export function addFilterOptions(command: Command): Command {
+  return command
+    .option("--id <ids>", "ids, several with commas", listOf(messageId))
+    .option("--type <type>", "message type")
+    .option("--key <key>", "message key")
+    .option("--topic <topic>", "topic")
+    .option("--ordering-key <key>", "ordering key")
+    .option(
+      "--state <states>",
+      "states, several with commas: pending, sending, sent, failed, consumed, suspended",
+      listOf(messageState),
+    )
+    .option("--reason-contains <text>", "part of the reason of the last failure")
+    .option("--after <instant>", "created after: 2026-11-21T08:00:00Z, a day, or how long ago (2h)", (text) =>
+      instant(text),
+    )
+    .option("--before <instant>", "created before", (text) => instant(text))
+    .option("--limit <n>", "at most this many", wholeNumber(1, 1_000_000_000));
+}
+
+/** Adds `--reason` and `--author`. */
+export function addActionOptions(command: Command): Command {
+  return command
+    .option("--reason <text>", "why; stored with the messages")
+    .option("--author <name>", "who; stored with the messages (default: the user of the operating system)");
+}
+
+/** The filter that the options mean; fields that were not given are left out. */
+export function filterOf(flags: FilterFlags): MessageFilter {
+  return {
+    ...(flags.id === undefined ? {} : { ids: flags.id }),
+    ...(flags.type === undefined ? {} : { type: flags.type }),
+    ...(flags.key === undefined ? {} : { key: flags.key }),
+    ...(flags.topic === undefined ? {} : { topic: flags.topic }),
+    ...(flags.orderingKey === undefined ? {} : { orderingKey: flags.orderingKey }),
+    ...(flags.state === undefined ? {} : { states: flags.state }),
+    ...(flags.reasonContains === undefined ? {} : { failReasonContains: flags.reasonContains }),
+    ...(flags.after === undefined ? {} : { createdAfter: flags.after }),
+    ...(flags.before === undefined ? {} : { createdBefore: flags.before }),
+  };
+}
+
+/**
+ * The filter of a command that changes messages in the `allowed` states. Without any filter it would mean all of them, which is refused. Where
+ * the user names neither messages nor a state, only those in `usual` states are meant: then a conflict is a surprise, and not every message
+ * that is well.
+ */
+export function changingFilter(
+  flags: FilterFlags,
+  { allowed, usual = allowed }: { readonly allowed: readonly MessageState[]; readonly usual?: readonly MessageState[] },
+): MessageFilter {
+  const filter = filterOf(flags);
+  if (Object.keys(filter).length === 0) {
+    throw new InputError(
+      "which messages? Without a filter nothing is changed: give --id, --type, --key, --topic, --state, …",
+    );
+  }
+  const impossible = filter.states?.find((state) => !allowed.includes(state));
+  if (impossible !== undefined) {
+    throw new InputError(`--state ${impossible}: this is possible for ${allowed.join(" and ")} messages only`);
+  }
+  const named = filter.ids !== undefined || filter.key !== undefined || filter.states !== undefined;
+  return named ? filter : { ...filter, states: usual };
+}
+
+/** Who and why. `defaultReason` undefined: a reason has to be given. */
+export function actionOf(context: CommandContext, flags: ActionFlags, defaultReason?: string): OperatorAction {
+  const reason = flags.reason?.trim() ?? "";
+  if (reason === "" && defaultReason === undefined) {
+    throw new InputError("--reason is missing: it is stored with the messages, for whoever finds them later");
+  }
+  const author = flags.author?.trim() ?? "";
+  return {
+    reason: reason === "" ? (defaultReason ?? "") : reason,
+    author: author === "" ? currentUser(context) : author,
+  };
+}
+
+/** Name of the OS user; in a container with an unknown user id there is none. */
+function currentUser(context: CommandContext): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return context.environment["USER"] ?? "unknown";
+  }
+}

@@ -1,0 +1,90 @@
+/** The program `rowpost`: its commands, and how their errors become one line and an exit code. */
+import { readFileSync } from "node:fs";
+import { Command } from "commander";
+import { archiveCommand } from "./archive.ts";
+import { type CommandContext, createContext, type Environment, type ExitCode, redact } from "./context.ts";
+import { demoCommand } from "./demo.ts";
+import { reportFailure } from "./failure.ts";
+import { listCommand } from "./list.ts";
+import { migrateCommand } from "./migrate.ts";
+import { relayCommand } from "./relay.ts";
+import { resumeCommand } from "./resume.ts";
+import { retryCommand } from "./retry.ts";
+import { showCommand } from "./show.ts";
+import { statusCommand } from "./status.ts";
+import { suspendCommand } from "./suspend.ts";
+
+/** Runs one command line. Never rejects. */
+export async function runCommandLine(args: readonly string[], environment: Environment): Promise<ExitCode> {
+  const context = createContext(environment);
+  let code: ExitCode = 0;
+  const program = createProgram(context, (exitCode) => {
+    code = exitCode;
+  });
+  if (args.length === 0) {
+    program.outputHelp({ error: true });
+    return 2;
+  }
+  try {
+    await program.parseAsync([...args], { from: "user" });
+    return code;
+  } catch (error) {
+    return reportFailure(context, error, args.includes("--verbose"));
+  }
+}
+
+function createProgram(context: CommandContext, finish: (code: ExitCode) => void): Command {
+  const program = new Command("rowpost")
+    .description("The local message table (本地消息表): relay its messages to a broker, and look after them.")
+    .version(packageVersion(), "-V, --version", "print the version")
+    .helpCommand("help [command]", "show the help of a command")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  rowpost demo --orders 200 --once
+  rowpost migrate --database sqlite:./app.db
+  rowpost relay --database mysql://app@127.0.0.1/shop --broker rocketmq://127.0.0.1:8081
+
+Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input.`,
+    );
+  const commands = [
+    demoCommand,
+    migrateCommand,
+    relayCommand,
+    statusCommand,
+    listCommand,
+    showCommand,
+    retryCommand,
+    suspendCommand,
+    resumeCommand,
+    archiveCommand,
+  ];
+  for (const make of commands) program.addCommand(make(context, finish));
+  for (const command of [program, ...program.commands]) {
+    command.exitOverride().configureOutput({
+      writeOut: (text) => void context.stdout.write(text),
+      writeErr: (text) => void context.stderr.write(text),
+      // One line, as for every other wrong input; commander would put its suggestion on a second one.
+      outputError: (text, write) => write(redact(context, wrongInput(text, command))),
+    });
+  }
+  return program;
+}
+
+/** commander's `error: …` as a line of ours, with the way to the help. */
+function wrongInput(text: string, command: Command): string {
+  const help = command.parent === null ? "rowpost --help" : `rowpost ${command.name()} --help`;
+  const line = text
+    .replace(/^error: /, "")
+    .trim()
+    .replace(/\s*\n\s*/g, " ");
+  return `rowpost: ${line} (${help})\n`;
+}
+
+function packageVersion(): string {
+  // src/cli and dist/cli are equally deep.
+  const manifest: unknown = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
+  const hasVersion = typeof manifest === "object" && manifest !== null && "version" in manifest;
+  return hasVersion ? String(manifest.version) : "unknown";
+}

@@ -1,0 +1,192 @@
+/** `rowpost relay`: publishes what waits in the message table, as a daemon or once. */
+import { hostname } from "node:os";
+import { Command, Option } from "commander";
+import type { RelayOptions, RetentionOptions, RetryPolicy } from "rowpost";
+import { BROKER_URL_VARIABLE, brokerKind, brokerLabel, brokerSecret, openBroker } from "../broker-url.ts";
+import type { LogLevel } from "../log.ts";
+import { duration, InputError, numberFrom, wholeNumber } from "./arguments.ts";
+import { addConnectionOptions, type ConnectionFlags, withDatabase } from "./connection.ts";
+import { type CommandContext, type ExitCode, keepSecret } from "./context.ts";
+
+interface RelayFlags extends ConnectionFlags {
+  readonly broker?: string;
+  readonly once?: true;
+  readonly timeLimit: number;
+  readonly batchSize?: number;
+  readonly window?: number;
+  readonly publishTimeout?: number;
+  readonly lease?: number;
+  readonly heartbeat?: number;
+  readonly sendingMark?: "on" | "off";
+  readonly onFailed?: "block" | "skip";
+  readonly onSent?: "keep" | "archive" | "delete";
+  readonly keep?: number;
+  readonly archiveFor?: number;
+  readonly maxAttempts?: number;
+  readonly backoffBase?: number;
+  readonly backoffFactor?: number;
+  readonly backoffMax?: number;
+  readonly slowRetryEvery?: number;
+  readonly slowRetryFor?: number;
+  readonly pollMin?: number;
+  readonly pollMax?: number;
+  readonly drainTimeout?: number;
+  readonly label?: string;
+  readonly logLevel: LogLevel;
+  readonly logFormat?: "json" | "pretty";
+}
+
+/** The command; `finish` takes its exit code. */
+export function relayCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
+  const command = addConnectionOptions(new Command("relay"))
+    .description("publish what waits in the message table to a broker, until SIGTERM; several relays share the work")
+    .addOption(
+      new Option("--broker <url>", "memory:, stdout:, http(s)://…, rocketmq://host:8081[,host:8081][/namespace]").env(
+        BROKER_URL_VARIABLE,
+      ),
+    )
+    .option("--once", "send what is due and end; exit code 1 when not all of it could be sent")
+    .option("--time-limit <duration>", "with --once: end after this time in any case", duration, 600_000);
+  addFlowOptions(command);
+  addFailureOptions(command);
+  return command
+    .option("--label <name>", "name of this relay in `rowpost status` (default: host:pid)")
+    .addOption(
+      new Option("--log-level <level>", "least level to log")
+        .choices(["debug", "info", "warn", "error"])
+        .default("info"),
+    )
+    .addOption(new Option("--log-format <format>", "json, or pretty on a terminal").choices(["json", "pretty"]))
+    .addHelpText(
+      "after",
+      `
+Durations are written 500ms, 10s, 5m, 6h, 7d. Logs go to standard error.
+
+Examples:
+  rowpost relay --database mysql://app@127.0.0.1/shop --broker rocketmq://127.0.0.1:8081
+  rowpost relay --database sqlite:./app.db --broker https://example.org/hook --max-attempts 10 --on-sent archive --keep 7d
+  rowpost relay --database postgres://app@127.0.0.1/shop --broker stdout: --once      # for cron, or to look at what waits
+  rowpost relay --database mysql://app@127.0.0.1/shop --layout t_local_message --broker rocketmq://127.0.0.1:8081`,
+    )
+    .action(async (flags: RelayFlags) => finish(await run(context, flags)));
+}
+
+function addFlowOptions(command: Command): void {
+  command
+    .option("--batch-size <n>", "messages of one scan and claim (default: 500)", wholeNumber(1, 10_000))
+    .option("--window <n>", "messages in flight at most (default: 4 batches)", wholeNumber(1, 100_000))
+    .option("--publish-timeout <duration>", "a publish without an answer is given up (default: 10s)", duration)
+    .option("--lease <duration>", "how long a dead relay keeps its shards (default: 30s)", duration)
+    .option("--heartbeat <duration>", "interval of lease renewals (default: 2s)", duration)
+    .addOption(
+      new Option("--sending-mark <mark>", "off: faster, rows stay pending while they are sent").choices(["on", "off"]),
+    )
+    .option("--poll-min <duration>", "shortest wait between looks at the table (default: 10ms)", duration)
+    .option("--poll-max <duration>", "longest wait when nothing happens (default: 250ms)", duration)
+    .option(
+      "--drain-timeout <duration>",
+      "time that a stop gives to what is in flight (default: publish timeout + 5s)",
+      duration,
+    );
+}
+
+function addFailureOptions(command: Command): void {
+  command
+    .option("--max-attempts <n>", "attempts until a message is failed (default: 16)", wholeNumber(1, 10_000))
+    .option("--backoff-base <duration>", "longest wait after the first failure (default: 1s)", duration)
+    .option("--backoff-factor <number>", "each longest wait is the one before times this (default: 2)", numberFrom(1))
+    .option("--backoff-max <duration>", "no wait is longer (default: 10m)", duration)
+    .option(
+      "--slow-retry-every <duration>",
+      "failed messages are tried again this often; 0: never (default: 6h)",
+      duration,
+    )
+    .option("--slow-retry-for <duration>", "until they are this old (default: 7d)", duration)
+    .addOption(
+      new Option(
+        "--on-failed <action>",
+        "what a failed message does to later ones of its ordering key (default: block)",
+      ).choices(["block", "skip"]),
+    )
+    .addOption(
+      new Option("--on-sent <action>", "what happens to sent messages (default: keep)").choices([
+        "keep",
+        "archive",
+        "delete",
+      ]),
+    )
+    .option("--keep <duration>", "with --on-sent archive or delete: only after this time (default: 0)", duration)
+    .option("--archive-for <duration>", "delete archived messages after this time (default: never)", duration);
+}
+
+async function run(context: CommandContext, flags: RelayFlags): Promise<ExitCode> {
+  const url = flags.broker;
+  if (url === undefined || url === "") {
+    throw new InputError(
+      `--broker is missing (or set ${BROKER_URL_VARIABLE}): memory:, stdout:, http(s)://… or rocketmq://…`,
+    );
+  }
+  keepSecret(context, brokerSecret(url));
+  brokerKind(url);
+  const settings = settingsOf(flags);
+  const [{ createLog }, { runRelay }] = await Promise.all([import("../log.ts"), import("../daemon.ts")]);
+  return await withDatabase(context, flags, { mayCreateFile: false }, async ({ database, address, layout }) => {
+    const broker = await openBroker(url, context.environment);
+    try {
+      const pretty = flags.logFormat ?? (context.stderr.isTTY === true && flags.json !== true ? "pretty" : "json");
+      const logger = createLog(context, { level: flags.logLevel, format: pretty });
+      if (broker.name === "memory")
+        logger.warn("the broker memory: forgets every message; it is for trying things out");
+      return await runRelay({
+        relay: { ...settings, database, broker, layout, logger },
+        databaseLabel: address.label,
+        brokerLabel: brokerLabel(url),
+        onceMs: flags.once === true ? flags.timeLimit : undefined,
+      });
+    } finally {
+      await broker.close();
+    }
+  });
+}
+
+/** Options of the library from those of the command line; what was not given keeps the library's default. */
+function settingsOf(flags: RelayFlags): Omit<RelayOptions, "database" | "broker"> {
+  if ((flags.keep !== undefined || flags.archiveFor !== undefined) && (flags.onSent ?? "keep") === "keep") {
+    throw new InputError("--keep and --archive-for do nothing without --on-sent archive or --on-sent delete");
+  }
+  const retry: Partial<RetryPolicy> = given({
+    maxAttempts: flags.maxAttempts,
+    baseMs: flags.backoffBase,
+    factor: flags.backoffFactor,
+    maxMs: flags.backoffMax,
+    slowRetryEveryMs: flags.slowRetryEvery,
+    slowRetryForMs: flags.slowRetryFor,
+  });
+  const retention: Partial<RetentionOptions> = given({
+    onSent: flags.onSent,
+    keepMs: flags.keep,
+    archiveForMs: flags.archiveFor,
+  });
+  return {
+    retry,
+    retention,
+    poll: given({ minMs: flags.pollMin, maxMs: flags.pollMax }),
+    batchSize: flags.batchSize,
+    windowSize: flags.window,
+    publishTimeoutMs: flags.publishTimeout,
+    leaseMs: flags.lease,
+    heartbeatMs: flags.heartbeat,
+    sendingMark: flags.sendingMark,
+    onFailed: flags.onFailed,
+    drainTimeoutMs: flags.drainTimeout,
+    label: flags.label ?? `${hostname()}:${process.pid}`,
+  };
+}
+
+/** The object without the members that are undefined: a spread over defaults must not erase them. */
+function given<Options extends object>(
+  options: Options,
+): { [Name in keyof Options]?: Exclude<Options[Name], undefined> } {
+  const entries = Object.entries(options).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(entries) as { [Name in keyof Options]?: Exclude<Options[Name], undefined> };
+}

@@ -1,0 +1,55 @@
+/** What `suspend` and `resume` are about: a rule for a topic, a type, an ordering key or the whole relay; or the messages of a filter. */
+import type { Command } from "commander";
+import type { SuspensionRule } from "rowpost";
+import { InputError } from "./arguments.ts";
+import type { FilterFlags } from "./filter.ts";
+
+/** Options of {@link addScopeOptions}, beside those of the filter. */
+export interface ScopeFlags extends FilterFlags {
+  readonly allRelay?: true;
+  readonly rows?: true;
+}
+
+/** A rule's place. */
+export type RuleScope = Pick<SuspensionRule, "scope" | "value">;
+
+/** Adds `--all-relay` and `--rows`. */
+export function addScopeOptions(command: Command): Command {
+  return command
+    .option("--all-relay", "everything that the relays of this table would send")
+    .option("--rows", "only messages that are there now, also with nothing but --topic, --type or --ordering-key");
+}
+
+/**
+ * The rule that the options mean; undefined: the messages of the filter. One of --topic, --type, --ordering-key alone is a rule, which holds
+ * for messages still to come as well; together with anything that picks out messages, or with --rows, it is a part of the filter.
+ */
+export function ruleScopeOf(flags: ScopeFlags): RuleScope | undefined {
+  const scopes: RuleScope[] = [];
+  if (flags.topic !== undefined) scopes.push({ scope: "topic", value: flags.topic });
+  if (flags.type !== undefined) scopes.push({ scope: "type", value: flags.type });
+  if (flags.orderingKey !== undefined) scopes.push({ scope: "ordering_key", value: flags.orderingKey });
+  const picksMessages = [
+    flags.id,
+    flags.key,
+    flags.state,
+    flags.reasonContains,
+    flags.after,
+    flags.before,
+    flags.limit,
+  ].some((flag) => flag !== undefined);
+  if (flags.allRelay === true) {
+    if (scopes.length === 0 && !picksMessages && flags.rows !== true) return { scope: "relay", value: "*" };
+    throw new InputError("--all-relay means everything and takes no filter");
+  }
+  if (picksMessages || flags.rows === true || scopes.length === 0) return undefined;
+  if (scopes.length === 1) return scopes[0];
+  throw new InputError(
+    "a rule is for one of --topic, --type, --ordering-key; with --rows they pick out the messages that are there now",
+  );
+}
+
+/** `topic orders`, `the whole relay`. */
+export function scopeText({ scope, value }: RuleScope): string {
+  return scope === "relay" ? "the whole relay" : `${scope.replace("_", " ")} ${value}`;
+}

@@ -1,0 +1,84 @@
+/** `rowpost show`: everything about one message. */
+import { Command } from "commander";
+import type { StoredMessage } from "rowpost";
+import { InputError, messageId } from "./arguments.ts";
+import { addConnectionOptions, type ConnectionFlags, withAdmin } from "./connection.ts";
+import type { CommandContext, ExitCode } from "./context.ts";
+import { CommandFailure } from "./failure.ts";
+import { fieldsText, printJson, printLine, stateText } from "./output.ts";
+
+interface ShowFlags extends ConnectionFlags {
+  readonly id?: string;
+  readonly type?: string;
+  readonly key?: string;
+}
+
+/** The command; `finish` takes its exit code. */
+export function showCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
+  return addConnectionOptions(new Command("show"))
+    .argument("[id]", "id of the message", messageId)
+    .description("show everything about one message, by its id or by its type and key")
+    .option("--id <id>", "id of the message", messageId)
+    .option("--type <type>", "message type, together with --key")
+    .option("--key <key>", "message key, together with --type")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  rowpost show 4711 --database sqlite:./app.db
+  rowpost show --type order.created --key 20261121-0042 --database mysql://app@127.0.0.1/shop --json`,
+    )
+    .action(async (id: string | undefined, flags: ShowFlags) => {
+      const identity = identityOf(id, flags);
+      const message = await withAdmin(context, flags, (admin) => admin.show(identity));
+      if (message === undefined) {
+        const what = "id" in identity ? `id ${identity.id}` : `type ${identity.type} and key ${identity.key}`;
+        throw new CommandFailure(`there is no message with ${what}`);
+      }
+      if (flags.json === true) printJson(context, message);
+      else printLine(context, messageText(context, message));
+      finish(0);
+    });
+}
+
+function identityOf(
+  argument: string | undefined,
+  flags: ShowFlags,
+): { readonly id: string } | { readonly type: string; readonly key: string } {
+  const id = argument ?? flags.id;
+  const byKey = flags.type !== undefined || flags.key !== undefined;
+  if (id !== undefined && !byKey) return { id };
+  if (id === undefined && flags.type !== undefined && flags.key !== undefined)
+    return { type: flags.type, key: flags.key };
+  throw new InputError("which message? Give its id, or --type and --key");
+}
+
+/** Fields that a layout lacks are left out; those that are empty are shown as -. */
+function messageText(context: CommandContext, message: StoredMessage): string {
+  const { body, state, rawState, headers, ...rest } = message;
+  const fields: [string, string][] = [];
+  const put = (name: string, value: string): number => fields.push([name, value === "" ? "-" : harmless(value)]);
+  for (const [name, value] of Object.entries(rest)) {
+    if (value === undefined) continue;
+    put(name, String(value ?? ""));
+    if (name !== "topic") continue;
+    fields.push(["state", state === "unknown" ? `unknown (${harmless(rawState)})` : stateText(context, state)]);
+  }
+  if (headers !== undefined) put("headers", indented(headers ?? ""));
+  put("body", indented(body));
+  return fieldsText(context, fields);
+}
+
+/** Control characters would reach the terminal; line feeds may. */
+function harmless(text: string): string {
+  return text.replace(/[^\P{Cc}\n]/gu, " ");
+}
+
+/** JSON over several lines; anything else as it is. */
+function indented(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), undefined, 2);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,166 @@
+/** `--database URL`: which engine, where, and the library's database object for it. */
+import { existsSync, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import type { Database } from "rowpost";
+import { InputError } from "./cli/arguments.ts";
+import { CommandFailure, errorCodes } from "./cli/failure.ts";
+
+/** Engine and driver: mysql:// is mysql2, mariadb:// the driver of that name; both serve both servers. */
+export type Engine = "mysql" | "mariadb" | "postgres" | "sqlite";
+
+/** A checked `--database`. */
+export interface DatabaseAddress {
+  readonly engine: Engine;
+  /** As the library takes it, the password included; for `sqlite` the path of the file. Never printed. */
+  readonly url: string;
+  /** For people: no user, no password. */
+  readonly label: string;
+  /** Name of the database; for `sqlite` the path. */
+  readonly name: string;
+  readonly password: string | undefined;
+}
+
+/** Variables of the environment. */
+export const DATABASE_URL_VARIABLE = "ROWPOST_DATABASE_URL";
+export const DATABASE_PASSWORD_VARIABLE = "ROWPOST_DATABASE_PASSWORD";
+
+const FORMS =
+  "mysql://user@host:3306/database, mariadb://user@host:3306/database, postgres://user@host:5432/database or sqlite:FILE";
+
+const ENGINES: Readonly<Record<string, Engine>> = {
+  "mysql:": "mysql",
+  "mariadb:": "mariadb",
+  "postgres:": "postgres",
+  "postgresql:": "postgres",
+};
+
+/** Reads `--database`. The password may stand in the variable instead. Throws {@link InputError}, without repeating a password. */
+export function parseDatabaseUrl(
+  text: string,
+  environment: Readonly<Record<string, string | undefined>>,
+): DatabaseAddress {
+  if (/^sqlite:/i.test(text)) return sqliteAddress(text.slice("sqlite:".length));
+  const scheme = /^[a-z][a-z0-9+.-]*:/i.exec(text)?.[0].toLowerCase();
+  const engine = scheme === undefined ? undefined : ENGINES[scheme];
+  if (engine === undefined) {
+    const what = scheme === undefined ? "has no scheme" : `begins with "${scheme}", which is no database known here`;
+    throw new InputError(`--database ${what}; expected ${FORMS}`);
+  }
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch {
+    throw new InputError(
+      `--database cannot be read as a URL (a password with special characters must be percent-encoded, or stand in ${DATABASE_PASSWORD_VARIABLE}); expected ${FORMS}`,
+    );
+  }
+  const name = decoded(url.pathname.replace(/^\//, ""));
+  if (name === "" || name.includes("/")) {
+    throw new InputError(`--database names no database: ${scheme}//${url.host}/DATABASE is expected`);
+  }
+  const fromEnvironment = environment[DATABASE_PASSWORD_VARIABLE];
+  if (url.password === "" && fromEnvironment !== undefined && fromEnvironment !== "") {
+    url.password = encodeURIComponent(fromEnvironment);
+  }
+  return {
+    engine,
+    url: url.href,
+    label: `${scheme}//${url.host}/${name}`,
+    name,
+    password: url.password === "" ? undefined : decoded(url.password),
+  };
+}
+
+function sqliteAddress(rest: string): DatabaseAddress {
+  // sqlite:///tmp/a.db and sqlite://a.db are what other tools write; both mean the path after the slashes that stand for "no host".
+  const path = rest.startsWith("//") ? rest.slice(2) : rest;
+  if (path === "")
+    throw new InputError("--database sqlite: names no file; expected sqlite:FILE, such as sqlite:./app.db");
+  if (/^:memory:/.test(path)) {
+    throw new InputError(
+      "--database sqlite::memory: would be empty and end with this command; expected sqlite:FILE, such as sqlite:./app.db",
+    );
+  }
+  const file = resolve(path);
+  return { engine: "sqlite", url: file, label: `sqlite:${file}`, name: file, password: undefined };
+}
+
+/** A part of a URL as it was meant. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new InputError(`--database is not percent-encoded properly; expected ${FORMS}`);
+  }
+}
+
+/**
+ * SQLite makes a file that does not exist, so a mistyped name would look like an empty database. `mayCreate`: for the commands whose purpose
+ * is to make one.
+ */
+export function checkSqliteFile(address: DatabaseAddress, mayCreate: boolean): void {
+  if (address.engine !== "sqlite") return;
+  const { url: file } = address;
+  if (existsSync(file)) {
+    if (statSync(file).isDirectory()) throw new InputError(`--database ${address.label} is a folder, not a file`);
+    return;
+  }
+  if (!existsSync(dirname(file)))
+    throw new InputError(`--database ${address.label}: there is no folder ${dirname(file)}`);
+  if (!mayCreate) {
+    throw new CommandFailure(
+      `there is no file ${file}; \`rowpost migrate --database ${address.label}\` makes it with its tables`,
+    );
+  }
+}
+
+/** Makes the database object. Nothing is connected before its first use; the driver is loaded here. */
+export async function openDatabase(address: DatabaseAddress): Promise<Database> {
+  switch (address.engine) {
+    case "mysql":
+      return (await import("rowpost/mysql")).mysql({ url: address.url });
+    case "mariadb":
+      return (await import("rowpost/mariadb")).mariadb({ url: address.url });
+    case "postgres":
+      return (await import("rowpost/postgres")).postgres({ url: address.url });
+    case "sqlite":
+      return (await import("rowpost/sqlite")).sqlite({ file: address.url });
+  }
+}
+
+/** Error numbers and SQLSTATEs by what they mean for somebody who has just typed a URL. */
+const NO_DATABASE = new Set(["1049", "3D000", "ER_BAD_DB_ERROR"]);
+const NO_ACCESS = new Set(["1044", "1045", "1698", "28000", "28P01", "ER_ACCESS_DENIED_ERROR"]);
+const NO_TABLE = new Set(["1146", "42P01"]);
+const NO_HOST = new Set(["ENOTFOUND", "EAI_AGAIN"]);
+const NO_SERVER = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "ETIMEDOUT",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ER_CONNECTION_TIMEOUT",
+]);
+
+/** True when the server answered that it has no such database. */
+export function isMissingDatabase(error: unknown): boolean {
+  return errorCodes(error).some((code) => NO_DATABASE.has(code));
+}
+
+/** The error of a database call, as the line to print where it is one of the usual reasons; else the error as it is. */
+export function explainDatabaseError(error: unknown, address: DatabaseAddress): unknown {
+  const codes = errorCodes(error);
+  const has = (set: ReadonlySet<string>): boolean => codes.some((code) => set.has(code));
+  const line = has(NO_DATABASE)
+    ? `there is no database ${address.name} on ${address.label.replace(/\/[^/]*$/, "")}; create it first (CREATE DATABASE ${address.name})`
+    : has(NO_ACCESS)
+      ? `${address.label} refuses this user or password; put the password into ${DATABASE_PASSWORD_VARIABLE}`
+      : has(NO_HOST)
+        ? `the host of ${address.label} is not known (${codes.find((code) => NO_HOST.has(code))}); check its name in --database`
+        : has(NO_SERVER)
+          ? `no database answers at ${address.label} (${codes.find((code) => NO_SERVER.has(code))}); is it running, and are host and port right?`
+          : has(NO_TABLE)
+            ? `a table is missing in ${address.label}; \`rowpost migrate\` makes rowpost's own tables`
+            : undefined;
+  return line === undefined ? error : new CommandFailure(line, { cause: error });
+}

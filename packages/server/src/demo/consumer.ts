@@ -1,0 +1,14 @@
+/** What the demo needs of the consuming side, whatever broker is between. */
+import type { Broker } from "rowpost";
+
+export interface DemoConsumer {
+  /** Where the relay publishes to. */
+  readonly broker: Broker;
+  readonly topic: string;
+  /** For people: what receives the messages. */
+  readonly label: string;
+  /** What the consumer did to make life hard, with counts, such as `503`. */
+  readonly trouble: ReadonlyMap<string, number>;
+  /** Ends the consumer and closes the broker. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,261 @@
+/** The demo: a shop, its relay and a real consumer, put together, watched, and judged by what the consumer really received. */
+import { hostname } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createOutbox, createRelay, defaultLayout, migrate, type OutboxStatus, type Relay } from "rowpost";
+import { brokerKind } from "../broker-url.ts";
+import { InputError } from "../cli/arguments.ts";
+import type { CommandContext, ExitCode } from "../cli/context.ts";
+import type { DatabaseAddress } from "../database-url.ts";
+import { watchSignals } from "../signals.ts";
+import type { DemoConsumer } from "./consumer.ts";
+import { createLedger, isGood, judge, type Ledger, type Verdict, verdictLine } from "./ledger.ts";
+import { type DemoPlace, namedPlace, temporaryPlace } from "./place.ts";
+import { openShop, type Shop } from "./shop.ts";
+import { createRecent, type Recent, type Snapshot } from "./snapshot.ts";
+import { createDemoTables, type DemoTables, type StateCounts } from "./tables.ts";
+import { createView, type View } from "./view.ts";
+
+export interface DemoOptions {
+  /** Undefined: a SQLite file in a temporary folder. */
+  readonly database: DatabaseAddress | undefined;
+  /** `rocketmq://…`; undefined: HTTP to a consumer on this host. */
+  readonly brokerUrl: string | undefined;
+  /** Orders to place; undefined: without end. */
+  readonly orders: number | undefined;
+  readonly ratePerSecond: number | undefined;
+  /** End when all orders are placed and settled. */
+  readonly once: boolean;
+  readonly keep: boolean;
+}
+
+/** Everything of one run. */
+interface Run {
+  readonly place: DemoPlace;
+  readonly tables: DemoTables;
+  readonly ledger: Ledger;
+  readonly consumer: DemoConsumer;
+  readonly relay: Relay;
+  readonly shop: Shop;
+  readonly recent: Recent;
+  readonly view: View;
+}
+
+/** Nothing moved for this long: what is still missing is lost, or will take longer than anybody wants to look. */
+const STALLED_MS = 30_000;
+const LOOK_MS = 100;
+const LEASES_MS = 1_000;
+
+/** Runs it. 0: nothing was lost, nothing phantom, everything sent; else 1. Prints the verdict as the last line. */
+export async function runDemo(context: CommandContext, options: DemoOptions): Promise<ExitCode> {
+  const view = createView(context);
+  const signals = watchSignals(() => view.end());
+  const closers: (() => Promise<unknown>)[] = [];
+  try {
+    const run = await prepare(context, options, view, signals.signal, closers);
+    await watch(run, options, signals.signal);
+    await run.relay.stop();
+    const verdict = await judgeRun(run);
+    view.end();
+    sayEnd(run, view, options);
+    context.stdout.write(`${verdictLine(verdict)}\n`);
+    return isGood(verdict) ? 0 : 1;
+  } finally {
+    view.end();
+    for (const close of closers.reverse()) await close().catch(() => undefined);
+    signals.end();
+  }
+}
+
+async function prepare(
+  context: CommandContext,
+  options: DemoOptions,
+  view: View,
+  signal: AbortSignal,
+  closers: (() => Promise<unknown>)[],
+): Promise<Run> {
+  const runId = Date.now().toString(36);
+  const recent = createRecent();
+  const ledger = createLedger(runId);
+  const place = await (options.database === undefined
+    ? temporaryPlace(options.keep)
+    : namedPlace(options.database, view.say));
+  closers.push(() => place.close());
+  const { database } = place;
+  await migrate(database, { layout: defaultLayout });
+  const tables = createDemoTables(database, defaultLayout, runId);
+  closers.push(() => tables.close());
+  await tables.create();
+  const consumer = await startConsumer(context, options, { ledger, view, recent });
+  closers.push(() => consumer.close());
+  const relay = createRelay({
+    database,
+    broker: consumer.broker,
+    label: `${hostname()}:${process.pid}`,
+    // Short waits, so that what the consumer refused is seen to arrive. A real relay is more patient.
+    retry: { baseMs: 50, factor: 2, maxMs: 1_000, maxAttempts: 20 },
+    poll: { minMs: 5, maxMs: 50 },
+  });
+  listen(relay, recent);
+  await relay.start();
+  closers.push(() => relay.stop());
+  view.say(`orders in ${place.address.label}, messages to ${consumer.label}`);
+  const shop = openShop({
+    database,
+    outbox: createOutbox({ database }),
+    topic: consumer.topic,
+    run: runId,
+    orders: options.orders ?? Number.POSITIVE_INFINITY,
+    ratePerSecond: options.ratePerSecond,
+    workers: database.dialect === "sqlite" ? 1 : 8,
+    signal,
+    hasOrder: tables.hasOrder,
+    onTrouble: recent.failure,
+  });
+  return { place, tables, ledger, consumer, relay, shop, recent, view };
+}
+
+async function startConsumer(
+  context: CommandContext,
+  { brokerUrl }: DemoOptions,
+  { ledger, view, recent }: { readonly ledger: Ledger; readonly view: View; readonly recent: Recent },
+): Promise<DemoConsumer> {
+  if (brokerUrl === undefined) return await (await import("./http-consumer.ts")).startHttpConsumer(ledger);
+  if (brokerKind(brokerUrl) !== "rocketmq") {
+    throw new InputError(
+      "the demo counts what a consumer of its own receives: --broker takes rocketmq://…, or leave it out for HTTP",
+    );
+  }
+  const { startRocketmqConsumer } = await import("./rocketmq-consumer.ts");
+  return await startRocketmqConsumer(brokerUrl, {
+    environment: context.environment,
+    ledger,
+    say: view.say,
+    onTrouble: recent.failure,
+  });
+}
+
+function listen(relay: Relay, recent: Recent): void {
+  relay.on("retry", ({ message, reason, retryInMs }) =>
+    recent.failure(`${message.key}: ${reason}; again in ${Math.round(retryInMs)} ms`),
+  );
+  relay.on("failed", ({ message, reason }) => recent.failure(`${message.key} failed: ${reason}`));
+  relay.on("topicPaused", ({ topic, reason }) => recent.failure(`topic ${topic} rests: ${reason}`));
+  relay.on("brokerAway", ({ reason }) => recent.failure(`broker away: ${reason}`));
+  relay.on("databaseAway", ({ error }) => recent.failure(`database away: ${String(error)}`));
+}
+
+/** Shows the run until it is over: a signal, or with `once` all orders placed, settled and received. */
+async function watch(run: Run, options: DemoOptions, signal: AbortSignal): Promise<void> {
+  const { shop, ledger, tables, recent, view } = run;
+  let placed = false;
+  let failure: unknown;
+  shop.done.then(
+    () => {
+      placed = true;
+    },
+    (error: unknown) => {
+      failure = error;
+      placed = true;
+    },
+  );
+  const leases = createLeaseLook(run);
+  let movedAt = performance.now();
+  let before = "";
+  for (;;) {
+    const states = await tables.messageStates().catch(() => undefined);
+    if (states !== undefined) {
+      recent.sent(states.sent + states.consumed);
+      view.show(snapshotOf(run, states, await leases.look()));
+      const now = JSON.stringify([states, ledger.received, shop.committed, shop.rolledBack]);
+      if (now !== before) movedAt = performance.now();
+      before = now;
+      const ends = options.once || signal.aborted;
+      if (ends && placed && isSettled(states, run)) break;
+    }
+    if (
+      (options.once || signal.aborted) &&
+      performance.now() - movedAt > (signal.aborted ? STALLED_MS / 3 : STALLED_MS)
+    )
+      break;
+    await sleep(LOOK_MS);
+  }
+  await leases.close();
+  if (failure !== undefined) throw failure;
+}
+
+/** All messages have their final state, and the consumer has at least as many as were committed. */
+function isSettled(states: StateCounts, { shop, ledger }: Run): boolean {
+  const final = states.sent + states.consumed + states.failed;
+  return (
+    states.pending + states.sending === 0 &&
+    final === shop.committed &&
+    ledger.received >= shop.committed - states.failed
+  );
+}
+
+/** Who holds the shards, looked at once a second. */
+function createLeaseLook({ place }: Run): { look(): Promise<Snapshot["leases"]>; close(): Promise<void> } {
+  const admin = place.database.messageAdmin({ layout: defaultLayout });
+  let lookedAt = Number.NEGATIVE_INFINITY;
+  let leases: Snapshot["leases"] = [];
+  return {
+    async look() {
+      if (performance.now() - lookedAt < LEASES_MS) return leases;
+      lookedAt = performance.now();
+      const status = await admin.status().catch(() => undefined);
+      if (status !== undefined) leases = leasesOf(status);
+      return leases;
+    },
+    close: () => admin.close(),
+  };
+}
+
+function leasesOf(status: OutboxStatus): Snapshot["leases"] {
+  return status.instances
+    .map(({ owner, label }) => ({
+      label,
+      shards: status.leases.filter((lease) => lease.owner === owner).length,
+      of: status.leases.length,
+    }))
+    .filter(({ shards }) => shards > 0);
+}
+
+function snapshotOf(
+  { place, consumer, shop, ledger, recent }: Run,
+  states: StateCounts,
+  leases: Snapshot["leases"],
+): Snapshot {
+  return {
+    database: place.address.label,
+    consumer: consumer.label,
+    committed: shop.committed,
+    rolledBack: shop.rolledBack,
+    states,
+    received: ledger.received,
+    duplicates: ledger.duplicates,
+    trouble: consumer.trouble,
+    rates: recent.rates,
+    leases,
+    lastFailures: recent.lastFailures,
+  };
+}
+
+async function judgeRun({ tables, ledger, shop }: Run): Promise<Verdict> {
+  const states = await tables.messageStates();
+  return {
+    ...judge(ledger, await tables.committedOrders()),
+    rolledBack: shop.rolledBack,
+    sent: states.sent + states.consumed,
+    failed: states.failed,
+  };
+}
+
+function sayEnd({ consumer, ledger, place }: Run, view: View, options: DemoOptions): void {
+  const trouble = [...consumer.trouble].map(([what, count]) => `${what} ×${count}`).join(", ");
+  view.say(
+    `the consumer received ${ledger.received} orders, ${ledger.duplicates} of them again${trouble === "" ? "" : `; it made trouble: ${trouble}`}`,
+  );
+  if (options.database === undefined && options.keep) {
+    view.say(`kept ${place.address.label}; look at it with: rowpost status --database ${place.address.label}`);
+  }
+}

@@ -1,0 +1,59 @@
+/** What the demo shows at one moment. */
+import type { StateCounts } from "./tables.ts";
+
+/** A failure that the relay or the shop met. */
+export interface Trouble {
+  readonly atMs: number;
+  readonly text: string;
+}
+
+export interface Snapshot {
+  /** From where to where. */
+  readonly database: string;
+  readonly consumer: string;
+  readonly committed: number;
+  readonly rolledBack: number;
+  readonly states: StateCounts;
+  readonly received: number;
+  readonly duplicates: number;
+  readonly trouble: ReadonlyMap<string, number>;
+  /** Messages sent in each of the last seconds, the newest last. */
+  readonly rates: readonly number[];
+  readonly leases: readonly { readonly label: string; readonly shards: number; readonly of: number }[];
+  readonly lastFailures: readonly Trouble[];
+}
+
+/** How often the rate is measured. */
+export const RATE_MS = 1_000;
+const RATES = 40;
+const FAILURES = 5;
+
+/** Collects what lies between two snapshots: rates and the last failures. */
+export interface Recent {
+  failure(text: string): void;
+  /** Looks at the number of messages sent so far. */
+  sent(total: number): void;
+  readonly rates: readonly number[];
+  readonly lastFailures: readonly Trouble[];
+}
+
+export function createRecent(now: () => number = () => performance.now()): Recent {
+  const rates: number[] = [];
+  const failures: Trouble[] = [];
+  let last = { atMs: now(), total: 0 };
+  return {
+    failure(text) {
+      failures.push({ atMs: Date.now(), text });
+      if (failures.length > FAILURES) failures.shift();
+    },
+    sent(total) {
+      const passedMs = now() - last.atMs;
+      if (passedMs < RATE_MS) return;
+      rates.push(Math.round(((total - last.total) * 1_000) / passedMs));
+      if (rates.length > RATES) rates.shift();
+      last = { atMs: now(), total };
+    },
+    rates,
+    lastFailures: failures,
+  };
+}
