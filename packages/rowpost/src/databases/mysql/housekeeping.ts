@@ -56,13 +56,18 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
 
     applyTimed: ({ transition, decisions }) => applyTimed(names, transition, decisions),
 
-    /** NOT IN of constants is read as the ranges between them: an unknown state is found without looking at the known ones. */
+    /**
+     * NOT IN of constants is read as the ranges between them: an unknown state is found without looking at the known ones. SKIP LOCKED, because
+     * an UPDATE over a condition waits for every row it meets that a user has inserted and not committed yet, whatever its state.
+     */
     failUnknownStates: (limit) => ({
       name: "failUnknownStates",
-      text: `UPDATE ${messages} AS m
+      text: `UPDATE (SELECT c.id FROM (SELECT ${column("id")} AS id FROM ${messages} AS m
+    WHERE ${column("state")} NOT IN (${names.states(["pending", "sending", "sent", "failed", "consumed", "suspended"])})
+    LIMIT ${whole(limit)} FOR UPDATE SKIP LOCKED) AS c) AS j
+  STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id
   SET ${column("failReason")} = CONCAT('UNKNOWN_STATE: the column held ', ${column("state")}, '; retry the message, or correct the program that wrote it'),
-    ${column("nextRetryAt")} = NULL${names.bumpVersion}${names.touch}, ${column("state")} = ${state("failed")}
-  WHERE ${column("state")} NOT IN (${names.states(["pending", "sending", "sent", "failed", "consumed", "suspended"])}) LIMIT ${whole(limit)}`,
+    ${column("nextRetryAt")} = NULL${names.bumpVersion}${names.touch}, ${column("state")} = ${state("failed")}`,
       params: [],
     }),
 
@@ -85,16 +90,13 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
     }),
 
     /** No transition: the row stays pending and is looked at later. Its time is never set before deliver_at. */
-    park({ fence, rows: list, parkMs }) {
-      const at = names.later(whole(parkMs));
-      return {
-        name: "park",
-        text: `${rows()}
-  SET ${column("nextRetryAt")} = ${names.has("deliverAt") ? `GREATEST(COALESCE(${column("deliverAt")}, ${at}), ${at})` : at}${names.bumpVersion}${names.touch}
+    park: ({ fence, rows: list, parkMs }) => ({
+      name: "park",
+      text: `${rows()}
+  SET ${column("nextRetryAt")} = ${names.notBeforeDelivery(names.later(whole(parkMs)))}${names.bumpVersion}${names.touch}
   WHERE ${column("state")} = ${state("pending")} ${names.tokenMatches}`,
-        params: [names.fencedRows(fence, list), names.tableKey, fence.owner],
-      };
-    },
+      params: [names.fencedRows(fence, list), names.tableKey, fence.owner],
+    }),
 
     /**
      * Rows of the topic that wait for a later time come forward, in id order, `stepMs` apart. Rows whose own delay is still ahead stay (rule
@@ -109,7 +111,7 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
         text: `UPDATE (SELECT c.id, ROW_NUMBER() OVER (ORDER BY c.id) - 1 AS place FROM (
     SELECT ${column("id")} AS id FROM ${messages} AS m
     WHERE ${column("state")} = ${state("pending")} AND ${column("nextRetryAt")} > ${names.nowMs} AND ${column("topic")} = ? AND ${delayed}
-    ORDER BY ${column("id")} LIMIT ${whole(limit)}) AS c) AS j
+    ORDER BY ${column("id")} LIMIT ${whole(limit)} FOR UPDATE SKIP LOCKED) AS c) AS j
   STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id
   SET ${column("nextRetryAt")} = ${names.later(`j.place * ${whole(stepMs)}`)}${names.bumpVersion}${names.touch}
   WHERE ${column("state")} = ${state("pending")}`,

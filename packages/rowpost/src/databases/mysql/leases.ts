@@ -101,12 +101,15 @@ export function leaseStatements(names: MysqlNames): LeaseStatements {
     /**
      * Second statement of a takeover: it begins after the lease rows are ours, so it sees every claim that committed before (as one statement
      * with the first it would miss them, rule R2). A range of the index on state; the rows in `sending` are those in flight, hundreds at most.
+     * SKIP LOCKED: a plain UPDATE may walk the table and then waits for every row that a user has inserted and not committed yet. A row in
+     * `sending` that somebody holds is left for the sweep of rule R3.
      */
     recoverShards: (list) => ({
       name: "recoverShards",
-      text: `UPDATE ${messages} AS m
-  SET ${column("nextRetryAt")} = ${names.atOnce}${names.bumpVersion}${names.touch}, ${column("state")} = ${state("pending")}
-  WHERE ${column("state")} = ${state("sending")} AND ${names.shardOf} IN (${inShards(list)})`,
+      text: `UPDATE (SELECT c.id FROM (SELECT ${column("id")} AS id FROM ${messages} AS m
+    WHERE ${column("state")} = ${state("sending")} AND ${names.shardOf} IN (${inShards(list)}) FOR UPDATE SKIP LOCKED) AS c) AS j
+  STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id
+  SET ${column("nextRetryAt")} = ${names.atOnce}${names.bumpVersion}${names.touch}, ${column("state")} = ${state("pending")}`,
       params: [],
     }),
 

@@ -38,6 +38,10 @@ export interface MysqlNames {
   readonly nowMs: string;
   /** The instant that many milliseconds from now (an SQL expression); never earlier, also where the column has whole seconds. */
   later(milliseconds: string): string;
+  /** The instant that many milliseconds ago. */
+  ago(milliseconds: number): string;
+  /** An instant, or deliver_at when that is later (rule R10). */
+  notBeforeDelivery(instant: string): string;
   /** The message's shard, from the bytes of its ordering key or message key. */
   readonly shardOf: string;
   /** Value for next_retry_at of a row that may go at once: deliver_at when that is still ahead (rule R10), else NULL. */
@@ -127,6 +131,9 @@ export function createNames(layout: TableLayout): MysqlNames {
     now: layout.fractionDigits === 3 ? nowMs : nowSeconds,
     nowMs,
     later,
+    ago: (milliseconds) => `${nowMs} - INTERVAL ${whole(milliseconds)} * 1000 MICROSECOND`,
+    notBeforeDelivery: (instant) =>
+      has("deliverAt") ? `GREATEST(COALESCE(${column("deliverAt")}, ${instant}), ${instant})` : instant,
     shardOf: `CRC32(CONVERT(${orderingKey} USING utf8mb4)) % 16`,
     atOnce: has("deliverAt") ? `IF(${column("deliverAt")} > ${nowMs}, ${column("deliverAt")}, NULL)` : "NULL",
     iso: (expression) => `CONCAT(LEFT(DATE_FORMAT(${toUtc(expression)}, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z')`,

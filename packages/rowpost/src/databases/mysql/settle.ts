@@ -1,67 +1,91 @@
 /** Writing outcomes. Both statements are fenced like the claim and belong to one claim (rule R4). */
+import type { LayoutColumns } from "../sql/layout.ts";
 import type { RelayStatements } from "../sql/statements.ts";
-import type { MysqlNames } from "./names.ts";
+import { type MysqlNames, whole } from "./names.ts";
+
+/*
+ * Cost of a settle of 500 rows beside a claim of them (default layout, 400-byte bodies, MariaDB 10.11, 128 MB pool, durable commits; ms, median):
+ *
+ *   claim 5.4 · the same without the fence 4.2
+ *   settle, every column and the pad emptied 8.1 · state alone 7.4 · every column without a pad 13.2 · message_id alone without a pad 12.9
+ *
+ * So the fence costs a quarter of a claim, and with the pad the other columns are nearly free: a row that keeps its size is written in its
+ * place, a row that grows moves. Below 48 bytes (message_id of 32, two DATETIME(3)) the pad does nothing; 64 leaves room for longer receipts.
+ */
 
 export function settleStatements(names: MysqlNames): Pick<RelayStatements, "settleSent" | "settleOther"> {
   const { column, messages, state, layout } = names;
   const counted = names.has("deliveryCount");
-  const text = `CHARACTER SET utf8mb4`;
+  const consumed = `${column("state")} = ${state("consumed")}`;
 
-  /** `, column = value` where the layout has the column. */
-  function set(name: Parameters<MysqlNames["has"]>[0], value: string): string {
-    return names.has(name) ? `, ${column(name)} = ${value}` : "";
+  /** `column = value` where the layout has the column. */
+  function set(name: keyof LayoutColumns, value: string): readonly string[] {
+    return names.has(name) ? [`${column(name)} = ${value}`] : [];
+  }
+
+  /** `column = value`, but a row that a confirmation has overtaken keeps what it has. */
+  function setUnlessConsumed(name: keyof LayoutColumns, value: string): readonly string[] {
+    if (!names.has(name)) return [];
+    return set(name, counted ? `IF(${consumed}, ${column(name)}, ${value})` : value);
   }
 
   return {
     /**
-     * A row that a confirmation has overtaken is `consumed`: it stays so and only learns its receipt. Its lock_version has moved on, so the
-     * claim is told by delivery_count there. `settle_pad` gives back what message_id, sent_at and last_retry_at take, so that the row keeps its
-     * size. If we die before it, the message is sent again, with the same identity; right after it, nothing is missing.
+     * A row that is `consumed` already stays so and only learns its receipt. Its lock_version has moved on, so the claim is told by
+     * delivery_count there. The state is written last: assignments may see what stands before them. If we die before it, the message is sent
+     * again, with the same identity; right after it, nothing is missing.
      */
     settleSent({ fence, outcomes, elapsedMs, from }) {
-      const overtaken = counted
-        ? ` OR (${column("state")} = ${state("consumed")} AND ${column("deliveryCount")} = j.delivery_count)`
-        : "";
-      const unlessConsumed = (value: string, otherwise: string): string =>
-        counted ? `IF(${column("state")} = ${state("consumed")}, ${otherwise}, ${value})` : value;
-      const deadline = `IF(j.next_ms IS NULL, NULL, ${names.later("j.next_ms")})`;
+      const more = `,
+      delivery_count BIGINT PATH '$[4]', message_id VARCHAR(${Math.max(1, layout.messageIdLength)}) CHARACTER SET utf8mb4 PATH '$[5]', next_ms BIGINT PATH '$[6]'`;
+      const assignments = [
+        ...setUnlessConsumed("nextRetryAt", `IF(j.next_ms IS NULL, NULL, ${names.later("j.next_ms")})`),
+        ...setUnlessConsumed("lastRetryAt", names.ago(elapsedMs)),
+        ...setUnlessConsumed("failReason", "NULL"),
+        ...set("messageId", "j.message_id"),
+        ...set("sentAt", names.now),
+        ...set("settlePad", "''"),
+        ...setUnlessConsumed("state", state("sent")),
+      ];
+      const overtaken = counted ? `\n    OR (${consumed} AND ${column("deliveryCount")} = j.delivery_count)` : "";
       return {
         name: "settleSent",
-        text: `UPDATE ${names.fencedSource(`, delivery_count BIGINT PATH '$[4]', message_id VARCHAR(${layout.messageIdLength || 1}) ${text} PATH '$[5]', next_ms BIGINT PATH '$[6]'`)}
+        text: `UPDATE ${names.fencedSource(more)}
   STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id
-  SET ${column("nextRetryAt")} = ${unlessConsumed(deadline, column("nextRetryAt"))}${set("messageId", "j.message_id")}${set("sentAt", names.now)}${set(
-    "lastRetryAt",
-    `${names.nowMs} - INTERVAL ? * 1000 MICROSECOND`,
-  )}, ${column("failReason")} = NULL${set("settlePad", "''")}${names.bumpVersion}${names.touch},
-    ${column("state")} = ${unlessConsumed(state("sent"), state("consumed"))}
+  SET ${assignments.join(",\n    ")}${names.bumpVersion}${names.touch}
   WHERE (${column("state")} = ${state(from)} ${names.tokenMatches})${overtaken}`,
         params: [
           names.fencedRows(fence, outcomes, (row) => [row.deliveryCount, row.messageId, row.nextRetryInMs]),
           names.tableKey,
           fence.owner,
-          ...(names.has("lastRetryAt") ? [elapsedMs] : []),
         ],
       };
     },
 
     /** Back to `pending`, or `failed`. A return that was not an attempt (delivery_delta = -1) leaves last_retry_at alone. */
     settleOther({ fence, outcomes, elapsedMs, from }) {
-      const at = names.later("j.next_ms");
-      const notBefore = names.has("deliverAt") ? `GREATEST(COALESCE(${column("deliverAt")}, ${at}), ${at})` : at;
+      const more = `,
+      failed INT PATH '$[4]', retry_delta INT PATH '$[5]', delivery_delta INT PATH '$[6]', next_ms BIGINT PATH '$[7]',
+      fail_reason VARCHAR(${whole(layout.failReasonLength)}) CHARACTER SET utf8mb4 PATH '$[8]'`;
+      const nextRetryAt = `CASE
+      WHEN j.failed = 1 THEN IF(j.next_ms IS NULL, NULL, ${names.later("j.next_ms")})
+      WHEN j.next_ms IS NULL THEN ${names.atOnce}
+      ELSE ${names.notBeforeDelivery(names.later("j.next_ms"))} END`;
+      const assignments = [
+        ...set("nextRetryAt", nextRetryAt),
+        ...set("retryCount", `COALESCE(${column("retryCount")}, 0) + j.retry_delta`),
+        ...set("failReason", `COALESCE(j.fail_reason, ${column("failReason")})`),
+        ...(counted ? set("deliveryCount", `GREATEST(${column("deliveryCount")} + j.delivery_delta, 0)`) : []),
+        ...(names.has("lastRetryAt")
+          ? set("lastRetryAt", `IF(j.delivery_delta = 0, ${names.ago(elapsedMs)}, ${column("lastRetryAt")})`)
+          : []),
+        ...set("state", `IF(j.failed = 1, ${state("failed")}, ${state("pending")})`),
+      ];
       return {
         name: "settleOther",
-        text: `UPDATE ${names.fencedSource(`, failed INT PATH '$[4]', retry_delta INT PATH '$[5]', delivery_delta INT PATH '$[6]', next_ms BIGINT PATH '$[7]', fail_reason VARCHAR(${layout.failReasonLength}) ${text} PATH '$[8]'`)}
+        text: `UPDATE ${names.fencedSource(more)}
   STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id
-  SET ${column("nextRetryAt")} = CASE
-      WHEN j.failed = 1 THEN IF(j.next_ms IS NULL, NULL, ${at})
-      WHEN j.next_ms IS NULL THEN ${names.atOnce}
-      ELSE ${notBefore} END,
-    ${column("retryCount")} = COALESCE(${column("retryCount")}, 0) + j.retry_delta,
-    ${column("failReason")} = COALESCE(j.fail_reason, ${column("failReason")})${set("deliveryCount", `GREATEST(${counted ? column("deliveryCount") : "0"} + j.delivery_delta, 0)`)}${set(
-      "lastRetryAt",
-      `IF(j.delivery_delta = 0, ${names.nowMs} - INTERVAL ? * 1000 MICROSECOND, ${names.has("lastRetryAt") ? column("lastRetryAt") : "NULL"})`,
-    )}${names.bumpVersion}${names.touch},
-    ${column("state")} = IF(j.failed = 1, ${state("failed")}, ${state("pending")})
+  SET ${assignments.join(",\n    ")}${names.bumpVersion}${names.touch}
   WHERE ${column("state")} = ${state(from)} ${names.tokenMatches}`,
         params: [
           names.fencedRows(fence, outcomes, (row) => [
@@ -73,7 +97,6 @@ export function settleStatements(names: MysqlNames): Pick<RelayStatements, "sett
           ]),
           names.tableKey,
           fence.owner,
-          ...(names.has("lastRetryAt") ? [elapsedMs] : []),
         ],
       };
     },
