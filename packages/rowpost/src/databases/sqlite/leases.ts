@@ -21,7 +21,11 @@ FROM ${shardTable} WHERE table_name = ${tableKey} ORDER BY shard`;
   const clear = `UPDATE ${shardTable} SET in_flight = '[]' WHERE table_name = ${tableKey} AND shard IN (SELECT value FROM json_each(?))`;
   return {
     ensureShards: () => ({ name: "ensureShards", text: ensure, params: [] }),
-    renew: ({ owner, leaseMs, held }) => ({ name: "renew", text: renew, params: [leaseMs, leaseMs, owner, epochOf(held)] }),
+    renew: ({ owner, leaseMs, held }) => ({
+      name: "renew",
+      text: renew,
+      params: [leaseMs, leaseMs, owner, epochOf(held)],
+    }),
     readLeases: () => ({ name: "readLeases", text: read, params: [] }),
     release: ({ owner, shards }) => ({ name: "release", text: release, params: [owner, epochOf(shards)] }),
     clearListed: (shards) => ({ name: "clearListed", text: clear, params: [JSON.stringify(shards)] }),
@@ -46,7 +50,10 @@ WHERE table_name = ${tableKey} AND shard = 0 AND epoch = ? AND owner IS ? AND ${
   const recover = `UPDATE ${table} AS m
 SET ${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingNow}${names.changed}
 WHERE m.${state} = ${names.state("sending")} AND ${inShards}`;
-  const counted = deliveryCount === undefined ? `${retryCount} = m.${retryCount}` : `${deliveryCount} = COALESCE(m.${deliveryCount}, 0) + 1`;
+  const counted =
+    deliveryCount === undefined
+      ? `${retryCount} = m.${retryCount}`
+      : `${deliveryCount} = COALESCE(m.${deliveryCount}, 0) + 1`;
   const recoverListed = `UPDATE ${table} AS m
 SET ${counted}${names.changed}
 WHERE m.${state} = ${names.state("pending")} AND ${inShards}
@@ -76,7 +83,8 @@ function registryStatements(names: Names): RegistryStatements {
 ON CONFLICT (table_name, owner) DO UPDATE SET label = excluded.label, seen_at = excluded.seen_at`;
   const remove = `DELETE FROM ${relayTable} WHERE table_name = ${tableKey} AND owner = ?`;
   const forget = `DELETE FROM ${relayTable} WHERE table_name = ${tableKey} AND seen_at < strftime('%Y-%m-%d %H:%M:%f', 'now', '-1 day')`;
-  const instances = `SELECT owner, label, seen_at >= ${before("?")} AS alive FROM ${relayTable} WHERE table_name = ${tableKey} ORDER BY owner`;
+  // Both bounds: after the clock was set back, a dead instance would else stay alive until the clock has caught up (rule R11).
+  const instances = `SELECT owner, label, seen_at BETWEEN ${before("?")} AND ${after("?")} AS alive FROM ${relayTable} WHERE table_name = ${tableKey} ORDER BY owner`;
   const suspensions = `SELECT scope, value, reason, author, ${msBetween(NOW, "ends_at")} AS ends_in_ms
 FROM ${suspensionTable} WHERE table_name = ${tableKey} AND (ends_at IS NULL OR ends_at > ${NOW})
 ORDER BY scope, value`;
@@ -84,7 +92,11 @@ ORDER BY scope, value`;
     reportInstance: ({ owner, label }) => ({ name: "reportInstance", text: report, params: [owner, label] }),
     removeInstance: (owner) => ({ name: "removeInstance", text: remove, params: [owner] }),
     forgetInstances: () => ({ name: "forgetInstances", text: forget, params: [] }),
-    readInstances: (instanceTimeoutMs) => ({ name: "readInstances", text: instances, params: [instanceTimeoutMs] }),
+    readInstances: (instanceTimeoutMs) => ({
+      name: "readInstances",
+      text: instances,
+      params: [instanceTimeoutMs, instanceTimeoutMs],
+    }),
     readSuspensions: () => ({ name: "readSuspensions", text: suspensions, params: [] }),
   };
 }

@@ -1,0 +1,4 @@
+import { describeWithService } from "../services.ts";
+import { defineRuleCases } from "./rules.cases.ts";
+
+describeWithService("postgres", "the rules", () => defineRuleCases("postgres"));

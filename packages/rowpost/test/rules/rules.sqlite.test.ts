@@ -1,0 +1,4 @@
+import { describe } from "vitest";
+import { defineRuleCases } from "./rules.cases.ts";
+
+describe("the rules on SQLite", () => defineRuleCases("sqlite"));
