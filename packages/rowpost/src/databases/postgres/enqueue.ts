@@ -46,10 +46,28 @@ function insertedRow(message: EncodedMessage): Readonly<Record<string, unknown>>
 /** Channel that an enqueue notifies and a relay listens on. At most 63 bytes, or LISTEN would cut it and NOTIFY refuse it. */
 export function channelOf(layout: TableLayout): string {
   const channel = `rowpost.${tableKey(layout)}`;
-  if (Buffer.byteLength(channel) <= 63) return channel;
+  return Buffer.byteLength(channel) <= 63 ? channel : `rowpost.${(hashOf(channel) >>> 0).toString(16).padStart(8, "0")}`;
+}
+
+/** FNV-1a as a signed 32-bit integer. */
+function hashOf(text: string): number {
   let hash = 0x811c9dc5;
-  for (const byte of Buffer.from(channel)) hash = Math.imul(hash ^ byte, 0x01000193) >>> 0;
-  return `rowpost.${hash.toString(16).padStart(8, "0")}`;
+  for (const byte of Buffer.from(text)) hash = Math.imul(hash ^ byte, 0x01000193);
+  return hash | 0;
+}
+
+/**
+ * Rings for relays of other processes, once per statement, delivered at commit. The commits of transactions that notify are done one by one in
+ * the whole database cluster, each waiting for the disk of the one before: with 8 connections 570 transactions a second instead of 1,850. So
+ * of the transactions that enqueue at the same time only one notifies: the one that gets an advisory lock, 1,740 a second. What the others
+ * enqueue is found by the polls after the ring, which follow close on each other while there is something to do. The lock's key changes
+ * every 50 ms, so that a transaction that stays open for minutes silences nobody but those of its own beginning.
+ */
+function ring(layout: TableLayout): string {
+  const channel = channelOf(layout);
+  const window = `((date_part('epoch', ${NOW}) * 20)::bigint % 2147483647)::integer`;
+  return `(SELECT CASE WHEN pg_try_advisory_xact_lock(${hashOf(channel)}, ${window})
+    THEN pg_notify(${literal(channel)}, '') IS NULL END)`;
 }
 
 /**
@@ -59,7 +77,7 @@ export function channelOf(layout: TableLayout): string {
  * 0.15 ms).
  *
  * ids in the order of the array, because the function scan feeds the identity column in that order. A duplicate is left out, the transaction
- * stays usable, and the caller sees it by its absence. The notification is delivered at commit, once per transaction however often it is sent.
+ * stays usable, and the caller sees it by its absence.
  * Waits only for another transaction that inserts the same identity. If the transaction does not commit, nothing of it was there.
  */
 function insertText(names: Names): string {
@@ -90,5 +108,5 @@ function insertText(names: Names): string {
     ordering_key text, delay_ms bigint, deliver_at_ms bigint, created_by text)
   ON CONFLICT (${column.messageType}, ${column.messageKey}) DO NOTHING
   RETURNING ${column.messageType} AS message_type, ${column.messageKey} AS message_key)
-SELECT message_type, message_key, pg_notify(${literal(channelOf(layout))}, '') IS NULL AS rung FROM inserted`;
+SELECT message_type, message_key, ${ring(layout)} AS rung FROM inserted`;
 }

@@ -59,7 +59,7 @@ WHERE m.${id} = stray.id AND fence.shard = stray.shard AND m.${state} = ${names.
   const failUnknown = `UPDATE ${names.table} m
 SET ${state} = ${names.state("failed")}, ${nextRetryAt} = NULL,
   ${failReason} = left('UNKNOWN_STATE: the state was ' || COALESCE(m.${state}::text, 'NULL') || ', which is none of ${names.state(...MESSAGE_STATES).replaceAll("'", "")}; somebody changed the row by hand', ${names.layout.failReasonLength})${names.changed}
-WHERE m.${id} IN (SELECT ${id} FROM ${names.table} WHERE ${unknownState(names)} ORDER BY ${id} LIMIT $1::bigint FOR UPDATE SKIP LOCKED)`;
+WHERE m.${id} = ANY (ARRAY(SELECT ${id} FROM ${names.table} WHERE ${unknownState(names)} ORDER BY ${id} LIMIT $1::bigint FOR UPDATE SKIP LOCKED))`;
   const bounded = (which: string): string =>
     `(SELECT m.${topic} AS topic, m.${state} AS state, m.${gmtCreate} AS since FROM ${names.table} m WHERE ${which} LIMIT ${GAUGE_ROWS})`;
   const gauges = `SELECT topic, state, count(*) AS count, ${msBetween("min(since)", NOW)} AS oldest_age_ms
@@ -226,14 +226,13 @@ function removalStatements(names: Names): RemovalStatements {
     finished: "sent" | "consumed",
     since: string | undefined,
   ): string => `SELECT m.${id} AS id FROM ${names.table} m
-WHERE m.${id} IN (
+WHERE m.${id} = ANY (ARRAY(
     SELECT first.${id} FROM ${names.table} first WHERE first.${state} = ${names.state(finished)} AND first.${nextRetryAt} IS NULL
-    ORDER BY first.${id} LIMIT $2::bigint)
+    ORDER BY first.${id} LIMIT $2::bigint))
   AND m.${state} = ${names.state(finished)} AND m.${nextRetryAt} IS NULL
   AND COALESCE(m.${since ?? gmtModified}, m.${gmtModified}) <= ${NOW} - $1::bigint * interval '1 millisecond'
 ORDER BY m.${id}
 FOR UPDATE OF m SKIP LOCKED`;
-  // The rows stay locked until the end of the transaction, so what is copied is what is deleted (rule R5). Its state is looked at under the lock.
   const locks = { sent: lock("sent", names.column.sentAt), consumed: lock("consumed", names.column.consumedAt) };
   const columns = Object.values(names.column)
     .filter((name) => name !== undefined)
@@ -241,8 +240,8 @@ FOR UPDATE OF m SKIP LOCKED`;
   const copy = `INSERT INTO ${names.archive} (${columns}, archived_at)
 SELECT ${columns}, ${NOW} FROM ${names.table} WHERE ${id} = ANY ($1::bigint[])`;
   const remove = `DELETE FROM ${names.table} WHERE ${id} = ANY ($1::bigint[])`;
-  const purge = `DELETE FROM ${names.archive} WHERE ${id} IN (
-  SELECT ${id} FROM ${names.archive} WHERE archived_at <= ${NOW} - $1::bigint * interval '1 millisecond' ORDER BY archived_at LIMIT $2::bigint)`;
+  const purge = `DELETE FROM ${names.archive} WHERE ${id} = ANY (ARRAY(
+  SELECT ${id} FROM ${names.archive} WHERE archived_at <= ${NOW} - $1::bigint * interval '1 millisecond' ORDER BY archived_at LIMIT $2::bigint))`;
   return {
     lockFinished: ({ state: finished, olderThanMs, limit }) => ({
       name: "lockFinished",
