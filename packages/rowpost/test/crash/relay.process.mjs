@@ -1,13 +1,23 @@
 /**
- * A relay in a process of its own that kills itself with SIGKILL at a named fault point. Its broker is a ledger file: a message is "on the broker"
+ * A relay in a process of its own that kills itself with SIGKILL, or stops itself with SIGSTOP, at a named fault point. Its broker is a ledger file: a message is "on the broker"
  * when its line is in the file. Ends by itself, with exit code 0, once the table is drained.
  *
- * Arguments as JSON in argv[2]: { service, url, ledger, point?, hit?, leaseMs, sendingMark }
+ * Arguments as JSON in argv[2]: { service, url, ledger, point?, hit?, signal?, leaseMs, sendingMark, onSent }
  */
 import { appendFileSync } from "node:fs";
 import { createRelay } from "rowpost";
 
-const { service, url, ledger, point, hit, leaseMs, sendingMark } = JSON.parse(process.argv[2] ?? "{}");
+const {
+  service,
+  url,
+  ledger,
+  point,
+  hit,
+  signal = "SIGKILL",
+  leaseMs,
+  sendingMark,
+  onSent = "archive",
+} = JSON.parse(process.argv[2] ?? "{}");
 
 async function open() {
   if (service === "sqlite") return (await import("rowpost/sqlite")).sqlite({ file: url });
@@ -38,11 +48,11 @@ const relay = createRelay({
   heartbeatMs: Math.floor(leaseMs / 8),
   housekeepingMs: 50,
   sendingMark,
-  retention: { onSent: "archive" },
+  retention: { onSent },
   onFaultPoint: (reached) => {
     if (reached !== point) return;
     hits += 1;
-    if (hits === hit) process.kill(process.pid, "SIGKILL");
+    if (hits === hit) process.kill(process.pid, signal);
   },
 });
 const report = await relay.drain({ timeoutMs: 20_000 });

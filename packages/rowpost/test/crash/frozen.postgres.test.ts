@@ -1,0 +1,4 @@
+import { describeWithService } from "../services.ts";
+import { describeFrozen } from "./frozen.cases.ts";
+
+describeWithService("postgres", "two relays", () => describeFrozen("postgres"));
