@@ -94,6 +94,7 @@ export interface PublishOptions {
  * - It settles within the signal's deadline (plus a grace of 1 s), whatever the server does.
  * - `check` resolves when the broker can be reached with these credentials, else rejects with a `BrokerError` that says what to do.
  * - `close` ends what the adapter opened: no timer, socket or handle stays. A client handed in by the user is left open. Calling it twice is fine.
+ *   A `publish` that is running ends soon, its messages as after an abort; one that is called later fails with scope `connection`, code `CLOSED`.
  */
 export interface Broker {
   /** Short name for logs and metrics, such as `rocketmq`. */

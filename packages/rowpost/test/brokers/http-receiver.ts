@@ -45,6 +45,8 @@ export async function startHttpReceiver(
     // A request that the client broke off ends its iteration with an error; there is nobody to answer.
     onRequest(incoming, response).catch(() => response.destroy());
   });
+  // Neither closes idle connections nor tells when it would: what a client does about them is its own doing.
+  server.keepAliveTimeout = 0;
   const sockets = new Set<Socket>();
   server.on("connection", (socket) => {
     connections += 1;

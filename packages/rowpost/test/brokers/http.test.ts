@@ -221,20 +221,28 @@ describe("an endpoint that is away", () => {
 });
 
 describe("TLS", () => {
-  async function secureReceiver(): Promise<{ readonly port: number; readonly requests: () => number }> {
+  async function secureReceiver() {
     let requests = 0;
+    let open = 0;
     const server = createSecureServer({ key: TEST_KEY, cert: TEST_CERTIFICATE }, (_request, response) => {
       requests += 1;
       response.writeHead(204).end();
     });
     server.on("tlsClientError", () => undefined);
+    server.on("secureConnection", (socket: Socket) => {
+      open += 1;
+      socket.on("close", () => {
+        open -= 1;
+      });
+    });
+    server.keepAliveTimeout = 0;
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
     closing.push(() => {
       server.closeAllConnections();
       server.close();
     });
-    return { port: (server.address() as AddressInfo).port, requests: () => requests };
+    return { port: (server.address() as AddressInfo).port, requests: () => requests, openConnections: () => open };
   }
 
   test("a server whose certificate is not trusted gets nothing", async () => {
@@ -247,7 +255,7 @@ describe("TLS", () => {
   });
 
   test("with its authority given, messages go out on connections that are used again", async () => {
-    const { port, requests } = await secureReceiver();
+    const { port, requests, openConnections } = await secureReceiver();
     const trusting = broker({ url: `https://127.0.0.1:${port}/`, tls: { ca: TEST_CERTIFICATE }, maxInFlight: 2 });
     await trusting.check();
     const results = await trusting.publish(
@@ -256,6 +264,8 @@ describe("TLS", () => {
     );
     expect(results.map(({ status }) => status)).toEqual(new Array(10).fill("sent"));
     expect(requests()).toBe(11);
+    await trusting.close();
+    await expect.poll(openConnections).toBe(0);
   });
 
   test("a server that speaks no TLS was given nothing", async () => {
@@ -288,10 +298,12 @@ describe("connections", () => {
       });
     });
     const four = broker({ url, maxInFlight: 4 });
+    const stop = new AbortController();
     const calls = Array.from({ length: 5 }, (_, call) =>
       Array.from({ length: 20 }, (_, index) => outgoing(`${call}-${index}`)),
     );
-    await Promise.all(calls.map((batch) => four.publish(batch, noDeadline())));
+    await Promise.all(calls.map((batch) => four.publish(batch, stop)));
+    expect(getEventListeners(stop.signal, "abort")).toHaveLength(0);
     expect(requests).toHaveLength(100);
     expect(most).toBeGreaterThan(1);
     expect(most).toBeLessThanOrEqual(4);
@@ -317,7 +329,7 @@ describe("connections", () => {
     }
   });
 
-  test("that nobody uses are given up before a server with Node's default would do it", async () => {
+  test("that nobody uses are given up before a server with Node's default of 5 s would do it", async () => {
     const { url, disconnected } = await receiver();
     await broker({ url }).publish([outgoing("1")], noDeadline());
     const idleAt = performance.now();

@@ -1,6 +1,6 @@
 /** The stdout broker on real pipes. */
 import { spawn } from "node:child_process";
-import { once } from "node:events";
+import { getEventListeners, once } from "node:events";
 import { PassThrough, Writable } from "node:stream";
 import { describe, expect, test } from "vitest";
 import { stdout } from "../../src/brokers/stdout.ts";
@@ -91,6 +91,26 @@ describe("stdout broker", () => {
     const results = await publishing;
     expect(results.map(({ status }) => status)).toEqual(["sent", "failed", "failed", "notStarted", "notStarted"]);
     expect(results[1]).toMatchObject({ scope: "unknown", code: "TIMEOUT" });
+  });
+
+  test("an error of the stream is the result of the message, and reaches nobody else", async () => {
+    const stream = new Writable({
+      write(_chunk, _encoding, callback) {
+        callback(Object.assign(new Error("write EPIPE"), { code: "EPIPE" }));
+      },
+    });
+    const broker = stdout({ stream });
+    const stop = new AbortController();
+    const away = { status: "failed", scope: "connection", retriable: true };
+    expect(await broker.publish([outgoing("1")], stop)).toMatchObject([
+      { ...away, code: "EPIPE", reason: "write EPIPE" },
+    ]);
+    expect(getEventListeners(stop.signal, "abort")).toHaveLength(0);
+    // The stream emits its error after the callback; without the broker's listener it would end the process.
+    await new Promise((resolve) => {
+      setImmediate(resolve);
+    });
+    expect(await broker.publish([outgoing("1")], stop)).toMatchObject([{ ...away, code: "STREAM_CLOSED" }]);
   });
 
   test("a reader that went away is a connection failure, in the call and in check, and ends no process", async () => {

@@ -20,12 +20,8 @@ export interface Connections {
 
 /** Makes them; none is opened before the first request. */
 export function createConnections({ maxInFlight, tls, clock }: HttpSettings): Connections {
-  const options = {
-    keepAlive: true,
-    maxSockets: maxInFlight,
-    maxFreeSockets: maxInFlight,
-    timeout: IDLE_CONNECTION_MS,
-  };
+  // No maxSockets: what runs at once is bounded before it comes here, over all hosts and not for each.
+  const options = { keepAlive: true, maxFreeSockets: maxInFlight, timeout: IDLE_CONNECTION_MS };
   const agents = { plain: new PlainAgent(options), secure: new SecureAgent({ ...options, ...tls }) };
   const running = new Set<RunningExchange>();
   return {

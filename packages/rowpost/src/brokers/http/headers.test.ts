@@ -49,7 +49,7 @@ describe("headers", () => {
         }
         expect(decodeWebhookHeaders(wire)).toEqual(headers);
       }),
-      { examples: [[{ a: "%41" }], [{ "%61": "x" }], [{ a: "é", "%61": "é" }]] },
+      { examples: [[{ a: "%41" }], [{ "%61": "x" }], [{ a: "é", "%61": "é" }], [{ ["__proto__"]: "x" }]] },
     );
   });
 

@@ -6,8 +6,12 @@
 /** Lists, parted by commas, the headers of the request whose name and value are percent-encoded. Absent when there are none. */
 export const HEADER_ENCODED = "rowpost-encoded";
 
-/** Names that frame the request or belong to the transport. A message header of such a name goes out with its first letter encoded. */
-const TRANSPORT_NAMES: ReadonlySet<string> = new Set([
+/**
+ * Names that frame the request or belong to the transport, and the one that Node's `request.headers`, a plain object, cannot hold. A message
+ * header of such a name goes out with its first letter encoded.
+ */
+const TAKEN_NAMES: ReadonlySet<string> = new Set([
+  "__proto__",
   "authorization",
   "connection",
   "content-encoding",
@@ -33,26 +37,26 @@ const PLAIN_NAME = /^[A-Za-z0-9!#$&'*+.^_`|~-]+$/;
 /** Visible ASCII with blanks inside. HTTP cuts blanks off at the ends. */
 const PLAIN_VALUE = /^(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?$/;
 
-/** Message headers as they go on the wire. `fixedNames`: lower-case names that the endpoint's own headers take, such as `x-api-key`. */
+/** Message headers as they go on the wire: HTTP knows no case in names, so of two that differ only in it the later wins. `fixedNames`: lower-case names that the endpoint's own headers take, such as `x-api-key`. */
 export function encodeHeaders(
   headers: Readonly<Record<string, string>>,
   fixedNames: ReadonlySet<string>,
 ): Record<string, string> {
-  const wire: Record<string, string> = {};
+  const wire = new Map<string, string>();
   const encoded: string[] = [];
   for (const [name, value] of Object.entries(headers)) {
     const lowerName = name.toLowerCase();
-    const isPlainName = PLAIN_NAME.test(name) && !TRANSPORT_NAMES.has(lowerName) && !fixedNames.has(lowerName);
+    const isPlainName = PLAIN_NAME.test(name) && !TAKEN_NAMES.has(lowerName) && !fixedNames.has(lowerName);
     if (isPlainName && PLAIN_VALUE.test(value)) {
-      wire[lowerName] = value;
+      wire.set(lowerName, value);
     } else {
       const wireName = isPlainName ? lowerName : encodeName(lowerName);
-      wire[wireName] = encodeText(value, /[^\x20-\x7e]|%|^ | $/gu);
+      wire.set(wireName, encodeText(value, /[^\x20-\x7e]|%|^ | $/gu));
       encoded.push(wireName);
     }
   }
-  if (encoded.length > 0) wire[HEADER_ENCODED] = encoded.join(",");
-  return wire;
+  if (encoded.length > 0) wire.set(HEADER_ENCODED, encoded.join(","));
+  return Object.fromEntries(wire);
 }
 
 /** The first letter always, so that the name is another one than the transport's; the rest where it is no token character. */
@@ -79,16 +83,17 @@ export function decodeWebhookHeaders(
 ): Record<string, string> {
   const list = headers[HEADER_ENCODED];
   const encoded = new Set(typeof list === "string" ? list.split(",").map((name) => name.trim()) : []);
-  const decoded: Record<string, string> = {};
+  const decoded = new Map<string, string>();
   // Plain ones first: a decoded name may be one that the transport has too, and the message's is what is asked for.
   for (const [name, value] of Object.entries(headers)) {
-    if (value !== undefined && name !== HEADER_ENCODED && !encoded.has(name)) decoded[name] = [value].flat().join(", ");
+    if (value !== undefined && name !== HEADER_ENCODED && !encoded.has(name))
+      decoded.set(name, [value].flat().join(", "));
   }
   for (const name of encoded) {
     const value = headers[name];
-    if (typeof value === "string") decoded[decodeText(name)] = decodeText(value);
+    if (typeof value === "string") decoded.set(decodeText(name), decodeText(value));
   }
-  return decoded;
+  return Object.fromEntries(decoded);
 }
 
 function decodeText(text: string): string {
