@@ -1,9 +1,9 @@
 /** What a person does by hand: look at messages, retry, suspend, resume. */
 import type { MessageFilter, OperatorAction } from "../../outbox/message-admin.ts";
+import type { Statement } from "../../transactions/executor.ts";
+import type { LayoutColumns } from "../sql/layout.ts";
 import { clip } from "../sql/rows.ts";
 import { type AdminStatements, ruleReason } from "../sql/statements.ts";
-import type { LayoutColumns } from "../sql/layout.ts";
-import type { Statement } from "../../transactions/executor.ts";
 import { after, isoText, msBetween, type Names, NOW, numberArray } from "./names.ts";
 
 /** Statements of the operator's port. */
@@ -84,7 +84,8 @@ function filterConditions(names: Names, filter: MessageFilter, params: unknown[]
     if (value === undefined) return;
     conditions.push(name === undefined ? "false" : `m.${name} = $${params.push(value)}`);
   };
-  if (filter.ids !== undefined) conditions.push(`m.${column.id} = ANY ($${params.push(numberArray(filter.ids))}::bigint[])`);
+  if (filter.ids !== undefined)
+    conditions.push(`m.${column.id} = ANY ($${params.push(numberArray(filter.ids))}::bigint[])`);
   equal(column.messageType, filter.type);
   equal(column.messageKey, filter.key);
   equal(column.topic, filter.topic);
@@ -95,8 +96,10 @@ function filterConditions(names: Names, filter: MessageFilter, params: unknown[]
   if (filter.failReasonContains !== undefined) {
     conditions.push(`position($${params.push(filter.failReasonContains)} IN m.${column.failReason}) > 0`);
   }
-  if (filter.createdAfter !== undefined) conditions.push(`m.${column.gmtCreate} > $${params.push(filter.createdAfter)}::timestamptz`);
-  if (filter.createdBefore !== undefined) conditions.push(`m.${column.gmtCreate} < $${params.push(filter.createdBefore)}::timestamptz`);
+  if (filter.createdAfter !== undefined)
+    conditions.push(`m.${column.gmtCreate} > $${params.push(filter.createdAfter)}::timestamptz`);
+  if (filter.createdBefore !== undefined)
+    conditions.push(`m.${column.gmtCreate} < $${params.push(filter.createdBefore)}::timestamptz`);
   return conditions;
 }
 
@@ -130,7 +133,11 @@ WHERE m.${id} = ANY ($1::bigint[]) AND m.${state} IN (${from}) AND $2::text IS N
     clip(`${what} by ${action.author}: ${action.reason}`, names.layout.failReasonLength),
   ];
   return {
-    operatorRetry: ({ ids, action }) => ({ name: "operatorRetry", text: retry, params: params(ids, "retried", action) }),
+    operatorRetry: ({ ids, action }) => ({
+      name: "operatorRetry",
+      text: retry,
+      params: params(ids, "retried", action),
+    }),
     suspendRows: ({ ids, action, untilMs }) => ({
       name: "suspendRows",
       text: suspend,

@@ -1,6 +1,6 @@
 /** pending -> sending, and what stands in for it with `sendingMark: "off"`. Every statement is fenced (rule R2, see `fenceClause`). */
 import type { RelayStatements } from "../sql/statements.ts";
-import { byId, fenceClause, fenceParams, type Names, numberArray, textArray, tokenParams } from "./names.ts";
+import { byId, fenceClause, fenceParams, type Names, NOW, numberArray, textArray, tokenParams } from "./names.ts";
 
 /** Statements that claim. */
 export function claimStatements(
@@ -56,13 +56,16 @@ export function claimStatements(
  * would walk over everything that was ever sent.
  */
 function claimText(names: Names): string {
-  const { id, state, deliveryCount } = names.column;
+  const { id, state, deliveryCount, nextRetryAt } = names.column;
+  const token = names.tokenMatches("claimed");
+  // Without a claim token nothing but state and time tells that the row is still what the scan saw.
+  const unchanged = token === "true" ? `(m.${nextRetryAt} IS NULL OR m.${nextRetryAt} <= ${NOW})` : token;
   return `${fenceClause(names)}
 UPDATE ${names.table} m
 SET ${state} = ${names.state("sending")}${names.set("deliveryCount", `COALESCE(m.${deliveryCount}, 0) + 1`)}${names.changed}
 FROM unnest($4::bigint[], $5::integer[], $6::bigint[]) AS claimed (id, shard, token), fence
 WHERE m.${id} = claimed.id AND fence.shard = claimed.shard
-  AND m.${state} = ${names.state("pending")} AND ${names.tokenMatches("claimed")}`;
+  AND m.${state} = ${names.state("pending")} AND ${unchanged}`;
 }
 
 /**

@@ -107,7 +107,11 @@ export function createDriver(options: PostgresOptions): Driver {
     async pool() {
       if (options.pool !== undefined) return options.pool;
       made ??= loadPg().then(({ Pool }) => {
-        const pool = new Pool({ connectionTimeoutMillis: DEFAULT_CONNECT_TIMEOUT_MS, application_name: "rowpost", ...config });
+        const pool = new Pool({
+          connectionTimeoutMillis: DEFAULT_CONNECT_TIMEOUT_MS,
+          application_name: "rowpost",
+          ...config,
+        });
         pool.on("error", () => undefined);
         return pool;
       });
@@ -157,13 +161,17 @@ function configOf(options: PostgresOptions): PgConfig {
   const { pool, url, connectionString, options: own } = options;
   const given = [pool, url ?? connectionString, own].filter((each) => each !== undefined);
   if (given.length !== 1 || (url !== undefined && connectionString !== undefined)) {
-    throw new ConfigurationError("postgres() takes exactly one of pool, url, options: postgres({ pool }) or postgres({ url })");
+    throw new ConfigurationError(
+      "postgres() takes exactly one of pool, url, options: postgres({ pool }) or postgres({ url })",
+    );
   }
   if (own !== undefined) return own;
   const text = url ?? connectionString;
   if (text !== undefined) {
     if (!/^postgres(ql)?:\/\//.test(text)) {
-      throw new ConfigurationError("the database URL must begin with postgres:// : postgres://user:password@host:port/database");
+      throw new ConfigurationError(
+        "the database URL must begin with postgres:// : postgres://user:password@host:port/database",
+      );
     }
     return { connectionString: text };
   }
@@ -184,5 +192,9 @@ function labelOf(config: PgConfig): string {
       return "postgres://(unreadable)";
     }
   }
-  return `postgres://${String(config["host"] ?? "localhost")}:${String(config["port"] ?? 5432)}/${String(config["database"] ?? "")}`;
+  const part = (name: string, otherwise: string): string => {
+    const value = config[name];
+    return typeof value === "string" || typeof value === "number" ? String(value) : otherwise;
+  };
+  return `postgres://${part("host", "localhost")}:${part("port", "5432")}/${part("database", "")}`;
 }

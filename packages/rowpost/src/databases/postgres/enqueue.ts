@@ -46,7 +46,9 @@ function insertedRow(message: EncodedMessage): Readonly<Record<string, unknown>>
 /** Channel that an enqueue notifies and a relay listens on. At most 63 bytes, or LISTEN would cut it and NOTIFY refuse it. */
 export function channelOf(layout: TableLayout): string {
   const channel = `rowpost.${tableKey(layout)}`;
-  return Buffer.byteLength(channel) <= 63 ? channel : `rowpost.${(hashOf(channel) >>> 0).toString(16).padStart(8, "0")}`;
+  return Buffer.byteLength(channel) <= 63
+    ? channel
+    : `rowpost.${(hashOf(channel) >>> 0).toString(16).padStart(8, "0")}`;
 }
 
 /** FNV-1a as a signed 32-bit integer. */

@@ -1,5 +1,11 @@
 /** PostgreSQL's SQLSTATEs as the errors that the flow understands. */
-import { DatabaseConflictError, DatabaseUnavailableError, describeError, RowpostError, SchemaError } from "../../runtime/errors.ts";
+import {
+  DatabaseConflictError,
+  DatabaseUnavailableError,
+  describeError,
+  RowpostError,
+  SchemaError,
+} from "../../runtime/errors.ts";
 
 /** SQLSTATE, or a code of Node's such as ECONNRESET; found through the wrappers of ORMs. */
 export function errorCode(error: unknown, depth = 0): string | undefined {
@@ -20,14 +26,30 @@ const CONFLICT: ReadonlySet<string> = new Set(["40001", "40P01", "55P03"]);
  * The server goes, or has no room, or is not the one that takes writes: shutdown, crash of another backend, starting up, too many connections,
  * idle time-outs, read-only after a fail-over. 57014 is a statement that ran into statement_timeout, or that somebody cancelled.
  */
-const AWAY: ReadonlySet<string> = new Set(["57P01", "57P02", "57P03", "57P04", "57P05", "57014", "53300", "25P03", "25006", "53400"]);
+const AWAY: ReadonlySet<string> = new Set([
+  "57P01",
+  "57P02",
+  "57P03",
+  "57P04",
+  "57P05",
+  "57014",
+  "53300",
+  "25P03",
+  "25006",
+  "53400",
+]);
 
 /** The connection, or the server behind it, is gone or will not work any more. */
 export function isAway(error: unknown): boolean {
   const code = errorCode(error);
   if (code !== undefined && (AWAY.has(code) || code.startsWith("08") || /^E[A-Z_]+$/.test(code))) return true;
   // pg's own errors carry no code: the socket was closed under a query, or the client was used after its end.
-  return error instanceof Error && /^Connection terminated|^Client was closed|^Client has encountered|timeout expired|timeout exceeded/.test(error.message);
+  return (
+    error instanceof Error &&
+    /^Connection terminated|^Client was closed|^Client has encountered|timeout expired|timeout exceeded/.test(
+      error.message,
+    )
+  );
 }
 
 /** A driver's error as one of ours, where it means one; anything else as it is. */
@@ -35,13 +57,21 @@ export function translateError(error: unknown, statement: string): unknown {
   if (error instanceof RowpostError) return error;
   const code = errorCode(error);
   if (isAway(error)) {
-    return new DatabaseUnavailableError(`${statement}: the database did not answer, or the connection is gone (${describeError(error)})`, { cause: error });
+    return new DatabaseUnavailableError(
+      `${statement}: the database did not answer, or the connection is gone (${describeError(error)})`,
+      { cause: error },
+    );
   }
   if (code !== undefined && CONFLICT.has(code)) {
-    return new DatabaseConflictError(`${statement}: another transaction was in the way (${describeError(error)})`, { cause: error });
+    return new DatabaseConflictError(`${statement}: another transaction was in the way (${describeError(error)})`, {
+      cause: error,
+    });
   }
   if (code === "42P01" || code === "42703") {
-    return new SchemaError(`${statement}: ${describeError(error)}; "rowpost migrate" makes the tables that are missing`, { cause: error });
+    return new SchemaError(
+      `${statement}: ${describeError(error)}; "rowpost migrate" makes the tables that are missing`,
+      { cause: error },
+    );
   }
   return error;
 }

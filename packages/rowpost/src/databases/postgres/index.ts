@@ -18,10 +18,13 @@ import { createStatements } from "./statements.ts";
 export type { PgConfig, PgPool, PostgresOptions } from "./driver.ts";
 
 /** The default layout as this dialect makes it: without the column that keeps MySQL's rows from growing. */
-const defaultLayout: TableLayout = { ...anyDefaultLayout, columns: { ...anyDefaultLayout.columns, settlePad: undefined } };
+const defaultLayout: TableLayout = {
+  ...anyDefaultLayout,
+  columns: { ...anyDefaultLayout.columns, settlePad: undefined },
+};
 
 /** A layout as this dialect can have it. */
-function fit(layout: TableLayout): TableLayout {
+function withoutPad(layout: TableLayout): TableLayout {
   if (layout.columns.settlePad === undefined) return layout;
   return { ...layout, columns: { ...layout.columns, settlePad: undefined } };
 }
@@ -56,9 +59,15 @@ export function postgres(options: PostgresOptions): Database {
     listen: (layout) => listenOn({ driver, channel: channelOf(layout), doorbell }),
     schema: ({ layout }) => statementsOf(layout).schema,
     messageWriter: ({ layout }) =>
-      createMessageWriter({ layout: fit(layout), statements: statementsOf(layout), isDuplicate: (error) => errorCode(error) === UNIQUE_VIOLATION }),
-    relayStore: ({ layout }) => createRelayStore({ layout: fit(layout), statements: statementsOf(layout), connect }),
-    messageAdmin: ({ layout }) => createMessageAdmin({ layout: fit(layout), statements: statementsOf(layout), connect }),
+      createMessageWriter({
+        layout: withoutPad(layout),
+        statements: statementsOf(layout),
+        isDuplicate: (error) => errorCode(error) === UNIQUE_VIOLATION,
+      }),
+    relayStore: ({ layout }) =>
+      createRelayStore({ layout: withoutPad(layout), statements: statementsOf(layout), connect }),
+    messageAdmin: ({ layout }) =>
+      createMessageAdmin({ layout: withoutPad(layout), statements: statementsOf(layout), connect }),
     close: () => driver.close(),
   };
 }

@@ -1,6 +1,7 @@
 /** A session of rowpost's own: settings, one statement after another, time-outs, and proof that it is dead. */
-import type { Executor, QueryResult, Statement } from "../../transactions/executor.ts";
+
 import { DatabaseUnavailableError, describeError, TransactionLostError } from "../../runtime/errors.ts";
+import type { Executor, QueryResult, Statement } from "../../transactions/executor.ts";
 import type { Session, SessionOptions, SessionPurpose } from "../database.ts";
 import { cut, type Driver, type PgClient, type PgQuery, type PgResult } from "./driver.ts";
 import { isAway, translateError } from "./errors.ts";
@@ -61,7 +62,12 @@ async function prepare(client: PgClient, options: SessionOptions, timeoutMs: num
     `idle_in_transaction_session_timeout = ${Math.max(1_000, Math.ceil(timeoutMs))}`,
   ];
   if (options.purpose === "relay" || options.purpose === "lease") {
-    settings.push("enable_seqscan = off", "enable_bitmapscan = off", "max_parallel_workers_per_gather = 0", "jit = off");
+    settings.push(
+      "enable_seqscan = off",
+      "enable_bitmapscan = off",
+      "max_parallel_workers_per_gather = 0",
+      "jit = off",
+    );
   }
   await answer(client, { text: settings.map((setting) => `SET ${setting};`).join("\n") }, timeoutMs);
   const { rows } = await answer(
@@ -81,7 +87,12 @@ async function answer(client: PgClient, query: PgQuery, timeoutMs: number): Prom
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(
-      () => reject(new DatabaseUnavailableError(`no answer within ${timeoutMs} ms; whether the statement took effect is unknown`)),
+      () =>
+        reject(
+          new DatabaseUnavailableError(
+            `no answer within ${timeoutMs} ms; whether the statement took effect is unknown`,
+          ),
+        ),
       timeoutMs + ANSWER_GRACE_MS,
     );
   });
@@ -122,7 +133,8 @@ function createSession(
   }
 
   async function send(statement: Statement): Promise<PgResult> {
-    if (dead) throw new DatabaseUnavailableError(`${statement.name}: this session of ${driver.label} is closed or lost`);
+    if (dead)
+      throw new DatabaseUnavailableError(`${statement.name}: this session of ${driver.label} is closed or lost`);
     const name = statement.params.length === 0 ? undefined : preparedName(statement.text);
     const query: PgQuery = {
       text: statement.text,
@@ -235,7 +247,9 @@ async function proveGone(driver: Driver, backend: Backend): Promise<void> {
       if (rows.length === 0) return;
       await new Promise((resolve) => setTimeout(resolve, ABANDON_POLL_MS));
     }
-    throw new DatabaseUnavailableError(`${driver.label}: a session that was terminated still runs; its statements may still take effect`);
+    throw new DatabaseUnavailableError(
+      `${driver.label}: a session that was terminated still runs; its statements may still take effect`,
+    );
   } catch (error) {
     throw translateError(error, what);
   } finally {

@@ -127,14 +127,21 @@ WHERE m.${id} IN (SELECT value FROM json_each(?)) AND m.${state} IN (${from})`;
     names.state("pending", "failed"),
     `${state} = ${names.state("suspended")}, ${nextRetryAt} = ${after("?")}`,
   )}${notDelayed}`;
-  const resume = change(names.state("suspended"), `${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingNow}`);
+  const resume = change(
+    names.state("suspended"),
+    `${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingNow}`,
+  );
   const params = (ids: readonly string[], what: string, action: OperatorAction): readonly unknown[] => [
     clip(`${what} by ${action.author}: ${action.reason}`, names.layout.failReasonLength),
     ...(names.column.updatedBy === undefined ? [] : [clip(action.author, names.layout.limits.createdBy)]),
     jsonIds(ids),
   ];
   return {
-    operatorRetry: ({ ids, action }) => ({ name: "operatorRetry", text: retry, params: params(ids, "retried", action) }),
+    operatorRetry: ({ ids, action }) => ({
+      name: "operatorRetry",
+      text: retry,
+      params: params(ids, "retried", action),
+    }),
     suspendRows: ({ ids, action, untilMs }) => ({
       name: "suspendRows",
       text: suspend,

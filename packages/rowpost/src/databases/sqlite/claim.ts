@@ -3,12 +3,15 @@ import type { RelayStatements } from "../sql/statements.ts";
 import { fenceCondition, fenceParams, jsonIds, type Names, NOW, TOKEN_SOURCE, tokenRows } from "./names.ts";
 
 /** Statements that claim. */
-export function claimStatements(names: Names): Pick<RelayStatements, "claim" | "verifyClaim" | "listInFlight" | "readHeld"> {
+export function claimStatements(
+  names: Names,
+): Pick<RelayStatements, "claim" | "verifyClaim" | "listInFlight" | "readHeld"> {
   const { id, state, deliveryCount, nextRetryAt } = names.column;
   const { shardTable, tableKey } = names;
   const fence = fenceCondition(names);
   // Without a claim token nothing but state and time tells that the row is still what the scan saw.
-  const stillDue = names.tokenMatches("claimed") === "true" ? `\n  AND (m.${nextRetryAt} IS NULL OR m.${nextRetryAt} <= ${NOW})` : "";
+  const stillDue =
+    names.tokenMatches("claimed") === "true" ? `\n  AND (m.${nextRetryAt} IS NULL OR m.${nextRetryAt} <= ${NOW})` : "";
   /*
    * One statement is one transaction. Another relay cannot claim the rows, because the shard is ours; a person's change shows in state and
    * lock_version. If we die right after it: the rows are `sending`, and whoever takes the shard returns them to pending.
@@ -27,8 +30,16 @@ WHERE m.${state} = ${names.state("sending")} AND ${names.tokenMatches("claimed")
   const list = `UPDATE ${shardTable} SET in_flight = ? WHERE table_name = ${tableKey} AND shard = 0 AND owner = ? AND epoch = ?`;
   const held = `SELECT shard FROM ${shardTable} WHERE table_name = ${tableKey} AND shard = 0 AND owner = ? AND epoch = ?`;
   return {
-    claim: ({ fence: by, rows }) => ({ name: "claim", text: claim, params: [tokenRows(names, rows), ...fenceParams(by)] }),
-    verifyClaim: ({ fence: by, rows }) => ({ name: "verifyClaim", text: verify, params: [tokenRows(names, rows), ...fenceParams(by)] }),
+    claim: ({ fence: by, rows }) => ({
+      name: "claim",
+      text: claim,
+      params: [tokenRows(names, rows), ...fenceParams(by)],
+    }),
+    verifyClaim: ({ fence: by, rows }) => ({
+      name: "verifyClaim",
+      text: verify,
+      params: [tokenRows(names, rows), ...fenceParams(by)],
+    }),
     listInFlight: ({ fence: by, idsByShard }) => {
       const ids = idsByShard.find(({ shard }) => shard === 0)?.ids ?? [];
       return { name: "listInFlight", text: list, params: [jsonIds(ids), ...fenceParams(by)] };

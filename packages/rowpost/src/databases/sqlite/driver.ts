@@ -44,10 +44,14 @@ async function loadOnce(): Promise<SqliteClass> {
     const loaded: { readonly DatabaseSync: unknown } = await import("@photostructure/sqlite");
     return loaded.DatabaseSync as SqliteClass;
   } catch (error) {
-    throw new MissingPeerError("@photostructure/sqlite", `SQLite on Node ${process.versions.node}, which has no node:sqlite,`, {
-      cause: error,
-      range: "^1.2.1",
-    });
+    throw new MissingPeerError(
+      "@photostructure/sqlite",
+      `SQLite on Node ${process.versions.node}, which has no node:sqlite,`,
+      {
+        cause: error,
+        range: "^1.2.1",
+      },
+    );
   }
 }
 
@@ -56,17 +60,17 @@ async function loadOnce(): Promise<SqliteClass> {
  * through. Nothing else runs meanwhile: loading is synchronous.
  */
 function quietly<T>(work: () => T): T {
-  const emitWarning = process.emitWarning;
-  const filtered = (warning: string | Error, ...rest: unknown[]): void => {
+  const emitWarning: unknown = Reflect.get(process, "emitWarning");
+  if (typeof emitWarning !== "function") return work();
+  process.emitWarning = (warning: string | Error, ...rest: unknown[]): void => {
     const type = typeof rest[0] === "string" ? rest[0] : (rest[0] as { readonly type?: string } | undefined)?.type;
     if (type === "ExperimentalWarning" && /SQLite/i.test(String(warning))) return;
     Reflect.apply(emitWarning, process, [warning, ...rest]);
   };
-  process.emitWarning = filtered as typeof process.emitWarning;
   try {
     return work();
   } finally {
-    process.emitWarning = emitWarning;
+    Reflect.set(process, "emitWarning", emitWarning);
   }
 }
 
@@ -97,7 +101,9 @@ export async function openHandle(options: OpenOptions): Promise<SqliteHandle> {
   try {
     handle = new Sqlite(file);
   } catch (error) {
-    throw new DatabaseUnavailableError(`the SQLite file ${file} cannot be opened (${describeError(error)})`, { cause: error });
+    throw new DatabaseUnavailableError(`the SQLite file ${file} cannot be opened (${describeError(error)})`, {
+      cause: error,
+    });
   }
   try {
     handle.exec("PRAGMA busy_timeout = 0");
@@ -164,7 +170,10 @@ export function pragma(handle: SqliteHandle, text: string): unknown {
 
 /** File of a handle's main database; "" for one without a file. */
 export function fileOf(handle: SqliteHandle): string {
-  const rows = handle.prepare("PRAGMA database_list").all() as readonly { readonly name?: unknown; readonly file?: unknown }[];
+  const rows = handle.prepare("PRAGMA database_list").all() as readonly {
+    readonly name?: unknown;
+    readonly file?: unknown;
+  }[];
   const main = rows.find((row) => row.name === "main");
   return typeof main?.file === "string" ? main.file : "";
 }

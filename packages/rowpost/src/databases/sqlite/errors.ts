@@ -1,5 +1,11 @@
 /** SQLite's result codes as the errors that the flow understands. */
-import { DatabaseConflictError, DatabaseUnavailableError, describeError, RowpostError, SchemaError } from "../../runtime/errors.ts";
+import {
+  DatabaseConflictError,
+  DatabaseUnavailableError,
+  describeError,
+  RowpostError,
+  SchemaError,
+} from "../../runtime/errors.ts";
 
 const BUSY = 5;
 const LOCKED = 6;
@@ -28,13 +34,20 @@ export function translateError(error: unknown, statement: string): unknown {
   if (error instanceof RowpostError) return error;
   const code = resultCode(error);
   if (code === BUSY || code === LOCKED) {
-    return new DatabaseConflictError(`${statement}: another connection kept the SQLite file locked (${describeError(error)})`, { cause: error });
+    return new DatabaseConflictError(
+      `${statement}: another connection kept the SQLite file locked (${describeError(error)})`,
+      { cause: error },
+    );
   }
   if (code !== undefined && AWAY.has(code)) {
-    return new DatabaseUnavailableError(`${statement}: the SQLite file cannot be used (${describeError(error)})`, { cause: error });
+    return new DatabaseUnavailableError(`${statement}: the SQLite file cannot be used (${describeError(error)})`, {
+      cause: error,
+    });
   }
   if (error instanceof Error && /no such (table|column)/.test(error.message)) {
-    return new SchemaError(`${statement}: ${error.message}; "rowpost migrate" makes the tables that are missing`, { cause: error });
+    return new SchemaError(`${statement}: ${error.message}; "rowpost migrate" makes the tables that are missing`, {
+      cause: error,
+    });
   }
   return error;
 }

@@ -20,7 +20,12 @@ import {
 
 /** Statements of the housekeeping store. */
 export function housekeepingStatements(names: Names): HousekeepingStatements {
-  return { ...sweepStatements(names), ...timerStatements(names), ...fencedStatements(names), ...removalStatements(names) };
+  return {
+    ...sweepStatements(names),
+    ...timerStatements(names),
+    ...fencedStatements(names),
+    ...removalStatements(names),
+  };
 }
 
 function deliveryCount(names: Names): string {
@@ -34,7 +39,9 @@ function lockVersion(names: Names): string {
 /** Rows of each state that the gauges look at: with more, a count means "at least". */
 const GAUGE_ROWS = 100_000;
 
-function sweepStatements(names: Names): Pick<HousekeepingStatements, "listSending" | "recoverRows" | "failUnknownStates" | "gauges"> {
+function sweepStatements(
+  names: Names,
+): Pick<HousekeepingStatements, "listSending" | "recoverRows" | "failUnknownStates" | "gauges"> {
   const { id, state, topic, failReason, nextRetryAt, gmtCreate } = names.column;
   const list = `SELECT CAST(m.${id} AS TEXT) AS id, 0 AS shard, ${deliveryCount(names)} AS delivery_count, ${lockVersion(names)} AS lock_version,
   m.${topic} AS topic
@@ -61,7 +68,11 @@ FROM (
 GROUP BY topic, state`;
   return {
     listSending: ({ limit }) => ({ name: "listSending", text: list, params: [limit] }),
-    recoverRows: ({ fence, rows }) => ({ name: "recoverRows", text: recover, params: [tokenRows(names, rows), ...fenceParams(fence)] }),
+    recoverRows: ({ fence, rows }) => ({
+      name: "recoverRows",
+      text: recover,
+      params: [tokenRows(names, rows), ...fenceParams(fence)],
+    }),
     failUnknownStates: (limit) => ({ name: "failUnknownStates", text: failUnknown, params: [limit] }),
     gauges: () => ({ name: "gauges", text: gauges, params: [] }),
   };
@@ -96,7 +107,9 @@ LIMIT ?`;
    * first ended; never a delayed one (rule R10).
    */
   const notDelayed =
-    deliverAt === undefined ? `COALESCE(m.${retryCount}, 0) > 0` : `(m.${deliverAt} IS NULL OR m.${deliverAt} <= ${NOW})`;
+    deliverAt === undefined
+      ? `COALESCE(m.${retryCount}, 0) > 0`
+      : `(m.${deliverAt} IS NULL OR m.${deliverAt} <= ${NOW})`;
   const reset = `UPDATE ${names.table} AS m
 SET ${nextRetryAt} = ${after("(ramp.place * ?)")}${names.changed}
 FROM (SELECT picked.id AS id, row_number() OVER (ORDER BY picked.id) - 1 AS place FROM (
@@ -195,13 +208,18 @@ type RemovalStatements = Pick<HousekeepingStatements, "lockFinished" | "copyToAr
 function removalStatements(names: Names): RemovalStatements {
   const { id, state, nextRetryAt, gmtModified } = names.column;
   // Locks nothing, because the transaction around it has the file's only write lock (rule R5).
-  const lock = (finished: "sent" | "consumed", since: string | undefined): string => `SELECT CAST(m.id AS TEXT) AS id FROM (
+  const lock = (
+    finished: "sent" | "consumed",
+    since: string | undefined,
+  ): string => `SELECT CAST(m.id AS TEXT) AS id FROM (
   SELECT m.${id} AS id, COALESCE(m.${since ?? gmtModified}, m.${gmtModified}) AS since FROM ${names.table} AS m
   WHERE m.${state} = ${names.state(finished)} AND m.${nextRetryAt} IS NULL
   ORDER BY m.${id} LIMIT ?) AS m
 WHERE m.since <= ${before("?")}`;
   const locks = { sent: lock("sent", names.column.sentAt), consumed: lock("consumed", names.column.consumedAt) };
-  const columns = Object.values(names.column).filter((name) => name !== undefined).join(", ");
+  const columns = Object.values(names.column)
+    .filter((name) => name !== undefined)
+    .join(", ");
   const given = "IN (SELECT value FROM json_each(?))";
   const copy = `INSERT INTO ${names.archive} (${columns}, archived_at)
 SELECT ${columns}, ${NOW} FROM ${names.table} WHERE ${id} ${given}`;
@@ -209,7 +227,11 @@ SELECT ${columns}, ${NOW} FROM ${names.table} WHERE ${id} ${given}`;
   const purge = `DELETE FROM ${names.archive} WHERE ${id} IN (
   SELECT ${id} FROM ${names.archive} WHERE archived_at <= ${before("?")} ORDER BY archived_at LIMIT ?)`;
   return {
-    lockFinished: ({ state: finished, olderThanMs, limit }) => ({ name: "lockFinished", text: locks[finished], params: [limit, olderThanMs] }),
+    lockFinished: ({ state: finished, olderThanMs, limit }) => ({
+      name: "lockFinished",
+      text: locks[finished],
+      params: [limit, olderThanMs],
+    }),
     copyToArchive: (ids) => ({ name: "copyToArchive", text: copy, params: [jsonIds(ids)] }),
     deleteRows: (ids) => ({ name: "deleteRows", text: remove, params: [jsonIds(ids)] }),
     purgeArchive: ({ olderThanMs, limit }) => ({ name: "purgeArchive", text: purge, params: [olderThanMs, limit] }),

@@ -1,6 +1,7 @@
 /** `rowpost/sqlite`: SQLite, through node:sqlite or @photostructure/sqlite. */
-import { runTransaction, toExecutor } from "../../transactions/index.ts";
+
 import { ConfigurationError } from "../../runtime/errors.ts";
+import { runTransaction, toExecutor } from "../../transactions/index.ts";
 import type { Database } from "../database.ts";
 import { createDoorbell } from "../sql/doorbell.ts";
 import type { TableLayout } from "../sql/layout.ts";
@@ -29,10 +30,13 @@ export interface SqliteOptions {
 }
 
 /** The default layout as this dialect makes it: without the column that keeps MySQL's rows from growing. */
-const defaultLayout: TableLayout = { ...anyDefaultLayout, columns: { ...anyDefaultLayout.columns, settlePad: undefined } };
+const defaultLayout: TableLayout = {
+  ...anyDefaultLayout,
+  columns: { ...anyDefaultLayout.columns, settlePad: undefined },
+};
 
 /** A layout as this dialect can have it. */
-function fit(layout: TableLayout): TableLayout {
+function withoutPad(layout: TableLayout): TableLayout {
   if (layout.columns.settlePad === undefined) return layout;
   return { ...layout, columns: { ...layout.columns, settlePad: undefined } };
 }
@@ -47,7 +51,8 @@ function fit(layout: TableLayout): TableLayout {
 export function sqlite(options: SqliteOptions): Database {
   const handles = createHandles(options);
   const statements = new Map<TableLayout, DialectStatements>();
-  const connect: Database["connect"] = async (sessionOptions) => createSession(await handles.forRelay(), sessionOptions);
+  const connect: Database["connect"] = async (sessionOptions) =>
+    createSession(await handles.forRelay(), sessionOptions);
 
   function statementsOf(layout: TableLayout): DialectStatements {
     const known = statements.get(layout);
@@ -57,7 +62,12 @@ export function sqlite(options: SqliteOptions): Database {
     return made;
   }
 
-  const parts = (layout: TableLayout) => ({ layout: fit(layout), statements: statementsOf(layout), connect, sharedSession: true });
+  const parts = (layout: TableLayout) => ({
+    layout: withoutPad(layout),
+    statements: statementsOf(layout),
+    connect,
+    sharedSession: true,
+  });
   return {
     dialect: "sqlite",
     label: handles.label,
@@ -87,10 +97,12 @@ interface Handles {
 function createHandles(options: SqliteOptions): Handles {
   const { file, handle } = options;
   if ((file === undefined) === (handle === undefined)) {
-    throw new ConfigurationError("sqlite() takes exactly one of file and handle: sqlite({ file: \"orders.db\" })");
+    throw new ConfigurationError('sqlite() takes exactly one of file and handle: sqlite({ file: "orders.db" })');
   }
   if (handle !== undefined && (typeof handle.prepare !== "function" || typeof handle.exec !== "function")) {
-    throw new ConfigurationError("sqlite({ handle }) takes an open handle of node:sqlite, @photostructure/sqlite or better-sqlite3");
+    throw new ConfigurationError(
+      "sqlite({ handle }) takes an open handle of node:sqlite, @photostructure/sqlite or better-sqlite3",
+    );
   }
   const onWarning = options.onWarning ?? ((message) => process.emitWarning(message, { code: "ROWPOST_SQLITE" }));
   const path = file ?? (handle === undefined ? "" : fileOf(handle));

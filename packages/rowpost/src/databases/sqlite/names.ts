@@ -26,7 +26,9 @@ export interface Names {
   /** Literal of `table_name` in the companion tables. */
   readonly tableKey: string;
   /** Quoted column name; undefined where the layout has none. */
-  readonly column: { readonly [Name in keyof LayoutColumns]: LayoutColumns[Name] extends string ? string : string | undefined };
+  readonly column: {
+    readonly [Name in keyof LayoutColumns]: LayoutColumns[Name] extends string ? string : string | undefined;
+  };
   /** Literals, comma separated. */
   state(...states: readonly MessageState[]): string;
   /** `, column = expression`, or "" when the layout lacks the column. */
@@ -85,7 +87,8 @@ export function createNames(layout: TableLayout): Names {
     column[name] === undefined ? "" : `, ${column[name]} = ${expression}`;
   const token = claimToken(layout);
   const tokenColumn = token === undefined ? undefined : column[token];
-  const ahead = column.deliverAt === undefined ? "NULL" : `CASE WHEN m.${column.deliverAt} > ${NOW} THEN m.${column.deliverAt} END`;
+  const ahead =
+    column.deliverAt === undefined ? "NULL" : `CASE WHEN m.${column.deliverAt} > ${NOW} THEN m.${column.deliverAt} END`;
   return {
     layout,
     table: inSchema(layout.table),
@@ -171,7 +174,10 @@ export function fenceParams(fence: Fence): readonly [string, number] {
  * Rows as one JSON parameter, an array of arrays: a text of its own for each batch size would have to be parsed each time. Ids are decimal
  * strings and go in as JSON numbers, which SQLite reads as 64-bit integers.
  */
-export function jsonRows<Row extends { readonly id: string }>(rows: readonly Row[], more: (row: Row) => readonly unknown[]): string {
+export function jsonRows<Row extends { readonly id: string }>(
+  rows: readonly Row[],
+  more: (row: Row) => readonly unknown[],
+): string {
   return `[${rows.map((row) => `[${row.id},${JSON.stringify(more(row)).slice(1, -1)}]`).join(",")}]`;
 }
 

@@ -9,7 +9,11 @@ export function scanStatements(names: Names): Pick<RelayStatements, "scan" | "ke
   const readRows = readRowsText(names);
   return {
     // One shard (rule R6): who asks for shards at all holds it.
-    scan: ({ afterId, immediateLimit, dueLimit }) => ({ name: "scan", text: scan, params: [afterId, immediateLimit, dueLimit] }),
+    scan: ({ afterId, immediateLimit, dueLimit }) => ({
+      name: "scan",
+      text: scan,
+      params: [afterId, immediateLimit, dueLimit],
+    }),
     keyQueues: ({ keys, failedBlocks }) => ({
       name: "keyQueues",
       text: failedBlocks ? keyQueues.failed : keyQueues.open,
@@ -35,7 +39,8 @@ function firstDueAt(names: Names): string {
 
 function scannedColumns(names: Names, due: 0 | 1): string {
   const column = names.column;
-  const optional = (name: string | undefined, otherwise: string): string => (name === undefined ? otherwise : `m.${name}`);
+  const optional = (name: string | undefined, otherwise: string): string =>
+    name === undefined ? otherwise : `m.${name}`;
   const deliverAtMs =
     column.deliverAt === undefined
       ? "NULL"

@@ -54,7 +54,11 @@ FROM json_each(?) AS wanted, pragma_table_info(wanted.value${schema}) AS found`,
 function migrations(names: Names): readonly Migration[] {
   const custom = names.layout.name === "custom";
   return [
-    { version: 1, name: "local message table", statements: custom ? [] : [messageTable(names), ...messageIndexes(names)] },
+    {
+      version: 1,
+      name: "local message table",
+      statements: custom ? [] : [messageTable(names), ...messageIndexes(names)],
+    },
     { version: 2, name: "tables of the relay", statements: companionTablesOf(names) },
     { version: 3, name: "archive", statements: archiveTable(names) },
   ];

@@ -2,9 +2,10 @@
  * Sessions on SQLite. All sessions of one database object share one handle, because SQLite has one writer at a time anyway; they take turns on
  * it, and a turn that finds the file locked waits without blocking the event loop (rule R6).
  */
+
+import { DatabaseUnavailableError, describeError, TransactionLostError } from "../../runtime/errors.ts";
 import type { Executor, QueryResult, Statement } from "../../transactions/executor.ts";
 import { withHandle } from "../../transactions/sqlite-handle.ts";
-import { DatabaseUnavailableError, describeError, TransactionLostError } from "../../runtime/errors.ts";
 import type { Session, SessionOptions } from "../database.ts";
 import { type SqliteHandle, type SqliteStatement, sqliteVersion } from "./driver.ts";
 import { isBusy, translateError } from "./errors.ts";
@@ -146,4 +147,3 @@ function lostError(what: string, cause: unknown): TransactionLostError {
     { cause },
   );
 }
-
