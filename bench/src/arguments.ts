@@ -24,6 +24,8 @@ export interface BenchArguments {
 export interface ReportArguments {
   readonly files: readonly string[];
   readonly output: string;
+  /** Exit code 1 when a target was missed. */
+  readonly check: boolean;
 }
 
 /** Wrong words on the command line: one line for people, exit code 2. */
@@ -44,7 +46,7 @@ export function parseBenchArguments(words: readonly string[]): BenchArguments | 
   if (scenario === undefined) throw new UsageError(`name a scenario\n${USAGE}`);
   if (scenario === "report") {
     if (rest.length === 0) throw new UsageError("name the files with the JSON lines");
-    return { files: rest, output: values.output ?? "bench/RESULTS.md" };
+    return { files: rest, output: values.output ?? "bench/RESULTS.md", check: values.check ?? false };
   }
   if (rest.length > 0) throw new UsageError(`one scenario at a time, not also ${rest.join(" ")}`);
   if (values.database === undefined) throw new UsageError("--database URL is missing");

@@ -28,7 +28,7 @@ async function main(): Promise<number> {
   if ("files" in request) {
     const missed = writeReport(request.files, request.output);
     console.error(`wrote ${request.output}; ${missed} targets missed`);
-    return 0;
+    return request.check && missed > 0 ? 1 : 0;
   }
   const scenario = SCENARIOS[request.scenario];
   if (scenario === undefined) {

@@ -6,7 +6,7 @@ import type { Product } from "./servers/server.ts";
 /** An opened database object and what has to be closed with it. */
 export interface OpenedRowpost {
   readonly database: Database;
-  close(): Promise<void>;
+  readonly close: () => Promise<void>;
 }
 
 /** Opens a database. With `connections` its transactions run on a user's pool of that size, as in a program; SQLite has one handle. */
@@ -79,7 +79,7 @@ export async function openRocketmq(url: string): Promise<Broker> {
 export async function loadStatements(product: Product): Promise<RawStatements> {
   const dialect = product === "mariadb" ? "mysql" : product;
   const { createStatements } = (await beside(`databases/${dialect}/statements`)) as {
-    createStatements(layout: unknown): RawStatements;
+    readonly createStatements: (layout: unknown) => RawStatements;
   };
   const { defaultLayout } = (await beside("databases/sql/layouts")) as { defaultLayout: unknown };
   return createStatements(defaultLayout);

@@ -1,6 +1,6 @@
 /** @fullstackhouse/nestjs-outbox with its TypeORM driver: 200 events a poll, polls of 50 ms, pool of 10, no middleware. */
 import { createRequire } from "node:module";
-import { bodyOf, countQueries, runPeer } from "./protocol.mjs";
+import { bodyOf, countQueries, runPeer } from "../protocol.mjs";
 
 const load = createRequire(import.meta.url);
 load("reflect-metadata");

@@ -21,7 +21,7 @@ export function installPeer(name: string, packageFile: "package.json" | "pom.xml
   const folder = join(cacheFolder(), `${name}-${version}`);
   mkdirSync(folder, { recursive: true });
   cpSync(join(SOURCES, name), folder, { recursive: true });
-  cpSync(join(SOURCES, "protocol.mjs"), join(folder, "protocol.mjs"));
+  cpSync(join(SOURCES, "protocol.mjs"), join(cacheFolder(), "protocol.mjs"));
   const mark = join(folder, "installed");
   if (packageFile === "package.json" && !existsSync(mark)) {
     rmSync(join(folder, "node_modules"), { recursive: true, force: true });
@@ -33,8 +33,13 @@ export function installPeer(name: string, packageFile: "package.json" | "pom.xml
     writeFileSync(mark, "");
   }
   // Compiled every time, because the source may have changed; the jars are downloaded once.
-  if (packageFile === "pom.xml") execFileSync("mvn", ["-q", "package"], { cwd: folder, stdio: ["ignore", 2, 2] });
+  if (packageFile === "pom.xml") execFileSync(maven(), ["-q", "package"], { cwd: folder, stdio: ["ignore", 2, 2] });
   return folder;
+}
+
+/** `MVN` names another program than the one in PATH. */
+function maven(): string {
+  return process.env["MVN"] ?? "mvn";
 }
 
 function cacheFolder(): string {

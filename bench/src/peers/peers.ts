@@ -7,6 +7,8 @@ export interface Peer {
   readonly name: string;
   readonly version: string;
   readonly databases: readonly Product[];
+  /** Enough for some seconds. Their rates fall with the backlog, so few messages favor them. */
+  readonly messages: number;
   /** Settings that its driver uses, for the reader of the results. */
   readonly settings: string;
   /** Installs it and returns the command line that drains `messages` in that database. */
@@ -28,6 +30,7 @@ export const PEERS: readonly Peer[] = [
     name: "pg-transactional-outbox",
     version: "0.5.7",
     databases: ["postgres"],
+    messages: 2_000,
     settings: "polling, batch and pool 20, poll 50 ms",
     command: nodeDriver("pg-transactional-outbox"),
   },
@@ -35,6 +38,7 @@ export const PEERS: readonly Peer[] = [
     name: "@fullstackhouse/nestjs-outbox",
     version: "4.1.2",
     databases: ["postgres", "mariadb", "mysql"],
+    messages: 2_000,
     settings: "200 events a poll, poll 50 ms, pool 10",
     command: nodeDriver("nestjs-outbox"),
   },
@@ -42,6 +46,7 @@ export const PEERS: readonly Peer[] = [
     name: "gruelbox transactionoutbox-core",
     version: "4.2.268",
     databases: ["postgres", "mariadb"],
+    messages: 10_000,
     settings: "flush in a loop, 8 threads, READ COMMITTED",
     command(url, messages) {
       const folder = installPeer("gruelbox", "pom.xml");

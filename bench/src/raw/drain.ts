@@ -64,7 +64,7 @@ async function takeShards(connection: BareConnection, statements: RawStatements)
   const before = await connection.run(statements.leases.readLeases());
   const observed = before.rows.map((row) => ({
     shard: Number(row["shard"]),
-    owner: row["owner"] === null ? undefined : String(row["owner"]),
+    owner: typeof row["owner"] === "string" ? row["owner"] : undefined,
     epoch: Number(row["epoch"]),
     leaseUntil: String(row["lease_until"]),
     leaseMs: Number(row["lease_ms"]),

@@ -69,7 +69,7 @@ export async function untilSettled(database: BenchDatabase, messages: number): P
 }
 
 interface Count {
-  add(number: number): void;
+  readonly add: (number: number) => void;
   count(): number;
   /** Resolves when the expected number has been reached; rejects when that takes too long. */
   readonly done: Promise<void>;

@@ -5,6 +5,8 @@ export interface RelayProcessOrder {
   readonly url: string;
   readonly sendingMark: "on" | "off";
   readonly label: string;
+  /** Keep the number and time of each published message for `report`; false where only the count matters, so that no memory goes there. */
+  readonly record: boolean;
 }
 
 /** The relay has started; it may not hold shards yet. */

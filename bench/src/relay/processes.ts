@@ -96,7 +96,9 @@ export async function measureRelayProcesses({
   const running: RelayProcess[] = [];
   try {
     for (let number = 1; number <= relays; number += 1) {
-      running.push(await startRelayProcess({ url: database.url, sendingMark: "on", label: `bench-${number}` }));
+      running.push(
+        await startRelayProcess({ url: database.url, sendingMark: "on", label: `bench-${number}`, record: true }),
+      );
     }
     const shards = await untilShared(database, relays);
     const before = await warmUp(database, running);

@@ -32,7 +32,7 @@ export function orderValues(number: number): readonly [string, number] {
 }
 
 /** A body whose JSON has exactly {@link BODY_BYTES} bytes. */
-export function orderBody(number: number): OrderBody {
+function orderBody(number: number): OrderBody {
   const short: OrderBody = { orderId: number, note: "" };
   return { orderId: number, note: "x".repeat(BODY_BYTES - JSON.stringify(short).length) };
 }

@@ -2,7 +2,7 @@
  * How fast waiting rows go to a broker that answers at once: with the mark 发送中 and without it, with a table full of rows that are not
  * due, and with two relay processes.
  */
-import { type Measurement, startMeter } from "../measure/meter.ts";
+import { type Measurement, rateOf, startMeter } from "../measure/meter.ts";
 import { median, rounded } from "../measure/statistics.ts";
 import { checkDrained, prepareRawDrain, type RawDrain, runOverlappedRawDrain, runRawDrain } from "../raw/drain.ts";
 import { measureDrain } from "../relay/in-process.ts";
@@ -30,9 +30,8 @@ export async function outboxDrain(context: BenchContext): Promise<void> {
   for (const mark of ["on", "off"] as const) {
     if (wanted(context, mark)) await drainBesideRaw(context, messages, mark);
   }
-  for (const [variant, { kind, times }] of Object.entries(BESIDE)) {
-    if (wanted(context, variant)) await drainBesideRows(context, messages, variant, kind, messages * times);
-  }
+  const beside = Object.keys(BESIDE).filter((variant) => wanted(context, variant));
+  if (beside.length > 0) await drainBesideRows(context, messages, beside);
   if (wanted(context, "two-relays")) await drainByTwo(context, messages);
 }
 
@@ -61,7 +60,7 @@ async function drainBesideRaw(context: BenchContext, messages: number, mark: "on
       variant: `sendingMark ${mark}`,
       ours,
       raw,
-      figures: { ...meanOf(spent), "overlapped raw msg/s": rounded((messages / overlapped.wallMs) * 1000, 0) },
+      figures: { ...meanOf(spent), "overlapped raw msg/s": rounded(rateOf(overlapped), 0) },
       targets: (result): Target[] => [
         atLeast("ratioToRaw", result.ratioToRaw, 0.85),
         atMost("statementsPerMessage", result.statementsPerMessage, STATEMENTS_PER_MESSAGE),
@@ -78,8 +77,8 @@ async function rawRun(
   spent: RawDrain["spentMs"][],
 ): Promise<Measurement> {
   await fill(database, messages);
-  const connection = await database.connect();
-  const second = await database.connect();
+  const connection = await database.connect("relay");
+  const second = await database.connect("relay");
   try {
     const drain = await prepareRawDrain({ connection, statements, batchSize: BATCH, sendingMark });
     if (drain.messages !== messages) throw new Error(`${drain.messages} rows wait instead of ${messages}`);
@@ -110,51 +109,64 @@ async function fill(database: BenchDatabase, messages: number): Promise<void> {
   await database.tidy();
 }
 
+/** A table in which most rows are not due. */
+interface Crowded {
+  readonly variant: string;
+  readonly runs: Measurement[];
+  readonly run: (messages: number) => Promise<Measurement>;
+  drop(): Promise<void>;
+}
+
 /** Rows that are not due must not slow down the others: the rate beside them against the rate in a table without them, in turn. */
-async function drainBesideRows(
-  context: BenchContext,
-  messages: number,
-  variant: string,
-  kind: RowKind,
-  rows: number,
-): Promise<void> {
-  const crowded = await context.another();
-  context.progress(`${variant}: loading ${rows} rows`);
-  await crowded.load({ kind, count: rows, first: 100_000_000 });
+async function drainBesideRows(context: BenchContext, messages: number, variants: readonly string[]): Promise<void> {
+  const { runs } = context.options;
+  const tables: Crowded[] = [];
+  for (const variant of variants) tables.push(await crowdedTable(context, messages, variant));
+  for (const { run } of tables) await run(Math.min(WARM_UP, messages));
+  const plain: Measurement[] = [];
+  for (let number = 1; number <= runs; number += 1) {
+    context.progress(`without other rows: run ${number} of ${runs}`);
+    plain.push(await ourRun(context.database, messages, "on"));
+    for (const table of tables) {
+      context.progress(`${table.variant}: run ${number} of ${runs}`);
+      table.runs.push(await table.run(messages));
+    }
+  }
+  for (const table of tables) {
+    await table.drop();
+    const ratio = rounded(ratioOfRuns(table.runs, plain), 3);
+    context.report(
+      resultOf({
+        scenario: SCENARIO,
+        database: context.database,
+        variant: table.variant,
+        ours: table.runs,
+        figures: { "without them msg/s": rounded(median(plain.map(rateOf)), 0), ratioToPlain: ratio },
+        targets: () => [atLeast("ratioToPlain", ratio, 0.9)],
+      }),
+    );
+  }
+}
+
+async function crowdedTable(context: BenchContext, messages: number, variant: string): Promise<Crowded> {
+  const beside = BESIDE[variant];
+  if (beside === undefined) throw new Error(`no rows of the kind ${variant} can be loaded`);
+  const rows = messages * beside.times;
+  const database = await context.another();
+  context.progress(`loading ${rows} ${beside.kind} rows`);
+  await database.load({ kind: beside.kind, count: rows, first: 100_000_000 });
   let first = 1;
-  const crowdedRun = async (count: number): Promise<Measurement> => {
-    await crowded.load({ kind: "waiting", count, first });
-    first += count;
-    await crowded.tidy();
-    return await measureDrain({ database: crowded, messages: count, sendingMark: "on" });
+  return {
+    variant: `beside ${rows.toLocaleString("en-US")} ${beside.kind} rows`,
+    runs: [],
+    async run(count) {
+      await database.load({ kind: "waiting", count, first });
+      first += count;
+      await database.tidy();
+      return await measureDrain({ database, messages: count, sendingMark: "on" });
+    },
+    drop: () => database.drop(),
   };
-  await crowdedRun(Math.min(WARM_UP, messages));
-  const { raw: plain, ours } = await inTurn(
-    context.options.runs,
-    (run) => {
-      context.progress(`${variant}: plain ${run + 1} of ${context.options.runs}`);
-      return ourRun(context.database, messages, "on");
-    },
-    (run) => {
-      context.progress(`${variant}: crowded ${run + 1} of ${context.options.runs}`);
-      return crowdedRun(messages);
-    },
-  );
-  await crowded.drop();
-  const ratio = rounded(ratioOfRuns(ours, plain), 3);
-  context.report(
-    resultOf({
-      scenario: SCENARIO,
-      database: context.database,
-      variant: `beside ${rows.toLocaleString("en-US")} ${kind} rows`,
-      ours,
-      figures: {
-        "without them msg/s": rounded(median(plain.map((run) => (run.messages / run.wallMs) * 1000)), 0),
-        ratioToPlain: ratio,
-      },
-      targets: () => [atLeast("ratioToPlain", ratio, 0.9)],
-    }),
-  );
 }
 
 /** Two processes against one, both measured from the commit of all rows to the last outcome in the table. */
@@ -181,7 +193,7 @@ async function drainByTwo(context: BenchContext, messages: number): Promise<void
       variant: "two relay processes",
       ours: two,
       figures: {
-        "one process msg/s": rounded(median(one.map((each) => (each.messages / each.wallMs) * 1000)), 0),
+        "one process msg/s": rounded(median(one.map(rateOf)), 0),
         ratioToOne: ratio,
         duplicates,
         shards: two[0]?.shards ?? null,

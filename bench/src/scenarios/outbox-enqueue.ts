@@ -123,7 +123,7 @@ async function rawRun(
 /** SQLite has one writer: one handle, and the transactions take turns on it. */
 async function openConnections(database: BenchDatabase): Promise<BareConnection[]> {
   const count = database.product === "sqlite" ? 1 : CONNECTIONS;
-  return await Promise.all(Array.from({ length: count }, () => database.connect()));
+  return await Promise.all(Array.from({ length: count }, () => database.connect("program")));
 }
 
 function turns(): (work: () => Promise<void>) => Promise<void> {

@@ -94,7 +94,7 @@ async function inThisProcess(database: BenchDatabase, messages: number): Promise
 
 async function inAnotherProcess(database: BenchDatabase, messages: number): Promise<LatencyRun> {
   await database.clear();
-  const relay = await startRelayProcess({ url: database.url, sendingMark: "on", label: "bench" });
+  const relay = await startRelayProcess({ url: database.url, sendingMark: "on", label: "bench", record: true });
   const rowpost = await openRowpost(database.url, 8);
   const run = await produce(database, rowpost.database, messages, [relay.pid], async (committing) => {
     await until(() => relay.published() >= committing.size);
@@ -165,7 +165,7 @@ async function idleCost(context: BenchContext): Promise<void> {
   const { database } = context;
   await database.clear();
   context.progress("idle");
-  const relay = await startRelayProcess({ url: database.url, sendingMark: "on", label: "bench" });
+  const relay = await startRelayProcess({ url: database.url, sendingMark: "on", label: "bench", record: true });
   await new Promise((resolve) => setTimeout(resolve, IDLE_BEFORE_MS));
   const before = await relay.report();
   const meter = await startMeter({

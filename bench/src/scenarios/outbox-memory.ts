@@ -15,7 +15,7 @@ export async function outboxMemory(context: BenchContext): Promise<void> {
   context.progress(`loading ${backlog} rows`);
   await database.load({ kind: "waiting", count: backlog, first: 1 });
   await database.tidy();
-  const relay = await startRelayProcess({ url: database.url, sendingMark: "on", label: "bench" });
+  const relay = await startRelayProcess({ url: database.url, sendingMark: "on", label: "bench", record: false });
   context.progress("draining");
   const samples: number[] = [];
   const start = performance.now();

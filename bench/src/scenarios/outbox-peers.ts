@@ -7,8 +7,6 @@ import { measureDrain } from "../relay/in-process.ts";
 import { atLeast, atMost, ratioOfRuns, resultOf } from "../results/result.ts";
 import { type BenchContext, inTurn, wanted } from "./scenario.ts";
 
-/** Enough for several seconds at some hundred messages a second; their rates fall with the backlog, so few messages favor them. */
-const PEER_MESSAGES = 2_000;
 const OUR_MESSAGES = 50_000;
 
 export async function outboxPeers(context: BenchContext): Promise<void> {
@@ -37,7 +35,7 @@ async function besidePeer(context: BenchContext, peer: Peer): Promise<Measuremen
     async (run) => {
       context.progress(`${peer.name}: run ${run + 1} of ${options.runs}`);
       const own = await context.another({ migrated: false });
-      const measured = await measurePeer(peer, own, options.messages ?? PEER_MESSAGES);
+      const measured = await measurePeer(peer, own, options.messages ?? peer.messages);
       await own.drop();
       return measured;
     },

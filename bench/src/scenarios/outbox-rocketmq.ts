@@ -5,7 +5,7 @@
 import { execFileSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import type { Broker, OutgoingMessage } from "rowpost";
-import { type Measurement, startMeter } from "../measure/meter.ts";
+import { type Measurement, rateOf, startMeter } from "../measure/meter.ts";
 import { processListeningOn, readProcess } from "../measure/processes.ts";
 import { median, medianOrNull, rounded } from "../measure/statistics.ts";
 import { measureDrain } from "../relay/in-process.ts";
@@ -40,9 +40,9 @@ export async function outboxRocketmq(context: BenchContext): Promise<void> {
     const { measurement, recording } = await drainInto(context, messages, serverCpuMs);
     context.progress(`producer alone: run ${run} of ${options.runs}`);
     const alone = await producerAlone(context, recording, serverCpuMs);
-    runs.push({ drain: measurement, alone, instant, limit: Math.min(rate(alone), rate(instant)) });
+    runs.push({ drain: measurement, alone, instant, limit: Math.min(rateOf(alone), rateOf(instant)) });
   }
-  const ratio = rounded(medianOrNull(runs.map(({ drain, limit }) => rate(drain) / limit)), 3);
+  const ratio = rounded(medianOrNull(runs.map(({ drain, limit }) => rateOf(drain) / limit)), 3);
   context.report(
     resultOf({
       scenario: "outbox-rocketmq",
@@ -50,8 +50,8 @@ export async function outboxRocketmq(context: BenchContext): Promise<void> {
       variant: "drain into RocketMQ",
       ours: runs.map(({ drain }) => drain),
       figures: {
-        "producer alone msg/s": rounded(median(runs.map(({ alone }) => rate(alone))), 0),
-        "instant broker msg/s": rounded(median(runs.map(({ instant }) => rate(instant))), 0),
+        "producer alone msg/s": rounded(median(runs.map(({ alone }) => rateOf(alone))), 0),
+        "instant broker msg/s": rounded(median(runs.map(({ instant }) => rateOf(instant))), 0),
         "producer CPU ms/1000": rounded(
           median(runs.map(({ alone }) => (alone.clientCpuMs / alone.messages) * 1000)),
           2,
@@ -61,10 +61,6 @@ export async function outboxRocketmq(context: BenchContext): Promise<void> {
       targets: () => [atLeast("ratioToSmaller", ratio, 0.8)],
     }),
   );
-}
-
-function rate({ messages, wallMs }: Measurement): number {
-  return (messages / wallMs) * 1000;
 }
 
 async function fill({ database }: BenchContext, messages: number): Promise<void> {

@@ -30,7 +30,7 @@ export async function openMysql(url: URL, suffix: string): Promise<BenchDatabase
     url: ownUrl.href.replace(/^mariadb:/, "mysql:"),
     countsControl: true,
     placeholder: () => "?",
-    connect: async () => bareConnection(await createConnection(settings(url, name))),
+    connect: async (as) => bareConnection(await createConnection(settings(url, name)), as),
     async script(text) {
       await control.query(text);
     },
@@ -68,9 +68,8 @@ function settings(url: URL, database: string | undefined): Parameters<typeof cre
   };
 }
 
-async function bareConnection(connection: Connection): Promise<BareConnection> {
-  await connection.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
-  await connection.query("SET time_zone = '+00:00'");
+async function bareConnection(connection: Connection, as: "relay" | "program"): Promise<BareConnection> {
+  if (as === "relay") await relaySettings(connection);
   return {
     async run({ text, params }) {
       // The driver's prepared statement; parameters come from the library's builders, which make numbers, texts and nulls.
@@ -85,6 +84,11 @@ async function bareConnection(connection: Connection): Promise<BareConnection> {
     },
     close: () => connection.end(),
   };
+}
+
+async function relaySettings(connection: Connection): Promise<void> {
+  await connection.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
+  await connection.query("SET time_zone = '+00:00'");
 }
 
 async function rowsOf(connection: Connection, text: string): Promise<RowDataPacket[]> {

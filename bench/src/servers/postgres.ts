@@ -54,7 +54,7 @@ export async function openPostgres(url: URL, suffix: string): Promise<BenchDatab
     url: ownUrl.href,
     countsControl: false,
     placeholder: (position) => `$${position}`,
-    connect: async () => bareConnection(ownUrl),
+    connect: (as) => bareConnection(ownUrl, as),
     async script(text) {
       await control.query(text);
     },
@@ -84,9 +84,15 @@ async function controlClient(url: URL): Promise<pg.Client> {
   return client;
 }
 
-async function bareConnection(url: URL): Promise<BareConnection> {
+async function bareConnection(url: URL, as: "relay" | "program"): Promise<BareConnection> {
   const client = new pg.Client({ connectionString: url.href });
   await client.connect();
+  if (as === "relay") {
+    // Statistics of a table that was just filled must not decide the plan.
+    await client.query(
+      "SET enable_seqscan = off; SET enable_bitmapscan = off; SET max_parallel_workers_per_gather = 0; SET jit = off",
+    );
+  }
   const names = new Map<string, string>();
   return {
     async run({ text, params }) {

@@ -59,8 +59,8 @@ export interface BenchDatabase extends MeterSources {
   readonly url: string;
   /** Placeholder of the n-th parameter, from 1. */
   placeholder(position: number): string;
-  /** Opens one more bare connection with the relay's session settings. */
-  connect(): Promise<BareConnection>;
+  /** Opens one more bare connection: with the settings of the relay's sessions, or as a program would. */
+  connect(as: "relay" | "program"): Promise<BareConnection>;
   /** Runs statements without parameters, for tables and clean-up. */
   script(text: string): Promise<void>;
   /** First column of the first row as a number. */
@@ -80,7 +80,7 @@ export interface BenchDatabase extends MeterSources {
 export const BODY_BYTES = 400;
 
 /** Rows of one INSERT … SELECT: large enough to be quick, small enough for an undo log that stays in memory. */
-export const ROWS_PER_LOAD = 10_000;
+const ROWS_PER_LOAD = 10_000;
 
 /** Splits a load into statements. */
 export function loadSteps(request: LoadRequest): { readonly first: number; readonly count: number }[] {

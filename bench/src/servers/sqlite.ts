@@ -2,7 +2,6 @@
 import { existsSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { countCalls } from "../measure/count-calls.ts";
 import {
   type BareConnection,
   type BenchDatabase,
@@ -26,47 +25,54 @@ interface SqliteHandle {
 }
 interface SqliteDriver {
   readonly DatabaseSync: new (file: string) => SqliteHandle;
-  readonly StatementSync: { readonly prototype: object };
 }
 
 let driver: SqliteDriver | undefined;
 let counted = 0;
-/** Above 0 while the bench itself uses a handle: everything is synchronous, so nobody else's statement can fall into such a stretch. */
-let uncounted = 0;
 
-/** The driver that the library takes too: Node's own where there is one. Counts its statements from the first call on. */
+/**
+ * The driver that the library takes too: Node's own where there is one, else @photostructure/sqlite. From then on the library, which asks Node
+ * for `node:sqlite` first, is given the same driver with a counter; the bench's own handles have none.
+ */
 async function loadDriver(): Promise<SqliteDriver> {
   if (driver !== undefined) return driver;
   const builtIn = "node:sqlite";
   const fallback = "@photostructure/sqlite";
   const loaded: SqliteDriver = await import(builtIn).catch(() => import(fallback));
-  const probe = new loaded.DatabaseSync(":memory:");
-  const count = (): void => {
-    if (uncounted === 0) counted += 1;
-  };
-  for (const method of ["run", "all", "get", "iterate"]) {
-    countCalls(Object.getPrototypeOf(probe.prepare("SELECT 1")) as object, method, count);
-  }
-  countCalls(Object.getPrototypeOf(probe) as object, "exec", count);
-  probe.close();
+  const original = Reflect.get(process, "getBuiltinModule") as ((name: string) => unknown) | undefined;
+  const countingDriver = { DatabaseSync: countingClass(loaded.DatabaseSync) };
+  Reflect.set(process, "getBuiltinModule", (name: string) => (name === builtIn ? countingDriver : original?.(name)));
   driver = loaded;
   return loaded;
 }
 
-/** Statements of this process so far. */
+/** The same class, counting what its handles run. The driver's own prototypes cannot be changed. */
+function countingClass(Handle: SqliteDriver["DatabaseSync"]): SqliteDriver["DatabaseSync"] {
+  return class CountingHandle extends Handle {
+    override exec(text: string): void {
+      counted += 1;
+      super.exec(text);
+    }
+
+    override prepare(text: string): SqliteStatement {
+      const statement = super.prepare(text);
+      for (const method of ["run", "all", "get", "iterate"]) {
+        const original = Reflect.get(statement, method) as (...params: unknown[]) => unknown;
+        const value = (...params: unknown[]): unknown => {
+          counted += 1;
+          return Reflect.apply(original, statement, params);
+        };
+        Object.defineProperty(statement, method, { value });
+      }
+      return statement;
+    }
+  };
+}
+
+/** Statements of this process so far. To be called before the library opens its first handle. */
 export async function countSqliteStatements(): Promise<() => number> {
   await loadDriver();
   return () => counted;
-}
-
-/** A handle whose statements do not count. */
-function silently<T>(work: () => T): T {
-  uncounted += 1;
-  try {
-    return work();
-  } finally {
-    uncounted -= 1;
-  }
 }
 
 /** Makes a file of its own in the folder of the URL's file, or in the folder for temporary files. */
@@ -75,8 +81,8 @@ export async function openSqlite(url: string, suffix: string): Promise<BenchData
   const file = join(given === "" ? tmpdir() : dirname(given), `${temporaryName(suffix)}.sqlite`);
   remove(file);
   const loaded = await loadDriver();
-  const control = open(loaded, file);
-  const version = String(silently(() => control.prepare("SELECT sqlite_version() AS version").all())[0]?.["version"]);
+  const control = open(loaded, file, "FULL");
+  const version = String(control.prepare("SELECT sqlite_version() AS version").all()[0]?.["version"]);
 
   return {
     product: "sqlite",
@@ -84,12 +90,14 @@ export async function openSqlite(url: string, suffix: string): Promise<BenchData
     url: `sqlite:${file}`,
     countsControl: false,
     placeholder: () => "?",
-    connect: async () => bareConnection(open(loaded, file)),
-    script: async (text) => silently(() => control.exec(text)),
-    number: async (text) => Number(Object.values(silently(() => control.prepare(text).all())[0] ?? {})[0]),
-    load: async (request) => silently(() => load(control, request)),
-    clear: async () => silently(() => control.exec("DELETE FROM local_message")),
-    tidy: async () => silently(() => control.exec("ANALYZE; PRAGMA wal_checkpoint(TRUNCATE)")),
+    // A relay waits for no disk at a commit: what a power cut undoes is published again.
+    connect: async (as) => bareConnection(open(loaded, file, as === "relay" ? "NORMAL" : "FULL")),
+    script: async (text) => control.exec(text),
+    number: async (text) => Number(Object.values(control.prepare(text).all()[0] ?? {})[0]),
+    load: async (request) => load(control, request),
+    clear: async () => control.exec("DELETE FROM local_message"),
+    // No ANALYZE: hardly anybody runs it on a SQLite file, so the plans have to be right without it.
+    tidy: async () => control.exec("PRAGMA wal_checkpoint(TRUNCATE)"),
     async drop() {
       control.close();
       remove(file);
@@ -103,9 +111,9 @@ function remove(file: string): void {
   for (const part of [file, `${file}-wal`, `${file}-shm`]) if (existsSync(part)) rmSync(part);
 }
 
-function open(loaded: SqliteDriver, file: string): SqliteHandle {
+function open(loaded: SqliteDriver, file: string, synchronous: "FULL" | "NORMAL"): SqliteHandle {
   const handle = new loaded.DatabaseSync(file);
-  silently(() => handle.exec("PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 5000; PRAGMA synchronous = FULL"));
+  handle.exec(`PRAGMA journal_mode = WAL; PRAGMA busy_timeout = 5000; PRAGMA synchronous = ${synchronous}`);
   return handle;
 }
 
@@ -130,8 +138,9 @@ function bareConnection(handle: SqliteHandle): BareConnection {
   };
 }
 
-const HOUR = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now', '+1 hour')";
-const NOW = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')";
+/** Instants as the library writes them: text that sorts like time. */
+const NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now')";
+const HOUR = "strftime('%Y-%m-%d %H:%M:%f', 'now', '+1 hour')";
 
 /** Values by column, as SQL over the number `n`, beside the ones that all kinds have. */
 const VALUES: Readonly<Record<RowKind, Readonly<Record<string, string>>>> = {

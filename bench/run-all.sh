@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Measures every figure of the benchmarks on every database and writes bench/RESULTS.md. Some 15 minutes on two quiet cores.
+#
+#   bench/run-all.sh [SCENARIO...]     all scenarios, or these
+#
+# Stop everything else first: rates mean nothing beside other programs (the table shows their share as "foreign CPU"). The servers have to run
+# (npm run services); a database whose variable is empty is left out.
+#
+# Environment: BENCH_MARIADB BENCH_MYSQL BENCH_POSTGRES BENCH_SQLITE BENCH_ROCKETMQ (addresses), BENCH_RUNS (3), BENCH_LINES (file that the lines
+#   are added to, kept for the next report; default a new one in reports/bench)
+#
+# Exit status: 0 all measured and every target met, 1 a target missed or a scenario failed.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+
+: "${BENCH_MARIADB=${ROWPOST_TEST_MARIADB:-mariadb://root@127.0.0.1:3306}}"
+: "${BENCH_MYSQL=${ROWPOST_TEST_MYSQL9:-mysql://root@127.0.0.1:3307}}"
+: "${BENCH_POSTGRES=${ROWPOST_TEST_POSTGRES:-postgres://postgres@127.0.0.1:5432/postgres}}"
+: "${BENCH_SQLITE=sqlite:${TMPDIR:-/tmp}/rowpost.sqlite}"
+: "${BENCH_ROCKETMQ=${ROWPOST_TEST_ROCKETMQ:-rocketmq://127.0.0.1:8081}}"
+: "${BENCH_RUNS:=3}"
+mkdir -p reports/bench
+: "${BENCH_LINES:=reports/bench/$(date +%Y%m%d-%H%M%S).jsonl}"
+
+npx tsc -b bench/tsconfig.build.json || exit 1
+scenarios=("$@")
+failed=()
+
+# measure SCENARIO ADDRESS [WORD...]: one scenario on one database, its lines to the file, its progress to the terminal.
+measure() {
+  local scenario=$1 address=$2
+  shift 2
+  [[ -n $address ]] || return 0
+  if ((${#scenarios[@]} > 0)) && [[ " ${scenarios[*]} " != *" $scenario "* ]]; then return 0; fi
+  node bench/dist/main.js "$scenario" --database "$address" --runs "$BENCH_RUNS" --json "$@" >>"$BENCH_LINES" ||
+    failed+=("$scenario on ${address%%:*}")
+}
+
+for address in "$BENCH_MARIADB" "$BENCH_POSTGRES" "$BENCH_SQLITE" "$BENCH_MYSQL"; do
+  measure outbox-enqueue "$address"
+  measure outbox-latency "$address"
+done
+for address in "$BENCH_MARIADB" "$BENCH_POSTGRES" "$BENCH_SQLITE"; do
+  measure outbox-drain "$address"
+  measure outbox-memory "$address"
+done
+# The statements are MariaDB's; what may differ is the server.
+measure outbox-drain "$BENCH_MYSQL" --variant on --variant off
+if [[ -n $BENCH_ROCKETMQ ]]; then
+  for address in "$BENCH_MARIADB" "$BENCH_POSTGRES"; do measure outbox-rocketmq "$address" --broker "$BENCH_ROCKETMQ"; done
+fi
+for address in "$BENCH_POSTGRES" "$BENCH_MARIADB"; do measure outbox-peers "$address"; done
+
+node bench/dist/main.js report "$BENCH_LINES" --output bench/RESULTS.md --check
+status=$?
+if ((${#failed[@]} > 0)); then
+  printf 'failed: %s\n' "${failed[@]}" >&2
+  status=1
+fi
+printf 'lines: %s; took %s s\n' "$BENCH_LINES" "$SECONDS" >&2
+exit $status
