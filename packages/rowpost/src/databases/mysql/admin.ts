@@ -68,12 +68,16 @@ export function adminStatements(names: MysqlNames): AdminStatements {
 
     suspendRows({ ids, action, untilMs }) {
       const author = byAuthor(action);
+      // Without deliver_at the time of a delayed row stands in next_retry_at alone, which a suspension would overwrite (rule R10).
+      const notDelayed = names.has("deliverAt")
+        ? ""
+        : `\n    AND NOT (${column("state")} = ${state("pending")} AND COALESCE(${column("retryCount")}, 0) = 0 AND COALESCE(${column("nextRetryAt")} > ${names.nowMs}, FALSE))`;
       return {
         name: "suspendRows",
         text: `UPDATE ${IDS} STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id
   SET ${column("failReason")} = ?, ${column("nextRetryAt")} = ${untilMs === null ? "NULL" : names.later(whole(untilMs))}${author.set}${names.bumpVersion}${names.touch},
     ${column("state")} = ${state("suspended")}
-  WHERE ${column("state")} IN (${names.states(allowedFrom("suspend"))})`,
+  WHERE ${column("state")} IN (${names.states(allowedFrom("suspend"))})${notDelayed}`,
         params: [idParam(ids), reasonOf(action), ...author.params],
       };
     },

@@ -8,7 +8,7 @@ import type {
   ScannedMessage,
   ScanRequest,
 } from "../../outbox/relay-store.ts";
-import { ConfigurationError } from "../../runtime/errors.ts";
+import { ConfigurationError, DatabaseConflictError } from "../../runtime/errors.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import type { Session, SessionOptions } from "../database.ts";
 import { checkSchema } from "./check-schema.ts";
@@ -79,7 +79,13 @@ export function createRelayStore(parts: StoreParts): RelayStore {
 
     async claim({ fence, rows }) {
       if (rows.length === 0) return 0;
-      return await affected(slots, "scan", statements.relay.claim({ fence, rows }));
+      try {
+        return (await slots.use("scan", (session) => session.run(statements.relay.claim({ fence, rows })))).affected;
+      } catch (error) {
+        if (!(error instanceof DatabaseConflictError)) throw error;
+        // Somebody holds one of the rows, perhaps for minutes: the others must not wait for it.
+        return await affected(slots, "scan", statements.relay.claim({ fence, rows, skipLocked: true }));
+      }
     },
 
     async verifyClaim({ fence, rows }) {

@@ -80,7 +80,12 @@ export interface RelayStatements {
     readonly keys: readonly { readonly orderingKey: string; readonly upToId: string }[];
     readonly failedBlocks: boolean;
   }): Statement;
-  claim(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Statement;
+  /** With `skipLocked`, rows that another transaction holds are passed over instead of waited for: the second try after a conflict. */
+  claim(request: {
+    readonly fence: Fence;
+    readonly rows: readonly RowToken[];
+    readonly skipLocked?: boolean | undefined;
+  }): Statement;
   /** Alias: id. */
   verifyClaim(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Statement;
   /** Rows as they are now. Aliases: id state delivery_count lock_version. */
