@@ -57,9 +57,9 @@ function takeoverStatements(names: Names): TakeoverStatements {
   const { shardTable, tableKey, table, column } = names;
   const { id, state, nextRetryAt, deliveryCount, retryCount } = names.column;
   /*
-   * Locks the lease rows in shard order, so that two takers do not block each other crosswise; `epoch` is in a unique index, so the lock is
-   * FOR UPDATE and waits for every fenced statement under way (see fenceClause). Whoever comes second sees another epoch and takes nothing.
-   * lease_until is compared as the text that was observed: it proves that nobody renewed (rule R11).
+   * Locks the lease rows in shard order, so that two takers do not block each other crosswise, and waits for every fenced statement under way
+   * (see fenceClause). Whoever comes second sees another epoch and takes nothing. lease_until is compared as the text that was observed: it
+   * proves that nobody renewed (rule R11).
    */
   const take = `WITH free AS MATERIALIZED (
   SELECT lease.shard

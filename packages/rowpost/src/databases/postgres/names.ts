@@ -176,9 +176,10 @@ export function tokenOf(names: Names): (row: RowToken) => number {
  * `WITH fence AS …`: the shards of this owner at these epochs, their lease rows locked until the statement has committed (rule R2). It takes
  * the parameters $1 owner, $2 shards, $3 epochs.
  *
- * Why a takeover cannot slip in between: it changes `epoch`, a column of a unique index, so it needs FOR UPDATE on the lease row and waits for
- * us; and if it came first, our lock waits for it, then looks at the row again as it is now and leaves it out, and the join with `fence` has
- * nothing to change. MATERIALIZED, and read before any message row: a row comes out of the join only after its lease row has been locked.
+ * Why a takeover cannot slip in between: it locks the lease row FOR UPDATE and waits for us (any UPDATE of `epoch` does, because it is in the
+ * primary key); and if it came first, our lock waits for it, then looks at the row again as it is now and leaves it out, and the join with
+ * `fence` has nothing to change. MATERIALIZED, and read before any message row: a row comes out of the join only after its lease row has been
+ * locked.
  *
  * Why FOR KEY SHARE and not FOR SHARE: a renewal changes lease_until alone. With FOR SHARE, claims and settles that overlap keep the row
  * share-locked without a gap, newcomers join in, and the renewal waits: measured with three busy sessions 15 to 430 ms, unbounded, against

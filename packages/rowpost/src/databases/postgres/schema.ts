@@ -190,11 +190,11 @@ function comments(names: Names): readonly string[] {
 }
 
 /**
- * The unique index with `epoch` is what makes a takeover wait for fenced statements (see fenceClause in names.ts). fillfactor leaves room for
- * the renewals, which then are HOT updates: they change no indexed column.
+ * `epoch` stands in the primary key of the lease rows although (table_name, shard) is unique without it: any change of it then waits
+ * for fenced statements under way, also one by hand (see fenceClause in names.ts). fillfactor leaves room for the renewals, which then are HOT updates: they change no
+ * indexed column.
  */
 function companionTablesOf(names: Names): readonly string[] {
-  const companions = companionTables(names.layout);
   const tableName = 'table_name varchar(160) COLLATE "C" NOT NULL';
   const small = "WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500)";
   return [
@@ -206,9 +206,9 @@ function companionTablesOf(names: Names): readonly string[] {
   lease_until ${INSTANT} NOT NULL DEFAULT '1970-01-01T00:00:00Z',
   lease_ms bigint NOT NULL DEFAULT 0,
   in_flight bigint[] NOT NULL DEFAULT '{}',
-  PRIMARY KEY (table_name, shard)
+  PRIMARY KEY (table_name, shard, epoch),
+  UNIQUE (table_name, shard)
 ) ${small}`,
-    `CREATE UNIQUE INDEX IF NOT EXISTS ${quoteName(`${companions.shard.slice(0, -"_shard".length)}_epoch`)} ON ${names.shardTable} (table_name, shard, epoch)`,
     `CREATE TABLE IF NOT EXISTS ${names.relayTable} (
   ${tableName},
   owner varchar(64) COLLATE "C" NOT NULL,

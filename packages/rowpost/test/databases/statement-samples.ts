@@ -1,0 +1,162 @@
+/** One call of every statement of a dialect: for preparing each on a live server, and for looking at plans. */
+import type { DialectStatements } from "../../src/databases/sql/statements.ts";
+import type { EncodedMessage } from "../../src/outbox/message-writer.ts";
+import type { Fence, Outcome, RowToken, ShardLease } from "../../src/outbox/relay-store.ts";
+import type { Statement } from "../../src/transactions/executor.ts";
+
+export const OWNER = "sample-owner";
+
+/** All shards at epoch 1. */
+export function sampleFence(shards: number): Fence {
+  return { owner: OWNER, epochs: Array.from({ length: shards }, () => 1) };
+}
+
+export function sampleRows(count: number, shards: number): RowToken[] {
+  return Array.from({ length: count }, (_, index) => ({
+    id: String(index * 100 + 100),
+    shard: index % shards,
+    deliveryCount: 0,
+    lockVersion: 0,
+  }));
+}
+
+export function sampleOutcome(row: RowToken, change: Partial<Outcome> = {}): Outcome {
+  return {
+    ...row,
+    toState: "sent",
+    messageId: "01AB",
+    retryDelta: 0,
+    deliveryDelta: 0,
+    nextRetryInMs: null,
+    failReason: null,
+    ...change,
+  };
+}
+
+export function sampleMessage(change: Partial<EncodedMessage> = {}): EncodedMessage {
+  return {
+    type: "order.created",
+    key: "sample-1",
+    topic: "orders",
+    body: "{}",
+    headers: null,
+    contentType: null,
+    orderingKey: null,
+    delayMs: null,
+    deliverAtMs: null,
+    createdBy: "test",
+    ...change,
+  };
+}
+
+/** The statements that run for every batch, or every second. */
+export function hotStatements(statements: DialectStatements): Statement[] {
+  const { leases, relay } = statements;
+  const shards = statements.facts.shardCount;
+  const fence = sampleFence(shards);
+  const rows = sampleRows(500, shards);
+  const failed = rows.map((row) => sampleOutcome(row, { toState: "failed", retryDelta: 1, failReason: 'a "reason"' }));
+  return [
+    relay.scan({ shards: undefined, afterId: "0", immediateLimit: 500, dueLimit: 125 }),
+    relay.scan({ shards: [0, 1, 2], afterId: "0", immediateLimit: 500, dueLimit: 125 }),
+    relay.keyQueues({
+      keys: rows.slice(0, 50).map(({ id }, index) => ({ orderingKey: `o${index * 3}`, upToId: id })),
+      failedBlocks: true,
+    }),
+    relay.keyQueues({ keys: [{ orderingKey: "o3", upToId: "200000" }], failedBlocks: false }),
+    relay.claim({ fence, rows }),
+    relay.verifyClaim({ fence, rows }),
+    relay.readRows(rows.map(({ id }) => id)),
+    relay.listInFlight({ fence, idsByShard: [{ shard: 0, ids: ["1", "2"] }] }),
+    relay.readHeld(fence),
+    ...(["sending", "pending"] as const).flatMap((from) => [
+      relay.settleSent({ fence, outcomes: rows.map((row) => sampleOutcome(row)), elapsedMs: 5, from }),
+      relay.settleOther({ fence, outcomes: failed, elapsedMs: 5, from }),
+    ]),
+    leases.renew({ owner: OWNER, leaseMs: 30_000, held: [{ shard: 0, epoch: 1 }] }),
+    leases.readLeases(),
+    leases.readInstances(1_000),
+    leases.readSuspensions(),
+    leases.reportInstance({ owner: OWNER, label: "host:1" }),
+  ];
+}
+
+/** Everything else. */
+export function otherStatements(statements: DialectStatements): Statement[] {
+  const { admin, enqueue, housekeeping, leases, schema } = statements;
+  const shards = statements.facts.shardCount;
+  const fence = sampleFence(shards);
+  const rows = sampleRows(10, shards);
+  const observed: ShardLease[] = [
+    { shard: 0, owner: undefined, epoch: 0, leaseUntil: "1970-01-01T00:00:00.000Z", leaseMs: 0 },
+  ];
+  const action = { author: "somebody", reason: "a reason" };
+  const ids = rows.map(({ id }) => id);
+  const messages = [sampleMessage(), sampleMessage({ key: "sample-2", delayMs: 5, orderingKey: "o" })];
+  const transitions = ["slowRetry", "resume", "confirmTimeoutResend", "confirmTimeoutFail", "clearTimer"] as const;
+  return [
+    ...(schema.lock === undefined ? [] : [schema.lock]),
+    schema.readVersions(),
+    schema.recordVersion({ version: 9, name: "sample", statements: [] }, "checksum"),
+    schema.columns(),
+    enqueue.insert(messages),
+    enqueue.findIdentities(messages),
+    enqueue.deleteIdentities(messages),
+    leases.ensureShards(),
+    leases.removeInstance(OWNER),
+    leases.forgetInstances(),
+    leases.take({ owner: OWNER, leaseMs: 30_000, observed }),
+    leases.recoverShards([0]),
+    leases.recoverListed([0]),
+    leases.clearListed([0]),
+    leases.release({ owner: OWNER, shards: [{ shard: 0, epoch: 1 }] }),
+    housekeeping.listSending({ shards: undefined, limit: 10 }),
+    housekeeping.listSending({ shards: [0], limit: 10 }),
+    housekeeping.recoverRows({ fence, rows }),
+    housekeeping.listTimed(10),
+    ...transitions.map((transition) =>
+      housekeeping.applyTimed({
+        transition,
+        decisions: rows.map((row) => ({ ...row, transition, failReason: null, nextRetryInMs: null })),
+      }),
+    ),
+    housekeeping.failUnknownStates(10),
+    housekeeping.failPending({ fence, rows: rows.map((row) => ({ ...row, failReason: "x" })), nextRetryInMs: null }),
+    housekeeping.suspendPending({ fence, rows, failReason: "x", endsInMs: 5 }),
+    housekeeping.park({ fence, rows, parkMs: 5 }),
+    housekeeping.resetBackoff({ topic: "orders", limit: 10, stepMs: 5 }),
+    housekeeping.lockFinished({ state: "sent", olderThanMs: 5, limit: 10 }),
+    housekeeping.lockFinished({ state: "consumed", olderThanMs: 5, limit: 10 }),
+    housekeeping.copyToArchive(ids),
+    housekeeping.deleteRows(ids),
+    housekeeping.purgeArchive({ olderThanMs: 5, limit: 10 }),
+    housekeeping.gauges(),
+    ...[true, false].map((archived) =>
+      admin.list({
+        filter: {
+          ids,
+          type: "t",
+          key: "k",
+          topic: "orders",
+          orderingKey: "o",
+          states: ["pending", "failed"],
+          failReasonContains: "x",
+          createdAfter: "2026-01-01T00:00:00Z",
+          createdBefore: "2036-01-01T00:00:00Z",
+        },
+        limit: 10,
+        beforeId: "100",
+        archived,
+      }),
+    ),
+    admin.list({ filter: {}, limit: 10, beforeId: undefined, archived: false }),
+    admin.countByState(),
+    admin.lockRows(ids),
+    admin.operatorRetry({ ids, action }),
+    admin.suspendRows({ ids, action, untilMs: 5 }),
+    admin.resumeRows({ ids, action }),
+    admin.putSuspension({ scope: "topic", value: "orders", reason: "r", author: "a", endsInMs: null }),
+    admin.deleteSuspension({ scope: "topic", value: "orders" }),
+    admin.listSuspendedBy({ scope: "topic", value: "orders", limit: 10 }),
+  ];
+}
