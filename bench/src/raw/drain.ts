@@ -2,7 +2,7 @@
  * The raw limit of a drain: the relay's own scan, claim and settle statements through the bare driver, one after another, with parameters
  * made before the clock starts. What the relay adds to it (decoding, window, grouping, leases, publishing) is what the ratio shows.
  */
-import type { BareConnection, BareStatement, BenchDatabase } from "../servers/server.ts";
+import type { BareAnswer, BareConnection, BareStatement, BenchDatabase } from "../servers/server.ts";
 import type { Fence, RawStatements, RowToken, SentOutcome } from "./statements.ts";
 
 /** Statements of one batch. */
@@ -161,12 +161,26 @@ export async function runOverlappedRawDrain(
   let last: Promise<void> = Promise.resolve();
   for (const [index, batch] of drain.batches.entries()) {
     const { rows } = await reader.run(batch.scan);
-    await reader.run(batch.claim);
-    last = last.then(async () => checkBatch(batch, rows.length, (await settler.run(batch.settle)).affected));
+    await runAgain(reader, batch.claim);
+    last = last.then(async () => checkBatch(batch, rows.length, (await runAgain(settler, batch.settle)).affected));
+    // Awaited below; when the reader fails first, its error is the one to tell.
+    last.catch(() => undefined);
     settles.push(last);
     if (index >= 3) await settles[index - 3];
   }
   await last;
+}
+
+/** Two connections on the same lease rows can deadlock; a statement that was chosen as the victim changed nothing and is run again, as the relay does. */
+async function runAgain(connection: BareConnection, statement: BareStatement): Promise<BareAnswer> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await connection.run(statement);
+    } catch (error) {
+      const code: unknown = error instanceof Error ? Reflect.get(error, "code") : undefined;
+      if (tries === 10 || (code !== "ER_LOCK_DEADLOCK" && code !== "40P01")) throw error;
+    }
+  }
 }
 
 /** The statements were made for rows in a fixed order: a loop that did less work than it was made for has no rate. */
