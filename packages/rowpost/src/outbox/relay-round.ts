@@ -56,7 +56,9 @@ export function createRound(parts: RoundParts): () => Promise<RoundResult> {
 
   return async function round(): Promise<RoundResult> {
     const allowance = gate.allowance();
-    if (allowance === 0 || keeper.suspensions.some((rule) => rule.scope === "relay")) return NOTHING;
+    if (allowance === 0) return NOTHING;
+    // Held back as a whole: nothing could go now, so a `drain` is done and does not wait for somebody to lift the rule.
+    if (keeper.suspensions.some((rule) => rule.scope === "relay")) return { ...NOTHING, exhausted: true };
     // A claim, a publish with its whole deadline and a settle must fit into what is left of a lease.
     const shards = keeper.usable(settings.publishTimeoutMs);
     if (shards.length === 0) return NOTHING;

@@ -200,8 +200,9 @@ function archiveTable(names: MysqlNames): string {
 function customArchive(names: MysqlNames): readonly string[] {
   const { columns } = names.layout;
   return [
+    // The default is for the rows of this SELECT, which has none: strict mode refuses the statement without it.
     `CREATE TABLE IF NOT EXISTS ${names.archive} (
-  archived_at DATETIME(3) NOT NULL COMMENT 'UTC',
+  archived_at DATETIME(3) NOT NULL DEFAULT (UTC_TIMESTAMP(3)) COMMENT 'UTC',
   PRIMARY KEY (${quoteName(columns.id)}),
   KEY idx_type_key (${quoteName(columns.messageType)}, ${quoteName(columns.messageKey)}),
   KEY idx_archived_at (archived_at)
