@@ -12,8 +12,19 @@ import { fileURLToPath } from "node:url";
 /** Folder bench/peers of the repository, the same from src and from dist. */
 const SOURCES = fileURLToPath(new URL("../../peers/", import.meta.url));
 
-/** Copies a peer's driver into the cache and installs what it needs there, once for each version of its package file. Returns the folder. */
+const installed = new Map<string, string>();
+
+/** Installs a peer, once in this process. Returns its folder. */
 export function installPeer(name: string, packageFile: "package.json" | "pom.xml"): string {
+  const known = installed.get(name);
+  if (known !== undefined) return known;
+  const folder = install(name, packageFile);
+  installed.set(name, folder);
+  return folder;
+}
+
+/** Copies the driver into the cache and brings what it needs there, once for each version of its package file. */
+function install(name: string, packageFile: "package.json" | "pom.xml"): string {
   const version = createHash("sha256")
     .update(readFileSync(join(SOURCES, name, packageFile)))
     .digest("hex")
@@ -32,7 +43,7 @@ export function installPeer(name: string, packageFile: "package.json" | "pom.xml
     });
     writeFileSync(mark, "");
   }
-  // Compiled every time, because the source may have changed; the jars are downloaded once.
+  // Compiled each time, because the source may have changed; the jars are downloaded once.
   if (packageFile === "pom.xml") execFileSync(maven(), ["-q", "package"], { cwd: folder, stdio: ["ignore", 2, 2] });
   return folder;
 }

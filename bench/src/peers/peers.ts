@@ -18,6 +18,7 @@ export interface Peer {
 function nodeDriver(name: string): Peer["command"] {
   return (url, messages) => [
     process.execPath,
+    "--no-deprecation",
     `${installPeer(name, "package.json")}/driver.mjs`,
     url,
     String(messages),
