@@ -22,17 +22,17 @@ const SUMMARY_MS = 60_000;
  * else 1. Throws when the table is not as the layout says, the database is away, or, with `onceMs`, the broker is.
  */
 export async function runRelay(options: DaemonOptions): Promise<ExitCode> {
-  const { logger } = options.relay;
+  const { logger, broker } = options.relay;
+  // Before anything is opened or said: it refuses options that cannot work.
+  const relay = createRelay(options.relay);
   const signals = watchSignals((name) =>
     logger.error("second signal: ending without waiting for messages in flight", { signal: name }),
   );
   try {
-    await checkBroker(options.relay.broker, options, signals.signal);
-    const relay = createRelay(options.relay);
-    logger.info("relay starts", { database: options.databaseLabel, broker: options.brokerLabel, owner: relay.owner });
+    await checkBroker(broker, options, signals.signal);
     return options.onceMs === undefined
-      ? await runUntilSignal(relay, logger, signals.signal)
-      : await drainOnce(relay, logger, { timeoutMs: options.onceMs, signal: signals.signal });
+      ? await runUntilSignal(relay, options, signals.signal)
+      : await drainOnce(relay, options, { timeoutMs: options.onceMs, signal: signals.signal });
   } finally {
     signals.end();
   }
@@ -53,8 +53,13 @@ async function checkBroker(broker: Broker, options: DaemonOptions, signal: Abort
   }
 }
 
-async function runUntilSignal(relay: Relay, logger: Logger, signal: AbortSignal): Promise<ExitCode> {
+async function runUntilSignal(relay: Relay, options: DaemonOptions, signal: AbortSignal): Promise<ExitCode> {
+  const { logger } = options.relay;
   await relay.start();
+  logger.info("relay runs", { ...labels(options), owner: relay.owner });
+  if (options.relay.broker.name === "memory") {
+    logger.warn("the broker memory: forgets every message; it is for trying things out");
+  }
   const summaries = logSummaries(relay, logger);
   await aborted(signal);
   logger.info("relay stops", { signal: String(signal.reason) });
@@ -66,17 +71,19 @@ async function runUntilSignal(relay: Relay, logger: Logger, signal: AbortSignal)
 
 async function drainOnce(
   relay: Relay,
-  logger: Logger,
-  options: { readonly timeoutMs: number; readonly signal: AbortSignal },
+  options: DaemonOptions,
+  limits: { readonly timeoutMs: number; readonly signal: AbortSignal },
 ): Promise<ExitCode> {
-  const { complete, drained, ...counts } = await relay.drain(options);
-  const done = complete && drained;
-  logger[done ? "info" : "error"](done ? "nothing is due any more" : "not everything that is due could be sent", {
-    complete,
-    drained,
-    ...counts,
-  });
+  const report = await relay.drain(limits);
+  const done = report.complete && report.drained;
+  const level = done ? "info" : "error";
+  const message = done ? "nothing is due any more" : "not everything that is due could be sent";
+  options.relay.logger[level](message, { ...labels(options), ...report });
   return done ? 0 : 1;
+}
+
+function labels({ databaseLabel, brokerLabel }: DaemonOptions): { readonly database: string; readonly broker: string } {
+  return { database: databaseLabel, broker: brokerLabel };
 }
 
 /** One line a minute, when there was anything. */

@@ -1,7 +1,7 @@
 /** `--database URL`: which engine, where, and the library's database object for it. */
 import { existsSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import type { Database } from "rowpost";
+import { type Database, describeError } from "rowpost";
 import { InputError } from "./cli/arguments.ts";
 import { CommandFailure, errorCodes } from "./cli/failure.ts";
 
@@ -142,6 +142,11 @@ const NO_SERVER = new Set([
   "ER_CONNECTION_TIMEOUT",
 ]);
 
+/** True when a table is not there. SQLite has no code for it. */
+export function isMissingTable(error: unknown): boolean {
+  return errorCodes(error).some((code) => NO_TABLE.has(code)) || /no such table/.test(describeError(error));
+}
+
 /** True when the server answered that it has no such database. */
 export function isMissingDatabase(error: unknown): boolean {
   return errorCodes(error).some((code) => NO_DATABASE.has(code));
@@ -159,7 +164,7 @@ export function explainDatabaseError(error: unknown, address: DatabaseAddress): 
         ? `the host of ${address.label} is not known (${codes.find((code) => NO_HOST.has(code))}); check its name in --database`
         : has(NO_SERVER)
           ? `no database answers at ${address.label} (${codes.find((code) => NO_SERVER.has(code))}); is it running, and are host and port right?`
-          : has(NO_TABLE)
+          : isMissingTable(error)
             ? `a table is missing in ${address.label}; \`rowpost migrate\` makes rowpost's own tables`
             : undefined;
   return line === undefined ? error : new CommandFailure(line, { cause: error });

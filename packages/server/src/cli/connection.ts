@@ -3,6 +3,7 @@ import { type Command, Option } from "commander";
 import {
   createLayout,
   type Database,
+  describeError,
   type MessageAdmin,
   type MessageState,
   SHIPPED_LAYOUTS,
@@ -61,12 +62,16 @@ export function layoutOf(flags: ConnectionFlags): TableLayout {
     throw new InputError(`--layout ${flags.layout} is not one of ${Object.keys(SHIPPED_LAYOUTS).join(", ")}`);
   const [table, schema, ...rest] = flags.table === undefined ? [] : flags.table.split(".").reverse();
   if (rest.length > 0) throw new InputError(`--table ${flags.table} has too many dots; expected NAME or SCHEMA.NAME`);
-  return createLayout({
-    base,
-    ...(table === undefined ? {} : { table }),
-    ...(schema === undefined ? {} : { schema }),
-    ...(flags.states === undefined ? {} : { states: flags.states }),
-  });
+  try {
+    return createLayout({
+      base,
+      ...(table === undefined ? {} : { table }),
+      ...(schema === undefined ? {} : { schema }),
+      ...(flags.states === undefined ? {} : { states: flags.states }),
+    });
+  } catch (error) {
+    throw new InputError(`--layout, --table, --states: ${describeError(error).replace(/^CONFIGURATION: /, "")}`);
+  }
 }
 
 /** The address that the options mean. Its password is kept out of everything that is printed. */

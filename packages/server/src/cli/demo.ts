@@ -2,7 +2,7 @@
 import { Command, Option } from "commander";
 import { BROKER_URL_VARIABLE, brokerKind, brokerSecret } from "../broker-url.ts";
 import { DATABASE_URL_VARIABLE, parseDatabaseUrl } from "../database-url.ts";
-import { numberFrom, wholeNumber } from "./arguments.ts";
+import { InputError, numberFrom, wholeNumber } from "./arguments.ts";
 import { type CommandContext, type ExitCode, keepSecret } from "./context.ts";
 
 interface DemoFlags {
@@ -50,8 +50,12 @@ Examples:
       const database = flags.database === undefined ? undefined : parseDatabaseUrl(flags.database, context.environment);
       keepSecret(context, database?.password);
       if (flags.broker !== undefined) {
-        brokerKind(flags.broker);
         keepSecret(context, brokerSecret(flags.broker));
+        if (brokerKind(flags.broker) !== "rocketmq") {
+          throw new InputError(
+            "the demo counts what a consumer of its own receives: --broker takes rocketmq://…, or leave it out for HTTP",
+          );
+        }
       }
       const orders = flags.orders ?? (flags.once === true ? ORDERS_ONCE : undefined);
       const { runDemo } = await import("../demo/demo.ts");

@@ -1,9 +1,10 @@
 /** `rowpost migrate`: makes the tables, or prints their SQL. */
 import { Command } from "commander";
 import { migrate } from "rowpost";
-import { checkSqliteFile, explainDatabaseError, openDatabase } from "../database-url.ts";
+import { checkSqliteFile, explainDatabaseError, isMissingTable, openDatabase } from "../database-url.ts";
 import { addConnectionOptions, addressOf, type ConnectionFlags, layoutOf } from "./connection.ts";
 import type { CommandContext, ExitCode } from "./context.ts";
+import { CommandFailure } from "./failure.ts";
 import { printJson, printLine } from "./output.ts";
 
 interface MigrateFlags extends ConnectionFlags {
@@ -49,6 +50,12 @@ async function run(context: CommandContext, flags: MigrateFlags): Promise<ExitCo
     }
     return 0;
   } catch (error) {
+    if (layout.name === "custom" && isMissingTable(error)) {
+      throw new CommandFailure(
+        `there is no table ${layout.table}: with --states of your own it is your own table, and only the tables beside it are made; create it first`,
+        { cause: error },
+      );
+    }
     throw explainDatabaseError(error, address);
   } finally {
     await database.close();

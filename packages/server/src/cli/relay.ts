@@ -135,8 +135,6 @@ async function run(context: CommandContext, flags: RelayFlags): Promise<ExitCode
     try {
       const pretty = flags.logFormat ?? (context.stderr.isTTY === true && flags.json !== true ? "pretty" : "json");
       const logger = createLog(context, { level: flags.logLevel, format: pretty });
-      if (broker.name === "memory")
-        logger.warn("the broker memory: forgets every message; it is for trying things out");
       return await runRelay({
         relay: { ...settings, database, broker, layout, logger },
         databaseLabel: address.label,

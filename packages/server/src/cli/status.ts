@@ -19,7 +19,10 @@ Examples:
     .action(async (flags: ConnectionFlags) => {
       const status = await withAdmin(context, flags, (admin) => admin.status());
       if (flags.json === true) printJson(context, status);
-      else for (const part of [countsText, relaysText, suspensionsText]) printLine(context, part(context, status));
+      else {
+        const parts = [countsText(context, status), relaysText(context, status), suspensionsText(context, status)];
+        printLine(context, parts.filter((part) => part !== "").join("\n\n"));
+      }
       finish(0);
     });
 }
@@ -50,12 +53,12 @@ function countsText(context: CommandContext, { counts }: OutboxStatus): string {
 
 function relaysText(context: CommandContext, { instances, leases }: OutboxStatus): string {
   const alive = instances.filter((instance) => instance.alive);
-  if (alive.length === 0) return "\nno relay is running";
+  if (alive.length === 0) return "no relay is running";
   const rows = alive.map(({ owner, label }) => {
     const held = leases.filter((lease) => lease.owner === owner).length;
     return [label, `${held} of ${leases.length}`, owner];
   });
-  return `\n${tableText(context, [{ title: "RELAY" }, { title: "SHARDS" }, { title: "OWNER" }], rows)}`;
+  return tableText(context, [{ title: "RELAY" }, { title: "SHARDS" }, { title: "OWNER" }], rows);
 }
 
 function suspensionsText(context: CommandContext, { suspensions }: OutboxStatus): string {
@@ -68,5 +71,5 @@ function suspensionsText(context: CommandContext, { suspensions }: OutboxStatus)
     reason,
   ]);
   const columns = ["SUSPENDED", "VALUE", "HOW LONG", "AUTHOR", "REASON"].map((title) => ({ title }));
-  return `\n${countText(suspensions.length, "suspension rule")}\n${tableText(context, columns, rows)}`;
+  return `${countText(suspensions.length, "suspension rule")}\n${tableText(context, columns, rows)}`;
 }

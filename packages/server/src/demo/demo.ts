@@ -2,8 +2,6 @@
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createOutbox, createRelay, defaultLayout, migrate, type OutboxStatus, type Relay } from "rowpost";
-import { brokerKind } from "../broker-url.ts";
-import { InputError } from "../cli/arguments.ts";
 import type { CommandContext, ExitCode } from "../cli/context.ts";
 import type { DatabaseAddress } from "../database-url.ts";
 import { watchSignals } from "../signals.ts";
@@ -120,11 +118,6 @@ async function startConsumer(
   { ledger, view, recent }: { readonly ledger: Ledger; readonly view: View; readonly recent: Recent },
 ): Promise<DemoConsumer> {
   if (brokerUrl === undefined) return await (await import("./http-consumer.ts")).startHttpConsumer(ledger);
-  if (brokerKind(brokerUrl) !== "rocketmq") {
-    throw new InputError(
-      "the demo counts what a consumer of its own receives: --broker takes rocketmq://…, or leave it out for HTTP",
-    );
-  }
   const { startRocketmqConsumer } = await import("./rocketmq-consumer.ts");
   return await startRocketmqConsumer(brokerUrl, {
     environment: context.environment,

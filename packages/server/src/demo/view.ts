@@ -61,8 +61,13 @@ function createPicture(context: CommandContext): View {
   let last: Snapshot | undefined;
 
   function draw(snapshot: Snapshot): void {
-    const width = stdout.columns ?? 80;
-    const lines = pictureOf(context, snapshot).map((line) => cut(line, width - 1));
+    // A terminal that does not know its width says 0.
+    const width = stdout.columns || 80;
+    // Lines above the top of the window could not be drawn again.
+    const most = (stdout.rows || 24) - 1;
+    const lines = pictureOf(context, snapshot)
+      .slice(0, most)
+      .map((line) => cut(line, width - 1));
     const up = drawn > 0 ? `\u001b[${drawn}A` : "\u001b[?25l";
     stdout.write(`${up}${lines.map((line) => `\u001b[2K${line}\n`).join("")}\u001b[J`);
     drawn = lines.length;
@@ -81,7 +86,9 @@ function createPicture(context: CommandContext): View {
       stdout.write(`${text}\n`);
     },
     end() {
-      if (last !== undefined) draw(last);
+      if (last === undefined) return;
+      draw(last);
+      last = undefined;
       drawn = 0;
       stdout.write("\u001b[?25h");
     },

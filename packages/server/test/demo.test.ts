@@ -1,0 +1,79 @@
+/** `rowpost demo`: the last line, what it stands on, and what is left behind. */
+import { existsSync } from "node:fs";
+import { mysql } from "rowpost/mysql";
+import { postgres } from "rowpost/postgres";
+import { afterEach, describe, expect, test } from "vitest";
+import { createTestDatabase, describeWithService, testService } from "../../rowpost/test/services.ts";
+import { rowpost, startRowpost } from "./command.ts";
+
+const closers: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+function lastLine(stdout: string): string | undefined {
+  return stdout.trimEnd().split("\n").at(-1);
+}
+
+/** Drops a database that a command made, by a connection to another one of the same server. */
+async function dropDatabase(neighborUrl: string, name: string): Promise<void> {
+  const database = neighborUrl.startsWith("postgres") ? postgres({ url: neighborUrl }) : mysql({ url: neighborUrl });
+  const session = await database.connect({ purpose: "tool" });
+  await session.run({ name: "testDrop", text: `DROP DATABASE IF EXISTS ${name}`, params: [] });
+  await session.close();
+  await database.close();
+}
+
+describe("with nothing installed", () => {
+  test("ends by itself with the verdict, and leaves no file", async () => {
+    const { code, stdout, stderr } = await rowpost(["demo", "--orders", "200", "--once"]);
+    expect(stderr).toBe("");
+    expect(lastLine(stdout)).toBe("committed=180 rolled_back=20 sent=180 failed=0 lost=0 phantom=0");
+    expect(code).toBe(0);
+    const folder = /orders in sqlite:(.*)\/demo\.db/.exec(stdout)?.[1];
+    expect(folder).toBeDefined();
+    expect(existsSync(folder ?? "")).toBe(false);
+  });
+
+  test("runs until Ctrl-C, and then sends what is there", async () => {
+    const demo = startRowpost(["demo", "--rate", "100"]);
+    await demo.printed("consumer has 1");
+    demo.child.kill("SIGINT");
+    const { code, stdout } = await demo.finished;
+    expect(lastLine(stdout)).toMatch(/^committed=(\d+) rolled_back=\d+ sent=\1 failed=0 lost=0 phantom=0$/);
+    expect(code).toBe(0);
+  });
+});
+
+describeWithService(["mariadb", "postgres"], "the demo", (service) => {
+  test("makes its database, and can be run again on it", async () => {
+    const { url, drop } = await createTestDatabase(service.name);
+    closers.push(drop);
+    // Dropped here so that the demo has to make it; dropped again at the end.
+    const made = await createTestDatabase(service.name);
+    await made.drop();
+    closers.push(() => dropDatabase(url, made.name));
+    for (const orders of ["60", "40"]) {
+      const { code, stdout, stderr } = await rowpost(["demo", "--orders", orders, "--once", "--database", made.url]);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+      const rolledBack = Number(orders) / 10;
+      const committed = Number(orders) - rolledBack;
+      expect(lastLine(stdout)).toBe(
+        `committed=${committed} rolled_back=${rolledBack} sent=${committed} failed=0 lost=0 phantom=0`,
+      );
+    }
+  });
+});
+
+describeWithService("rocketmq", "the demo", (rocketmq) => {
+  test("with a real RocketMQ consumer", async () => {
+    const { url, drop } = await createTestDatabase(testService("mariadb").present ? "mariadb" : "postgres");
+    closers.push(drop);
+    const { code, stdout, stderr } = await rowpost([
+      ...["demo", "--orders", "100", "--once", "--database", url, "--broker", rocketmq.address],
+    ]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(lastLine(stdout)).toBe("committed=90 rolled_back=10 sent=90 failed=0 lost=0 phantom=0");
+  }, 60_000);
+});

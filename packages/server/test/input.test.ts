@@ -1,0 +1,166 @@
+/** Wrong input: exit code 2, nothing on standard output, exactly one line that says what is wrong and what would be right. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { rowpost, rowpostHere, temporaryFile } from "./command.ts";
+
+let empty: Awaited<ReturnType<typeof temporaryFile>>;
+
+beforeAll(async () => {
+  empty = await temporaryFile();
+  expect(await rowpost(["migrate", "--database", empty.url])).toMatchObject({ code: 0 });
+});
+afterAll(() => empty.remove());
+
+const WRONG: readonly (readonly [line: string, saysThis: string])[] = [
+  ["migrate", "--database is missing (or set ROWPOST_DATABASE_URL)"],
+  ["migrate --database shop", "--database has no scheme; expected mysql://"],
+  [
+    "migrate --database mysq://root@127.0.0.1/shop",
+    'begins with "mysq:", which is no database known here; expected mysql://',
+  ],
+  ["status --database mysql://root@127.0.0.1", "names no database: mysql://127.0.0.1/DATABASE is expected"],
+  ["status --database mysql://root:hunter2/x@127.0.0.1/shop", "percent-encoded, or stand in ROWPOST_DATABASE_PASSWORD"],
+  ["status --database sqlite:", "names no file; expected sqlite:FILE"],
+  ["status --database sqlite::memory:", "would be empty and end with this command"],
+  ["migrate --database sqlite:/no/such/folder/app.db", "there is no folder /no/such/folder"],
+  ["migrate --database sqlite:/tmp", "is a folder, not a file"],
+  ["status --database DB --layout t_message", "Allowed choices are default, t_local_message, message_table."],
+  ["status --database DB --table a.b.c", "--table a.b.c has too many dots; expected NAME or SCHEMA.NAME"],
+  ["status --database DB --table it's", "is not a usable name"],
+  ["status --database DB --states pending", '"pending" is not STATE=VALUE, as in pending=待发送'],
+  ["status --database DB --states waiting=1", '"waiting" is not a state: pending, sending,'],
+  ["status --database DB --states pending=x,sent=x", "six words that differ by more than case"],
+  ["relay --database DB", "--broker is missing (or set ROWPOST_BROKER_URL)"],
+  [
+    "relay --database DB --broker kafka://127.0.0.1",
+    'begins with "kafka:", which is no broker known here; expected memory:',
+  ],
+  ["relay --database DB --broker memory:x", "takes nothing behind the colon"],
+  ["relay --database DB --broker rocketmq://a:8081/b/c", "is more than a namespace; expected rocketmq://"],
+  ["relay --database DB --broker rocketmq://key:hunter2@a:8081", "set ROWPOST_ROCKETMQ_ACCESS_KEY"],
+  ["relay --database DB --broker http://", "expected http://host/path"],
+  ["relay --database DB --broker memory: --lease 30", "It must be a duration such as 500ms, 10s"],
+  ["relay --database DB --broker memory: --lease 5s --publish-timeout 10s", "leaseMs is 5000 but must be at least"],
+  ["relay --database DB --broker memory: --batch-size 0", "It must be a whole number from 1 to 10000."],
+  ["relay --database DB --broker memory: --backoff-factor 0.5", "It must be a number of at least 1."],
+  ["relay --database DB --broker memory: --keep 1d", "do nothing without --on-sent archive"],
+  ["relay --database DB --broker memory: --on-sent forget", "Allowed choices are keep, archive, delete."],
+  ["relay --database DB --brokr memory:", "unknown option '--brokr' (Did you mean --broker?) (rowpost relay --help)"],
+  ["statsu --database DB", "unknown command 'statsu' (Did you mean status?) (rowpost --help)"],
+  ["list --database DB --state done", '"done" is not a state: pending, sending, sent, failed, consumed, suspended.'],
+  ["list --database DB --after yesterday", "It must be an instant with a zone"],
+  ["list --database DB --after 2026-11-21T08:00", "It must be an instant with a zone"],
+  ["list --database DB --id 12a", '"12a" is not an id'],
+  ["show --database DB", "which message? Give its id, or --type and --key"],
+  ["show --database DB --type order.created", "which message? Give its id, or --type and --key"],
+  ["retry --database DB", "which messages? Without a filter nothing is changed"],
+  ["retry --database DB --limit 5", "which messages? Without a filter nothing is changed"],
+  ["retry --database DB --state sent", "--state sent: this is possible for failed messages only"],
+  ["suspend --database DB", "which messages? Without a filter nothing is changed"],
+  ["suspend --database DB --topic orders", "--reason is missing"],
+  [
+    "suspend --database DB --topic orders --type order.created --reason x",
+    "a rule is for one of --topic, --type, --ordering-key",
+  ],
+  ["suspend --database DB --all-relay --topic orders --reason x", "--all-relay means everything and takes no filter"],
+  ["suspend --database DB --all-relay --reason x --until 2020-01-01", "has passed"],
+  ["suspend --database DB --all-relay --reason x --until 2099-01-01 --for 2h", "say the same thing; give one of them"],
+  ["resume --database DB", "which messages? Without a filter nothing is changed"],
+  ["archive --database DB --reason x", "which messages? Without a filter nothing is changed"],
+  ["archive --database DB --topic orders", "--reason is missing"],
+  ["archive --database DB --state pending --reason x", "possible for sent and consumed and failed messages only"],
+  ["demo --orders 0", "It must be a whole number from 1 to 10000000."],
+  ["demo --once --broker memory:", "--broker takes rocketmq://…, or leave it out for HTTP"],
+];
+
+function expectOneLine(ended: { code: number | null; stdout: string; stderr: string }, saysThis: string): void {
+  const { code, stdout, stderr } = ended;
+  expect({ code, stdout, lines: stderr.trimEnd().split("\n") }).toEqual({
+    code: 2,
+    stdout: "",
+    lines: [expect.stringContaining(saysThis)],
+  });
+  expect(stderr).toMatch(/^rowpost: /);
+  expect(stderr).not.toContain("hunter2");
+}
+
+const withDatabase = (line: string): string[] => line.split(" ").map((part) => (part === "DB" ? empty.url : part));
+
+describe("wrong input", () => {
+  test.each(WRONG)("%s", async (line, saysThis) => {
+    expectOneLine(await rowpostHere(withDatabase(line)), saysThis);
+  });
+
+  test.concurrent.each(WRONG.filter((_, index) => index % 16 === 0))("%s, as a process", async (line, saysThis) => {
+    expectOneLine(await rowpost(withDatabase(line)), saysThis);
+  });
+});
+
+const AWAY: readonly (readonly [line: string, saysThis: string])[] = [
+  [
+    "status --database sqlite:/tmp/rowpost-there-is-none.db",
+    "there is no file /tmp/rowpost-there-is-none.db; `rowpost migrate",
+  ],
+  [
+    "status --database mysql://root:hunter2@127.0.0.1:9/shop",
+    "no database answers at mysql://127.0.0.1:9/shop (ECONNREFUSED)",
+  ],
+  ["status --database mariadb://root:hunter2@127.0.0.1:9/shop", "no database answers at mariadb://127.0.0.1:9/shop"],
+  [
+    "relay --broker memory: --database postgres://me:hunter2@127.0.0.1:9/shop",
+    "no database answers at postgres://127.0.0.1:9/shop",
+  ],
+  [
+    "relay --broker http://me:hunter2@127.0.0.1:9/ --once --database DB",
+    "the broker http://127.0.0.1:9/ cannot be used",
+  ],
+  ["demo --once --database mysql://root:hunter2@127.0.0.1:9/shop", "no database answers at mysql://127.0.0.1:9/shop"],
+];
+
+describe("right input that leads nowhere", () => {
+  test.concurrent.each(AWAY)("%s", async (line, saysThis) => {
+    const args = withDatabase(line);
+    const { code, stderr } = await rowpost(args);
+    expect(code).toBe(1);
+    const [told, ...rest] = stderr.trimEnd().split("\n");
+    expect(rest).toEqual([]);
+    expect(told).toContain(saysThis);
+    expect(stderr).not.toContain("hunter2");
+  });
+
+  test("--verbose adds the stack, still without the password", async () => {
+    const { code, stderr } = await rowpost([
+      "status",
+      "--verbose",
+      "--database",
+      "mysql://root:hunter2@127.0.0.1:9/shop",
+    ]);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^rowpost: no database answers/);
+    expect(stderr).toMatch(/\n {4}at /);
+    expect(stderr).not.toContain("hunter2");
+  });
+
+  test("a password may stand in the environment, and is not printed", async () => {
+    const env = { ROWPOST_DATABASE_URL: "mysql://root@127.0.0.1:9/shop", ROWPOST_DATABASE_PASSWORD: "hunter2" };
+    const { code, stderr } = await rowpost(["status", "--verbose"], env);
+    expect({ code, leaked: stderr.includes("hunter2") }).toEqual({ code: 1, leaked: false });
+  });
+});
+
+describe("help", () => {
+  const COMMANDS = ["demo", "migrate", "relay", "status", "list", "show", "retry", "suspend", "resume", "archive"];
+
+  test.each(COMMANDS)("of %s has examples", async (name) => {
+    const { code, stdout } = await rowpostHere([name, "--help"]);
+    expect(code).toBe(0);
+    expect(stdout).toContain("Examples:");
+    expect(stdout).toContain(`rowpost ${name}`);
+  });
+
+  test("lists every command; no arguments at all is wrong input", async () => {
+    const { stdout } = await rowpost(["--help"]);
+    for (const name of COMMANDS) expect(stdout).toMatch(new RegExp(`^ {2}${name} `, "m"));
+    expect(await rowpost([])).toMatchObject({ code: 2, stdout: "" });
+    expect((await rowpost(["--version"])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+  });
+});

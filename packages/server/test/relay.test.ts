@@ -1,0 +1,224 @@
+/** `rowpost relay` as a process: once, until a signal, two of them on one table, on a table of the user's own. */
+import { createServer } from "node:http";
+import type { Database } from "rowpost";
+import { mysql } from "rowpost/mysql";
+import { sqlite } from "rowpost/sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createTestDatabase, describeWithService } from "../../rowpost/test/services.ts";
+import { insertMessages, rowpost, startRowpost, temporaryFile } from "./command.ts";
+
+const closers: (() => unknown)[] = [];
+
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+/** Keys of the messages that `--broker stdout:` printed. */
+function keysIn(stdout: string): string[] {
+  return stdout
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => (JSON.parse(line) as { readonly key: string }).key);
+}
+
+/** Messages of a log in JSON. */
+function logMessages(stderr: string): string[] {
+  return stderr
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => (JSON.parse(line) as { readonly msg: string }).msg);
+}
+
+describe("on SQLite", () => {
+  let place: Awaited<ReturnType<typeof temporaryFile>>;
+  let database: Database;
+
+  beforeEach(async () => {
+    place = await temporaryFile();
+    closers.push(place.remove);
+    expect(await rowpost(["migrate", "--database", place.url])).toMatchObject({ code: 0 });
+    database = sqlite({ file: place.file });
+    closers.push(() => database.close());
+  });
+
+  test("--once sends what is due to standard output, and logs JSON to standard error", async () => {
+    await insertMessages(database, { count: 40, topic: "orders", prefix: "a" });
+    const { code, stdout, stderr } = await rowpost(["relay", "--database", place.url, "--broker", "stdout:", "--once"]);
+    expect(code).toBe(0);
+    expect(keysIn(stdout)).toHaveLength(40);
+    expect(JSON.parse(stdout.split("\n")[0] ?? "")).toMatchObject({ key: "a-0", topic: "orders", attempt: 1 });
+    expect(logMessages(stderr)).toEqual(["acquired shards", "nothing is due any more"]);
+  });
+
+  test("--once ends with 1 when its time is over and the broker was away", async () => {
+    await insertMessages(database, { count: 1, topic: "orders", prefix: "a" });
+    // Accepts the check, and never answers a message.
+    const server = createServer((request, response) => {
+      if (request.method === "HEAD") response.writeHead(204).end();
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    closers.push(
+      () => server.close(),
+      () => server.closeAllConnections(),
+    );
+    const address = server.address();
+    const port = typeof address === "object" && address !== null ? address.port : 0;
+    const { code, stderr } = await rowpost([
+      ...["relay", "--database", place.url, "--broker", `http://127.0.0.1:${port}/`, "--once", "--time-limit", "300ms"],
+      ...["--publish-timeout", "2s", "--lease", "5s", "--drain-timeout", "500ms"],
+    ]);
+    expect(code).toBe(1);
+    expect(logMessages(stderr).at(-1)).toBe("not everything that is due could be sent");
+  });
+
+  test("a signal stops it cleanly: leases are given back, exit code 0", async () => {
+    const relay = startRowpost(["relay", "--database", place.url, "--broker", "stdout:", "--label", "the-one"]);
+    await relay.printed("acquired shards");
+    await insertMessages(database, { count: 5, topic: "orders", prefix: "a" });
+    await relay.printed('"key":"a-4"');
+    const running = await rowpost(["status", "--database", place.url]);
+    expect(running.stdout).toMatch(/^the-one +1 of 1 /m);
+    relay.child.kill("SIGTERM");
+    const { code, stderr } = await relay.finished;
+    expect(code).toBe(0);
+    expect(logMessages(stderr).slice(-2)).toEqual(["relay stops", "relay stopped"]);
+    expect(JSON.parse(stderr.trimEnd().split("\n").at(-1) ?? "")).toMatchObject({ drained: true, sent: 5 });
+    const status = JSON.parse((await rowpost(["status", "--json", "--database", place.url])).stdout) as {
+      readonly leases: readonly { readonly owner?: string }[];
+    };
+    expect(status.leases.map(({ owner }) => owner)).toEqual([undefined]);
+  });
+
+  test("a second signal ends it at once, with 1", async () => {
+    await insertMessages(database, { count: 1, topic: "orders", prefix: "a" });
+    const server = createServer(() => undefined);
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    closers.push(
+      () => server.close(),
+      () => server.closeAllConnections(),
+    );
+    const posted = new Promise<void>((resolve) => {
+      server.on("request", (request, response) => {
+        if (request.method === "HEAD") response.writeHead(204).end();
+        else resolve();
+      });
+    });
+    const address = server.address();
+    const port = typeof address === "object" && address !== null ? address.port : 0;
+    const relay = startRowpost(["relay", "--database", place.url, "--broker", `http://127.0.0.1:${port}/`]);
+    await posted;
+    relay.child.kill("SIGINT");
+    await relay.printed("relay stops");
+    relay.child.kill("SIGINT");
+    const { code, stderr } = await relay.finished;
+    expect(code).toBe(1);
+    expect(logMessages(stderr).at(-1)).toContain("second signal");
+  });
+
+  test("waits for a broker that is away, and says so", async () => {
+    const relay = startRowpost(["relay", "--database", place.url, "--broker", "http://127.0.0.1:9/"]);
+    await relay.printed("acquired shards");
+    expect(relay.stderr()).toContain("the broker cannot be used yet; messages wait until it can");
+    relay.child.kill("SIGTERM");
+    expect(await relay.finished).toMatchObject({ code: 0 });
+  });
+
+  test("a table that was never made: one line, exit code 1", async () => {
+    const { code, stderr } = await rowpost([
+      "relay",
+      "--database",
+      place.url,
+      "--broker",
+      "memory:",
+      "--table",
+      "other",
+    ]);
+    expect(code).toBe(1);
+    expect(stderr.trimEnd().split("\n").at(-1)).toMatch(/^rowpost: .*rowpost migrate/);
+  });
+});
+
+describeWithService("mariadb", "relays", (service) => {
+  async function prepare(): Promise<{ readonly url: string; readonly database: Database }> {
+    const { url: address, drop } = await createTestDatabase(service.name);
+    closers.push(drop);
+    const url = address.replace(/^mariadb:/, "mysql:");
+    const database = mysql({ url });
+    closers.push(() => database.close());
+    return { url, database };
+  }
+
+  test("two on one table share the shards and send nothing twice", async () => {
+    const { url, database } = await prepare();
+    expect(await rowpost(["migrate", "--database", url])).toMatchObject({ code: 0 });
+    const start = (scheme: string): ReturnType<typeof startRowpost> =>
+      startRowpost([
+        "relay",
+        "--database",
+        url.replace(/^mysql:/, scheme),
+        "--broker",
+        "stdout:",
+        "--heartbeat",
+        "200ms",
+      ]);
+    const relays = [start("mysql:"), start("mariadb:")];
+    for (const relay of relays) closers.push(() => relay.child.kill("SIGKILL"));
+    await Promise.all(relays.map((relay) => relay.printed("acquired shards")));
+    const admin = database.messageAdmin({ layout: database.defaultLayout });
+    closers.push(() => admin.close());
+    await expect
+      .poll(async () => heldShards((await admin.status()).leases), { timeout: 15_000, interval: 100 })
+      .toEqual([8, 8]);
+
+    await insertMessages(database, { count: 600, topic: "orders", prefix: "a" });
+    await expect
+      .poll(() => relays.flatMap((relay) => keysIn(wholeLines(relay.stdout()))).length, {
+        timeout: 15_000,
+        interval: 100,
+      })
+      .toBe(600);
+    for (const relay of relays) relay.child.kill("SIGTERM");
+    const ended = await Promise.all(relays.map((relay) => relay.finished));
+    expect(ended.map(({ code }) => code)).toEqual([0, 0]);
+    const keys = ended.flatMap(({ stdout }) => keysIn(stdout));
+    expect(keys).toHaveLength(600);
+    expect(new Set(keys).size).toBe(600);
+    expect(Math.min(...ended.map(({ stdout }) => keysIn(stdout).length))).toBeGreaterThan(0);
+  });
+
+  test("words in the state column of a table of the user's own", async () => {
+    const { url, database } = await prepare();
+    const words = "pending=待发送,sending=发送中,sent=已发送,failed=发送失败,consumed=已消费,suspended=已挂起";
+    const session = await database.connect({ purpose: "tool" });
+    closers.push(() => session.close());
+    const run = (text: string): Promise<unknown> => session.run({ name: "test", text, params: [] });
+    await run(`CREATE TABLE message_table (
+  id BIGINT AUTO_INCREMENT PRIMARY KEY, message_key VARCHAR(128) NOT NULL, message_id VARCHAR(128), message_type VARCHAR(64) NOT NULL,
+  topic VARCHAR(64) NOT NULL, message_body TEXT NOT NULL, state VARCHAR(16) NOT NULL, retry_count INT DEFAULT 0,
+  next_retry_at DATETIME, last_retry_time DATETIME, fail_reason TEXT, lock_version INT DEFAULT 0,
+  gmt_create DATETIME NOT NULL, gmt_modified DATETIME NOT NULL, UNIQUE KEY (message_type, message_key), KEY (state, next_retry_at)
+) DEFAULT CHARSET = utf8mb4`);
+    await run(`INSERT INTO message_table (message_key, message_type, topic, message_body, state, gmt_create, gmt_modified)
+VALUES ('k1', 'order.created', 'orders', '{}', '待发送', NOW(), NOW())`);
+    const options = ["--database", url, "--layout", "message_table", "--states", words];
+    expect(await rowpost(["migrate", ...options])).toMatchObject({ code: 0 });
+    const { code, stdout } = await rowpost(["relay", ...options, "--broker", "stdout:", "--once"]);
+    expect({ code, keys: keysIn(stdout) }).toEqual({ code: 0, keys: ["k1"] });
+    expect(
+      (await session.run({ name: "test", text: "SELECT state AS state FROM message_table", params: [] })).rows,
+    ).toEqual([{ state: "已发送" }]);
+    expect((await rowpost(["list", ...options])).stdout).toMatch(/k1 +orders +sent 已发送/);
+  });
+});
+
+/** Shards of each owner. */
+function heldShards(leases: readonly { readonly owner: string | undefined }[]): number[] {
+  const held = new Map<string, number>();
+  for (const { owner } of leases) if (owner !== undefined) held.set(owner, (held.get(owner) ?? 0) + 1);
+  return [...held.values()];
+}
+
+/** Without the line that is still being printed. */
+function wholeLines(text: string): string {
+  return text.slice(0, text.lastIndexOf("\n") + 1);
+}
