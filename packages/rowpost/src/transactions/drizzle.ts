@@ -1,0 +1,65 @@
+/** Drizzle 0.30 and later: the `tx` of `transaction`, on mysql2, pg, postgres.js and better-sqlite3. */
+import type { DialectName } from "../databases/database.ts";
+import type { Executor, QueryResult } from "./executor.ts";
+import { ASK_STATUS, askBySavepoint, okStatus, statusSaysOpen } from "./mysql-status.ts";
+import { hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
+import { sqliteExecutor } from "./sqlite-handle.ts";
+
+/** All that Drizzle asks of a query: what its own `sql` tag makes has the same two methods. */
+interface Query {
+  getSQL(): Query;
+  toQuery(): { readonly sql: string; readonly params: readonly unknown[] };
+}
+
+interface Tx {
+  execute(query: Query): Promise<unknown>;
+}
+
+/** A Drizzle transaction as an executor; undefined for anything else. */
+export function drizzleExecutor(handle: Shape, dialect: DialectName): Executor | undefined {
+  if (!("dialect" in handle && "session" in handle) || !hasMethods(handle, "transaction", "select", "insert")) {
+    return undefined;
+  }
+  if (!hasMethods(handle, "rollback")) {
+    throw refusal("a Drizzle database", "use db.transaction(async (tx) => …) and pass its tx");
+  }
+  if (dialect === "sqlite") return onSqlite(handle);
+  const tx = handle as unknown as Tx;
+  return {
+    kind: "drizzle",
+    run: async ({ params, text }) => fromDriver(await tx.execute(query(text, params))),
+    inTransaction: async () => dialect !== "mysql" || askMysql(tx),
+  };
+}
+
+/** On SQLite the session holds the handle of better-sqlite3 and everything is synchronous anyway. */
+function onSqlite(handle: Shape): Executor {
+  const client = shapeOf(shapeOf(handle["session"])?.["client"]);
+  const executor = client && sqliteExecutor(client);
+  if (executor === undefined) {
+    throw refusal(
+      "a Drizzle transaction of another database",
+      "this outbox is on SQLite, where Drizzle is supported on better-sqlite3",
+    );
+  }
+  return { ...executor, kind: "drizzle" };
+}
+
+function query(sql: string, params: readonly unknown[]): Query {
+  const made: Query = { getSQL: () => made, toQuery: () => ({ sql, params }) };
+  return made;
+}
+
+/** Drizzle hands out what the driver answered: [rows or OK packet, fields] of mysql2, a result of pg, an array with a count of postgres.js. */
+function fromDriver(answer: unknown): QueryResult {
+  const shape = shapeOf(answer);
+  if (!Array.isArray(answer)) return queryResult(shape?.["rows"], shape?.["rowCount"] ?? undefined);
+  if ("count" in answer) return queryResult(answer, shape?.["count"] ?? undefined);
+  return queryResult(answer[0], shapeOf(answer[0])?.["affectedRows"]);
+}
+
+async function askMysql(tx: Tx): Promise<boolean> {
+  const answer = await tx.execute(query(ASK_STATUS, []));
+  const status = okStatus(Array.isArray(answer) ? answer[0] : answer);
+  return status === undefined ? askBySavepoint((text) => tx.execute(query(text, []))) : statusSaysOpen(status);
+}

@@ -1,0 +1,49 @@
+/** Knex 2 and 3: the `trx` of `transaction`. MikroORM 6 has one underneath. */
+import type { DialectName } from "../databases/database.ts";
+import type { Executor, QueryResult } from "./executor.ts";
+import { ASK_STATUS, askBySavepoint, okStatus, statusSaysOpen } from "./mysql-status.ts";
+import { toQuestionMarks } from "./placeholders.ts";
+import { finished, hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
+
+interface Trx {
+  raw(text: string, bindings: readonly unknown[]): Promise<unknown>;
+  isCompleted?(): boolean;
+}
+
+/** A Knex transaction as an executor; undefined for anything else. */
+export function knexExecutor(handle: Shape, dialect: DialectName): Executor | undefined {
+  if (typeof handle !== "function" || !hasMethods(handle, "raw", "from", "transaction") || !("client" in handle)) {
+    return undefined;
+  }
+  if (handle["isTransaction"] !== true) {
+    throw refusal("a Knex instance", "use knex.transaction(async (trx) => …) and pass its trx");
+  }
+  const trx = handle as unknown as Trx;
+  if (trx.isCompleted?.() === true) throw finished("Knex transaction");
+  return {
+    kind: "knex",
+    run: async ({ params, text }) => {
+      const raw = toQuestionMarks(text, params, { dollars: dialect === "postgres" });
+      return fromDriver(await trx.raw(raw.text, raw.params));
+    },
+    inTransaction: async () => dialect !== "mysql" || askMysql(trx),
+  };
+}
+
+/** Knex hands out what the driver answered: [rows or OK packet, fields] of mysql2, a result of pg, rows or {changes} of SQLite. */
+function fromDriver(answer: unknown): QueryResult {
+  if (Array.isArray(answer)) {
+    const first: unknown = answer[0];
+    if (Array.isArray(first)) return queryResult(first, undefined);
+    const affected = shapeOf(first)?.["affectedRows"];
+    return affected === undefined ? queryResult(answer, undefined) : queryResult(undefined, affected);
+  }
+  const shape = shapeOf(answer);
+  return queryResult(shape?.["rows"], shape?.["rowCount"] ?? shape?.["changes"]);
+}
+
+async function askMysql(trx: Trx): Promise<boolean> {
+  const answer = await trx.raw(ASK_STATUS, []);
+  const status = okStatus(Array.isArray(answer) ? answer[0] : answer);
+  return status === undefined ? askBySavepoint((text) => trx.raw(text, [])) : statusSaysOpen(status);
+}

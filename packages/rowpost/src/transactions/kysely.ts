@@ -1,0 +1,49 @@
+/** Kysely 0.27 and later: the `trx` of `transaction().execute` and of `startTransaction`. MikroORM 7 has one underneath. */
+import type { DialectName } from "../databases/database.ts";
+import type { Executor } from "./executor.ts";
+import { askBySavepoint } from "./mysql-status.ts";
+import { finished, hasMethods, queryResult, refusal, type Shape } from "./shape.ts";
+
+interface CompiledQuery {
+  readonly sql: string;
+  readonly parameters: readonly unknown[];
+  readonly query: {
+    readonly kind: "RawNode";
+    readonly sqlFragments: readonly string[];
+    readonly parameters: readonly [];
+  };
+  readonly queryId: { readonly queryId: string };
+}
+
+interface Trx {
+  executeQuery(query: CompiledQuery): Promise<{ readonly rows?: unknown; readonly numAffectedRows?: bigint }>;
+}
+
+/** A Kysely transaction as an executor; undefined for anything else. */
+export function kyselyExecutor(handle: Shape, dialect: DialectName): Executor | undefined {
+  if (!hasMethods(handle, "executeQuery", "selectFrom", "getExecutor")) return undefined;
+  if (handle["isTransaction"] !== true) {
+    throw refusal("a Kysely instance", "use db.transaction().execute(async (trx) => …) and pass its trx");
+  }
+  // Only a controlled transaction (startTransaction) tells that it has ended.
+  if (handle["isCommitted"] === true || handle["isRolledBack"] === true) throw finished("Kysely transaction");
+  const trx = handle as unknown as Trx;
+  return {
+    kind: "kysely",
+    run: async ({ params, text }) => {
+      const { numAffectedRows, rows } = await trx.executeQuery(compiled(text, params));
+      return queryResult(rows, numAffectedRows);
+    },
+    inTransaction: async () => dialect !== "mysql" || askBySavepoint((text) => trx.executeQuery(compiled(text, []))),
+  };
+}
+
+/** What `CompiledQuery.raw(text, params)` makes. The node keeps plugins and loggers that look at it working. */
+function compiled(sql: string, parameters: readonly unknown[]): CompiledQuery {
+  return {
+    sql,
+    parameters,
+    query: { kind: "RawNode", sqlFragments: [sql], parameters: [] },
+    queryId: { queryId: "rowpost" },
+  };
+}

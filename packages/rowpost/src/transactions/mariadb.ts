@@ -1,0 +1,157 @@
+/** The mariadb driver: connections in promise and callback form, alone or from a pool. */
+import type { Executor, Statement } from "./executor.ts";
+import { statusSaysOpen } from "./mysql-status.ts";
+import { type OwnConnection, USER_STATEMENT } from "./own-transaction.ts";
+import { hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
+
+/** What a call is made of. The user's own settings for rows would change what we read, so each call says what it needs. */
+interface Call {
+  readonly sql: string;
+  readonly rowsAsArray: false;
+  readonly nestTables: false;
+  readonly metaAsArray: false;
+  /** A large BIGINT as text instead of a rounded number. */
+  readonly bigNumberStrings: true;
+  readonly supportBigNumbers: true;
+}
+
+interface Connection {
+  query(call: Call, values: readonly unknown[]): Promise<unknown>;
+  execute(call: Call, values: readonly unknown[]): Promise<unknown>;
+  ping(): Promise<unknown>;
+  release?(): Promise<unknown>;
+  destroy(): void;
+  readonly info: {
+    /** Status flags of the last OK packet. After an error the driver sets "in a transaction" without knowing. */
+    readonly status: number;
+    readonly serverVersion: { readonly mariaDb: boolean };
+  };
+}
+
+interface Pool {
+  getConnection(): Promise<Connection>;
+}
+
+/** Up to this many parameters a statement is prepared once on each connection; above, it is sent as text (see mysql2.ts). */
+const PREPARED_PARAMS = 24;
+
+/** A mariadb connection as an executor; undefined for anything else. */
+export function mariadbExecutor(handle: Shape): Executor | undefined {
+  const connection = recognize(handle);
+  return connection && { ...executorOf(connection), inTransaction: () => isOpen(connection) };
+}
+
+function isPool(handle: Shape): boolean {
+  return hasMethods(handle, "getConnection", "query", "importFile", "end");
+}
+
+function recognize(handle: Shape): Connection | undefined {
+  if (isPool(handle)) {
+    throw refusal(
+      "a mariadb pool",
+      "take a connection with pool.getConnection(), BEGIN on it and pass the connection, or use outbox.transaction(pool, …)",
+    );
+  }
+  if (!hasMethods(handle, "query", "execute", "ping", "importFile", "isValid")) return undefined;
+  const info = shapeOf(handle["info"]);
+  if (info === undefined || !("status" in info)) {
+    throw refusal("a closed mariadb connection", "take a new one, BEGIN on it and pass it");
+  }
+  const connection = handle as unknown as Connection;
+  return isCallbackForm(handle) ? promised(connection) : connection;
+}
+
+/** Both forms have the same methods; only the callback form's `query` takes a third parameter. */
+function isCallbackForm(handle: Shape): boolean {
+  return typeof handle["query"] === "function" && handle["query"].length > 2;
+}
+
+type Callback = (error: unknown, result: unknown) => void;
+
+/** The callback form under the promise form's methods. */
+function promised(connection: Connection): Connection {
+  const raw = connection as unknown as Record<"query" | "execute", (...args: unknown[]) => void> & {
+    ping(options: undefined, callback: Callback): void;
+  };
+  const wrap = (start: (done: Callback) => void): Promise<unknown> =>
+    new Promise((resolve, reject) => {
+      start((error, result) => {
+        if (error) reject(error instanceof Error ? error : new Error(String(error)));
+        else resolve(result);
+      });
+    });
+  return {
+    query: (call, values) => wrap((done) => raw.query(call, values, done)),
+    execute: (call, values) => wrap((done) => raw.execute(call, values, done)),
+    ping: () => wrap((done) => raw.ping(undefined, done)),
+    destroy: () => connection.destroy(),
+    get info() {
+      return connection.info;
+    },
+  };
+}
+
+function callOf(sql: string): Call {
+  return {
+    sql,
+    rowsAsArray: false,
+    nestTables: false,
+    metaAsArray: false,
+    bigNumberStrings: true,
+    supportBigNumbers: true,
+  };
+}
+
+function executorOf(connection: Connection): Executor {
+  return {
+    kind: "mariadb",
+    run: async ({ name, params, text }: Statement) => {
+      const prepared = name !== USER_STATEMENT && params.length > 0 && params.length <= PREPARED_PARAMS;
+      const call = callOf(text);
+      const result = await (prepared ? connection.execute(call, params) : connection.query(call, params));
+      return queryResult(result, shapeOf(result)?.["affectedRows"]);
+    },
+  };
+}
+
+/** Free when the status says no. When it says yes it may only be the driver's guess after an error: then the server is asked. */
+async function isOpen(connection: Connection): Promise<boolean> {
+  if (!statusSaysOpen(connection.info.status)) return false;
+  await connection.ping();
+  return statusSaysOpen(connection.info.status);
+}
+
+/** A mariadb pool or idle connection for a transaction of our own; undefined for anything else. */
+export async function openMariadb(handle: Shape): Promise<OwnConnection | undefined> {
+  if (isPool(handle)) {
+    const taken = await (handle as unknown as Pool).getConnection();
+    return own(taken, true);
+  }
+  const connection = recognize(handle);
+  if (connection === undefined) return undefined;
+  if (await isOpen(connection)) {
+    // BEGIN would commit what is open.
+    throw refusal(
+      "a mariadb connection with a transaction of its own",
+      "pass it to outbox.enqueue, or pass the pool here",
+    );
+  }
+  return own(connection, false);
+}
+
+function own(connection: Connection, pooled: boolean): OwnConnection {
+  const executor = executorOf(connection);
+  return {
+    // A connection of the user's can be used beside us: what happened there is not seen here.
+    executor: pooled ? executor : { ...executor, inTransaction: () => isOpen(connection) },
+    begin: () => connection.query(callOf("START TRANSACTION"), []),
+    commit: () => connection.query(callOf("COMMIT"), []),
+    rollback: () => connection.query(callOf("ROLLBACK"), []),
+    ended: async (afterError) => (afterError ? !(await isOpen(connection)) : !statusSaysOpen(connection.info.status)),
+    release: async (broken) => {
+      if (!pooled) return;
+      if (broken) connection.destroy();
+      else await connection.release?.();
+    },
+  };
+}

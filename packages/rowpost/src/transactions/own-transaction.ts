@@ -1,0 +1,144 @@
+/**
+ * Transactions that rowpost begins itself (`outbox.transaction`): the brackets around the user's work, and the guard that notices when the
+ * database ended the transaction by itself (rule R9).
+ */
+import {
+  DatabaseUnavailableError,
+  describeError,
+  TransactionLostError,
+  TransactionRequiredError,
+} from "../runtime/errors.ts";
+import type { Executor, QueryResult, Statement, Transaction } from "./executor.ts";
+
+/** A connection that is ours until the work is done. */
+export interface OwnConnection {
+  readonly executor: Executor;
+  /** Resolves once the server has begun the transaction. */
+  begin(): Promise<unknown>;
+  /** Throws `TransactionLostError` when the server answers that it rolled back. */
+  commit(): Promise<unknown>;
+  rollback(): Promise<unknown>;
+  /**
+   * True when the server has ended the transaction by itself. After an error it may cost a round trip; otherwise it must be free, and false
+   * where the driver cannot tell.
+   */
+  ended(afterError: boolean): boolean | Promise<boolean>;
+  /** Back to the pool. `broken`: its state is unknown, nobody may get it again. */
+  release(broken: boolean): unknown;
+}
+
+/** Work in a transaction. */
+export type Work<T> = (tx: Transaction) => Promise<T>;
+
+/**
+ * Begins, runs `work`, commits; rolls back and rethrows when it throws.
+ *
+ * Throws `TransactionLostError` when the transaction ended by itself, even if `work` went on as if nothing had happened. Throws
+ * `DatabaseUnavailableError` when the COMMIT got no answer: then nobody knows whether it took effect, and only a look at the rows can tell.
+ */
+export async function transact<T>(connection: OwnConnection, work: Work<T>): Promise<T> {
+  let broken = true;
+  try {
+    await connection.begin();
+    const guard = guardTransaction(connection);
+    try {
+      const result = await guard.run(work);
+      await commit(connection);
+      broken = false;
+      return result;
+    } catch (error) {
+      // A rollback that fails leaves a connection in an unknown state; the error above is the news.
+      broken = await connection.rollback().then(
+        () => false,
+        () => true,
+      );
+      throw error;
+    }
+  } finally {
+    await connection.release(broken);
+  }
+}
+
+async function commit(connection: OwnConnection): Promise<void> {
+  try {
+    await connection.commit();
+  } catch (error) {
+    if (error instanceof TransactionLostError || isServersAnswer(error)) throw error;
+    throw new DatabaseUnavailableError(
+      `COMMIT got no answer, so the transaction may or may not have taken effect: look for its rows (${describeError(error)})`,
+      { cause: error },
+    );
+  }
+}
+
+/** An error that the server itself sent, such as a deferred constraint that failed: nothing was committed. */
+function isServersAnswer(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if ("sqlState" in error && typeof error.sqlState === "string") return !("fatal" in error && error.fatal === true);
+  return "severity" in error || "errcode" in error;
+}
+
+interface Guard {
+  run<T>(work: Work<T>): Promise<T>;
+}
+
+/**
+ * The `tx` of the user's work. Once the transaction has ended, by itself or because the work is over, every call is refused: on MySQL the
+ * next statement would otherwise be committed alone.
+ */
+function guardTransaction(connection: OwnConnection): Guard {
+  const { executor } = connection;
+  let lost: TransactionLostError | undefined;
+  let over = false;
+
+  async function run(statement: Statement): Promise<QueryResult> {
+    if (lost !== undefined) throw lost;
+    if (over)
+      throw new TransactionRequiredError(
+        "this transaction has ended: an await is missing inside of it. Nothing was written.",
+      );
+    try {
+      const result = await executor.run(statement);
+      if (await connection.ended(false)) {
+        lost = lostAfter(
+          `a statement ended it: a COMMIT or ROLLBACK, or DDL, which MySQL commits with everything before it`,
+        );
+      }
+      return result;
+    } catch (error) {
+      // A connection that cannot be asked is gone, and the transaction with it.
+      if (await Promise.resolve(connection.ended(true)).catch(() => true))
+        lost = lostAfter(describeError(error), error);
+      throw error;
+    }
+  }
+
+  const tx: Transaction = {
+    kind: executor.kind,
+    run,
+    query: async <Row>(text: string, params: readonly unknown[] = []) => {
+      const result = await run({ name: USER_STATEMENT, text, params });
+      return result.rows as readonly unknown[] as Row[];
+    },
+  };
+  return {
+    run: async (work) => {
+      try {
+        const result = await work(tx);
+        if (lost !== undefined) throw lost;
+        return result;
+      } finally {
+        over = true;
+      }
+    },
+  };
+}
+
+/** Name of the user's own statements. Their texts vary without limit, so drivers must not keep a prepared statement for each. */
+export const USER_STATEMENT = "user";
+
+function lostAfter(what: string, cause?: unknown): TransactionLostError {
+  return new TransactionLostError(`this transaction ended before its work did (${what}); run it again from the start`, {
+    cause,
+  });
+}

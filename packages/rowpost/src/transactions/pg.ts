@@ -1,0 +1,120 @@
+/** pg (node-postgres): clients, alone or from a pool. */
+import { TransactionLostError } from "../runtime/errors.ts";
+import type { Executor, Statement } from "./executor.ts";
+import { type OwnConnection, USER_STATEMENT } from "./own-transaction.ts";
+import { hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
+
+interface Result {
+  readonly rows: unknown;
+  readonly rowCount: number | null;
+  readonly command: string;
+}
+
+interface Client {
+  query(config: {
+    readonly name?: string;
+    readonly text: string;
+    readonly values: readonly unknown[];
+  }): Promise<Result>;
+  release?(broken: boolean): void;
+  on(event: "error", listener: () => void): unknown;
+  off(event: "error", listener: () => void): unknown;
+  /** Since pg 8.18: I = none, T = in a transaction, E = in one that has failed. Null before the first answer. */
+  getTransactionStatus?(): "I" | "T" | "E" | null;
+}
+
+/** How statements reach PostgreSQL. */
+export interface PostgresOptions {
+  /**
+   * Keep rowpost's own statements prepared under their names on each connection. Default false: behind PgBouncer in transaction mode the next
+   * transaction is on another server connection, which does not know the name, and fails.
+   */
+  readonly prepare?: boolean | undefined;
+}
+
+/** A pg client as an executor; undefined for anything else. */
+export function pgExecutor(handle: Shape, options: PostgresOptions): Executor | undefined {
+  const client = recognize(handle);
+  return client && executorOf(client, options);
+}
+
+function isPool(handle: Shape): boolean {
+  return hasMethods(handle, "connect", "query", "end") && typeof handle["totalCount"] === "number";
+}
+
+function recognize(handle: Shape): Client | undefined {
+  if (isPool(handle)) {
+    throw refusal(
+      "a pg pool",
+      "take a client with pool.connect(), BEGIN on it and pass the client, or use outbox.transaction(pool, …)",
+    );
+  }
+  if (!hasMethods(handle, "query", "connect") || !("connectionParameters" in handle)) return undefined;
+  if (handle["_ending"] === true) throw refusal("a closed pg client", "take a new one, BEGIN on it and pass it");
+  return handle as unknown as Client;
+}
+
+function executorOf(client: Client, options: PostgresOptions): Executor {
+  return {
+    kind: "pg",
+    run: async ({ name, params, text }: Statement) => {
+      const named = options.prepare === true && name !== USER_STATEMENT;
+      const { rowCount, rows } = await client.query(
+        named ? { name: `rowpost:${name}:${params.length}`, text, values: params } : { text, values: params },
+      );
+      return queryResult(rows, rowCount ?? undefined);
+    },
+    inTransaction: () => isOpen(client),
+  };
+}
+
+async function isOpen(client: Client): Promise<boolean> {
+  const status = client.getTransactionStatus?.();
+  if (status !== undefined && status !== null) return status !== "I";
+  // Outside a transaction block each statement is a transaction of its own and both instants are the same.
+  const text = "SELECT transaction_timestamp() <> statement_timestamp() AS open";
+  const { rows } = await client.query({ text, values: [] });
+  return Array.isArray(rows) && shapeOf(rows[0])?.["open"] === true;
+}
+
+/** A pg pool or idle client for a transaction of our own; undefined for anything else. */
+export async function openPg(handle: Shape, options: PostgresOptions): Promise<OwnConnection | undefined> {
+  if (isPool(handle)) {
+    const client = await (handle as unknown as { connect(): Promise<Client> }).connect();
+    return own(client, options);
+  }
+  const client = recognize(handle);
+  if (client === undefined) return undefined;
+  if (await isOpen(client)) {
+    // BEGIN would only warn, and our COMMIT would be the user's.
+    throw refusal("a pg client with a transaction of its own", "pass it to outbox.enqueue, or pass the pool here");
+  }
+  return own(client, options);
+}
+
+function own(client: Client, options: PostgresOptions): OwnConnection {
+  const { inTransaction: _, ...executor } = executorOf(client, options);
+  // A client outside its pool that loses its connection emits "error", which ends the process when nobody listens. The query rejects too.
+  const heard = (): void => {};
+  client.on("error", heard);
+  return {
+    executor,
+    begin: () => client.query({ text: "BEGIN", values: [] }),
+    commit: async () => {
+      // PostgreSQL answers the COMMIT of a failed transaction with ROLLBACK, and with no error (rule R9).
+      const { command } = await client.query({ text: "COMMIT", values: [] });
+      if (command !== "COMMIT") {
+        throw new TransactionLostError(
+          "a statement of this transaction had failed, so PostgreSQL rolled it back instead of committing; run it again from the start",
+        );
+      }
+    },
+    rollback: () => client.query({ text: "ROLLBACK", values: [] }),
+    // A failed transaction is not over: the user may go back to a savepoint. Until then the server itself refuses every statement.
+    ended: () => client.getTransactionStatus?.() === "I",
+    release: (broken) => {
+      client.off("error", heard);
+      client.release?.(broken);
+    },
+  };
+}

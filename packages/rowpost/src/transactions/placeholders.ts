@@ -1,0 +1,26 @@
+/** From the placeholders of our statements to those that an ORM demands. */
+
+/** Quoted text, quoted names, comments, placeholders: whatever a question mark or a dollar may be part of. */
+const TOKEN = /'(?:[^'\\]|''|\\.)*'|"[^"]*"|`[^`]*`|--[^\n]*|\/\*[\s\S]*?\*\/|\$\d+|\?/g;
+
+/**
+ * For Knex, which wants `?` on every database: `$n` becomes `?` with the parameters in the order of use, and a question mark that is no
+ * placeholder (in a text, or an operator of PostgreSQL) is escaped.
+ */
+export function toQuestionMarks(
+  text: string,
+  params: readonly unknown[],
+  options: { readonly dollars: boolean },
+): { readonly text: string; readonly params: readonly unknown[] } {
+  const ordered: unknown[] = [];
+  const converted = text.replace(TOKEN, (token) => {
+    if (token === "?") return options.dollars ? "\\?" : "?";
+    if (token.startsWith("$")) {
+      if (!options.dollars) return token;
+      ordered.push(params[Number(token.slice(1)) - 1]);
+      return "?";
+    }
+    return token.replaceAll("?", "\\?");
+  });
+  return { text: converted, params: options.dollars ? ordered : params };
+}

@@ -1,0 +1,63 @@
+/** postgres.js: the `sql` of `begin` or `savepoint`, and reserved connections. */
+import type { Executor, Statement } from "./executor.ts";
+import type { OwnConnection, Work } from "./own-transaction.ts";
+import { transact, USER_STATEMENT } from "./own-transaction.ts";
+import type { PostgresOptions } from "./pg.ts";
+import { hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
+
+interface Sql {
+  unsafe(text: string, params: readonly unknown[], options: { readonly prepare: boolean }): Promise<unknown>;
+}
+
+interface Root extends Sql {
+  begin<T>(work: (sql: Sql) => Promise<T>): Promise<T>;
+}
+
+/** A postgres.js transaction as an executor; undefined for anything else. */
+export function postgresJsExecutor(handle: Shape, options: PostgresOptions): Executor | undefined {
+  if (!isSql(handle)) return undefined;
+  if (hasMethods(handle, "begin")) {
+    throw refusal(
+      "the sql of postgres.js, which is a pool",
+      "use sql.begin(async (tx) => …) and pass its tx, or outbox.transaction(sql, …)",
+    );
+  }
+  return executorOf(handle as unknown as Sql, options);
+}
+
+/** `sql` is a function that carries its methods; `savepoint` marks a transaction, `release` a reserved connection, `begin` the root. */
+function isSql(handle: Shape): boolean {
+  return typeof handle === "function" && hasMethods(handle, "unsafe", "notify", "json");
+}
+
+function executorOf(sql: Sql, options: PostgresOptions): Executor {
+  return {
+    kind: "postgres.js",
+    run: async ({ name, params, text }: Statement) => {
+      const prepare = options.prepare === true && name !== USER_STATEMENT;
+      const result = await sql.unsafe(text, params, { prepare });
+      // The answer is an array of rows with the count on it: null for statements that count nothing.
+      return queryResult(result, shapeOf(result)?.["count"] ?? undefined);
+    },
+    inTransaction: async () => {
+      const text = "SELECT transaction_timestamp() <> statement_timestamp() AS open";
+      const result = await sql.unsafe(text, [], { prepare: false });
+      return Array.isArray(result) && shapeOf(result[0])?.["open"] === true;
+    },
+  };
+}
+
+/**
+ * A transaction of our own on postgres.js, in its own `begin`; undefined for anything else. It rolls back by itself when any query failed,
+ * also one whose error the user caught, so its COMMIT never covers a failed transaction.
+ */
+export function transactPostgresJs<T>(handle: Shape, work: Work<T>, options: PostgresOptions): Promise<T> | undefined {
+  if (!isSql(handle) || !hasMethods(handle, "begin")) return undefined;
+  return (handle as unknown as Root).begin((sql) => transact(insideBegin(sql, options), work));
+}
+
+function insideBegin(sql: Sql, options: PostgresOptions): OwnConnection {
+  const { inTransaction: _, ...executor } = executorOf(sql, options);
+  const nothing = async (): Promise<void> => {};
+  return { executor, begin: nothing, commit: nothing, rollback: nothing, ended: () => false, release: nothing };
+}

@@ -1,0 +1,29 @@
+/** Prisma 5 to 7: the `tx` of an interactive `$transaction`. */
+import type { DialectName } from "../databases/database.ts";
+import type { Executor } from "./executor.ts";
+import { askBySetTransaction } from "./mysql-status.ts";
+import { hasMethods, queryResult, refusal, returnsRows, type Shape } from "./shape.ts";
+
+interface Tx {
+  $executeRawUnsafe(text: string, ...params: readonly unknown[]): Promise<number>;
+  $queryRawUnsafe(text: string, ...params: readonly unknown[]): Promise<unknown>;
+}
+
+/** A Prisma transaction client as an executor; undefined for anything else. */
+export function prismaExecutor(handle: Shape, dialect: DialectName): Executor | undefined {
+  if (!hasMethods(handle, "$executeRawUnsafe", "$queryRawUnsafe")) return undefined;
+  // The client of a transaction has no $connect; $transaction may be there, for nested ones.
+  if (hasMethods(handle, "$connect")) {
+    throw refusal("a Prisma client", "use prisma.$transaction(async (tx) => …) and pass its tx");
+  }
+  const tx = handle as unknown as Tx;
+  return {
+    kind: "prisma",
+    run: async ({ params, text }) => {
+      if (returnsRows(text)) return queryResult(await tx.$queryRawUnsafe(text, ...params), undefined);
+      return queryResult(undefined, await tx.$executeRawUnsafe(text, ...params));
+    },
+    // Prisma refuses a transaction that it has ended; one that the server has ended it does not notice.
+    inTransaction: async () => dialect !== "mysql" || askBySetTransaction((text) => tx.$executeRawUnsafe(text)),
+  };
+}

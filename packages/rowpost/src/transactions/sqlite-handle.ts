@@ -1,0 +1,173 @@
+/** SQLite handles, all synchronous: node:sqlite and @photostructure/sqlite (`DatabaseSync`), better-sqlite3 (`Database`). */
+import { AsyncLocalStorage } from "node:async_hooks";
+import { setTimeout as sleep } from "node:timers/promises";
+import { TransactionRequiredError } from "../runtime/errors.ts";
+import type { Executor, Statement } from "./executor.ts";
+import { type OwnConnection, transact, USER_STATEMENT, type Work } from "./own-transaction.ts";
+import { hasMethods, queryResult, refusal, returnsRows, type Shape } from "./shape.ts";
+
+interface Prepared {
+  all(...params: readonly unknown[]): unknown;
+  run(...params: readonly unknown[]): { readonly changes: number | bigint };
+}
+
+interface Handle {
+  prepare(text: string): Prepared;
+  exec(text: string): unknown;
+  /** node:sqlite (Node >= 22.16) and @photostructure/sqlite. */
+  readonly isTransaction?: boolean;
+  /** better-sqlite3. */
+  readonly inTransaction?: boolean;
+  readonly isOpen?: boolean;
+  readonly open?: boolean;
+}
+
+/** A SQLite handle as an executor; undefined for anything else. The statement joins the transaction that is open on it. */
+export function sqliteExecutor(handle: Shape): Executor | undefined {
+  const database = recognize(handle);
+  return database && { ...executorOf(database), inTransaction: async () => isOpen(database) };
+}
+
+function recognize(handle: Shape): Handle | undefined {
+  if (!hasMethods(handle, "prepare", "exec", "close")) return undefined;
+  const database = handle as unknown as Handle;
+  // better-sqlite3 has a property `open`, the others a method of that name and a property `isOpen`.
+  if (database.isOpen === false || database.open === false) {
+    throw refusal("a closed SQLite handle", "open it, BEGIN on it and pass it");
+  }
+  return database;
+}
+
+/** Node 22.13 to 22.15 have no property for it; there a BEGIN fails inside a transaction. */
+function isOpen(database: Handle): boolean {
+  const known = database.isTransaction ?? database.inTransaction;
+  if (known !== undefined) return known;
+  try {
+    database.exec("BEGIN");
+  } catch {
+    return true;
+  }
+  database.exec("ROLLBACK");
+  return false;
+}
+
+/** Prepared statements of each handle, a few: preparing the INSERT takes longer than running it. */
+const preparedByHandle = new WeakMap<Handle, Map<string, Prepared>>();
+const PREPARED_PER_HANDLE = 16;
+
+function prepare(database: Handle, text: string): Prepared {
+  let byText = preparedByHandle.get(database);
+  if (byText === undefined) {
+    byText = new Map();
+    preparedByHandle.set(database, byText);
+  }
+  const kept = byText.get(text);
+  if (kept !== undefined) return kept;
+  const prepared = database.prepare(text);
+  if (byText.size >= PREPARED_PER_HANDLE) {
+    const [oldest] = byText.keys();
+    if (oldest !== undefined) byText.delete(oldest);
+  }
+  byText.set(text, prepared);
+  return prepared;
+}
+
+function executorOf(database: Handle): Executor {
+  return {
+    kind: "sqlite",
+    run: async ({ name, params, text }: Statement) => {
+      const statement = name === USER_STATEMENT ? database.prepare(text) : prepare(database, text);
+      if (returnsRows(text)) return queryResult(statement.all(...params), undefined);
+      return queryResult(undefined, statement.run(...params).changes);
+    },
+  };
+}
+
+/** A transaction of our own on a SQLite handle, when it is this caller's turn; undefined for anything else. */
+export function transactSqlite<T>(handle: Shape, work: Work<T>): Promise<T> | undefined {
+  const database = recognize(handle);
+  if (database === undefined) return undefined;
+  return withHandle(handle, () => {
+    if (isOpen(database)) {
+      throw refusal("a SQLite handle with a transaction of its own", "pass it to outbox.enqueue instead");
+    }
+    return transact(own(database), work);
+  });
+}
+
+function own(database: Handle): OwnConnection {
+  return {
+    executor: executorOf(database),
+    begin: () => beginImmediate(database),
+    commit: async () => database.exec("COMMIT"),
+    // SQLite rolls back by itself when the disk is full or memory runs out; a ROLLBACK would then be an error.
+    rollback: async () => isOpen(database) && database.exec("ROLLBACK"),
+    ended: () => !isOpen(database),
+    release: () => undefined,
+  };
+}
+
+/** How long a BEGIN waits for another connection's transaction. */
+const BUSY_MS = 5_000;
+/** `errcode` of node:sqlite and `code` of better-sqlite3. */
+const SQLITE_BUSY = 5;
+
+/**
+ * IMMEDIATE takes the write lock at once: a transaction that read first and writes later fails when another one has written in between, and no
+ * waiting helps. The wait is ours and asynchronous, beside what the handle's own busy_timeout does synchronously (rule R6).
+ */
+async function beginImmediate(database: Handle): Promise<void> {
+  const giveUpAt = performance.now() + BUSY_MS;
+  for (let pauseMs = 1; ; pauseMs = Math.min(pauseMs * 2, 50)) {
+    try {
+      database.exec("BEGIN IMMEDIATE");
+      return;
+    } catch (error) {
+      if (!isBusy(error) || performance.now() > giveUpAt) throw error;
+    }
+    await sleep(pauseMs * (0.5 + Math.random()));
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if ("errcode" in error && typeof error.errcode === "number") return (error.errcode & 0xff) === SQLITE_BUSY;
+  return "code" in error && typeof error.code === "string" && error.code.startsWith("SQLITE_BUSY");
+}
+
+interface Holder {
+  readonly handle: object;
+  active: boolean;
+}
+
+const tails = new WeakMap<object, Promise<void>>();
+const holders = new AsyncLocalStorage<readonly Holder[]>();
+
+/**
+ * Runs `work` as the only holder of this handle; others wait in order of asking. A handle is one connection: two transactions on it at once
+ * would be one, and a relay that reads through it would publish what is not committed yet.
+ *
+ * Throws `TransactionRequiredError` when called inside the holder's own work, which could only wait for itself.
+ */
+export async function withHandle<T>(handle: object, work: () => Promise<T>): Promise<T> {
+  const outer = holders.getStore() ?? [];
+  if (outer.some((holder) => holder.active && holder.handle === handle)) {
+    throw new TransactionRequiredError(
+      "outbox.transaction inside outbox.transaction on one SQLite handle would wait for itself: use the outer tx",
+    );
+  }
+  let unlock = (): void => {};
+  const mine = new Promise<void>((resolve) => {
+    unlock = resolve;
+  });
+  const before = tails.get(handle);
+  tails.set(handle, mine);
+  const holder: Holder = { handle, active: true };
+  try {
+    await before;
+    return await holders.run([...outer, holder], work);
+  } finally {
+    holder.active = false;
+    unlock();
+  }
+}

@@ -1,0 +1,59 @@
+/** TypeORM 0.3 and 1: the `EntityManager` of `transaction`, and a `QueryRunner` after `startTransaction`. */
+import type { DialectName } from "../databases/database.ts";
+import type { Executor } from "./executor.ts";
+import { ASK_STATUS, askBySavepoint, okStatus, statusSaysOpen } from "./mysql-status.ts";
+import { hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
+
+interface Structured {
+  readonly raw: unknown;
+  readonly records: unknown;
+  readonly affected?: number;
+}
+
+interface QueryRunner {
+  query(text: string, params: readonly unknown[], structured: true): Promise<Structured>;
+}
+
+/** A TypeORM entity manager or query runner as an executor; undefined for anything else. */
+export function typeormExecutor(handle: Shape, dialect: DialectName): Executor | undefined {
+  const shape = queryRunnerOf(handle);
+  if (shape === undefined) return undefined;
+  if (shape["isReleased"] === true || shape["isTransactionActive"] !== true) {
+    throw refusal(
+      "a TypeORM query runner with no transaction",
+      "call startTransaction() first, and enqueue before commitTransaction()",
+    );
+  }
+  const runner = shape as unknown as QueryRunner;
+  return {
+    kind: "typeorm",
+    run: async ({ params, text }) => {
+      const { affected, records } = await runner.query(text, params, true);
+      return queryResult(records, affected);
+    },
+    inTransaction: async () => dialect !== "mysql" || askMysql(runner),
+  };
+}
+
+const INSTEAD = "use dataSource.transaction(async (manager) => …) and pass its manager";
+
+function queryRunnerOf(handle: Shape): Shape | undefined {
+  if (hasMethods(handle, "startTransaction", "commitTransaction", "query", "release")) return handle;
+  if (hasMethods(handle, "createQueryRunner", "getRepository", "initialize"))
+    throw refusal("a TypeORM data source", INSTEAD);
+  if (
+    !hasMethods(handle, "query", "getRepository", "transaction") ||
+    !("connection" in handle || "dataSource" in handle)
+  ) {
+    return undefined;
+  }
+  const runner = shapeOf(handle["queryRunner"]);
+  if (runner === undefined) throw refusal("a TypeORM entity manager outside of a transaction", INSTEAD);
+  return runner;
+}
+
+async function askMysql(runner: QueryRunner): Promise<boolean> {
+  const { raw } = await runner.query(ASK_STATUS, [], true);
+  const status = okStatus(raw);
+  return status === undefined ? askBySavepoint((text) => runner.query(text, [], true)) : statusSaysOpen(status);
+}
