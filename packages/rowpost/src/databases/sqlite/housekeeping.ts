@@ -53,13 +53,13 @@ LIMIT ?`;
   const recover = `UPDATE ${names.table} AS m
 SET ${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingNow}${names.changed}
 FROM ${TOKEN_SOURCE} AS stray
-WHERE m.${id} = stray.id AND m.${state} = ${names.state("sending")} AND ${names.tokenMatches("stray")}
+WHERE m.${id} = stray.id AND +m.${state} = ${names.state("sending")} AND ${names.tokenMatches("stray")}
   AND ${fenceCondition(names)}`;
-  // If we die right after it: the rows are failed, and a person sees why. The ranges between known numbers are searched by the index on state.
+  // If we die right after it: the rows are failed, and a person sees why. In the order of the partial index on such rows, so that it is used.
   const failUnknown = `UPDATE ${names.table} AS m
 SET ${state} = ${names.state("failed")}, ${nextRetryAt} = NULL,
   ${failReason} = substr('UNKNOWN_STATE: the state was ' || COALESCE(m.${state}, 'NULL') || ', which is none of ${names.state(...MESSAGE_STATES).replaceAll("'", "")}; somebody changed the row by hand', 1, ${names.layout.failReasonLength})${names.changed}
-WHERE m.${id} IN (SELECT ${id} FROM ${names.table} WHERE ${unknownState(names)} ORDER BY ${id} LIMIT ?)`;
+WHERE m.${id} IN (SELECT ${id} FROM ${names.table} WHERE ${unknownState(names)} ORDER BY ${state} LIMIT ?)`;
   const bounded = (one: "pending" | "sending" | "failed" | "suspended"): string =>
     `SELECT * FROM (SELECT m.${topic} AS topic, m.${state} AS state, m.${gmtCreate} AS since FROM ${names.table} AS m WHERE m.${state} = ${names.state(one)} LIMIT ${GAUGE_ROWS})`;
   const gauges = `SELECT topic, state, count(*) AS count, ${msBetween("min(since)", NOW)} AS oldest_age_ms
@@ -139,7 +139,7 @@ function applyTexts(names: Names): Readonly<Record<TimedDecision["transition"], 
   const text = (from: string, set: string): string => `UPDATE ${names.table} AS m
 SET ${set}${names.changed}
 FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, value ->> 3 AS fail_reason FROM json_each(?)) AS decided
-WHERE m.${id} = decided.id AND m.${state} IN (${from}) AND ${names.tokenMatches("decided")}`;
+WHERE m.${id} = decided.id AND +m.${state} IN (${from}) AND ${names.tokenMatches("decided")}`;
   const pending = `${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingIn("decided.next_ms")}, ${reason}`;
   return {
     slowRetry: text(names.state("failed"), pending),
@@ -160,7 +160,7 @@ WHERE m.${id} = decided.id AND m.${state} IN (${from}) AND ${names.tokenMatches(
 function fencedStatements(names: Names): Pick<HousekeepingStatements, "failPending" | "suspendPending" | "park"> {
   const { id, state, failReason, nextRetryAt, retryCount, deliverAt } = names.column;
   const token = tokenOf(names);
-  const where = `WHERE m.${id} = scanned.id AND m.${state} = ${names.state("pending")} AND ${names.tokenMatches("scanned")}`;
+  const where = `WHERE m.${id} = scanned.id AND +m.${state} = ${names.state("pending")} AND ${names.tokenMatches("scanned")}`;
   const fence = `  AND ${fenceCondition(names)}`;
   // Rows that nobody but the shard's owner may claim; a person's change since the scan shows in the token.
   const fail = `UPDATE ${names.table} AS m
@@ -211,11 +211,11 @@ function removalStatements(names: Names): RemovalStatements {
   const lock = (
     finished: "sent" | "consumed",
     since: string | undefined,
-  ): string => `SELECT CAST(m.id AS TEXT) AS id FROM (
+  ): string => `SELECT CAST(first.id AS TEXT) AS id FROM (
   SELECT m.${id} AS id, COALESCE(m.${since ?? gmtModified}, m.${gmtModified}) AS since FROM ${names.table} AS m
   WHERE m.${state} = ${names.state(finished)} AND m.${nextRetryAt} IS NULL
-  ORDER BY m.${id} LIMIT ?) AS m
-WHERE m.since <= ${before("?")}`;
+  ORDER BY m.${id} LIMIT ?) AS first
+WHERE first.since <= ${before("?")}`;
   const locks = { sent: lock("sent", names.column.sentAt), consumed: lock("consumed", names.column.consumedAt) };
   const columns = Object.values(names.column)
     .filter((name) => name !== undefined)
