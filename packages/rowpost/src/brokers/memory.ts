@@ -59,11 +59,11 @@ interface Waiter {
 
 /** What came in, in order: the part that is looked into. */
 interface Inbox {
-  accept(message: OutgoingMessage): string;
-  published(topic?: string): readonly PublishedMessage[];
-  waitFor(count: number, withinMs: number): Promise<readonly PublishedMessage[]>;
-  clear(): void;
-  close(): void;
+  readonly accept: (message: OutgoingMessage) => string;
+  readonly published: (topic?: string) => readonly PublishedMessage[];
+  readonly waitFor: (count: number, withinMs: number) => Promise<readonly PublishedMessage[]>;
+  readonly clear: () => void;
+  readonly close: () => void;
 }
 
 /** Makes a memory broker. Throws `ConfigurationError` on options that mean nothing. */

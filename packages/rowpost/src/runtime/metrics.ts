@@ -133,14 +133,12 @@ export interface MetricsRegistryOptions {
    * and of the Prometheus server.
    */
   readonly maxSeriesPerMetric?: number | undefined;
-  /** Upper bounds of the histogram buckets. Default {@link DEFAULT_BUCKETS_MS}. */
+  /** Upper bounds of the histogram buckets. Default: 1, 2, 5, 10, … to 10,000 and 30,000. */
   readonly bucketsMs?: readonly number[] | undefined;
 }
 
 /** Bucket bounds that tell a local socket (1 ms) from a full second, and that from a deadline. */
-export const DEFAULT_BUCKETS_MS: readonly number[] = [
-  1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000,
-];
+const DEFAULT_BUCKETS_MS: readonly number[] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000];
 
 /** Metrics kept in memory. */
 export interface MetricsRegistry extends Metrics {

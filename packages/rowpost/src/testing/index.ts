@@ -4,7 +4,6 @@ export type { MemoryBroker, MemoryBrokerOptions, OutcomeHook, PublishedMessage }
 export { memory } from "../brokers/memory.ts";
 export type { BrokerContractCase } from "./broker-contract/case.ts";
 export type { BrokerCaseContext, PublishCallOptions } from "./broker-contract/context.ts";
-export type { BrokerContractReport, RunBrokerContractOptions } from "./broker-contract/contract.ts";
 export {
   brokerContract,
   caseTimeoutMs,
@@ -22,6 +21,7 @@ export type {
 } from "./broker-contract/harness.ts";
 export type { ReceivedLog } from "./broker-contract/received-log.ts";
 export { createReceivedLog } from "./broker-contract/received-log.ts";
+export type { ContractReport, RunContractOptions } from "./contract-run.ts";
 export type { ManualClock } from "./manual-clock.ts";
 export { createManualClock } from "./manual-clock.ts";
 export type { PoolKey, StoreBench, StoreInstance } from "./store-contract/bench.ts";

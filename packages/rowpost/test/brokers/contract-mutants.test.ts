@@ -3,13 +3,17 @@
  * rule. A case that no broken adapter fails would prove nothing about the others.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Broker, OutgoingMessage, PublishResult } from "../../src/brokers/broker.ts";
+import type { Broker, OutgoingMessage, PublishOptions, PublishResult } from "../../src/brokers/broker.ts";
 import type { BrokerHarness } from "../../src/testing/index.ts";
 import { brokerContract, runBrokerCase, runBrokerContract } from "../../src/testing/index.ts";
 import { httpHarness, memoryHarness } from "./harnesses.ts";
 
-type Publish = Broker["publish"];
-type Mutation = (broker: Broker) => Partial<Broker>;
+/** What a mutation may use of the adapter that it breaks. */
+interface Sound {
+  readonly publish: (batch: readonly OutgoingMessage[], options: PublishOptions) => Promise<PublishResult[]>;
+  readonly close: () => Promise<void>;
+}
+type Mutation = (sound: Sound) => Partial<Broker>;
 /** The rule that it breaks, how, the beginning of the name of the case that must fail, and what that case then says. */
 type Mutant = readonly [rule: string, mutation: Mutation, failing: string, complaint: RegExp];
 
@@ -26,10 +30,13 @@ function answering(change: (result: PublishResult) => PublishResult): Mutation {
 const lie: PublishResult = { status: "sent", messageId: "lie" };
 const gone: PublishResult = { status: "failed", scope: "connection", retriable: true, code: "GONE", reason: "gone" };
 
-function eachAlone({ publish }: Broker): Partial<Broker> {
-  const alone: Publish = async (batch, options) =>
-    (await Promise.all(batch.map((message) => publish([message], options)))).flat();
-  return { publish: alone };
+function eachAlone({ publish }: Sound): Partial<Broker> {
+  return {
+    async publish(batch, options) {
+      const results = await Promise.all(batch.map((message) => publish([message], options)));
+      return results.flat();
+    },
+  };
 }
 
 /** On the memory broker: rules that need no fault. */
@@ -203,7 +210,7 @@ function trimmed(headers: Readonly<Record<string, string>>): Record<string, stri
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, value.trim()]));
 }
 
-function closingOnce({ close }: Broker): Partial<Broker> {
+function closingOnce({ close }: Sound): Partial<Broker> {
   let closed = false;
   return {
     async close() {
@@ -215,7 +222,7 @@ function closingOnce({ close }: Broker): Partial<Broker> {
 }
 
 /** Has room for one call, as an adapter does that keeps a call's state in its own. */
-function oneAtATime({ publish }: Broker): Partial<Broker> {
+function oneAtATime({ publish }: Sound): Partial<Broker> {
   let busy = false;
   return {
     async publish(batch, options) {
@@ -235,7 +242,7 @@ function leakingTimer(): Partial<Broker> {
 }
 
 /** Fails for good after its first failure, as an adapter does that never connects again. */
-function onceBroken({ publish }: Broker): Partial<Broker> {
+function onceBroken({ publish }: Sound): Partial<Broker> {
   let broken = false;
   return {
     async publish(batch, options) {
@@ -254,7 +261,10 @@ afterAll(() => {
 });
 
 function mutated(harness: BrokerHarness, mutation: Mutation): BrokerHarness {
-  const mutate = (broker: Broker): Broker => ({ ...broker, ...mutation(broker) });
+  const mutate = (broker: Broker): Broker => {
+    const sound: Sound = { publish: (batch, options) => broker.publish(batch, options), close: () => broker.close() };
+    return { ...broker, ...mutation(sound) };
+  };
   const { createUnauthorized } = harness;
   return {
     ...harness,

@@ -18,12 +18,12 @@ export interface HttpReceiver {
   /** In the order in which they were complete. */
   readonly requests: ReceivedRequest[];
   /** Connections that clients have opened so far. */
-  connectionCount(): number;
+  readonly connectionCount: () => number;
   /** Resolves when every connection of a client has been closed, by whichever side. */
-  disconnected(): Promise<void>;
+  readonly disconnected: () => Promise<void>;
   /** Stops with all its connections and starts again, on the same port. */
-  restart(): Promise<void>;
-  close(): Promise<void>;
+  readonly restart: () => Promise<void>;
+  readonly close: () => Promise<void>;
 }
 
 /** Starts one. `answer` ends the response, now or later; without it every request gets 204. */

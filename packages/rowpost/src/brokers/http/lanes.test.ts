@@ -14,7 +14,7 @@ function manualSends() {
   const started: string[] = [];
   return {
     started,
-    send({ id }: OutgoingMessage): Promise<PublishResult> {
+    send: ({ id }: OutgoingMessage): Promise<PublishResult> => {
       started.push(id);
       return new Promise((resolve) => {
         open.set(id, resolve);

@@ -46,7 +46,7 @@ export interface LaneCall {
   readonly signal: AbortSignal;
   readonly slots: Slots;
   /** Hands one message over. Must not reject, and must settle soon after the signal is aborted. */
-  send(message: OutgoingMessage): Promise<PublishResult>;
+  readonly send: (message: OutgoingMessage) => Promise<PublishResult>;
 }
 
 /** Runs a call; the results stand in the order of the batch. */

@@ -6,7 +6,7 @@ import type { Broker, OutgoingMessage, PublishResult } from "../../brokers/broke
 import type { BrokerHarness, ReceivedMessage } from "./harness.ts";
 
 /** "within the signal's deadline (plus a grace of 1 s)", as the contract says. */
-export const GRACE_MS = 1_000;
+const GRACE_MS = 1_000;
 
 /** Handed to each case. */
 export interface BrokerCaseContext {
@@ -28,8 +28,6 @@ export interface BrokerCaseContext {
   publishUntilSent(batch: readonly OutgoingMessage[]): Promise<void>;
   /** Waits until each of these messages has arrived, and returns all arrivals of this case in that topic, copies included. */
   arrivals(topic: string, expected: readonly OutgoingMessage[]): Promise<readonly ReceivedMessage[]>;
-  /** Waits until `isTrue` says so, for at most `withinMs` (default 5,000). */
-  until(what: string, isTrue: () => boolean | Promise<boolean>, withinMs?: number): Promise<void>;
 }
 
 /** Options of one call. */
@@ -114,15 +112,7 @@ export function createCaseContext(harness: BrokerHarness, broker: Broker): Broke
     }
   }
 
-  async function until(what: string, isTrue: () => boolean | Promise<boolean>, withinMs = 5_000): Promise<void> {
-    const giveUpAt = performance.now() + withinMs;
-    while (!(await isTrue())) {
-      assert.ok(performance.now() < giveUpAt, `${what}: not within ${withinMs} ms`);
-      await delay(5);
-    }
-  }
-
-  return { harness, broker, keyPrefix, message, publish, publishAll, publishUntilSent, arrivals, until };
+  return { harness, broker, keyPrefix, message, publish, publishAll, publishUntilSent, arrivals };
 }
 
 /** The headers that the relay puts on every message. */

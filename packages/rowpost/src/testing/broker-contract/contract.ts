@@ -3,6 +3,8 @@
  *
  * It needs no test framework. With one, make a test of each case of {@link brokerContract}; without, call {@link runBrokerContract}.
  */
+import type { ContractReport, RunContractOptions } from "../contract-run.ts";
+import { inTime, reportCases } from "../contract-run.ts";
 import type { BrokerContractCase } from "./case.ts";
 import { arrivalCases } from "./cases/arrival.ts";
 import { deadlineCases } from "./cases/deadline.ts";
@@ -62,56 +64,13 @@ async function runWithBroker(contractCase: BrokerContractCase, harness: BrokerHa
   }
 }
 
-/** What came of each case. */
-export interface BrokerContractReport {
-  readonly passed: readonly string[];
-  readonly failed: readonly { readonly name: string; readonly error: unknown }[];
-  readonly skipped: readonly { readonly name: string; readonly reason: string }[];
-}
-
-/** Options of {@link runBrokerContract}. */
-export interface RunBrokerContractOptions {
-  /** Takes one line for each case. Default: console.log. */
-  readonly print?: ((line: string) => void) | undefined;
-}
-
 /** Runs the whole contract, one case after the other, and reports; does not reject because of a failing case. Does not close the harness. */
-export async function runBrokerContract(
-  harness: BrokerHarness,
-  options: RunBrokerContractOptions = {},
-): Promise<BrokerContractReport> {
-  const print = options.print ?? ((line: string) => console.log(line));
-  const passed: string[] = [];
-  const failed: { name: string; error: unknown }[] = [];
-  const skipped: { name: string; reason: string }[] = [];
-  for (const contractCase of brokerContract) {
-    const { name } = contractCase;
-    const reason = skipReason(contractCase, harness);
-    if (reason !== undefined) {
-      skipped.push({ name, reason });
-      print(`skip  ${harness.name}: ${name} (${reason})`);
-      continue;
-    }
-    try {
-      await runBrokerCase(contractCase, harness);
-      passed.push(name);
-      print(`ok    ${harness.name}: ${name}`);
-    } catch (error) {
-      failed.push({ name, error });
-      print(`FAIL  ${harness.name}: ${name}: ${String(error)}`);
-    }
-  }
-  return { passed, failed, skipped };
-}
-
-async function inTime(run: Promise<void>, timeoutMs: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const tooLate = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(`the case did not end within ${timeoutMs} ms`)), timeoutMs);
+export function runBrokerContract(harness: BrokerHarness, options: RunContractOptions = {}): Promise<ContractReport> {
+  return reportCases({
+    ...options,
+    name: harness.name,
+    cases: brokerContract,
+    skipReason: (contractCase) => skipReason(contractCase, harness),
+    run: (contractCase) => runBrokerCase(contractCase, harness),
   });
-  try {
-    await Promise.race([run, tooLate]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Broker } from "../../../brokers/broker.ts";
 import { BrokerError } from "../../../runtime/errors.ts";
+import { until } from "../../contract-run.ts";
 import type { BrokerContractCase } from "../case.ts";
 import type { BrokerCaseContext } from "../context.ts";
 import { describe, given } from "../context.ts";
@@ -101,9 +102,9 @@ export const lifecycleCases: readonly BrokerContractCase[] = [
         added = addedResources(before, activeResources());
         return added.length === 0;
       };
-      await context
-        .until("handles", settled, 3_000)
-        .catch(() => assert.deepEqual(added, [], "left behind after close"));
+      await until("handles", settled, { withinMs: 3_000 }).catch(() =>
+        assert.deepEqual(added, [], "left behind after close"),
+      );
     },
   },
 ];

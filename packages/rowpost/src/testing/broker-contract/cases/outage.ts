@@ -1,5 +1,6 @@
 /** The server goes away and comes back: nothing is lost, and nothing is called certain that is not. */
 import assert from "node:assert/strict";
+import { until } from "../../contract-run.ts";
 import type { BrokerContractCase } from "../case.ts";
 import type { BrokerCaseContext } from "../context.ts";
 import { describe, given } from "../context.ts";
@@ -39,7 +40,7 @@ export const outageCases: readonly BrokerContractCase[] = [
       const before = faults.bytesToTarget();
       const message = context.message({ body: "h".repeat(bodyBytes), contentType: "text/plain" });
       const publishing = context.publish([message]);
-      await context.until("the request is at the server", () => faults.bytesToTarget() - before >= bodyBytes);
+      await until("the request is at the server", () => faults.bytesToTarget() - before >= bodyBytes);
       await faults.cut();
       faults.unmute();
       const [result] = await publishing;
@@ -66,14 +67,14 @@ export const outageCases: readonly BrokerContractCase[] = [
 
 /** Publishes probes until the adapter knows that the connection is gone: what was written into a dying connection is rightly `unknown`. */
 async function outageNoticed(context: BrokerCaseContext): Promise<void> {
-  await context.until(
+  await until(
     "the adapter notices that the server is away",
     async () => {
       const [result] = await context.publish([context.message()], { deadlineMs: 2_000 });
       assert.notEqual(result?.status, "sent", "sent although the server is away");
       return result?.status === "failed" && result.scope === "connection";
     },
-    context.harness.recoverWithinMs ?? 10_000,
+    { withinMs: context.harness.recoverWithinMs ?? 10_000 },
   );
 }
 
