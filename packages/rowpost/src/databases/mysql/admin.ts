@@ -49,7 +49,7 @@ export function adminStatements(names: MysqlNames): AdminStatements {
     lockRows: (ids) => ({
       name: "lockRows",
       text: `SELECT ${column("id")} AS id, ${column("state")} AS state, ${select("lockVersion", "lock_version", "0")}
-  FROM ${messages} AS m WHERE ${column("id")} IN (${ids.length === 0 ? "NULL" : ids.join(", ")}) ORDER BY ${column("id")} FOR UPDATE`,
+  FROM ${names.byId} WHERE ${column("id")} IN (${ids.length === 0 ? "NULL" : ids.join(", ")}) ORDER BY ${column("id")} FOR UPDATE`,
       params: [],
     }),
 
@@ -58,7 +58,7 @@ export function adminStatements(names: MysqlNames): AdminStatements {
       const counts = names.has("deliveryCount") ? `, ${column("deliveryCount")} = 0` : "";
       return {
         name: "operatorRetry",
-        text: `UPDATE ${IDS} STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id
+        text: `UPDATE ${IDS} STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${column("retryCount")} = 0${counts}, ${column("nextRetryAt")} = ${names.atOnce}, ${column("failReason")} = ?${author.set}${names.bumpVersion}${names.touch},
     ${column("state")} = ${state("pending")}
   WHERE ${column("state")} IN (${names.states(allowedFrom("operatorRetry"))})`,
@@ -74,7 +74,7 @@ export function adminStatements(names: MysqlNames): AdminStatements {
         : `\n    AND NOT (${column("state")} = ${state("pending")} AND COALESCE(${column("retryCount")}, 0) = 0 AND COALESCE(${column("nextRetryAt")} > ${names.nowMs}, FALSE))`;
       return {
         name: "suspendRows",
-        text: `UPDATE ${IDS} STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id
+        text: `UPDATE ${IDS} STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${column("failReason")} = ?, ${column("nextRetryAt")} = ${untilMs === null ? "NULL" : names.later(whole(untilMs))}${author.set}${names.bumpVersion}${names.touch},
     ${column("state")} = ${state("suspended")}
   WHERE ${column("state")} IN (${names.states(allowedFrom("suspend"))})${notDelayed}`,
@@ -86,7 +86,7 @@ export function adminStatements(names: MysqlNames): AdminStatements {
       const author = byAuthor(action);
       return {
         name: "resumeRows",
-        text: `UPDATE ${IDS} STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id
+        text: `UPDATE ${IDS} STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${column("failReason")} = ?, ${column("nextRetryAt")} = ${names.atOnce}${author.set}${names.bumpVersion}${names.touch},
     ${column("state")} = ${state("pending")}
   WHERE ${column("state")} IN (${names.states(allowedFrom("resume"))})`,

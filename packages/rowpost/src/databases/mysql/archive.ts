@@ -27,7 +27,7 @@ export function archiveStatements(
       text: `SELECT ${column("id")} AS id
   FROM (SELECT ${column("id")} AS id FROM ${messages} AS m IGNORE INDEX (PRIMARY)
     WHERE ${column("state")} = ${state(finished)} AND ${column("nextRetryAt")} IS NULL ORDER BY ${column("id")} LIMIT ${whole(limit)}) AS c
-  STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = c.id
+  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = c.id
   WHERE ${column("state")} = ${state(finished)} AND ${column("nextRetryAt")} IS NULL
     AND ${since(finished)} <= ${names.nowMs} - INTERVAL ? * 1000 MICROSECOND
   FOR UPDATE SKIP LOCKED`,
@@ -38,13 +38,13 @@ export function archiveStatements(
       name: "copyToArchive",
       text: `INSERT INTO ${names.archive} (${copied.map(quoteName).join(", ")}, archived_at)
   SELECT ${copied.map((name) => `m.${quoteName(name)}`).join(", ")}, ${COMPANION_NOW}
-  FROM ${idRows} STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id`,
+  FROM ${idRows} STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id`,
       params: [`[${ids.join(",")}]`],
     }),
 
     deleteRows: (ids) => ({
       name: "deleteRows",
-      text: `DELETE m FROM ${idRows} STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id`,
+      text: `DELETE m FROM ${idRows} STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id`,
       params: [`[${ids.join(",")}]`],
     }),
 

@@ -1,11 +1,11 @@
 /** Taking messages: the claim, its read-back, and the list of ids in flight that stands in for the mark. */
 import type { RelayStatements } from "../sql/statements.ts";
-import type { MysqlNames } from "./names.ts";
+import { type MysqlNames, whole } from "./names.ts";
 
 export function claimStatements(
   names: MysqlNames,
 ): Pick<RelayStatements, "claim" | "verifyClaim" | "readRows" | "listInFlight" | "readHeld"> {
-  const { column, select, messages, state } = names;
+  const { column, select, state } = names;
   const count = names.has("deliveryCount") ? `, ${column("deliveryCount")} = ${column("deliveryCount")} + 1` : "";
   // Without a claim token nothing but its state and time tells that the row is still what the scan saw.
   const stillDue =
@@ -21,16 +21,16 @@ export function claimStatements(
      * next owner of their shard, who recovers them in his takeover.
      */
     claim({ fence, rows, skipLocked }) {
-      // Locks what nobody holds before the join begins; the rest of the statement is the same.
+      // Locks what nobody holds before the join begins; LIMIT keeps the optimizer from merging it into the join, which would wait.
       const free =
         skipLocked === true
-          ? `\n  STRAIGHT_JOIN (SELECT ${column("id")} AS id FROM ${messages} AS m WHERE ${column("id")} IN (${rows.map(({ id }) => id).join(", ")})
-    FOR UPDATE SKIP LOCKED) AS f ON f.id = j.id`
+          ? `\n  STRAIGHT_JOIN (SELECT ${column("id")} AS id FROM ${names.byId} WHERE ${column("id")} IN (${rows.map(({ id }) => id).join(", ")})
+    LIMIT ${whole(rows.length)} FOR UPDATE SKIP LOCKED) AS f ON f.id = j.id`
           : "";
       return {
         name: skipLocked === true ? "claimUnlocked" : "claim",
         text: `UPDATE ${names.fencedSource()}${free}
-  STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id
+  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${column("state")} = ${state("sending")}${count}${names.bumpVersion}
   WHERE ${column("state")} = ${state("pending")} ${names.tokenMatches} ${stillDue}`,
         params: [names.fencedRows(fence, rows), names.tableKey, fence.owner],
@@ -42,7 +42,7 @@ export function claimStatements(
         name: "verifyClaim",
         text: `SELECT ${column("id")} AS id
   FROM ${names.fencedSource()}
-  STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id
+  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   WHERE ${column("state")} = ${state("sending")} ${names.tokenMatches}`,
         params: [names.fencedRows(fence, rows), names.tableKey, fence.owner],
       };
@@ -54,7 +54,7 @@ export function claimStatements(
         text: `SELECT ${column("id")} AS id, ${column("state")} AS state, ${select("deliveryCount", "delivery_count", "0")},
     ${select("lockVersion", "lock_version", "0")}
   FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j
-  STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id`,
+  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id`,
         params: [`[${ids.join(",")}]`],
       };
     },

@@ -13,7 +13,7 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
   const { column, select, messages, state } = names;
   const token = `${names.shardOf} AS shard, ${select("deliveryCount", "delivery_count", "0")}, ${select("lockVersion", "lock_version", "0")}`;
   const rows = (more = ""): string =>
-    `UPDATE ${names.fencedSource(more)}\n  STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id`;
+    `UPDATE ${names.fencedSource(more)}\n  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id`;
 
   return {
     listSending({ shards, limit }) {
@@ -65,7 +65,7 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
       text: `UPDATE (SELECT c.id FROM (SELECT ${column("id")} AS id FROM ${messages} AS m
     WHERE ${column("state")} NOT IN (${names.states(["pending", "sending", "sent", "failed", "consumed", "suspended"])})
     LIMIT ${whole(limit)} FOR UPDATE SKIP LOCKED) AS c) AS j
-  STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id
+  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${column("failReason")} = CONCAT('UNKNOWN_STATE: the column held ', ${column("state")}, '; retry the message, or correct the program that wrote it'),
     ${column("nextRetryAt")} = NULL${names.bumpVersion}${names.touch}, ${column("state")} = ${state("failed")}`,
       params: [],
@@ -112,7 +112,7 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
     SELECT ${column("id")} AS id FROM ${messages} AS m
     WHERE ${column("state")} = ${state("pending")} AND ${column("nextRetryAt")} > ${names.nowMs} AND ${column("topic")} = ? AND ${delayed}
     ORDER BY ${column("id")} LIMIT ${whole(limit)} FOR UPDATE SKIP LOCKED) AS c) AS j
-  STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id
+  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${column("nextRetryAt")} = ${names.later(`j.place * ${whole(stepMs)}`)}${names.bumpVersion}${names.touch}
   WHERE ${column("state")} = ${state("pending")}`,
         params: [topic],
@@ -144,7 +144,7 @@ function applyTimed(
   transition: TimedDecision["transition"],
   decisions: readonly TimedDecision[],
 ): ReturnType<HousekeepingStatements["applyTimed"]> {
-  const { column, messages, state } = names;
+  const { column, state } = names;
   const later = `IF(j.next_ms IS NULL, NULL, ${names.later("j.next_ms")})`;
   const reason = `${column("failReason")} = COALESCE(j.fail_reason, ${column("failReason")})`;
   const changes: Record<TimedDecision["transition"], string> = {
@@ -160,7 +160,7 @@ function applyTimed(
     name: `applyTimed.${transition}`,
     text: `UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', token BIGINT PATH '$[1]', next_ms BIGINT PATH '$[2]',
       fail_reason VARCHAR(${names.layout.failReasonLength}) CHARACTER SET utf8mb4 PATH '$[3]')) AS j
-  STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id
+  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${changes[transition]}${names.bumpVersion}${names.touch}
   WHERE ${column("state")} IN (${names.states(from)}) ${names.tokenMatches}`,
     params: [

@@ -108,7 +108,7 @@ export function leaseStatements(names: MysqlNames): LeaseStatements {
       name: "recoverShards",
       text: `UPDATE (SELECT c.id FROM (SELECT ${column("id")} AS id FROM ${messages} AS m
     WHERE ${column("state")} = ${state("sending")} AND ${names.shardOf} IN (${inShards(list)}) FOR UPDATE SKIP LOCKED) AS c) AS j
-  STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id
+  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${column("nextRetryAt")} = ${names.atOnce}${names.bumpVersion}${names.touch}, ${column("state")} = ${state("pending")}`,
       params: [],
     }),
@@ -117,7 +117,7 @@ export function leaseStatements(names: MysqlNames): LeaseStatements {
       name: "recoverListed",
       text: `UPDATE ${shards} AS s
   STRAIGHT_JOIN JSON_TABLE(COALESCE(s.in_flight, '[]'), '$[*]' COLUMNS (id BIGINT PATH '$')) AS j
-  STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id
+  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${names.has("deliveryCount") ? `${column("deliveryCount")} = ${column("deliveryCount")} + 1` : `${column("retryCount")} = ${column("retryCount")}`}${names.bumpVersion}
   WHERE s.table_name = ? AND s.shard IN (${inShards(list)}) AND ${column("state")} = ${state("pending")}`,
       params: [tableKey],

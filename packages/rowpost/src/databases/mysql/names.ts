@@ -20,6 +20,11 @@ export interface MysqlNames {
   /** Value of `table_name` in the companion tables. */
   readonly tableKey: string;
   readonly messages: string;
+  /**
+   * The message table joined by id. FORCE INDEX because in a table of a few rows, or with old statistics, the optimizer walks the whole table
+   * instead, and then locks and waits for rows that the statement does not mean.
+   */
+  readonly byId: string;
   readonly archive: string;
   readonly shards: string;
   readonly relays: string;
@@ -118,6 +123,7 @@ export function createNames(layout: TableLayout): MysqlNames {
     layout,
     tableKey: tableKey(layout),
     messages: qualify(layout.table),
+    byId: `${qualify(layout.table)} AS m FORCE INDEX (PRIMARY)`,
     archive: qualify(companions.archive),
     shards: qualify(companions.shard),
     relays: qualify(companions.relay),

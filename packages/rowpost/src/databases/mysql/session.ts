@@ -61,21 +61,34 @@ function createSession(driver: Driver, opened: Opened, timeoutMs: number): Sessi
   let dead = false;
   /** Statements and transactions take turns: a statement of somebody else must not slip into a transaction. */
   let turn: Promise<unknown> = Promise.resolve();
-  connection.onLost(() => die());
+  /** Statements without an answer. mysql2 leaves them without one when their connection is destroyed. */
+  const waiting = new Set<(error: unknown) => void>();
+  connection.onLost((error) => die(error));
 
-  function die(): void {
+  function die(cause?: unknown): void {
     if (dead) return;
     dead = true;
     connection.destroy();
+    for (const fail of waiting) fail(new DatabaseUnavailableError(`the session of ${driver.label} was cut`, { cause }));
+  }
+
+  function query(statement: Statement): Promise<QueryResult> {
+    return new Promise((resolve, reject) => {
+      waiting.add(reject);
+      connection
+        .query(statement.text, statement.params, timeoutMs)
+        .then(resolve, reject)
+        .finally(() => waiting.delete(reject));
+    });
   }
 
   async function send(statement: Statement): Promise<QueryResult> {
     if (dead)
       throw new DatabaseUnavailableError(`${statement.name}: this session of ${driver.label} is closed or lost`);
     try {
-      return await connection.query(statement.text, statement.params, timeoutMs);
+      return await query(statement);
     } catch (error) {
-      if (isAway(error)) die();
+      if (isAway(error)) die(error);
       throw translateError(error, statement.name);
     }
   }

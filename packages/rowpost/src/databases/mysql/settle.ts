@@ -14,7 +14,7 @@ import { type MysqlNames, whole } from "./names.ts";
  */
 
 export function settleStatements(names: MysqlNames): Pick<RelayStatements, "settleSent" | "settleOther"> {
-  const { column, messages, state, layout } = names;
+  const { column, state, layout } = names;
   const counted = names.has("deliveryCount");
   const consumed = `${column("state")} = ${state("consumed")}`;
 
@@ -51,7 +51,7 @@ export function settleStatements(names: MysqlNames): Pick<RelayStatements, "sett
       return {
         name: "settleSent",
         text: `UPDATE ${names.fencedSource(more)}
-  STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id
+  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${assignments.join(",\n    ")}${names.bumpVersion}${names.touch}
   WHERE (${column("state")} = ${state(from)} ${names.tokenMatches})${overtaken}`,
         params: [
@@ -84,7 +84,7 @@ export function settleStatements(names: MysqlNames): Pick<RelayStatements, "sett
       return {
         name: "settleOther",
         text: `UPDATE ${names.fencedSource(more)}
-  STRAIGHT_JOIN ${messages} AS m ON ${column("id")} = j.id
+  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${assignments.join(",\n    ")}${names.bumpVersion}${names.touch}
   WHERE ${column("state")} = ${state(from)} ${names.tokenMatches}`,
         params: [
