@@ -39,11 +39,14 @@ export {
 export {
   type ConfirmRule,
   DEFAULT_RETRY_POLICY,
+  type MessageInput,
   type MessageType,
   type MessageTypeOptions,
   messageType,
   type RetryPolicy,
+  type TypedMessage,
 } from "./message/message-type.ts";
+export type { StandardIssue, StandardResult, StandardSchema } from "./message/standard-schema.ts";
 export {
   MESSAGE_STATES,
   type MessageState,
@@ -59,6 +62,16 @@ export type {
   OutboxStatus,
   StoredMessage,
 } from "./outbox/message-admin.ts";
+export type { EnqueueStatus } from "./outbox/message-writer.ts";
+export {
+  createOutbox,
+  type EnqueueOptions,
+  MESSAGES_PER_STATEMENT,
+  type OnDuplicate,
+  type Outbox,
+  type OutboxOptions,
+  TEXT_PER_STATEMENT,
+} from "./outbox/outbox.ts";
 export { createRelay, type DrainReport, type Relay, type StopReport, type TickReport } from "./outbox/relay.ts";
 export type { EventMessage, RelayEvents } from "./outbox/relay-events.ts";
 export type { RelayMessageType, RelayOptions, RetentionOptions } from "./outbox/relay-options.ts";

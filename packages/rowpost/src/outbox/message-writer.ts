@@ -19,4 +19,6 @@ export interface MessageWriter {
     messages: readonly EncodedMessage[],
     options: { readonly duplicates: "throw" | "ignore" },
   ): Promise<EnqueueStatus[]>;
+  /** Deletes messages that this transaction has inserted: undo of a call that failed at a later statement. */
+  remove(tx: Executor, messages: readonly EncodedMessage[]): Promise<void>;
 }

@@ -35,6 +35,10 @@ export function createMessageWriter(parts: WriterParts): MessageWriter {
         return "enqueued";
       });
     },
+
+    async remove(tx, messages) {
+      if (messages.length > 0) await tx.run(parts.statements.enqueue.deleteIdentities(messages));
+    },
   };
 }
 

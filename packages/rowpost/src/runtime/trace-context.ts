@@ -1,0 +1,42 @@
+/** OpenTelemetry context for message headers, when the user's program has `@opentelemetry/api` (an optional peer). */
+
+/** The few functions of the API that are called. */
+interface TelemetryApi {
+  readonly context: { active(): object };
+  readonly trace: {
+    getSpanContext(context: object): object | undefined;
+    isSpanContextValid(spanContext: object): boolean;
+  };
+  readonly propagation: { inject(context: object, carrier: Record<string, string>): void };
+}
+
+let loading: Promise<TelemetryApi | undefined> | undefined;
+let api: TelemetryApi | undefined;
+let loaded = false;
+
+/**
+ * Looks for the package, once in a process; later calls are free. A program that does not have it stays as it is.
+ */
+export async function loadTelemetry(): Promise<void> {
+  if (loaded) return;
+  loading ??= import("@opentelemetry/api").then(
+    (module) => module as unknown as TelemetryApi,
+    () => undefined,
+  );
+  api = await loading;
+  loaded = true;
+}
+
+/**
+ * Headers that carry the active span's context (`traceparent`, and whatever else the program's propagator writes); undefined without an active
+ * span, without a propagator, or before {@link loadTelemetry} has found the package.
+ */
+export function activeTraceHeaders(): Readonly<Record<string, string>> | undefined {
+  if (api === undefined) return undefined;
+  const active = api.context.active();
+  const spanContext = api.trace.getSpanContext(active);
+  if (spanContext === undefined || !api.trace.isSpanContextValid(spanContext)) return undefined;
+  const headers: Record<string, string> = {};
+  api.propagation.inject(active, headers);
+  return Object.keys(headers).length === 0 ? undefined : headers;
+}
