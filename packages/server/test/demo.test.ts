@@ -48,12 +48,12 @@ describe("with nothing installed", () => {
 
 describeWithService(["mariadb", "postgres"], "the demo", (service) => {
   test("makes its database, and can be run again on it", async () => {
-    const { url, drop } = await createTestDatabase(service.name);
-    closers.push(drop);
+    const neighbor = await createTestDatabase(service.name);
+    closers.push(() => neighbor.drop());
     // Dropped here so that the demo has to make it; dropped again at the end.
     const made = await createTestDatabase(service.name);
     await made.drop();
-    closers.push(() => dropDatabase(url, made.name));
+    closers.push(() => dropDatabase(neighbor.url, made.name));
     for (const orders of ["60", "40"]) {
       const { code, stdout, stderr } = await rowpost(["demo", "--orders", orders, "--once", "--database", made.url]);
       expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
@@ -68,10 +68,10 @@ describeWithService(["mariadb", "postgres"], "the demo", (service) => {
 
 describeWithService("rocketmq", "the demo", (rocketmq) => {
   test("with a real RocketMQ consumer", async () => {
-    const { url, drop } = await createTestDatabase(testService("mariadb").present ? "mariadb" : "postgres");
-    closers.push(drop);
+    const database = await createTestDatabase(testService("mariadb").present ? "mariadb" : "postgres");
+    closers.push(() => database.drop());
     const { code, stdout, stderr } = await rowpost([
-      ...["demo", "--orders", "100", "--once", "--database", url, "--broker", rocketmq.address],
+      ...["demo", "--orders", "100", "--once", "--database", database.url, "--broker", rocketmq.address],
     ]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(lastLine(stdout)).toBe("committed=90 rolled_back=10 sent=90 failed=0 lost=0 phantom=0");

@@ -35,7 +35,7 @@ describe("on SQLite", () => {
 
   beforeEach(async () => {
     place = await temporaryFile();
-    closers.push(place.remove);
+    closers.push(() => place.remove());
     expect(await rowpost(["migrate", "--database", place.url])).toMatchObject({ code: 0 });
     database = sqlite({ file: place.file });
     closers.push(() => database.close());
@@ -140,9 +140,9 @@ describe("on SQLite", () => {
 
 describeWithService("mariadb", "relays", (service) => {
   async function prepare(): Promise<{ readonly url: string; readonly database: Database }> {
-    const { url: address, drop } = await createTestDatabase(service.name);
-    closers.push(drop);
-    const url = address.replace(/^mariadb:/, "mysql:");
+    const made = await createTestDatabase(service.name);
+    closers.push(() => made.drop());
+    const url = made.url.replace(/^mariadb:/, "mysql:");
     const database = mysql({ url });
     closers.push(() => database.close());
     return { url, database };

@@ -80,7 +80,7 @@ export function withoutControls(text: string): string {
 
 /** At most `length` characters, with an ellipsis where something is missing. */
 export function shortened(text: string, length: number): string {
-  const characters = [...text];
+  const characters = Array.from(text);
   return characters.length <= length ? text : `${characters.slice(0, length - 1).join("")}…`;
 }
 

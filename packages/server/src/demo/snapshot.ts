@@ -24,7 +24,7 @@ export interface Snapshot {
 }
 
 /** How often the rate is measured. */
-export const RATE_MS = 1_000;
+const RATE_MS = 1_000;
 const RATES = 40;
 const FAILURES = 5;
 
