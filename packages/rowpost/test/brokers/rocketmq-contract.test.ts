@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Broker, OutgoingMessage, PublishResult } from "../../src/brokers/broker.ts";
-import { type RocketmqOptions, rocketmq, rocketmqHeaders } from "../../src/brokers/rocketmq/index.ts";
+import { decodeRocketmqHeaders, type RocketmqOptions, rocketmq } from "../../src/brokers/rocketmq/index.ts";
 import { type BrokerHarness, createTcpProxy, type ReceivedMessage } from "../../src/testing/index.ts";
 import { describeWithService } from "../services.ts";
 import { bindBrokerContract } from "./bind.ts";
@@ -301,12 +301,12 @@ function message(key: string, changes: Partial<OutgoingMessage> = {}): OutgoingM
 }
 
 function keyOf({ properties }: ConsumedMessage): string {
-  return rocketmqHeaders(properties)["rowpost-key"] ?? "";
+  return decodeRocketmqHeaders(properties)["rowpost-key"] ?? "";
 }
 
 function received({ body, properties, messageId, receivedAtMs }: ConsumedMessage): ReceivedMessage {
   const headers = Object.fromEntries(
-    Object.entries(rocketmqHeaders(properties)).map(([name, value]) => [name.toLowerCase(), value]),
+    Object.entries(decodeRocketmqHeaders(properties)).map(([name, value]) => [name.toLowerCase(), value]),
   );
   return {
     body,

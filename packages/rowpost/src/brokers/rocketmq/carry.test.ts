@@ -32,7 +32,7 @@ describe("messageIdOf", () => {
 
   test("is a hash where that would be long, the same on every attempt", () => {
     const long = messageIdOf("t".repeat(64), "k".repeat(128));
-    expect(long).toMatch(/^sha256\.[\w-]{43}$/);
+    expect(long).toMatch(/^sha256-[\w-]{43}$/);
     expect(messageIdOf("t".repeat(64), "k".repeat(128))).toBe(long);
     expect(messageIdOf("t".repeat(64), `${"k".repeat(127)}K`)).not.toBe(long);
     // The border between type and key counts too.
@@ -76,7 +76,7 @@ describe("groupOf", () => {
   });
 
   test.each([["g".repeat(64)], ["客".repeat(22)], ["a\nb"], ["  "]])("is a hash for %j", (text) => {
-    expect(groupOf(text)).toMatch(/^sha256\.[\w-]{43}$/);
+    expect(groupOf(text)).toMatch(/^sha256-[\w-]{43}$/);
     expect(groupOf(text)).toBe(groupOf(text));
     expect(groupOf(`${text}x`)).not.toBe(groupOf(text));
   });

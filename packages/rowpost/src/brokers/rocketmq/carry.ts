@@ -25,14 +25,14 @@ const NOT_UNRESERVED = /[^A-Za-z0-9._~-]/;
 const CONTROL = /\p{Cc}/u;
 
 /**
- * The message id: `type:key`, each percent-encoded, when that has at most 128 characters; else `sha256.` and the hash of both. A function
+ * The message id: `type:key`, each percent-encoded, when that has at most 128 characters; else `sha256-` and the hash of both. A function
  * of the identity alone, so that every attempt has the same id and a consumer's duplicates show. (It cannot be RocketMQ's own 17 bytes
  * in hex: those hold the process and the time. Any text is accepted, indexed and shown by the clients.)
  */
 export function messageIdOf(type: string, key: string): string {
   const plain = `${percentEncode(type, NOT_UNRESERVED)}:${percentEncode(key, NOT_UNRESERVED)}`;
   if (plain.length <= PLAIN_ID_LENGTH) return plain;
-  return `sha256.${hash(`${type.length}:${type}:${key}`)}`;
+  return `sha256-${hash(`${type.length}:${type}:${key}`)}`;
 }
 
 /** The tag: the message type, with `|` (which separates tags in a subscription) and control characters as `_`. */
@@ -49,11 +49,11 @@ export function indexKeyOf(key: string): string {
   return percentEncode(key, /[\s\p{Cc}]/u);
 }
 
-/** The message group: the text itself, or `sha256.` and its hash when it is longer than 63 bytes or holds what a group may not. */
+/** The message group: the text itself, or `sha256-` and its hash when it is longer than 63 bytes or holds what a group may not. */
 export function groupOf(text: string): string {
   // A character has at most 3 bytes for each UTF-16 unit, so short texts need no counting.
   const short = text.length * 3 <= GROUP_BYTES || Buffer.byteLength(text) <= GROUP_BYTES;
-  return short && text.trim() !== "" && !CONTROL.test(text) ? text : `sha256.${hash(text)}`;
+  return short && text.trim() !== "" && !CONTROL.test(text) ? text : `sha256-${hash(text)}`;
 }
 
 /**

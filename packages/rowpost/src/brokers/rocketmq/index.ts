@@ -21,7 +21,7 @@ import { createSession, PRODUCER, resourceOf, type Session, UNKNOWN_CLIENT } fro
 import { createSlots } from "./slots.ts";
 import { rocketmqOptionsFromUrl } from "./url.ts";
 
-export { headersOf as rocketmqHeaders } from "./carry.ts";
+export { headersOf as decodeRocketmqHeaders } from "./carry.ts";
 export type { RocketmqOptions, TlsOptions as RocketmqTlsOptions } from "./options.ts";
 export { rocketmqOptionsFromUrl } from "./url.ts";
 
