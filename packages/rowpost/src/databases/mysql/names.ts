@@ -12,6 +12,9 @@ import { claimToken, companionTables, tableKey } from "../sql/layouts.ts";
 /** Collation of identity columns: compares bytes and pads nothing (rule R7). Each server reads its own name and takes the other for a comment. */
 export const BYTES_COLLATION = "/*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */";
 
+/** Index of the default table on (ordering_key, state). */
+export const ORDERING_KEY_INDEX = "idx_ordering_key_state";
+
 /** Every server time below is `UTC_TIMESTAMP` in companion tables, whatever the clock of the message table is. */
 export const COMPANION_NOW = "UTC_TIMESTAMP(3)";
 

@@ -1,7 +1,7 @@
 /** Finding waiting messages: the scan, and the queues of ordering keys. Plain reads in READ COMMITTED; they lock nothing and wait for nobody. */
 import type { MessageState } from "../../message/states.ts";
 import type { RelayStatements } from "../sql/statements.ts";
-import { BYTES_COLLATION, type MysqlNames, whole } from "./names.ts";
+import { BYTES_COLLATION, type MysqlNames, ORDERING_KEY_INDEX, whole } from "./names.ts";
 
 /** Up to this many ordering keys are looked up by ranges. */
 const FEW_KEYS = 16;
@@ -56,6 +56,10 @@ export function scanStatements(names: MysqlNames): Pick<RelayStatements, "scan" 
      * come as a JSON_TABLE; that reads every entry of (key, state) and skips those behind up_to_id.
      */
     keyQueues({ keys, failedBlocks }) {
+      // Without ordering keys there are no queues; the flow does not ask.
+      if (!names.has("orderingKey")) {
+        return { name: "keyQueues", text: `SELECT NULL AS ordering_key FROM ${messages} AS m WHERE FALSE`, params: [] };
+      }
       const states: readonly MessageState[] = failedBlocks
         ? ["pending", "sending", "suspended", "failed"]
         : ["pending", "sending", "suspended"];
@@ -74,18 +78,21 @@ export function scanStatements(names: MysqlNames): Pick<RelayStatements, "scan" 
           params: keys.flatMap(({ orderingKey, upToId }) => [orderingKey, upToId]),
         };
       }
-      // JSON_TABLE's text has the collation of the column, else MySQL refuses the comparison (errno 1267) or uses no index.
+      // JSON_TABLE's text has the collation of the column, else MySQL refuses the comparison (errno 1267) or uses no index. `+ 0` keeps MySQL
+      // from planning the read anew for each key ("range checked for each record"), and FORCE INDEX from reading the whole table into a hash
+      // join, which MySQL 9 does while it has no statistics.
       const encoded = keys.flatMap(({ orderingKey, upToId }) =>
         states.map((each) => `[${JSON.stringify(orderingKey)},${upToId},${JSON.stringify(names.layout.states[each])}]`),
       );
+      const forced = names.layout.name === "default" ? ` FORCE INDEX (${ORDERING_KEY_INDEX})` : "";
       const stateType = typeof names.layout.states.pending === "number" ? "INT" : "VARCHAR(32) CHARACTER SET utf8mb4";
       return {
         name: "keyQueues",
         text: `SELECT ${selected}
   FROM JSON_TABLE(?, '$[*]' COLUMNS (
       ordering_key VARCHAR(255) CHARACTER SET utf8mb4 COLLATE ${BYTES_COLLATION} PATH '$[0]', up_to_id BIGINT PATH '$[1]', state ${stateType} PATH '$[2]')) AS j
-  STRAIGHT_JOIN ${messages} AS m ON ${column("orderingKey")} = j.ordering_key AND ${column("state")} = j.state
-  WHERE ${column("id")} <= j.up_to_id
+  STRAIGHT_JOIN ${messages} AS m${forced} ON ${column("orderingKey")} = j.ordering_key AND ${column("state")} = j.state
+  WHERE ${column("id")} + 0 <= j.up_to_id
   ${order}`,
         params: [`[${encoded.join(",")}]`],
       };

@@ -3,7 +3,7 @@
 import { companionTables } from "../sql/layouts.ts";
 import type { Migration, SchemaStatements } from "../sql/statements.ts";
 import { errorNumber } from "./errors.ts";
-import { BYTES_COLLATION, COMPANION_NOW, type MysqlNames, quoteName } from "./names.ts";
+import { BYTES_COLLATION, COMPANION_NOW, type MysqlNames, ORDERING_KEY_INDEX, quoteName } from "./names.ts";
 import { seedTable } from "./seed-tables.ts";
 
 /**
@@ -137,7 +137,7 @@ function defaultTable(names: MysqlNames): string {
   UNIQUE KEY uk_type_key (message_type, message_key),
   KEY idx_state_next_retry (state, next_retry_at) COMMENT 'every scan of the relay',
   KEY idx_topic (topic),
-  KEY idx_ordering_key_state (ordering_key, state) COMMENT 'order per key'
+  KEY ${ORDERING_KEY_INDEX} (ordering_key, state) COMMENT 'order per key'
 ) ${TABLE_OPTIONS} COMMENT='local message table (transactional outbox)'`;
 }
 

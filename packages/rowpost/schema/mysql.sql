@@ -1,0 +1,92 @@
+-- 1 local message table
+CREATE TABLE IF NOT EXISTS `local_message` (
+  id BIGINT NOT NULL AUTO_INCREMENT,
+  message_type VARCHAR(64) CHARACTER SET utf8mb4 COLLATE /*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */ NOT NULL COMMENT 'what happened, such as order.created',
+  message_key VARCHAR(128) CHARACTER SET utf8mb4 COLLATE /*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */ NOT NULL COMMENT 'business identity; unique with message_type',
+  topic VARCHAR(255) CHARACTER SET utf8mb4 COLLATE /*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */ NOT NULL COMMENT 'destination',
+  message_body MEDIUMTEXT NOT NULL COMMENT 'JSON; or text; or base64 when content_type ends in ;base64',
+  headers TEXT NULL COMMENT 'JSON object of strings',
+  content_type VARCHAR(64) NULL COMMENT 'NULL = application/json',
+  ordering_key VARCHAR(128) CHARACTER SET utf8mb4 COLLATE /*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */ NULL COMMENT 'messages with equal keys keep their order',
+  state TINYINT NOT NULL DEFAULT 0 COMMENT '0 pending 1 sending 2 sent 3 failed 4 consumed 5 suspended',
+  retry_count INT NOT NULL DEFAULT 0 COMMENT 'failed attempts',
+  delivery_count INT NOT NULL DEFAULT 0 COMMENT 'times claimed by a relay',
+  deliver_at DATETIME(3) NULL COMMENT 'not before this instant; never changed',
+  next_retry_at DATETIME(3) NULL COMMENT 'when a relay looks at this row again; NULL in pending = now, elsewhere = never',
+  last_retry_at DATETIME(3) NULL COMMENT 'start of the last attempt',
+  fail_reason VARCHAR(1024) NULL COMMENT 'last error, or why it is suspended',
+  message_id VARCHAR(255) NULL COMMENT 'receipt of the broker',
+  lock_version BIGINT NOT NULL DEFAULT 0 COMMENT 'grows with every change',
+  sent_at DATETIME(3) NULL,
+  consumed_at DATETIME(3) NULL,
+  created_by VARCHAR(64) NOT NULL DEFAULT '' COMMENT 'system that wrote the message',
+  updated_by VARCHAR(64) NOT NULL DEFAULT '' COMMENT 'system or person that changed it last',
+  gmt_create DATETIME(3) NOT NULL DEFAULT (UTC_TIMESTAMP(3)) COMMENT 'UTC',
+  gmt_modified DATETIME(3) NOT NULL DEFAULT (UTC_TIMESTAMP(3)) COMMENT 'UTC',
+  settle_pad VARCHAR(64) CHARACTER SET ascii NOT NULL DEFAULT '................................................................' COMMENT 'keeps the row from growing when it is sent; means nothing',
+  PRIMARY KEY (id),
+  UNIQUE KEY uk_type_key (message_type, message_key),
+  KEY idx_state_next_retry (state, next_retry_at) COMMENT 'every scan of the relay',
+  KEY idx_topic (topic),
+  KEY idx_ordering_key_state (ordering_key, state) COMMENT 'order per key'
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC COMMENT='local message table (transactional outbox)';
+
+-- 2 tables of the relay
+CREATE TABLE IF NOT EXISTS `local_message_shard` (
+  table_name VARCHAR(160) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  shard SMALLINT NOT NULL,
+  owner VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'random id of a relay since its start; NULL = free',
+  epoch BIGINT NOT NULL DEFAULT 0 COMMENT 'grows with each owner',
+  lease_until DATETIME(3) NOT NULL DEFAULT '1970-01-01 00:00:00.000' COMMENT 'UTC',
+  lease_ms INT NOT NULL DEFAULT 0,
+  in_flight MEDIUMTEXT NULL COMMENT 'ids being published by a relay that sets no sending mark',
+  PRIMARY KEY (table_name, shard)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC COMMENT='who may relay which messages';
+CREATE TABLE IF NOT EXISTS `local_message_relay` (
+  table_name VARCHAR(160) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  owner VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  label VARCHAR(255) NOT NULL COMMENT 'host:pid',
+  seen_at DATETIME(3) NOT NULL COMMENT 'UTC',
+  PRIMARY KEY (table_name, owner)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC COMMENT='running relays';
+CREATE TABLE IF NOT EXISTS `local_message_suspension` (
+  table_name VARCHAR(160) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  scope VARCHAR(16) CHARACTER SET ascii NOT NULL COMMENT 'ordering_key, topic, type or relay',
+  value VARCHAR(255) CHARACTER SET utf8mb4 COLLATE /*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */ NOT NULL COMMENT 'the key, topic or type; * for relay',
+  reason VARCHAR(512) NOT NULL,
+  author VARCHAR(64) NOT NULL,
+  ends_at DATETIME(3) NULL COMMENT 'UTC; NULL = until it is lifted',
+  gmt_create DATETIME(3) NOT NULL DEFAULT (UTC_TIMESTAMP(3)) COMMENT 'UTC',
+  PRIMARY KEY (table_name, scope, value)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC COMMENT='what must not be sent for now';
+
+-- 3 archive
+CREATE TABLE IF NOT EXISTS `local_message_archive` (
+  id BIGINT NOT NULL COMMENT 'as it was in the message table',
+  message_type VARCHAR(64) CHARACTER SET utf8mb4 COLLATE /*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */ NOT NULL COMMENT 'what happened, such as order.created',
+  message_key VARCHAR(128) CHARACTER SET utf8mb4 COLLATE /*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */ NOT NULL COMMENT 'business identity; unique with message_type',
+  topic VARCHAR(255) CHARACTER SET utf8mb4 COLLATE /*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */ NOT NULL COMMENT 'destination',
+  message_body MEDIUMTEXT NOT NULL COMMENT 'JSON; or text; or base64 when content_type ends in ;base64',
+  headers TEXT NULL COMMENT 'JSON object of strings',
+  content_type VARCHAR(64) NULL COMMENT 'NULL = application/json',
+  ordering_key VARCHAR(128) CHARACTER SET utf8mb4 COLLATE /*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */ NULL COMMENT 'messages with equal keys keep their order',
+  state TINYINT NOT NULL DEFAULT 0 COMMENT '0 pending 1 sending 2 sent 3 failed 4 consumed 5 suspended',
+  retry_count INT NOT NULL DEFAULT 0 COMMENT 'failed attempts',
+  delivery_count INT NOT NULL DEFAULT 0 COMMENT 'times claimed by a relay',
+  deliver_at DATETIME(3) NULL COMMENT 'not before this instant; never changed',
+  next_retry_at DATETIME(3) NULL COMMENT 'when a relay looks at this row again; NULL in pending = now, elsewhere = never',
+  last_retry_at DATETIME(3) NULL COMMENT 'start of the last attempt',
+  fail_reason VARCHAR(1024) NULL COMMENT 'last error, or why it is suspended',
+  message_id VARCHAR(255) NULL COMMENT 'receipt of the broker',
+  lock_version BIGINT NOT NULL DEFAULT 0 COMMENT 'grows with every change',
+  sent_at DATETIME(3) NULL,
+  consumed_at DATETIME(3) NULL,
+  created_by VARCHAR(64) NOT NULL DEFAULT '' COMMENT 'system that wrote the message',
+  updated_by VARCHAR(64) NOT NULL DEFAULT '' COMMENT 'system or person that changed it last',
+  gmt_create DATETIME(3) NOT NULL DEFAULT (UTC_TIMESTAMP(3)) COMMENT 'UTC',
+  gmt_modified DATETIME(3) NOT NULL DEFAULT (UTC_TIMESTAMP(3)) COMMENT 'UTC',
+  archived_at DATETIME(3) NOT NULL COMMENT 'UTC',
+  PRIMARY KEY (id),
+  KEY idx_type_key (message_type, message_key),
+  KEY idx_archived_at (archived_at)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC COMMENT='finished messages';
