@@ -215,7 +215,7 @@ describeWithService("rocketmq", "the RocketMQ broker and its faults", () => {
         const results = (await Promise.all([publish(TOPICS.main, 200), publish(TOPICS.ordered, 20)])).flat();
         // A proxy that is up before its broker says "no such topic": that must not be counted as an attempt.
         for (const result of results) if (result.status === "failed") expect(result.scope).not.toBe("message");
-        await delay(50);
+        await delay(200);
       }
       const readyAt = performance.now();
       for (;;) {

@@ -63,7 +63,7 @@ export async function deleteTopic(server: ServerAddress, name: string): Promise<
 }
 
 /** Makes a consumer group. */
-export async function createGroup(server: ServerAddress, name: string): Promise<string> {
+async function createGroup(server: ServerAddress, name: string): Promise<string> {
   const group = {
     groupName: name,
     consumeEnable: true,
@@ -177,7 +177,7 @@ export async function createOfficialReader(server: ServerAddress, topics: readon
       consumerGroup: group,
       subscriptions: new Map([[topic, "*"]]),
       awaitDuration: LONG_POLL_MS,
-      logger: QUIET as never,
+      logger: QUIET,
     });
     await consumer.startup();
     consumers.push(consumer);

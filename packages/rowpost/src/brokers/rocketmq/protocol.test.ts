@@ -86,7 +86,7 @@ async function fakeProxy(): Promise<FakeProxy> {
       calls.filter(({ name }) => name === "SendMessage").map(({ request }) => (request as Request).messages.length),
     close: () => server.forceShutdown(),
   };
-  closing.push(proxy.close);
+  closing.push(() => proxy.close());
   return proxy;
 }
 

@@ -142,7 +142,7 @@ export function createSession(options: SessionOptions): Session {
       timer ??= setInterval(() => void heartbeat(), HEARTBEAT_MS).unref();
       attend();
     },
-    maxBodyBytes: telemetry.maxBodyBytes,
+    maxBodyBytes: () => telemetry.maxBodyBytes(),
     async close() {
       closed = true;
       clearInterval(timer);
