@@ -10,7 +10,14 @@
 export type MessageState = "pending" | "sending" | "sent" | "failed" | "consumed" | "suspended";
 
 /** All states in the order of their numbers in the default layout: index = number. */
-export const MESSAGE_STATES: readonly MessageState[] = ["pending", "sending", "sent", "failed", "consumed", "suspended"];
+export const MESSAGE_STATES: readonly MessageState[] = [
+  "pending",
+  "sending",
+  "sent",
+  "failed",
+  "consumed",
+  "suspended",
+];
 
 /** The words of the seed documents, for people who read the table in Chinese. */
 export const STATE_WORDS_ZH: Readonly<Record<MessageState, string>> = {
@@ -109,7 +116,13 @@ export const TRANSITIONS: readonly Transition[] = [
     by: ["operator"],
     writes: "retry_count = 0, delivery_count = 0, next_retry_at = deliver_at when that is ahead, else NULL",
   },
-  { name: "confirm", from: ["sent"], to: "consumed", by: ["consumer", "operator"], writes: "consumed_at, next_retry_at = NULL" },
+  {
+    name: "confirm",
+    from: ["sent"],
+    to: "consumed",
+    by: ["consumer", "operator"],
+    writes: "consumed_at, next_retry_at = NULL",
+  },
   {
     name: "confirmTimeoutResend",
     from: ["sent"],
@@ -145,9 +158,30 @@ export const TRANSITIONS: readonly Transition[] = [
     by: ["operator", "housekeeping"],
     writes: "next_retry_at = deliver_at when that is ahead, else NULL (rule R10)",
   },
-  { name: "unmarkedSent", from: ["pending"], to: "sent", by: ["relay"], writes: "as settleSent", withoutSendingMark: true },
-  { name: "unmarkedRetry", from: ["pending"], to: "pending", by: ["relay"], writes: "as settleRetry", withoutSendingMark: true },
-  { name: "unmarkedFailed", from: ["pending"], to: "failed", by: ["relay"], writes: "as settleFailed", withoutSendingMark: true },
+  {
+    name: "unmarkedSent",
+    from: ["pending"],
+    to: "sent",
+    by: ["relay"],
+    writes: "as settleSent",
+    withoutSendingMark: true,
+  },
+  {
+    name: "unmarkedRetry",
+    from: ["pending"],
+    to: "pending",
+    by: ["relay"],
+    writes: "as settleRetry",
+    withoutSendingMark: true,
+  },
+  {
+    name: "unmarkedFailed",
+    from: ["pending"],
+    to: "failed",
+    by: ["relay"],
+    writes: "as settleFailed",
+    withoutSendingMark: true,
+  },
 ];
 
 /** Allowed-from states of a transition, for the WHERE of its statement. */

@@ -24,7 +24,9 @@ export class ConfigurationError extends RowpostError {
 export class MissingPeerError extends RowpostError {
   constructor(packageName: string, neededFor: string, options: { cause?: unknown; range?: string } = {}) {
     const spec = options.range === undefined ? packageName : `"${packageName}@${options.range}"`;
-    super("MISSING_PEER", `${neededFor} needs the package ${packageName}: npm install ${spec}`, { cause: options.cause });
+    super("MISSING_PEER", `${neededFor} needs the package ${packageName}: npm install ${spec}`, {
+      cause: options.cause,
+    });
   }
 }
 
@@ -40,10 +42,17 @@ export class DuplicateMessageError extends RowpostError {
   /** The identities that were there already, as far as the database named them. */
   readonly duplicates: readonly { readonly type: string; readonly key: string }[];
 
-  constructor(duplicates: readonly { readonly type: string; readonly key: string }[], options: { cause?: unknown } = {}) {
+  constructor(
+    duplicates: readonly { readonly type: string; readonly key: string }[],
+    options: { cause?: unknown } = {},
+  ) {
     const first = duplicates[0];
     const what = first === undefined ? "a message" : `message ${first.type}:${first.key}`;
-    super("DUPLICATE_MESSAGE", `${what} is in the table already; pass onDuplicate: "ignore" where that is expected`, options);
+    super(
+      "DUPLICATE_MESSAGE",
+      `${what} is in the table already; pass onDuplicate: "ignore" where that is expected`,
+      options,
+    );
     this.duplicates = duplicates;
   }
 }

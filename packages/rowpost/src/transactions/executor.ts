@@ -27,7 +27,8 @@ export interface Executor {
   run(statement: Statement): Promise<QueryResult>;
   /**
    * Whether the connection is in a transaction at this moment. Asked before an INSERT that cannot check it in SQL (MySQL 8 and 9, SQLite);
-   * free where the driver knows, else one round trip. Absent: a transaction of rowpost's own, which knows by itself when it has ended.
+   * free where the driver knows, else one round trip. True without a question where the INSERT checks for itself (MariaDB, PostgreSQL). Absent:
+   * a transaction of rowpost's own, which knows by itself when it has ended.
    */
   inTransaction?(): Promise<boolean>;
 }
