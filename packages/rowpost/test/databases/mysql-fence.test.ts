@@ -50,6 +50,27 @@ describeWithService(MYSQL_SERVICES, "fence", (service) => {
     expect(states).toEqual([{ state: 0 }]);
   });
 
+  test("the same with a sub-query as the fence marks rows of a lost shard: the interleaving is real", async () => {
+    const [old, next] = [await fixture.openStore(), await fixture.openStore()];
+    const fence = await takeAll(old, "old");
+    const rows = await scanAll(old);
+    const [user, claimer] = [await fixture.connect(), await fixture.connect()];
+    await user.query("BEGIN");
+    await user.query("SELECT id FROM local_message WHERE id = ? FOR UPDATE", [rows[0]?.id]);
+    await claimer.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
+    const claim = claimer.query(
+      `UPDATE local_message SET state = 1 WHERE id IN (?) AND state = 0 AND EXISTS (
+         SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = ? AND owner = 'old' AND epoch = ?)`,
+      [rows.map(({ id }) => id), rows[0]?.shard, fence.epochs[rows[0]?.shard ?? 0]],
+    );
+    await lockWait(fixture.plain, "EXISTS");
+    await takeAll(next, "next");
+    await user.query("COMMIT");
+    await claim;
+    const states = await fixture.plain.query("SELECT DISTINCT state AS state FROM local_message");
+    expect(states).toEqual([{ state: 1 }]);
+  });
+
   test("after a takeover the old owner changes nothing", async () => {
     const [old, next] = [await fixture.openStore(), await fixture.openStore()];
     const fence = await takeAll(old, "old");
