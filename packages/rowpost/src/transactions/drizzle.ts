@@ -1,7 +1,7 @@
 /** Drizzle 0.30 and later: the `tx` of `transaction`, on mysql2, pg, postgres.js and better-sqlite3. */
 import type { DialectName } from "../databases/database.ts";
 import type { Executor, QueryResult } from "./executor.ts";
-import { ASK_STATUS, askBySavepoint, okStatus, statusSaysOpen } from "./mysql-status.ts";
+import { ASK_STATUS, askBySavepoint, isMariadb, okStatus, statusSaysOpen } from "./mysql-status.ts";
 import { hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
 import { sqliteExecutor } from "./sqlite-handle.ts";
 
@@ -12,6 +12,7 @@ interface Query {
 }
 
 interface Tx {
+  readonly dialect: unknown;
   execute(query: Query): Promise<unknown>;
 }
 
@@ -59,7 +60,9 @@ function fromDriver(answer: unknown): QueryResult {
 }
 
 async function askMysql(tx: Tx): Promise<boolean> {
-  const answer = await tx.execute(query(ASK_STATUS, []));
+  const ask = (text: string): Promise<unknown> => tx.execute(query(text, []));
+  if (await isMariadb(tx.dialect, ask)) return true;
+  const answer = await ask(ASK_STATUS);
   const status = okStatus(Array.isArray(answer) ? answer[0] : answer);
-  return status === undefined ? askBySavepoint((text) => tx.execute(query(text, []))) : statusSaysOpen(status);
+  return status === undefined ? askBySavepoint(ask) : statusSaysOpen(status);
 }

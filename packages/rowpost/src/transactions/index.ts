@@ -12,7 +12,7 @@ import { mariadbExecutor, openMariadb } from "./mariadb.ts";
 import { mikroOrmExecutor } from "./mikro-orm.ts";
 import { mysql2Executor, openMysql2 } from "./mysql2.ts";
 import { transact, type Work } from "./own-transaction.ts";
-import { openPg, type PostgresOptions, pgExecutor } from "./pg.ts";
+import { openPg, type PostgresOptions, pgExecutor, sayingWhenFailed } from "./pg.ts";
 import { postgresJsExecutor, transactPostgresJs } from "./postgres-js.ts";
 import { prismaExecutor } from "./prisma.ts";
 import { sequelizeExecutor } from "./sequelize.ts";
@@ -36,7 +36,7 @@ export function toExecutor(handle: unknown, dialect: DialectName, options: Postg
   if (hasMethods(shape, "run", "query") && typeof shape["kind"] === "string") return shape as unknown as Executor;
   const executor = ormExecutor(shape, dialect, options) ?? driverExecutor(shape, dialect, options);
   if (executor === undefined) throw unknownHandle(handle, dialect);
-  return executor;
+  return dialect === "postgres" ? sayingWhenFailed(executor) : executor;
 }
 
 /** ORMs come first: some have methods of the same names as a driver. */

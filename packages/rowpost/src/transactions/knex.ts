@@ -1,13 +1,14 @@
 /** Knex 2 and 3: the `trx` of `transaction`. MikroORM 6 has one underneath. */
 import type { DialectName } from "../databases/database.ts";
 import type { Executor, QueryResult } from "./executor.ts";
-import { ASK_STATUS, askBySavepoint, okStatus, statusSaysOpen } from "./mysql-status.ts";
+import { ASK_STATUS, askBySavepoint, isMariadb, okStatus, statusSaysOpen } from "./mysql-status.ts";
 import { toQuestionMarks } from "./placeholders.ts";
 import { finished, hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
 
 interface Trx {
   raw(text: string, bindings: readonly unknown[]): Promise<unknown>;
   isCompleted?(): boolean;
+  readonly client: { readonly config?: unknown };
 }
 
 /** A Knex transaction as an executor; undefined for anything else. */
@@ -43,7 +44,9 @@ function fromDriver(answer: unknown): QueryResult {
 }
 
 async function askMysql(trx: Trx): Promise<boolean> {
-  const answer = await trx.raw(ASK_STATUS, []);
+  const ask = (text: string): Promise<unknown> => trx.raw(text, []);
+  if (await isMariadb(trx.client.config, ask)) return true;
+  const answer = await ask(ASK_STATUS);
   const status = okStatus(Array.isArray(answer) ? answer[0] : answer);
-  return status === undefined ? askBySavepoint((text) => trx.raw(text, [])) : statusSaysOpen(status);
+  return status === undefined ? askBySavepoint(ask) : statusSaysOpen(status);
 }

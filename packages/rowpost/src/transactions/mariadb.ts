@@ -38,7 +38,7 @@ const PREPARED_PARAMS = 24;
 /** A mariadb connection as an executor; undefined for anything else. */
 export function mariadbExecutor(handle: Shape): Executor | undefined {
   const connection = recognize(handle);
-  return connection && { ...executorOf(connection), inTransaction: () => isOpen(connection) };
+  return connection && { ...executorOf(connection), inTransaction: () => mayInsert(connection) };
 }
 
 function isPool(handle: Shape): boolean {
@@ -121,6 +121,12 @@ async function isOpen(connection: Connection): Promise<boolean> {
   return statusSaysOpen(connection.info.status);
 }
 
+/** On MariaDB the INSERT checks for itself; a status that says no saves it all the same. */
+async function mayInsert(connection: Connection): Promise<boolean> {
+  const { serverVersion, status } = connection.info;
+  return serverVersion.mariaDb ? statusSaysOpen(status) : isOpen(connection);
+}
+
 /** A mariadb pool or idle connection for a transaction of our own; undefined for anything else. */
 export async function openMariadb(handle: Shape): Promise<OwnConnection | undefined> {
   if (isPool(handle)) {
@@ -143,7 +149,7 @@ function own(connection: Connection, pooled: boolean): OwnConnection {
   const executor = executorOf(connection);
   return {
     // A connection of the user's can be used beside us: what happened there is not seen here.
-    executor: pooled ? executor : { ...executor, inTransaction: () => isOpen(connection) },
+    executor: pooled ? executor : { ...executor, inTransaction: () => mayInsert(connection) },
     begin: () => connection.query(callOf("START TRANSACTION"), []),
     commit: () => connection.query(callOf("COMMIT"), []),
     rollback: () => connection.query(callOf("ROLLBACK"), []),

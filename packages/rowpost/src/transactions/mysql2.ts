@@ -41,7 +41,7 @@ const PREPARED_PARAMS = 24;
 /** A mysql2 connection as an executor; undefined for anything else. */
 export function mysql2Executor(handle: Shape): Executor | undefined {
   const connection = recognize(handle);
-  return connection && executorOf(connection.run);
+  return connection && executorOf(connection);
 }
 
 interface Recognized {
@@ -104,12 +104,19 @@ function toResult(result: unknown): QueryResult {
   return queryResult(result, shapeOf(result)?.["affectedRows"]);
 }
 
-function executorOf(run: RawRun): Executor {
+function executorOf({ core, run }: Recognized): Executor {
+  const mariadb = isMariadbServer(core);
   return {
     kind: "mysql2",
     run: async (statement) => toResult(await runStatement(run, statement)),
-    inTransaction: () => askStatus(run),
+    inTransaction: async () => mariadb || askStatus(run),
   };
+}
+
+/** From the handshake: MariaDB's INSERT checks for itself. */
+function isMariadbServer(core: Shape): boolean {
+  const version = shapeOf(core["_handshakePacket"])?.["serverVersion"];
+  return typeof version === "string" && /mariadb/i.test(version);
 }
 
 async function askStatus(run: RawRun): Promise<boolean> {
@@ -155,7 +162,7 @@ function own({ core, run }: Recognized, pooled: boolean): OwnConnection {
     executor: {
       kind: "mysql2",
       // A connection of the user's can be used beside us: what happened there is not seen here.
-      ...(pooled ? {} : { inTransaction: () => askStatus(run) }),
+      ...(pooled ? {} : { inTransaction: async () => isMariadbServer(core) || askStatus(run) }),
       run: async (statement) => {
         const result = await runStatement(run, statement);
         const status = okStatus(result);

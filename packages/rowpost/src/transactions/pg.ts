@@ -32,6 +32,40 @@ export interface PostgresOptions {
   readonly prepare?: boolean | undefined;
 }
 
+/** SQLSTATE of every statement in a transaction of which one has failed. */
+const FAILED_TRANSACTION = "25P02";
+
+/**
+ * The same executor, with one error of PostgreSQL in our words: after a statement has failed, every other one is refused until the transaction
+ * is rolled back (rule R9).
+ */
+export function sayingWhenFailed(executor: Executor): Executor {
+  return {
+    ...executor,
+    run: async (statement) => {
+      try {
+        return await executor.run(statement);
+      } catch (error) {
+        if (!hasSqlState(error, FAILED_TRANSACTION)) throw error;
+        throw new TransactionLostError(
+          "a statement of this transaction has failed before, so PostgreSQL takes no other one: roll back and run it again from the start",
+          { cause: error },
+        );
+      }
+    },
+  };
+}
+
+/** Looks through the wrappers that ORMs put around an error of the server. */
+function hasSqlState(error: unknown, state: string, depth = 0): boolean {
+  const shape = shapeOf(error);
+  if (shape === undefined || depth > 4) return false;
+  if (shape["code"] === state || shape["originalCode"] === state) return true;
+  return ["cause", "driverError", "meta", "driverAdapterError"].some((name) =>
+    hasSqlState(shape[name], state, depth + 1),
+  );
+}
+
 /** A pg client as an executor; undefined for anything else. */
 export function pgExecutor(handle: Shape, options: PostgresOptions): Executor | undefined {
   const client = recognize(handle);
@@ -93,7 +127,7 @@ export async function openPg(handle: Shape, options: PostgresOptions): Promise<O
 }
 
 function own(client: Client, options: PostgresOptions): OwnConnection {
-  const { inTransaction: _, ...executor } = executorOf(client, options);
+  const { inTransaction: _, ...executor } = sayingWhenFailed(executorOf(client, options));
   // A client outside its pool that loses its connection emits "error", which ends the process when nobody listens. The query rejects too.
   const heard = (): void => {};
   client.on("error", heard);

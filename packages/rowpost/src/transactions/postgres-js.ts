@@ -2,7 +2,7 @@
 import type { Executor, Statement } from "./executor.ts";
 import type { OwnConnection, Work } from "./own-transaction.ts";
 import { transact, USER_STATEMENT } from "./own-transaction.ts";
-import type { PostgresOptions } from "./pg.ts";
+import { type PostgresOptions, sayingWhenFailed } from "./pg.ts";
 import { hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
 
 interface Sql {
@@ -57,7 +57,7 @@ export function transactPostgresJs<T>(handle: Shape, work: Work<T>, options: Pos
 }
 
 function insideBegin(sql: Sql, options: PostgresOptions): OwnConnection {
-  const { inTransaction: _, ...executor } = executorOf(sql, options);
+  const { inTransaction: _, ...executor } = sayingWhenFailed(executorOf(sql, options));
   const nothing = async (): Promise<void> => {};
   return { executor, begin: nothing, commit: nothing, rollback: nothing, ended: () => false, release: nothing };
 }

@@ -1,7 +1,7 @@
 /** Prisma 5 to 7: the `tx` of an interactive `$transaction`. */
 import type { DialectName } from "../databases/database.ts";
 import type { Executor } from "./executor.ts";
-import { askBySetTransaction } from "./mysql-status.ts";
+import { askBySetTransaction, isMariadb } from "./mysql-status.ts";
 import { hasMethods, queryResult, refusal, returnsRows, type Shape } from "./shape.ts";
 
 interface Tx {
@@ -24,6 +24,9 @@ export function prismaExecutor(handle: Shape, dialect: DialectName): Executor | 
       return queryResult(undefined, await tx.$executeRawUnsafe(text, ...params));
     },
     // Prisma refuses a transaction that it has ended; one that the server has ended it does not notice.
-    inTransaction: async () => dialect !== "mysql" || askBySetTransaction((text) => tx.$executeRawUnsafe(text)),
+    inTransaction: async () =>
+      dialect !== "mysql" ||
+      (await isMariadb(handle["_originalClient"], (text) => tx.$queryRawUnsafe(text))) ||
+      askBySetTransaction((text) => tx.$executeRawUnsafe(text)),
   };
 }

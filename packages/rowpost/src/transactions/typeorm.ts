@@ -1,7 +1,7 @@
 /** TypeORM 0.3 and 1: the `EntityManager` of `transaction`, and a `QueryRunner` after `startTransaction`. */
 import type { DialectName } from "../databases/database.ts";
 import type { Executor } from "./executor.ts";
-import { ASK_STATUS, askBySavepoint, okStatus, statusSaysOpen } from "./mysql-status.ts";
+import { ASK_STATUS, askBySavepoint, isMariadb, okStatus, statusSaysOpen } from "./mysql-status.ts";
 import { hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
 
 interface Structured {
@@ -11,6 +11,9 @@ interface Structured {
 }
 
 interface QueryRunner {
+  /** The data source: `connection` until version 1, `dataSource` since. */
+  readonly connection?: unknown;
+  readonly dataSource?: unknown;
   query(text: string, params: readonly unknown[], structured: true): Promise<Structured>;
 }
 
@@ -53,7 +56,8 @@ function queryRunnerOf(handle: Shape): Shape | undefined {
 }
 
 async function askMysql(runner: QueryRunner): Promise<boolean> {
-  const { raw } = await runner.query(ASK_STATUS, [], true);
-  const status = okStatus(raw);
-  return status === undefined ? askBySavepoint((text) => runner.query(text, [], true)) : statusSaysOpen(status);
+  const ask = (text: string): Promise<Structured> => runner.query(text, [], true);
+  if (await isMariadb(runner.dataSource ?? runner.connection, ask)) return true;
+  const status = okStatus((await ask(ASK_STATUS)).raw);
+  return status === undefined ? askBySavepoint(ask) : statusSaysOpen(status);
 }

@@ -1,0 +1,176 @@
+/** The cases that hold for every handle: defined once, run for each driver and ORM on each server. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Database } from "../../src/databases/database.ts";
+import {
+  createOutbox,
+  DuplicateMessageError,
+  migrate,
+  type NewMessage,
+  TransactionRequiredError,
+} from "../../src/index.ts";
+import type { Handles } from "./handles.ts";
+
+/** Rows as another connection sees them. */
+export interface Onlooker {
+  orders(): Promise<string[]>;
+  keys(): Promise<string[]>;
+  close(): Promise<unknown>;
+}
+
+/** Where the cases run. */
+export interface CasePlace {
+  readonly database: Database;
+  readonly onlooker: Onlooker;
+}
+
+export interface CaseOptions {
+  readonly place: () => CasePlace;
+  readonly open: () => Promise<Handles>;
+  /** Statements that this handle has sent so far, by the server's or driver's own count, the counting included as one. */
+  readonly countStatements: (place: CasePlace, tx: unknown) => Promise<number>;
+  /** Statements of one enqueue: 1, and what it takes to ask whether there is a transaction. */
+  readonly statementsPerEnqueue: number;
+}
+
+/** Makes the tables of a place: that of the messages, and one for business rows. */
+export async function createTables(database: Database): Promise<void> {
+  await migrate(database, { layout: database.defaultLayout });
+  await database
+    .transaction(async (tx) => {
+      await tx.query("CREATE TABLE orders (id VARCHAR(64) PRIMARY KEY)");
+    })
+    .catch((error: unknown) => {
+      // On MySQL the CREATE commits and so ends the transaction, which is reported.
+      if (database.dialect !== "mysql") throw error;
+    });
+}
+
+let serial = 0;
+
+function message(change: Partial<NewMessage> = {}): NewMessage {
+  serial += 1;
+  return {
+    type: "order.created",
+    key: `key-${serial}`,
+    topic: "orders",
+    body: { text: "it's ? and $1 and \\", serial },
+    ...change,
+  };
+}
+
+class Rollback extends Error {}
+
+/** Defines the tests of one kind of handle. */
+export function defineHandleCases(name: string, options: CaseOptions): void {
+  describe(name, () => {
+    let handles: Handles;
+    beforeAll(async () => {
+      handles = await options.open();
+    });
+    afterAll(async () => {
+      await handles?.close();
+    });
+
+    test("commit: the business row and the message appear together", async () => {
+      const { database, onlooker } = options.place();
+      const outbox = createOutbox({ database });
+      const sent = message({ headers: { source: "a ? b" }, orderingKey: "customer ?", delayMs: 60_000 });
+      await handles.transaction(async (tx, insertOrder) => {
+        await insertOrder(sent.key);
+        expect(await outbox.enqueue(tx, sent)).toBe("enqueued");
+        expect(await onlooker.keys(), "not before the commit").not.toContain(sent.key);
+      });
+      expect(await onlooker.keys()).toContain(sent.key);
+      expect(await onlooker.orders()).toContain(sent.key);
+    });
+
+    test("rollback: neither is there", async () => {
+      const { database, onlooker } = options.place();
+      const outbox = createOutbox({ database });
+      const lost = [message(), message()];
+      const [{ key }] = lost as [NewMessage, NewMessage];
+      await expect(
+        handles.transaction(async (tx, insertOrder) => {
+          await insertOrder(key);
+          await outbox.enqueue(tx, lost);
+          throw new Rollback();
+        }),
+      ).rejects.toBeInstanceOf(Rollback);
+      expect(await onlooker.keys()).not.toContain(key);
+      expect(await onlooker.orders()).not.toContain(key);
+    });
+
+    test("a duplicate throws, leaves none of its call, and the transaction goes on", async () => {
+      const { database, onlooker } = options.place();
+      const outbox = createOutbox({ database });
+      const [first, beside, last] = [message(), message(), message()];
+      await handles.transaction(async (tx, insertOrder) => {
+        await outbox.enqueue(tx, first);
+        await expect(outbox.enqueue(tx, [beside, first])).rejects.toBeInstanceOf(DuplicateMessageError);
+        await insertOrder(last.key);
+        expect(await outbox.enqueue(tx, [first, last], { onDuplicate: "ignore" })).toEqual(["duplicate", "enqueued"]);
+      });
+      const keys = await onlooker.keys();
+      expect([first, beside, last].map(({ key }) => keys.filter((each) => each === key).length)).toEqual([1, 0, 1]);
+      expect(await onlooker.orders()).toContain(last.key);
+    });
+
+    test("an array is one statement", async () => {
+      const { database, onlooker } = options.place();
+      const outbox = createOutbox({ database });
+      const messages = Array.from({ length: 30 }, () => message());
+      let statements = 0;
+      await handles.transaction(async (tx) => {
+        // The first time an ORM may be asked for more, such as the server's version.
+        await outbox.enqueue(tx, message());
+        const before = await options.countStatements(options.place(), tx);
+        await outbox.enqueue(tx, messages);
+        statements = (await options.countStatements(options.place(), tx)) - before - 1;
+      });
+      expect(statements).toBe(options.statementsPerEnqueue);
+      const keys = new Set(await onlooker.keys());
+      expect(messages.every(({ key }) => keys.has(key))).toBe(true);
+    });
+
+    test("what is no transaction is refused, and no row is left", async () => {
+      const { database, onlooker } = options.place();
+      const outbox = createOutbox({ database });
+      const refused = message();
+      if (handles.root !== undefined) {
+        await expect(outbox.enqueue(handles.root, refused)).rejects.toBeInstanceOf(TransactionRequiredError);
+      }
+      await handles.withoutTransaction?.(async (handle) => {
+        await expect(outbox.enqueue(handle, refused)).rejects.toBeInstanceOf(TransactionRequiredError);
+        await expect(outbox.enqueue(handle, [refused, message()])).rejects.toBeInstanceOf(TransactionRequiredError);
+      });
+      expect(await onlooker.keys()).not.toContain(refused.key);
+    });
+
+    test("a transaction that ended behind the handle's back is refused, and no row is left (R9)", async () => {
+      const { database, onlooker } = options.place();
+      const outbox = createOutbox({ database });
+      const late = message();
+      const ends = handles.transaction(async (tx) => {
+        await database.executor(tx).run({ name: "commit", text: "COMMIT", params: [] });
+        await expect(outbox.enqueue(tx, late)).rejects.toBeInstanceOf(TransactionRequiredError);
+      });
+      // Some drivers complain about their own COMMIT then, some do not notice.
+      await ends.catch((error: unknown) => {
+        if (error instanceof Error && error.name === "AssertionError") throw error;
+      });
+      expect(await onlooker.keys()).not.toContain(late.key);
+    });
+
+    test("a handle that was kept after its transaction is refused, and no row is left", async () => {
+      const { database, onlooker } = options.place();
+      const outbox = createOutbox({ database });
+      const late = message();
+      let kept: unknown;
+      await handles.transaction(async (tx) => {
+        kept = tx;
+      });
+      await expect(outbox.enqueue(kept, late)).rejects.toThrow();
+      expect(await onlooker.keys()).not.toContain(late.key);
+    });
+  });
+}
