@@ -3,17 +3,7 @@ import type { PublishResult } from "../brokers/broker.ts";
 import { backoffMs } from "../runtime/backoff.ts";
 import type { RelaySettings } from "./relay-options.ts";
 import type { Outcome, RowToken, ScannedMessage } from "./relay-store.ts";
-
-/** Token of a row after our claim: both counters one up, or as scanned when the claim did not touch the row (sendingMark off). */
-export function claimedToken(message: ScannedMessage, sendingMark: "on" | "off"): RowToken {
-  const step = sendingMark === "on" ? 1 : 0;
-  return {
-    id: message.id,
-    shard: message.shard,
-    deliveryCount: message.deliveryCount + step,
-    lockVersion: message.lockVersion + step,
-  };
-}
+import { claimedToken } from "./row-token.ts";
 
 /** Where a message goes that was returned without an attempt, for instance because its topic rests. */
 export interface ReturnDelay {

@@ -98,10 +98,8 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
     flow,
     round,
     housekeeping,
-    open: () => store.open(storeOptions(settings)),
-    listen: () => database.listen(layout),
-    doorbell: database.doorbell,
-    close: () => store.close(),
+    ...{ open: () => store.open(storeOptions(settings)), close: () => store.close() },
+    ...{ listen: () => database.listen(layout), doorbell: database.doorbell },
   });
   return {
     ...runner,

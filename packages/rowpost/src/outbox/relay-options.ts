@@ -110,7 +110,7 @@ export interface RelaySettings {
 }
 
 /** Time beside the publish timeout that a lease must leave: a grace of the adapter (1 s), the settle and a margin. */
-export const LEASE_HEADROOM_MS = 10_000;
+const LEASE_HEADROOM_MS = 10_000;
 
 /** Fills in the defaults and refuses what cannot work. */
 export function relaySettings(options: RelayOptions): RelaySettings {

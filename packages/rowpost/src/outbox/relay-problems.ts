@@ -6,6 +6,7 @@ import type { SortedRows } from "./candidates.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 import type { RelayReports } from "./relay-reports.ts";
 import type { RelayStore, ScannedMessage, SuspensionRule } from "./relay-store.ts";
+import { scannedToken } from "./row-token.ts";
 import type { TopicBreaker } from "./topic-breaker.ts";
 
 /** Rows are parked only when they took this share of a scan: a few excluded rows cost less than writing them. */
@@ -36,7 +37,7 @@ export function createRelayProblems({ store, keeper, breaker, reports }: RelayPr
     if (broken.length === 0) return;
     await housekeeping.failPending({
       fence: keeper.fence(),
-      rows: broken.map(({ message, reason }) => ({ ...tokenOf(message), failReason: reason })),
+      rows: broken.map(({ message, reason }) => ({ ...scannedToken(message), failReason: reason })),
       nextRetryInMs: null,
     });
     for (const { message, reason } of broken) reports.failed(message, reason, null);
@@ -45,7 +46,7 @@ export function createRelayProblems({ store, keeper, breaker, reports }: RelayPr
   async function suspend(rule: SuspensionRule, messages: readonly ScannedMessage[]): Promise<void> {
     await housekeeping.suspendPending({
       fence: keeper.fence(),
-      rows: messages.map(tokenOf),
+      rows: messages.map(scannedToken),
       failReason: `suspended by rule ${rule.scope}=${rule.value}: ${rule.reason} (${rule.author})`,
       endsInMs: rule.endsInMs,
     });
@@ -53,7 +54,7 @@ export function createRelayProblems({ store, keeper, breaker, reports }: RelayPr
   }
 
   async function park(messages: readonly ScannedMessage[], parkMs: number): Promise<void> {
-    await housekeeping.park({ fence: keeper.fence(), rows: messages.map(tokenOf), parkMs });
+    await housekeeping.park({ fence: keeper.fence(), rows: messages.map(scannedToken), parkMs });
   }
 
   return {
@@ -67,14 +68,5 @@ export function createRelayProblems({ store, keeper, breaker, reports }: RelayPr
     async setBehind(blocked, scanned) {
       if (blocked.length >= scanned * PARK_SHARE) await park(blocked, PARK_BEHIND_MS);
     },
-  };
-}
-
-function tokenOf(message: ScannedMessage): { id: string; shard: number; deliveryCount: number; lockVersion: number } {
-  return {
-    id: message.id,
-    shard: message.shard,
-    deliveryCount: message.deliveryCount,
-    lockVersion: message.lockVersion,
   };
 }

@@ -10,12 +10,12 @@ import type { ConnectionGate } from "./connection-gate.ts";
 import type { InFlightWindow } from "./in-flight-window.ts";
 import { keyRanges, leadingRuns } from "./key-order.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
-import { claimedToken } from "./publish-outcome.ts";
 import type { PreparedMessage } from "./publisher.ts";
 import type { RelaySettings } from "./relay-options.ts";
 import type { RelayProblems } from "./relay-problems.ts";
 import type { RelayStore, RowToken, ScannedMessage } from "./relay-store.ts";
 import { compareIds } from "./row-id.ts";
+import { claimedToken, scannedToken } from "./row-token.ts";
 import type { ScanSize } from "./scan-size.ts";
 import type { Sweep } from "./sweep.ts";
 import type { TopicBreaker } from "./topic-breaker.ts";
@@ -217,14 +217,4 @@ function heldShards(
   fence: ReturnType<LeaseKeeper["fence"]>,
 ): { readonly shard: number; readonly epoch: number | undefined }[] {
   return fence.epochs.map((epoch, shard) => ({ shard, epoch }));
-}
-
-/** Token of a row as it was scanned. */
-export function scannedToken(message: ScannedMessage): RowToken {
-  return {
-    id: message.id,
-    shard: message.shard,
-    deliveryCount: message.deliveryCount,
-    lockVersion: message.lockVersion,
-  };
 }

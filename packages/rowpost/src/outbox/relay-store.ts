@@ -5,9 +5,6 @@
  */
 import type { MessageState } from "../message/states.ts";
 
-/** Number of shards: hash(ordering key, else message key) mod 16. SQLite has one (rule R6). */
-export const SHARD_COUNT = 16;
-
 /** Who may relay a shard until when, as it stands in the table. */
 export interface ShardLease {
   readonly shard: number;
@@ -21,7 +18,7 @@ export interface ShardLease {
   readonly leaseMs: number;
 }
 
-/** A shard that this relay holds. */
+/** A shard that this relay holds. There are 16, hash(ordering key, else message key) mod 16; SQLite has one (rule R6). */
 export interface HeldShard {
   readonly shard: number;
   readonly epoch: number;

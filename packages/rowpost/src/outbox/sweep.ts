@@ -7,12 +7,12 @@ import type { Clock } from "../runtime/clock.ts";
 import { compareIds } from "./row-id.ts";
 
 /** A sweep older than this starts over with the next scan. */
-export const SWEEP_MS = 1_000;
+const SWEEP_MS = 1_000;
 /**
  * A key that became free starts the sweep over, but not more often than this: its next messages lie behind the place reached, and a hot key must
  * neither wait for the rest of the second nor keep the sweep from ever reaching what lies behind its backlog.
  */
-export const KEY_RESTART_MS = 100;
+const KEY_RESTART_MS = 100;
 
 export interface Sweep {
   readonly afterId: string;

@@ -17,7 +17,7 @@ const MESSAGES = 60;
 const BATCH = 20;
 
 /** Defines the tests for one server. */
-export function defineFrozenCases(service: RelayTestService): void {
+function defineFrozenCases(service: RelayTestService): void {
   let database: RelayTestDatabase;
   let folder: string;
   let ledger: string;
