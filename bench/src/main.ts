@@ -68,6 +68,12 @@ async function measure(scenario: Scenario, options: BenchArguments): Promise<Ben
     if (migrated) await migrateTables(tracked.url);
     return tracked;
   };
+  const dropAll = async (): Promise<void> => {
+    for (const database of opened) await database.drop();
+  };
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.once(signal, () => void dropAll().finally(() => process.exit(130)));
+  }
   try {
     const database = await another();
     await scenario({
@@ -82,7 +88,7 @@ async function measure(scenario: Scenario, options: BenchArguments): Promise<Ben
       },
     });
   } finally {
-    for (const database of opened) await database.drop();
+    await dropAll();
   }
   return results;
 }

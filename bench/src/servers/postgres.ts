@@ -96,6 +96,11 @@ async function bareConnection(url: URL, as: "relay" | "program"): Promise<BareCo
   const names = new Map<string, string>();
   return {
     async run({ text, params }) {
+      // A program's statements have no names: behind a connection pooler they must not.
+      if (as === "program") {
+        const { rows, rowCount } = await client.query({ text, values: [...params] });
+        return { rows, affected: rowCount ?? 0 };
+      }
       let name = names.get(text);
       if (name === undefined) {
         name = `bare_${names.size}`;
