@@ -2,7 +2,7 @@
 import { type Broker, createRelay, type Logger, type Relay, type RelayOptions } from "rowpost";
 import type { ExitCode } from "./cli/context.ts";
 import { CommandFailure } from "./cli/failure.ts";
-import { aborted, watchSignals } from "./signals.ts";
+import { aborted, OUTPUT_CLOSED, watchSignals } from "./signals.ts";
 
 /** Options of {@link runRelay}. */
 export interface DaemonOptions {
@@ -18,7 +18,7 @@ export interface DaemonOptions {
 const SUMMARY_MS = 60_000;
 
 /**
- * Runs a relay until SIGTERM or SIGINT, or with `onceMs` until nothing is due. Returns 0 when everything was settled (and with `onceMs`: sent),
+ * Runs a relay until SIGTERM, SIGINT or the end of standard output's reader, or with `onceMs` until nothing is due. Returns 0 when everything was settled (and with `onceMs`: sent),
  * else 1. Throws when the table is not as the layout says, the database is away, or, with `onceMs`, the broker is.
  */
 export async function runRelay(options: DaemonOptions): Promise<ExitCode> {
@@ -62,11 +62,11 @@ async function runUntilSignal(relay: Relay, options: DaemonOptions, signal: Abor
   }
   const summaries = logSummaries(relay, logger);
   await aborted(signal);
-  logger.info("relay stops", { signal: String(signal.reason) });
+  logger.info("relay stops", { because: String(signal.reason) });
   const { drained, unsettled } = await relay.stop();
   summaries.end();
   logger[drained ? "info" : "error"]("relay stopped", { drained, unsettled, ...relay.counts });
-  return drained ? 0 : 1;
+  return drained && signal.reason !== OUTPUT_CLOSED ? 0 : 1;
 }
 
 async function drainOnce(

@@ -1,16 +1,20 @@
-/** SIGTERM and SIGINT: the first one asks for a clean stop, the second one ends the process at once. */
+/** What asks a long-running command to stop: SIGTERM, SIGINT, or a reader of its output that went away. */
 
 /** What {@link watchSignals} gives back. */
 export interface SignalWatch {
-  /** Aborted by the first signal; its reason is the signal's name. */
+  /** Aborted by the first signal; its reason is the signal's name, or {@link OUTPUT_CLOSED}. */
   readonly signal: AbortSignal;
   /** Takes the handlers away. */
   end(): void;
 }
 
-const SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
+/** Nobody reads standard output any more (`rowpost relay --broker stdout: | head`). */
+export const OUTPUT_CLOSED = "standard output was closed";
 
-/** Watches until `end`. `onSecond` is called before the process ends with exit code 1. */
+/** Not SIGHUP: a handler of ours would undo what nohup does. */
+const SIGNALS = ["SIGTERM", "SIGINT"] as const;
+
+/** Watches until `end`. A second signal ends the process at once with exit code 1, after `onSecond`. */
 export function watchSignals(onSecond: (name: string) => void): SignalWatch {
   const controller = new AbortController();
   const handlers = SIGNALS.map((name) => {
@@ -25,10 +29,13 @@ export function watchSignals(onSecond: (name: string) => void): SignalWatch {
     process.on(name, handler);
     return { name, handler };
   });
+  const closed = (): void => controller.abort(OUTPUT_CLOSED);
+  process.stdout.on("error", closed);
   return {
     signal: controller.signal,
     end() {
       for (const { name, handler } of handlers) process.off(name, handler);
+      process.stdout.off("error", closed);
     },
   };
 }

@@ -25,7 +25,7 @@ export interface Running {
   stdout(): string;
   stderr(): string;
   /** Resolves once the text stands in either output; rejects when the command ends before. */
-  printed(text: string): Promise<void>;
+  printed(text: string | RegExp): Promise<void>;
 }
 
 /** Starts `rowpost ARGS`. The environment has no ROWPOST_ variables but those given. */
@@ -61,7 +61,9 @@ export function startRowpost(args: readonly string[], env: Readonly<Record<strin
     async printed(text) {
       const seen = new Promise<true>((resolve) => {
         const check = (): void => {
-          if (!stdout.includes(text) && !stderr.includes(text)) return;
+          const has = (output: string): boolean =>
+            typeof text === "string" ? output.includes(text) : text.test(output);
+          if (!has(stdout) && !has(stderr)) return;
           waiting.delete(check);
           resolve(true);
         };
@@ -69,8 +71,7 @@ export function startRowpost(args: readonly string[], env: Readonly<Record<strin
         check();
       });
       const outcome = await Promise.race([seen, finished]);
-      if (outcome !== true)
-        throw new Error(`the command ended before it printed "${text}": ${JSON.stringify(outcome)}`);
+      if (outcome !== true) throw new Error(`the command ended before it printed ${text}: ${JSON.stringify(outcome)}`);
     },
   };
 }

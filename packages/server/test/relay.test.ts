@@ -115,6 +115,18 @@ describe("on SQLite", () => {
     expect(logMessages(stderr).at(-1)).toContain("second signal");
   });
 
+  test("stops when nobody reads its standard output any more", async () => {
+    await insertMessages(database, { count: 400, topic: "orders", prefix: "a" });
+    const relay = startRowpost(["relay", "--database", place.url, "--broker", "stdout:", "--batch-size", "20"]);
+    await relay.printed('"key":"a-0"');
+    relay.child.stdout?.destroy();
+    await insertMessages(database, { count: 400, topic: "orders", prefix: "b" });
+    const { code, stderr } = await relay.finished;
+    expect(code).toBe(1);
+    expect(stderr).toContain("standard output was closed");
+    expect(logMessages(stderr).at(-1)).toBe("relay stopped");
+  });
+
   test("waits for a broker that is away, and says so", async () => {
     const relay = startRowpost(["relay", "--database", place.url, "--broker", "http://127.0.0.1:9/"]);
     await relay.printed("acquired shards");

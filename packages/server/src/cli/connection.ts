@@ -3,7 +3,6 @@ import { type Command, Option } from "commander";
 import {
   createLayout,
   type Database,
-  describeError,
   type MessageAdmin,
   type MessageState,
   SHIPPED_LAYOUTS,
@@ -70,7 +69,7 @@ export function layoutOf(flags: ConnectionFlags): TableLayout {
       ...(flags.states === undefined ? {} : { states: flags.states }),
     });
   } catch (error) {
-    throw new InputError(`--layout, --table, --states: ${describeError(error).replace(/^CONFIGURATION: /, "")}`);
+    throw new InputError(`--layout, --table, --states: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
 

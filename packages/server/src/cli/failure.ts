@@ -1,6 +1,6 @@
 /** What is told when a command fails: one line and an exit code. */
 import { CommanderError } from "commander";
-import { ConfigurationError, describeError } from "rowpost";
+import { ConfigurationError, describeError, RowpostError } from "rowpost";
 import { InputError } from "./arguments.ts";
 import { type CommandContext, type ExitCode, redact } from "./context.ts";
 
@@ -17,7 +17,9 @@ export function reportFailure(context: CommandContext, error: unknown, verbose: 
   // commander has printed its own line; asking for help or the version is no failure.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
   const isInput = error instanceof InputError || error instanceof ConfigurationError;
-  const text = isInput || error instanceof CommandFailure ? error.message : describeError(error);
+  // A driver's error says most by its code; ours are sentences.
+  const isSentence = isInput || error instanceof CommandFailure || error instanceof RowpostError;
+  const text = isSentence ? error.message : describeError(error);
   context.stderr.write(`rowpost: ${oneLine(redact(context, text))}\n`);
   if (verbose) {
     for (let each: unknown = error; each instanceof Error; each = each.cause) {

@@ -99,7 +99,7 @@ async function prepare(
   view.say(`orders in ${place.address.label}, messages to ${consumer.label}`);
   const shop = openShop({
     database,
-    outbox: createOutbox({ database }),
+    outbox: createOutbox({ database, createdBy: "demo shop" }),
     topic: consumer.topic,
     run: runId,
     orders: options.orders ?? Number.POSITIVE_INFINITY,

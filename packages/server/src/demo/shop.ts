@@ -1,21 +1,11 @@
 /** A small shop: each order is one transaction with the order's row and its message. Some transactions roll back on purpose. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Database, Transaction } from "rowpost";
-import { describeError } from "rowpost";
+import { type Database, describeError, type Outbox, type Transaction } from "rowpost";
 import { insertOrder, ORDER_TYPE, orderNumber } from "./tables.ts";
-
-/** The part of an outbox that the shop uses. */
-export interface ShopOutbox {
-  transaction<Result>(work: (tx: Transaction) => Promise<Result>): Promise<Result>;
-  enqueue(
-    tx: Transaction,
-    message: { readonly type: string; readonly key: string; readonly topic: string; readonly body: unknown },
-  ): Promise<unknown>;
-}
 
 export interface ShopOptions {
   readonly database: Pick<Database, "dialect">;
-  readonly outbox: ShopOutbox;
+  readonly outbox: Outbox;
   readonly topic: string;
   readonly run: string;
   /** Orders to place, those that are rolled back included; Infinity: until the signal. */
