@@ -9,6 +9,8 @@ export interface WakeUp {
   wait(request: { readonly sinceCount: number; readonly ms: number; readonly signal: AbortSignal }): Promise<void>;
 }
 
+const RUNG = "rung";
+
 /** Makes a wake-up nobody has rung yet. */
 export function createWakeUp(clock: Clock): WakeUp {
   let count = 0;
@@ -16,7 +18,8 @@ export function createWakeUp(clock: Clock): WakeUp {
   return {
     ring() {
       count += 1;
-      waiting?.abort();
+      // A reason of our own: without one each abort makes a DOMException with a stack, 4 % of a drain's client CPU.
+      waiting?.abort(RUNG);
     },
     get count() {
       return count;
@@ -24,7 +27,7 @@ export function createWakeUp(clock: Clock): WakeUp {
     async wait({ sinceCount, ms, signal }) {
       if (count > sinceCount || signal.aborted) return;
       const sleeper = new AbortController();
-      const forward = (): void => sleeper.abort();
+      const forward = (): void => sleeper.abort(RUNG);
       waiting = sleeper;
       signal.addEventListener("abort", forward, { once: true });
       await clock.sleep(ms, sleeper.signal);
