@@ -1,4 +1,5 @@
 /** What a person does by hand: look at messages, retry, suspend, resume. */
+import type { MessageState } from "../../message/states.ts";
 import type { MessageFilter, OperatorAction } from "../../outbox/message-admin.ts";
 import type { LayoutColumns } from "../sql/layout.ts";
 import { clip } from "../sql/rows.ts";
@@ -111,11 +112,11 @@ function changeStatements(names: Names): Pick<AdminStatements, "operatorRetry" |
   const { id, state, retryCount, nextRetryAt, failReason, deliverAt } = names.column;
   const author = names.set("updatedBy", "?");
   // The states are looked at once more although lockRows has: a statement must not depend on another's care.
-  const change = (from: string, set: string): string => `UPDATE ${names.table} AS m
+  const change = (from: readonly MessageState[], set: string): string => `UPDATE ${names.table} AS m
 SET ${set}, ${failReason} = ?${author}${names.changed}
-WHERE m.${id} IN (SELECT value FROM json_each(?)) AND m.${state} IN (${from})`;
+WHERE m.${id} IN (SELECT value FROM json_each(?)) AND ${names.isIn(...from)}`;
   const retry = change(
-    names.state("failed", "sent"),
+    ["failed", "sent"],
     `${state} = ${names.state("pending")}, ${retryCount} = 0${names.set("deliveryCount", "0")}, ${nextRetryAt} = ${names.pendingNow}`,
   );
   // Without deliver_at, a row never tried with a time ahead is delayed: suspending it would lose that time (rule R10).
@@ -124,13 +125,10 @@ WHERE m.${id} IN (SELECT value FROM json_each(?)) AND m.${state} IN (${from})`;
       ? ` AND NOT (m.${state} = ${names.state("pending")} AND COALESCE(m.${retryCount}, 0) = 0 AND m.${nextRetryAt} IS NOT NULL AND m.${nextRetryAt} > ${NOW})`
       : "";
   const suspend = `${change(
-    names.state("pending", "failed"),
+    ["pending", "failed"],
     `${state} = ${names.state("suspended")}, ${nextRetryAt} = ${after("?")}`,
   )}${notDelayed}`;
-  const resume = change(
-    names.state("suspended"),
-    `${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingNow}`,
-  );
+  const resume = change(["suspended"], `${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingNow}`);
   const params = (ids: readonly string[], what: string, action: OperatorAction): readonly unknown[] => [
     clip(`${what} by ${action.author}: ${action.reason}`, names.layout.failReasonLength),
     ...(names.column.updatedBy === undefined ? [] : [clip(action.author, names.layout.limits.createdBy)]),

@@ -1,5 +1,5 @@
 /** The slow work beside the relay: sweeps, timers, parking, archive. Small batches, so that the file's one write lock is never held for long. */
-import { MESSAGE_STATES } from "../../message/states.ts";
+import { MESSAGE_STATES, type MessageState } from "../../message/states.ts";
 import type { TimedDecision } from "../../outbox/relay-store.ts";
 import type { HousekeepingStatements } from "../sql/statements.ts";
 import {
@@ -53,7 +53,7 @@ LIMIT ?`;
   const recover = `UPDATE ${names.table} AS m
 SET ${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingNow}${names.changed}
 FROM ${TOKEN_SOURCE} AS stray
-WHERE m.${id} = stray.id AND +m.${state} = ${names.state("sending")} AND ${names.tokenMatches("stray")}
+WHERE m.${id} = stray.id AND ${names.isIn("sending")} AND ${names.tokenMatches("stray")}
   AND ${fenceCondition(names)}`;
   // If we die right after it: the rows are failed, and a person sees why. In the order of the partial index on such rows, so that it is used.
   const failUnknown = `UPDATE ${names.table} AS m
@@ -136,22 +136,22 @@ WHERE m.${id} = ramp.id`;
 function applyTexts(names: Names): Readonly<Record<TimedDecision["transition"], string>> {
   const { id, state, failReason, retryCount, nextRetryAt } = names.column;
   const reason = `${failReason} = COALESCE(decided.fail_reason, m.${failReason})`;
-  const text = (from: string, set: string): string => `UPDATE ${names.table} AS m
+  const text = (from: readonly MessageState[], set: string): string => `UPDATE ${names.table} AS m
 SET ${set}${names.changed}
 FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, value ->> 3 AS fail_reason FROM json_each(?)) AS decided
-WHERE m.${id} = decided.id AND +m.${state} IN (${from}) AND ${names.tokenMatches("decided")}`;
+WHERE m.${id} = decided.id AND ${names.isIn(...from)} AND ${names.tokenMatches("decided")}`;
   const pending = `${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingIn("decided.next_ms")}, ${reason}`;
   return {
-    slowRetry: text(names.state("failed"), pending),
-    resume: text(names.state("suspended"), pending),
-    confirmTimeoutResend: text(names.state("sent"), `${pending}, ${retryCount} = COALESCE(m.${retryCount}, 0) + 1`),
+    slowRetry: text(["failed"], pending),
+    resume: text(["suspended"], pending),
+    confirmTimeoutResend: text(["sent"], `${pending}, ${retryCount} = COALESCE(m.${retryCount}, 0) + 1`),
     confirmTimeoutFail: text(
-      names.state("sent"),
+      ["sent"],
       `${state} = ${names.state("failed")}, ${nextRetryAt} = ${after("decided.next_ms")}, ${reason}`,
     ),
     // `sent` still waits for its confirmation, so it must not look finished: a time that never comes.
     clearTimer: text(
-      names.state("sent", "failed", "suspended"),
+      ["sent", "failed", "suspended"],
       `${nextRetryAt} = CASE WHEN m.${state} = ${names.state("sent")} THEN '9999-12-31 00:00:00.000' END, ${reason}`,
     ),
   };
@@ -160,7 +160,7 @@ WHERE m.${id} = decided.id AND +m.${state} IN (${from}) AND ${names.tokenMatches
 function fencedStatements(names: Names): Pick<HousekeepingStatements, "failPending" | "suspendPending" | "park"> {
   const { id, state, failReason, nextRetryAt, retryCount, deliverAt } = names.column;
   const token = tokenOf(names);
-  const where = `WHERE m.${id} = scanned.id AND +m.${state} = ${names.state("pending")} AND ${names.tokenMatches("scanned")}`;
+  const where = `WHERE m.${id} = scanned.id AND ${names.isIn("pending")} AND ${names.tokenMatches("scanned")}`;
   const fence = `  AND ${fenceCondition(names)}`;
   // Rows that nobody but the shard's owner may claim; a person's change since the scan shows in the token.
   const fail = `UPDATE ${names.table} AS m

@@ -56,7 +56,7 @@ WHERE m.${state} = ${names.state("sending")} AND ${inShards}`;
       : `${deliveryCount} = COALESCE(m.${deliveryCount}, 0) + 1`;
   const recoverListed = `UPDATE ${table} AS m
 SET ${counted}${names.changed}
-WHERE m.${state} = ${names.state("pending")} AND ${inShards}
+WHERE ${names.isIn("pending")} AND ${inShards}
   AND m.${id} IN (SELECT listed.value FROM ${shardTable} AS lease, json_each(lease.in_flight) AS listed WHERE lease.table_name = ${tableKey} AND lease.shard = 0)`;
   return {
     take: ({ owner, leaseMs, observed }) => {

@@ -45,7 +45,7 @@ export function settleStatements(names: Names): Pick<RelayStatements, "settleSen
  */
 function settleSentText(names: Names, from: From): string {
   const { id, state, nextRetryAt, failReason, deliveryCount, messageId, lastRetryAt } = names.column;
-  const consumed = `+m.${state} = ${names.state("consumed")}`;
+  const consumed = names.isIn("consumed");
   const unlessConsumed = (column: string | undefined, expression: string): string =>
     `CASE WHEN ${consumed} THEN m.${column} ELSE ${expression} END`;
   const sameClaim = deliveryCount === undefined ? "" : ` AND m.${deliveryCount} = outcome.delivery_count`;
@@ -57,7 +57,7 @@ SET ${state} = ${unlessConsumed(state, names.state("sent"))},
 FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, value ->> 3 AS delivery_count, value ->> 4 AS message_id
   FROM json_each(?)) AS outcome
 WHERE m.${id} = outcome.id
-  AND ((+m.${state} = ${names.state(from)} AND ${names.tokenMatches("outcome")})${overtaken})
+  AND ((${names.isIn(from)} AND ${names.tokenMatches("outcome")})${overtaken})
   AND ${fenceCondition(names)}`;
 }
 
@@ -75,6 +75,6 @@ SET ${state} = CASE WHEN outcome.failed = 1 THEN ${names.state("failed")} ELSE $
 FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, value ->> 3 AS failed, value ->> 4 AS retry_delta,
     value ->> 5 AS delivery_delta, value ->> 6 AS fail_reason
   FROM json_each(?)) AS outcome
-WHERE m.${id} = outcome.id AND +m.${state} = ${names.state(from)} AND ${names.tokenMatches("outcome")}
+WHERE m.${id} = outcome.id AND ${names.isIn(from)} AND ${names.tokenMatches("outcome")}
   AND ${fenceCondition(names)}`;
 }

@@ -1,0 +1,90 @@
+-- 1 local message table
+CREATE TABLE IF NOT EXISTS local_message (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  message_type TEXT NOT NULL,
+  message_key TEXT NOT NULL,
+  topic TEXT NOT NULL,
+  message_body TEXT NOT NULL,
+  headers TEXT,
+  content_type TEXT,
+  ordering_key TEXT,
+  state INTEGER NOT NULL DEFAULT 0,
+  retry_count INTEGER NOT NULL DEFAULT 0,
+  delivery_count INTEGER NOT NULL DEFAULT 0,
+  deliver_at TEXT,
+  next_retry_at TEXT,
+  last_retry_at TEXT,
+  fail_reason TEXT,
+  message_id TEXT,
+  lock_version INTEGER NOT NULL DEFAULT 0,
+  sent_at TEXT,
+  consumed_at TEXT,
+  created_by TEXT NOT NULL DEFAULT '',
+  updated_by TEXT NOT NULL DEFAULT '',
+  gmt_create TEXT NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now')),
+  gmt_modified TEXT NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now')),
+  UNIQUE (message_type, message_key)
+);
+CREATE INDEX IF NOT EXISTS local_message_state ON local_message (state, next_retry_at);
+CREATE INDEX IF NOT EXISTS local_message_topic ON local_message (topic);
+CREATE INDEX IF NOT EXISTS local_message_unknown ON local_message (state) WHERE state NOT IN (0, 1, 2, 3, 4, 5);
+CREATE INDEX IF NOT EXISTS local_message_ordered ON local_message (ordering_key) WHERE ordering_key IS NOT NULL;
+
+-- 2 tables of the relay
+CREATE TABLE IF NOT EXISTS local_message_shard (
+  table_name TEXT NOT NULL,
+  shard INTEGER NOT NULL,
+  owner TEXT,
+  epoch INTEGER NOT NULL DEFAULT 0,
+  lease_until TEXT NOT NULL DEFAULT '1970-01-01 00:00:00.000',
+  lease_ms INTEGER NOT NULL DEFAULT 0,
+  in_flight TEXT NOT NULL DEFAULT '[]',
+  PRIMARY KEY (table_name, shard)
+);
+CREATE TABLE IF NOT EXISTS local_message_relay (
+  table_name TEXT NOT NULL,
+  owner TEXT NOT NULL,
+  label TEXT NOT NULL,
+  seen_at TEXT NOT NULL,
+  PRIMARY KEY (table_name, owner)
+);
+CREATE TABLE IF NOT EXISTS local_message_suspension (
+  table_name TEXT NOT NULL,
+  scope TEXT NOT NULL,
+  value TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  author TEXT NOT NULL,
+  ends_at TEXT,
+  gmt_create TEXT NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now')),
+  PRIMARY KEY (table_name, scope, value)
+);
+
+-- 3 archive
+CREATE TABLE IF NOT EXISTS local_message_archive (
+  id INTEGER PRIMARY KEY,
+  message_type TEXT NOT NULL,
+  message_key TEXT NOT NULL,
+  topic TEXT NOT NULL,
+  message_body TEXT NOT NULL,
+  headers TEXT,
+  content_type TEXT,
+  ordering_key TEXT,
+  state INTEGER NOT NULL DEFAULT 0,
+  retry_count INTEGER NOT NULL DEFAULT 0,
+  delivery_count INTEGER NOT NULL DEFAULT 0,
+  deliver_at TEXT,
+  next_retry_at TEXT,
+  last_retry_at TEXT,
+  fail_reason TEXT,
+  message_id TEXT,
+  lock_version INTEGER NOT NULL DEFAULT 0,
+  sent_at TEXT,
+  consumed_at TEXT,
+  created_by TEXT NOT NULL DEFAULT '',
+  updated_by TEXT NOT NULL DEFAULT '',
+  gmt_create TEXT NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now')),
+  gmt_modified TEXT NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now')),
+  archived_at TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS local_message_archive_key ON local_message_archive (message_type, message_key);
+CREATE INDEX IF NOT EXISTS local_message_archive_at ON local_message_archive (archived_at);
