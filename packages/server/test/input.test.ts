@@ -113,6 +113,7 @@ const AWAY: readonly (readonly [line: string, saysThis: string])[] = [
     "relay --broker http://me:hunter2@127.0.0.1:9/ --once --database DB",
     "the broker http://127.0.0.1:9/ cannot be used",
   ],
+  ["demo --once --broker rocketmq://127.0.0.1:9", "RocketMQ at 127.0.0.1:9 cannot be used: ECONNREFUSED"],
   ["demo --once --database mysql://root:hunter2@127.0.0.1:9/shop", "no database answers at mysql://127.0.0.1:9/shop"],
 ];
 

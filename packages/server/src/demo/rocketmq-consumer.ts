@@ -56,13 +56,14 @@ export async function startRocketmqConsumer(
     }
   }
 
+  const broker = rocketmqFromUrl(url, options.environment);
   try {
+    await broker.check();
     const queues = await prepareRocketmq({ client, endpoint, topic: TOPIC, group: GROUP, say: options.say });
     const heartbeat = setInterval(() => void client.heartbeat(GROUP).catch(() => undefined), HEARTBEAT_MS);
     const receivers = onePerBroker(queues).flatMap((queue) =>
       Array.from({ length: RECEIVERS }, () => receiveFrom(queue)),
     );
-    const broker = rocketmqFromUrl(url, options.environment);
     return {
       broker,
       topic: TOPIC,
@@ -78,6 +79,7 @@ export async function startRocketmqConsumer(
     };
   } catch (error) {
     client.close();
+    await broker.close();
     throw error;
   }
 }
