@@ -119,9 +119,7 @@ ON CONFLICT (table_name, owner) DO UPDATE SET label = EXCLUDED.label, seen_at = 
   const forget = `DELETE FROM ${relayTable} WHERE table_name = ${tableKey} AND seen_at < ${NOW} - interval '1 day'`;
   // Both bounds: after the server's clock was set back, a dead instance would else stay alive until the clock has caught up (rule R11).
   const timeout = "$1::bigint * interval '1 millisecond'";
-  // Both bounds: after the clock was set back, a dead instance would else stay alive until the clock has caught up (rule R11).
   const instances = `SELECT owner, label, CASE WHEN seen_at BETWEEN ${NOW} - ${timeout} AND ${NOW} + ${timeout} THEN 1 ELSE 0 END AS alive
-    AND ${NOW} + $1::bigint * interval '1 millisecond' THEN 1 ELSE 0 END AS alive
 FROM ${relayTable} WHERE table_name = ${tableKey} ORDER BY owner`;
   const suspensions = `SELECT scope, value, reason, author, ${msBetween(NOW, "ends_at")} AS ends_in_ms
 FROM ${suspensionTable} WHERE table_name = ${tableKey} AND (ends_at IS NULL OR ends_at > ${NOW})
