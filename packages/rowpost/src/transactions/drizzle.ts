@@ -1,7 +1,7 @@
 /** Drizzle 0.30 and later: the `tx` of `transaction`, on mysql2, pg, postgres.js and better-sqlite3. */
 import type { DialectName } from "../databases/database.ts";
+import { askServer } from "./ask-server.ts";
 import type { Executor, QueryResult } from "./executor.ts";
-import { ASK_STATUS, askBySavepoint, isMariadb, okStatus, statusSaysOpen } from "./mysql-status.ts";
 import { hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
 import { sqliteExecutor } from "./sqlite-handle.ts";
 
@@ -29,7 +29,12 @@ export function drizzleExecutor(handle: Shape, dialect: DialectName): Executor |
   return {
     kind: "drizzle",
     run: async ({ params, text }) => fromDriver(await tx.execute(query(text, params))),
-    inTransaction: async () => dialect !== "mysql" || askMysql(tx),
+    inTransaction: () =>
+      askServer(dialect, {
+        run: (text) => tx.execute(query(text, [])),
+        owner: tx.dialect,
+        okPacket: (answer) => (Array.isArray(answer) ? answer[0] : answer),
+      }),
   };
 }
 
@@ -57,12 +62,4 @@ function fromDriver(answer: unknown): QueryResult {
   if (!Array.isArray(answer)) return queryResult(shape?.["rows"], shape?.["rowCount"] ?? undefined);
   if ("count" in answer) return queryResult(answer, shape?.["count"] ?? undefined);
   return queryResult(answer[0], shapeOf(answer[0])?.["affectedRows"]);
-}
-
-async function askMysql(tx: Tx): Promise<boolean> {
-  const ask = (text: string): Promise<unknown> => tx.execute(query(text, []));
-  if (await isMariadb(tx.dialect, ask)) return true;
-  const answer = await ask(ASK_STATUS);
-  const status = okStatus(Array.isArray(answer) ? answer[0] : answer);
-  return status === undefined ? askBySavepoint(ask) : statusSaysOpen(status);
 }

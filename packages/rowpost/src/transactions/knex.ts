@@ -1,7 +1,7 @@
 /** Knex 2 and 3: the `trx` of `transaction`. MikroORM 6 has one underneath. */
 import type { DialectName } from "../databases/database.ts";
+import { askServer } from "./ask-server.ts";
 import type { Executor, QueryResult } from "./executor.ts";
-import { ASK_STATUS, askBySavepoint, isMariadb, okStatus, statusSaysOpen } from "./mysql-status.ts";
 import { toQuestionMarks } from "./placeholders.ts";
 import { finished, hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
 
@@ -27,7 +27,12 @@ export function knexExecutor(handle: Shape, dialect: DialectName): Executor | un
       const raw = toQuestionMarks(text, params, { dollars: dialect === "postgres" });
       return fromDriver(await trx.raw(raw.text, raw.params));
     },
-    inTransaction: async () => dialect !== "mysql" || askMysql(trx),
+    inTransaction: () =>
+      askServer(dialect, {
+        run: async (text) => await trx.raw(text, []),
+        owner: trx.client.config,
+        okPacket: (answer) => (Array.isArray(answer) ? answer[0] : answer),
+      }),
   };
 }
 
@@ -41,12 +46,4 @@ function fromDriver(answer: unknown): QueryResult {
   }
   const shape = shapeOf(answer);
   return queryResult(shape?.["rows"], shape?.["rowCount"] ?? shape?.["changes"]);
-}
-
-async function askMysql(trx: Trx): Promise<boolean> {
-  const ask = (text: string): Promise<unknown> => trx.raw(text, []);
-  if (await isMariadb(trx.client.config, ask)) return true;
-  const answer = await ask(ASK_STATUS);
-  const status = okStatus(Array.isArray(answer) ? answer[0] : answer);
-  return status === undefined ? askBySavepoint(ask) : statusSaysOpen(status);
 }

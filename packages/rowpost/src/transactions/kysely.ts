@@ -1,7 +1,7 @@
 /** Kysely 0.27 and later: the `trx` of `transaction().execute` and of `startTransaction`. MikroORM 7 has one underneath. */
 import type { DialectName } from "../databases/database.ts";
+import { askServer } from "./ask-server.ts";
 import type { Executor } from "./executor.ts";
-import { askBySavepoint, isMariadb } from "./mysql-status.ts";
 import { finished, hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
 
 interface CompiledQuery {
@@ -35,13 +35,12 @@ export function kyselyExecutor(handle: Shape, dialect: DialectName): Executor | 
       const { numAffectedRows, rows } = await trx.executeQuery(compiled(text, params));
       return queryResult(rows, numAffectedRows);
     },
-    inTransaction: async () => dialect !== "mysql" || askMysql(trx),
+    inTransaction: () =>
+      askServer(dialect, {
+        run: (text) => trx.executeQuery(compiled(text, [])),
+        owner: shapeOf(trx.getExecutor())?.["adapter"],
+      }),
   };
-}
-
-async function askMysql(trx: Trx): Promise<boolean> {
-  const ask = (text: string): Promise<unknown> => trx.executeQuery(compiled(text, []));
-  return (await isMariadb(shapeOf(trx.getExecutor())?.["adapter"], ask)) || askBySavepoint(ask);
 }
 
 /** What `CompiledQuery.raw(text, params)` makes. The node keeps plugins and loggers that look at it working. */

@@ -2,7 +2,8 @@
 import { TransactionLostError } from "../runtime/errors.ts";
 import type { Executor, Statement } from "./executor.ts";
 import { type OwnConnection, USER_STATEMENT } from "./own-transaction.ts";
-import { hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
+import { askByLock, sayingWhenFailed } from "./pg-status.ts";
+import { hasMethods, queryResult, refusal, type Shape } from "./shape.ts";
 
 interface Result {
   readonly rows: unknown;
@@ -30,40 +31,6 @@ export interface PostgresOptions {
    * transaction is on another server connection, which does not know the name, and fails.
    */
   readonly prepare?: boolean | undefined;
-}
-
-/** SQLSTATE of every statement in a transaction of which one has failed. */
-const FAILED_TRANSACTION = "25P02";
-
-/**
- * The same executor, with one error of PostgreSQL in our words: after a statement has failed, every other one is refused until the transaction
- * is rolled back (rule R9).
- */
-export function sayingWhenFailed(executor: Executor): Executor {
-  return {
-    ...executor,
-    run: async (statement) => {
-      try {
-        return await executor.run(statement);
-      } catch (error) {
-        if (!hasSqlState(error, FAILED_TRANSACTION)) throw error;
-        throw new TransactionLostError(
-          "a statement of this transaction has failed before, so PostgreSQL takes no other one: roll back and run it again from the start",
-          { cause: error },
-        );
-      }
-    },
-  };
-}
-
-/** Looks through the wrappers that ORMs put around an error of the server. */
-function hasSqlState(error: unknown, state: string, depth = 0): boolean {
-  const shape = shapeOf(error);
-  if (shape === undefined || depth > 4) return false;
-  if (shape["code"] === state || shape["originalCode"] === state) return true;
-  return ["cause", "driverError", "meta", "driverAdapterError"].some((name) =>
-    hasSqlState(shape[name], state, depth + 1),
-  );
 }
 
 /** A pg client as an executor; undefined for anything else. */
@@ -105,10 +72,7 @@ function executorOf(client: Client, options: PostgresOptions): Executor {
 async function isOpen(client: Client): Promise<boolean> {
   const status = client.getTransactionStatus?.();
   if (status !== undefined && status !== null) return status !== "I";
-  // Outside a transaction block each statement is a transaction of its own and both instants are the same.
-  const text = "SELECT transaction_timestamp() <> statement_timestamp() AS open";
-  const { rows } = await client.query({ text, values: [] });
-  return Array.isArray(rows) && shapeOf(rows[0])?.["open"] === true;
+  return askByLock((text) => client.query({ text, values: [] }));
 }
 
 /** A pg pool or idle client for a transaction of our own; undefined for anything else. */

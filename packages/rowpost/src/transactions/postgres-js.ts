@@ -2,7 +2,8 @@
 import type { Executor, Statement } from "./executor.ts";
 import type { OwnConnection, Work } from "./own-transaction.ts";
 import { transact, USER_STATEMENT } from "./own-transaction.ts";
-import { type PostgresOptions, sayingWhenFailed } from "./pg.ts";
+import type { PostgresOptions } from "./pg.ts";
+import { askByLock, sayingWhenFailed } from "./pg-status.ts";
 import { hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
 
 interface Sql {
@@ -39,11 +40,7 @@ function executorOf(sql: Sql, options: PostgresOptions): Executor {
       // The answer is an array of rows with the count on it: null for statements that count nothing.
       return queryResult(result, shapeOf(result)?.["count"] ?? undefined);
     },
-    inTransaction: async () => {
-      const text = "SELECT transaction_timestamp() <> statement_timestamp() AS open";
-      const result = await sql.unsafe(text, [], { prepare: false });
-      return Array.isArray(result) && shapeOf(result[0])?.["open"] === true;
-    },
+    inTransaction: () => askByLock((text) => sql.unsafe(text, [], { prepare: false })),
   };
 }
 

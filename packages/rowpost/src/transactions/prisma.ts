@@ -1,7 +1,7 @@
 /** Prisma 5 to 7: the `tx` of an interactive `$transaction`. */
 import type { DialectName } from "../databases/database.ts";
+import { askServer } from "./ask-server.ts";
 import type { Executor } from "./executor.ts";
-import { askBySetTransaction, isMariadb } from "./mysql-status.ts";
 import { hasMethods, queryResult, refusal, returnsRows, type Shape } from "./shape.ts";
 
 interface Tx {
@@ -23,10 +23,11 @@ export function prismaExecutor(handle: Shape, dialect: DialectName): Executor | 
       if (returnsRows(text)) return queryResult(await tx.$queryRawUnsafe(text, ...params), undefined);
       return queryResult(undefined, await tx.$executeRawUnsafe(text, ...params));
     },
-    // Prisma refuses a transaction that it has ended; one that the server has ended it does not notice.
-    inTransaction: async () =>
-      dialect !== "mysql" ||
-      (await isMariadb(handle["_originalClient"], (text) => tx.$queryRawUnsafe(text))) ||
-      askBySetTransaction((text) => tx.$executeRawUnsafe(text)),
+    inTransaction: () =>
+      askServer(dialect, {
+        run: (text) => (returnsRows(text) ? tx.$queryRawUnsafe(text) : tx.$executeRawUnsafe(text)),
+        owner: handle["_originalClient"],
+        prepares: true,
+      }),
   };
 }

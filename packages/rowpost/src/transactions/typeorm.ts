@@ -1,7 +1,7 @@
 /** TypeORM 0.3 and 1: the `EntityManager` of `transaction`, and a `QueryRunner` after `startTransaction`. */
 import type { DialectName } from "../databases/database.ts";
+import { askServer } from "./ask-server.ts";
 import type { Executor } from "./executor.ts";
-import { ASK_STATUS, askBySavepoint, isMariadb, okStatus, statusSaysOpen } from "./mysql-status.ts";
 import { hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
 
 interface Structured {
@@ -34,7 +34,12 @@ export function typeormExecutor(handle: Shape, dialect: DialectName): Executor |
       const { affected, records } = await runner.query(text, params, true);
       return queryResult(records, affected);
     },
-    inTransaction: async () => dialect !== "mysql" || askMysql(runner),
+    inTransaction: () =>
+      askServer(dialect, {
+        run: (text) => runner.query(text, [], true),
+        owner: runner.dataSource ?? runner.connection,
+        okPacket: (answer) => shapeOf(answer)?.["raw"],
+      }),
   };
 }
 
@@ -53,11 +58,4 @@ function queryRunnerOf(handle: Shape): Shape | undefined {
   const runner = shapeOf(handle["queryRunner"]);
   if (runner === undefined) throw refusal("a TypeORM entity manager outside of a transaction", INSTEAD);
   return runner;
-}
-
-async function askMysql(runner: QueryRunner): Promise<boolean> {
-  const ask = (text: string): Promise<Structured> => runner.query(text, [], true);
-  if (await isMariadb(runner.dataSource ?? runner.connection, ask)) return true;
-  const status = okStatus((await ask(ASK_STATUS)).raw);
-  return status === undefined ? askBySavepoint(ask) : statusSaysOpen(status);
 }

@@ -1,0 +1,58 @@
+/**
+ * Is this PostgreSQL connection in a transaction block? There is no expression for it: transaction_timestamp() and statement_timestamp() differ
+ * outside of one too, as soon as a statement has parameters, because Parse and Bind each set the latter.
+ */
+import { TransactionLostError } from "../runtime/errors.ts";
+import type { Executor } from "./executor.ts";
+import { shapeOf } from "./shape.ts";
+
+/** SQLSTATE of a statement that is allowed in a transaction block only. */
+const NO_TRANSACTION = "25P01";
+/** SQLSTATE of every statement in a transaction of which one has failed. */
+const FAILED_TRANSACTION = "25P02";
+
+/**
+ * For handles that do not know it, one round trip: LOCK TABLE is refused outside of a transaction block. Inside it takes, until the end of the
+ * transaction, the weakest lock on a table that everybody may read and that each statement reads anyway; only a VACUUM FULL of the catalog
+ * would wait for it.
+ */
+export async function askByLock(run: (text: string) => Promise<unknown>): Promise<boolean> {
+  try {
+    await run("LOCK TABLE pg_catalog.pg_class IN ACCESS SHARE MODE");
+    return true;
+  } catch (error) {
+    if (hasSqlState(error, NO_TRANSACTION)) return false;
+    throw error;
+  }
+}
+
+/**
+ * The same executor, with one error of PostgreSQL in our words: after a statement has failed, every other one is refused until the transaction
+ * is rolled back (rule R9).
+ */
+export function sayingWhenFailed(executor: Executor): Executor {
+  const { inTransaction, run } = executor;
+  return {
+    ...executor,
+    run: (statement) => run(statement).catch(rethrow),
+    ...(inTransaction === undefined ? {} : { inTransaction: () => inTransaction().catch(rethrow) }),
+  };
+}
+
+function rethrow(error: unknown): never {
+  if (!hasSqlState(error, FAILED_TRANSACTION)) throw error;
+  throw new TransactionLostError(
+    "a statement of this transaction has failed before, so PostgreSQL takes no other one: roll back and run it again from the start",
+    { cause: error },
+  );
+}
+
+/** Looks through the wrappers that ORMs put around an error of the server. */
+function hasSqlState(error: unknown, state: string, depth = 0): boolean {
+  const shape = shapeOf(error);
+  if (shape === undefined || depth > 4) return false;
+  if (shape["code"] === state || shape["originalCode"] === state) return true;
+  return ["cause", "driverError", "meta", "driverAdapterError"].some((name) =>
+    hasSqlState(shape[name], state, depth + 1),
+  );
+}
