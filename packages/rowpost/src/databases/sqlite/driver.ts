@@ -3,7 +3,7 @@
  * first use.
  */
 import { ConfigurationError, DatabaseUnavailableError, describeError, MissingPeerError } from "../../runtime/errors.ts";
-import { isBusy } from "./errors.ts";
+import { isBusy, translateError } from "./errors.ts";
 
 /** A prepared statement. */
 export interface SqliteStatement {
@@ -115,7 +115,7 @@ export async function openHandle(options: OpenOptions): Promise<SqliteHandle> {
     return handle;
   } catch (error) {
     handle.close();
-    throw error;
+    throw translateError(error, `open the SQLite file ${file}`);
   }
 }
 

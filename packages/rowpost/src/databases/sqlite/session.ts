@@ -75,16 +75,14 @@ export function createSession(handle: SqliteHandle, options: SessionOptions): Se
   const waitMs = options.lockWaitTimeoutMs ?? DEFAULT_LOCK_WAIT_TIMEOUT_MS;
   const server = { product: "sqlite", version: sqliteVersion(handle) } as const;
   let dead = false;
-
-  function requireAlive(what: string): void {
-    if (dead) throw new DatabaseUnavailableError(`${what}: this session is closed`);
-  }
+  /** Not even what waits for its turn may run any more. */
+  let abandoned = false;
 
   /** One turn on the handle, and not in the middle of a transaction that somebody began on it by hand. */
   function inTurn<T>(what: string, work: () => Promise<T>): Promise<T> {
-    requireAlive(what);
+    if (dead) throw closedError(what);
     return withHandle(handle, async () => {
-      requireAlive(what);
+      if (abandoned) throw closedError(what);
       await whenFree(what, waitMs, () => {
         if (!hasOpenTransaction(handle)) return;
         throw Object.assign(new Error("a transaction is open on the handle that this session shares"), { errcode: 5 });
@@ -132,13 +130,19 @@ export function createSession(handle: SqliteHandle, options: SessionOptions): Se
     /** Calls are synchronous: when the handle's turn is free, nothing of this session is under way, and nothing comes later. */
     async abandon() {
       dead = true;
+      abandoned = true;
       await withHandle(handle, () => Promise.resolve());
     },
-    close() {
+    /** The handle stays open: it is the database object's. */
+    async close() {
       dead = true;
-      return Promise.resolve();
+      await withHandle(handle, () => Promise.resolve());
     },
   };
+}
+
+function closedError(what: string): DatabaseUnavailableError {
+  return new DatabaseUnavailableError(`${what}: this session is closed`);
 }
 
 function lostError(what: string, cause: unknown): TransactionLostError {
