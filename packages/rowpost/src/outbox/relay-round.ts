@@ -13,7 +13,7 @@ import type { LeaseKeeper } from "./lease-keeper.ts";
 import type { PreparedMessage } from "./publisher.ts";
 import type { RelaySettings } from "./relay-options.ts";
 import type { RelayProblems } from "./relay-problems.ts";
-import type { RelayStore, RowToken, ScannedMessage } from "./relay-store.ts";
+import type { RelayStore, ScannedMessage } from "./relay-store.ts";
 import { compareIds } from "./row-id.ts";
 import { claimedToken, scannedToken } from "./row-token.ts";
 import type { ScanSize } from "./scan-size.ts";
