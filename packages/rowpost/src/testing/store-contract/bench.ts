@@ -11,6 +11,7 @@ import type { RelayStore } from "../../outbox/relay-store.ts";
 import type { QueryResult } from "../../transactions/executor.ts";
 import { type TestDialect, testDialect } from "./dialect.ts";
 import type { OpenedFacts, StoreHarness } from "./harness.ts";
+import { type CountWaiting, createLockWaitCounter } from "./lock-waits.ts";
 import { createMessageTable, type MessageTable } from "./table.ts";
 
 /** Statement time-out of the stores under test: a case that hangs ends with a message of its own. */
@@ -40,6 +41,8 @@ export interface StoreBench {
   readonly pool: readonly PoolKey[];
   /** By hand, on a connection of its own. */
   sql(text: string): Promise<QueryResult>;
+  /** Undefined: nobody ever waits in the engine. */
+  readonly countWaiting: CountWaiting | undefined;
   /** A third connection, for transactions that stand in the way. */
   blocker(): Promise<Session>;
   /** Empties the tables and frees the leases. */
@@ -83,6 +86,7 @@ export async function openStoreBench(harness: StoreHarness): Promise<StoreBench>
     table,
     pool,
     sql,
+    countWaiting: createLockWaitCounter(databases[0].dialect, sql),
     async blocker() {
       if (third === undefined || third.dead) {
         third = await databases[1].connect({

@@ -1,6 +1,6 @@
 /** What a case works with: two instances, rows set and read by hand, leases, and other connections that stand in the way. */
 import assert from "node:assert/strict";
-import type { Database, Session, TableLayout } from "../../databases/database.ts";
+import type { Database, TableLayout } from "../../databases/database.ts";
 import type { LayoutColumns } from "../../databases/sql/layout.ts";
 import { companionTables, tableKey } from "../../databases/sql/layouts.ts";
 import type { MessageAdmin } from "../../outbox/message-admin.ts";
@@ -9,9 +9,9 @@ import type { Fence, HeldShard, RelayStore, RowToken, ScannedMessage, ShardLease
 import type { QueryResult } from "../../transactions/executor.ts";
 import { until } from "../contract-run.ts";
 import type { StoreBench, StoreInstance } from "./bench.ts";
-import type { TestDialect } from "./dialect.ts";
+import type { RunSql, TestDialect } from "./dialect.ts";
 import type { StoreHarness } from "./harness.ts";
-import type { MessageTable, RowValues, RunSql, SeenRow } from "./table.ts";
+import type { MessageTable, RowValues, SeenRow } from "./table.ts";
 
 /** A row that a case has put into the table. */
 export interface PutRow {
@@ -85,8 +85,10 @@ export interface StoreCaseContext {
   ): Promise<EnqueueStatus[]>;
   /** Starts something while a third connection holds these rows locked, and returns what comes of it once that connection has committed. */
   whileLocked<T>(rows: readonly PutRow[], interleaving: Interleaving<T>): Promise<T>;
-  /** Resolves when that many connections wait for a lock. */
-  waiting(connections: number): Promise<void>;
+  /** The same with anything else that the third connection does first in its transaction. */
+  whileOpen<T>(first: (run: RunSql) => Promise<unknown>, interleaving: Interleaving<T>): Promise<T>;
+  /** Resolves when that many connections wait for a lock, or when `unless` says so. */
+  waiting(connections: number, unless?: () => boolean): Promise<void>;
   /** Runs `work` and returns which columns of the row it changed, besides gmt_modified. */
   changesOf(row: PutRow | string, work: () => Promise<unknown>): Promise<(keyof LayoutColumns)[]>;
   /** Runs `work`, which must change these columns of the row (those that the layout has) and no others. */
@@ -171,14 +173,36 @@ export function createStoreContext(bench: StoreBench): StoreCaseContext {
     );
   }
 
-  async function waiting(connections: number): Promise<void> {
-    const { waiting: question, waitingEveryMs } = dialect;
-    assert.ok(question !== undefined, "connections wait for locks (need: rowLocks)");
+  async function waiting(connections: number, unless: () => boolean = () => false): Promise<void> {
+    const { countWaiting } = bench;
+    assert.ok(countWaiting !== undefined, "connections wait for locks (need: rowLocks)");
     await until(
       `${connections} connections wait for a lock`,
-      async () => Number((await sql(question)).rows[0]?.["n"]) >= connections,
-      { everyMs: waitingEveryMs, withinMs: 4_000 },
+      async () => unless() || (await countWaiting()) >= connections,
+      { withinMs: 4_000 },
     );
+  }
+
+  async function whileOpen<T>(first: (run: RunSql) => Promise<unknown>, interleaving: Interleaving<T>): Promise<T> {
+    const { meanwhile, start, waiters = 1 } = interleaving;
+    let started: Promise<T> | undefined;
+    const blocker = await bench.blocker();
+    try {
+      await blocker.transaction(async (tx) => {
+        const run: RunSql = (text) => tx.run({ name: "inTheWay", text, params: [] });
+        await first(run);
+        started = start();
+        // Whoever awaits it below sees the error; until then it must not count as unhandled.
+        started.catch(() => undefined);
+        if (waiters > 0) await waiting(waiters);
+        await meanwhile?.((row, values) => table.edit(row.id, values, run));
+      });
+    } finally {
+      // Also after a failure: what was started must not reach into the next case.
+      await started?.catch(() => undefined);
+    }
+    assert.ok(started !== undefined);
+    return await started;
   }
 
   return {
@@ -216,19 +240,13 @@ export function createStoreContext(bench: StoreBench): StoreCaseContext {
     enqueue(messages, { duplicates = "throw", instance = first } = {}) {
       return instance.database.transaction((tx) => instance.writer.insert(tx, messages, { duplicates }));
     },
-    async whileLocked(rows, { start, waiters = 1, meanwhile }) {
-      let started: ReturnType<typeof start> | undefined;
-      const parts = { own, dialect, table, idColumn: layout.columns.id };
-      await holdRows(await bench.blocker(), parts, rows, async (edit) => {
-        started = start();
-        // Whoever awaits it below sees the error; until then it must not count as unhandled.
-        started.catch(() => undefined);
-        if (waiters > 0) await waiting(waiters);
-        await meanwhile?.(edit);
-      });
-      assert.ok(started !== undefined);
-      return await started;
+    whileLocked(rows, interleaving) {
+      const id = dialect.name(layout.columns.id);
+      const ids = rows.map((row) => row.id).join(", ");
+      const lock = `SELECT ${id} AS id FROM ${own.messages} WHERE ${id} IN (${ids}) ORDER BY ${id} ${dialect.forUpdate}`;
+      return whileOpen((run) => run(lock), interleaving);
     },
+    whileOpen,
     waiting,
     changesOf,
     async assertChanges(row, columns, work) {
@@ -305,25 +323,4 @@ async function acquire(first: RelayStore, options: OwnOptions): Promise<Ownershi
 export function fenceOf(owner: string, held: readonly HeldShard[], shardCount: number): Fence {
   const epochs = Array.from({ length: shardCount }, (_, shard) => held.find((each) => each.shard === shard)?.epoch);
   return { owner, epochs };
-}
-
-async function holdRows(
-  session: Session,
-  parts: {
-    readonly own: OwnTables;
-    readonly dialect: TestDialect;
-    readonly table: MessageTable;
-    readonly idColumn: string;
-  },
-  rows: readonly PutRow[],
-  work: (edit: EditLocked) => Promise<void>,
-): Promise<void> {
-  const { dialect, own, table } = parts;
-  await session.transaction(async (tx) => {
-    const run: RunSql = (text) => tx.run({ name: "inTheWay", text, params: [] });
-    const ids = rows.map(({ id }) => id).join(", ");
-    const id = dialect.name(parts.idColumn);
-    await run(`SELECT ${id} AS id FROM ${own.messages} WHERE ${id} IN (${ids}) ORDER BY ${id} ${dialect.forUpdate}`);
-    await work((row, values) => table.edit(row.id, values, run));
-  });
 }

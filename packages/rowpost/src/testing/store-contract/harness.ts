@@ -65,6 +65,7 @@ export type StoreNeed =
   | "claimToken"
   | "foldsIdentities"
   | "noDeliverAt"
+  | "noHeaders"
   | "milliseconds"
   | "wholeSeconds"
   | "userHandle"
@@ -106,6 +107,8 @@ export function unmetStoreNeed(need: StoreNeed, harness: StoreHarness, facts: Op
       return unless(!features.comparesBytes, "the table compares identities byte for byte");
     case "noDeliverAt":
       return unless(columns.deliverAt === undefined, "the layout has deliver_at");
+    case "noHeaders":
+      return unless(columns.headers === undefined, "the layout has a column for headers");
     case "milliseconds":
       return unless(layout.fractionDigits === 3, "the layout's instants are whole seconds");
     case "wholeSeconds":

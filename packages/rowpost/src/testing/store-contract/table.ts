@@ -3,8 +3,7 @@ import assert from "node:assert/strict";
 import type { TableLayout } from "../../databases/database.ts";
 import type { LayoutColumns } from "../../databases/sql/layout.ts";
 import { MESSAGE_STATES, type MessageState } from "../../message/states.ts";
-import type { QueryResult } from "../../transactions/executor.ts";
-import type { TestDialect } from "./dialect.ts";
+import type { RunSql, TestDialect } from "./dialect.ts";
 
 /** Values of a row, by what they mean. Instants in milliseconds from now. What a layout has no column for is left out. */
 export interface RowValues {
@@ -63,9 +62,6 @@ export interface SeenRow {
 
 /** A row exactly as it stands, column by column of the layout, as text. For comparing. */
 export type ExactRow = Readonly<Partial<Record<keyof LayoutColumns, string | null>>>;
-
-/** Runs SQL without parameters. */
-export type RunSql = (text: string) => Promise<QueryResult>;
 
 export interface MessageTable {
   /** Inserts rows in their order; returns their ids. */
