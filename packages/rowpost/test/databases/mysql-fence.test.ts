@@ -139,6 +139,22 @@ describeWithService(MYSQL_SERVICES, "fence", (service) => {
     await user.query("ROLLBACK");
   });
 
+  test("a user who holds a row in flight does not keep its shard from being taken over", async () => {
+    const [old, next] = [await fixture.openStore(), await fixture.openStore()];
+    const fence = await takeAll(old, "old");
+    const rows = scannedTokens(await scanAll(old));
+    await old.claim({ fence, rows });
+    const user = await fixture.connect();
+    await user.query("BEGIN");
+    await user.query("SELECT id FROM local_message WHERE id = ? FOR UPDATE", [rows[1]?.id]);
+    const taken = await takeAll(next, "next");
+    expect(taken.epochs.filter((epoch) => epoch !== undefined)).toHaveLength(16);
+    const left = await next.housekeeping.listSending({ shards: undefined, limit: 10 });
+    expect(left.map(({ id }) => id)).toEqual([rows[1]?.id]);
+    await user.query("ROLLBACK");
+    expect(await next.housekeeping.recover({ fence: taken, rows: left })).toBe(1);
+  });
+
   test("an abandoned session has no effect any more, also when its statement was waiting", async () => {
     const session = await fixture.database.connect({
       purpose: "relay",

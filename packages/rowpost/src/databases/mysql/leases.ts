@@ -5,6 +5,9 @@ import { type MysqlNames, COMPANION_NOW as NOW, whole } from "./names.ts";
 /** After this much silence an instance is forgotten: long enough for a person to see in `status` that it was there. */
 const FORGET_AFTER_HOURS = 24;
 
+/** A LIMIT, because without one the optimizer merges the sub-query into the UPDATE, which then waits. More than any window holds. */
+const MOST_RECOVERED = 1_000_000;
+
 export function leaseStatements(names: MysqlNames): LeaseStatements {
   const { shards, relays, suspensions, tableKey, messages, column, state } = names;
   const inShards = (list: readonly number[]): string => (list.length === 0 ? "-1" : list.map(whole).join(", "));
@@ -106,8 +109,9 @@ export function leaseStatements(names: MysqlNames): LeaseStatements {
      */
     recoverShards: (list) => ({
       name: "recoverShards",
-      text: `UPDATE (SELECT c.id FROM (SELECT ${column("id")} AS id FROM ${messages} AS m
-    WHERE ${column("state")} = ${state("sending")} AND ${names.shardOf} IN (${inShards(list)}) FOR UPDATE SKIP LOCKED) AS c) AS j
+      text: `UPDATE (SELECT ${column("id")} AS id FROM ${messages} AS m IGNORE INDEX (PRIMARY)
+    WHERE ${column("state")} = ${state("sending")} AND ${names.shardOf} IN (${inShards(list)})
+    LIMIT ${MOST_RECOVERED} FOR UPDATE SKIP LOCKED) AS j
   STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${column("nextRetryAt")} = ${names.atOnce}${names.bumpVersion}${names.touch}, ${column("state")} = ${state("pending")}`,
       params: [],

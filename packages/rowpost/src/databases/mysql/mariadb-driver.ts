@@ -53,7 +53,7 @@ export function createMariadbDriver(source: MariadbSource): Driver {
 
   return {
     label: addressLabel(address),
-    connect: async () => wrap(await open()),
+    connect: async () => wrap(await open(), userPool !== undefined),
     async pool() {
       if (userPool !== undefined) return userPool;
       ownPool ??= loadMariadb().then(({ createPool }) => createPool({ ...address, charset: "utf8mb4" }));
@@ -67,7 +67,8 @@ export function createMariadbDriver(source: MariadbSource): Driver {
   };
 }
 
-function wrap(connection: MariadbConnection): DriverConnection {
+/** `lent`: from the user's pool, where end() would give it back, with our settings and locks on it. */
+function wrap(connection: MariadbConnection, lent: boolean): DriverConnection {
   return {
     query(text, params, timeoutMs) {
       return new Promise<QueryResult>((resolve, reject) => {
@@ -86,7 +87,10 @@ function wrap(connection: MariadbConnection): DriverConnection {
       });
     },
     destroy: () => connection.destroy(),
-    end: () => connection.end(),
+    async end() {
+      if (lent) connection.destroy();
+      else await connection.end();
+    },
     onLost(listener) {
       connection.on("error", listener);
       connection.on("end", listener);

@@ -79,7 +79,7 @@ export function createMysql2Driver(source: Mysql2Source): Driver {
 
   return {
     label: addressLabel(address),
-    connect: async () => wrap(await open()),
+    connect: async () => wrap(await open(), address === undefined && userPool !== undefined),
     async pool() {
       if (userPool !== undefined) return userPool;
       ownPool ??= loadMysql2().then(({ createPool }) =>
@@ -104,7 +104,8 @@ function fromPool(pool: Mysql2Pool): Promise<Mysql2Connection> {
   });
 }
 
-function wrap(connection: Mysql2Connection): DriverConnection {
+/** `lent`: from the user's pool, where end() would give it back, with our settings and locks on it. */
+function wrap(connection: Mysql2Connection, lent: boolean): DriverConnection {
   return {
     query(text, params, timeoutMs) {
       return new Promise<QueryResult>((resolve, reject) => {
@@ -119,6 +120,11 @@ function wrap(connection: Mysql2Connection): DriverConnection {
     destroy: () => connection.destroy(),
     end: () =>
       new Promise((resolve, reject) => {
+        if (lent) {
+          connection.destroy();
+          resolve();
+          return;
+        }
         connection.end((error) => (error === null || error === undefined ? resolve() : reject(error)));
       }),
     onLost(listener) {

@@ -1,8 +1,9 @@
 /** Leases on any SQL database (rules R2, R3, R11). */
 import type { LeaseStore } from "../../outbox/relay-store.ts";
+import type { Executor } from "../../transactions/executor.ts";
 import { relayInstance, shardLease, suspensionRule } from "./rows.ts";
 import type { SessionSlots } from "./session-slots.ts";
-import type { DialectStatements } from "./statements.ts";
+import type { DialectStatements, LeaseStatements } from "./statements.ts";
 
 export interface LeaseStoreParts {
   readonly statements: Pick<DialectStatements, "leases">;
@@ -27,26 +28,9 @@ export function createLeaseStore({ statements, slots }: LeaseStoreParts): LeaseS
       });
     },
 
-    async acquire({ owner, leaseMs, observed }) {
-      if (observed.length === 0) return { acquired: [], recovered: 0 };
-      return await slots.retry("lease", (session) =>
-        session.transaction(async (tx) => {
-          const { affected } = await tx.run(leases.take({ owner, leaseMs, observed }));
-          if (affected === 0) return { acquired: [], recovered: 0 };
-          // Which ones: this transaction holds their rows, so nobody else can have changed them since.
-          const now = (await tx.run(leases.readLeases())).rows.map(shardLease);
-          const acquired = observed.flatMap(({ shard, epoch }) =>
-            now.some((lease) => lease.shard === shard && lease.owner === owner && lease.epoch === epoch + 1)
-              ? [{ shard, epoch: epoch + 1 }]
-              : [],
-          );
-          const shards = acquired.map(({ shard }) => shard);
-          let recovered = (await tx.run(leases.recoverShards(shards))).affected;
-          recovered += (await tx.run(leases.recoverListed(shards))).affected;
-          await tx.run(leases.clearListed(shards));
-          return { acquired, recovered };
-        }),
-      );
+    async acquire(request) {
+      if (request.observed.length === 0) return { acquired: [], recovered: 0 };
+      return await slots.retry("lease", (session) => session.transaction((tx) => takeOver(tx, leases, request)));
     },
 
     async release({ owner, shards }) {
@@ -58,4 +42,30 @@ export function createLeaseStore({ statements, slots }: LeaseStoreParts): LeaseS
       await slots.retry("lease", (session) => session.run(leases.removeInstance(owner)));
     },
   };
+}
+
+/**
+ * The lease rows first, then what the old owner has left. A `sending` row that a user holds stays behind, and the new owner's sweep over rows in
+ * no window brings it back later (rule R3): a forgotten transaction of a user must not keep a shard from being taken over. Statements of the
+ * old owner cannot be what holds it: they hold the lease row, for which the first statement waits.
+ */
+async function takeOver(
+  tx: Pick<Executor, "run">,
+  leases: LeaseStatements,
+  { owner, leaseMs, observed }: Parameters<LeaseStore["acquire"]>[0],
+): ReturnType<LeaseStore["acquire"]> {
+  const { affected } = await tx.run(leases.take({ owner, leaseMs, observed }));
+  if (affected === 0) return { acquired: [], recovered: 0 };
+  // Which ones: this transaction holds their rows, so nobody else can have changed them since.
+  const now = (await tx.run(leases.readLeases())).rows.map(shardLease);
+  const acquired = observed.flatMap(({ shard, epoch }) =>
+    now.some((lease) => lease.shard === shard && lease.owner === owner && lease.epoch === epoch + 1)
+      ? [{ shard, epoch: epoch + 1 }]
+      : [],
+  );
+  const shards = acquired.map(({ shard }) => shard);
+  let recovered = (await tx.run(leases.recoverShards(shards))).affected;
+  recovered += (await tx.run(leases.recoverListed(shards))).affected;
+  await tx.run(leases.clearListed(shards));
+  return { acquired, recovered };
 }

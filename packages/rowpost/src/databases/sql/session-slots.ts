@@ -4,7 +4,7 @@
  */
 
 import { DatabaseConflictError } from "../../runtime/errors.ts";
-import type { Session, SessionOptions } from "../database.ts";
+import type { Session } from "../database.ts";
 
 /** Kinds of work that get a session of their own. */
 export type SlotName = "lease" | "scan" | "settle" | "housekeeping";
@@ -104,9 +104,4 @@ export function createSessionSlots(options: SessionSlotsOptions): SessionSlots {
       doubtful.clear();
     },
   };
-}
-
-/** Session options of a slot. */
-export function slotOptions(slot: SlotName, options: Omit<SessionOptions, "purpose">): SessionOptions {
-  return { ...options, purpose: slot === "lease" ? "lease" : "relay" };
 }

@@ -60,7 +60,10 @@ export interface LeaseStatements {
     readonly leaseMs: number;
     readonly observed: readonly ShardLease[];
   }): Statement;
-  /** Second: `sending` rows of these shards back to pending, lock_version + 1, next_retry_at = deliver_at when ahead, else NULL. */
+  /**
+   * Second: `sending` rows of these shards back to pending, lock_version + 1, next_retry_at = deliver_at when ahead, else NULL. Rows that a user
+   * holds are passed over where the engine can (rule R3 finds them later).
+   */
   recoverShards(shards: readonly number[]): Statement;
   /** sendingMark off: delivery_count + 1 and lock_version + 1 for the ids listed in these shards' lease rows. */
   recoverListed(shards: readonly number[]): Statement;
