@@ -2,7 +2,7 @@
 import type { Clock } from "../runtime/clock.ts";
 
 export interface WakeUp {
-  ring(): void;
+  readonly ring: () => void;
   /** Rings so far. Read before looking for work, so that a ring that comes meanwhile is not slept through. */
   readonly count: number;
   /** Resolves at a ring later than `sinceCount`, after `ms`, or at the abort. */

@@ -97,7 +97,7 @@ async function factory(service: RelayTestService, url: string): Promise<() => Da
   return () => mysql({ url });
 }
 
-async function createEmpty(service: RelayTestService): Promise<{ url: string; drop(): Promise<void> }> {
+async function createEmpty(service: RelayTestService): Promise<{ url: string; readonly drop: () => Promise<void> }> {
   if (service !== "sqlite") return await createTestDatabase(service);
   const file = join(tmpdir(), `rowpost_test_${process.pid}_${randomBytes(4).toString("hex")}.db`);
   return {
