@@ -4,7 +4,7 @@ import type { MessageFilter, OperatorAction } from "../../outbox/message-admin.t
 import type { LayoutColumns } from "../sql/layout.ts";
 import { clip } from "../sql/rows.ts";
 import { type AdminStatements, ruleReason } from "../sql/statements.ts";
-import { after, isoText, jsonIds, msBetween, type Names, NOW } from "./names.ts";
+import { after, isoText, jsonIds, msSince, type Names, NOW } from "./names.ts";
 
 /** Statements of the operator's port. */
 export function adminStatements(names: Names): AdminStatements {
@@ -43,7 +43,7 @@ function readStatements(names: Names): Pick<AdminStatements, "list" | "countBySt
   const { id, state, topic, gmtCreate, failReason, lockVersion } = names.column;
   const columns = listedColumns(names);
   // Everything is counted, because a person asked. The relay's gauges are bounded instead.
-  const count = `SELECT m.${topic} AS topic, m.${state} AS state, count(*) AS count, ${msBetween(`min(m.${gmtCreate})`, NOW)} AS oldest_age_ms
+  const count = `SELECT m.${topic} AS topic, m.${state} AS state, count(*) AS count, ${msSince(`min(m.${gmtCreate})`)} AS oldest_age_ms
 FROM ${names.table} AS m
 GROUP BY m.${topic}, m.${state}`;
   // Locks nothing: the transaction around it has the file's only write lock.

@@ -10,7 +10,7 @@ import {
   jsonIds,
   jsonRows,
   knownStates,
-  msBetween,
+  msSince,
   type Names,
   NOW,
   TOKEN_SOURCE,
@@ -62,7 +62,7 @@ SET ${state} = ${names.state("failed")}, ${nextRetryAt} = NULL,
 WHERE m.${id} IN (SELECT ${id} FROM ${names.table} WHERE ${unknownState(names)} ORDER BY ${state} LIMIT ?)`;
   const bounded = (one: "pending" | "sending" | "failed" | "suspended"): string =>
     `SELECT * FROM (SELECT m.${topic} AS topic, m.${state} AS state, m.${gmtCreate} AS since FROM ${names.table} AS m WHERE m.${state} = ${names.state(one)} LIMIT ${GAUGE_ROWS})`;
-  const gauges = `SELECT topic, state, count(*) AS count, ${msBetween("min(since)", NOW)} AS oldest_age_ms
+  const gauges = `SELECT topic, state, count(*) AS count, ${msSince("min(since)")} AS oldest_age_ms
 FROM (
   ${[bounded("pending"), bounded("sending"), bounded("failed"), bounded("suspended")].join("\n  UNION ALL\n  ")}) AS unfinished
 GROUP BY topic, state`;
@@ -90,7 +90,7 @@ function timerStatements(names: Names): Pick<HousekeepingStatements, "listTimed"
   const timed = (one: "sent" | "failed" | "suspended"): string => `SELECT * FROM (
   SELECT CAST(m.${id} AS TEXT) AS id, 0 AS shard, ${deliveryCount(names)} AS delivery_count, ${lockVersion(names)} AS lock_version,
     m.${state} AS state, m.${messageType} AS message_type, m.${messageKey} AS message_key, m.${topic} AS topic, m.${retryCount} AS retry_count,
-    ${msBetween(`m.${gmtCreate}`, NOW)} AS age_ms, m.${nextRetryAt} AS due_at
+    ${msSince(`m.${gmtCreate}`)} AS age_ms, m.${nextRetryAt} AS due_at
   FROM ${names.table} AS m
   WHERE m.${state} = ${names.state(one)} AND m.${nextRetryAt} <= ${NOW}
   ORDER BY m.${nextRetryAt}

@@ -1,6 +1,6 @@
 /** Leases, the registry of relay instances, and suspension rules: small tables beside the message table. One shard (rule R6). */
 import type { LeaseStatements } from "../sql/statements.ts";
-import { after, before, isoText, msBetween, type Names, NOW } from "./names.ts";
+import { after, before, isoText, msSince, type Names, NOW } from "./names.ts";
 
 /** Statements of the lease store. */
 export function leaseStatements(names: Names): LeaseStatements {
@@ -85,7 +85,7 @@ ON CONFLICT (table_name, owner) DO UPDATE SET label = excluded.label, seen_at = 
   const forget = `DELETE FROM ${relayTable} WHERE table_name = ${tableKey} AND seen_at < strftime('%Y-%m-%d %H:%M:%f', 'now', '-1 day')`;
   // Both bounds: after the clock was set back, a dead instance would else stay alive until the clock has caught up (rule R11).
   const instances = `SELECT owner, label, seen_at BETWEEN ${before("?")} AND ${after("?")} AS alive FROM ${relayTable} WHERE table_name = ${tableKey} ORDER BY owner`;
-  const suspensions = `SELECT scope, value, reason, author, ${msBetween(NOW, "ends_at")} AS ends_in_ms
+  const suspensions = `SELECT scope, value, reason, author, -${msSince("ends_at")} AS ends_in_ms
 FROM ${suspensionTable} WHERE table_name = ${tableKey} AND (ends_at IS NULL OR ends_at > ${NOW})
 ORDER BY scope, value`;
   return {

@@ -77,9 +77,9 @@ export function isoText(instant: string): string {
   return `strftime('%Y-%m-%dT%H:%M:%fZ', ${instant})`;
 }
 
-/** Whole milliseconds between two instants; a julian day holds them exactly enough (0.04 ms). */
-export function msBetween(from: string, to: string): string {
-  return `CAST(round((julianday(${to}) - julianday(${from})) * 86400000.0) AS INTEGER)`;
+/** Whole milliseconds since an instant; a julian day holds them exactly enough (0.04 ms). */
+export function msSince(instant: string): string {
+  return `CAST(round((julianday('now') - julianday(${instant})) * 86400000.0) AS INTEGER)`;
 }
 
 /** Names and expressions for a layout. A schema is an attached database. */

@@ -1,6 +1,6 @@
 /** Reading: what waits, and what stands in front of it. In WAL mode a reader waits for nobody and nobody waits for it. */
 import type { RelayStatements } from "../sql/statements.ts";
-import { jsonIds, msBetween, type Names, NOW } from "./names.ts";
+import { jsonIds, msSince, type Names, NOW } from "./names.ts";
 
 /** Statements that read messages for the relay. */
 export function scanStatements(names: Names): Pick<RelayStatements, "scan" | "keyQueues" | "readRows"> {
@@ -50,7 +50,7 @@ function scannedColumns(names: Names, due: 0 | 1): string {
     ${optional(column.contentType, "NULL")} AS content_type, ${optional(column.orderingKey, "NULL")} AS ordering_key,
     m.${column.retryCount} AS retry_count, ${optional(column.deliveryCount, "0")} AS delivery_count,
     ${optional(column.lockVersion, "0")} AS lock_version, ${deliverAtMs} AS deliver_at_ms, ${resend(names)} AS resend,
-    ${msBetween(firstDueAt(names), NOW)} AS waiting_ms, ${due} AS due`;
+    ${msSince(firstDueAt(names))} AS waiting_ms, ${due} AS due`;
 }
 
 /**
