@@ -5,7 +5,7 @@ import type { MessageLimits, NewMessage } from "../message/message.ts";
 import { DECLARED_TYPE, type TypedMessage } from "../message/message-type.ts";
 import { validateWith } from "../message/standard-schema.ts";
 import { encodeMessage, type MessageRules } from "../message/validate-message.ts";
-import { ConfigurationError } from "../runtime/errors.ts";
+import { ConfigurationError, TransactionRequiredError } from "../runtime/errors.ts";
 import { activeTraceHeaders, loadTelemetry } from "../runtime/trace-context.ts";
 import type { Executor, Transaction } from "../transactions/executor.ts";
 import type { EnqueueStatus, MessageWriter } from "./message-writer.ts";
@@ -99,6 +99,11 @@ export function createOutbox(options: OutboxOptions): Outbox {
     const work = second ?? first;
     if (typeof work !== "function") {
       throw new ConfigurationError("outbox.transaction takes a function: outbox.transaction(async (tx) => { … })");
+    }
+    if (second !== undefined && (first === undefined || first === null)) {
+      throw new TransactionRequiredError(
+        `outbox.transaction got ${String(first)} to begin on: pass a pool, connection or handle, or only the function, which begins on the outbox's own`,
+      );
     }
     const result = await database.transaction(work as (tx: Transaction) => Promise<T>, second && first);
     database.doorbell.ring();
