@@ -10,7 +10,7 @@ export function enqueueStatements(names: Names): EnqueueStatements {
   const { table, column } = names;
   const insert = insertText(names);
   const wanted = "json_to_recordset($1::text::json) AS wanted (type text, key text)";
-  const same = `m.${column.messageType} = wanted.type COLLATE "C" AND m.${column.messageKey} = wanted.key COLLATE "C"`;
+  const same = `m.${column.messageType} = wanted.type AND m.${column.messageKey} = wanted.key`;
   // Locks what it finds against removal, so that what it reports is still there when the caller reads it.
   const find = `SELECT m.${column.messageType} AS message_type, m.${column.messageKey} AS message_key
 FROM ${wanted}

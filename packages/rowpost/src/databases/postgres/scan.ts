@@ -83,7 +83,8 @@ function scanText(names: Names, body: string): string {
 
 /**
  * For each key the rows that may stand in front of its scanned ones (rule R1), by the index on unfinished keyed rows. The index lists the same
- * four states as this statement at its widest, so that the planner can prove that it holds them all.
+ * four states as this statement at its widest, so that the planner can prove that it holds them all. No COLLATE: a parameter takes the column's
+ * collation, ours or that of a user's own table, and with it the index; every deterministic collation is equal by bytes (rule R7).
  */
 function keyQueuesText(names: Names, failedBlocks: boolean): string {
   const { id, state, orderingKey, nextRetryAt, retryCount, messageType } = names.column;
@@ -97,9 +98,9 @@ function keyQueuesText(names: Names, failedBlocks: boolean): string {
   CASE WHEN m.${state} = ${names.state("pending")} AND (m.${nextRetryAt} IS NULL OR m.${nextRetryAt} <= ${NOW}) THEN 1 ELSE 0 END AS due,
   ${resend(names)} AS resend, m.${retryCount} AS retry_count, m.${messageType} AS message_type
 FROM unnest($1::text[], $2::bigint[]) AS wanted (ordering_key, up_to_id)
-JOIN ${names.table} m ON m.${orderingKey} = wanted.ordering_key COLLATE "C" AND m.${id} <= wanted.up_to_id
+JOIN ${names.table} m ON m.${orderingKey} = wanted.ordering_key AND m.${id} <= wanted.up_to_id
 WHERE m.${orderingKey} IS NOT NULL AND m.${state} IN (${states})
-ORDER BY m.${orderingKey} COLLATE "C", m.${id}`;
+ORDER BY m.${orderingKey}, m.${id}`;
 }
 
 function readRowsText(names: Names): string {
