@@ -19,13 +19,13 @@ export interface Candidate {
 /** Scanned rows by fate. Rows in no list are under way already. */
 export interface SortedRows {
   readonly candidates: readonly Candidate[];
-  /** Recovered so often that it is sent alone (rule R14). */
-  readonly suspect: Candidate | undefined;
+  /** Recovered so often that each is sent alone (rule R14). */
+  readonly suspects: readonly Candidate[];
   readonly broken: readonly { readonly message: ScannedMessage; readonly reason: string }[];
   readonly suspended: ReadonlyMap<SuspensionRule, readonly ScannedMessage[]>;
   /** Their topic rests. */
   readonly resting: readonly ScannedMessage[];
-  /** Wait for their turn: key busy, allowance used up, another suspect first. Not parked: they go soon. */
+  /** Wait for their turn: key busy, shard not to be claimed from. Not parked: they go soon. */
   readonly passedOver: number;
 }
 
@@ -51,7 +51,7 @@ export function sortRows(request: SortRequest): SortedRows {
   const suspended = new Map<SuspensionRule, ScannedMessage[]>();
   const resting: ScannedMessage[] = [];
   const allowances = new Map<string, number>();
-  let suspect: Candidate | undefined;
+  const suspects: Candidate[] = [];
   let passedOver = 0;
   for (const message of request.rows) {
     if (window.excludes(message.id)) continue;
@@ -67,19 +67,17 @@ export function sortRows(request: SortRequest): SortedRows {
       continue;
     }
     const recoveries = request.countsClaims ? message.deliveryCount - message.retryCount : 0;
-    const prepared = prepareMessage(message, request.hasContentType);
+    const prepared = prepareMessage(message, request);
     if ("broken" in prepared) broken.push({ message, reason: prepared.broken });
     else if (recoveries >= settings.failAfter) broken.push({ message, reason: tooManyRecoveries(recoveries) });
     else {
       const left = allowances.get(message.topic) ?? request.breaker.allowance(message.topic);
       if (left <= 0) resting.push(message);
-      else if (recoveries < settings.suspectAfter) candidates.push({ message, outgoing: prepared.outgoing });
-      else if (suspect === undefined) suspect = { message, outgoing: prepared.outgoing };
-      else passedOver += 1;
+      else (recoveries < settings.suspectAfter ? candidates : suspects).push({ message, outgoing: prepared.outgoing });
       if (left !== Number.POSITIVE_INFINITY) allowances.set(message.topic, left - 1);
     }
   }
-  return { candidates, suspect, broken, suspended, resting, passedOver };
+  return { candidates, suspects, broken, suspended, resting, passedOver };
 }
 
 function tooManyRecoveries(recoveries: number): string {

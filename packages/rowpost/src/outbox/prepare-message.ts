@@ -7,8 +7,16 @@ import type { ScannedMessage } from "./relay-store.ts";
 /** The message, or the reason why nobody could ever send it. */
 export type Prepared = { readonly outgoing: OutgoingMessage } | { readonly broken: string };
 
-/** Decodes body and headers and adds the identity headers. `hasContentType`: the layout has that column. */
-export function prepareMessage(row: ScannedMessage, hasContentType: boolean): Prepared {
+/** What the layout tells of a row. */
+export interface PrepareOptions {
+  /** It has content_type. */
+  readonly hasContentType: boolean;
+  /** It has delivery_count. Else the number of an attempt is known from the failures alone. */
+  readonly countsClaims: boolean;
+}
+
+/** Decodes body and headers and adds the identity headers. */
+export function prepareMessage(row: ScannedMessage, { hasContentType, countsClaims }: PrepareOptions): Prepared {
   if (row.type === "" || row.key === "") return { broken: "BROKEN_ROW: message type or message key is empty" };
   if (row.topic === "") return { broken: "BROKEN_ROW: topic is empty" };
   if (row.orderingKey === "") return { broken: "BROKEN_ROW: ordering key is an empty text; leave it NULL" };
@@ -16,7 +24,7 @@ export function prepareMessage(row: ScannedMessage, hasContentType: boolean): Pr
   if (body.broken !== undefined) return { broken: `BROKEN_BODY: ${body.broken}` };
   const headers = decodeHeaders(row.headers);
   if (headers.broken !== undefined) return { broken: `BROKEN_HEADERS: ${headers.broken}` };
-  const attempt = row.deliveryCount + 1;
+  const attempt = (countsClaims ? row.deliveryCount : row.retryCount) + 1;
   return {
     outgoing: {
       id: row.id,

@@ -1,0 +1,6 @@
+import { describeWithService } from "../services.ts";
+import { defineSeedTableCases } from "./seed-tables.cases.ts";
+
+describeWithService("mysql9", "the seed documents' tables", (service) => {
+  describeWithService("rocketmq", "to RocketMQ", () => defineSeedTableCases(service.name));
+});
