@@ -68,7 +68,7 @@ describeWithService("postgres", "statements", () => {
     try {
       const layout = createLayout({ table: "second_table" });
       const reports = await Promise.all([migrate(fixture.database, { layout }), migrate(fixture.database, { layout })]);
-      expect(reports.map(({ applied }) => applied.length).sort()).toEqual([0, 3]);
+      expect(reports.map(({ applied }) => applied.length).sort((left, right) => left - right)).toEqual([0, 3]);
       expect((await migrate(fixture.database, { layout })).applied).toEqual([]);
     } finally {
       await fixture.drop();
@@ -137,7 +137,7 @@ FROM generate_series(1, 200000) g`);
 async function explain(session: Session, statement: Statement): Promise<string> {
   await session.run({ name: "prepare", text: `PREPARE sample AS ${statement.text}`, params: [] });
   const values = statement.params.map((value) =>
-    value === null ? "NULL" : typeof value === "number" ? String(value) : `'${String(value).replaceAll("'", "''")}'`,
+    typeof value === "string" ? `'${value.replaceAll("'", "''")}'` : typeof value === "number" ? String(value) : "NULL",
   );
   const call = values.length === 0 ? "sample" : `sample(${values.join(", ")})`;
   const { rows } = await session.run({ name: "explain", text: `EXPLAIN EXECUTE ${call}`, params: [] });

@@ -173,7 +173,7 @@ describe("a SQLite database in memory", () => {
   async function startScan(): Promise<{ readonly result: Promise<QueryResult>; done: boolean }> {
     const relay = await database.connect({ purpose: "relay" });
     const state = { result: relay.run(statements.relay.scan(scanAll)), done: false };
-    state.result.then(() => {
+    void state.result.then(() => {
       state.done = true;
     });
     for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));

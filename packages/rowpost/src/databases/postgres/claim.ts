@@ -6,13 +6,17 @@ import { byId, fenceClause, fenceParams, type Names, NOW, numberArray, textArray
 export function claimStatements(
   names: Names,
 ): Pick<RelayStatements, "claim" | "verifyClaim" | "listInFlight" | "readHeld"> {
-  const claim = claimText(names);
+  const claim = claimText(names, false);
+  const unlocked = claimText(names, true);
   const verify = verifyText(names);
   const list = listInFlightText(names);
   const held = readHeldText(names);
   return {
-    claim({ fence, rows }) {
-      return { name: "claim", text: claim, params: [...fenceParams(fence, rows), ...tokenParams(names, byId(rows))] };
+    claim({ fence, rows, skipLocked }) {
+      return {
+        ...(skipLocked === true ? { name: "claimUnlocked", text: unlocked } : { name: "claim", text: claim }),
+        params: [...fenceParams(fence, rows), ...tokenParams(names, byId(rows))],
+      };
     },
     verifyClaim({ fence, rows }) {
       return {
@@ -52,19 +56,26 @@ export function claimStatements(
  * person's change shows in state and lock_version, which are looked at again after waiting for his lock. If we die right after it: the rows
  * are `sending`, and whoever takes the shard returns them to pending.
  *
+ * `skipLocked`: locks what nobody holds in a CTE of its own, after the lease rows, and claims that; a row that a user holds is passed over.
+ *
  * Writes fixed-size columns only. No HOT update is possible: `state` stands in the predicates of the partial indexes, as it must, or the scan
  * would walk over everything that was ever sent.
  */
-function claimText(names: Names): string {
+function claimText(names: Names, skipLocked: boolean): string {
   const { id, state, deliveryCount, nextRetryAt } = names.column;
   const token = names.tokenMatches("claimed");
   // Without a claim token nothing but state and time tells that the row is still what the scan saw.
   const unchanged = token === "true" ? `(m.${nextRetryAt} IS NULL OR m.${nextRetryAt} <= ${NOW})` : token;
-  return `${fenceClause(names)}
+  const rows = "unnest($4::bigint[], $5::integer[], $6::bigint[]) AS claimed (id, shard, token)";
+  const free = `, free AS MATERIALIZED (
+  SELECT m.${id} FROM ${rows} JOIN fence ON fence.shard = claimed.shard JOIN ${names.table} m ON m.${id} = claimed.id
+  ORDER BY m.${id}
+  FOR UPDATE OF m SKIP LOCKED)`;
+  return `${fenceClause(names)}${skipLocked ? free : ""}
 UPDATE ${names.table} m
 SET ${state} = ${names.state("sending")}${names.set("deliveryCount", `COALESCE(m.${deliveryCount}, 0) + 1`)}${names.changed}
-FROM unnest($4::bigint[], $5::integer[], $6::bigint[]) AS claimed (id, shard, token), fence
-WHERE m.${id} = claimed.id AND fence.shard = claimed.shard
+FROM ${rows}, fence${skipLocked ? ", free" : ""}
+WHERE m.${id} = claimed.id AND fence.shard = claimed.shard${skipLocked ? ` AND m.${id} = free.${id}` : ""}
   AND m.${state} = ${names.state("pending")} AND ${unchanged}`;
 }
 

@@ -168,7 +168,7 @@ export function textArray(values: readonly (string | null)[]): string {
 }
 
 /** Value of a row's claim token, as {@link Names.tokenMatches} compares it. */
-export function tokenOf(names: Names): (row: RowToken) => number {
+function tokenOf(names: Names): (row: RowToken) => number {
   return claimToken(names.layout) === "deliveryCount" ? (row) => row.deliveryCount : (row) => row.lockVersion;
 }
 

@@ -163,7 +163,7 @@ export function sqliteVersion(handle: SqliteHandle): string {
 }
 
 /** First value of the first row. */
-export function pragma(handle: SqliteHandle, text: string): unknown {
+function pragma(handle: SqliteHandle, text: string): unknown {
   const row = handle.prepare(text).all()[0];
   return typeof row === "object" && row !== null ? Object.values(row)[0] : undefined;
 }

@@ -49,7 +49,7 @@ export interface Names {
 }
 
 /** Text as a literal. */
-export function literal(value: string): string {
+function literal(value: string): string {
   return `'${value.replaceAll("'", "''")}'`;
 }
 
