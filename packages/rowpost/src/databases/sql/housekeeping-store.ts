@@ -1,25 +1,40 @@
 /** Housekeeping on any SQL database: small batches on a session of their own. */
-import type { HousekeepingStore, TimedDecision } from "../../outbox/relay-store.ts";
+import type { HousekeepingStore, RowToken, SuspensionRule, TimedDecision } from "../../outbox/relay-store.ts";
 import { DatabaseConflictError } from "../../runtime/errors.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import type { TableLayout } from "./layout.ts";
-import { clip, decodeState, integer, sendingRow, text, timedRow } from "./rows.ts";
+import { clip, decodeState, integer, sendingRow, suspensionRule, text, timedRow } from "./rows.ts";
 import type { SessionSlots } from "./session-slots.ts";
 import type { DialectStatements } from "./statements.ts";
 
 export interface HousekeepingParts {
   readonly layout: TableLayout;
-  readonly statements: Pick<DialectStatements, "housekeeping">;
+  readonly statements: Pick<DialectStatements, "housekeeping" | "leases">;
   readonly slots: SessionSlots;
 }
 
 export function createHousekeepingStore({ layout, statements, slots }: HousekeepingParts): HousekeepingStore {
-  const { housekeeping } = statements;
+  const { housekeeping, leases } = statements;
   const read = (statement: Statement): Promise<readonly Readonly<Record<string, unknown>>[]> =>
     slots.use("housekeeping", async (session) => (await session.run(statement)).rows);
   const change = (statement: Statement): Promise<number> =>
     slots.retry("housekeeping", async (session) => (await session.run(statement)).affected);
   const reason = (value: string): string => clip(value, layout.failReasonLength);
+
+  /** Does the rule still stand in the table? A relay knows it from its last heartbeat. */
+  async function stands(rule: Pick<SuspensionRule, "scope" | "value"> | undefined): Promise<boolean> {
+    if (rule === undefined) return true;
+    const rows = (await read(leases.readSuspensions())).map(suspensionRule);
+    return rows.some(({ scope, value }) => scope === rule.scope && value === rule.value);
+  }
+
+  async function resumeAgain(rows: readonly RowToken[]): Promise<number> {
+    const decisions = rows.map((row) => ({
+      ...{ ...row, lockVersion: row.lockVersion + 1 },
+      ...{ transition: "resume" as const, failReason: null, nextRetryInMs: null },
+    }));
+    return await change(housekeeping.applyTimed({ transition: "resume", decisions }));
+  }
 
   return {
     async listSending(request) {
@@ -55,9 +70,12 @@ export function createHousekeepingStore({ layout, statements, slots }: Housekeep
       return await change(housekeeping.failPending({ ...request, rows: clean }));
     },
 
-    async suspendPending(request) {
-      if (request.rows.length === 0) return 0;
-      return await change(housekeeping.suspendPending({ ...request, failReason: reason(request.failReason) }));
+    async suspendPending({ rule, ...request }) {
+      if (request.rows.length === 0 || !(await stands(rule))) return 0;
+      const changed = await change(housekeeping.suspendPending({ ...request, failReason: reason(request.failReason) }));
+      // Lifted while the statement ran: whoever lifted it has looked for the rule's rows already and would not see these.
+      if (changed > 0 && !(await stands(rule))) return changed - (await resumeAgain(request.rows));
+      return changed;
     },
 
     park: async (request) => (request.rows.length === 0 ? 0 : await change(housekeeping.park(request))),

@@ -110,8 +110,11 @@ async function insertOrLookUp(
     } catch (error) {
       if (!parts.isDuplicate(error)) throw error;
       const stored = await findStored(parts, tx, left);
-      // The row in the way was removed meanwhile: once more. Else another unique key of the user's own table was meant.
-      if (stored.length === 0 && fruitless > 0) throw error;
+      // The row in the way was removed meanwhile: once more. Else two of this call are one to the table, or another unique key was meant.
+      if (stored.length === 0 && fruitless > 0) {
+        const folded = foldedTogether(left);
+        throw folded.length > 0 ? new DuplicateMessageError(folded, { cause: error }) : error;
+      }
       if (stored.length === 0) fruitless += 1;
       else if (duplicates === "throw") throw new DuplicateMessageError(stored, { cause: error });
       refuseFolded(left, stored);
@@ -157,6 +160,22 @@ function refuseFolded(messages: readonly EncodedMessage[], stored: readonly Iden
   const ours = new Set(messages.map(identityOf));
   const folded = stored.filter((each) => !ours.has(identityOf(each)));
   if (folded.length > 0) throw new DuplicateMessageError(folded);
+}
+
+/**
+ * Messages that equal an earlier one of the call but for case, accents, width or trailing blanks. Which of these a collation folds is the
+ * table's affair; asked only after the database has refused the call and no stored row explains it.
+ */
+function foldedTogether(messages: readonly EncodedMessage[]): readonly Identity[] {
+  const seen = new Set<string>();
+  return messages.flatMap(({ type, key }) => {
+    const folded = [type, key]
+      .map((text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase().trimEnd())
+      .join("\0");
+    if (seen.has(folded)) return [{ type, key }];
+    seen.add(folded);
+    return [];
+  });
 }
 
 /** Asked before the INSERT where the engine has no way to say it in SQL; free where the driver knows. */

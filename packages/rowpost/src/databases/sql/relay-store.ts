@@ -34,10 +34,14 @@ const DEFAULT_OPTIONS: RelayStoreOptions = { sendingMark: "on", statementTimeout
 /** A relay with few shards looks at this many times its limit, because most rows it meets are somebody else's. */
 const MOST_WIDENING = 4;
 
+/** Claims after one that waited for a lock in vain that pass locked rows over at once: else each batch with the locked row costs the lock wait. */
+const CAUTIOUS_CLAIMS = 50;
+
 /** Makes the store. No connection is opened before `open`. */
 export function createRelayStore(parts: StoreParts): RelayStore {
   const { layout, statements } = parts;
   let options = DEFAULT_OPTIONS;
+  let cautious = 0;
   const slots = createSessionSlots({
     proveLost: claimToken(layout) === undefined,
     shared: parts.sharedSession,
@@ -79,11 +83,16 @@ export function createRelayStore(parts: StoreParts): RelayStore {
 
     async claim({ fence, rows }) {
       if (rows.length === 0) return 0;
+      if (cautious > 0) {
+        cautious -= 1;
+        return await affected(slots, "scan", statements.relay.claim({ fence, rows, skipLocked: true }));
+      }
       try {
         return (await slots.use("scan", (session) => session.run(statements.relay.claim({ fence, rows })))).affected;
       } catch (error) {
         if (!(error instanceof DatabaseConflictError)) throw error;
-        // Somebody holds one of the rows, perhaps for minutes: the others must not wait for it.
+        // Somebody holds one of the rows, perhaps for minutes: the others must not wait for it, and the next batches not find it out again.
+        cautious = CAUTIOUS_CLAIMS;
         return await affected(slots, "scan", statements.relay.claim({ fence, rows, skipLocked: true }));
       }
     },

@@ -3,7 +3,7 @@
  * and a lease is renewed while a claim waits for a row lock.
  */
 
-import { DatabaseConflictError } from "../../runtime/errors.ts";
+import { DatabaseConflictError, DatabaseUnavailableError } from "../../runtime/errors.ts";
 import type { Session } from "../database.ts";
 
 /** Kinds of work that get a session of their own. */
@@ -16,6 +16,7 @@ export interface SessionSlots {
   retry<T>(slot: SlotName, work: (session: Session) => Promise<T>): Promise<T>;
   /** Drops every session, and resolves when none of their statements can take effect any more; also those lost earlier and not yet proven dead. */
   abandon(): Promise<void>;
+  /** Closes every session; none is opened any more. */
   close(): Promise<void>;
 }
 
@@ -36,8 +37,11 @@ export function createSessionSlots(options: SessionSlotsOptions): SessionSlots {
   const sessions = new Map<SlotName, Promise<Session>>();
   /** Lost, and perhaps still at work on the server. */
   const doubtful = new Set<Session>();
+  let closed = false;
 
   async function open(slot: SlotName): Promise<Session> {
+    // Work that outlives its relay must not open what nobody closes.
+    if (closed) throw new DatabaseUnavailableError("the sessions of this relay are closed");
     if (options.proveLost) await proveDoubtful();
     return await options.connect(slot);
   }
@@ -97,6 +101,7 @@ export function createSessionSlots(options: SessionSlotsOptions): SessionSlots {
       await proveDoubtful();
     },
     async close() {
+      closed = true;
       const open = [...sessions.values()];
       sessions.clear();
       for (const promise of open) await (await promise.catch(() => undefined))?.close();
