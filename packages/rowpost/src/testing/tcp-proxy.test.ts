@@ -64,6 +64,18 @@ describe("tcp proxy", () => {
     await once(socket, "close");
   });
 
+  test("what was delayed arrives before what came later without a delay, the end included", async () => {
+    proxy.delayMs = 200;
+    const socket = await client();
+    socket.write("slow ");
+    await expect.poll(() => proxy.bytesToTarget()).toBe(5);
+    proxy.delayMs = 0;
+    socket.end("quick");
+    await once(accepted[0] as Socket, "end");
+    expect(received).toBe("slow quick");
+    socket.destroy();
+  });
+
   test("cut resets connections; new ones work", async () => {
     const socket = await client();
     const [[error]] = await Promise.all([once(socket, "error"), proxy.cut()]);

@@ -60,6 +60,21 @@ export async function createTcpProxy(options: TcpProxyOptions): Promise<TcpProxy
   const isMuted = (way: "toTarget" | "toClient"): boolean => muted === "both" || muted === way;
 
   function forward(from: Socket, to: Socket, way: "toTarget" | "toClient"): void {
+    const delayed: (() => void)[] = [];
+    let lastAt = 0;
+
+    /** Runs a step after the delay, and never before an earlier one, also when the delay was lowered in between. */
+    function later(step: () => void): void {
+      if (delayed.length === 0 && proxy.delayMs <= 0) {
+        step();
+        return;
+      }
+      const now = performance.now();
+      lastAt = Math.max(lastAt, now + proxy.delayMs);
+      delayed.push(step);
+      setTimeout(() => delayed.shift()?.(), lastAt - now).unref();
+    }
+
     from.on("data", (chunk: Buffer) => {
       // The chunk that was read when mute() came is given back, so that nothing gets through and nothing is lost.
       if (isMuted(way)) {
@@ -68,19 +83,14 @@ export async function createTcpProxy(options: TcpProxyOptions): Promise<TcpProxy
         return;
       }
       if (way === "toTarget") bytesToTarget += chunk.length;
-      const pass = (): void => {
+      later(() => {
         if (to.writable && !to.write(chunk)) from.pause();
-      };
-      if (proxy.delayMs > 0) setTimeout(pass, proxy.delayMs).unref();
-      else pass();
+      });
     });
     to.on("drain", () => {
       if (!isMuted(way)) from.resume();
     });
-    from.on("end", () => {
-      if (proxy.delayMs > 0) setTimeout(() => to.end(), proxy.delayMs).unref();
-      else to.end();
-    });
+    from.on("end", () => later(() => to.end()));
   }
 
   function onConnection(client: Socket): void {
