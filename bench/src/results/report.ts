@@ -15,7 +15,8 @@ const EXPLANATIONS: Readonly<Record<string, string>> = {
   "outbox-rocketmq":
     "Drain into a real RocketMQ; the producer alone with the same batches; and the same drain into a broker that answers at once.",
   "outbox-memory": "Highest resident memory of a relay process that drains a backlog for some seconds.",
-  "outbox-peers": "The same number of waiting messages drained by each library on the same server, one after another.",
+  "outbox-peers":
+    "Waiting messages drained by each library on the same server, rowpost right after each peer. Peers get fewer messages: their rates fall with the backlog.",
 };
 
 /** Reads lines of results, newest last; a later line of the same scenario, database and variant replaces an earlier one. */
