@@ -41,7 +41,8 @@ export function keyRanges(
 
 /**
  * For each key the leading run of its unfinished rows that is waiting, due and among the candidates. The run ends at the first row that is
- * not: one that waits for its backoff or its delay, is being sent, is suspended, or failed and blocks.
+ * not: one that waits for its backoff or its delay, is being sent, is suspended, or failed and blocks. It also ends where the topic changes:
+ * topics are published side by side, so the next topic's messages would go although the one before them fails.
  */
 export function leadingRuns(
   candidates: readonly ScannedMessage[],
@@ -51,11 +52,16 @@ export function leadingRuns(
   const byId = new Map(candidates.map((candidate) => [candidate.id, candidate]));
   const ready = new Map<string, ScannedMessage>();
   const stopped = new Map<string, "blocked" | "next">();
+  const topics = new Map<string, string>();
   for (const row of queues) {
     if (standsOutside(row) || stopped.has(row.orderingKey)) continue;
     const candidate = byId.get(row.id);
-    if (candidate !== undefined && row.state === "pending" && row.due) ready.set(row.id, candidate);
-    else
+    const goes = candidate !== undefined && row.state === "pending" && row.due;
+    const topic = topics.get(row.orderingKey) ?? candidate?.topic;
+    if (goes && candidate.topic === topic) {
+      topics.set(row.orderingKey, topic);
+      ready.set(row.id, candidate);
+    } else
       stopped.set(
         row.orderingKey,
         row.state === "sending" || (row.state === "pending" && row.due) ? "next" : "blocked",

@@ -23,10 +23,12 @@ export function outcomeOf(
     const withinMs = settings.confirmOf(message.type)?.withinMs ?? null;
     return outcome(token, { toState: "sent", messageId: result.messageId, nextRetryInMs: withinMs, failReason: null });
   }
-  if (result.status === "notStarted") return returned(token, null, settings.sendingMark);
-  if (result.scope === "connection") return returned(token, null, settings.sendingMark);
+  if (result.status === "notStarted") return returned(token, { inMs: null, failReason: null }, settings.sendingMark);
+  if (result.scope === "connection") return returned(token, { inMs: null, failReason: null }, settings.sendingMark);
   if (result.scope === "destination") {
-    return returned(token, result.retryAfterMs ?? delay.destinationRestMs, settings.sendingMark);
+    // The broker's words help whoever wonders why the topic grows. Few rows get them: while a topic rests it is probed with one message.
+    const failReason = `${result.code}: ${result.reason}`;
+    return returned(token, { inMs: result.retryAfterMs ?? delay.destinationRestMs, failReason }, settings.sendingMark);
   }
   return failure(message, token, result, settings, random);
 }
@@ -63,12 +65,16 @@ function failure(
 }
 
 /** Given back uncounted. Without a sending mark the claim counted nothing, so there is nothing to take back. */
-function returned(token: RowToken, nextRetryInMs: number | null, sendingMark: "on" | "off"): Outcome {
+function returned(
+  token: RowToken,
+  { inMs, failReason }: { readonly inMs: number | null; readonly failReason: string | null },
+  sendingMark: "on" | "off",
+): Outcome {
   return outcome(token, {
     toState: "pending",
     deliveryDelta: sendingMark === "on" ? -1 : 0,
-    nextRetryInMs,
-    failReason: null,
+    nextRetryInMs: inMs,
+    failReason,
   });
 }
 

@@ -24,7 +24,7 @@ export interface RelayFlowOptions {
   readonly publisher: Publisher;
   readonly settler: Settler;
   readonly events: EventEmitter<RelayEvents>;
-  /** A topic works again: its backed-off messages may come forward. */
+  /** A topic whose destination was away works again: its backed-off messages may come forward. */
   readonly onTopicBack: (topic: string) => void;
 }
 
@@ -61,6 +61,9 @@ export function createRelayFlow(options: RelayFlowOptions): RelayFlow {
 
   function giveBack(messages: readonly PreparedMessage[], result: PublishResult): void {
     const startedMs = settings.clock.monotonicMs();
+    // A probe that was never published tells its breaker nothing, but makes room for the next one; else its topic would rest for ever.
+    for (const topic of new Set(messages.map(({ outgoing }) => outgoing.topic)))
+      breaker.report({ topic, sent: 0, destination: 0, retriable: 0, retryAfterMs: undefined });
     settler.submit(messages.map((message) => settlement(message, result, startedMs)));
   }
 
@@ -99,6 +102,8 @@ export function createRelayFlow(options: RelayFlowOptions): RelayFlow {
     }
     measure(topic, tally, settings.clock.monotonicMs() - startedMs, messages);
     learnOfBroker(tally, reason);
+    // Not after failures that counted as attempts: a good message beside a bad one would cut the bad one's backoff short, again and again.
+    const wasAway = breaker.wasAway(topic);
     const change = breaker.report({
       topic,
       sent: tally.sent,
@@ -114,7 +119,7 @@ export function createRelayFlow(options: RelayFlowOptions): RelayFlow {
       settings.metrics.gauge("rowpost_circuit_open", { topic }, 0);
       settings.logger.info("a topic works again", { topic });
       events.emit("topicResumed", { topic });
-      options.onTopicBack(topic);
+      if (wasAway) options.onTopicBack(topic);
     }
   }
 

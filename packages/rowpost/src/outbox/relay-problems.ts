@@ -9,8 +9,11 @@ import type { RelayStore, ScannedMessage, SuspensionRule } from "./relay-store.t
 import { scannedToken } from "./row-token.ts";
 import type { TopicBreaker } from "./topic-breaker.ts";
 
-/** Rows are parked only when they took this share of a scan: a few excluded rows cost less than writing them. */
-const PARK_SHARE = 0.5;
+/**
+ * Rows are parked only when they took this share of a scan: a few excluded rows cost less than writing them. A quarter, because there are two kinds
+ * (resting, behind their key): together they may then hold half of the due branch, which has no cursor, and never all of it.
+ */
+const PARK_SHARE = 0.25;
 /** Followers of a blocked head look again after this long: the price in latency when the head clears meanwhile. */
 const PARK_BEHIND_MS = 5_000;
 /** Rows of a resting topic are parked for at least this long. */
@@ -35,22 +38,24 @@ export function createRelayProblems({ store, keeper, breaker, reports }: RelayPr
 
   async function fail(broken: SortedRows["broken"]): Promise<void> {
     if (broken.length === 0) return;
-    await housekeeping.failPending({
+    const failed = await housekeeping.failPending({
       fence: keeper.fence(),
       rows: broken.map(({ message, reason }) => ({ ...scannedToken(message), failReason: reason })),
       nextRetryInMs: null,
     });
-    for (const { message, reason } of broken) reports.failed(message, reason, null);
+    // None: the leases were lost, and their next owner tells. Fewer than asked for: somebody changed one meanwhile, and which is not known.
+    if (failed > 0) for (const { message, reason } of broken) reports.failed(message, reason, null);
   }
 
   async function suspend(rule: SuspensionRule, messages: readonly ScannedMessage[]): Promise<void> {
-    await housekeeping.suspendPending({
+    const suspended = await housekeeping.suspendPending({
+      rule,
       fence: keeper.fence(),
       rows: messages.map(scannedToken),
       failReason: `suspended by rule ${rule.scope}=${rule.value}: ${rule.reason} (${rule.author})`,
       endsInMs: rule.endsInMs,
     });
-    reports.suspended(messages);
+    reports.suspended(messages.slice(0, suspended));
   }
 
   async function park(messages: readonly ScannedMessage[], parkMs: number): Promise<void> {

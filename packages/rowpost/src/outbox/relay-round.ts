@@ -81,7 +81,8 @@ export function createRound(parts: RoundParts): () => Promise<RoundResult> {
     });
     await parts.problems.setAside(sorted, scanSize.last);
     const most = Math.min(allowance, room);
-    return await claimAndPublish((await chosen(sorted)).slice(0, most), sorted);
+    const { now, waits } = await chosen(sorted);
+    return await claimAndPublish(now.slice(0, most), waits || sorted.passedOver > 0, waits);
   };
 
   async function scan(shards: readonly number[], room: number): Promise<ScannedMessage[]> {
@@ -102,13 +103,16 @@ export function createRound(parts: RoundParts): () => Promise<RoundResult> {
     return rows;
   }
 
-  /** Which of the candidates go now, in id order: a suspect goes alone, keyed ones in the order of their key. */
-  async function chosen(sorted: SortedRows): Promise<readonly Candidate[]> {
-    if (sorted.suspect !== undefined) {
-      if (window.size > 0) return [];
-      return await inKeyOrder([sorted.suspect]);
-    }
-    return await inKeyOrder(sorted.candidates);
+  /**
+   * Which of the candidates go now, in id order: keyed ones in the order of their key, and a suspect alone. `waits`: a suspect is next, and goes
+   * once nothing else is under way. Only a suspect whose turn it is holds up the others: one that stands behind its key may do so for ever.
+   */
+  async function chosen(sorted: SortedRows): Promise<{ readonly now: readonly Candidate[]; readonly waits: boolean }> {
+    const ready = await inKeyOrder([...sorted.candidates, ...sorted.suspects]);
+    if (sorted.suspects.length === 0) return { now: ready, waits: false };
+    const { next, before } = aroundSuspects(ready, new Set(sorted.suspects));
+    if (next === undefined) return { now: before, waits: false };
+    return window.size > 0 ? { now: [], waits: true } : { now: [next], waits: false };
   }
 
   async function inKeyOrder(candidates: readonly Candidate[]): Promise<readonly Candidate[]> {
@@ -129,9 +133,12 @@ export function createRound(parts: RoundParts): () => Promise<RoundResult> {
       .sort((left, right) => compareIds(left.message.id, right.message.id));
   }
 
-  async function claimAndPublish(candidates: readonly Candidate[], sorted: SortedRows): Promise<RoundResult> {
-    const waits = sorted.suspect !== undefined && window.size > 0;
-    if (waits || sorted.passedOver > 0 || candidates.length > 0) sweep.touched();
+  async function claimAndPublish(
+    candidates: readonly Candidate[],
+    passedOver: boolean,
+    waits: boolean,
+  ): Promise<RoundResult> {
+    if (passedOver || candidates.length > 0) sweep.touched();
     if (candidates.length === 0) {
       // In the middle of a sweep the rest may hold something; what was passed over goes when something leaves the window.
       const next = !sweep.complete && !waits ? "again" : sweep.clean || window.size === 0 ? "wait" : "full";
@@ -211,6 +218,26 @@ export function createRound(parts: RoundParts): () => Promise<RoundResult> {
     }
     return ours;
   }
+}
+
+/** The first suspect that is at the head of its key, and what may go before any suspect: a key's messages end at its suspect. */
+function aroundSuspects(
+  ready: readonly Candidate[],
+  suspects: ReadonlySet<Candidate>,
+): { readonly next: Candidate | undefined; readonly before: readonly Candidate[] } {
+  const before: Candidate[] = [];
+  const begun = new Set<string | null>();
+  const ended = new Set<string | null>();
+  for (const candidate of ready) {
+    const { orderingKey } = candidate.message;
+    if (orderingKey !== null && ended.has(orderingKey)) continue;
+    if (!suspects.has(candidate)) {
+      before.push(candidate);
+      begun.add(orderingKey);
+    } else if (orderingKey === null || !begun.has(orderingKey)) return { next: candidate, before };
+    else ended.add(orderingKey);
+  }
+  return { next: undefined, before };
 }
 
 function heldShards(

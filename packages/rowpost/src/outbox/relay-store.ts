@@ -262,8 +262,13 @@ export interface HousekeepingStore {
     readonly rows: readonly (RowToken & { readonly failReason: string })[];
     readonly nextRetryInMs: number | null;
   }): Promise<number>;
-  /** pending -> suspended for rows under a suspension rule. Fenced. */
+  /**
+   * pending -> suspended for rows under a suspension rule, when the rule still stands in the table: the caller's may be as old as its last
+   * heartbeat, and a row suspended by a rule that was lifted meanwhile would never be resumed. Fenced. Returns the number.
+   */
   suspendPending(request: {
+    /** Undefined: not looked up. */
+    readonly rule?: Pick<SuspensionRule, "scope" | "value"> | undefined;
     readonly fence: Fence;
     readonly rows: readonly RowToken[];
     readonly failReason: string;

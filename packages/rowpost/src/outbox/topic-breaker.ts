@@ -37,12 +37,18 @@ export interface TopicBreaker {
   taken(topic: string, count: number): void;
   /** Returns `opened` or `closed` when the report changed the breaker, else undefined. */
   report(report: TopicReport): "opened" | "closed" | undefined;
-  /** Milliseconds until the topic is probed; 0 when it is not resting. */
+  /** Whole milliseconds until the topic is probed; 0 when it is not resting. */
   restMs(topic: string): number;
+  /** Its destination was throttled or away for so long that its messages may have been put off for a while. */
+  wasAway(topic: string): boolean;
   openTopics(): string[];
 }
 
+/** After this many publishes without success a destination counts as having been away: it rested 0.2, 0.4 and 0.8 s by then. */
+const AWAY_FAILURES = 3;
+
 interface OpenBreaker {
+  kind: "destination" | "message";
   failures: number;
   openUntilMs: number;
   probe: number;
@@ -55,7 +61,8 @@ export function createTopicBreaker(clock: Clock): TopicBreaker {
 
   function restMs(topic: string): number {
     const breaker = open.get(topic);
-    return breaker === undefined ? 0 : Math.max(0, breaker.openUntilMs - clock.monotonicMs());
+    // Whole milliseconds, because the rest goes into statements.
+    return breaker === undefined ? 0 : Math.max(0, Math.ceil(breaker.openUntilMs - clock.monotonicMs()));
   }
 
   return {
@@ -84,9 +91,17 @@ export function createTopicBreaker(clock: Clock): TopicBreaker {
       const longest = destination > 0 ? DESTINATION_REST_MS : MESSAGE_REST_MS;
       const wait = retryAfterMs ?? backoffCeilingMs({ attempt: failures, baseMs: 200, factor: 2, maxMs: longest });
       const now = clock.monotonicMs();
-      open.set(topic, { failures, openUntilMs: now + wait, probe: destination > 0 ? 1 : MESSAGE_PROBE, probing: 0 });
+      const kind = destination > 0 ? "destination" : "message";
+      open.set(topic, {
+        ...{ kind, failures, openUntilMs: now + wait },
+        ...{ probe: kind === "destination" ? 1 : MESSAGE_PROBE, probing: 0 },
+      });
       for (const [name, breaker] of open) if (now - breaker.openUntilMs > FORGET_MS) open.delete(name);
       return known === undefined ? "opened" : undefined;
+    },
+    wasAway(topic) {
+      const breaker = open.get(topic);
+      return breaker?.kind === "destination" && breaker.failures >= AWAY_FAILURES;
     },
     openTopics: () => [...open.keys()],
   };

@@ -4,17 +4,67 @@ import { allowedFrom } from "../../message/states.ts";
 import type { TimedDecision } from "../../outbox/relay-store.ts";
 import type { HousekeepingStatements } from "../sql/statements.ts";
 import { archiveStatements } from "./archive.ts";
-import { inIdOrder, type MysqlNames, whole } from "./names.ts";
+import { whole } from "./clock.ts";
+import { inIdOrder, type MysqlNames } from "./names.ts";
 
 /** `sent` rows that wait for a confirmation without a deadline stand outside (state, NULL), the range that the archive reads. */
 const NO_DEADLINE = "TIMESTAMP'9999-12-31 00:00:00'";
 
+type Looks = "listSending" | "listTimed" | "gauges";
+type Fenced = "recoverRows" | "failPending" | "suspendPending" | "park";
+
 export function housekeepingStatements(names: MysqlNames): HousekeepingStatements {
+  const { column, messages, state } = names;
+  return {
+    ...looks(names),
+    ...fencedChanges(names),
+    ...archiveStatements(names),
+
+    applyTimed: ({ transition, decisions }) => applyTimed(names, transition, decisions),
+
+    /**
+     * NOT IN of constants is read as the ranges between them: an unknown state is found without looking at the known ones. SKIP LOCKED, because
+     * an UPDATE over a condition waits for every row it meets that a user has inserted and not committed yet, whatever its state.
+     */
+    failUnknownStates: (limit) => ({
+      name: "failUnknownStates",
+      text: `UPDATE (SELECT c.id FROM (SELECT ${column("id")} AS id FROM ${messages} AS m
+    WHERE ${column("state")} NOT IN (${names.states(["pending", "sending", "sent", "failed", "consumed", "suspended"])})
+    LIMIT ${whole(limit)} FOR UPDATE SKIP LOCKED) AS c) AS j
+  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
+  SET ${column("failReason")} = CONCAT('UNKNOWN_STATE: the column held ', ${column("state")}, '; retry the message, or correct the program that wrote it'),
+    ${column("nextRetryAt")} = NULL${names.bumpVersion}${names.touch}, ${column("state")} = ${state("failed")}`,
+      params: [],
+    }),
+
+    /**
+     * Rows of the topic that wait for a later time come forward, in id order, `stepMs` apart. Only rows that wait longer than the whole ramp, so
+     * that a second call goes on where the first ended. Rows whose own delay is still ahead stay (rule R10); without deliver_at a row that never
+     * failed is taken for delayed.
+     */
+    resetBackoff({ topic, limit, stepMs }) {
+      const delayed = names.has("deliverAt")
+        ? `(${column("deliverAt")} IS NULL OR ${column("deliverAt")} <= ${names.nowMs})`
+        : `COALESCE(${column("retryCount")}, 0) > 0`;
+      return {
+        name: "resetBackoff",
+        text: `UPDATE (SELECT c.id, ROW_NUMBER() OVER (ORDER BY c.id) - 1 AS place FROM (
+    SELECT ${column("id")} AS id FROM ${messages} AS m
+    WHERE ${column("state")} = ${state("pending")} AND ${column("nextRetryAt")} > ${names.later(whole(limit * stepMs))} AND ${column("topic")} = ? AND ${delayed}
+    ORDER BY ${column("id")} LIMIT ${whole(limit)} FOR UPDATE SKIP LOCKED) AS c) AS j
+  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
+  SET ${column("nextRetryAt")} = ${names.later(`j.place * ${whole(stepMs)}`)}${names.bumpVersion}${names.touch}
+  WHERE ${column("state")} = ${state("pending")}`,
+        params: [topic],
+      };
+    },
+  };
+}
+
+/** Reads, each bounded. */
+function looks(names: MysqlNames): Pick<HousekeepingStatements, Looks> {
   const { column, select, messages, state } = names;
   const token = `${names.shardOf} AS shard, ${select("deliveryCount", "delivery_count", "0")}, ${select("lockVersion", "lock_version", "0")}`;
-  const rows = (more = ""): string =>
-    `UPDATE ${names.fencedSource(more)}\n  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id`;
-
   return {
     listSending({ shards, limit }) {
       const ours = shards === undefined ? "" : `AND ${names.shardOf} IN (${shards.map(whole).join(", ")})`;
@@ -26,15 +76,6 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
         params: [],
       };
     },
-
-    /** Fenced like the claim: a relay that has lost the shard returns nothing, its successor has done so already. */
-    recoverRows: ({ fence, rows: list }) => ({
-      name: "recoverRows",
-      text: `${rows()}
-  SET ${column("nextRetryAt")} = ${names.atOnce}${names.bumpVersion}${names.touch}, ${column("state")} = ${state("pending")}
-  WHERE ${column("state")} = ${state("sending")} ${names.tokenMatches}`,
-      params: [names.fencedRows(fence, list), names.tableKey, fence.owner],
-    }),
 
     /** A range of (state, next_retry_at) for each state; each reads at most LIMIT rows. */
     listTimed: (limit) => ({
@@ -54,21 +95,36 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
       params: [],
     }),
 
-    applyTimed: ({ transition, decisions }) => applyTimed(names, transition, decisions),
-
-    /**
-     * NOT IN of constants is read as the ranges between them: an unknown state is found without looking at the known ones. SKIP LOCKED, because
-     * an UPDATE over a condition waits for every row it meets that a user has inserted and not committed yet, whatever its state.
-     */
-    failUnknownStates: (limit) => ({
-      name: "failUnknownStates",
-      text: `UPDATE (SELECT c.id FROM (SELECT ${column("id")} AS id FROM ${messages} AS m
-    WHERE ${column("state")} NOT IN (${names.states(["pending", "sending", "sent", "failed", "consumed", "suspended"])})
-    LIMIT ${whole(limit)} FOR UPDATE SKIP LOCKED) AS c) AS j
-  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
-  SET ${column("failReason")} = CONCAT('UNKNOWN_STATE: the column held ', ${column("state")}, '; retry the message, or correct the program that wrote it'),
-    ${column("nextRetryAt")} = NULL${names.bumpVersion}${names.touch}, ${column("state")} = ${state("failed")}`,
+    /** Unfinished rows only, and at most 10,000 of each state: more is "many", and a gauge must not cost what a drain costs. */
+    gauges: () => ({
+      name: "gauges",
+      text: `SELECT g.topic AS topic, g.state AS state, COUNT(*) AS count, MAX(TIMESTAMPDIFF(MICROSECOND, g.since, ${names.nowMs})) DIV 1000 AS oldest_age_ms
+  FROM (
+${(["pending", "sending", "failed", "suspended"] as const)
+  .map(
+    (each) => `    (SELECT ${column("topic")} AS topic, ${column("state")} AS state, ${column("gmtCreate")} AS since
+      FROM ${messages} AS m IGNORE INDEX (PRIMARY) WHERE ${column("state")} = ${state(each)} LIMIT 10000)`,
+  )
+  .join("\n    UNION ALL\n")}
+  ) AS g GROUP BY g.topic, g.state`,
       params: [],
+    }),
+  };
+}
+
+/** Changes of rows that a relay has scanned or claimed: fenced, token compared. */
+function fencedChanges(names: MysqlNames): Pick<HousekeepingStatements, Fenced> {
+  const { column, state } = names;
+  const rows = (more = ""): string =>
+    `UPDATE ${names.fencedSource(more)}\n  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id`;
+  return {
+    /** Fenced like the claim: a relay that has lost the shard returns nothing, its successor has done so already. */
+    recoverRows: ({ fence, rows: list }) => ({
+      name: "recoverRows",
+      text: `${rows()}
+  SET ${column("nextRetryAt")} = ${names.atOnce}${names.bumpVersion}${names.touch}, ${column("state")} = ${state("pending")}
+  WHERE ${column("state")} = ${state("sending")} ${names.tokenMatches}`,
+      params: [names.fencedRows(fence, list), names.tableKey, fence.owner],
     }),
 
     failPending: ({ fence, rows: list, nextRetryInMs }) => ({
@@ -96,44 +152,6 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
   SET ${column("nextRetryAt")} = ${names.notBeforeDelivery(names.later(whole(parkMs)))}${names.bumpVersion}${names.touch}
   WHERE ${column("state")} = ${state("pending")} ${names.tokenMatches}`,
       params: [names.fencedRows(fence, list), names.tableKey, fence.owner],
-    }),
-
-    /**
-     * Rows of the topic that wait for a later time come forward, in id order, `stepMs` apart. Rows whose own delay is still ahead stay (rule
-     * R10); without deliver_at a row that never failed is taken for delayed.
-     */
-    resetBackoff({ topic, limit, stepMs }) {
-      const delayed = names.has("deliverAt")
-        ? `(${column("deliverAt")} IS NULL OR ${column("deliverAt")} <= ${names.nowMs})`
-        : `COALESCE(${column("retryCount")}, 0) > 0`;
-      return {
-        name: "resetBackoff",
-        text: `UPDATE (SELECT c.id, ROW_NUMBER() OVER (ORDER BY c.id) - 1 AS place FROM (
-    SELECT ${column("id")} AS id FROM ${messages} AS m
-    WHERE ${column("state")} = ${state("pending")} AND ${column("nextRetryAt")} > ${names.nowMs} AND ${column("topic")} = ? AND ${delayed}
-    ORDER BY ${column("id")} LIMIT ${whole(limit)} FOR UPDATE SKIP LOCKED) AS c) AS j
-  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
-  SET ${column("nextRetryAt")} = ${names.later(`j.place * ${whole(stepMs)}`)}${names.bumpVersion}${names.touch}
-  WHERE ${column("state")} = ${state("pending")}`,
-        params: [topic],
-      };
-    },
-
-    ...archiveStatements(names),
-
-    /** Unfinished rows only, and at most 10,000 of each state: more is "many", and a gauge must not cost what a drain costs. */
-    gauges: () => ({
-      name: "gauges",
-      text: `SELECT g.topic AS topic, g.state AS state, COUNT(*) AS count, MAX(TIMESTAMPDIFF(MICROSECOND, g.since, ${names.nowMs})) DIV 1000 AS oldest_age_ms
-  FROM (
-${(["pending", "sending", "failed", "suspended"] as const)
-  .map(
-    (each) => `    (SELECT ${column("topic")} AS topic, ${column("state")} AS state, ${column("gmtCreate")} AS since
-      FROM ${messages} AS m IGNORE INDEX (PRIMARY) WHERE ${column("state")} = ${state(each)} LIMIT 10000)`,
-  )
-  .join("\n    UNION ALL\n")}
-  ) AS g GROUP BY g.topic, g.state`,
-      params: [],
     }),
   };
 }

@@ -1,7 +1,8 @@
 /** Finding waiting messages: the scan, and the queues of ordering keys. Plain reads in READ COMMITTED; they lock nothing and wait for nobody. */
 import type { MessageState } from "../../message/states.ts";
 import type { RelayStatements } from "../sql/statements.ts";
-import { BYTES_COLLATION, type MysqlNames, ORDERING_KEY_INDEX, whole } from "./names.ts";
+import { whole } from "./clock.ts";
+import { BYTES_COLLATION, type MysqlNames, ORDERING_KEY_INDEX } from "./names.ts";
 
 /** Up to this many ordering keys are looked up by ranges. */
 const FEW_KEYS = 16;
@@ -14,6 +15,10 @@ export function scanStatements(names: MysqlNames): Pick<RelayStatements, "scan" 
       ? `(${column("messageId")} IS NOT NULL)`
       : "0";
   const isDue = `(${column("nextRetryAt")} IS NULL OR ${column("nextRetryAt")} <= ${names.nowMs})`;
+
+  const notDelayed = names.has("deliverAt")
+    ? `\n    AND (${column("deliverAt")} IS NULL OR ${column("deliverAt")} <= ${names.nowMs})`
+    : "";
 
   function fields(body: string, since: string): string {
     return `${column("id")} AS id, ${names.shardOf} AS shard, ${column("messageType")} AS message_type, ${column("messageKey")} AS message_key,
@@ -28,7 +33,8 @@ export function scanStatements(names: MysqlNames): Pick<RelayStatements, "scan" 
      * Two branches off one index, (state, next_retry_at) and the id that InnoDB adds: due rows in the order of their time, immediate rows in
      * the order of their ids. IGNORE INDEX (PRIMARY) because the optimizer otherwise walks the primary key for ORDER BY id, through every
      * finished row, when its statistics say that waiting rows are many. Each branch examines LIMIT rows and no more (rule R12); a row of a
-     * shard that is not asked for comes back without its body.
+     * shard that is not asked for comes back without its body. A program that inserts with plain SQL may have set deliver_at alone; such a row
+     * is waiting, and is left out of the immediate branch until it is due.
      */
     scan({ shards, afterId, immediateLimit, dueLimit }) {
       const body =
@@ -41,7 +47,7 @@ export function scanStatements(names: MysqlNames): Pick<RelayStatements, "scan" 
   ORDER BY ${column("nextRetryAt")}, ${column("id")} LIMIT ${whole(dueLimit)})`;
       const immediate = `(SELECT ${fields(body, column("gmtCreate"))}, 0 AS due
   FROM ${messages} AS m IGNORE INDEX (PRIMARY)
-  WHERE ${column("state")} = ${state("pending")} AND ${column("nextRetryAt")} IS NULL AND ${column("id")} > ?
+  WHERE ${column("state")} = ${state("pending")} AND ${column("nextRetryAt")} IS NULL AND ${column("id")} > ?${notDelayed}
   ORDER BY ${column("id")} LIMIT ${whole(immediateLimit)})`;
       if (dueLimit <= 0) return { name: "scan", text: immediate, params: [afterId] };
       if (immediateLimit <= 0) return { name: "scan", text: due, params: [] };

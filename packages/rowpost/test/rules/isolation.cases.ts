@@ -1,0 +1,176 @@
+/**
+ * The trouble of one message, topic or user stays where it is: interleavings that once stopped others, broke an order, or lost a person's will.
+ */
+import { describe, expect, it } from "vitest";
+import type { PublishFailed, PublishResult } from "../../src/brokers/broker.ts";
+import { systemClock } from "../../src/runtime/clock.ts";
+import type { RelayTestService } from "../relay/bench-database.ts";
+import { type RuleBench, STATE, useRuleBench } from "./rule-bench.ts";
+
+function failure(change: Partial<PublishFailed>): PublishResult {
+  return { status: "failed", scope: "message", retriable: true, code: "NO", reason: "refused", ...change };
+}
+
+const keysOf = (messages: readonly { readonly key: string }[]): string[] => messages.map(({ key }) => key);
+const LONG = { baseMs: 3_600_000, maxMs: 3_600_000 };
+
+/** Defines the tests for one server. */
+export function defineIsolationCases(service: RelayTestService): void {
+  const bench = useRuleBench(service);
+  describe("keys", () => keyCases(bench));
+  describe("topics", () => topicCases(bench));
+  describe("people", () => peopleCases(bench, service));
+}
+
+function keyCases(bench: RuleBench): void {
+  it("keeps the order of a key whose messages go to several topics", async () => {
+    const { database } = bench;
+    await database.insert([
+      { key: "m1", topic: "orders", orderingKey: "a" },
+      { key: "m2", topic: "payments", orderingKey: "a" },
+    ]);
+    const { relay, broker } = bench.relay({
+      broker: { outcome: ({ key }) => (key === "m1" ? failure({}) : undefined) },
+      relay: { retry: LONG },
+    });
+    await relay.tick();
+    await relay.tick();
+    expect(keysOf(broker.published())).toEqual([]);
+  });
+
+  it("a suspect that waits behind its key holds up nobody else", async () => {
+    const { database } = bench;
+    await database.insert([
+      { key: "head", orderingKey: "a" },
+      { key: "suspect", orderingKey: "a" },
+      { key: "other" },
+      { key: "suspect2" },
+      { key: "first", orderingKey: "b" },
+      { key: "suspect3", orderingKey: "b" },
+    ]);
+    await database.sql(`UPDATE local_message SET state = ${STATE.failed} WHERE message_key = 'head'`);
+    await database.sql("UPDATE local_message SET delivery_count = 4 WHERE message_key LIKE 'suspect%'");
+    const { relay, broker } = bench.relay();
+    for (let tick = 0; tick < 4; tick += 1) await relay.tick();
+    expect(keysOf(broker.published())).toEqual(["suspect2", "other", "first", "suspect3"]);
+  });
+}
+
+function topicCases(bench: RuleBench): void {
+  it("a throttled message is given back although the real clock counts fractions of milliseconds", async () => {
+    const { database } = bench;
+    await database.insert([{ key: "1" }]);
+    const { relay } = bench.relay({
+      broker: { outcome: () => failure({ scope: "destination", code: "BUSY" }) },
+      relay: { clock: systemClock, publishTimeoutMs: 500, leaseMs: 1_000 },
+    });
+    expect(await relay.tick()).toMatchObject({ claimed: 1, returned: 1, outcomesLost: 0 });
+  });
+
+  it("a throttled topic's messages carry the reason, are parked, and all go once it works again", async () => {
+    const { database, clock } = bench;
+    let throttled = true;
+    await database.insert(Array.from({ length: 400 }, (_, index) => ({ key: String(index) })));
+    const { relay, broker } = bench.relay({
+      broker: { outcome: () => (throttled ? failure({ scope: "destination", code: "BUSY" }) : undefined) },
+    });
+    for (let tick = 0; tick < 12; tick += 1) {
+      await relay.tick();
+      await clock.advance(333);
+    }
+    expect((await relay.tick()).fenced).toBe(0);
+    const rows = await database.sql("SELECT fail_reason AS reason FROM local_message WHERE fail_reason IS NOT NULL");
+    expect(rows[0]?.["reason"]).toBe("BUSY: refused");
+    throttled = false;
+    // Parked by the server's clock, which the test does not turn.
+    for (let tick = 0; tick < 10; tick += 1) {
+      await clock.advance(10_000);
+      await database.sql("UPDATE local_message SET next_retry_at = NULL");
+      await relay.tick();
+    }
+    expect(broker.published().length).toBe(400);
+  });
+
+  it("a good message of a topic does not cut the backoff of a bad one short", async () => {
+    const { database, clock } = bench;
+    const { relay, broker } = bench.relay({
+      broker: { outcome: ({ key }) => (key === "bad" ? failure({}) : undefined) },
+      relay: { retry: { baseMs: 7_200_000, maxMs: 7_200_000 } },
+    });
+    await database.insert([{ key: "bad" }]);
+    for (let round = 0; round < 4; round += 1) {
+      await relay.tick();
+      await clock.advance(1_000);
+      await database.insert([{ key: `good${round}` }]);
+      await relay.tick();
+    }
+    expect(broker.published()).toHaveLength(4);
+    const [bad] = await database.sql("SELECT retry_count AS n FROM local_message WHERE message_key = 'bad'");
+    expect(Number(bad?.["n"])).toBe(1);
+  });
+
+  it("resetBackoff brings every message of the topic forward, once", async () => {
+    const { database } = bench;
+    const { relay } = bench.relay();
+    await relay.tick();
+    await database.insert(Array.from({ length: 1_200 }, (_, index) => ({ key: String(index) })));
+    await database.sql("UPDATE local_message SET retry_count = 1, next_retry_at = '2037-01-01 00:00:00.000'");
+    expect(await relay.resetBackoff("orders")).toBe(1_200);
+    const [far] = await database.sql(
+      "SELECT COUNT(*) AS n FROM local_message WHERE next_retry_at > '2036-01-01 00:00:00.000'",
+    );
+    expect(Number(far?.["n"])).toBe(0);
+  });
+}
+
+function peopleCases(bench: RuleBench, service: RelayTestService): void {
+  it("a rule that was lifted suspends nothing any more, also while a relay still remembers it", async () => {
+    const { database, clock } = bench;
+    const admin = database.connect();
+    const messages = admin.messageAdmin({ layout: admin.defaultLayout });
+    await messages.suspendScope({ scope: "topic", value: "stock", reason: "count", author: "li", endsInMs: null });
+    await database.insert([{ key: "1", topic: "stock" }]);
+    const { relay, broker } = bench.relay();
+    await relay.tick();
+    expect(await database.states()).toEqual({ [STATE.suspended]: 1 });
+    await messages.resumeScope({ scope: "topic", value: "stock", action: { author: "li", reason: "done" } });
+    await relay.tick();
+    await clock.advance(2_000);
+    await relay.tick();
+    expect(keysOf(broker.published())).toEqual(["1"]);
+    await messages.close();
+  });
+
+  it("a row inserted with deliver_at alone waits until then", async () => {
+    const { database } = bench;
+    await database.insert([{ key: "later" }, { key: "now" }]);
+    await database.sql("UPDATE local_message SET deliver_at = '2037-01-01 00:00:00.000' WHERE message_key = 'later'");
+    const { relay, broker } = bench.relay();
+    await relay.tick();
+    await relay.tick();
+    expect(keysOf(broker.published())).toEqual(["now"]);
+  });
+
+  if (service === "sqlite") return;
+  it("a row that a user holds locked holds up no other message", async () => {
+    const { database } = bench;
+    await database.insert([{ key: "held" }, { key: "free1" }, { key: "broken", topic: "b" }, { key: "free2" }]);
+    const user = database.connect();
+    const session = await user.connect({ purpose: "tool" });
+    const { relay, broker } = bench.relay();
+    await relay.tick();
+    await database.insert([{ key: "held2" }, { key: "free3" }]);
+    await session.transaction(async (tx) => {
+      await tx.run({
+        ...{ name: "t", params: [] },
+        text: "SELECT id FROM local_message WHERE message_type = 't' AND message_key = 'held2' FOR UPDATE",
+      });
+      await relay.tick();
+      expect(keysOf(broker.published())).toContain("free3");
+      expect(keysOf(broker.published())).not.toContain("held2");
+    });
+    await session.close();
+    await relay.tick();
+    expect(keysOf(broker.published())).toContain("held2");
+  });
+}
