@@ -2,6 +2,7 @@
  * Housekeeping: what falls due beside sending. Every relay sweeps its own `sending` rows (rule R3); the holder of shard 0 also does what must be
  * done once: confirmation deadlines, slow retries, resumes, rows in unknown states, archiving, deletion, gauges. Small batches, with pauses.
  */
+import type { MessageState } from "../message/states.ts";
 import type { EventEmitter } from "../runtime/events.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 import type { RelayEvents } from "./relay-events.ts";
@@ -14,6 +15,8 @@ import type { SendingSweep } from "./sending-sweep.ts";
 const BATCH = 500;
 /** Full batches that one turn works off before it lets the relay have the database again. */
 const BATCHES_PER_TURN = 10;
+/** Batches of one reset of a topic's backoff at most: a million rows. */
+const RESET_BATCHES = 2_000;
 const UNKNOWN_STATES_EVERY_MS = 10_000;
 const GAUGES_EVERY_MS = 15_000;
 /** The shard whose holder does what must be done once. */
@@ -31,8 +34,8 @@ export interface HousekeepingOptions {
 }
 
 export interface Housekeeping {
-  /** One turn. Rejects when the database does not answer. */
-  turn(): Promise<void>;
+  /** One turn; false: nothing was due, and the database was not asked. Rejects when the database does not answer. */
+  turn(): Promise<boolean>;
   /** Brings a topic's backed-off messages forward, ramped. */
   resetBackoff(topic: string): Promise<number>;
 }
@@ -42,6 +45,8 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   const { store, keeper, settings, reports, events } = options;
   const { housekeeping } = store;
   const lastRunMs = new Map<string, number>();
+  /** Gauges that were set and must be set to 0 when a count has no rows any more. */
+  let shown: readonly { readonly topic: string; readonly state: MessageState }[] = [];
 
   function isTime(job: string, everyMs: number): boolean {
     const nowMs = settings.clock.monotonicMs();
@@ -64,7 +69,10 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   async function timers(): Promise<number> {
     const rows = await housekeeping.listTimed({ limit: BATCH });
     if (rows.length === 0) return 0;
-    await housekeeping.applyTimed({ decisions: rows.map(decide) });
+    const decided = rows.map((row) => ({ row, decision: decide(row) }));
+    const changed = await housekeeping.applyTimed({ decisions: decided.map(({ decision }) => decision) });
+    // Told only when written. None: somebody else was first. Fewer than decided: which of them is not known, and an alert too many is the lesser harm.
+    if (changed > 0) for (const { row, decision } of decided) tell(row, decision);
     options.wake();
     return rows.length;
   }
@@ -73,24 +81,26 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
     const token = { id: row.id, shard: row.shard, deliveryCount: row.deliveryCount, lockVersion: row.lockVersion };
     const base = { ...token, failReason: null, nextRetryInMs: null };
     if (row.state === "suspended") return { ...base, transition: "resume" };
-    if (row.state === "failed") {
-      settings.metrics.increment("rowpost_slow_retries_total", { topic: row.topic });
-      return { ...base, transition: "slowRetry" };
-    }
+    if (row.state === "failed") return { ...base, transition: "slowRetry" };
     return decideUnconfirmed(row, base);
+  }
+
+  function tell(row: TimedRow, { transition, failReason, nextRetryInMs }: TimedDecision): void {
+    if (transition === "slowRetry") settings.metrics.increment("rowpost_slow_retries_total", { topic: row.topic });
+    if (row.state !== "sent") return;
+    events.emit("confirmTimeout", { message: about(row), then: settings.confirmOf(row.type)?.onTimeout ?? "alert" });
+    if (transition === "confirmTimeoutFail") reports.failed(row, failReason ?? "", nextRetryInMs);
   }
 
   function decideUnconfirmed(row: TimedRow, base: Omit<TimedDecision, "transition">): TimedDecision {
     const rule = settings.confirmOf(row.type);
     const then = rule?.onTimeout ?? "alert";
-    events.emit("confirmTimeout", { message: about(row), then });
     const failReason = `NOT_CONFIRMED: no confirmation${rule === undefined ? "" : ` within ${rule.withinMs} ms`}`;
     if (then === "alert") return { ...base, transition: "clearTimer" };
     const policy = settings.policyOf(row.type);
     if (then === "resend" && row.retryCount + 1 < policy.maxAttempts)
       return { ...base, transition: "confirmTimeoutResend", failReason };
     const slow = policy.slowRetryEveryMs > 0 && row.ageMs < policy.slowRetryForMs ? policy.slowRetryEveryMs : null;
-    events.emit("failed", { message: about(row), reason: failReason, slowRetryInMs: slow });
     return { ...base, transition: "confirmTimeoutFail", failReason, nextRetryInMs: slow };
   }
 
@@ -115,7 +125,20 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   }
 
   async function gauges(): Promise<void> {
-    for (const { topic, state, count, oldestAgeMs } of await housekeeping.gauges()) {
+    const now = await housekeeping.gauges();
+    const gone = shown.filter((one) => !now.some(({ topic, state }) => topic === one.topic && state === one.state));
+    show([...now, ...gone.map((one) => ({ ...one, count: 0, oldestAgeMs: 0 }))]);
+    shown = now.map(({ topic, state }) => ({ topic, state }));
+  }
+
+  /** Another relay counts from now on: what this one has counted must not stand beside it for ever. */
+  function clearGauges(): void {
+    show(shown.map((one) => ({ ...one, count: 0, oldestAgeMs: 0 })));
+    shown = [];
+  }
+
+  function show(rows: Awaited<ReturnType<typeof housekeeping.gauges>>): void {
+    for (const { topic, state, count, oldestAgeMs } of rows) {
       settings.metrics.gauge("rowpost_messages", { topic, state }, count);
       if (state !== "pending") continue;
       settings.metrics.gauge("rowpost_pending", { topic }, count);
@@ -126,19 +149,28 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   return {
     async turn() {
       const recovered = await options.sweep.look();
-      reports.recovered(recovered);
-      if (recovered > 0) options.wake();
-      if (keeper.leftMs(LEADER_SHARD) === 0) return;
+      reports.recovered(recovered ?? 0);
+      if (recovered !== undefined && recovered > 0) options.wake();
+      if (keeper.leftMs(LEADER_SHARD) === 0) {
+        if (shown.length > 0) clearGauges();
+        return recovered !== undefined;
+      }
       await repeat(timers);
       if (isTime("unknown states", UNKNOWN_STATES_EVERY_MS))
         await repeat(() => housekeeping.failUnknownStates({ limit: BATCH }));
       await removeFinished();
       if (isTime("gauges", GAUGES_EVERY_MS)) await gauges();
+      return true;
     },
     async resetBackoff(topic) {
-      const count = await repeat(() => housekeeping.resetBackoff({ topic, limit: BATCH, stepMs: 1 }));
+      let total = 0;
+      for (let batch = 0; batch < RESET_BATCHES; batch += 1) {
+        const count = await housekeeping.resetBackoff({ topic, limit: BATCH, stepMs: 1 });
+        total += count;
+        if (count < BATCH) break;
+      }
       options.wake();
-      return count;
+      return total;
     },
   };
 }

@@ -31,8 +31,10 @@ export interface LeaseKeeperOptions {
 export interface LeaseKeeper {
   /** Renews, notices losses, takes and gives away. Rejects when the database does not answer; leases then run out by themselves. */
   heartbeat(): Promise<void>;
-  /** Gives every shard back whose publishes have settled. For `stop`: no shard is taken any more. Returns true when none is left. */
+  /** Gives every shard back whose publishes have settled. For `stop`: no shard is taken any more. Returns true when all were given back. */
   releaseSettled(): Promise<boolean>;
+  /** Holds nothing any more; the leases run out by themselves. What is still to be settled is lost. For the end of a `stop` that could not drain. */
+  forget(): void;
   /** Removes this instance from the registry. */
   leave(): Promise<void>;
   /** Shards that may be scanned: held, not being given away, with at least this much time left. */
@@ -64,6 +66,8 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
   const { leases, owner, label, leaseMs, heartbeatMs, clock, window } = options;
   const held = new Map<number, Held>();
   const sightings = new Map<number, Sighting>();
+  /** Not used any more, and not yet certainly given back: else a lost statement would cost the next owner the rest of the lease. */
+  let owed: readonly HeldShard[] = [];
   let shardCount = 0;
   let suspensions: readonly SuspensionRule[] = [];
   let leaving = false;
@@ -141,11 +145,13 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
 
   async function releaseDrained(): Promise<void> {
     const empty = [...held].filter(([shard, lease]) => lease.draining && window.countOf(shard) === 0);
-    if (empty.length === 0) return;
-    const shards = empty.map(([shard, { epoch }]) => ({ shard, epoch }));
-    // Not ours any more from here on, whatever becomes of the statement: if it is lost, the lease simply runs out.
-    for (const { shard } of shards) held.delete(shard);
+    const shards = [...owed, ...empty.map(([shard, { epoch }]) => ({ shard, epoch }))];
+    if (shards.length === 0) return;
+    // Not ours any more from here on, whatever becomes of the statement: if it is lost it is sent again, and else the lease runs out.
+    owed = shards;
+    for (const [shard] of empty) held.delete(shard);
     await leases.release({ owner, shards });
+    owed = [];
     await options.onReleased(shards.map(({ shard }) => shard));
   }
 
@@ -183,8 +189,9 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
       leaving = true;
       for (const [, lease] of held) lease.draining = true;
       await releaseDrained();
-      return held.size === 0;
+      return held.size === 0 && owed.length === 0;
     },
+    forget: () => held.clear(),
     leave: () => leases.leave(owner),
     usable: (minLeftMs) =>
       [...held]

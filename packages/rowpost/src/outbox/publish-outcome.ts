@@ -78,6 +78,15 @@ function returned(
   });
 }
 
+/** No broker may put a message off for longer than this; it is then asked again. */
+const LONGEST_WAIT_MS = 30 * 86_400_000;
+
+/** Whole milliseconds, as statements take them: adapters compute `retryAfterMs` from dates and headers. */
+function wholeWait(ms: number | null): number | null {
+  if (ms === null) return null;
+  return Number.isNaN(ms) ? 0 : Math.ceil(Math.min(Math.max(ms, 0), LONGEST_WAIT_MS));
+}
+
 function outcome(token: RowToken, change: Partial<Outcome> & Pick<Outcome, "toState">): Outcome {
   return {
     id: token.id,
@@ -88,7 +97,7 @@ function outcome(token: RowToken, change: Partial<Outcome> & Pick<Outcome, "toSt
     messageId: change.messageId ?? null,
     retryDelta: change.retryDelta ?? 0,
     deliveryDelta: change.deliveryDelta ?? 0,
-    nextRetryInMs: change.nextRetryInMs ?? null,
+    nextRetryInMs: wholeWait(change.nextRetryInMs ?? null),
     failReason: change.failReason ?? null,
   };
 }

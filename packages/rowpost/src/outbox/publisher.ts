@@ -3,7 +3,7 @@
  * ordering key holds up nobody else. No transaction is open meanwhile, and every call ends: by its answer, by its deadline, or a second later
  * by ours.
  */
-import type { Broker, OutgoingMessage, PublishResult } from "../brokers/broker.ts";
+import type { Broker, FailureScope, OutgoingMessage, PublishResult } from "../brokers/broker.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { describeError } from "../runtime/errors.ts";
 import type { WindowEntry } from "./in-flight-window.ts";
@@ -37,6 +37,27 @@ export function groupForPublish(messages: readonly PreparedMessage[]): PreparedM
   }
   return [...groups.values()];
 }
+
+/**
+ * Adapters may come from elsewhere, and not be type-checked. What is not an answer must not be taken for one: a message without an outcome would
+ * stay in the window for ever, and a receipt that is no text would never be written.
+ */
+function whatIsWrong(results: unknown, expected: number): string | undefined {
+  if (!Array.isArray(results)) return "gave no list of results";
+  if (results.length !== expected) return `gave ${results.length} results for ${expected} messages`;
+  return results.every(isResult) ? undefined : "gave a result that is none";
+}
+
+function isResult(result: unknown): boolean {
+  if (typeof result !== "object" || result === null || !("status" in result)) return false;
+  if (result.status === "sent") return "messageId" in result && typeof result.messageId === "string";
+  if (result.status === "notStarted") return true;
+  return (
+    result.status === "failed" && "scope" in result && typeof result.scope === "string" && SCOPES.has(result.scope)
+  );
+}
+
+const SCOPES: ReadonlySet<string> = new Set<FailureScope>(["message", "destination", "connection", "unknown"]);
 
 export interface PublisherOptions {
   readonly broker: Broker;
@@ -82,27 +103,30 @@ export function createPublisher({ broker, clock, publishTimeoutMs }: PublisherOp
           `the ${broker.name} adapter did not answer within ${publishTimeoutMs + GRACE_MS} ms`,
         );
       }, publishTimeoutMs + GRACE_MS);
-      broker
-        .publish(
-          messages.map((message) => message.outgoing),
-          { signal },
-        )
-        .then(
-          (results) => {
-            giveUp.cancel();
-            if (results.length === messages.length) resolve(results);
-            else
-              unknownForAll(
-                "ADAPTER_BUG",
-                `${broker.name} gave ${results.length} results for ${messages.length} messages`,
-              );
-          },
-          (error: unknown) => {
-            giveUp.cancel();
-            unknownForAll("ADAPTER_BUG", `${broker.name} rejected: ${describeError(error)}`);
-          },
-        );
+      handOver(messages, signal).then(
+        (results) => {
+          giveUp.cancel();
+          const wrong = whatIsWrong(results, messages.length);
+          if (wrong === undefined) resolve(results);
+          else unknownForAll("ADAPTER_BUG", `${broker.name} ${wrong}`);
+        },
+        (error: unknown) => {
+          giveUp.cancel();
+          unknownForAll("ADAPTER_BUG", `${broker.name} rejected: ${describeError(error)}`);
+        },
+      );
     });
+  }
+
+  /** async: an adapter that throws before it returns a promise rejects here as well. */
+  async function handOver(
+    messages: readonly PreparedMessage[],
+    signal: AbortSignal,
+  ): Promise<readonly PublishResult[]> {
+    return await broker.publish(
+      messages.map((message) => message.outgoing),
+      { signal },
+    );
   }
 
   return {

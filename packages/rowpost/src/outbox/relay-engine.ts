@@ -56,6 +56,8 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
   const sweep = createSweep(clock);
   const window = createInFlightWindow(settings.windowSize, ({ message }) => {
     if (message.orderingKey !== null) sweep.keyFreed();
+    // It may have gone back to pending, which a scan under way has not seen.
+    sweep.touched();
     freed.ring();
   });
   const keeper = createLeaseKeeper({
@@ -81,7 +83,10 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
     settler,
     // An error is reported; the messages come due by themselves later.
     onTopicBack: (topic) =>
-      void housekeeping.resetBackoff(topic).catch((error: unknown) => reports.databaseAway("reset backoff", error)),
+      void housekeeping.resetBackoff(topic).then(
+        () => reports.databaseBack("reset backoff"),
+        (error: unknown) => reports.databaseAway("reset backoff", error),
+      ),
   });
   const round = createRound({
     ...parts,
@@ -134,6 +139,7 @@ function leaseEvents(
       events.emit("shardsAcquired", { shards, recovered });
       // The rows just recovered may lie before the place that the sweep has reached.
       sweep.restart();
+      sweep.touched();
       await settings.reach("acquired");
     },
     onLost(shards) {
@@ -157,6 +163,7 @@ function settlerEvents(reports: RelayReports, window: InFlightWindow): SettlerEv
       reports.settled(settlements);
     },
     onFenced(settlement, now) {
+      reports.databaseBack("settle");
       window.remove(settlement.entry.message.id);
       reports.fenced(settlement, now);
     },

@@ -29,7 +29,7 @@ export interface RelayReports {
   settled(settlements: readonly Settlement[]): void;
   fenced(settlement: Settlement, now: RowNow | undefined): void;
   outcomeLost(settlement: Settlement): void;
-  failed(message: ScannedMessage, reason: string, slowRetryInMs: number | null): void;
+  failed(message: EventMessage, reason: string, slowRetryInMs: number | null): void;
   suspended(messages: readonly ScannedMessage[]): void;
   recovered(count: number): void;
   /** A statement of this part failed; the first one in a row is an event. */
@@ -74,7 +74,7 @@ export function createRelayReports(settings: RelaySettings, events: EventEmitter
     }
   }
 
-  function failed(message: ScannedMessage, reason: string, slowRetryInMs: number | null): void {
+  function failed(message: EventMessage, reason: string, slowRetryInMs: number | null): void {
     counts.failed += 1;
     metrics.increment("rowpost_failed_total", { topic: message.topic });
     logger.warn("a message failed", { ...about(message), reason, slowRetryInMs });

@@ -16,7 +16,7 @@ import type { RelayProblems } from "./relay-problems.ts";
 import type { RelayStore, ScannedMessage } from "./relay-store.ts";
 import { compareIds } from "./row-id.ts";
 import { claimedToken, scannedToken } from "./row-token.ts";
-import type { ScanSize } from "./scan-size.ts";
+import type { ScanLimits, ScanSize } from "./scan-size.ts";
 import type { Sweep } from "./sweep.ts";
 import type { TopicBreaker } from "./topic-breaker.ts";
 
@@ -43,9 +43,11 @@ export interface RoundResult {
   readonly next: "again" | "full" | "wait";
   /** The scan reached the end and left nothing that could go now. */
   readonly exhausted: boolean;
+  /** The database was asked, and has answered. */
+  readonly asked: boolean;
 }
 
-const NOTHING: RoundResult = { claimed: 0, next: "wait", exhausted: false };
+const NOTHING: RoundResult = { claimed: 0, next: "wait", exhausted: false, asked: false };
 
 /** Share of the window that must be free before a scan is worth its statement. */
 const ROOM_SHARE = 4;
@@ -55,6 +57,7 @@ export function createRound(parts: RoundParts): () => Promise<RoundResult> {
   const { store, settings, keeper, window, gate, sweep, scanSize } = parts;
 
   return async function round(): Promise<RoundResult> {
+    settings.metrics.gauge("rowpost_in_flight", {}, window.size);
     const allowance = gate.allowance();
     if (allowance === 0) return NOTHING;
     // Held back as a whole: nothing could go now, so a `drain` is done and does not wait for somebody to lift the rule.
@@ -89,9 +92,7 @@ export function createRound(parts: RoundParts): () => Promise<RoundResult> {
     sweep.begin();
     const number = window.scanStarts();
     const startedMs = settings.clock.monotonicMs();
-    // Without the mark, rows in flight still look like waiting ones: the scan must reach past them (rule R8).
-    const inFlight = settings.sendingMark === "off" ? window.size : 0;
-    const limits = scanSize.limits(room, inFlight);
+    const limits = scanSize.limits(room, settings.sendingMark === "off" ? stillListed(window, sweep) : NONE_LISTED);
     const rows = await store.scan({ shards: keeper.holdsAll ? undefined : shards, afterId: sweep.afterId, ...limits });
     window.scanReturned(number);
     settings.metrics.observe("rowpost_scan_duration_ms", {}, settings.clock.monotonicMs() - startedMs);
@@ -142,7 +143,7 @@ export function createRound(parts: RoundParts): () => Promise<RoundResult> {
     if (candidates.length === 0) {
       // In the middle of a sweep the rest may hold something; what was passed over goes when something leaves the window.
       const next = !sweep.complete && !waits ? "again" : sweep.clean || window.size === 0 ? "wait" : "full";
-      return { claimed: 0, next, exhausted: sweep.complete && sweep.clean };
+      return { claimed: 0, next, exhausted: sweep.complete && sweep.clean, asked: true };
     }
     await settings.reach("beforeClaim");
     const claimed = await claim(candidates);
@@ -150,7 +151,7 @@ export function createRound(parts: RoundParts): () => Promise<RoundResult> {
     await settings.reach("claimed");
     if (claimed.length > 0) parts.publish(claimed);
     const more = !sweep.complete || scanSize.dueFull;
-    return { claimed: claimed.length, next: more ? "again" : "wait", exhausted: false };
+    return { claimed: claimed.length, next: more ? "again" : "wait", exhausted: false, asked: true };
   }
 
   /** Puts the candidates into the window and claims them. Only what is certainly ours comes back; the rest leaves the window again. */
@@ -244,4 +245,16 @@ function heldShards(
   fence: ReturnType<LeaseKeeper["fence"]>,
 ): { readonly shard: number; readonly epoch: number | undefined }[] {
   return fence.epochs.map((epoch, shard) => ({ shard, epoch }));
+}
+
+const NONE_LISTED: ScanLimits = { immediateLimit: 0, dueLimit: 0 };
+
+/**
+ * Without the mark, rows in flight still look like waiting ones, and the scan must reach past them (rule R8). The due branch always begins with
+ * them; the immediate branch only at the start of a sweep, because later its place lies behind them.
+ */
+function stillListed(window: InFlightWindow, sweep: Sweep): ScanLimits {
+  let due = 0;
+  for (const { message } of window.entries()) if (message.due) due += 1;
+  return { immediateLimit: sweep.afterId === "0" ? window.size - due : 0, dueLimit: due };
 }

@@ -1,5 +1,7 @@
 /** The loops of a relay, and how they begin and end. */
+import { setImmediate } from "node:timers/promises";
 import type { Doorbell } from "../databases/database.ts";
+import { onAbort } from "../runtime/abort.ts";
 import type { ConnectionGate } from "./connection-gate.ts";
 import type { Housekeeping } from "./housekeeping.ts";
 import type { InFlightWindow } from "./in-flight-window.ts";
@@ -37,10 +39,16 @@ export interface RelayRunner {
   /** Starts the loops. */
   run(): void;
   tick(): Promise<{ readonly claimed: number; readonly exhausted: boolean }>;
-  /** Resolves true at the first round that left nothing to send, false when the time is over or the signal is aborted. */
+  /** Resolves true at the first round that left nothing to send, false when the time is over, the signal is aborted or the relay stopped. */
   exhausted(timeoutMs: number, signal?: AbortSignal): Promise<boolean>;
   stop(): Promise<{ readonly drained: boolean; readonly unsettled: number }>;
   wake(): void;
+}
+
+/** What a step of a loop came to. */
+interface Step {
+  readonly waitMs: number;
+  readonly asked: boolean;
 }
 
 /** Waits of the loops after a statement failed: from here doubled up to a second. */
@@ -63,20 +71,33 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
 
   async function heartbeat(): Promise<void> {
     lastHeartbeatMs = clock.monotonicMs();
-    await settings.reach("heartbeat");
-    await keeper.heartbeat();
+    try {
+      await settings.reach("heartbeat");
+      await keeper.heartbeat();
+    } catch (error) {
+      // Due again at once; whoever calls paces the tries.
+      lastHeartbeatMs = Number.NEGATIVE_INFINITY;
+      throw error;
+    }
     settings.metrics.gauge("rowpost_lease_shards", {}, keeper.heldCount);
   }
 
-  /** Repeats `step` until the relay stops; `step` says how long to wait. A failing step is reported and tried again. */
-  async function loop(name: string, step: () => Promise<number>): Promise<void> {
+  /**
+   * Repeats `step` until the relay stops; `step` says how long to wait, and whether the database was asked: a step that had nothing to ask must not
+   * tell that the database is back. A failing step is reported and tried again.
+   */
+  async function loop(name: string, step: () => Promise<Step>): Promise<void> {
     let failures = 0;
     while (!stopping.signal.aborted) {
       try {
-        const waitMs = await step();
-        failures = 0;
-        reports.databaseBack(name);
+        const { waitMs, asked } = await step();
+        if (asked) {
+          failures = 0;
+          reports.databaseBack(name);
+        }
         if (waitMs > 0) await clock.sleep(waitMs, stopping.signal);
+        // SQLite answers within the call: rounds that follow each other as microtasks would let no timer run, the heartbeat's included.
+        else await setImmediate();
       } catch (error) {
         failures += 1;
         reports.databaseAway(name, error);
@@ -85,20 +106,21 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
     }
   }
 
-  async function roundStep(): Promise<number> {
+  async function roundStep(): Promise<Step> {
     const rung = wakeUp.count;
     const left = freed.count;
     const result = await options.round();
     if (result.claimed > 0) pace.found();
     // A scan full of rows that are not to be claimed goes on with the next ones, but not at full speed.
-    if (result.next === "again") return result.claimed > 0 ? 0 : settings.poll.minMs;
+    const { asked } = result;
+    if (result.next === "again") return { waitMs: result.claimed > 0 ? 0 : settings.poll.minMs, asked };
     if (result.next === "full") {
       await freed.wait({ sinceCount: left, ms: LONGEST_RETRY_MS, signal: stopping.signal });
-      return 0;
+      return { waitMs: 0, asked };
     }
     if (result.exhausted && window.size === 0) for (const resolve of exhaustedWaiters) resolve();
     await wakeUp.wait({ sinceCount: rung, ms: idleWaitMs(), signal: stopping.signal });
-    return 0;
+    return { waitMs: 0, asked };
   }
 
   function idleWaitMs(): number {
@@ -142,21 +164,22 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
         loop("relay", roundStep),
         loop("heartbeat", async () => {
           const dueMs = lastHeartbeatMs + settings.heartbeatMs - clock.monotonicMs();
-          if (dueMs > 0) return dueMs;
+          if (dueMs > 0) return { waitMs: dueMs, asked: false };
           const before = keeper.heldCount;
           await heartbeat();
           if (keeper.heldCount > before) wakeUp.ring();
-          return settings.heartbeatMs;
+          return { waitMs: settings.heartbeatMs, asked: true };
         }),
         loop("housekeeping", async () => {
-          await housekeeping.turn();
-          return settings.housekeepingMs;
+          const asked = await housekeeping.turn();
+          return { waitMs: settings.housekeepingMs, asked };
         }),
         loop("listen", async () => {
           const listening = await options.listen();
           if (listening !== undefined) ended.push(() => listening.close());
+          reports.databaseBack("listen");
           await untilAborted(stopping.signal);
-          return 0;
+          return { waitMs: 0, asked: false };
         }),
       );
     },
@@ -176,9 +199,9 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
         end();
       };
       exhaustedWaiters.add(finish);
-      signal?.addEventListener("abort", end, { once: true });
-      if (signal?.aborted !== true) await clock.sleep(timeoutMs, waiting.signal);
-      signal?.removeEventListener("abort", end);
+      const following = [onAbort(signal, end), onAbort(stopping.signal, end)];
+      await clock.sleep(timeoutMs, waiting.signal);
+      for (const stopFollowing of following) stopFollowing();
       exhaustedWaiters.delete(finish);
       return done;
     },
@@ -188,6 +211,8 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
       for (const end of ended) await end();
       const drained = opened ? await settleEverything() : true;
       const unsettled = window.size;
+      // Outcomes that could not be written in time are given up here, and not tried for the rest of the lease on sessions that are closed.
+      keeper.forget();
       if (opened) {
         await keeper.leave().catch((error: unknown) => settings.logger.warn("could not sign off", { error }));
       }

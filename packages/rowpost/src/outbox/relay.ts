@@ -33,7 +33,10 @@ export interface DrainReport extends RelayCounts, StopReport {
 export interface Relay {
   /** Opens the store, takes leases and runs until {@link Relay.stop}. Rejects, with nothing left running, when the table is not as the layout says. */
   start(): Promise<void>;
-  /** Takes nothing new, finishes what is in flight within `drainTimeoutMs`, gives unstarted rows back uncounted, releases the leases. */
+  /**
+   * Takes nothing new, finishes what is in flight within `drainTimeoutMs`, gives unstarted rows back uncounted, releases the leases. Called again, also
+   * while it runs, it answers the same. It ends a `start` or `drain` that is under way.
+   */
   stop(): Promise<StopReport>;
   /** One round, its publishes and settles included, with housekeeping when due. Opens the store at the first call; `stop` closes it. */
   tick(): Promise<TickReport>;
@@ -66,24 +69,34 @@ export function createRelay(options: RelayOptions): Relay {
     else throw new RowpostError("RELAY_STATE", `this relay is ${phase}; make another one with createRelay`);
   }
 
-  async function stop(): Promise<StopReport> {
-    if (phase === "stopped" || phase === "new") {
-      phase = "stopped";
-      return { drained: true, unsettled: 0 };
-    }
+  let opening: Promise<void> | undefined;
+  let ending: Promise<StopReport> | undefined;
+
+  /** One stop, however often it is asked for: whoever asks second must not go on while the first still drains. */
+  function stop(): Promise<StopReport> {
+    ending ??= end();
+    return ending;
+  }
+
+  async function end(): Promise<StopReport> {
+    const before = phase;
     phase = "stopped";
+    if (before === "new") return { drained: true, unsettled: 0 };
+    // Stopped while it starts: what the opening takes, leases and sessions, has to be given back.
+    await opening?.catch(() => undefined);
     return await engine.stop();
   }
 
   async function start(): Promise<void> {
     enter("running");
+    opening = engine.open();
     try {
-      await engine.open();
+      await opening;
     } catch (error) {
       await stop();
       throw error;
     }
-    engine.run();
+    if (ending === undefined) engine.run();
   }
 
   return {
@@ -92,7 +105,8 @@ export function createRelay(options: RelayOptions): Relay {
     async tick() {
       if (phase === "new") {
         enter("ticking");
-        await engine.open();
+        opening = engine.open();
+        await opening;
       } else enter("ticking");
       const before = { ...engine.counts };
       const result = await engine.tick();

@@ -13,8 +13,8 @@ export interface ScanLimits {
 }
 
 export interface ScanSize {
-  /** Limits for a scan with this much room; `beyond` rows more are asked for because they will be passed over. */
-  limits(room: number, beyond: number): ScanLimits;
+  /** Limits for a scan with this much room; `beyond`: rows of each branch that will be passed over, and are asked for on top. */
+  limits(room: number, beyond: ScanLimits): ScanLimits;
   returned(rows: readonly ScannedMessage[], limits: ScanLimits): void;
   /** The due branch of the last scan was full. */
   readonly dueFull: boolean;
@@ -38,7 +38,10 @@ export function createScanSize(batchSize: number): ScanSize {
       const dueLimit = dueFull ? (immediateFull ? Math.ceil(most / 2) : most) : quarter;
       const immediateLimit = dueFull ? Math.max(1, immediateFull ? most - dueLimit : quarter) : most;
       last = dueLimit + immediateLimit;
-      return { dueLimit: dueLimit + beyond, immediateLimit: immediateLimit + beyond };
+      return {
+        dueLimit: dueLimit + beyond.dueLimit,
+        immediateLimit: immediateLimit + beyond.immediateLimit,
+      };
     },
     returned(rows, limits) {
       let due = 0;

@@ -20,8 +20,8 @@ export interface SendingSweepOptions {
 }
 
 export interface SendingSweep {
-  /** Looks when it is time; returns the number of rows brought back. */
-  look(): Promise<number>;
+  /** Looks when it is time; returns the number of rows brought back. Undefined: it was not time, and the database was not asked. */
+  look(): Promise<number | undefined>;
 }
 
 interface Suspicion {
@@ -41,9 +41,9 @@ export function createSendingSweep(options: SendingSweepOptions): SendingSweep {
     async look() {
       const nowMs = clock.monotonicMs();
       const shards = keeper.usable(0);
-      if (nowMs < nextLookMs || shards.length === 0) return 0;
-      nextLookMs = nowMs + apartMs;
+      if (nowMs < nextLookMs || shards.length === 0) return undefined;
       const rows = await housekeeping.listSending({ shards: keeper.holdsAll ? undefined : shards, limit: LOOK_LIMIT });
+      nextLookMs = nowMs + apartMs;
       const next = new Map<string, Suspicion>();
       const abandoned: SendingRow[] = [];
       for (const row of rows) {

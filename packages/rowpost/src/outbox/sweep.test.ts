@@ -51,27 +51,31 @@ describe("a sweep that passed rows over", () => {
 });
 
 describe("scan size", () => {
+  const NONE = { immediateLimit: 0, dueLimit: 0 };
   const row = (due: boolean, length = 400) => ({ due, body: "x".repeat(length) }) as never;
 
   it("begins small, doubles up to the batch, and gives a full due branch its half", () => {
     const size = createScanSize(500);
-    expect(size.limits(2_000, 0)).toEqual({ immediateLimit: 64, dueLimit: 16 });
+    expect(size.limits(2_000, NONE)).toEqual({ immediateLimit: 64, dueLimit: 16 });
     size.returned([row(false)], { immediateLimit: 64, dueLimit: 16 });
-    expect(size.limits(2_000, 0).immediateLimit).toBe(128);
+    expect(size.limits(2_000, NONE).immediateLimit).toBe(128);
     const rows = [...Array.from({ length: 4 }, () => row(false)), ...Array.from({ length: 2 }, () => row(true))];
     size.returned(rows, { immediateLimit: 4, dueLimit: 2 });
-    const { immediateLimit, dueLimit } = size.limits(100, 0);
+    const { immediateLimit, dueLimit } = size.limits(100, NONE);
     expect([immediateLimit, dueLimit]).toEqual([50, 50]);
   });
 
   it("asks for few rows when bodies are large", () => {
     const size = createScanSize(500);
     size.returned([row(false, 4_000_000)], { immediateLimit: 64, dueLimit: 16 });
-    expect(size.limits(2_000, 0).immediateLimit).toBeLessThanOrEqual(5);
+    expect(size.limits(2_000, NONE).immediateLimit).toBeLessThanOrEqual(5);
   });
 
   it("reaches past the rows in flight where nothing marks them (rule R8)", () => {
-    expect(createScanSize(500).limits(2_000, 300)).toEqual({ immediateLimit: 364, dueLimit: 316 });
+    expect(createScanSize(500).limits(2_000, { immediateLimit: 300, dueLimit: 300 })).toEqual({
+      immediateLimit: 364,
+      dueLimit: 316,
+    });
   });
 });
 

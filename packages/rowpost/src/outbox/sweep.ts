@@ -22,7 +22,7 @@ export interface Sweep {
   readonly complete: boolean;
   /** True when nothing was claimed or passed over since this sweep began: after a complete one, nothing is left that could go now. */
   readonly clean: boolean;
-  /** Rows of the last scan were claimed, or passed over although they may go soon. */
+  /** Rows of the last scan were claimed, or passed over although they may go soon; or rows may have become pending meanwhile. */
   touched(): void;
   /** A message with an ordering key left the window. */
   keyFreed(): void;

@@ -89,7 +89,9 @@ export function createTopicBreaker(clock: Clock): TopicBreaker {
       }
       const failures = (known?.failures ?? 0) + 1;
       const longest = destination > 0 ? DESTINATION_REST_MS : MESSAGE_REST_MS;
-      const wait = retryAfterMs ?? backoffCeilingMs({ attempt: failures, baseMs: 200, factor: 2, maxMs: longest });
+      const wait =
+        (Number.isFinite(retryAfterMs) ? retryAfterMs : undefined) ??
+        backoffCeilingMs({ attempt: failures, baseMs: 200, factor: 2, maxMs: longest });
       const now = clock.monotonicMs();
       const kind = destination > 0 ? "destination" : "message";
       open.set(topic, {
