@@ -88,7 +88,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   function tell(row: TimedRow, { transition, failReason, nextRetryInMs }: TimedDecision): void {
     if (transition === "slowRetry") settings.metrics.increment("rowpost_slow_retries_total", { topic: row.topic });
     if (row.state !== "sent") return;
-    events.emit("confirmTimeout", { message: about(row), then: settings.confirmOf(row.type)?.onTimeout ?? "alert" });
+    events.emit("confirmTimeout", { message: about(row), action: settings.confirmOf(row.type)?.onTimeout ?? "alert" });
     if (transition === "confirmTimeoutFail") reports.failed(row, failReason ?? "", nextRetryInMs);
   }
 

@@ -17,8 +17,8 @@ export interface RelayEvents {
   readonly retry: { readonly message: EventMessage; readonly reason: string; readonly retryInMs: number };
   /** The message is `failed`: for alerts. `slowRetryInMs` null = only a person can bring it back. */
   readonly failed: { readonly message: EventMessage; readonly reason: string; readonly slowRetryInMs: number | null };
-  /** No confirmation came in time. `then` = what the type's rule says. */
-  readonly confirmTimeout: { readonly message: EventMessage; readonly then: "resend" | "fail" | "alert" };
+  /** No confirmation came in time. `action` = what the type's rule says. */
+  readonly confirmTimeout: { readonly message: EventMessage; readonly action: "resend" | "fail" | "alert" };
   /** A write changed nothing because the lease was lost or the row changed meanwhile; `state` is what the row is now. */
   readonly fenced: { readonly id: string; readonly state: MessageState | "unknown" };
   /** The outcome of a publish could not be recorded before the lease ended: the next owner publishes the message again. */
