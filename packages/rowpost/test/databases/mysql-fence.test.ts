@@ -119,7 +119,7 @@ describeWithService(MYSQL_SERVICES, "fence", (service) => {
       one.leases.acquire({ owner: "one", leaseMs: 1_000, observed: leases }),
       two.leases.acquire({ owner: "two", leaseMs: 1_000, observed: leases }),
     ]);
-    expect(taken.map(({ acquired }) => acquired.length).sort()).toEqual([0, 16]);
+    expect(taken.map(({ acquired }) => acquired.length).sort((left, right) => left - right)).toEqual([0, 16]);
     const winner = taken[0].acquired.length === 16 ? one : two;
     const owner = winner === one ? "one" : "two";
     const fence = fenceOf(owner, [...taken[0].acquired, ...taken[1].acquired]);

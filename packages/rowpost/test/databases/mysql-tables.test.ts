@@ -51,7 +51,7 @@ describeWithService(MYSQL_SERVICES, "enqueue", (service) => {
 
   test("the statement itself refuses, or with autocommit off accepts", async () => {
     if (service.name !== "mariadb") return; // MySQL has no @@in_transaction: there the executor is asked, in the test before.
-    const { insert } = own.database.messageWriter({ layout: defaultLayout });
+    const writer = own.database.messageWriter({ layout: defaultLayout });
     const blind = {
       kind: "blind",
       run: async (statement: { text: string; params: readonly unknown[] }) => ({
@@ -59,10 +59,12 @@ describeWithService(MYSQL_SERVICES, "enqueue", (service) => {
         affected: 1,
       }),
     };
-    await expect(insert(blind, [message()], { duplicates: "throw" })).rejects.toBeInstanceOf(TransactionRequiredError);
+    await expect(writer.insert(blind, [message()], { duplicates: "throw" })).rejects.toBeInstanceOf(
+      TransactionRequiredError,
+    );
     await own.plain.query("SET autocommit = 0");
     try {
-      await insert(blind, [message()], { duplicates: "throw" });
+      await writer.insert(blind, [message()], { duplicates: "throw" });
       await own.plain.query("ROLLBACK");
     } finally {
       await own.plain.query("SET autocommit = 1");
@@ -237,7 +239,8 @@ describeWithService(MYSQL_SERVICES, "tables", (service) => {
 
   describe("migrations", () => {
     test("two at once agree; one that was killed half way is run again; a third finds nothing to do", async () => {
-      const { url, drop } = await createTestDatabase(service.name);
+      const server = await createTestDatabase(service.name);
+      const { url } = server;
       const database = mysql({ url });
       try {
         const [first] = database.schema({ layout: defaultLayout }).migrations;
@@ -246,17 +249,18 @@ describeWithService(MYSQL_SERVICES, "tables", (service) => {
         for (const text of first?.statements ?? []) await session.run({ name: "half", text, params: [] });
         await session.close();
         const reports = await Promise.all([1, 2].map(() => migrate(database, { layout: defaultLayout })));
-        expect(reports.map(({ applied }) => applied.length).sort()).toEqual([0, 3]);
+        expect(reports.map(({ applied }) => applied.length).sort((left, right) => left - right)).toEqual([0, 3]);
         expect((await migrate(database, { layout: defaultLayout })).applied).toEqual([]);
         expect((await migrate(database, { layout: tLocalMessageLayout })).applied).toHaveLength(3);
       } finally {
         await database.close();
-        await drop();
+        await server.drop();
       }
     });
 
     test("an open names everything that is missing, and the command that makes it", async () => {
-      const { url, drop } = await createTestDatabase(service.name);
+      const server = await createTestDatabase(service.name);
+      const { url } = server;
       const database = mysql({ url });
       const store = database.relayStore({ layout: defaultLayout });
       const options = { sendingMark: "on", statementTimeoutMs: 5_000, lockWaitTimeoutMs: 1_000 } as const;
@@ -279,13 +283,14 @@ describeWithService(MYSQL_SERVICES, "tables", (service) => {
       } finally {
         await store.close();
         await database.close();
-        await drop();
+        await server.drop();
       }
     });
   });
 
   test("a session over a user's pool has connections of its own, and the pool keeps its settings", async () => {
-    const { url, drop } = await createTestDatabase(service.name);
+    const server = await createTestDatabase(service.name);
+    const { url } = server;
     const pool = createPool({ uri: url.replace(/^mariadb:/, "mysql:"), connectionLimit: 1 });
     const database = mysql({ pool });
     try {
@@ -307,7 +312,7 @@ describeWithService(MYSQL_SERVICES, "tables", (service) => {
     } finally {
       await database.close();
       await pool.end();
-      await drop();
+      await server.drop();
     }
   });
 });

@@ -6,7 +6,8 @@ import type { MessageFilter, OperatorAction } from "../../outbox/message-admin.t
 import type { LayoutColumns } from "../sql/layout.ts";
 import type { AdminStatements } from "../sql/statements.ts";
 import { ruleReason } from "../sql/statements.ts";
-import { COMPANION_NOW, type MysqlNames, whole } from "./names.ts";
+import { COMPANION_NOW, whole } from "./clock.ts";
+import type { MysqlNames } from "./names.ts";
 
 const IDS = "JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j";
 

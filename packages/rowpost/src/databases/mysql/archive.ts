@@ -1,6 +1,7 @@
 /** Moving finished messages away (rule R5): lock with the state, copy, delete, all in one transaction of the flow. */
 import type { HousekeepingStatements } from "../sql/statements.ts";
-import { COMPANION_NOW, type MysqlNames, quoteName, whole } from "./names.ts";
+import { COMPANION_NOW, whole } from "./clock.ts";
+import { type MysqlNames, quoteName } from "./names.ts";
 
 export function archiveStatements(
   names: MysqlNames,

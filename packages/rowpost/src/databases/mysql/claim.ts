@@ -1,6 +1,7 @@
 /** Taking messages: the claim, its read-back, and the list of ids in flight that stands in for the mark. */
 import type { RelayStatements } from "../sql/statements.ts";
-import { type MysqlNames, whole } from "./names.ts";
+import { whole } from "./clock.ts";
+import type { MysqlNames } from "./names.ts";
 
 export function claimStatements(
   names: MysqlNames,

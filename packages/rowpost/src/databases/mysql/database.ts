@@ -14,15 +14,13 @@ import { errorNumber, isDuplicate } from "./errors.ts";
 import { openSession } from "./session.ts";
 import { createStatements } from "./statements.ts";
 
-/** What the entry files compose: a driver, and the two functions of the transactions folder that know users' handles. */
-export interface MysqlDatabaseParts {
-  readonly driver: Driver;
-  readonly executor: (handle: unknown) => Executor;
-  readonly transaction: <T>(work: (tx: Transaction) => Promise<T>, on?: unknown) => Promise<T>;
+/** The two functions of the transactions folder that know users' handles; only the entry files import that folder. */
+export interface Transactions {
+  toExecutor(handle: unknown, dialect: "mysql"): Executor;
+  runTransaction<T>(on: unknown, dialect: "mysql", work: (tx: Transaction) => Promise<T>): Promise<T>;
 }
 
-export function createMysqlDatabase(parts: MysqlDatabaseParts): Database {
-  const { driver } = parts;
+export function createMysqlDatabase(driver: Driver, transactions: Transactions): Database {
   const statements = new Map<TableLayout, DialectStatements>();
   const connect: Database["connect"] = (options) => openSession(driver, options);
 
@@ -39,8 +37,8 @@ export function createMysqlDatabase(parts: MysqlDatabaseParts): Database {
     label: driver.label,
     defaultLayout,
     connect,
-    transaction: parts.transaction,
-    executor: parts.executor,
+    transaction: async (work, on) => await transactions.runTransaction(on ?? (await driver.pool()), "mysql", work),
+    executor: (handle) => transactions.toExecutor(handle, "mysql"),
     doorbell: createDoorbell(),
     // MySQL has no notification: relays of other processes poll.
     listen: () => Promise.resolve(undefined),

@@ -68,7 +68,7 @@ export function isDuplicate(error: unknown): boolean {
   return DUPLICATE.has(errorNumber(error)) || errorCodes(error).includes("P2002");
 }
 
-export function isConflict(error: unknown): boolean {
+function isConflict(error: unknown): boolean {
   return CONFLICT.has(errorNumber(error));
 }
 

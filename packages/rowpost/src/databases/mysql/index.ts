@@ -28,9 +28,5 @@ export function mysql(options: MysqlOptions): Database {
     "pool" in options
       ? createMysql2Driver({ pool: options.pool })
       : createMysql2Driver({ connection: "url" in options ? parseUrl(options.url) : options });
-  return createMysqlDatabase({
-    driver,
-    executor: (handle) => toExecutor(handle, "mysql"),
-    transaction: async (work, on) => await runTransaction(on ?? (await driver.pool()), "mysql", work),
-  });
+  return createMysqlDatabase(driver, { toExecutor, runTransaction });
 }

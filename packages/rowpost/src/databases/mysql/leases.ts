@@ -1,6 +1,8 @@
 /** Leases, the registry of instances and the suspension rules: small tables, UTC, at most 16 rows a statement. */
+import type { HeldShard } from "../../outbox/relay-store.ts";
 import type { LeaseStatements } from "../sql/statements.ts";
-import { type MysqlNames, COMPANION_NOW as NOW, whole } from "./names.ts";
+import { COMPANION_NOW as NOW, whole } from "./clock.ts";
+import type { MysqlNames } from "./names.ts";
 
 /** After this much silence an instance is forgotten: long enough for a person to see in `status` that it was there. */
 const FORGET_AFTER_HOURS = 24;
@@ -8,16 +10,19 @@ const FORGET_AFTER_HOURS = 24;
 /** A LIMIT, because without one the optimizer merges the sub-query into the UPDATE, which then waits. More than any window holds. */
 const MOST_RECOVERED = 1_000_000;
 
+type Registry = "reportInstance" | "removeInstance" | "forgetInstances" | "readInstances" | "readSuspensions";
+type Takeover = "take" | "recoverShards" | "recoverListed" | "clearListed";
+
 export function leaseStatements(names: MysqlNames): LeaseStatements {
-  const { shards, relays, suspensions, tableKey, messages, column, state } = names;
-  const inShards = (list: readonly number[]): string => (list.length === 0 ? "-1" : list.map(whole).join(", "));
+  const { shards, tableKey } = names;
   const held = "JSON_TABLE(?, '$[*]' COLUMNS (shard INT PATH '$[0]', epoch BIGINT PATH '$[1]')) AS j";
-  const heldRows = (list: readonly { readonly shard: number; readonly epoch: number }[]): string =>
-    JSON.stringify(
-      list.map(({ shard, epoch }) => [shard, epoch]).sort((left, right) => (left[0] ?? 0) - (right[0] ?? 0)),
-    );
+  const heldRows = (list: readonly HeldShard[]): string =>
+    JSON.stringify(inShardOrder(list).map(({ shard, epoch }) => [shard, epoch]));
 
   return {
+    ...registryStatements(names),
+    ...takeoverStatements(names),
+
     /** INSERT … SELECT of what is missing; two that run at once meet at the primary key, and ON DUPLICATE KEY keeps what is there. */
     ensureShards: () => ({
       name: "ensureShards",
@@ -25,25 +30,6 @@ export function leaseStatements(names: MysqlNames): LeaseStatements {
   VALUES ${Array.from({ length: 16 }, (_, shard) => `(?, ${shard})`).join(", ")}
   ON DUPLICATE KEY UPDATE epoch = epoch`,
       params: Array.from({ length: 16 }, () => tableKey),
-    }),
-
-    reportInstance: ({ owner, label }) => ({
-      name: "reportInstance",
-      text: `INSERT INTO ${relays} (table_name, owner, label, seen_at) VALUES (?, ?, ?, ${NOW})
-  ON DUPLICATE KEY UPDATE label = VALUES(label), seen_at = ${NOW}`,
-      params: [tableKey, owner, label],
-    }),
-
-    removeInstance: (owner) => ({
-      name: "removeInstance",
-      text: `DELETE FROM ${relays} WHERE table_name = ? AND owner = ?`,
-      params: [tableKey, owner],
-    }),
-
-    forgetInstances: () => ({
-      name: "forgetInstances",
-      text: `DELETE FROM ${relays} WHERE table_name = ? AND seen_at < ${NOW} - INTERVAL ${FORGET_AFTER_HOURS} HOUR`,
-      params: [tableKey],
     }),
 
     /** Locks the lease rows that it writes; a takeover of one of them comes before it or after it, and changes the epoch. */
@@ -63,6 +49,41 @@ export function leaseStatements(names: MysqlNames): LeaseStatements {
     }),
 
     // Both bounds: after the server's clock was set back, a dead instance would else stay alive until the clock has caught up (rule R11).
+
+    /** Another relay may take the shard right after it; the epoch grows when one does. */
+    release: ({ owner, shards: rows }) => ({
+      name: "release",
+      text: `UPDATE ${held}
+  STRAIGHT_JOIN ${shards} AS s ON s.table_name = ? AND s.shard = j.shard
+  SET s.owner = NULL, s.in_flight = NULL, s.lease_until = ${NOW}
+  WHERE s.owner = ? AND s.epoch = j.epoch`,
+      params: [heldRows(rows), tableKey, owner],
+    }),
+  };
+}
+
+/** Which relays run, and what they must not send. */
+function registryStatements({ relays, suspensions, tableKey }: MysqlNames): Pick<LeaseStatements, Registry> {
+  return {
+    reportInstance: ({ owner, label }) => ({
+      name: "reportInstance",
+      text: `INSERT INTO ${relays} (table_name, owner, label, seen_at) VALUES (?, ?, ?, ${NOW})
+  ON DUPLICATE KEY UPDATE label = VALUES(label), seen_at = ${NOW}`,
+      params: [tableKey, owner, label],
+    }),
+
+    removeInstance: (owner) => ({
+      name: "removeInstance",
+      text: `DELETE FROM ${relays} WHERE table_name = ? AND owner = ?`,
+      params: [tableKey, owner],
+    }),
+
+    forgetInstances: () => ({
+      name: "forgetInstances",
+      text: `DELETE FROM ${relays} WHERE table_name = ? AND seen_at < ${NOW} - INTERVAL ${FORGET_AFTER_HOURS} HOUR`,
+      params: [tableKey],
+    }),
+
     readInstances: (instanceTimeoutMs) => ({
       name: "readInstances",
       text: `SELECT owner, label, seen_at BETWEEN ${NOW} - INTERVAL ${whole(instanceTimeoutMs)} * 1000 MICROSECOND
@@ -77,7 +98,13 @@ export function leaseStatements(names: MysqlNames): LeaseStatements {
   FROM ${suspensions} WHERE table_name = ? AND (ends_at IS NULL OR ends_at > ${NOW}) ORDER BY scope, value`,
       params: [tableKey],
     }),
+  };
+}
 
+function takeoverStatements(names: MysqlNames): Pick<LeaseStatements, Takeover> {
+  const { shards, tableKey, messages, column, state } = names;
+  const inShards = (list: readonly number[]): string => (list.length === 0 ? "-1" : list.map(whole).join(", "));
+  return {
     /**
      * Exactly as observed, or not at all: two takers of one free shard write the same row, and the second finds another epoch. It waits for
      * every fenced statement of the old owner, which hold the lease row in share mode; those that come later find the new epoch.
@@ -92,9 +119,12 @@ export function leaseStatements(names: MysqlNames): LeaseStatements {
   WHERE s.epoch = j.epoch AND s.owner <=> j.owner AND s.lease_until = j.lease_until`,
       params: [
         JSON.stringify(
-          [...observed]
-            .sort((left, right) => left.shard - right.shard)
-            .map((lease) => [lease.shard, lease.epoch, lease.owner ?? null, lease.leaseUntil]),
+          inShardOrder(observed).map(({ shard, epoch, owner: from, leaseUntil }) => [
+            shard,
+            epoch,
+            from ?? null,
+            leaseUntil,
+          ]),
         ),
         tableKey,
         owner,
@@ -132,15 +162,10 @@ export function leaseStatements(names: MysqlNames): LeaseStatements {
       text: `UPDATE ${shards} SET in_flight = NULL WHERE table_name = ? AND shard IN (${inShards(list)})`,
       params: [tableKey],
     }),
-
-    /** Another relay may take the shard right after it; the epoch grows when one does. */
-    release: ({ owner, shards: rows }) => ({
-      name: "release",
-      text: `UPDATE ${held}
-  STRAIGHT_JOIN ${shards} AS s ON s.table_name = ? AND s.shard = j.shard
-  SET s.owner = NULL, s.in_flight = NULL, s.lease_until = ${NOW}
-  WHERE s.owner = ? AND s.epoch = j.epoch`,
-      params: [heldRows(rows), tableKey, owner],
-    }),
   };
+}
+
+/** Whoever locks several lease rows locks them in this order. */
+function inShardOrder<Shard extends { readonly shard: number }>(list: readonly Shard[]): Shard[] {
+  return [...list].sort((left, right) => left.shard - right.shard);
 }

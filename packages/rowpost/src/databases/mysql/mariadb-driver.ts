@@ -47,8 +47,8 @@ export function createMariadbDriver(source: MariadbSource): Driver {
 
   async function open(): Promise<MariadbConnection> {
     if (userPool !== undefined) return await userPool.getConnection();
-    const { createConnection } = await loadMariadb();
-    return await createConnection({ ...address, ...CONNECTION_OPTIONS });
+    const driver = await loadMariadb();
+    return await driver.createConnection({ ...address, ...CONNECTION_OPTIONS });
   }
 
   return {
@@ -56,7 +56,7 @@ export function createMariadbDriver(source: MariadbSource): Driver {
     connect: async () => wrap(await open(), userPool !== undefined),
     async pool() {
       if (userPool !== undefined) return userPool;
-      ownPool ??= loadMariadb().then(({ createPool }) => createPool({ ...address, charset: "utf8mb4" }));
+      ownPool ??= loadMariadb().then((driver) => driver.createPool({ ...address, charset: "utf8mb4" }));
       return await ownPool;
     },
     async close() {

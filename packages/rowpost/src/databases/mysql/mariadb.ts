@@ -31,9 +31,5 @@ export function mariadb(options: MariadbOptions): Database {
     "pool" in options
       ? createMariadbDriver({ pool: options.pool })
       : createMariadbDriver({ connection: "url" in options ? parseUrl(options.url) : options });
-  return createMysqlDatabase({
-    driver,
-    executor: (handle) => toExecutor(handle, "mysql"),
-    transaction: async (work, on) => await runTransaction(on ?? (await driver.pool()), "mysql", work),
-  });
+  return createMysqlDatabase(driver, { toExecutor, runTransaction });
 }

@@ -69,9 +69,9 @@ export function createMysql2Driver(source: Mysql2Source): Driver {
   /** A pool without readable settings lends a connection that never goes back. */
   async function open(): Promise<Mysql2Connection> {
     if (address === undefined && userPool !== undefined) return await fromPool(userPool);
-    const { createConnection } = await loadMysql2();
+    const driver = await loadMysql2();
     return await new Promise((resolve, reject) => {
-      const connection = createConnection({ ...address, ...OUR_OPTIONS });
+      const connection = driver.createConnection({ ...address, ...OUR_OPTIONS });
       connection.on("error", reject);
       connection.on("connect", () => resolve(connection));
     });
@@ -82,8 +82,8 @@ export function createMysql2Driver(source: Mysql2Source): Driver {
     connect: async () => wrap(await open(), address === undefined && userPool !== undefined),
     async pool() {
       if (userPool !== undefined) return userPool;
-      ownPool ??= loadMysql2().then(({ createPool }) =>
-        createPool({ ...address, charset: "utf8mb4", supportBigNumbers: true }),
+      ownPool ??= loadMysql2().then((driver) =>
+        driver.createPool({ ...address, charset: "utf8mb4", supportBigNumbers: true }),
       );
       return await ownPool;
     },
@@ -99,7 +99,7 @@ function fromPool(pool: Mysql2Pool): Promise<Mysql2Connection> {
   return new Promise((resolve, reject) => {
     pool.getConnection((error, connection) => {
       if (error === null || error === undefined) resolve(connection);
-      else reject(error);
+      else reject(asError(error));
     });
   });
 }
@@ -110,7 +110,7 @@ function wrap(connection: Mysql2Connection, lent: boolean): DriverConnection {
     query(text, params, timeoutMs) {
       return new Promise<QueryResult>((resolve, reject) => {
         connection.query({ sql: text, values: params, timeout: timeoutMs }, (error, result) => {
-          if (error !== null && error !== undefined) return reject(error);
+          if (error !== null && error !== undefined) return reject(asError(error));
           if (Array.isArray(result)) return resolve({ rows: result, affected: 0 });
           const header = result as { affectedRows?: number };
           resolve({ rows: [], affected: header.affectedRows ?? 0 });
@@ -125,13 +125,17 @@ function wrap(connection: Mysql2Connection, lent: boolean): DriverConnection {
           resolve();
           return;
         }
-        connection.end((error) => (error === null || error === undefined ? resolve() : reject(error)));
+        connection.end((error) => (error === null || error === undefined ? resolve() : reject(asError(error))));
       }),
     onLost(listener) {
       connection.on("error", listener);
       connection.on("end", listener);
     },
   };
+}
+
+function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
 }
 
 /** The callback pool inside mysql2/promise's, or the pool itself. */

@@ -2,8 +2,9 @@
 
 import { companionTables } from "../sql/layouts.ts";
 import type { Migration, SchemaStatements } from "../sql/statements.ts";
+import { COMPANION_NOW } from "./clock.ts";
 import { errorNumber } from "./errors.ts";
-import { BYTES_COLLATION, COMPANION_NOW, type MysqlNames, ORDERING_KEY_INDEX, quoteName } from "./names.ts";
+import { BYTES_COLLATION, type MysqlNames, ORDERING_KEY_INDEX, quoteName } from "./names.ts";
 import { seedTable } from "./seed-tables.ts";
 
 /**

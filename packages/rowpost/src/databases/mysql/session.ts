@@ -3,6 +3,8 @@ import { randomBytes } from "node:crypto";
 import { DatabaseUnavailableError, describeError, TransactionLostError } from "../../runtime/errors.ts";
 import type { Executor, QueryResult, Statement } from "../../transactions/executor.ts";
 import type { Session, SessionOptions } from "../database.ts";
+import { text, textOrNull } from "../sql/rows.ts";
+import { createTurns } from "../sql/turns.ts";
 import type { Driver, DriverConnection } from "./driver.ts";
 import { endsTransaction, errorNumber, isAway, translateError } from "./errors.ts";
 
@@ -51,7 +53,7 @@ async function prepare(connection: DriverConnection, options: SessionOptions, ti
   // a connection that came later and got the same id (after a restart of the server) for this one.
   const lockName = `rowpost.session.${randomBytes(12).toString("hex")}`;
   const { rows } = await run("SELECT VERSION() AS version, GET_LOCK(?, 1) AS locked", [lockName]);
-  const version = String(rows[0]?.["version"] ?? "");
+  const version = rows[0] === undefined ? "" : text(rows[0], "version");
   const product = /mariadb/i.test(version) ? "mariadb" : "mysql";
   return { connection, lockName, server: { product, version } };
 }
@@ -59,8 +61,7 @@ async function prepare(connection: DriverConnection, options: SessionOptions, ti
 function createSession(driver: Driver, opened: Opened, timeoutMs: number): Session {
   const { connection, lockName, server } = opened;
   let dead = false;
-  /** Statements and transactions take turns: a statement of somebody else must not slip into a transaction. */
-  let turn: Promise<unknown> = Promise.resolve();
+  const turns = createTurns();
   /** Statements without an answer. mysql2 leaves them without one when their connection is destroyed. */
   const waiting = new Set<(error: unknown) => void>();
   connection.onLost((error) => die(error));
@@ -91,12 +92,6 @@ function createSession(driver: Driver, opened: Opened, timeoutMs: number): Sessi
       if (isAway(error)) die(error);
       throw translateError(error, statement.name);
     }
-  }
-
-  function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const result = turn.then(work);
-    turn = result.catch(() => undefined);
-    return result;
   }
 
   async function transact<T>(work: (tx: Executor) => Promise<T>): Promise<T> {
@@ -140,15 +135,15 @@ function createSession(driver: Driver, opened: Opened, timeoutMs: number): Sessi
     get dead() {
       return dead;
     },
-    run: (statement) => inTurn(() => send(statement)),
-    transaction: (work) => inTurn(() => transact(work)),
+    run: (statement) => turns.take(() => send(statement)),
+    transaction: (work) => turns.take(() => transact(work)),
     async abandon() {
       die();
       await proveGone(driver, lockName);
     },
     async close() {
       if (dead) return;
-      await turn.catch(() => undefined);
+      await turns.settled();
       if (dead) return;
       dead = true;
       await connection.end().catch(() => connection.destroy());
@@ -174,9 +169,9 @@ async function proveGone(driver: Driver, lockName: string): Promise<void> {
   try {
     for (let poll = 0; poll < ABANDON_POLLS; poll += 1) {
       const { rows } = await connection.query("SELECT IS_USED_LOCK(?) AS id", [lockName], DEFAULT_LOCK_WAIT_TIMEOUT_MS);
-      const id = rows[0]?.["id"];
-      if (id === null || id === undefined) return;
-      await kill(connection, String(id));
+      const id = rows[0] === undefined ? null : textOrNull(rows[0], "id");
+      if (id === null) return;
+      await kill(connection, id);
       await new Promise((resolve) => setTimeout(resolve, ABANDON_POLL_MS));
     }
     throw new DatabaseUnavailableError(

@@ -1,7 +1,8 @@
 /** Writing outcomes. Both statements are fenced like the claim and belong to one claim (rule R4). */
 import type { LayoutColumns } from "../sql/layout.ts";
 import type { RelayStatements } from "../sql/statements.ts";
-import { type MysqlNames, whole } from "./names.ts";
+import { whole } from "./clock.ts";
+import type { MysqlNames } from "./names.ts";
 
 /*
  * Cost of a settle of 500 rows beside a claim of them (default layout, 400-byte bodies, MariaDB 10.11, 128 MB pool, durable commits; ms, median):

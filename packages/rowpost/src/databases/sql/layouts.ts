@@ -277,7 +277,8 @@ function checkStates(layout: TableLayout): void {
       "the states of a layout are six different whole numbers, or six words that differ by more than case",
     );
   }
-  if (values.some((value) => typeof value === "string" && (value.length === 0 || value.length > 32))) {
-    throw new ConfigurationError("a word for a state has 1 to 32 characters");
+  // A backslash begins an escape in MySQL's literals, unless a user's session says otherwise.
+  if (values.some((value) => typeof value === "string" && !/^[^\\\0]{1,32}$/.test(value))) {
+    throw new ConfigurationError("a word for a state has 1 to 32 characters, and no backslash");
   }
 }

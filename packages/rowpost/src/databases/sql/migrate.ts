@@ -113,7 +113,7 @@ async function applyStatement(
 }
 
 /** 64 bits of FNV-1a over the statements, as 16 hex digits: tells an edited migration, and is no defence against anybody. */
-export function checksumOf(migration: Migration): string {
+function checksumOf(migration: Migration): string {
   let hash = 0xcbf29ce484222325n;
   for (const byte of new TextEncoder().encode(migration.statements.join("\n"))) {
     hash = ((hash ^ BigInt(byte)) * 0x100000001b3n) & 0xffffffffffffffffn;

@@ -25,8 +25,10 @@ export function text(row: Row, alias: string): string {
   const value = row[alias];
   if (typeof value === "string") return value;
   if (value instanceof Uint8Array) return new TextDecoder().decode(value);
-  if (value === null || value === undefined) throw new Error(`the statement returned no value for ${alias}`);
-  return String(value);
+  if (typeof value === "number" || typeof value === "bigint" || typeof value === "boolean") return String(value);
+  throw new Error(
+    `the statement returned ${value === null || value === undefined ? "no value" : typeof value} for ${alias}`,
+  );
 }
 
 /** Text, or null for NULL (and for an alias that the statement leaves out). */
@@ -42,7 +44,7 @@ export function integer(row: Row, alias: string): number {
 }
 
 /** 1, "1", 1n or true. */
-export function flag(row: Row, alias: string): boolean {
+function flag(row: Row, alias: string): boolean {
   const value = row[alias];
   return value === true || Number(value ?? 0) === 1;
 }
@@ -202,5 +204,5 @@ export function clip(value: string, length: number): string {
     .replace(/[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/g, "\uFFFD")
     .replaceAll("\0", "");
   if (clean.length <= length) return clean;
-  return [...clean].slice(0, length).join("");
+  return Array.from(clean).slice(0, length).join("");
 }

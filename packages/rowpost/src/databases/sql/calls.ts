@@ -1,0 +1,123 @@
+/**
+ * From a call to its statement, for dialects that build their texts once: the values in the order that is named here, so that a dialect with `?` and
+ * one with `$1` differ in nothing but their texts.
+ */
+
+import type { OperatorAction } from "../../outbox/message-admin.ts";
+import type { EncodedMessage } from "../../outbox/message-writer.ts";
+import type { Statement } from "../../transactions/executor.ts";
+import { clip } from "./rows.ts";
+import type { SqlNames } from "./sql-names.ts";
+import {
+  type AdminStatements,
+  type EnqueueStatements,
+  type HousekeepingStatements,
+  type LeaseStatements,
+  ruleReason,
+} from "./statements.ts";
+
+/** Texts under the names of the calls. */
+type Texts<Statements, Name extends keyof Statements> = Readonly<Record<Name, string>>;
+
+/** How a dialect takes a list of ids as one value. */
+export type EncodeIds = (ids: readonly string[]) => unknown;
+
+type EnqueueName = keyof EnqueueStatements;
+
+/** All messages of a call are one value. */
+export function enqueueCalls(
+  texts: Texts<EnqueueStatements, EnqueueName>,
+  encode: {
+    readonly message: (message: EncodedMessage) => unknown;
+    readonly identity: (message: EncodedMessage) => unknown;
+  },
+): EnqueueStatements {
+  const call =
+    (name: EnqueueName, one: (message: EncodedMessage) => unknown) =>
+    (messages: readonly EncodedMessage[]): Statement => ({
+      name,
+      text: texts[name],
+      params: [JSON.stringify(messages.map(one))],
+    });
+  return {
+    insert: call("insert", encode.message),
+    findIdentities: call("findIdentities", encode.identity),
+    deleteIdentities: call("deleteIdentities", encode.identity),
+  };
+}
+
+type RegistryName = "reportInstance" | "removeInstance" | "forgetInstances" | "readInstances" | "readSuspensions";
+
+/** reportInstance: owner, label. removeInstance: owner. readInstances: the time-out in milliseconds, as often as the text asks for it. */
+export function registryCalls(
+  texts: Texts<LeaseStatements, RegistryName>,
+  timeouts: number,
+): Pick<LeaseStatements, RegistryName> {
+  const call = (name: RegistryName, params: readonly unknown[]): Statement => ({ name, text: texts[name], params });
+  return {
+    reportInstance: ({ owner, label }) => call("reportInstance", [owner, label]),
+    removeInstance: (owner) => call("removeInstance", [owner]),
+    forgetInstances: () => call("forgetInstances", []),
+    readInstances: (timeoutMs) =>
+      call(
+        "readInstances",
+        Array.from({ length: timeouts }, () => timeoutMs),
+      ),
+    readSuspensions: () => call("readSuspensions", []),
+  };
+}
+
+type OperatorName = Exclude<keyof AdminStatements, "list">;
+
+/**
+ * The changes take: reason, author (where the layout has updated_by), for suspendRows its milliseconds, ids. putSuspension: scope, value, reason,
+ * author, milliseconds. deleteSuspension: scope, value. listSuspendedBy: beginning of the reason, limit. lockRows: ids.
+ */
+export function operatorCalls(
+  names: SqlNames,
+  texts: Texts<AdminStatements, OperatorName>,
+  encodeIds: EncodeIds,
+): Pick<AdminStatements, OperatorName> {
+  const { failReasonLength, limits } = names.layout;
+  const call = (name: OperatorName, params: readonly unknown[]): Statement => ({ name, text: texts[name], params });
+  const by = ({ author, reason }: OperatorAction): readonly unknown[] => [
+    clip(`${reason} (${author})`, failReasonLength),
+    ...(names.column.updatedBy === undefined ? [] : [clip(author, limits.createdBy)]),
+  ];
+  return {
+    countByState: () => call("countByState", []),
+    lockRows: (ids) => call("lockRows", [encodeIds(ids)]),
+    operatorRetry: ({ ids, action }) => call("operatorRetry", [...by(action), encodeIds(ids)]),
+    suspendRows: ({ ids, action, untilMs }) => call("suspendRows", [...by(action), untilMs, encodeIds(ids)]),
+    resumeRows: ({ ids, action }) => call("resumeRows", [...by(action), encodeIds(ids)]),
+    putSuspension: ({ author, endsInMs, reason, scope, value }) =>
+      call("putSuspension", [scope, value, clip(reason, 512), clip(author, 64), endsInMs]),
+    deleteSuspension: ({ scope, value }) => call("deleteSuspension", [scope, value]),
+    listSuspendedBy: ({ limit, ...rule }) => call("listSuspendedBy", [clip(ruleReason(rule), failReasonLength), limit]),
+  };
+}
+
+type RemovalName = "lockFinished" | "copyToArchive" | "deleteRows" | "purgeArchive";
+
+/** lockFinished: limit, age in milliseconds; a text for each state. copyToArchive, deleteRows: ids. purgeArchive: age, limit. */
+export function removalCalls(
+  texts: Texts<HousekeepingStatements, Exclude<RemovalName, "lockFinished">> & {
+    readonly lockFinished: Readonly<Record<"sent" | "consumed", string>>;
+  },
+  encodeIds: EncodeIds,
+): Pick<HousekeepingStatements, RemovalName> {
+  return {
+    lockFinished: ({ limit, olderThanMs, state }) => ({
+      name: "lockFinished",
+      text: texts.lockFinished[state],
+      params: [limit, olderThanMs],
+    }),
+    copyToArchive: (ids) => ({ name: "copyToArchive", text: texts.copyToArchive, params: [encodeIds(ids)] }),
+    deleteRows: (ids) => ({ name: "deleteRows", text: texts.deleteRows, params: [encodeIds(ids)] }),
+    purgeArchive: ({ limit, olderThanMs }) => ({
+      name: "purgeArchive",
+      text: texts.purgeArchive,
+      params: [olderThanMs, limit],
+    }),
+  };
+}
