@@ -25,10 +25,11 @@ export function quote(text: string): string {
 }
 
 async function connectMysql(url: string): Promise<PlainClient> {
+  const uri = url.replace(/^mariadb:/, "mysql:");
   const connection = await createConnection({
-    uri: url.replace(/^mariadb:/, "mysql:"),
-    supportBigNumbers: true,
+    uri,
     bigNumberStrings: true,
+    supportBigNumbers: true,
     dateStrings: true,
   });
   connection.on("error", () => undefined);
