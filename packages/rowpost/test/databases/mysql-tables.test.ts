@@ -64,7 +64,10 @@ describeWithService(MYSQL_SERVICES, "enqueue", (service) => {
     );
     await own.plain.query("SET autocommit = 0");
     try {
-      await writer.insert(blind, [message()], { duplicates: "throw" });
+      await writer.insert(blind, [message({ type: "订单💥".repeat(16) })], { duplicates: "throw" });
+      expect(await own.plain.query("SELECT message_type AS type FROM local_message")).toEqual([
+        { type: "订单💥".repeat(16) },
+      ]);
       await own.plain.query("ROLLBACK");
     } finally {
       await own.plain.query("SET autocommit = 1");

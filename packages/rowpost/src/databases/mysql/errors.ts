@@ -16,6 +16,11 @@ export function errorNumber(error: unknown): number {
   return found;
 }
 
+/** Does the message of an error, or of what it wraps, hold this text? */
+export function errorMentions(error: unknown, text: string): boolean {
+  return visit(error, ({ message }) => typeof message === "string" && message.includes(text));
+}
+
 /** The text codes of an error and of what it wraps, such as ECONNRESET. */
 function errorCodes(error: unknown): readonly string[] {
   const codes: string[] = [];
