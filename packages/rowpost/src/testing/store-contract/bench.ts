@@ -7,17 +7,19 @@ import { companionTables, tableKey } from "../../databases/sql/layouts.ts";
 import { migrate } from "../../databases/sql/migrate.ts";
 import type { MessageAdmin } from "../../outbox/message-admin.ts";
 import type { MessageWriter } from "../../outbox/message-writer.ts";
-import type { RelayStore } from "../../outbox/relay-store.ts";
+import type { RelayStore, RelayStoreOptions } from "../../outbox/relay-store.ts";
 import type { QueryResult } from "../../transactions/executor.ts";
 import { type TestDialect, testDialect } from "./dialect.ts";
 import type { OpenedFacts, StoreHarness } from "./harness.ts";
 import { type CountWaiting, createLockWaitCounter } from "./lock-waits.ts";
 import { createMessageTable, type MessageTable } from "./table.ts";
 
-/** Statement time-out of the stores under test: a case that hangs ends with a message of its own. */
-const STATEMENT_TIMEOUT_MS = 10_000;
-/** Longer than any case holds a lock, shorter than a case may take. */
-const LOCK_WAIT_TIMEOUT_MS = 5_000;
+/** Locks are waited for longer than any case holds one, and statements shorter than a case may take. */
+export const STORE_OPTIONS: RelayStoreOptions = {
+  sendingMark: "on",
+  statementTimeoutMs: 10_000,
+  lockWaitTimeoutMs: 5_000,
+};
 /** Keys whose shards are known. */
 const POOL = 320;
 
@@ -37,6 +39,7 @@ export interface StoreBench {
   readonly first: StoreInstance;
   readonly second: StoreInstance;
   readonly table: MessageTable;
+  readonly archive: MessageTable;
   /** Keys, each with its shard. The same key may serve as a message key and as an ordering key. */
   readonly pool: readonly PoolKey[];
   /** By hand, on a connection of its own. */
@@ -67,6 +70,7 @@ export async function openStoreBench(harness: StoreHarness): Promise<StoreBench>
   let third: Session | undefined;
   const sql = (text: string): Promise<QueryResult> => hand.run({ name: "byHand", text, params: [] });
   const table = createMessageTable(layout, dialect, sql);
+  const archive = createMessageTable({ ...layout, table: companionTables(layout).archive }, dialect, sql);
   const reset = (): Promise<void> => emptyTables(harness, dialect, hand);
   await reset();
   const pool = await probePool(table, first.store);
@@ -84,6 +88,7 @@ export async function openStoreBench(harness: StoreHarness): Promise<StoreBench>
     first,
     second,
     table,
+    archive,
     pool,
     sql,
     countWaiting: createLockWaitCounter(databases[0].dialect, sql),
@@ -92,7 +97,7 @@ export async function openStoreBench(harness: StoreHarness): Promise<StoreBench>
         third = await databases[1].connect({
           purpose: "tool",
           clock: layout.clock,
-          lockWaitTimeoutMs: LOCK_WAIT_TIMEOUT_MS,
+          lockWaitTimeoutMs: STORE_OPTIONS.lockWaitTimeoutMs,
         });
       }
       return third;
@@ -113,11 +118,7 @@ export async function openStoreBench(harness: StoreHarness): Promise<StoreBench>
 async function openInstance(harness: StoreHarness, database: Database): Promise<StoreInstance> {
   const options = { layout: harness.layout };
   const store = database.relayStore(options);
-  await store.open({
-    sendingMark: "on",
-    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
-    lockWaitTimeoutMs: LOCK_WAIT_TIMEOUT_MS,
-  });
+  await store.open(STORE_OPTIONS);
   return { database, store, admin: database.messageAdmin(options), writer: database.messageWriter(options) };
 }
 

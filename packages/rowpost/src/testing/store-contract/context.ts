@@ -5,10 +5,18 @@ import type { LayoutColumns } from "../../databases/sql/layout.ts";
 import { companionTables, tableKey } from "../../databases/sql/layouts.ts";
 import type { MessageAdmin } from "../../outbox/message-admin.ts";
 import type { EncodedMessage, EnqueueStatus, MessageWriter } from "../../outbox/message-writer.ts";
-import type { Fence, HeldShard, RelayStore, RowToken, ScannedMessage, ShardLease } from "../../outbox/relay-store.ts";
+import type {
+  Fence,
+  HeldShard,
+  RelayStore,
+  RelayStoreOptions,
+  RowToken,
+  ScannedMessage,
+  ShardLease,
+} from "../../outbox/relay-store.ts";
 import type { QueryResult } from "../../transactions/executor.ts";
 import { until } from "../contract-run.ts";
-import type { StoreBench, StoreInstance } from "./bench.ts";
+import { STORE_OPTIONS, type StoreBench, type StoreInstance } from "./bench.ts";
 import type { RunSql, TestDialect } from "./dialect.ts";
 import type { StoreHarness } from "./harness.ts";
 import type { MessageTable, RowValues, SeenRow } from "./table.ts";
@@ -60,9 +68,13 @@ export interface StoreCaseContext {
   readonly other: StoreInstance;
   /** Rows by hand. */
   readonly table: MessageTable;
+  /** The archive, for reading. */
+  readonly archive: MessageTable;
   /** Quoted names of rowpost's own tables, and the value of their `table_name` as a literal. */
   readonly own: OwnTables;
   sql(text: string): Promise<QueryResult>;
+  /** Another store of the first instance, which remembers nothing of earlier cases. Closed after the case. */
+  openStore(options?: Partial<RelayStoreOptions>): Promise<RelayStore>;
   /** Puts a row: pending, without a time, unless the values say otherwise. */
   put(values?: PutValues): Promise<PutRow>;
   putAll(values: readonly PutValues[]): Promise<PutRow[]>;
@@ -106,10 +118,10 @@ export type EditLocked = (row: PutRow, values: RowValues) => Promise<void>;
 export interface Interleaving<T> {
   /** Begun under the lock; its outcome is awaited after the lock is gone. */
   start(): Promise<T>;
-  /** Connections that must then wait for a lock. Default 1. */
+  /** Connections that then wait for a lock, unless it has come to its end without. Default 1. */
   readonly waiters?: number | undefined;
-  /** In the locking transaction, once they wait; its edits are committed with it. */
-  readonly meanwhile?: ((edit: EditLocked) => Promise<void>) | undefined;
+  /** Once they wait: edits, or any SQL, in the locking transaction, which then commits. */
+  readonly meanwhile?: ((edit: EditLocked, run: RunSql) => Promise<void>) | undefined;
 }
 
 /** Quoted names. */
@@ -126,8 +138,8 @@ export interface OwnTables {
 /** Time that may pass between a write and the look at it. */
 const SLOWEST_MS = 15_000;
 
-/** Makes the context of one run of one case, on emptied tables. */
-export function createStoreContext(bench: StoreBench): StoreCaseContext {
+/** Makes the context of one run of one case, on emptied tables. What `atEnd` collects is to be called after the case. */
+export function createStoreContext(bench: StoreBench, atEnd: (() => Promise<void>)[]): StoreCaseContext {
   const { dialect, first, harness, second, sql, table } = bench;
   const { layout } = harness;
   const { store } = first;
@@ -192,10 +204,15 @@ export function createStoreContext(bench: StoreBench): StoreCaseContext {
         const run: RunSql = (text) => tx.run({ name: "inTheWay", text, params: [] });
         await first(run);
         started = start();
-        // Whoever awaits it below sees the error; until then it must not count as unhandled.
-        started.catch(() => undefined);
-        if (waiters > 0) await waiting(waiters);
-        await meanwhile?.((row, values) => table.edit(row.id, values, run));
+        let ended = false;
+        void started
+          .catch(() => undefined)
+          .finally(() => {
+            ended = true;
+          });
+        // What passes locked rows over does not wait; then there is nothing to wait for.
+        if (waiters > 0) await waiting(waiters, () => ended);
+        await meanwhile?.((row, values) => table.edit(row.id, values, run), run);
       });
     } finally {
       // Also after a failure: what was started must not reach into the next case.
@@ -213,8 +230,15 @@ export function createStoreContext(bench: StoreBench): StoreCaseContext {
     ...first,
     other: second,
     table,
+    archive: bench.archive,
     own,
     sql,
+    async openStore(options) {
+      const opened = first.database.relayStore({ layout });
+      atEnd.push(() => opened.close());
+      await opened.open({ ...STORE_OPTIONS, ...options });
+      return opened;
+    },
     put,
     putAll,
     freshKey,

@@ -57,7 +57,12 @@ export function storeSkipReason(contractCase: StoreContractCase, bench: StoreBen
 /** Runs one case on emptied tables. Rejects when the contract is not kept, or when the case does not end within the harness's time. */
 export async function runStoreCase(contractCase: StoreContractCase, bench: StoreBench): Promise<void> {
   await bench.reset();
-  await inTime(contractCase.run(createStoreContext(bench)), bench.harness.caseTimeoutMs ?? 20_000);
+  const atEnd: (() => Promise<void>)[] = [];
+  try {
+    await inTime(contractCase.run(createStoreContext(bench, atEnd)), bench.harness.caseTimeoutMs ?? 20_000);
+  } finally {
+    for (const work of atEnd) await work();
+  }
 }
 
 /** Runs the whole contract, one case after the other, and reports; does not reject because of a failing case. Does not close the harness. */

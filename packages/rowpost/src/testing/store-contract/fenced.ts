@@ -1,8 +1,19 @@
 /** The operations that a lost lease must make harmless, in one shape: on one row, with the number of rows that they changed. */
-import type { Fence, RelayStore, RowToken } from "../../outbox/relay-store.ts";
+import { ruleReason } from "../../databases/sql/statements.ts";
+import type { MessageAdmin } from "../../outbox/message-admin.ts";
+import type { Fence, RelayStore, RowToken, SuspensionRule } from "../../outbox/relay-store.ts";
 import type { StoreNeed } from "./harness.ts";
 import { failed, retried, returned, sent } from "./outcome.ts";
 import type { RowValues } from "./table.ts";
+
+/** A rule that stops every message. */
+export const RULE: SuspensionRule = {
+  scope: "relay",
+  value: "*",
+  reason: "maintenance",
+  author: "ops",
+  endsInMs: null,
+};
 
 /** One fenced operation. */
 export interface FencedOperation {
@@ -10,6 +21,8 @@ export interface FencedOperation {
   readonly needs?: readonly StoreNeed[];
   /** A row that it changes. */
   readonly row: RowValues;
+  /** What must be there besides the row. */
+  arrange?(admin: MessageAdmin): Promise<void>;
   /** Runs it; resolves to 1 when the row was changed (or found, or listed), else 0. */
   run(store: RelayStore, fence: Fence, token: RowToken): Promise<number>;
 }
@@ -50,8 +63,15 @@ export const writingOperations: readonly FencedOperation[] = [
   {
     name: "suspendPending",
     row: {},
+    arrange: (admin) => admin.suspendScope(RULE),
     run: (store, fence, token) =>
-      store.housekeeping.suspendPending({ fence, rows: [token], failReason: "rule", endsInMs: null }),
+      store.housekeeping.suspendPending({
+        rule: RULE,
+        fence,
+        rows: [token],
+        failReason: ruleReason(RULE),
+        endsInMs: null,
+      }),
   },
   {
     name: "park",

@@ -70,7 +70,10 @@ export const enqueueCases: readonly StoreContractCase[] = [
       assert.equal(statements.length, 1, `one statement: ${statements.join(", ")}`);
       assert.deepEqual(new Set(statuses), new Set(["enqueued"]));
       const rows = await context.store.scan({ shards: undefined, afterId: "0", immediateLimit: 2_000, dueLimit: 0 });
-      assert.deepEqual(rows.map(({ key }) => key), messages.map(({ key }) => key));
+      assert.deepEqual(
+        rows.map(({ key }) => key),
+        messages.map(({ key }) => key),
+      );
     },
   },
   {
@@ -92,17 +95,23 @@ export const enqueueCases: readonly StoreContractCase[] = [
         const again = { ...there, body: '"second"' };
         await assert.rejects(insert(context, tx, [between, again]), (error) => {
           assert.ok(error instanceof DuplicateMessageError, String(error));
-          assert.deepEqual(error.duplicates.map(({ type, key }) => [type, key]), [[there.type, there.key]]);
+          assert.deepEqual(
+            error.duplicates.map(({ type, key }) => [type, key]),
+            [[there.type, there.key]],
+          );
           return true;
         });
         await insert(context, tx, [after]);
       });
       const rows = await context.scan();
-      assert.deepEqual(rows.map(({ key, body }) => [key, body]).sort(), [
-        [there.key, '"first"'],
-        [before.key, "{}"],
-        [after.key, "{}"],
-      ].sort());
+      assert.deepEqual(
+        rows.map(({ key, body }) => [key, body]).sort(),
+        [
+          [there.key, '"first"'],
+          [before.key, "{}"],
+          [after.key, "{}"],
+        ].sort(),
+      );
     },
   },
   {
@@ -140,7 +149,11 @@ export const enqueueCases: readonly StoreContractCase[] = [
     name: "enqueue: the same key under another type, or the same type with another key, is another message",
     async run(context) {
       const one = context.message();
-      const statuses = await context.enqueue([one, { ...one, type: "contract.other" }, { ...one, key: `${one.key}-b` }]);
+      const statuses = await context.enqueue([
+        one,
+        { ...one, type: "contract.other" },
+        { ...one, key: `${one.key}-b` },
+      ]);
       assert.deepEqual(statuses, ["enqueued", "enqueued", "enqueued"]);
     },
   },
@@ -174,13 +187,27 @@ export const enqueueCases: readonly StoreContractCase[] = [
     name: "enqueue: identities that differ in any byte are different messages (rule R7)",
     needs: ["comparesBytes"],
     async run(context) {
-      const keys = ["order-1", "Order-1", "order-1 ", "órder-1", "o\u0301rder-1", "ｏrder-1", "straße", "strasse", "İ", "i"];
+      const keys = [
+        "order-1",
+        "Order-1",
+        "order-1 ",
+        "órder-1",
+        "o\u0301rder-1",
+        "ｏrder-1",
+        "straße",
+        "strasse",
+        "İ",
+        "i",
+      ];
       const messages = keys.map((key) => context.message({ key }));
       const types = ["T.a", "t.a", "t.á"].map((type) => context.message({ type, key: "order-1" }));
       const statuses = await context.enqueue([...messages, ...types], { duplicates: "ignore" });
       assert.deepEqual(new Set(statuses), new Set(["enqueued"]));
       assert.equal(await context.table.count(), keys.length + types.length);
-      assert.deepEqual(await context.enqueue(messages, { duplicates: "ignore" }), keys.map(() => "duplicate"));
+      assert.deepEqual(
+        await context.enqueue(messages, { duplicates: "ignore" }),
+        keys.map(() => "duplicate"),
+      );
     },
   },
   {
@@ -195,7 +222,9 @@ export const enqueueCases: readonly StoreContractCase[] = [
           `${key} is not Order-1`,
         );
       }
-      assert.deepEqual(await context.enqueue([context.message({ key: "Order-1" })], { duplicates: "ignore" }), ["duplicate"]);
+      assert.deepEqual(await context.enqueue([context.message({ key: "Order-1" })], { duplicates: "ignore" }), [
+        "duplicate",
+      ]);
       // Two of one call that the table takes for one.
       const both = [context.message({ key: "pair" }), context.message({ key: "PAIR" })];
       await assert.rejects(context.enqueue(both, { duplicates: "ignore" }), DuplicateMessageError);

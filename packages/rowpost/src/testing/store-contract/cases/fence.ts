@@ -21,7 +21,9 @@ export const fenceCases: readonly StoreContractCase[] = [
       // Even with the right epochs of the others: they are not ours.
       const epochs = shards.map((shard) => mine.fence.epochs[shard] ?? theirs.fence.epochs[shard]);
       const forged = { owner: mine.owner, epochs };
-      const claimed = await context.assertUnchanged(foreign, () => context.store.claim({ fence: forged, rows: tokens }));
+      const claimed = await context.assertUnchanged(foreign, () =>
+        context.store.claim({ fence: forged, rows: tokens }),
+      );
       assert.equal(claimed, mine.held.length);
       assert.equal(await context.store.claim({ fence: theirs.fence, rows: tokens }), theirs.held.length);
     },
@@ -45,6 +47,7 @@ function refusesOthers(operation: FencedOperation): StoreContractCase {
     name: `fence: ${operation.name} does nothing with an old epoch, another owner, no shard, a released or a taken one`,
     needs: operation.needs ?? [],
     async run(context) {
+      await operation.arrange?.(context.admin);
       const owner = freshOwner();
       const early = await context.acquire({ owner });
       const now = await context.acquire({ owner });
@@ -80,16 +83,18 @@ function waitsForRow(operation: FencedOperation): StoreContractCase {
     name: `fence: ${operation.name} that waits for a row while the shard is taken changes nothing afterwards`,
     needs: [...(operation.needs ?? []), "rowLocks"],
     async run(context) {
+      await operation.arrange?.(context.admin);
       const { fence } = await context.acquire();
       const row = await context.put(operation.row);
       const token = await context.token(row);
       const observed = await context.leases(context.other.store);
+      const store = await context.openStore();
       let taken = false;
       let takenFirst = false;
       const [changed] = await context.whileLocked([row], {
         waiters: 0,
         async start() {
-          const running = operation.run(context.store, fence, token);
+          const running = operation.run(store, fence, token);
           running.catch(() => undefined);
           await context.waiting(1);
           const taking = context.other.store.leases
@@ -116,6 +121,7 @@ function waitsForTakeover(operation: FencedOperation): StoreContractCase {
     name: `fence: ${operation.name} that meets a takeover under way changes nothing`,
     needs: [...(operation.needs ?? []), "rowLocks"],
     async run(context) {
+      await operation.arrange?.(context.admin);
       const { fence } = await context.acquire();
       const row = await context.put(operation.row);
       const token = await context.token(row);

@@ -6,7 +6,12 @@ import type { PutRow, StoreCaseContext } from "../context.ts";
 import { unknownState } from "./claim.ts";
 
 /** Ids of the queue of one key, up to this row. */
-async function queue(context: StoreCaseContext, orderingKey: string, upTo: PutRow, failedBlocks = false): Promise<string[]> {
+async function queue(
+  context: StoreCaseContext,
+  orderingKey: string,
+  upTo: PutRow,
+  failedBlocks = false,
+): Promise<string[]> {
   const rows = await context.store.keyQueues({ keys: [{ orderingKey, upToId: upTo.id }], failedBlocks });
   return rows.map(({ id }) => id);
 }
@@ -71,14 +76,17 @@ export const keyQueueCases: readonly StoreContractCase[] = [
       const last = rows.at(-1);
       assert.ok(last);
       const found = await context.store.keyQueues({ keys: [{ orderingKey, upToId: last.id }], failedBlocks: false });
-      assert.deepEqual(found.map(({ state, due, resend, retryCount, type }) => [state, due, resend, retryCount, type]), [
-        ["pending", true, false, 2, "contract.retried"],
-        ["pending", false, false, 0, "contract.checked"],
-        ["pending", true, true, 0, "contract.checked"],
-        ["sending", false, false, 0, "contract.checked"],
-        ["suspended", false, false, 0, "contract.checked"],
-        ["pending", true, false, 0, "contract.checked"],
-      ]);
+      assert.deepEqual(
+        found.map(({ state, due, resend, retryCount, type }) => [state, due, resend, retryCount, type]),
+        [
+          ["pending", true, false, 2, "contract.retried"],
+          ["pending", false, false, 0, "contract.checked"],
+          ["pending", true, true, 0, "contract.checked"],
+          ["sending", false, false, 0, "contract.checked"],
+          ["suspended", false, false, 0, "contract.checked"],
+          ["pending", true, false, 0, "contract.checked"],
+        ],
+      );
       assert.ok(found.every((row) => row.orderingKey === orderingKey));
     },
   },
@@ -98,7 +106,10 @@ export const keyQueueCases: readonly StoreContractCase[] = [
       const expected = keys.flatMap((orderingKey, index) =>
         [0, 1, 2].slice(0, index % 2 === 0 ? 2 : 3).map((turn) => [orderingKey, rows[index + turn * keys.length]?.id]),
       );
-      assert.deepEqual(found.map((row) => [row.orderingKey, row.id]), expected);
+      assert.deepEqual(
+        found.map((row) => [row.orderingKey, row.id]),
+        expected,
+      );
     },
   },
   {

@@ -1,2 +1,195 @@
+/** Rows that were being sent when their relay lost the shard, or that are in nobody's window (rules R2, R3, R8). */
+import assert from "node:assert/strict";
+import { MESSAGE_STATES } from "../../../message/states.ts";
 import type { StoreContractCase } from "../case.ts";
-export const recoverCases: readonly StoreContractCase[] = [];
+import type { PutValues } from "../context.ts";
+import { freshOwner } from "../context.ts";
+
+const HOUR_MS = 3_600_000;
+const CLAIMED: PutValues = { state: "sending", deliveryCount: 1, lockVersion: 1 };
+
+export const recoverCases: readonly StoreContractCase[] = [
+  {
+    name: "recover: a takeover brings back what was being sent, counts the rows, and leaves their counts",
+    async run(context) {
+      const row = await context.put({ ...CLAIMED, retryCount: 2, failReason: "earlier", nextRetryInMs: -5_000 });
+      const columns = ["state", "nextRetryAt", "lockVersion"] as const;
+      const { recovered } = await context.assertChanges(row, columns, () => context.acquire());
+      assert.equal(recovered, 1);
+      const { state, nextRetryInMs, lockVersion } = await context.row(row);
+      assert.deepEqual([state, nextRetryInMs], ["pending", null]);
+      if (context.layout.columns.lockVersion !== undefined) assert.equal(lockVersion, 2);
+    },
+  },
+  {
+    name: "recover: rows in other states stay",
+    async run(context) {
+      const others = MESSAGE_STATES.filter((state) => state !== "sending");
+      const rows = await context.putAll(others.map((state) => ({ ...CLAIMED, state })));
+      const { recovered } = await context.assertUnchanged(rows, () => context.acquire());
+      assert.equal(recovered, 0);
+    },
+  },
+  {
+    name: "recover: rows of shards that were not taken stay",
+    needs: ["shards"],
+    async run(context) {
+      const [mine, other] = await context.putAll([
+        { ...CLAIMED, shard: 3 },
+        { ...CLAIMED, shard: 4 },
+      ]);
+      assert.ok(mine && other);
+      const { recovered } = await context.assertUnchanged([other], () => context.acquire({ shards: [3] }));
+      assert.equal(recovered, 1);
+      assert.equal((await context.row(mine)).state, "pending");
+    },
+  },
+  {
+    name: "recover: a keyed row belongs to the shard of its ordering key",
+    needs: ["shards", "orderingKey"],
+    async run(context) {
+      const [row] = await context.putAll([{ ...CLAIMED, key: context.freshKey(4), orderingKey: context.freshKey(3) }]);
+      assert.ok(row);
+      assert.equal((await context.assertUnchanged([row], () => context.acquire({ shards: [4] }))).recovered, 0);
+      assert.equal((await context.acquire({ shards: [3] })).recovered, 1);
+    },
+  },
+  {
+    name: "recover: a message whose own time is ahead waits for it (rule R10)",
+    needs: ["deliverAt"],
+    async run(context) {
+      const rows = await context.putAll([
+        { ...CLAIMED, deliverInMs: HOUR_MS },
+        { ...CLAIMED, deliverInMs: -HOUR_MS },
+      ]);
+      await context.acquire();
+      const [ahead, past] = await Promise.all(rows.map((row) => context.row(row)));
+      context.assertInMs(ahead?.nextRetryInMs ?? null, HOUR_MS, "next_retry_at");
+      assert.equal(past?.nextRetryInMs, null);
+    },
+  },
+  {
+    name: "recover: who takes nothing recovers nothing",
+    async run(context) {
+      const seen = await context.leases();
+      await context.acquire();
+      const row = await context.put(CLAIMED);
+      const late = await context.assertUnchanged([row], () =>
+        context.other.store.leases.acquire({ owner: freshOwner(), leaseMs: 60_000, observed: seen }),
+      );
+      assert.deepEqual(late, { acquired: [], recovered: 0 });
+    },
+  },
+  {
+    name: "recover: a claim that commits while the takeover waits for it is seen (rule R2)",
+    needs: ["rowLocks"],
+    async run(context) {
+      const { fence } = await context.acquire();
+      const rows = await context.putAll([{}, {}, {}]);
+      const tokens = await context.tokens(rows);
+      const observed = await context.leases();
+      const owner = freshOwner();
+      const store = await context.openStore();
+      // The claim waits for its first row and holds the lease; the takeover waits for the lease.
+      const [claimed, { recovered }] = await context.whileLocked(rows.slice(0, 1), {
+        waiters: 2,
+        async start() {
+          const claiming = store.claim({ fence, rows: tokens });
+          claiming.catch(() => undefined);
+          await context.waiting(1);
+          const taking = context.other.store.leases.acquire({ owner, leaseMs: 60_000, observed });
+          return await Promise.all([claiming, taking]);
+        },
+      });
+      assert.equal(claimed, 3);
+      assert.equal(recovered, 3, "rows that the claim has marked");
+      for (const row of rows) assert.equal((await context.row(row)).state, "pending");
+    },
+  },
+  {
+    name: "recover: what was listed as in flight counts a delivery, once (rule R8)",
+    needs: ["claimToken"],
+    async run(context) {
+      const { fence } = await context.acquire();
+      const shard = 0;
+      const rows = await context.putAll([
+        { shard, deliveryCount: 1, lockVersion: 4 },
+        { shard },
+        { shard, state: "sent" },
+      ]);
+      const [listed, unlisted, settled] = rows;
+      assert.ok(listed && unlisted && settled);
+      const idsByShard = [{ shard, ids: [listed.id, settled.id] }];
+      assert.deepEqual(await context.store.listInFlight({ fence, idsByShard }), [shard]);
+      const { recovered } = await context.assertUnchanged([unlisted, settled], () => context.acquire());
+      assert.equal(recovered, 1);
+      const { state, deliveryCount, lockVersion } = await context.row(listed);
+      assert.equal(state, "pending");
+      if (context.layout.columns.deliveryCount !== undefined) assert.equal(deliveryCount, 2);
+      if (context.layout.columns.lockVersion !== undefined) assert.equal(lockVersion, 5);
+      await context.assertUnchanged(rows, () => context.acquire());
+    },
+  },
+  {
+    name: "recover: lists of shards that were not taken are kept",
+    needs: ["claimToken", "shards"],
+    async run(context) {
+      const { fence } = await context.acquire();
+      const [mine, other] = await context.putAll([{ shard: 3 }, { shard: 4 }]);
+      assert.ok(mine && other);
+      const idsByShard = [mine, other].map(({ id, shard }) => ({ shard, ids: [id] }));
+      assert.deepEqual((await context.store.listInFlight({ fence, idsByShard })).sort(), [3, 4]);
+      const three = await context.assertUnchanged([other], () => context.acquire({ shards: [3] }));
+      assert.equal(three.recovered, 1);
+      assert.equal((await context.acquire({ shards: [4] })).recovered, 1);
+    },
+  },
+  {
+    name: "recover: a released shard's list is forgotten",
+    needs: ["claimToken"],
+    async run(context) {
+      const { fence, held, owner } = await context.acquire();
+      const row = await context.put();
+      await context.store.listInFlight({ fence, idsByShard: [{ shard: row.shard, ids: [row.id] }] });
+      await context.store.leases.release({ owner, shards: held });
+      const { recovered } = await context.assertUnchanged([row], () => context.acquire());
+      assert.equal(recovered, 0);
+    },
+  },
+  {
+    name: "recover: the sweep returns rows of the claim that it saw, and no others (rule R3)",
+    needs: ["claimToken"],
+    async run(context) {
+      const { fence } = await context.acquire();
+      const rows = await context.putAll([CLAIMED, CLAIMED]);
+      const [stray, claimedAgain] = rows;
+      assert.ok(stray && claimedAgain);
+      const tokens = await context.tokens(rows);
+      await context.table.edit(claimedAgain.id, { lockVersion: 3, deliveryCount: 2 });
+      const columns = ["state", "lockVersion"] as const;
+      const recovered = await context.assertUnchanged([claimedAgain], () =>
+        context.assertChanges(stray, columns, () => context.store.housekeeping.recover({ fence, rows: tokens })),
+      );
+      assert.equal(recovered, 1);
+      assert.equal((await context.row(stray)).state, "pending");
+    },
+  },
+  {
+    name: "recover: the sweep returns only rows that are being sent, and never before their own time",
+    async run(context) {
+      const { fence } = await context.acquire();
+      const others = MESSAGE_STATES.filter((state) => state !== "sending");
+      const rows = await context.putAll(others.map((state) => ({ ...CLAIMED, state })));
+      const delayed = await context.put({ ...CLAIMED, deliverInMs: HOUR_MS });
+      const tokens = await context.tokens([...rows, delayed]);
+      const recovered = await context.assertUnchanged(rows, () =>
+        context.store.housekeeping.recover({ fence, rows: tokens }),
+      );
+      assert.equal(recovered, 1);
+      const { state, nextRetryInMs } = await context.row(delayed);
+      assert.equal(state, "pending");
+      if (context.layout.columns.deliverAt === undefined) assert.equal(nextRetryInMs, null);
+      else context.assertInMs(nextRetryInMs, HOUR_MS, "next_retry_at");
+    },
+  },
+];

@@ -134,7 +134,10 @@ export const scanCases: readonly StoreContractCase[] = [
     async run(context) {
       const shards = Array.from({ length: context.shardCount }, (_, shard) => shard);
       const rows = await context.putAll(
-        shards.flatMap((shard): PutValues[] => [{ shard, body: '"mine"' }, { shard, body: '"mine"', nextRetryInMs: -5_000 }]),
+        shards.flatMap((shard): PutValues[] => [
+          { shard, body: '"mine"' },
+          { shard, body: '"mine"', nextRetryInMs: -5_000 },
+        ]),
       );
       const asked = [2, 3, 11];
       const found = await context.store.scan({ ...ALL, shards: asked });
@@ -142,7 +145,10 @@ export const scanCases: readonly StoreContractCase[] = [
       const expected = rows.filter(({ shard }) => asked.includes(shard)).map(({ id }) => id);
       assert.deepEqual(whole.map(({ id }) => id).sort(), expected.sort());
       for (const { body, shard } of found) if (!asked.includes(shard)) assert.equal(body, "", `shard ${shard}`);
-      assert.deepEqual((await context.store.scan({ ...ALL, shards: [] })).filter(({ body }) => body !== ""), []);
+      assert.deepEqual(
+        (await context.store.scan({ ...ALL, shards: [] })).filter(({ body }) => body !== ""),
+        [],
+      );
     },
   },
   {
@@ -150,7 +156,12 @@ export const scanCases: readonly StoreContractCase[] = [
     needs: ["shards", "orderingKey"],
     async run(context) {
       const orderingKey = context.freshKey(5);
-      await context.putAll([{ orderingKey }, { orderingKey, nextRetryInMs: -1_000 }, { key: orderingKey }, { shard: 9 }]);
+      await context.putAll([
+        { orderingKey },
+        { orderingKey, nextRetryInMs: -1_000 },
+        { key: orderingKey },
+        { shard: 9 },
+      ]);
       const found = await context.scan(context.other.store);
       assert.deepEqual(found.map(({ shard }) => shard).sort(), [5, 5, 5, 9]);
     },
@@ -165,8 +176,14 @@ export const scanCases: readonly StoreContractCase[] = [
       const sizes = new Map<number, number>();
       for (const { shard } of found) sizes.set(shard, (sizes.get(shard) ?? 0) + 1);
       const expected = Array.from({ length: context.shardCount }, (_, shard) => shard);
-      assert.deepEqual([...sizes.keys()].sort((one, two) => one - two), expected);
-      assert.ok(Math.max(...sizes.values()) < (count / context.shardCount) * 2, `sizes ${[...sizes.values()].join(" ")}`);
+      assert.deepEqual(
+        [...sizes.keys()].sort((one, two) => one - two),
+        expected,
+      );
+      assert.ok(
+        Math.max(...sizes.values()) < (count / context.shardCount) * 2,
+        `sizes ${[...sizes.values()].join(" ")}`,
+      );
     },
   },
   {
@@ -175,7 +192,10 @@ export const scanCases: readonly StoreContractCase[] = [
     async run(context) {
       await context.putAll([{}, { messageId: "0A1B", sentInMs: -60_000 }]);
       const found = await context.scan();
-      assert.deepEqual(found.map(({ resend }) => resend), [false, true]);
+      assert.deepEqual(
+        found.map(({ resend }) => resend),
+        [false, true],
+      );
     },
   },
   {
@@ -186,9 +206,16 @@ export const scanCases: readonly StoreContractCase[] = [
       await context.database.transaction(async (tx) => {
         await context.writer.insert(tx, [early], { duplicates: "throw" });
         await context.enqueue([late], { instance: context.other });
-        assert.deepEqual((await context.scan()).map(({ key }) => key), [late.key], "only what is committed");
+        assert.deepEqual(
+          (await context.scan()).map(({ key }) => key),
+          [late.key],
+          "only what is committed",
+        );
       });
-      assert.deepEqual((await context.scan()).map(({ key }) => key), [early.key, late.key]);
+      assert.deepEqual(
+        (await context.scan()).map(({ key }) => key),
+        [early.key, late.key],
+      );
     },
   },
   {
