@@ -61,7 +61,10 @@ export interface ScannedMessage {
 }
 
 export interface ScanRequest {
-  /** Shards to look at; undefined = all (no shard predicate in the statement). */
+  /**
+   * Shards to look at; undefined = all (no shard predicate in the statement). With shards, rows of other shards that the scan met may be returned as
+   * well, with an empty body: nobody may claim them, but they tell how far the scan came and whether a branch was full (rule R12).
+   */
   readonly shards: readonly number[] | undefined;
   /** Immediate branch: only ids greater than this; "0" = from the start. A hint within one sweep, never a position (rule R12). */
   readonly afterId: string;
@@ -131,6 +134,7 @@ export interface TimedRow extends RowToken {
 
 /** What housekeeping decided for a {@link TimedRow}. */
 export interface TimedDecision extends RowToken {
+  /** `clearTimer` changes no state: a `failed` row is not looked at again; a `sent` one goes on waiting for its confirmation, without a deadline. */
   readonly transition: "slowRetry" | "resume" | "confirmTimeoutResend" | "confirmTimeoutFail" | "clearTimer";
   readonly failReason: string | null;
   readonly nextRetryInMs: number | null;
