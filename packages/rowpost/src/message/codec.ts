@@ -33,11 +33,11 @@ export interface EncodedMessage {
 }
 
 /** Media type of a body whose column says nothing. */
-export const JSON_CONTENT_TYPE = "application/json";
+const JSON_CONTENT_TYPE = "application/json";
 /** Media type of a Uint8Array whose message says nothing. */
-export const BINARY_CONTENT_TYPE = "application/octet-stream";
+const BINARY_CONTENT_TYPE = "application/octet-stream";
 /** Media type of a body that is not JSON, in a table without the column. */
-export const TEXT_CONTENT_TYPE = "text/plain";
+const TEXT_CONTENT_TYPE = "text/plain";
 /** End of `content_type` that marks a base64 body. Reserved. */
 export const BASE64_MARK = ";base64";
 

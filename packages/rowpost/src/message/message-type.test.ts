@@ -87,14 +87,14 @@ describe("types", () => {
         return body.id;
       },
     });
-    expectTypeOf(fromZod.message)
-      .parameter(0)
-      .toHaveProperty("body")
-      .toEqualTypeOf<{ id: string; amount?: number | undefined }>();
+    expectTypeOf<Parameters<typeof fromZod.message>[0]["body"]>().toEqualTypeOf<{
+      id: string;
+      amount?: number | undefined;
+    }>();
     const fromValibot = messageType("t", { topic: "x", schema: valibot.object({ id: valibot.string() }) });
     expectTypeOf(fromValibot).toEqualTypeOf<MessageType<{ id: string }>>();
     const plain = messageType<Order>("t", { topic: "x" });
-    expectTypeOf(plain.message).toBeCallableWith({ key: "k", body: order });
+    expectTypeOf<{ key: string; body: Order }>().toExtend<Parameters<typeof plain.message>[0]>();
     expectTypeOf(plain.message({ key: "k", body: order })).toExtend<NewMessage<Order>>();
   });
 

@@ -15,8 +15,13 @@ const nothingOptional: MessageRules = {
   layoutName: "message_table",
   columns: { headers: undefined, contentType: undefined, orderingKey: undefined, createdBy: undefined },
 };
-const message = (change: Record<string, unknown> = {}): NewMessage =>
-  ({ type: "order.created", key: "o-1", topic: "orders", body: { n: 1 }, ...change }) as NewMessage;
+const message = (change: Record<string, unknown> = {}): NewMessage => ({
+  type: "order.created",
+  key: "o-1",
+  topic: "orders",
+  body: { n: 1 },
+  ...change,
+});
 
 test("a message becomes its row", () => {
   expect(encodeMessage(message({ headers: { a: "b" }, orderingKey: "c-1", delayMs: 5 }), rules)).toEqual({

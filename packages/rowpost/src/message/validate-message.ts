@@ -22,9 +22,9 @@ export interface MessageRules {
 }
 
 /** Longest `content_type` in characters, with the mark of binary bodies. */
-export const CONTENT_TYPE_LENGTH = 64;
+const CONTENT_TYPE_LENGTH = 64;
 /** Longest headers of a message as JSON, in bytes: what RocketMQ takes as properties, and half of MySQL's TEXT. */
-export const HEADERS_BYTES = 32_767;
+const HEADERS_BYTES = 32_767;
 /** Longest `delayMs`: 10 years. Longer is a mistake in the unit. */
 export const LONGEST_DELAY_MS = 315_360_000_000;
 /** Latest `deliverAt`: the end of the year 9999, where DATETIME ends. */

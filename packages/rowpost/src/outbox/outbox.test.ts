@@ -1,8 +1,7 @@
 /** createOutbox on SQLite in memory: what is checked, what is written, and that nothing is written when anything is wrong. */
-import { AsyncLocalStorage } from "node:async_hooks";
-import { type Context, context, propagation, ROOT_CONTEXT, trace } from "@opentelemetry/api";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { z } from "zod";
+import { inSpan, installTelemetry, SPAN, TRACEPARENT } from "../../test/telemetry.ts";
 import type { Database } from "../databases/database.ts";
 import { createLayout, messageTableLayout, tLocalMessageLayout } from "../databases/sql/layouts.ts";
 import { migrate } from "../databases/sql/migrate.ts";
@@ -147,34 +146,16 @@ test("a layout's missing column is named, at creation or at the message", async 
 });
 
 test("the active span's context goes into the headers, and a message's own wins", async () => {
-  const storage = new AsyncLocalStorage<Context>();
-  context.setGlobalContextManager({
-    active: () => storage.getStore() ?? ROOT_CONTEXT,
-    with: (active, run, self, ...args) => storage.run(active, () => Reflect.apply(run, self, args) as never),
-    bind: (_active, target) => target,
-    enable() {
-      return this;
-    },
-    disable() {
-      return this;
-    },
-  });
-  propagation.setGlobalPropagator({
-    inject: (active, carrier, setter) => setter.set(carrier, "traceparent", trace.getSpanContext(active)?.spanId ?? ""),
-    extract: (active) => active,
-    fields: () => ["traceparent"],
-  });
+  const uninstall = installTelemetry();
   try {
-    const span = { traceId: "0af7651916cd43dd8448eb211c80319c", spanId: "b7ad6b7169203331", traceFlags: 1 };
     const given = [message("a"), message("b", { headers: { traceparent: "mine", a: "b" } })];
-    await context.with(trace.setSpanContext(ROOT_CONTEXT, span), () => enqueue(given));
+    await inSpan(SPAN, () => enqueue(given));
     await enqueue(message("c"));
   } finally {
-    context.disable();
-    propagation.disable();
+    uninstall();
   }
   expect((await rows()).map(({ headers }) => headers && JSON.parse(headers))).toEqual([
-    { traceparent: "b7ad6b7169203331" },
+    { traceparent: TRACEPARENT },
     { traceparent: "mine", a: "b" },
     null,
   ]);

@@ -13,7 +13,7 @@ import { askByLock } from "./pg-status.ts";
 /** How an ORM is asked. */
 export interface Asking {
   /** Sends a statement on the transaction's connection. */
-  run(text: string): Promise<unknown>;
+  readonly run: (text: string) => Promise<unknown>;
   /** What all transactions of the ORM have in common; an object that lives as long as its pool. */
   readonly owner: unknown;
   /** The driver's OK packet inside the ORM's answer; absent where the ORM hides it. */

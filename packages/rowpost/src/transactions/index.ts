@@ -22,7 +22,6 @@ import { sqliteExecutor, transactSqlite } from "./sqlite-handle.ts";
 import { typeormExecutor } from "./typeorm.ts";
 
 export type { PostgresOptions } from "./pg.ts";
-export { withHandle } from "./sqlite-handle.ts";
 
 /**
  * The executor of an open transaction. A `tx` of `outbox.transaction` is returned as it is.

@@ -66,7 +66,7 @@ function isCallbackForm(handle: Shape): boolean {
   return typeof handle["query"] === "function" && handle["query"].length > 2;
 }
 
-type Callback = (error: unknown, result: unknown) => void;
+type Callback = (error: Error | null, result: unknown) => void;
 
 /** The callback form under the promise form's methods. */
 function promised(connection: Connection): Connection {
@@ -76,7 +76,7 @@ function promised(connection: Connection): Connection {
   const wrap = (start: (done: Callback) => void): Promise<unknown> =>
     new Promise((resolve, reject) => {
       start((error, result) => {
-        if (error) reject(error instanceof Error ? error : new Error(String(error)));
+        if (error) reject(error);
         else resolve(result);
       });
     });

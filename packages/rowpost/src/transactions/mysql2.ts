@@ -20,7 +20,7 @@ interface PromiseConnection {
   execute(call: Call): Promise<readonly unknown[]>;
 }
 
-type Callback = (error: unknown, result: unknown) => void;
+type Callback = (error: Error | null, result: unknown) => void;
 
 interface CallbackConnection {
   query(call: Call, callback: Callback): unknown;
@@ -86,7 +86,7 @@ function callbackRun(connection: CallbackConnection): RawRun {
   return (text, values, prepared) =>
     new Promise((resolve, reject) => {
       const done: Callback = (error, result) => {
-        if (error) reject(error instanceof Error ? error : new Error(String(error)));
+        if (error) reject(error);
         else resolve(result);
       };
       if (prepared) connection.execute(callOf(text, values), done);
@@ -146,7 +146,7 @@ async function fromPool(handle: Shape): Promise<Recognized> {
   const core = (shapeOf(handle["pool"]) ?? handle) as unknown as { getConnection(callback: Callback): void };
   const connection = await new Promise<unknown>((resolve, reject) => {
     core.getConnection((error, taken) => {
-      if (error) reject(error instanceof Error ? error : new Error(String(error)));
+      if (error) reject(error);
       else resolve(taken);
     });
   });

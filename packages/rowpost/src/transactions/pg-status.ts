@@ -31,11 +31,10 @@ export async function askByLock(run: (text: string) => Promise<unknown>): Promis
  * is rolled back (rule R9).
  */
 export function sayingWhenFailed(executor: Executor): Executor {
-  const { inTransaction, run } = executor;
   return {
     ...executor,
-    run: (statement) => run(statement).catch(rethrow),
-    ...(inTransaction === undefined ? {} : { inTransaction: () => inTransaction().catch(rethrow) }),
+    run: (statement) => executor.run(statement).catch(rethrow),
+    inTransaction: async () => (await executor.inTransaction?.().catch(rethrow)) ?? true,
   };
 }
 

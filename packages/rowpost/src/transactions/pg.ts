@@ -91,12 +91,11 @@ export async function openPg(handle: Shape, options: PostgresOptions): Promise<O
 }
 
 function own(client: Client, options: PostgresOptions): OwnConnection {
-  const { inTransaction: _, ...executor } = sayingWhenFailed(executorOf(client, options));
   // A client outside its pool that loses its connection emits "error", which ends the process when nobody listens. The query rejects too.
   const heard = (): void => {};
   client.on("error", heard);
   return {
-    executor,
+    executor: sayingWhenFailed(executorOf(client, options)),
     begin: () => client.query({ text: "BEGIN", values: [] }),
     commit: async () => {
       // PostgreSQL answers the COMMIT of a failed transaction with ROLLBACK, and with no error (rule R9).

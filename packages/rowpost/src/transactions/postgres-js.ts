@@ -54,7 +54,13 @@ export function transactPostgresJs<T>(handle: Shape, work: Work<T>, options: Pos
 }
 
 function insideBegin(sql: Sql, options: PostgresOptions): OwnConnection {
-  const { inTransaction: _, ...executor } = sayingWhenFailed(executorOf(sql, options));
   const nothing = async (): Promise<void> => {};
-  return { executor, begin: nothing, commit: nothing, rollback: nothing, ended: () => false, release: nothing };
+  return {
+    executor: sayingWhenFailed(executorOf(sql, options)),
+    begin: nothing,
+    commit: nothing,
+    rollback: nothing,
+    ended: () => false,
+    release: nothing,
+  };
 }

@@ -14,7 +14,6 @@ import type { Handles } from "./handles.ts";
 export interface Onlooker {
   orders(): Promise<string[]>;
   keys(): Promise<string[]>;
-  close(): Promise<unknown>;
 }
 
 /** Where the cases run. */
@@ -27,7 +26,7 @@ export interface CaseOptions {
   readonly place: () => CasePlace;
   readonly open: () => Promise<Handles>;
   /** Statements that this handle has sent so far, by the server's or driver's own count, the counting included as one. */
-  readonly countStatements: (place: CasePlace, tx: unknown) => Promise<number>;
+  readonly countStatements: (tx: unknown) => Promise<number>;
   /** Statements of one enqueue: 1, and what it takes to ask whether there is a transaction. */
   readonly statementsPerEnqueue: number;
 }
@@ -123,9 +122,9 @@ export function defineHandleCases(name: string, options: CaseOptions): void {
       await handles.transaction(async (tx) => {
         // The first time an ORM may be asked for more, such as the server's version.
         await outbox.enqueue(tx, message());
-        const before = await options.countStatements(options.place(), tx);
+        const before = await options.countStatements(tx);
         await outbox.enqueue(tx, messages);
-        statements = (await options.countStatements(options.place(), tx)) - before - 1;
+        statements = (await options.countStatements(tx)) - before - 1;
       });
       expect(statements).toBe(options.statementsPerEnqueue);
       const keys = new Set(await onlooker.keys());

@@ -13,3 +13,74 @@ export interface Handles {
   withoutTransaction?(work: (handle: unknown) => Promise<void>): Promise<void>;
   close(): Promise<unknown>;
 }
+
+/** How to connect. */
+export interface Target {
+  readonly dialect: "mysql" | "postgres";
+  readonly url: string;
+  readonly host: string;
+  readonly port: number;
+  readonly user: string;
+  readonly database: string;
+  /** The business row's INSERT with the dialect's placeholder. */
+  readonly insertOrder: string;
+  /** Called by drivers that report each statement that they send (postgres.js). */
+  readonly onStatement: () => void;
+}
+
+/** Connects a driver or ORM to a server. */
+export type Connect = (target: Target) => Promise<Handles>;
+
+/** The parts of a URL. */
+export function targetOf(given: string, onStatement: () => void): Target {
+  const url = given.replace(/^mariadb:/, "mysql:");
+  const { hostname, pathname, port, protocol, username } = new URL(url);
+  const dialect = protocol === "mysql:" ? "mysql" : "postgres";
+  return {
+    dialect,
+    url,
+    host: hostname,
+    port: Number(port),
+    user: username,
+    database: pathname.slice(1),
+    insertOrder: `INSERT INTO orders (id) VALUES (${dialect === "mysql" ? "?" : "$1"})`,
+    onStatement,
+  };
+}
+
+/** A connection that has to be bracketed by hand. */
+export interface Bracketed {
+  readonly handle: unknown;
+  begin(): Promise<unknown>;
+  commit(): Promise<unknown>;
+  rollback(): Promise<unknown>;
+  insertOrder(id: string): Promise<unknown>;
+  release(): unknown;
+}
+
+/** `transaction` and `withoutTransaction` of a driver that gives connections. */
+export function bracketing(take: () => Promise<Bracketed>): Pick<Handles, "transaction" | "withoutTransaction"> {
+  return {
+    async transaction(work) {
+      const connection = await take();
+      try {
+        await connection.begin();
+        await work(connection.handle, (id) => connection.insertOrder(id));
+        await connection.commit();
+      } catch (error) {
+        await connection.rollback();
+        throw error;
+      } finally {
+        await connection.release();
+      }
+    },
+    async withoutTransaction(work) {
+      const connection = await take();
+      try {
+        await work(connection.handle);
+      } finally {
+        await connection.release();
+      }
+    },
+  };
+}

@@ -2,22 +2,14 @@
 import { createConnection as createMariadb, createPool as createMariadbPool } from "mariadb";
 import { createPool as createCallbackPool } from "mysql2";
 import { type Connection, createConnection, createPool, type RowDataPacket } from "mysql2/promise";
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Database } from "../../src/databases/database.ts";
 import { mysql } from "../../src/databases/mysql/index.ts";
 import { mariadb } from "../../src/databases/mysql/mariadb.ts";
-import {
-  createOutbox,
-  DatabaseUnavailableError,
-  type Outbox,
-  TransactionLostError,
-  TransactionRequiredError,
-} from "../../src/index.ts";
-import { createTcpProxy } from "../../src/testing/tcp-proxy.ts";
+import { createOutbox, type Outbox, TransactionLostError, TransactionRequiredError } from "../../src/index.ts";
 import { createTestDatabase, describeWithService, type TestDatabase } from "../services.ts";
 import { createTables } from "./handle-cases.ts";
-
-const message = (key: string) => ({ type: "order.created", key, topic: "orders", body: { key } });
+import { commitWithoutAnswer, message } from "./own-cases.ts";
 
 describeWithService(["mariadb", "mysql9"], "outbox.transaction", ({ name: service }) => {
   let place: TestDatabase;
@@ -161,23 +153,7 @@ describeWithService(["mariadb", "mysql9"], "outbox.transaction", ({ name: servic
     });
 
     test("a COMMIT without an answer is told as what it is", async () => {
-      const proxy = await createTcpProxy({ target: { port: Number(new URL(url).port) } });
-      const throughProxy = new URL(url);
-      throughProxy.host = `${proxy.host}:${proxy.port}`;
-      const pool = createPool({ uri: throughProxy.href });
-      try {
-        const work = outbox.transaction(pool, async (tx) => {
-          await outbox.enqueue(tx, message("unknown"));
-          proxy.mute("toClient");
-        });
-        const outcome = expect(work).rejects.toBeInstanceOf(DatabaseUnavailableError);
-        await vi.waitFor(async () => expect(await keys(), "the COMMIT took effect").toEqual(["unknown"]));
-        await proxy.cut();
-        await outcome;
-      } finally {
-        await pool.end();
-        await proxy.close();
-      }
+      await commitWithoutAnswer({ url, outbox, keys, openPool: (uri) => createPool({ uri }) });
     });
 
     test("a tx is refused once its transaction is over", async () => {

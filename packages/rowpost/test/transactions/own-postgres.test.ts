@@ -1,22 +1,19 @@
 /** `outbox.transaction` and failed transactions (rule R9) on PostgreSQL. */
 import pg from "pg";
 import createSql from "postgres";
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Database } from "../../src/databases/database.ts";
 import { postgres } from "../../src/databases/postgres/index.ts";
 import {
   createOutbox,
-  DatabaseUnavailableError,
   type Outbox,
   type Transaction,
   TransactionLostError,
   TransactionRequiredError,
 } from "../../src/index.ts";
-import { createTcpProxy } from "../../src/testing/tcp-proxy.ts";
 import { createTestDatabase, describeWithService, type TestDatabase } from "../services.ts";
 import { createTables } from "./handle-cases.ts";
-
-const message = (key: string) => ({ type: "order.created", key, topic: "orders", body: { key } });
+import { commitWithoutAnswer, message } from "./own-cases.ts";
 
 describeWithService("postgres", "outbox.transaction", () => {
   let place: TestDatabase;
@@ -157,24 +154,12 @@ describeWithService("postgres", "outbox.transaction", () => {
   });
 
   test("a COMMIT without an answer is told as what it is", async () => {
-    const proxy = await createTcpProxy({ target: { port: Number(new URL(place.url).port) } });
-    const throughProxy = new URL(place.url);
-    throughProxy.host = `${proxy.host}:${proxy.port}`;
-    const ours = new pg.Pool({ connectionString: throughProxy.href });
-    ours.on("error", () => {});
-    try {
-      const work = outbox.transaction(ours, async (tx) => {
-        await outbox.enqueue(tx, message("unknown"));
-        proxy.mute("toClient");
-      });
-      const outcome = expect(work).rejects.toBeInstanceOf(DatabaseUnavailableError);
-      await vi.waitFor(async () => expect(await keys(), "the COMMIT took effect").toEqual(["unknown"]));
-      await proxy.cut();
-      await outcome;
-    } finally {
-      await ours.end();
-      await proxy.close();
-    }
+    const openPool = (connectionString: string): pg.Pool => {
+      const ours = new pg.Pool({ connectionString });
+      ours.on("error", () => {});
+      return ours;
+    };
+    await commitWithoutAnswer({ url: place.url, outbox, keys, openPool });
   });
 
   test("a client that is in a transaction already is refused, and its transaction stays as it is", async () => {

@@ -10,8 +10,7 @@ import type { Database } from "../../src/databases/database.ts";
 import { sqlite } from "../../src/databases/sqlite/index.ts";
 import { createOutbox, type Outbox, TransactionLostError, TransactionRequiredError } from "../../src/index.ts";
 import { createTables } from "./handle-cases.ts";
-
-const message = (key: string) => ({ type: "order.created", key, topic: "orders", body: { key } });
+import { message } from "./own-cases.ts";
 
 let file: string;
 let handle: InstanceType<typeof DatabaseSync>;

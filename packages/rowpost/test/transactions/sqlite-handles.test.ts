@@ -30,7 +30,7 @@ const PACKAGES: Readonly<Record<string, () => Promise<Open | string>>> = {
   },
   "@photostructure/sqlite": async () => {
     const { DatabaseSync } = await import("@photostructure/sqlite");
-    return (file) => new DatabaseSync(file) as unknown as Handle;
+    return (file): Handle => new DatabaseSync(file);
   },
   "better-sqlite3": async () => {
     const name = "better-sqlite3";
@@ -53,7 +53,7 @@ for (const [name, open] of opens) {
   describe("handles of SQLite", () => {
     const file = join(tmpdir(), `rowpost_test_${process.pid}_${randomBytes(4).toString("hex")}.db`);
     let database: Database;
-    let place: CasePlace;
+    let place: CasePlace & { close(): unknown };
     beforeAll(async () => {
       database = sqlite({ file });
       await createTables(database);
@@ -62,15 +62,15 @@ for (const [name, open] of opens) {
         (other.prepare(sql).all() as { value: string }[]).map(({ value }) => value);
       place = {
         database,
+        close: () => other.close(),
         onlooker: {
           keys: () => column("SELECT message_key AS value FROM local_message"),
           orders: () => column("SELECT id AS value FROM orders"),
-          close: async () => other.close(),
         },
       };
     });
     afterAll(async () => {
-      await place?.onlooker.close();
+      place?.close();
       await database?.close();
       for (const end of ends) await rm(`${file}${end}`, { force: true });
     });
@@ -109,7 +109,7 @@ function counting(handle: Handle, onStatement: () => void): void {
   const countingPrepare: Handle["prepare"] = (sql) => {
     const statement = prepare(sql);
     for (const method of ["run", "all"] as const) {
-      const call = statement[method].bind(statement) as (...params: readonly unknown[]) => unknown;
+      const call: (...params: readonly unknown[]) => unknown = statement[method].bind(statement);
       Object.defineProperty(statement, method, {
         value: (...params: readonly unknown[]) => {
           onStatement();
