@@ -5,7 +5,7 @@
 import type pg from "pg";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Session } from "../../src/databases/database.ts";
-import type { Fence, RowToken } from "../../src/outbox/relay-store.ts";
+import type { Fence, RowToken, ShardLease } from "../../src/outbox/relay-store.ts";
 import type { Statement } from "../../src/transactions/executor.ts";
 import { describeWithService } from "../services.ts";
 import { endsOrWaits, type PostgresFixture, postgresFixture, waitingForLocks } from "./postgres-setup.ts";
@@ -51,16 +51,21 @@ describeWithService("postgres", "fence", () => {
 
   const claim = (): Statement => fixture.statements.relay.claim({ fence, rows });
 
-  /** Takes every shard for a new owner and recovers, as the lease store does: two statements in one transaction. */
-  async function takeOver(): Promise<void> {
-    const { leases } = fixture.statements;
-    const observed = (await taker.run(leases.readLeases())).rows.map((row) => ({
+  async function observe(): Promise<ShardLease[]> {
+    const { rows: leases } = await taker.run(fixture.statements.leases.readLeases());
+    return leases.map((row) => ({
       shard: Number(row["shard"]),
       owner: String(row["owner"]),
       epoch: Number(row["epoch"]),
       leaseUntil: String(row["lease_until"]),
       leaseMs: 0,
     }));
+  }
+
+  /** Takes every shard for a new owner and recovers, as the lease store does: two statements in one transaction. */
+  async function takeOver(): Promise<void> {
+    const { leases } = fixture.statements;
+    const observed = await observe();
     const shards = observed.map(({ shard }) => shard);
     await taker.transaction(async (tx) => {
       expect((await tx.run(leases.take({ owner: "new", leaseMs: 30_000, observed }))).affected).toBe(16);
@@ -188,13 +193,7 @@ describeWithService("postgres", "fence", () => {
 
   test("two that take at the same time: one gets the shards, the other none, and nobody waits crosswise", async () => {
     const { leases } = fixture.statements;
-    const observed = (await taker.run(leases.readLeases())).rows.map((row) => ({
-      shard: Number(row["shard"]),
-      owner: String(row["owner"]),
-      epoch: Number(row["epoch"]),
-      leaseUntil: String(row["lease_until"]),
-      leaseMs: 0,
-    }));
+    const observed = await observe();
     const reversed = [...observed].reverse();
     const [one, two] = await Promise.all([
       relay.run(leases.take({ owner: "one", leaseMs: 1_000, observed })),

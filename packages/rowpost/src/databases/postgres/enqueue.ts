@@ -1,46 +1,36 @@
 /** The INSERT in the user's transaction, and what explains or undoes it. */
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
+import { enqueueCalls } from "../sql/calls.ts";
 import type { TableLayout } from "../sql/layout.ts";
 import { tableKey } from "../sql/layouts.ts";
+import { present } from "../sql/message-columns.ts";
+import { literal } from "../sql/sql-names.ts";
 import type { EnqueueStatements } from "../sql/statements.ts";
-import { literal, type Names, NOW } from "./names.ts";
+import { type Names, NOW } from "./names.ts";
 
 /** Statements of the message writer. */
 export function enqueueStatements(names: Names): EnqueueStatements {
   const { table, column } = names;
-  const insert = insertText(names);
   const wanted = "json_to_recordset($1::text::json) AS wanted (type text, key text)";
   const same = `m.${column.messageType} = wanted.type AND m.${column.messageKey} = wanted.key`;
-  // Locks what it finds against removal, so that what it reports is still there when the caller reads it.
-  const find = `SELECT m.${column.messageType} AS message_type, m.${column.messageKey} AS message_key
+  return enqueueCalls(
+    {
+      insert: insertText(names),
+      // Locks what it finds against removal, so that what it reports is still there when the caller reads it.
+      findIdentities: `SELECT m.${column.messageType} AS message_type, m.${column.messageKey} AS message_key
 FROM ${wanted}
 JOIN ${table} m ON ${same}
-FOR KEY SHARE OF m`;
-  const remove = `DELETE FROM ${table} m USING ${wanted} WHERE ${same}`;
-  return {
-    insert: (messages) => ({ name: "insert", text: insert, params: [JSON.stringify(messages.map(insertedRow))] }),
-    findIdentities: (messages) => ({ name: "findIdentities", text: find, params: [identities(messages)] }),
-    deleteIdentities: (messages) => ({ name: "deleteIdentities", text: remove, params: [identities(messages)] }),
-  };
-}
-
-function identities(messages: readonly EncodedMessage[]): string {
-  return JSON.stringify(messages.map(({ type, key }) => ({ type, key })));
+FOR KEY SHARE OF m`,
+      deleteIdentities: `DELETE FROM ${table} m USING ${wanted} WHERE ${same}`,
+    },
+    { identity: ({ type, key }) => ({ type, key }), message: insertedRow },
+  );
 }
 
 function insertedRow(message: EncodedMessage): Readonly<Record<string, unknown>> {
-  return {
-    type: message.type,
-    key: message.key,
-    topic: message.topic,
-    body: message.body,
-    headers: message.headers,
-    content_type: message.contentType,
-    ordering_key: message.orderingKey,
-    delay_ms: message.delayMs,
-    deliver_at_ms: message.deliverAtMs,
-    created_by: message.createdBy,
-  };
+  const { body, contentType, createdBy, deliverAtMs, delayMs, headers, key, orderingKey, topic, type } = message;
+  const renamed = { content_type: contentType, ordering_key: orderingKey, created_by: createdBy };
+  return { type, key, topic, body, headers, ...renamed, delay_ms: delayMs, deliver_at_ms: deliverAtMs };
 }
 
 /** Channel that an enqueue notifies and a relay listens on. At most 63 bytes, or LISTEN would cut it and NOTIFY refuse it. */
@@ -86,7 +76,7 @@ function insertText(names: Names): string {
   const { column, table, layout } = names;
   const deliverAt = `CASE WHEN incoming.deliver_at_ms IS NOT NULL THEN to_timestamp(incoming.deliver_at_ms / 1000.0)
     ELSE ${NOW} + incoming.delay_ms * interval '1 millisecond' END`;
-  const fields: readonly (readonly [string | undefined, string])[] = [
+  const fields = present([
     [column.messageType, "incoming.type"],
     [column.messageKey, "incoming.key"],
     [column.topic, "incoming.topic"],
@@ -101,11 +91,10 @@ function insertText(names: Names): string {
     [column.updatedBy, "incoming.created_by"],
     [column.gmtCreate, NOW],
     [column.gmtModified, NOW],
-  ];
-  const present = fields.filter(([name]) => name !== undefined);
+  ]);
   return `WITH inserted AS (
-  INSERT INTO ${table} (${present.map(([name]) => name).join(", ")})
-  SELECT ${present.map(([, value]) => value).join(",\n    ")}
+  INSERT INTO ${table} (${fields.map(([name]) => name).join(", ")})
+  SELECT ${fields.map(([, value]) => value).join(",\n    ")}
   FROM json_to_recordset($1::text::json) AS incoming (type text, key text, topic text, body text, headers text, content_type text,
     ordering_key text, delay_ms bigint, deliver_at_ms bigint, created_by text)
   ON CONFLICT (${column.messageType}, ${column.messageKey}) DO NOTHING

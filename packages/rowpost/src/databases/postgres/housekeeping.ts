@@ -1,7 +1,8 @@
 /** The slow work beside the relay: sweeps, timers, parking, archive. Small batches, so that no lock is held for long. */
-import { MESSAGE_STATES } from "../../message/states.ts";
 import type { TimedDecision } from "../../outbox/relay-store.ts";
+import { removalCalls } from "../sql/calls.ts";
 import type { HousekeepingStatements } from "../sql/statements.ts";
+import { timedChanges, timedTexts } from "../sql/timed-changes.ts";
 import {
   after,
   byId,
@@ -26,14 +27,6 @@ export function housekeepingStatements(names: Names): HousekeepingStatements {
   };
 }
 
-function deliveryCount(names: Names): string {
-  return names.column.deliveryCount === undefined ? "0" : `m.${names.column.deliveryCount}`;
-}
-
-function lockVersion(names: Names): string {
-  return names.column.lockVersion === undefined ? "0::bigint" : `m.${names.column.lockVersion}`;
-}
-
 function sweepStatements(
   names: Names,
 ): Pick<HousekeepingStatements, "listSending" | "recoverRows" | "failUnknownStates" | "gauges"> {
@@ -41,8 +34,8 @@ function sweepStatements(
   // Reads the small index of rows in `sending`; no lock.
   const list = (
     where: string,
-  ): string => `SELECT m.${id} AS id, ${names.shard} AS shard, ${deliveryCount(names)} AS delivery_count,
-  ${lockVersion(names)} AS lock_version, m.${topic} AS topic
+  ): string => `SELECT m.${id} AS id, ${names.shard} AS shard, ${names.read("deliveryCount", "0")} AS delivery_count,
+  ${names.read("lockVersion", "0::bigint")} AS lock_version, m.${topic} AS topic
 FROM ${names.table} m
 WHERE m.${state} = ${names.state("sending")}${where}
 ORDER BY m.${id}
@@ -58,7 +51,7 @@ WHERE m.${id} = stray.id AND fence.shard = stray.shard AND m.${state} = ${names.
   // Rows that somebody else has locked are left for the next round. If we die right after it: they are failed, and a person sees why.
   const failUnknown = `UPDATE ${names.table} m
 SET ${state} = ${names.state("failed")}, ${nextRetryAt} = NULL,
-  ${failReason} = left('UNKNOWN_STATE: the state was ' || COALESCE(m.${state}::text, 'NULL') || ', which is none of ${names.state(...MESSAGE_STATES).replaceAll("'", "")}; somebody changed the row by hand', ${names.layout.failReasonLength})${names.changed}
+  ${failReason} = left('UNKNOWN_STATE: the state was ' || COALESCE(m.${state}::text, 'NULL') || ', which is none of ${names.knownStates.replaceAll("'", "")}; somebody changed the row by hand', ${names.layout.failReasonLength})${names.changed}
 WHERE m.${id} = ANY (ARRAY(SELECT ${id} FROM ${names.table} WHERE ${unknownState(names)} ORDER BY ${id} LIMIT $1::bigint FOR UPDATE SKIP LOCKED))`;
   const bounded = (which: string): string =>
     `(SELECT m.${topic} AS topic, m.${state} AS state, m.${gmtCreate} AS since FROM ${names.table} m WHERE ${which} LIMIT ${GAUGE_ROWS})`;
@@ -96,7 +89,7 @@ function timerStatements(names: Names): Pick<HousekeepingStatements, "listTimed"
   const { id, state, topic, messageType, messageKey, retryCount, nextRetryAt, gmtCreate, deliverAt } = names.column;
   // Three walks along the index of timed rows, each in its order; only their ends are sorted together.
   const timed = (one: "sent" | "failed" | "suspended"): string => `(SELECT m.${id} AS id, ${names.shard} AS shard,
-    ${deliveryCount(names)} AS delivery_count, ${lockVersion(names)} AS lock_version, m.${state} AS state, m.${messageType} AS message_type,
+    ${names.read("deliveryCount", "0")} AS delivery_count, ${names.read("lockVersion", "0::bigint")} AS lock_version, m.${state} AS state, m.${messageType} AS message_type,
     m.${messageKey} AS message_key, m.${topic} AS topic, m.${retryCount} AS retry_count, ${msBetween(`m.${gmtCreate}`, NOW)} AS age_ms,
     m.${nextRetryAt} AS due_at
   FROM ${names.table} m
@@ -142,31 +135,19 @@ WHERE m.${id} = ramp.id`;
 
 /** Locks the rows in id order; a person or a consumer who changed one since it was listed has moved its token, and wins. */
 function applyTexts(names: Names): Readonly<Record<TimedDecision["transition"], string>> {
-  const { id, state, failReason, retryCount, nextRetryAt } = names.column;
-  const reason = `${failReason} = COALESCE(decided.fail_reason, m.${failReason})`;
-  const text = (from: string, set: string): string => `UPDATE ${names.table} m
+  const { id, state } = names.column;
+  const never = "timestamptz '9999-12-31T00:00:00Z'";
+  return timedTexts(
+    timedChanges(names, { after, never }),
+    ({ from, set }) => `UPDATE ${names.table} m
 SET ${set}${names.changed}
 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) AS decided (id, token, next_ms, fail_reason)
-WHERE m.${id} = decided.id AND m.${state} IN (${from}) AND ${names.tokenMatches("decided")}`;
-  const pending = `${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingIn("decided.next_ms")}, ${reason}`;
-  return {
-    slowRetry: text(names.state("failed"), pending),
-    resume: text(names.state("suspended"), pending),
-    confirmTimeoutResend: text(names.state("sent"), `${pending}, ${retryCount} = COALESCE(m.${retryCount}, 0) + 1`),
-    confirmTimeoutFail: text(
-      names.state("sent"),
-      `${state} = ${names.state("failed")}, ${nextRetryAt} = ${after("decided.next_ms")}, ${reason}`,
-    ),
-    // `sent` still waits for its confirmation, so it must not look finished: a time that never comes.
-    clearTimer: text(
-      names.state("sent", "failed", "suspended"),
-      `${nextRetryAt} = CASE WHEN m.${state} = ${names.state("sent")} THEN timestamptz '9999-12-31T00:00:00Z' END, ${reason}`,
-    ),
-  };
+WHERE m.${id} = decided.id AND m.${state} IN (${names.state(...from)}) AND ${names.tokenMatches("decided")}`,
+  );
 }
 
 function fencedStatements(names: Names): Pick<HousekeepingStatements, "failPending" | "suspendPending" | "park"> {
-  const { id, state, failReason, nextRetryAt, retryCount, deliverAt } = names.column;
+  const { id, state, failReason, nextRetryAt } = names.column;
   const pending = `m.${state} = ${names.state("pending")} AND ${names.tokenMatches("scanned")}`;
   const rows = "unnest($4::bigint[], $5::integer[], $6::bigint[]) AS scanned (id, shard, token), fence";
   const own = `m.${id} = scanned.id AND fence.shard = scanned.shard`;
@@ -176,16 +157,11 @@ UPDATE ${names.table} m
 SET ${state} = ${names.state("failed")}, ${nextRetryAt} = ${after("$7::bigint")}, ${failReason} = scanned.fail_reason${names.changed}
 FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $8::text[]) AS scanned (id, shard, token, fail_reason), fence
 WHERE ${own} AND ${pending}`;
-  // Without deliver_at a row never tried with a time ahead is delayed, and the time must not be lost (rule R10).
-  const notDelayed =
-    deliverAt === undefined
-      ? ` AND NOT (COALESCE(m.${retryCount}, 0) = 0 AND m.${nextRetryAt} IS NOT NULL AND m.${nextRetryAt} > ${NOW})`
-      : "";
   const suspend = `${fenceClause(names)}
 UPDATE ${names.table} m
 SET ${state} = ${names.state("suspended")}, ${nextRetryAt} = ${after("$7::bigint")}, ${failReason} = $8::text${names.changed}
 FROM ${rows}
-WHERE ${own} AND ${pending}${notDelayed}`;
+WHERE ${own} AND ${pending}${names.notDelayed}`;
   const park = `${fenceClause(names)}
 UPDATE ${names.table} m
 SET ${nextRetryAt} = ${names.pendingIn("$7::bigint")}${names.changed}
@@ -218,38 +194,34 @@ WHERE ${own} AND ${pending}`;
   };
 }
 
-type RemovalStatements = Pick<HousekeepingStatements, "lockFinished" | "copyToArchive" | "deleteRows" | "purgeArchive">;
-
-function removalStatements(names: Names): RemovalStatements {
+/**
+ * The rows stay locked until the end of the transaction, so what is copied is what is deleted (rule R5). ARRAY(…) and not IN (…): a generic plan takes
+ * an unknown LIMIT for a tenth of the table, and then walks all of it to join.
+ */
+function removalStatements(names: Names): ReturnType<typeof removalCalls> {
+  const { archive, table } = names;
   const { id, state, nextRetryAt, gmtModified } = names.column;
-  const lock = (
-    finished: "sent" | "consumed",
-    since: string | undefined,
-  ): string => `SELECT m.${id} AS id FROM ${names.table} m
-WHERE m.${id} = ANY (ARRAY(
-    SELECT first.${id} FROM ${names.table} first WHERE first.${state} = ${names.state(finished)} AND first.${nextRetryAt} IS NULL
-    ORDER BY first.${id} LIMIT $2::bigint))
-  AND m.${state} = ${names.state(finished)} AND m.${nextRetryAt} IS NULL
-  AND COALESCE(m.${since ?? gmtModified}, m.${gmtModified}) <= ${NOW} - $1::bigint * interval '1 millisecond'
+  const columns = Object.values(names.column).join(", ");
+  const old = (instant: string, age: string): string =>
+    `${instant} <= ${NOW} - ${age}::bigint * interval '1 millisecond'`;
+  const lock = (finished: "sent" | "consumed", since: string | undefined): string => {
+    const removable = (row: string): string =>
+      `${row}.${state} = ${names.state(finished)} AND ${row}.${nextRetryAt} IS NULL`;
+    return `SELECT m.${id} AS id FROM ${table} m
+WHERE m.${id} = ANY (ARRAY(SELECT first.${id} FROM ${table} first WHERE ${removable("first")} ORDER BY first.${id} LIMIT $1::bigint))
+  AND ${removable("m")} AND ${old(`COALESCE(m.${since ?? gmtModified}, m.${gmtModified})`, "$2")}
 ORDER BY m.${id}
 FOR UPDATE OF m SKIP LOCKED`;
-  const locks = { sent: lock("sent", names.column.sentAt), consumed: lock("consumed", names.column.consumedAt) };
-  const columns = Object.values(names.column)
-    .filter((name) => name !== undefined)
-    .join(", ");
-  const copy = `INSERT INTO ${names.archive} (${columns}, archived_at)
-SELECT ${columns}, ${NOW} FROM ${names.table} WHERE ${id} = ANY ($1::bigint[])`;
-  const remove = `DELETE FROM ${names.table} WHERE ${id} = ANY ($1::bigint[])`;
-  const purge = `DELETE FROM ${names.archive} WHERE ${id} = ANY (ARRAY(
-  SELECT ${id} FROM ${names.archive} WHERE archived_at <= ${NOW} - $1::bigint * interval '1 millisecond' ORDER BY archived_at LIMIT $2::bigint))`;
-  return {
-    lockFinished: ({ state: finished, olderThanMs, limit }) => ({
-      name: "lockFinished",
-      text: locks[finished],
-      params: [olderThanMs, limit],
-    }),
-    copyToArchive: (ids) => ({ name: "copyToArchive", text: copy, params: [numberArray(ids)] }),
-    deleteRows: (ids) => ({ name: "deleteRows", text: remove, params: [numberArray(ids)] }),
-    purgeArchive: ({ olderThanMs, limit }) => ({ name: "purgeArchive", text: purge, params: [olderThanMs, limit] }),
   };
+  return removalCalls(
+    {
+      lockFinished: { sent: lock("sent", names.column.sentAt), consumed: lock("consumed", names.column.consumedAt) },
+      copyToArchive: `INSERT INTO ${archive} (${columns}, archived_at)
+SELECT ${columns}, ${NOW} FROM ${table} WHERE ${id} = ANY ($1::bigint[])`,
+      deleteRows: `DELETE FROM ${table} WHERE ${id} = ANY ($1::bigint[])`,
+      purgeArchive: `DELETE FROM ${archive} WHERE ${id} = ANY (ARRAY(
+  SELECT ${id} FROM ${archive} WHERE ${old("archived_at", "$1")} ORDER BY archived_at LIMIT $2::bigint))`,
+    },
+    numberArray,
+  );
 }

@@ -1,5 +1,6 @@
 /** Leases, the registry of relay instances, and suspension rules: small tables beside the message table. */
 import type { ShardLease } from "../../outbox/relay-store.ts";
+import { registryCalls } from "../sql/calls.ts";
 import type { LeaseStatements } from "../sql/statements.ts";
 import { after, isoText, msBetween, type Names, NOW, numberArray, SHARDS, textArray } from "./names.ts";
 
@@ -106,12 +107,7 @@ function observedParams(observed: readonly ShardLease[]): readonly string[] {
   ];
 }
 
-type RegistryStatements = Pick<
-  LeaseStatements,
-  "reportInstance" | "removeInstance" | "forgetInstances" | "readInstances" | "readSuspensions"
->;
-
-function registryStatements(names: Names): RegistryStatements {
+function registryStatements(names: Names): ReturnType<typeof registryCalls> {
   const { relayTable, suspensionTable, tableKey } = names;
   const report = `INSERT INTO ${relayTable} (table_name, owner, label, seen_at) VALUES (${tableKey}, $1, $2, ${NOW})
 ON CONFLICT (table_name, owner) DO UPDATE SET label = EXCLUDED.label, seen_at = EXCLUDED.seen_at`;
@@ -124,11 +120,14 @@ FROM ${relayTable} WHERE table_name = ${tableKey} ORDER BY owner`;
   const suspensions = `SELECT scope, value, reason, author, ${msBetween(NOW, "ends_at")} AS ends_in_ms
 FROM ${suspensionTable} WHERE table_name = ${tableKey} AND (ends_at IS NULL OR ends_at > ${NOW})
 ORDER BY scope, value`;
-  return {
-    reportInstance: ({ owner, label }) => ({ name: "reportInstance", text: report, params: [owner, label] }),
-    removeInstance: (owner) => ({ name: "removeInstance", text: remove, params: [owner] }),
-    forgetInstances: () => ({ name: "forgetInstances", text: forget, params: [] }),
-    readInstances: (instanceTimeoutMs) => ({ name: "readInstances", text: instances, params: [instanceTimeoutMs] }),
-    readSuspensions: () => ({ name: "readSuspensions", text: suspensions, params: [] }),
-  };
+  return registryCalls(
+    {
+      reportInstance: report,
+      removeInstance: remove,
+      forgetInstances: forget,
+      readInstances: instances,
+      readSuspensions: suspensions,
+    },
+    1,
+  );
 }

@@ -1,11 +1,7 @@
-/**
- * What the statements of this dialect are written with: quoted names, literals of the states, and the few expressions that every file needs in
- * the same form. A layout without a column gets "" where the column would be set, so that the statements around it stay whole.
- */
-import { MESSAGE_STATES, type MessageState } from "../../message/states.ts";
+/** What the statements of this dialect are written with, beside the names of sql/sql-names.ts. `m` is the message row in every statement. */
 import type { Fence, RowToken } from "../../outbox/relay-store.ts";
-import type { LayoutColumns, TableLayout } from "../sql/layout.ts";
-import { claimToken, companionTables, tableKey } from "../sql/layouts.ts";
+import type { TableLayout } from "../sql/layout.ts";
+import { createSqlNames, type SqlNames } from "../sql/sql-names.ts";
 
 /** The database's clock. STABLE (an index can be searched with it) and, unlike now(), not that of the transaction's beginning. */
 export const NOW = "statement_timestamp()";
@@ -13,49 +9,23 @@ export const NOW = "statement_timestamp()";
 /** Shards of a table; the expression in `shard` yields 0 to 15. */
 export const SHARDS = 16;
 
-/** Names and expressions of one layout. `m` is the message row in every statement. */
-export interface Names {
-  readonly layout: TableLayout;
-  readonly table: string;
-  readonly archive: string;
-  readonly shardTable: string;
-  readonly relayTable: string;
-  readonly suspensionTable: string;
-  readonly migrationTable: string;
-  /** Literal of `table_name` in the companion tables. */
-  readonly tableKey: string;
-  /** Quoted column name; undefined where the layout has none. */
-  readonly column: {
-    readonly [Name in keyof LayoutColumns]: LayoutColumns[Name] extends string ? string : string | undefined;
-  };
-  /** Literals, comma separated. Never parameters: a generic plan could not prove a partial index's predicate from one. */
-  state(...states: readonly MessageState[]): string;
+/** Names and expressions of one layout. */
+export interface Names extends SqlNames {
   /** Shard of row `m`: the hash of the ordering key, else of the message key, by its bytes (rule R7). */
   readonly shard: string;
-  /** `, column = expression`, or "" when the layout lacks the column. */
-  set(column: keyof LayoutColumns, expression: string): string;
-  /** `, lock_version = … + 1, gmt_modified = now`: what every change writes. */
-  readonly changed: string;
-  /** Condition that row `m` is at the version that `rows.token` names: the claim token of rule R4, or "true" where the layout has none. */
-  tokenMatches(rows: string): string;
-  /** next_retry_at of a row that becomes pending at once: NULL, unless it is delayed still (rule R10). */
-  readonly pendingNow: string;
-  /** next_retry_at of a row that becomes pending in `ms` milliseconds; NULL = at once. Never below deliver_at (rule R10). */
-  pendingIn(ms: string): string;
 }
 
-/** Text as a literal. Session and server default is standard_conforming_strings = on, so a backslash is a backslash. */
-export function literal(value: string): string {
-  return `'${value.replaceAll("'", "''")}'`;
-}
-
-/** Single words that are no keywords; every other name without an underscore is quoted, because it may be one. */
-const PLAIN_WORDS: ReadonlySet<string> = new Set(["id", "topic", "headers", "state", "status"]);
-
-/** A name as it stands in SQL, with quotes only where needed: the statements are meant to be read. */
-export function quoteName(name: string): string {
-  const plain = /^[a-z][a-z0-9]*(_[a-z0-9]+)+$/.test(name) && !/^(current|session|system)_/.test(name);
-  return plain || PLAIN_WORDS.has(name) ? name : `"${name.replaceAll('"', '""')}"`;
+/** Names and expressions for a layout. */
+export function createNames(layout: TableLayout): Names {
+  const names = createSqlNames(layout, {
+    now: NOW,
+    after,
+    // GREATEST passes over NULL.
+    later: (left, right) => `GREATEST(${left}, ${right})`,
+  });
+  const { messageKey, orderingKey } = names.column;
+  const hashed = orderingKey === undefined ? `m.${messageKey}` : `COALESCE(m.${orderingKey}, m.${messageKey})`;
+  return { ...names, shard: `(hashtext(${hashed} COLLATE "C") & ${SHARDS - 1})` };
 }
 
 /** `timestamp + milliseconds`. */
@@ -73,87 +43,6 @@ export function msBetween(from: string, to: string): string {
   return `(date_part('epoch', ${to} - ${from}) * 1000)::bigint`;
 }
 
-/** Names and expressions for a layout. */
-export function createNames(layout: TableLayout): Names {
-  const inSchema = (table: string): string =>
-    layout.schema === undefined ? quoteName(table) : `${quoteName(layout.schema)}.${quoteName(table)}`;
-  const companions = companionTables(layout);
-  const column = quoteColumns(layout.columns);
-  const state = (...states: readonly MessageState[]): string =>
-    states.map((each) => stateLiteral(layout.states[each])).join(", ");
-  const set = (name: keyof LayoutColumns, expression: string): string =>
-    column[name] === undefined ? "" : `, ${column[name]} = ${expression}`;
-  const token = claimToken(layout);
-  const tokenColumn = token === undefined ? undefined : column[token];
-  const hash =
-    column.orderingKey === undefined
-      ? `m.${column.messageKey}`
-      : `COALESCE(m.${column.orderingKey}, m.${column.messageKey})`;
-  const ahead =
-    column.deliverAt === undefined ? "NULL" : `CASE WHEN m.${column.deliverAt} > ${NOW} THEN m.${column.deliverAt} END`;
-  return {
-    layout,
-    table: inSchema(layout.table),
-    archive: inSchema(companions.archive),
-    shardTable: inSchema(companions.shard),
-    relayTable: inSchema(companions.relay),
-    suspensionTable: inSchema(companions.suspension),
-    migrationTable: inSchema(companions.migration),
-    tableKey: literal(tableKey(layout)),
-    column,
-    state,
-    shard: `(hashtext(${hash} COLLATE "C") & ${SHARDS - 1})`,
-    set,
-    changed: `${set("lockVersion", `COALESCE(m.${column.lockVersion}, 0) + 1`)}, ${column.gmtModified} = ${NOW}`,
-    tokenMatches: (rows) => (tokenColumn === undefined ? "true" : `COALESCE(m.${tokenColumn}, 0) = ${rows}.token`),
-    pendingNow: ahead,
-    pendingIn: (ms) =>
-      column.deliverAt === undefined
-        ? after(ms)
-        : `CASE WHEN ${ms} IS NULL THEN ${ahead} ELSE GREATEST(m.${column.deliverAt}, ${after(ms)}) END`,
-  };
-}
-
-function quoteColumns(columns: LayoutColumns): Names["column"] {
-  const optional = (name: string | undefined): string | undefined => (name === undefined ? undefined : quoteName(name));
-  return {
-    id: quoteName(columns.id),
-    messageType: quoteName(columns.messageType),
-    messageKey: quoteName(columns.messageKey),
-    topic: quoteName(columns.topic),
-    messageBody: quoteName(columns.messageBody),
-    state: quoteName(columns.state),
-    retryCount: quoteName(columns.retryCount),
-    nextRetryAt: quoteName(columns.nextRetryAt),
-    failReason: quoteName(columns.failReason),
-    gmtCreate: quoteName(columns.gmtCreate),
-    gmtModified: quoteName(columns.gmtModified),
-    lastRetryAt: optional(columns.lastRetryAt),
-    headers: optional(columns.headers),
-    contentType: optional(columns.contentType),
-    orderingKey: optional(columns.orderingKey),
-    deliveryCount: optional(columns.deliveryCount),
-    deliverAt: optional(columns.deliverAt),
-    messageId: optional(columns.messageId),
-    lockVersion: optional(columns.lockVersion),
-    sentAt: optional(columns.sentAt),
-    consumedAt: optional(columns.consumedAt),
-    createdBy: optional(columns.createdBy),
-    updatedBy: optional(columns.updatedBy),
-    // Bytes that keep a MySQL row from growing: PostgreSQL writes a new row version anyway.
-    settlePad: undefined,
-  };
-}
-
-function stateLiteral(value: number | string): string {
-  return typeof value === "number" ? String(value) : literal(value);
-}
-
-/** Every state that the layout knows, as literals. */
-export function knownStates(names: Names): string {
-  return names.state(...MESSAGE_STATES);
-}
-
 /** Whole numbers (decimal strings or numbers; null = NULL) as an array parameter. */
 export function numberArray(values: readonly (string | number | null)[]): string {
   return `{${values.map((value) => value ?? "NULL").join(",")}}`;
@@ -165,11 +54,6 @@ export function numberArray(values: readonly (string | number | null)[]): string
  */
 export function textArray(values: readonly (string | null)[]): string {
   return `{${values.map((value) => (value === null ? "NULL" : `"${/["\\]/.test(value) ? value.replace(/["\\]/g, "\\$&") : value}"`)).join(",")}}`;
-}
-
-/** Value of a row's claim token, as {@link Names.tokenMatches} compares it. */
-function tokenOf(names: Names): (row: RowToken) => number {
-  return claimToken(names.layout) === "deliveryCount" ? (row) => row.deliveryCount : (row) => row.lockVersion;
 }
 
 /**
@@ -213,11 +97,10 @@ export function fenceParams(
 
 /** Parameters that name rows: ids, shards, claim tokens. Sorted by id, so that statements that meet lock rows in one order. */
 export function tokenParams(names: Names, rows: readonly RowToken[]): readonly [string, string, string] {
-  const token = tokenOf(names);
   return [
     numberArray(rows.map((row) => row.id)),
     numberArray(rows.map((row) => row.shard)),
-    numberArray(rows.map(token)),
+    numberArray(rows.map((row) => names.tokenOf(row))),
   ];
 }
 

@@ -19,6 +19,8 @@ type From = "sending" | "pending";
 export function settleStatements(names: Names): Pick<RelayStatements, "settleSent" | "settleOther"> {
   const sent = { sending: settleSentText(names, "sending"), pending: settleSentText(names, "pending") };
   const other = { sending: settleOtherText(names, "sending"), pending: settleOtherText(names, "pending") };
+  // A value that no text asks for has no type, and is refused.
+  const elapsed = (elapsedMs: number): readonly number[] => (names.column.lastRetryAt === undefined ? [] : [elapsedMs]);
   return {
     settleSent({ fence, outcomes, elapsedMs, from }) {
       const rows = byId(outcomes);
@@ -28,10 +30,10 @@ export function settleStatements(names: Names): Pick<RelayStatements, "settleSen
         params: [
           ...fenceParams(fence, rows),
           ...tokenParams(names, rows),
-          elapsedMs,
           numberArray(rows.map((row) => row.nextRetryInMs)),
           numberArray(rows.map((row) => row.deliveryCount)),
           textArray(rows.map((row) => row.messageId)),
+          ...elapsed(elapsedMs),
         ],
       };
     },
@@ -43,20 +45,22 @@ export function settleStatements(names: Names): Pick<RelayStatements, "settleSen
         params: [
           ...fenceParams(fence, rows),
           ...tokenParams(names, rows),
-          elapsedMs,
           numberArray(rows.map((row) => row.nextRetryInMs)),
           numberArray(rows.map((row) => (row.toState === "failed" ? 1 : 0))),
           numberArray(rows.map((row) => row.retryDelta)),
           numberArray(rows.map((row) => row.deliveryDelta)),
           textArray(rows.map((row: Outcome) => row.failReason)),
+          ...elapsed(elapsedMs),
         ],
       };
     },
   };
 }
 
-/** Start of the attempt: $7 milliseconds ago. Written here and not by the claim, which writes fixed-size columns only. */
-const STARTED_AT = `${NOW} - $7::bigint * interval '1 millisecond'`;
+/** Start of the attempt, written here and not by the claim, which writes fixed-size columns only. */
+function startedAt(place: string): string {
+  return `${NOW} - ${place}::bigint * interval '1 millisecond'`;
+}
 
 /**
  * A row that a confirmation overtook into `consumed` only gets its receipt. Its lock_version moved with the confirmation, so the claim is told
@@ -73,8 +77,8 @@ function settleSentText(names: Names, from: From): string {
 UPDATE ${names.table} m
 SET ${state} = ${unlessConsumed(state, names.state("sent"))},
   ${nextRetryAt} = ${unlessConsumed(nextRetryAt, after("outcome.next_ms"))},
-  ${failReason} = ${unlessConsumed(failReason, "NULL")}${names.set("messageId", "outcome.message_id")}${names.set("sentAt", NOW)}${names.set("lastRetryAt", unlessConsumed(names.column.lastRetryAt, STARTED_AT))}${names.changed}
-FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $8::bigint[], $9::integer[], $10::text[])
+  ${failReason} = ${unlessConsumed(failReason, "NULL")}${names.set("messageId", "outcome.message_id")}${names.set("sentAt", NOW)}${names.set("lastRetryAt", unlessConsumed(names.column.lastRetryAt, startedAt("$10")))}${names.changed}
+FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $7::bigint[], $8::integer[], $9::text[])
     AS outcome (id, shard, token, next_ms, delivery_count, message_id), fence
 WHERE m.${id} = outcome.id AND fence.shard = outcome.shard
   AND ((m.${state} = ${names.state(from)} AND ${names.tokenMatches("outcome")})${overtaken})`;
@@ -91,8 +95,8 @@ UPDATE ${names.table} m
 SET ${state} = CASE WHEN outcome.failed = 1 THEN ${names.state("failed")} ELSE ${names.state("pending")} END,
   ${retryCount} = COALESCE(m.${retryCount}, 0) + outcome.retry_delta,
   ${nextRetryAt} = CASE WHEN outcome.failed = 1 THEN ${after("outcome.next_ms")} ELSE ${names.pendingIn("outcome.next_ms")} END,
-  ${failReason} = COALESCE(outcome.fail_reason, m.${failReason})${names.set("deliveryCount", `GREATEST(COALESCE(m.${deliveryCount}, 0) + outcome.delivery_delta, 0)`)}${names.set("lastRetryAt", `CASE WHEN outcome.retry_delta = 1 THEN ${STARTED_AT} ELSE m.${lastRetryAt} END`)}${names.changed}
-FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $8::bigint[], $9::integer[], $10::integer[], $11::integer[], $12::text[])
+  ${failReason} = COALESCE(outcome.fail_reason, m.${failReason})${names.set("deliveryCount", `GREATEST(COALESCE(m.${deliveryCount}, 0) + outcome.delivery_delta, 0)`)}${names.set("lastRetryAt", `CASE WHEN outcome.retry_delta = 1 THEN ${startedAt("$12")} ELSE m.${lastRetryAt} END`)}${names.changed}
+FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $7::bigint[], $8::integer[], $9::integer[], $10::integer[], $11::text[])
     AS outcome (id, shard, token, next_ms, failed, retry_delta, delivery_delta, fail_reason), fence
 WHERE m.${id} = outcome.id AND fence.shard = outcome.shard
   AND m.${state} = ${names.state(from)} AND ${names.tokenMatches("outcome")}`;

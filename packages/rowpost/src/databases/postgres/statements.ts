@@ -24,11 +24,11 @@ export function createStatements(layout: TableLayout): DialectStatements {
       insertChecksTransaction: false,
       shardCount: SHARDS,
     },
-    schema: schemaStatements(names),
-    enqueue: enqueueStatements(names),
-    leases: leaseStatements(names),
     relay: { ...scanStatements(names), ...claimStatements(names), ...settleStatements(names) },
+    leases: leaseStatements(names),
     housekeeping: housekeepingStatements(names),
+    enqueue: enqueueStatements(names),
     admin: adminStatements(names),
+    schema: schemaStatements(names),
   };
 }

@@ -49,6 +49,11 @@ export function messageColumns(names: SqlNames, types: ColumnTypes): readonly st
   ]).map(([name, type]) => `${name} ${type}`);
 }
 
+/** The same for the archive: it takes what the message table had, also what somebody else's DDL left NULL. */
+export function archivedColumns(names: SqlNames, types: ColumnTypes): readonly string[] {
+  return messageColumns(names, types).map((column) => column.replace(" NOT NULL", ""));
+}
+
 /** Those whose column the layout has. */
 export function present(
   pairs: readonly (readonly [string | undefined, string])[],

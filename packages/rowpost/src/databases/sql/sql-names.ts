@@ -12,9 +12,9 @@ export interface DialectWords {
   /** The database's clock. */
   readonly now: string;
   /** Now plus milliseconds (an SQL expression); NULL when they are NULL. */
-  after(ms: string): string;
+  readonly after: (ms: string) => string;
   /** The later of two instants, of which the first may be NULL. */
-  later(instantOrNull: string, instant: string): string;
+  readonly later: (instantOrNull: string, instant: string) => string;
 }
 
 /** Names and expressions of one layout. `m` is the message row in every statement. */

@@ -1,26 +1,22 @@
 /** The INSERT in the user's transaction, and what explains or undoes it. Written for any SQLite from 3.35 on: the handle is the user's. */
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
+import { enqueueCalls } from "../sql/calls.ts";
+import { present } from "../sql/message-columns.ts";
 import type { EnqueueStatements } from "../sql/statements.ts";
 import { after, type Names, NOW } from "./names.ts";
 
 /** Statements of the message writer. */
 export function enqueueStatements(names: Names): EnqueueStatements {
-  const { table, column } = names;
-  const insert = insertText(names);
+  const { messageKey, messageType } = names.column;
   const wanted = `SELECT json_extract(value, '$[0]') AS type, json_extract(value, '$[1]') AS key FROM json_each(?)`;
-  const find = `SELECT m.${column.messageType} AS message_type, m.${column.messageKey} AS message_key
+  const texts = {
+    insert: insertText(names),
+    findIdentities: `SELECT m.${messageType} AS message_type, m.${messageKey} AS message_key
 FROM (${wanted}) AS wanted
-JOIN ${table} AS m ON m.${column.messageType} = wanted.type AND m.${column.messageKey} = wanted.key`;
-  const remove = `DELETE FROM ${table} WHERE (${column.messageType}, ${column.messageKey}) IN (${wanted})`;
-  return {
-    insert: (messages) => ({ name: "insert", text: insert, params: [JSON.stringify(messages.map(insertedRow))] }),
-    findIdentities: (messages) => ({ name: "findIdentities", text: find, params: [identities(messages)] }),
-    deleteIdentities: (messages) => ({ name: "deleteIdentities", text: remove, params: [identities(messages)] }),
+JOIN ${names.table} AS m ON m.${messageType} = wanted.type AND m.${messageKey} = wanted.key`,
+    deleteIdentities: `DELETE FROM ${names.table} WHERE (${messageType}, ${messageKey}) IN (${wanted})`,
   };
-}
-
-function identities(messages: readonly EncodedMessage[]): string {
-  return JSON.stringify(messages.map(({ type, key }) => [type, key]));
+  return enqueueCalls(texts, { message: insertedRow, identity: ({ type, key }) => [type, key] });
 }
 
 /** In the order of the paths in {@link insertText}. */
@@ -38,7 +34,7 @@ function insertText(names: Names): string {
   const { column, table } = names;
   const field = (place: number): string => `json_extract(value, '$[${place}]')`;
   const deliverAt = `COALESCE(strftime('%Y-%m-%d %H:%M:%f', ${field(8)} / 1000.0, 'unixepoch'), ${after(field(7))})`;
-  const fields: readonly (readonly [string | undefined, string])[] = [
+  const fields = present([
     [column.messageType, field(0)],
     [column.messageKey, field(1)],
     [column.topic, field(2)],
@@ -53,11 +49,10 @@ function insertText(names: Names): string {
     [column.updatedBy, field(9)],
     [column.gmtCreate, NOW],
     [column.gmtModified, NOW],
-  ];
-  const present = fields.filter(([name]) => name !== undefined);
+  ]);
   // "WHERE true" keeps the parser from reading ON CONFLICT as a join condition.
-  return `INSERT INTO ${table} (${present.map(([name]) => name).join(", ")})
-SELECT ${present.map(([, value]) => value).join(",\n  ")}
+  return `INSERT INTO ${table} (${fields.map(([name]) => name).join(", ")})
+SELECT ${fields.map(([, value]) => value).join(",\n  ")}
 FROM json_each(?)
 WHERE true
 ON CONFLICT (${column.messageType}, ${column.messageKey}) DO NOTHING

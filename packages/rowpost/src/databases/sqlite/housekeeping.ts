@@ -1,7 +1,8 @@
 /** The slow work beside the relay: sweeps, timers, parking, archive. Small batches, so that the file's one write lock is never held for long. */
-import { MESSAGE_STATES, type MessageState } from "../../message/states.ts";
 import type { TimedDecision } from "../../outbox/relay-store.ts";
+import { removalCalls } from "../sql/calls.ts";
 import type { HousekeepingStatements } from "../sql/statements.ts";
+import { timedChanges, timedTexts } from "../sql/timed-changes.ts";
 import {
   after,
   before,
@@ -9,12 +10,10 @@ import {
   fenceParams,
   jsonIds,
   jsonRows,
-  knownStates,
   msSince,
   type Names,
   NOW,
   TOKEN_SOURCE,
-  tokenOf,
   tokenRows,
 } from "./names.ts";
 
@@ -28,14 +27,6 @@ export function housekeepingStatements(names: Names): HousekeepingStatements {
   };
 }
 
-function deliveryCount(names: Names): string {
-  return names.column.deliveryCount === undefined ? "0" : `m.${names.column.deliveryCount}`;
-}
-
-function lockVersion(names: Names): string {
-  return names.column.lockVersion === undefined ? "0" : `m.${names.column.lockVersion}`;
-}
-
 /** Rows of each state that the gauges look at: with more, a count means "at least". */
 const GAUGE_ROWS = 100_000;
 
@@ -43,7 +34,7 @@ function sweepStatements(
   names: Names,
 ): Pick<HousekeepingStatements, "listSending" | "recoverRows" | "failUnknownStates" | "gauges"> {
   const { id, state, topic, failReason, nextRetryAt, gmtCreate } = names.column;
-  const list = `SELECT CAST(m.${id} AS TEXT) AS id, 0 AS shard, ${deliveryCount(names)} AS delivery_count, ${lockVersion(names)} AS lock_version,
+  const list = `SELECT CAST(m.${id} AS TEXT) AS id, 0 AS shard, ${names.read("deliveryCount", "0")} AS delivery_count, ${names.read("lockVersion", "0")} AS lock_version,
   m.${topic} AS topic
 FROM ${names.table} AS m
 WHERE m.${state} = ${names.state("sending")}
@@ -58,7 +49,7 @@ WHERE m.${id} = stray.id AND ${names.isIn("sending")} AND ${names.tokenMatches("
   // If we die right after it: the rows are failed, and a person sees why. In the order of the partial index on such rows, so that it is used.
   const failUnknown = `UPDATE ${names.table} AS m
 SET ${state} = ${names.state("failed")}, ${nextRetryAt} = NULL,
-  ${failReason} = substr('UNKNOWN_STATE: the state was ' || COALESCE(m.${state}, 'NULL') || ', which is none of ${names.state(...MESSAGE_STATES).replaceAll("'", "")}; somebody changed the row by hand', 1, ${names.layout.failReasonLength})${names.changed}
+  ${failReason} = substr('UNKNOWN_STATE: the state was ' || COALESCE(m.${state}, 'NULL') || ', which is none of ${names.knownStates.replaceAll("'", "")}; somebody changed the row by hand', 1, ${names.layout.failReasonLength})${names.changed}
 WHERE m.${id} IN (SELECT ${id} FROM ${names.table} WHERE ${unknownState(names)} ORDER BY ${state} LIMIT ?)`;
   const bounded = (one: "pending" | "sending" | "failed" | "suspended"): string =>
     `SELECT * FROM (SELECT m.${topic} AS topic, m.${state} AS state, m.${gmtCreate} AS since FROM ${names.table} AS m WHERE m.${state} = ${names.state(one)} LIMIT ${GAUGE_ROWS})`;
@@ -80,15 +71,14 @@ GROUP BY topic, state`;
 
 /** Condition of a row in no known state; in the same words as the partial index on it. */
 export function unknownState(names: Names): string {
-  return `${names.column.state} NOT IN (${knownStates(names)})`;
+  return `${names.column.state} NOT IN (${names.knownStates})`;
 }
 
 function timerStatements(names: Names): Pick<HousekeepingStatements, "listTimed" | "applyTimed" | "resetBackoff"> {
   const { id, state, topic, messageType, messageKey, retryCount, nextRetryAt, gmtCreate, deliverAt } = names.column;
-  const token = tokenOf(names);
   // Three walks along the index, each in its order; only their ends are sorted together.
   const timed = (one: "sent" | "failed" | "suspended"): string => `SELECT * FROM (
-  SELECT CAST(m.${id} AS TEXT) AS id, 0 AS shard, ${deliveryCount(names)} AS delivery_count, ${lockVersion(names)} AS lock_version,
+  SELECT CAST(m.${id} AS TEXT) AS id, 0 AS shard, ${names.read("deliveryCount", "0")} AS delivery_count, ${names.read("lockVersion", "0")} AS lock_version,
     m.${state} AS state, m.${messageType} AS message_type, m.${messageKey} AS message_key, m.${topic} AS topic, m.${retryCount} AS retry_count,
     ${msSince(`m.${gmtCreate}`)} AS age_ms, m.${nextRetryAt} AS due_at
   FROM ${names.table} AS m
@@ -122,7 +112,7 @@ WHERE m.${id} = ramp.id`;
     applyTimed: ({ transition, decisions }) => ({
       name: "applyTimed",
       text: apply[transition],
-      params: [jsonRows(decisions, (row) => [token(row), row.nextRetryInMs, row.failReason])],
+      params: [jsonRows(decisions, (row) => [names.tokenOf(row), row.nextRetryInMs, row.failReason])],
     }),
     resetBackoff: ({ topic: which, limit, stepMs }) => ({
       name: "resetBackoff",
@@ -134,32 +124,18 @@ WHERE m.${id} = ramp.id`;
 
 /** A person or a consumer who changed a row since it was listed has moved its token, and wins. */
 function applyTexts(names: Names): Readonly<Record<TimedDecision["transition"], string>> {
-  const { id, state, failReason, retryCount, nextRetryAt } = names.column;
-  const reason = `${failReason} = COALESCE(decided.fail_reason, m.${failReason})`;
-  const text = (from: readonly MessageState[], set: string): string => `UPDATE ${names.table} AS m
-SET ${set}${names.changed}
+  const changes = timedChanges(names, { after, never: "'9999-12-31 00:00:00.000'" });
+  return timedTexts(
+    changes,
+    (change) => `UPDATE ${names.table} AS m
+SET ${change.set}${names.changed}
 FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, value ->> 3 AS fail_reason FROM json_each(?)) AS decided
-WHERE m.${id} = decided.id AND ${names.isIn(...from)} AND ${names.tokenMatches("decided")}`;
-  const pending = `${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingIn("decided.next_ms")}, ${reason}`;
-  return {
-    slowRetry: text(["failed"], pending),
-    resume: text(["suspended"], pending),
-    confirmTimeoutResend: text(["sent"], `${pending}, ${retryCount} = COALESCE(m.${retryCount}, 0) + 1`),
-    confirmTimeoutFail: text(
-      ["sent"],
-      `${state} = ${names.state("failed")}, ${nextRetryAt} = ${after("decided.next_ms")}, ${reason}`,
-    ),
-    // `sent` still waits for its confirmation, so it must not look finished: a time that never comes.
-    clearTimer: text(
-      ["sent", "failed", "suspended"],
-      `${nextRetryAt} = CASE WHEN m.${state} = ${names.state("sent")} THEN '9999-12-31 00:00:00.000' END, ${reason}`,
-    ),
-  };
+WHERE m.${names.column.id} = decided.id AND ${names.isIn(...change.from)} AND ${names.tokenMatches("decided")}`,
+  );
 }
 
 function fencedStatements(names: Names): Pick<HousekeepingStatements, "failPending" | "suspendPending" | "park"> {
-  const { id, state, failReason, nextRetryAt, retryCount, deliverAt } = names.column;
-  const token = tokenOf(names);
+  const { id, state, failReason, nextRetryAt } = names.column;
   const where = `WHERE m.${id} = scanned.id AND ${names.isIn("pending")} AND ${names.tokenMatches("scanned")}`;
   const fence = `  AND ${fenceCondition(names)}`;
   // Rows that nobody but the shard's owner may claim; a person's change since the scan shows in the token.
@@ -168,15 +144,10 @@ SET ${state} = ${names.state("failed")}, ${nextRetryAt} = ${after("?")}, ${failR
 FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS fail_reason FROM json_each(?)) AS scanned
 ${where}
 ${fence}`;
-  // Without deliver_at a row never tried with a time ahead is delayed, and the time must not be lost (rule R10).
-  const notDelayed =
-    deliverAt === undefined
-      ? ` AND NOT (COALESCE(m.${retryCount}, 0) = 0 AND m.${nextRetryAt} IS NOT NULL AND m.${nextRetryAt} > ${NOW})`
-      : "";
   const suspend = `UPDATE ${names.table} AS m
 SET ${state} = ${names.state("suspended")}, ${nextRetryAt} = ${after("?")}, ${failReason} = ?${names.changed}
 FROM ${TOKEN_SOURCE} AS scanned
-${where}${notDelayed}
+${where}${names.notDelayed}
 ${fence}`;
   // next_ms is a column and not a parameter here: pendingIn needs it twice.
   const park = `UPDATE ${names.table} AS m
@@ -188,7 +159,7 @@ ${fence}`;
     failPending: ({ fence: by, rows, nextRetryInMs }) => ({
       name: "failPending",
       text: fail,
-      params: [nextRetryInMs, jsonRows(rows, (row) => [token(row), row.failReason]), ...fenceParams(by)],
+      params: [nextRetryInMs, jsonRows(rows, (row) => [names.tokenOf(row), row.failReason]), ...fenceParams(by)],
     }),
     suspendPending: ({ fence: by, rows, failReason: reason, endsInMs }) => ({
       name: "suspendPending",
@@ -198,42 +169,30 @@ ${fence}`;
     park: ({ fence: by, rows, parkMs }) => ({
       name: "park",
       text: park,
-      params: [jsonRows(rows, (row) => [token(row), parkMs]), ...fenceParams(by)],
+      params: [jsonRows(rows, (row) => [names.tokenOf(row), parkMs]), ...fenceParams(by)],
     }),
   };
 }
 
-type RemovalStatements = Pick<HousekeepingStatements, "lockFinished" | "copyToArchive" | "deleteRows" | "purgeArchive">;
-
-function removalStatements(names: Names): RemovalStatements {
-  const { id, state, nextRetryAt, gmtModified } = names.column;
-  // Locks nothing, because the transaction around it has the file's only write lock (rule R5).
-  const lock = (
-    finished: "sent" | "consumed",
-    since: string | undefined,
+/** Locks nothing, because the transaction around it has the file's only write lock (rule R5). */
+function removalStatements(names: Names): ReturnType<typeof removalCalls> {
+  const { id, state, nextRetryAt, gmtModified, consumedAt, sentAt } = names.column;
+  const columns = Object.values(names.column).join(", ");
+  const given = "IN (SELECT value FROM json_each(?))";
+  const finished = (
+    which: "sent" | "consumed",
+    since = gmtModified,
   ): string => `SELECT CAST(first.id AS TEXT) AS id FROM (
-  SELECT m.${id} AS id, COALESCE(m.${since ?? gmtModified}, m.${gmtModified}) AS since FROM ${names.table} AS m
-  WHERE m.${state} = ${names.state(finished)} AND m.${nextRetryAt} IS NULL
+  SELECT m.${id} AS id, COALESCE(m.${since}, m.${gmtModified}) AS since FROM ${names.table} AS m
+  WHERE m.${state} = ${names.state(which)} AND m.${nextRetryAt} IS NULL
   ORDER BY m.${id} LIMIT ?) AS first
 WHERE first.since <= ${before("?")}`;
-  const locks = { sent: lock("sent", names.column.sentAt), consumed: lock("consumed", names.column.consumedAt) };
-  const columns = Object.values(names.column)
-    .filter((name) => name !== undefined)
-    .join(", ");
-  const given = "IN (SELECT value FROM json_each(?))";
-  const copy = `INSERT INTO ${names.archive} (${columns}, archived_at)
-SELECT ${columns}, ${NOW} FROM ${names.table} WHERE ${id} ${given}`;
-  const remove = `DELETE FROM ${names.table} WHERE ${id} ${given}`;
-  const purge = `DELETE FROM ${names.archive} WHERE ${id} IN (
-  SELECT ${id} FROM ${names.archive} WHERE archived_at <= ${before("?")} ORDER BY archived_at LIMIT ?)`;
-  return {
-    lockFinished: ({ state: finished, olderThanMs, limit }) => ({
-      name: "lockFinished",
-      text: locks[finished],
-      params: [limit, olderThanMs],
-    }),
-    copyToArchive: (ids) => ({ name: "copyToArchive", text: copy, params: [jsonIds(ids)] }),
-    deleteRows: (ids) => ({ name: "deleteRows", text: remove, params: [jsonIds(ids)] }),
-    purgeArchive: ({ olderThanMs, limit }) => ({ name: "purgeArchive", text: purge, params: [olderThanMs, limit] }),
+  const texts = {
+    lockFinished: { sent: finished("sent", sentAt), consumed: finished("consumed", consumedAt) },
+    copyToArchive: `INSERT INTO ${names.archive} (${columns}, archived_at) SELECT ${columns}, ${NOW} FROM ${names.table} WHERE ${id} ${given}`,
+    deleteRows: `DELETE FROM ${names.table} WHERE ${id} ${given}`,
+    purgeArchive: `DELETE FROM ${names.archive} WHERE ${id} IN (
+  SELECT ${id} FROM ${names.archive} WHERE archived_at <= ${before("?")} ORDER BY archived_at LIMIT ?)`,
   };
+  return removalCalls(texts, jsonIds);
 }

@@ -3,13 +3,7 @@
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { runTransaction, toExecutor } from "../../transactions/index.ts";
 import type { Database } from "../database.ts";
-import { createDoorbell } from "../sql/doorbell.ts";
-import type { TableLayout } from "../sql/layout.ts";
-import { defaultLayout as anyDefaultLayout } from "../sql/layouts.ts";
-import { createMessageAdmin } from "../sql/message-admin.ts";
-import { createMessageWriter } from "../sql/message-writer.ts";
-import { createRelayStore } from "../sql/relay-store.ts";
-import type { DialectStatements } from "../sql/statements.ts";
+import { createSqlDatabase } from "../sql/sql-database.ts";
 import { fileOf, isMemory, openHandle, type SqliteHandle } from "./driver.ts";
 import { createSession } from "./session.ts";
 import { createStatements } from "./statements.ts";
@@ -29,18 +23,6 @@ export interface SqliteOptions {
   readonly onWarning?: ((message: string) => void) | undefined;
 }
 
-/** The default layout as this dialect makes it: without the column that keeps MySQL's rows from growing. */
-const defaultLayout: TableLayout = {
-  ...anyDefaultLayout,
-  columns: { ...anyDefaultLayout.columns, settlePad: undefined },
-};
-
-/** A layout as this dialect can have it. */
-function withoutPad(layout: TableLayout): TableLayout {
-  if (layout.columns.settlePad === undefined) return layout;
-  return { ...layout, columns: { ...layout.columns, settlePad: undefined } };
-}
-
 /**
  * A {@link Database} on SQLite. Opens nothing yet. Throws `ConfigurationError` for options that fit nothing.
  *
@@ -50,41 +32,18 @@ function withoutPad(layout: TableLayout): TableLayout {
  */
 export function sqlite(options: SqliteOptions): Database {
   const handles = createHandles(options);
-  const statements = new Map<TableLayout, DialectStatements>();
-  const connect: Database["connect"] = async (sessionOptions) =>
-    createSession(await handles.forRelay(), sessionOptions);
-
-  function statementsOf(layout: TableLayout): DialectStatements {
-    const known = statements.get(layout);
-    if (known !== undefined) return known;
-    const made = createStatements(layout);
-    statements.set(layout, made);
-    return made;
-  }
-
-  const parts = (layout: TableLayout) => ({
-    layout: withoutPad(layout),
-    statements: statementsOf(layout),
-    connect,
-    sharedSession: true,
-  });
-  return {
+  return createSqlDatabase({
     dialect: "sqlite",
     label: handles.label,
-    defaultLayout,
-    connect,
+    connect: async (session) => createSession(await handles.forRelay(), session),
     transaction: async (work, on) => await runTransaction(on ?? (await handles.forTransactions()), "sqlite", work),
     executor: (handle) => toExecutor(handle, "sqlite"),
-    doorbell: createDoorbell(),
-    // SQLite has no notification: relays of other processes poll.
-    listen: () => Promise.resolve(undefined),
-    schema: ({ layout }) => statementsOf(layout).schema,
+    createStatements,
     // Our INSERT skips duplicates by itself; another unique key of a user's own table is the user's error.
-    messageWriter: ({ layout }) => createMessageWriter({ ...parts(layout), isDuplicate: () => false }),
-    relayStore: ({ layout }) => createRelayStore(parts(layout)),
-    messageAdmin: ({ layout }) => createMessageAdmin(parts(layout)),
+    isDuplicate: () => false,
+    sharedSession: true,
     close: () => handles.close(),
-  };
+  });
 }
 
 interface Handles {

@@ -1,11 +1,7 @@
 /** Leases, the registry of relay instances, and suspension rules: small tables beside the message table. One shard (rule R6). */
+import { registryCalls } from "../sql/calls.ts";
 import type { LeaseStatements } from "../sql/statements.ts";
 import { after, before, isoText, msSince, type Names, NOW } from "./names.ts";
-
-/** Statements of the lease store. */
-export function leaseStatements(names: Names): LeaseStatements {
-  return { ...shardStatements(names), ...takeoverStatements(names), ...registryStatements(names) };
-}
 
 type ShardStatements = Pick<LeaseStatements, "ensureShards" | "renew" | "readLeases" | "release" | "clearListed">;
 
@@ -72,12 +68,7 @@ WHERE ${names.isIn("pending")} AND ${inShards}
   };
 }
 
-type RegistryStatements = Pick<
-  LeaseStatements,
-  "reportInstance" | "removeInstance" | "forgetInstances" | "readInstances" | "readSuspensions"
->;
-
-function registryStatements(names: Names): RegistryStatements {
+function registryStatements(names: Names): ReturnType<typeof registryCalls> {
   const { relayTable, suspensionTable, tableKey } = names;
   const report = `INSERT INTO ${relayTable} (table_name, owner, label, seen_at) VALUES (${tableKey}, ?, ?, ${NOW})
 ON CONFLICT (table_name, owner) DO UPDATE SET label = excluded.label, seen_at = excluded.seen_at`;
@@ -88,15 +79,19 @@ ON CONFLICT (table_name, owner) DO UPDATE SET label = excluded.label, seen_at = 
   const suspensions = `SELECT scope, value, reason, author, -${msSince("ends_at")} AS ends_in_ms
 FROM ${suspensionTable} WHERE table_name = ${tableKey} AND (ends_at IS NULL OR ends_at > ${NOW})
 ORDER BY scope, value`;
-  return {
-    reportInstance: ({ owner, label }) => ({ name: "reportInstance", text: report, params: [owner, label] }),
-    removeInstance: (owner) => ({ name: "removeInstance", text: remove, params: [owner] }),
-    forgetInstances: () => ({ name: "forgetInstances", text: forget, params: [] }),
-    readInstances: (instanceTimeoutMs) => ({
-      name: "readInstances",
-      text: instances,
-      params: [instanceTimeoutMs, instanceTimeoutMs],
-    }),
-    readSuspensions: () => ({ name: "readSuspensions", text: suspensions, params: [] }),
-  };
+  return registryCalls(
+    {
+      reportInstance: report,
+      removeInstance: remove,
+      forgetInstances: forget,
+      readInstances: instances,
+      readSuspensions: suspensions,
+    },
+    2,
+  );
+}
+
+/** Statements of the lease store. */
+export function leaseStatements(names: Names): LeaseStatements {
+  return { ...registryStatements(names), ...shardStatements(names), ...takeoverStatements(names) };
 }

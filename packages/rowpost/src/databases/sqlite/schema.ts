@@ -1,8 +1,10 @@
 /** The tables, as numbered migrations, and what checks them. The text of a released migration never changes: its checksum stands in databases. */
 import { companionTables } from "../sql/layouts.ts";
+import { archivedColumns, type ColumnTypes, messageColumns } from "../sql/message-columns.ts";
+import { inSchema, quoteName } from "../sql/sql-names.ts";
 import type { Migration, SchemaStatements } from "../sql/statements.ts";
 import { unknownState } from "./housekeeping.ts";
-import { type Names, NOW, quoteName } from "./names.ts";
+import { type Names, NOW } from "./names.ts";
 
 /** Statements that make, version and check the tables. DDL is transactional here: all of it happens, or nothing. */
 export function schemaStatements(names: Names): SchemaStatements {
@@ -64,44 +66,24 @@ function migrations(names: Names): readonly Migration[] {
   ];
 }
 
-/** Columns of a message table in the order of the design, those that the layout has. Text compares by bytes (rule R7). */
-function messageColumns(names: Names): readonly string[] {
-  const { column, layout } = names;
-  const words = typeof layout.states.pending === "string";
-  const instant = "TEXT";
-  const all: readonly (readonly [string | undefined, string])[] = [
-    [column.messageType, "TEXT NOT NULL"],
-    [column.messageKey, "TEXT NOT NULL"],
-    [column.topic, "TEXT NOT NULL"],
-    [column.messageBody, "TEXT NOT NULL"],
-    [column.headers, "TEXT"],
-    [column.contentType, "TEXT"],
-    [column.orderingKey, "TEXT"],
-    [column.state, `${words ? "TEXT" : "INTEGER"} NOT NULL DEFAULT ${names.state("pending")}`],
-    [column.retryCount, "INTEGER NOT NULL DEFAULT 0"],
-    [column.deliveryCount, "INTEGER NOT NULL DEFAULT 0"],
-    [column.deliverAt, instant],
-    [column.nextRetryAt, instant],
-    [column.lastRetryAt, instant],
-    [column.failReason, "TEXT"],
-    [column.messageId, "TEXT"],
-    [column.lockVersion, "INTEGER NOT NULL DEFAULT 0"],
-    [column.sentAt, instant],
-    [column.consumedAt, instant],
-    [column.createdBy, "TEXT NOT NULL DEFAULT ''"],
-    [column.updatedBy, "TEXT NOT NULL DEFAULT ''"],
-    [column.gmtCreate, `${instant} NOT NULL DEFAULT (${NOW})`],
-    [column.gmtModified, `${instant} NOT NULL DEFAULT (${NOW})`],
-  ];
-  return all.filter(([name]) => name !== undefined).map(([name, type]) => `${name} ${type}`);
-}
+/** SQLite keeps no lengths; the writer checks them. Text compares by bytes (rule R7). */
+const TYPES: ColumnTypes = {
+  identity: () => "TEXT",
+  varchar: () => "TEXT",
+  text: "TEXT",
+  smallint: "INTEGER",
+  integer: "INTEGER",
+  bigint: "INTEGER",
+  instant: "TEXT",
+  now: `(${NOW})`,
+};
 
 /** AUTOINCREMENT: an id that is given again after a delete would take the settle of the message that had it (rule R6). */
 function messageTable(names: Names): string {
   const { id, messageType, messageKey } = names.column;
   return `CREATE TABLE IF NOT EXISTS ${names.table} (
   ${id} INTEGER PRIMARY KEY AUTOINCREMENT,
-  ${messageColumns(names).join(",\n  ")},
+  ${messageColumns(names, TYPES).join(",\n  ")},
   UNIQUE (${messageType}, ${messageKey})
 )`;
 }
@@ -110,7 +92,7 @@ function messageTable(names: Names): string {
 function messageIndexes(names: Names): readonly string[] {
   const { state, nextRetryAt, orderingKey, topic } = names.column;
   const index = (name: string, columns: string, where = ""): string =>
-    `CREATE INDEX IF NOT EXISTS ${inSchema(names, `${names.layout.table}_${name}`)} ON ${quoteName(names.layout.table)} (${columns})${where}`;
+    `CREATE INDEX IF NOT EXISTS ${inSchema(names.layout, `${names.layout.table}_${name}`)} ON ${quoteName(names.layout.table)} (${columns})${where}`;
   const indexes = [
     index("state", `${state}, ${nextRetryAt}`),
     index("topic", topic),
@@ -119,11 +101,6 @@ function messageIndexes(names: Names): readonly string[] {
   ];
   if (orderingKey !== undefined) indexes.push(index("ordered", orderingKey, ` WHERE ${orderingKey} IS NOT NULL`));
   return indexes;
-}
-
-function inSchema(names: Names, index: string): string {
-  const { schema } = names.layout;
-  return schema === undefined ? quoteName(index) : `${quoteName(schema)}.${quoteName(index)}`;
 }
 
 function companionTablesOf(names: Names): readonly string[] {
@@ -166,10 +143,10 @@ function archiveTable(names: Names): readonly string[] {
   return [
     `CREATE TABLE IF NOT EXISTS ${archive} (
   ${column.id} INTEGER PRIMARY KEY,
-  ${messageColumns(names).join(",\n  ")},
+  ${archivedColumns(names, TYPES).join(",\n  ")},
   archived_at TEXT NOT NULL
 )`,
-    `CREATE INDEX IF NOT EXISTS ${inSchema(names, `${name}_key`)} ${on} (${column.messageType}, ${column.messageKey})`,
-    `CREATE INDEX IF NOT EXISTS ${inSchema(names, `${name}_at`)} ${on} (archived_at)`,
+    `CREATE INDEX IF NOT EXISTS ${inSchema(names.layout, `${name}_key`)} ${on} (${column.messageType}, ${column.messageKey})`,
+    `CREATE INDEX IF NOT EXISTS ${inSchema(names.layout, `${name}_at`)} ${on} (archived_at)`,
   ];
 }

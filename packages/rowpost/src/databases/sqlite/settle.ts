@@ -1,14 +1,16 @@
 /** Outcomes of a batch, one statement for those sent and one for the rest. Fenced (see `fenceCondition`), bound to one claim (rule R4). */
 import type { RelayStatements } from "../sql/statements.ts";
-import { after, before, fenceCondition, fenceParams, jsonRows, type Names, NOW, tokenOf } from "./names.ts";
+import { after, before, fenceCondition, fenceParams, jsonRows, type Names, NOW } from "./names.ts";
 
 type From = "sending" | "pending";
 
 /** Statements that settle. */
 export function settleStatements(names: Names): Pick<RelayStatements, "settleSent" | "settleOther"> {
-  const sent = { sending: settleSentText(names, "sending"), pending: settleSentText(names, "pending") };
-  const other = { sending: settleOtherText(names, "sending"), pending: settleOtherText(names, "pending") };
-  const token = tokenOf(names);
+  const both = (text: (names: Names, from: From) => string): Readonly<Record<From, string>> => ({
+    pending: text(names, "pending"),
+    sending: text(names, "sending"),
+  });
+  const [sent, other] = [both(settleSentText), both(settleOtherText)];
   const elapsed = (elapsedMs: number): readonly number[] => (names.column.lastRetryAt === undefined ? [] : [elapsedMs]);
   return {
     settleSent: ({ fence, outcomes, elapsedMs, from }) => ({
@@ -16,7 +18,7 @@ export function settleStatements(names: Names): Pick<RelayStatements, "settleSen
       text: sent[from],
       params: [
         ...elapsed(elapsedMs),
-        jsonRows(outcomes, (row) => [token(row), row.nextRetryInMs, row.deliveryCount, row.messageId]),
+        jsonRows(outcomes, (row) => [names.tokenOf(row), row.nextRetryInMs, row.deliveryCount, row.messageId]),
         ...fenceParams(fence),
       ],
     }),
@@ -26,7 +28,7 @@ export function settleStatements(names: Names): Pick<RelayStatements, "settleSen
       params: [
         ...elapsed(elapsedMs),
         jsonRows(outcomes, (row) => [
-          token(row),
+          names.tokenOf(row),
           row.nextRetryInMs,
           row.toState === "failed" ? 1 : 0,
           row.retryDelta,

@@ -6,7 +6,7 @@ import { claimStatements } from "./claim.ts";
 import { enqueueStatements } from "./enqueue.ts";
 import { housekeepingStatements } from "./housekeeping.ts";
 import { leaseStatements } from "./leases.ts";
-import { createNames } from "./names.ts";
+import { createNames, ONE_SHARD } from "./names.ts";
 import { scanStatements } from "./scan.ts";
 import { schemaStatements } from "./schema.ts";
 import { settleStatements } from "./settle.ts";
@@ -19,14 +19,13 @@ export function createStatements(layout: TableLayout): DialectStatements {
       insertReportsDuplicates: true,
       // No expression tells it; the handle does (isTransaction, inTransaction).
       insertChecksTransaction: false,
-      // One writer at a time for the whole file: a second relay could add nothing (rule R6).
-      shardCount: 1,
+      shardCount: ONE_SHARD,
     },
-    schema: schemaStatements(names),
-    enqueue: enqueueStatements(names),
-    leases: leaseStatements(names),
-    relay: { ...scanStatements(names), ...claimStatements(names), ...settleStatements(names) },
-    housekeeping: housekeepingStatements(names),
     admin: adminStatements(names),
+    enqueue: enqueueStatements(names),
+    housekeeping: housekeepingStatements(names),
+    leases: leaseStatements(names),
+    relay: { ...claimStatements(names), ...scanStatements(names), ...settleStatements(names) },
+    schema: schemaStatements(names),
   };
 }
