@@ -67,7 +67,6 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
     window,
     ...leaseEvents(settings, reports, events, sweep),
   });
-  // What most parts work with; each takes what its options name.
   const parts = {
     ...{ settings, clock, store, layout, events, reports, window, freed, keeper, sweep, publishTimeoutMs },
     gate: createConnectionGate(clock),
@@ -82,11 +81,7 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
     ...parts,
     settler,
     // An error is reported; the messages come due by themselves later.
-    onTopicBack: (topic) =>
-      void housekeeping.resetBackoff(topic).then(
-        () => reports.databaseBack("reset backoff"),
-        (error: unknown) => reports.databaseAway("reset backoff", error),
-      ),
+    onTopicBack: (topic) => void reported(reports, "reset backoff", housekeeping.resetBackoff(topic)),
   });
   const round = createRound({
     ...parts,
@@ -114,6 +109,16 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
     },
     resetBackoff: (topic) => housekeeping.resetBackoff(topic),
   };
+}
+
+/** Work beside the loops: its failure is told, and that it works again. */
+async function reported(reports: RelayReports, part: string, work: Promise<unknown>): Promise<void> {
+  try {
+    await work;
+    reports.databaseBack(part);
+  } catch (error) {
+    reports.databaseAway(part, error);
+  }
 }
 
 function storeOptions(settings: RelaySettings): RelayStoreOptions {

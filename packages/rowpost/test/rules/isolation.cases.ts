@@ -19,6 +19,7 @@ export function defineIsolationCases(service: RelayTestService): void {
   const bench = useRuleBench(service);
   describe("keys", () => keyCases(bench));
   describe("topics", () => topicCases(bench));
+  describe("backoff", () => backoffCases(bench));
   describe("people", () => peopleCases(bench, service));
 }
 
@@ -90,7 +91,9 @@ function topicCases(bench: RuleBench): void {
     }
     expect(broker.published().length).toBe(400);
   });
+}
 
+function backoffCases(bench: RuleBench): void {
   it("a good message of a topic does not cut the backoff of a bad one short", async () => {
     const { database, clock } = bench;
     const { relay, broker } = bench.relay({
