@@ -69,16 +69,12 @@ export function adminStatements(names: MysqlNames): AdminStatements {
 
     suspendRows({ ids, action, untilMs }) {
       const author = byAuthor(action);
-      // Without deliver_at the time of a delayed row stands in next_retry_at alone, which a suspension would overwrite (rule R10).
-      const notDelayed = names.has("deliverAt")
-        ? ""
-        : `\n    AND NOT (${column("state")} = ${state("pending")} AND COALESCE(${column("retryCount")}, 0) = 0 AND COALESCE(${column("nextRetryAt")} > ${names.nowMs}, FALSE))`;
       return {
         name: "suspendRows",
         text: `UPDATE ${IDS} STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${column("failReason")} = ?, ${column("nextRetryAt")} = ${untilMs === null ? "NULL" : names.later(whole(untilMs))}${author.set}${names.bumpVersion}${names.touch},
     ${column("state")} = ${state("suspended")}
-  WHERE ${column("state")} IN (${names.states(allowedFrom("suspend"))})${notDelayed}`,
+  WHERE ${column("state")} IN (${names.states(allowedFrom("suspend"))})${names.notDelayed}`,
         params: [idParam(ids), reasonOf(action), ...author.params],
       };
     },
@@ -112,7 +108,7 @@ export function adminStatements(names: MysqlNames): AdminStatements {
     listSuspendedBy: ({ scope, value, limit }) => ({
       name: "listSuspendedBy",
       text: `SELECT ${column("id")} AS id FROM ${messages} AS m
-  WHERE ${column("state")} = ${state("suspended")} AND LEFT(${column("failReason")}, CHAR_LENGTH(?)) = ?
+  WHERE ${column("state")} = ${state("suspended")} AND CAST(LEFT(${column("failReason")}, CHAR_LENGTH(?)) AS BINARY) = CAST(? AS BINARY)
   ORDER BY ${column("id")} LIMIT ${whole(limit)}`,
       params: [ruleReason({ scope, value }), ruleReason({ scope, value })],
     }),

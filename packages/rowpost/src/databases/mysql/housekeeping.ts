@@ -141,7 +141,7 @@ function fencedChanges(names: MysqlNames): Pick<HousekeepingStatements, Fenced> 
       text: `${rows()}
   SET ${column("failReason")} = ?, ${column("nextRetryAt")} = ${endsInMs === null ? "NULL" : names.later(whole(endsInMs))}${names.bumpVersion}${names.touch},
     ${column("state")} = ${state("suspended")}
-  WHERE ${column("state")} = ${state("pending")} ${names.tokenMatches}`,
+  WHERE ${column("state")} = ${state("pending")} ${names.tokenMatches}${names.notDelayed}`,
       params: [names.fencedRows(fence, list), names.tableKey, fence.owner, failReason],
     }),
 

@@ -41,6 +41,15 @@ interface Words {
   readonly states: (states: readonly MessageState[]) => string;
 }
 
+/** What keeps a delay apart from a retry. */
+interface DelayWords {
+  /**
+   * ` AND …`, or nothing: the row is not delayed. Without deliver_at the time of a delayed row stands in next_retry_at alone, and a suspension
+   * would overwrite it (rule R10).
+   */
+  readonly notDelayed: string;
+}
+
 /** What the fenced statements share. */
 interface FenceWords {
   /** The message's shard, from the bytes of its ordering key or message key. */
@@ -63,7 +72,7 @@ interface FenceWords {
   readonly touch: string;
 }
 
-export type MysqlNames = Words & ClockWords & FenceWords;
+export type MysqlNames = Words & ClockWords & FenceWords & DelayWords;
 
 export function quoteName(name: string): string {
   return `\`${name}\``;
@@ -78,7 +87,7 @@ function quoteText(value: string): string {
 export function createNames(layout: TableLayout): MysqlNames {
   const words = quoteWords(layout);
   const clock = clockWords(layout, words.has("deliverAt") ? words.column("deliverAt") : undefined);
-  return { ...words, ...clock, ...fenceWords(words, clock) };
+  return { ...words, ...clock, ...fenceWords(words, clock), notDelayed: notDelayed(words, clock) };
 }
 
 function quoteWords(layout: TableLayout): Words {
@@ -115,6 +124,13 @@ function quoteWords(layout: TableLayout): Words {
     state,
     states: (list) => list.map(state).join(", "),
   };
+}
+
+function notDelayed({ column, has, state }: Words, { nowMs }: ClockWords): string {
+  if (has("deliverAt")) return "";
+  const isPending = `${column("state")} = ${state("pending")}`;
+  const neverTried = `COALESCE(${column("retryCount")}, 0) = 0`;
+  return `\n    AND NOT (${isPending} AND ${neverTried} AND COALESCE(${column("nextRetryAt")} > ${nowMs}, FALSE))`;
 }
 
 function fenceWords({ column, has, layout, shards }: Words, { now }: ClockWords): FenceWords {
