@@ -153,6 +153,21 @@ describeWithService("postgres", "outbox.transaction", () => {
     expect(await keys()).toEqual(["again"]);
   });
 
+  test("a client of the user's that is lost inside ends the transaction, not the process", async () => {
+    const client = new pg.Client({ connectionString: place.url });
+    await client.connect();
+    const ended = new Promise((resolve) => client.once("end", resolve));
+    const work = outbox.transaction(client, async (tx) => {
+      await outbox.enqueue(tx, message("lost"));
+      const [row] = await tx.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");
+      await pool.query("SELECT pg_terminate_backend($1)", [row?.pid]);
+      await ended;
+      await expect(outbox.enqueue(tx, message("later"))).rejects.toThrow();
+    });
+    await expect(work).rejects.toThrow();
+    expect(await keys()).toEqual([]);
+  });
+
   test("a COMMIT without an answer is told as what it is", async () => {
     const openPool = (connectionString: string): pg.Pool => {
       const ours = new pg.Pool({ connectionString });
