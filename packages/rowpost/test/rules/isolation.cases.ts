@@ -2,16 +2,10 @@
  * The trouble of one message, topic or user stays where it is: interleavings that once stopped others, broke an order, or lost a person's will.
  */
 import { describe, expect, it } from "vitest";
-import type { PublishFailed, PublishResult } from "../../src/brokers/broker.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import type { RelayTestService } from "../relay/bench-database.ts";
-import { type RuleBench, STATE, useRuleBench } from "./rule-bench.ts";
+import { failure, keysOf, type RuleBench, STATE, useRuleBench } from "./rule-bench.ts";
 
-function failure(change: Partial<PublishFailed>): PublishResult {
-  return { status: "failed", scope: "message", retriable: true, code: "NO", reason: "refused", ...change };
-}
-
-const keysOf = (messages: readonly { readonly key: string }[]): string[] => messages.map(({ key }) => key);
 const LONG = { baseMs: 3_600_000, maxMs: 3_600_000 };
 
 /** Defines the tests for one server. */

@@ -119,12 +119,19 @@ it("does not tell that the database is back while it is away", async () => {
       away ? Promise.reject(new DatabaseUnavailableError("away")) : work(...list);
   const relay = relayWith(
     (store) => ({
-      scan: guard(store.scan),
-      leases: { ...store.leases, heartbeat: guard(store.leases.heartbeat) },
+      scan: guard((request: Parameters<typeof store.scan>[0]) => store.scan(request)),
+      leases: {
+        ...store.leases,
+        heartbeat: guard((request: Parameters<typeof store.leases.heartbeat>[0]) => store.leases.heartbeat(request)),
+      },
       housekeeping: {
         ...store.housekeeping,
-        listSending: guard(store.housekeeping.listSending),
-        listTimed: guard(store.housekeeping.listTimed),
+        listSending: guard((request: Parameters<typeof store.housekeeping.listSending>[0]) =>
+          store.housekeeping.listSending(request),
+        ),
+        listTimed: guard((request: Parameters<typeof store.housekeeping.listTimed>[0]) =>
+          store.housekeeping.listTimed(request),
+        ),
       },
     }),
     { clock, heartbeatMs: 2_000, housekeepingMs: 1_000, drainTimeoutMs: 0 },

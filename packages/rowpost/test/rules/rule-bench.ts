@@ -1,5 +1,6 @@
 /** What the tests of the rules share: a real database, relays under a clock that the test turns, and stores with one guard taken out. */
 import { afterEach, beforeEach } from "vitest";
+import type { PublishFailed, PublishResult } from "../../src/brokers/broker.ts";
 import { type MemoryBroker, type MemoryBrokerOptions, memory } from "../../src/brokers/memory.ts";
 import type { Database } from "../../src/databases/database.ts";
 import { createRelay, type Relay } from "../../src/outbox/relay.ts";
@@ -7,6 +8,16 @@ import type { RelayOptions } from "../../src/outbox/relay-options.ts";
 import type { RelayStore } from "../../src/outbox/relay-store.ts";
 import { createManualClock, type ManualClock } from "../../src/testing/manual-clock.ts";
 import { createRelayDatabase, type RelayTestDatabase, type RelayTestService } from "../relay/bench-database.ts";
+
+/** A failure of the broker's, by default about the message, and worth a retry. */
+export function failure(change: Partial<PublishFailed>): PublishResult {
+  return { status: "failed", scope: "message", retriable: true, code: "NO", reason: "refused", ...change };
+}
+
+/** Message keys, in order. */
+export function keysOf(messages: readonly { readonly key: string }[]): string[] {
+  return messages.map(({ key }) => key);
+}
 
 /** Numbers of the states in the default layout. */
 export const STATE = { pending: 0, sending: 1, sent: 2, failed: 3, consumed: 4, suspended: 5 } as const;

@@ -3,16 +3,10 @@
  * then the damage must show, else the test proves nothing. What needs one statement only is in the store contract.
  */
 import { describe, expect, it } from "vitest";
-import type { PublishFailed, PublishResult } from "../../src/brokers/broker.ts";
+import type { PublishResult } from "../../src/brokers/broker.ts";
 import type { RelayStore } from "../../src/outbox/relay-store.ts";
 import type { RelayTestService } from "../relay/bench-database.ts";
-import { type RuleBench, STATE, type StoreChange, useRuleBench } from "./rule-bench.ts";
-
-function failure(change: Partial<PublishFailed>): PublishResult {
-  return { status: "failed", scope: "message", retriable: true, code: "NO", reason: "refused", ...change };
-}
-
-const keysOf = (messages: readonly { readonly key: string }[]): string[] => messages.map(({ key }) => key);
+import { failure, keysOf, type RuleBench, STATE, type StoreChange, useRuleBench } from "./rule-bench.ts";
 
 /** Defines the tests for one server. */
 export function defineRuleCases(service: RelayTestService): void {
