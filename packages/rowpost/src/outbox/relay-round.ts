@@ -85,7 +85,9 @@ export function createRound(parts: RoundParts): () => Promise<RoundResult> {
     await parts.problems.setAside(sorted, scanSize.last);
     const most = Math.min(allowance, room);
     const { now, waits } = await chosen(sorted);
-    return await claimAndPublish(now.slice(0, most), waits || sorted.passedOver > 0, waits);
+    // A message of a resting topic is due and was not sent: it counts as work left.
+    const left = waits || sorted.passedOver > 0 || sorted.resting.length > 0;
+    return await claimAndPublish(now.slice(0, most), left, waits);
   };
 
   async function scan(shards: readonly number[], room: number): Promise<ScannedMessage[]> {

@@ -52,6 +52,17 @@ function keyCases(bench: RuleBench): void {
 }
 
 function topicCases(bench: RuleBench): void {
+  it("does not call a table drained while a due message's topic rests", async () => {
+    const { database } = bench;
+    await database.insert([{ key: "1", topic: "away" }]);
+    const { relay } = bench.relay({
+      broker: { outcome: () => failure({ scope: "destination", code: "THROTTLED", retryAfterMs: 3_600_000 }) },
+    });
+    await relay.tick();
+    await database.insert([{ key: "2", topic: "away" }]);
+    for (let tick = 0; tick < 3; tick += 1) expect((await relay.tick()).exhausted).toBe(false);
+  });
+
   it("a throttled message is given back although the real clock counts fractions of milliseconds", async () => {
     const { database } = bench;
     await database.insert([{ key: "1" }]);
