@@ -35,11 +35,13 @@ function bindStoreContract(title: string, createHarness: () => StoreHarness | Pr
   describe(title, () => {
     let harness: StoreHarness | undefined;
     let bench: StoreBench | undefined;
+    const skipped = new Map<string, number>();
     beforeAll(async () => {
       harness = await createHarness();
       bench = await openStoreBench(harness);
     });
     afterAll(async () => {
+      for (const [reason, cases] of skipped) console.log(`skipped: ${harness?.name}: ${cases} cases: ${reason}`);
       await bench?.close();
       await harness?.close?.();
     });
@@ -48,7 +50,10 @@ function bindStoreContract(title: string, createHarness: () => StoreHarness | Pr
       test(contractCase.name, { timeout: 40_000 }, async ({ skip }) => {
         if (bench === undefined) throw new Error("the database was not opened");
         const reason = storeSkipReason(contractCase, bench);
-        if (reason !== undefined) skip(reason);
+        if (reason !== undefined) {
+          skipped.set(reason, (skipped.get(reason) ?? 0) + 1);
+          skip(reason);
+        }
         await runStoreCase(contractCase, bench);
       });
     }
