@@ -75,6 +75,7 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
     publisher: createPublisher({ broker, clock, publishTimeoutMs }),
     scanSize: createScanSize(settings.batchSize),
   };
+  const problems = createRelayProblems(parts);
   const hasClaimToken = layout.columns.lockVersion !== undefined || layout.columns.deliveryCount !== undefined;
   const settler = createSettler({ ...parts, hasClaimToken, events: settlerEvents(reports, window) });
   const flow = createRelayFlow({
@@ -85,7 +86,7 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
   });
   const round = createRound({
     ...parts,
-    problems: createRelayProblems(parts),
+    problems,
     publish: (messages) => flow.publish(messages),
   });
   const housekeeping = createHousekeeping({
@@ -95,9 +96,7 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
   });
   const runner = createRelayRunner({
     ...parts,
-    flow,
-    round,
-    housekeeping,
+    ...{ flow, round, problems, housekeeping },
     ...{ open: () => store.open(storeOptions(settings)), close: () => store.close() },
     ...{ listen: () => database.listen(layout), doorbell: database.doorbell },
   });

@@ -2,8 +2,10 @@
  * What a scan found and may not be sent: broken rows become `failed` with a reason, rows under a suspension rule become `suspended`, and when such
  * rows fill the scans, those of a resting topic or behind a blocked head are parked (rule R12). All fenced.
  */
+import { describeError } from "../runtime/errors.ts";
 import type { SortedRows } from "./candidates.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
+import type { RelaySettings } from "./relay-options.ts";
 import type { RelayReports } from "./relay-reports.ts";
 import type { RelayStore, ScannedMessage, SuspensionRule } from "./relay-store.ts";
 import { scannedToken } from "./row-token.ts";
@@ -19,10 +21,16 @@ const PARK_BEHIND_MS = 5_000;
 /** Rows of a resting topic are parked for at least this long. */
 const PARK_RESTING_MS = 2_000;
 
+/**
+ * Rows are set aside beside the rounds, one statement at a time: a row that a user holds locked makes its statement wait for seconds, and must not
+ * make the messages of everybody else wait with it. What comes in meanwhile is left alone; the next scan brings it again.
+ */
 export interface RelayProblems {
-  setAside(sorted: SortedRows, scanned: number): Promise<void>;
+  setAside(sorted: SortedRows, scanned: number): void;
   /** Rows behind an earlier message of their key. */
-  setBehind(blocked: readonly ScannedMessage[], scanned: number): Promise<void>;
+  setBehind(blocked: readonly ScannedMessage[], scanned: number): void;
+  /** Resolves when nothing is under way. Never rejects. */
+  idle(): Promise<void>;
 }
 
 export interface RelayProblemsOptions {
@@ -30,11 +38,25 @@ export interface RelayProblemsOptions {
   readonly keeper: Pick<LeaseKeeper, "fence">;
   readonly breaker: Pick<TopicBreaker, "restMs">;
   readonly reports: RelayReports;
+  readonly settings: Pick<RelaySettings, "logger">;
 }
 
 /** Makes the part of a round that deals with what cannot be sent. */
-export function createRelayProblems({ store, keeper, breaker, reports }: RelayProblemsOptions): RelayProblems {
-  const { housekeeping } = store;
+export function createRelayProblems(options: RelayProblemsOptions): RelayProblems {
+  const { keeper, breaker, reports, settings } = options;
+  const { housekeeping } = options.store;
+  let running: Promise<void> | undefined;
+
+  function start(work: () => Promise<void>): void {
+    if (running !== undefined) return;
+    running = work()
+      .catch((error: unknown) => {
+        settings.logger.warn("rows could not be set aside; they are looked at again", { error: describeError(error) });
+      })
+      .finally(() => {
+        running = undefined;
+      });
+  }
 
   async function fail(broken: SortedRows["broken"]): Promise<void> {
     if (broken.length === 0) return;
@@ -62,16 +84,25 @@ export function createRelayProblems({ store, keeper, breaker, reports }: RelayPr
     await housekeeping.park({ fence: keeper.fence(), rows: messages.map(scannedToken), parkMs });
   }
 
+  async function setAside(sorted: SortedRows, parkResting: boolean): Promise<void> {
+    await fail(sorted.broken);
+    for (const [rule, messages] of sorted.suspended) await suspend(rule, messages);
+    if (!parkResting) return;
+    const longest = Math.max(PARK_RESTING_MS, ...new Set(sorted.resting.map(({ topic }) => breaker.restMs(topic))));
+    await park(sorted.resting, longest);
+  }
+
   return {
-    async setAside(sorted, scanned) {
-      await fail(sorted.broken);
-      for (const [rule, messages] of sorted.suspended) await suspend(rule, messages);
-      if (sorted.resting.length < scanned * PARK_SHARE) return;
-      const longest = Math.max(PARK_RESTING_MS, ...new Set(sorted.resting.map(({ topic }) => breaker.restMs(topic))));
-      await park(sorted.resting, longest);
+    setAside(sorted, scanned) {
+      const parkResting = sorted.resting.length > 0 && sorted.resting.length >= scanned * PARK_SHARE;
+      if (sorted.broken.length === 0 && sorted.suspended.size === 0 && !parkResting) return;
+      start(() => setAside(sorted, parkResting));
     },
-    async setBehind(blocked, scanned) {
-      if (blocked.length >= scanned * PARK_SHARE) await park(blocked, PARK_BEHIND_MS);
+    setBehind(blocked, scanned) {
+      if (blocked.length > 0 && blocked.length >= scanned * PARK_SHARE) start(() => park(blocked, PARK_BEHIND_MS));
+    },
+    async idle() {
+      while (running !== undefined) await running;
     },
   };
 }

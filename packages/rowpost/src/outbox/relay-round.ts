@@ -82,11 +82,12 @@ export function createRound(parts: RoundParts): () => Promise<RoundResult> {
       countsClaims: parts.layout.columns.deliveryCount !== undefined,
       hasContentType: parts.layout.columns.contentType !== undefined,
     });
-    await parts.problems.setAside(sorted, scanSize.last);
+    parts.problems.setAside(sorted, scanSize.last);
     const most = Math.min(allowance, room);
     const { now, waits } = await chosen(sorted);
-    // A message of a resting topic is due and was not sent: it counts as work left.
-    const left = waits || sorted.passedOver > 0 || sorted.resting.length > 0;
+    // A message of a resting topic is due and was not sent, and rows are being set aside: that is work left.
+    const aside = sorted.resting.length + sorted.broken.length + sorted.suspended.size;
+    const left = waits || sorted.passedOver + aside > 0;
     return await claimAndPublish(now.slice(0, most), left, waits);
   };
 
@@ -128,7 +129,7 @@ export function createRound(parts: RoundParts): () => Promise<RoundResult> {
       queues,
       (row) => row.resend || (!failedBlocks && row.retryCount >= settings.policyOf(row.type).maxAttempts),
     );
-    await parts.problems.setBehind(blocked, scanSize.last);
+    parts.problems.setBehind(blocked, scanSize.last);
     if (next.length > 0) sweep.touched();
     const allowed = new Set(ready.map(({ id }) => id));
     return candidates

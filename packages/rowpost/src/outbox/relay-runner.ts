@@ -10,6 +10,7 @@ import type { PollPace } from "./poll-pace.ts";
 import type { Publisher } from "./publisher.ts";
 import type { RelayFlow } from "./relay-flow.ts";
 import type { RelaySettings } from "./relay-options.ts";
+import type { RelayProblems } from "./relay-problems.ts";
 import type { RelayReports } from "./relay-reports.ts";
 import type { RoundResult } from "./relay-round.ts";
 import { createWakeUp, type WakeUp } from "./wake-up.ts";
@@ -24,6 +25,7 @@ export interface RelayRunnerOptions {
   readonly gate: ConnectionGate;
   readonly pace: PollPace;
   readonly flow: RelayFlow;
+  readonly problems: Pick<RelayProblems, "idle">;
   readonly publisher: Publisher;
   readonly round: () => Promise<RoundResult>;
   readonly housekeeping: Housekeeping;
@@ -186,6 +188,7 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
     async tick() {
       if (clock.monotonicMs() - lastHeartbeatMs >= settings.heartbeatMs || keeper.heldCount === 0) await heartbeat();
       const result = await options.round();
+      await options.problems.idle();
       await flow.idle();
       await housekeeping.turn();
       return { claimed: result.claimed, exhausted: result.exhausted };
@@ -209,6 +212,7 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
       stopping.abort();
       await Promise.all(loops);
       for (const end of ended) await end();
+      await options.problems.idle();
       const drained = opened ? await settleEverything() : true;
       const unsettled = window.size;
       // Outcomes that could not be written in time are given up here, and not tried for the rest of the lease on sessions that are closed.

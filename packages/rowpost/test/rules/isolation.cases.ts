@@ -159,6 +159,23 @@ function peopleCases(bench: RuleBench, service: RelayTestService): void {
     expect(keysOf(broker.published())).toEqual(["now"]);
   });
 
+  it.runIf(service !== "sqlite")("a broken row that a user holds locked holds up no other message", async () => {
+    const { database } = bench;
+    await database.insert([{ key: "broken", body: "{" }]);
+    const session = await database.connect().connect({ purpose: "tool" });
+    const { relay, broker } = bench.relay({ relay: { clock: systemClock, drainTimeoutMs: 100 } });
+    await session.transaction(async (tx) => {
+      await tx.run({ name: "test", text: "SELECT id FROM local_message FOR UPDATE", params: [] });
+      await relay.start();
+      for (const key of ["1", "2", "3"]) {
+        await database.insert([{ key }]);
+        // A lock is waited for at least 1 s, four times.
+        await broker.waitFor(Number(key), { withinMs: 900 });
+      }
+    });
+    await session.close();
+  });
+
   if (service === "sqlite") return;
   it("a row that a user holds locked holds up no other message", async () => {
     const { database } = bench;
