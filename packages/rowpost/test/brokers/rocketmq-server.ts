@@ -62,14 +62,18 @@ export async function deleteTopic(server: ServerAddress, name: string): Promise<
   await askBroker(server, 215, { topic: name });
 }
 
-/** Makes a consumer group. */
-async function createGroup(server: ServerAddress, name: string): Promise<string> {
+/** Makes a consumer group. `orderly`: a queue is given to one receiver at a time, which gets its next messages after it has acknowledged these. */
+export async function createGroup(
+  server: ServerAddress,
+  name: string,
+  { orderly = false }: { readonly orderly?: boolean } = {},
+): Promise<string> {
   const group = {
     groupName: name,
     consumeEnable: true,
     consumeFromMinEnable: true,
     consumeBroadcastEnable: true,
-    consumeMessageOrderly: false,
+    consumeMessageOrderly: orderly,
     retryQueueNums: 1,
     retryMaxTimes: 16,
     brokerId: 0,

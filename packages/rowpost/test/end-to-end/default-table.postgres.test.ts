@@ -1,0 +1,6 @@
+import { describeWithService } from "../services.ts";
+import { defineDefaultTableCases } from "./default-table.cases.ts";
+
+describeWithService("postgres", "the default table", (service) => {
+  describeWithService("rocketmq", "to RocketMQ", () => defineDefaultTableCases(service.name));
+});
