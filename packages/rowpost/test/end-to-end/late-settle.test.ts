@@ -53,7 +53,12 @@ describeWithService(["mariadb", "mysql9"], "a late settle without a claim token"
   });
 
   /** The first attempt fails and is to be tried again at once; the second one is accepted when `accept` is called. */
-  function brokerOfTwo(): { broker: MemoryBroker; accept(): void; second: Promise<void>; attempts(): number } {
+  function brokerOfTwo(): {
+    readonly broker: MemoryBroker;
+    readonly accept: () => void;
+    readonly second: Promise<void>;
+    readonly attempts: () => number;
+  } {
     let attempts = 0;
     let begun = (): void => {};
     const second = new Promise<void>((resolve) => {

@@ -11,20 +11,19 @@ const { service, url, ledger } = JSON.parse(process.argv[2] ?? "{}");
 const { mysql, postgres } = await import(service === "postgres" ? "rowpost/postgres" : "rowpost/mysql");
 const database = (mysql ?? postgres)({ url });
 let receipts = 0;
+
+async function publish(batch) {
+  // As long as a broker on another host takes, so that a stop finds messages on their way.
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  appendFileSync(ledger, batch.map(({ key }) => `${process.pid} ${key}\n`).join(""));
+  return batch.map(() => ({ status: "sent", messageId: `${process.pid}-${++receipts}` }));
+}
+
+const nothing = async () => {};
+const features = { ordering: "key", delay: false, reportsUnknownTopic: false, maxBodyBytes: undefined };
 const relay = createRelay({
   database,
-  broker: {
-    name: "ledger",
-    features: { ordering: "key", delay: false, reportsUnknownTopic: false, maxBodyBytes: undefined },
-    publish: async (batch) => {
-      // As long as a broker on another host takes, so that a stop finds messages on their way.
-      await new Promise((resolve) => setTimeout(resolve, 5));
-      appendFileSync(ledger, batch.map(({ key }) => `${process.pid} ${key}\n`).join(""));
-      return batch.map(() => ({ status: "sent", messageId: `${process.pid}-${++receipts}` }));
-    },
-    check: async () => {},
-    close: async () => {},
-  },
+  broker: { name: "ledger", features, publish, check: nothing, close: nothing },
   batchSize: 100,
   heartbeatMs: 200,
 });

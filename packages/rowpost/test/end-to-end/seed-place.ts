@@ -170,7 +170,7 @@ FROM ${table} WHERE ${columns.messageKey} = ${quote(key)}`,
 
 function seedRowNow(layout: TableLayout, row: Row): SeedRowNow {
   const number = (value: unknown): number | null => (value === null ? null : Number(value));
-  const text = (value: unknown): string | null => (value === null ? null : String(value));
+  const text = (value: unknown): string | null => (value === null ? null : (value as string));
   const state = row["state"];
   return {
     state: typeof layout.states.pending === "number" ? Number(state) : String(state),

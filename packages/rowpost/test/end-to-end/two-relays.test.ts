@@ -69,7 +69,7 @@ describeWithService(["mariadb", "postgres"], "two relay processes", (service) =>
     const rows = await database.sql(
       "SELECT COUNT(*) AS n FROM local_message_shard WHERE owner IS NOT NULL GROUP BY owner",
     );
-    return rows.map((row) => Number(row["n"])).sort();
+    return rows.map((row) => Number(row["n"])).sort((left, right) => left - right);
   }
 
   test("share the work, and one that is stopped hands over at once", async () => {
