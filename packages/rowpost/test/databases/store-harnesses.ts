@@ -24,7 +24,8 @@ export async function mysqlHarness(
   driver: MysqlDriver,
   layout: TableLayout,
 ): Promise<StoreHarness> {
-  const { drop, url } = await createTestDatabase(service);
+  const database = await createTestDatabase(service);
+  const { url } = database;
   return {
     name: `${service} (${driver}), ${layout.name}`,
     layout,
@@ -36,13 +37,14 @@ export async function mysqlHarness(
     },
     createDatabase: () => (driver === "mysql2" ? mysql({ url }) : mariadb({ url })),
     createUserHandle: () => (driver === "mysql2" ? mysql2Handle(url) : mariadbHandle(url)),
-    close: drop,
+    close: () => database.drop(),
   };
 }
 
 /** An empty database on PostgreSQL. */
 export async function postgresHarness(layout: TableLayout): Promise<StoreHarness> {
-  const { drop, url } = await createTestDatabase("postgres");
+  const database = await createTestDatabase("postgres");
+  const { url } = database;
   return {
     name: `postgres, ${layout.name}`,
     layout,
@@ -54,7 +56,7 @@ export async function postgresHarness(layout: TableLayout): Promise<StoreHarness
       await client.connect();
       return { handle: client, close: () => client.end() };
     },
-    close: drop,
+    close: () => database.drop(),
   };
 }
 

@@ -140,12 +140,13 @@ const SLOWEST_MS = 15_000;
 
 /** Makes the context of one run of one case, on emptied tables. What `atEnd` collects is to be called after the case. */
 export function createStoreContext(bench: StoreBench, atEnd: (() => Promise<void>)[]): StoreCaseContext {
-  const { dialect, first, harness, second, sql, table } = bench;
+  const { dialect, first, harness, second, table } = bench;
   const { layout } = harness;
   const { store } = first;
   const keys = [...bench.pool];
   const shards = new Map(bench.pool.map(({ key, shard }) => [key, shard]));
   const own = ownTables(layout, dialect);
+  const sql: RunSql = (text) => bench.sql(text);
 
   function freshKey(shard?: number): string {
     const index = keys.findIndex((each) => shard === undefined || each.shard === shard);
@@ -196,14 +197,14 @@ export function createStoreContext(bench: StoreBench, atEnd: (() => Promise<void
   }
 
   async function whileOpen<T>(first: (run: RunSql) => Promise<unknown>, interleaving: Interleaving<T>): Promise<T> {
-    const { meanwhile, start, waiters = 1 } = interleaving;
+    const { waiters = 1 } = interleaving;
     let started: Promise<T> | undefined;
     const blocker = await bench.blocker();
     try {
       await blocker.transaction(async (tx) => {
         const run: RunSql = (text) => tx.run({ name: "inTheWay", text, params: [] });
         await first(run);
-        started = start();
+        started = interleaving.start();
         let ended = false;
         void started
           .catch(() => undefined)
@@ -212,7 +213,7 @@ export function createStoreContext(bench: StoreBench, atEnd: (() => Promise<void
           });
         // What passes locked rows over does not wait; then there is nothing to wait for.
         if (waiters > 0) await waiting(waiters, () => ended);
-        await meanwhile?.((row, values) => table.edit(row.id, values, run), run);
+        await interleaving.meanwhile?.((row, values) => table.edit(row.id, values, run), run);
       });
     } finally {
       // Also after a failure: what was started must not reach into the next case.

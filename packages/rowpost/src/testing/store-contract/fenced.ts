@@ -3,7 +3,7 @@ import { ruleReason } from "../../databases/sql/statements.ts";
 import type { MessageAdmin } from "../../outbox/message-admin.ts";
 import type { Fence, RelayStore, RowToken, SuspensionRule } from "../../outbox/relay-store.ts";
 import type { StoreNeed } from "./harness.ts";
-import { failed, retried, returned, sent } from "./outcome.ts";
+import { CLAIMED, failed, retried, returned, sent } from "./outcome.ts";
 import type { RowValues } from "./table.ts";
 
 /** A rule that stops every message. */
@@ -26,8 +26,6 @@ export interface FencedOperation {
   /** Runs it; resolves to 1 when the row was changed (or found, or listed), else 0. */
   run(store: RelayStore, fence: Fence, token: RowToken): Promise<number>;
 }
-
-const CLAIMED: RowValues = { state: "sending", deliveryCount: 1, lockVersion: 1 };
 
 /** An operation on a row of its kind. Settling reports what it did not change. */
 function settling(name: string, outcome: typeof sent, from: "sending" | "pending" = "sending"): FencedOperation {

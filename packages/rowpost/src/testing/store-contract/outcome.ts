@@ -1,5 +1,9 @@
 /** Outcomes as a relay hands them to settle. */
 import type { Outcome, RowToken } from "../../outbox/relay-store.ts";
+import type { RowValues } from "./table.ts";
+
+/** A row as a claim has left it. */
+export const CLAIMED: RowValues = { state: "sending", deliveryCount: 1, lockVersion: 1 };
 
 /** The broker has it. */
 export function sent(token: RowToken, changes: Partial<Outcome> = {}): Outcome {

@@ -214,7 +214,9 @@ function written(dialect: TestDialect, kind: Kind, value: string | number | null
 function plainText(value: unknown): string | null {
   if (value === null || value === undefined) return null;
   if (value instanceof Uint8Array) return new TextDecoder().decode(value);
-  return value instanceof Date ? value.toISOString() : String(value);
+  if (value instanceof Date) return value.toISOString();
+  if (typeof value === "string") return value;
+  return typeof value === "number" || typeof value === "bigint" ? String(value) : JSON.stringify(value);
 }
 
 function seenRow(layout: TableLayout, id: string, row: Readonly<Record<string, unknown>>): SeenRow {

@@ -1,6 +1,8 @@
 /** A relay that has lost its lease changes nothing, whatever it was doing when it lost it (rule R2). */
 import assert from "node:assert/strict";
+import type { Fence, RowToken } from "../../../outbox/relay-store.ts";
 import type { StoreContractCase } from "../case.ts";
+import type { PutRow, StoreCaseContext } from "../context.ts";
 import { freshOwner } from "../context.ts";
 import { type FencedOperation, fencedOperations, writingOperations } from "../fenced.ts";
 
@@ -40,6 +42,17 @@ export const fenceCases: readonly StoreContractCase[] = [
     },
   },
 ];
+
+/** An owner of all shards, and a row that the operation changes. */
+async function arrange(
+  context: StoreCaseContext,
+  operation: FencedOperation,
+): Promise<{ readonly fence: Fence; readonly row: PutRow; readonly token: RowToken }> {
+  await operation.arrange?.(context.admin);
+  const { fence } = await context.acquire();
+  const row = await context.put(operation.row);
+  return { fence, row, token: await context.token(row) };
+}
 
 /** Each way not to hold the shard. */
 function refusesOthers(operation: FencedOperation): StoreContractCase {
@@ -83,10 +96,7 @@ function waitsForRow(operation: FencedOperation): StoreContractCase {
     name: `fence: ${operation.name} that waits for a row while the shard is taken changes nothing afterwards`,
     needs: [...(operation.needs ?? []), "rowLocks"],
     async run(context) {
-      await operation.arrange?.(context.admin);
-      const { fence } = await context.acquire();
-      const row = await context.put(operation.row);
-      const token = await context.token(row);
+      const { fence, row, token } = await arrange(context, operation);
       const observed = await context.leases(context.other.store);
       const store = await context.openStore();
       let taken = false;
@@ -121,10 +131,7 @@ function waitsForTakeover(operation: FencedOperation): StoreContractCase {
     name: `fence: ${operation.name} that meets a takeover under way changes nothing`,
     needs: [...(operation.needs ?? []), "rowLocks"],
     async run(context) {
-      await operation.arrange?.(context.admin);
-      const { fence } = await context.acquire();
-      const row = await context.put(operation.row);
-      const token = await context.token(row);
+      const { fence, row, token } = await arrange(context, operation);
       const { ours, shard } = context.own;
       let ended = false;
       const takeover = `UPDATE ${shard} SET owner = 'somebody-else', epoch = epoch + 1 WHERE ${ours}`;

@@ -4,11 +4,11 @@ import { MESSAGE_STATES, type MessageState } from "../../../message/states.ts";
 import type { StoreContractCase } from "../case.ts";
 import type { PutRow, PutValues, StoreCaseContext } from "../context.ts";
 import { RULE } from "../fenced.ts";
+import { CLAIMED } from "../outcome.ts";
 import { unknownState } from "./claim.ts";
 import { timedCases } from "./timed.ts";
 
 const HOUR_MS = 3_600_000;
-const CLAIMED: PutValues = { state: "sending", deliveryCount: 1, lockVersion: 1 };
 
 export const housekeepingCases: readonly StoreContractCase[] = [
   {

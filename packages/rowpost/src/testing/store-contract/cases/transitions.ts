@@ -62,7 +62,7 @@ const OPERATIONS: readonly Operation[] = [
   {
     name: "claim",
     performs: [{ transition: "claim", from: ["pending"] }],
-    run: async ({ store, token }, row, { fence }) => await store.claim({ fence, rows: [await token(row)] }),
+    run: async (context, row, { fence }) => await context.store.claim({ fence, rows: [await context.token(row)] }),
   },
   settling("settle sent", "settleSent", sent, "sending"),
   settling("settle retried", "settleRetry", retried, "sending"),
@@ -74,18 +74,18 @@ const OPERATIONS: readonly Operation[] = [
   {
     name: "failPending",
     performs: [{ transition: "settleFailed", from: ["pending"] }],
-    run: async ({ store, token }, row, { fence }) =>
-      await store.housekeeping.failPending({
+    run: async (context, row, { fence }) =>
+      await context.store.housekeeping.failPending({
         fence,
-        rows: [{ ...(await token(row)), failReason: "broken" }],
+        rows: [{ ...(await context.token(row)), failReason: "broken" }],
         nextRetryInMs: null,
       }),
   },
   {
     name: "recover",
     performs: [{ transition: "recover", from: ["sending"] }],
-    run: async ({ store, token }, row, { fence }) =>
-      await store.housekeeping.recover({ fence, rows: [await token(row)] }),
+    run: async (context, row, { fence }) =>
+      await context.store.housekeeping.recover({ fence, rows: [await context.token(row)] }),
   },
   {
     name: "takeover",
@@ -99,10 +99,16 @@ const OPERATIONS: readonly Operation[] = [
   {
     name: "suspendPending",
     performs: [{ transition: "suspend", from: ["pending"] }],
-    run: async ({ admin, store, token }, row, { fence }) => {
-      await admin.suspendScope(RULE);
-      const rows = [await token(row)];
-      return await store.housekeeping.suspendPending({ rule: RULE, fence, rows, failReason: "rule", endsInMs: null });
+    run: async (context, row, { fence }) => {
+      await context.admin.suspendScope(RULE);
+      const rows = [await context.token(row)];
+      return await context.store.housekeeping.suspendPending({
+        rule: RULE,
+        fence,
+        rows,
+        failReason: "rule",
+        endsInMs: null,
+      });
     },
   },
   {
