@@ -3,15 +3,9 @@
  * is no CI run) starts an embedded one. Tests read the outcome through `testService` in services.ts.
  */
 import type { TestProject } from "vitest/node";
-import { probe, type ServiceName, type ServiceReport, services } from "../../../tools/services/probe.js";
+import { probe, type ServiceName, services } from "../../../tools/services/probe.js";
 import { startEmbeddedPostgres } from "./embedded-postgres.ts";
 import { absenceReason, isCi } from "./services.ts";
-
-declare module "vitest" {
-  export interface ProvidedContext {
-    rowpostServices: ServiceReport[];
-  }
-}
 
 /** Returns what undoes it. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {

@@ -16,6 +16,12 @@ import { probe, type ServiceName, type ServiceReport, services } from "../../../
 
 export type { ServiceName } from "../../../tools/services/probe.js";
 
+declare module "vitest" {
+  export interface ProvidedContext {
+    rowpostServices: ServiceReport[];
+  }
+}
+
 /** The services that hold databases. */
 export type DatabaseServiceName = Exclude<ServiceName, "rocketmq">;
 

@@ -35,7 +35,7 @@ export interface MysqlFixture {
   drop(): Promise<void>;
 }
 
-export async function connectPlain(url: string): Promise<PlainConnection> {
+async function connectPlain(url: string): Promise<PlainConnection> {
   const connection = await createConnection({
     uri: url.replace(/^mariadb:/, "mysql:"),
     supportBigNumbers: true,

@@ -11,7 +11,7 @@ export function sampleFence(shards: number): Fence {
   return { owner: OWNER, epochs: Array.from({ length: shards }, () => 1) };
 }
 
-export function sampleRows(count: number, shards: number): RowToken[] {
+function sampleRows(count: number, shards: number): RowToken[] {
   return Array.from({ length: count }, (_, index) => ({
     id: String(index * 100 + 100),
     shard: index % shards,
