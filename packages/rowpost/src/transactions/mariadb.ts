@@ -1,7 +1,8 @@
 /** The mariadb driver: connections in promise and callback form, alone or from a pool. */
 import type { Executor, Statement } from "./executor.ts";
 import { statusSaysOpen } from "./mysql-status.ts";
-import { type OwnConnection, USER_STATEMENT } from "./own-transaction.ts";
+import type { OwnConnection } from "./own-transaction.ts";
+import { isPrepared } from "./prepare.ts";
 import { hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
 
 /** What a call is made of. The user's own settings for rows would change what we read, so each call says what it needs. */
@@ -31,9 +32,6 @@ interface Connection {
 interface Pool {
   getConnection(): Promise<Connection>;
 }
-
-/** Up to this many parameters a statement is prepared once on each connection; above, it is sent as text (see mysql2.ts). */
-const PREPARED_PARAMS = 24;
 
 /** A mariadb connection as an executor; undefined for anything else. */
 export function mariadbExecutor(handle: Shape): Executor | undefined {
@@ -105,10 +103,11 @@ function callOf(sql: string): Call {
 function executorOf(connection: Connection): Executor {
   return {
     kind: "mariadb",
-    run: async ({ name, params, text }: Statement) => {
-      const prepared = name !== USER_STATEMENT && params.length > 0 && params.length <= PREPARED_PARAMS;
+    run: async (statement: Statement) => {
+      const { params, text } = statement;
       const call = callOf(text);
-      const result = await (prepared ? connection.execute(call, params) : connection.query(call, params));
+      // The user's own statements as text: for this driver that costs no more, and their texts vary without limit.
+      const result = await (isPrepared(statement) ? connection.execute(call, params) : connection.query(call, params));
       return queryResult(result, shapeOf(result)?.["affectedRows"]);
     },
   };

@@ -2,6 +2,7 @@
 import type { Executor, QueryResult, Statement } from "./executor.ts";
 import { ASK_STATUS, okStatus, statusSaysOpen } from "./mysql-status.ts";
 import { type OwnConnection, USER_STATEMENT } from "./own-transaction.ts";
+import { isPrepared, isPreparedForUser } from "./prepare.ts";
 import { hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
 
 /** What a call is made of. The user's own settings for rows would change what we read, so each call says what it needs. */
@@ -17,26 +18,28 @@ interface Call {
 
 interface PromiseConnection {
   query(call: Call): Promise<readonly unknown[]>;
-  execute(call: Call): Promise<readonly unknown[]>;
+  query(text: string, values: readonly unknown[]): Promise<readonly unknown[]>;
+  execute(text: string, values: readonly unknown[]): Promise<readonly unknown[]>;
 }
 
 type Callback = (error: Error | null, result: unknown) => void;
 
 interface CallbackConnection {
   query(call: Call, callback: Callback): unknown;
-  execute(call: Call, callback: Callback): unknown;
+  query(text: string, values: readonly unknown[], callback: Callback): unknown;
+  execute(text: string, values: readonly unknown[], callback: Callback): unknown;
   release?(): void;
   destroy?(): void;
 }
 
-/** Runs a statement and gives the driver's result: rows, or the OK packet. */
-type RawRun = (text: string, values: readonly unknown[], prepared: boolean) => Promise<unknown>;
-
 /**
- * Up to this many parameters a statement is prepared once on each connection (30 % less client CPU for one row); above, it is sent as text,
- * because each number of rows is a statement of its own and the server holds 16,382 of them at most.
+ * How a statement is sent: `prepared` and `text` for what answers with an OK packet and has plain values, `careful` as {@link Call}, which costs
+ * 4 us more.
  */
-const PREPARED_PARAMS = 24;
+type Way = "prepared" | "text" | "careful";
+
+/** Runs a statement and gives the driver's result: rows, or the OK packet. */
+type RawRun = (text: string, values: readonly unknown[], way: Way) => Promise<unknown>;
 
 /** A mysql2 connection as an executor; undefined for anything else. */
 export function mysql2Executor(handle: Shape): Executor | undefined {
@@ -75,29 +78,39 @@ function callOf(sql: string, values: readonly unknown[]): Call {
 }
 
 function promiseRun(connection: PromiseConnection): RawRun {
-  return async (text, values, prepared) => {
-    const call = callOf(text, values);
-    const [result] = await (prepared ? connection.execute(call) : connection.query(call));
-    return result;
+  return async (text, values, way) => {
+    const answer =
+      way === "prepared"
+        ? connection.execute(text, values)
+        : way === "text"
+          ? connection.query(text, values)
+          : connection.query(callOf(text, values));
+    return (await answer)[0];
   };
 }
 
 function callbackRun(connection: CallbackConnection): RawRun {
-  return (text, values, prepared) =>
+  return (text, values, way) =>
     new Promise((resolve, reject) => {
       const done: Callback = (error, result) => {
         if (error) reject(error);
         else resolve(result);
       };
-      if (prepared) connection.execute(callOf(text, values), done);
+      if (way === "prepared") connection.execute(text, values, done);
+      else if (way === "text") connection.query(text, values, done);
       else connection.query(callOf(text, values), done);
     });
 }
 
 function runStatement(run: RawRun, statement: Statement): Promise<unknown> {
-  const { name, params, text } = statement;
-  const prepared = name !== USER_STATEMENT && params.length > 0 && params.length <= PREPARED_PARAMS;
-  return run(text, params, prepared);
+  return run(statement.text, statement.params, wayOf(statement));
+}
+
+/** Ours have plain values, and rows only where they begin with SELECT or SHOW; of the user's nothing is known. */
+function wayOf(statement: Statement): Way {
+  if (statement.name === USER_STATEMENT) return isPreparedForUser(statement) ? "prepared" : "careful";
+  if (!/^(?:INSERT|UPDATE|DELETE)\b/.test(statement.text)) return "careful";
+  return isPrepared(statement) ? "prepared" : "text";
 }
 
 function toResult(result: unknown): QueryResult {
@@ -120,7 +133,7 @@ function isMariadbServer(core: Shape): boolean {
 }
 
 async function askStatus(run: RawRun): Promise<boolean> {
-  const status = okStatus(await run(ASK_STATUS, [], false));
+  const status = okStatus(await run(ASK_STATUS, [], "text"));
   return status !== undefined && statusSaysOpen(status);
 }
 
@@ -170,9 +183,9 @@ function own({ core, run }: Recognized, pooled: boolean): OwnConnection {
         return toResult(result);
       },
     },
-    begin: () => run("START TRANSACTION", [], false),
-    commit: () => run("COMMIT", [], false),
-    rollback: () => run("ROLLBACK", [], false),
+    begin: () => run("START TRANSACTION", [], "text"),
+    commit: () => run("COMMIT", [], "text"),
+    rollback: () => run("ROLLBACK", [], "text"),
     ended: async (afterError) => {
       if (afterError) open = await askStatus(run);
       return !open;

@@ -5,7 +5,9 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Database } from "../../src/databases/database.ts";
 import { postgres } from "../../src/databases/postgres/index.ts";
 import {
+  createLayout,
   createOutbox,
+  migrate,
   type Outbox,
   type Transaction,
   TransactionLostError,
@@ -175,6 +177,27 @@ describeWithService("postgres", "outbox.transaction", () => {
       return ours;
     };
     await commitWithoutAnswer({ url: place.url, outbox, keys, openPool });
+  });
+
+  test("with prepare, rowpost's own statements are prepared once for each text; without, none is", async () => {
+    const prepared = async (prepare: boolean): Promise<number | undefined> => {
+      const own = postgres({ url: place.url, prepare });
+      await migrate(own, { layout: ours });
+      const [one, two] = [createOutbox({ database: own }), createOutbox({ database: own, layout: ours })];
+      const count = await one.transaction(async (tx) => {
+        for (const key of ["a", "b"]) {
+          await one.enqueue(tx, message(`${key}-${prepare}`));
+          await two.enqueue(tx, [message(`${key}-${prepare}`), message(`${key}2-${prepare}`)]);
+          await tx.query("SELECT $1::int", [1]);
+        }
+        const rows = await tx.query<{ n: number }>("SELECT COUNT(*)::int AS n FROM pg_prepared_statements");
+        return rows[0]?.n;
+      });
+      await own.close();
+      return count;
+    };
+    const ours = createLayout({ base: database.defaultLayout, table: "other_message", companion: "other_message" });
+    expect([await prepared(true), await prepared(false)]).toEqual([2, 0]);
   });
 
   test("a client that is in a transaction already is refused, and its transaction stays as it is", async () => {

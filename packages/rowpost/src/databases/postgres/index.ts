@@ -21,12 +21,13 @@ const UNIQUE_VIOLATION = "23505";
  */
 export function postgres(options: PostgresOptions): Database {
   const driver = createDriver(options);
+  const { prepare } = options;
   return createSqlDatabase({
     dialect: "postgres",
     label: driver.label,
     connect: (session) => openSession(driver, session),
-    transaction: async (work, on) => await runTransaction(on ?? (await driver.pool()), "postgres", work),
-    executor: (handle) => toExecutor(handle, "postgres"),
+    transaction: async (work, on) => await runTransaction(on ?? (await driver.pool()), "postgres", work, { prepare }),
+    executor: (handle) => toExecutor(handle, "postgres", { prepare }),
     createStatements,
     isDuplicate: (error) => errorCode(error) === UNIQUE_VIOLATION,
     listen: (layout, doorbell) => listenOn({ driver, channel: channelOf(layout), doorbell }),
