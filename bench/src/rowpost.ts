@@ -42,6 +42,8 @@ async function openPostgres(url: string, connections: number | undefined): Promi
   }
   const { default: pg } = await import("pg");
   const pool = new pg.Pool({ connectionString: url, max: connections });
+  // The database is dropped by force right after: a client that is still closing hears of it, and must not end the run.
+  pool.on("connect", (client) => client.on("error", () => undefined));
   const database = postgres({ pool });
   return {
     database,
