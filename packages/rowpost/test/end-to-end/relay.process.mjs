@@ -27,11 +27,12 @@ const relay = createRelay({
   batchSize: 100,
   heartbeatMs: 200,
 });
-process.once("SIGTERM", async () => {
+async function stop() {
   const report = await relay.stop();
   await database.close();
   process.send?.({ ...report, ...relay.counts });
   process.exitCode = report.drained ? 0 : 1;
   process.disconnect?.();
-});
+}
+process.once("SIGTERM", () => void stop());
 await relay.start();
