@@ -29,18 +29,33 @@ export function kyselyExecutor(handle: Shape, dialect: DialectName): Executor | 
   // Only a controlled transaction (startTransaction) tells that it has ended.
   if (handle["isCommitted"] === true || handle["isRolledBack"] === true) throw finished("Kysely transaction");
   const trx = handle as unknown as Trx;
+  /** Kysely tells by a throw, from any method, that the other kind of transaction has ended. */
+  async function whileOpen<T>(use: () => Promise<T>): Promise<T> {
+    try {
+      return await use();
+    } catch (error) {
+      throw isEnded(error) ? finished("Kysely transaction", error) : error;
+    }
+  }
   return {
     kind: "kysely",
     run: async ({ params, text }) => {
-      const { numAffectedRows, rows } = await trx.executeQuery(compiled(text, params));
+      const { numAffectedRows, rows } = await whileOpen(() => trx.executeQuery(compiled(text, params)));
       return queryResult(rows, numAffectedRows);
     },
     inTransaction: () =>
-      askServer(dialect, {
-        run: (text) => trx.executeQuery(compiled(text, [])),
-        owner: shapeOf(trx.getExecutor())?.["adapter"],
-      }),
+      whileOpen(() =>
+        askServer(dialect, {
+          run: async (text) => await trx.executeQuery(compiled(text, [])),
+          owner: shapeOf(trx.getExecutor())?.["adapter"],
+        }),
+      ),
   };
+}
+
+/** The error has no code. */
+function isEnded(error: unknown): boolean {
+  return error instanceof Error && /^Transaction is already (?:committed|rolled back)/.test(error.message);
 }
 
 /** What `CompiledQuery.raw(text, params)` makes. The node keeps plugins and loggers that look at it working. */

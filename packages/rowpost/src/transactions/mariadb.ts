@@ -20,6 +20,7 @@ interface Connection {
   query(call: Call, values: readonly unknown[]): Promise<unknown>;
   execute(call: Call, values: readonly unknown[]): Promise<unknown>;
   ping(): Promise<unknown>;
+  isValid(): boolean;
   release?(): Promise<unknown>;
   destroy(): void;
   readonly info: {
@@ -56,6 +57,8 @@ function recognize(handle: Shape): Connection | undefined {
     throw refusal("a closed mariadb connection", "take a new one, BEGIN on it and pass it");
   }
   const connection = handle as unknown as Connection;
+  if (!connection.isValid())
+    throw refusal("a closed or lost mariadb connection", "take a new one, BEGIN on it and pass it");
   return isCallbackForm(handle) ? promised(connection) : connection;
 }
 
@@ -82,6 +85,7 @@ function promised(connection: Connection): Connection {
     query: (call, values) => wrap((done) => raw.query(call, values, done)),
     execute: (call, values) => wrap((done) => raw.execute(call, values, done)),
     ping: () => wrap((done) => raw.ping(undefined, done)),
+    isValid: () => connection.isValid(),
     destroy: () => connection.destroy(),
     get info() {
       return connection.info;

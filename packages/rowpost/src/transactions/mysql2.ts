@@ -65,6 +65,9 @@ function recognize(handle: Shape): Recognized | undefined {
   if (core["_released"] === true) {
     throw refusal("a mysql2 connection that was given back to its pool", "enqueue before connection.release()");
   }
+  if (core["_closing"] === true || core["_fatalError"]) {
+    throw refusal("a closed or lost mysql2 connection", "take a new one, BEGIN on it and pass it");
+  }
   return { core, run: core === handle ? callbackRun(core) : promiseRun(handle as unknown as PromiseConnection) };
 }
 

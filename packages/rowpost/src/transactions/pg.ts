@@ -50,7 +50,9 @@ function recognize(handle: Shape): Client | undefined {
     );
   }
   if (!hasMethods(handle, "query", "connect") || !("connectionParameters" in handle)) return undefined;
-  if (handle["_ending"] === true) throw refusal("a closed pg client", "take a new one, BEGIN on it and pass it");
+  if (handle["_ending"] === true || handle["_queryable"] === false) {
+    throw refusal("a closed or lost pg client", "take a new one, BEGIN on it and pass it");
+  }
   return handle as unknown as Client;
 }
 

@@ -2,7 +2,7 @@
 import type { DialectName } from "../databases/database.ts";
 import { askServer } from "./ask-server.ts";
 import type { Executor } from "./executor.ts";
-import { hasMethods, queryResult, refusal, returnsRows, type Shape } from "./shape.ts";
+import { finished, hasMethods, queryResult, refusal, returnsRows, type Shape, shapeOf } from "./shape.ts";
 
 interface Tx {
   $executeRawUnsafe(text: string, ...params: readonly unknown[]): Promise<number>;
@@ -17,17 +17,24 @@ export function prismaExecutor(handle: Shape, dialect: DialectName): Executor | 
     throw refusal("a Prisma client", "use prisma.$transaction(async (tx) => …) and pass its tx");
   }
   const tx = handle as unknown as Tx;
+  /** Rows, or the count of a statement that has none. */
+  async function send(text: string, params: readonly unknown[]): Promise<unknown> {
+    try {
+      return await (returnsRows(text) ? tx.$queryRawUnsafe(text, ...params) : tx.$executeRawUnsafe(text, ...params));
+    } catch (error) {
+      throw shapeOf(error)?.["code"] === ENDED ? finished("Prisma transaction", error) : error;
+    }
+  }
   return {
     kind: "prisma",
     run: async ({ params, text }) => {
-      if (returnsRows(text)) return queryResult(await tx.$queryRawUnsafe(text, ...params), undefined);
-      return queryResult(undefined, await tx.$executeRawUnsafe(text, ...params));
+      const answer = await send(text, params);
+      return queryResult(answer, Array.isArray(answer) ? undefined : answer);
     },
     inTransaction: () =>
-      askServer(dialect, {
-        run: (text) => (returnsRows(text) ? tx.$queryRawUnsafe(text) : tx.$executeRawUnsafe(text)),
-        owner: handle["_originalClient"],
-        prepares: true,
-      }),
+      askServer(dialect, { run: (text) => send(text, []), owner: handle["_originalClient"], prepares: true }),
   };
 }
+
+/** Prisma's code for a transaction that it has ended, after its time-out too. */
+const ENDED = "P2028";

@@ -25,9 +25,10 @@ export function refusal(what: string, instead: string): TransactionRequiredError
 }
 
 /** The error for a transaction that has been committed or rolled back already. */
-export function finished(what: string): TransactionRequiredError {
+export function finished(what: string, cause?: unknown): TransactionRequiredError {
   return new TransactionRequiredError(
-    `this ${what} has ended already (an await is missing before the enqueue, or it was kept after its end): enqueue before the commit. Nothing was written.`,
+    `this ${what} has ended already (an await is missing, it was kept after its end, or its time ran out): enqueue before the commit. Nothing was written.`,
+    { cause },
   );
 }
 

@@ -11,6 +11,7 @@ interface Connection {
   rollback(): Promise<unknown>;
   query(sql: string, values: string[]): Promise<unknown>;
   release(): unknown;
+  destroy(): unknown;
 }
 
 function fromPool(
@@ -30,6 +31,12 @@ function fromPool(
         release: () => connection.release(),
       };
     }),
+    async closed(work) {
+      const connection = await pool.getConnection();
+      await connection.query("BEGIN", []);
+      connection.destroy();
+      await work(connection);
+    },
     close: () => pool.end(),
   };
 }
@@ -107,6 +114,13 @@ export const pgClient: Connect = async ({ url, insertOrder }) => {
         release: () => client.release(),
       };
     }),
+    async closed(work) {
+      const client = new pg.Client({ connectionString: url });
+      await client.connect();
+      await client.query("BEGIN");
+      await client.end();
+      await work(client);
+    },
     close: () => pool.end(),
   };
 };

@@ -142,6 +142,9 @@ export function defineHandleCases(name: string, options: CaseOptions): void {
         await expect(outbox.enqueue(handle, refused)).rejects.toBeInstanceOf(TransactionRequiredError);
         await expect(outbox.enqueue(handle, [refused, message()])).rejects.toBeInstanceOf(TransactionRequiredError);
       });
+      await handles.closed?.(async (handle) => {
+        await expect(outbox.enqueue(handle, refused)).rejects.toBeInstanceOf(TransactionRequiredError);
+      });
       expect(await onlooker.keys()).not.toContain(refused.key);
     });
 
@@ -168,7 +171,7 @@ export function defineHandleCases(name: string, options: CaseOptions): void {
       await handles.transaction(async (tx) => {
         kept = tx;
       });
-      await expect(outbox.enqueue(kept, late)).rejects.toThrow();
+      await expect(outbox.enqueue(kept, late)).rejects.toBeInstanceOf(TransactionRequiredError);
       expect(await onlooker.keys()).not.toContain(late.key);
     });
   });

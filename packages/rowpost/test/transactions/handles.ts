@@ -11,6 +11,8 @@ export interface Handles {
   transaction(work: TransactionWork): Promise<void>;
   /** A handle of the right kind with no transaction, where there is such a thing. */
   withoutTransaction?(work: (handle: unknown) => Promise<void>): Promise<void>;
+  /** A connection that was closed before the work, where there is such a thing. */
+  closed?(work: (handle: unknown) => Promise<void>): Promise<void>;
   close(): Promise<unknown>;
 }
 
