@@ -158,7 +158,6 @@ export const layoutCases: readonly StoreContractCase[] = [
       } finally {
         await store.close();
         await admin.close();
-        await context.sql(`DROP TABLE ${context.dialect.name("another_message")}`);
       }
     },
   },

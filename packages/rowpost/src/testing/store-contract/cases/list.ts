@@ -24,7 +24,8 @@ export const listCases: readonly StoreContractCase[] = [
     async run(context) {
       const ids = (await context.putAll(Array(7).fill({}))).map(({ id }) => id).reverse();
       const seen: string[] = [];
-      for (let beforeId: string | undefined; ; ) {
+      let beforeId: string | undefined;
+      do {
         const page = await context.admin.list({
           filter: {},
           limit: 3,
@@ -32,9 +33,8 @@ export const listCases: readonly StoreContractCase[] = [
         });
         assert.ok(page.length <= 3);
         seen.push(...page.map(({ id }) => id));
-        beforeId = page.at(-1)?.id;
-        if (page.length < 3) break;
-      }
+        beforeId = page.length < 3 ? undefined : page.at(-1)?.id;
+      } while (beforeId !== undefined && seen.length <= ids.length);
       assert.deepEqual(seen, ids);
     },
   },
