@@ -1,5 +1,5 @@
 /** createOutbox on SQLite in memory: what is checked, what is written, and that nothing is written when anything is wrong. */
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
 import { inSpan, installTelemetry, SPAN, TRACEPARENT } from "../../test/telemetry.ts";
 import type { Database } from "../databases/database.ts";
@@ -14,6 +14,8 @@ import {
   InvalidMessageError,
   TransactionRequiredError,
 } from "../runtime/errors.ts";
+import type { Transaction } from "../transactions/executor.ts";
+import type { EnqueueStatus } from "./message-writer.ts";
 import { createOutbox, type Outbox } from "./outbox.ts";
 
 let database: Database;
@@ -169,4 +171,12 @@ test("wake rings the doorbell, and so does a commit", async () => {
   await outbox.transaction(() => Promise.reject(new Error("no"))).catch(() => {});
   end();
   expect(rings).toBe(2);
+});
+
+test("types: one message has one status, an array has an array, and a transaction gives what its work gives", () => {
+  const typed = messageType<{ id: string }>("t", { topic: "x" }).message({ key: "k", body: { id: "a" } });
+  expectTypeOf(() => outbox.enqueue({}, typed)).returns.resolves.toEqualTypeOf<EnqueueStatus>();
+  expectTypeOf(() => outbox.enqueue({}, [typed, message("a")])).returns.resolves.toEqualTypeOf<EnqueueStatus[]>();
+  expectTypeOf(() => outbox.transaction(async () => 5)).returns.resolves.toEqualTypeOf<number>();
+  expectTypeOf(() => outbox.transaction({}, async (tx) => tx)).returns.resolves.toEqualTypeOf<Transaction>();
 });
