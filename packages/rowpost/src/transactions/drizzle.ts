@@ -1,9 +1,8 @@
-/** Drizzle 0.30 and later: the `tx` of `transaction`, on mysql2, pg, postgres.js and better-sqlite3. */
+/** Drizzle 0.30 and later: the `tx` of `transaction`, on mysql2, pg and postgres.js. */
 import type { DialectName } from "../databases/database.ts";
 import { askServer } from "./ask-server.ts";
 import type { Executor, QueryResult } from "./executor.ts";
 import { hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
-import { sqliteExecutor } from "./sqlite-handle.ts";
 
 /** All that Drizzle asks of a query: what its own `sql` tag makes has the same two methods. */
 interface Query {
@@ -24,7 +23,12 @@ export function drizzleExecutor(handle: Shape, dialect: DialectName): Executor |
   if (!hasMethods(handle, "rollback")) {
     throw refusal("a Drizzle database", "use db.transaction(async (tx) => …) and pass its tx");
   }
-  if (dialect === "sqlite") return onSqlite(handle);
+  if (dialect === "sqlite") {
+    throw refusal(
+      "a Drizzle transaction on SQLite, which is synchronous and ends before a promise goes on",
+      "BEGIN on the handle and pass that, or use outbox.transaction(handle, …)",
+    );
+  }
   const tx = handle as unknown as Tx;
   return {
     kind: "drizzle",
@@ -36,19 +40,6 @@ export function drizzleExecutor(handle: Shape, dialect: DialectName): Executor |
         okPacket: (answer) => (Array.isArray(answer) ? answer[0] : answer),
       }),
   };
-}
-
-/** On SQLite the session holds the handle of better-sqlite3 and everything is synchronous anyway. */
-function onSqlite(handle: Shape): Executor {
-  const client = shapeOf(shapeOf(handle["session"])?.["client"]);
-  const executor = client && sqliteExecutor(client);
-  if (executor === undefined) {
-    throw refusal(
-      "a Drizzle transaction of another database",
-      "this outbox is on SQLite, where Drizzle is supported on better-sqlite3",
-    );
-  }
-  return { ...executor, kind: "drizzle" };
 }
 
 function query(sql: string, params: readonly unknown[]): Query {

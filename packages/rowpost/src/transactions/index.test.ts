@@ -45,6 +45,13 @@ describe("toExecutor says what a handle is and what to pass instead", () => {
     expect(() => toExecutor(client, "sqlite")).toThrow("this is a pg handle, but the outbox is on sqlite");
   });
 
+  test("Drizzle on SQLite, whose transactions are synchronous", () => {
+    const method = (): void => {};
+    const tx = { dialect: {}, session: {}, transaction: method, select: method, insert: method, rollback: method };
+    expect(() => toExecutor(tx, "sqlite")).toThrow("synchronous");
+    expect(() => toExecutor({ ...tx, rollback: undefined }, "sqlite")).toThrow("this is a Drizzle database");
+  });
+
   test("a tx of outbox.transaction is used as it is", () => {
     const tx: Executor & { query(): void } = {
       kind: "mysql2",
