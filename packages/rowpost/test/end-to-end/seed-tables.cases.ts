@@ -54,6 +54,8 @@ interface Attempt {
 const RETRY = { maxAttempts: 3, baseMs: 100, factor: 1, maxMs: 100, slowRetryEveryMs: 3_600_000 };
 /** The second attempt of these lies days ahead, so that what the first one left can be looked at. */
 const PATIENT = { name: "patient", retry: { baseMs: 1_000_000_000, maxMs: 1_000_000_000 } };
+/** Waits longer than a missing topic rests, so that a wait cut short shows. */
+const SLOW = { name: "slow", retry: { baseMs: 2_000, maxMs: 2_000 } };
 /** As many as a missing topic is probed with in one second; half of them are patient. */
 const BAD = 90;
 const GOOD = 300;
@@ -126,7 +128,7 @@ export function defineSeedTableCases(service: DatabaseServiceName): void {
           })),
           ...Array.from({ length: GOOD }, (_, index) => ({ key: mine(`good ${index}`), topic: topics.orders })),
         ]);
-        relay = place.relay(broker, { retry: RETRY, types: [PATIENT], housekeepingMs: 200 });
+        relay = place.relay(broker, { retry: RETRY, types: [PATIENT, SLOW], housekeepingMs: 200 });
       });
       afterAll(async () => {
         await place?.drop();
@@ -221,7 +223,7 @@ export function defineSeedTableCases(service: DatabaseServiceName): void {
           relay.on("retry", ({ message, retryInMs }) => void (message.key === key && promised.push(retryInMs))),
           relay.on("failed", ({ message }) => void (message.key === key && promised.push(0))),
         ];
-        await place.insert([{ key, topic: nowhereElse }]);
+        await place.insert([{ key, type: SLOW.name, topic: nowhereElse }]);
         await expect.poll(() => promised.length, { ...SOON, timeout: 15_000 }).toBe(RETRY.maxAttempts);
         for (const end of ends) end();
         const mineOnly = attempts.filter((attempt) => attempt.key === key);
