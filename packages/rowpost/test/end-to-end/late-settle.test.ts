@@ -27,7 +27,7 @@ const FAILED_ONCE: PublishResult = {
 /** The statement that records anything but a receipt. */
 const SETTLE = /^UPDATE.*retry_delta/s;
 /** The client gives a statement up after this long, and the server waits longer than that for a lock. */
-const SHORT = { statementTimeoutMs: 400, lockWaitTimeoutMs: 20_000 };
+const SHORT = { statementTimeoutMs: 600, lockWaitTimeoutMs: 20_000 };
 
 describeWithService(["mariadb", "mysql9"], "a late settle without a claim token", (service) => {
   let place: SeedPlace;
