@@ -35,7 +35,7 @@ export interface SortRequest {
   readonly breaker: Pick<TopicBreaker, "allowance">;
   readonly suspensions: readonly SuspensionRule[];
   readonly settings: Pick<RelaySettings, "suspectAfter" | "failAfter">;
-  /** Epoch of a held shard that has enough lease left, else undefined. */
+  /** The shard is held, is not being given away, and has enough lease left. */
   readonly mayClaim: (shard: number) => boolean;
   /** The table counts claims; without delivery_count nothing is known of recoveries. */
   readonly countsClaims: boolean;

@@ -5,6 +5,7 @@
 import type { MessageState } from "../message/states.ts";
 import type { EventEmitter } from "../runtime/events.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
+import { slowRetryInMs } from "./publish-outcome.ts";
 import type { RelayEvents } from "./relay-events.ts";
 import type { RelaySettings } from "./relay-options.ts";
 import { about, type RelayReports } from "./relay-reports.ts";
@@ -100,8 +101,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
     const policy = settings.policyOf(row.type);
     if (then === "resend" && row.retryCount + 1 < policy.maxAttempts)
       return { ...base, transition: "confirmTimeoutResend", failReason };
-    const slow = policy.slowRetryEveryMs > 0 && row.ageMs < policy.slowRetryForMs ? policy.slowRetryEveryMs : null;
-    return { ...base, transition: "confirmTimeoutFail", failReason, nextRetryInMs: slow };
+    return { ...base, transition: "confirmTimeoutFail", failReason, nextRetryInMs: slowRetryInMs(policy, row.ageMs) };
   }
 
   async function removeFinished(): Promise<void> {

@@ -1,5 +1,6 @@
 /** What a publish result means for the row: the transition, the counters and the time of the next look. Pure. */
 import type { PublishResult } from "../brokers/broker.ts";
+import type { RetryPolicy } from "../message/message-type.ts";
 import { backoffMs } from "../runtime/backoff.ts";
 import type { RelaySettings } from "./relay-options.ts";
 import type { Outcome, RowToken, ScannedMessage } from "./relay-store.ts";
@@ -33,6 +34,11 @@ export function outcomeOf(
   return failure(message, token, result, settings, random);
 }
 
+/** The slow tier of the seeds: a failed message is tried again every few hours for some days (milliseconds), then only by a person (null). */
+export function slowRetryInMs(policy: RetryPolicy, ageMs: number): number | null {
+  return policy.slowRetryEveryMs > 0 && ageMs < policy.slowRetryForMs ? policy.slowRetryEveryMs : null;
+}
+
 function failure(
   message: ScannedMessage,
   token: RowToken,
@@ -56,11 +62,7 @@ function failure(
       backoffMs({ attempt: attempts, baseMs: policy.baseMs, factor: policy.factor, maxMs: policy.maxMs }, random);
     return outcome(token, { toState: "pending", retryDelta: 1, nextRetryInMs: wait, failReason });
   }
-  // The slow tier of the seeds: tried again every few hours for some days, then only by a person.
-  const slow =
-    mendable && policy.slowRetryEveryMs > 0 && message.waitingMs < policy.slowRetryForMs
-      ? policy.slowRetryEveryMs
-      : null;
+  const slow = mendable ? slowRetryInMs(policy, message.waitingMs) : null;
   return outcome(token, { toState: "failed", retryDelta: 1, nextRetryInMs: slow, failReason });
 }
 

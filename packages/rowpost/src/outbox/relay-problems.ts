@@ -2,6 +2,7 @@
  * What a scan found and may not be sent: broken rows become `failed` with a reason, rows under a suspension rule become `suspended`, and when such
  * rows fill the scans, those of a resting topic or behind a blocked head are parked (rule R12). All fenced.
  */
+import { ruleReason } from "../message/suspension-reason.ts";
 import { describeError } from "../runtime/errors.ts";
 import type { SortedRows } from "./candidates.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
@@ -74,7 +75,7 @@ export function createRelayProblems(options: RelayProblemsOptions): RelayProblem
       rule,
       fence: keeper.fence(),
       rows: messages.map(scannedToken),
-      failReason: `suspended by rule ${rule.scope}=${rule.value}: ${rule.reason} (${rule.author})`,
+      failReason: `${ruleReason(rule)}${rule.reason} (${rule.author})`,
       endsInMs: rule.endsInMs,
     });
     reports.suspended(messages.slice(0, suspended));

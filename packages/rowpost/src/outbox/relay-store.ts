@@ -222,7 +222,7 @@ export interface RelayStore {
   }): Promise<number[]>;
   /**
    * Writes outcomes, one statement for those `sent` and one for the rest. `elapsedMs`: how long ago the attempt began (last_retry_at).
-   * Returns the ids that did not match, as they are now; an empty array when all matched.
+   * Returns the rows that are not as their outcome says, as they are now: empty when all were written, now or by an earlier copy of this settle.
    */
   settle(request: {
     readonly fence: Fence;

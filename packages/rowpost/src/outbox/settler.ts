@@ -86,7 +86,7 @@ export function createSettler(options: SettlerOptions): Settler {
         });
         settings.metrics.observe("rowpost_settle_duration_ms", {}, clock.monotonicMs() - startedMs);
         await settings.reach("settled");
-        report(left, unmatched, tries > 1);
+        report(left, unmatched);
         return;
       } catch (error) {
         events.onDatabaseError(error);
@@ -105,26 +105,17 @@ export function createSettler(options: SettlerOptions): Settler {
     });
   }
 
-  function report(batch: readonly Settlement[], unmatched: readonly RowNow[], again: boolean): void {
+  function report(batch: readonly Settlement[], unmatched: readonly RowNow[]): void {
     if (unmatched.length === 0) {
       events.onSettled(batch);
       return;
     }
     const rows = new Map(unmatched.map((row) => [row.id, row]));
-    const settled: Settlement[] = [];
+    const settled = batch.filter(({ outcome }) => !rows.has(outcome.id));
     for (const settlement of batch) {
-      const { outcome } = settlement;
-      const row = rows.get(outcome.id);
-      // A second copy finds what the first one wrote: same state, exactly one version on.
-      const byFirstCopy = again && row !== undefined && row.state === outcome.toState && isNext(row, outcome);
-      if (!rows.has(outcome.id) || byFirstCopy) settled.push(settlement);
-      else events.onFenced(settlement, row);
+      if (rows.has(settlement.outcome.id)) events.onFenced(settlement, rows.get(settlement.outcome.id));
     }
     if (settled.length > 0) events.onSettled(settled);
-  }
-
-  function isNext(row: RowNow, outcome: Outcome): boolean {
-    return row.lockVersion === 0 || row.lockVersion === outcome.lockVersion + 1;
   }
 
   return {

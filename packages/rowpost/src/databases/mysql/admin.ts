@@ -2,10 +2,10 @@
 
 import type { MessageState } from "../../message/states.ts";
 import { allowedFrom } from "../../message/states.ts";
+import { ruleReason } from "../../message/suspension-reason.ts";
 import type { MessageFilter, OperatorAction } from "../../outbox/message-admin.ts";
 import type { LayoutColumns } from "../sql/layout.ts";
 import type { AdminStatements } from "../sql/statements.ts";
-import { ruleReason } from "../sql/statements.ts";
 import { COMPANION_NOW, whole } from "./clock.ts";
 import type { MysqlNames } from "./names.ts";
 

@@ -3,18 +3,13 @@
  * one with `$1` differ in nothing but their texts.
  */
 
+import { ruleReason } from "../../message/suspension-reason.ts";
 import type { OperatorAction } from "../../outbox/message-admin.ts";
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import { clip } from "./rows.ts";
 import type { SqlNames } from "./sql-names.ts";
-import {
-  type AdminStatements,
-  type EnqueueStatements,
-  type HousekeepingStatements,
-  type LeaseStatements,
-  ruleReason,
-} from "./statements.ts";
+import type { AdminStatements, EnqueueStatements, HousekeepingStatements, LeaseStatements } from "./statements.ts";
 
 /** Texts under the names of the calls. */
 type Texts<Statements, Name extends keyof Statements> = Readonly<Record<Name, string>>;

@@ -2,6 +2,7 @@
 
 import type { MessageState, TransitionName } from "../../message/states.ts";
 import { allowedFrom } from "../../message/states.ts";
+import { ruleReason } from "../../message/suspension-reason.ts";
 import type {
   ChangeReport,
   MessageAdmin,
@@ -17,7 +18,6 @@ import { moveRows } from "./housekeeping-store.ts";
 import type { StoreParts } from "./relay-store.ts";
 import { decodeState, integer, relayInstance, shardLease, storedMessage, suspensionRule, text } from "./rows.ts";
 import { createSessionSlots } from "./session-slots.ts";
-import { ruleReason } from "./statements.ts";
 
 /** Rows of one page and of one change at most. */
 const MOST_ROWS = 1_000;

@@ -229,8 +229,3 @@ export interface DialectStatements {
   readonly housekeeping: HousekeepingStatements;
   readonly admin: AdminStatements;
 }
-
-/** Beginning of fail_reason of rows that a rule suspended; what `listSuspendedBy` looks for. */
-export function ruleReason(rule: { readonly scope: SuspensionRule["scope"]; readonly value: string }): string {
-  return `suspended by rule ${rule.scope}=${rule.value}: `;
-}

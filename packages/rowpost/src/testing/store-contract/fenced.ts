@@ -1,5 +1,5 @@
 /** The operations that a lost lease must make harmless, in one shape: on one row, with the number of rows that they changed. */
-import { ruleReason } from "../../databases/sql/statements.ts";
+import { ruleReason } from "../../message/suspension-reason.ts";
 import type { MessageAdmin } from "../../outbox/message-admin.ts";
 import type { Fence, RelayStore, RowToken, SuspensionRule } from "../../outbox/relay-store.ts";
 import type { StoreNeed } from "./harness.ts";

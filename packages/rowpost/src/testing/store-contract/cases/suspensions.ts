@@ -1,6 +1,6 @@
 /** Rules that suspend more than one message: relays see them, and who lifts one resumes what it suspended. */
 import assert from "node:assert/strict";
-import { ruleReason } from "../../../databases/sql/statements.ts";
+import { ruleReason } from "../../../message/suspension-reason.ts";
 import type { SuspensionRule } from "../../../outbox/relay-store.ts";
 import type { StoreContractCase } from "../case.ts";
 import type { PutRow, StoreCaseContext } from "../context.ts";
@@ -91,7 +91,7 @@ export const suspensionCases: readonly StoreContractCase[] = [
   {
     name: "suspensions: lifting a rule resumes nothing of a rule on a value that only looks alike",
     async run(context) {
-      const alike = ["Orders", "order_", "%", "orders2", "órders"].map(
+      const alike = ["Orders", "order_", "%", "orders2", "orders: all", "órders"].map(
         (value): SuspensionRule => ({ ...TOPIC, value }),
       );
       const foreign: PutRow[] = [];
