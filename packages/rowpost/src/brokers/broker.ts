@@ -35,7 +35,7 @@ export interface PublishSent {
  * What a failure is about, which decides what the relay does next.
  * - `message`: this message (too large, unknown topic, wrong type). Counted as an attempt; others go on.
  * - `destination`: its topic is throttled or away for now. Uncounted; the topic's circuit breaker opens.
- * - `connection`: the broker cannot be reached, and the message was certainly NOT handed over. Uncounted; everything pauses.
+ * - `connection`: the broker cannot be reached, and the message was certainly NOT handed over. Uncounted; everything for this broker pauses.
  * - `unknown`: a deadline passed or the connection broke after the message was handed over: it may be stored. Counted as an attempt.
  */
 export type FailureScope = "message" | "destination" | "connection" | "unknown";
@@ -63,6 +63,13 @@ export interface PublishNotStarted {
   readonly reason: string;
 }
 
+/** The reasons that all adapters share. */
+export const ABORTED: PublishNotStarted = { status: "notStarted", reason: "the publish was aborted before its turn" };
+export const BEHIND: PublishNotStarted = {
+  status: "notStarted",
+  reason: "an earlier message of its ordering key failed",
+};
+
 export type PublishResult = PublishSent | PublishFailed | PublishNotStarted;
 
 /** What an adapter can do. Facts about it, read by the relay, the CLI and the contract suite. */
@@ -84,13 +91,25 @@ export interface PublishOptions {
 }
 
 /**
+ * The brokers behind one that stands for several (`routes`). The relay keeps a connection gate and a window for each, and hands no call messages for
+ * two of them: one that is away, silent or slow holds up its own topics and nobody else's.
+ */
+export interface BrokerRoutes {
+  /** Their names, each once. */
+  readonly brokers: readonly string[];
+  /** The one that takes the topic; undefined: none does, and its messages fail. Always the same for a topic. */
+  brokerOf(topic: string): string | undefined;
+}
+
+/**
  * A broker adapter.
  *
  * - `publish` returns one result for each message, in the order of the batch. It never rejects for reasons that lie in a message or in the
  *   broker; a rejection is a bug of the adapter and is treated as `unknown` for the whole batch.
  * - It may run several calls side by side; the relay never gives two running calls messages of the same ordering key.
  * - Within one call, messages of one ordering key are handed over in batch order, and after one of them failed the later ones of that key
- *   are not handed over any more: they are `notStarted`.
+ *   are not handed over any more: they are `notStarted`. Those that were handed over together with it, in one request that the broker takes
+ *   whole or not at all, are `unknown` when it is.
  * - It settles within the signal's deadline (plus a grace of 1 s), whatever the server does.
  * - `check` resolves when the broker can be reached with these credentials, else rejects with a `BrokerError` that says what to do.
  * - `close` ends what the adapter opened: no timer, socket or handle stays. A client handed in by the user is left open. Calling it twice is fine.
@@ -100,6 +119,8 @@ export interface Broker {
   /** Short name for logs and metrics, such as `rocketmq`. */
   readonly name: string;
   readonly features: BrokerFeatures;
+  /** Only of a broker that stands for several: which of them takes what. */
+  readonly routes?: BrokerRoutes | undefined;
   publish(batch: readonly OutgoingMessage[], options: PublishOptions): Promise<PublishResult[]>;
   check(): Promise<void>;
   close(): Promise<void>;

@@ -7,7 +7,7 @@ import type { Clock, Timer } from "../runtime/clock.ts";
 import { createSystemClock } from "../runtime/clock.ts";
 import { DeadlineError } from "../runtime/deadline.ts";
 import { ConfigurationError } from "../runtime/errors.ts";
-import type { Broker, OutgoingMessage, PublishFailed, PublishResult } from "./broker.ts";
+import { ABORTED, type Broker, type OutgoingMessage, type PublishFailed, type PublishResult } from "./broker.ts";
 
 /** A message that the memory broker accepted. */
 export interface PublishedMessage extends OutgoingMessage {
@@ -117,7 +117,7 @@ function publishNow(
   signal: AbortSignal,
   deliver: (message: OutgoingMessage) => PublishResult,
 ): PublishResult[] {
-  if (signal.aborted) return batch.map(() => ({ status: "notStarted", reason: "the call was aborted" }));
+  if (signal.aborted) return batch.map(() => ABORTED);
   const failedKeys = new Set<string>();
   return batch.map((message) => {
     const { orderingKey } = message;
@@ -134,7 +134,7 @@ async function publishSlowly(
   signal: AbortSignal,
   deliver: (message: OutgoingMessage) => Promise<PublishResult>,
 ): Promise<PublishResult[]> {
-  const results = batch.map((): PublishResult => ({ status: "notStarted", reason: "the call was aborted" }));
+  const results = batch.map((): PublishResult => ABORTED);
   const lanes = new Map<string | number, number[]>();
   for (const [index, { orderingKey }] of batch.entries()) {
     const lane = orderingKey ?? index;

@@ -4,7 +4,7 @@
 import type { Writable } from "node:stream";
 import { onAbort } from "../runtime/abort.ts";
 import { BrokerError } from "../runtime/errors.ts";
-import type { Broker, OutgoingMessage, PublishFailed, PublishResult } from "./broker.ts";
+import { ABORTED, type Broker, type OutgoingMessage, type PublishFailed, type PublishResult } from "./broker.ts";
 
 /** Options of {@link stdout}. */
 export interface StdoutBrokerOptions {
@@ -80,7 +80,7 @@ export function stdout(options: StdoutBrokerOptions = {}): Broker {
       }
       for (const messageId of chunk.receipts) results.push({ status: "sent", messageId });
     }
-    while (results.length < batch.length) results.push({ status: "notStarted", reason: "the call was aborted" });
+    while (results.length < batch.length) results.push(ABORTED);
     return results;
   }
 

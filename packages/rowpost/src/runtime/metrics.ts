@@ -88,7 +88,11 @@ export const METRICS = {
   rowpost_archived_total: { kind: "counter", help: "Finished messages moved to the archive.", labels: [] },
   rowpost_deleted_total: { kind: "counter", help: "Finished or archived messages deleted.", labels: [] },
   rowpost_circuit_open: { kind: "gauge", help: "1 while the topic's circuit breaker is open.", labels: ["topic"] },
-  rowpost_broker_away: { kind: "gauge", help: "1 while everything waits for the broker to come back.", labels: [] },
+  rowpost_broker_away: {
+    kind: "gauge",
+    help: "1 while everything for this broker waits until it is back.",
+    labels: ["broker"],
+  },
   rowpost_database_errors_total: {
     kind: "counter",
     help: "Statements of the relay that failed.",

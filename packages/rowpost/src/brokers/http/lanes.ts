@@ -1,6 +1,6 @@
 /** Who goes next: messages of one ordering key one after another, everything else side by side, never more at once than there are slots. */
 import { onAbort } from "../../runtime/abort.ts";
-import type { OutgoingMessage, PublishResult } from "../broker.ts";
+import { ABORTED, type OutgoingMessage, type PublishResult } from "../broker.ts";
 
 /** A bound on what runs at once, over all calls of a broker. */
 export interface Slots {
@@ -51,7 +51,7 @@ export interface LaneCall {
 
 /** Runs a call; the results stand in the order of the batch. */
 export function publishInLanes({ batch, signal, slots, send }: LaneCall): Promise<PublishResult[]> {
-  const results = batch.map((): PublishResult => ({ status: "notStarted", reason: "the call was aborted" }));
+  const results = batch.map((): PublishResult => ABORTED);
   if (batch.length === 0 || signal.aborted) return Promise.resolve(results);
   return new Promise((resolve) => {
     let openLanes = 0;

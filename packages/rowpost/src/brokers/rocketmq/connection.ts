@@ -7,6 +7,8 @@
  * a deadline that channel is dropped for a fresh one.
  */
 
+import { type AbortScope, createAbortScope } from "../../runtime/abort-scope.ts";
+import type { TlsOptions } from "../../runtime/tls-options.ts";
 import type { Endpoint } from "./endpoints.ts";
 import {
   CHANNEL_READY,
@@ -21,8 +23,6 @@ import {
   type GrpcStream,
 } from "./grpc.ts";
 import type { createCallMetadata } from "./metadata.ts";
-import type { TlsOptions } from "./options.ts";
-import { type AbortScope, createAbortScope } from "./scope.ts";
 
 /** A call that got no answer. */
 export interface CallFailure {

@@ -9,7 +9,8 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { BrokerError, describeError } from "../../runtime/errors.ts";
-import type { Broker, PublishResult } from "../broker.ts";
+import { createRequestSlots } from "../../runtime/request-slots.ts";
+import { ABORTED, type Broker, type PublishResult } from "../broker.ts";
 import { type CallResult, type Connection, createConnection } from "./connection.ts";
 import { type Failure, failureOfCall, failureOfStatus, type RocketmqStatus } from "./failures.ts";
 import { type GrpcRuntime, loadGrpc } from "./grpc.ts";
@@ -18,11 +19,11 @@ import { type RocketmqOptions, type Settings, settingsFrom } from "./options.ts"
 import { type Publishing, publishBatch } from "./publish.ts";
 import { createRoutes, type RouteAnswer, type Routes } from "./routes.ts";
 import { createSession, PRODUCER, resourceOf, type Session, UNKNOWN_CLIENT } from "./session.ts";
-import { createSlots } from "./slots.ts";
 import { rocketmqOptionsFromUrl } from "./url.ts";
 
+export type { TlsOptions as RocketmqTlsOptions } from "../../runtime/tls-options.ts";
 export { headersOf as decodeRocketmqHeaders } from "./carry.ts";
-export type { RocketmqOptions, TlsOptions as RocketmqTlsOptions } from "./options.ts";
+export type { RocketmqOptions } from "./options.ts";
 export { rocketmqOptionsFromUrl } from "./url.ts";
 
 /** Most bytes of requests on their way at once, so that large bodies do not fill the memory: 8 of the largest. */
@@ -148,7 +149,7 @@ function publishingOf(
   return {
     routes,
     running: new Set(),
-    slots: createSlots({ maxRequests: settings.maxInFlight, maxBytes: MAX_BYTES_IN_FLIGHT }),
+    slots: createRequestSlots({ maxRequests: settings.maxInFlight, maxBytes: MAX_BYTES_IN_FLIGHT }),
     send: (request, scope) =>
       connection.call(method, request, { timeoutMs: settings.requestTimeoutMs, scope, serialize: asItIs }),
     namespace: settings.namespace,
@@ -244,4 +245,3 @@ function unusable(error: unknown): PublishResult {
 }
 
 const CLOSED: PublishResult = { status: "notStarted", reason: "the RocketMQ broker was closed" };
-const ABORTED: PublishResult = { status: "notStarted", reason: "the publish was aborted before its turn" };

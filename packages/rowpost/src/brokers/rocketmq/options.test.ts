@@ -76,12 +76,12 @@ describe("rocketmqOptionsFromUrl", () => {
   test.each([
     ["rocketmq:h", /expected rocketmq:\/\/host:port/],
     ["http://h", /expected rocketmq:\/\/host:port/],
-    ["rocketmq://h?colour=red", /unknown setting "colour"; known are tls, ca/],
+    ["rocketmq://h?colour=red", /unknown setting "colour"; known are batch, inFlight/],
     ["rocketmq://h?toString=1", /unknown setting "toString"/],
     ["rocketmq://h?batch=many", /batch must be a whole number, not "many"/],
     ["rocketmq://h?tls=maybe", /tls must be true, false or insecure/],
     ["rocketmq://h?tls=false&ca=/dev/null", /tls=false contradicts/],
-    ["rocketmq://h?ca=/no/such/file.pem", /cannot read the ca file \/no\/such\/file.pem/],
+    ["rocketmq://h?ca=/no/such/file.pem", /the ca file \/no\/such\/file.pem cannot be read/],
     ["rocketmq://h/a/b", /more than a namespace/],
     ["rocketmq://h/%zz", /not percent-encoded/],
   ])("%s is refused by name", (url, message) => {

@@ -1,18 +1,19 @@
 /** One publish call: plans each topic, sends its lanes, divides failed batches, and gives every message its result. */
 
-import type { OutgoingMessage, PublishResult } from "../broker.ts";
+import { type AbortScope, createAbortScope, orAborted } from "../../runtime/abort-scope.ts";
+import { byTopic } from "../../runtime/by-topic.ts";
+import type { RequestSlots } from "../../runtime/request-slots.ts";
+import { ABORTED, BEHIND, type OutgoingMessage, type PublishResult } from "../broker.ts";
 import type { CallResult } from "./connection.ts";
 import { type Failure, failureOfCall, failureOfStatus, type RocketmqStatus } from "./failures.ts";
 import { type Indexed, type Item, type Lane, type Place, planTopic } from "./plan.ts";
 import type { Routes } from "./routes.ts";
-import { type AbortScope, createAbortScope } from "./scope.ts";
-import type { Slots } from "./slots.ts";
 import { encodeSendRequest } from "./wire.ts";
 
 /** What publishing needs of the rest of the adapter. */
 export interface Publishing {
   readonly routes: Routes;
-  readonly slots: Slots;
+  readonly slots: RequestSlots;
   /** One SendMessage with an encoded request. Never rejects. */
   readonly send: (request: Buffer, scope: AbortScope) => Promise<CallResult>;
   /** The publish calls that run; `close` aborts them. */
@@ -72,19 +73,6 @@ export async function publishBatch(
     publishing.running.delete(scope);
   }
   return batch.map((_, index) => run.results[index] ?? ABORTED);
-}
-
-function byTopic(batch: readonly OutgoingMessage[]): Map<string, Indexed[]> {
-  const topics = new Map<string, Indexed[]>();
-  let index = 0;
-  for (const message of batch) {
-    const messages = topics.get(message.topic);
-    const indexed: Indexed = { index, orderingKey: message.orderingKey, message };
-    if (messages === undefined) topics.set(message.topic, [indexed]);
-    else messages.push(indexed);
-    index += 1;
-  }
-  return topics;
 }
 
 async function publishTopic(run: Run, topic: string, messages: readonly Indexed[]): Promise<void> {
@@ -215,15 +203,4 @@ function block({ blocked }: TopicRun, { index, orderingKey }: Place): void {
 
 function isBehind({ blocked }: TopicRun, { index, orderingKey }: Place): boolean {
   return orderingKey !== undefined && index > (blocked.get(orderingKey) ?? index);
-}
-
-const BEHIND: PublishResult = { status: "notStarted", reason: "an earlier message of its ordering key failed" };
-const ABORTED: PublishResult = { status: "notStarted", reason: "the publish was aborted before its turn" };
-
-/** The value, or undefined as soon as the scope is aborted. */
-function orAborted<Value>(promise: Promise<Value>, scope: AbortScope): Promise<Value | undefined> {
-  return new Promise((resolve, reject) => {
-    const forget = scope.onAbort(() => resolve(undefined));
-    promise.finally(forget).then(resolve, reject);
-  });
 }

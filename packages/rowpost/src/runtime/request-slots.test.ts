@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { createAbortScope } from "./scope.ts";
-import { createSlots } from "./slots.ts";
+import { createAbortScope } from "./abort-scope.ts";
+import { createRequestSlots } from "./request-slots.ts";
 
 /** True once the promise has settled, a turn later. */
 async function isSettled(promise: Promise<unknown>): Promise<boolean> {
@@ -9,9 +9,9 @@ async function isSettled(promise: Promise<unknown>): Promise<boolean> {
   return (await Promise.race([promise, Promise.resolve(pending)])) !== pending;
 }
 
-describe("createSlots", () => {
+describe("createRequestSlots", () => {
   test("bounds the number of requests, first come first served", async () => {
-    const slots = createSlots({ maxRequests: 2, maxBytes: 100 });
+    const slots = createRequestSlots({ maxRequests: 2, maxBytes: 100 });
     const scope = createAbortScope();
     await slots.acquire(1, scope);
     await slots.acquire(1, scope);
@@ -24,7 +24,7 @@ describe("createSlots", () => {
   });
 
   test("bounds their bytes; one that is larger than all goes alone, and is not overtaken for ever", async () => {
-    const slots = createSlots({ maxRequests: 10, maxBytes: 100 });
+    const slots = createRequestSlots({ maxRequests: 10, maxBytes: 100 });
     const scope = createAbortScope();
     await slots.acquire(60, scope);
     const large = slots.acquire(500, scope);
@@ -39,7 +39,7 @@ describe("createSlots", () => {
   });
 
   test("an abort ends the waiting and lets those behind go on", async () => {
-    const slots = createSlots({ maxRequests: 10, maxBytes: 100 });
+    const slots = createRequestSlots({ maxRequests: 10, maxBytes: 100 });
     const controller = new AbortController();
     const aborted = createAbortScope(controller.signal);
     const other = createAbortScope();
@@ -54,5 +54,14 @@ describe("createSlots", () => {
     slots.release(10);
     const all = await Promise.all(Array.from({ length: 10 }, () => slots.acquire(10, other)));
     expect(all.every(Boolean)).toBe(true);
+  });
+
+  test("an abort ends every request of its scope, also one that would fit where another gave up", async () => {
+    const slots = createRequestSlots({ maxBytes: 100 });
+    const scope = createAbortScope();
+    await slots.acquire(60, createAbortScope());
+    const waiting = [slots.acquire(90, scope), slots.acquire(10, scope)];
+    scope.abort();
+    expect(await Promise.all(waiting)).toEqual([false, false]);
   });
 });

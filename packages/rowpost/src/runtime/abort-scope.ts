@@ -1,4 +1,5 @@
 /** Abort handed down to whatever waits: one listener on a publish call's signal, however many requests the call has. */
+import { onAbort } from "./abort.ts";
 
 /** Something that can be aborted: a publish call, or the whole adapter. */
 export interface AbortScope {
@@ -11,17 +12,17 @@ export interface AbortScope {
   end(): void;
 }
 
-/** A scope that is aborted with a signal, or by its own `abort` only. */
-export function createAbortScope(signal?: AbortSignal): AbortScope {
+/** A scope that is aborted with one of the signals, or by its own `abort` only. */
+export function createAbortScope(...signals: readonly AbortSignal[]): AbortScope {
   const cancels = new Set<() => void>();
-  let aborted = signal?.aborted ?? false;
+  let aborted = false;
   const abort = (): void => {
     aborted = true;
     const running = [...cancels];
     cancels.clear();
     for (const cancel of running) cancel();
   };
-  signal?.addEventListener("abort", abort, { once: true });
+  const follows = signals.map((signal) => onAbort(signal, abort));
   return {
     get aborted() {
       return aborted;
@@ -36,7 +37,16 @@ export function createAbortScope(signal?: AbortSignal): AbortScope {
     abort,
     end() {
       cancels.clear();
-      signal?.removeEventListener("abort", abort);
+      for (const stop of follows) stop();
     },
   };
+}
+
+/** The value, or undefined as soon as the scope or signal is aborted. The work goes on; what comes of it then is nobody's. */
+export function orAborted<Value>(work: Promise<Value>, by: AbortScope | AbortSignal): Promise<Value | undefined> {
+  return new Promise((resolve, reject) => {
+    const giveUp = (): void => resolve(undefined);
+    const stopFollowing = by instanceof AbortSignal ? onAbort(by, giveUp) : by.onAbort(giveUp);
+    work.finally(stopFollowing).then(resolve, reject);
+  });
 }
