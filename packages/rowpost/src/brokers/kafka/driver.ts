@@ -1,0 +1,113 @@
+/** What the adapter needs of a Kafka client. Two packages can do it: `kafkajs.ts` and `platformatic.ts`. */
+
+import type { WireRecord } from "./carry.ts";
+import type { Fault } from "./failures.ts";
+
+/** Records for one partition, stored whole or not at all. */
+export interface PartitionBatch {
+  readonly partition: number;
+  readonly records: readonly WireRecord[];
+}
+
+/** What became of a batch: the offset of its first record (the others follow one by one), or why it was not acknowledged. */
+export type BatchOutcome = { readonly baseOffset: bigint } | { readonly fault: Fault };
+
+/** A topic as the cluster describes it: the node that leads each partition. */
+export interface TopicDescription {
+  readonly leaders: readonly number[];
+}
+
+/** A connected client. After a broken connection or a time-out it is closed and another one opened: both packages are at their worst there. */
+export interface Session {
+  /** True when one `send` with batches for several partitions tells what became of each. */
+  readonly combines: boolean;
+  /** Resolves when the cluster answers, else rejects with a {@link FaultError}. */
+  check(): Promise<void>;
+  /** Asks the cluster anew. Rejects with a {@link FaultError}. */
+  describe(topic: string): Promise<TopicDescription>;
+  /** One produce request for each leader, acknowledged by all replicas in sync; no retries. One outcome for each batch. Never rejects. */
+  send(topic: string, batches: readonly PartitionBatch[]): Promise<BatchOutcome[]>;
+  /** Ends connections, at once when they do not end by themselves. Never rejects. */
+  close(): Promise<void>;
+}
+
+/** Opens sessions. */
+export interface Driver {
+  /** Rejects with a {@link FaultError} when the cluster cannot be reached. The signal ends the attempt. */
+  open(signal: AbortSignal): Promise<Session>;
+}
+
+/** A fault on its way up. */
+export class FaultError extends Error {
+  readonly fault: Fault;
+
+  constructor(fault: Fault, options?: { readonly cause: unknown }) {
+    super(fault.text, options);
+    this.fault = fault;
+  }
+}
+
+/** Goodbyes that take longer are not waited for. */
+const GOODBYE_MS = 500;
+
+/** The same outcome for each batch. */
+export function sameForAll(batches: readonly PartitionBatch[], fault: Fault): BatchOutcome[] {
+  return batches.map(() => ({ fault }));
+}
+
+/** Resolves when the work is done or failed, at the latest after {@link GOODBYE_MS}. */
+export async function goodbye(work: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, GOODBYE_MS);
+  });
+  await Promise.race([work.then(ignore, ignore), late]);
+  clearTimeout(timer);
+}
+
+function ignore(): void {
+  // a connection that is gone needs no goodbye
+}
+
+/** `code` and words of the first error below (causes, parts) that a test accepts. */
+export function findError<Found>(
+  error: unknown,
+  accept: (error: ErrorLike) => Found | undefined,
+  depth = 0,
+): Found | undefined {
+  if (typeof error !== "object" || error === null || depth > 8) return undefined;
+  const found = accept(error);
+  if (found !== undefined) return found;
+  const { cause, errors } = error as ErrorLike;
+  for (const part of [cause, ...(Array.isArray(errors) ? (errors as unknown[]) : [])]) {
+    const inner = findError(part, accept, depth + 1);
+    if (inner !== undefined) return inner;
+  }
+  return undefined;
+}
+
+/** What errors of the two packages, and of Node.js, have in common. */
+export interface ErrorLike {
+  readonly name?: unknown;
+  readonly message?: unknown;
+  readonly code?: unknown;
+  readonly cause?: unknown;
+  readonly errors?: unknown;
+  readonly type?: unknown;
+  readonly apiCode?: unknown;
+  readonly apiId?: unknown;
+}
+
+/** A system error such as ECONNREFUSED, or one of TLS such as SELF_SIGNED_CERT_IN_CHAIN. */
+export function systemCode(error: unknown): { readonly code: string; readonly text: string } | undefined {
+  return findError(error, ({ code, message }) =>
+    typeof code === "string" && /^[A-Z][A-Z0-9_]+$/.test(code) && !code.startsWith("PLT_KFK")
+      ? { code, text: String(message) }
+      : undefined,
+  );
+}
+
+/** The outermost words. */
+export function wordsOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,180 @@
+/**
+ * What a failure is about: Kafka's error codes and broken connections, mapped to the scopes of the broker contract. The codes are those of
+ * https://kafka.apache.org/protocol#protocol_error_codes.
+ */
+
+import type { FailureScope } from "../broker.ts";
+
+/** What went wrong, as a driver found it out. */
+export type Fault =
+  /** The broker answered with an error: nothing was stored, unless the code says otherwise. */
+  | { readonly kind: "answer"; readonly code: number; readonly name: string; readonly text: string }
+  /** User, password or mechanism are wrong. */
+  | { readonly kind: "denied"; readonly text: string }
+  /** No connection came about: nothing was handed over. */
+  | { readonly kind: "unreachable"; readonly code: string; readonly text: string }
+  /** No answer, or something that the driver does not know: what was sent may be stored. */
+  | { readonly kind: "lost"; readonly code: string; readonly text: string };
+
+/** A failure, with what to do about the request that met it. */
+export interface Failure {
+  readonly scope: FailureScope;
+  readonly retriable: boolean;
+  readonly code: string;
+  readonly reason: string;
+  readonly retryAfterMs: number | undefined;
+  /** The cause can lie in one message of a batch: sent in halves, the others get through. */
+  readonly divisible: boolean;
+  /** The partition has moved, or the topic is gone: look again before the next try. */
+  readonly stale: boolean;
+  /** The connection is of no more use. */
+  readonly endsSession: boolean;
+}
+
+type Rule = Partial<Omit<Failure, "code" | "reason">> & { readonly scope: FailureScope; readonly advice?: string };
+
+/** Wrong for ever: the same message is refused again. In a batch it may be any of them. */
+const NEVER: Rule = { scope: "message", retriable: false, divisible: true };
+/** The topic is away or throttled for now. Kafka names no time. */
+const LATER: Rule = { scope: "destination", retryAfterMs: 1000 };
+/** The partition is led by another broker, or by none at the moment; the broker that was asked stored nothing. */
+const MOVED: Rule = { scope: "destination", stale: true };
+const EVERYTHING: Rule = { scope: "connection", endsSession: true };
+/** The leader has stored it, but not as safely as asked: not acknowledged, so not sent; stored twice when it is sent again. */
+const HALF_STORED: Rule = { scope: "unknown" };
+
+const TOO_LARGE: Rule = {
+  ...NEVER,
+  advice: "larger than message.max.bytes of the broker or max.message.bytes of the topic",
+};
+
+/** The topic does not exist, as its description says. */
+export const UNKNOWN_TOPIC = 3;
+/** The partition has no leader at the moment, or none that is known here. */
+export const LEADER_NOT_AVAILABLE = 5;
+/** The broker is older than what is written here. */
+export const UNSUPPORTED_VERSION = 35;
+/** A record that the broker, or we, cannot take. */
+export const INVALID_RECORD = 87;
+
+/** Kafka's name of each code, and what to do. */
+const RULES: Readonly<Record<number, readonly [name: string, Rule]>> = {
+  [-1]: ["UNKNOWN_SERVER_ERROR", { scope: "unknown", advice: "the broker's log has the reason" }],
+  2: ["CORRUPT_MESSAGE", NEVER],
+  // Topics are made while messages wait, so this can come right by itself. From a produce request it can also mean a partition that moved.
+  [UNKNOWN_TOPIC]: [
+    "UNKNOWN_TOPIC_OR_PARTITION",
+    {
+      scope: "message",
+      stale: true,
+      advice: "create the topic: kafka-topics.sh --bootstrap-server HOST:9092 --create --topic TOPIC --partitions N",
+    },
+  ],
+  [LEADER_NOT_AVAILABLE]: ["LEADER_NOT_AVAILABLE", MOVED],
+  6: ["NOT_LEADER_OR_FOLLOWER", MOVED],
+  7: ["REQUEST_TIMED_OUT", { ...HALF_STORED, advice: "the leader stored it; its replicas did not follow in time" }],
+  8: ["BROKER_NOT_AVAILABLE", MOVED],
+  9: ["REPLICA_NOT_AVAILABLE", MOVED],
+  10: ["MESSAGE_TOO_LARGE", TOO_LARGE],
+  17: ["INVALID_TOPIC_EXCEPTION", { scope: "message", retriable: false }],
+  18: ["RECORD_LIST_TOO_LARGE", TOO_LARGE],
+  19: ["NOT_ENOUGH_REPLICAS", { ...LATER, advice: "fewer replicas in sync than min.insync.replicas" }],
+  20: [
+    "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
+    { ...HALF_STORED, advice: "the leader stored it; fewer replicas in sync than min.insync.replicas" },
+  ],
+  42: ["INVALID_REQUEST", { scope: "unknown" }],
+  29: ["TOPIC_AUTHORIZATION_FAILED", { ...LATER, advice: "grant this user the right to write to the topic" }],
+  31: ["CLUSTER_AUTHORIZATION_FAILED", EVERYTHING],
+  32: ["INVALID_TIMESTAMP", NEVER],
+  [UNSUPPORTED_VERSION]: ["UNSUPPORTED_VERSION", { ...EVERYTHING, advice: "Kafka 0.11 or newer is needed" }],
+  43: ["UNSUPPORTED_FOR_MESSAGE_FORMAT", NEVER],
+  44: ["POLICY_VIOLATION", NEVER],
+  56: ["KAFKA_STORAGE_ERROR", LATER],
+  72: ["LISTENER_NOT_FOUND", MOVED],
+  74: ["FENCED_LEADER_EPOCH", MOVED],
+  75: ["UNKNOWN_LEADER_EPOCH", MOVED],
+  [INVALID_RECORD]: ["INVALID_RECORD", NEVER],
+  89: ["THROTTLING_QUOTA_EXCEEDED", LATER],
+};
+
+/** Kafka's name of a code. */
+export function nameOfCode(code: number): string {
+  return RULES[code]?.[0] ?? `KAFKA_${code}`;
+}
+
+/** Codes of a refused login: unsupported mechanism, illegal state, failed. */
+const DENIED: readonly number[] = [33, 34, 58];
+
+/**
+ * The failure of a produce request. One for a topic that is gone ends the session as well: kafkajs's own producer, which sends for a client that is
+ * handed in, asks for all topics that it ever sent to at once, and gets no answer for any of them any more when one is gone.
+ */
+export function failureOfSend(fault: Fault): Failure {
+  switch (fault.kind) {
+    case "answer":
+      if (DENIED.includes(fault.code)) return denied(fault.text);
+      return { ...answered(fault), endsSession: fault.code === UNKNOWN_TOPIC || answered(fault).endsSession };
+    case "denied":
+      return denied(fault.text);
+    case "unreachable":
+      // Of one leader; whether the cluster is away shows when it is asked where the partition is now.
+      return build(fault.code, fault.text, { ...MOVED, endsSession: true });
+    case "lost":
+      return build(fault.code, fault.text, { scope: "unknown", endsSession: true });
+  }
+}
+
+function answered({ code, name, text }: Fault & { readonly kind: "answer" }): Failure {
+  return build(name, text, RULES[code]?.[1] ?? { scope: "unknown" });
+}
+
+/** The failure of a question (who leads, are you there): no message was handed over, whatever happened to it. */
+export function failureOfQuestion(fault: Fault): Failure {
+  switch (fault.kind) {
+    case "answer": {
+      if (DENIED.includes(fault.code)) return denied(fault.text);
+      const failure = answered(fault);
+      return failure.scope === "unknown" ? { ...failure, scope: "destination" } : failure;
+    }
+    case "denied":
+      return denied(fault.text);
+    case "unreachable":
+    case "lost":
+      return build(fault.code, fault.text, EVERYTHING);
+  }
+}
+
+/** A failure of one message or topic, found without asking the server. */
+export function messageFailure(code: string, reason: string, options: { readonly retriable: boolean }): Failure {
+  return build(code, reason, { scope: "message", retriable: options.retriable });
+}
+
+/** A topic that was there a moment ago: a broker that starts may not know it yet, so this is not held against the message. */
+export function awayForNow(failure: Failure): Failure {
+  return { ...failure, scope: "destination", retryAfterMs: LATER.retryAfterMs };
+}
+
+/** Handed over, and given up by us before an answer came. */
+export function unanswered(code: string, reason: string): Failure {
+  return failureOfSend({ kind: "lost", code, text: reason });
+}
+
+function denied(text: string): Failure {
+  const advice = "check user, password and mechanism (ROWPOST_KAFKA_USERNAME, ROWPOST_KAFKA_PASSWORD)";
+  return build("UNAUTHORIZED", text, { ...EVERYTHING, advice });
+}
+
+function build(code: string, text: string, rule: Rule): Failure {
+  const words = text === "" ? code : text;
+  return {
+    scope: rule.scope,
+    retriable: rule.retriable ?? true,
+    code,
+    reason: rule.advice === undefined ? words : `${words} (${rule.advice})`,
+    retryAfterMs: rule.retryAfterMs,
+    divisible: rule.divisible ?? false,
+    stale: rule.stale ?? false,
+    endsSession: rule.endsSession ?? false,
+  };
+}

@@ -1,0 +1,79 @@
+/**
+ * A client that the user already has, told by its shape, and refused when one of its settings could lose messages or hold them for ever.
+ *
+ * Why these are refused (measured with kafkajs 2.2.4 and \@platformatic/kafka 2.12.1 on Kafka 4.3):
+ * - kafkajs, `idempotent`: after a send that timed out although the broker stored it, the next send gets its sequence number, is taken for a
+ *   duplicate and answered with success: it resolves and is not stored.
+ * - \@platformatic/kafka, `idempotent` with few retries: the client makes that "retry for ever", and a send never ends while the broker is away.
+ * - serializers and registries: the body would not arrive byte for byte.
+ */
+
+import { ConfigurationError } from "../../runtime/errors.ts";
+
+/** The `Kafka` object of kafkajs: what is called of it. */
+export interface KafkajsClient {
+  producer(options?: object): object;
+  admin(options?: object): object;
+  consumer(options: never): object;
+}
+
+/** A `Producer` of \@platformatic/kafka: what is called of it. */
+export interface PlatformaticClient {
+  send(options: never): Promise<unknown>;
+  metadata(options: never): Promise<unknown>;
+  readonly connections: object;
+}
+
+/** A client that can be handed in. */
+export type KafkaClient = KafkajsClient | PlatformaticClient;
+
+/** Which of them it is. */
+export type GivenClient =
+  | { readonly kind: "kafkajs"; readonly client: KafkajsClient }
+  | { readonly kind: "platformatic"; readonly client: PlatformaticClient };
+
+/** Throws {@link ConfigurationError} for anything that is no usable client. */
+export function recognize(client: KafkaClient): GivenClient {
+  const has = (name: string): boolean =>
+    typeof (client as unknown as Readonly<Record<string, unknown>> | null)?.[name] === "function";
+  if (has("producer") && has("admin") && has("consumer")) {
+    return { kind: "kafkajs", client: client as KafkajsClient };
+  }
+  if (has("send") && has("metadata") && "connections" in client) {
+    refuseUnsafe(client);
+    return { kind: "platformatic", client };
+  }
+  if (has("sendBatch") && has("isIdempotent")) {
+    throw new ConfigurationError(
+      "client is a producer of kafkajs, whose retries, idempotence and creation of topics cannot be seen or changed any more; hand in the Kafka object that made it",
+    );
+  }
+  throw new ConfigurationError(
+    "client is neither the Kafka object of kafkajs nor a Producer of @platformatic/kafka; hand in one of these, or give brokers",
+  );
+}
+
+/** The package keeps its options under a symbol of this description. */
+const OPTIONS = "plt.kafka.base.options";
+const CHANGES_MESSAGES = ["serializers", "registry", "beforeSerialization"];
+
+function refuseUnsafe(client: object): void {
+  const options = optionsOf(client);
+  if (options["idempotent"] === true) {
+    throw new ConfigurationError(
+      "client is an idempotent producer of @platformatic/kafka: it retries without end while a broker is away, so that nothing would ever be given up or counted; make it with idempotent: false",
+    );
+  }
+  const changes = CHANGES_MESSAGES.find((name) => options[name] !== undefined);
+  if (changes !== undefined) {
+    throw new ConfigurationError(
+      `client is a producer with ${changes}: messages would not arrive byte for byte; hand in one without`,
+    );
+  }
+}
+
+/** The options of a producer of \@platformatic/kafka; empty when they cannot be seen. */
+function optionsOf(client: object): Readonly<Record<string, unknown>> {
+  const symbol = Object.getOwnPropertySymbols(client).find(({ description }) => description === OPTIONS);
+  return symbol === undefined ? {} : ((client as Record<symbol, Record<string, unknown>>)[symbol] ?? {});
+}

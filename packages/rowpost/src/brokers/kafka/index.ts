@@ -1,0 +1,103 @@
+/**
+ * Kafka, through kafkajs or \@platformatic/kafka, whichever is given or installed. The two packages only carry requests here: partitions,
+ * batches, order after a failure, and what an error means are decided in this folder, once for both.
+ *
+ * See `docs/brokers/kafka.md` for what goes where in a Kafka record.
+ */
+
+import { linkSignals } from "../../runtime/abort.ts";
+import { BrokerError } from "../../runtime/errors.ts";
+import { ABORTED, type Broker, type PublishResult } from "../broker.ts";
+import type { Failure } from "./failures.ts";
+import { failureOfQuestion } from "./failures.ts";
+import { loadDriver } from "./load.ts";
+import { type KafkaOptions, type Settings, settingsFrom } from "./options.ts";
+import { publishBatch } from "./publish.ts";
+import { createSessions, isFailure } from "./sessions.ts";
+import { createTopics } from "./topics.ts";
+import { kafkaOptionsFromUrl } from "./url.ts";
+
+export type { TlsOptions as KafkaTlsOptions } from "../../runtime/tls-options.ts";
+export type { KafkaClient, KafkajsClient, PlatformaticClient } from "./given-client.ts";
+export type { KafkaOptions, KafkaSaslOptions } from "./options.ts";
+export { kafkaOptionsFromUrl } from "./url.ts";
+
+/**
+ * A broker that publishes to Kafka. Opens nothing until the first `publish` or `check`. Throws {@link ConfigurationError} for wrong options and for a client
+ * that could lose messages; with neither package installed its `check` rejects with a `BrokerError` that names both.
+ *
+ * The receipt of a message (`message_id`) is `topic-partition@offset`.
+ */
+export function kafka(options: KafkaOptions): Broker {
+  const settings = settingsFrom(options);
+  const stop = new AbortController();
+  const sessions = createSessions({ load: () => loadDriver(settings), ...settings });
+  const topics = createTopics({
+    now: () => performance.now(),
+    async describe(topic) {
+      const session = await sessions.get(stop.signal);
+      if (session === undefined) return failureOfQuestion({ kind: "unreachable", code: "CONNECT_TIMEOUT", text: "" });
+      return isFailure(session) ? session : await session.describe(topic);
+    },
+  });
+  const publishing = { sessions, topics };
+  let closed: Promise<void> | undefined;
+
+  return {
+    name: "kafka",
+    features: { ordering: "key", delay: false, reportsUnknownTopic: true, maxBodyBytes: undefined },
+    async publish(batch, { signal }) {
+      if (closed !== undefined) return batch.map(() => CLOSED);
+      if (signal.aborted) return batch.map(() => ABORTED);
+      const link = linkSignals(signal, stop.signal);
+      try {
+        return await publishBatch(publishing, batch, link.signal);
+      } finally {
+        link.release();
+      }
+    },
+    async check() {
+      if (closed !== undefined) throw new BrokerError("BROKER_CLOSED", "this Kafka broker was closed; make a new one");
+      const session = await sessions.get(stop.signal);
+      const failure = session === undefined || isFailure(session) ? session : await session.check(stop.signal);
+      if (failure !== undefined) throw cannotBeUsed(settings, failure);
+    },
+    close() {
+      closed ??= (async () => {
+        stop.abort();
+        await sessions.close();
+      })();
+      return closed;
+    },
+  };
+}
+
+/** The broker of a URL such as `kafka://host1:9092,host2:9092?tls=true`; the account comes from the environment, or the URL. */
+export function kafkaFromUrl(url: string, env: Readonly<Record<string, string | undefined>> = process.env): Broker {
+  return kafka(kafkaOptionsFromUrl(url, env));
+}
+
+function cannotBeUsed({ brokers, tls }: Settings, { code, reason, scope }: Failure): BrokerError {
+  const where = brokers.length === 0 ? "Kafka, through the given client," : `Kafka at ${brokers.join(", ")}`;
+  const tlsAdvice =
+    tls === undefined
+      ? "a listener that takes TLS only needs the tls option"
+      : "does it speak TLS, with a certificate that tls.ca trusts?";
+  const advice = ADVISED.includes(code)
+    ? ""
+    : `. Is it running, is this a client port (9092 by default; not 9093, a controller), and can the addresses in its advertised.listeners be reached from here? And ${tlsAdvice}`;
+  return new BrokerError(code, `${where} cannot be used: ${code}: ${reason}${advice}`, {
+    retriable: scope !== "message" && code !== "UNAUTHORIZED",
+  });
+}
+
+/** Failures that say themselves what to do. */
+const ADVISED: readonly string[] = ["UNAUTHORIZED", "MISSING_PEER", "CONFIGURATION"];
+
+const CLOSED: PublishResult = {
+  status: "failed",
+  scope: "connection",
+  retriable: true,
+  code: "CLOSED",
+  reason: "this Kafka broker was closed",
+};

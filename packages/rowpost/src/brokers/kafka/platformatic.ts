@@ -1,0 +1,263 @@
+/**
+ * The driver on \@platformatic/kafka, which needs Node.js 22.22 or newer.
+ *
+ * One request for all partitions of a leader: the answer's parts come with the error, so that each partition has its own outcome. Its
+ * retries, idempotence, and its own second try at a leader that moved are off.
+ */
+
+import { isIP, type Socket } from "node:net";
+import {
+  type BatchOutcome,
+  type Driver,
+  type ErrorLike,
+  FaultError,
+  findError,
+  goodbye,
+  type PartitionBatch,
+  type Session,
+  systemCode,
+  type TopicDescription,
+  wordsOf,
+} from "./driver.ts";
+import { type Fault, LEADER_NOT_AVAILABLE, nameOfCode, UNKNOWN_TOPIC } from "./failures.ts";
+import type { Settings } from "./options.ts";
+import { tlsSocketOptions } from "./tls.ts";
+
+/** The package, as far as it is used here. */
+export interface PlatformaticModule {
+  readonly Producer: new (options: object) => object;
+}
+
+interface Producer {
+  send(options: object): Promise<{ readonly offsets?: readonly Stored[] }>;
+  metadata(options: object): Promise<{
+    readonly topics: ReadonlyMap<string, { readonly partitions: readonly { readonly leader: number }[] } | undefined>;
+  }>;
+  close(force: boolean): Promise<void>;
+  readonly connections: Iterable<readonly [string, { readonly socket: Socket | undefined }]>;
+}
+
+interface Stored {
+  readonly topic: string;
+  readonly partition: number;
+  readonly offset: bigint;
+}
+
+/** A driver with the user's producer, or with one of its own for each session. */
+export function platformaticDriver(module: PlatformaticModule | undefined, settings: Settings): Driver {
+  return {
+    async open(signal) {
+      const given = settings.given?.kind === "platformatic" ? settings.given.client : undefined;
+      const producer = given ?? (module === undefined ? undefined : new module.Producer(producerOptions(settings)));
+      if (producer === undefined) throw new TypeError("neither the package nor a producer of @platformatic/kafka");
+      return await openSession(producer as Producer, given === undefined, signal);
+    },
+  };
+}
+
+function producerOptions({ brokers, clientId, tls, sasl, connectTimeoutMs, requestTimeoutMs }: Settings): object {
+  return {
+    clientId,
+    bootstrapBrokers: brokers,
+    connectTimeout: connectTimeoutMs,
+    requestTimeout: requestTimeoutMs,
+    timeout: requestTimeoutMs,
+    retries: 0,
+    idempotent: false,
+    autocreateTopics: false,
+    // We ask ourselves when a leader has moved.
+    metadataMaxAge: 300_000,
+    ...(tls === undefined
+      ? {}
+      : { tls: tlsSocketOptions(tls, undefined), tlsServerName: tls.serverName ?? hasNames(brokers) }),
+    ...(sasl === undefined ? {} : { sasl: { ...sasl, mechanism: sasl.mechanism.toUpperCase() } }),
+  };
+}
+
+/** Servers that share an address are told apart by the name asked for. An address is no such name. */
+function hasNames(brokers: readonly string[]): boolean {
+  return brokers.every((broker) => isIP(broker.replace(/:\d+$/, "")) === 0);
+}
+
+async function openSession(producer: Producer, ours: boolean, signal: AbortSignal): Promise<Session> {
+  const close = async (): Promise<void> => {
+    if (!ours) return;
+    const sockets = [...producer.connections].map(([, { socket }]) => socket);
+    await goodbye(producer.close(true));
+    for (const socket of sockets) socket?.destroy();
+  };
+  const ask = async (topics: readonly string[]): ReturnType<Producer["metadata"]> => {
+    try {
+      // A list of its own: the package sorts it.
+      return await producer.metadata({ topics: [...topics], forceUpdate: true, autocreateTopics: false, retries: 0 });
+    } catch (cause) {
+      throw new FaultError(faultOf(cause), { cause });
+    }
+  };
+  const giveUp = (): void => void close();
+  signal.addEventListener("abort", giveUp);
+  if (signal.aborted) giveUp();
+  try {
+    await ask([]);
+  } catch (error) {
+    await close();
+    throw error;
+  } finally {
+    signal.removeEventListener("abort", giveUp);
+  }
+  return {
+    combines: true,
+    async check() {
+      await ask([]);
+    },
+    async describe(topic): Promise<TopicDescription> {
+      const partitions = (await ask([topic])).topics.get(topic)?.partitions ?? [];
+      return { leaders: Array.from(partitions, (partition) => partition?.leader ?? -1) };
+    },
+    send: (topic, batches) => sendAll(producer, topic, batches),
+    close,
+  };
+}
+
+async function sendAll(producer: Producer, topic: string, batches: readonly PartitionBatch[]): Promise<BatchOutcome[]> {
+  const messages = batches.flatMap(({ partition, records }) =>
+    records.map(({ key, value, headers }) => ({ topic, partition, key, value, headers: bytesOf(headers) })),
+  );
+  try {
+    const { offsets = [] } = await producer.send({
+      messages,
+      acks: ALL_REPLICAS,
+      idempotent: false,
+      autocreateTopics: false,
+      repeatOnStaleMetadata: false,
+    });
+    return outcomes(topic, batches, offsets, {
+      kind: "lost",
+      code: "NO_RECEIPT",
+      text: "no offset for this partition",
+    });
+  } catch (error) {
+    return outcomes(topic, batches, offsetsIn(error), faultOf(error), answersIn(error));
+  }
+}
+
+const ALL_REPLICAS = -1;
+
+/** As bytes, which the package wants. */
+function bytesOf(headers: Readonly<Record<string, string>>): Map<Buffer, Buffer> {
+  return new Map(Object.entries(headers).map(([name, value]) => [Buffer.from(name), Buffer.from(value)]));
+}
+
+function outcomes(
+  topic: string,
+  batches: readonly PartitionBatch[],
+  offsets: readonly Stored[],
+  otherwise: Fault,
+  answers: ReadonlyMap<number, BatchOutcome> = new Map(),
+): BatchOutcome[] {
+  const stored = new Map(
+    offsets.filter((each) => each.topic === topic).map(({ partition, offset }) => [partition, offset]),
+  );
+  return batches.map(({ partition }) => {
+    const baseOffset = stored.get(partition);
+    return baseOffset === undefined ? (answers.get(partition) ?? { fault: otherwise }) : { baseOffset };
+  });
+}
+
+/** What other leaders stored of a send that failed at one. */
+function offsetsIn(error: unknown): readonly Stored[] {
+  const { produced } = error as { readonly produced?: { readonly offsets?: readonly Stored[] } };
+  return produced?.offsets ?? [];
+}
+
+interface ProduceAnswer {
+  readonly responses: readonly { readonly partitionResponses: readonly PartitionAnswer[] }[];
+}
+
+interface PartitionAnswer {
+  readonly index: number;
+  readonly errorCode: number;
+  readonly baseOffset: bigint;
+  readonly errorMessage?: string | null;
+}
+
+/** An answer in which one partition failed tells of all its partitions. */
+function answersIn(error: unknown): ReadonlyMap<number, BatchOutcome> {
+  const answers = new Map<number, BatchOutcome>();
+  const names = new Map<number, ErrorLike>();
+  for (const leaf of leavesOf(error)) if (typeof leaf.apiCode === "number") names.set(leaf.apiCode, leaf);
+  const collect = (each: ErrorLike): undefined => {
+    const { response } = each as { readonly response?: Partial<ProduceAnswer> };
+    for (const { partitionResponses } of response?.responses ?? []) {
+      for (const answer of partitionResponses)
+        answers.set(answer.index, outcomeOf(answer, names.get(answer.errorCode)));
+    }
+    return undefined;
+  };
+  findError(error, collect);
+  return answers;
+}
+
+function outcomeOf(
+  { errorCode, baseOffset, errorMessage }: PartitionAnswer,
+  leaf: ErrorLike | undefined,
+): BatchOutcome {
+  if (errorCode === 0) return { baseOffset };
+  const name = textOr(leaf?.apiId, nameOfCode(errorCode));
+  const text = errorMessage ?? textOr(leaf?.message, name);
+  return { fault: { kind: "answer", code: errorCode, name, text } };
+}
+
+function textOr(text: unknown, otherwise: string): string {
+  return typeof text === "string" ? text : otherwise;
+}
+
+/** What an error of the package means for what no answer tells of. */
+export function faultOf(error: unknown): Fault {
+  const faults = leavesOf(error).map(faultOfLeaf);
+  // One try of several may have got through: only when none did it is certain that nothing was handed over.
+  return (
+    faults.find(({ kind }) => kind === "lost") ?? faults[0] ?? { kind: "lost", code: "UNKNOWN", text: wordsOf(error) }
+  );
+}
+
+/** The errors at the bottom of the package's bundles. */
+function leavesOf(error: unknown): ErrorLike[] {
+  if (typeof error !== "object" || error === null) return [];
+  const { errors } = error as ErrorLike;
+  return Array.isArray(errors) && errors.length > 0 ? (errors as unknown[]).flatMap(leavesOf) : [error];
+}
+
+/** The package's words for a connection that did not come about; requests are only written afterwards. */
+const CONNECTING = /^Connection to .* (failed|timed out)|ready|Broker requires TLS|(Client|pool) is closed/;
+
+function faultOfLeaf(leaf: ErrorLike): Fault {
+  const text = wordsOf(leaf);
+  const answer = findError(leaf, ({ apiCode, apiId, message }): Fault | undefined =>
+    typeof apiCode === "number"
+      ? { kind: "answer", code: apiCode, name: String(apiId), text: String(message) }
+      : undefined,
+  );
+  if (answer !== undefined) return answer;
+  if (/^Unknown topic /.test(text)) {
+    return { kind: "answer", code: UNKNOWN_TOPIC, name: "UNKNOWN_TOPIC_OR_PARTITION", text };
+  }
+  if (/broker is not available in the current cluster metadata/.test(text)) {
+    return { kind: "answer", code: LEADER_NOT_AVAILABLE, name: "LEADER_NOT_AVAILABLE", text };
+  }
+  const system = systemCode(leaf);
+  const reason = system === undefined ? text : `${text} ${system.text}`;
+  if (CONNECTING.test(text)) return { kind: "unreachable", code: system?.code ?? connectCode(text), text: reason };
+  if (findError(leaf, ({ code }) => (code === "PLT_KFK_AUTHENTICATION" ? true : undefined)) === true) {
+    return { kind: "denied", text: reason };
+  }
+  return {
+    kind: "lost",
+    code: system?.code ?? (/timed out/.test(text) ? "REQUEST_TIMEOUT" : "CONNECTION_CLOSED"),
+    text: reason,
+  };
+}
+
+function connectCode(text: string): string {
+  return /timed out/.test(text) ? "CONNECT_TIMEOUT" : "CONNECTION";
+}

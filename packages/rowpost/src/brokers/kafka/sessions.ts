@@ -1,0 +1,221 @@
+/** The session in use: opened at the first need, replaced after it broke, closed when the last call on it has ended. */
+
+import { onAbort } from "../../runtime/abort.ts";
+import { describeError, RowpostError } from "../../runtime/errors.ts";
+import type { BatchOutcome, Driver, PartitionBatch, Session, TopicDescription } from "./driver.ts";
+import { FaultError } from "./driver.ts";
+import { type Failure, failureOfQuestion, failureOfSend, unanswered } from "./failures.ts";
+
+/** What an open session can do, with deadlines on everything, and failures instead of errors. */
+export interface OpenSession {
+  readonly combines: boolean;
+  check(signal: AbortSignal): Promise<Failure | undefined>;
+  describe(topic: string): Promise<TopicDescription | Failure>;
+  /** After the signal, or the request's time, what has no answer is unknown. */
+  send(topic: string, batches: readonly PartitionBatch[], signal: AbortSignal): Promise<SendOutcome[]>;
+}
+
+/** A batch's first offset, or its failure. */
+export type SendOutcome = { readonly baseOffset: bigint } | { readonly failure: Failure };
+
+export interface Sessions {
+  /** The session in use, or why there is none; undefined when the signal came first. */
+  get(signal: AbortSignal): Promise<OpenSession | Failure | undefined>;
+  close(): Promise<void>;
+}
+
+export interface SessionsOptions {
+  readonly load: () => Promise<Driver>;
+  readonly connectTimeoutMs: number;
+  readonly requestTimeoutMs: number;
+}
+
+interface Alive {
+  /** Closes it, once nothing runs on it any more. */
+  retire(): void;
+  readonly closed: Promise<void>;
+}
+
+export function createSessions(options: SessionsOptions): Sessions {
+  const { load, connectTimeoutMs, requestTimeoutMs } = options;
+  /** Sessions that are not closed yet, and attempts that were given up. */
+  const alive = new Set<Alive>();
+  let current: Promise<OpenSession | Failure> | undefined;
+  let opened: OpenSession | undefined;
+  let driver: Promise<Driver> | undefined;
+  const stop = new AbortController();
+
+  function open(): Promise<OpenSession | Failure> {
+    const opening = tryToOpen().then((result) => {
+      if (isFailure(result)) current = undefined;
+      else opened = result;
+      return result;
+    });
+    current = opening;
+    return opening;
+  }
+
+  async function tryToOpen(): Promise<OpenSession | Failure> {
+    driver ??= load();
+    let loaded: Driver;
+    try {
+      loaded = await driver;
+    } catch (error) {
+      driver = undefined;
+      return unusable(error);
+    }
+    const attempt = new AbortController();
+    const forget = onAbort(stop.signal, () => attempt.abort());
+    const session = loaded.open(attempt.signal);
+    const timer = setTimeout(() => attempt.abort(), connectTimeoutMs);
+    try {
+      const late = new Promise<"late">((resolve) => {
+        onAbort(attempt.signal, () => resolve("late"));
+      });
+      const first = await Promise.race([session, late]);
+      if (first === "late") {
+        // It may still come about, and nobody wants it any more.
+        const closed = session.then((unwanted) => unwanted.close()).catch(() => undefined);
+        keep({ retire: () => undefined, closed });
+        return failureOfQuestion({
+          kind: "unreachable",
+          code: "CONNECT_TIMEOUT",
+          text: `no answer within ${connectTimeoutMs} ms`,
+        });
+      }
+      return attend(first);
+    } catch (error) {
+      return failureOfError(error);
+    } finally {
+      clearTimeout(timer);
+      forget();
+    }
+  }
+
+  function keep(each: Alive): void {
+    alive.add(each);
+    void each.closed.then(() => alive.delete(each));
+  }
+
+  /** Counts the calls on a session, so that it is closed by the last one after it broke. */
+  function attend(session: Session): OpenSession {
+    let running = 0;
+    let retired = false;
+    let closeNow = (): void => undefined;
+    const closed = new Promise<void>((resolve) => {
+      closeNow = () => {
+        void session.close().then(resolve);
+      };
+    });
+    const retire = (): void => {
+      if (retired) return;
+      retired = true;
+      if (opened === attended) {
+        opened = undefined;
+        current = undefined;
+      }
+      if (running === 0) closeNow();
+    };
+    keep({ retire, closed });
+
+    async function during<Result>(work: Promise<Result>): Promise<Result> {
+      running += 1;
+      try {
+        return await work;
+      } finally {
+        running -= 1;
+        if (retired && running === 0) closeNow();
+      }
+    }
+
+    function judged(failure: Failure): Failure {
+      if (failure.endsSession) retire();
+      return failure;
+    }
+
+    async function ask<Answer>(question: Promise<Answer>, signal: AbortSignal): Promise<Answer | Failure> {
+      const answer = await before(question.catch(failureOfError), connectTimeoutMs, signal);
+      if (answer !== OVER) return isFailure(answer) ? judged(answer) : answer;
+      return judged(
+        failureOfQuestion({ kind: "lost", code: "REQUEST_TIMEOUT", text: `no answer within ${connectTimeoutMs} ms` }),
+      );
+    }
+
+    const attended: OpenSession = {
+      combines: session.combines,
+      async check(signal) {
+        const answer = await during(ask(session.check(), signal));
+        return isFailure(answer) ? answer : undefined;
+      },
+      // Shared by calls with different deadlines, so its only limits are its own time and close().
+      describe: (topic) => during(ask(session.describe(topic), stop.signal)),
+      async send(topic, batches, signal) {
+        const sent = await during(before(session.send(topic, batches), requestTimeoutMs, signal, stop.signal));
+        if (sent !== OVER) return sent.map((outcome) => judgedOutcome(outcome));
+        const code = signal.aborted || stop.signal.aborted ? "ABORTED" : "REQUEST_TIMEOUT";
+        const failure = judged(unanswered(code, "no answer to the produce request in its time"));
+        return batches.map(() => ({ failure }));
+      },
+    };
+
+    function judgedOutcome(outcome: BatchOutcome): SendOutcome {
+      return "fault" in outcome ? { failure: judged(failureOfSend(outcome.fault)) } : outcome;
+    }
+
+    return attended;
+  }
+
+  return {
+    async get(signal) {
+      if (signal.aborted) return undefined;
+      if (opened !== undefined) return opened;
+      const session = await before(current ?? open(), connectTimeoutMs * 2, signal);
+      return session === OVER ? undefined : session;
+    },
+    async close() {
+      stop.abort();
+      await current;
+      const all = [...alive];
+      for (const each of all) each.retire();
+      await Promise.all(all.map(({ closed }) => closed));
+    },
+  };
+}
+
+/** The value, or {@link OVER} when the time is over or a signal came first. */
+async function before<Value>(
+  work: Promise<Value>,
+  ms: number,
+  ...signals: readonly AbortSignal[]
+): Promise<Value | typeof OVER> {
+  const ends: (() => void)[] = [];
+  const over = new Promise<typeof OVER>((resolve) => {
+    const timer = setTimeout(() => resolve(OVER), ms);
+    ends.push(() => clearTimeout(timer));
+    for (const signal of signals) ends.push(onAbort(signal, () => resolve(OVER)));
+  });
+  try {
+    return await Promise.race([work, over]);
+  } finally {
+    for (const end of ends) end();
+  }
+}
+
+/** Nothing that work could resolve to. */
+const OVER: unique symbol = Symbol("over");
+
+export function isFailure(value: unknown): value is Failure {
+  return typeof value === "object" && value !== null && "scope" in value;
+}
+
+function failureOfError(error: unknown): Failure {
+  if (error instanceof FaultError) return failureOfQuestion(error.fault);
+  return failureOfQuestion({ kind: "lost", code: "KAFKA_CLIENT", text: describeError(error) });
+}
+
+/** The package is missing or does not load: no message's fault, and nothing was sent. */
+function unusable(error: unknown): Failure {
+  const [code, text] =
+    error instanceof RowpostError ? [error.code, error.message] : ["KAFKA_UNUSABLE", describeError(error)];
+  return failureOfQuestion({ kind: "unreachable", code, text });
+}

@@ -1,0 +1,84 @@
+/** What the cluster says of topics, kept for a while: how many partitions, and who leads them. */
+
+import type { TopicDescription } from "./driver.ts";
+import { awayForNow, type Failure, messageFailure } from "./failures.ts";
+import { isFailure } from "./sessions.ts";
+
+export interface Topics {
+  /** The topic, at once when it is known. Never rejects. */
+  find(topic: string): TopicDescription | Promise<TopicDescription | Failure>;
+  /** Asks again at the next use. */
+  forget(topic: string): void;
+}
+
+export interface TopicsOptions {
+  readonly describe: (topic: string) => Promise<TopicDescription | Failure>;
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+}
+
+/** Partitions that were added are used after this time; leaders that moved show at once, by an error. */
+const KEEP_MS = 60_000;
+/** A topic that was there this long ago and now is not counts as away, because a broker that starts may not know it yet. */
+const MISSED_MS = 60_000;
+/** Topics that are remembered. */
+const MAX_TOPICS = 10_000;
+
+interface Known {
+  readonly description: TopicDescription;
+  seenAt: number;
+  isFresh: boolean;
+}
+
+export function createTopics({ describe, now }: TopicsOptions): Topics {
+  const known = new Map<string, Known>();
+  const asking = new Map<string, Promise<TopicDescription | Failure>>();
+
+  async function ask(topic: string): Promise<TopicDescription | Failure> {
+    const illegal = illegalName(topic);
+    if (illegal !== undefined) return illegal;
+    const answer = await describe(topic);
+    if (!isFailure(answer)) {
+      if (answer.leaders.length === 0)
+        return missing(
+          topic,
+          messageFailure("UNKNOWN_TOPIC_OR_PARTITION", "the topic has no partitions", { retriable: true }),
+        );
+      if (known.size >= MAX_TOPICS) known.clear();
+      known.set(topic, { description: answer, seenAt: now(), isFresh: true });
+      return answer;
+    }
+    return answer.scope === "message" && answer.retriable ? missing(topic, answer) : answer;
+  }
+
+  function missing(topic: string, failure: Failure): Failure {
+    const last = known.get(topic);
+    return last !== undefined && now() - last.seenAt < MISSED_MS ? awayForNow(failure) : failure;
+  }
+
+  return {
+    find(topic) {
+      const found = known.get(topic);
+      if (found?.isFresh === true && now() - found.seenAt < KEEP_MS) return found.description;
+      const pending = asking.get(topic);
+      if (pending !== undefined) return pending;
+      const question = ask(topic).finally(() => asking.delete(topic));
+      asking.set(topic, question);
+      return question;
+    },
+    forget(topic) {
+      const found = known.get(topic);
+      if (found !== undefined) found.isFresh = false;
+    },
+  };
+}
+
+/** Kafka's own rule for names. */
+function illegalName(topic: string): Failure | undefined {
+  if (/^[A-Za-z0-9._-]{1,249}$/.test(topic) && topic !== "." && topic !== "..") return undefined;
+  return messageFailure(
+    "INVALID_TOPIC_EXCEPTION",
+    `"${topic}" is no name of a Kafka topic: 1 to 249 letters, digits, ".", "_" and "-"`,
+    { retriable: false },
+  );
+}

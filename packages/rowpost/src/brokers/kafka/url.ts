@@ -1,0 +1,61 @@
+/** `kafka://host:port[,host:port]?…`: the options as one line, for the command line and configuration files. */
+
+import { ConfigurationError } from "../../runtime/errors.ts";
+import {
+  decodedPart,
+  oneOfSetting,
+  optionsOf,
+  settingsIn,
+  TLS_SETTINGS,
+  textSetting,
+  tlsOption,
+  wholeSetting,
+} from "../../runtime/url-settings.ts";
+import { DRIVERS, type KafkaOptions, type KafkaSaslOptions, MECHANISMS } from "./options.ts";
+
+const FORM = "kafka://[user:password@]host:9092[,host:9092…][?tls=true&sasl=scram-sha-256]";
+/** Variables that the account is taken from: a secret in a URL ends up in process lists and logs. They win over the URL's. */
+const USERNAME = "ROWPOST_KAFKA_USERNAME";
+const PASSWORD = "ROWPOST_KAFKA_PASSWORD";
+
+const NUMBERS = { connectTimeoutMs: "connectTimeoutMs", timeoutMs: "requestTimeoutMs" } as const;
+const KNOWN = [...TLS_SETTINGS, "sasl", "clientId", "driver", ...Object.keys(NUMBERS)];
+
+/**
+ * Options from a URL. Query: `tls` (`true`, `false`, `insecure`), `ca`, `cert`, `key` (PEM files), `serverName`, `sasl` (`plain`, `scram-sha-256`,
+ * `scram-sha-512`), `clientId`, `driver`, `connectTimeoutMs`, `timeoutMs`. The account comes from ROWPOST_KAFKA_USERNAME and
+ * ROWPOST_KAFKA_PASSWORD, or from the URL, percent-encoded. Throws {@link ConfigurationError} for anything else, naming it.
+ */
+export function kafkaOptionsFromUrl(url: string, env: Readonly<Record<string, string | undefined>>): KafkaOptions {
+  // Not the WHATWG parser: it knows no list of hosts.
+  const match = /^kafka:\/\/(?:([^/?#]*)@)?([^/?#@]*)\/?(?:\?([^#]*))?$/i.exec(url);
+  if (match === null) throw new ConfigurationError(`broker URL: expected ${FORM}`);
+  const [, account = "", brokers = "", query = ""] = match;
+  const settings = settingsIn(query, KNOWN);
+  const tls = tlsOption(settings);
+  const sasl = saslOf(account, settings, env);
+  return {
+    brokers,
+    ...(tls === undefined ? {} : { tls }),
+    ...(sasl === undefined ? {} : { sasl }),
+    ...optionsOf(settings, { clientId: "clientId" }, textSetting),
+    ...optionsOf(settings, { driver: "driver" }, oneOfSetting(DRIVERS)),
+    ...optionsOf(settings, NUMBERS, wholeSetting),
+  };
+}
+
+function saslOf(
+  account: string,
+  settings: URLSearchParams,
+  env: Readonly<Record<string, string | undefined>>,
+): KafkaSaslOptions | undefined {
+  const [, user = "", secret = ""] = /^([^:]*):?(.*)$/s.exec(account) ?? [];
+  const username = env[USERNAME] || decodedPart("user", user);
+  const password = env[PASSWORD] || decodedPart("password", secret);
+  const mechanism = optionsOf(settings, { sasl: "mechanism" }, oneOfSetting(MECHANISMS));
+  if (username === "" && password === "" && mechanism.mechanism === undefined) return undefined;
+  if (username !== "" && password !== "") return { username, password, ...mechanism };
+  throw new ConfigurationError(
+    `broker URL: ${username === "" ? "a user" : "a password"} is missing; set ${USERNAME} and ${PASSWORD}, or write kafka://user:password@host`,
+  );
+}
