@@ -1,0 +1,74 @@
+/** The part of amqplib that is used, by its shape, and loading it. */
+import { MissingPeerError } from "../../runtime/errors.ts";
+
+/** A connection as `amqplib.connect` of amqplib 2.3.1 or newer resolves to; a recovering one will do. */
+export interface RabbitmqConnection {
+  createConfirmChannel(): Promise<AmqpChannel>;
+  on(event: string, listener: (...given: never[]) => void): unknown;
+  off(event: string, listener: (...given: unknown[]) => void): unknown;
+}
+
+/** A channel of amqplib with confirms switched on. */
+export interface AmqpChannel {
+  /** False: its buffer is full until `drain`. Throws, with nothing written, when the message cannot be encoded or the channel is closed. */
+  publish(exchange: string, routingKey: string, content: Buffer, options: AmqpProperties): boolean;
+  checkExchange(exchange: string): Promise<unknown>;
+  /** Ends after what was published before; the promise waits for the server's answer, however long. */
+  close(): Promise<void>;
+  on(event: string, listener: (...given: never[]) => void): unknown;
+}
+
+/** The part of a socket that is used. */
+export interface AmqpSocket {
+  readonly writableNeedDrain: boolean;
+  cork(): void;
+  uncork(): void;
+  prependOnceListener(event: "drain", listener: () => void): unknown;
+}
+
+/** What goes with a body. */
+export interface AmqpProperties {
+  readonly mandatory: true;
+  readonly persistent: true;
+  readonly messageId: string;
+  type?: string;
+  readonly contentType: string;
+  /** Seconds since 1970. */
+  readonly timestamp: number;
+  /** Only lent: read before `publish` returns. */
+  readonly headers: Readonly<Record<string, string | undefined>>;
+}
+
+/** Event `ack` and `nack`: the message with this number on its channel; with `multiple` all before it as well. */
+export interface AmqpConfirm {
+  readonly deliveryTag: number;
+  readonly multiple: boolean;
+}
+
+/** Event `return`: no queue took the message. It comes before the message's `ack`. */
+export interface AmqpReturn {
+  readonly fields: { readonly replyCode: number; readonly replyText: string };
+  readonly properties: { readonly messageId?: string; readonly headers?: Readonly<Record<string, unknown>> };
+}
+
+/** What is known to be inside of a connection or a channel, when it is there: their documented types show less. */
+export interface AmqpInside {
+  readonly connection?: { readonly frameMax?: unknown; readonly blocked?: unknown; readonly stream?: unknown };
+}
+
+/** `amqplib.connect`. The signal in its socket options ends the socket, whatever state it is in. */
+export type AmqpConnect = (
+  server: Readonly<Record<string, unknown>>,
+  socket: Readonly<Record<string, unknown>>,
+) => Promise<RabbitmqConnection & { close(): Promise<void> }>;
+
+/** Loads amqplib. Rejects with {@link MissingPeerError}. */
+export async function loadAmqp(): Promise<AmqpConnect> {
+  let loaded: unknown;
+  try {
+    loaded = await import("amqplib");
+  } catch (cause) {
+    throw new MissingPeerError("amqplib", "The RabbitMQ broker", { cause, range: "^2.3.1" });
+  }
+  return (loaded as { readonly connect: AmqpConnect }).connect;
+}

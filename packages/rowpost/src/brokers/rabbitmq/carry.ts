@@ -1,0 +1,137 @@
+/** An outgoing message in the terms of AMQP 0-9-1: which field carries what, and what none can carry. */
+import { createHash } from "node:crypto";
+import { describeError } from "../../runtime/errors.ts";
+import type { OutgoingMessage, PublishFailed } from "../broker.ts";
+import type { AmqpProperties } from "./amqp.ts";
+import { failure, refusal } from "./failures.ts";
+import type { RabbitmqRoute } from "./options.ts";
+
+/** Names, routing keys and most properties are "short strings": one byte holds their length. */
+const SHORT_STRING_BYTES = 255;
+/** amqplib encodes all headers of a message into a buffer of this size. */
+const CLIENT_TABLE_BYTES = 65_536;
+/** Frame, class, size and flags, and every property of ours at its largest but the headers: five short strings, mode, priority, timestamp. */
+const FRAME_REST_BYTES = 22 + 5 * 256 + 10;
+/** `message_id` of the row holds this many characters. */
+const RECEIPT_LENGTH = 255;
+
+/** Where a message goes. */
+export interface Address {
+  readonly exchange: string;
+  readonly routingKey: string;
+}
+
+/** Asks the mapping, and checks what it says. */
+export function addressOf(
+  message: OutgoingMessage,
+  route: (message: OutgoingMessage) => RabbitmqRoute,
+): Address | PublishFailed {
+  let given: RabbitmqRoute;
+  try {
+    given = route(message);
+  } catch (error) {
+    return failure("message", "ROUTE_FAILED", `route of topic ${message.topic}: ${describeError(error)}`);
+  }
+  const { exchange = "", routingKey } = given;
+  if (typeof exchange !== "string" || typeof routingKey !== "string") {
+    const words = "route must return { routingKey }, and may name an exchange; both are texts";
+    return refusal("ROUTE_INVALID", `topic ${message.topic}: ${words}`);
+  }
+  if (!isShort(exchange) || !isShort(routingKey)) {
+    const words = "an exchange and a routing key may have 255 bytes each";
+    return refusal("ROUTE_TOO_LONG", `topic ${message.topic}: ${words}, and have ${lengths(exchange, routingKey)}`);
+  }
+  return { exchange, routingKey };
+}
+
+function lengths(...texts: readonly string[]): string {
+  return texts.map((text) => Buffer.byteLength(text)).join(" and ");
+}
+
+/** Limits that depend on the server. */
+export interface Limits {
+  readonly bodyBytes: number;
+  /** Largest frame as agreed with the server: all properties have to fit into one. */
+  readonly frameBytes: number;
+}
+
+/** Why a message cannot go out; undefined when it can. Before anything is sent: the server would end the channel, neighbors and all. */
+export function unsendable(message: OutgoingMessage, bytes: number, limits: Limits): PublishFailed | undefined {
+  if (bytes > limits.bodyBytes) {
+    const advice = "raise maxBodyBytes where the server's max_message_size is larger";
+    return refusal("BODY_TOO_LARGE", `body of ${bytes} bytes, the limit is ${limits.bodyBytes}; ${advice}`);
+  }
+  if (!isShort(message.contentType)) {
+    return refusal("CONTENT_TYPE_TOO_LONG", "the content type has more than the 255 bytes that AMQP allows");
+  }
+  return unsendableHeaders(message.headers, Math.min(CLIENT_TABLE_BYTES, limits.frameBytes - FRAME_REST_BYTES));
+}
+
+function unsendableHeaders(headers: OutgoingMessage["headers"], limitBytes: number): PublishFailed | undefined {
+  let table = 4;
+  for (const name in headers) {
+    if (name === "CC" || name === "BCC") {
+      const words = `RabbitMQ takes the header ${name} for a list of further routing keys; choose another name`;
+      return refusal("HEADER_RESERVED", words);
+    }
+    if (!isShort(name)) {
+      return refusal("HEADER_NAME_TOO_LONG", `the header ${name.slice(0, 60)}… has a name of more than 255 bytes`);
+    }
+    // At most 3 bytes for each UTF-16 unit; 6 for the lengths and the value's kind.
+    table += 6 + 3 * (name.length + (headers[name]?.length ?? 0));
+  }
+  if (table <= limitBytes) return undefined;
+  table = 4;
+  for (const [name, value] of Object.entries(headers)) table += 6 + Buffer.byteLength(name) + Buffer.byteLength(value);
+  if (table <= limitBytes) return undefined;
+  return refusal("HEADERS_TOO_LARGE", `headers of ${table} bytes, the limit is ${limitBytes}`);
+}
+
+/** The properties. `rowpost-id` is the message id, so that copies of one message can be told. */
+export function propertiesOf(
+  message: OutgoingMessage,
+  headers: AmqpProperties["headers"],
+  nowMs: number,
+): AmqpProperties {
+  const properties: AmqpProperties = {
+    mandatory: true,
+    persistent: true,
+    messageId: messageIdOf(message),
+    contentType: message.contentType,
+    timestamp: Math.floor(nowMs / 1_000),
+    headers,
+  };
+  // 64 characters of 4 bytes each do not fit; the header rowpost-type has it in any case.
+  if (isShort(message.type)) properties.type = message.type;
+  return properties;
+}
+
+/** `type:key` as in the header `rowpost-id`; `sha256-` and its digest when it is longer than 255 bytes. The same for every attempt. */
+function messageIdOf({ type, key }: OutgoingMessage): string {
+  const id = `${type}:${key}`;
+  return isShort(id) ? id : `sha256-${createHash("sha256").update(id).digest("base64url")}`;
+}
+
+/** The body's bytes, without copying those of a buffer. */
+export function contentOf(body: string | Uint8Array): Buffer {
+  if (typeof body === "string") return Buffer.from(body);
+  return Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+}
+
+export function bodyBytes(body: string | Uint8Array): number {
+  return typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
+}
+
+/** `exchange/routing key#channel-number`: the number is the one that the server confirmed, which begins anew on every channel. */
+export function receiptOf({ exchange, routingKey }: Address, channel: string, deliveryTag: number): string {
+  const sequence = `#${channel}-${deliveryTag}`;
+  const place = `${exchange}/${routingKey}`;
+  const room = RECEIPT_LENGTH - sequence.length;
+  if (place.length <= room) return `${place}${sequence}`;
+  // Not in the middle of a surrogate pair.
+  return `${place.slice(0, room - 1).replace(/[\uD800-\uDBFF]$/, "")}…${sequence}`;
+}
+
+function isShort(text: string): boolean {
+  return text.length * 3 <= SHORT_STRING_BYTES || Buffer.byteLength(text) <= SHORT_STRING_BYTES;
+}

@@ -1,0 +1,268 @@
+/** The connection to a node: opened when it is needed, one at a time, and again after it was lost; or the one that the user handed in. */
+import { hostname } from "node:os";
+import { onAbort } from "../../runtime/abort.ts";
+import { BrokerError, describeError } from "../../runtime/errors.ts";
+import type { PublishFailed } from "../broker.ts";
+import { type AmqpChannel, type AmqpInside, loadAmqp, type RabbitmqConnection } from "./amqp.ts";
+import { failure, type Said, saidBy } from "./failures.ts";
+import type { Settings } from "./options.ts";
+import type { RabbitmqServer } from "./servers.ts";
+
+/** An open connection. */
+export interface Link {
+  /** `host:port`, for texts. */
+  readonly label: string;
+  /** Why it ended; undefined while it has not. */
+  readonly lost: Said | undefined;
+  /** Why the server takes no messages for now (a resource alarm); undefined when it does. */
+  readonly blocked: string | undefined;
+  readonly frameBytes: number;
+  /** Rejects with an `Error`, after `connectTimeoutMs` at the latest: the connection is then taken for dead, and ended if it is ours. */
+  openChannel(): Promise<AmqpChannel>;
+}
+
+/** The way to the server. */
+export interface Connection {
+  /** The open connection, or a new one; all callers wait for the same. */
+  open(): Promise<Link | PublishFailed>;
+  /** Says goodbye, for half a second at most, and leaves no socket; a connection of the user stays open. Never rejects. */
+  close(): Promise<void>;
+}
+
+/** A server that does not answer a goodbye notices the closed socket as well. */
+export const GOODBYE_MS = 500;
+/** What amqplib agrees on unless the server wants less. */
+const FRAME_BYTES = 131_072;
+
+/** `onBlocked` is called when a connection begins to be blocked. */
+export function createConnection(settings: Settings, onBlocked: () => void): Connection {
+  return settings.connection === undefined
+    ? createOwnConnection(settings, onBlocked)
+    : createGivenConnection(settings.connection, settings, onBlocked);
+}
+
+function createGivenConnection(given: RabbitmqConnection, settings: Settings, onBlocked: () => void): Connection {
+  const watched = watch(given, {
+    label: "the connection that was handed in",
+    settings,
+    onBlocked,
+    end: () => undefined,
+  });
+  return {
+    open: () =>
+      Promise.resolve(
+        watched.lost === undefined
+          ? watched
+          : failure("connection", watched.lost.code, `${watched.label} has ended: ${watched.lost.reason}`),
+      ),
+    close() {
+      watched.forget();
+      return Promise.resolve();
+    },
+  };
+}
+
+function createOwnConnection(settings: Settings, onBlocked: () => void): Connection {
+  const { servers } = settings;
+  let next = 0;
+  let link: OwnLink | undefined;
+  let opening: Promise<Link | PublishFailed> | undefined;
+  const lifetime = new AbortController();
+
+  /** One try of each node, beginning with the one that answered last. */
+  async function connect(): Promise<Link | PublishFailed> {
+    let failed = CLOSED;
+    for (let tries = 0; tries < servers.length; tries += 1) {
+      const server = servers[next % servers.length];
+      if (server === undefined || lifetime.signal.aborted) return CLOSED;
+      try {
+        link = await openOwn(server, settings, onBlocked, lifetime.signal);
+        return link;
+      } catch (error) {
+        if (lifetime.signal.aborted) return CLOSED;
+        failed = connectFailure(error, server);
+        next += 1;
+      }
+    }
+    return failed;
+  }
+
+  return {
+    open() {
+      if (lifetime.signal.aborted) return Promise.resolve(CLOSED);
+      if (link !== undefined && link.lost === undefined) return Promise.resolve(link);
+      opening ??= connect().finally(() => {
+        opening = undefined;
+      });
+      return opening;
+    },
+    async close() {
+      lifetime.abort(new Error("the RabbitMQ broker was closed"));
+      await opening;
+      await link?.close();
+    },
+  };
+}
+
+interface OwnLink extends Link {
+  close(): Promise<void>;
+}
+
+async function openOwn(
+  server: RabbitmqServer,
+  settings: Settings,
+  onBlocked: () => void,
+  stop: AbortSignal,
+): Promise<OwnLink> {
+  const connect = await loadAmqp();
+  const { label, secure, host, port, vhost, username, password } = server;
+  // Ends the socket in whatever state it is: amqplib's own close waits for the server's answer.
+  const socket = new AbortController();
+  const end = (reason: string): void => socket.abort(new BrokerError("CONNECTION_GIVEN_UP", reason));
+  const stopFollowing = onAbort(stop, () => end("the RabbitMQ broker was closed"));
+  const opening = connect(
+    {
+      protocol: secure ? "amqps" : "amqp",
+      hostname: host,
+      port,
+      // amqplib decodes it once more.
+      vhost: encodeURIComponent(vhost),
+      username,
+      password,
+      heartbeat: settings.heartbeatSeconds,
+    },
+    {
+      ...tlsOptions(settings, secure),
+      // Else Nagle's algorithm holds back what is smaller than a segment until the server has acknowledged the one before.
+      noDelay: true,
+      signal: socket.signal,
+      clientProperties: { connection_name: `rowpost ${hostname()} ${process.pid}` },
+    },
+  );
+  const { connectTimeoutMs } = settings;
+  try {
+    const connection = await within(opening, connectTimeoutMs, () => end(silence(label, connectTimeoutMs)));
+    // Told again with the event `close`. Nobody listening would end the process. (A user's own connection has the user's listener.)
+    connection.on("error", () => undefined);
+    const watched = watch(connection, { label, settings, onBlocked, end });
+    return Object.assign(watched, {
+      async close() {
+        if (watched.lost === undefined)
+          await within(connection.close(), GOODBYE_MS, () => undefined).catch(() => undefined);
+        end("the RabbitMQ broker was closed");
+      },
+    });
+  } catch (error) {
+    throw socket.signal.aborted ? socket.signal.reason : error;
+  } finally {
+    stopFollowing();
+  }
+}
+
+function tlsOptions({ tls }: Settings, secure: boolean): Readonly<Record<string, unknown>> {
+  if (!secure) return {};
+  const { ca, cert, key, rejectUnauthorized = true, serverName } = tls;
+  return { ca, cert, key, rejectUnauthorized, ...(serverName !== undefined && { servername: serverName }) };
+}
+
+interface WatchOptions {
+  readonly label: string;
+  readonly settings: Settings;
+  readonly onBlocked: () => void;
+  /** Ends the connection, when it is ours. */
+  readonly end: (reason: string) => void;
+}
+
+/** Follows what a connection says of itself. */
+function watch(connection: RabbitmqConnection, options: WatchOptions): Link & { forget(): void } {
+  const { label, settings, onBlocked, end } = options;
+  const inside = (connection as AmqpInside).connection;
+  let lost: Said | undefined;
+  let blocked: string | undefined = inside?.blocked === true ? "a resource alarm" : undefined;
+  const listeners: Readonly<Record<string, (...given: unknown[]) => void>> = {
+    // Comes with the error, if one was the reason. A connection that recovers by itself ends only when it gives up.
+    close: (error: unknown) => {
+      lost = error === undefined ? { code: "CONNECTION_CLOSED", reason: "it was closed" } : saidBy(error);
+    },
+    blocked: (reason: unknown) => {
+      blocked = String(reason);
+      onBlocked();
+    },
+    unblocked: () => {
+      blocked = undefined;
+    },
+    // Of a connection that recovers by itself: the next one is told of an alarm anew.
+    disconnect: () => {
+      blocked = undefined;
+    },
+  };
+  for (const [event, listener] of Object.entries(listeners)) connection.on(event, listener);
+  return {
+    label,
+    get lost() {
+      return lost;
+    },
+    get blocked() {
+      return blocked;
+    },
+    frameBytes: typeof inside?.frameMax === "number" ? inside.frameMax : FRAME_BYTES,
+    async openChannel() {
+      const opening = connection.createConfirmChannel();
+      const { connectTimeoutMs } = settings;
+      try {
+        return await within(opening, connectTimeoutMs, () => {
+          // A blocked one does not answer, and is not dead.
+          if (blocked === undefined) end(`${label} opened no channel within ${connectTimeoutMs} ms`);
+        });
+      } catch (error) {
+        opening.then((late) => late.close()).catch(() => undefined);
+        throw error;
+      }
+    },
+    forget() {
+      for (const [event, listener] of Object.entries(listeners)) connection.off(event, listener);
+    },
+  };
+}
+
+/** The value, or a rejection after a while; `tooLate` is called first. */
+export async function within<Value>(promise: Promise<Value>, ms: number, tooLate: () => void): Promise<Value> {
+  let timer: NodeJS.Timeout | undefined;
+  const expired = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => {
+      tooLate();
+      reject(new BrokerError("CONNECT_TIMEOUT", `no answer within ${ms} ms`, { retriable: true }));
+    }, ms);
+  });
+  try {
+    return await Promise.race([promise, expired]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function silence(label: string, afterMs: number): string {
+  return `no answer from ${label} within ${afterMs} ms: is it up, and is this its AMQP port (5672, with TLS 5671; not 15672, the console)?`;
+}
+
+const CLOSED = failure("connection", "CLOSED", "the RabbitMQ broker was closed");
+
+/** Why no connection came about, and what to do. Nothing was handed over. */
+function connectFailure(error: unknown, { label, secure, vhost, username }: RabbitmqServer): PublishFailed {
+  const { code, reason } = saidBy(error);
+  if (code === "MISSING_PEER") return failure("connection", code, describeError(error));
+  if (/^Handshake terminated by server/.test(error instanceof Error ? error.message : "")) {
+    const advice = `check user (${username}) and password; guest may only log in from the server's own host`;
+    return failure("connection", code, `${label}: ${reason}; ${advice}`);
+  }
+  // amqplib does not tell what the server said at this step; it is a virtual host that is missing or not permitted, or a limit.
+  if (/Expected ConnectionOpenOk; got <ConnectionClose/.test(reason)) {
+    const advice = "does it exist, may the user use it, and is its connection limit not reached?";
+    return failure("connection", "VHOST_REFUSED", `${label} refused the virtual host ${vhost}: ${advice}`);
+  }
+  if (code === "CONNECTION_GIVEN_UP") return failure("connection", "CONNECT_TIMEOUT", reason);
+  const advice = secure
+    ? "is the server running, with TLS on this port (5671) and a certificate that tls.ca trusts?"
+    : "is the server running, and is this its AMQP port without TLS (5672)?";
+  return failure("connection", code === "CONNECTION_LOST" ? "CONNECT_FAILED" : code, `${label}: ${reason}; ${advice}`);
+}

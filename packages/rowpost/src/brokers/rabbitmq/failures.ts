@@ -1,0 +1,119 @@
+/** What RabbitMQ and its client say, as failures of the contract. */
+import type { PublishFailed } from "../broker.ts";
+
+/** Codes of AMQP 0-9-1 that a server ends a channel or a connection with. */
+const REPLY_NAMES: Readonly<Record<number, string>> = {
+  311: "CONTENT_TOO_LARGE",
+  320: "CONNECTION_FORCED",
+  402: "INVALID_PATH",
+  403: "ACCESS_REFUSED",
+  404: "NOT_FOUND",
+  405: "RESOURCE_LOCKED",
+  406: "PRECONDITION_FAILED",
+  501: "FRAME_ERROR",
+  502: "SYNTAX_ERROR",
+  503: "COMMAND_INVALID",
+  504: "CHANNEL_ERROR",
+  505: "UNEXPECTED_FRAME",
+  506: "RESOURCE_ERROR",
+  530: "NOT_ALLOWED",
+  540: "NOT_IMPLEMENTED",
+  541: "INTERNAL_ERROR",
+};
+
+export function failure(scope: PublishFailed["scope"], code: string, reason: string): PublishFailed {
+  return { status: "failed", scope, retriable: true, code, reason };
+}
+
+/** The message can never be sent as it is. */
+export function refusal(code: string, reason: string): PublishFailed {
+  return { status: "failed", scope: "message", retriable: false, code, reason };
+}
+
+/** Code and words of an error of the client: those of the server, where it said something. */
+export interface Said {
+  readonly code: string;
+  readonly reason: string;
+}
+
+/** amqplib wraps the server's words in its own: `Channel closed by server: 404 (NOT-FOUND) with message "NOT_FOUND - no exchange …"`. */
+export function saidBy(error: unknown): Said {
+  const message = error instanceof Error ? error.message : String(error);
+  const [, number = "", words = ""] = /(\d{3}) \([A-Z-]+\) with message "(.*)"$/s.exec(message) ?? [];
+  if (number !== "") {
+    const code = REPLY_NAMES[Number(number)] ?? `AMQP_${number}`;
+    return { code, reason: words.replace(/\\"/g, '"').replace(/^[A-Z_]+ - /, "") };
+  }
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  if (typeof code === "number") return { code: REPLY_NAMES[code] ?? `AMQP_${code}`, reason: message };
+  return { code: typeof code === "string" ? code : "CONNECTION_LOST", reason: message };
+}
+
+/** The exchange is missing, or may not be written to. */
+export function isAboutExchange({ code }: Said): boolean {
+  return code === "NOT_FOUND" || code === "ACCESS_REFUSED";
+}
+
+/** What happened to the channel that a message without a confirm had been handed to. */
+interface ChannelEnd {
+  readonly exchange: string;
+  readonly said: Said;
+  /** The server took a message on this channel before: it is not known any more which of the rest it took. */
+  readonly proven: boolean;
+}
+
+/**
+ * The failure of all messages that were handed to a channel and not confirmed when it ended.
+ *
+ * The server reads a channel's messages one after the other and ends it at the one that it cannot take: earlier ones may be stored, later ones
+ * are not, and it does not say which it was. Only on a channel on which nothing was ever confirmed is a missing exchange taken for missing
+ * from the beginning.
+ */
+export function failureOfEnd({ exchange, said, proven }: ChannelEnd): PublishFailed {
+  const { code, reason } = said;
+  if (code === "NOT_FOUND" && !proven) return missingExchange(exchange, reason);
+  if (code === "ACCESS_REFUSED" && !proven) return refusedExchange(exchange, reason);
+  return failure("unknown", code, `${reason} (before the message was confirmed: it may be stored)`);
+}
+
+function missingExchange(exchange: string, reason: string): PublishFailed {
+  const advice = `declare the exchange, or correct the mapping of topics (options exchange and route)`;
+  return failure("message", "NOT_FOUND", `the exchange ${exchange} of this topic does not exist: ${reason}; ${advice}`);
+}
+
+function refusedExchange(exchange: string, reason: string): PublishFailed {
+  const advice = `grant the user the permission to write to ${exchange === "" ? "the default exchange (amq.default)" : exchange}`;
+  return failure("destination", "ACCESS_REFUSED", `${reason}; ${advice}`);
+}
+
+/** The failure of the one message that was too large for the server. */
+export function tooLargeForServer(said: Said): PublishFailed {
+  return refusal("BODY_TOO_LARGE", `${said.reason}; that is the server's max_message_size`);
+}
+
+/** The server found no queue for the message, and dropped it. */
+export function unroutable(topic: string, exchange: string, routingKey: string): PublishFailed {
+  const words =
+    exchange === ""
+      ? `topic ${topic}: there is no queue ${routingKey}; declare it (durable), or map topics to exchanges with the options exchange or route`
+      : `topic ${topic}: no queue is bound to exchange ${exchange} for routing key ${routingKey}; bind one`;
+  return failure("message", "NO_ROUTE", words);
+}
+
+/** A queue refused the message: it is full and rejects (`x-overflow`), or it cannot store for now. Another one may have taken it. */
+export function refusedByQueue(topic: string): PublishFailed {
+  const words = `topic ${topic}: a queue refused the message (nack): it is full with x-overflow=reject-publish, or cannot store for now`;
+  return failure("destination", "NACKED", words);
+}
+
+/** A resource alarm: the server takes no messages from anybody until memory or disk is free again. */
+export function blockedBy(reason: string): PublishFailed {
+  const words = `RabbitMQ takes no messages for now: ${reason}`;
+  return failure("connection", "CONNECTION_BLOCKED", words);
+}
+
+/** The largest body that the server says it takes, when that is why it ended the channel. */
+export function largestBodyIn(said: Said): { readonly sent: number; readonly largest: number } | undefined {
+  const [, sent, largest] = /message size (\d+) is larger than (?:configured )?max size (\d+)/.exec(said.reason) ?? [];
+  return sent === undefined || largest === undefined ? undefined : { sent: Number(sent), largest: Number(largest) };
+}

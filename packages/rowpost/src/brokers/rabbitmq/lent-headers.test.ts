@@ -1,0 +1,40 @@
+import { expect, test } from "vitest";
+import { createHeaderLender } from "./lent-headers.ts";
+
+/** What amqplib encodes of it. */
+function encoded(lent: Readonly<Record<string, string | undefined>>): readonly (readonly [string, string])[] {
+  return Object.entries(lent).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]));
+}
+
+test("each message has its own headers in the same object, whatever their names", () => {
+  const lend = createHeaderLender();
+  const first = lend({ a: "1", b: "2" });
+  expect(encoded(first)).toEqual([
+    ["a", "1"],
+    ["b", "2"],
+  ]);
+  const special = JSON.parse('{"b":"3","__proto__":"p","constructor":"c"}') as Record<string, string>;
+  expect(encoded(lend(special))).toEqual([
+    ["b", "3"],
+    ["__proto__", "p"],
+    ["constructor", "c"],
+  ]);
+  expect(encoded(lend({}))).toEqual([]);
+  expect(lend({ a: "4" })).toBe(first);
+});
+
+test("what somebody else put in is gone for the next message", () => {
+  const lend = createHeaderLender();
+  const first: Record<string, string | undefined> = lend({ a: "1" });
+  first["baggage"] = "of the first";
+  expect(encoded(lend({ a: "2" }))).toEqual([["a", "2"]]);
+});
+
+test("names that nobody uses again are not kept for ever", () => {
+  const lend = createHeaderLender();
+  for (let number = 0; number < 1_000; number += 1) {
+    const lent = lend({ [`name-${number}`]: "x" });
+    expect(encoded(lent)).toEqual([[`name-${number}`, "x"]]);
+    expect(Object.keys(lent).length).toBeLessThan(100);
+  }
+});

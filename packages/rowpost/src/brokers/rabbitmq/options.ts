@@ -1,0 +1,87 @@
+/** Options of the RabbitMQ broker, and what is checked before anything is opened. */
+import { ConfigurationError } from "../../runtime/errors.ts";
+import { checkedTls, type TlsOptions } from "../../runtime/tls-options.ts";
+import { wholeNumber } from "../../runtime/whole-number.ts";
+import type { OutgoingMessage } from "../broker.ts";
+import type { RabbitmqConnection } from "./amqp.ts";
+import { type RabbitmqServer, serversFrom } from "./servers.ts";
+
+/** Where RabbitMQ shall put a message. */
+export interface RabbitmqRoute {
+  /** Default "": the default exchange, where the routing key is the name of a queue. */
+  readonly exchange?: string | undefined;
+  /** At most 255 bytes. */
+  readonly routingKey: string;
+}
+
+/** Options of {@link rabbitmq}. Exactly one of `url` and `connection`. */
+export interface RabbitmqOptions {
+  /**
+   * `amqp://user:password@host:5672/vhost`, or `amqps://` for TLS. Several nodes of a cluster as a list: the first one that answers is used
+   * until it fails, then the next. User and password default to guest.
+   */
+  readonly url?: string | readonly string[] | undefined;
+  /** A connection of amqplib that is open already. It is left open; when it ends, this broker cannot publish any more. */
+  readonly connection?: RabbitmqConnection | undefined;
+  /** Win over the ones in the URL. */
+  readonly username?: string | undefined;
+  readonly password?: string | undefined;
+  /** What an `amqps:` connection trusts and how it proves itself. */
+  readonly tls?: TlsOptions | undefined;
+  /** Exchange of all messages; the topic is the routing key. Default "": the topic is the name of a queue. Not together with `route`. */
+  readonly exchange?: string | undefined;
+  /** Exchange and routing key of a message. Messages of one ordering key should get the same. What it throws fails the message. */
+  readonly route?: ((message: OutgoingMessage) => RabbitmqRoute) | undefined;
+  /** Most messages that are handed over and not confirmed, over all publish calls, 1 to 65,535. Default 1,024. */
+  readonly maxInFlight?: number | undefined;
+  /** Larger bodies fail without being sent. Default 16,777,216: what RabbitMQ 4 takes unless configured otherwise. */
+  readonly maxBodyBytes?: number | undefined;
+  /** How long a connection or a channel may take to open, in milliseconds, 100 to 60,000. Default 5,000. */
+  readonly connectTimeoutMs?: number | undefined;
+  /** A connection without a sign of life for two of these intervals is given up; 1 to 3,600, or 0 for never. Default 10. The server may ask for less. */
+  readonly heartbeatSeconds?: number | undefined;
+}
+
+/** Checked options with their defaults. */
+export interface Settings {
+  /** Empty when a connection was handed in. */
+  readonly servers: readonly RabbitmqServer[];
+  readonly connection: RabbitmqConnection | undefined;
+  readonly tls: TlsOptions;
+  readonly route: (message: OutgoingMessage) => RabbitmqRoute;
+  /** The exchange of all messages, when there is one that has a name. */
+  readonly exchange: string | undefined;
+  readonly maxInFlight: number;
+  readonly maxBodyBytes: number;
+  readonly connectTimeoutMs: number;
+  readonly heartbeatSeconds: number;
+}
+
+/** Checks options. Throws {@link ConfigurationError}, which names the option. */
+export function settingsFrom(options: RabbitmqOptions): Settings {
+  const { url, connection, exchange, route } = options;
+  if ((url === undefined) === (connection === undefined)) {
+    throw new ConfigurationError("rabbitmq broker: give exactly one of url and connection");
+  }
+  if (exchange !== undefined && route !== undefined) {
+    throw new ConfigurationError("rabbitmq broker: give one of exchange and route; the route says which exchange");
+  }
+  if (Buffer.byteLength(exchange ?? "") > 255) {
+    throw new ConfigurationError("rabbitmq broker: exchange is longer than the 255 bytes that AMQP has for it");
+  }
+  return {
+    servers: url === undefined ? [] : serversFrom(url, options),
+    connection,
+    tls: checkedTls(options.tls) ?? {},
+    route: route ?? (({ topic }) => ({ exchange, routingKey: topic })),
+    exchange: exchange === "" ? undefined : exchange,
+    maxInFlight: wholeNumber("maxInFlight", options.maxInFlight ?? DEFAULT_IN_FLIGHT, 1, 65_535),
+    maxBodyBytes: wholeNumber("maxBodyBytes", options.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES, 1, 536_870_912),
+    connectTimeoutMs: wholeNumber("connectTimeoutMs", options.connectTimeoutMs ?? 5_000, 100, 60_000),
+    heartbeatSeconds: wholeNumber("heartbeatSeconds", options.heartbeatSeconds ?? 10, 0, 3_600),
+  };
+}
+
+const DEFAULT_IN_FLIGHT = 1_024;
+/** RabbitMQ 3 takes eight times as much, RabbitMQ 4 this: what is larger would close the channel for its neighbors too. */
+const DEFAULT_MAX_BODY_BYTES = 16_777_216;

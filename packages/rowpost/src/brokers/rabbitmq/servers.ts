@@ -1,0 +1,62 @@
+/** Addresses: what a URL says about a server. */
+import { ConfigurationError } from "../../runtime/errors.ts";
+
+/** One node. */
+export interface RabbitmqServer {
+  readonly secure: boolean;
+  /** Without the brackets of an IPv6 address. */
+  readonly host: string;
+  readonly port: number;
+  readonly vhost: string;
+  readonly username: string;
+  readonly password: string;
+  /** `host:port`, for texts. */
+  readonly label: string;
+}
+
+/** User and password that win over those of a URL. */
+export interface Account {
+  readonly username?: string | undefined;
+  readonly password?: string | undefined;
+}
+
+/** Throws {@link ConfigurationError}, without the URL, which may hold a password. */
+export function serversFrom(url: string | readonly string[], account: Account): RabbitmqServer[] {
+  const servers = [url].flat().map((each) => serverFrom(each, account));
+  if (servers.length === 0) throw new ConfigurationError("rabbitmq broker: url is an empty list");
+  return servers;
+}
+
+function serverFrom(url: string, account: Account): RabbitmqServer {
+  if (!URL.canParse(url) || !/^amqps?:\/\/[^/]/i.test(url)) {
+    throw new ConfigurationError(
+      "rabbitmq broker: the url cannot be read; write amqp://user:password@host:5672/vhost, with special characters percent-encoded",
+    );
+  }
+  const { protocol, hostname, port, pathname, username, password, search, hash } = new URL(url);
+  if (search !== "" || hash !== "") {
+    throw new ConfigurationError(
+      "rabbitmq broker: the url takes no settings behind a ?; use the options, or rabbitmqFromUrl",
+    );
+  }
+  const secure = protocol === "amqps:";
+  const anonymous = username === "" && password === "";
+  const server = {
+    secure,
+    host: decoded(hostname.replace(/^\[(.*)\]$/, "$1")),
+    port: port === "" ? (secure ? 5671 : 5672) : Number(port),
+    // "amqp://host" and "amqp://host/" both mean the vhost "/", which is called "%2F" where it is written out.
+    vhost: pathname.length > 1 ? decoded(pathname.slice(1)) : "/",
+    username: account.username ?? (anonymous ? "guest" : decoded(username)),
+    password: account.password ?? (anonymous ? "guest" : decoded(password)),
+  };
+  return { ...server, label: `${hostname}:${server.port}` };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch (cause) {
+    throw new ConfigurationError("rabbitmq broker: a part of the url is not percent-encoded properly", { cause });
+  }
+}
