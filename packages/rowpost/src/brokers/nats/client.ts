@@ -1,0 +1,90 @@
+/** What is used of `@nats-io/transport-node`, as structural types, and how it is loaded. */
+
+import { ConfigurationError, MissingPeerError } from "../../runtime/errors.ts";
+
+/** A message as the client hands it over. */
+export interface NatsMessage {
+  readonly subject: string;
+  readonly data: Uint8Array;
+  readonly headers?: { readonly code: number } | undefined;
+}
+
+/** Headers on their way out. The client asks them for nothing but their bytes. */
+export interface EncodedHeaders {
+  encode(): Uint8Array;
+}
+
+/** One event of a connection's life. */
+export interface NatsStatus {
+  readonly type: string;
+  readonly error?: unknown;
+}
+
+/** A `NatsConnection` of `@nats-io/nats-core`: made by us, or by the user. */
+export interface NatsConnection {
+  /** What the server said of itself; undefined while there is none. */
+  readonly info?: { readonly max_payload?: number } | undefined;
+  publish(subject: string, data: Uint8Array, options: { reply: string; headers?: EncodedHeaders | undefined }): void;
+  subscribe(
+    subject: string,
+    options: { callback: (error: Error | null, message: NatsMessage) => void },
+  ): { unsubscribe(): void };
+  /** Resolves when the server has answered a ping, and so has read all that was written before. */
+  flush(): Promise<void>;
+  /** `stop` is there on every version, although the type of 3.4 does not say so. */
+  status(): AsyncIterable<NatsStatus> & { stop?: () => void };
+  /** Resolves when the connection is over, with the reason when there is one. */
+  closed(): Promise<Error | undefined>;
+  close(): Promise<void>;
+  isClosed(): boolean;
+}
+
+/** Options of the client's `connect` that we give. */
+export interface ConnectOptions {
+  readonly servers: readonly string[];
+  readonly name: string;
+  readonly reconnect: false;
+  readonly noRandomize: true;
+  readonly ignoreClusterUpdates: true;
+  readonly noAsyncTraces: true;
+  readonly timeout: number;
+  readonly pingInterval: number;
+  readonly maxPingOut: number;
+  readonly inboxPrefix: string;
+  readonly authenticator?: unknown;
+  readonly tls?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/** The loaded package. */
+export interface NatsModule {
+  connect(options: ConnectOptions): Promise<NatsConnection>;
+  usernamePasswordAuthenticator(user: string, password: string): unknown;
+  tokenAuthenticator(token: string): unknown;
+  nkeyAuthenticator(seed: Uint8Array): unknown;
+  credsAuthenticator(credentials: Uint8Array): unknown;
+}
+
+/** Loads the client. Rejects with {@link MissingPeerError}. */
+export async function loadNats(): Promise<NatsModule> {
+  let loaded: unknown;
+  try {
+    loaded = await import("@nats-io/transport-node");
+  } catch (cause) {
+    throw new MissingPeerError("@nats-io/transport-node", "rowpost/nats", { cause, range: "^3.4.0" });
+  }
+  return loaded as NatsModule;
+}
+
+/** Recognizes the user's connection by what is called on it. Throws {@link ConfigurationError}. */
+export function connectionFrom(value: unknown): NatsConnection {
+  const methods = ["publish", "subscribe", "flush", "status", "closed", "close", "isClosed"];
+  const candidate = value as Readonly<Record<string, unknown>> | null;
+  const isConnection =
+    typeof candidate === "object" &&
+    candidate !== null &&
+    methods.every((name) => typeof candidate[name] === "function");
+  if (isConnection) return value as NatsConnection;
+  throw new ConfigurationError(
+    "nats broker: connection must be a NatsConnection of @nats-io/transport-node, such as `await connect({ servers })` gives (not its promise, and not a JetStream client)",
+  );
+}

@@ -1,0 +1,160 @@
+/**
+ * One connection to one server, within a deadline, with everything that was opened for it ended when it does not come about.
+ *
+ * The client (3.4) cannot do this alone: while it waits for a server that accepts and says nothing, its `connect` cannot be ended, and when
+ * its own time-out passes it leaves the socket open, which keeps the process alive. So its sockets are noted as Node.js makes them.
+ */
+
+import { AsyncLocalStorage } from "node:async_hooks";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { isIP, Socket } from "node:net";
+import type { NatsConnection, NatsModule } from "./client.ts";
+import { connectionFailure, describeConnectError, type Failure } from "./failures.ts";
+import type { ServerAddress, Settings } from "./options.ts";
+
+/** A connection of our own, and the way to end it whatever its state. */
+export interface Dialed {
+  readonly connection: NatsConnection;
+  /** Destroys its sockets, so that a close that cannot be said any more does not hang. */
+  readonly destroy: () => void;
+}
+
+/** A connection that is being made. */
+export interface Dialing {
+  /** Never rejects. */
+  readonly result: Promise<Dialed | Failure>;
+  /** Ends it at once. */
+  abandon(): void;
+}
+
+/** Sockets of a connection, from the first byte of its attempt on. */
+interface Sockets {
+  readonly open: Set<Socket>;
+  abandoned: boolean;
+}
+
+const current = new AsyncLocalStorage<Sockets>();
+/** Attempts that run; the hooks that note sockets cost every promise of the process a little, so they are there only as long. */
+let attempts = 0;
+
+const noteSocket = (message: unknown): void => {
+  const { socket } = message as { readonly socket?: unknown };
+  const sockets = current.getStore();
+  if (sockets === undefined || !(socket instanceof Socket)) return;
+  if (sockets.abandoned) socket.destroy();
+  sockets.open.add(socket);
+  socket.once("close", () => sockets.open.delete(socket));
+};
+
+function beginNoting(): void {
+  if (attempts === 0) subscribe("net.client.socket", noteSocket);
+  attempts += 1;
+}
+
+function endNoting(): void {
+  attempts -= 1;
+  if (attempts > 0) return;
+  unsubscribe("net.client.socket", noteSocket);
+  current.disable();
+}
+
+/** Begins to connect. */
+export function dial(client: NatsModule, address: ServerAddress, settings: Settings): Dialing {
+  const sockets: Sockets = { open: new Set(), abandoned: false };
+  let giveUp: (failure: Failure) => void = () => undefined;
+  const givenUp = new Promise<Failure>((resolve) => {
+    giveUp = resolve;
+  });
+
+  function destroy(): void {
+    sockets.abandoned = true;
+    for (const socket of sockets.open) socket.destroy();
+  }
+
+  function abandon(failure: Failure): void {
+    giveUp(failure);
+    destroy();
+  }
+
+  async function connect(): Promise<Dialed | Failure> {
+    beginNoting();
+    try {
+      const options = connectOptions(client, address, settings);
+      const connection = await current.run(sockets, () => client.connect(options));
+      if (sockets.abandoned) connection.close().catch(() => undefined);
+      return { connection, destroy };
+    } catch (error) {
+      destroy();
+      const { code, reason } = describeConnectError(error);
+      return connectionFailure(code, `${label(address)}: ${reason}`);
+    } finally {
+      endNoting();
+    }
+  }
+
+  const timer = setTimeout(() => abandon(silent(address, settings)), settings.connectTimeoutMs);
+  const result = Promise.race([connect(), givenUp]).finally(() => clearTimeout(timer));
+  return { result, abandon: () => abandon(connectionFailure("CLOSED", "the connection was given up")) };
+}
+
+function silent(address: ServerAddress, { connectTimeoutMs }: Settings): Failure {
+  const reason = `${label(address)} accepted no NATS connection within ${connectTimeoutMs} ms`;
+  return connectionFailure("CONNECT_TIMEOUT", reason);
+}
+
+function label({ host, port }: ServerAddress): string {
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+/** A server that went away without a word is noticed after 20 to 30 seconds, also when nothing is published. */
+const PING_INTERVAL_MS = 10_000;
+const PINGS_WITHOUT_ANSWER = 2;
+
+function connectOptions(
+  client: NatsModule,
+  address: ServerAddress,
+  settings: Settings,
+): Parameters<NatsModule["connect"]>[0] {
+  return {
+    servers: [label(address)],
+    name: settings.name,
+    // A connection that broke is replaced, so that what was handed to the old one is never sent by the new one behind our back.
+    reconnect: false,
+    noRandomize: true,
+    ignoreClusterUpdates: true,
+    noAsyncTraces: true,
+    // Our own timer comes first.
+    timeout: 2 * settings.connectTimeoutMs,
+    pingInterval: PING_INTERVAL_MS,
+    maxPingOut: PINGS_WITHOUT_ANSWER,
+    inboxPrefix: settings.inboxPrefix,
+    ...authenticatorOf(client, settings),
+    ...tlsOf(address, settings),
+  };
+}
+
+function authenticatorOf(client: NatsModule, { login }: Settings): { readonly authenticator?: unknown } {
+  switch (login?.kind) {
+    case "password":
+      return { authenticator: client.usernamePasswordAuthenticator(login.user, login.password) };
+    case "token":
+      return { authenticator: client.tokenAuthenticator(login.secret) };
+    case "nkey":
+      return { authenticator: client.nkeyAuthenticator(Buffer.from(login.secret.trim())) };
+    case "credentials":
+      // The client reads it by its lines, and wants the last one ended.
+      return { authenticator: client.credsAuthenticator(Buffer.from(`${login.secret.trim()}\n`)) };
+    case undefined:
+      return {};
+  }
+}
+
+function tlsOf(address: ServerAddress, { tls }: Settings): { readonly tls?: Readonly<Record<string, unknown>> } {
+  if (tls === undefined) return {};
+  const { serverName, rejectUnauthorized = true, ca, cert, key } = tls;
+  const files = Object.fromEntries(Object.entries({ ca, cert, key }).filter(([, text]) => text !== undefined));
+  // Without a name Node.js would check the certificate of an IP address against "localhost", because it gets a socket that is open already.
+  const named = serverName === undefined && isIP(address.host) !== 0 ? { host: address.host } : {};
+  const servername = serverName === undefined ? {} : { servername: serverName };
+  return { tls: { ...files, rejectUnauthorized, ...named, ...servername } };
+}

@@ -1,0 +1,74 @@
+/**
+ * Why nobody takes a subject. The server says the same ("no responders") for a stream that does not exist, a stream whose leader is being
+ * elected, and a JetStream that is off or starting; only the first is a message's own trouble. So JetStream is asked which stream it is.
+ */
+
+import { connectionFailure, destinationFailure, type Failure, failureOfError, messageFailure } from "./failures.ts";
+import type { ApiAnswer, Link } from "./link.ts";
+
+/** A question takes a round trip; without a leader of the cluster nobody answers. */
+const ASK_TIMEOUT_MS = 2000;
+
+interface NamesAnswer {
+  readonly error?: Parameters<typeof failureOfError>[0] | undefined;
+  readonly streams?: readonly string[] | null | undefined;
+}
+
+export interface Streams {
+  /** The failure of a message that nobody took. Never rejects; one question at a time for a subject, however many ask. */
+  explain(link: Link, subject: string, topic: string): Promise<Failure>;
+}
+
+export function createStreams({ apiPrefix }: { readonly apiPrefix: string }): Streams {
+  const asking = new Map<string, Promise<Failure>>();
+  const api = `${apiPrefix}.STREAM.NAMES`;
+  return {
+    explain(link, subject, topic) {
+      const running = asking.get(subject);
+      if (running !== undefined) return running;
+      const explained = link
+        .ask(api, { subject }, ASK_TIMEOUT_MS)
+        .then((answer) => failureOf(answer, { subject, topic, api }))
+        .finally(() => asking.delete(subject));
+      asking.set(subject, explained);
+      return explained;
+    },
+  };
+}
+
+interface Question {
+  readonly subject: string;
+  readonly topic: string;
+  readonly api: string;
+}
+
+function failureOf(answer: ApiAnswer, { subject, topic, api }: Question): Failure {
+  if (answer.kind === "nobody") {
+    const reason =
+      "JetStream does not answer on this server: it is not enabled (nats-server -js), not for this account, or still starting";
+    return connectionFailure("JETSTREAM_NOT_ENABLED", reason);
+  }
+  if (answer.kind === "denied") {
+    const reason = `nobody takes the subject ${subject}, and whether a stream exists cannot be told: allow the user to publish to ${api}`;
+    return destinationFailure("NO_RESPONDERS", reason);
+  }
+  if (answer.kind === "silence") {
+    const reason = `nobody takes the subject ${subject} now, and JetStream does not say why: its cluster may have no leader`;
+    return destinationFailure("NO_RESPONDERS", reason);
+  }
+  const { error, streams } = (answer.body ?? {}) as NamesAnswer;
+  if (error !== undefined) {
+    const failure = failureOfError(error);
+    return failure.scope === "message" ? destinationFailure(failure.code, failure.reason) : failure;
+  }
+  const [stream] = streams ?? [];
+  if (stream !== undefined) {
+    return destinationFailure(
+      "STREAM_AWAY",
+      `the stream ${stream}, which takes the subject ${subject}, has no leader now`,
+    );
+  }
+  const advice = `nats stream add NAME --subjects '${subject}' --storage file`;
+  const reason = `no stream takes the subject ${subject} of the topic ${topic}; create one: ${advice}`;
+  return messageFailure("STREAM_NOT_FOUND", reason, { retriable: true });
+}

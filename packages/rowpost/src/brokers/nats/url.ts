@@ -1,0 +1,61 @@
+/** `nats://host:port[,host:port]?…`: the options as one line, for the command line and configuration files. */
+
+import { ConfigurationError } from "../../runtime/errors.ts";
+import {
+  fileSetting,
+  optionsOf,
+  settingsIn,
+  TLS_SETTINGS,
+  textSetting,
+  tlsOption,
+  wholeSetting,
+} from "../../runtime/url-settings.ts";
+import type { NatsOptions } from "./options.ts";
+
+/** Variables that secrets are taken from: in a URL they end up in process lists and logs. */
+const USER = "ROWPOST_NATS_USER";
+const PASSWORD = "ROWPOST_NATS_PASSWORD";
+const TOKEN = "ROWPOST_NATS_TOKEN";
+
+const FORM = "nats://host:4222[,host:4222][?stream=NAME&tls=true]";
+
+/** Settings of the query and the option that each stands for. */
+const TEXTS = {
+  stream: "stream",
+  prefix: "subject",
+  idPrefix: "messageIdPrefix",
+  domain: "domain",
+  inbox: "inboxPrefix",
+} as const;
+const NUMBERS = { inFlight: "maxInFlight", timeoutMs: "ackTimeoutMs", maxBodyBytes: "maxBodyBytes" } as const;
+const FILES = { creds: "credentials", nkey: "nkeySeed" } as const;
+const KNOWN = [...Object.keys({ ...TEXTS, ...NUMBERS, ...FILES }), ...TLS_SETTINGS];
+
+/**
+ * Options from a URL; `tls://` for TLS. Query keys: `stream`, `prefix` (before each subject), `idPrefix` (before each message id), `domain`, `inbox`,
+ * `inFlight`, `timeoutMs`, `maxBodyBytes`, `creds` and `nkey` (files), `tls` (`true`, `false`, `insecure`), `ca`, `cert`, `key` (PEM files), `serverName`. User and password
+ * come from ROWPOST_NATS_USER and ROWPOST_NATS_PASSWORD, a token from ROWPOST_NATS_TOKEN. Throws {@link ConfigurationError} for anything else, naming it.
+ */
+export function natsOptionsFromUrl(url: string, env: Readonly<Record<string, string | undefined>>): NatsOptions {
+  // Not the WHATWG parser: it knows no list of hosts.
+  const match = /^(nats|tls):\/\/([^/?#]*)\/?(?:\?([^#]*))?$/i.exec(url);
+  if (match === null) throw new ConfigurationError(`broker URL: expected ${FORM}`);
+  const [, scheme = "", servers = "", query = ""] = match;
+  if (servers.includes("@")) {
+    throw new ConfigurationError(
+      `broker URL: no user, password or token in it; set ${USER} and ${PASSWORD}, or ${TOKEN} instead`,
+    );
+  }
+  const settings = settingsIn(query, KNOWN);
+  const tls = tlsOption(settings, scheme.toLowerCase() === "tls");
+  return {
+    servers,
+    ...optionsOf(settings, TEXTS, textSetting),
+    ...optionsOf(settings, NUMBERS, wholeSetting),
+    ...optionsOf(settings, FILES, (name, path) => fileSetting(name, path).toString().trim()),
+    ...(tls === undefined ? {} : { tls }),
+    ...(env[USER] ? { user: env[USER] } : {}),
+    ...(env[PASSWORD] ? { password: env[PASSWORD] } : {}),
+    ...(env[TOKEN] ? { token: env[TOKEN] } : {}),
+  };
+}

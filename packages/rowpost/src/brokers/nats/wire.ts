@@ -1,0 +1,60 @@
+/** From a message to what goes over the connection, or to the reason why it cannot. */
+
+import type { OutgoingMessage } from "../broker.ts";
+import { headersOf, messageIdOf, subjectOf } from "./carry.ts";
+import { type Failure, messageFailure } from "./failures.ts";
+import type { Settings } from "./options.ts";
+
+/** A message in NATS's terms. */
+export interface Wire {
+  readonly subject: string;
+  readonly headers: Uint8Array;
+  readonly body: Uint8Array;
+  /** Headers and body, which is what the server's `max_payload` counts. */
+  readonly bytes: number;
+}
+
+/** Where the messages of a topic go. */
+export interface Route {
+  readonly subject: string;
+  /** The stream that must take them. */
+  readonly stream: string | undefined;
+}
+
+/** The route of a topic, or why it has none. */
+export function routeOf(topic: string, settings: Settings): Route | Failure {
+  try {
+    const subject = subjectOf(topic, settings.subject(topic));
+    return typeof subject === "string" ? { subject, stream: settings.stream(topic) } : subject;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return messageFailure("TOPIC_NOT_MAPPED", `the options subject or stream fail for topic ${topic}: ${reason}`, {
+      retriable: true,
+    });
+  }
+}
+
+/** Encodes a message. A body as text goes out as UTF-8. */
+export function encode(message: OutgoingMessage, route: Route, settings: Settings, maxPayload: number): Wire | Failure {
+  const headers = headersOf(message, {
+    "Nats-Msg-Id": messageIdOf(message.type, message.key, settings.messageIdPrefix),
+    "Nats-Expected-Stream": route.stream,
+  });
+  if ("scope" in headers) return headers;
+  const body = typeof message.body === "string" ? Buffer.from(message.body) : message.body;
+  const { maxBodyBytes = maxPayload } = settings;
+  if (body.length > maxBodyBytes) {
+    return tooLarge(`the body has ${body.length} bytes; at most ${maxBodyBytes} are allowed`);
+  }
+  const bytes = headers.length + body.length;
+  // The server would end the connection, and with it everything that is on its way.
+  if (bytes > maxPayload) {
+    const sizes = `body and headers have ${body.length} + ${headers.length} bytes`;
+    return tooLarge(`${sizes}; the server takes at most ${maxPayload} (max_payload)`);
+  }
+  return { subject: route.subject, headers, body, bytes };
+}
+
+function tooLarge(reason: string): Failure {
+  return messageFailure("MESSAGE_TOO_LARGE", reason, { retriable: false });
+}

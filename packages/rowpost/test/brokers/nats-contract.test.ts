@@ -1,0 +1,286 @@
+/**
+ * The NATS broker on a server of its own, with logins, that is killed and frozen: the broker contract, then what it does not ask.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Broker, OutgoingMessage, PublishResult } from "../../src/brokers/broker.ts";
+import { type NatsOptions, nats } from "../../src/brokers/nats/index.ts";
+import { type BrokerHarness, createReceivedLog, createTcpProxy, type ReceivedLog } from "../../src/testing/index.ts";
+import { describeWithService } from "../services.ts";
+import { bindBrokerContract } from "./bind.ts";
+import { noDeadline, outgoing } from "./messages.ts";
+import { type Admin, createAdmin, type PrivateServer, startPrivateServer } from "./nats-server.ts";
+import { added, counts, resources } from "./outcomes.ts";
+
+const STREAM = "CONTRACT";
+const TOPICS = { main: "orders", other: "billing", ordered: "ledger.lines", unknown: "nowhere" };
+/** Leaves room for the headers below the server's 1 MiB. */
+const LIMIT = 1_000_000;
+const LOGIN = { user: "relay", password: "good news" };
+const CONFIG = `authorization { users: [ { user: "${LOGIN.user}", password: "${LOGIN.password}" } ] }`;
+
+describeWithService("nats", "the NATS broker and its faults", () => {
+  let server: PrivateServer;
+  let admin: Admin;
+
+  beforeAll(async () => {
+    server = await startPrivateServer(CONFIG);
+    admin = await createAdmin({ servers: server.address, user: LOGIN.user, pass: LOGIN.password });
+    await admin.createStream({ name: STREAM, subjects: [TOPICS.main, TOPICS.other, TOPICS.ordered] });
+  });
+
+  afterAll(async () => {
+    await admin?.close();
+    await server?.remove();
+  });
+
+  const create = (options: Partial<NatsOptions> = {}): Broker =>
+    nats({ servers: server.address, ...LOGIN, ackTimeoutMs: 2000, connectTimeoutMs: 1000, ...options });
+
+  async function harness(): Promise<BrokerHarness> {
+    const proxy = await createTcpProxy({ target: { port: server.port } });
+    const servers = `127.0.0.1:${proxy.port}`;
+    const log = createReceivedLog();
+    const read = createStreamReader(admin, log);
+    return {
+      name: "nats",
+      createBroker: () => create({ servers, ackTimeoutMs: 10_000, maxBodyBytes: LIMIT }),
+      createUnauthorized: () => create({ servers, password: "bad news" }),
+      features: { ordering: "key", delay: false, reportsUnknownTopic: true, maxBodyBytes: LIMIT },
+      topics: TOPICS,
+      async consume(request) {
+        const endsAt = performance.now() + request.withinMs;
+        for (;;) {
+          await read();
+          const found = await log.consume({ ...request, withinMs: 10 });
+          const isEnough = new Set(found.map(({ headers }) => headers["rowpost-key"])).size >= request.count;
+          if (isEnough || performance.now() > endsAt) return found;
+          await delay(20);
+        }
+      },
+      faults: proxy,
+      async restart() {
+        const back = admin.reconnected();
+        await server.kill();
+        await server.start();
+        await back;
+      },
+      close: () => proxy.close(),
+    };
+  }
+
+  bindBrokerContract("nats", harness);
+
+  test("kill -9 while publishing: nothing acknowledged is lost, nothing is counted while it is away, and all goes at full speed when it is back", async () => {
+    const broker = create();
+    const acknowledged = new Set<string | undefined>();
+    let calls = 0;
+    const publish = async (count: number): Promise<PublishResult[]> => {
+      calls += 1;
+      const keys = Array.from({ length: count }, (_, index) => `kill-${calls}-${index}`);
+      // Every third message has one of 20 ordering keys, which no other call uses at the same time.
+      const keyOf = (index: number): Partial<OutgoingMessage> =>
+        index % 3 === 0 ? { orderingKey: `kill-${calls}-${index % 20}` } : {};
+      const results = await broker.publish(
+        keys.map((key, index) => message(key, keyOf(index))),
+        noDeadline(),
+      );
+      const sent = keys.filter((_key, index) => results[index]?.status === "sent");
+      for (const key of sent) acknowledged.add(key);
+      return results;
+    };
+    try {
+      const first = await lastSequence(admin);
+      expect(counts(await publish(500))).toEqual({ sent: 500 });
+      const during: PublishResult[] = [];
+      const back = admin.reconnected();
+      let killed: Promise<void> | undefined;
+      for (let round = 1; during.every(({ status }) => status === "sent"); round += 1) {
+        const both = Promise.all([publish(1500), publish(1500)]);
+        // In the middle of the third round, with receipts under way.
+        if (round === 3) killed = server.kill();
+        during.push(...(await both).flat());
+      }
+      await killed;
+      expect(counts(during)["unknown"]).toBeGreaterThan(0);
+      // What was on its way is unknown, what was not is certainly not handed over; no message is to blame.
+      for (const result of during) {
+        if (result.status === "failed") expect(["unknown", "connection"]).toContain(result.scope);
+      }
+      // Certainly away now: nothing is handed over, and a failing call is quick.
+      const quickUntil = performance.now() + 1000;
+      const away = (await publish(300)).filter((result) => result.status === "failed");
+      expect(performance.now()).toBeLessThan(quickUntil);
+      expect(new Set(away.map(({ scope, code }) => `${scope} ${code}`))).toEqual(new Set(["connection ECONNREFUSED"]));
+      await expect(broker.check()).rejects.toThrow(/ECONNREFUSED/);
+
+      // A server that is there before its streams are says "no responders": that must not be counted as an attempt.
+      const starting: PublishResult[] = [];
+      let isReady = false;
+      const started = server.start().then(() => {
+        isReady = true;
+      });
+      while (!isReady) {
+        starting.push(...(await publish(20)));
+        await delay(20);
+      }
+      await started;
+      expect(counts(starting)["message"]).toBeUndefined();
+      const readyAt = performance.now();
+      while (!(await publish(500)).every(({ status }) => status === "sent")) {
+        expect(performance.now() - readyAt).toBeLessThan(2000);
+      }
+      await back;
+      const stored = new Set((await admin.stored(STREAM, first + 1)).map(({ headers }) => headers["rowpost-key"]));
+      expect([...acknowledged].filter((key) => !stored.has(key))).toEqual([]);
+      expect(acknowledged.size).toBeGreaterThan(5000);
+    } finally {
+      await broker.close();
+    }
+  }, 60_000);
+
+  test("a frozen server: unknown after the receipt's time, then certainly not handed over; all goes again once it thaws", async () => {
+    const broker = create({ ackTimeoutMs: 1000 });
+    try {
+      await sentSoon(broker, 5000);
+      await server.freeze();
+      const batch = Array.from({ length: 200 }, (_, index) => message(`frozen-${index}`));
+      for (const result of await broker.publish(batch, noDeadline())) {
+        expect(result).toMatchObject({ scope: "unknown", code: "ACK_TIMEOUT" });
+      }
+      // The old connection is given up after a ping, and no new one comes about.
+      const startedAt = performance.now();
+      const second = await broker.publish([message("frozen-later")], noDeadline());
+      expect(second).toMatchObject([{ status: "failed", scope: "connection", code: "CONNECT_TIMEOUT" }]);
+      expect(performance.now() - startedAt).toBeLessThan(5000);
+      server.thaw();
+      await sentSoon(broker, 2000);
+      // A retry of what is unknown: JetStream knows the copies.
+      const again = await broker.publish(batch, noDeadline());
+      expect(counts(again)).toEqual({ sent: 200 });
+      const stored = await admin.stored(STREAM);
+      expect(stored.filter(({ headers }) => headers["rowpost-key"]?.startsWith("frozen-1") === true)).toHaveLength(111);
+    } finally {
+      server.thaw();
+      await broker.close();
+    }
+  }, 30_000);
+
+  test("an abort settles a call to a frozen server at once, and what waited for its turn was not started", async () => {
+    const broker = create({ ackTimeoutMs: 60_000, maxInFlight: 20 });
+    try {
+      await sentSoon(broker, 5000);
+      await server.freeze();
+      const batch = Array.from({ length: 100 }, (_, index) => message(`aborted-${index}`));
+      const stoppedAt = performance.now() + 500;
+      const outcome = counts(await broker.publish(batch, { signal: AbortSignal.timeout(500) }));
+      expect(performance.now()).toBeLessThan(stoppedAt + 500);
+      expect(outcome).toEqual({ unknown: 20, notStarted: 80 });
+      server.thaw();
+      // The places of the aborted call were given back.
+      await sentSoon(broker, 3000);
+    } finally {
+      server.thaw();
+      await broker.close();
+    }
+  });
+
+  test("close is quick on a frozen server, and while connecting to one, and leaves nothing that keeps the process alive", async () => {
+    const before = resources();
+    const [used, unused] = [create({ ackTimeoutMs: 60_000 }), create({ connectTimeoutMs: 60_000 })];
+    await sentSoon(used, 5000);
+    try {
+      await server.freeze();
+      const publishing = used.publish([message("closed", { body: "x".repeat(900_000) })], noDeadline());
+      const connecting = unused.publish([message("closed")], noDeadline());
+      await delay(50);
+      const startedAt = performance.now();
+      await Promise.all([used.close(), unused.close()]);
+      expect(performance.now() - startedAt).toBeLessThan(1500);
+      expect(await publishing).toMatchObject([{ status: "failed", scope: "unknown" }]);
+      expect(await connecting).toMatchObject([{ status: "failed", scope: "connection", code: "CLOSED" }]);
+      await expect.poll(() => added(before, resources()), { timeout: 2000 }).toEqual([]);
+    } finally {
+      server.thaw();
+    }
+  });
+
+  describe("servers", () => {
+    test("the next one is used when one does not answer, within the same call", async () => {
+      const broker = create({ servers: ["127.0.0.1:1", server.address] });
+      const results = await broker.publish([message("e-1")], noDeadline());
+      await broker.close();
+      expect(results).toMatchObject([{ status: "sent" }]);
+    });
+
+    test("and when one goes away; then the first again", async () => {
+      const proxies = await Promise.all([0, 1].map(() => createTcpProxy({ target: { port: server.port } })));
+      const broker = create({ servers: proxies.map(({ port }) => `nats://127.0.0.1:${port}`).join(",") });
+      try {
+        for (const away of proxies) {
+          await sentSoon(broker, 5000);
+          await Promise.all([away.refuse(), away.cut()]);
+          await sentSoon(broker, 2000);
+          expect(proxies.map((proxy) => proxy.connectionCount())).toEqual(
+            proxies.map((proxy) => (proxy === away ? 0 : 1)),
+          );
+          await away.accept();
+        }
+      } finally {
+        await broker.close();
+        for (const proxy of proxies) await proxy.close();
+      }
+    });
+  });
+
+  test("a wrong password concerns everything: no message is to blame, and the advice names the variables", async () => {
+    const broker = create({ password: "bad news" });
+    try {
+      await expect(broker.check()).rejects.toMatchObject({
+        code: "UNAUTHORIZED",
+        message: expect.stringContaining("ROWPOST_NATS_PASSWORD"),
+      });
+      await expect(broker.check()).rejects.not.toThrow(/bad news/);
+      const results = await broker.publish([message("u-1"), message("u-2", { orderingKey: "u" })], noDeadline());
+      for (const result of results) {
+        expect(result).toMatchObject({ status: "failed", scope: "connection", code: "UNAUTHORIZED" });
+      }
+    } finally {
+      await broker.close();
+    }
+  });
+});
+
+function message(key: string, changes: Partial<OutgoingMessage> = {}): OutgoingMessage {
+  return outgoing(key, { topic: TOPICS.main, ...changes });
+}
+
+async function lastSequence(admin: Admin): Promise<number> {
+  return (await admin.stored(STREAM)).at(-1)?.sequence ?? 0;
+}
+
+async function sentSoon(broker: Broker, withinMs: number): Promise<void> {
+  let probes = 0;
+  const probe = async (): Promise<string | undefined> => {
+    probes += 1;
+    return (await broker.publish([message(`probe-${process.hrtime.bigint()}-${probes}`)], noDeadline()))[0]?.status;
+  };
+  await expect.poll(probe, { timeout: withinMs, interval: 50 }).toBe("sent");
+}
+
+/** Reads what has come into the stream since the last time. */
+function createStreamReader(admin: Admin, log: ReceivedLog): () => Promise<void> {
+  let next = 1;
+  return async () => {
+    for (const { sequence, subject, body, headers, rawHeaders } of await admin.stored(STREAM, next)) {
+      next = sequence + 1;
+      log.add(subject, {
+        body,
+        headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])),
+        contentType: headers["content-type"] ?? "application/json",
+        dedupeId: rawHeaders.get("Nats-Msg-Id"),
+        receivedAtMs: Date.now(),
+      });
+    }
+  };
+}
