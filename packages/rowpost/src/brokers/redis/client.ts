@@ -1,0 +1,153 @@
+/** What is used of ioredis (5.4 and newer, 6) and of clients of its shape, such as iovalkey; and how one is made that can be trusted with a publish. */
+
+import { ConfigurationError, MissingPeerError } from "../../runtime/errors.ts";
+import type { TlsOptions } from "../../runtime/tls-options.ts";
+import type { Address } from "./address.ts";
+
+/**
+ * A client that the user has: `Redis` or `Cluster` of ioredis or iovalkey, with or without sentinels. Nothing is sent on it and it is left open:
+ * its options and nodes are taken by `duplicate`. See {@link clientFactory} for why.
+ */
+export interface RedisClient {
+  readonly isCluster: boolean;
+  duplicate(...overrides: never[]): unknown;
+  pipeline(...commands: never[]): unknown;
+}
+
+/** A connection of ours, as ioredis has it. */
+export interface IoClient {
+  readonly status: string;
+  readonly isCluster: boolean;
+  connect(): Promise<unknown>;
+  /** Ends it now. What is unanswered is rejected, and `end` is emitted. */
+  disconnect(): void;
+  on(event: "error" | "close" | "end", listener: (error?: unknown) => void): unknown;
+  info(): Promise<unknown>;
+  config(verb: "GET", name: string): Promise<unknown>;
+  pipeline(): IoPipeline;
+  /** Of a cluster only. */
+  nodes?(role: "master"): readonly IoClient[];
+}
+
+/** Commands that go out in one piece. */
+export interface IoPipeline {
+  xadd(key: string, ...args: readonly (string | Buffer)[]): unknown;
+  multi(): unknown;
+  wait(replicas: number, timeoutMs: number): unknown;
+  /** After `multi`: adds EXEC. Else sends everything, and resolves with one `[error, reply]` for each command. */
+  exec(): Promise<readonly IoReply[]>;
+}
+
+export type IoReply = readonly [error: unknown, reply?: unknown];
+
+/** Makes a client that is not connected yet. Rejects with {@link MissingPeerError}. */
+export type ClientFactory = () => Promise<IoClient>;
+
+/** Time from the end of a connection to the destruction of its socket, when the other side does not answer the goodbye. */
+const DISCONNECT_MS = 100;
+
+/**
+ * What must not happen behind a publish: a command that waits for a connection beyond its deadline (offline queue), or is sent again when one is
+ * back (`autoResendUnfulfilledCommands`, which also forgets commands when it is off while `retryStrategy` is on: their promises never settle).
+ * So a client of ours has one connection in its life, takes commands only while it is there, and fails them all when it breaks. Timeouts of
+ * the client would set a timer for every command; a publish has its own deadline.
+ */
+const ONE_CONNECTION = {
+  lazyConnect: true,
+  enableOfflineQueue: false,
+  retryStrategy: null,
+  reconnectOnError: null,
+  maxRetriesPerRequest: 0,
+  autoResendUnfulfilledCommands: false,
+  enableAutoPipelining: false,
+  showFriendlyErrorStack: false,
+  commandTimeout: undefined,
+  socketTimeout: undefined,
+  blockingTimeout: undefined,
+  disconnectTimeout: DISCONNECT_MS,
+  maxLoadingRetryTime: 500,
+  replyMapping: "legacy",
+  monitor: false,
+  readOnly: false,
+  sentinelRetryStrategy: null,
+  failoverDetector: false,
+};
+
+const CLUSTER = {
+  lazyConnect: true,
+  enableOfflineQueue: false,
+  clusterRetryStrategy: null,
+  clusterNodeRetryStrategy: null,
+  // A pipeline that broke may have been executed: it is not sent again behind our back.
+  retryDelayOnFailover: 0,
+  retryDelayOnClusterDown: 0,
+  enableAutoPipelining: false,
+  showFriendlyErrorStack: false,
+  scaleReads: "master",
+  shardedSubscribers: false,
+  redisOptions: ONE_CONNECTION,
+};
+
+/** A factory of clients with an address of our own. */
+export function ownClients(address: Address, connectTimeoutMs: number): ClientFactory {
+  return async () => {
+    const { host, port, db, username, password, tls } = address;
+    const ioredis = await loadIoredis();
+    return new ioredis.Redis({
+      ...ONE_CONNECTION,
+      host,
+      port,
+      db,
+      username,
+      password,
+      tls: tls === undefined ? undefined : tlsOf(tls),
+      connectTimeout: connectTimeoutMs,
+      connectionName: "rowpost",
+      // We look at INFO ourselves; ioredis would wait for a server that loads, with a timer that outlives the connection.
+      enableReadyCheck: false,
+    });
+  };
+}
+
+/**
+ * A factory of clients that go where the user's client goes. Not the user's own connection: it may hold commands back or send them twice (both
+ * are ioredis' defaults), may be blocked by an XREAD BLOCK, subscribed, or in another database by a SELECT. `duplicate` keeps nodes, sentinels,
+ * credentials, TLS and `keyPrefix`, and we replace what a publish cannot be trusted with. Throws {@link ConfigurationError} for
+ * what is no such client.
+ */
+export function duplicatesOf(client: RedisClient): ClientFactory {
+  assertShape(client);
+  const shaped = client as unknown as {
+    readonly isCluster: boolean;
+    duplicate(...overrides: readonly unknown[]): IoClient;
+  };
+  return async () => (shaped.isCluster ? shaped.duplicate([], CLUSTER) : shaped.duplicate(ONE_CONNECTION));
+}
+
+function assertShape(client: unknown): void {
+  const shape = (typeof client === "object" && client !== null ? client : {}) as Readonly<Record<string, unknown>>;
+  if (["duplicate", "pipeline", "xadd"].every((name) => typeof shape[name] === "function")) return;
+  const what =
+    typeof shape["xAdd"] === "function" ? "is one of the package redis" : "has no duplicate, pipeline and xadd";
+  throw new ConfigurationError(
+    `redis broker: client must be a Redis or Cluster of ioredis or iovalkey; the one given ${what}. Give such a client, or a url`,
+  );
+}
+
+function tlsOf({ ca, cert, key, serverName, rejectUnauthorized }: TlsOptions): object {
+  return { ca, cert, key, servername: serverName, rejectUnauthorized };
+}
+
+interface IoredisModule {
+  readonly Redis: new (options: object) => IoClient;
+}
+
+async function loadIoredis(): Promise<IoredisModule> {
+  let imported: unknown;
+  try {
+    imported = await import("ioredis");
+  } catch (cause) {
+    throw new MissingPeerError("ioredis", "The Redis broker", { cause, range: "^5.4.0 || ^6.0.0" });
+  }
+  return imported as IoredisModule;
+}

@@ -1,0 +1,186 @@
+/**
+ * The connection of a broker: made at its first use, shared by all calls, replaced when it broke, went silent or leads to the wrong server.
+ *
+ * A call that ran into its deadline leaves bytes behind which may still arrive. So its connection is retired: calls that use it finish, new ones get
+ * a new connection, and with its last user it is destroyed, with whatever it had not sent yet. A server that is frozen shows as `unknown` once; what
+ * follows is certainly not handed over until a new connection is greeted.
+ */
+
+import { withDeadline } from "../../runtime/deadline.ts";
+import type { IoClient } from "./client.ts";
+import type { Failure } from "./failures.ts";
+import { failureOfConnect, notConnected } from "./failures.ts";
+import type { ServerFacts } from "./inspect.ts";
+import { inspectServer } from "./inspect.ts";
+import type { Settings } from "./options.ts";
+
+/** A connection in the hands of one call, which gives it back with `release`. */
+export interface Lease {
+  readonly client: IoClient;
+  readonly maxBulkBytes: number;
+  /** No further call gets this connection. */
+  retire(): void;
+  release(): void;
+}
+
+export interface Connections {
+  /** A connection that is ready, or why there is none. Never rejects; takes at most `connectTimeoutMs`, for which a caller need not wait. */
+  lease(): Promise<Lease | Failure>;
+  /** Asks the server now, on the connection that there is or a new one. Undefined: it can be published to. Never rejects. */
+  verify(): Promise<Failure | undefined>;
+  /** Ends all of them. Resolves when their sockets are gone. */
+  close(): Promise<void>;
+}
+
+/** Longer than ioredis takes to destroy a socket whose other side is silent. */
+const END_WITHIN_MS = 1_000;
+
+interface Link {
+  readonly client: IoClient;
+  readonly ended: Promise<void>;
+  users: number;
+  /** Not to be given to further calls: retired, or broken. */
+  over: boolean;
+  hasEnded: boolean;
+  lastError: unknown;
+  facts: ServerFacts | undefined;
+}
+
+/** Makes it; nothing is connected. */
+export function createConnections(settings: Settings): Connections {
+  const links = new Set<Link>();
+  let opening: Promise<Link | Failure> | undefined;
+  let closed = false;
+
+  function watch(client: IoClient): Link {
+    let markEnded = (): void => undefined;
+    const ended = new Promise<void>((resolve) => {
+      markEnded = resolve;
+    });
+    const link: Link = {
+      client,
+      ended,
+      users: 0,
+      over: false,
+      hasEnded: false,
+      lastError: undefined,
+      facts: undefined,
+    };
+    links.add(link);
+    // Without a listener ioredis prints errors. The first one is the reason; those that follow say that the connection is closed.
+    client.on("error", (error) => {
+      link.lastError ??= error;
+    });
+    client.on("close", () => {
+      link.over = true;
+    });
+    client.on("end", () => {
+      link.over = true;
+      link.hasEnded = true;
+      links.delete(link);
+      markEnded();
+    });
+    return link;
+  }
+
+  async function open(): Promise<Link | Failure> {
+    let client: IoClient;
+    try {
+      client = await settings.createClient();
+    } catch (error) {
+      return failureOfConnect(error, settings.label);
+    }
+    if (closed) return CLOSED;
+    const link = watch(client);
+    try {
+      const facts = await withDeadline(() => greet(client), {
+        what: `connecting to ${settings.label}`,
+        ms: settings.connectTimeoutMs,
+      });
+      if ("maxBulkBytes" in facts) {
+        link.facts = facts;
+        return link;
+      }
+      end(link);
+      return facts;
+    } catch (error) {
+      end(link);
+      return closed ? CLOSED : failureOfConnect(link.lastError ?? error, settings.label);
+    }
+  }
+
+  async function greet(client: IoClient): Promise<ServerFacts | Failure> {
+    await client.connect();
+    return await inspectServer(client, settings);
+  }
+
+  function end(link: Link): void {
+    link.over = true;
+    if (!link.hasEnded) link.client.disconnect();
+  }
+
+  function leaseOf(link: Link): Lease {
+    link.users += 1;
+    let released = false;
+    return {
+      client: link.client,
+      maxBulkBytes: link.facts?.maxBulkBytes ?? 0,
+      retire() {
+        link.over = true;
+      },
+      release() {
+        if (released) return;
+        released = true;
+        link.users -= 1;
+        if (link.over && link.users === 0) end(link);
+      },
+    };
+  }
+
+  async function lease(): Promise<Lease | Failure> {
+    for (;;) {
+      if (closed) return CLOSED;
+      const known = opening !== undefined;
+      opening ??= open();
+      const asked = opening;
+      const opened = await asked;
+      const usable = !("status" in opened) && !opened.over;
+      if (usable) return leaseOf(opened);
+      if (opening === asked) opening = undefined;
+      if ("status" in opened) return opened;
+      // One that was there before may have broken meanwhile. One that broke as soon as it was made is a failure.
+      if (!known) return failureOfConnect(opened.lastError ?? new Error("it was closed at once"), settings.label);
+    }
+  }
+
+  async function verify(): Promise<Failure | undefined> {
+    const held = await lease();
+    if ("status" in held) return held;
+    try {
+      const what = `an answer of ${settings.label}`;
+      const ms = settings.connectTimeoutMs;
+      const facts = await withDeadline(() => inspectServer(held.client, settings), { what, ms });
+      return "status" in facts ? facts : undefined;
+    } catch (error) {
+      held.retire();
+      return failureOfConnect(error, settings.label);
+    } finally {
+      held.release();
+    }
+  }
+
+  return {
+    lease,
+    verify,
+    async close() {
+      closed = true;
+      for (const link of links) end(link);
+      // What is still connecting fails now; a client whose package is still being loaded is not used any more.
+      await opening;
+      const ends = Promise.all([...links].map(({ ended }) => ended));
+      await withDeadline(() => ends, { what: "closing", ms: END_WITHIN_MS }).catch(() => undefined);
+    },
+  };
+}
+
+const CLOSED = notConnected("CLOSED", "the redis broker was closed; make a new one");

@@ -1,0 +1,73 @@
+/** What a server says of itself before anything is published to it: whether it can be written to, and whether it keeps what it is given. */
+
+import type { IoClient } from "./client.ts";
+import type { Failure } from "./failures.ts";
+import { failure, isReplyError, notConnected } from "./failures.ts";
+
+/** Largest value of a field, unless the server says something else: `proto-max-bulk-len` as Redis sets it. */
+const DEFAULT_MAX_BULK_BYTES = 536_870_912;
+
+/** A server that may be published to. */
+export interface ServerFacts {
+  /** Largest value of one field, in bytes. */
+  readonly maxBulkBytes: number;
+}
+
+/**
+ * Looks at the primary, or at every primary of a cluster. What this user may not ask (ACL) stays unknown and is no reason to refuse. Rejects when
+ * the connection breaks.
+ */
+export async function inspectServer(
+  client: IoClient,
+  options: { readonly allowEviction: boolean },
+): Promise<ServerFacts | Failure> {
+  const primaries = client.isCluster ? (client.nodes?.("master") ?? []) : [client];
+  const infos = await Promise.all(primaries.map(async (node) => infoOf(await unlessForbidden(node.info()))));
+  for (const info of infos) {
+    const refusal = refusalOf(info, options.allowEviction);
+    if (refusal !== undefined) return refusal;
+  }
+  const limit = await unlessForbidden(client.config("GET", "proto-max-bulk-len"));
+  const bytes = Array.isArray(limit) ? Number(limit[1]) : Number.NaN;
+  return { maxBulkBytes: Number.isSafeInteger(bytes) && bytes > 0 ? bytes : DEFAULT_MAX_BULK_BYTES };
+}
+
+function refusalOf(info: ReadonlyMap<string, string>, allowEviction: boolean): Failure | undefined {
+  if (info.get("loading") === "1") return failure("LOADING", "Redis is loading its data", { scope: "connection" });
+  if (info.get("role") === "slave") {
+    return notConnected(
+      "READONLY",
+      "this server is a replica; connect to its primary, or hand in a client with sentinels",
+    );
+  }
+  const policy = info.get("maxmemory_policy") ?? "";
+  if (policy.startsWith("allkeys-") && info.get("maxmemory") !== "0" && !allowEviction) {
+    return notConnected(
+      "EVICTION_POLICY",
+      `maxmemory-policy is ${policy}: when its memory is full this server drops whole streams, and with them messages that were sent; ` +
+        "set noeviction or a volatile- policy, or the option allowEviction where losing messages is fine",
+    );
+  }
+  return undefined;
+}
+
+async function unlessForbidden(asked: Promise<unknown>): Promise<unknown> {
+  try {
+    return await asked;
+  } catch (error) {
+    // NOAUTH and WRONGPASS are no such thing: without credentials nothing will go.
+    if (isReplyError(error) && !/^(NOAUTH|WRONGPASS)/.test(error.message)) return undefined;
+    throw error;
+  }
+}
+
+/** INFO is lines of `name:value`. */
+function infoOf(reply: unknown): ReadonlyMap<string, string> {
+  const lines = typeof reply === "string" ? reply.split("\r\n") : [];
+  return new Map(
+    lines.flatMap((line): [string, string][] => {
+      const colon = line.indexOf(":");
+      return colon > 0 ? [[line.slice(0, colon), line.slice(colon + 1)]] : [];
+    }),
+  );
+}
