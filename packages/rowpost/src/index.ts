@@ -7,6 +7,7 @@
 export type {
   Broker,
   BrokerFeatures,
+  BrokerRoutes,
   FailureScope,
   OutgoingMessage,
   PublishFailed,
@@ -16,6 +17,7 @@ export type {
   PublishSent,
 } from "./brokers/broker.ts";
 export { type MemoryBroker, type MemoryBrokerOptions, memory, type PublishedMessage } from "./brokers/memory.ts";
+export { type RoutesOptions, type RouteTable, routes } from "./brokers/routes.ts";
 export { type StdoutBrokerOptions, stdout } from "./brokers/stdout.ts";
 export type { Database, DialectName, Doorbell, Session, SessionOptions } from "./databases/database.ts";
 export type { LayoutColumns, TableLayout } from "./databases/sql/layout.ts";

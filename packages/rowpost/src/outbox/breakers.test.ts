@@ -24,6 +24,22 @@ describe("topic breaker", () => {
     expect(breaker.restMs("orders")).toBe(400);
   });
 
+  it("counts a full window of failures once, and still takes a waiting time that one of them names", async () => {
+    const clock = createManualClock();
+    const breaker = createTopicBreaker(clock);
+    for (let call = 0; call < 20; call += 1) {
+      breaker.taken("orders", 50);
+      breaker.report({ ...NOTHING, destination: 50 });
+    }
+    expect([breaker.restMs("orders"), breaker.wasAway("orders")]).toEqual([200, false]);
+    breaker.report({ ...NOTHING, destination: 50, retryAfterMs: 3_000 });
+    expect(breaker.restMs("orders")).toBe(3_000);
+    await clock.advance(3_000);
+    expect(breaker.allowance("orders")).toBe(1);
+    breaker.report({ ...NOTHING, destination: 1 });
+    expect(breaker.restMs("orders")).toBe(400);
+  });
+
   it("closes at the first receipt", () => {
     const breaker = createTopicBreaker(createManualClock());
     breaker.report({ ...NOTHING, destination: 1 });

@@ -5,6 +5,7 @@
 
 import type { OutgoingMessage } from "../brokers/broker.ts";
 import type { InFlightWindow } from "./in-flight-window.ts";
+import type { Outlets } from "./outlets.ts";
 import { prepareMessage } from "./prepare-message.ts";
 import type { RelaySettings } from "./relay-options.ts";
 import type { ScannedMessage, SuspensionRule } from "./relay-store.ts";
@@ -25,6 +26,8 @@ export interface SortedRows {
   readonly suspended: ReadonlyMap<SuspensionRule, readonly ScannedMessage[]>;
   /** Their topic rests. */
   readonly resting: readonly ScannedMessage[];
+  /** Their broker, one of several, takes nothing now. */
+  readonly stopped: readonly ScannedMessage[];
   /** Wait for their turn: key busy, shard not to be claimed from. Not parked: they go soon. */
   readonly passedOver: number;
 }
@@ -33,6 +36,7 @@ export interface SortRequest {
   readonly rows: readonly ScannedMessage[];
   readonly window: Pick<InFlightWindow, "excludes" | "keyBusy">;
   readonly breaker: Pick<TopicBreaker, "allowance">;
+  readonly outlets: Pick<Outlets, "isStopped">;
   readonly suspensions: readonly SuspensionRule[];
   readonly settings: Pick<RelaySettings, "suspectAfter" | "failAfter">;
   /** The shard is held, is not being given away, and has enough lease left. */
@@ -50,7 +54,7 @@ export function sortRows(request: SortRequest): SortedRows {
   const broken: { message: ScannedMessage; reason: string }[] = [];
   const suspended = new Map<SuspensionRule, ScannedMessage[]>();
   const resting: ScannedMessage[] = [];
-  const allowances = new Map<string, number>();
+  const stopped: ScannedMessage[] = [];
   const suspects: Candidate[] = [];
   let passedOver = 0;
   for (const message of request.rows) {
@@ -66,18 +70,39 @@ export function sortRows(request: SortRequest): SortedRows {
       else rows.push(message);
       continue;
     }
+    if (request.outlets.isStopped(message.topic)) {
+      stopped.push(message);
+      continue;
+    }
     const recoveries = request.countsClaims ? message.deliveryCount - message.retryCount : 0;
     const prepared = prepareMessage(message, request);
     if ("broken" in prepared) broken.push({ message, reason: prepared.broken });
     else if (recoveries >= settings.failAfter) broken.push({ message, reason: tooManyRecoveries(recoveries) });
-    else {
-      const left = allowances.get(message.topic) ?? request.breaker.allowance(message.topic);
-      if (left <= 0) resting.push(message);
-      else (recoveries < settings.suspectAfter ? candidates : suspects).push({ message, outgoing: prepared.outgoing });
-      if (left !== Number.POSITIVE_INFINITY) allowances.set(message.topic, left - 1);
-    }
+    else if (request.breaker.allowance(message.topic) <= 0) resting.push(message);
+    else (recoveries < settings.suspectAfter ? candidates : suspects).push({ message, outgoing: prepared.outgoing });
   }
-  return { candidates, suspects, broken, suspended, resting, passedOver };
+  return { candidates, suspects, broken, suspended, resting, stopped, passedOver };
+}
+
+/**
+ * Of messages that could go now, in id order, those that their topics' breakers let through; the rest waits for what they find out. Asked after the
+ * order of keys is known: a probe given to a message that has to wait behind its key would find out nothing, and the topic would rest for ever.
+ */
+export function withinAllowance(
+  ready: readonly Candidate[],
+  breaker: Pick<TopicBreaker, "allowance">,
+): { readonly go: readonly Candidate[]; readonly resting: readonly ScannedMessage[] } {
+  const allowances = new Map<string, number>();
+  const go: Candidate[] = [];
+  const resting: ScannedMessage[] = [];
+  for (const candidate of ready) {
+    const { topic } = candidate.message;
+    const left = allowances.get(topic) ?? breaker.allowance(topic);
+    allowances.set(topic, left - 1);
+    if (left > 0) go.push(candidate);
+    else resting.push(candidate.message);
+  }
+  return { go, resting };
 }
 
 function tooManyRecoveries(recoveries: number): string {

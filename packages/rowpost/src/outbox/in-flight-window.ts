@@ -1,6 +1,6 @@
 /**
- * The in-flight window: every message that this relay has claimed and not settled yet, or is about to claim. It bounds memory, keeps the
- * relay from claiming a message or an ordering key twice, and tells when a shard has nothing under way any more (rule R11).
+ * The in-flight window: every message that this relay has claimed and not settled yet, or is about to claim. (How many there may be, outlets.ts
+ * says.) It keeps the relay from claiming a message or an ordering key twice, and tells when a shard has nothing under way any more (rule R11).
  */
 import type { ScannedMessage } from "./relay-store.ts";
 
@@ -13,8 +13,6 @@ export interface WindowEntry {
 
 export interface InFlightWindow {
   readonly size: number;
-  /** Messages that may still be added. */
-  readonly room: number;
   /** In flight, or left so recently that a scan may still show it as waiting. */
   excludes(id: string): boolean;
   holds(id: string): boolean;
@@ -31,11 +29,14 @@ export interface InFlightWindow {
   scanReturned(scan: number): void;
 }
 
-/** Makes an empty window for at most `capacity` messages; `onRemoval` is called with each that leaves. */
-export function createInFlightWindow(
-  capacity: number,
-  onRemoval: (entry: WindowEntry) => void = () => {},
-): InFlightWindow {
+/** What is told of each message that enters the window or leaves it. */
+export interface WindowListener {
+  added(entry: WindowEntry): void;
+  removed(entry: WindowEntry): void;
+}
+
+/** Makes an empty window. */
+export function createInFlightWindow(listener: Partial<WindowListener> = {}): InFlightWindow {
   const held = new Map<string, WindowEntry>();
   const busyKeys = new Map<string, number>();
   const byShard = new Map<number, number>();
@@ -53,9 +54,6 @@ export function createInFlightWindow(
     get size() {
       return held.size;
     },
-    get room() {
-      return Math.max(0, capacity - held.size);
-    },
     excludes: (id) => held.has(id) || leaving.has(id),
     holds: (id) => held.has(id),
     keyBusy: (orderingKey) => busyKeys.has(orderingKey),
@@ -64,6 +62,7 @@ export function createInFlightWindow(
       held.set(id, entry);
       count(byShard, shard, 1);
       if (orderingKey !== null) count(busyKeys, orderingKey, 1);
+      listener.added?.(entry);
     },
     remove(id) {
       const entry = held.get(id);
@@ -73,7 +72,7 @@ export function createInFlightWindow(
       count(byShard, entry.message.shard, -1);
       const { orderingKey } = entry.message;
       if (orderingKey !== null) count(busyKeys, orderingKey, -1);
-      onRemoval(entry);
+      listener.removed?.(entry);
     },
     countOf: (shard) => byShard.get(shard) ?? 0,
     entries: () => held.values(),

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { keyRanges, leadingRuns } from "./key-order.ts";
+import { keyRanges, leadingRuns, withoutGaps } from "./key-order.ts";
 import type { KeyQueueRow, ScannedMessage } from "./relay-store.ts";
 import { compareIds } from "./row-id.ts";
 
@@ -115,4 +115,16 @@ describe("order per key (rule R1)", () => {
       { orderingKey: "b", upToId: "7" },
     ]);
   });
+});
+
+it("holds back what was claimed behind a message of its key that was not (rule R1)", () => {
+  const batch = [
+    { id: "1", orderingKey: "a" },
+    { id: "2", orderingKey: "b" },
+    { id: "3", orderingKey: "a" },
+    { id: "4", orderingKey: null },
+    { id: "5", orderingKey: "b" },
+  ];
+  const { go, behind } = withoutGaps(batch, new Set(["2", "3", "4", "5"]));
+  expect({ go: [...go], behind: [...behind] }).toEqual({ go: ["2", "4", "5"], behind: ["3"] });
 });

@@ -24,6 +24,8 @@ export interface KeyOrderDecision {
   readonly blocked: readonly ScannedMessage[];
   /** Behind a message that is being sent, or that this scan did not bring: they go soon. */
   readonly next: readonly ScannedMessage[];
+  /** Those of `next` that stand behind a due message which this scan did not bring. Where they fill the scans, nothing else brings it. */
+  readonly unseen: readonly ScannedMessage[];
 }
 
 /** Greatest scanned id of each ordering key: how far `keyQueues` has to look. */
@@ -51,7 +53,7 @@ export function leadingRuns(
 ): KeyOrderDecision {
   const byId = new Map(candidates.map((candidate) => [candidate.id, candidate]));
   const ready = new Map<string, ScannedMessage>();
-  const stopped = new Map<string, "blocked" | "next">();
+  const stopped = new Map<string, "blocked" | "next" | "unseen">();
   const topics = new Map<string, string>();
   for (const row of queues) {
     if (standsOutside(row) || stopped.has(row.orderingKey)) continue;
@@ -61,15 +63,37 @@ export function leadingRuns(
     if (goes && candidate.topic === topic) {
       topics.set(row.orderingKey, topic);
       ready.set(row.id, candidate);
-    } else
-      stopped.set(
-        row.orderingKey,
-        row.state === "sending" || (row.state === "pending" && row.due) ? "next" : "blocked",
-      );
+    } else if (row.state === "pending" && row.due) {
+      stopped.set(row.orderingKey, candidate === undefined ? "unseen" : "next");
+    } else stopped.set(row.orderingKey, row.state === "sending" ? "next" : "blocked");
   }
   for (const candidate of candidates) if (standsOutside(candidate)) ready.set(candidate.id, candidate);
   const inOrder = [...ready.values()].sort((left, right) => compareIds(left.id, right.id));
   const waiting = candidates.filter((candidate) => !ready.has(candidate.id));
-  const isBlocked = ({ orderingKey }: ScannedMessage): boolean => stopped.get(orderingKey ?? "") === "blocked";
-  return { ready: inOrder, blocked: waiting.filter(isBlocked), next: waiting.filter((message) => !isBlocked(message)) };
+  const why = ({ orderingKey }: ScannedMessage) => stopped.get(orderingKey ?? "");
+  return {
+    ready: inOrder,
+    blocked: waiting.filter((message) => why(message) === "blocked"),
+    next: waiting.filter((message) => why(message) !== "blocked"),
+    unseen: waiting.filter((message) => why(message) === "unseen"),
+  };
+}
+
+/**
+ * Of a batch in id order of which only these could be claimed: what may go, and what was claimed behind a message of its key that was not. Somebody,
+ * or a statement of ours beside the rounds (parking, bringing forward), changed that one after its scan; the later one would overtake it.
+ */
+export function withoutGaps(
+  batch: readonly Pick<ScannedMessage, "id" | "orderingKey">[],
+  claimed: ReadonlySet<string>,
+): { readonly go: ReadonlySet<string>; readonly behind: ReadonlySet<string> } {
+  const broken = new Set<string>();
+  const [go, behind] = [new Set<string>(), new Set<string>()];
+  for (const { id, orderingKey } of batch) {
+    if (!claimed.has(id)) {
+      if (orderingKey !== null) broken.add(orderingKey);
+    } else if (orderingKey !== null && broken.has(orderingKey)) behind.add(id);
+    else go.add(id);
+  }
+  return { go, behind };
 }

@@ -70,6 +70,9 @@ describe("outcome of a publish", () => {
     });
     const second = outcomeOf({ ...MESSAGE, retryCount: 1 }, failed({ scope }), SETTINGS, REST, latest);
     expect(second.nextRetryInMs).toBe(200);
+    // No claim has counted it: else delivery_count would fall behind retry_count, and hide as many recoveries (rule R14).
+    const unmarked = outcomeOf(MESSAGE, failed({ scope }), { ...SETTINGS, sendingMark: "off" }, REST, latest);
+    expect(unmarked).toMatchObject({ retryDelta: 1, deliveryDelta: 1 });
   });
 
   it("gives up after maxAttempts, into the slow retry while the message is young enough", () => {

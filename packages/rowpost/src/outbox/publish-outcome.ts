@@ -49,9 +49,11 @@ function failure(
     readonly reason: string;
     readonly retryAfterMs?: number | undefined;
   },
-  settings: Pick<RelaySettings, "policyOf">,
+  settings: Pick<RelaySettings, "policyOf" | "sendingMark">,
   random: () => number,
 ): Outcome {
+  // Without the mark nothing has counted this attempt yet; recoveries are what delivery_count has above retry_count (rule R14).
+  const counted = { retryDelta: 1, deliveryDelta: settings.sendingMark === "off" ? 1 : 0 } as const;
   const policy = settings.policyOf(message.type);
   const attempts = message.retryCount + 1;
   const failReason = `${result.code}: ${result.reason}`;
@@ -60,10 +62,10 @@ function failure(
     const wait =
       result.retryAfterMs ??
       backoffMs({ attempt: attempts, baseMs: policy.baseMs, factor: policy.factor, maxMs: policy.maxMs }, random);
-    return outcome(token, { toState: "pending", retryDelta: 1, nextRetryInMs: wait, failReason });
+    return outcome(token, { toState: "pending", ...counted, nextRetryInMs: wait, failReason });
   }
   const slow = mendable ? slowRetryInMs(policy, message.waitingMs) : null;
-  return outcome(token, { toState: "failed", retryDelta: 1, nextRetryInMs: slow, failReason });
+  return outcome(token, { toState: "failed", ...counted, nextRetryInMs: slow, failReason });
 }
 
 /** Given back uncounted. Without a sending mark the claim counted nothing, so there is nothing to take back. */

@@ -6,10 +6,11 @@ import { randomUUID } from "node:crypto";
 import type { Broker } from "../brokers/broker.ts";
 import type { Database, TableLayout } from "../databases/database.ts";
 import type { EventEmitter } from "../runtime/events.ts";
-import { createConnectionGate } from "./connection-gate.ts";
 import { createHousekeeping } from "./housekeeping.ts";
 import { createInFlightWindow, type InFlightWindow } from "./in-flight-window.ts";
 import { createLeaseKeeper, type LeaseKeeperOptions } from "./lease-keeper.ts";
+import { createOutlets } from "./outlets.ts";
+import { createParkedRows } from "./parked-rows.ts";
 import { createPollPace } from "./poll-pace.ts";
 import { createPublisher } from "./publisher.ts";
 import type { RelayEvents } from "./relay-events.ts";
@@ -54,11 +55,16 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
   const reports = createRelayReports(settings, events);
   const freed = createWakeUp(clock);
   const sweep = createSweep(clock);
-  const window = createInFlightWindow(settings.windowSize, ({ message }) => {
-    if (message.orderingKey !== null) sweep.keyFreed();
-    // It may have gone back to pending, which a scan under way has not seen.
-    sweep.touched();
-    freed.ring();
+  const outlets = createOutlets({ ...settings, broker });
+  const window = createInFlightWindow({
+    added: ({ message }) => outlets.entered(message.topic),
+    removed({ message }) {
+      outlets.left(message.topic);
+      if (message.orderingKey !== null) sweep.keyFreed();
+      // It may have gone back to pending, which a scan under way has not seen.
+      sweep.touched();
+      freed.ring();
+    },
   });
   const keeper = createLeaseKeeper({
     ...settings,
@@ -69,13 +75,20 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
   });
   const parts = {
     ...{ settings, clock, store, layout, events, reports, window, freed, keeper, sweep, publishTimeoutMs },
-    gate: createConnectionGate(clock),
+    outlets,
     breaker: createTopicBreaker(clock),
     pace: createPollPace(settings.poll, clock),
     publisher: createPublisher({ broker, clock, publishTimeoutMs }),
     scanSize: createScanSize(settings.batchSize),
   };
-  const problems = createRelayProblems(parts);
+  const parked = createParkedRows({
+    ...parts,
+    wake() {
+      sweep.touched();
+      runner.wake();
+    },
+  });
+  const problems = createRelayProblems({ ...parts, parked });
   const hasClaimToken = layout.columns.lockVersion !== undefined || layout.columns.deliveryCount !== undefined;
   const settler = createSettler({ ...parts, hasClaimToken, events: settlerEvents(reports, window) });
   const flow = createRelayFlow({
@@ -83,11 +96,15 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
     settler,
     // An error is reported; the messages come due by themselves later.
     onTopicBack: (topic) => void reported(reports, "reset backoff", housekeeping.resetBackoff(topic)),
+    onBrokerBack() {
+      sweep.restart();
+      runner.wake();
+    },
   });
   const round = createRound({
     ...parts,
-    problems,
-    publish: (messages) => flow.publish(messages),
+    ...{ problems, parked },
+    ...{ publish: flow.publish, giveBack: flow.giveBack },
   });
   const housekeeping = createHousekeeping({
     ...parts,
@@ -96,7 +113,7 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
   });
   const runner = createRelayRunner({
     ...parts,
-    ...{ flow, round, problems, housekeeping },
+    ...{ flow, round, problems, parked, housekeeping },
     ...{ open: () => store.open(storeOptions(settings)), close: () => store.close() },
     ...{ listen: () => database.listen(layout), doorbell: database.doorbell },
   });

@@ -30,8 +30,9 @@ export interface RelayEvents {
   readonly recovered: { readonly count: number };
   readonly topicPaused: { readonly topic: string; readonly reason: string };
   readonly topicResumed: { readonly topic: string };
-  readonly brokerAway: { readonly reason: string };
-  readonly brokerBack: Record<string, never>;
+  /** Its messages wait, uncounted. `broker`: its name, or behind `routes` the name of the one. */
+  readonly brokerAway: { readonly broker: string; readonly reason: string };
+  readonly brokerBack: { readonly broker: string };
   readonly databaseAway: { readonly error: unknown };
   readonly databaseBack: Record<string, never>;
 }

@@ -3,7 +3,7 @@ import { memory } from "../brokers/memory.ts";
 import { createEventEmitter } from "../runtime/events.ts";
 import { silentLogger } from "../runtime/logger.ts";
 import { createManualClock } from "../testing/manual-clock.ts";
-import { createConnectionGate } from "./connection-gate.ts";
+import { createOutlets } from "./outlets.ts";
 import { createPublisher } from "./publisher.ts";
 import type { RelayEvents } from "./relay-events.ts";
 import { createRelayFlow } from "./relay-flow.ts";
@@ -14,9 +14,10 @@ it("a probe that is given back unpublished does not keep its topic resting for e
   const clock = createManualClock();
   const broker = memory();
   const breaker = createTopicBreaker(clock);
+  const settings = relaySettings({ database: undefined as never, broker, clock });
   const flow = createRelayFlow({
-    ...{ breaker, gate: createConnectionGate(clock), window: { size: 0 }, onTopicBack: () => {} },
-    settings: relaySettings({ database: undefined as never, broker, clock }),
+    ...{ breaker, settings, outlets: createOutlets({ ...settings, broker }), window: { size: 0 } },
+    ...{ onTopicBack: () => {}, onBrokerBack: () => {} },
     // Less is left of the lease than a publish may take.
     keeper: { leftMs: () => 1 },
     publisher: createPublisher({ broker, clock, publishTimeoutMs: 10_000 }),

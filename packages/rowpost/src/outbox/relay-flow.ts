@@ -4,9 +4,9 @@
  */
 import type { PublishResult } from "../brokers/broker.ts";
 import type { EventEmitter } from "../runtime/events.ts";
-import type { ConnectionGate } from "./connection-gate.ts";
 import type { InFlightWindow } from "./in-flight-window.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
+import type { Outlets } from "./outlets.ts";
 import { outcomeOf } from "./publish-outcome.ts";
 import type { PreparedMessage, Publisher, PublishReport } from "./publisher.ts";
 import { groupForPublish } from "./publisher.ts";
@@ -19,18 +19,22 @@ export interface RelayFlowOptions {
   readonly settings: RelaySettings;
   readonly keeper: Pick<LeaseKeeper, "leftMs">;
   readonly window: Pick<InFlightWindow, "size">;
-  readonly gate: ConnectionGate;
+  readonly outlets: Pick<Outlets, "of">;
   readonly breaker: TopicBreaker;
   readonly publisher: Publisher;
   readonly settler: Settler;
   readonly events: EventEmitter<RelayEvents>;
   /** A topic whose destination was away works again: its backed-off messages may come forward. */
   readonly onTopicBack: (topic: string) => void;
+  /** A broker that was away answers. */
+  readonly onBrokerBack: () => void;
 }
 
 export interface RelayFlow {
   /** Takes a claimed batch. */
-  publish(messages: readonly PreparedMessage[]): void;
+  readonly publish: (messages: readonly PreparedMessage[]) => void;
+  /** Gives these claimed messages back, uncounted: an earlier one of their key could not be claimed with them. */
+  readonly giveBack: (messages: readonly PreparedMessage[]) => void;
   /** Gives back, uncounted, whatever is claimed from now on: the relay is stopping. */
   refuse(): void;
   /** Resolves when every batch taken so far is settled. */
@@ -38,11 +42,12 @@ export interface RelayFlow {
 }
 
 const STOPPING: PublishResult = { status: "notStarted", reason: "the relay is stopping" };
+const BEHIND: PublishResult = { status: "notStarted", reason: "an earlier message of its key changed meanwhile" };
 const LEASE_SHORT: PublishResult = { status: "notStarted", reason: "too little is left of the lease" };
 
 /** Makes the flow of one relay. */
 export function createRelayFlow(options: RelayFlowOptions): RelayFlow {
-  const { settings, keeper, gate, breaker, publisher, settler, events } = options;
+  const { settings, keeper, outlets, breaker, publisher, settler, events } = options;
   const running = new Set<Promise<void>>();
   let refusing = false;
 
@@ -101,7 +106,7 @@ export function createRelayFlow(options: RelayFlowOptions): RelayFlow {
       }
     }
     measure(topic, tally, settings.clock.monotonicMs() - startedMs, messages);
-    learnOfBroker(tally, reason);
+    learnOfBroker(topic, tally, reason);
     // Not after failures that counted as attempts: a good message beside a bad one would cut the bad one's backoff short, again and again.
     const wasAway = breaker.wasAway(topic);
     const change = breaker.report({
@@ -123,18 +128,20 @@ export function createRelayFlow(options: RelayFlowOptions): RelayFlow {
     }
   }
 
-  function learnOfBroker(tally: Readonly<Record<string, number>>, reason: string): void {
+  function learnOfBroker(topic: string, tally: Readonly<Record<string, number>>, reason: string): void {
     const answered = (tally["sent"] ?? 0) + (tally["message"] ?? 0) + (tally["destination"] ?? 0);
     const silent = (tally["connection"] ?? 0) + (tally["unknown"] ?? 0);
+    const { gate, name: broker } = outlets.of(topic);
     if (answered > 0) {
       if (!gate.answered()) return;
-      settings.metrics.gauge("rowpost_broker_away", {}, 0);
-      settings.logger.info("the broker answers again");
-      events.emit("brokerBack", {});
+      settings.metrics.gauge("rowpost_broker_away", { broker }, 0);
+      settings.logger.info("the broker answers again", { broker });
+      events.emit("brokerBack", { broker });
+      options.onBrokerBack();
     } else if (silent > 0 && gate.unreachable()) {
-      settings.metrics.gauge("rowpost_broker_away", {}, 1);
-      settings.logger.error("the broker does not answer; waiting for it", { reason });
-      events.emit("brokerAway", { reason });
+      settings.metrics.gauge("rowpost_broker_away", { broker }, 1);
+      settings.logger.error("the broker does not answer; waiting for it", { broker, reason });
+      events.emit("brokerAway", { broker, reason });
     }
   }
 
@@ -163,6 +170,9 @@ export function createRelayFlow(options: RelayFlowOptions): RelayFlow {
     publish(messages) {
       const batch = flow(messages).finally(() => running.delete(batch));
       running.add(batch);
+    },
+    giveBack(messages) {
+      giveBack(messages, BEHIND);
     },
     refuse() {
       refusing = true;

@@ -10,6 +10,7 @@ import type { Logger } from "../runtime/logger.ts";
 import { silentLogger } from "../runtime/logger.ts";
 import type { Metrics } from "../runtime/metrics.ts";
 import { silentMetrics } from "../runtime/metrics.ts";
+import { wholeNumber } from "../runtime/whole-number.ts";
 import type { PollOptions } from "./poll-pace.ts";
 
 /** What the relay needs to know of a message type; a `messageType(...)` object is one. */
@@ -57,7 +58,7 @@ export interface RelayOptions {
   readonly onFailed?: "block" | "skip" | undefined;
   /** Messages per scan and claim. Default 500: larger batches gained under 3 % and double the time that a lost lease wastes. */
   readonly batchSize?: number | undefined;
-  /** Messages in flight at most. Default 4 batches. */
+  /** Messages in flight at most; with `routes` for each broker, so that none takes the others' places. Default 4 batches. */
   readonly windowSize?: number | undefined;
   /** A publish that has not settled after this long is an unknown outcome. Default 10,000. */
   readonly publishTimeoutMs?: number | undefined;
@@ -114,9 +115,9 @@ const LEASE_HEADROOM_MS = 10_000;
 
 /** Fills in the defaults and refuses what cannot work. */
 export function relaySettings(options: RelayOptions): RelaySettings {
-  const batchSize = whole("batchSize", options.batchSize ?? 500, 1, 10_000);
-  const publishTimeoutMs = whole("publishTimeoutMs", options.publishTimeoutMs ?? 10_000, 10, 600_000);
-  const leaseMs = whole(
+  const batchSize = wholeNumber("batchSize", options.batchSize ?? 500, 1, 10_000);
+  const publishTimeoutMs = wholeNumber("publishTimeoutMs", options.publishTimeoutMs ?? 10_000, 10, 600_000);
+  const leaseMs = wholeNumber(
     "leaseMs",
     options.leaseMs ?? Math.max(30_000, publishTimeoutMs + LEASE_HEADROOM_MS),
     100,
@@ -133,10 +134,10 @@ export function relaySettings(options: RelayOptions): RelaySettings {
   const policyByType = new Map([...policies].map(([name, type]) => [name, { ...base, ...type.retry }]));
   return {
     batchSize,
-    windowSize: whole("windowSize", options.windowSize ?? batchSize * 4, 1, 100_000),
+    windowSize: wholeNumber("windowSize", options.windowSize ?? batchSize * 4, 1, 100_000),
     publishTimeoutMs,
     leaseMs,
-    heartbeatMs: whole(
+    heartbeatMs: wholeNumber(
       "heartbeatMs",
       options.heartbeatMs ?? Math.min(2_000, Math.floor(leaseMs / 4)),
       10,
@@ -149,10 +150,10 @@ export function relaySettings(options: RelayOptions): RelaySettings {
       keepMs: options.retention?.keepMs ?? 0,
       archiveForMs: options.retention?.archiveForMs,
     },
-    drainTimeoutMs: whole("drainTimeoutMs", options.drainTimeoutMs ?? publishTimeoutMs + 5_000, 0, 3_600_000),
-    housekeepingMs: whole("housekeepingMs", options.housekeepingMs ?? 1_000, 10, 3_600_000),
-    suspectAfter: whole("suspectAfter", options.suspectAfter ?? 3, 1, 1_000),
-    failAfter: whole("failAfter", options.failAfter ?? 10, 2, 10_000),
+    drainTimeoutMs: wholeNumber("drainTimeoutMs", options.drainTimeoutMs ?? publishTimeoutMs + 5_000, 0, 3_600_000),
+    housekeepingMs: wholeNumber("housekeepingMs", options.housekeepingMs ?? 1_000, 10, 3_600_000),
+    suspectAfter: wholeNumber("suspectAfter", options.suspectAfter ?? 3, 1, 1_000),
+    failAfter: wholeNumber("failAfter", options.failAfter ?? 10, 2, 10_000),
     onFailed: options.onFailed ?? "block",
     label: options.label ?? `pid:${process.pid}`,
     logger: options.logger ?? silentLogger,
@@ -167,11 +168,6 @@ export function relaySettings(options: RelayOptions): RelaySettings {
 /** Headroom for short test timings: the same length as the publish timeout, at most {@link LEASE_HEADROOM_MS}. */
 function headroomMs(publishTimeoutMs: number): number {
   return Math.min(LEASE_HEADROOM_MS, publishTimeoutMs);
-}
-
-function whole(name: string, value: number, least: number, most: number): number {
-  if (Number.isInteger(value) && value >= least && value <= most) return value;
-  throw new ConfigurationError(`${name} is ${value} but must be a whole number from ${least} to ${most}`);
 }
 
 function nothing(): void {}

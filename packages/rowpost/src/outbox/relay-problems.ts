@@ -6,6 +6,7 @@ import { ruleReason } from "../message/suspension-reason.ts";
 import { describeError } from "../runtime/errors.ts";
 import type { SortedRows } from "./candidates.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
+import type { ParkedRows } from "./parked-rows.ts";
 import type { RelaySettings } from "./relay-options.ts";
 import type { RelayReports } from "./relay-reports.ts";
 import type { RelayStore, ScannedMessage, SuspensionRule } from "./relay-store.ts";
@@ -30,6 +31,11 @@ export interface RelayProblems {
   setAside(sorted: SortedRows, scanned: number): void;
   /** Rows behind an earlier message of their key. */
   setBehind(blocked: readonly ScannedMessage[], scanned: number): void;
+  /**
+   * Due rows behind due messages that the scan did not reach: they go to the end of the line, which is in the order of the time at which rows came due. After an
+   * outage rows come due in any order, those of a key too; a scan full of followers would be the same scan for ever (rule R12).
+   */
+  setBack(unseen: readonly ScannedMessage[]): void;
   /** Resolves when nothing is under way. Never rejects. */
   idle(): Promise<void>;
 }
@@ -38,6 +44,7 @@ export interface RelayProblemsOptions {
   readonly store: Pick<RelayStore, "housekeeping">;
   readonly keeper: Pick<LeaseKeeper, "fence">;
   readonly breaker: Pick<TopicBreaker, "restMs">;
+  readonly parked: Pick<ParkedRows, "toPark" | "park">;
   readonly reports: RelayReports;
   readonly settings: Pick<RelaySettings, "logger">;
 }
@@ -85,7 +92,8 @@ export function createRelayProblems(options: RelayProblemsOptions): RelayProblem
     await housekeeping.park({ fence: keeper.fence(), rows: messages.map(scannedToken), parkMs });
   }
 
-  async function setAside(sorted: SortedRows, parkResting: boolean): Promise<void> {
+  async function setAside(sorted: SortedRows, parkResting: boolean, stopped: readonly ScannedMessage[]): Promise<void> {
+    await options.parked.park(stopped);
     await fail(sorted.broken);
     for (const [rule, messages] of sorted.suspended) await suspend(rule, messages);
     if (!parkResting) return;
@@ -96,11 +104,15 @@ export function createRelayProblems(options: RelayProblemsOptions): RelayProblem
   return {
     setAside(sorted, scanned) {
       const parkResting = sorted.resting.length > 0 && sorted.resting.length >= scanned * PARK_SHARE;
-      if (sorted.broken.length === 0 && sorted.suspended.size === 0 && !parkResting) return;
-      start(() => setAside(sorted, parkResting));
+      const stopped = options.parked.toPark(sorted.stopped, scanned);
+      if (sorted.broken.length + sorted.suspended.size + stopped.length === 0 && !parkResting) return;
+      start(() => setAside(sorted, parkResting, stopped));
     },
     setBehind(blocked, scanned) {
       if (blocked.length > 0 && blocked.length >= scanned * PARK_SHARE) start(() => park(blocked, PARK_BEHIND_MS));
+    },
+    setBack(unseen) {
+      if (unseen.length > 0) start(() => park(unseen, 0));
     },
     async idle() {
       while (running !== undefined) await running;

@@ -5,11 +5,12 @@
 import type { TableLayout } from "../databases/database.ts";
 import { describeError } from "../runtime/errors.ts";
 import type { Candidate, SortedRows } from "./candidates.ts";
-import { sortRows } from "./candidates.ts";
-import type { ConnectionGate } from "./connection-gate.ts";
+import { sortRows, withinAllowance } from "./candidates.ts";
 import type { InFlightWindow } from "./in-flight-window.ts";
-import { keyRanges, leadingRuns } from "./key-order.ts";
+import { keyRanges, leadingRuns, withoutGaps } from "./key-order.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
+import type { Outlets } from "./outlets.ts";
+import type { ParkedRows } from "./parked-rows.ts";
 import type { PreparedMessage } from "./publisher.ts";
 import type { RelaySettings } from "./relay-options.ts";
 import type { RelayProblems } from "./relay-problems.ts";
@@ -27,13 +28,16 @@ export interface RoundParts {
   readonly settings: RelaySettings;
   readonly keeper: LeaseKeeper;
   readonly window: InFlightWindow;
-  readonly gate: ConnectionGate;
+  readonly outlets: Outlets;
+  readonly parked: Pick<ParkedRows, "release" | "taken" | "empty">;
   readonly breaker: TopicBreaker;
   readonly sweep: Sweep;
   readonly scanSize: ScanSize;
   readonly problems: RelayProblems;
   /** Takes claimed messages from here on. */
   readonly publish: (messages: readonly PreparedMessage[]) => void;
+  /** Takes claimed messages that must not go after all, and returns them uncounted. */
+  readonly giveBack: (messages: readonly PreparedMessage[]) => void;
 }
 
 /** What a round came to. */
@@ -47,27 +51,30 @@ export interface RoundResult {
   readonly asked: boolean;
 }
 
-const NOTHING: RoundResult = { claimed: 0, next: "wait", exhausted: false, asked: false };
+/** See `chosen`. */
+interface Chosen {
+  readonly now: readonly Candidate[];
+  readonly waits: boolean;
+  readonly probed: readonly ScannedMessage[];
+}
 
-/** Share of the window that must be free before a scan is worth its statement. */
-const ROOM_SHARE = 4;
+const NOTHING: RoundResult = { claimed: 0, next: "wait", exhausted: false, asked: false };
 
 /** Makes the function that runs a round. */
 export function createRound(parts: RoundParts): () => Promise<RoundResult> {
-  const { store, settings, keeper, window, gate, sweep, scanSize } = parts;
+  const { store, settings, keeper, window, outlets, sweep, scanSize } = parts;
 
   return async function round(): Promise<RoundResult> {
     settings.metrics.gauge("rowpost_in_flight", {}, window.size);
-    const allowance = gate.allowance();
-    if (allowance === 0) return NOTHING;
+    outlets.look();
+    if (outlets.away) return NOTHING;
     // Held back as a whole: nothing could go now, so a `drain` is done and does not wait for somebody to lift the rule.
     if (keeper.suspensions.some((rule) => rule.scope === "relay")) return { ...NOTHING, exhausted: true };
     // A claim, a publish with its whole deadline and a settle must fit into what is left of a lease.
     const shards = keeper.usable(settings.publishTimeoutMs);
     if (shards.length === 0) return NOTHING;
-    const room = window.room;
-    if (room < Math.ceil(settings.batchSize / ROOM_SHARE) && window.size > 0) return { ...NOTHING, next: "full" };
-    if (allowance === 1 && window.size > 0) return { ...NOTHING, next: "full" };
+    const { room } = outlets;
+    if (room === 0) return { ...NOTHING, next: "full" };
 
     const rows = await scan(shards, Math.min(room, settings.batchSize));
     // Shards that are being given away still have a lease, but nothing new is claimed there.
@@ -76,19 +83,27 @@ export function createRound(parts: RoundParts): () => Promise<RoundResult> {
       rows,
       window,
       breaker: parts.breaker,
+      outlets,
       suspensions: keeper.suspensions,
       settings,
       mayClaim: (shard) => claimable.has(shard),
       countsClaims: parts.layout.columns.deliveryCount !== undefined,
       hasContentType: parts.layout.columns.contentType !== undefined,
     });
-    parts.problems.setAside(sorted, scanSize.last);
-    const most = Math.min(allowance, room);
-    const { now, waits } = await chosen(sorted);
+    const { now, waits, probed } = await chosen(sorted);
+    const resting = [...sorted.resting, ...probed];
+    parts.problems.setAside({ ...sorted, resting }, scanSize.last);
     // A message of a resting topic is due and was not sent, and rows are being set aside: that is work left.
-    const aside = sorted.resting.length + sorted.broken.length + sorted.suspended.size;
+    const aside = resting.length + sorted.stopped.length + sorted.broken.length + sorted.suspended.size;
     const left = waits || sorted.passedOver + aside > 0;
-    return await claimAndPublish(now.slice(0, most), left, waits);
+    const result = await claimAndPublish(
+      outlets.admit(now, ({ message }) => message.topic),
+      left,
+      waits,
+    );
+    parts.parked.release();
+    // What is parked does not show, and is not sent either.
+    return { ...result, exhausted: result.exhausted && outlets.flowing && parts.parked.empty };
   };
 
   async function scan(shards: readonly number[], room: number): Promise<ScannedMessage[]> {
@@ -110,13 +125,15 @@ export function createRound(parts: RoundParts): () => Promise<RoundResult> {
   /**
    * Which of the candidates go now, in id order: keyed ones in the order of their key, and a suspect alone. `waits`: a suspect is next, and goes
    * once nothing else is under way. Only a suspect whose turn it is holds up the others: one that stands behind its key may do so for ever.
+   * `probed`: their topic rests, and others of it go to find out whether it works again.
    */
-  async function chosen(sorted: SortedRows): Promise<{ readonly now: readonly Candidate[]; readonly waits: boolean }> {
+  async function chosen(sorted: SortedRows): Promise<Chosen> {
     const ready = await inKeyOrder([...sorted.candidates, ...sorted.suspects]);
-    if (sorted.suspects.length === 0) return { now: ready, waits: false };
-    const { next, before } = aroundSuspects(ready, new Set(sorted.suspects));
-    if (next === undefined) return { now: before, waits: false };
-    return window.size > 0 ? { now: [], waits: true } : { now: [next], waits: false };
+    const { go, resting: probed } = withinAllowance(ready, parts.breaker);
+    if (sorted.suspects.length === 0) return { now: go, waits: false, probed };
+    const { next, before } = aroundSuspects(go, new Set(sorted.suspects));
+    if (next === undefined) return { now: before, waits: false, probed };
+    return window.size > 0 ? { now: [], waits: true, probed } : { now: [next], waits: false, probed };
   }
 
   async function inKeyOrder(candidates: readonly Candidate[]): Promise<readonly Candidate[]> {
@@ -124,12 +141,14 @@ export function createRound(parts: RoundParts): () => Promise<RoundResult> {
     if (keyed.length === 0) return [...candidates].sort((left, right) => compareIds(left.message.id, right.message.id));
     const failedBlocks = settings.onFailed === "block";
     const queues = await store.keyQueues({ keys: keyRanges(keyed.map(({ message }) => message)), failedBlocks });
-    const { ready, blocked, next } = leadingRuns(
+    const { ready, blocked, next, unseen } = leadingRuns(
       keyed.map(({ message }) => message),
       queues,
       (row) => row.resend || (!failedBlocks && row.retryCount >= settings.policyOf(row.type).maxAttempts),
     );
     parts.problems.setBehind(blocked, scanSize.last);
+    // The due branch has no cursor. Where it was not full, it brought every row that is due.
+    if (scanSize.dueFull) parts.problems.setBack(unseen.filter(({ due }) => due));
     if (next.length > 0) sweep.touched();
     const allowed = new Set(ready.map(({ id }) => id));
     return candidates
@@ -150,7 +169,10 @@ export function createRound(parts: RoundParts): () => Promise<RoundResult> {
     }
     await settings.reach("beforeClaim");
     const claimed = await claim(candidates);
-    for (const { outgoing } of claimed) parts.breaker.taken(outgoing.topic, 1);
+    for (const { outgoing } of claimed) {
+      parts.breaker.taken(outgoing.topic, 1);
+      parts.parked.taken(outgoing);
+    }
     await settings.reach("claimed");
     if (claimed.length > 0) parts.publish(claimed);
     const more = !sweep.complete || scanSize.dueFull;
@@ -194,7 +216,14 @@ export function createRound(parts: RoundParts): () => Promise<RoundResult> {
     const ids = new Set(
       await store.verifyClaim({ fence, rows: prepared.map(({ entry }) => claimedToken(entry.message, "on")) }),
     );
-    return keep(prepared, ({ entry }) => ids.has(entry.message.id));
+    // A row that changed since its scan was left out, by the claim alone: the order of its key was looked up before.
+    const { go, behind } = withoutGaps(
+      prepared.map(({ entry }) => entry.message),
+      ids,
+    );
+    const ours = keep(prepared, ({ entry }) => ids.has(entry.message.id));
+    parts.giveBack(ours.filter(({ entry }) => behind.has(entry.message.id)));
+    return ours.filter(({ entry }) => go.has(entry.message.id));
   }
 
   /** `sendingMark: "off"`: the whole window stands in the lease rows, this batch included, before anything of it is published. */

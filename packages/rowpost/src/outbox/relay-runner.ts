@@ -2,10 +2,11 @@
 import { setImmediate } from "node:timers/promises";
 import type { Doorbell } from "../databases/database.ts";
 import { onAbort } from "../runtime/abort.ts";
-import type { ConnectionGate } from "./connection-gate.ts";
 import type { Housekeeping } from "./housekeeping.ts";
 import type { InFlightWindow } from "./in-flight-window.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
+import type { Outlets } from "./outlets.ts";
+import type { ParkedRows } from "./parked-rows.ts";
 import type { PollPace } from "./poll-pace.ts";
 import type { Publisher } from "./publisher.ts";
 import type { RelayFlow } from "./relay-flow.ts";
@@ -13,7 +14,7 @@ import type { RelaySettings } from "./relay-options.ts";
 import type { RelayProblems } from "./relay-problems.ts";
 import type { RelayReports } from "./relay-reports.ts";
 import type { RoundResult } from "./relay-round.ts";
-import { createWakeUp, type WakeUp } from "./wake-up.ts";
+import { createWakeUp, firstRing, type WakeUp } from "./wake-up.ts";
 
 export interface RelayRunnerOptions {
   readonly settings: RelaySettings;
@@ -22,10 +23,11 @@ export interface RelayRunnerOptions {
   readonly window: InFlightWindow;
   /** Rings when a message left the window. */
   readonly freed: WakeUp;
-  readonly gate: ConnectionGate;
+  readonly outlets: Pick<Outlets, "several" | "waitMs">;
   readonly pace: PollPace;
   readonly flow: RelayFlow;
   readonly problems: Pick<RelayProblems, "idle">;
+  readonly parked: Pick<ParkedRows, "idle">;
   readonly publisher: Publisher;
   readonly round: () => Promise<RoundResult>;
   readonly housekeeping: Housekeeping;
@@ -61,7 +63,7 @@ const STOP_STEP_MS = 100;
 
 /** Makes the runner; nothing runs yet. */
 export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
-  const { settings, reports, keeper, window, freed, gate, pace, flow, housekeeping } = options;
+  const { settings, reports, keeper, window, freed, outlets, pace, flow, housekeeping } = options;
   const { clock } = settings;
   const stopping = new AbortController();
   const wakeUp = createWakeUp(clock);
@@ -117,7 +119,10 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
     const { asked } = result;
     if (result.next === "again") return { waitMs: result.claimed > 0 ? 0 : settings.poll.minMs, asked };
     if (result.next === "full") {
-      await freed.wait({ sinceCount: left, ms: LONGEST_RETRY_MS, signal: stopping.signal });
+      const { signal } = stopping;
+      // Rows were seen and could not go. With several brokers, the messages of the next ones may: they wait for nobody to leave the window.
+      if (asked && outlets.several) await firstRing({ ms: idleWaitMs(), signal }, [freed, left], [wakeUp, rung]);
+      else await freed.wait({ sinceCount: left, ms: LONGEST_RETRY_MS, signal });
       return { waitMs: 0, asked };
     }
     if (result.exhausted && window.size === 0) for (const resolve of exhaustedWaiters) resolve();
@@ -126,8 +131,7 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
   }
 
   function idleWaitMs(): number {
-    if (!gate.open) return Math.max(1, gate.waitMs());
-    return pace.nextWaitMs();
+    return outlets.waitMs(() => pace.nextWaitMs());
   }
 
   async function settleEverything(): Promise<boolean> {
@@ -189,6 +193,7 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
       if (clock.monotonicMs() - lastHeartbeatMs >= settings.heartbeatMs || keeper.heldCount === 0) await heartbeat();
       const result = await options.round();
       await options.problems.idle();
+      await options.parked.idle();
       await flow.idle();
       await housekeeping.turn();
       return { claimed: result.claimed, exhausted: result.exhausted };
@@ -213,6 +218,7 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
       await Promise.all(loops);
       for (const end of ended) await end();
       await options.problems.idle();
+      await options.parked.idle();
       const drained = opened ? await settleEverything() : true;
       const unsettled = window.size;
       // Outcomes that could not be written in time are given up here, and not tried for the rest of the lease on sessions that are closed.

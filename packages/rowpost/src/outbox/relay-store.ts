@@ -100,8 +100,8 @@ export interface Outcome extends RowToken {
   readonly messageId: string | null;
   /** Added to retry_count: 1 for a counted attempt. */
   readonly retryDelta: 0 | 1;
-  /** Added to delivery_count: -1 for an uncounted return. */
-  readonly deliveryDelta: 0 | -1;
+  /** Added to delivery_count: -1 takes back what the claim of an uncounted return has added; 1 for an attempt that no claim has counted. */
+  readonly deliveryDelta: 0 | 1 | -1;
   /** next_retry_at in milliseconds from the database's now; null = NULL. For pending it is never set below deliver_at. */
   readonly nextRetryInMs: number | null;
   /** Null leaves the column as it is (sent: sets it NULL). */

@@ -21,3 +21,8 @@ export function claimedToken(message: ScannedMessage, sendingMark: "on" | "off")
     lockVersion: message.lockVersion + step,
   };
 }
+
+/** Token of a row after it was parked as scanned: parking moves the version, where there is one, and is no claim. */
+export function parkedToken(token: RowToken): RowToken {
+  return { ...token, lockVersion: token.lockVersion + 1 };
+}

@@ -87,6 +87,14 @@ export function createTopicBreaker(clock: Clock): TopicBreaker {
         if (known !== undefined) known.probing = 0;
         return undefined;
       }
+      if (destination > 0 && known?.kind === "destination" && restMs(topic) > 0) {
+        // A call that was under way when the topic began to rest tells nothing new. Were it counted, a full window would end in the longest rest at once.
+        known.probing = 0;
+        if (Number.isFinite(retryAfterMs)) {
+          known.openUntilMs = Math.max(known.openUntilMs, clock.monotonicMs() + Number(retryAfterMs));
+        }
+        return undefined;
+      }
       const failures = (known?.failures ?? 0) + 1;
       const longest = destination > 0 ? DESTINATION_REST_MS : MESSAGE_REST_MS;
       const wait =

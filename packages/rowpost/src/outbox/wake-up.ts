@@ -1,4 +1,5 @@
 /** Wake-ups of the relay's loop: hints that there is something to do. Losing one costs latency only, because the loop also polls. */
+import { onAbort } from "../runtime/abort.ts";
 import type { Clock } from "../runtime/clock.ts";
 
 export interface WakeUp {
@@ -35,4 +36,19 @@ export function createWakeUp(clock: Clock): WakeUp {
       waiting = undefined;
     },
   };
+}
+
+/** Waits for whichever rings first, each since its own count. */
+export async function firstRing(
+  { ms, signal }: { readonly ms: number; readonly signal: AbortSignal },
+  ...bells: readonly (readonly [wakeUp: WakeUp, sinceCount: number])[]
+): Promise<void> {
+  const rung = new AbortController();
+  const stopFollowing = onAbort(signal, () => rung.abort(RUNG));
+  const waits = bells.map(([bell, sinceCount]) =>
+    bell.wait({ sinceCount, ms, signal: rung.signal }).then(() => rung.abort(RUNG)),
+  );
+  // All of them: a wait that goes on would take the place of the next one.
+  await Promise.all(waits);
+  stopFollowing();
 }

@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
 import type { AddressInfo, Server, Socket } from "node:net";
 import { connect, createServer } from "node:net";
@@ -148,6 +149,26 @@ describe("tcp proxy", () => {
     await expect.poll(() => echoed).toBe("AB");
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(58);
     socket.destroy();
+  });
+
+  test("close ends also when it comes in the very turn in which a connection ends", async () => {
+    // Only a listener of the proxy's own socket, after the proxy's, is called in that turn for certain.
+    const closed = new Promise<void>((resolve, reject) => {
+      function onSocket(message: unknown): void {
+        const { socket } = message as { readonly socket: Socket };
+        if (socket.localPort !== proxy.port) return;
+        unsubscribe("net.server.socket", onSocket);
+        socket.once("end", () => void proxy.close().then(resolve, reject));
+      }
+      subscribe("net.server.socket", onSocket);
+    });
+    const socket = await client();
+    socket.write("hello");
+    await nextText(socket);
+    socket.end();
+    const [[error]] = await Promise.all([once(socket, "error"), closed]);
+    expect((error as NodeJS.ErrnoException).code).toBe("ECONNRESET");
+    expect(proxy.connectionCount()).toBe(0);
   });
 
   test("a target that is away resets the client", async () => {

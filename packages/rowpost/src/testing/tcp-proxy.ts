@@ -182,11 +182,19 @@ export async function createTcpProxy(options: TcpProxyOptions): Promise<TcpProxy
   return proxy;
 }
 
+/** Whatever the peer does, `close` follows: at once, or a turn of the event loop later. */
 function reset(socket: Socket): void {
   if (socket.destroyed) return;
   // Only a connected socket can be reset; one that still connects is simply dropped.
   if (socket.connecting) socket.destroy();
+  // Nor can one whose shutdown is under way: libuv refuses with EINVAL, and Node then neither closes the handle nor emits `close`. Every
+  // byte of it is with the kernel, so the shutdown is done in the next turn. One that still has bytes to write has not begun its shutdown.
+  else if (isShuttingDown(socket)) socket.once("finish", () => reset(socket));
   else socket.resetAndDestroy();
+}
+
+function isShuttingDown({ writableEnded, writableFinished, writableLength }: Socket): boolean {
+  return writableEnded && !writableFinished && writableLength === 0;
 }
 
 function whenClosed(socket: Socket): Promise<void> {

@@ -48,8 +48,6 @@ export function leaseStatements(names: MysqlNames): LeaseStatements {
       params: [tableKey],
     }),
 
-    // Both bounds: after the server's clock was set back, a dead instance would else stay alive until the clock has caught up (rule R11).
-
     /** Another relay may take the shard right after it; the epoch grows when one does. */
     release: ({ owner, shards: rows }) => ({
       name: "release",
@@ -84,6 +82,7 @@ function registryStatements({ relays, suspensions, tableKey }: MysqlNames): Pick
       params: [tableKey],
     }),
 
+    // Both bounds: after the server's clock was set back, a dead instance would else stay alive until the clock has caught up (rule R11).
     readInstances: (instanceTimeoutMs) => ({
       name: "readInstances",
       text: `SELECT owner, label, seen_at BETWEEN ${NOW} - INTERVAL ${whole(instanceTimeoutMs)} * 1000 MICROSECOND

@@ -54,11 +54,15 @@ interface DelayWords {
 interface FenceWords {
   /** The message's shard, from the bytes of its ordering key or message key. */
   readonly shardOf: string;
-  /** Rows of one call as a JSON array of arrays [id, shard, epoch, token, …more], sorted by id; rows of shards that are not held are left out. */
+  /**
+   * Rows of one call as a JSON array of arrays [id, shard, epoch, token, …more], in the order in which they are locked: by id, or by shard and id;
+   * rows of shards that are not held are left out.
+   */
   readonly fencedRows: <Row extends RowToken>(
     fence: Fence,
     rows: readonly Row[],
     more?: (row: Row) => readonly unknown[],
+    order?: "id" | "shard",
   ) => string;
   /** `j` of fencedRows and `s`, joined and fenced; one `?` for the JSON, one for the table key, one for the owner. `more`: JSON_TABLE columns. */
   readonly fencedSource: (more?: string) => string;
@@ -141,9 +145,11 @@ function fenceWords({ column, has, layout, shards }: Words, { now }: ClockWords)
   const tokenOf = (row: Omit<RowToken, "shard">): number => (token === undefined ? 0 : row[token]);
   return {
     shardOf: `CRC32(CONVERT(${orderingKey} USING utf8mb4)) % 16`,
-    fencedRows(fence, rows, more) {
+    fencedRows(fence, rows, more, order = "id") {
       const encoded: string[] = [];
-      for (const row of inIdOrder(rows)) {
+      const ordered = inIdOrder(rows);
+      if (order === "shard") ordered.sort((left, right) => left.shard - right.shard);
+      for (const row of ordered) {
         const epoch = fence.epochs[row.shard];
         if (epoch === undefined) continue;
         const values = more === undefined ? [] : more(row).map((value) => `,${JSON.stringify(value)}`);

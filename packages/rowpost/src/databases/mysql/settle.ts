@@ -19,6 +19,12 @@ export function settleStatements(names: MysqlNames): Pick<RelayStatements, "sett
   const counted = names.has("deliveryCount");
   const consumed = `${column("state")} = ${state("consumed")}`;
 
+  /**
+   * Without the mark each batch also writes the lease rows, shard by shard (`listInFlight`), on another connection. Two settles take them in share
+   * mode and get along; but in the order of message ids one would hold shard 5 and want 3 while the list holds 3 and wants 5.
+   */
+  const lockOrder = (from: "sending" | "pending") => (from === "pending" ? "shard" : "id");
+
   /** `column = value` where the layout has the column. */
   function set(name: keyof LayoutColumns, value: string): readonly string[] {
     return names.has(name) ? [`${column(name)} = ${value}`] : [];
@@ -56,14 +62,19 @@ export function settleStatements(names: MysqlNames): Pick<RelayStatements, "sett
   SET ${assignments.join(",\n    ")}${names.bumpVersion}${names.touch}
   WHERE (${column("state")} = ${state(from)} ${names.tokenMatches})${overtaken}`,
         params: [
-          names.fencedRows(fence, outcomes, (row) => [row.deliveryCount, row.messageId, row.nextRetryInMs]),
+          names.fencedRows(
+            fence,
+            outcomes,
+            (row) => [row.deliveryCount, row.messageId, row.nextRetryInMs],
+            lockOrder(from),
+          ),
           names.tableKey,
           fence.owner,
         ],
       };
     },
 
-    /** Back to `pending`, or `failed`. A return that was not an attempt (delivery_delta = -1) leaves last_retry_at alone. */
+    /** Back to `pending`, or `failed`. A return that was not an attempt (retry_delta = 0) leaves last_retry_at alone. */
     settleOther({ fence, outcomes, elapsedMs, from }) {
       const more = `,
       failed INT PATH '$[4]', retry_delta INT PATH '$[5]', delivery_delta INT PATH '$[6]', next_ms BIGINT PATH '$[7]',
@@ -78,7 +89,7 @@ export function settleStatements(names: MysqlNames): Pick<RelayStatements, "sett
         ...set("failReason", `COALESCE(j.fail_reason, ${column("failReason")})`),
         ...(counted ? set("deliveryCount", `GREATEST(${column("deliveryCount")} + j.delivery_delta, 0)`) : []),
         ...(names.has("lastRetryAt")
-          ? set("lastRetryAt", `IF(j.delivery_delta = 0, ${names.ago(elapsedMs)}, ${column("lastRetryAt")})`)
+          ? set("lastRetryAt", `IF(j.retry_delta = 1, ${names.ago(elapsedMs)}, ${column("lastRetryAt")})`)
           : []),
         ...set("state", `IF(j.failed = 1, ${state("failed")}, ${state("pending")})`),
       ];
@@ -89,13 +100,18 @@ export function settleStatements(names: MysqlNames): Pick<RelayStatements, "sett
   SET ${assignments.join(",\n    ")}${names.bumpVersion}${names.touch}
   WHERE ${column("state")} = ${state(from)} ${names.tokenMatches}`,
         params: [
-          names.fencedRows(fence, outcomes, (row) => [
-            row.toState === "failed" ? 1 : 0,
-            row.retryDelta,
-            row.deliveryDelta,
-            row.nextRetryInMs,
-            row.failReason,
-          ]),
+          names.fencedRows(
+            fence,
+            outcomes,
+            (row) => [
+              row.toState === "failed" ? 1 : 0,
+              row.retryDelta,
+              row.deliveryDelta,
+              row.nextRetryInMs,
+              row.failReason,
+            ],
+            lockOrder(from),
+          ),
           names.tableKey,
           fence.owner,
         ],

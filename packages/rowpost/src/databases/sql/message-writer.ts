@@ -23,10 +23,14 @@ export function createMessageWriter(parts: WriterParts): MessageWriter {
       for (const message of messages) checkColumns(parts.layout, message);
       await requireTransaction(parts, tx);
       const first = new Map<string, EncodedMessage>();
-      for (const message of messages) if (!first.has(identityOf(message))) first.set(identityOf(message), message);
+      for (const message of messages) {
+        const identity = identityOf(message);
+        if (!first.has(identity)) first.set(identity, message);
+      }
       if (duplicates === "throw" && first.size < messages.length) throw new DuplicateMessageError(repeated(messages));
 
       const there = await insertNew(parts, tx, [...first.values()], duplicates);
+      if (there.size === 0 && first.size === messages.length) return messages.map(() => "enqueued");
       const seen = new Set<string>();
       return messages.map((message): EnqueueStatus => {
         const identity = identityOf(message);

@@ -1,5 +1,6 @@
 /** Finding waiting messages: both branches, their limits, shards, and that nothing is passed over for good. */
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { MESSAGE_STATES } from "../../../message/states.ts";
 import type { ScanRequest } from "../../../outbox/relay-store.ts";
 import type { StoreContractCase } from "../case.ts";
@@ -205,7 +206,8 @@ export const scanCases: readonly StoreContractCase[] = [
     name: "scan: a message that commits after one with a higher id is found all the same",
     needs: ["rowLocks"],
     async run(context) {
-      const [early, late] = [context.message(), context.message()];
+      // Never used before: where an earlier case has deleted the same key, InnoDB's duplicate check locks the gap beside it, and `late` would wait.
+      const [early, late] = [context.message({ key: randomUUID() }), context.message({ key: randomUUID() })];
       await context.database.transaction(async (tx) => {
         await context.writer.insert(tx, [early], { duplicates: "throw" });
         await context.enqueue([late], { instance: context.other });

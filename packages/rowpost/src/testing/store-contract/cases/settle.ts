@@ -105,6 +105,30 @@ export const settleCases: readonly StoreContractCase[] = [
     },
   },
   {
+    name: "settle: without the mark a counted failure counts its delivery too, and a return changes neither count nor time (rule R14)",
+    async run(context) {
+      const { fence } = await context.acquire();
+      const rows = await context.putAll([
+        { deliveryCount: 3, retryCount: 2, lastRetryInMs: -9_000 },
+        { deliveryCount: 3, retryCount: 2, lastRetryInMs: -9_000 },
+      ]);
+      const [tried, back] = await context.tokens(rows);
+      assert.ok(tried && back);
+      const outcomes = [retried(tried, { deliveryDelta: 1 }), returned(back, { deliveryDelta: 0 })];
+      assert.deepEqual(await context.store.settle({ fence, outcomes, elapsedMs: 60_000, from: "pending" }), []);
+      const [first, second] = await Promise.all(rows.map((row) => context.row(row)));
+      assert.deepEqual([first?.state, first?.retryCount], ["pending", 3]);
+      assert.deepEqual([second?.state, second?.retryCount], ["pending", 2]);
+      if (context.layout.columns.deliveryCount !== undefined) {
+        assert.deepEqual([first?.deliveryCount, second?.deliveryCount], [4, 3]);
+      }
+      if (context.layout.columns.lastRetryAt !== undefined) {
+        context.assertInMs(first?.lastRetryInMs ?? null, -60_000, "the attempt that failed");
+        context.assertInMs(second?.lastRetryInMs ?? null, -9_000, "no attempt");
+      }
+    },
+  },
+  {
     name: "settle: failed keeps the reason, and the time of the slow retry or none",
     async run(context) {
       const { fence } = await context.acquire();

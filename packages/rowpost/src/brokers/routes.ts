@@ -1,0 +1,227 @@
+/**
+ * Several brokers behind one: each topic goes to the broker of the first pattern that matches it. The relay keeps them apart (a connection gate
+ * and a window for each), so that one that is away, silent or slow holds up nobody else. See docs/brokers/routes.md.
+ */
+import { BrokerError, ConfigurationError, describeError } from "../runtime/errors.ts";
+import {
+  ABORTED,
+  BEHIND,
+  type Broker,
+  type BrokerFeatures,
+  type OutgoingMessage,
+  type PublishOptions,
+  type PublishResult,
+} from "./broker.ts";
+import { topicMatcher, whatIsWrongWith } from "./routes/patterns.ts";
+import { type Share, turnsOf } from "./routes/turns.ts";
+
+/** Topic patterns with their brokers, in the order in which they are tried: an object, or a list of pairs. */
+export type RouteTable = Readonly<Record<string, Broker>> | readonly (readonly [pattern: string, broker: Broker])[];
+
+/** Options of {@link routes}. */
+export interface RoutesOptions {
+  /** Takes every topic that no pattern matches. Without it such messages fail with `NO_ROUTE`. */
+  readonly otherwise?: Broker | undefined;
+}
+
+interface Route {
+  readonly pattern: string;
+  readonly broker: Broker;
+  readonly matches: (topic: string) => boolean;
+}
+
+/** A broker behind the routes, once, however many patterns lead to it. */
+interface Part {
+  readonly broker: Broker;
+  /** Unique: the broker's own name, followed by its patterns when another one is called the same. */
+  readonly name: string;
+  readonly patterns: readonly string[];
+}
+
+/** Stands for `otherwise` where patterns are named. */
+const OTHERWISE = "otherwise";
+/** Topics whose route is remembered; then all are forgotten, so that one-off topics cannot grow the map for ever. */
+const REMEMBERED_TOPICS = 10_000;
+
+/**
+ * Makes one broker of several. In a pattern `*` stands for any characters, dots and none at all included; everything else is compared as it is,
+ * and the whole topic has to match. The first match wins. Closing it closes each broker once. Throws `ConfigurationError` for patterns
+ * that could never be reached, say nothing, or have no broker.
+ */
+export function routes(table: RouteTable, { otherwise }: RoutesOptions = {}): Broker {
+  const list = checkedRoutes(table, otherwise);
+  const parts = partsOf(list, otherwise);
+  const partByBroker = new Map(parts.map((part) => [part.broker, part]));
+  const remembered = new Map<string, Part | undefined>();
+
+  function partOf(topic: string): Part | undefined {
+    if (remembered.has(topic)) return remembered.get(topic);
+    const broker = list.find(({ matches }) => matches(topic))?.broker ?? otherwise;
+    const part = broker === undefined ? undefined : partByBroker.get(broker);
+    if (remembered.size >= REMEMBERED_TOPICS) remembered.clear();
+    remembered.set(topic, part);
+    return part;
+  }
+
+  /** The results of one broker's share. What it should never do is told as the relay would tell it, and spoils nobody else's results. */
+  async function publishAt(
+    part: Part | undefined,
+    messages: readonly OutgoingMessage[],
+    options: PublishOptions,
+  ): Promise<readonly PublishResult[]> {
+    if (part === undefined) return messages.map(({ topic }) => noRoute(topic, list));
+    try {
+      const results: unknown = await part.broker.publish(messages, options);
+      if (Array.isArray(results) && results.length === messages.length) return results as PublishResult[];
+      return messages.map(() => adapterBug(`${part.name} gave no result for each of ${messages.length} messages`));
+    } catch (error) {
+      return messages.map(() => adapterBug(`${part.name} rejected: ${describeError(error)}`));
+    }
+  }
+
+  return {
+    name: "routes",
+    features: commonFeatures(parts),
+    routes: { brokers: parts.map(({ name }) => name), brokerOf: (topic) => partOf(topic)?.name },
+    async publish(batch, options) {
+      const results: PublishResult[] = batch.map(() => ABORTED);
+      const failedKeys = new Set<string | undefined>();
+      async function publishShare({ part, entries }: Share<Part | undefined>): Promise<void> {
+        const ready = entries.filter(({ message }) => !failedKeys.has(message.orderingKey));
+        for (const { index } of entries) results[index] = BEHIND;
+        const messages = ready.map(({ message }) => message);
+        const answers = messages.length === 0 ? [] : await publishAt(part, messages, options);
+        for (const [place, { index, message }] of ready.entries()) {
+          const result = answers[place] ?? ABORTED;
+          results[index] = result;
+          if (message.orderingKey !== undefined && result.status !== "sent") failedKeys.add(message.orderingKey);
+        }
+      }
+      for (const turn of turnsOf(batch, ({ topic }) => partOf(topic))) {
+        if (options.signal.aborted) break;
+        await Promise.all(turn.map(publishShare));
+      }
+      return results;
+    },
+    check: () => checkAll(parts),
+    async close() {
+      const closed = await Promise.allSettled(parts.map(({ broker }) => broker.close()));
+      for (const one of closed) if (one.status === "rejected") throw one.reason;
+    },
+  };
+}
+
+/** Retriable: a relay that starts with more routes, perhaps during a deployment, sends it. */
+function noRoute(topic: string, list: readonly Route[]): PublishResult {
+  const known = list.map(({ pattern }) => pattern).join(", ");
+  const reason = `no route for topic ${topic}; routes: ${known}. Add one for it, or a broker for every other topic (otherwise; --broker)`;
+  return { status: "failed", scope: "message", retriable: true, code: "NO_ROUTE", reason };
+}
+
+function adapterBug(reason: string): PublishResult {
+  return { status: "failed", scope: "unknown", retriable: true, code: "ADAPTER_BUG", reason };
+}
+
+function checkedRoutes(table: RouteTable, otherwise: Broker | undefined): readonly Route[] {
+  const pairs = Array.isArray(table) ? (table as readonly (readonly [string, Broker])[]) : Object.entries(table);
+  if (pairs.length === 0) {
+    throw new ConfigurationError(
+      'routes: there is none; give at least one, such as { "orders.*": broker }, or use the broker itself',
+    );
+  }
+  const list: Route[] = [];
+  for (const [pattern, broker] of pairs) {
+    // An object lists such keys first, whatever the order in which they were written, and the order decides.
+    if (!Array.isArray(table) && /^\d+$/.test(pattern) && pairs.length > 1) {
+      throw new ConfigurationError(
+        `routes: the order of "${pattern}" is lost in an object; give a list: [["${pattern}", broker], …]`,
+      );
+    }
+    const wrong = whatIsWrongWith(
+      pattern,
+      list.map((route) => route.pattern),
+    );
+    if (wrong !== undefined) throw new ConfigurationError(`routes: ${wrong}`);
+    checkBroker(broker, `"${pattern}"`);
+    list.push({ pattern, broker, matches: topicMatcher(pattern) });
+  }
+  if (otherwise !== undefined) {
+    checkBroker(otherwise, OTHERWISE);
+    if (list.some(({ pattern }) => pattern === "*")) {
+      throw new ConfigurationError(
+        'routes: the pattern "*" takes every topic, so nothing is left for otherwise; drop one of them',
+      );
+    }
+  }
+  return list;
+}
+
+/** Users of JavaScript, and values from configuration files, come without types. */
+function checkBroker(broker: unknown, where: string): void {
+  const isBroker =
+    typeof broker === "object" && broker !== null && "publish" in broker && typeof broker.publish === "function";
+  if (!isBroker) {
+    throw new ConfigurationError(
+      `routes: ${where} has no broker; give the object that an adapter makes, such as http({ url })`,
+    );
+  }
+  if ("routes" in broker && broker.routes !== undefined) {
+    throw new ConfigurationError(`routes: ${where} leads to routes again; write their patterns here instead`);
+  }
+}
+
+function partsOf(list: readonly Route[], otherwise: Broker | undefined): readonly Part[] {
+  const patterns = new Map<Broker, string[]>();
+  for (const { pattern, broker } of list) patterns.set(broker, [...(patterns.get(broker) ?? []), pattern]);
+  if (otherwise !== undefined) patterns.set(otherwise, [...(patterns.get(otherwise) ?? []), OTHERWISE]);
+  const brokers = [...patterns.keys()];
+  return [...patterns].map(([broker, own]) => {
+    const isAlone = brokers.filter(({ name }) => name === broker.name).length === 1;
+    return { broker, patterns: own, name: isAlone ? broker.name : `${broker.name} (${own.join(", ")})` };
+  });
+}
+
+/** What holds for every topic, wherever it goes. */
+function commonFeatures(parts: readonly Part[]): BrokerFeatures {
+  const features = parts.map(({ broker }) => broker.features);
+  const limits = features.flatMap(({ maxBodyBytes }) => maxBodyBytes ?? []);
+  return {
+    ordering: features.every(({ ordering }) => ordering === "key") ? "key" : "none",
+    delay: features.every(({ delay }) => delay),
+    reportsUnknownTopic: features.every(({ reportsUnknownTopic }) => reportsUnknownTopic),
+    maxBodyBytes: limits.length === 0 ? undefined : Math.min(...limits),
+  };
+}
+
+/**
+ * Checks all side by side. The error names each that cannot be used; its code is `MISSING_PEER` or `CONFIGURATION` when one of them will never
+ * work, `ROUTES_PARTLY_AWAY` when some can be used, else `ROUTES_AWAY`.
+ */
+async function checkAll(parts: readonly Part[]): Promise<void> {
+  const checks = await Promise.allSettled(parts.map(({ broker }) => broker.check()));
+  const bad = checks.flatMap((check, index) => {
+    const part = parts[index];
+    return check.status === "rejected" && part !== undefined ? [{ part, error: check.reason as unknown }] : [];
+  });
+  if (bad.length === 0) return;
+  const told = bad.map(({ part, error }) => `${part.name} for ${part.patterns.join(", ")}: ${describeError(error)}`);
+  const lasting = bad
+    .map(({ error }) => codeOf(error))
+    .find((code) => code === "MISSING_PEER" || code === "CONFIGURATION");
+  throw new BrokerError(
+    lasting ?? (bad.length < parts.length ? "ROUTES_PARTLY_AWAY" : "ROUTES_AWAY"),
+    `${bad.length} of ${parts.length} brokers cannot be used: ${told.join("; ")}`,
+    {
+      cause: new AggregateError(bad.map(({ error }) => error)),
+      retriable: bad.every(({ error }) => isRetriable(error)),
+    },
+  );
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
+}
+
+function isRetriable(error: unknown): boolean {
+  return error instanceof Error && "retriable" in error && error.retriable === true;
+}
