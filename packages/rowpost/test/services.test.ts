@@ -38,7 +38,7 @@ describeWithService("postgres", "a test database", (service) => {
   });
 });
 
-describeWithService("rocketmq", "the broker", (service) => {
+describeWithService(["rocketmq", "kafka", "rabbitmq", "redis", "nats"], "the broker", (service) => {
   test("answers in its own protocol", async () => {
     expect(await service.available()).toBe(true);
   });

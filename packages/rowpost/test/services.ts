@@ -23,7 +23,7 @@ declare module "vitest" {
 }
 
 /** The services that hold databases. */
-export type DatabaseServiceName = Exclude<ServiceName, "rocketmq">;
+export type DatabaseServiceName = Exclude<ServiceName, "rocketmq" | "kafka" | "rabbitmq" | "redis" | "nats">;
 
 /** A server as the test run found it. */
 export interface TestService<Name extends ServiceName = ServiceName> {

@@ -1,8 +1,10 @@
 /** Harnesses of the brokers that need no server but those which they start themselves. */
 import type { ServerResponse } from "node:http";
 import { Writable } from "node:stream";
+import type { Broker } from "../../src/brokers/broker.ts";
 import { decodeWebhookHeaders, http, verifyWebhook } from "../../src/brokers/http.ts";
 import { memory } from "../../src/brokers/memory.ts";
+import { routes } from "../../src/brokers/routes.ts";
 import type { StdoutLine } from "../../src/brokers/stdout.ts";
 import { stdout } from "../../src/brokers/stdout.ts";
 import type { BrokerHarness, ReceivedLog, ReceivedMessage } from "../../src/testing/index.ts";
@@ -70,6 +72,23 @@ export async function httpHarness(): Promise<BrokerHarness> {
       await proxy.close();
       await receiver.close();
     },
+  };
+}
+
+/** The same, with a broker for each topic. */
+export async function routesHarness(): Promise<BrokerHarness> {
+  const harness = await httpHarness();
+  const each = async (create: () => Broker | Promise<Broker>): Promise<Broker> =>
+    routes({ [harness.topics.main]: await create(), [harness.topics.other]: await create() });
+  const unauthorized = (): Broker | Promise<Broker> => {
+    if (harness.createUnauthorized === undefined) throw new Error("the http harness makes an unauthorized broker");
+    return harness.createUnauthorized();
+  };
+  return {
+    ...harness,
+    name: "routes",
+    createBroker: () => each(() => harness.createBroker()),
+    createUnauthorized: () => each(unauthorized),
   };
 }
 

@@ -11,6 +11,7 @@ import { type BrokerHarness, createTcpProxy, type ReceivedMessage } from "../../
 import { describeWithService } from "../services.ts";
 import { bindBrokerContract } from "./bind.ts";
 import { noDeadline, outgoing } from "./messages.ts";
+import { added, counts, resources } from "./outcomes.ts";
 import type { ConsumedMessage, PrivateServer, Reader } from "./rocketmq-server.ts";
 import { createReader, createTopic, startPrivateServer } from "./rocketmq-server.ts";
 
@@ -321,26 +322,4 @@ async function sentSoon(broker: Broker, withinMs: number): Promise<void> {
   const probe = async (): Promise<string | undefined> =>
     (await broker.publish([message("probe")], noDeadline()))[0]?.status;
   await expect.poll(probe, { timeout: withinMs, interval: 50 }).toBe("sent");
-}
-
-function counts(results: readonly PublishResult[]): Record<string, number> {
-  const found: Record<string, number> = {};
-  for (const result of results) {
-    const name = result.status === "failed" ? result.scope : result.status;
-    found[name] = (found[name] ?? 0) + 1;
-  }
-  return found;
-}
-
-function resources(): Map<string, number> {
-  const found = new Map<string, number>();
-  for (const kind of process.getActiveResourcesInfo()) found.set(kind, (found.get(kind) ?? 0) + 1);
-  return found;
-}
-
-/** Kinds of which there are more now; the reader's polls and immediates come and go. */
-function added(before: ReadonlyMap<string, number>, after: ReadonlyMap<string, number>): string[] {
-  return [...after]
-    .filter(([kind, count]) => kind !== "Immediate" && count > (before.get(kind) ?? 0))
-    .map(([kind]) => kind);
 }

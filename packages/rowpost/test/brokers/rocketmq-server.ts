@@ -5,6 +5,7 @@
  */
 import { execFile } from "node:child_process";
 import { createHmac, randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -14,6 +15,7 @@ import { promisify } from "node:util";
 import * as grpc from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
 import { SimpleConsumer } from "rocketmq-client-nodejs";
+import { killProcess } from "../own-process.ts";
 
 /** Keys of a server with access control. */
 export interface Keys {
@@ -37,6 +39,9 @@ export function uniqueName(name: string): string {
   return `rowpost-test-${process.pid}-${randomBytes(3).toString("hex")}-${name}`;
 }
 
+/** Queues of a topic. */
+const QUEUES = 4;
+
 /** Makes a topic. */
 export async function createTopic(
   server: ServerAddress,
@@ -46,8 +51,8 @@ export async function createTopic(
   await askBroker(server, 17, {
     topic: name,
     defaultTopic: "TBW102",
-    readQueueNums: "4",
-    writeQueueNums: "4",
+    readQueueNums: String(QUEUES),
+    writeQueueNums: String(QUEUES),
     perm: "6",
     topicFilterType: "SINGLE_TAG",
     topicSysFlag: "0",
@@ -84,13 +89,23 @@ export async function createGroup(
   return name;
 }
 
-/** One request on the classic protocol: lengths, a JSON header, a body. */
+/** Messages that a topic made by {@link createTopic} holds, copies included: the ends of its queues. */
+export async function messageCount(server: ServerAddress, topic: string): Promise<number> {
+  let count = 0;
+  for (let queue = 0; queue < QUEUES; queue += 1) {
+    const { offset } = await askBroker(server, 30, { topic, queueId: String(queue) });
+    count += Number(offset);
+  }
+  return count;
+}
+
+/** One request on the classic protocol: lengths, a JSON header, a body. Resolves with the fields of the answer. */
 async function askBroker(
   server: ServerAddress,
   code: number,
   fields: Record<string, string>,
   body = "",
-): Promise<void> {
+): Promise<Record<string, string>> {
   const extFields = server.keys === undefined ? fields : signed(fields, body, server.keys);
   const header = Buffer.from(
     JSON.stringify({
@@ -116,8 +131,9 @@ async function askBroker(
       if (answer.length >= 4 && answer.length >= 4 + answer.readUInt32BE(0)) break;
     }
     const text = answer.subarray(8, 8 + (answer.readUInt32BE(4) & 0xff_ff_ff)).toString();
-    const { code: result, remark } = JSON.parse(text) as { code: number; remark?: string };
-    if (result !== 0) throw new Error(`RocketMQ refused request ${code}: ${result} ${remark ?? ""}`);
+    const reply = JSON.parse(text) as { code: number; remark?: string; extFields?: Record<string, string> };
+    if (reply.code !== 0) throw new Error(`RocketMQ refused request ${code}: ${reply.code} ${reply.remark ?? ""}`);
+    return reply.extFields ?? {};
   } finally {
     socket.destroy();
   }
@@ -282,8 +298,12 @@ interface WireMessage {
   };
 }
 
-/** Starts reading with the bare protocol: any size, and back as soon as the server is. */
-export async function createReader(server: ServerAddress, topics: readonly string[]): Promise<Reader> {
+/** Starts reading with the bare protocol: any size, and back as soon as the server is. One poll brings 32 messages of one queue at most. */
+export async function createReader(
+  server: ServerAddress,
+  topics: readonly string[],
+  { pollsAtOnce = 1 }: { readonly pollsAtOnce?: number } = {},
+): Promise<Reader> {
   const group = { name: await createGroup(server, uniqueName("group")) };
   const protos = fileURLToPath(new URL("../../proto", import.meta.url));
   const definition = loadSync("apache/rocketmq/v2/service.proto", {
@@ -383,7 +403,7 @@ export async function createReader(server: ServerAddress, topics: readonly strin
     return messages.map(consumed);
   };
   return readerOf(
-    topics.map((topic) => () => poll(topic)),
+    topics.flatMap((topic) => Array.from({ length: pollsAtOnce }, () => () => poll(topic))),
     async () => {
       telemetry?.cancel();
       client.close();
@@ -425,6 +445,7 @@ export interface PrivateServer extends ServerAddress {
   /** PEM file of its certificate, for localhost and 127.0.0.1. */
   readonly certificateFile: string;
   start(): Promise<void>;
+  /** SIGKILL, before this returns its promise; resolves when the process is gone. */
   kill(): Promise<void>;
   freeze(): Promise<void>;
   thaw(): Promise<void>;
@@ -434,13 +455,14 @@ export interface PrivateServer extends ServerAddress {
 
 /** Starts a server with access control, plaintext and TLS on one port. Takes 5 to 20 s. */
 export async function startPrivateServer(): Promise<PrivateServer> {
-  const port = 18_000 + (process.pid % 1700); // the other ports of two servers must not meet: + 1795 and + 2830
+  // Two servers with neighboring process ids must not meet: + 1797, + 2828, + 2830 and + 2831 differ when divided by 4, or lie far apart.
+  const port = 18_000 + 4 * (process.pid % 425);
   const folder = path.join(tmpdir(), `rowpost-test-rocketmq-${process.pid}`);
   const keys: Keys = { accessKey: "rowpost", secretKey: "of-good-news" };
   const env = {
     ...process.env,
     ROCKETMQ_GRPC_PORT: String(port),
-    ROCKETMQ_NAMESRV_PORT: String(port + 1795),
+    ROCKETMQ_NAMESRV_PORT: String(port + 1797),
     ROCKETMQ_BROKER_PORT: String(port + 2830),
     ROCKETMQ_DATA: path.join(folder, "data"),
     ROCKETMQ_RUN: path.join(folder, "run"),
@@ -456,7 +478,7 @@ export async function startPrivateServer(): Promise<PrivateServer> {
     endpoint: `127.0.0.1:${port}`,
     certificateFile: path.join(folder, "run", "tls", "server.crt"),
     start: verb("start"),
-    kill: verb("kill"),
+    kill: () => killProcess(Number(readFileSync(path.join(folder, "run", "server.pid"), "utf8"))),
     freeze: verb("freeze"),
     thaw: verb("thaw"),
     async remove() {

@@ -77,13 +77,17 @@ export function defineCrashCases(
     const expected: string[] = [];
     let kills = 0;
     try {
-      for (let round = 0; round < roundCount; round += 1) {
+      for (let round = 0; kills < roundCount && round < 2 * roundCount; round += 1) {
         expected.push(...(await insertRound()));
         // The first time of a process nothing of it has been published yet; later hits find other batches under way.
         const often = copies === "at most a batch" && point !== "archived";
         const { code, signal } = await runRelay(ledger, { point, hit: often ? 1 + (round % 2) : 1 });
-        if (signal === "SIGKILL") kills += 1;
-        else expect(code).toBe(0);
+        if (signal === "SIGKILL") {
+          kills += 1;
+          continue;
+        }
+        // A drain that is over before housekeeping comes round archives nothing; every other point lies on its way.
+        expect({ point, code }).toEqual({ point: "archived", code: 0 });
       }
       expect(await runRelay(ledger, {})).toEqual({ code: 0, signal: null });
       expect(kills).toBe(roundCount);

@@ -7,9 +7,9 @@ import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { untilStopped } from "../own-process.ts";
 import { createRelayDatabase, type RelayTestDatabase, type RelayTestService } from "../relay/bench-database.ts";
 
 const PROGRAM = fileURLToPath(new URL("./relay.process.mjs", import.meta.url));
@@ -54,7 +54,7 @@ function defineFrozenCases(service: RelayTestService): void {
     ["beforeSettle", BATCH],
   ] as const)("frozen at %s: at most %i copies", async (point, copies) => {
     const frozen = start({ point, hit: 1, signal: "SIGSTOP" });
-    await untilStopped(frozen);
+    await untilStopped(frozen.pid ?? 0);
     const heir = start({});
     expect(await once(heir, "exit")).toEqual([0, null]);
     const before = await rows();
@@ -73,16 +73,6 @@ function defineFrozenCases(service: RelayTestService): void {
       "SELECT id, state, message_id, delivery_count, retry_count, lock_version FROM local_message ORDER BY id",
     );
   }
-}
-
-/** Until the kernel says that the process is stopped. */
-async function untilStopped(child: ChildProcess): Promise<void> {
-  while (child.exitCode === null) {
-    const [, state] = /\) (\S)/.exec(readFileSync(`/proc/${child.pid}/stat`, "utf8")) ?? [];
-    if (state === "T") return;
-    await wait(5);
-  }
-  throw new Error(`the relay ended with ${child.exitCode} before it reached the point`);
 }
 
 /** Binds the cases: SIGSTOP and /proc are Linux. */

@@ -97,6 +97,10 @@ describe("the built package", () => {
       "./sqlite",
       "./rocketmq",
       "./http",
+      "./kafka",
+      "./rabbitmq",
+      "./nats",
+      "./redis",
       "./testing",
     ]);
   });

@@ -1,0 +1,4 @@
+import { describeWithService } from "../services.ts";
+import { defineRoutesCases } from "./routes.cases.ts";
+
+describeWithService("mariadb", "routes", () => defineRoutesCases("mariadb"));
