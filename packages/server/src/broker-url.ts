@@ -5,10 +5,11 @@ import { InputError } from "./cli/arguments.ts";
 /** Variable of the environment that stands in for `--broker`. */
 export const BROKER_URL_VARIABLE = "ROWPOST_BROKER_URL";
 
-const FORMS = "memory:, stdout:, http(s)://host/path or rocketmq://host:8081[,host:8081][/namespace]";
+const FORMS =
+  "memory:, stdout:, http(s)://host/path, rocketmq://host:8081[,host:8081][/namespace], kafka://host:9092[,host:9092], amqp(s)://host[:5672][/vhost], redis://host:6379[/db] or nats://host:4222[,host:4222]";
 
 /** What the scheme says; for texts and decisions before anything is opened. */
-export type BrokerKind = "memory" | "stdout" | "http" | "rocketmq";
+export type BrokerKind = "memory" | "stdout" | "http" | "rocketmq" | "kafka" | "rabbitmq" | "redis" | "nats";
 
 /** The kind of broker that a URL means. Throws {@link InputError}. */
 export function brokerKind(url: string): BrokerKind {
@@ -19,7 +20,10 @@ export function brokerKind(url: string): BrokerKind {
     return scheme;
   }
   if (scheme === "http" || scheme === "https") return "http";
-  if (scheme === "rocketmq") return "rocketmq";
+  if (scheme === "rocketmq" || scheme === "kafka") return scheme;
+  if (scheme === "amqp" || scheme === "amqps") return "rabbitmq";
+  if (scheme === "redis" || scheme === "rediss") return "redis";
+  if (scheme === "nats" || scheme === "tls") return "nats";
   const what = scheme === undefined ? "has no scheme" : `begins with "${scheme}:", which is no broker known here`;
   throw new InputError(`--broker ${what}; expected ${FORMS}`);
 }
@@ -38,6 +42,14 @@ export async function openBroker(
       return (await import("rowpost/http")).httpFromUrl(checkedHttpUrl(url), environment);
     case "rocketmq":
       return (await import("rowpost/rocketmq")).rocketmqFromUrl(url, environment);
+    case "kafka":
+      return (await import("rowpost/kafka")).kafkaFromUrl(url, environment);
+    case "rabbitmq":
+      return (await import("rowpost/rabbitmq")).rabbitmqFromUrl(url, environment);
+    case "redis":
+      return (await import("rowpost/redis")).redisFromUrl(url, environment);
+    case "nats":
+      return (await import("rowpost/nats")).natsFromUrl(url, environment);
   }
 }
 

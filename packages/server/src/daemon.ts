@@ -46,7 +46,9 @@ async function checkBroker(broker: Broker, options: DaemonOptions, signal: Abort
     const reason = error instanceof Error ? error.message : String(error);
     const isOurs =
       error instanceof Error && "code" in error && (error.code === "MISSING_PEER" || error.code === "CONFIGURATION");
-    if (options.onceMs !== undefined || isOurs) {
+    // What goes to the others can be sent; what cannot makes the run end with 1.
+    const isPart = error instanceof Error && "code" in error && error.code === "ROUTES_PARTLY_AWAY";
+    if ((options.onceMs !== undefined && !isPart) || isOurs) {
       throw new CommandFailure(`the broker ${options.brokerLabel} cannot be used: ${reason}`, { cause: error });
     }
     options.relay.logger.error("the broker cannot be used yet; messages wait until it can", { reason });
@@ -57,7 +59,8 @@ async function runUntilSignal(relay: Relay, options: DaemonOptions, signal: Abor
   const { logger } = options.relay;
   await relay.start();
   logger.info("relay runs", { ...labels(options), owner: relay.owner });
-  if (options.relay.broker.name === "memory") {
+  const { broker } = options.relay;
+  if ((broker.routes?.brokers ?? [broker.name]).some((name) => name.startsWith("memory"))) {
     logger.warn("the broker memory: forgets every message; it is for trying things out");
   }
   const summaries = logSummaries(relay, logger);

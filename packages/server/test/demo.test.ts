@@ -66,14 +66,30 @@ describeWithService(["mariadb", "postgres"], "the demo", (service) => {
   });
 });
 
-describeWithService("rocketmq", "the demo", (rocketmq) => {
-  test("with a real RocketMQ consumer", async () => {
+describeWithService(["rocketmq", "kafka", "rabbitmq", "redis"], "the demo", (broker) => {
+  test("with a real consumer", async () => {
     const database = await createTestDatabase(testService("mariadb").present ? "mariadb" : "postgres");
     closers.push(() => database.drop());
     const { code, stdout, stderr } = await rowpost([
-      ...["demo", "--orders", "100", "--once", "--database", database.url, "--broker", rocketmq.address],
+      ...["demo", "--orders", "100", "--once", "--database", database.url, "--broker", broker.address],
     ]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(lastLine(stdout)).toBe("committed=90 rolled_back=10 sent=90 failed=0 lost=0 phantom=0");
+  }, 60_000);
+});
+
+describeWithService("nats", "the demo", (nats) => {
+  test("with a real JetStream consumer, on a stream that is gone afterwards", async () => {
+    const database = await createTestDatabase(testService("postgres").present ? "postgres" : "mariadb");
+    closers.push(() => database.drop());
+    const suffix = `${process.pid}_${Date.now().toString(36)}`;
+    const broker = `${nats.address}?prefix=rowpost_test_${suffix}.&stream=ROWPOST_TEST_${suffix}`;
+    const { code, stdout, stderr } = await rowpost([
+      ...["demo", "--orders", "100", "--once", "--database", database.url, "--broker", broker],
+    ]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(lastLine(stdout)).toBe("committed=90 rolled_back=10 sent=90 failed=0 lost=0 phantom=0");
+    const again = await rowpost(["relay", "--once", "--database", database.url, "--broker", broker]);
+    expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining(`has no stream ROWPOST_TEST_${suffix}`) });
   }, 60_000);
 });

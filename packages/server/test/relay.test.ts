@@ -1,6 +1,7 @@
 /** `rowpost relay` as a process: once, until a signal, two of them on one table, on a table of the user's own. */
-import { createServer } from "node:http";
+import { createServer, type Server } from "node:http";
 import type { Database } from "rowpost";
+import { verifyWebhook } from "rowpost/http";
 import { mysql } from "rowpost/mysql";
 import { sqlite } from "rowpost/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -27,6 +28,17 @@ function logMessages(stderr: string): string[] {
     .split("\n")
     .filter((line) => line !== "")
     .map((line) => (JSON.parse(line) as { readonly msg: string }).msg);
+}
+
+/** Lets a server listen on a free port until the test ends. */
+async function listen(server: Server): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  closers.push(
+    () => server.close(),
+    () => server.closeAllConnections(),
+  );
+  const address = server.address();
+  return typeof address === "object" && address !== null ? address.port : 0;
 }
 
 describe("on SQLite", () => {
@@ -56,18 +68,64 @@ describe("on SQLite", () => {
     const server = createServer((request, response) => {
       if (request.method === "HEAD") response.writeHead(204).end();
     });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    closers.push(
-      () => server.close(),
-      () => server.closeAllConnections(),
-    );
-    const address = server.address();
-    const port = typeof address === "object" && address !== null ? address.port : 0;
+    const port = await listen(server);
     const { code, stderr } = await rowpost([
       ...["relay", "--database", place.url, "--broker", `http://127.0.0.1:${port}/`, "--once", "--time-limit", "300ms"],
       ...["--publish-timeout", "2s", "--lease", "5s", "--drain-timeout", "500ms"],
     ]);
     expect(code).toBe(1);
+    expect(logMessages(stderr).at(-1)).toBe("not everything that is due could be sent");
+  });
+
+  /** An HTTP consumer that takes only what is signed with its own secret. */
+  async function signedConsumer(secret: string) {
+    const keys: string[] = [];
+    const server = createServer((request, response) => {
+      const chunks: Buffer[] = [];
+      request.on("data", (chunk: Buffer) => chunks.push(chunk));
+      request.on("end", () => {
+        const body = Buffer.concat(chunks);
+        if (request.method === "HEAD") return void response.writeHead(204).end();
+        if (!verifyWebhook({ secret, body, headers: request.headers })) return void response.writeHead(401).end();
+        keys.push(String(request.headers["rowpost-key"]));
+        response.writeHead(204).end();
+      });
+    });
+    return { keys, port: await listen(server) };
+  }
+
+  test("routes send each topic to its broker, with the secret of its own URL", async () => {
+    const [shop, partner] = ["whsec_c2hvcC1zaG9wLXNob3Atc2hvcA==", "whsec_cGFydG5lci1wYXJ0bmVyLXBhcg=="];
+    const consumers = { shop: await signedConsumer(shop), partner: await signedConsumer(partner) };
+    await insertMessages(database, { count: 3, topic: "orders.eu", prefix: "o" });
+    await insertMessages(database, { count: 3, topic: "billing", prefix: "b" });
+    await insertMessages(database, { count: 3, topic: "stock", prefix: "s" });
+    const { code, stdout, stderr } = await rowpost(
+      ["relay", "--database", place.url, "--broker", "stdout:", "--once", "--max-attempts", "1"],
+      {
+        ROWPOST_ROUTES: `orders.*=http://127.0.0.1:${consumers.shop.port}/hook\n billing=http://127.0.0.1:${consumers.partner.port}/#partner`,
+        ROWPOST_HTTP_SECRET: shop,
+        ROWPOST_HTTP_SECRET_PARTNER: partner,
+      },
+    );
+    expect({ code, stdoutKeys: keysIn(stdout) }).toEqual({ code: 0, stdoutKeys: ["s-0", "s-1", "s-2"] });
+    expect(consumers.shop.keys.sort()).toEqual(["o-0", "o-1", "o-2"]);
+    expect(consumers.partner.keys.sort()).toEqual(["b-0", "b-1", "b-2"]);
+    expect(stderr).toContain(
+      `orders.*=http://127.0.0.1:${consumers.shop.port}/hook, billing=http://127.0.0.1:${consumers.partner.port}/, otherwise stdout:`,
+    );
+  });
+
+  test("--once with one of two brokers away sends the other's messages, says which is away, and ends with 1", async () => {
+    await insertMessages(database, { count: 3, topic: "away", prefix: "a" });
+    await insertMessages(database, { count: 3, topic: "here", prefix: "h" });
+    const { code, stdout, stderr } = await rowpost([
+      ...["relay", "--database", place.url, "--route", "away=http://u:hunter2@127.0.0.1:9/", "--route", "here=stdout:"],
+      ...["--once", "--time-limit", "2s"],
+    ]);
+    expect({ code, keys: keysIn(stdout) }).toEqual({ code: 1, keys: ["h-0", "h-1", "h-2"] });
+    expect(stderr).toContain("1 of 2 brokers cannot be used: http for away");
+    expect(stderr).not.toContain("hunter2");
     expect(logMessages(stderr).at(-1)).toBe("not everything that is due could be sent");
   });
 

@@ -2,14 +2,16 @@
 import { hostname } from "node:os";
 import { Command, Option } from "commander";
 import type { RelayOptions, RetentionOptions, RetryPolicy } from "rowpost";
-import { BROKER_URL_VARIABLE, brokerKind, brokerLabel, brokerSecret, openBroker } from "../broker-url.ts";
+import { collectRoutes, planBrokers, ROUTES_VARIABLE } from "../broker-routes.ts";
+import { BROKER_URL_VARIABLE } from "../broker-url.ts";
 import type { LogLevel } from "../log.ts";
 import { duration, InputError, numberFrom, wholeNumber } from "./arguments.ts";
 import { addConnectionOptions, type ConnectionFlags, withDatabase } from "./connection.ts";
-import { type CommandContext, type ExitCode, keepSecret } from "./context.ts";
+import type { CommandContext, ExitCode } from "./context.ts";
 
 interface RelayFlags extends ConnectionFlags {
   readonly broker?: string;
+  readonly route?: readonly string[];
   readonly once?: true;
   readonly timeLimit: number;
   readonly batchSize?: number;
@@ -41,9 +43,18 @@ export function relayCommand(context: CommandContext, finish: (code: ExitCode) =
   const command = addConnectionOptions(new Command("relay"))
     .description("publish what waits in the message table to a broker, until SIGTERM; several relays share the work")
     .addOption(
-      new Option("--broker <url>", "memory:, stdout:, http(s)://…, rocketmq://host:8081[,host:8081][/namespace]").env(
-        BROKER_URL_VARIABLE,
-      ),
+      new Option(
+        "--broker <url>",
+        "memory:, stdout:, http(s)://…, rocketmq://host:8081[,host:8081][/namespace], kafka://host:9092, amqp(s)://host, redis://host:6379, nats://host:4222",
+      ).env(BROKER_URL_VARIABLE),
+    )
+    .addOption(
+      new Option(
+        "--route <pattern=url>",
+        "topics that go to another broker, such as 'orders.*=https://…'; may be given several times, the first match wins",
+      )
+        .argParser(collectRoutes)
+        .env(ROUTES_VARIABLE),
     )
     .option("--once", "send what is due and end; exit code 1 when not all of it could be sent")
     .option("--time-limit <duration>", "with --once: end after this time in any case", duration, 600_000);
@@ -66,6 +77,8 @@ Examples:
   rowpost relay --database mysql://app@127.0.0.1/shop --broker rocketmq://127.0.0.1:8081
   rowpost relay --database sqlite:./app.db --broker https://example.org/hook --max-attempts 10 --on-sent archive --keep 7d
   rowpost relay --database postgres://app@127.0.0.1/shop --broker stdout: --once      # for cron, or to look at what waits
+  rowpost relay --database mysql://app@127.0.0.1/shop --broker rocketmq://127.0.0.1:8081 --route 'hooks.*=https://example.org/hook#partner'
+                     # the rest goes to RocketMQ; #partner: the secret of this URL stands in ROWPOST_HTTP_SECRET_PARTNER
   rowpost relay --database mysql://app@127.0.0.1/shop --layout t_local_message --broker rocketmq://127.0.0.1:8081`,
     )
     .action(async (flags: RelayFlags) => finish(await run(context, flags)));
@@ -120,31 +133,25 @@ function addFailureOptions(command: Command): void {
 }
 
 async function run(context: CommandContext, flags: RelayFlags): Promise<ExitCode> {
-  const url = flags.broker;
-  if (url === undefined || url === "") {
-    throw new InputError(
-      `--broker is missing (or set ${BROKER_URL_VARIABLE}): memory:, stdout:, http(s)://… or rocketmq://…`,
-    );
-  }
-  keepSecret(context, brokerSecret(url));
-  brokerKind(url);
+  const missing = `--broker is missing (or set ${BROKER_URL_VARIABLE}): memory:, stdout:, http(s)://…, rocketmq://…, kafka://…, amqp://…, redis://… or nats://…`;
+  const plan = planBrokers(context, flags, missing);
   const settings = settingsOf(flags);
   const [{ createLog }, { runRelay }] = await Promise.all([import("../log.ts"), import("../daemon.ts")]);
-  return await withDatabase(context, flags, { mayCreateFile: false }, async ({ database, address, layout }) => {
-    const broker = await openBroker(url, context.environment);
-    try {
+  const broker = await plan.open();
+  try {
+    return await withDatabase(context, flags, { mayCreateFile: false }, async ({ database, address, layout }) => {
       const pretty = flags.logFormat ?? (context.stderr.isTTY === true && flags.json !== true ? "pretty" : "json");
       const logger = createLog(context, { level: flags.logLevel, format: pretty });
       return await runRelay({
         relay: { ...settings, database, broker, layout, logger },
         databaseLabel: address.label,
-        brokerLabel: brokerLabel(url),
+        brokerLabel: plan.label,
         onceMs: flags.once === true ? flags.timeLimit : undefined,
       });
-    } finally {
-      await broker.close();
-    }
-  });
+    });
+  } finally {
+    await broker.close();
+  }
 }
 
 /** Options of the library from those of the command line; what was not given keeps the library's default. */

@@ -2,10 +2,11 @@
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createOutbox, createRelay, defaultLayout, migrate, type OutboxStatus, type Relay } from "rowpost";
+import { brokerKind } from "../broker-url.ts";
 import type { CommandContext, ExitCode } from "../cli/context.ts";
 import type { DatabaseAddress } from "../database-url.ts";
 import { watchSignals } from "../signals.ts";
-import type { DemoConsumer } from "./consumer.ts";
+import type { ConsumerParts, DemoConsumer } from "./consumer.ts";
 import { createLedger, isGood, judge, type Ledger, type Verdict, verdictLine } from "./ledger.ts";
 import { type DemoPlace, namedPlace, temporaryPlace } from "./place.ts";
 import { openShop, type Shop } from "./shop.ts";
@@ -16,7 +17,7 @@ import { createView, type View } from "./view.ts";
 export interface DemoOptions {
   /** Undefined: a SQLite file in a temporary folder. */
   readonly database: DatabaseAddress | undefined;
-  /** `rocketmq://…`; undefined: HTTP to a consumer on this host. */
+  /** `rocketmq://…`, `kafka://…`, `amqp://…`, `redis://…` or `nats://…`; undefined: HTTP to a consumer on this host. */
   readonly brokerUrl: string | undefined;
   /** Orders to place; undefined: without end. */
   readonly orders: number | undefined;
@@ -118,13 +119,25 @@ async function startConsumer(
   { ledger, view, recent }: { readonly ledger: Ledger; readonly view: View; readonly recent: Recent },
 ): Promise<DemoConsumer> {
   if (brokerUrl === undefined) return await (await import("./http-consumer.ts")).startHttpConsumer(ledger);
-  const { startRocketmqConsumer } = await import("./rocketmq-consumer.ts");
-  return await startRocketmqConsumer(brokerUrl, {
+  const parts: ConsumerParts = {
     environment: context.environment,
     ledger,
     say: (text) => view.say(text),
     onTrouble: (text) => recent.failure(text),
-  });
+  };
+  if (brokerKind(brokerUrl) === "kafka") {
+    return await (await import("./kafka-consumer.ts")).startKafkaConsumer(brokerUrl, parts);
+  }
+  if (brokerKind(brokerUrl) === "rabbitmq") {
+    return await (await import("./rabbitmq-consumer.ts")).startRabbitmqConsumer(brokerUrl, parts);
+  }
+  if (brokerKind(brokerUrl) === "redis") {
+    return await (await import("./redis-consumer.ts")).startRedisConsumer(brokerUrl, parts);
+  }
+  if (brokerKind(brokerUrl) === "nats") {
+    return await (await import("./nats-consumer.ts")).startNatsConsumer(brokerUrl, parts);
+  }
+  return await (await import("./rocketmq-consumer.ts")).startRocketmqConsumer(brokerUrl, parts);
 }
 
 function listen(relay: Relay, recent: Recent): void {

@@ -1,9 +1,8 @@
 /** A real RocketMQ consumer: receives, writes the order into the ledger, acknowledges. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { rocketmqFromUrl, rocketmqOptionsFromUrl } from "rowpost/rocketmq";
-import type { DemoConsumer } from "./consumer.ts";
+import type { ConsumerParts, DemoConsumer } from "./consumer.ts";
 import { orderNumberOf } from "./http-consumer.ts";
-import type { Ledger } from "./ledger.ts";
 import { createRocketmqClient, type RouteQueue } from "./rocketmq-client.ts";
 import { prepareRocketmq } from "./rocketmq-setup.ts";
 
@@ -18,15 +17,7 @@ const WAIT_MS = 5_000;
 const INVISIBLE_MS = 10_000;
 
 /** Makes topic and group where they are missing, and begins to receive. */
-export async function startRocketmqConsumer(
-  url: string,
-  options: {
-    readonly environment: Readonly<Record<string, string | undefined>>;
-    readonly ledger: Ledger;
-    readonly say: (text: string) => void;
-    readonly onTrouble: (text: string) => void;
-  },
-): Promise<DemoConsumer> {
+export async function startRocketmqConsumer(url: string, options: ConsumerParts): Promise<DemoConsumer> {
   const { ledger, onTrouble } = options;
   const settings = rocketmqOptionsFromUrl(url, options.environment);
   const [endpoint = ""] = [settings.endpoints].flat().flatMap((text) => text.split(/[,;]/));

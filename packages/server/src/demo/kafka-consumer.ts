@@ -1,0 +1,100 @@
+/** A real Kafka consumer: receives, writes the order into the ledger, commits. */
+import kafkajs, { type KafkaConfig } from "kafkajs";
+import { type KafkaOptions, kafkaFromUrl, kafkaOptionsFromUrl } from "rowpost/kafka";
+import { CommandFailure } from "../cli/failure.ts";
+import type { ConsumerParts, DemoConsumer } from "./consumer.ts";
+import { orderNumberOf } from "./http-consumer.ts";
+
+const TOPIC = "rowpost_demo_orders";
+const GROUP = "rowpost_demo";
+const PARTITIONS = 4;
+
+/** Makes the topic where it is missing, and begins to receive. */
+export async function startKafkaConsumer(url: string, options: ConsumerParts): Promise<DemoConsumer> {
+  const { environment, ledger, onTrouble } = options;
+  const settings = kafkaOptionsFromUrl(url, environment);
+  const broker = kafkaFromUrl(url, environment);
+  const client = new kafkajs.Kafka(clientConfig(settings));
+  // An interrupted run keeps its partitions for this long.
+  const consumer = client.consumer({ groupId: GROUP, sessionTimeout: 6_000, heartbeatInterval: 1_000 });
+  try {
+    await broker.check();
+    await prepareTopic(client, options);
+    consumer.on("consumer.crash", ({ payload }) => onTrouble(`consumer: ${payload.error.message}`));
+    await consumer.connect();
+    await consumer.subscribe({ topic: TOPIC, fromBeginning: true });
+    await consumer.run({
+      async eachMessage({ message }) {
+        ledger.receive(orderNumberOf(message.value ?? new Uint8Array()));
+      },
+    });
+  } catch (error) {
+    await Promise.allSettled([consumer.disconnect(), broker.close()]);
+    throw error;
+  }
+  return {
+    broker,
+    topic: TOPIC,
+    label: `Kafka at ${String(settings.brokers)}, topic ${TOPIC}, group ${GROUP}`,
+    trouble: new Map(),
+    async close() {
+      await Promise.allSettled([consumer.disconnect(), broker.close()]);
+    },
+  };
+}
+
+async function prepareTopic(client: kafkajs.Kafka, { say }: ConsumerParts): Promise<void> {
+  const admin = client.admin();
+  try {
+    await admin.connect();
+    if ((await admin.listTopics()).includes(TOPIC)) return;
+    say(`making the topic ${TOPIC} …`);
+    await admin.createTopics({ waitForLeaders: true, topics: [{ topic: TOPIC, numPartitions: PARTITIONS }] });
+  } catch (cause) {
+    throw new CommandFailure(
+      `Kafka has no topic ${TOPIC}, and making it failed; run: kafka-topics.sh --bootstrap-server HOST:9092 --create --topic ${TOPIC} --partitions ${PARTITIONS}`,
+      { cause },
+    );
+  } finally {
+    await admin.disconnect();
+  }
+}
+
+/** The options of the URL as kafkajs wants them. */
+function clientConfig({ brokers = [], tls, sasl }: KafkaOptions): KafkaConfig {
+  const config: KafkaConfig = {
+    brokers: [brokers]
+      .flat()
+      .flatMap((text) => text.split(","))
+      .map((text) => (text.includes(":") ? text : `${text}:9092`)),
+    clientId: "rowpost-demo",
+    logLevel: kafkajs.logLevel.NOTHING,
+  };
+  if (tls !== undefined) config.ssl = typeof tls === "boolean" ? tls : tlsConfig(tls);
+  if (sasl !== undefined) config.sasl = saslConfig(sasl);
+  return config;
+}
+
+function tlsConfig({
+  ca,
+  cert,
+  key,
+  rejectUnauthorized,
+  serverName,
+}: Exclude<KafkaOptions["tls"], boolean | undefined>): object {
+  const pem = { ca, cert, key, servername: serverName, rejectUnauthorized };
+  return Object.fromEntries(
+    Object.entries(pem).flatMap(([name, value]) =>
+      value === undefined ? [] : [[name, value instanceof Uint8Array ? Buffer.from(value) : value]],
+    ),
+  );
+}
+
+function saslConfig({
+  mechanism = "plain",
+  username,
+  password,
+}: NonNullable<KafkaOptions["sasl"]>): NonNullable<KafkaConfig["sasl"]> {
+  if (mechanism === "plain") return { mechanism, username, password };
+  return mechanism === "scram-sha-256" ? { mechanism, username, password } : { mechanism, username, password };
+}

@@ -1,0 +1,148 @@
+/** A real consumer group on a Redis stream, one for each run: reads, writes the order into the ledger, acknowledges. */
+import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ConnectionOptions } from "node:tls";
+import { Redis } from "ioredis";
+import {
+  decodeRedisEntry,
+  type RedisOptions,
+  type RedisTlsOptions,
+  redisFromUrl,
+  redisOptionsFromUrl,
+} from "rowpost/redis";
+import { CommandFailure } from "../cli/failure.ts";
+import type { ConsumerParts, DemoConsumer } from "./consumer.ts";
+import { orderNumberOf } from "./http-consumer.ts";
+
+const TOPIC = "rowpost_demo_orders";
+const CONSUMER = "demo";
+const BATCH = 200;
+const WAIT_MS = 1_000;
+
+/** Runs side by side read the same stream, each with a group of its own; the last one removes it. In one step, so that no run begins in between. */
+const REMOVE_GROUP = `
+redis.call("XGROUP", "DESTROY", KEYS[1], ARGV[1])
+if #redis.call("XINFO", "GROUPS", KEYS[1]) == 0 then redis.call("DEL", KEYS[1]) end`;
+
+/** Where a run reads. */
+interface Place {
+  readonly reader: Redis;
+  readonly stream: string;
+  readonly group: string;
+}
+
+/** Makes stream and group where they are missing, and begins to read. */
+export async function startRedisConsumer(url: string, parts: ConsumerParts): Promise<DemoConsumer> {
+  const { ledger, onTrouble } = parts;
+  const options = redisOptionsFromUrl(url, parts.environment);
+  const broker = redisFromUrl(url, parts.environment);
+  try {
+    await broker.check();
+  } catch (error) {
+    await broker.close();
+    throw error;
+  }
+  const place: Place = {
+    reader: readerFor(options),
+    stream: options.streamOf?.(TOPIC) ?? TOPIC,
+    group: `rowpost_demo_${randomBytes(4).toString("hex")}`,
+  };
+  const { reader, stream, group } = place;
+  let closed = false;
+
+  async function read(): Promise<void> {
+    let from = ">";
+    while (!closed) {
+      try {
+        const entries = await readBatch(place, from);
+        if (entries.length === 0) from = ">";
+        for (const { body } of entries) ledger.receive(orderNumberOf(body));
+        if (entries.length > 0) await reader.xack(stream, group, ...entries.map(({ id }) => id));
+      } catch (error) {
+        if (closed) return;
+        onTrouble(`consumer: ${error instanceof Error ? error.message : String(error)}`);
+        await sleep(200);
+        // What was delivered into the connection that broke is asked for again.
+        from = "0";
+      }
+    }
+  }
+
+  try {
+    await makeGroup(place);
+  } catch (error) {
+    reader.disconnect();
+    await broker.close();
+    throw error;
+  }
+  const reading = read();
+  return {
+    broker,
+    topic: TOPIC,
+    label: `${url.replace(/\/\/[^/@]*@/, "//").replace(/\?.*$/, "")} stream ${stream}, group ${group}`,
+    trouble: new Map(),
+    async close() {
+      closed = true;
+      await broker.close();
+      await reading;
+      await reader.eval(REMOVE_GROUP, 1, stream, group).catch(() => undefined);
+      reader.disconnect();
+    },
+  };
+}
+
+function readerFor({ url, username, password, tls }: RedisOptions): Redis {
+  const reader = new Redis(String(url), {
+    ...(username !== undefined && { username }),
+    ...(password !== undefined && { password }),
+    ...(tls !== undefined && { tls: tlsOf(tls) }),
+    maxRetriesPerRequest: 0,
+    disconnectTimeout: 100,
+  });
+  // Each command that it concerns fails too.
+  reader.on("error", () => undefined);
+  return reader;
+}
+
+function tlsOf({ ca, cert, key, serverName, rejectUnauthorized }: RedisTlsOptions): ConnectionOptions {
+  const pem = (text: string | Uint8Array | undefined): Buffer | undefined =>
+    text === undefined ? undefined : Buffer.from(text);
+  return {
+    ca: pem(ca),
+    cert: pem(cert),
+    key: pem(key),
+    ...(serverName !== undefined && { servername: serverName }),
+    ...(rejectUnauthorized !== undefined && { rejectUnauthorized }),
+  };
+}
+
+async function makeGroup({ reader, stream, group }: Place): Promise<void> {
+  try {
+    await reader.xgroup("CREATE", stream, group, "$", "MKSTREAM");
+  } catch (cause) {
+    const words = cause instanceof Error ? cause.message : String(cause);
+    throw new CommandFailure(`Redis does not make a consumer group on the stream ${stream}: ${words}`, { cause });
+  }
+}
+
+interface Entry {
+  readonly id: string;
+  readonly body: Uint8Array;
+}
+
+async function readBatch({ reader, stream, group }: Place, from: string): Promise<readonly Entry[]> {
+  const streams = await reader.xreadgroupBuffer(
+    "GROUP",
+    group,
+    CONSUMER,
+    "COUNT",
+    BATCH,
+    "BLOCK",
+    WAIT_MS,
+    "STREAMS",
+    stream,
+    from,
+  );
+  const [, entries] = streams?.[0] ?? [];
+  return (entries ?? []).map(([id, fields]) => ({ id: id.toString(), body: decodeRedisEntry(fields ?? []).body }));
+}
