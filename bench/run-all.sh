@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Measures every figure of the benchmarks on every database and writes bench/RESULTS.md. Some 15 minutes on two quiet cores.
+# Measures every figure of the benchmarks on every database and writes bench/RESULTS.md. Some 20 minutes on two quiet cores.
 #
 #   bench/run-all.sh [SCENARIO...]     all scenarios, or these
 #
 # Stop everything else first: rates mean nothing beside other programs (the table shows their share as "foreign CPU"). The servers have to run
 # (npm run services); a database whose variable is empty is left out.
 #
-# Environment: BENCH_MARIADB BENCH_MYSQL BENCH_POSTGRES BENCH_SQLITE BENCH_ROCKETMQ (addresses), BENCH_RUNS (3), BENCH_LINES (file that the lines
+# Environment: BENCH_MARIADB BENCH_MYSQL BENCH_POSTGRES BENCH_SQLITE (addresses), BENCH_ROCKETMQ BENCH_KAFKA BENCH_RABBITMQ BENCH_NATS
+#   BENCH_REDIS (addresses of brokers), BENCH_RUNS (3), BENCH_LINES (file that the lines
 #   are added to, kept for the next report; default a new one in reports/bench), BENCH_BUILT (not empty: dist is up to date)
 #
 # Exit status: 0 all measured and every target met, 1 a target missed or a scenario failed.
@@ -18,6 +19,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 : "${BENCH_POSTGRES=${ROWPOST_TEST_POSTGRES:-postgres://postgres@127.0.0.1:5432/postgres}}"
 : "${BENCH_SQLITE=sqlite:${TMPDIR:-/tmp}/rowpost.sqlite}"
 : "${BENCH_ROCKETMQ=${ROWPOST_TEST_ROCKETMQ:-rocketmq://127.0.0.1:8081}}"
+: "${BENCH_KAFKA=${ROWPOST_TEST_KAFKA:-kafka://127.0.0.1:9092}}"
+: "${BENCH_RABBITMQ=${ROWPOST_TEST_RABBITMQ:-amqp://guest:guest@127.0.0.1:5672}}"
+: "${BENCH_NATS=${ROWPOST_TEST_NATS:-nats://127.0.0.1:4222}}"
+: "${BENCH_REDIS=${ROWPOST_TEST_REDIS:-redis://127.0.0.1:6379}}"
 : "${BENCH_RUNS:=3}"
 mkdir -p reports/bench
 : "${BENCH_LINES:=reports/bench/$(date +%Y%m%d-%H%M%S).jsonl}"
@@ -46,9 +51,10 @@ for address in "$BENCH_MARIADB" "$BENCH_POSTGRES" "$BENCH_SQLITE"; do
 done
 # The statements are MariaDB's; what may differ is the server.
 measure outbox-drain "$BENCH_MYSQL" --variant on --variant off
-if [[ -n $BENCH_ROCKETMQ ]]; then
-  for address in "$BENCH_MARIADB" "$BENCH_POSTGRES"; do measure outbox-rocketmq "$address" --broker "$BENCH_ROCKETMQ"; done
-fi
+for broker in "$BENCH_ROCKETMQ" "$BENCH_KAFKA" "$BENCH_RABBITMQ" "$BENCH_NATS" "$BENCH_REDIS"; do
+  [[ -n $broker ]] || continue
+  for address in "$BENCH_MARIADB" "$BENCH_POSTGRES"; do measure outbox-broker "$address" --broker "$broker"; done
+done
 for address in "$BENCH_POSTGRES" "$BENCH_MARIADB"; do measure outbox-peers "$address"; done
 
 node bench/dist/main.js report "$BENCH_LINES" --output bench/RESULTS.md --check

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseBenchArguments, UsageError } from "./arguments.ts";
+import { checkVariants, parseBenchArguments, UsageError } from "./arguments.ts";
 
 test("a quick run is small and runs once, unless told otherwise", () => {
   const words = ["outbox-drain", "--database", "sqlite:", "--quick"];
@@ -18,4 +18,13 @@ test.each([
 ])("wrong words are told in one line: %j", (words: string[], message: RegExp) => {
   expect(() => parseBenchArguments(words)).toThrow(UsageError);
   expect(() => parseBenchArguments(words)).toThrow(message);
+});
+
+test("a variant that the scenario does not have is a wrong word, and the line names those that it has", () => {
+  const check = (variants: readonly string[], known: readonly string[]) => () =>
+    checkVariants({ scenario: "outbox-drain", variants }, known);
+  expect(check([], ["on", "off"])).not.toThrow();
+  expect(check(["off"], ["on", "off"])).not.toThrow();
+  expect(check(["off", "of"], ["on", "off"])).toThrow(new UsageError("outbox-drain has no variant of; it has on, off"));
+  expect(check(["on"], [])).toThrow(new UsageError("outbox-drain has no variant on; it has none"));
 });

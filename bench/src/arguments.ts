@@ -16,7 +16,7 @@ export interface BenchArguments {
   readonly check: boolean;
   /** Only these variants; empty = all of the scenario. */
   readonly variants: readonly string[];
-  /** RocketMQ of the scenario `outbox-rocketmq`. */
+  /** Broker of the scenario `outbox-broker`. */
   readonly broker: string;
 }
 
@@ -34,6 +34,7 @@ export class UsageError extends Error {
 }
 
 export const USAGE = `npm run bench -- SCENARIO --database URL [--messages N] [--runs N] [--variant NAME]... [--quick] [--check] [--json]
+npm run bench -- outbox-broker --database URL --broker URL …
 npm run bench -- report FILE... [--output bench/RESULTS.md]
 
 URL: mysql://user@host:port  mariadb://user@host:port  postgres://user@host:port  sqlite:FILE
@@ -61,6 +62,17 @@ export function parseBenchArguments(words: readonly string[]): BenchArguments | 
     variants: values.variant ?? [],
     broker: values.broker ?? "rocketmq://127.0.0.1:8081",
   };
+}
+
+/** A variant that the scenario does not have would measure nothing, and no target would be missed. */
+export function checkVariants(
+  { scenario, variants }: Pick<BenchArguments, "scenario" | "variants">,
+  known: readonly string[],
+): void {
+  const unknown = variants.filter((variant) => !known.includes(variant));
+  if (unknown.length === 0) return;
+  const there = known.length === 0 ? "it has none" : `it has ${known.join(", ")}`;
+  throw new UsageError(`${scenario} has no variant ${unknown.join(", ")}; ${there}`);
 }
 
 function parse(words: readonly string[]) {

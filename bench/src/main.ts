@@ -1,15 +1,15 @@
 /** `npm run bench`: measures one scenario on one database. Progress goes to standard error, results to standard output. */
-import { type BenchArguments, parseBenchArguments, USAGE, UsageError } from "./arguments.ts";
+import { type BenchArguments, checkVariants, parseBenchArguments, USAGE, UsageError } from "./arguments.ts";
 import { writeReport } from "./results/report.ts";
 import type { BenchResult } from "./results/result.ts";
 import { plainTable, targetText } from "./results/table.ts";
 import { loadStatements, migrateTables } from "./rowpost.ts";
+import { outboxBroker } from "./scenarios/outbox-broker.ts";
 import { outboxDrain } from "./scenarios/outbox-drain.ts";
 import { outboxEnqueue } from "./scenarios/outbox-enqueue.ts";
 import { outboxLatency } from "./scenarios/outbox-latency.ts";
 import { outboxMemory } from "./scenarios/outbox-memory.ts";
 import { outboxPeers } from "./scenarios/outbox-peers.ts";
-import { outboxRocketmq } from "./scenarios/outbox-rocketmq.ts";
 import type { Scenario } from "./scenarios/scenario.ts";
 import { openerOf } from "./servers/open.ts";
 import type { BenchDatabase } from "./servers/server.ts";
@@ -18,7 +18,9 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   "outbox-enqueue": outboxEnqueue,
   "outbox-drain": outboxDrain,
   "outbox-latency": outboxLatency,
-  "outbox-rocketmq": outboxRocketmq,
+  "outbox-broker": outboxBroker,
+  /** The same, by the name that it had when RocketMQ was the only broker; `--broker` is RocketMQ unless told otherwise. */
+  "outbox-rocketmq": outboxBroker,
   "outbox-memory": outboxMemory,
   "outbox-peers": outboxPeers,
 };
@@ -36,6 +38,7 @@ async function main(): Promise<number> {
       `there is no scenario ${request.scenario}; there are ${Object.keys(SCENARIOS).join(", ")}\n${USAGE}`,
     );
   }
+  checkVariants(request, scenario.variants);
   const results = await measure(scenario, request);
   if (!request.json) console.log(plainTable(results));
   const missed = results.flatMap(({ variant, targets }) =>
@@ -76,7 +79,7 @@ async function measure(scenario: Scenario, options: BenchArguments): Promise<Ben
   }
   try {
     const database = await another();
-    await scenario({
+    await scenario.measure({
       database,
       another,
       statements: await loadStatements(database.product),

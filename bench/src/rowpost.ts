@@ -71,10 +71,23 @@ export async function migrateTables(url: string): Promise<void> {
   }
 }
 
-/** A producer for the RocketMQ of a URL such as `rocketmq://127.0.0.1:8081`. */
-export async function openRocketmq(url: string): Promise<Broker> {
-  const { rocketmq } = await import("rowpost/rocketmq");
-  return rocketmq({ endpoints: new URL(url).host });
+/** Our adapter for the broker of a URL, such as `rocketmq://127.0.0.1:8081`. */
+export async function openBroker(url: string): Promise<Broker> {
+  const { protocol } = new URL(url);
+  switch (protocol) {
+    case "rocketmq:":
+      return (await import("rowpost/rocketmq")).rocketmqFromUrl(url, process.env);
+    case "amqp:":
+      return (await import("rowpost/rabbitmq")).rabbitmqFromUrl(url, process.env);
+    case "kafka:":
+      return (await import("rowpost/kafka")).kafkaFromUrl(url, process.env);
+    case "nats:":
+      return (await import("rowpost/nats")).natsFromUrl(url, process.env);
+    case "redis:":
+      return (await import("rowpost/redis")).redisFromUrl(url, process.env);
+    default:
+      throw new Error(`no adapter for ${protocol} is measured here`);
+  }
 }
 
 /** The statement builders of a dialect for the default table. */

@@ -8,8 +8,8 @@ export interface MeterSources {
   serverCpuMs(): number | undefined;
   /** Statements that the server (or its driver) has counted so far. */
   statements(): Promise<number>;
-  /** CPU time of other servers that take part, such as the broker's: not foreign, and reported by nobody. */
-  otherCpuMs?(): number;
+  /** CPU time of another server that takes part, the broker: not foreign. Undefined when it cannot be known. */
+  otherCpuMs?(): number | undefined;
   /** Client processes beside this one, such as relays in processes of their own. They must live until the meter stops. */
   readonly clientProcesses?: readonly number[];
 }
@@ -21,6 +21,8 @@ export interface Measurement {
   readonly clientCpuMs: number;
   /** Null: the server is not on this machine. For SQLite 0, its work is the client's. */
   readonly serverCpuMs: number | null;
+  /** Null: there is another server, and it is not on this machine. 0 when there is none. */
+  readonly otherCpuMs: number | null;
   readonly statements: number;
   /** Share of all processors that went to programs that have no part in the measurement. Above some 15 the rates say little. */
   readonly foreignCpuPercent: number | null;
@@ -54,17 +56,18 @@ export async function startMeter(sources: MeterSources): Promise<Meter> {
       const after = readCpu(sources);
       const counted = (await sources.statements()) - own - costOfAsking;
       const clientCpuMs = (user + system) / 1000 + after.clients - before.clients;
-      const serverCpuMs =
-        after.server === undefined || before.server === undefined ? null : after.server - before.server;
+      const serverCpuMs = spent(before.server, after.server);
+      const otherCpuMs = spent(before.other, after.other);
       const foreign =
         after.machine === undefined || before.machine === undefined || serverCpuMs === null
           ? null
-          : Math.max(0, after.machine - before.machine - clientCpuMs - serverCpuMs - (after.other - before.other));
+          : Math.max(0, after.machine - before.machine - clientCpuMs - serverCpuMs - (otherCpuMs ?? 0));
       return {
         messages,
         wallMs: wallMs ?? wall,
         clientCpuMs,
         serverCpuMs,
+        otherCpuMs,
         statements: counted,
         foreignCpuPercent: foreign === null ? null : (foreign / wall / cpus().length) * 100,
       };
@@ -72,16 +75,20 @@ export async function startMeter(sources: MeterSources): Promise<Meter> {
   };
 }
 
+function spent(before: number | undefined, after: number | undefined): number | null {
+  return before === undefined || after === undefined ? null : after - before;
+}
+
 function readCpu(sources: MeterSources): {
   server: number | undefined;
   clients: number;
-  other: number;
+  other: number | undefined;
   machine: number | undefined;
 } {
   return {
     server: sources.serverCpuMs(),
     clients: (sources.clientProcesses ?? []).reduce((sum, pid) => sum + (readProcess(pid)?.ownMs ?? 0), 0),
-    other: sources.otherCpuMs?.() ?? 0,
+    other: sources.otherCpuMs === undefined ? 0 : sources.otherCpuMs(),
     machine: machineBusyMs(),
   };
 }

@@ -13,7 +13,7 @@ export interface DrainRequest {
   readonly sendingMark: "on" | "off";
   /** Default: a broker that answers at once. Its publish is wrapped to count. */
   readonly broker?: (database: Database) => Broker;
-  readonly otherCpuMs?: () => number;
+  readonly otherCpuMs?: MeterSources["otherCpuMs"];
 }
 
 /** Longest time that a drain may take before the run is given up. */

@@ -12,8 +12,8 @@ const EXPLANATIONS: Readonly<Record<string, string>> = {
     "Rows wait in the table, become visible at one commit, and go to a broker that answers at once. Raw: the relay's own scan, claim and settle statements with parameters made beforehand, one after another on one connection. `overlapped raw` is the same with the settles on a second connection, for information.",
   "outbox-latency":
     "200 transactions a second, from the moment before COMMIT is sent to the moment the broker is handed the message; so the commit's own time is part of it.",
-  "outbox-rocketmq":
-    "Drain into a real RocketMQ; the producer alone with the same batches; and the same drain into a broker that answers at once.",
+  "outbox-broker":
+    "Drain into a real broker; its bare client alone with the same batches, as many at once, and the same guarantee; and the same drain into a broker that answers at once. `ratioToSmaller` is the drain's rate over the smaller of the other two. For information: `brokerCpuMsPer1000` is what the drain costs the broker's process, and `ratioToCpuLimit` the drain's rate over `CPU limit`, the rate at which all processors of the machine would be busy if a message of the drain cost no more CPU time than in the other two together. RocketMQ's bare client is our own producer.",
   "outbox-memory": "Highest resident memory of a relay process that drains a backlog for some seconds.",
   "outbox-peers":
     "Waiting messages drained by each library on the same server, rowpost right after each peer. Peers get fewer messages: their rates fall with the backlog.",

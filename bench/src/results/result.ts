@@ -59,8 +59,6 @@ export interface ResultInput {
 /** Makes the line. */
 export function resultOf(input: ResultInput): BenchResult {
   const { ours, raw = [] } = input;
-  const per1000 = (runs: readonly Measurement[], of: (run: Measurement) => number | null): number | null =>
-    rounded(medianOrNull(runs.map((run) => per(of(run), run.messages, 1000))), 2);
   const result: BenchResult = {
     scenario: input.scenario,
     database: input.database.product,
@@ -72,10 +70,10 @@ export function resultOf(input: ResultInput): BenchResult {
     statementsPerMessage: rounded(median(ours.map((run) => run.statements / run.messages)), 4),
     p50Ms: rounded(input.p50Ms, 2),
     p99Ms: rounded(input.p99Ms, 2),
-    clientCpuMsPer1000: per1000(ours, (run) => run.clientCpuMs),
-    serverCpuMsPer1000: per1000(ours, (run) => run.serverCpuMs),
-    rawClientCpuMsPer1000: per1000(raw, (run) => run.clientCpuMs),
-    rawServerCpuMsPer1000: per1000(raw, (run) => run.serverCpuMs),
+    clientCpuMsPer1000: msPer1000(ours, "clientCpuMs"),
+    serverCpuMsPer1000: msPer1000(ours, "serverCpuMs"),
+    rawClientCpuMsPer1000: msPer1000(raw, "clientCpuMs"),
+    rawServerCpuMsPer1000: msPer1000(raw, "serverCpuMs"),
     foreignCpuPercent: worst([...ours, ...raw].map((run) => run.foreignCpuPercent)),
     runs: ours.length,
     figures: input.figures ?? {},
@@ -85,6 +83,15 @@ export function resultOf(input: ResultInput): BenchResult {
     at: new Date().toISOString(),
   };
   return { ...result, targets: input.targets?.(result) ?? [] };
+}
+
+/** CPU time of 1,000 messages; null when it is unknown. */
+export function msPer1000(
+  runs: readonly Measurement[],
+  whose: "clientCpuMs" | "serverCpuMs" | "otherCpuMs",
+): number | null {
+  const each = runs.map(({ [whose]: ms, messages }) => (ms === null ? null : (ms / messages) * 1000));
+  return rounded(medianOrNull(each), 2);
 }
 
 /** Median of the ratios of runs that were made right after each other. */
@@ -104,10 +111,6 @@ export function atLeast(figure: string, value: number | null, limit: number): Ta
 /** A target with an upper limit. */
 export function atMost(figure: string, value: number | null, limit: number): Target {
   return { figure, atMost: limit, value, met: value !== null && value <= limit };
-}
-
-function per(total: number | null, messages: number, unit: number): number | null {
-  return total === null ? null : (total / messages) * unit;
 }
 
 function worst(values: readonly (number | null)[]): number | null {

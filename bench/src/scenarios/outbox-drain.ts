@@ -9,7 +9,7 @@ import { measureDrain } from "../relay/in-process.ts";
 import { measureRelayProcesses } from "../relay/processes.ts";
 import { atLeast, atMost, ratioOfRuns, resultOf, type Target } from "../results/result.ts";
 import type { BenchDatabase, RowKind } from "../servers/server.ts";
-import { type BenchContext, inTurn, wanted } from "./scenario.ts";
+import { type BenchContext, inTurn, type Scenario, wanted } from "./scenario.ts";
 
 const SCENARIO = "outbox-drain";
 const MESSAGES = 50_000;
@@ -17,6 +17,8 @@ const WARM_UP = 5_000;
 /** The relay's default. */
 const BATCH = 500;
 const STATEMENTS_PER_MESSAGE = 0.012;
+const MARKS = ["on", "off"] as const;
+const TWO_RELAYS = "two-relays";
 
 /** Rows that stand beside the waiting ones, as multiples of these: 1,000,000 and 100,000 for 50,000. */
 const BESIDE: Readonly<Record<string, { readonly kind: RowKind; readonly times: number }>> = {
@@ -25,14 +27,19 @@ const BESIDE: Readonly<Record<string, { readonly kind: RowKind; readonly times: 
   failed: { kind: "failed", times: 2 },
 };
 
-export async function outboxDrain(context: BenchContext): Promise<void> {
+export const outboxDrain: Scenario = {
+  variants: [...MARKS, ...Object.keys(BESIDE), TWO_RELAYS],
+  measure: measureAll,
+};
+
+async function measureAll(context: BenchContext): Promise<void> {
   const messages = context.options.messages ?? MESSAGES;
-  for (const mark of ["on", "off"] as const) {
+  for (const mark of MARKS) {
     if (wanted(context, mark)) await drainBesideRaw(context, messages, mark);
   }
   const beside = Object.keys(BESIDE).filter((variant) => wanted(context, variant));
   if (beside.length > 0) await drainBesideRows(context, messages, beside);
-  if (wanted(context, "two-relays")) await drainByTwo(context, messages);
+  if (wanted(context, TWO_RELAYS)) await drainByTwo(context, messages);
 }
 
 async function drainBesideRaw(context: BenchContext, messages: number, mark: "on" | "off"): Promise<void> {

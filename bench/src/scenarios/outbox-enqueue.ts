@@ -9,7 +9,7 @@ import { atLeast, resultOf } from "../results/result.ts";
 import { openRowpost } from "../rowpost.ts";
 import type { BareConnection, BareStatement, BenchDatabase } from "../servers/server.ts";
 import { createOrderTable, insertOrder, type OrderBody, orderMessage, orderValues } from "./business.ts";
-import { type BenchContext, inTurn, wanted } from "./scenario.ts";
+import { type BenchContext, inTurn, type Scenario, wanted } from "./scenario.ts";
 
 const CONNECTIONS = 8;
 
@@ -27,7 +27,9 @@ const VARIANTS: readonly Variant[] = [
   { name: "batch-100", batch: 100, messages: 40_000, limit: 0.85 },
 ];
 
-export async function outboxEnqueue(context: BenchContext): Promise<void> {
+export const outboxEnqueue: Scenario = { variants: VARIANTS.map(({ name }) => name), measure: measureAll };
+
+async function measureAll(context: BenchContext): Promise<void> {
   await createOrderTable(context.database);
   for (const variant of VARIANTS) if (wanted(context, variant.name)) await enqueueVariant(context, variant);
 }

@@ -11,7 +11,7 @@ import { atMost, resultOf, type Target } from "../results/result.ts";
 import { openRowpost } from "../rowpost.ts";
 import type { BenchDatabase } from "../servers/server.ts";
 import { createOrderTable, insertOrder, orderMessage, orderValues } from "./business.ts";
-import { type BenchContext, wanted } from "./scenario.ts";
+import { type BenchContext, type Scenario, wanted } from "./scenario.ts";
 
 const RATE = 200;
 const MESSAGES = 1_000;
@@ -28,12 +28,19 @@ interface LatencyRun {
 
 type Variant = "same process" | "other process";
 
-export async function outboxLatency(context: BenchContext): Promise<void> {
-  await createOrderTable(context.database);
-  if (wanted(context, "same-process")) await latencyVariant(context, "same process", inThisProcess);
-  if (wanted(context, "other-process")) await latencyVariant(context, "other process", inAnotherProcess);
-  if (wanted(context, "idle")) await idleCost(context);
-}
+const PARTS: Readonly<Record<string, (context: BenchContext) => Promise<void>>> = {
+  "same-process": (context) => latencyVariant(context, "same process", inThisProcess),
+  "other-process": (context) => latencyVariant(context, "other process", inAnotherProcess),
+  idle: idleCost,
+};
+
+export const outboxLatency: Scenario = {
+  variants: Object.keys(PARTS),
+  async measure(context) {
+    await createOrderTable(context.database);
+    for (const [name, part] of Object.entries(PARTS)) if (wanted(context, name)) await part(context);
+  },
+};
 
 async function latencyVariant(
   context: BenchContext,

@@ -5,11 +5,13 @@ import { PEERS, type Peer } from "../peers/peers.ts";
 import { measurePeer } from "../peers/run.ts";
 import { measureDrain } from "../relay/in-process.ts";
 import { atLeast, atMost, ratioOfRuns, resultOf } from "../results/result.ts";
-import { type BenchContext, inTurn, wanted } from "./scenario.ts";
+import { type BenchContext, inTurn, type Scenario, wanted } from "./scenario.ts";
 
 const OUR_MESSAGES = 50_000;
 
-export async function outboxPeers(context: BenchContext): Promise<void> {
+export const outboxPeers: Scenario = { variants: PEERS.map(({ name }) => name), measure: measureAll };
+
+async function measureAll(context: BenchContext): Promise<void> {
   const peers = PEERS.filter(
     ({ name, databases }) => databases.includes(context.database.product) && wanted(context, name),
   );

@@ -17,8 +17,12 @@ export interface BenchContext {
   report(result: BenchResult): void;
 }
 
-/** A scenario by its name on the command line. */
-export type Scenario = (context: BenchContext) => Promise<void>;
+/** What a name on the command line stands for. */
+export interface Scenario {
+  /** What `--variant` picks from; empty: it is measured as a whole. */
+  readonly variants: readonly string[];
+  readonly measure: (context: BenchContext) => Promise<void>;
+}
 
 /** Whether a variant was asked for. */
 export function wanted({ options }: BenchContext, variant: string): boolean {
