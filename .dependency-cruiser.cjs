@@ -154,7 +154,7 @@ module.exports = {
       from: { path: "^(packages/(server|console)|bench)/src/", pathNot: isTest },
       to: {
         path: library,
-        pathNot: `${library}/(index\\.ts|databases/(mysql|postgres|sqlite)/index\\.ts|databases/mysql/mariadb\\.ts|brokers/rocketmq/index\\.ts|brokers/http\\.ts|testing/index\\.ts)$`,
+        pathNot: `${library}/(index\\.ts|databases/(mysql|postgres|sqlite)/index\\.ts|databases/mysql/mariadb\\.ts|brokers/(rocketmq|kafka|rabbitmq|redis|nats)/index\\.ts|brokers/http\\.ts|testing/index\\.ts)$`,
       },
     },
     {

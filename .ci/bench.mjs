@@ -1,7 +1,7 @@
 /**
  * A small run of the benchmark's scenarios: they work and print what they promise. The figures mean nothing at this size, so none is judged.
  *
- *   node .ci/bench.mjs MARIADB_URL POSTGRES_URL ROCKETMQ_URL
+ *   node .ci/bench.mjs MARIADB_URL POSTGRES_URL BROKER_URL...
  *
  * Exit status: 0 all printed their results, 1 some did not.
  */
@@ -10,7 +10,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-const [mariadb, postgres, rocketmq] = process.argv.slice(2);
+const [mariadb, postgres, ...brokers] = process.argv.slice(2);
 const folder = mkdtempSync(join(tmpdir(), "rowpost-ci-bench-"));
 const sqlite = `sqlite:${join(folder, "bench.sqlite")}`;
 const runs = [
@@ -21,7 +21,7 @@ const runs = [
   ["outbox-drain", postgres, "2000"],
   ["outbox-drain", sqlite, "2000"],
   ["outbox-latency", postgres, "200"],
-  ["outbox-rocketmq", mariadb, "2000"],
+  ...brokers.map((broker, index) => ["outbox-broker", index % 2 === 0 ? mariadb : postgres, "2000", broker]),
 ];
 const fields = [
   "scenario",
@@ -53,15 +53,17 @@ function problemOf(status, stdout, scenario) {
 }
 
 let red = 0;
-for (const [scenario, database, messages] of runs) {
+for (const [scenario, database, messages, broker] of runs) {
   const startedAt = performance.now();
-  const options = ["--database", database, "--messages", messages, "--runs", "1", "--json", "--broker", rocketmq];
+  const options = ["--database", database, "--messages", messages, "--runs", "1", "--json"];
+  if (broker !== undefined) options.push("--broker", broker);
   const args = ["run", "--silent", "bench", "--", scenario, ...options];
   const { status, stdout } = spawnSync("npm", args, { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
   const problem = problemOf(status, stdout, scenario);
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
   process.stdout.write(stdout);
-  console.log(`${problem === "" ? "ok " : "RED"} ${seconds} s  ${scenario} on ${database.split(":")[0]} ${problem}`);
+  const place = [database, broker].filter(Boolean).map((address) => address.split(":")[0]);
+  console.log(`${problem === "" ? "ok " : "RED"} ${seconds} s  ${scenario} on ${place.join(" and ")} ${problem}`);
   if (problem !== "") red += 1;
 }
 rmSync(folder, { recursive: true, force: true });

@@ -5,7 +5,7 @@
 #   all.sh status [NAME...]    ask each for its version
 #   all.sh stop [NAME...]      stop those that these scripts started, and only those; data is kept
 #
-# Names: mariadb mysql9 mysql8 postgres rocketmq; all of them when none is given. start and status print one line for each: name,
+# Names: mariadb mysql9 mysql8 postgres rocketmq kafka rabbitmq redis nats; all of them when none is given. start and status print one line for each: name,
 # ready or ABSENT, address, version or reason. Whoever answers at the address with the right account and version will do, whether started
 # by these scripts, by the distribution or by Docker.
 #
@@ -15,6 +15,10 @@
 #   ROWPOST_TEST_MYSQL8    [mysql://root@127.0.0.1:3308]
 #   ROWPOST_TEST_POSTGRES  [postgres://postgres@127.0.0.1:5432/postgres]
 #   ROWPOST_TEST_ROCKETMQ  [rocketmq://127.0.0.1:8081]
+#   ROWPOST_TEST_KAFKA     [kafka://127.0.0.1:9092]
+#   ROWPOST_TEST_RABBITMQ  [amqp://guest:guest@127.0.0.1:5672]
+#   ROWPOST_TEST_REDIS     [redis://127.0.0.1:6379]
+#   ROWPOST_TEST_NATS      [nats://127.0.0.1:4222]
 # Another port on 127.0.0.1 starts a server of its own there; another host or account is only asked, never started.
 #
 # ROWPOST_SERVICES_STARTED=FILE: start adds the names that it started itself to FILE, for a caller that wants to stop those again.
@@ -36,6 +40,10 @@ script() { # name address verb
     mysql8) MYSQL_LINE=8.0 MYSQL_PORT=$port "$here/mysql" "$3" ;;
     postgres) POSTGRES_PORT=$port "$here/postgres" "$3" ;;
     rocketmq) ROCKETMQ_GRPC_PORT=$port "$here/rocketmq" "$3" ;;
+    kafka) KAFKA_PORT=$port "$here/kafka" "$3" ;;
+    rabbitmq) RABBITMQ_PORT=$port "$here/rabbitmq" "$3" ;;
+    redis) REDIS_PORT=$port "$here/redis" "$3" ;;
+    nats) NATS_PORT=$port "$here/nats" "$3" ;;
   esac
 }
 
@@ -44,7 +52,8 @@ ours() { # name address
   local account='root@' path='/?[a-z0-9_]*'
   case $1 in
     postgres) account='postgres@' ;;
-    rocketmq) account='' ;;
+    rabbitmq) account='guest:guest@' ;;
+    rocketmq | kafka | redis | nats) account='' ;;
   esac
   [[ $2 =~ ^[a-z]+://$account(127\.0\.0\.1|localhost):[0-9]+$path$ ]]
 }
@@ -100,8 +109,8 @@ verb=${1:-}
 (($# == 0)) || shift
 for name; do
   case $name in
-    mariadb | mysql9 | mysql8 | postgres | rocketmq) ;;
-    *) echo "all.sh: unknown service $name; there are mariadb mysql9 mysql8 postgres rocketmq" >&2; exit 2 ;;
+    mariadb | mysql9 | mysql8 | postgres | rocketmq | kafka | rabbitmq | redis | nats) ;;
+    *) echo "all.sh: unknown service $name; there are mariadb mysql9 mysql8 postgres rocketmq kafka rabbitmq redis nats" >&2; exit 2 ;;
   esac
 done
 case $verb in

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What the scripts mysql, mariadb, postgres and rocketmq have in common. Sourced, never run.
+# What the scripts mysql, mariadb, postgres, rocketmq, kafka, rabbitmq and redis have in common. Sourced, never run.
 #
 # A script that sources this sets
 #   me        its name, for messages
@@ -129,9 +129,15 @@ end_server() { # signal seconds
 }
 
 send_signal() {
-  local pid
+  local pid end=$((SECONDS + 5))
   pid=$(server_pid) || die "not running"
   kill "-$1" "$pid"
+  # The threads of a busy server run on for a moment after SIGSTOP: what is sent after "freeze" must not be answered.
+  [[ $1 == STOP ]] || return 0
+  while grep -qs '^State:[[:space:]]*[^Tt[:space:]]' "/proc/$pid/task/"*/status; do
+    ((SECONDS < end)) || die "pid $pid does not stop"
+    sleep 0.01
+  done
 }
 
 resident_mb() { ps -o rss= -p "$1" 2>/dev/null | awk '{ printf "%d MB resident", $1 / 1024 }' || true; }

@@ -1,5 +1,14 @@
 /** The servers that tests use, by the name that scripts, tests and CI say. */
-export type ServiceName = "mariadb" | "mysql9" | "mysql8" | "postgres" | "rocketmq";
+export type ServiceName =
+  | "mariadb"
+  | "mysql9"
+  | "mysql8"
+  | "postgres"
+  | "rocketmq"
+  | "kafka"
+  | "rabbitmq"
+  | "redis"
+  | "nats";
 
 /** What a probe saw. */
 export interface ServiceReport {

@@ -5,12 +5,13 @@
  *
  *   node tools/services/probe.js [NAME...]
  *
- * prints one line for each (all five without names): name, `present` or `absent`, variable, address, version or reason, with tabs between.
+ * prints one line for each (all without names): name, `present` or `absent`, variable, address, version or reason, with tabs between.
  * Exit status: 0 all are present, 1 some are not, 2 an unknown name.
  *
  * The drivers are the workspace's own, loaded when needed, so this works after `npm ci` only.
  */
 import { connect as connectHttp2 } from "node:http2";
+import { connect as connectTcp } from "node:net";
 import { argv, env, exit, stderr, stdout } from "node:process";
 import { fileURLToPath } from "node:url";
 
@@ -48,6 +49,30 @@ export const services = {
     defaultAddress: "rocketmq://127.0.0.1:8081",
     expects: /^RocketMQ/,
     version: rocketmqVersion,
+  },
+  kafka: {
+    variable: "ROWPOST_TEST_KAFKA",
+    defaultAddress: "kafka://127.0.0.1:9092",
+    expects: /^Kafka/,
+    version: kafkaVersion,
+  },
+  rabbitmq: {
+    variable: "ROWPOST_TEST_RABBITMQ",
+    defaultAddress: "amqp://guest:guest@127.0.0.1:5672",
+    expects: /^RabbitMQ (3\.(8|9|\d\d)|[4-9])\./,
+    version: rabbitmqVersion,
+  },
+  redis: {
+    variable: "ROWPOST_TEST_REDIS",
+    defaultAddress: "redis://127.0.0.1:6379",
+    expects: /^(Redis|Valkey) /,
+    version: redisVersion,
+  },
+  nats: {
+    variable: "ROWPOST_TEST_NATS",
+    defaultAddress: "nats://127.0.0.1:4222",
+    expects: /^NATS .* with JetStream$/,
+    version: natsVersion,
   },
 };
 
@@ -156,6 +181,152 @@ async function rocketmqVersion(url) {
   } finally {
     session.destroy();
   }
+}
+
+/**
+ * Redis' protocol takes a command as a line of words, so that no driver is needed.
+ * @param {URL} url
+ */
+async function redisVersion(url) {
+  const socket = connectTcp(Number(url.port || 6379), url.hostname);
+  socket.setTimeout(timeoutMs, () => socket.destroy(new Error(`no answer within ${timeoutMs} ms`)));
+  const [user, password] = [url.username, url.password].map(decodeURIComponent);
+  if (password) socket.write(`AUTH ${user ? `${user} ` : ""}${password}\r\n`);
+  socket.write("INFO server\r\n");
+  let answer = "";
+  for await (const chunk of socket.setEncoding("utf8")) {
+    answer += chunk;
+    const refused = /^-(.*)\r\n/m.exec(answer);
+    if (refused) throw new Error(refused[1]);
+    const version = /^(redis|valkey)_version:(\S+)\r\n/m.exec(answer);
+    // Valkey names a version of Redis too, behind its own.
+    if (version) return `${/^server_name:valkey/m.test(answer) ? "Valkey" : "Redis"} ${version[2]}`;
+  }
+  throw new Error("what answers is no Redis");
+}
+
+/**
+ * Kafka tells no version either. It answers ApiVersions (18, in version 0) in a frame of its own: length, our number, no error, a list. What else
+ * listens there answers otherwise, or never.
+ * @param {URL} url
+ */
+async function kafkaVersion(url) {
+  const clientId = "rowpost-probe";
+  const request = Buffer.alloc(14 + clientId.length);
+  request.writeInt32BE(request.length - 4, 0);
+  request.writeInt16BE(18, 4);
+  request.writeInt32BE(CORRELATION, 8);
+  request.writeInt16BE(clientId.length, 12);
+  request.write(clientId, 14);
+  const socket = connectTcp(Number(url.port || 9092), url.hostname);
+  socket.setTimeout(timeoutMs, () => socket.destroy(new Error(`no answer within ${timeoutMs} ms`)));
+  try {
+    socket.write(request);
+    let answer = Buffer.alloc(0);
+    for await (const chunk of socket) {
+      answer = Buffer.concat([answer, chunk]);
+      if (answer.length < 14) continue;
+      const isKafka =
+        answer.readInt32BE(4) === CORRELATION && answer.readInt16BE(8) === 0 && answer.readInt32BE(10) > 0;
+      return isKafka ? "Kafka" : "a server that is not Kafka";
+    }
+    throw new Error("the connection was closed without an answer");
+  } finally {
+    socket.destroy();
+  }
+}
+
+const CORRELATION = 0x72_6f_77_70;
+
+/**
+ * AMQP 0-9-1 by hand, up to the login: the server begins with its product and version, and goes on only when user and password are right.
+ * @param {URL} url
+ */
+async function rabbitmqVersion(url) {
+  const socket = connectTcp({ host: url.hostname, port: Number(url.port || 5672) });
+  socket.setTimeout(timeoutMs, () => socket.destroy(new Error(`no answer within ${timeoutMs} ms`)));
+  const [user, password] = [decodeURIComponent(url.username), decodeURIComponent(url.password)];
+  try {
+    socket.write(Buffer.from("AMQP\0\0\x09\x01", "latin1"));
+    let received = Buffer.alloc(0);
+    let version = "";
+    for await (const chunk of socket) {
+      received = Buffer.concat([received, /** @type {Buffer} */ (chunk)]);
+      // A frame: type, channel, size; then class (10) and method of the connection; its last byte is 0xCE.
+      while (received.length >= 7 && received.length >= received.readUInt32BE(3) + 8) {
+        const size = received.readUInt32BE(3);
+        const [method, fields] = [received.readUInt16BE(9), received.toString("latin1", 11, size + 7)];
+        received = received.subarray(size + 8);
+        if (method === 10) {
+          version = `${tableText(fields, "product")} ${tableText(fields, "version")}`;
+          socket.write(loginFrame(`\0${user}\0${password}`));
+        } else if (method === 30) return version;
+        else throw new Error(`${version} refuses the login: ${fields.slice(3).replace(/[^ -~]/g, "")}`);
+      }
+    }
+    throw new Error("what answers does not speak AMQP 0-9-1");
+  } finally {
+    socket.destroy();
+  }
+}
+
+/**
+ * NATS begins with one line of JSON about itself, and answers a ping once it has accepted the connection.
+ * @param {URL} url
+ */
+async function natsVersion(url) {
+  const socket = connectTcp({ host: url.hostname, port: Number(url.port || 4222) });
+  try {
+    return await new Promise((resolve, reject) => {
+      let text = "";
+      socket.setTimeout(timeoutMs, () => reject(new Error(`no answer within ${timeoutMs} ms`)));
+      socket.once("error", reject);
+      socket.once("close", () => reject(new Error(text.split("\r\n").at(-2) || "the connection was closed")));
+      socket.once("data", () => socket.write('CONNECT {"verbose":false}\r\nPING\r\n'));
+      socket.on("data", (chunk) => {
+        text += chunk.toString();
+        const info = /^INFO (.*)\r\n(?:.*\r\n)*PONG\r\n/.exec(text)?.[1];
+        if (info === undefined) return;
+        const { version, jetstream } = JSON.parse(info);
+        resolve(`NATS ${version} ${jetstream === true ? "with" : "without"} JetStream`);
+      });
+    });
+  } finally {
+    socket.destroy();
+  }
+}
+
+/**
+ * A text of a table of AMQP: its name, an S, four bytes of length, its value.
+ * @param {string} table
+ * @param {string} name
+ */
+function tableText(table, name) {
+  const at = table.indexOf(`${String.fromCharCode(name.length)}${name}S`) + name.length + 2;
+  return table.slice(at + 4, at + 4 + Buffer.from(table.slice(at, at + 4), "latin1").readUInt32BE(0));
+}
+
+/**
+ * connection.start-ok: what we can do (hear that a login failed, else the server just goes silent), the mechanism, its response, a locale.
+ * @param {string} account
+ */
+function loginFrame(account) {
+  const response = Buffer.from(account);
+  const fields = Buffer.concat([
+    Buffer.from("\0\x0a\0\x0b\0\0\0\x31\x0ccapabilitiesF\0\0\0\x1f\x1cauthentication_failure_closet\x01", "latin1"),
+    Buffer.from("\x05PLAIN"),
+    uint32(response.length),
+    response,
+    Buffer.from("\x05en_US", "latin1"),
+  ]);
+  return Buffer.concat([Buffer.from([1, 0, 0]), uint32(fields.length), fields, Buffer.from([0xce])]);
+}
+
+/** @param {number} value */
+function uint32(value) {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(value);
+  return bytes;
 }
 
 /** @param {string[]} names */
