@@ -7,15 +7,26 @@
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
+import { stripVTControlCharacters } from "node:util";
 
 const [folder, stepsFile] = process.argv.slice(2);
 let passed = 0;
 let failed = 0;
 const skipped = new Set();
+const failures = [];
+
+/** Where and why, in few lines: what follows in the stack is in the log above. */
+const reasonOf = (messages) =>
+  stripVTControlCharacters(messages.join("\n"))
+    .split("\n")
+    .filter((line) => line.trim() !== "" && (!/^\s+at /.test(line) || /\.test\.ts|\.cases\.ts|\/cases\//.test(line)))
+    .slice(0, 12)
+    .map((line) => `         ${line.slice(0, 300)}`)
+    .join("\n");
 
 /** A file that could not even be loaded has no tests and still failed. */
 function countReport(report, step) {
-  let failures = 0;
+  let count = 0;
   for (const file of report.testResults) {
     const title = `${step}: ${relative(process.cwd(), file.name)}`;
     let red = 0;
@@ -23,16 +34,16 @@ function countReport(report, step) {
       if (test.status === "passed") passed += 1;
       else if (test.status === "failed") {
         red += 1;
-        console.log(`FAILED   ${title}: ${test.fullName}`);
+        failures.push(`FAILED   ${title}: ${test.fullName}\n${reasonOf(test.failureMessages ?? [])}`);
       } else skipped.add(`${title}: ${test.fullName}`);
     }
     if (file.status === "failed" && red === 0) {
       red = 1;
-      console.log(`FAILED   ${title}: ${(file.message ?? "").split("\n")[0]}`);
+      failures.push(`FAILED   ${title}\n${reasonOf([file.message ?? ""])}`);
     }
-    failures += red;
+    count += red;
   }
-  return failures;
+  return count;
 }
 
 for (const line of readFileSync(stepsFile, "utf8").split("\n").filter(Boolean)) {
@@ -40,14 +51,16 @@ for (const line of readFileSync(stepsFile, "utf8").split("\n").filter(Boolean)) 
   const reports = existsSync(join(folder, name))
     ? readdirSync(join(folder, name)).filter((file) => file.endsWith(".json"))
     : [];
-  let failures = 0;
-  for (const file of reports) failures += countReport(JSON.parse(readFileSync(join(folder, name, file), "utf8")), name);
-  if (line.includes("RED") && failures === 0) {
-    failures = 1;
-    console.log(`FAILED   step ${name}`);
+  let count = 0;
+  for (const file of reports) count += countReport(JSON.parse(readFileSync(join(folder, name, file), "utf8")), name);
+  if (line.includes("RED") && count === 0) {
+    count = 1;
+    failures.push(`FAILED   step ${name}`);
   }
-  failed += failures;
+  failed += count;
 }
 for (const title of skipped) console.log(`skipped  ${title}`);
+// Last, where whoever reads only the end of the log sees them.
+for (const failure of failures) console.log(failure);
 console.log(`${passed} passed, ${failed} failed`);
 process.exitCode = failed === 0 && passed > 0 ? 0 : 1;
