@@ -10,7 +10,7 @@ import { describeWithService } from "../services.ts";
 import { bindBrokerContract } from "./bind.ts";
 import { noDeadline, outgoing } from "./messages.ts";
 import { type Admin, createAdmin, type PrivateServer, startPrivateServer } from "./nats-server.ts";
-import { added, counts, resources } from "./outcomes.ts";
+import { added, backAtFullSpeed, counts, resources } from "./outcomes.ts";
 
 const STREAM = "CONTRACT";
 const TOPICS = { main: "orders", other: "billing", ordered: "ledger.lines", unknown: "nowhere" };
@@ -75,13 +75,13 @@ describeWithService("nats", "the NATS broker and its faults", () => {
     const broker = create();
     const acknowledged = new Set<string | undefined>();
     let calls = 0;
-    const publish = async (count: number): Promise<PublishResult[]> => {
+    const publish = async (count: number, by = broker): Promise<PublishResult[]> => {
       calls += 1;
       const keys = Array.from({ length: count }, (_, index) => `kill-${calls}-${index}`);
       // Every third message has one of 20 ordering keys, which no other call uses at the same time.
       const keyOf = (index: number): Partial<OutgoingMessage> =>
         index % 3 === 0 ? { orderingKey: `kill-${calls}-${index % 20}` } : {};
-      const results = await broker.publish(
+      const results = await by.publish(
         keys.map((key, index) => message(key, keyOf(index))),
         noDeadline(),
       );
@@ -126,10 +126,7 @@ describeWithService("nats", "the NATS broker and its faults", () => {
       }
       await started;
       expect(counts(starting)["message"]).toBeUndefined();
-      const readyAt = performance.now();
-      while (!(await publish(500)).every(({ status }) => status === "sent")) {
-        expect(performance.now() - readyAt).toBeLessThan(2000);
-      }
+      await backAtFullSpeed((by) => publish(500, by), broker, create);
       await back;
       const stored = new Set((await admin.stored(STREAM, first + 1)).map(({ headers }) => headers["rowpost-key"]));
       expect([...acknowledged].filter((key) => !stored.has(key))).toEqual([]);

@@ -11,7 +11,7 @@ import { type BrokerHarness, createTcpProxy, type ReceivedMessage } from "../../
 import { describeWithService } from "../services.ts";
 import { bindBrokerContract } from "./bind.ts";
 import { noDeadline, outgoing } from "./messages.ts";
-import { added, counts, resources } from "./outcomes.ts";
+import { added, backAtFullSpeed, counts, resources } from "./outcomes.ts";
 import type { ConsumedMessage, PrivateServer, Reader } from "./rocketmq-server.ts";
 import { createReader, createTopic, startPrivateServer } from "./rocketmq-server.ts";
 
@@ -164,19 +164,19 @@ describeWithService("rocketmq", "the RocketMQ broker and its faults", () => {
   });
 
   test("kill -9 while publishing: nothing acknowledged is lost, nothing is counted while it is away, and all goes at full speed when it is back", async () => {
-    const broker = create();
+    const broker = create({ requestTimeoutMs: 10_000 });
     const acknowledged = new Map<string, Set<string>>([
       [TOPICS.main, new Set()],
       [TOPICS.ordered, new Set()],
     ]);
     let number = 0;
-    const publish = async (topic: string, count: number): Promise<PublishResult[]> => {
+    const publish = async (topic: string, count: number, by = broker): Promise<PublishResult[]> => {
       const batch = Array.from({ length: count }, () => {
         number += 1;
         const orderingKey = topic === TOPICS.ordered ? `kill-${number % 20}` : undefined;
         return message(`kill-${number}`, { topic, orderingKey });
       });
-      const results = await broker.publish(batch, noDeadline());
+      const results = await by.publish(batch, noDeadline());
       for (const [index, result] of results.entries()) {
         if (result.status === "sent") acknowledged.get(topic)?.add(batch[index]?.key ?? "");
       }
@@ -201,7 +201,7 @@ describeWithService("rocketmq", "the RocketMQ broker and its faults", () => {
       // Certainly away now: nothing is handed over, and a failing call is quick.
       const startedAt = performance.now();
       const away = (await Promise.all([publish(TOPICS.main, 200), publish(TOPICS.ordered, 100)])).flat();
-      expect(performance.now() - startedAt).toBeLessThan(1000);
+      expect(performance.now() - startedAt).toBeLessThan(2000);
       for (const result of away) {
         if (result.status !== "notStarted") expect(result).toMatchObject({ scope: "connection", code: "ECONNREFUSED" });
       }
@@ -215,15 +215,15 @@ describeWithService("rocketmq", "the RocketMQ broker and its faults", () => {
       while (!isReady) {
         const results = (await Promise.all([publish(TOPICS.main, 200), publish(TOPICS.ordered, 20)])).flat();
         // A proxy that is up before its broker says "no such topic": that must not be counted as an attempt.
-        for (const result of results) if (result.status === "failed") expect(result.scope).not.toBe("message");
+        for (const result of results)
+          if (result.status === "failed") expect(result).not.toMatchObject({ scope: "message" });
         await delay(200);
       }
-      const readyAt = performance.now();
-      for (;;) {
-        const results = (await Promise.all([publish(TOPICS.main, 500), publish(TOPICS.ordered, 100)])).flat();
-        if (results.every(({ status }) => status === "sent")) break;
-        expect(performance.now() - readyAt).toBeLessThan(2000);
-      }
+      await backAtFullSpeed(
+        async (by) => (await Promise.all([publish(TOPICS.main, 500, by), publish(TOPICS.ordered, 100, by)])).flat(),
+        broker,
+        create,
+      );
       // A group of its own, which reads from the beginning: one that was reading when the server died waits for what it had not acknowledged.
       const ledger = await createReader(server, [...acknowledged.keys()]);
       try {

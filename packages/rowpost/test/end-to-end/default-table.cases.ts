@@ -7,6 +7,7 @@ import { rocketmq } from "../../src/brokers/rocketmq/index.ts";
 import { createRelay, type Relay } from "../../src/outbox/relay.ts";
 import type { RelayOptions } from "../../src/outbox/relay-options.ts";
 import { createTcpProxy, type TcpProxy } from "../../src/testing/tcp-proxy.ts";
+import { noDeadline, outgoing } from "../brokers/messages.ts";
 import {
   type ConsumedMessage,
   createOfficialReader,
@@ -84,6 +85,17 @@ export function defineDefaultTableCases(service: "mariadb" | "postgres"): void {
 
   function unkeyed(count: number, prefix: string, topic: string, body = '{"n":1}'): PlainMessage[] {
     return Array.from({ length: count }, (_, index) => ({ key: `${prefix}-${index}`, topic, body }));
+  }
+
+  /** When a producer that knows nothing of the outage has had its first message stored: what the machine needs for that is not the relay's delay. */
+  async function reachable(): Promise<number> {
+    const broker = rocketmq({ endpoints: `127.0.0.1:${proxy.port}`, onWarning: () => undefined });
+    brokers.push(broker);
+    const probe = outgoing("probe", { topic: topics.outage, key: "probe" });
+    await expect
+      .poll(async () => (await broker.publish([probe], noDeadline()))[0]?.status, { ...SOON, interval: 5 })
+      .toBe("sent");
+    return performance.now();
   }
 
   /** Inserts in statements of 1,000. */
@@ -234,11 +246,14 @@ export function defineDefaultTableCases(service: "mariadb" | "postgres"): void {
     await proxy.cut();
     await away;
     await insertAll(unkeyed(DURING, "during", topics.outage, body));
+    // What was on its way when the connection broke has its outcome in the table; from here on only a probe goes out.
+    const sending = (): Promise<number> => sum("1", `state = ${SENDING}`);
+    await expect.poll(sending, SOON).toBeLessThanOrEqual(1);
     let mostSending = 0;
     const sentBefore = sentAt.length;
     const heapBefore = heapBytes();
     for (const untilMs = performance.now() + 3_000; performance.now() < untilMs; ) {
-      mostSending = Math.max(mostSending, await sum("1", `state = ${SENDING}`));
+      mostSending = Math.max(mostSending, await sending());
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
     const heapGrowth = heapBytes() - heapBefore;
@@ -254,18 +269,17 @@ export function defineDefaultTableCases(service: "mariadb" | "postgres"): void {
 
     const acceptedMs = performance.now();
     await proxy.accept();
-    const backMs = (await back) - acceptedMs;
+    const [backAtMs, reachableAtMs] = await Promise.all([back, reachable()]);
     await expect.poll(() => sentAt.length, { ...SOON, interval: 5 }).toBeGreaterThanOrEqual(ALL - unsure);
-    const lastMs = (sentAt[ALL - unsure - 1] ?? 0) - acceptedMs;
-    const early = sentAt.filter((atMs) => atMs > acceptedMs && atMs <= acceptedMs + 2_000).length;
-    const later = ALL - unsure - sentBefore - early;
-    const rateAfter = later <= 0 ? Number.POSITIVE_INFINITY : (later / (lastMs - 2_000)) * 1_000;
+    const waiting = ALL - unsure - sentBefore;
+    const allMs = (sentAt[ALL - unsure - 1] ?? 0) - backAtMs;
     console.info(
-      `${service}: usually ${Math.round(usual)}/s; back after ${Math.round(backMs)} ms, ${early} sent within 2 s, the rest at ${Math.round(rateAfter)}/s; ` +
-        `unsure ${unsure}, most sending ${mostSending}, heap ${(heapGrowth / 1e6).toFixed(1)} MB more`,
+      `${service}: usually ${Math.round(usual)}/s; back ${Math.round(backAtMs - acceptedMs)} ms after the port, ${Math.round(backAtMs - reachableAtMs)} ms after a new producer; ` +
+        `${waiting} sent in ${Math.round(allMs)} ms; unsure ${unsure}, most sending ${mostSending}, heap ${(heapGrowth / 1e6).toFixed(1)} MB more`,
     );
-    expect(backMs).toBeLessThan(2_000);
-    expect(rateAfter).toBeGreaterThan(usual / 5);
+    expect(backAtMs - reachableAtMs).toBeLessThan(2_000);
+    // All that waited at a fifth of the usual rate: at the pace of a probe it would take minutes.
+    expect(allMs).toBeLessThan((waiting / usual) * 5_000 + 2_000);
 
     await expect.poll(() => database.states(), SOON).toEqual({ [SENT]: ALL });
     expect(await sum("delivery_count - retry_count")).toBe(ALL);

@@ -26,6 +26,7 @@ describe("failureOfStatus", () => {
     ["MESSAGE_PROPERTY_CONFLICT_WITH_TYPE", "expected type is FIFO, but actual type is NORMAL", "message", true],
     ["INTERNAL_SERVER_ERROR", "message body size exceeded", "message", true],
     ["INTERNAL_SERVER_ERROR", "service not available now, the broker's disk is full", "destination", true],
+    ["INTERNAL_SERVER_ERROR", "create mapped file failed, server is busy or broken.", "destination", true],
     ["TOO_MANY_REQUESTS", "*", "destination", true],
     ["PROXY_TIMEOUT", "*", "destination", true],
     ["MASTER_PERSISTENCE_TIMEOUT", "*", "destination", true],

@@ -101,10 +101,11 @@ const RULES: Readonly<Record<string, Rule>> = {
 
 /**
  * 50001 says "internal error" for two different things: a batch that is too large, which must be divided, and a broker that cannot store
- * now, where dividing 32 messages would only make 63 failing requests. The text tells them apart; these are the second kind.
+ * now, where dividing 32 messages would only make 63 failing requests. The text tells them apart; these are the second kind. "create mapped file
+ * failed, server is busy or broken" is what a broker says whose disk is too slow for a new log file (from its source, not provoked).
  */
 const CANNOT_STORE_NOW =
-  /disk is full|not available now|system busy|broker busy|flow control|timeout|connect to .* failed|no such broker|slave/i;
+  /disk is full|not available now|\bbusy\b|flow control|timeout|connect to .* failed|no such broker|slave/i;
 
 /** The failure that an answer's status means; undefined for success. */
 export function failureOfStatus(status: RocketmqStatus | undefined): Failure | undefined {

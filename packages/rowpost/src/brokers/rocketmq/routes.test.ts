@@ -92,31 +92,37 @@ describe("createRoutes", () => {
     expect(await s.routes.find("t")).toBe(FIFO);
   });
 
-  test("a topic that was there and is missing counts as away for a minute, then as deleted", async () => {
+  test("a topic that was there and is missing is tried on its last route for a minute, then counts as deleted", async () => {
     const s = setup(NORMAL);
     await s.routes.find("t");
     s.routes.expireAll();
     s.answer = failed("TOPIC_NOT_FOUND");
+    for (s.now = 0; s.now < 60_000; s.now += 500) expect(await s.routes.find("t")).toBe(NORMAL);
+    expect(s.asked.length, "once a second").toBeLessThanOrEqual(61);
+    s.now = 61_001;
     await s.routes.find("t");
     await Promise.resolve();
-    expect(await s.routes.find("t")).toMatchObject({ failure: { scope: "destination", retryAfterMs: 1000 } });
-    s.now = 59_000;
-    expect(await s.routes.find("t")).toMatchObject({ failure: { scope: "destination" } });
-    s.now = 60_001;
     expect(await s.routes.find("t")).toMatchObject({ failure: { scope: "message" } });
-    s.now = 62_000;
+    s.now = 63_000;
     s.answer = NORMAL;
     expect(await s.routes.find("t")).toBe(NORMAL);
   });
 
-  test("the same when SendMessage says so", async () => {
+  test("a topic that SendMessage says is missing is left alone for a second, then tried again; for a minute it counts as away", async () => {
     const s = setup(NORMAL);
     await s.routes.find("t");
     const { failure } = failed(
       "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE",
       "expected type is UNSPECIFIED, but actual type is NORMAL",
     );
-    expect(s.routes.contradicted("t", failure)).toMatchObject({ scope: "destination" });
+    s.answer = failed("TOPIC_NOT_FOUND");
+    for (s.now = 0; s.now < 60_000; s.now += 1000) {
+      expect(s.routes.contradicted("t", failure)).toMatchObject({ scope: "destination", retryAfterMs: 1000 });
+      s.now += 999;
+      expect(s.routes.find("t")).toMatchObject({ failure: { scope: "destination" } });
+      s.now += 1;
+      expect(await s.routes.find("t")).toBe(NORMAL);
+    }
     s.now = 61_000;
     expect(s.routes.contradicted("t", failure)).toMatchObject({ scope: "message" });
   });

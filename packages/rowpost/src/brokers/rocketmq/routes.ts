@@ -30,7 +30,8 @@ const REFRESH_AFTER_MS = 30_000;
 const MISSING_FOR_MS = 1000;
 /**
  * A topic that was there and is missing now is first taken for a broker that restarts: the proxy answers before its broker has registered its
- * topics (seen for 10 s after a SIGKILL), and attempts must not be counted for that. After this long it is taken for deleted.
+ * topics (seen for 10 s after a SIGKILL), and attempts must not be counted for that. Its last route goes on meanwhile, as the broker may store
+ * messages all that time; where it does not, SendMessage says so. After this long it is taken for deleted.
  */
 const RESTART_MS = 60_000;
 /** Topics come out of a table, so a faulty program can make up any number of them. */
@@ -40,8 +41,8 @@ interface Entry {
   answer: RouteAnswer;
   /** Monotonic; asked again from then on. */
   refreshAt: number;
-  /** It has been there. */
-  readonly known: boolean;
+  /** What the server said of it when it was there. */
+  readonly lastRoute: RouteAnswer | undefined;
   /** Monotonic; since when a known topic is said to be missing. */
   missingSince: number | undefined;
 }
@@ -66,19 +67,21 @@ export function createRoutes({ query, now }: RoutesOptions): Routes {
     }
     return entry.answer;
   };
-  const missing = (topic: string, failure: Failure): RouteAnswer => {
+  const missing = (topic: string, failure: Failure, isSendRefused: boolean): RouteAnswer => {
     const before = entries.get(topic);
-    const known = before?.known ?? false;
-    const missingSince = known ? (before?.missingSince ?? now()) : undefined;
+    const lastRoute = before?.lastRoute;
+    const missingSince = lastRoute && (before?.missingSince ?? now());
     const restarting = missingSince !== undefined && now() - missingSince < RESTART_MS;
     const told: Failure = restarting ? { ...failure, scope: "destination", retryAfterMs: MISSING_FOR_MS } : failure;
-    return keep(topic, { answer: { failure: told }, refreshAt: now() + MISSING_FOR_MS, known, missingSince });
+    const answer = restarting && !isSendRefused ? lastRoute : undefined;
+    const refreshAt = now() + MISSING_FOR_MS;
+    return keep(topic, { answer: answer ?? { failure: told }, refreshAt, lastRoute, missingSince });
   };
   const told = (topic: string, answer: RouteAnswer): RouteAnswer => {
     if (answer.route !== undefined) {
-      return keep(topic, { answer, refreshAt: now() + REFRESH_AFTER_MS, known: true, missingSince: undefined });
+      return keep(topic, { answer, refreshAt: now() + REFRESH_AFTER_MS, lastRoute: answer, missingSince: undefined });
     }
-    if (answer.failure.scope === "message") return missing(topic, answer.failure);
+    if (answer.failure.scope === "message") return missing(topic, answer.failure, false);
     // "Not reachable" says nothing about the topic: the last good route goes on.
     const before = entries.get(topic);
     if (before !== undefined) before.refreshAt = now() + MISSING_FOR_MS;
@@ -107,7 +110,7 @@ export function createRoutes({ query, now }: RoutesOptions): Routes {
       const entry = entries.get(topic);
       if (entry === undefined) return failure;
       if (failure.topicIsMissing) {
-        const answer = missing(topic, failure);
+        const answer = missing(topic, failure, true);
         return { ...(answer.failure ?? failure), routeIsWrong: false };
       }
       entry.answer = { failure };
