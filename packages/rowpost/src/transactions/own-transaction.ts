@@ -75,7 +75,9 @@ async function commit(connection: OwnConnection): Promise<void> {
 function isServersAnswer(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if ("sqlState" in error && typeof error.sqlState === "string") return !("fatal" in error && error.fatal === true);
-  return "severity" in error || "errcode" in error;
+  // PostgreSQL; node:sqlite and @photostructure/sqlite; better-sqlite3.
+  if ("severity" in error || "errcode" in error) return true;
+  return "code" in error && typeof error.code === "string" && error.code.startsWith("SQLITE_");
 }
 
 interface Guard {

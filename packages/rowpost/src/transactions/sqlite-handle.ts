@@ -51,32 +51,39 @@ function isOpen(database: Handle): boolean {
   return false;
 }
 
-/** Prepared statements of each handle, a few: preparing the INSERT takes longer than running it. */
-const preparedByHandle = new WeakMap<Handle, Map<string, Prepared>>();
+/** Prepared statements of one handle, by text. */
+type PreparedByText = Map<string, Prepared>;
+
+/**
+ * Ours are few and stay. The user's texts may vary without limit, so only the last ones stay, in a map of their own where they push out none
+ * of ours. Preparing an INSERT takes longer than running it; SQLite prepares it again by itself when the schema has changed.
+ */
+const preparedByHandle = new WeakMap<Handle, { readonly ours: PreparedByText; readonly users: PreparedByText }>();
 const PREPARED_PER_HANDLE = 16;
 
-function prepare(database: Handle, text: string): Prepared {
-  let byText = preparedByHandle.get(database);
-  if (byText === undefined) {
-    byText = new Map();
-    preparedByHandle.set(database, byText);
+function prepare(database: Handle, text: string, owner: "ours" | "users" = "ours"): Prepared {
+  let prepared = preparedByHandle.get(database);
+  if (prepared === undefined) {
+    prepared = { ours: new Map(), users: new Map() };
+    preparedByHandle.set(database, prepared);
   }
+  const byText = prepared[owner];
   const kept = byText.get(text);
   if (kept !== undefined) return kept;
-  const prepared = database.prepare(text);
+  const statement = database.prepare(text);
   if (byText.size >= PREPARED_PER_HANDLE) {
     const [oldest] = byText.keys();
     if (oldest !== undefined) byText.delete(oldest);
   }
-  byText.set(text, prepared);
-  return prepared;
+  byText.set(text, statement);
+  return statement;
 }
 
 function executorOf(database: Handle): Executor {
   return {
     kind: "sqlite",
     run: async ({ name, params, text }: Statement) => {
-      const statement = name === USER_STATEMENT ? database.prepare(text) : prepare(database, text);
+      const statement = prepare(database, text, name === USER_STATEMENT ? "users" : "ours");
       if (returnsRows(text)) return queryResult(statement.all(...params), undefined);
       return queryResult(undefined, statement.run(...params).changes);
     },
@@ -99,7 +106,7 @@ function own(database: Handle): OwnConnection {
   return {
     executor: executorOf(database),
     begin: () => beginImmediate(database),
-    commit: async () => database.exec("COMMIT"),
+    commit: async () => prepare(database, "COMMIT").run(),
     // SQLite rolls back by itself when the disk is full or memory runs out; a ROLLBACK would then be an error.
     rollback: async () => isOpen(database) && database.exec("ROLLBACK"),
     ended: () => !isOpen(database),
@@ -120,7 +127,7 @@ async function beginImmediate(database: Handle): Promise<void> {
   const giveUpAt = performance.now() + BUSY_MS;
   for (let pauseMs = 1; ; pauseMs = Math.min(pauseMs * 2, 50)) {
     try {
-      database.exec("BEGIN IMMEDIATE");
+      prepare(database, "BEGIN IMMEDIATE").run();
       return;
     } catch (error) {
       if (!isBusy(error) || performance.now() > giveUpAt) throw error;

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Database } from "../../src/databases/database.ts";
 import type { SqliteHandle } from "../../src/databases/sqlite/driver.ts";
 import { sqlite } from "../../src/databases/sqlite/index.ts";
-import { createOutbox, createRelay, memory, migrate } from "../../src/index.ts";
+import { createOutbox, createRelay, DatabaseUnavailableError, memory, migrate } from "../../src/index.ts";
 import { type CasePlace, createTables, defineHandleCases } from "./handle-cases.ts";
 import type { Handles } from "./handles.ts";
 
@@ -99,6 +99,27 @@ for (const [name, open] of opens) {
       await own.close();
       const states = handle.prepare("SELECT DISTINCT state FROM local_message").all();
       expect(states, "the handle stays open").toEqual([{ state: 2 }]);
+      handle.close();
+    });
+
+    test(`${name}: a COMMIT that a deferred constraint refuses throws the database's own error, and nothing is left`, async () => {
+      const handle = open(":memory:");
+      const own = sqlite({ handle });
+      await migrate(own, { layout: own.defaultLayout });
+      handle.exec("PRAGMA foreign_keys = ON");
+      handle.exec("CREATE TABLE lines (order_id TEXT REFERENCES orders (id) DEFERRABLE INITIALLY DEFERRED)");
+      handle.exec("CREATE TABLE orders (id TEXT PRIMARY KEY)");
+      const outbox = createOutbox({ database: own });
+      const transaction = outbox.transaction(async (tx) => {
+        await tx.query("INSERT INTO lines (order_id) VALUES (?)", ["nobody's"]);
+        await outbox.enqueue(tx, { type: "made", key: "1", topic: "orders", body: {} });
+      });
+      await expect(transaction).rejects.toThrow(/FOREIGN KEY constraint failed/);
+      await expect(transaction).rejects.not.toBeInstanceOf(DatabaseUnavailableError);
+      expect(handle.prepare("SELECT 1 FROM local_message UNION ALL SELECT 1 FROM lines").all()).toEqual([]);
+      await outbox.transaction(async (tx) => void (await tx.query("INSERT INTO orders (id) VALUES (?)", ["next"])));
+      expect(handle.prepare("SELECT id FROM orders").all()).toEqual([{ id: "next" }]);
+      await own.close();
       handle.close();
     });
   });
