@@ -158,7 +158,7 @@ describeWithService("kafka", "the Kafka broker and its faults", () => {
         await expect(broker.check()).rejects.toThrow(/ECONNREFUSED/);
         const startedAt = performance.now();
         const away = counts(await publish(200));
-        expect(performance.now() - startedAt).toBeLessThan(1000);
+        expect(performance.now() - startedAt).toBeLessThan(1900);
         expect(Object.keys(away).toSorted()).toEqual(["connection ECONNREFUSED", "notStarted"]);
 
         const starting = { isReady: false };
@@ -197,7 +197,7 @@ describeWithService("kafka", "the Kafka broker and its faults", () => {
           "connection CONNECT_TIMEOUT": 1,
         });
         await server.thaw();
-        await sends(broker, 2000);
+        await sends(broker, 10_000);
       } finally {
         await server.thaw();
         await broker.close();
@@ -218,7 +218,7 @@ describeWithService("kafka", "the Kafka broker and its faults", () => {
         await broker.close();
         expect(performance.now() - startedAt).toBeLessThan(2000);
         expect(counts(await publishing)).toEqual({ notStarted: 1 });
-        await expect.poll(() => added(before, resources()), { timeout: 2000 }).toEqual([]);
+        await expect.poll(() => added(before, resources()), { timeout: 5000 }).toEqual([]);
       } finally {
         await server.thaw();
       }

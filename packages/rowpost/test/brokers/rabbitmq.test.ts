@@ -236,7 +236,7 @@ describeWithService("rabbitmq", "the RabbitMQ broker and its faults", () => {
         { status: "sent" },
       ]);
       expect(reasonOf(results[0])).toContain("grant the user");
-    }, 30_000);
+    }, 90_000); // each ctl starts an Erlang of its own, which takes 2 s, or 15 on a busy machine
   });
 
   describe("what cannot be sent", () => {
@@ -340,7 +340,7 @@ describeWithService("rabbitmq", "the RabbitMQ broker and its faults", () => {
         expect(await broker.publish([outgoing("a-x", { topic })], within(5_000))).toMatchObject([
           { status: "failed", scope: "connection", code: "CONNECTION_BLOCKED" },
         ]);
-        expect(performance.now() - startedAt).toBeLessThan(500);
+        expect(performance.now() - startedAt).toBeLessThan(2_500);
         await expect(broker.check()).rejects.toMatchObject({ code: "CONNECTION_BLOCKED", retriable: true });
         const blocked = new Promise((resolve) => recovering.once("blocked", resolve));
         await onRecovering.publish([outgoing("b-1", { topic })], within(1_000));

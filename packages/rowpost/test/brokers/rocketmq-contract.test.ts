@@ -96,7 +96,7 @@ describeWithService("rocketmq", "the RocketMQ broker and its faults", () => {
           await sentSoon(broker, 5000);
           await away.refuse();
           await away.cut();
-          await sentSoon(broker, 2000);
+          await sentSoon(broker, 10_000);
           expect(other.connectionCount()).toBeGreaterThan(0);
           await away.accept();
         }
@@ -255,7 +255,7 @@ describeWithService("rocketmq", "the RocketMQ broker and its faults", () => {
       const second = await broker.publish([message("frozen-later")], noDeadline());
       expect(second).toMatchObject([{ status: "failed", scope: "connection", code: "CONNECT_TIMEOUT" }]);
       await server.thaw();
-      await sentSoon(broker, 2000);
+      await sentSoon(broker, 10_000);
     } finally {
       await server.thaw();
       await broker.close();
@@ -270,7 +270,7 @@ describeWithService("rocketmq", "the RocketMQ broker and its faults", () => {
       const batch = Array.from({ length: 100 }, (_, index) => message(`aborted-${index}`));
       const startedAt = performance.now();
       const results = await broker.publish(batch, { signal: AbortSignal.timeout(500) });
-      expect(performance.now() - startedAt).toBeLessThan(1000);
+      expect(performance.now() - startedAt).toBeLessThan(5000);
       expect(counts(results)).toEqual({ unknown: 20, notStarted: 80 });
     } finally {
       await server.thaw();
@@ -288,9 +288,9 @@ describeWithService("rocketmq", "the RocketMQ broker and its faults", () => {
       await delay(50);
       const startedAt = performance.now();
       await broker.close();
-      expect(performance.now() - startedAt).toBeLessThan(1500);
+      expect(performance.now() - startedAt).toBeLessThan(5000);
       expect(await publishing).toMatchObject([{ status: "failed", scope: "unknown" }]);
-      await expect.poll(() => added(before, resources()), { timeout: 2000 }).toEqual([]);
+      await expect.poll(() => added(before, resources()), { timeout: 5000 }).toEqual([]);
     } finally {
       await server.thaw();
     }
