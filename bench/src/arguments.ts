@@ -38,7 +38,10 @@ npm run bench -- outbox-broker --database URL --broker URL …
 npm run bench -- report FILE... [--output bench/RESULTS.md]
 
 URL: mysql://user@host:port  mariadb://user@host:port  postgres://user@host:port  sqlite:FILE
-Each run makes a database of its own there (rowpost_bench_PID) and drops it.`;
+Each run makes a database of its own there (rowpost_bench_PID) and drops it.
+--broker URL of outbox-broker: kafka:// amqp:// nats:// redis:// rocketmq:// (default rocketmq://127.0.0.1:8081)
+--runs N [3]   --messages N [each scenario's own]   --quick: 5,000 messages, one run   --json: one line for each result
+--check: exit code 1 when a target is missed; 2 = wrong usage.`;
 
 /** Reads the words after the program's name. */
 export function parseBenchArguments(words: readonly string[]): BenchArguments | ReportArguments {

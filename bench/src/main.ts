@@ -26,7 +26,12 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
 };
 
 async function main(): Promise<number> {
-  const request = parseBenchArguments(process.argv.slice(2));
+  const words = process.argv.slice(2);
+  if (words.includes("--help") || words.includes("-h")) {
+    console.log(help());
+    return 0;
+  }
+  const request = parseBenchArguments(words);
   if ("files" in request) {
     const missed = writeReport(request.files, request.output);
     console.error(`wrote ${request.output}; ${missed} targets missed`);
@@ -46,6 +51,13 @@ async function main(): Promise<number> {
   );
   for (const { variant, target } of missed) console.error(`${request.scenario}, ${variant}: ${targetText(target)}`);
   return request.check && missed.length > 0 ? 1 : 0;
+}
+
+function help(): string {
+  const scenarios = Object.entries(SCENARIOS).map(
+    ([name, { variants }]) => `  ${name.padEnd(16)} ${variants.join(", ")}`,
+  );
+  return `${USAGE}\n\nScenarios and their variants:\n${scenarios.join("\n").replace(/ +$/gm, "")}`;
 }
 
 /** Makes the run's databases, measures, and drops them whatever happens. */
