@@ -49,7 +49,7 @@ describeWithService("kafka", "the Kafka broker and its faults", () => {
         await server.kill();
         await server.start();
       },
-      unsendable: (message) => ({ ...message, body: "x".repeat(1_100_000) }),
+      refusedBodyBytes: 1_100_000,
       bigBodyBytes: 1_000_000,
       close: () => reader.close(),
     };

@@ -1,6 +1,6 @@
 /**
- * The Redis broker under the broker contract: by URL on a server of its own with a password and a file behind it, which is killed; with a client
- * that the user has, at ioredis' defaults; and on the server of the test run.
+ * The Redis broker under the broker contract: by URL on a server of its own with a password and a file behind it, which is killed; and with a
+ * client that the user has, at ioredis' defaults.
  */
 import { Redis } from "ioredis";
 import { afterAll, beforeAll } from "vitest";
@@ -77,31 +77,6 @@ describeWithService("redis", "the Redis broker on a server of its own", () => {
       createBroker: () => redis({ client, ...OPTIONS }),
       createUnauthorized: () => redis({ client: wrong, ...OPTIONS }),
       close: () => common.faults.close(),
-    };
-  });
-});
-
-describeWithService("redis", "the Redis broker", (service) => {
-  bindBrokerContract("redis of the test run", async (): Promise<BrokerHarness> => {
-    const { port, username, password } = new URL(service.address);
-    const admin = createAdmin(Number(port || 6379), { username, password });
-    const topics = await makeTopics(admin);
-    const faults = await createTcpProxy({ target: { port: Number(port || 6379) } });
-    const url = `redis://127.0.0.1:${faults.port}`;
-    return {
-      name: "redis of the test run",
-      topics,
-      faults,
-      features: FEATURES,
-      consume: createStreamReader(admin),
-      createBroker: () => redis({ url, username, password, ...OPTIONS }),
-      // A user that no server has: a password alone is taken by one that wants none.
-      createUnauthorized: () => redis({ url, username: uniqueName("nobody"), password: "of-bad-news", ...OPTIONS }),
-      async close() {
-        await admin.del(topics.main, topics.other, topics.ordered, topics.unknown);
-        admin.disconnect();
-        await faults.close();
-      },
     };
   });
 });

@@ -37,10 +37,15 @@ describeWithService("postgres", "costs", () => {
   costs(() => postgresHarness(defaultLayout), postgresStatements);
 });
 describe("costs on sqlite", () => {
-  costs(() => Promise.resolve(sqliteHarness("file", defaultLayout)), sqliteStatements);
+  // SQLite does not count the rows that it reads.
+  costs(() => Promise.resolve(sqliteHarness("file", defaultLayout)), sqliteStatements, { countsReads: false });
 });
 
-function costs(createHarness: () => Promise<StoreHarness>, create: (layout: TableLayout) => DialectStatements): void {
+function costs(
+  createHarness: () => Promise<StoreHarness>,
+  create: (layout: TableLayout) => DialectStatements,
+  { countsReads = true } = {},
+): void {
   let harness: StoreHarness | undefined;
   let database: Database;
   let session: Session;
@@ -70,11 +75,7 @@ function costs(createHarness: () => Promise<StoreHarness>, create: (layout: Tabl
     }
   });
 
-  test("hot statements read no more rows than they mean", async ({ skip }) => {
-    if (database.dialect === "sqlite") {
-      console.log("skipped: rows read on sqlite: it does not count them");
-      skip("SQLite does not count the rows that it reads");
-    }
+  const readsNoMoreThanItMeans = async (): Promise<void> => {
     await analyze(database.dialect, session);
     const read: Record<string, string> = {};
     for (const [name, { atMost, statement }] of Object.entries(hot(create(defaultLayout)))) {
@@ -82,7 +83,8 @@ function costs(createHarness: () => Promise<StoreHarness>, create: (layout: Tabl
       if (rows > atMost) read[name] = `${rows} rows, at most ${atMost}`;
     }
     expect(read).toEqual({});
-  });
+  };
+  if (countsReads) test("hot statements read no more rows than they mean", readsNoMoreThanItMeans);
 
   test("each operation keeps to its number of statements", async () => {
     const counted = countStatements(database);

@@ -194,7 +194,9 @@ function peopleCases(bench: RuleBench, service: RelayTestService): void {
     expect(keysOf(broker.published())).toEqual(["now"]);
   });
 
-  it.runIf(service !== "sqlite")("a broken row that a user holds locked holds up no other message", async () => {
+  // SQLite locks no rows.
+  if (service === "sqlite") return;
+  it("a broken row that a user holds locked holds up no other message", async () => {
     const { database } = bench;
     await database.insert([{ key: "broken", body: "{" }]);
     const session = await database.connect().connect({ purpose: "tool" });
@@ -211,7 +213,6 @@ function peopleCases(bench: RuleBench, service: RelayTestService): void {
     await session.close();
   });
 
-  if (service === "sqlite") return;
   it("a row that a user holds locked holds up no other message", async () => {
     const { database } = bench;
     await database.insert([{ key: "held" }, { key: "free1" }, { key: "broken", topic: "b" }, { key: "free2" }]);

@@ -297,22 +297,21 @@ function passOverCases(bench: RuleBench, service: RelayTestService): void {
     expect(await ticksUntilSent(alwaysFromTheStart)).toBe(Number.POSITIVE_INFINITY);
   });
 
-  it.runIf(service !== "sqlite")(
-    "finds a row that became visible behind the place that the sweep has reached",
-    async () => {
-      const { database } = bench;
-      const late = await openTransaction(bench);
-      await late.insert("late");
-      await database.insert(Array.from({ length: 100 }, (_, index) => ({ key: `n${index}` })));
-      const { relay, broker } = bench.relay({ relay: { batchSize: 50 } });
-      await relay.tick();
-      await relay.tick();
-      await late.commit();
-      for (let tick = 0; tick < 4; tick += 1) await relay.tick();
-      expect(keysOf(broker.published())).toContain("late");
-      expect(broker.published()).toHaveLength(101);
-    },
-  );
+  // SQLite has one writer: ids become visible in their order.
+  if (service === "sqlite") return;
+  it("finds a row that became visible behind the place that the sweep has reached", async () => {
+    const { database } = bench;
+    const late = await openTransaction(bench);
+    await late.insert("late");
+    await database.insert(Array.from({ length: 100 }, (_, index) => ({ key: `n${index}` })));
+    const { relay, broker } = bench.relay({ relay: { batchSize: 50 } });
+    await relay.tick();
+    await relay.tick();
+    await late.commit();
+    for (let tick = 0; tick < 4; tick += 1) await relay.tick();
+    expect(keysOf(broker.published())).toContain("late");
+    expect(broker.published()).toHaveLength(101);
+  });
 }
 
 /** An INSERT that stays uncommitted until the test says so: its id is smaller than those that become visible before it. */

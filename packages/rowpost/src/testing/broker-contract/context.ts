@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Broker, OutgoingMessage, PublishResult } from "../../brokers/broker.ts";
-import type { BrokerHarness, ReceivedMessage } from "./harness.ts";
+import { type BrokerHarness, bodyLimit, type ReceivedMessage } from "./harness.ts";
 
 /** "within the signal's deadline (plus a grace of 1 s)", as the contract says. */
 const GRACE_MS = 1_000;
@@ -204,8 +204,9 @@ export function assertMessageFailure(result: PublishResult | undefined, retriabl
 
 /** The message that the server refuses. */
 export function unsendable(context: BrokerCaseContext, message: OutgoingMessage): OutgoingMessage {
-  const { unsendable: change, features } = context.harness;
-  return change === undefined ? { ...message, body: "x".repeat((features.maxBodyBytes ?? 0) + 1) } : change(message);
+  const { unsendable: change } = context.harness;
+  if (change !== undefined) return change(message);
+  return { ...message, body: "x".repeat(given(bodyLimit(context.harness), "a limit of the body") + 1) };
 }
 
 /** The value, or a failure: for what a case's needs have made sure of. */

@@ -73,9 +73,11 @@ export interface BrokerHarness {
   readonly restart?: (() => Promise<void>) | undefined;
   /**
    * Changes a good message so that the server is certain to refuse it for good, and it alone. Default, where the features name a
-   * `maxBodyBytes`: a body above that.
+   * `maxBodyBytes` or there are `refusedBodyBytes`: a body above that.
    */
   readonly unsendable?: ((message: OutgoingMessage) => OutgoingMessage) | undefined;
+  /** Bytes of a body that the server refuses, where the limit is the server's alone and the features name none. */
+  readonly refusedBodyBytes?: number | undefined;
   /** A broker with wrong credentials. */
   readonly createUnauthorized?: (() => Broker | Promise<Broker>) | undefined;
   /** Size of the big body where the features name no limit. Default 1 MiB. */
@@ -94,7 +96,7 @@ export type BrokerNeed =
   | "restart"
   | "unsendable"
   | "unauthorized"
-  | "maxBodyBytes"
+  | "bodyLimit"
   | "orderedTopic"
   | "delayedTopic"
   | "unknownTopic";
@@ -103,6 +105,11 @@ export type BrokerNeed =
 export interface UnmetNeed {
   readonly reason: string;
   readonly isGap: boolean;
+}
+
+/** The largest body that may go out; undefined when nobody knows one. */
+export function bodyLimit({ features, refusedBodyBytes }: BrokerHarness): number | undefined {
+  return features.maxBodyBytes ?? (refusedBodyBytes === undefined ? undefined : refusedBodyBytes - 1);
 }
 
 /** Undefined when the harness has what is needed. */
@@ -117,20 +124,19 @@ export function unmetNeed(need: BrokerNeed, harness: BrokerHarness): UnmetNeed |
       return skipUnless(harness.createUnauthorized, "the server asks for no credentials (no `createUnauthorized`)");
     case "unsendable":
       return skipUnless(
-        harness.unsendable ?? features.maxBodyBytes,
-        "no message is known that the server refuses (no `unsendable`, no `maxBodyBytes`)",
+        harness.unsendable ?? bodyLimit(harness),
+        "no message is known that the server refuses (no `unsendable`, no `maxBodyBytes`, no `refusedBodyBytes`)",
       );
-    case "maxBodyBytes":
-      return skipUnless(features.maxBodyBytes, "the adapter knows no limit of the body (`maxBodyBytes` is undefined)");
+    case "bodyLimit":
+      return skipUnless(
+        bodyLimit(harness),
+        "no limit of the body is known (`maxBodyBytes` is undefined, no `refusedBodyBytes`)",
+      );
     case "orderedTopic":
       return topicNeed(topics.ordered, "ordered", features.ordering === "key", "consumers see no order by key");
     case "delayedTopic":
-      return topicNeed(
-        features.delay ? topics.delayed : undefined,
-        "delayed",
-        features.delay,
-        "it cannot delay messages",
-      );
+      // Without a delay the case shows that the message is not lost or held back: any topic will do.
+      return features.delay ? topicNeed(topics.delayed, "delayed", true, "it delays messages") : undefined;
     case "unknownTopic":
       return topicNeed(
         features.reportsUnknownTopic ? topics.unknown : undefined,

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import type { BrokerContractCase } from "../case.ts";
 import { assertMessageFailure, assertSent, describe, given, unsendable } from "../context.ts";
+import { bodyLimit } from "../harness.ts";
 
 export const failureCases: readonly BrokerContractCase[] = [
   {
@@ -25,10 +26,10 @@ export const failureCases: readonly BrokerContractCase[] = [
   },
   {
     name: "a body above the limit fails alone",
-    needs: ["maxBodyBytes"],
+    needs: ["bodyLimit"],
     timeoutMs: 40_000,
     async run(context) {
-      const limit = given(context.harness.features.maxBodyBytes, "maxBodyBytes");
+      const limit = given(bodyLimit(context.harness), "a limit of the body");
       // Bytes, not characters: half as many three-byte characters are above the limit as well.
       const batch = [
         context.message(),
