@@ -71,6 +71,11 @@ function takeFrom(pile: Pile, most: number): readonly RowToken[] {
   return taken;
 }
 
+function putBack(pile: Pile, token: RowToken): void {
+  pile.added.push(token.id);
+  pile.tokens.set(token.id, token);
+}
+
 /** Makes the memory of one relay's parked rows. */
 export function createParkedRows({ store, keeper, outlets, settings, wake }: ParkedRowsOptions): ParkedRows {
   const { clock } = settings;
@@ -102,20 +107,23 @@ export function createParkedRows({ store, keeper, outlets, settings, wake }: Par
     }
   }
 
-  function next(): readonly RowToken[] {
-    return [...piles].flatMap(([outlet, pile]) => {
-      if (pile.tokens.size === 0) return [];
-      const room = outlets.roomOf(outlet);
-      return takeFrom(pile, room === 0 ? 0 : outlet.gate.open ? Math.min(room, settings.batchSize) : PROBE_ROWS);
-    });
+  function next(): ReadonlyMap<Pile, readonly RowToken[]> {
+    const taken = new Map<Pile, readonly RowToken[]>();
+    for (const [outlet, pile] of piles) {
+      const room = pile.tokens.size === 0 ? 0 : outlets.roomOf(outlet);
+      if (room > 0) taken.set(pile, takeFrom(pile, outlet.gate.open ? Math.min(room, settings.batchSize) : PROBE_ROWS));
+    }
+    return taken;
   }
 
-  async function bringForward(rows: readonly RowToken[]): Promise<void> {
+  async function bringForward(taken: ReadonlyMap<Pile, readonly RowToken[]>): Promise<void> {
     try {
-      await store.housekeeping.park({ fence: keeper.fence(), rows, parkMs: 0 });
+      await store.housekeeping.park({ fence: keeper.fence(), rows: [...taken.values()].flat(), parkMs: 0 });
       wake();
     } catch (error) {
-      settings.logger.warn("parked rows could not be brought forward; they come due by themselves", {
+      // Still parked, or brought forward without an answer: then the next try finds none of them.
+      for (const [pile, tokens] of taken) for (const token of tokens) putBack(pile, token);
+      settings.logger.warn("parked rows could not be brought forward; it is tried again", {
         error: describeError(error),
       });
     }
@@ -137,9 +145,9 @@ export function createParkedRows({ store, keeper, outlets, settings, wake }: Par
     },
     release() {
       if (running !== undefined) return;
-      const rows = next();
-      if (rows.length === 0) return;
-      running = bringForward(rows).finally(() => {
+      const taken = next();
+      if (taken.size === 0) return;
+      running = bringForward(taken).finally(() => {
         running = undefined;
       });
     },
@@ -147,7 +155,7 @@ export function createParkedRows({ store, keeper, outlets, settings, wake }: Par
       piles.get(outlets.of(topic))?.tokens.delete(id);
     },
     get empty() {
-      return size() === 0 && clock.monotonicMs() >= forgottenUntilMs;
+      return running === undefined && size() === 0 && clock.monotonicMs() >= forgottenUntilMs;
     },
     async idle() {
       while (running !== undefined) await running;

@@ -113,7 +113,8 @@ export function createRelayFlow(options: RelayFlowOptions): RelayFlow {
         tally[result.scope] += 1;
         if (result.scope === "message" && result.retriable) tally.retriable += 1;
         reason = `${result.code}: ${result.reason}`;
-        retryAfterMs = result.retryAfterMs ?? retryAfterMs;
+        // A time that was named for one message is that message's own backoff; its topic does not wait for it.
+        if (result.scope === "destination") retryAfterMs = result.retryAfterMs ?? retryAfterMs;
       }
     }
     measure(topic, tally, settings.clock.monotonicMs() - startedMs, messages);

@@ -24,6 +24,14 @@ const PARK_BEHIND_MS = 5_000;
 const PARK_RESTING_MS = 2_000;
 
 /**
+ * How long rows of a topic with this rest are parked: no longer than it rests, since topics differ by hours where brokers name a time, and in steps
+ * of two, so that many resting topics cost few statements.
+ */
+function parkMsOf(restMs: number): number {
+  return PARK_RESTING_MS * 2 ** Math.max(0, Math.floor(Math.log2(restMs / PARK_RESTING_MS)));
+}
+
+/**
  * Rows are set aside beside the rounds, one statement at a time: a row that a user holds locked makes its statement wait for seconds, and must not
  * make the messages of everybody else wait with it. What comes in meanwhile is left alone; the next scan brings it again.
  */
@@ -97,8 +105,14 @@ export function createRelayProblems(options: RelayProblemsOptions): RelayProblem
     await fail(sorted.broken);
     for (const [rule, messages] of sorted.suspended) await suspend(rule, messages);
     if (!parkResting) return;
-    const longest = Math.max(PARK_RESTING_MS, ...new Set(sorted.resting.map(({ topic }) => breaker.restMs(topic))));
-    await park(sorted.resting, longest);
+    const byTime = new Map<number, ScannedMessage[]>();
+    for (const message of sorted.resting) {
+      const parkMs = parkMsOf(breaker.restMs(message.topic));
+      const rows = byTime.get(parkMs);
+      if (rows === undefined) byTime.set(parkMs, [message]);
+      else rows.push(message);
+    }
+    for (const [parkMs, rows] of byTime) await park(rows, parkMs);
   }
 
   return {

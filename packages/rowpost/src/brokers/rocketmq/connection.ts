@@ -8,11 +8,13 @@
  */
 
 import { type AbortScope, createAbortScope } from "../../runtime/abort-scope.ts";
+import { describeError } from "../../runtime/errors.ts";
 import type { TlsOptions } from "../../runtime/tls-options.ts";
 import type { Endpoint } from "./endpoints.ts";
 import {
   CHANNEL_READY,
   CHANNEL_TRANSIENT_FAILURE,
+  GRPC_CANCELLED,
   GRPC_DEADLINE_EXCEEDED,
   GRPC_UNAVAILABLE,
   type GrpcCall,
@@ -145,7 +147,14 @@ export function createConnection(options: ConnectionOptions): Connection {
   };
 
   return {
-    call,
+    async call(method, message, callOptions) {
+      try {
+        return await call(method, message, callOptions);
+      } catch (error) {
+        // grpc-js throws before anything is written: certificates that are none, a channel that was closed in this very moment.
+        return notWritten(GRPC_UNAVAILABLE, describeError(error), lifetime.aborted ? "CLOSED" : "CLIENT_ERROR");
+      }
+    },
     current,
     stream(method) {
       const channel = current();
@@ -193,7 +202,9 @@ async function callOn(
   if (client.getChannel().getConnectivityState(true) !== CHANNEL_READY) {
     const startedAt = Date.now();
     const deadline = Math.min(startedAt + CONNECT_TIMEOUT_MS, options.endsAt);
-    if (!(await connecting(client, deadline, options.scope))) {
+    const isAnswered = await connecting(client, deadline, options.scope);
+    if (options.scope.aborted) return notWritten(GRPC_CANCELLED, "aborted while connecting", undefined);
+    if (!isAnswered) {
       return notWritten(GRPC_UNAVAILABLE, silence(channel.endpoint, Date.now() - startedAt), "CONNECT_TIMEOUT");
     }
   }
@@ -254,7 +265,7 @@ function failed(error: GrpcError, call: GrpcCall | undefined, target: string): C
   };
 }
 
-function notWritten(grpcCode: number, details: string, connectCode: string): CallResult {
+function notWritten(grpcCode: number, details: string, connectCode: string | undefined): CallResult {
   return { ok: false, grpcCode, details, connectCode, written: false };
 }
 

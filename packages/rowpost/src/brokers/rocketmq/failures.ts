@@ -50,6 +50,8 @@ const NEVER: Rule = { scope: "message", retriable: false, divisible: true };
 const LATER: Rule = { scope: "destination", retriable: true, retryAfterMs: RETRY_AFTER_MS };
 /** Concerns every message to this broker, and nothing was stored. */
 const EVERYTHING: Rule = { scope: "connection", retriable: true };
+/** Nobody can tell: counted as an attempt, as after a deadline of our own. */
+const MAY_BE_STORED: Rule = { scope: "unknown", retriable: true };
 
 const MISSING: Rule = {
   scope: "message",
@@ -88,12 +90,14 @@ const RULES: Readonly<Record<string, Rule>> = {
   PAYMENT_REQUIRED: EVERYTHING,
   CLIENT_ID_REQUIRED: EVERYTHING,
   TOO_MANY_REQUESTS: LATER,
-  // Not provoked. The primary may have stored the message, but did not keep its promise (flush, replica): not acknowledged, so not sent.
-  HA_NOT_AVAILABLE: LATER,
-  PROXY_TIMEOUT: LATER,
-  MASTER_PERSISTENCE_TIMEOUT: LATER,
-  SLAVE_PERSISTENCE_TIMEOUT: LATER,
-  REQUEST_TIMEOUT: { scope: "unknown", retriable: true },
+  // Not provoked. The primary stores the message, but has no replica to copy it to: not acknowledged, so not sent. That may last, so no
+  // attempt is counted; and as each probe leaves a copy, no time is named, and the topic rests longer each time.
+  HA_NOT_AVAILABLE: { scope: "destination", retriable: true },
+  // Not provoked. The broker was asked and did not answer the proxy, or the flush or the replica, in time: it may be stored.
+  PROXY_TIMEOUT: MAY_BE_STORED,
+  MASTER_PERSISTENCE_TIMEOUT: MAY_BE_STORED,
+  SLAVE_PERSISTENCE_TIMEOUT: MAY_BE_STORED,
+  REQUEST_TIMEOUT: MAY_BE_STORED,
   NOT_IMPLEMENTED: { scope: "message", retriable: true },
   UNSUPPORTED: { scope: "message", retriable: true },
   VERSION_UNSUPPORTED: { scope: "message", retriable: true },
@@ -105,7 +109,7 @@ const RULES: Readonly<Record<string, Rule>> = {
  * failed, server is busy or broken" is what a broker says whose disk is too slow for a new log file (from its source, not provoked).
  */
 const CANNOT_STORE_NOW =
-  /disk is full|not available now|\bbusy\b|flow control|timeout|connect to .* failed|no such broker|slave/i;
+  /disk is full|not available now|\bbusy\b|flow control|connect to .* failed|no such broker|slave/i;
 
 /** The failure that an answer's status means; undefined for success. */
 export function failureOfStatus(status: RocketmqStatus | undefined): Failure | undefined {
@@ -124,6 +128,7 @@ function ruleOf(code: string | number, words: string): Rule {
   if (code === "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE" && /expected type is UNSPECIFIED/i.test(words)) return MISSING;
   if (code === "UNAUTHORIZED") return ruleOfUnauthorized(words);
   if (code === "INTERNAL_SERVER_ERROR" || code === "INTERNAL_ERROR") {
+    if (/time-?out|timed out/i.test(words)) return MAY_BE_STORED;
     return CANNOT_STORE_NOW.test(words) ? LATER : { scope: "message", retriable: true, divisible: true };
   }
   return RULES[code] ?? { scope: "message", retriable: true, divisible: true };
@@ -133,7 +138,8 @@ function ruleOf(code: string | number, words: string): Rule {
 function ruleOfNumber(code: number): Rule {
   const group = Math.floor(code / 100);
   if (group === 400 || group === 413 || group === 431) return NEVER;
-  if (group === 429 || group === 504) return LATER;
+  if (group === 429) return LATER;
+  if (group === 504) return MAY_BE_STORED;
   return { scope: "message", retriable: true, divisible: true };
 }
 

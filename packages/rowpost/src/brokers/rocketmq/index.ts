@@ -10,7 +10,7 @@ import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { BrokerError, describeError } from "../../runtime/errors.ts";
 import { createRequestSlots } from "../../runtime/request-slots.ts";
-import { ABORTED, type Broker, type PublishResult } from "../broker.ts";
+import { ABORTED, BEHIND, type Broker, type OutgoingMessage, type PublishResult } from "../broker.ts";
 import { type CallResult, type Connection, createConnection } from "./connection.ts";
 import { type Failure, failureOfCall, failureOfStatus, type RocketmqStatus } from "./failures.ts";
 import { type GrpcRuntime, loadGrpc } from "./grpc.ts";
@@ -68,13 +68,13 @@ export function rocketmq(options: RocketmqOptions): Broker {
       } as const;
     },
     async publish(batch, { signal }) {
-      if (closed !== undefined) return batch.map(() => CLOSED);
+      if (closed !== undefined) return failAll(batch, CLOSED);
       if (signal.aborted) return batch.map(() => ABORTED);
       let parts: Opened;
       try {
         parts = opened ?? (await open());
       } catch (error) {
-        return batch.map(() => unusable(error));
+        return failAll(batch, unusable(error));
       }
       parts.session.touch();
       return publishBatch(parts.publishing, batch, signal);
@@ -238,10 +238,24 @@ function adviceFor({ tls }: Settings): string {
     : `${port} Does it speak TLS, with a certificate that tls.ca trusts?`;
 }
 
+/** Nothing was handed over. Behind the first message of an ordering key nothing else is said than that it was not started. */
+function failAll(batch: readonly OutgoingMessage[], failed: PublishResult): PublishResult[] {
+  const keys = new Set<string>();
+  return batch.map(({ orderingKey }) => {
+    if (orderingKey === undefined) return failed;
+    const isBehind = keys.has(orderingKey);
+    keys.add(orderingKey);
+    return isBehind ? BEHIND : failed;
+  });
+}
+
 /** The peers are missing: no message's fault, and nothing was sent. */
 function unusable(error: unknown): PublishResult {
   const code = error instanceof Error && "code" in error ? String(error.code) : "ROCKETMQ_UNUSABLE";
   return { status: "failed", scope: "connection", retriable: true, code, reason: describeError(error) };
 }
 
-const CLOSED: PublishResult = { status: "notStarted", reason: "the RocketMQ broker was closed" };
+const CLOSED: PublishResult = {
+  ...{ status: "failed", scope: "connection", retriable: true },
+  ...{ code: "CLOSED", reason: "the RocketMQ broker was closed; make a new one" },
+};

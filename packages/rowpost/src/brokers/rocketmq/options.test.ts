@@ -36,6 +36,9 @@ describe("settingsFrom", () => {
     [{ sessionToken: "a" }, /accessKey and secretKey belong together/],
     [{ tls: { cert: "x" } }, /tls\.cert and tls\.key belong together/],
     [{ unorderedTopic: "maybe" as "warn" }, /unorderedTopic/],
+    [{ namespace: "订单" }, /^namespace has a character that no gRPC header can carry/],
+    [{ accessKey: "a\n", secretKey: "b" }, /^accessKey has a character/],
+    [{ accessKey: "a", secretKey: "b", sessionToken: "TOKEN\n" }, /^sessionToken has (?!.*TOKEN).*line break/],
   ])("%j is refused by name", (changes, message) => {
     const options = { endpoints: "h", ...changes };
     expect(() => settingsFrom(options)).toThrow(ConfigurationError);

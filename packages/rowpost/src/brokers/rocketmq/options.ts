@@ -74,7 +74,7 @@ export function settingsFrom(options: RocketmqOptions): Settings {
   }
   return {
     endpoints: endpointsFrom(options.endpoints),
-    namespace: options.namespace ?? "",
+    namespace: carried("namespace", options.namespace ?? ""),
     tls: checkedTls(options.tls),
     keys: keysFrom(options),
     batchSize: wholeNumber("batchSize", options.batchSize ?? DEFAULT_BATCH_SIZE, 1, 1024),
@@ -96,5 +96,17 @@ function keysFrom({ accessKey, secretKey, sessionToken }: RocketmqOptions): Acce
   if (!accessKey || !secretKey) {
     throw new ConfigurationError("accessKey and secretKey belong together: give both or none");
   }
-  return { accessKey, secretKey, sessionToken };
+  return {
+    accessKey: carried("accessKey", accessKey),
+    secretKey,
+    sessionToken: sessionToken === undefined ? undefined : carried("sessionToken", sessionToken),
+  };
+}
+
+/** What goes into a gRPC header, which takes printable ASCII only. The value is not repeated: it may be a secret. */
+function carried(name: string, value: string): string {
+  if (/^[\x20-\x7e]*$/.test(value)) return value;
+  throw new ConfigurationError(
+    `${name} has a character that no gRPC header can carry; only printable ASCII can stand there (is there a line break at its end?)`,
+  );
 }

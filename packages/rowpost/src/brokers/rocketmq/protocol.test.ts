@@ -2,6 +2,8 @@
  * What a real RocketMQ cannot be made to say on demand: throttling, answers for each message, a server that forgets us or sends us elsewhere.
  * An in-process gRPC server with the same protos says it. Everything that a real server can say is tested on one.
  */
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import * as grpc from "@grpc/grpc-js";
@@ -115,22 +117,66 @@ function messages(count: number, changes: Partial<OutgoingMessage> = {}): Outgoi
 const patience = (): { signal: AbortSignal } => ({ signal: new AbortController().signal });
 const status = (code: string, message = ""): object => ({ status: { code, message } });
 
+describe("closing", () => {
+  test("while a heartbeat and a check wait for a connection: both end in words, and nothing is left to end the process", async () => {
+    // Accepts, and never says anything.
+    const silent = createServer().listen(0, "127.0.0.1");
+    await once(silent, "listening");
+    closing.push(() => silent.close());
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    const broker = rocketmq({ endpoints: `127.0.0.1:${(silent.address() as AddressInfo).port}` });
+    const waits = broker.publish(messages(1), { signal: AbortSignal.timeout(200) });
+    await once(silent, "connection");
+    vi.advanceTimersByTime(10_000);
+    const checked = broker.check().catch((error: unknown) => error);
+    expect(await waits).toMatchObject([{ status: "notStarted" }]);
+    await broker.close();
+    expect(await checked).toMatchObject({ name: "BrokerError" });
+    // An unhandled rejection of the heartbeat would fail the run in the next turns.
+    await delay(50);
+  });
+
+  test("a publish after it fails as not connected; behind it nothing of a key was started", async () => {
+    const broker = rocketmq({ endpoints: "127.0.0.1:1" });
+    await broker.close();
+    const results = await broker.publish([...messages(1), ...messages(2, { orderingKey: "a" })], patience());
+    expect(results).toMatchObject([
+      { status: "failed", scope: "connection", code: "CLOSED" },
+      { status: "failed", scope: "connection", code: "CLOSED" },
+      { status: "notStarted" },
+    ]);
+  });
+});
+
 describe("answers", () => {
   test.each([
-    ["TOO_MANY_REQUESTS", "destination"],
-    ["PROXY_TIMEOUT", "destination"],
-    ["SLAVE_PERSISTENCE_TIMEOUT", "destination"],
-    ["HA_NOT_AVAILABLE", "destination"],
-  ])("%s pauses the topic: what has not gone yet is not tried", async (code, scope) => {
+    ["TOO_MANY_REQUESTS", 1000],
+    ["HA_NOT_AVAILABLE", undefined],
+  ])("%s pauses the topic: what has not gone yet is not tried", async (code, retryAfterMs) => {
     const proxy = await fakeProxy();
     const broker = brokerOn(proxy, { maxInFlight: 1 });
     proxy.answers["SendMessage"] = () => status(code, "slow down");
     const results = await broker.publish(messages(80), patience());
     for (const result of results) {
-      expect(result).toMatchObject({ status: "failed", scope, code, reason: "slow down", retryAfterMs: 1000 });
+      const failed = { status: "failed", scope: "destination", code, reason: "slow down", retryAfterMs };
+      expect(result).toMatchObject(failed);
     }
     expect(proxy.sizes()).toEqual([8]);
   });
+
+  test.each(["PROXY_TIMEOUT", "SLAVE_PERSISTENCE_TIMEOUT"])(
+    "%s: what was in the request may be stored, followers of a key too; what comes behind it is not started",
+    async (code) => {
+      const proxy = await fakeProxy();
+      const broker = brokerOn(proxy, { maxInFlight: 1 });
+      proxy.answers["SendMessage"] = () => status(code, "no answer");
+      const results = await broker.publish(messages(10, { orderingKey: "a" }), patience());
+      const scopes = results.map((result) => (result.status === "failed" ? result.scope : result.status));
+      const [together = 0] = proxy.sizes();
+      expect(proxy.sizes()).toEqual([together]);
+      expect(scopes).toEqual([...Array(together).fill("unknown"), ...Array(10 - together).fill("notStarted")]);
+    },
+  );
 
   test("other topics go on meanwhile", async () => {
     const proxy = await fakeProxy();
@@ -303,7 +349,9 @@ describe("the session", () => {
     await expect.poll(() => proxy.streams.length).toBe(1);
     await broker.close();
     expect(proxy.calls.at(-1)?.name).toBe("NotifyClientTermination");
-    expect(await broker.publish(messages(1), patience())).toMatchObject([{ status: "notStarted" }]);
+    expect(await broker.publish(messages(1), patience())).toMatchObject([
+      { status: "failed", scope: "connection", code: "CLOSED" },
+    ]);
     expect(proxy.calls.at(-1)?.name).toBe("NotifyClientTermination");
   });
 });

@@ -44,6 +44,20 @@ describe("createRoutes", () => {
     expect(s.asked).toEqual(["t"]);
   });
 
+  test("a question that went wrong is asked again", async () => {
+    let asked = 0;
+    const routes = createRoutes({
+      async query() {
+        asked += 1;
+        if (asked === 1) throw new Error("no such luck");
+        return NORMAL;
+      },
+      now: () => 0,
+    });
+    await expect(routes.find("t")).rejects.toThrow("no such luck");
+    expect(await routes.find("t")).toBe(NORMAL);
+  });
+
   test("after 30 s the old route is used once more while it is asked for again", async () => {
     const s = setup(NORMAL);
     await s.routes.find("t");
@@ -125,6 +139,23 @@ describe("createRoutes", () => {
     }
     s.now = 61_000;
     expect(s.routes.contradicted("t", failure)).toMatchObject({ scope: "message" });
+  });
+
+  test("a route that SendMessage has proven wrong does not come back while the proxy calls the topic missing", async () => {
+    const s = setup(NORMAL);
+    await s.routes.find("t");
+    const { failure } = failed(
+      "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE",
+      "expected type is FIFO, but actual type is NORMAL",
+    );
+    s.routes.contradicted("t", failure);
+    s.answer = failed("TOPIC_NOT_FOUND");
+    for (s.now = 0; s.now < 20_000; s.now += 500) {
+      expect(await s.routes.find("t")).toMatchObject({ failure: { scope: "destination", retryAfterMs: 1000 } });
+    }
+    expect(s.asked.length).toBeLessThanOrEqual(22);
+    s.answer = FIFO;
+    expect(await s.routes.find("t")).toBe(FIFO);
   });
 
   test("made-up topics do not fill the memory", async () => {

@@ -41,8 +41,10 @@ interface Entry {
   answer: RouteAnswer;
   /** Monotonic; asked again from then on. */
   refreshAt: number;
-  /** What the server said of it when it was there. */
-  readonly lastRoute: RouteAnswer | undefined;
+  /** It has been there. */
+  readonly known: boolean;
+  /** What the server said of it then, unless it has contradicted that. */
+  lastRoute: RouteAnswer | undefined;
   /** Monotonic; since when a known topic is said to be missing. */
   missingSince: number | undefined;
 }
@@ -69,17 +71,19 @@ export function createRoutes({ query, now }: RoutesOptions): Routes {
   };
   const missing = (topic: string, failure: Failure, isSendRefused: boolean): RouteAnswer => {
     const before = entries.get(topic);
+    const known = before?.known ?? false;
     const lastRoute = before?.lastRoute;
-    const missingSince = lastRoute && (before?.missingSince ?? now());
+    const missingSince = known ? (before?.missingSince ?? now()) : undefined;
     const restarting = missingSince !== undefined && now() - missingSince < RESTART_MS;
     const told: Failure = restarting ? { ...failure, scope: "destination", retryAfterMs: MISSING_FOR_MS } : failure;
     const answer = restarting && !isSendRefused ? lastRoute : undefined;
     const refreshAt = now() + MISSING_FOR_MS;
-    return keep(topic, { answer: answer ?? { failure: told }, refreshAt, lastRoute, missingSince });
+    return keep(topic, { answer: answer ?? { failure: told }, refreshAt, known, lastRoute, missingSince });
   };
   const told = (topic: string, answer: RouteAnswer): RouteAnswer => {
     if (answer.route !== undefined) {
-      return keep(topic, { answer, refreshAt: now() + REFRESH_AFTER_MS, lastRoute: answer, missingSince: undefined });
+      const refreshAt = now() + REFRESH_AFTER_MS;
+      return keep(topic, { answer, refreshAt, known: true, lastRoute: answer, missingSince: undefined });
     }
     if (answer.failure.scope === "message") return missing(topic, answer.failure, false);
     // "Not reachable" says nothing about the topic: the last good route goes on.
@@ -90,10 +94,9 @@ export function createRoutes({ query, now }: RoutesOptions): Routes {
   const ask = (topic: string): Promise<RouteAnswer> => {
     const running = asking.get(topic);
     if (running !== undefined) return running;
-    const asked = query(topic).then((answer) => {
-      asking.delete(topic);
-      return told(topic, answer);
-    });
+    const asked = query(topic)
+      .then((answer) => told(topic, answer))
+      .finally(() => asking.delete(topic));
     asking.set(topic, asked);
     return asked;
   };
@@ -114,6 +117,8 @@ export function createRoutes({ query, now }: RoutesOptions): Routes {
         return { ...(answer.failure ?? failure), routeIsWrong: false };
       }
       entry.answer = { failure };
+      // Made anew with another type: while the proxy does not know of it yet, the old type would only be refused again.
+      entry.lastRoute = undefined;
       entry.refreshAt = Number.NEGATIVE_INFINITY;
       return { ...failure, routeIsWrong: false };
     },

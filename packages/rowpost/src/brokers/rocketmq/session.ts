@@ -139,7 +139,8 @@ export function createSession(options: SessionOptions): Session {
   return {
     touch() {
       if (closed) return;
-      timer ??= setInterval(() => void heartbeat(), HEARTBEAT_MS).unref();
+      // What is wrong shows at the next call, which has words for it.
+      timer ??= setInterval(() => void heartbeat().catch(() => undefined), HEARTBEAT_MS).unref();
       attend();
     },
     maxBodyBytes: () => telemetry.maxBodyBytes(),

@@ -1,0 +1,68 @@
+/** Topics that rest: each for its own time. A broker may name hours for one of them, or for one message. */
+import { afterEach, beforeEach, expect, it } from "vitest";
+import type { PublishResult } from "../../src/brokers/broker.ts";
+import { memory } from "../../src/brokers/memory.ts";
+import { createRelay, type Relay } from "../../src/outbox/relay.ts";
+import { createManualClock, type ManualClock } from "../../src/testing/manual-clock.ts";
+import { createRelayDatabase, type RelayTestDatabase } from "../relay/bench-database.ts";
+
+const HOUR_MS = 3_600_000;
+const PENDING = 0;
+const SENT = 2;
+
+let database: RelayTestDatabase;
+let clock: ManualClock;
+let relay: Relay;
+let answers: Record<string, PublishResult | undefined>;
+
+beforeEach(async () => {
+  database = await createRelayDatabase("sqlite");
+  clock = createManualClock();
+  answers = {};
+  const broker = memory({ outcome: ({ topic, key }) => answers[key] ?? answers[topic] });
+  relay = createRelay({ database: database.connect(), clock, broker });
+});
+afterEach(async () => {
+  await relay.stop();
+  await database.drop();
+});
+
+function refused(scope: "destination" | "message", retryAfterMs?: number): PublishResult {
+  return { status: "failed", scope, retriable: true, code: "HTTP_503", reason: "not now", retryAfterMs };
+}
+
+async function waiting(topic: string, longerThanSeconds: number): Promise<number> {
+  const rows = await database.sql(
+    `SELECT COUNT(*) AS n FROM local_message WHERE state = ${PENDING} AND topic = '${topic}'
+      AND next_retry_at > strftime('%Y-%m-%d %H:%M:%f', 'now', '+${longerThanSeconds} seconds')`,
+  );
+  return Number(rows[0]?.["n"]);
+}
+
+it("rows of a topic are parked no longer than their own topic rests", async () => {
+  answers = { throttled: refused("destination", HOUR_MS), hiccup: refused("destination") };
+  await database.insert(
+    Array.from({ length: 400 }, (_, index) => ({
+      key: String(index),
+      topic: index % 2 === 0 ? "throttled" : "hiccup",
+    })),
+  );
+  for (let tick = 0; (await waiting("throttled", 600)) < 50; tick += 1) {
+    if (tick === 100) throw new Error("nothing of the throttled topic was parked");
+    await relay.tick();
+    await clock.advance(50);
+  }
+  expect(await waiting("hiccup", 60)).toBe(0);
+  expect(await waiting("throttled", HOUR_MS / 1_000)).toBe(0);
+});
+
+it("a time that was named for one message holds up no other message of its topic", async () => {
+  answers = { slow: refused("message", 24 * HOUR_MS) };
+  await database.insert([{ key: "slow", topic: "orders" }]);
+  await relay.tick();
+  expect(await waiting("orders", 23 * 3_600)).toBe(1);
+  await database.insert([{ key: "next", topic: "orders" }]);
+  await clock.advance(1_000);
+  await relay.tick();
+  expect(await database.states()).toEqual({ [PENDING]: 1, [SENT]: 1 });
+});
