@@ -170,12 +170,18 @@ describeWithService("nats", "the NATS broker and its faults", () => {
       await server.freeze();
       const batch = Array.from({ length: 100 }, (_, index) => message(`aborted-${index}`));
       const stoppedAt = performance.now() + 500;
-      const outcome = counts(await broker.publish(batch, { signal: AbortSignal.timeout(500) }));
+      const deadline = { signal: AbortSignal.timeout(500) };
+      // One call fills the window; another waits behind it, and is aborted by the same signal.
+      const calls = [batch, [message("aborted-behind")]].map((each) => broker.publish(each, deadline));
+      const outcomes = (await Promise.all(calls)).map(counts);
       expect(performance.now()).toBeLessThan(stoppedAt + 5000);
-      expect(outcome).toEqual({ unknown: 20, notStarted: 80 });
+      expect(outcomes).toEqual([{ unknown: 20, notStarted: 80 }, { notStarted: 1 }]);
       server.thaw();
       // The places of the aborted call were given back.
       await sentSoon(broker, 10_000);
+      const stored = (await admin.stored(STREAM)).map(({ headers }) => headers["rowpost-key"]);
+      // What room is given back for may not go out any more.
+      expect(stored.filter((key) => key?.startsWith("aborted-"))).toEqual(batch.slice(0, 20).map(({ key }) => key));
     } finally {
       server.thaw();
       await broker.close();

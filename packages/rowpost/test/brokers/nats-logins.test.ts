@@ -2,7 +2,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { nkeys } from "@nats-io/transport-node";
+import { connect, nkeys } from "@nats-io/transport-node";
 import { afterEach, expect, test } from "vitest";
 import type { Broker, PublishResult } from "../../src/brokers/broker.ts";
 import { type NatsOptions, nats, natsFromUrl } from "../../src/brokers/nats/index.ts";
@@ -104,9 +104,11 @@ describeWithService("nats", "the NATS broker and its rights", () => {
   const user = (name: string, permissions: string): string =>
     `{ user: ${name}, password: pw, permissions: { ${permissions} } }`;
 
+  const rights = (permissions: string): string =>
+    `authorization { users: [ { user: admin, password: pw }, ${user("relay", permissions)} ] }`;
+
   async function serverWithRights(permissions: string): Promise<{ server: PrivateServer; broker: Broker }> {
-    const config = `authorization { users: [ { user: admin, password: pw }, ${user("relay", permissions)} ] }`;
-    const server = await serverWith(config);
+    const server = await serverWith(rights(permissions));
     const admin = await createAdmin({ servers: server.address, user: "admin", pass: "pw" });
     closers.push(() => admin.close());
     await admin.createStream({ name: "S", subjects: ["orders", "billing", "_IN_NOT.>"] });
@@ -135,6 +137,20 @@ describeWithService("nats", "the NATS broker and its rights", () => {
     const other = brokerOn(server, { user: "relay", password: "pw", inboxPrefix: "_RELAY" });
     // The first message in the stream: nothing of the one before got there.
     expect(await publish(other)).toEqual({ status: "sent", messageId: "S:1" });
+  });
+
+  test("a connection that was handed in takes messages again once its receipts are allowed again", async () => {
+    const { server } = await serverWithRights('subscribe: { allow: ">" }');
+    const connection = await connect({ servers: server.address, user: "relay", pass: "pw" });
+    closers.push(() => connection.close());
+    const broker = toClose(nats({ connection, ackTimeoutMs: 1000 }));
+    expect(await publish(broker)).toMatchObject({ status: "sent" });
+    await server.reload(rights('subscribe: { allow: "elsewhere" }'));
+    // Behind the server's refusal.
+    await connection.flush();
+    expect(await publish(broker)).toMatchObject({ scope: "connection", code: "PERMISSION_DENIED" });
+    await server.reload(rights('subscribe: { allow: ">" }'));
+    expect(await publish(broker)).toMatchObject({ status: "sent" });
   });
 
   test("without the right to ask JetStream, a subject that nobody takes is held back instead of blamed", async () => {

@@ -20,6 +20,8 @@ export interface PrivateServer {
   kill(): Promise<void>;
   freeze(): Promise<void>;
   thaw(): void;
+  /** Gives it another `config` while it runs. */
+  reload(config: string): Promise<void>;
   /** Ends it and deletes its data. */
   remove(): Promise<void>;
 }
@@ -48,7 +50,9 @@ export async function startPrivateServer(config = "", jetstream = true): Promise
   const port = await freePort();
   const file = join(folder, "server.conf");
   const store = jetstream ? `jetstream { store_dir: "${folder}", max_file: 1G }\n` : "";
-  await writeFile(file, `listen: "127.0.0.1:${port}"\n${store}${config}\n`);
+  const configure = (added: string): Promise<void> =>
+    writeFile(file, `listen: "127.0.0.1:${port}"\n${store}${added}\n`);
+  await configure(config);
   let process: ChildProcess | undefined;
 
   async function start(): Promise<void> {
@@ -57,15 +61,15 @@ export async function startPrivateServer(config = "", jetstream = true): Promise
       env: { ...globalThis.process.env, PATH: `${globalThis.process.env["PATH"] ?? ""}:/usr/sbin` },
     });
     process = started;
-    let log = "";
-    await new Promise<void>((resolve, reject) => {
-      started.once("error", reject);
-      started.once("exit", (code) => reject(new Error(`nats-server ended with ${code}:\n${log}`)));
-      started.stderr?.setEncoding("utf8").on("data", (text: string) => {
-        log += text;
-        if (log.includes("Server is ready")) resolve();
-      });
-    });
+    await logged(started, "Server is ready");
+  }
+
+  async function reload(changed: string): Promise<void> {
+    if (process === undefined) throw new Error("the server does not run");
+    await configure(changed);
+    const reloaded = logged(process, "Reloaded server configuration");
+    process.kill("SIGHUP");
+    await reloaded;
   }
 
   async function kill(): Promise<void> {
@@ -84,11 +88,25 @@ export async function startPrivateServer(config = "", jetstream = true): Promise
     kill,
     freeze: () => freezeProcess(process?.pid ?? 0),
     thaw: () => process?.kill("SIGCONT"),
+    reload,
     async remove() {
       await kill();
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Resolves when the server says this from now on; rejects when it ends before. */
+async function logged(server: ChildProcess, words: string): Promise<void> {
+  let log = "";
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.once("exit", (code) => reject(new Error(`nats-server ended with ${code}:\n${log}`)));
+    server.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      log += text;
+      if (log.includes(words)) resolve();
+    });
+  });
 }
 
 /**

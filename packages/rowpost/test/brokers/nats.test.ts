@@ -1,6 +1,6 @@
 /** The NATS broker on the shared server: what is stored, which copies are dropped, and what is refused. */
 import { AckPolicy } from "@nats-io/jetstream";
-import { connect } from "@nats-io/transport-node";
+import { connect, type Msg, type MsgHdrs } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Broker, OutgoingMessage, PublishResult } from "../../src/brokers/broker.ts";
 import { decodeNatsHeaders, type NatsOptions, nats, natsFromUrl } from "../../src/brokers/nats/index.ts";
@@ -345,6 +345,45 @@ describeWithService("nats", "the NATS broker", (service) => {
     }
   });
 
+  test.each<[what: string, answer: (asked: Msg) => void]>([
+    ["JSON-RPC without an error", (asked) => void asked.respond('{"jsonrpc":"1.0","result":"ok","error":null}')],
+    ["headers that cannot be read", (asked) => void asked.respond("", { headers: rawHeaders("a b: c") })],
+  ])("an answer of another program (%s) leaves the rest of the connection alone", async (_what, answer) => {
+    const [subject, other] = [uniqueName("service"), uniqueName("other")];
+    const subscription = admin.connection.subscribe(subject, { callback: (_error, asked) => answer(asked) });
+    await admin.connection.flush();
+    const connection = await connect({ servers });
+    const received: string[] = [];
+    connection.subscribe(other, { callback: (_error, each) => void received.push(each.string()) });
+    try {
+      await withBroker({ connection, ackTimeoutMs: 1000 }, async (by) => {
+        const result = await publishOne(message("other-program", { topic: subject }), by);
+        const reason = expect.stringContaining("not JetStream");
+        expect(result).toMatchObject({ scope: "unknown", code: "ACK_TIMEOUT", reason });
+        expect(await publishOne(message(uniqueName("after")), by)).toMatchObject({ status: "sent" });
+      });
+      connection.publish(other, "still read");
+      await connection.flush();
+      expect(received).toEqual(["still read"]);
+    } finally {
+      subscription.unsubscribe();
+      await connection.close();
+    }
+  });
+
+  test("an abort right behind the call, before anything went out: nothing was started", async () => {
+    const key = uniqueName("at-once");
+    await broker.check();
+    const aborting = new AbortController();
+    const publishing = broker.publish([message(key), message(`${key}-2`, { orderingKey: "k" })], aborting);
+    aborting.abort();
+    expect(await publishing).toMatchObject([{ status: "notStarted" }, { status: "notStarted" }]);
+    // On the same connection, so that anything that went out before it is stored by then.
+    expect(await publishOne(message(`${key}-3`))).toMatchObject({ status: "sent" });
+    const stored = (await admin.stored(stream)).map(({ headers }) => headers["rowpost-key"]);
+    expect(stored.filter((each) => each?.startsWith(key))).toEqual([`${key}-3`]);
+  });
+
   test("500 messages in one call, 8 calls at once: each stored once", async () => {
     const subject = `${stream}.many`;
     const calls = Array.from({ length: 8 }, (_call, call) =>
@@ -413,3 +452,8 @@ describeWithService("nats", "the NATS broker", (service) => {
     });
   });
 });
+
+/** Headers as no client of NATS writes them. */
+function rawHeaders(line: string): MsgHdrs {
+  return { encode: () => Buffer.from(`NATS/1.0\r\n${line}\r\n\r\n`) } as unknown as MsgHdrs;
+}

@@ -38,6 +38,8 @@ export interface Handover {
 export interface Link {
   /** False: over, or away while the client looks for a server. */
   isUsable(): boolean;
+  /** Over for good, also when the connection is not: another link has to take its place. */
+  readonly isOver: boolean;
   /** Whether the server still answers: a message waited in vain. Cleared by {@link ping}. */
   readonly isDoubtful: boolean;
   /** Most bytes of headers and body together. */
@@ -125,14 +127,27 @@ function createLink(options: LinkOptions): { readonly link: Link; readonly denie
     for (const end of pings) end(false);
   }
 
+  /** After an exception the client would read no more from the connection, for the user's own subscriptions on it neither. */
   function onMessage(error: Error | null, message: NatsMessage): void {
     received += 1;
-    if (error !== null) {
-      denied = error.message;
-      release("PERMISSION_DENIED", `receipts cannot be received any more: ${error.message}`);
-      return;
+    try {
+      if (error === null) receive(message);
+      else onInboxDenied(error);
+    } catch {
+      // What cannot be understood is no receipt.
     }
+  }
+
+  function onInboxDenied({ message }: Error): void {
+    denied = message;
+    release("PERMISSION_DENIED", `receipts cannot be received any more: ${message}`);
+  }
+
+  function receive(message: NatsMessage): void {
     const token = message.subject.slice(inbox.length);
+    // Until it is understood, it is of a program that listens to the subject too. JetStream's may still come.
+    const found = pending.get(token);
+    if (found !== undefined) found.answered = "an answer came from a program that is not JetStream";
     const isNobody = message.data.length === 0 && message.headers?.code === 503;
     const question = asked.get(token);
     if (question !== undefined) {
@@ -141,13 +156,7 @@ function createLink(options: LinkOptions): { readonly link: Link; readonly denie
       return;
     }
     const outcome: Outcome | undefined = isNobody ? { kind: "nobody" } : outcomeOf(parsed(message.data));
-    if (outcome !== undefined) {
-      settle(token, outcome);
-      return;
-    }
-    // No receipt: a program that listens to the subject too. JetStream's may still come.
-    const found = pending.get(token);
-    if (found !== undefined) found.answered = "an answer came from a program that is not JetStream";
+    if (outcome !== undefined) settle(token, outcome);
   }
 
   /** The oldest one's time decides; all have the same, and stand in the order of their sending. */
@@ -240,6 +249,9 @@ function createLink(options: LinkOptions): { readonly link: Link; readonly denie
 
   const link: Link = {
     isUsable: () => !isOver && !isAway && !connection.isClosed(),
+    get isOver() {
+      return isOver;
+    },
     get isDoubtful() {
       return isDoubtful;
     },
@@ -295,7 +307,7 @@ function followStatuses(statuses: AsyncIterable<NatsStatus>, onStatus: (status: 
 }
 
 interface PubAck {
-  readonly error?: JetStreamError | undefined;
+  readonly error?: JetStreamError | null | undefined;
   readonly stream?: unknown;
   readonly seq?: unknown;
 }
@@ -304,7 +316,8 @@ interface PubAck {
 function outcomeOf(answer: unknown): Outcome | undefined {
   if (typeof answer !== "object" || answer === null) return undefined;
   const { error, stream, seq } = answer as PubAck;
-  if (typeof error === "object") return { kind: "failed", failure: failureOfError(error) };
+  // JSON-RPC says with null that there is no error.
+  if (typeof error === "object" && error !== null) return { kind: "failed", failure: failureOfError(error) };
   const isReceipt = typeof stream === "string" && stream !== "" && typeof seq === "number" && seq > 0;
   return isReceipt ? { kind: "stored", stream, sequence: seq } : undefined;
 }

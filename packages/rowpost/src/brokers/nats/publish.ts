@@ -36,8 +36,10 @@ export function publishBatch(
   batch: readonly OutgoingMessage[],
   signal: AbortSignal,
 ): Promise<PublishResult[]> {
+  // Aborted while the link was found. Past this line the abort comes later, and never while the call is still being set up.
+  if (signal.aborted) return Promise.resolve(batch.map(() => ABORTED));
   return new Promise((resolve) => {
-    const call = createCall(publishing, link, batch, (results) => {
+    const call = createCall(publishing, link, { batch, signal }, (results) => {
       stopFollowing();
       resolve(results);
     });
@@ -60,6 +62,13 @@ function failed({ scope, retriable, code, reason, retryAfterMs }: Failure): Publ
   return { status: "failed", scope, retriable, code, reason, retryAfterMs };
 }
 
+/** A message that is with the server, as its call may have to leave it. */
+interface Leaving {
+  readonly failure: Failure;
+  /** Forgets it and gives its room back, which lets whoever waits for room go on at once. */
+  readonly letGo: () => void;
+}
+
 interface Call {
   /** Hands over what may go, as far as there is room. */
   readonly pump: () => void;
@@ -70,13 +79,13 @@ interface Call {
 function createCall(
   { settings, streams, window }: Publishing,
   link: Link,
-  batch: readonly OutgoingMessage[],
+  { batch, signal }: { readonly batch: readonly OutgoingMessage[]; readonly signal: AbortSignal },
   done: (results: PublishResult[]) => void,
 ): Call {
   const results = new Array<PublishResult | undefined>(batch.length);
   const lines = linesOf(batch);
-  /** Messages that are with the server, by index: what ends the waiting, and with which result. */
-  const withServer = new Map<number, () => PublishResult>();
+  /** Messages that are with the server, by index. */
+  const withServer = new Map<number, Leaving>();
   const routes = new Map<string, Route | Failure>();
   /** What became true of everything, or of a subject, during the call: the rest is not tried one by one. */
   let offline: Failure | undefined;
@@ -98,6 +107,8 @@ function createCall(
   }
 
   function pump(): void {
+    // Called with the room of a call that the same signal ended, before this one's own abort.
+    if (signal.aborted) return;
     for (; position < lines.ready.length; position += 1) {
       const index = lines.ready[position] ?? 0;
       const message = batch[index];
@@ -126,10 +137,12 @@ function createCall(
   function handOver(index: number, { topic }: OutgoingMessage, { subject, headers, body, bytes }: Wire): void {
     let forget = (): void => undefined;
     // Before the sending, which settles at once when the connection is closed.
-    withServer.set(index, () => {
-      forget();
-      window.release(bytes);
-      return failed(UNANSWERED);
+    withServer.set(index, {
+      failure: UNANSWERED,
+      letGo: () => {
+        forget();
+        window.release(bytes);
+      },
     });
     forget = link.send({ subject, headers, body, settle: land });
 
@@ -148,7 +161,7 @@ function createCall(
       fail(index, subject, outcome.failure);
     } else {
       // Certain that nothing was stored; why, is a question that may take longer than this call has.
-      withServer.set(index, () => failed(UNEXPLAINED));
+      withServer.set(index, { failure: UNEXPLAINED, letGo: () => undefined });
       void streams.explain(link, subject, topic).then((failure) => {
         withServer.delete(index);
         fail(index, subject, failure);
@@ -164,11 +177,12 @@ function createCall(
   }
 
   function abort(): void {
-    const ends = [...withServer];
+    const left = [...withServer];
     withServer.clear();
-    // All of them before any place is given to another call, and before one that is behind them is looked at.
-    for (const [index, end] of ends) settle(index, end());
+    for (const [index, { failure }] of left) settle(index, failed(failure));
     for (const index of batch.keys()) settle(index, ABORTED);
+    // Last: room calls back whoever waits for it, and this call must have nothing left by then that it would hand over and call not started.
+    for (const [, { letGo }] of left) letGo();
   }
 
   return { pump, abort };

@@ -56,7 +56,8 @@ export function createSession(settings: Settings, client: NatsModule | undefined
         "the NATS connection that was handed in is closed; make a new broker on a new one",
       );
     }
-    if (link !== undefined) {
+    // One that was refused its receipts is over while the connection goes on, and they may be allowed again.
+    if (link?.isOver === false) {
       return connectionFailure("CONNECTION_LOST", "the NATS connection that was handed in has no server now");
     }
     const opened = await openLink({ connection, inboxPrefix, ackTimeoutMs, onEnd: forget }, PING_TIMEOUT_MS);
