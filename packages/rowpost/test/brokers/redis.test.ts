@@ -16,6 +16,7 @@ import { createTcpProxy } from "../../src/testing/index.ts";
 import { describeWithService } from "../services.ts";
 import { TEST_CERTIFICATE, TEST_KEY } from "./certificate.ts";
 import { noDeadline, outgoing } from "./messages.ts";
+import { countsWithCode } from "./outcomes.ts";
 import {
   createAdmin,
   createStallingRelay,
@@ -309,6 +310,26 @@ describeWithService("redis", "the Redis broker", () => {
       await server.thaw();
     }
     expect(statuses(await broker.publish([message("3")], within(5_000)))).toEqual(["sent"]);
+  });
+
+  test("a connection that breaks between two writes: unknown is what was written, and nothing else", async () => {
+    const { proxy, url: address } = await proxied();
+    const topic = uniqueName("broken");
+    const broker = create({ url: address });
+    await broker.check();
+    proxy.mute("toClient");
+    const batch = Array.from({ length: 600 }, (_, index) =>
+      message(String(index), { topic, orderingKey: `k${index}` }),
+    );
+    const publishing = broker.publish(batch, noDeadline());
+    // The second write of keyed messages waits for the answer to the first, of 512.
+    await expect.poll(() => admin.xlen(topic), { timeout: 10_000, interval: 10 }).toBe(512);
+    await proxy.cut();
+    expect(countsWithCode(await publishing)).toEqual({
+      "unknown CONNECTION_LOST": 512,
+      "connection CONNECTION_LOST": 88,
+    });
+    expect(await admin.xlen(topic)).toBe(512);
   });
 
   describe("a client that the user has", () => {

@@ -136,6 +136,14 @@ async function sendPiece(topicRun: TopicRun, piece: Piece): Promise<void> {
 async function write({ run, stream }: TopicRun, { items }: Piece): Promise<readonly Outcome[]> {
   const { settings } = run.publishing;
   const { minReplicas, replicaTimeoutMs, xaddArguments } = settings;
+  // ioredis refuses what is written on a connection that has ended with the same words with which it gives up what was written before.
+  if (run.lease.client.status !== "ready") {
+    const failed = notConnected(
+      "CONNECTION_LOST",
+      `the connection to ${settings.label} broke before this message's turn`,
+    );
+    return items.map(() => failed);
+  }
   const isTransaction = needsTransaction(items);
   const pipeline = run.lease.client.pipeline();
   if (isTransaction) pipeline.multi();
