@@ -43,7 +43,7 @@ async function checkStream(link: Link, name: string, settings: Settings): Promis
 const STREAM_NOT_FOUND = 10059;
 
 interface Answer {
-  readonly error?: JetStreamError | undefined;
+  readonly error?: JetStreamError | null | undefined;
   readonly config?: StreamConfig | undefined;
 }
 
@@ -69,8 +69,8 @@ function refuseConfig(name: string, { no_ack: noAck, sealed, storage }: StreamCo
   }
 }
 
-function refuseError(error: JetStreamError | undefined, settings: Settings): void {
-  if (error === undefined) return;
+function refuseError(error: JetStreamError | null | undefined, settings: Settings): void {
+  if (error === undefined || error === null) return;
   const { code, reason, scope } = failureOfError(error);
   throw new BrokerError(code, `NATS at ${where(settings)} cannot be used: ${code}: ${reason}`, {
     retriable: scope !== "message",

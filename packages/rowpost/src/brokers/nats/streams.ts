@@ -10,7 +10,7 @@ import type { ApiAnswer, Link } from "./link.ts";
 const ASK_TIMEOUT_MS = 2000;
 
 interface NamesAnswer {
-  readonly error?: Parameters<typeof failureOfError>[0] | undefined;
+  readonly error?: Parameters<typeof failureOfError>[0] | null | undefined;
   readonly streams?: readonly string[] | null | undefined;
 }
 
@@ -57,7 +57,7 @@ function failureOf(answer: ApiAnswer, { subject, topic, api }: Question): Failur
     return destinationFailure("NO_RESPONDERS", reason);
   }
   const { error, streams } = (answer.body ?? {}) as NamesAnswer;
-  if (error !== undefined) {
+  if (error !== undefined && error !== null) {
     const failure = failureOfError(error);
     return failure.scope === "message" ? destinationFailure(failure.code, failure.reason) : failure;
   }
