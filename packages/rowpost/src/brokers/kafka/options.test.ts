@@ -33,6 +33,16 @@ describe("options", () => {
   });
 });
 
+test.each(["kafka://shop:s3cret@h1:9092", "h1:9092, kafka://shop:s3cret,more@h2", "shop:s3cret,x@h1"])(
+  "an account in %j is refused without being repeated",
+  (brokers) => {
+    for (const given of [brokers, [brokers]]) {
+      expect(() => kafka({ brokers: given })).toThrow(/no user or password in brokers/);
+      expect(() => kafka({ brokers: given })).not.toThrow(/s3cret|more|shop/);
+    }
+  },
+);
+
 describe("a client of the user's", () => {
   const call = (): never => {
     throw new Error("nothing is called while the options are checked");

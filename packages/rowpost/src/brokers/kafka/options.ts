@@ -99,7 +99,12 @@ export function settingsFrom(options: KafkaOptions): Settings {
 }
 
 function brokersFrom(brokers: string | readonly string[]): string[] {
-  const texts = [brokers].flat().flatMap((text) => text.split(","));
+  const given = [brokers].flat();
+  // Before the commas: one may be in a password, of which no error may repeat a part.
+  if (given.some((text) => text.includes("@"))) {
+    throw new ConfigurationError("brokers: no user or password in brokers; they belong in the option sasl");
+  }
+  const texts = given.flatMap((text) => text.split(","));
   const used = texts.map((text) => text.trim()).filter((text) => text !== "");
   if (used.length === 0) {
     throw new ConfigurationError(

@@ -26,6 +26,8 @@ describe("settingsFrom", () => {
     [{ servers: "host:0" }, /"host:0" is not an address/],
     [{ servers: "ws://host" }, /not an address/],
     [{ servers: "nats://user:hunter2@host" }, /no user, password or token in servers/],
+    [{ servers: "nats://user:hunter2,more@host" }, /no user, password or token in servers/],
+    [{ servers: ["h", "nats://user:hunter2@host"] }, /no user, password or token in servers/],
     [{ user: "a" }, /user and password belong together/],
     [{ password: "a" }, /user and password belong together/],
     [{ user: "a", password: "hunter2", token: "hunter2" }, /give one of/],

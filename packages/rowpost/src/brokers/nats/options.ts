@@ -145,6 +145,10 @@ function ownConnection(options: NatsOptions): NatsConnection {
 }
 
 function serversFrom(servers: NatsOptions["servers"]): { addresses: readonly ServerAddress[]; tls: boolean } {
+  // Before the commas: one may be in a password, of which no error may repeat a part.
+  if ([servers ?? []].flat().some((text) => text.includes("@"))) {
+    throw new ConfigurationError("nats broker: no user, password or token in servers; they have options of their own");
+  }
   const texts = (typeof servers === "string" ? servers.split(",") : (servers ?? [])).map((text) => text.trim());
   const used = texts.filter((text) => text !== "");
   if (used.length === 0) {
@@ -154,9 +158,6 @@ function serversFrom(servers: NatsOptions["servers"]): { addresses: readonly Ser
 }
 
 function addressFrom(text: string): ServerAddress {
-  if (text.includes("@")) {
-    throw new ConfigurationError("nats broker: no user, password or token in servers; they have options of their own");
-  }
   const match = /^(?:(?:nats|tls):\/\/)?(?:\[([\da-f:.]+)\]|([^:[\]/@\s]+))(?::(\d{1,5}))?\/?$/i.exec(text);
   const host = match?.[1] ?? match?.[2];
   const port = Number(match?.[3] ?? DEFAULT_PORT);

@@ -14,6 +14,10 @@ const DEFAULT_PORT = 8081;
 
 /** Endpoints from a list or a text with commas (or semicolons, as the official clients have it). Throws {@link ConfigurationError}. */
 export function endpointsFrom(endpoints: string | readonly string[]): Endpoint[] {
+  // Before they are divided: a secret may hold a comma, and no error may repeat a part of it.
+  if ([endpoints].flat().some((text) => text.includes("@"))) {
+    throw new ConfigurationError("endpoints: no keys in endpoints; accessKey and secretKey are options of their own");
+  }
   const texts = (typeof endpoints === "string" ? endpoints.split(/[,;]/) : endpoints).map((text) => text.trim());
   const used = texts.filter((text) => text !== "");
   if (used.length === 0) {

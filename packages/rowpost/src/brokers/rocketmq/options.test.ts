@@ -27,6 +27,16 @@ describe("settingsFrom", () => {
     expect(() => settingsFrom({ endpoints })).toThrow(message);
   });
 
+  test.each(["key:hunter2@host:8081", "h;key:hunter2;more@host"])(
+    "keys in %j are refused, not repeated",
+    (endpoints) => {
+      for (const given of [endpoints, [endpoints]]) {
+        expect(() => settingsFrom({ endpoints: given })).toThrow(/no keys in endpoints/);
+        expect(() => settingsFrom({ endpoints: given })).not.toThrow(/hunter2|more/);
+      }
+    },
+  );
+
   test.each([
     [{ batchSize: 0 }, /batchSize must be a whole number from 1 to 1024, not 0/],
     [{ maxInFlight: 1.5 }, /maxInFlight/],
