@@ -1,8 +1,9 @@
 /** What the Kafka broker does beyond the contract, with each client that runs on this Node.js: places, limits, topics that go, clients of the user's. */
 import kafkajs from "kafkajs";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Broker, OutgoingMessage, PublishResult } from "../../src/brokers/broker.ts";
 import { kafka } from "../../src/brokers/kafka/index.ts";
+import { createTcpProxy, type TcpProxy } from "../../src/testing/index.ts";
 import { describeWithService } from "../services.ts";
 import {
   type ConsumedRecord,
@@ -210,6 +211,86 @@ describeWithService("kafka", "the Kafka broker", (service) => {
       await own.prove(topics.places);
     } finally {
       await own.close();
+    }
+  });
+});
+
+describeWithService("kafka", "a client of kafkajs that connects without end", (service) => {
+  const port = Number(service.address.split(":").at(-1));
+  const topic = uniqueName("patient");
+
+  beforeAll(() => createTopics(service.address, [{ topic }]));
+  afterAll(() => deleteTopics(service.address, [topic]));
+
+  interface Patient {
+    readonly proxy: TcpProxy;
+    readonly broker: Broker;
+    readonly publish: () => Promise<unknown>;
+    /** Attempts to connect so far. */
+    readonly attempts: () => number;
+  }
+
+  /** A broker of such a client, which is refused by the proxy that it knows. */
+  async function patient(producerRetries = 1e9): Promise<Patient> {
+    const proxy = await createTcpProxy({ target: { port } });
+    await proxy.refuse();
+    const clientWith = (retries: number): kafkajs.Kafka =>
+      new kafkajs.Kafka({
+        brokers: [`127.0.0.1:${proxy.port}`],
+        logLevel: kafkajs.logLevel.NOTHING,
+        retry: { retries, initialRetryTime: 50, maxRetryTime: 100 },
+      });
+    const client = clientWith(1e9);
+    if (producerRetries !== 1e9) client.producer = (options) => clientWith(producerRetries).producer(options);
+    const producers = vi.spyOn(client, "producer");
+    const broker = kafka({ client, connectTimeoutMs: 500 });
+    return {
+      proxy,
+      broker,
+      publish: async () => counts(await broker.publish([outgoing(uniqueName("p"), { topic })], noDeadline())),
+      attempts: () => producers.mock.calls.length,
+    };
+  }
+
+  test("connects once, however many calls wait for it, and is used when it has", async () => {
+    const { proxy, broker, publish, attempts } = await patient();
+    try {
+      for (let call = 0; call < 3; call += 1) expect(await publish()).toEqual({ "connection CONNECT_TIMEOUT": 1 });
+      expect(attempts()).toBe(1);
+      await proxy.accept();
+      await expect.poll(publish, { timeout: 10_000 }).toEqual({ sent: 1 });
+      expect(attempts()).toBe(1);
+    } finally {
+      await broker.close();
+      await proxy.close();
+    }
+  });
+
+  test("is not joined by another one when only a part of it has failed", async () => {
+    const { proxy, broker, publish, attempts } = await patient(0);
+    try {
+      for (let call = 0; call < 2; call += 1) expect(await publish()).toEqual({ "connection CONNECT_TIMEOUT": 1 });
+      expect(attempts()).toBe(1);
+      await proxy.accept();
+      await expect.poll(publish, { timeout: 10_000 }).toEqual({ sent: 1 });
+    } finally {
+      await broker.close();
+      await proxy.close();
+    }
+  });
+
+  test("is not waited for by close, and closed when it comes about afterwards", async () => {
+    const { proxy, broker, publish } = await patient();
+    try {
+      expect(await publish()).toEqual({ "connection CONNECT_TIMEOUT": 1 });
+      const startedAt = performance.now();
+      await broker.close();
+      expect(performance.now() - startedAt).toBeLessThan(3000);
+      await proxy.accept();
+      await expect.poll(() => proxy.bytesToTarget(), { timeout: 10_000 }).toBeGreaterThan(0);
+      await expect.poll(() => proxy.connectionCount(), { timeout: 10_000 }).toBe(0);
+    } finally {
+      await proxy.close();
     }
   });
 });

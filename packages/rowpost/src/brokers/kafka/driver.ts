@@ -33,8 +33,10 @@ export interface Session {
 
 /** Opens sessions. */
 export interface Driver {
-  /** Rejects with a {@link FaultError} when the cluster cannot be reached. The signal ends the attempt. */
+  /** Rejects with a {@link FaultError} when the cluster cannot be reached. The signal ends the attempt, where that is possible. */
   open(signal: AbortSignal): Promise<Session>;
+  /** False with a client of the user's: an attempt lasts for as long as that client's own settings let it. */
+  readonly endsAttempts: boolean;
 }
 
 /** A fault on its way up. */

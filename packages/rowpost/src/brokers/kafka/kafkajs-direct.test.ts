@@ -54,13 +54,12 @@ describe("partitions of several leaders", () => {
       ]),
       sent,
     );
-    const wire = { requests: () => 0, destroy: () => undefined };
     let asked = 0;
     const describe = async (): Promise<{ leaders: number[] }> => {
       asked += 1;
       return { leaders: [1, 2, 1, -1, 3] };
     };
-    const sender = directSender(client, { wire, settings, describe });
+    const sender = directSender(client, { settings, describe });
     const outcomes = await sender?.send("orders", batches(0, 1, 2, 3, 4, 5));
     expect(outcomes).toMatchObject([
       { baseOffset: 70n },
@@ -79,28 +78,40 @@ describe("partitions of several leaders", () => {
     ]);
     expect(asked).toBe(2);
   });
+});
 
-  test("a leader whose connection breaks when a request was written: unknown, and the others are not", async () => {
-    let written = 0;
-    const client = clientOf(
-      new Map([
-        [1, answers({ partition: 0, errorCode: 0, baseOffset: 5n })],
-        [
-          2,
-          () => {
-            written += 1;
-            return refused();
-          },
-        ],
-      ]),
-      [],
-    );
-    const wire = { requests: () => written, destroy: () => undefined };
-    const sender = directSender(client, { wire, settings, describe: async () => ({ leaders: [1, 2] }) });
-    expect(await sender?.send("orders", batches(0, 1))).toMatchObject([
-      { baseOffset: 5n },
-      { fault: { kind: "lost" } },
-    ]);
+describe("a leader that cannot be reached while another one's request is written", () => {
+  const fails =
+    (fault: string): (() => Promise<never>) =>
+    async () => {
+      throw Object.assign(new Error(fault), { code: fault });
+    };
+
+  test.each([
+    ["a request that was never written", "findBroker", "unreachable"],
+    ["one that was", "send", "lost"],
+  ] as const)("%s, failing in %s: %s", async (_, failing, kind) => {
+    let isWritten = (): void => undefined;
+    const other = new Promise<void>((resolve) => {
+      isWritten = resolve;
+    });
+    const brokerPool = {
+      getNodeIds: () => ["1", "2"],
+      refreshMetadata: refused,
+      async findBroker({ nodeId }: { readonly nodeId: number }) {
+        if (nodeId === 2 && failing === "findBroker") await other.then(fails("ECONNREFUSED"));
+        const send = async ({ request }: { readonly request: { encode(): Promise<unknown> } }): Promise<unknown> => {
+          await request.encode();
+          if (nodeId === 2) return await fails("ECONNRESET")();
+          isWritten();
+          return { partitions: [{ partition: 0, errorCode: 0, baseOffset: 7n }] };
+        };
+        return { connectionPool: { send }, versions: null };
+      },
+    };
+    const client = { [Symbol("private:Kafka:createCluster")]: () => ({ brokerPool }) } as unknown as KafkajsClient;
+    const sender = directSender(client, { settings, describe: async () => ({ leaders: [1, 2] }) });
+    expect(await sender?.send("orders", batches(0, 1))).toMatchObject([{ baseOffset: 7n }, { fault: { kind } }]);
   });
 });
 
@@ -126,8 +137,7 @@ describe("the version of the request", () => {
       },
     };
     const client = { [Symbol("private:Kafka:createCluster")]: () => ({ brokerPool }) } as unknown as KafkajsClient;
-    const wire = { requests: () => 0, destroy: () => undefined };
-    const sender = directSender(client, { wire, settings, describe: async () => ({ leaders: [1] }) });
+    const sender = directSender(client, { settings, describe: async () => ({ leaders: [1] }) });
     const outcomes = await sender?.send("orders", batches(0));
     return { carried, outcomes };
   }
@@ -159,7 +169,6 @@ describe("the version of the request", () => {
 });
 
 test("a client that is built differently is not touched", () => {
-  const wire = { requests: () => 0, destroy: () => undefined };
   const describe = async (): Promise<{ leaders: number[] }> => ({ leaders: [] });
-  expect(directSender({} as KafkajsClient, { wire, settings, describe })).toBeUndefined();
+  expect(directSender({} as KafkajsClient, { settings, describe })).toBeUndefined();
 });

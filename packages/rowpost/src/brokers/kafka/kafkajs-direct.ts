@@ -11,7 +11,7 @@ import { type BatchOutcome, FaultError, type PartitionBatch, sameForAll, type To
 import { type Fault, INVALID_RECORD, LEADER_NOT_AVAILABLE, nameOfCode, UNSUPPORTED_VERSION } from "./failures.ts";
 import type { KafkajsClient } from "./given-client.ts";
 import { faultOf } from "./kafkajs-faults.ts";
-import type { Sender, Wire } from "./kafkajs-producer.ts";
+import type { Sender } from "./kafkajs-producer.ts";
 import type { Settings } from "./options.ts";
 import { decodeProduced, encodeProduce, type ProducedPartition } from "./produce.ts";
 
@@ -37,7 +37,6 @@ interface Node {
 type Outcomes = readonly (readonly [PartitionBatch, BatchOutcome])[];
 
 interface DirectOptions {
-  readonly wire: Wire;
   readonly settings: Settings;
   /** Asks the cluster. Rejects with a {@link FaultError}. */
   readonly describe: (topic: string) => Promise<TopicDescription>;
@@ -54,7 +53,7 @@ export function directSender(client: KafkajsClient, options: DirectOptions): Dir
   return cluster === undefined ? undefined : senderOf(cluster, options);
 }
 
-function senderOf(cluster: Cluster, { wire, settings, describe }: DirectOptions): DirectSender {
+function senderOf(cluster: Cluster, { settings, describe }: DirectOptions): DirectSender {
   const { brokerPool } = cluster;
   /** The latest description of each topic: who leads. */
   const known = new Map<string, TopicDescription>();
@@ -96,19 +95,23 @@ function senderOf(cluster: Cluster, { wire, settings, describe }: DirectOptions)
       const fault: Fault = { ...outcomeOf(INVALID_RECORD).fault, text: describeError(error) };
       return batches.map((batch) => [batch, { fault }]);
     }
-    const before = wire.requests();
+    // Of this request alone: others are written meanwhile. kafkajs encodes once it is connected and logged in, and writes at once.
+    let isWritten = false;
     try {
       const { connectionPool, versions } = await nodeOf(leader, topic);
       const version = Math.min(versions?.[API_PRODUCE]?.maxVersion ?? OLDEST, NEWEST);
       if (version < OLDEST) return batches.map((batch) => [batch, outcomeOf(UNSUPPORTED_VERSION)]);
       const { partitions } = await connectionPool.send({
-        request: requestOf(version, bytes),
+        request: requestOf(version, () => {
+          isWritten = true;
+          return bytes;
+        }),
         response: responseOf(version),
       });
       const answered = new Map(partitions.map((each) => [each.partition, producedOf(each)]));
       return batches.map((batch) => [batch, answered.get(batch.partition) ?? { fault: NO_RECEIPT }]);
     } catch (error) {
-      const fault = faultOf(error, wire.requests() === before);
+      const fault = faultOf(error, !isWritten);
       return batches.map((batch) => [batch, { fault }]);
     }
   }
@@ -165,12 +168,13 @@ const NEWEST = 7;
 /** From here on the broker answers at once when a quota is used up, and the client is the one who waits. */
 const CLIENT_WAITS = 6;
 
-function requestOf(apiVersion: number, bytes: Buffer): object {
+function requestOf(apiVersion: number, encoded: () => Buffer): object {
   return {
     apiKey: API_PRODUCE,
     apiVersion,
     apiName: "Produce",
     async encode() {
+      const bytes = encoded();
       // As much of kafkajs's encoder as is copied from.
       return { buf: bytes, buffer: bytes };
     },

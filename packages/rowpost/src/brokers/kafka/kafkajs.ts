@@ -11,7 +11,7 @@ import { type Driver, FaultError, goodbye, type Session, type TopicDescription }
 import type { KafkajsClient } from "./given-client.ts";
 import { directSender } from "./kafkajs-direct.ts";
 import { faultOf } from "./kafkajs-faults.ts";
-import { producerSender, type Wire } from "./kafkajs-producer.ts";
+import { producerSender } from "./kafkajs-producer.ts";
 import type { Settings } from "./options.ts";
 import { tlsSocketOptions } from "./tls.ts";
 
@@ -34,11 +34,18 @@ interface PartitionMetadata {
   readonly leader: number;
 }
 
+/** The sockets of one session of ours. */
+interface Wire {
+  /** Resets them all, and those that are opened later. */
+  destroy(): void;
+}
+
 /** A driver with the user's client, or with one of its own for each session. */
 export function kafkajsDriver(module: KafkajsModule | undefined, settings: Settings): Driver {
+  const given = settings.given?.kind === "kafkajs" ? settings.given.client : undefined;
   return {
+    endsAttempts: given === undefined,
     async open(signal) {
-      const given = settings.given?.kind === "kafkajs" ? settings.given.client : undefined;
       const own = given === undefined && module !== undefined ? ownClient(module, settings) : undefined;
       const client = given ?? own?.client;
       if (client === undefined) throw new TypeError("neither the package nor a client of kafkajs");
@@ -49,7 +56,6 @@ export function kafkajsDriver(module: KafkajsModule | undefined, settings: Setti
 
 function ownClient(module: KafkajsModule, settings: Settings): { readonly client: KafkajsClient; readonly wire: Wire } {
   const sockets = new Set<Socket>();
-  let requests = 0;
   let ended = false;
   const socketFactory = ({ host, port, onConnect }: SocketRequest): Socket => {
     const socket =
@@ -62,12 +68,6 @@ function ownClient(module: KafkajsModule, settings: Settings): { readonly client
     // It may connect again, or for the first time, after it was told to end. Later, because it has no listener for the error yet.
     if (ended) setImmediate(() => socket.destroy(new Error(ENDED)));
     socket.once("close", () => sockets.delete(socket));
-    const write = socket.write.bind(socket) as (bytes: Buffer, encoding?: BufferEncoding) => boolean;
-    // Each request is written in one piece: its length (4 bytes), then the number of the API. Bytes of a login may look like one: counted too.
-    socket.write = ((bytes: Buffer, encoding?: BufferEncoding) => {
-      if (bytes.length < 6 || bytes.readInt16BE(4) === API_PRODUCE) requests += 1;
-      return write(bytes, encoding);
-    }) as Socket["write"];
     return socket;
   };
   const client = new module.Kafka({
@@ -85,7 +85,6 @@ function ownClient(module: KafkajsModule, settings: Settings): { readonly client
     socketFactory,
   });
   const wire: Wire = {
-    requests: () => requests,
     destroy() {
       ended = true;
       for (const socket of sockets) socket.destroy(new Error(ENDED));
@@ -101,7 +100,6 @@ interface SocketRequest {
 }
 
 const ENDED = "closed by rowpost";
-const API_PRODUCE = 0;
 const KEEP_ALIVE_MS = 60_000;
 
 async function openSession(
@@ -117,8 +115,8 @@ async function openSession(
     return descriptionOf(topics.find(({ name }) => name === topic)?.partitions ?? []);
   };
   // A client of the user's may be wrapped, by tracing for example: its producer is used as everybody does.
-  const direct = wire === undefined ? undefined : directSender(client, { wire, settings, describe });
-  const sender = direct ?? producerSender(client, wire, settings);
+  const direct = wire === undefined ? undefined : directSender(client, { settings, describe });
+  const sender = direct ?? producerSender(client, settings);
   const end = async (): Promise<void> => {
     await goodbye(Promise.allSettled([sender.disconnect(), admin.disconnect()]));
     wire?.destroy();
@@ -126,9 +124,12 @@ async function openSession(
   const giveUp = (): void => wire?.destroy();
   signal.addEventListener("abort", giveUp);
   if (signal.aborted) giveUp();
+  const connecting = [sender.connect(), admin.connect()];
   try {
-    await Promise.all([sender.connect(), admin.connect()]);
+    await Promise.all(connecting);
   } catch (cause) {
+    // A client of the user's goes on trying by its own settings: the attempt is over when both are.
+    if (wire === undefined) await Promise.allSettled(connecting);
     await end();
     throw new FaultError(faultOf(cause, true), { cause });
   } finally {

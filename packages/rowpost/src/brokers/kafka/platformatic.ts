@@ -45,9 +45,10 @@ interface Stored {
 
 /** A driver with the user's producer, or with one of its own for each session. */
 export function platformaticDriver(module: PlatformaticModule | undefined, settings: Settings): Driver {
+  const given = settings.given?.kind === "platformatic" ? settings.given.client : undefined;
   return {
+    endsAttempts: given === undefined,
     async open(signal) {
-      const given = settings.given?.kind === "platformatic" ? settings.given.client : undefined;
       const producer = given ?? (module === undefined ? undefined : new module.Producer(producerOptions(settings)));
       if (producer === undefined) throw new TypeError("neither the package nor a producer of @platformatic/kafka");
       return await openSession(producer as Producer, given === undefined, signal);

@@ -30,6 +30,7 @@ interface Bench {
 function createBench({ combines = false, partitions = 1 } = {}): Bench {
   const offsets = new Map<number, bigint>();
   const driver: Driver = {
+    endsAttempts: true,
     async open() {
       if (bench.away !== undefined) throw new FaultError(bench.away);
       bench.opened += 1;

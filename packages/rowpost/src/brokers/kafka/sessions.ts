@@ -3,7 +3,7 @@
 import { onAbort } from "../../runtime/abort.ts";
 import { describeError, RowpostError } from "../../runtime/errors.ts";
 import type { BatchOutcome, Driver, PartitionBatch, Session, TopicDescription } from "./driver.ts";
-import { FaultError } from "./driver.ts";
+import { FaultError, goodbye } from "./driver.ts";
 import { type Failure, failureOfQuestion, failureOfSend, unanswered } from "./failures.ts";
 
 /** What an open session can do, with deadlines on everything, and failures instead of errors. */
@@ -31,9 +31,8 @@ export interface SessionsOptions {
 }
 
 interface Alive {
-  /** Closes it, once nothing runs on it any more. */
-  retire(): void;
-  readonly closed: Promise<void>;
+  /** Closes it, once nothing runs on it any more. Resolves when it is closed, or too late to be waited for. */
+  end(): Promise<void>;
 }
 
 export function createSessions(options: SessionsOptions): Sessions {
@@ -43,6 +42,8 @@ export function createSessions(options: SessionsOptions): Sessions {
   let current: Promise<OpenSession | Failure> | undefined;
   let opened: OpenSession | undefined;
   let driver: Promise<Driver> | undefined;
+  /** An attempt that cannot be ended: one at a time, or each call of an outage would leave one more that goes on trying. */
+  let pending: Promise<Session> | undefined;
   const stop = new AbortController();
 
   function open(): Promise<OpenSession | Failure> {
@@ -66,7 +67,7 @@ export function createSessions(options: SessionsOptions): Sessions {
     }
     const attempt = new AbortController();
     const forget = onAbort(stop.signal, () => attempt.abort());
-    const session = loaded.open(attempt.signal);
+    const session = pending ?? begin(loaded, attempt.signal);
     const timer = setTimeout(() => attempt.abort(), connectTimeoutMs);
     try {
       const late = new Promise<"late">((resolve) => {
@@ -74,15 +75,14 @@ export function createSessions(options: SessionsOptions): Sessions {
       });
       const first = await Promise.race([session, late]);
       if (first === "late") {
-        // It may still come about, and nobody wants it any more.
-        const closed = session.then((unwanted) => unwanted.close()).catch(() => undefined);
-        keep({ retire: () => undefined, closed });
+        if (session !== pending) abandon(session);
         return failureOfQuestion({
           kind: "unreachable",
           code: "CONNECT_TIMEOUT",
           text: `no answer within ${connectTimeoutMs} ms`,
         });
       }
+      pending = undefined;
       return attend(first);
     } catch (error) {
       return failureOfError(error);
@@ -92,9 +92,25 @@ export function createSessions(options: SessionsOptions): Sessions {
     }
   }
 
-  function keep(each: Alive): void {
+  function begin(by: Driver, signal: AbortSignal): Promise<Session> {
+    const session = by.open(signal);
+    if (by.endsAttempts) return session;
+    pending = session;
+    session.catch(() => {
+      pending = undefined;
+    });
+    return session;
+  }
+
+  /** It may still come about, and nobody wants it any more. */
+  function abandon(session: Promise<Session>): void {
+    const ended = session.then((unwanted) => unwanted.close()).catch(() => undefined);
+    keep({ end: () => goodbye(ended) }, ended);
+  }
+
+  function keep(each: Alive, gone: Promise<void>): void {
     alive.add(each);
-    void each.closed.then(() => alive.delete(each));
+    void gone.then(() => alive.delete(each));
   }
 
   /** Counts the calls on a session, so that it is closed by the last one after it broke. */
@@ -116,7 +132,11 @@ export function createSessions(options: SessionsOptions): Sessions {
       }
       if (running === 0) closeNow();
     };
-    keep({ retire, closed });
+    const end = (): Promise<void> => {
+      retire();
+      return closed;
+    };
+    keep({ end }, closed);
 
     async function during<Result>(work: Promise<Result>): Promise<Result> {
       running += 1;
@@ -175,9 +195,8 @@ export function createSessions(options: SessionsOptions): Sessions {
     async close() {
       stop.abort();
       await current;
-      const all = [...alive];
-      for (const each of all) each.retire();
-      await Promise.all(all.map(({ closed }) => closed));
+      if (pending !== undefined) abandon(pending);
+      await Promise.all([...alive].map((each) => each.end()));
     },
   };
 }
