@@ -183,6 +183,19 @@ describe("a leader that moved", () => {
     expect(bench.describes).toBe(3);
   });
 
+  test("costs the others no wait, however many move at once", async () => {
+    const bench = createBench({ partitions: 8 });
+    const refusals = new Map<number, number>();
+    bench.fault = ({ partition }) => {
+      const refused = refusals.get(partition) ?? 0;
+      refusals.set(partition, refused + 1);
+      return refused < 1 ? MOVED : undefined;
+    };
+    const results = await bench.publish(Array.from({ length: 40 }, (_, index) => message(`m${index}`)));
+    expect(refusals.size).toBe(8);
+    expect(said(results)).toEqual(results.map(() => "sent"));
+  });
+
   test("and is nowhere: the topic is away, nothing is counted", async () => {
     const bench = createBench();
     bench.fault = () => MOVED;

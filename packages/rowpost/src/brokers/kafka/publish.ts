@@ -32,18 +32,6 @@ interface Run {
   broken: boolean;
 }
 
-/** State of one topic within it. */
-interface TopicRun {
-  readonly run: Run;
-  readonly topic: string;
-  /** Ordering keys of which a message failed, with its index: those behind it are not handed over any more. */
-  readonly blocked: Map<string, number>;
-  /** The topic is away. */
-  away: Failure | undefined;
-  /** Waits for a leader that are behind us. */
-  waits: number;
-}
-
 export async function publishBatch(
   publishing: Publishing,
   batch: readonly OutgoingMessage[],
@@ -56,8 +44,18 @@ export async function publishBatch(
   return batch.map((_, index) => results[index] ?? rest);
 }
 
+/** State of one topic within a publish call. */
+interface TopicRun {
+  readonly run: Run;
+  readonly topic: string;
+  /** Ordering keys of which a message failed, with its index: those behind it are not handed over any more. */
+  readonly blocked: Map<string, number>;
+  /** The topic is away. */
+  away: Failure | undefined;
+}
+
 async function publishTopic(run: Run, topic: string, messages: readonly Indexed[]): Promise<void> {
-  const topicRun: TopicRun = { run, topic, blocked: new Map(), away: undefined, waits: 0 };
+  const topicRun: TopicRun = { run, topic, blocked: new Map(), away: undefined };
   const description = await look(topicRun);
   if (description === undefined) return; // aborted: nothing was started
   if (isFailure(description)) {
@@ -84,6 +82,8 @@ async function look({ run, topic }: TopicRun): Promise<TopicDescription | Failur
 /** Sends the next batch of each lane, until all lanes are empty. */
 async function runGroup(topicRun: TopicRun, lanes: readonly Lane[]): Promise<void> {
   const { run, topic } = topicRun;
+  // Of this group: others wait at the same time, for leaders of their own.
+  const waits = MOVED_WAITS_MS.values();
   for (;;) {
     const round = nextRound(topicRun, lanes);
     if (round.length === 0 || run.signal.aborted || run.broken) return;
@@ -105,7 +105,7 @@ async function runGroup(topicRun: TopicRun, lanes: readonly Lane[]): Promise<voi
       if (part !== undefined) conclude(topicRun, part, outcome);
     }
     const moved = round.filter((_, index) => isStale(outcomes[index]));
-    if (moved.length > 0) await followLeader(topicRun, moved, outcomes.find(isStale));
+    if (moved.length > 0) await followLeader(topicRun, moved, outcomes.find(isStale), waits.next().value);
   }
 }
 
@@ -158,11 +158,10 @@ async function followLeader(
   topicRun: TopicRun,
   moved: readonly Part[],
   outcome: SendOutcome | undefined,
+  waitMs: number | undefined,
 ): Promise<void> {
   const { run, topic } = topicRun;
   run.publishing.topics.forget(topic);
-  const waitMs = MOVED_WAITS_MS[topicRun.waits];
-  topicRun.waits += 1;
   const description = await look(topicRun);
   if (description === undefined) return;
   const failure = outcome !== undefined && "failure" in outcome ? outcome.failure : undefined;
