@@ -19,7 +19,7 @@ import {
   type TopicDescription,
   wordsOf,
 } from "./driver.ts";
-import { type Fault, LEADER_NOT_AVAILABLE, nameOfCode, UNKNOWN_TOPIC } from "./failures.ts";
+import { type Fault, failureOfSend, LEADER_NOT_AVAILABLE, nameOfCode, UNKNOWN_TOPIC } from "./failures.ts";
 import type { Settings } from "./options.ts";
 import { tlsSocketOptions } from "./tls.ts";
 
@@ -182,21 +182,44 @@ interface PartitionAnswer {
   readonly errorMessage?: string | null;
 }
 
-/** An answer in which one partition failed tells of all its partitions. */
+/** What the leaders answered. A send that failed bundles one error for each leader. */
 function answersIn(error: unknown): ReadonlyMap<number, BatchOutcome> {
+  const { produced, errors } = error as ErrorLike & { readonly produced?: unknown };
+  const leaders: readonly unknown[] = produced !== undefined && Array.isArray(errors) ? errors : [error];
+  return new Map(leaders.flatMap((each) => [...answersOf(each)]));
+}
+
+/**
+ * What one leader answered. A producer of the user's may have tried several times: a receipt holds whatever comes after it, and a refusal is
+ * the last word only when no earlier try may have stored the batch.
+ */
+function answersOf(error: unknown): ReadonlyMap<number, BatchOutcome> {
   const answers = new Map<number, BatchOutcome>();
+  const isLost = faultOf(error).kind === "lost";
   const names = new Map<number, ErrorLike>();
   for (const leaf of leavesOf(error)) if (typeof leaf.apiCode === "number") names.set(leaf.apiCode, leaf);
   const collect = (each: ErrorLike): undefined => {
     const { response } = each as { readonly response?: Partial<ProduceAnswer> };
     for (const { partitionResponses } of response?.responses ?? []) {
-      for (const answer of partitionResponses)
-        answers.set(answer.index, outcomeOf(answer, names.get(answer.errorCode)));
+      for (const answer of partitionResponses) {
+        const outcome = outcomeOf(answer, names.get(answer.errorCode));
+        const known = answers.get(answer.index);
+        if (isLost && weightOf(outcome) < STORED) continue;
+        if (known === undefined || weightOf(outcome) >= weightOf(known)) answers.set(answer.index, outcome);
+      }
     }
     return undefined;
   };
   findError(error, collect);
   return answers;
+}
+
+const STORED = 2;
+
+/** {@link STORED}, 1 when it may be stored, 0 when it is not. */
+function weightOf(outcome: BatchOutcome): number {
+  if ("baseOffset" in outcome) return STORED;
+  return failureOfSend(outcome.fault).scope === "unknown" ? 1 : 0;
 }
 
 function outcomeOf(
