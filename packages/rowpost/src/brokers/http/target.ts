@@ -18,7 +18,7 @@ export function targetOf(url: string | URL): Target {
   const parsed = parse(url);
   const secure = parsed.protocol === "https:";
   const { username, password } = parsed;
-  const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  const credentials = `${decoded("user", username)}:${decoded("password", password)}`;
   return {
     secure,
     // Without the brackets of an IPv6 address, which belong to the url's writing.
@@ -28,6 +28,15 @@ export function targetOf(url: string | URL): Target {
     authorization: username === "" ? {} : { authorization: `Basic ${Buffer.from(credentials).toString("base64")}` },
     label: `${parsed.protocol}//${parsed.host}${parsed.pathname}`,
   };
+}
+
+/** The text is not in the error: it may be a secret. */
+function decoded(what: string, text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch (cause) {
+    throw new ConfigurationError(`http broker: the ${what} in the url is not percent-encoded properly`, { cause });
+  }
 }
 
 function parse(url: string | URL): URL {

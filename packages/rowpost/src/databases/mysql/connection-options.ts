@@ -20,14 +20,10 @@ export interface ConnectionOptions {
  * for TLS only, `?socket=/path` for a local socket. Throws `ConfigurationError` for anything else, without repeating the password.
  */
 export function parseUrl(url: string): ConnectionOptions {
-  let parsed: URL;
-  try {
-    parsed = new URL(url);
-  } catch (error) {
-    throw new ConfigurationError("the database URL cannot be read: mysql://user:password@host:port/database", {
-      cause: error,
-    });
-  }
+  // Without the parser's own error, which repeats the URL.
+  if (!URL.canParse(url))
+    throw new ConfigurationError("the database URL cannot be read: mysql://user:password@host:port/database");
+  const parsed = new URL(url);
   if (parsed.protocol !== "mysql:" && parsed.protocol !== "mariadb:") {
     throw new ConfigurationError(
       `the database URL begins with ${parsed.protocol}//; here it has to be mysql:// or mariadb://`,
@@ -37,9 +33,9 @@ export function parseUrl(url: string): ConnectionOptions {
     host: parsed.hostname === "" ? "127.0.0.1" : parsed.hostname.replace(/^\[(.*)\]$/, "$1"),
     port: parsed.port === "" ? 3306 : Number(parsed.port),
   };
-  if (parsed.username !== "") options["user"] = decodeURIComponent(parsed.username);
-  if (parsed.password !== "") options["password"] = decodeURIComponent(parsed.password);
-  const database = decodeURIComponent(parsed.pathname.slice(1));
+  if (parsed.username !== "") options["user"] = decoded("user", parsed.username);
+  if (parsed.password !== "") options["password"] = decoded("password", parsed.password);
+  const database = decoded("database", parsed.pathname.slice(1));
   if (database !== "") options["database"] = database;
   for (const [name, value] of parsed.searchParams) {
     if (name === "socket") options["socketPath"] = value;
@@ -47,11 +43,20 @@ export function parseUrl(url: string): ConnectionOptions {
     else if (name === "ssl" && value === "unverified") options["ssl"] = { rejectUnauthorized: false };
     else if (!(name === "ssl" && value === "false")) {
       throw new ConfigurationError(
-        `the database URL has ?${name}=${value}; known are ssl=true, ssl=unverified, ssl=false and socket=PATH`,
+        `the database URL has ?${name}=${name === "ssl" ? value : "…"}; known are ssl=true, ssl=unverified, ssl=false and socket=PATH`,
       );
     }
   }
   return options;
+}
+
+/** A part of the URL without its percent signs. The text is not in the error: it may be a secret. */
+function decoded(what: string, text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch (cause) {
+    throw new ConfigurationError(`the database URL: the ${what} is not percent-encoded properly`, { cause });
+  }
 }
 
 /** For logs and error texts: no user, no password. */
