@@ -23,10 +23,10 @@ export interface RabbitmqOptions {
   readonly url?: string | readonly string[] | undefined;
   /** A connection of amqplib that is open already. It is left open; when it ends, this broker cannot publish any more. */
   readonly connection?: RabbitmqConnection | undefined;
-  /** Win over the ones in the URL. */
+  /** With `url`: win over the ones in it. */
   readonly username?: string | undefined;
   readonly password?: string | undefined;
-  /** What an `amqps:` connection trusts and how it proves itself. */
+  /** With `amqps:` URLs: what the connection trusts and how it proves itself. */
   readonly tls?: TlsOptions | undefined;
   /** Exchange of all messages; the topic is the routing key. Default "": the topic is the name of a queue. Not together with `route`. */
   readonly exchange?: string | undefined;
@@ -38,7 +38,7 @@ export interface RabbitmqOptions {
   readonly maxBodyBytes?: number | undefined;
   /** How long a connection or a channel may take to open, in milliseconds, 100 to 60,000. Default 5,000. */
   readonly connectTimeoutMs?: number | undefined;
-  /** A connection without a sign of life for two of these intervals is given up; 1 to 3,600, or 0 for never. Default 10. The server may ask for less. */
+  /** With `url`: a connection without a sign of life for two of these intervals is given up; 1 to 3,600, or 0 for never. Default 10. The server may ask for less. */
   readonly heartbeatSeconds?: number | undefined;
 }
 
@@ -63,14 +63,21 @@ export function settingsFrom(options: RabbitmqOptions): Settings {
   if ((url === undefined) === (connection === undefined)) {
     throw new ConfigurationError("rabbitmq broker: give exactly one of url and connection");
   }
+  checkWhatBelongsToUrl(options);
   if (exchange !== undefined && route !== undefined) {
     throw new ConfigurationError("rabbitmq broker: give one of exchange and route; the route says which exchange");
   }
   if (Buffer.byteLength(exchange ?? "") > 255) {
     throw new ConfigurationError("rabbitmq broker: exchange is longer than the 255 bytes that AMQP has for it");
   }
+  const servers = url === undefined ? [] : serversFrom(url, options);
+  if (options.tls !== undefined && servers.some(({ secure }) => !secure)) {
+    throw new ConfigurationError(
+      "rabbitmq broker: the tls option needs an amqps:// url, for every node; amqp:// is plaintext",
+    );
+  }
   return {
-    servers: url === undefined ? [] : serversFrom(url, options),
+    servers,
     connection,
     tls: checkedTls(options.tls) ?? {},
     route: route ?? (({ topic }) => ({ exchange, routingKey: topic })),
@@ -80,6 +87,16 @@ export function settingsFrom(options: RabbitmqOptions): Settings {
     connectTimeoutMs: wholeNumber("connectTimeoutMs", options.connectTimeoutMs ?? 5_000, 100, 60_000),
     heartbeatSeconds: wholeNumber("heartbeatSeconds", options.heartbeatSeconds ?? 10, 0, 3_600),
   };
+}
+
+/** Said instead of ignored: somebody who gives a CA must not get a connection that does not look at it. */
+function checkWhatBelongsToUrl(options: RabbitmqOptions): void {
+  if (options.connection === undefined) return;
+  const names = ["username", "password", "tls", "heartbeatSeconds"] as const;
+  if (names.every((name) => options[name] === undefined)) return;
+  throw new ConfigurationError(
+    "rabbitmq broker: username, password, tls and heartbeatSeconds belong to url; a connection has its own",
+  );
 }
 
 const DEFAULT_IN_FLIGHT = 1_024;

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { ConfigurationError } from "../../runtime/errors.ts";
-import { rabbitmq } from "./index.ts";
+import { type RabbitmqConnection, rabbitmq } from "./index.ts";
 import { type RabbitmqOptions, settingsFrom } from "./options.ts";
 import { rabbitmqOptionsFromUrl } from "./url.ts";
 
@@ -79,6 +79,11 @@ describe("a URL", () => {
 
 describe("options", () => {
   const url = "amqp://rabbit";
+  const connection: RabbitmqConnection = {
+    createConfirmChannel: () => Promise.reject(new Error("never used")),
+    on: () => undefined,
+    off: () => undefined,
+  };
 
   test.each([
     [{}, "exactly one of url and connection"],
@@ -86,7 +91,13 @@ describe("options", () => {
     [{ url: "amqp://rabbit?exchange=x" }, "takes no settings behind a ?"],
     [{ url, exchange: "x", route: () => ({ routingKey: "y" }) }, "one of exchange and route"],
     [{ url, exchange: "x".repeat(256) }, "255 bytes"],
-    [{ url, tls: { cert: "PEM" } }, "tls.cert and tls.key belong together"],
+    [{ url: "amqps://rabbit", tls: { cert: "PEM" } }, "tls.cert and tls.key belong together"],
+    [{ url, tls: { ca: "PEM" } }, "the tls option needs an amqps:// url"],
+    [{ url: ["amqps://rabbit", url], tls: { ca: "PEM" } }, "for every node"],
+    [{ connection, tls: { ca: "PEM" } }, "belong to url; a connection has its own"],
+    [{ connection, username: "shop" }, "belong to url"],
+    [{ connection, password: "hunter2" }, "belong to url"],
+    [{ connection, heartbeatSeconds: 5 }, "belong to url"],
     [{ url, maxInFlight: 0 }, "maxInFlight must be a whole number from 1 to 65535, not 0"],
     [{ url, maxBodyBytes: 1.5 }, "maxBodyBytes must be"],
     [{ url, heartbeatSeconds: -1 }, "heartbeatSeconds must be"],
