@@ -153,6 +153,49 @@ describeWithService("rabbitmq", "the RabbitMQ broker and its faults", () => {
     expect(statuses(await broker.publish([outgoing("next", { topic })], noDeadline()))).toEqual({ sent: 1 });
   });
 
+  describe("two messages of the same identity and attempt, from two tables", () => {
+    test("one that is returned is told from one that is stored by its routing key", async () => {
+      const topic = await queues.create("twins");
+      const missing = queues.name("missing");
+      const broker = create();
+      await broker.check();
+      const calls = [topic, missing].map((each) => broker.publish([outgoing("twin", { topic: each })], noDeadline()));
+      expect(await Promise.all(calls)).toMatchObject([
+        [{ status: "sent" }],
+        [{ status: "failed", scope: "message", code: "NO_ROUTE" }],
+      ]);
+      expect((await queues.take(topic))?.properties.messageId).toBe("order.created:twin");
+    });
+
+    test("those with the same routing key go one after the other; the first one's deadline does not hold up the second", async () => {
+      const topic = await queues.create("twins");
+      const exchange = queues.name("headers");
+      await queues.channel.assertExchange(exchange, "headers", { durable: true, autoDelete: true });
+      await queues.channel.bindQueue(topic, exchange, "", { "x-match": "all", tenant: "blue" });
+      const proxy = await createTcpProxy({ target: { port: server.port } });
+      closers.push(() => proxy.close());
+      const url = server.url.replace(String(server.port), String(proxy.port));
+      const broker = create({ url, route: () => ({ exchange, routingKey: "same" }) });
+      const publish = (tenant: string, { signal } = noDeadline()): Promise<PublishResult[]> => {
+        const plain = outgoing("twin", { topic });
+        return broker.publish([{ ...plain, headers: { ...plain.headers, tenant } }], { signal });
+      };
+      expect(await Promise.all(["blue", "red", "blue", "red"].map((tenant) => publish(tenant)))).toMatchObject([
+        [{ status: "sent" }],
+        [{ status: "failed", code: "NO_ROUTE" }],
+        [{ status: "sent" }],
+        [{ status: "failed", code: "NO_ROUTE" }],
+      ]);
+      proxy.mute("toClient");
+      const deadline = new AbortController();
+      const [first, second] = [publish("red", deadline), publish("blue")];
+      deadline.abort();
+      expect(await first).toMatchObject([{ status: "failed", scope: "unknown", code: "CONFIRM_TIMEOUT" }]);
+      proxy.unmute();
+      expect(await second).toMatchObject([{ status: "sent" }]);
+    });
+  });
+
   describe("a full queue that rejects", () => {
     test("pauses its topic uncounted; other topics go on; there is room again, and it goes out", async () => {
       const full = await queues.create("full", { "x-max-length": 2, "x-overflow": "reject-publish" });
@@ -239,6 +282,35 @@ describeWithService("rabbitmq", "the RabbitMQ broker and its faults", () => {
     }, 90_000); // each ctl starts an Erlang of its own, which takes 2 s, or 15 on a busy machine
   });
 
+  test("a routing key that the user may not write with pauses its own topics, and no others of the exchange", async () => {
+    const user = `topics-${process.pid}`;
+    const topic = await queues.create("topics");
+    const exchange = await queues.createExchange("topic");
+    await queues.channel.bindQueue(topic, exchange, "#");
+    await server.ctl("add_user", user, "secret");
+    await server.ctl("set_permissions", user, ".*", ".*", ".*");
+    await server.ctl("set_topic_permissions", user, exchange, "^public", ".*");
+    const broker = create({ username: user, password: "secret", exchange });
+    await broker.check();
+    const keys = ["public.a", "secret.b", "public.c", "secret.b"];
+    const batch = keys.map((key, index) => outgoing(`t-${index}`, { topic: key }));
+    const results = await broker.publish(batch, noDeadline());
+    expect(results).toMatchObject([
+      { status: "failed", scope: "unknown", code: "ACCESS_REFUSED" },
+      { status: "failed", scope: "destination", code: "ACCESS_REFUSED" },
+      { status: "failed", scope: "unknown", code: "ACCESS_REFUSED" },
+      { status: "failed", scope: "destination", code: "ACCESS_REFUSED" },
+    ]);
+    expect(reasonOf(results[1])).toContain("the routing key secret.b");
+    // At once: the refusal is remembered for the routing key, so that it does not end the channel again.
+    expect(await broker.publish(batch, noDeadline())).toMatchObject([
+      { status: "sent" },
+      { status: "failed", scope: "destination", code: "ACCESS_REFUSED" },
+      { status: "sent" },
+      { status: "failed", scope: "destination", code: "ACCESS_REFUSED" },
+    ]);
+  }, 90_000); // each ctl starts an Erlang of its own, which takes 2 s, or 15 on a busy machine
+
   describe("what cannot be sent", () => {
     test("fails alone, before anything is handed over", async () => {
       const topic = await queues.create("alone");
@@ -275,6 +347,55 @@ describeWithService("rabbitmq", "the RabbitMQ broker and its faults", () => {
       expect(await broker.publish([outgoing("m")], noDeadline())).toMatchObject([
         { scope: "message", retriable: true, code: "ROUTE_FAILED", reason: expect.stringContaining("no such tenant") },
       ]);
+    });
+
+    test("a mapping that returns nothing fails the message for good; others go on, also behind a confirm", async () => {
+      const topic = await queues.create("unmapped");
+      const route = ({ key }: OutgoingMessage) =>
+        (key.startsWith("un") ? (key === "unknown" ? null : undefined) : { routingKey: topic }) as {
+          routingKey: string;
+        };
+      const broker = create({ route });
+      const batch = [
+        outgoing("k-1", { topic, orderingKey: "customer" }),
+        outgoing("unmapped", { topic, orderingKey: "customer" }),
+        outgoing("k-3", { topic, orderingKey: "customer" }),
+        outgoing("unknown", { topic }),
+        outgoing("free", { topic }),
+      ];
+      expect(await broker.publish(batch, noDeadline())).toMatchObject([
+        { status: "sent" },
+        { status: "failed", scope: "message", retriable: false, code: "ROUTE_INVALID" },
+        { status: "notStarted" },
+        { status: "failed", scope: "message", retriable: false, code: "ROUTE_INVALID" },
+        { status: "sent" },
+      ]);
+    });
+
+    test("a message that faults ends its own call, and not the connection with all that is on its way", async () => {
+      const topic = await queues.create("faults");
+      const connection = await connect(server.url);
+      connection.on("error", () => undefined);
+      closers.push(() => connection.close().catch(() => undefined));
+      const broker = create({ connection, route: () => ({ routingKey: topic }) });
+      const fault = (): never => {
+        throw new Error("a getter that faults");
+      };
+      const headers = new Proxy({}, { ownKeys: fault });
+      const behind = [
+        outgoing("k-1", { topic, orderingKey: "customer" }),
+        outgoing("k-2", { topic, orderingKey: "customer", headers }),
+      ];
+      const faulty = Object.defineProperty(outgoing("f"), "topic", { get: fault });
+      const results = [behind, [faulty], [outgoing("good", { topic })]].map((batch) =>
+        broker.publish(batch, noDeadline()),
+      );
+      expect(await Promise.all(results)).toMatchObject([
+        [{ status: "sent" }, { status: "failed", scope: "message", retriable: false, code: "MESSAGE_INVALID" }],
+        [{ status: "failed", scope: "unknown", code: "PUBLISH_FAULT" }],
+        [{ status: "sent" }],
+      ]);
+      expect(await broker.publish([outgoing("next", { topic })], noDeadline())).toMatchObject([{ status: "sent" }]);
     });
 
     test("headers that just fit arrive", async () => {

@@ -47,7 +47,7 @@ export interface AmqpConfirm {
 
 /** Event `return`: no queue took the message. It comes before the message's `ack`. */
 export interface AmqpReturn {
-  readonly fields: { readonly replyCode: number; readonly replyText: string };
+  readonly fields: { readonly replyCode: number; readonly replyText: string; readonly routingKey: string };
   readonly properties: { readonly messageId?: string; readonly headers?: Readonly<Record<string, unknown>> };
 }
 

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { describeError } from "../../runtime/errors.ts";
 import type { OutgoingMessage, PublishFailed } from "../broker.ts";
-import type { AmqpProperties } from "./amqp.ts";
+import type { AmqpProperties, AmqpReturn } from "./amqp.ts";
 import { failure, refusal } from "./failures.ts";
 import type { RabbitmqRoute } from "./options.ts";
 
@@ -26,13 +26,14 @@ export function addressOf(
   message: OutgoingMessage,
   route: (message: OutgoingMessage) => RabbitmqRoute,
 ): Address | PublishFailed {
-  let given: RabbitmqRoute;
+  let exchange: unknown;
+  let routingKey: unknown;
   try {
-    given = route(message);
+    // A mapping without a case for a message returns nothing, whatever its type says.
+    ({ exchange = "", routingKey } = route(message) ?? {});
   } catch (error) {
     return failure("message", "ROUTE_FAILED", `route of topic ${message.topic}: ${describeError(error)}`);
   }
-  const { exchange = "", routingKey } = given;
   if (typeof exchange !== "string" || typeof routingKey !== "string") {
     const words = "route must return { routingKey }, and may name an exchange; both are texts";
     return refusal("ROUTE_INVALID", `topic ${message.topic}: ${words}`);
@@ -110,6 +111,26 @@ export function propertiesOf(
 function messageIdOf({ type, key }: OutgoingMessage): string {
   const id = `${type}:${key}`;
   return isShort(id) ? id : `sha256-${createHash("sha256").update(id).digest("base64url")}`;
+}
+
+const ATTEMPT = "rowpost-attempt";
+
+/**
+ * What a message that comes back is known by: its id, which attempt it is, and its routing key. Identities are unique in one table only, and
+ * several relays may publish through one broker, so the id alone is not enough.
+ */
+export function likenessOf(message: OutgoingMessage, { routingKey }: Address): string {
+  return likeness(messageIdOf(message), message.headers[ATTEMPT], routingKey);
+}
+
+/** The likeness of a message that came back. */
+export function likenessOfReturned({ fields, properties }: AmqpReturn): string {
+  return likeness(properties.messageId, properties.headers?.[ATTEMPT], fields.routingKey);
+}
+
+/** Where two different ones should become the same text, they are only sent one after the other. */
+function likeness(messageId: string | undefined, attempt: unknown, routingKey: string): string {
+  return `${String(attempt)} ${routingKey} ${messageId}`;
 }
 
 /** The body's bytes, without copying those of a buffer. */

@@ -6,8 +6,22 @@
  */
 import { randomBytes } from "node:crypto";
 import type { PublishFailed } from "../broker.ts";
-import { type Connection, GOODBYE_MS, type Link, within } from "./connection.ts";
-import { blockedBy, failure, failureOfEnd, isAboutExchange, largestBodyIn, saidBy } from "./failures.ts";
+import type { Address } from "./carry.ts";
+import { CLOSED, type Connection, GOODBYE_MS, type Link, within } from "./connection.ts";
+import {
+  blockedBy,
+  failure,
+  failureOfEnd,
+  isAboutExchange,
+  isAboutRoutingKey,
+  largestBodyIn,
+  refusedByTopic,
+  refusedRoutingKey,
+  type Said,
+  saidBy,
+  tooLargeForServer,
+  unknownAfter,
+} from "./failures.ts";
 import { type ChannelEnded, createPublishChannel, type Handed, type PublishChannel } from "./publish-channel.ts";
 
 /** A channel, and the connection that it is on. */
@@ -19,6 +33,8 @@ export interface OpenChannel {
 export interface Channels {
   /** The channel of an exchange, opened where there is none; or why there can be none. Never rejects. */
   of(exchange: string): OpenChannel | Promise<OpenChannel | PublishFailed>;
+  /** Why no message may go to this routing key of its exchange just now; undefined when nothing is known against it. */
+  refusalOf(address: Address): PublishFailed | undefined;
   /** Largest body that the server takes, once it said so. */
   readonly largestBody: number;
   /** Closes them all, and waits for that for half a second at most. Never rejects. */
@@ -27,26 +43,45 @@ export interface Channels {
 
 /** Exchanges come out of the mapping, so a faulty one can make up any number of them; a server allows 2,047 channels. */
 const MAX_CHANNELS = 64;
-/** A missing or forbidden exchange is asked for at most this often, however many publishes want it. */
+/** A missing or forbidden exchange, or a forbidden routing key, is asked for at most this often, however many publishes want it. */
 const REFUSED_FOR_MS = 1_000;
 
 export function createChannels(connection: Connection): Channels {
   const channels = new Map<string, OpenChannel>();
   const opening = new Map<string, Promise<OpenChannel | PublishFailed>>();
-  const refused = new Map<string, { readonly failure: PublishFailed; readonly untilMs: number }>();
+  const refusedExchanges = createRefusals();
+  const refusedPlaces = createRefusals();
   let largestBody = Number.POSITIVE_INFINITY;
   let lastLink: Link | undefined;
+  let closed = false;
 
-  function ended(exchange: string, { said, proven, unanswered }: ChannelEnded): Handed | undefined {
-    if (isAboutExchange(said) && !proven) {
-      if (refused.size >= MAX_CHANNELS) refused.clear();
-      const untilMs = performance.now() + REFUSED_FOR_MS;
-      refused.set(exchange, { failure: failureOfEnd({ exchange, said, proven }), untilMs });
-    }
+  function ended(exchange: string, { said, proven, unanswered }: ChannelEnded): (handed: Handed) => PublishFailed {
     const size = largestBodyIn(said);
-    if (size === undefined) return undefined;
-    largestBody = Math.min(largestBody, size.largest);
-    return unanswered.find(({ contentBytes }) => contentBytes === size.sent);
+    if (size !== undefined) {
+      largestBody = Math.min(largestBody, size.largest);
+      const tooLarge = unanswered.find(({ contentBytes }) => contentBytes === size.sent);
+      return (handed) => (handed === tooLarge ? tooLargeForServer(said) : unknownAfter(said));
+    }
+    if (isAboutRoutingKey(said)) return endedByTopic(exchange, said, unanswered);
+    const failed = failureOfEnd({ exchange, said, proven });
+    if (isAboutExchange(said) && !proven) refusedExchanges.add(exchange, failed);
+    return () => failed;
+  }
+
+  /** One routing key is forbidden. Messages with other ones, which are not, may have been stored before the channel ended. */
+  function endedByTopic(
+    exchange: string,
+    said: Said,
+    unanswered: readonly Handed[],
+  ): (handed: Handed) => PublishFailed {
+    const refused = refusedRoutingKey(
+      said,
+      unanswered.map(({ routingKey }) => routingKey),
+    );
+    if (refused === undefined) return () => unknownAfter(said);
+    const failed = refusedByTopic(exchange, refused, said);
+    refusedPlaces.add(placeOf({ exchange, routingKey: refused }), failed);
+    return ({ routingKey }) => (routingKey === refused ? failed : unknownAfter(said));
   }
 
   async function open(exchange: string): Promise<OpenChannel | PublishFailed> {
@@ -67,6 +102,11 @@ export function createChannels(connection: Connection): Channels {
           onEnd: (end) => ended(exchange, end),
         }),
       };
+      if (closed) {
+        // Nobody else knows of it, and the connection may be the user's, which stays open.
+        void opened.channel.close();
+        return CLOSED;
+      }
       keep(exchange, opened);
       return opened;
     } catch (error) {
@@ -89,21 +129,57 @@ export function createChannels(connection: Connection): Channels {
     of(exchange) {
       const known = channels.get(exchange);
       if (known?.channel.usable === true) return known;
-      const no = refused.get(exchange);
-      if (no !== undefined && performance.now() < no.untilMs) return Promise.resolve(no.failure);
+      const refused = refusedExchanges.of(exchange);
+      if (refused !== undefined) return Promise.resolve(refused);
       const running = opening.get(exchange);
       if (running !== undefined) return running;
       const started = open(exchange).finally(() => opening.delete(exchange));
       opening.set(exchange, started);
       return started;
     },
+    refusalOf: (address) => (refusedPlaces.isEmpty() ? undefined : refusedPlaces.of(placeOf(address))),
     get largestBody() {
       return largestBody;
     },
     async close() {
+      closed = true;
       const closing = [...channels.values()].map(({ channel }) => channel.close());
       channels.clear();
       await within(Promise.all(closing), GOODBYE_MS, () => undefined).catch(() => undefined);
+    },
+  };
+}
+
+function placeOf({ exchange, routingKey }: Address): string {
+  return JSON.stringify([exchange, routingKey]);
+}
+
+interface Refusals {
+  /** Asked for each message, so that its name is only made where something is refused. */
+  isEmpty(): boolean;
+  add(what: string, failed: PublishFailed): void;
+  of(what: string): PublishFailed | undefined;
+}
+
+/** What the server refused a moment ago. */
+function createRefusals(): Refusals {
+  const refused = new Map<string, { readonly failed: PublishFailed; readonly untilMs: number }>();
+  let newestUntilMs = 0;
+  return {
+    isEmpty() {
+      if (refused.size > 0 && performance.now() >= newestUntilMs) refused.clear();
+      return refused.size === 0;
+    },
+    add(what, failed) {
+      if (refused.size >= MAX_CHANNELS) refused.clear();
+      newestUntilMs = performance.now() + REFUSED_FOR_MS;
+      refused.set(what, { failed, untilMs: newestUntilMs });
+    },
+    of(what) {
+      const known = refused.get(what);
+      if (known === undefined || performance.now() < known.untilMs) return known?.failed;
+      refused.delete(what);
+      return undefined;
     },
   };
 }

@@ -4,7 +4,7 @@ import { onAbort } from "../../runtime/abort.ts";
 import { BrokerError, describeError } from "../../runtime/errors.ts";
 import type { PublishFailed } from "../broker.ts";
 import { type AmqpChannel, type AmqpInside, loadAmqp, type RabbitmqConnection } from "./amqp.ts";
-import { failure, type Said, saidBy } from "./failures.ts";
+import { failure, isOver, type Said, saidBy } from "./failures.ts";
 import type { Settings } from "./options.ts";
 import type { RabbitmqServer } from "./servers.ts";
 
@@ -46,15 +46,17 @@ function createGivenConnection(given: RabbitmqConnection, settings: Settings, on
     label: "the connection that was handed in",
     settings,
     onBlocked,
-    end: () => undefined,
   });
+
+  function failureNow(): PublishFailed | undefined {
+    const { label, lost, away } = watched;
+    if (lost !== undefined) return failure("connection", lost.code, `${label} has ended: ${lost.reason}`);
+    // It would make each caller wait, and open a channel for each once it is back.
+    return away && failure("connection", away.code, `${label} is away, and recovers by itself: ${away.reason}`);
+  }
+
   return {
-    open: () =>
-      Promise.resolve(
-        watched.lost === undefined
-          ? watched
-          : failure("connection", watched.lost.code, `${watched.label} has ended: ${watched.lost.reason}`),
-      ),
+    open: () => Promise.resolve(failureNow() ?? watched),
     close() {
       watched.forget();
       return Promise.resolve();
@@ -145,6 +147,7 @@ async function openOwn(
     // Told again with the event `close`. Nobody listening would end the process. (A user's own connection has the user's listener.)
     connection.on("error", () => undefined);
     const watched = watch(connection, { label, settings, onBlocked, end });
+    connection.on("close", () => endSoon(stop, end));
     return Object.assign(watched, {
       async close() {
         if (watched.lost === undefined)
@@ -159,6 +162,24 @@ async function openOwn(
   }
 }
 
+/**
+ * Ends the socket of a lost connection: at the latest after half a second, in which amqplib's answer to a server that says goodbye goes out, or when
+ * the broker is closed. amqplib only writes an end, which a frozen server never answers, so that the socket would keep the process alive.
+ */
+function endSoon(stop: AbortSignal, end: (reason: string) => void): void {
+  const reason = "the connection was lost";
+  const timer = setTimeout(() => {
+    stopFollowing();
+    end(reason);
+  }, GOODBYE_MS);
+  // As long as the socket is there, it keeps the process alive itself.
+  timer.unref();
+  const stopFollowing = onAbort(stop, () => {
+    clearTimeout(timer);
+    end(reason);
+  });
+}
+
 function tlsOptions({ tls }: Settings, secure: boolean): Readonly<Record<string, unknown>> {
   if (!secure) return {};
   const { ca, cert, key, rejectUnauthorized = true, serverName } = tls;
@@ -169,15 +190,23 @@ interface WatchOptions {
   readonly label: string;
   readonly settings: Settings;
   readonly onBlocked: () => void;
-  /** Ends the connection, when it is ours. */
-  readonly end: (reason: string) => void;
+  /** Ends the connection; given when it is ours. */
+  readonly end?: (reason: string) => void;
+}
+
+/** A link that is followed. */
+interface Watched extends Link {
+  /** Why a connection that recovers by itself is disconnected; undefined while it is not. */
+  readonly away: Said | undefined;
+  forget(): void;
 }
 
 /** Follows what a connection says of itself. */
-function watch(connection: RabbitmqConnection, options: WatchOptions): Link & { forget(): void } {
+function watch(connection: RabbitmqConnection, options: WatchOptions): Watched {
   const { label, settings, onBlocked, end } = options;
   const inside = (connection as AmqpInside).connection;
   let lost: Said | undefined;
+  let away: Said | undefined;
   let blocked: string | undefined = inside?.blocked === true ? "a resource alarm" : undefined;
   const listeners: Readonly<Record<string, (...given: unknown[]) => void>> = {
     // Comes with the error, if one was the reason. A connection that recovers by itself ends only when it gives up.
@@ -192,8 +221,12 @@ function watch(connection: RabbitmqConnection, options: WatchOptions): Link & { 
       blocked = undefined;
     },
     // Of a connection that recovers by itself: the next one is told of an alarm anew.
-    disconnect: () => {
+    disconnect: (error: unknown) => {
+      away = saidBy(error);
       blocked = undefined;
+    },
+    connect: () => {
+      away = undefined;
     },
   };
   for (const [event, listener] of Object.entries(listeners)) connection.on(event, listener);
@@ -201,6 +234,9 @@ function watch(connection: RabbitmqConnection, options: WatchOptions): Link & { 
     label,
     get lost() {
       return lost;
+    },
+    get away() {
+      return away;
     },
     get blocked() {
       return blocked;
@@ -212,10 +248,15 @@ function watch(connection: RabbitmqConnection, options: WatchOptions): Link & { 
       try {
         return await within(opening, connectTimeoutMs, () => {
           // A blocked one does not answer, and is not dead.
-          if (blocked === undefined) end(`${label} opened no channel within ${connectTimeoutMs} ms`);
+          if (blocked === undefined) end?.(`${label} opened no channel within ${connectTimeoutMs} ms`);
         });
       } catch (error) {
         opening.then((late) => late.close()).catch(() => undefined);
+        // A node that shuts down may end the connection in the packet in which it opened it: `close` came before anybody could listen.
+        if (end !== undefined && isOver(error)) {
+          lost ??= saidBy(error);
+          end(`${label} ended the connection`);
+        }
         throw error;
       }
     },
@@ -245,7 +286,7 @@ function silence(label: string, afterMs: number): string {
   return `no answer from ${label} within ${afterMs} ms: is it up, and is this its AMQP port (5672, with TLS 5671; not 15672, the console)?`;
 }
 
-const CLOSED = failure("connection", "CLOSED", "the RabbitMQ broker was closed");
+export const CLOSED: PublishFailed = failure("connection", "CLOSED", "the RabbitMQ broker was closed");
 
 /** Why no connection came about, and what to do. Nothing was handed over. */
 function connectFailure(error: unknown, { label, secure, vhost, username }: RabbitmqServer): PublishFailed {

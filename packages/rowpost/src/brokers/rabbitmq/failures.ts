@@ -49,9 +49,39 @@ export function saidBy(error: unknown): Said {
   return { code: typeof code === "string" ? code : "CONNECTION_LOST", reason: message };
 }
 
+/** amqplib refuses to write because the connection or the channel has ended, or is about to. */
+export function isOver(error: unknown): error is Error {
+  return error instanceof Error && error.name === "IllegalOperationError";
+}
+
 /** The exchange is missing, or may not be written to. */
-export function isAboutExchange({ code }: Said): boolean {
-  return code === "NOT_FOUND" || code === "ACCESS_REFUSED";
+export function isAboutExchange(said: Said): boolean {
+  return said.code === "NOT_FOUND" || (said.code === "ACCESS_REFUSED" && !isAboutRoutingKey(said));
+}
+
+/** What a refusal by topic permissions begins with: the user may write to the exchange, but not with this routing key. */
+const TOPIC_REFUSED = "access to topic '";
+
+/** The user may write to the exchange, and not with some routing key. */
+export function isAboutRoutingKey({ code, reason }: Said): boolean {
+  return code === "ACCESS_REFUSED" && reason.startsWith(TOPIC_REFUSED);
+}
+
+/** Which of these routing keys was refused; undefined when that cannot be told. */
+export function refusedRoutingKey({ reason }: Said, routingKeys: readonly string[]): string | undefined {
+  // RabbitMQ cuts what it says at 255 bytes, so a long key may not stand there whole.
+  const words = reason.replace(/\.{3}$/, "");
+  const named = routingKeys.filter((key) => {
+    const expected = `${TOPIC_REFUSED}${key}' in exchange '`;
+    return words.startsWith(expected) || expected.startsWith(words);
+  });
+  return new Set(named).size === 1 ? named[0] : undefined;
+}
+
+/** The failure of messages with a routing key that the user may not write with. */
+export function refusedByTopic(exchange: string, routingKey: string, { code, reason }: Said): PublishFailed {
+  const advice = `grant the user the topic permission to write to ${exchange} with the routing key ${routingKey}`;
+  return failure("destination", code, `${reason}; ${advice}`);
 }
 
 /** What happened to the channel that a message without a confirm had been handed to. */
@@ -73,6 +103,11 @@ export function failureOfEnd({ exchange, said, proven }: ChannelEnd): PublishFai
   const { code, reason } = said;
   if (code === "NOT_FOUND" && !proven) return missingExchange(exchange, reason);
   if (code === "ACCESS_REFUSED" && !proven) return refusedExchange(exchange, reason);
+  return unknownAfter(said);
+}
+
+/** The failure of a message that may have been stored before its channel ended. */
+export function unknownAfter({ code, reason }: Said): PublishFailed {
   return failure("unknown", code, `${reason} (before the message was confirmed: it may be stored)`);
 }
 

@@ -79,7 +79,7 @@ export function rabbitmq(given: RabbitmqOptions | RabbitmqConnection): Broker {
     },
     close() {
       closed ??= (async () => {
-        for (const call of running) call.abort("closed");
+        for (const call of running) call.close();
         await channels.close();
         await connection.close();
       })();

@@ -1,8 +1,8 @@
 /** One confirm channel: what was handed to it and is not confirmed yet, and what the server says about each. */
-import type { OutgoingMessage } from "../broker.ts";
+import type { OutgoingMessage, PublishFailed } from "../broker.ts";
 import type { AmqpChannel, AmqpConfirm, AmqpReturn } from "./amqp.ts";
-import { type Address, contentOf, propertiesOf } from "./carry.ts";
-import { type Said, saidBy } from "./failures.ts";
+import { type Address, contentOf, likenessOfReturned, propertiesOf } from "./carry.ts";
+import { failure, type Said, saidBy } from "./failures.ts";
 import { gathererOf } from "./gathered-writes.ts";
 import { createHeaderLender } from "./lent-headers.ts";
 
@@ -13,13 +13,15 @@ export type Answer =
   | { readonly is: "returned" }
   /** A queue refused it. */
   | { readonly is: "refused" }
-  /** The channel ended before; `isTooLarge`: because of this message's size. */
-  | { readonly is: "unanswered"; readonly said: Said; readonly proven: boolean; readonly isTooLarge: boolean };
+  /** The channel ended before, or its answer cannot be told from another's. */
+  | { readonly is: "unanswered"; readonly failure: PublishFailed };
 
 /** A message to be handed over. */
 export interface Handing {
   readonly message: OutgoingMessage;
   readonly address: Address;
+  /** See `likenessOf`. */
+  readonly likeness: string;
   /** Called once, unless the message is abandoned. */
   readonly answer: (answer: Answer) => void;
 }
@@ -27,6 +29,7 @@ export interface Handing {
 /** A message that was handed over; its body is not kept. */
 export interface Handed {
   readonly contentBytes: number;
+  readonly routingKey: string;
 }
 
 /** A channel that messages are handed to. */
@@ -37,6 +40,14 @@ export interface PublishChannel {
   readonly usable: boolean;
   /** The client's buffer has room. */
   readonly writable: boolean;
+  /**
+   * A message of this likeness is on its way: another one has to wait for its answer. A message that is returned comes back without its number,
+   * so of two that look the same nothing would tell which one was dropped and which one is stored. (A property of our own could tell them, but
+   * consumers would see it, and `correlation-id` means something to many of them.)
+   */
+  holds(likeness: string): boolean;
+  /** Calls back once when no message of this likeness is on its way any more. */
+  onFree(likeness: string, callback: () => void): void;
   /** Hands a message over and returns its number. Throws, with nothing handed over, when it cannot be encoded. */
   hand(message: Handing): number;
   /** Calls back once when there is room again, or when it ended. */
@@ -53,8 +64,7 @@ export interface PublishChannel {
 }
 
 interface Pending extends Handed {
-  readonly messageId: string;
-  readonly attempt: string | undefined;
+  readonly likeness: string;
   readonly answer: (answer: Answer) => void;
   returned: boolean;
 }
@@ -64,8 +74,8 @@ export interface PublishChannelOptions {
   readonly name: string;
   /** Why the connection ended; undefined while it has not. */
   readonly lostBy: () => Said | undefined;
-  /** Called when it has ended. Finds, among the messages without an answer, the one that was too large, if that was why. */
-  readonly onEnd: (end: ChannelEnded) => Handed | undefined;
+  /** Called when it has ended. Says what is the failure of each message without an answer. */
+  readonly onEnd: (end: ChannelEnded) => (handed: Handed) => PublishFailed;
 }
 
 export interface ChannelEnded {
@@ -78,7 +88,10 @@ export interface ChannelEnded {
 export function createPublishChannel({ channel, name, lostBy, onEnd }: PublishChannelOptions): PublishChannel {
   /** By delivery tag, in their order. */
   const pending = new Map<number, Pending>();
+  /** Those of `pending` by their likeness: never two of the same. */
+  const likenesses = new Map<string, Pending>();
   const waitingForRoom = new Set<() => void>();
+  const waitingForFree = new Map<string, Set<() => void>>();
   const gather = gathererOf(channel);
   const lend = createHeaderLender();
   let last = 0;
@@ -87,13 +100,23 @@ export function createPublishChannel({ channel, name, lostBy, onEnd }: PublishCh
   let writable = true;
   let proven = false;
   let closedWith: Said | undefined;
-  let doubt: Said | undefined;
+  let inDoubt = false;
 
   function settle(deliveryTag: number, answer: (entry: Pending) => Answer): void {
     const entry = pending.get(deliveryTag);
     if (entry === undefined) return;
     pending.delete(deliveryTag);
+    likenesses.delete(entry.likeness);
     entry.answer(answer(entry));
+    free(entry);
+  }
+
+  /** Lets those go on that wait for this message, which is not on its way any more. */
+  function free({ likeness }: Pending): void {
+    const waiting = waitingForFree.get(likeness);
+    if (waiting === undefined) return;
+    waitingForFree.delete(likeness);
+    for (const callback of waiting) callback();
   }
 
   function settleAll({ deliveryTag, multiple }: AmqpConfirm, answer: (entry: Pending, tag: number) => Answer): void {
@@ -124,20 +147,19 @@ export function createPublishChannel({ channel, name, lostBy, onEnd }: PublishCh
   channel.on("ack", (confirm: AmqpConfirm) => {
     settleAll(confirm, (entry, deliveryTag) => {
       if (entry.returned) return { is: "returned" };
-      if (doubt !== undefined) return { is: "unanswered", said: doubt, proven, isTooLarge: false };
+      if (inDoubt) return { is: "unanswered", failure: UNTOLD };
       return { is: "confirmed", deliveryTag };
     });
   });
   channel.on("nack", (confirm: AmqpConfirm) => settleAll(confirm, () => ({ is: "refused" })));
   channel.on("return", (returned: AmqpReturn) => {
-    // The server handles a channel's messages in their order: it is the first of that name that has not come back.
-    for (const entry of pending.values()) {
-      if (entry.returned || !isCopy(entry, returned.properties)) continue;
+    const entry = likenesses.get(likenessOfReturned(returned));
+    if (entry !== undefined) {
       entry.returned = true;
       return;
     }
     // One that nobody waits for any more; or one that cannot be told, so that no confirm of this channel is a receipt.
-    if (!retired) doubt = UNTOLD;
+    if (!retired) inDoubt = true;
     retired = true;
   });
   channel.on("drain", () => {
@@ -153,9 +175,11 @@ export function createPublishChannel({ channel, name, lostBy, onEnd }: PublishCh
     queueMicrotask(() => {
       const unanswered = [...pending.values()];
       pending.clear();
+      likenesses.clear();
       const said = closedWith ?? lostBy() ?? CLOSED;
-      const tooLarge = onEnd({ said, proven, unanswered });
-      for (const entry of unanswered) entry.answer({ is: "unanswered", said, proven, isTooLarge: entry === tooLarge });
+      const failureOf = onEnd({ said, proven, unanswered });
+      for (const entry of unanswered) entry.answer({ is: "unanswered", failure: failureOf(entry) });
+      for (const entry of unanswered) free(entry);
       roomAgain();
     });
   });
@@ -168,24 +192,35 @@ export function createPublishChannel({ channel, name, lostBy, onEnd }: PublishCh
     get writable() {
       return writable;
     },
-    hand({ message, address, answer }) {
+    holds: (likeness) => likenesses.has(likeness),
+    onFree(likeness, callback) {
+      const waiting = waitingForFree.get(likeness) ?? new Set();
+      waitingForFree.set(likeness, waiting.add(callback));
+    },
+    hand({ message, address, likeness, answer }) {
       const content = contentOf(message.body);
       const properties = propertiesOf(message, lend(message.headers), Date.now());
       writable = channel.publish(address.exchange, address.routingKey, content, properties);
       gather();
       last += 1;
-      const { messageId } = properties;
-      const attempt = message.headers[ATTEMPT];
-      pending.set(last, { messageId, attempt, contentBytes: content.length, answer, returned: false });
+      const { routingKey } = address;
+      const entry: Pending = { likeness, routingKey, contentBytes: content.length, answer, returned: false };
+      pending.set(last, entry);
+      likenesses.set(likeness, entry);
       return last;
     },
     onRoom(callback) {
       waitingForRoom.add(callback);
     },
     abandon(deliveryTag) {
+      const entry = pending.get(deliveryTag);
       pending.delete(deliveryTag);
       retired = true;
       closeWhenIdle();
+      if (entry === undefined) return;
+      likenesses.delete(entry.likeness);
+      // They go over another channel.
+      free(entry);
     },
     retire() {
       retired = true;
@@ -200,12 +235,5 @@ export function createPublishChannel({ channel, name, lostBy, onEnd }: PublishCh
   };
 }
 
-const UNTOLD: Said = { code: "RETURN_UNKNOWN", reason: "RabbitMQ returned a message, and which one cannot be told" };
+const UNTOLD = failure("unknown", "RETURN_UNKNOWN", "RabbitMQ returned a message, and which one cannot be told");
 const CLOSED: Said = { code: "CHANNEL_CLOSED", reason: "the channel was closed" };
-
-const ATTEMPT = "rowpost-attempt";
-
-/** A message is known by its id and by which attempt it is, since an earlier one may still be under way. */
-function isCopy(sent: Pending, returned: AmqpReturn["properties"]): boolean {
-  return sent.messageId === returned.messageId && sent.attempt === returned.headers?.[ATTEMPT];
-}

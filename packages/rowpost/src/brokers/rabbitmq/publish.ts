@@ -5,17 +5,10 @@
 import { describeError } from "../../runtime/errors.ts";
 import type { MessageWindow } from "../../runtime/message-window.ts";
 import { ABORTED, BEHIND, type OutgoingMessage, type PublishFailed, type PublishResult } from "../broker.ts";
-import { type Address, addressOf, bodyBytes, receiptOf, unsendable } from "./carry.ts";
+import { type Address, addressOf, bodyBytes, likenessOf, receiptOf, unsendable } from "./carry.ts";
 import type { Channels, OpenChannel } from "./channels.ts";
-import {
-  blockedBy,
-  failure,
-  failureOfEnd,
-  refusal,
-  refusedByQueue,
-  tooLargeForServer,
-  unroutable,
-} from "./failures.ts";
+import type { Link } from "./connection.ts";
+import { blockedBy, failure, isOver, refusal, refusedByQueue, unroutable } from "./failures.ts";
 import type { RabbitmqRoute } from "./options.ts";
 import type { Answer, PublishChannel } from "./publish-channel.ts";
 
@@ -32,7 +25,7 @@ export interface Publishing {
 /** A call, for whoever has news for all of them. */
 export interface Running {
   /** Ends it: what was handed over is `unknown`, the rest `notStarted`. */
-  abort(why: "deadline" | "closed"): void;
+  close(): void;
   /** Looks again at what may be handed over. */
   advance(): void;
 }
@@ -95,17 +88,19 @@ export function publishBatch(
       },
     };
     const running: Running = {
-      abort: (why) => abort(run, why),
+      close: () => abort(run, CLOSED),
       advance() {
         for (const queue of run.queues.values()) queue.advance();
       },
     };
-    const onDeadline = (): void => abort(run, "deadline");
+    const onDeadline = (): void => abort(run, UNCONFIRMED);
     signal.addEventListener("abort", onDeadline, { once: true });
     publishing.running.add(running);
-    for (const item of items) {
-      if (item.lane === undefined || item.lane[0] === item) start(run, item);
-    }
+    guarded(run, () => {
+      for (const item of items) {
+        if (item.lane === undefined || item.lane[0] === item) start(run, item);
+      }
+    });
   });
 }
 
@@ -139,7 +134,13 @@ function start(run: Run, item: Item): void {
 }
 
 function openQueue(run: Run, exchange: string): Queue {
-  const queue: Queue = { exchange, items: [], next: 0, isOpening: false, advance: () => advance(run, queue) };
+  const queue: Queue = {
+    exchange,
+    items: [],
+    next: 0,
+    isOpening: false,
+    advance: () => guarded(run, () => advance(run, queue)),
+  };
   run.queues.set(exchange, queue);
   return queue;
 }
@@ -155,8 +156,8 @@ function advance(run: Run, queue: Queue): void {
       void open.then((opened) => {
         queue.isOpening = false;
         if (run.aborted) return;
-        if ("status" in opened) failQueue(run, queue, opened);
-        else advance(run, queue);
+        if ("status" in opened) guarded(run, () => failQueue(run, queue, opened));
+        else queue.advance();
       });
       return;
     }
@@ -173,49 +174,72 @@ function advance(run: Run, queue: Queue): void {
 
 /** Hands over the next message of a queue, or gives it its failure; false when there is no room for it now. */
 function handNext(run: Run, queue: Queue, { link, channel }: OpenChannel): boolean {
-  const { channels, window, maxBodyBytes } = run.publishing;
+  const { window } = run.publishing;
   const item = queue.items[queue.next];
   if (item?.address === undefined) return false;
   if (!channel.writable) {
     channel.onRoom(queue.advance);
     return false;
   }
-  const refused = unsendable(item.message, item.bytes, {
-    bodyBytes: Math.min(maxBodyBytes, channels.largestBody),
-    frameBytes: link.frameBytes,
-  });
-  if (refused === undefined && !window.take(item.bytes)) {
+  const likeness = likenessUnlessRefused(run, item, item.address, link);
+  if (typeof likeness !== "string") {
+    queue.next += 1;
+    settle(run, item, likeness);
+    return true;
+  }
+  if (channel.holds(likeness)) {
+    channel.onFree(likeness, queue.advance);
+    return false;
+  }
+  if (!window.take(item.bytes)) {
     window.onRoom(queue.advance);
     return false;
   }
   queue.next += 1;
-  if (refused === undefined) hand(run, item, channel);
-  else settle(run, item, refused);
+  hand(run, item, channel, likeness);
   return true;
 }
 
-function hand(run: Run, item: Item, channel: PublishChannel): void {
+/** What the message would be known by if it came back; or why it cannot go out. */
+function likenessUnlessRefused(
+  { publishing }: Run,
+  { message, bytes }: Item,
+  address: Address,
+  { frameBytes }: Link,
+): string | PublishFailed {
+  const { channels, maxBodyBytes } = publishing;
+  try {
+    const limits = { bodyBytes: Math.min(maxBodyBytes, channels.largestBody), frameBytes };
+    return channels.refusalOf(address) ?? unsendable(message, bytes, limits) ?? likenessOf(message, address);
+  } catch (error) {
+    // A header that is no text, for instance.
+    return refusal("MESSAGE_INVALID", describeError(error));
+  }
+}
+
+function hand(run: Run, item: Item, channel: PublishChannel, likeness: string): void {
   const { message, address = { exchange: "", routingKey: "" } } = item;
   try {
     const deliveryTag = channel.hand({
       message,
       address,
-      answer: (answer) => onAnswer(run, item, address, channel, answer),
+      likeness,
+      answer: (answer) => guarded(run, () => onAnswer(run, item, address, channel, answer)),
     });
     item.handed = { channel, deliveryTag };
   } catch (error) {
     run.publishing.window.release(item.bytes);
     // The client writes nothing of a message that it cannot encode, nor on a connection that is being closed.
-    const isClosing = error instanceof Error && error.name === "IllegalOperationError";
-    const what = isClosing ? failure("connection", "CONNECTION_CLOSED", error.message) : undefined;
+    const what = isOver(error) ? failure("connection", "CONNECTION_CLOSED", error.message) : undefined;
     settle(run, item, what ?? refusal("MESSAGE_INVALID", describeError(error)));
   }
 }
 
 function onAnswer(run: Run, item: Item, address: Address, channel: PublishChannel, answer: Answer): void {
+  const result = resultOf(item.message, address, channel, answer);
   item.handed = undefined;
   run.publishing.window.release(item.bytes);
-  settle(run, item, resultOf(item.message, address, channel, answer));
+  settle(run, item, result);
 }
 
 function resultOf(
@@ -231,10 +255,8 @@ function resultOf(
       return unroutable(topic, exchange, routingKey);
     case "refused":
       return refusedByQueue(topic);
-    case "unanswered": {
-      const { said, proven, isTooLarge } = answer;
-      return isTooLarge ? tooLargeForServer(said) : failureOfEnd({ exchange, said, proven });
-    }
+    case "unanswered":
+      return answer.failure;
   }
 }
 
@@ -267,13 +289,26 @@ function settle(run: Run, item: Item, result: PublishResult): void {
   if (run.left === 0) run.end();
 }
 
-function abort(run: Run, why: "deadline" | "closed"): void {
+/**
+ * Does a step of a call. What it throws, by a fault of ours or of something in a message, ends this call and no other: amqplib, whose events most
+ * steps follow, would end the whole connection.
+ */
+function guarded(run: Run, step: () => void): void {
+  try {
+    step();
+  } catch (error) {
+    abort(run, failure("unknown", "PUBLISH_FAULT", `the publish call ended by a fault: ${describeError(error)}`));
+  }
+}
+
+/** Ends a call: what was handed over fails with `why`, the rest was not started. */
+function abort(run: Run, why: PublishFailed): void {
   if (run.aborted) return;
   run.aborted = true;
   for (const item of run.items) {
     if (item.handed === undefined) continue;
     run.publishing.window.release(item.bytes);
-    run.results[item.index] = why === "deadline" ? UNCONFIRMED : CLOSED;
+    run.results[item.index] = why;
     item.handed.channel.abandon(item.handed.deliveryTag);
   }
   for (const queue of run.queues.values()) queue.items.length = 0;
