@@ -114,6 +114,8 @@ export interface RowNow {
   readonly state: MessageState | "unknown";
   readonly deliveryCount: number;
   readonly lockVersion: number;
+  /** It is still in our hands, but somebody holds its lock: to be written later. */
+  readonly isHeld?: boolean | undefined;
 }
 
 /** A row in `sending`, for the sweep of rule R3. */
@@ -223,6 +225,7 @@ export interface RelayStore {
   /**
    * Writes outcomes, one statement for those `sent` and one for the rest. `elapsedMs`: how long ago the attempt began (last_retry_at).
    * Returns the rows that are not as their outcome says, as they are now: empty when all were written, now or by an earlier copy of this settle.
+   * A row that somebody holds locked keeps no other one waiting: it comes back with `isHeld`.
    */
   settle(request: {
     readonly fence: Fence;

@@ -123,4 +123,28 @@ describe("settler", () => {
     await settler.idle();
     expect(told).toMatchObject({ settled: ["1"], fenced: ["2"] });
   });
+
+  it("lets the others go while somebody holds a row, writes that again alone, and gives it up with the lease", async () => {
+    const held = (id: string) => (): RowNow[] => [
+      { id, state: "sending", deliveryCount: 1, lockVersion: 1, isHeld: true },
+    ];
+    const { settler, clock, calls, told, lease } = bench({
+      answers: [held("1"), () => [], held("1"), () => [], held("1")],
+    });
+    settler.submit([settlement("1"), settlement("2")]);
+    await clock.advance(0);
+    settler.submit([settlement("3")]);
+    await clock.advance(0);
+    expect([told.settled, settler.waiting]).toEqual([["2", "3"], 1]);
+    await clock.advance(500);
+    await clock.advance(500);
+    expect(told.settled).toEqual(["2", "3", "1"]);
+    expect(calls).toEqual(["settle 1,2", "settle 3", "settle 1", "settle 1"]);
+    settler.submit([settlement("1")]);
+    await clock.advance(0);
+    lease.leftMs = 0;
+    await clock.advance(500);
+    await settler.idle();
+    expect([told.lost, told.fenced, settler.waiting]).toEqual([["1"], [], 0]);
+  });
 });

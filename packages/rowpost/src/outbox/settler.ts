@@ -47,6 +47,8 @@ export interface Settler {
   idle(): Promise<void>;
 }
 
+/** A row that somebody holds locked is written again after this long, beside the others and before none of them. */
+const HELD_MS = 500;
 const FIRST_RETRY_MS = 50;
 const LONGEST_RETRY_MS = 1_000;
 
@@ -54,12 +56,16 @@ const LONGEST_RETRY_MS = 1_000;
 export function createSettler(options: SettlerOptions): Settler {
   const { store, keeper, settings, clock, hasClaimToken, events } = options;
   let queue: Settlement[] = [];
+  /** Were held, and are due again: in batches of their own, since one batch has one start of its attempts. */
+  const again: (readonly Settlement[])[] = [];
+  const held = new Set<Promise<void>>();
+  let heldCount = 0;
   let working = 0;
   let running: Promise<void> | undefined;
 
   async function run(): Promise<void> {
-    while (queue.length > 0) {
-      const batch = queue.splice(0, settings.batchSize * 2);
+    while (queue.length + again.length > 0) {
+      const batch = again.shift() ?? queue.splice(0, settings.batchSize * 2);
       working = batch.length;
       await writeBatch(batch);
       working = 0;
@@ -112,10 +118,26 @@ export function createSettler(options: SettlerOptions): Settler {
     }
     const rows = new Map(unmatched.map((row) => [row.id, row]));
     const settled = batch.filter(({ outcome }) => !rows.has(outcome.id));
+    const waits: Settlement[] = [];
     for (const settlement of batch) {
-      if (rows.has(settlement.outcome.id)) events.onFenced(settlement, rows.get(settlement.outcome.id));
+      const row = rows.get(settlement.outcome.id);
+      if (row?.isHeld === true) waits.push(settlement);
+      else if (row !== undefined) events.onFenced(settlement, row);
     }
+    if (waits.length > 0) hold(waits);
     if (settled.length > 0) events.onSettled(settled);
+  }
+
+  /** Somebody holds these rows. Their messages stay in the window, where they take up no more than their own places. */
+  function hold(waits: readonly Settlement[]): void {
+    heldCount += waits.length;
+    const pause = clock.sleep(HELD_MS).then(() => {
+      held.delete(pause);
+      heldCount -= waits.length;
+      again.push(waits);
+      running ??= run();
+    });
+    held.add(pause);
   }
 
   return {
@@ -125,10 +147,10 @@ export function createSettler(options: SettlerOptions): Settler {
       running ??= run();
     },
     get waiting() {
-      return queue.length + working;
+      return queue.length + working + heldCount + again.reduce((sum, { length }) => sum + length, 0);
     },
     async idle() {
-      while (running !== undefined) await running;
+      while (running !== undefined || held.size > 0) await (running ?? Promise.race(held));
     },
   };
 }

@@ -67,6 +67,7 @@ export function hotStatements(statements: DialectStatements): Statement[] {
     relay.claim({ fence, rows }),
     relay.verifyClaim({ fence, rows }),
     relay.readRows(rows.map(({ id }) => id)),
+    relay.lockFreeRows(rows.map(({ id }) => id)),
     relay.listInFlight({ fence, idsByShard: [{ shard: 0, ids: ["1", "2"] }] }),
     relay.readHeld(fence),
     ...(["sending", "pending"] as const).flatMap((from) => [

@@ -213,6 +213,43 @@ function peopleCases(bench: RuleBench, service: RelayTestService): void {
     await session.close();
   });
 
+  it("a row that a user holds locked while its outcome is to be written holds up no other message, and gets it afterwards", async () => {
+    const { database } = bench;
+    const session = await database.connect().connect({ purpose: "tool" });
+    const settled: string[] = [];
+    let held: Promise<void> | undefined;
+    let release = (): void => undefined;
+    // A consumer's own transaction confirms before the outcome is written, and goes on for a while.
+    const holdOne = (): Promise<void> =>
+      new Promise((isLocked) => {
+        held ??= session.transaction(async (tx) => {
+          const text = "SELECT id FROM local_message WHERE message_type = 't' AND message_key = 'held' FOR UPDATE";
+          await tx.run({ name: "test", text, params: [] });
+          isLocked();
+          await new Promise<void>((end) => {
+            release = end;
+          });
+        });
+      });
+    const onFaultPoint = (point: string): Promise<void> | undefined =>
+      point === "published" && held === undefined ? holdOne() : undefined;
+    const { relay, broker } = bench.relay({
+      relay: { clock: systemClock, batchSize: 10, windowSize: 20, onFaultPoint },
+    });
+    relay.on("sent", ({ message }) => void settled.push(message.key));
+    await database.insert([{ key: "held" }, ...Array.from({ length: 100 }, (_, index) => ({ key: `free${index}` }))]);
+    await relay.start();
+    await expect.poll(() => settled.length, { timeout: 15_000 }).toBe(100);
+    expect(settled).not.toContain("held");
+    release();
+    await held;
+    await expect.poll(() => settled.length, { timeout: 5_000 }).toBe(101);
+    await relay.stop();
+    await session.close();
+    expect(broker.published()).toHaveLength(101);
+    expect(await database.states()).toEqual({ 2: 101 });
+  });
+
   it("a row that a user holds locked holds up no other message", async () => {
     const { database } = bench;
     await database.insert([{ key: "held" }, { key: "free1" }, { key: "broken", topic: "b" }, { key: "free2" }]);

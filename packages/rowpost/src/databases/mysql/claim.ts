@@ -5,7 +5,7 @@ import type { MysqlNames } from "./names.ts";
 
 export function claimStatements(
   names: MysqlNames,
-): Pick<RelayStatements, "claim" | "verifyClaim" | "readRows" | "listInFlight" | "readHeld"> {
+): Pick<RelayStatements, "claim" | "verifyClaim" | "readRows" | "lockFreeRows" | "listInFlight" | "readHeld"> {
   const { column, select, state } = names;
   const count = names.has("deliveryCount") ? `, ${column("deliveryCount")} = ${column("deliveryCount")} + 1` : "";
   // Without a claim token nothing but its state and time tells that the row is still what the scan saw.
@@ -57,6 +57,15 @@ export function claimStatements(
   FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j
   STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id`,
         params: [`[${ids.join(",")}]`],
+      };
+    },
+
+    /** Exclusive locks on rows that exist, one by one; whoever waits for them waits for this short transaction. */
+    lockFreeRows(ids) {
+      return {
+        name: "lockFreeRows",
+        text: `SELECT ${column("id")} AS id FROM ${names.byId} WHERE ${column("id")} IN (${ids.join(", ")}) FOR UPDATE SKIP LOCKED`,
+        params: [],
       };
     },
 

@@ -3,7 +3,9 @@ import type { RelayStatements } from "../sql/statements.ts";
 import { msBetween, type Names, NOW, numberArray, textArray } from "./names.ts";
 
 /** Statements that read messages for the relay. */
-export function scanStatements(names: Names): Pick<RelayStatements, "scan" | "keyQueues" | "readRows"> {
+export function scanStatements(
+  names: Names,
+): Pick<RelayStatements, "scan" | "keyQueues" | "readRows" | "lockFreeRows"> {
   const body = `m.${names.column.messageBody}`;
   const texts = {
     all: scanText(names, body),
@@ -11,6 +13,7 @@ export function scanStatements(names: Names): Pick<RelayStatements, "scan" | "ke
   };
   const keyQueues = { open: keyQueuesText(names, false), failed: keyQueuesText(names, true) };
   const readRows = readRowsText(names);
+  const lockFreeRows = lockFreeRowsText(names);
   return {
     scan(request) {
       const { shards, afterId, immediateLimit, dueLimit } = request;
@@ -27,6 +30,9 @@ export function scanStatements(names: Names): Pick<RelayStatements, "scan" | "ke
     },
     readRows(ids) {
       return { name: "readRows", text: readRows, params: [numberArray(ids)] };
+    },
+    lockFreeRows(ids) {
+      return { name: "lockFreeRows", text: lockFreeRows, params: [numberArray(ids)] };
     },
   };
 }
@@ -101,6 +107,16 @@ FROM unnest($1::text[], $2::bigint[]) AS wanted (ordering_key, up_to_id)
 JOIN ${names.table} m ON m.${orderingKey} = wanted.ordering_key AND m.${id} <= wanted.up_to_id
 WHERE m.${orderingKey} IS NOT NULL AND m.${state} IN (${states})
 ORDER BY m.${orderingKey}, m.${id}`;
+}
+
+/** The lock that an UPDATE takes anyway; whoever waits for it waits for this short transaction. */
+function lockFreeRowsText(names: Names): string {
+  const { id } = names.column;
+  return `SELECT m.${id} AS id
+FROM ${names.table} m
+WHERE m.${id} = ANY ($1::bigint[])
+ORDER BY m.${id}
+FOR NO KEY UPDATE SKIP LOCKED`;
 }
 
 function readRowsText(names: Names): string {

@@ -1,13 +1,5 @@
 /** The relay's store on any SQL database: which statement when, on which session, and what its answer means. */
-import type {
-  Fence,
-  Outcome,
-  RelayStore,
-  RelayStoreOptions,
-  RowNow,
-  ScannedMessage,
-  ScanRequest,
-} from "../../outbox/relay-store.ts";
+import type { RelayStore, RelayStoreOptions, ScannedMessage, ScanRequest } from "../../outbox/relay-store.ts";
 import { ConfigurationError, DatabaseConflictError } from "../../runtime/errors.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import type { Session, SessionOptions } from "../database.ts";
@@ -16,8 +8,9 @@ import { createHousekeepingStore } from "./housekeeping-store.ts";
 import type { TableLayout } from "./layout.ts";
 import { claimToken } from "./layouts.ts";
 import { createLeaseStore } from "./lease-store.ts";
-import { clip, integer, keyQueueRow, rowNow, scannedMessage, text } from "./rows.ts";
+import { integer, keyQueueRow, scannedMessage, text } from "./rows.ts";
 import { createSessionSlots, type SessionSlots } from "./session-slots.ts";
+import { createSettle } from "./settle-store.ts";
 import type { DialectStatements } from "./statements.ts";
 
 /** What a dialect brings to the flow. */
@@ -65,7 +58,8 @@ export function createRelayStore(parts: StoreParts): RelayStore {
           `sendingMark: "off" needs a column that changes with every change of a row; the layout ${layout.name} has neither lock_version nor delivery_count`,
         );
       }
-      await slots.use("lease", async (session) => {
+      // Again after a deadlock: where the lease rows exist, a claim of another relay may hold them, in the order of its messages.
+      await slots.retry("lease", async (session) => {
         await checkSchema(session, { layout, schema: statements.schema });
         await session.run(statements.leases.ensureShards());
         await session.run(statements.leases.forgetInstances());
@@ -112,14 +106,14 @@ export function createRelayStore(parts: StoreParts): RelayStore {
       return held.rows.map((row) => integer(row, "shard"));
     },
 
-    settle: (request) => settle(parts, slots, request),
+    settle: createSettle({ layout, statements, slots }),
     abandonSessions: () => slots.abandon(),
     close: () => slots.close(),
   };
 }
 
 /** Runs an UPDATE that may run twice; the number of rows that it matched. */
-async function affected(slots: SessionSlots, slot: "scan" | "settle", statement: Statement): Promise<number> {
+async function affected(slots: SessionSlots, slot: "scan", statement: Statement): Promise<number> {
   const result = await slots.retry(slot, (session) => session.run(statement));
   return result.affected;
 }
@@ -154,66 +148,4 @@ async function scan(parts: StoreParts, slots: SessionSlots, request: ScanRequest
     found.push(message);
   }
   return found;
-}
-
-interface SettleRequest {
-  readonly fence: Fence;
-  readonly outcomes: readonly Outcome[];
-  readonly elapsedMs: number;
-  readonly from: "sending" | "pending";
-}
-
-async function settle(parts: StoreParts, slots: SessionSlots, request: SettleRequest): Promise<RowNow[]> {
-  const { layout, statements } = parts;
-  const sent: Outcome[] = [];
-  const other: Outcome[] = [];
-  for (const outcome of request.outcomes) {
-    const clean = {
-      ...outcome,
-      messageId: outcome.messageId === null ? null : clip(outcome.messageId, layout.messageIdLength),
-      failReason: outcome.failReason === null ? null : clip(outcome.failReason, layout.failReasonLength),
-    };
-    (outcome.toState === "sent" ? sent : other).push(clean);
-  }
-  const doubtful: Outcome[] = [];
-  if (sent.length > 0) {
-    const changed = await affected(slots, "settle", statements.relay.settleSent({ ...request, outcomes: sent }));
-    if (changed !== sent.length) doubtful.push(...sent);
-  }
-  if (other.length > 0) {
-    const changed = await affected(slots, "settle", statements.relay.settleOther({ ...request, outcomes: other }));
-    if (changed !== other.length) doubtful.push(...other);
-  }
-  if (doubtful.length === 0) return [];
-  const { rows } = await slots.use("settle", (session) =>
-    session.run(statements.relay.readRows(doubtful.map(({ id }) => id))),
-  );
-  return unsettled(layout, doubtful, new Map(rows.map((row) => [text(row, "id"), rowNow(layout, row)])));
-}
-
-/** Which of these outcomes do not stand in the table. A row that is gone was archived or deleted after it was settled, or by a person. */
-function unsettled(layout: TableLayout, outcomes: readonly Outcome[], rows: ReadonlyMap<string, RowNow>): RowNow[] {
-  const wrong: RowNow[] = [];
-  for (const outcome of outcomes) {
-    const now = rows.get(outcome.id);
-    if (now === undefined) wrong.push({ id: outcome.id, state: "unknown", deliveryCount: 0, lockVersion: 0 });
-    else if (!stands(layout, outcome, now)) wrong.push(now);
-  }
-  return wrong;
-}
-
-/** Is the row as this outcome has left it? Then it was written: now, or by an earlier copy of the same settle whose answer was lost (rule R4). */
-function stands(layout: TableLayout, outcome: Outcome, now: RowNow): boolean {
-  if (now.state === "consumed" && outcome.toState === "sent") {
-    return layout.columns.deliveryCount === undefined || now.deliveryCount === outcome.deliveryCount;
-  }
-  if (now.state !== outcome.toState) return false;
-  switch (claimToken(layout)) {
-    case "lockVersion":
-      return now.lockVersion === outcome.lockVersion + 1;
-    case "deliveryCount":
-      return now.deliveryCount === outcome.deliveryCount + outcome.deliveryDelta;
-    default:
-      return true;
-  }
 }

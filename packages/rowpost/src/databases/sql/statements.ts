@@ -93,6 +93,8 @@ export interface RelayStatements {
   verifyClaim(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Statement;
   /** Rows as they are now. Aliases: id state delivery_count lock_version. */
   readRows(ids: readonly string[]): Statement;
+  /** Alias: id. Locks those of the rows that nobody else holds, without waiting, until the end of the transaction. */
+  lockFreeRows(ids: readonly string[]): Statement;
   listInFlight(request: {
     readonly fence: Fence;
     readonly idsByShard: readonly { readonly shard: number; readonly ids: readonly string[] }[];

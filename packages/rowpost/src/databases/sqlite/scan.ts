@@ -3,7 +3,9 @@ import type { RelayStatements } from "../sql/statements.ts";
 import { jsonIds, msSince, type Names, NOW } from "./names.ts";
 
 /** Statements that read messages for the relay. */
-export function scanStatements(names: Names): Pick<RelayStatements, "scan" | "keyQueues" | "readRows"> {
+export function scanStatements(
+  names: Names,
+): Pick<RelayStatements, "scan" | "keyQueues" | "readRows" | "lockFreeRows"> {
   const scan = scanText(names);
   const keyQueues = { open: keyQueuesText(names, false), failed: keyQueuesText(names, true) };
   const readRows = readRowsText(names);
@@ -20,6 +22,8 @@ export function scanStatements(names: Names): Pick<RelayStatements, "scan" | "ke
       params: [`[${keys.map(({ orderingKey, upToId }) => `[${JSON.stringify(orderingKey)},${upToId}]`).join(",")}]`],
     }),
     readRows: (ids) => ({ name: "readRows", text: readRows, params: [jsonIds(ids)] }),
+    // SQLite locks no rows: nobody holds one of them alone.
+    lockFreeRows: (ids) => ({ name: "lockFreeRows", text: readRows, params: [jsonIds(ids)] }),
   };
 }
 
