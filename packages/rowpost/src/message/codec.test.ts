@@ -64,6 +64,10 @@ describe("bodies come back as they were", () => {
   });
 });
 
+function fail(reason: string): never {
+  throw new Error(reason);
+}
+
 describe("a body that JSON would change is refused, with where it is", () => {
   const cyclic: Record<string, unknown> = {};
   cyclic["self"] = { cyclic };
@@ -81,6 +85,24 @@ describe("a body that JSON would change is refused, with where it is", () => {
     [{ byId: new Map() }, "body.byId is a Map"],
     [{ file: new Uint8Array(2) }, "body.file is a Uint8Array"],
     [{ later: Promise.resolve() }, "body.later is a Promise"],
+    [{ file: Buffer.from("hi") }, "body.file is a Buffer"],
+    [{ file: new ArrayBuffer(2) }, "body.file is an ArrayBuffer"],
+    [{ at: [new Date("x")] }, "body.at[0] is an invalid Date"],
+    [{ error: new Error("boom") }, "body.error is an Error"],
+    [{ error: Object.assign(new TypeError("boom"), { code: "E" }) }, "body.error is a TypeError"],
+    [{ like: /x/ }, "body.like is a RegExp"],
+    [{ query: new URLSearchParams("a=1") }, "body.query is a URLSearchParams"],
+    [{ seen: new WeakMap() }, "body.seen is a WeakMap"],
+    [{ names: ["a"].values() }, "body.names is an"],
+    [{ price: new Number(Number.NaN) }, "body.price is NaN"],
+    [{ total: Object(12n) }, "body.total is a BigInt"],
+    [{ own: { toJSON: () => ({ price: Number.NaN }) } }, "body.own.price is NaN"],
+    [{ own: { toJSON: () => [new Map()] } }, "body.own[0] is a Map"],
+    // JSON asks no toJSON of what a toJSON returned.
+    [{ own: { toJSON: () => new Date(0) } }, "body.own is a Date"],
+    [[{ toJSON: () => undefined }], "body[0] is undefined"],
+    [{ own: { toJSON: () => () => 1 } }, "body.own is a function"],
+    [{ toJSON: () => fail("no BigInt here") }, "body.toJSON throws: no BigInt here"],
     [{ toJSON: () => undefined }, "its toJSON returns nothing"],
     [cyclic, "circular"],
   ])("%#", (body, reason) => {
@@ -99,6 +121,40 @@ describe("a body that JSON would change is refused, with where it is", () => {
     expect(encodeBody({ a: undefined, date, own: { toJSON: () => [1] } }, undefined).body).toBe(
       '{"date":"1970-01-01T00:00:00.000Z","own":[1]}',
     );
+  });
+
+  test("classes of the user's, boxed values and a toJSON that knows its place", () => {
+    class Nothing {}
+    class Money {
+      readonly cents = 5;
+      get [Symbol.toStringTag](): string {
+        return "Money";
+      }
+    }
+    class Pairs extends Map<string, number> {
+      toJSON(): unknown {
+        return [...this];
+      }
+    }
+    const body = {
+      nothing: new Nothing(),
+      money: new Money(),
+      bare: Object.create(null) as unknown,
+      boxed: [new Number(1), new String("a"), new Boolean(false)],
+      pairs: new Pairs([["a", 1]]),
+      left: { toJSON: () => undefined },
+      places: [{ toJSON: (key: string) => (key === "0" ? "first" : Number.NaN) }],
+      url: new URL("https://example.com/"),
+    };
+    expect(JSON.parse(encodeBody(body, undefined).body)).toEqual({
+      nothing: {},
+      money: { cents: 5 },
+      bare: {},
+      boxed: [1, "a", false],
+      pairs: [["a", 1]],
+      places: ["first"],
+      url: "https://example.com/",
+    });
   });
 
   test("text that no column can hold, and values for a type that takes text only", () => {
