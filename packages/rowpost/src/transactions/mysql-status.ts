@@ -65,17 +65,17 @@ export async function isMariadb(owner: unknown, ask: (text: string) => Promise<u
   const key = shapeOf(owner);
   const known = key && mariadbByOwner.get(key);
   if (known !== undefined) return known;
-  const version = findVersion(await ask("SELECT VERSION() AS rowpost_version"));
+  const version = findVersion(await ask("SELECT VERSION() AS rowpostversion"));
   const mariadb = version !== undefined && /mariadb/i.test(version);
   if (key !== undefined) mariadbByOwner.set(key, mariadb);
   return mariadb;
 }
 
-/** Rows, [rows, fields], { rows }, { records }: the one field is found in any of them. */
+/** Rows, [rows, fields], { rows }, { records }: the one field is found in any of them. Its name is one that an ORM has nothing to convert in. */
 function findVersion(answer: unknown, depth = 0): string | undefined {
   const shape: Shape | undefined = shapeOf(answer);
   if (shape === undefined || depth > 3) return undefined;
-  const version = shape["rowpost_version"];
+  const version = shape["rowpostversion"];
   if (typeof version === "string") return version;
   for (const part of [shape[0], shape["rows"], shape["records"]]) {
     const found = findVersion(part, depth + 1);

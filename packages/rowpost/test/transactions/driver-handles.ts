@@ -1,6 +1,6 @@
 /** The raw drivers, each on a pool of several connections. */
 import { createRequire } from "node:module";
-import { type Bracketed, bracketing, type Connect, type Handles } from "./handles.ts";
+import { type Bracketed, bracketing, type Connect, type Handles, type Target } from "./handles.ts";
 
 const require = createRequire(import.meta.url);
 
@@ -126,9 +126,16 @@ export const pgClient: Connect = async ({ url, insertOrder }) => {
 };
 
 /** postgres.js. */
-export const postgresJs: Connect = async ({ url, onStatement }) => {
+export const postgresJs: Connect = (target) => openPostgresJs(target);
+
+/** postgres.js with columns renamed on their way in. */
+export const postgresJsCamel: Connect = (target) => openPostgresJs(target, "camel");
+export const postgresJsPascal: Connect = (target) => openPostgresJs(target, "pascal");
+
+async function openPostgresJs({ url, onStatement }: Target, renames?: "camel" | "pascal"): Promise<Handles> {
   const { default: postgres } = await import("postgres");
-  const sql = postgres(url, { max: 4, onnotice: () => {}, debug: onStatement });
+  const transform = renames === undefined ? {} : { transform: postgres[renames] };
+  const sql = postgres(url, { max: 4, onnotice: () => {}, debug: onStatement, ...transform });
   return {
     root: sql,
     transaction: async (work) => {
@@ -144,4 +151,4 @@ export const postgresJs: Connect = async ({ url, onStatement }) => {
     },
     close: () => sql.end(),
   };
-};
+}

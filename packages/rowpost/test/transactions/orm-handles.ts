@@ -41,19 +41,27 @@ export const drizzleOnPostgresJs: Connect = async ({ url, onStatement }) => {
   };
 };
 
-async function openKysely({ dialect, host, port, user, database, url }: Target) {
-  const { Kysely, MysqlDialect, PostgresDialect } = await import("kysely");
+async function openKysely({ dialect, host, port, user, database, url }: Target, camelCase = false) {
+  const { CamelCasePlugin, Kysely, MysqlDialect, PostgresDialect } = await import("kysely");
+  const plugins = camelCase ? [new CamelCasePlugin()] : [];
   if (dialect === "mysql") {
     const { createPool } = await import("mysql2");
-    return new Kysely<object>({ dialect: new MysqlDialect({ pool: createPool({ host, port, user, database }) }) });
+    const dialect = new MysqlDialect({ pool: createPool({ host, port, user, database }) });
+    return new Kysely<object>({ dialect, plugins });
   }
   const { default: pg } = await import("pg");
-  return new Kysely<object>({ dialect: new PostgresDialect({ pool: new pg.Pool({ connectionString: url, max: 4 }) }) });
+  const pool = new pg.Pool({ connectionString: url, max: 4 });
+  return new Kysely<object>({ dialect: new PostgresDialect({ pool }), plugins });
 }
 
-export const kysely: Connect = async (target) => {
+export const kysely: Connect = (target) => runKysely(target, false);
+
+/** Kysely that renames the columns of every answer. */
+export const kyselyCamelCase: Connect = (target) => runKysely(target, true);
+
+async function runKysely(target: Target, camelCase: boolean): Promise<Handles> {
   const { CompiledQuery } = await import("kysely");
-  const db = await openKysely(target);
+  const db = await openKysely(target, camelCase);
   return {
     root: db,
     transaction: (work) =>
@@ -62,7 +70,7 @@ export const kysely: Connect = async (target) => {
         .execute((trx) => work(trx, (id) => trx.executeQuery(CompiledQuery.raw(target.insertOrder, [id])))),
     close: () => db.destroy(),
   };
-};
+}
 
 /** Kysely's `startTransaction`, whose transaction knows that it has ended. */
 export const kyselyControlled: Connect = async (target) => {
@@ -84,16 +92,31 @@ export const kyselyControlled: Connect = async (target) => {
   };
 };
 
-export const knex: Connect = async ({ dialect, host, port, user, database }) => {
+export const knex: Connect = (target) => openKnex(target);
+
+/** Knex that renames the columns of every answer, as its users do with one of several packages. */
+export const knexCamelCase: Connect = (target) => openKnex(target, { postProcessResponse: camelized });
+
+function camelized(answer: unknown): unknown {
+  if (Array.isArray(answer)) return answer.map(camelized);
+  if (typeof answer !== "object" || answer === null) return answer;
+  const camel = (name: string): string => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+  const { rows, ...rest } = answer as Readonly<Record<string, unknown>>;
+  // The answer of pg has much else in it, which stays.
+  if (rows !== undefined) return { ...rest, rows: camelized(rows) };
+  return Object.fromEntries(Object.entries(rest).map(([name, value]) => [camel(name), value]));
+}
+
+async function openKnex({ dialect, host, port, user, database }: Target, more: object = {}): Promise<Handles> {
   const { default: createKnex } = await import("knex");
   const client = dialect === "mysql" ? "mysql2" : "pg";
-  const db = createKnex({ client, connection: { host, port, user, database }, pool: { min: 0, max: 4 } });
+  const db = createKnex({ client, connection: { host, port, user, database }, pool: { min: 0, max: 4 }, ...more });
   return {
     root: db,
     transaction: (work) => db.transaction((trx) => work(trx, (id) => trx("orders").insert({ id }))),
     close: () => db.destroy(),
   };
-};
+}
 
 async function openTypeorm({ dialect, host, port, user, database }: Target) {
   const { DataSource } = await import("typeorm");

@@ -47,7 +47,7 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
       const { where, params } = identities(list);
       return {
         name: "findIdentities",
-        text: `SELECT ${column("messageType")} AS message_type, ${column("messageKey")} AS message_key FROM ${messages} AS m WHERE ${where} FOR UPDATE`,
+        text: `SELECT ${column("messageType")} AS messagetype, ${column("messageKey")} AS messagekey FROM ${messages} AS m WHERE ${where} FOR UPDATE`,
         params,
       };
     },

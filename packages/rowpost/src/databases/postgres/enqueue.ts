@@ -17,7 +17,7 @@ export function enqueueStatements(names: Names): EnqueueStatements {
     {
       insert: insertText(names),
       // Locks what it finds against removal, so that what it reports is still there when the caller reads it.
-      findIdentities: `SELECT m.${column.messageType} AS message_type, m.${column.messageKey} AS message_key
+      findIdentities: `SELECT m.${column.messageType} AS messagetype, m.${column.messageKey} AS messagekey
 FROM ${wanted}
 JOIN ${table} m ON ${same}
 FOR KEY SHARE OF m`,
@@ -107,6 +107,6 @@ function insertText(names: Names): string {
   FROM json_to_recordset($1::text::json) AS incoming (type text, key text, topic text, body text, headers text, content_type text,
     ordering_key text, delay_ms bigint, deliver_at_ms bigint, created_by text)
   ON CONFLICT (${column.messageType}, ${column.messageKey}) DO NOTHING
-  RETURNING ${column.messageType} AS message_type, ${column.messageKey} AS message_key)
-SELECT message_type, message_key, ${ring(layout)} AS rung FROM inserted`;
+  RETURNING ${column.messageType} AS messagetype, ${column.messageKey} AS messagekey)
+SELECT messagetype, messagekey, ${ring(layout)} AS rung FROM inserted`;
 }

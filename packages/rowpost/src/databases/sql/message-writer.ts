@@ -143,8 +143,10 @@ interface Identity {
   readonly key: string;
 }
 
+/** A handle of the user's may rename columns, to camelCase or PascalCase: these aliases have nothing to rename but the case of their letters. */
 function storedIdentity(row: Row): Identity {
-  return { type: text(row, "message_type"), key: text(row, "message_key") };
+  const fields = Object.fromEntries(Object.entries(row).map(([name, value]) => [name.toLowerCase(), value]));
+  return { type: text(fields, "messagetype"), key: text(fields, "messagekey") };
 }
 
 async function findStored(

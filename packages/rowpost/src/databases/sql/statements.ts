@@ -30,10 +30,11 @@ export interface DialectFacts {
   readonly shardCount: 1 | 16;
 }
 
+/** Aliases without an underscore: these run on handles of the user's, which may make camelCase of column names. */
 export interface EnqueueStatements {
-  /** Inserts nothing when the connection is in no transaction, where the engine can tell. Rows: message_type, message_key of what was inserted (facts.insertReportsDuplicates). */
+  /** Inserts nothing when the connection is in no transaction, where the engine can tell. Rows: messagetype, messagekey of what was inserted (facts.insertReportsDuplicates). */
   insert(messages: readonly EncodedMessage[]): Statement;
-  /** Rows: message_type, message_key as stored, of those identities (compared as the column's collation does); a locking read, so that it sees what made the insert fail. */
+  /** Rows: messagetype, messagekey as stored, of those identities (compared as the column's collation does); a locking read, so that it sees what made the insert fail. */
   findIdentities(messages: readonly EncodedMessage[]): Statement;
   /** Deletes the given identities: undo of a partly inserted call. */
   deleteIdentities(messages: readonly EncodedMessage[]): Statement;

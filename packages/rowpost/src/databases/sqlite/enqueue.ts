@@ -11,7 +11,7 @@ export function enqueueStatements(names: Names): EnqueueStatements {
   const wanted = `SELECT json_extract(value, '$[0]') AS type, json_extract(value, '$[1]') AS key FROM json_each(?)`;
   const texts = {
     insert: insertText(names),
-    findIdentities: `SELECT m.${messageType} AS message_type, m.${messageKey} AS message_key
+    findIdentities: `SELECT m.${messageType} AS messagetype, m.${messageKey} AS messagekey
 FROM (${wanted}) AS wanted
 JOIN ${names.table} AS m ON m.${messageType} = wanted.type AND m.${messageKey} = wanted.key`,
     deleteIdentities: `DELETE FROM ${names.table} WHERE (${messageType}, ${messageKey}) IN (${wanted})`,
@@ -56,5 +56,5 @@ SELECT ${fields.map(([, value]) => value).join(",\n  ")}
 FROM json_each(?)
 WHERE true
 ON CONFLICT (${column.messageType}, ${column.messageKey}) DO NOTHING
-RETURNING ${column.messageType} AS message_type, ${column.messageKey} AS message_key`;
+RETURNING ${column.messageType} AS messagetype, ${column.messageKey} AS messagekey`;
 }
