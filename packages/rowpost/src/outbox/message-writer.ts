@@ -19,6 +19,10 @@ export interface MessageWriter {
     messages: readonly EncodedMessage[],
     options: { readonly duplicates: "throw" | "ignore" },
   ): Promise<EnqueueStatus[]>;
-  /** Deletes messages that this transaction has inserted: undo of a call that failed at a later statement. */
-  remove(tx: Executor, messages: readonly EncodedMessage[]): Promise<void>;
+  /**
+   * Deletes messages that this transaction has inserted, of a call that failed with `error` at a later statement. Where the server has rolled the
+   * transaction back, nothing is deleted: on MySQL the statement would be committed alone, and would take away what somebody else has written
+   * under the same identity meanwhile.
+   */
+  undo(tx: Executor, messages: readonly EncodedMessage[], error: unknown): Promise<void>;
 }

@@ -177,7 +177,7 @@ async function insertAll(
       written.push(...part.filter((_, index) => partStatuses[index] === "enqueued"));
     } catch (error) {
       // Where the transaction is lost nothing can be taken back, and nothing has to be: what went wrong is the news.
-      if (written.length > 0) await writer.remove(tx, written).catch(() => undefined);
+      await writer.undo(tx, written, error).catch(() => undefined);
       throw error;
     }
   }

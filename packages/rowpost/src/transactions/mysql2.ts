@@ -135,6 +135,14 @@ function isMariadbServer(core: Shape): boolean {
   return typeof version === "string" && /mariadb/i.test(version);
 }
 
+/**
+ * Rows come without the server's status, and some statements answer with rows and end the transaction: ANALYZE TABLE, a procedure with a COMMIT
+ * or ROLLBACK in it. What only reads does not.
+ */
+function mayEndIt({ name, text }: Statement): boolean {
+  return name === USER_STATEMENT && !/^\s*\(*\s*(?:SELECT|SHOW|WITH|DESC|DESCRIBE|EXPLAIN|VALUES|TABLE)\b/i.test(text);
+}
+
 async function askStatus(run: RawRun): Promise<boolean> {
   const status = okStatus(await run(ASK_STATUS, [], "text"));
   return status !== undefined && statusSaysOpen(status);
@@ -181,8 +189,9 @@ function own({ core, run }: Recognized, pooled: boolean): OwnConnection {
       ...(pooled ? {} : { inTransaction: async () => isMariadbServer(core) || askStatus(run) }),
       run: async (statement) => {
         const result = await runStatement(run, statement);
-        const status = okStatus(result);
+        const status = okStatus(result) ?? okStatus(Array.isArray(result) ? result.at(-1) : undefined);
         if (status !== undefined) open = statusSaysOpen(status);
+        else if (mayEndIt(statement)) open = await askStatus(run);
         return toResult(result);
       },
     },

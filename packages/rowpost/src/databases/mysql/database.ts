@@ -10,7 +10,7 @@ import { createRelayStore } from "../sql/relay-store.ts";
 import type { DialectStatements } from "../sql/statements.ts";
 import type { Driver } from "./driver.ts";
 import { NOT_IN_TRANSACTION } from "./enqueue.ts";
-import { errorMentions, errorNumber, isDuplicate } from "./errors.ts";
+import { endsTransaction, errorMentions, errorNumber, isDuplicate } from "./errors.ts";
 import { openSession } from "./session.ts";
 import { createStatements } from "./statements.ts";
 
@@ -48,6 +48,7 @@ export function createMysqlDatabase(driver: Driver, transactions: Transactions):
         layout,
         statements: statementsOf(layout),
         isDuplicate,
+        endsTransaction,
         isOutsideTransaction: (error) =>
           errorNumber(error) === NOT_IN_TRANSACTION.number && errorMentions(error, NOT_IN_TRANSACTION.text),
       }),

@@ -54,7 +54,9 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
 
     deleteIdentities(list) {
       const { where, params } = identities(list);
-      return { name: "deleteIdentities", text: `DELETE m FROM ${messages} AS m WHERE ${where}`, params };
+      // In an open transaction only, as MariaDB can tell here and MySQL is asked before: else it would be committed alone.
+      const isOpen = "/*M! (@@in_transaction = 1 OR @@autocommit = 0) AND */ ";
+      return { name: "deleteIdentities", text: `DELETE m FROM ${messages} AS m WHERE ${isOpen}(${where})`, params };
     },
   };
 }

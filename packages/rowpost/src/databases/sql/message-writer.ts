@@ -12,6 +12,8 @@ export interface WriterParts {
   readonly statements: Pick<DialectStatements, "facts" | "enqueue">;
   /** Is this error a violated unique key, however an ORM has wrapped it? */
   isDuplicate(error: unknown): boolean;
+  /** Has the server, or may it have, rolled the whole transaction back with this error? */
+  endsTransaction?(error: unknown): boolean;
   /** Is it what the INSERT answers outside a transaction? */
   isOutsideTransaction?(error: unknown): boolean;
 }
@@ -40,8 +42,10 @@ export function createMessageWriter(parts: WriterParts): MessageWriter {
       });
     },
 
-    async remove(tx, messages) {
-      if (messages.length > 0) await tx.run(parts.statements.enqueue.deleteIdentities(messages));
+    async undo(tx, messages, error) {
+      if (messages.length === 0 || parts.endsTransaction?.(error) === true) return;
+      await requireTransaction(parts, tx);
+      await tx.run(parts.statements.enqueue.deleteIdentities(messages));
     },
   };
 }
