@@ -58,12 +58,15 @@ function checkedHttpUrl(url: string): string {
   throw new InputError("--broker cannot be read as a URL; expected http://host/path or https://host/path");
 }
 
-/** The URL for people: without user, password and query, which may hold secrets. */
+/**
+ * The URL for people: without user, password and query, which may hold secrets. A user part ends at the last `@` before the path: a password may
+ * hold one that nobody has percent-encoded.
+ */
 export function brokerLabel(url: string): string {
-  return url.replace(/\/\/[^/@]*@/, "//").replace(/[?#].*$/, "");
+  return url.replace(/\/\/[^/?#]*@/, "//").replace(/[?#].*$/, "");
 }
 
 /** What of a broker's URL must not be printed: the password, as it stands there. */
 export function brokerSecret(url: string): string | undefined {
-  return /\/\/[^/@:]*:([^/@]+)@/.exec(url)?.[1];
+  return /\/\/[^/?#:]*:([^/?#]+)@/.exec(url)?.[1];
 }

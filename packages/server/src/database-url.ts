@@ -27,6 +27,8 @@ export const DATABASE_PASSWORD_VARIABLE = "ROWPOST_DATABASE_PASSWORD";
 const FORMS =
   "mysql://user@host:3306/database, mariadb://user@host:3306/database, postgres://user@host:5432/database or sqlite:FILE";
 
+const PASSWORD_HINT = `a password with special characters must be percent-encoded, or stand in ${DATABASE_PASSWORD_VARIABLE}`;
+
 const ENGINES: Readonly<Record<string, Engine>> = {
   "mysql:": "mysql",
   "mariadb:": "mariadb",
@@ -50,13 +52,12 @@ export function parseDatabaseUrl(
   try {
     url = new URL(text);
   } catch {
-    throw new InputError(
-      `--database cannot be read as a URL (a password with special characters must be percent-encoded, or stand in ${DATABASE_PASSWORD_VARIABLE}); expected ${FORMS}`,
-    );
+    throw new InputError(`--database cannot be read as a URL (${PASSWORD_HINT}); expected ${FORMS}`);
   }
   const name = decoded(url.pathname.replace(/^\//, ""));
-  if (name === "" || name.includes("/")) {
-    throw new InputError(`--database names no database: ${scheme}//${url.host}/DATABASE is expected`);
+  // Behind a password with a bare / or @ in it, the host and the path are pieces of the password: neither is repeated.
+  if (name === "" || name.includes("/") || url.pathname.includes("@")) {
+    throw new InputError(`--database names no database: ${scheme}//user@host/DATABASE is expected (${PASSWORD_HINT})`);
   }
   const fromEnvironment = environment[DATABASE_PASSWORD_VARIABLE];
   if (url.password === "" && fromEnvironment !== undefined && fromEnvironment !== "") {
@@ -152,8 +153,12 @@ export function isMissingDatabase(error: unknown): boolean {
   return errorCodes(error).some((code) => NO_DATABASE.has(code));
 }
 
-/** The error of a database call, as the line to print where it is one of the usual reasons; else the error as it is. */
+/**
+ * The error of a database call, as the line to print where it is one of the usual reasons; else the error as it is. One that already is a line
+ * to print stays: its cause may be of something else, such as a broker that refused the connection.
+ */
 export function explainDatabaseError(error: unknown, address: DatabaseAddress): unknown {
+  if (error instanceof CommandFailure || error instanceof InputError) return error;
   const codes = errorCodes(error);
   const has = (set: ReadonlySet<string>): boolean => codes.some((code) => set.has(code));
   const line = has(NO_DATABASE)

@@ -1,5 +1,7 @@
 /** `rowpost relay` as a process: once, until a signal, two of them on one table, on a table of the user's own. */
+import { once } from "node:events";
 import { createServer, type Server } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Database } from "rowpost";
 import { verifyWebhook } from "rowpost/http";
 import { mysql } from "rowpost/mysql";
@@ -183,6 +185,37 @@ describe("on SQLite", () => {
     expect(code).toBe(1);
     expect(stderr).toContain("standard output was closed");
     expect(logMessages(stderr).at(-1)).toBe("relay stopped");
+  });
+
+  test("a signal ends it although nobody reads its standard output", async () => {
+    // More than the pipe and the buffers on both of its sides take.
+    await insertMessages(database, { count: 8_000, topic: "orders", prefix: "a" });
+    const relay = startRowpost([
+      ...["relay", "--database", place.url, "--broker", "stdout:"],
+      ...["--publish-timeout", "300ms", "--lease", "5s", "--drain-timeout", "500ms"],
+    ]);
+    closers.push(() => relay.child.kill("SIGKILL"));
+    relay.child.stdout?.pause();
+    await relay.printed("the broker does not answer; waiting for it");
+    const exited = once(relay.child, "exit");
+    relay.child.kill("SIGTERM");
+    await relay.printed("relay stopped");
+    const drained = /"drained":true/.test(relay.stderr());
+    expect(await exited).toEqual([drained ? 0 : 1, null]);
+  });
+
+  test("what other commands print waits for its reader, however long that takes", async () => {
+    await insertMessages(database, { count: 4_000, topic: "orders", prefix: "a" });
+    const list = startRowpost(["list", "--json", "--limit", "4000", "--database", place.url]);
+    closers.push(() => list.child.kill("SIGKILL"));
+    list.child.stdout?.pause();
+    // Longer than a relay that must end would wait.
+    const ended = await Promise.race([once(list.child, "exit"), sleep(2_500)]);
+    expect(ended).toBeUndefined();
+    list.child.stdout?.resume();
+    const { code, stdout } = await list.finished;
+    expect(code).toBe(0);
+    expect(stdout).toContain('"a-3999"');
   });
 
   test("waits for a broker that is away, and says so", async () => {

@@ -13,6 +13,11 @@ export interface Environment {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly stdout: Output;
   readonly stderr: Output;
+  /**
+   * Told by a command that ends because it was asked to, or in time: what its output's reader has not taken is not worth waiting for. The others
+   * wait for their readers, as `rowpost list | less` must.
+   */
+  readonly endSoon?: () => void;
 }
 
 /** Exit codes: 0 done; 1 it could not be done, or not all of it; 2 the input was wrong and nothing was done. */

@@ -72,13 +72,14 @@ Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input.`,
   return program;
 }
 
-/** commander's `error: …` as a line of ours, with the way to the help. */
+/** commander's `error: …` as a line of ours, with the way to the help. It may repeat a URL whose password nobody has read yet. */
 function wrongInput(text: string, command: Command): string {
   const help = command.parent === null ? "rowpost --help" : `rowpost ${command.name()} --help`;
   const line = text
     .replace(/^error: /, "")
     .trim()
-    .replace(/\s*\n\s*/g, " ");
+    .replace(/\s*\n\s*/g, " ")
+    .replace(/\/\/.*@/g, "//***@");
   return `rowpost: ${line} (${help})\n`;
 }
 

@@ -151,6 +151,8 @@ async function run(context: CommandContext, flags: RelayFlags): Promise<ExitCode
     });
   } finally {
     await broker.close();
+    // A message counts as sent only once standard output has taken it, so what it has not taken is sent again.
+    context.endSoon?.();
   }
 }
 

@@ -14,6 +14,9 @@ interface SuspendFlags extends ConnectionFlags, ScopeFlags, ActionFlags {
   readonly for?: number;
 }
 
+/** The bound of a message's delay too. Far longer ends are lost by SQLite without a word, and refused by MariaDB. */
+const LONGEST_MS = 10 * 365 * 86_400_000;
+
 /** The command; `finish` takes its exit code. */
 export function suspendCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addActionOptions(addScopeOptions(addFilterOptions(addConnectionOptions(new Command("suspend")))))
@@ -44,11 +47,22 @@ Examples:
 
 /** Milliseconds until it ends, or null. From this host's clock for --until; the database keeps the time from then on. */
 function endsInMsOf(flags: SuspendFlags): number | null {
-  if (flags.until === undefined) return flags.for ?? null;
+  if (flags.until === undefined) {
+    if (flags.for !== undefined) refuseTooLong("--for", flags.for);
+    return flags.for ?? null;
+  }
   if (flags.for !== undefined) throw new InputError("--until and --for say the same thing; give one of them");
   const leftMs = Date.parse(flags.until) - Date.now();
   if (leftMs <= 0) throw new InputError(`--until ${flags.until} has passed`);
+  refuseTooLong("--until", leftMs);
   return leftMs;
+}
+
+function refuseTooLong(option: string, ms: number): void {
+  if (ms <= LONGEST_MS) return;
+  throw new InputError(
+    `${option} is more than 10 years (3650d) away; without it, messages are held until they are resumed`,
+  );
 }
 
 async function suspendRows(context: CommandContext, flags: SuspendFlags, endsInMs: number | null): Promise<ExitCode> {

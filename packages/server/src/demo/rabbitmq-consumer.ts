@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Channel, type ChannelModel, type ConsumeMessage, connect } from "amqplib";
 import { type RabbitmqOptions, rabbitmq, rabbitmqOptionsFromUrl } from "rowpost/rabbitmq";
+import { brokerLabel } from "../broker-url.ts";
 import type { ConsumerParts, DemoConsumer } from "./consumer.ts";
 import { orderNumberOf } from "./http-consumer.ts";
 
@@ -81,7 +82,7 @@ export async function startRabbitmqConsumer(url: string, parts: ConsumerParts): 
   return {
     broker,
     topic: TOPIC,
-    label: `${url.replace(/\/\/[^/@]*@/, "//").replace(/\?.*$/, "")} exchange ${EXCHANGE}`,
+    label: `${brokerLabel(url)} exchange ${EXCHANGE}`,
     trouble: new Map(),
     async close() {
       ending.abort();

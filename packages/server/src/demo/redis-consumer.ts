@@ -10,6 +10,7 @@ import {
   redisFromUrl,
   redisOptionsFromUrl,
 } from "rowpost/redis";
+import { brokerLabel } from "../broker-url.ts";
 import { CommandFailure } from "../cli/failure.ts";
 import type { ConsumerParts, DemoConsumer } from "./consumer.ts";
 import { orderNumberOf } from "./http-consumer.ts";
@@ -79,7 +80,7 @@ export async function startRedisConsumer(url: string, parts: ConsumerParts): Pro
   return {
     broker,
     topic: TOPIC,
-    label: `${url.replace(/\/\/[^/@]*@/, "//").replace(/\?.*$/, "")} stream ${stream}, group ${group}`,
+    label: `${brokerLabel(url)} stream ${stream}, group ${group}`,
     trouble: new Map(),
     async close() {
       closed = true;
