@@ -10,7 +10,7 @@ export type EnqueueStatus = "enqueued" | "duplicate";
 export interface MessageWriter {
   /**
    * Inserts all messages with one statement. `duplicates: "throw"`: a (type, key) that is there already makes the call fail with
-   * `DuplicateMessageError`; no row of the call stays and the transaction is usable. `"ignore"`: it is reported as `duplicate`; but when the
+   * `DuplicateMessageError`; no row of the call stays and the transaction is usable (on MySQL 8 and 9 it holds up other inserts until it ends). `"ignore"`: it is reported as `duplicate`; but when the
    * stored identity differs in bytes (a folding collation), the call throws all the same (rule R7).
    * Throws `TransactionRequiredError`, with nothing left behind, when the handle is in no transaction.
    */

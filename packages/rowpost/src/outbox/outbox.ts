@@ -42,7 +42,8 @@ export interface Outbox {
    *
    * Throws, with nothing written: `InvalidMessageError` (a field, size or body that cannot be), `ConfigurationError` (the table has no column for
    * it), `TransactionRequiredError` (a pool, an ended or absent transaction, an unknown object), `DuplicateMessageError` ((type, key) is there
-   * already; the transaction stays usable). Errors of the database are passed on as the driver throws them.
+   * already; the transaction stays usable, but on MySQL 8 and 9 roll it back soon: until it ends it holds up every other enqueue into the table).
+   * Errors of the database are passed on as the driver throws them.
    */
   enqueue(tx: unknown, message: NewMessage, options?: EnqueueOptions): Promise<EnqueueStatus>;
   /**

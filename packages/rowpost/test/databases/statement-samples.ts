@@ -102,6 +102,7 @@ export function otherStatements(statements: DialectStatements): Statement[] {
     schema.columns(),
     enqueue.insert(messages),
     enqueue.findIdentities(messages),
+    ...(enqueue.seeIdentities === undefined ? [] : [enqueue.seeIdentities(messages)]),
     enqueue.deleteIdentities(messages),
     leases.ensureShards(),
     leases.removeInstance(OWNER),

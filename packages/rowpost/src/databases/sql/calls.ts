@@ -17,7 +17,7 @@ type Texts<Statements, Name extends keyof Statements> = Readonly<Record<Name, st
 /** How a dialect takes a list of ids as one value. */
 export type EncodeIds = (ids: readonly string[]) => unknown;
 
-type EnqueueName = keyof EnqueueStatements;
+type EnqueueName = Exclude<keyof EnqueueStatements, "seeIdentities">;
 
 /** All messages of a call are one value. */
 export function enqueueCalls(

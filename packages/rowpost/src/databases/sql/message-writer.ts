@@ -100,15 +100,18 @@ async function insertReporting(
   return new Set(rest.map(identityOf));
 }
 
-/** A duplicate fails the whole INSERT, of which nothing stays; which ones they are is looked up, and the others are inserted again. */
+/**
+ * A duplicate fails the whole INSERT, of which nothing stays; which ones they are is looked up, and the others are inserted again. Those that are
+ * to be ignored are looked for first: the INSERT then fails only for what was committed after this transaction's snapshot, or meanwhile.
+ */
 async function insertOrLookUp(
   parts: WriterParts,
   tx: Executor,
   messages: readonly EncodedMessage[],
   duplicates: "throw" | "ignore",
 ): Promise<ReadonlySet<string>> {
-  const there = new Set<string>();
-  let left = messages;
+  const there = new Set(duplicates === "ignore" ? await lookFirst(parts, tx, messages) : []);
+  let left = messages.filter((message) => !there.has(identityOf(message)));
   let fruitless = 0;
   while (left.length > 0) {
     try {
@@ -131,6 +134,24 @@ async function insertOrLookUp(
     }
   }
   return there;
+}
+
+/**
+ * Those of ours that are in the table, byte for byte, as far as this transaction sees them: one that only a collation takes for ours, and one that was
+ * committed after the snapshot, is left to the INSERT. Looked up once more under lock: the snapshot may hold a row that is gone, and SET
+ * TRANSACTION may have made the read a dirty one, of a row that is then rolled back; called a duplicate, the message would be lost.
+ */
+async function lookFirst(
+  parts: WriterParts,
+  tx: Executor,
+  messages: readonly EncodedMessage[],
+): Promise<ReadonlySet<string>> {
+  const { enqueue } = parts.statements;
+  if (enqueue.seeIdentities === undefined) return new Set();
+  const { rows } = await tx.run(enqueue.seeIdentities(messages));
+  const seen = new Set(rows.map((row) => identityOf(storedIdentity(row))));
+  const found = messages.filter((message) => seen.has(identityOf(message)));
+  return new Set(found.length === 0 ? [] : (await findStored(parts, tx, found)).map(identityOf));
 }
 
 async function runInsert(parts: WriterParts, tx: Executor, statement: Statement): Promise<QueryResult> {

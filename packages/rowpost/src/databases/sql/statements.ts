@@ -36,6 +36,11 @@ export interface EnqueueStatements {
   insert(messages: readonly EncodedMessage[]): Statement;
   /** Rows: messagetype, messagekey as stored, of those identities (compared as the column's collation does); a locking read, so that it sees what made the insert fail. */
   findIdentities(messages: readonly EncodedMessage[]): Statement;
+  /**
+   * A plain read, asked before an INSERT that ignores duplicates, where one that fails would hold up other transactions. What it answers is looked
+   * up with findIdentities; it may answer nothing. Rows as there. Absent where the INSERT reports duplicates itself.
+   */
+  seeIdentities?(messages: readonly EncodedMessage[]): Statement;
   /** Deletes the given identities: undo of a partly inserted call. */
   deleteIdentities(messages: readonly EncodedMessage[]): Statement;
 }
