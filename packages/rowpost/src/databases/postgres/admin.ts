@@ -3,7 +3,7 @@ import { operatorCalls } from "../sql/calls.ts";
 import { type ListWords, listStatement } from "../sql/message-list.ts";
 import { listedColumns } from "../sql/sql-names.ts";
 import type { AdminStatements } from "../sql/statements.ts";
-import { after, isoText, msBetween, type Names, NOW, numberArray } from "./names.ts";
+import { after, isoText, msSince, type Names, NOW, numberArray } from "./names.ts";
 
 /** Statements of the operator's port. */
 export function adminStatements(names: Names): AdminStatements {
@@ -22,7 +22,7 @@ export function adminStatements(names: Names): AdminStatements {
     names,
     {
       // Everything is counted, because a person asked: 200 ms for a million rows. The relay's gauges are bounded instead.
-      countByState: `SELECT m.${topic} AS topic, m.${state} AS state, count(*) AS count, ${msBetween(`min(m.${gmtCreate})`, NOW)} AS oldest_age_ms
+      countByState: `SELECT m.${topic} AS topic, m.${state} AS state, count(*) AS count, ${msSince(`min(m.${gmtCreate})`)} AS oldest_age_ms
 FROM ${table} m
 GROUP BY m.${topic}, m.${state}`,
       // Held until the change that follows in the same transaction; in id order, like everything else that locks several messages.

@@ -8,7 +8,7 @@ import {
   byId,
   fenceClause,
   fenceParams,
-  msBetween,
+  msSince,
   type Names,
   NOW,
   numberArray,
@@ -55,7 +55,7 @@ SET ${state} = ${names.state("failed")}, ${nextRetryAt} = NULL,
 WHERE m.${id} = ANY (ARRAY(SELECT ${id} FROM ${names.table} WHERE ${unknownState(names)} ORDER BY ${id} LIMIT $1::bigint FOR UPDATE SKIP LOCKED))`;
   const bounded = (which: string): string =>
     `(SELECT m.${topic} AS topic, m.${state} AS state, m.${gmtCreate} AS since FROM ${names.table} m WHERE ${which} LIMIT ${GAUGE_ROWS})`;
-  const gauges = `SELECT topic, state, count(*) AS count, ${msBetween("min(since)", NOW)} AS oldest_age_ms
+  const gauges = `SELECT topic, state, count(*) AS count, ${msSince("min(since)")} AS oldest_age_ms
 FROM (
   ${[
     bounded(`m.${state} = ${names.state("pending")} AND m.${nextRetryAt} IS NULL`),
@@ -90,7 +90,7 @@ function timerStatements(names: Names): Pick<HousekeepingStatements, "listTimed"
   // Three walks along the index of timed rows, each in its order; only their ends are sorted together.
   const timed = (one: "sent" | "failed" | "suspended"): string => `(SELECT m.${id} AS id, ${names.shard} AS shard,
     ${names.read("deliveryCount", "0")} AS delivery_count, ${names.read("lockVersion", "0::bigint")} AS lock_version, m.${state} AS state, m.${messageType} AS message_type,
-    m.${messageKey} AS message_key, m.${topic} AS topic, m.${retryCount} AS retry_count, ${msBetween(`m.${gmtCreate}`, NOW)} AS age_ms,
+    m.${messageKey} AS message_key, m.${topic} AS topic, m.${retryCount} AS retry_count, ${msSince(`m.${gmtCreate}`)} AS age_ms,
     m.${nextRetryAt} AS due_at
   FROM ${names.table} m
   WHERE m.${state} = ${names.state(one)} AND m.${nextRetryAt} <= ${NOW}

@@ -33,14 +33,29 @@ export function after(ms: string): string {
   return `${NOW} + ${ms} * interval '1 millisecond'`;
 }
 
-/** Instant as ISO 8601 UTC text with milliseconds. */
+/** Instant as ISO 8601 UTC text with milliseconds; `infinity` and `-infinity`, for which to_char is NULL, as they are. */
 export function isoText(instant: string): string {
-  return `to_char(${instant} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
+  return `COALESCE(to_char(${instant} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (${instant})::text)`;
 }
 
-/** Whole milliseconds between two instants. date_part gives a float8, which is several times cheaper than extract's numeric. */
+/** Whole milliseconds between two instants, NULL where one is infinite. date_part gives a float8, which is several times cheaper than extract's numeric. */
 export function msBetween(from: string, to: string): string {
-  return `(date_part('epoch', ${to} - ${from}) * 1000)::bigint`;
+  return `CASE WHEN isfinite(${from}) AND isfinite(${to}) THEN (date_part('epoch', ${to} - ${from}) * 1000)::bigint END`;
+}
+
+/**
+ * Whole milliseconds since an instant of a row: 0 where it lies ahead. Another program may have written an infinite one, which no interval and no
+ * bigint can hold: subtracted as instants, one such row failed the statement, and with it every good row beside it. As float8 it is infinite
+ * too, and is cut to what a number of JavaScript holds.
+ */
+export function msSince(instant: string): string {
+  const ms = `(date_part('epoch', ${NOW}) - date_part('epoch', ${instant})) * 1000`;
+  return `LEAST(GREATEST(${ms}, 0), ${Number.MAX_SAFE_INTEGER})::bigint`;
+}
+
+/** An instant as epoch milliseconds; NULL where it is infinite. */
+export function epochMs(instant: string): string {
+  return `CASE WHEN isfinite(${instant}) THEN (date_part('epoch', ${instant}) * 1000)::bigint END`;
 }
 
 /** Whole numbers (decimal strings or numbers; null = NULL) as an array parameter. */

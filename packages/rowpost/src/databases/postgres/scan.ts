@@ -1,6 +1,6 @@
 /** Reading: what waits, and what stands in front of it. No locks; one snapshot each, READ COMMITTED. */
 import type { RelayStatements } from "../sql/statements.ts";
-import { msBetween, type Names, NOW, numberArray, textArray } from "./names.ts";
+import { epochMs, msSince, type Names, NOW, numberArray, textArray } from "./names.ts";
 
 /** Statements that read messages for the relay. */
 export function scanStatements(
@@ -54,14 +54,13 @@ function scannedColumns(names: Names, body: string, due: 0 | 1): string {
   const column = names.column;
   const optional = (name: string | undefined, otherwise: string): string =>
     name === undefined ? otherwise : `m.${name}`;
-  const deliverAtMs =
-    column.deliverAt === undefined ? "NULL::bigint" : `(date_part('epoch', m.${column.deliverAt}) * 1000)::bigint`;
+  const deliverAtMs = column.deliverAt === undefined ? "NULL::bigint" : epochMs(`m.${column.deliverAt}`);
   return `m.${column.id} AS id, ${names.shard} AS shard, m.${column.messageType} AS message_type, m.${column.messageKey} AS message_key,
     m.${column.topic} AS topic, ${body} AS message_body, ${optional(column.headers, "NULL::text")} AS headers,
     ${optional(column.contentType, "NULL::text")} AS content_type, ${optional(column.orderingKey, "NULL::text")} AS ordering_key,
     m.${column.retryCount} AS retry_count, ${optional(column.deliveryCount, "0")} AS delivery_count,
     ${optional(column.lockVersion, "0::bigint")} AS lock_version, ${deliverAtMs} AS deliver_at_ms, ${resend(names)} AS resend,
-    ${msBetween(firstDueAt(names), NOW)} AS waiting_ms, ${due} AS due`;
+    ${msSince(firstDueAt(names))} AS waiting_ms, ${due} AS due`;
 }
 
 /**
