@@ -89,7 +89,7 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
     },
   });
   const problems = createRelayProblems({ ...parts, parked });
-  const hasClaimToken = layout.columns.lockVersion !== undefined || layout.columns.deliveryCount !== undefined;
+  const hasClaimToken = layout.columns.lockVersion !== undefined;
   const settler = createSettler({ ...parts, hasClaimToken, events: settlerEvents(reports, window) });
   const flow = createRelayFlow({
     ...parts,

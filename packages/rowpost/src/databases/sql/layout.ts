@@ -25,7 +25,7 @@ export interface LayoutColumns {
   readonly headers: string | undefined;
   readonly contentType: string | undefined;
   readonly orderingKey: string | undefined;
-  /** Claims; needed for crash counting (rule R14). */
+  /** Claims; needed for crash counting (rule R14). Goes down too, so it tells no claim from another. */
   readonly deliveryCount: string | undefined;
   /** Delay apart from retry (rule R10). */
   readonly deliverAt: string | undefined;

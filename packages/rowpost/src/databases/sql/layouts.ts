@@ -7,6 +7,7 @@
 
 import { DEFAULT_LIMITS, type MessageLimits } from "../../message/message.ts";
 import { MESSAGE_STATES, type MessageState } from "../../message/states.ts";
+import type { RowToken } from "../../outbox/relay-store.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import type { LayoutColumns, TableLayout } from "./layout.ts";
 
@@ -237,10 +238,13 @@ export function tableKey(layout: TableLayout): string {
   return layout.schema === undefined ? layout.table : `${layout.schema}.${layout.table}`;
 }
 
-/** How a claim is told from an earlier one of the same row (rule R4): the column that changes with each claim, if the table has one. */
-export function claimToken(layout: TableLayout): "lockVersion" | "deliveryCount" | undefined {
-  if (layout.columns.lockVersion !== undefined) return "lockVersion";
-  return layout.columns.deliveryCount === undefined ? undefined : "deliveryCount";
+/**
+ * How a claim is told from an earlier one of the same row (rule R4): the column that only grows, if the table has one. delivery_count is none: a return
+ * that does not count takes one off and an operator's retry sets it to 0, so the next claim has the number of an earlier one, and a late copy of
+ * that one's settle would be taken for its own.
+ */
+export function claimToken(layout: TableLayout): keyof Pick<RowToken, "lockVersion" | "deliveryCount"> | undefined {
+  return layout.columns.lockVersion === undefined ? undefined : "lockVersion";
 }
 
 function sameEntries(left: object, right: object): boolean {

@@ -57,7 +57,7 @@ type OptionalColumn =
   | "consumedAt"
   | "lastRetryAt";
 
-/** What a case cannot do without: a feature, a column, `claimToken` (a column that changes with each claim), several `shards`, two `instances`. */
+/** What a case cannot do without: a feature, a column, `claimToken` (a column that only grows with each claim), several `shards`, two `instances`. */
 export type StoreNeed =
   | keyof StoreFeatures
   | OptionalColumn
@@ -91,7 +91,7 @@ export function unmetStoreNeed(need: StoreNeed, harness: StoreHarness, facts: Op
   const { features, layout } = harness;
   const { columns } = layout;
   const unless = (met: boolean, reason: string): string | undefined => (met ? undefined : reason);
-  const hasToken = columns.lockVersion !== undefined || columns.deliveryCount !== undefined;
+  const hasToken = columns.lockVersion !== undefined;
   switch (need) {
     case "rowLocks":
     case "comparesBytes":
@@ -100,7 +100,7 @@ export function unmetStoreNeed(need: StoreNeed, harness: StoreHarness, facts: Op
     case "takesUnknownStates":
       return unless(features[need], FEATURE_REASONS[need]);
     case "claimToken":
-      return unless(hasToken, "the layout has neither lock_version nor delivery_count");
+      return unless(hasToken, "the layout has no lock_version");
     case "noClaimToken":
       return unless(!hasToken, "the layout has a claim token");
     case "foldsIdentities":
