@@ -7,7 +7,6 @@
 
 import { DEFAULT_LIMITS, type MessageLimits } from "../../message/message.ts";
 import { MESSAGE_STATES, type MessageState } from "../../message/states.ts";
-import type { RowToken } from "../../outbox/relay-store.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import type { LayoutColumns, TableLayout } from "./layout.ts";
 
@@ -243,7 +242,7 @@ export function tableKey(layout: TableLayout): string {
  * that does not count takes one off and an operator's retry sets it to 0, so the next claim has the number of an earlier one, and a late copy of
  * that one's settle would be taken for its own.
  */
-export function claimToken(layout: TableLayout): keyof Pick<RowToken, "lockVersion" | "deliveryCount"> | undefined {
+export function claimToken(layout: TableLayout): "lockVersion" | undefined {
   return layout.columns.lockVersion === undefined ? undefined : "lockVersion";
 }
 

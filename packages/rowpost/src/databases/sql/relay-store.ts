@@ -55,7 +55,7 @@ export function createRelayStore(parts: StoreParts): RelayStore {
       options = chosen;
       if (chosen.sendingMark === "off" && claimToken(layout) === undefined) {
         throw new ConfigurationError(
-          `sendingMark: "off" needs a column that changes with every change of a row; the layout ${layout.name} has neither lock_version nor delivery_count`,
+          `sendingMark: "off" needs a column that changes with every change of a row; the layout ${layout.name} has no lock_version`,
         );
       }
       // Again after a deadlock: where the lease rows exist, a claim of another relay may hold them, in the order of its messages.
