@@ -41,6 +41,14 @@ export interface Housekeeping {
   resetBackoff(topic: string): Promise<number>;
 }
 
+interface Decided {
+  readonly row: TimedRow;
+  readonly decision: TimedDecision;
+}
+
+/** One job of a turn; false: it was not time, and the database was not asked. */
+type Job = () => Promise<boolean>;
+
 /** Makes the housekeeping of one relay. */
 export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   const { store, keeper, settings, reports, events } = options;
@@ -48,6 +56,8 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   const lastRunMs = new Map<string, number>();
   /** Gauges that were set and must be set to 0 when a count has no rows any more. */
   let shown: readonly { readonly topic: string; readonly state: MessageState }[] = [];
+  /** Rows whose decision was told and perhaps not written; with their version. */
+  const told = new Map<string, number>();
 
   function isTime(job: string, everyMs: number): boolean {
     const nowMs = settings.clock.monotonicMs();
@@ -67,15 +77,40 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
     return total;
   }
 
-  async function timers(): Promise<number> {
-    const rows = await housekeeping.listTimed({ limit: BATCH });
-    if (rows.length === 0) return 0;
-    const decided = rows.map((row) => ({ row, decision: decide(row) }));
-    const changed = await housekeeping.applyTimed({ decisions: decided.map(({ decision }) => decision) });
-    // Told only when written. None: somebody else was first. Fewer than decided: which of them is not known, and an alert too many is the lesser harm.
-    if (changed > 0) for (const { row, decision } of decided) tell(row, decision);
-    options.wake();
-    return rows.length;
+  /**
+   * Timers that have come. Rows that a user holds locked stay due and stand first in every list. So the list grows by what was left of the batches
+   * before, and what this turn has tried is not tried again in it: the rows behind get their batch, however many are held.
+   */
+  async function timers(): Promise<true> {
+    const tried = new Set<string>();
+    let left = 0;
+    await repeat(async () => {
+      const listed = await housekeeping.listTimed({ limit: BATCH + left });
+      const rows = listed.filter(({ id }) => !tried.has(id));
+      if (rows.length === 0) return 0;
+      for (const { id } of rows) tried.add(id);
+      const decided = rows.map((row) => ({ row, decision: decide(row) }));
+      const changed = await housekeeping.applyTimed({ decisions: decided.map(({ decision }) => decision) });
+      left += rows.length - changed;
+      tellOnce(decided, changed);
+      if (changed > 0) options.wake();
+      return rows.length;
+    });
+    for (const id of told.keys()) if (!tried.has(id)) told.delete(id);
+    return true;
+  }
+
+  /**
+   * Told only when written. None: somebody else was first, or holds them. Fewer than decided: which of them is not known, and to tell one too early is
+   * the lesser harm; but once, and not at every turn for as long as somebody holds it.
+   */
+  function tellOnce(decided: readonly Decided[], changed: number): void {
+    if (changed === 0) return;
+    for (const { row, decision } of decided) {
+      if (told.get(row.id) !== row.lockVersion) tell(row, decision);
+      if (changed < decided.length) told.set(row.id, row.lockVersion);
+      else told.delete(row.id);
+    }
   }
 
   function decide(row: TimedRow): TimedDecision {
@@ -104,8 +139,21 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
     return { ...base, transition: "confirmTimeoutFail", failReason, nextRetryInMs: slowRetryInMs(policy, row.ageMs) };
   }
 
-  async function removeFinished(): Promise<void> {
-    const { onSent, keepMs, archiveForMs } = settings.retention;
+  async function sweepSending(): Promise<boolean> {
+    const recovered = await options.sweep.look();
+    reports.recovered(recovered ?? 0);
+    if (recovered !== undefined && recovered > 0) options.wake();
+    return recovered !== undefined;
+  }
+
+  async function unknownStates(): Promise<boolean> {
+    if (!isTime("unknown states", UNKNOWN_STATES_EVERY_MS)) return false;
+    await repeat(() => housekeeping.failUnknownStates({ limit: BATCH }));
+    return true;
+  }
+
+  async function removeFinished(): Promise<boolean> {
+    const { onSent, keepMs } = settings.retention;
     if (onSent !== "keep") {
       const moved = await repeat(() =>
         housekeeping.removeFinished({ mode: onSent, states: ["sent", "consumed"], olderThanMs: keepMs, limit: BATCH }),
@@ -118,17 +166,24 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
         );
       await settings.reach("archived");
     }
-    if (archiveForMs !== undefined && isTime("purge", 60_000)) {
-      const purged = await repeat(() => housekeeping.purgeArchive({ olderThanMs: archiveForMs, limit: BATCH }));
-      if (purged > 0) settings.metrics.increment("rowpost_deleted_total", {}, purged);
-    }
+    return onSent !== "keep";
   }
 
-  async function gauges(): Promise<void> {
+  async function purgeArchive(): Promise<boolean> {
+    const { archiveForMs } = settings.retention;
+    if (archiveForMs === undefined || !isTime("purge", 60_000)) return false;
+    const purged = await repeat(() => housekeeping.purgeArchive({ olderThanMs: archiveForMs, limit: BATCH }));
+    if (purged > 0) settings.metrics.increment("rowpost_deleted_total", {}, purged);
+    return true;
+  }
+
+  async function gauges(): Promise<boolean> {
+    if (!isTime("gauges", GAUGES_EVERY_MS)) return false;
     const now = await housekeeping.gauges();
     const gone = shown.filter((one) => !now.some(({ topic, state }) => topic === one.topic && state === one.state));
     show([...now, ...gone.map((one) => ({ ...one, count: 0, oldestAgeMs: 0 }))]);
     shown = now.map(({ topic, state }) => ({ topic, state }));
+    return true;
   }
 
   /** Another relay counts from now on: what this one has counted must not stand beside it for ever. */
@@ -146,21 +201,26 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
     }
   }
 
+  /**
+   * A job that fails ends the turn, which tells its error, and goes to the end: the next turn begins with the jobs behind it. So one that fails every
+   * time starves no other; and while the database is away, a turn waits for one statement and not for six.
+   */
+  let order: readonly Job[] = [sweepSending, timers, unknownStates, removeFinished, purgeArchive, gauges];
+
   return {
     async turn() {
-      const recovered = await options.sweep.look();
-      reports.recovered(recovered ?? 0);
-      if (recovered !== undefined && recovered > 0) options.wake();
-      if (keeper.leftMs(LEADER_SHARD) === 0) {
-        if (shown.length > 0) clearGauges();
-        return recovered !== undefined;
+      let asked = false;
+      for (const job of [...order]) {
+        if (job !== sweepSending && keeper.leftMs(LEADER_SHARD) === 0) continue;
+        try {
+          if (await job()) asked = true;
+        } catch (error) {
+          order = [...order.filter((other) => other !== job), job];
+          throw error;
+        }
       }
-      await repeat(timers);
-      if (isTime("unknown states", UNKNOWN_STATES_EVERY_MS))
-        await repeat(() => housekeeping.failUnknownStates({ limit: BATCH }));
-      await removeFinished();
-      if (isTime("gauges", GAUGES_EVERY_MS)) await gauges();
-      return true;
+      if (keeper.leftMs(LEADER_SHARD) === 0 && shown.length > 0) clearGauges();
+      return asked;
     },
     async resetBackoff(topic) {
       let total = 0;

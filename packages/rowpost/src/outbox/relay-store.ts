@@ -256,10 +256,11 @@ export interface HousekeepingStore {
     readonly shards: readonly number[] | undefined;
     readonly limit: number;
   }): Promise<SendingRow[]>;
-  /** sending -> pending, fenced, token compared. Returns the number of rows. */
+  /** sending -> pending, fenced, token compared. Passes over rows that somebody else holds locked. Returns the number of rows. */
   recover(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Promise<number>;
   /** Rows in sent, failed, suspended whose next_retry_at has come. */
   listTimed(request: { readonly limit: number }): Promise<TimedRow[]>;
+  /** Passes over rows that somebody else holds locked: they stay due and are listed again. Returns the number of rows that changed. */
   applyTimed(request: { readonly decisions: readonly TimedDecision[] }): Promise<number>;
   /** Rows in no known state -> failed, with a reason. Returns the number. */
   failUnknownStates(request: { readonly limit: number }): Promise<number>;

@@ -51,11 +51,17 @@ export function createSendingSweep(options: SendingSweepOptions): SendingSweep {
         if (window.holds(row.id)) continue;
         const known = suspicions.get(row.id);
         if (known === undefined || !sameClaim(known.row, row)) next.set(row.id, { row, sinceMs: nowMs });
-        else if (nowMs - known.sinceMs >= apartMs) abandoned.push(row);
-        else next.set(row.id, known);
+        else {
+          next.set(row.id, known);
+          if (nowMs - known.sinceMs >= apartMs) abandoned.push(row);
+        }
       }
       suspicions = next;
-      return abandoned.length === 0 ? 0 : await housekeeping.recover({ fence: keeper.fence(), rows: abandoned });
+      if (abandoned.length === 0) return 0;
+      const recovered = await housekeeping.recover({ fence: keeper.fence(), rows: abandoned });
+      // Only now: after an error, and of a row that a user holds, the first sighting still counts, and the next look tries again.
+      if (recovered === abandoned.length) for (const { id } of abandoned) next.delete(id);
+      return recovered;
     },
   };
 }

@@ -150,7 +150,8 @@ function hot(statements: DialectStatements): Readonly<Record<string, Hot>> {
       statement: relay.settleOther({ fence, outcomes: failed, elapsedMs: 5, from: "sending" }),
       atMost: batch,
     },
-    recover: { statement: housekeeping.recoverRows({ fence, rows }), atMost: batch },
+    // Locked first, then joined.
+    recover: { statement: housekeeping.recoverRows({ fence, rows }), atMost: batch + 3 * BATCH },
     park: { statement: housekeeping.park({ fence, rows, parkMs: 5 }), atMost: batch },
     // The ends of three walks, in one order.
     listTimed: { statement: housekeeping.listTimed(BATCH), atMost: 6 * BATCH + OVERHEAD, sortsResult: true },

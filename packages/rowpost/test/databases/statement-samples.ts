@@ -116,11 +116,13 @@ export function otherStatements(statements: DialectStatements): Statement[] {
     housekeeping.listSending({ shards: [0], limit: 10 }),
     housekeeping.recoverRows({ fence, rows }),
     housekeeping.listTimed(10),
-    ...transitions.map((transition) =>
-      housekeeping.applyTimed({
-        transition,
-        decisions: rows.map((row) => ({ ...row, transition, failReason: null, nextRetryInMs: null })),
-      }),
+    ...transitions.flatMap((transition) =>
+      [false, true].map((skipLocked) =>
+        housekeeping.applyTimed({
+          ...{ transition, skipLocked },
+          decisions: rows.map((row) => ({ ...row, transition, failReason: null, nextRetryInMs: null })),
+        }),
+      ),
     ),
     housekeeping.failUnknownStates(10),
     housekeeping.failPending({ fence, rows: rows.map((row) => ({ ...row, failReason: "x" })), nextRetryInMs: null }),

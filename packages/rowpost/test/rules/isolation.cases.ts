@@ -15,6 +15,7 @@ export function defineIsolationCases(service: RelayTestService): void {
   describe("topics", () => topicCases(bench));
   describe("backoff", () => backoffCases(bench));
   describe("people", () => peopleCases(bench, service));
+  describe("housekeeping", () => housekeepingCases(bench, service));
 }
 
 function keyCases(bench: RuleBench): void {
@@ -270,5 +271,93 @@ function peopleCases(bench: RuleBench, service: RelayTestService): void {
     await session.close();
     await relay.tick();
     expect(keysOf(broker.published())).toContain("held2");
+  });
+}
+
+function housekeepingCases(bench: RuleBench, service: RelayTestService): void {
+  it("a job that fails every time keeps no other from its turn", async () => {
+    const { database } = bench;
+    await database.insert([{ key: "1" }]);
+    await database.sql(`UPDATE local_message SET state = ${STATE.failed}, next_retry_at = '2000-01-01 00:00:00.000'`);
+    const asked: string[] = [];
+    const { relay } = bench.relay({
+      store: (store) => ({
+        ...store,
+        housekeeping: {
+          ...store.housekeeping,
+          applyTimed: () => Promise.reject(new Error("a row is locked")),
+          failUnknownStates: () => Promise.resolve(asked.push("unknown states")),
+          gauges: () => Promise.resolve(asked.push("gauges")).then(() => []),
+        },
+      }),
+    });
+    await expect(relay.tick()).rejects.toThrow("a row is locked");
+    await expect(relay.tick()).rejects.toThrow("a row is locked");
+    expect(asked).toEqual(["unknown states", "gauges"]);
+  });
+
+  it("a look that could not bring rows back keeps what it has seen first", async () => {
+    const { database, clock } = bench;
+    await database.insert([{ key: "1" }]);
+    let failures = 0;
+    const { relay, broker } = bench.relay({
+      relay: { publishTimeoutMs: 1_000, heartbeatMs: 100 },
+      store: (store) => ({
+        ...store,
+        housekeeping: {
+          ...store.housekeeping,
+          async recover(request) {
+            failures += 1;
+            if (failures === 1) throw new Error("a row is locked");
+            return await store.housekeeping.recover(request);
+          },
+        },
+      }),
+    });
+    await relay.tick();
+    await database.sql(`UPDATE local_message SET state = ${STATE.sending}`);
+    broker.clear();
+    // Seen first, seen again and not brought back, brought back at the very next look.
+    await clock.advance(2_500);
+    await relay.tick();
+    await clock.advance(2_500);
+    await expect(relay.tick()).rejects.toThrow("a row is locked");
+    await clock.advance(2_500);
+    await relay.tick();
+    await relay.tick();
+    expect(keysOf(broker.published())).toEqual(["1"]);
+  });
+
+  // SQLite locks no rows.
+  if (service === "sqlite") return;
+  it("due rows go although a user holds more of them locked than a batch has, and each is told once", async () => {
+    const { database } = bench;
+    const session = await database.connect().connect({ purpose: "tool" });
+    await database.insert(Array.from({ length: 600 }, (_, index) => ({ key: String(index) })));
+    await database.sql(`UPDATE local_message SET state = ${STATE.sent}, next_retry_at = '2001-01-01 00:00:00.000'`);
+    // By their ids, so that no range lock holds the row behind as well.
+    const ids = (await database.sql("SELECT id AS id FROM local_message ORDER BY id")).map((row) => String(row["id"]));
+    const held = `id IN (${ids.slice(0, 510).join(", ")})`;
+    await database.sql(`UPDATE local_message SET next_retry_at = '2000-01-01 00:00:00.000' WHERE ${held}`);
+    const { relay } = bench.relay();
+    const told: string[] = [];
+    relay.on("confirmTimeout", ({ message }) => void told.push(message.id));
+    const left = async (): Promise<number> => {
+      const due = "SELECT COUNT(*) AS n FROM local_message WHERE next_retry_at < '2002-01-01 00:00:00.000'";
+      return Number((await database.sql(due))[0]?.["n"]);
+    };
+    await session.transaction(async (tx) => {
+      const hold = service === "postgres" ? "" : "FORCE INDEX (PRIMARY)";
+      await tx.run({ name: "t", text: `SELECT id FROM local_message ${hold} WHERE ${held} FOR UPDATE`, params: [] });
+      await relay.tick();
+      expect(await left()).toBe(510);
+      await relay.tick();
+      expect(await left()).toBe(510);
+    });
+    await session.close();
+    await relay.tick();
+    expect(await left()).toBe(0);
+    expect(told.length).toBe(600);
+    expect(new Set(told).size).toBe(600);
   });
 }

@@ -20,7 +20,7 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
     ...fencedChanges(names),
     ...archiveStatements(names),
 
-    applyTimed: ({ transition, decisions }) => applyTimed(names, transition, decisions),
+    applyTimed: (request) => applyTimed(names, request),
 
     /**
      * NOT IN of constants is read as the ranges between them: an unknown state is found without looking at the known ones. SKIP LOCKED, because
@@ -118,10 +118,16 @@ function fencedChanges(names: MysqlNames): Pick<HousekeepingStatements, Fenced> 
   const rows = (more = ""): string =>
     `UPDATE ${names.fencedSource(more)}\n  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id`;
   return {
-    /** Fenced like the claim: a relay that has lost the shard returns nothing, its successor has done so already. */
+    /**
+     * Fenced like the claim: a relay that has lost the shard returns nothing, its successor has done so already. Locks what nobody holds before the
+     * join begins (LIMIT keeps the optimizer from merging it into the join, which would wait): a row that a user holds is left for the next look.
+     */
     recoverRows: ({ fence, rows: list }) => ({
       name: "recoverRows",
-      text: `${rows()}
+      text: `UPDATE ${names.fencedSource()}
+  STRAIGHT_JOIN (SELECT ${column("id")} AS id FROM ${names.byId} WHERE ${column("id")} IN (${list.map(({ id }) => id).join(", ")})
+    LIMIT ${whole(list.length)} FOR UPDATE SKIP LOCKED) AS f ON f.id = j.id
+  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${column("nextRetryAt")} = ${names.atOnce}${names.bumpVersion}${names.touch}, ${column("state")} = ${state("pending")}
   WHERE ${column("state")} = ${state("sending")} ${names.tokenMatches}`,
       params: [names.fencedRows(fence, list), names.tableKey, fence.owner],
@@ -156,11 +162,16 @@ function fencedChanges(names: MysqlNames): Pick<HousekeepingStatements, Fenced> 
   };
 }
 
-/** What each decision writes. From-states come from the table of transitions. */
+/**
+ * What each decision writes. From-states come from the table of transitions. Locks the rows in id order; a person or a consumer who changed one since
+ * it was listed has moved its token, and wins. If we die right after it, every row is either as decided or still due.
+ *
+ * `skipLocked`: locks what nobody holds before the join begins, and changes that. A row that a user holds is still due and comes again. LIMIT keeps
+ * the optimizer from merging it into the join, which would wait.
+ */
 function applyTimed(
   names: MysqlNames,
-  transition: TimedDecision["transition"],
-  decisions: readonly TimedDecision[],
+  { transition, decisions, skipLocked }: Parameters<HousekeepingStatements["applyTimed"]>[0],
 ): ReturnType<HousekeepingStatements["applyTimed"]> {
   const { column, state } = names;
   const later = `IF(j.next_ms IS NULL, NULL, ${names.later("j.next_ms")})`;
@@ -174,10 +185,12 @@ function applyTimed(
   };
   const from =
     transition === "clearTimer" ? (["sent", "failed"] as const) : allowedFrom(transition satisfies TransitionName);
+  const free = `(SELECT ${column("id")} AS id FROM ${names.byId} WHERE ${column("id")} IN (${decisions.map(({ id }) => id).join(", ")})
+    LIMIT ${whole(decisions.length)} FOR UPDATE SKIP LOCKED)`;
   return {
-    name: `applyTimed.${transition}`,
+    name: `applyTimed.${transition}${skipLocked === true ? ".unlocked" : ""}`,
     text: `UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', token BIGINT PATH '$[1]', next_ms BIGINT PATH '$[2]',
-      fail_reason VARCHAR(${names.layout.failReasonLength}) CHARACTER SET utf8mb4 PATH '$[3]')) AS j
+      fail_reason VARCHAR(${names.layout.failReasonLength}) CHARACTER SET utf8mb4 PATH '$[3]')) AS j${skipLocked === true ? `\n  STRAIGHT_JOIN ${free} AS f ON f.id = j.id` : ""}
   STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${changes[transition]}${names.bumpVersion}${names.touch}
   WHERE ${column("state")} IN (${names.states(from)}) ${names.tokenMatches}`,

@@ -146,13 +146,21 @@ function takeoverStatements(names: MysqlNames): Pick<LeaseStatements, Takeover> 
       params: [],
     }),
 
+    /**
+     * Locks the listed rows that nobody else holds; the lease rows, with the lists, are this transaction's already. A row that a user holds is
+     * passed over, and this one delivery of it stays uncounted: the list cannot keep it, because our first batch replaces the list (rule R8).
+     * That is safe: a late settle of the old owner fails at the epoch, and the limit on crashes (rule R14) is reached one crash later.
+     */
     recoverListed: (list) => ({
       name: "recoverListed",
-      text: `UPDATE ${shards} AS s
-  STRAIGHT_JOIN JSON_TABLE(COALESCE(s.in_flight, '[]'), '$[*]' COLUMNS (id BIGINT PATH '$')) AS j
+      text: `UPDATE (SELECT ${column("id")} AS id FROM (SELECT ids.id AS id FROM ${shards} AS s
+      STRAIGHT_JOIN JSON_TABLE(COALESCE(s.in_flight, '[]'), '$[*]' COLUMNS (id BIGINT PATH '$')) AS ids
+      WHERE s.table_name = ? AND s.shard IN (${inShards(list)}) LIMIT ${MOST_RECOVERED}) AS listed
+    STRAIGHT_JOIN ${names.byId} ON ${column("id")} = listed.id
+    WHERE ${column("state")} = ${state("pending")}
+    LIMIT ${MOST_RECOVERED} FOR UPDATE SKIP LOCKED) AS j
   STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
-  SET ${names.has("deliveryCount") ? `${column("deliveryCount")} = ${column("deliveryCount")} + 1` : `${column("retryCount")} = ${column("retryCount")}`}${names.bumpVersion}
-  WHERE s.table_name = ? AND s.shard IN (${inShards(list)}) AND ${column("state")} = ${state("pending")}`,
+  SET ${names.has("deliveryCount") ? `${column("deliveryCount")} = ${column("deliveryCount")} + 1` : `${column("retryCount")} = ${column("retryCount")}`}${names.bumpVersion}`,
       params: [tableKey],
     }),
 

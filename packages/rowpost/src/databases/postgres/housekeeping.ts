@@ -42,12 +42,20 @@ ORDER BY m.${id}
 LIMIT $1::bigint`;
   const listAll = list("");
   const listSome = list(` AND ${names.shard} = ANY ($2::integer[])`);
-  // Fenced, and only the very claim that was seen twice (rule R3): a row that was settled or claimed since has another token.
-  const recover = `${fenceClause(names)}
+  /*
+   * Fenced, and only the very claim that was seen twice (rule R3): a row that was settled or claimed since has another token. Locks the lease rows,
+   * then the rows that nobody holds: one that a user holds is left for the next look, and keeps nobody else waiting.
+   */
+  const strays = "unnest($4::bigint[], $5::integer[], $6::bigint[]) AS stray (id, shard, token)";
+  const recover = `${fenceClause(names)}, free AS MATERIALIZED (
+  SELECT m.${id} FROM ${strays} JOIN fence ON fence.shard = stray.shard JOIN ${names.table} m ON m.${id} = stray.id
+  ORDER BY m.${id}
+  FOR UPDATE OF m SKIP LOCKED)
 UPDATE ${names.table} m
 SET ${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingNow}${names.changed}
-FROM unnest($4::bigint[], $5::integer[], $6::bigint[]) AS stray (id, shard, token), fence
-WHERE m.${id} = stray.id AND fence.shard = stray.shard AND m.${state} = ${names.state("sending")} AND ${names.tokenMatches("stray")}`;
+FROM ${strays}, fence, free
+WHERE m.${id} = stray.id AND fence.shard = stray.shard AND m.${id} = free.${id}
+  AND m.${state} = ${names.state("sending")} AND ${names.tokenMatches("stray")}`;
   // Rows that somebody else has locked are left for the next round. If we die right after it: they are failed, and a person sees why.
   const failUnknown = `UPDATE ${names.table} m
 SET ${state} = ${names.state("failed")}, ${nextRetryAt} = NULL,
@@ -100,7 +108,8 @@ function timerStatements(names: Names): Pick<HousekeepingStatements, "listTimed"
 FROM (${timed("sent")} UNION ALL ${timed("failed")} UNION ALL ${timed("suspended")}) timed
 ORDER BY due_at, id
 LIMIT $1::bigint`;
-  const apply = applyTexts(names);
+  const apply = applyTexts(names, false);
+  const applyUnlocked = applyTexts(names, true);
   /*
    * The i-th row by id comes due i * step from now. Only rows that wait longer than the whole ramp, so that a second call goes on where the
    * first ended; never a delayed one (rule R10). Locks them; a claim of one that came due meanwhile is skipped.
@@ -115,13 +124,14 @@ FROM (SELECT picked.id, row_number() OVER (ORDER BY picked.id) - 1 AS place FROM
 WHERE m.${id} = ramp.id`;
   return {
     listTimed: (limit) => ({ name: "listTimed", text: list, params: [limit] }),
-    applyTimed: ({ transition, decisions }) => {
+    applyTimed: ({ transition, decisions, skipLocked }) => {
       const rows = byId(decisions);
       const [ids, , tokens] = tokenParams(names, rows);
       const next = numberArray(rows.map((row) => row.nextRetryInMs));
       return {
-        name: "applyTimed",
-        text: apply[transition],
+        ...(skipLocked === true
+          ? { name: "applyTimedUnlocked", text: applyUnlocked[transition] }
+          : { name: "applyTimed", text: apply[transition] }),
         params: [ids, tokens, next, textArray(rows.map((row) => row.failReason))],
       };
     },
@@ -133,16 +143,26 @@ WHERE m.${id} = ramp.id`;
   };
 }
 
-/** Locks the rows in id order; a person or a consumer who changed one since it was listed has moved its token, and wins. */
-function applyTexts(names: Names): Readonly<Record<TimedDecision["transition"], string>> {
+/**
+ * Locks the rows in id order; a person or a consumer who changed one since it was listed has moved its token, and wins. If we die right after it,
+ * every row is either as decided or still due.
+ *
+ * `skipLocked`: locks what nobody holds in a CTE of its own, and changes that. A row that a user holds is still due and comes again.
+ */
+function applyTexts(names: Names, skipLocked: boolean): Readonly<Record<TimedDecision["transition"], string>> {
   const { id, state } = names.column;
   const never = "timestamptz '9999-12-31T00:00:00Z'";
+  const free = `WITH free AS MATERIALIZED (
+  SELECT m.${id} FROM unnest($1::bigint[]) AS listed (id) JOIN ${names.table} m ON m.${id} = listed.id
+  ORDER BY m.${id}
+  FOR UPDATE OF m SKIP LOCKED)
+`;
   return timedTexts(
     timedChanges(names, { after, never }),
-    ({ from, set }) => `UPDATE ${names.table} m
+    ({ from, set }) => `${skipLocked ? free : ""}UPDATE ${names.table} m
 SET ${set}${names.changed}
-FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) AS decided (id, token, next_ms, fail_reason)
-WHERE m.${id} = decided.id AND m.${state} IN (${names.state(...from)}) AND ${names.tokenMatches("decided")}`,
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) AS decided (id, token, next_ms, fail_reason)${skipLocked ? ", free" : ""}
+WHERE m.${id} = decided.id${skipLocked ? ` AND m.${id} = free.${id}` : ""} AND m.${state} IN (${names.state(...from)}) AND ${names.tokenMatches("decided")}`,
   );
 }
 

@@ -75,18 +75,33 @@ UPDATE ${shardTable} lease
 SET owner = $1, epoch = lease.epoch + 1, lease_until = ${after("$2::bigint")}, lease_ms = $2::bigint
 FROM free
 WHERE lease.table_name = ${tableKey} AND lease.shard = free.shard`;
-  // Its own statement, because it needs a snapshot from after the takeover's lock: in one statement with it, 0 of 3 rows were seen (rule R2).
+  /*
+   * Its own statement, because it needs a snapshot from after the takeover's lock: in one statement with it, 0 of 3 rows were seen (rule R2).
+   * Locks the rows in `sending` that nobody else holds. A plain UPDATE would wait for one that a user holds until the takeover fails as a whole,
+   * at every heartbeat, for as long as his transaction is open; such a row is left for the sweep of rule R3. If we die before the commit, the shards
+   * are as free as before.
+   */
   const recover = `UPDATE ${table} m
 SET ${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingNow}${names.changed}
-WHERE m.${state} = ${names.state("sending")} AND ${names.shard} = ANY ($1::integer[])`;
+WHERE m.${id} = ANY (ARRAY(SELECT m.${id} FROM ${table} m
+  WHERE m.${state} = ${names.state("sending")} AND ${names.shard} = ANY ($1::integer[])
+  FOR UPDATE SKIP LOCKED))`;
   const counted =
     deliveryCount === undefined
       ? `${retryCount} = m.${retryCount}`
       : `${deliveryCount} = COALESCE(m.${deliveryCount}, 0) + 1`;
+  /*
+   * Locks the listed rows that nobody else holds; the lists are ours with the lease rows. A row that a user holds is passed over, and this one
+   * delivery of it stays uncounted: the list cannot keep it, because our first batch replaces the list (rule R8). That is safe: a late settle of
+   * the old owner fails at the epoch, and the limit on crashes (rule R14) is reached one crash later.
+   */
   const recoverListed = `UPDATE ${table} m
 SET ${counted}${names.changed}
-FROM (SELECT unnest(lease.in_flight) AS id FROM ${shardTable} lease WHERE lease.table_name = ${tableKey} AND lease.shard = ANY ($1::integer[])) AS listed
-WHERE m.${id} = listed.id AND m.${column.state} = ${names.state("pending")}`;
+WHERE m.${id} = ANY (ARRAY(SELECT m.${id}
+  FROM (SELECT unnest(lease.in_flight) AS id FROM ${shardTable} lease WHERE lease.table_name = ${tableKey} AND lease.shard = ANY ($1::integer[])) AS listed
+  JOIN ${table} m ON m.${id} = listed.id
+  WHERE m.${column.state} = ${names.state("pending")}
+  FOR UPDATE OF m SKIP LOCKED))`;
   return {
     take: ({ owner, leaseMs, observed }) => ({
       name: "take",

@@ -28,6 +28,7 @@ export function createHousekeepingStore({ layout, statements, slots }: Housekeep
     return rows.some(({ scope, value }) => scope === rule.scope && value === rule.value);
   }
 
+  /** Waits for a row that somebody holds: nobody looks for the rule's rows once more, and one passed over would stay suspended for ever. */
   async function resumeAgain(rows: readonly RowToken[]): Promise<number> {
     const decisions = rows.map((row) => ({
       ...{ ...row, lockVersion: row.lockVersion + 1 },
@@ -58,7 +59,7 @@ export function createHousekeepingStore({ layout, statements, slots }: Housekeep
       }
       let changed = 0;
       for (const [transition, group] of groups)
-        changed += await change(housekeeping.applyTimed({ transition, decisions: group }));
+        changed += await change(housekeeping.applyTimed({ transition, decisions: group, skipLocked: true }));
       return changed;
     },
 

@@ -46,8 +46,9 @@ export function createLeaseStore({ statements, slots }: LeaseStoreParts): LeaseS
 
 /**
  * The lease rows first, then what the old owner has left. A `sending` row that a user holds stays behind, and the new owner's sweep over rows in
- * no window brings it back later (rule R3): a forgotten transaction of a user must not keep a shard from being taken over. Statements of the
- * old owner cannot be what holds it: they hold the lease row, for which the first statement waits.
+ * no window brings it back later (rule R3): a forgotten transaction of a user must not keep a shard from being taken over. A claim or settle of
+ * the old owner cannot be what holds it: these hold the lease row, for which the first statement waits. His own sweep can for a moment, on MySQL;
+ * it then finds the epoch changed and leaves the row to ours. A listed row that a user holds is sent again uncounted (see recoverListed).
  */
 async function takeOver(
   tx: Pick<Executor, "run">,

@@ -71,7 +71,10 @@ export interface LeaseStatements {
    * holds are passed over where the engine can (rule R3 finds them later).
    */
   recoverShards(shards: readonly number[]): Statement;
-  /** sendingMark off: delivery_count + 1 and lock_version + 1 for the ids listed in these shards' lease rows. */
+  /**
+   * sendingMark off: delivery_count + 1 and lock_version + 1 for the ids listed in these shards' lease rows. Rows that a user holds are passed over
+   * where the engine can, uncounted.
+   */
   recoverListed(shards: readonly number[]): Statement;
   clearListed(shards: readonly number[]): Statement;
   release(request: { readonly owner: string; readonly shards: readonly HeldShard[] }): Statement;
@@ -126,16 +129,19 @@ export interface RelayStatements {
 export interface HousekeepingStatements {
   /** Aliases: id shard delivery_count lock_version topic. */
   listSending(request: { readonly shards: readonly number[] | undefined; readonly limit: number }): Statement;
+  /** Rows that somebody else holds are passed over where the engine can. At least one row. */
   recoverRows(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Statement;
   /** Aliases: id shard delivery_count lock_version state message_type message_key topic retry_count age_ms. */
   listTimed(limit: number): Statement;
   /**
    * One statement for decisions of one transition; token compared. `clearTimer` leaves the state: on `failed` next_retry_at becomes NULL, on `sent` 9999-12-31 (it
-   * still waits for its confirmation, so `lockFinished`, which takes `sent` rows with next_retry_at NULL only, passes it over).
+   * still waits for its confirmation, so `lockFinished`, which takes `sent` rows with next_retry_at NULL only, passes it over). With `skipLocked`, rows
+   * that another transaction holds are passed over instead of waited for, where the engine can. At least one decision.
    */
   applyTimed(request: {
     readonly transition: TimedDecision["transition"];
     readonly decisions: readonly TimedDecision[];
+    readonly skipLocked?: boolean | undefined;
   }): Statement;
   failUnknownStates(limit: number): Statement;
   failPending(request: {

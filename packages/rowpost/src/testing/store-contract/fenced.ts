@@ -21,6 +21,8 @@ export interface FencedOperation {
   readonly needs?: readonly StoreNeed[];
   /** A row that it changes. */
   readonly row: RowValues;
+  /** False: a row that somebody else holds is passed over, so it never waits between its fence and its row. */
+  readonly waitsForRow?: false;
   /** What must be there besides the row. */
   arrange?(admin: MessageAdmin): Promise<void>;
   /** Runs it; resolves to 1 when the row was changed (or found, or listed), else 0. */
@@ -50,6 +52,7 @@ export const writingOperations: readonly FencedOperation[] = [
   {
     name: "recover",
     row: CLAIMED,
+    waitsForRow: false,
     run: (store, fence, token) => store.housekeeping.recover({ fence, rows: [token] }),
   },
   {

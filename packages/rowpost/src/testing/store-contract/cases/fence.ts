@@ -8,7 +8,7 @@ import { type FencedOperation, fencedOperations, writingOperations } from "../fe
 
 export const fenceCases: readonly StoreContractCase[] = [
   ...fencedOperations.map(refusesOthers),
-  ...writingOperations.map(waitsForRow),
+  ...writingOperations.filter((operation) => operation.waitsForRow !== false).map(waitsForRow),
   ...writingOperations.map(waitsForTakeover),
   {
     name: "fence: in one statement, rows of shards that are held change and rows of others do not",

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { MESSAGE_STATES } from "../../../message/states.ts";
 import type { StoreContractCase } from "../case.ts";
-import { freshOwner } from "../context.ts";
+import { freshOwner, type PutRow, type StoreCaseContext } from "../context.ts";
 import { CLAIMED } from "../outcome.ts";
 
 const HOUR_MS = 3_600_000;
@@ -191,4 +191,61 @@ export const recoverCases: readonly StoreContractCase[] = [
       else context.assertInMs(nextRetryInMs, HOUR_MS, "next_retry_at");
     },
   },
+  {
+    name: "recover: a row that a user holds keeps no shard from being taken over",
+    needs: ["rowLocks"],
+    async run(context) {
+      await context.acquire();
+      const [held, free] = await context.putAll([CLAIMED, CLAIMED]);
+      assert.ok(held && free);
+      const taking = await endsUnderLock(context, held, () => context.acquire());
+      assert.equal(taking.recovered, 1);
+      assert.deepEqual([(await context.row(held)).state, (await context.row(free)).state], ["sending", "pending"]);
+      // What was left is a stray row of the new owner (rule R3).
+      const recovery = { fence: taking.fence, rows: [await context.token(held)] };
+      assert.equal(await context.store.housekeeping.recover(recovery), 1);
+    },
+  },
+  {
+    name: "recover: a listed row that a user holds keeps no shard from being taken over (rule R8)",
+    needs: ["rowLocks", "claimToken"],
+    async run(context) {
+      const { fence } = await context.acquire();
+      const shard = 0;
+      const [held, free] = await context.putAll([{ shard }, { shard }]);
+      assert.ok(held && free);
+      await context.store.listInFlight({ fence, idsByShard: [{ shard, ids: [held.id, free.id] }] });
+      const { recovered } = await endsUnderLock(context, held, () =>
+        context.assertUnchanged([held], () => context.acquire()),
+      );
+      assert.equal(recovered, 1, "the other row is counted");
+    },
+  },
+  {
+    name: "recover: the sweep passes over a row that a user holds, and returns it later",
+    needs: ["rowLocks"],
+    async run(context) {
+      const { fence } = await context.acquire();
+      const [held, free] = await context.putAll([CLAIMED, CLAIMED]);
+      assert.ok(held && free);
+      const rows = await context.tokens([held, free]);
+      const { housekeeping } = context.store;
+      assert.equal(await endsUnderLock(context, held, () => housekeeping.recover({ fence, rows })), 1);
+      assert.equal((await context.row(free)).state, "pending");
+      assert.equal(await housekeeping.recover({ fence, rows: rows.slice(0, 1) }), 1);
+    },
+  },
 ];
+
+/** Does something while another connection holds a row, and fails when it does not come to its end before the row is free. */
+async function endsUnderLock<T>(context: StoreCaseContext, row: PutRow, work: () => Promise<T>): Promise<T> {
+  let working: Promise<T> | undefined;
+  return await context.whileLocked([row], {
+    waiters: 0,
+    start() {
+      working = work();
+      return working;
+    },
+    meanwhile: async () => void (await working),
+  });
+}

@@ -190,6 +190,31 @@ export const timedCases: readonly StoreContractCase[] = [
     },
   },
   {
+    name: "applyTimed: a row that a user holds keeps no other waiting, and is decided about later",
+    needs: ["rowLocks"],
+    async run(context) {
+      for (const transition of TRANSITIONS) {
+        const { from, ...decision } = DECISIONS[transition];
+        const rows = await context.putAll(Array.from({ length: 5 }, () => ({ ...DUE, state: from[0] })));
+        const [held] = rows;
+        assert.ok(held);
+        let applying: Promise<number> | undefined;
+        const changed = await context.whileLocked([held], {
+          waiters: 0,
+          start() {
+            applying = apply(context, rows, { transition, ...decision });
+            return applying;
+          },
+          // Ends before the row is free.
+          meanwhile: async () => void (await applying),
+        });
+        assert.equal(changed, 4, transition);
+        assert.equal((await context.row(held)).state, from[0], transition);
+        assert.equal(await apply(context, [held], { transition, ...decision }), 1, transition);
+      }
+    },
+  },
+  {
     name: "applyTimed: different decisions in one call, each for its own row",
     async run(context) {
       const rows = await context.putAll([
