@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { MESSAGE_STATES } from "../../../message/states.ts";
 import type { StoreContractCase } from "../case.ts";
-import { freshOwner, type PutRow, type StoreCaseContext } from "../context.ts";
+import { freshOwner } from "../context.ts";
 import { CLAIMED } from "../outcome.ts";
+import { endsUnderLock } from "../under-lock.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -236,16 +237,3 @@ export const recoverCases: readonly StoreContractCase[] = [
     },
   },
 ];
-
-/** Does something while another connection holds a row, and fails when it does not come to its end before the row is free. */
-async function endsUnderLock<T>(context: StoreCaseContext, row: PutRow, work: () => Promise<T>): Promise<T> {
-  let working: Promise<T> | undefined;
-  return await context.whileLocked([row], {
-    waiters: 0,
-    start() {
-      working = work();
-      return working;
-    },
-    meanwhile: async () => void (await working),
-  });
-}

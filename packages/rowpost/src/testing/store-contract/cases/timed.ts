@@ -4,6 +4,7 @@ import { MESSAGE_STATES } from "../../../message/states.ts";
 import type { TimedDecision } from "../../../outbox/relay-store.ts";
 import type { StoreContractCase } from "../case.ts";
 import type { PutRow, PutValues, StoreCaseContext } from "../context.ts";
+import { endsUnderLock } from "../under-lock.ts";
 
 const HOUR_MS = 3_600_000;
 const DUE: PutValues = { nextRetryInMs: -5_000, retryCount: 3, deliveryCount: 4, lockVersion: 6 };
@@ -198,16 +199,7 @@ export const timedCases: readonly StoreContractCase[] = [
         const rows = await context.putAll(Array.from({ length: 5 }, () => ({ ...DUE, state: from[0] })));
         const [held] = rows;
         assert.ok(held);
-        let applying: Promise<number> | undefined;
-        const changed = await context.whileLocked([held], {
-          waiters: 0,
-          start() {
-            applying = apply(context, rows, { transition, ...decision });
-            return applying;
-          },
-          // Ends before the row is free.
-          meanwhile: async () => void (await applying),
-        });
+        const changed = await endsUnderLock(context, held, () => apply(context, rows, { transition, ...decision }));
         assert.equal(changed, 4, transition);
         assert.equal((await context.row(held)).state, from[0], transition);
         assert.equal(await apply(context, [held], { transition, ...decision }), 1, transition);
