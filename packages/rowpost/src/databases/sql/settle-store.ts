@@ -55,8 +55,9 @@ export function createSettle({
   /**
    * Somebody holds one of the rows, perhaps for minutes: a consumer whose own transaction confirms, a forgotten console. The others must not wait
    * for it. Locks what nobody holds and settles that, in one transaction, so that the statement finds no lock to wait for. The message rows are
-   * locked before the lease rows here, and after them everywhere else; nobody waits for a message row while holding a lease row. If we die
-   * within it: nothing is written, and the rows are still `sending`.
+   * locked before the lease rows here, and after them everywhere else: a claim of ours that holds the lease rows waits for other rows than these, and
+   * a takeover, which wants the lease rows alone, passes over rows that are locked. If we die within it: nothing is written, and the rows are
+   * still `sending`.
    */
   async function writeUnheld(
     outcomes: readonly Outcome[],
