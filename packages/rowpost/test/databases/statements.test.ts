@@ -148,7 +148,8 @@ function recorded(statements: DialectStatements, called: Set<string>): DialectSt
   const record = <Group extends object>(group: string, methods: Group): Group =>
     new Proxy(methods, {
       get(target, method, receiver): unknown {
-        called.add(`${group}.${String(method)}`);
+        // What a dialect has not may be looked for.
+        if (method in target) called.add(`${group}.${String(method)}`);
         return Reflect.get(target, method, receiver);
       },
     });
