@@ -34,7 +34,7 @@ export function finished(what: string, cause?: unknown): TransactionRequiredErro
 
 /** True for a statement that answers with rows: SELECT and the like, and RETURNING. For drivers and ORMs with one call for each kind. */
 export function returnsRows(text: string): boolean {
-  return /^\s*(?:select|with|values|show|explain|pragma)\b/i.test(text) || /\breturning\b/i.test(text);
+  return /^[\s(]*(?:select|with|values|show|explain|pragma)\b/i.test(text) || /\breturning\b/i.test(text);
 }
 
 const NO_ROWS: QueryResult["rows"] = [];
