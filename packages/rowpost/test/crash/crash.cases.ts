@@ -86,8 +86,9 @@ export function defineCrashCases(
           kills += 1;
           continue;
         }
-        // A drain that is over before housekeeping comes round archives nothing; every other point lies on its way.
-        expect({ point, code }).toEqual({ point: "archived", code: 0 });
+        // A drain may be over before housekeeping comes round, or the second heartbeat; every other point lies on its way.
+        expect(code).toBe(0);
+        expect(["archived", "heartbeat"]).toContain(point);
       }
       expect(await runRelay(ledger, {})).toEqual({ code: 0, signal: null });
       expect(kills).toBe(roundCount);
