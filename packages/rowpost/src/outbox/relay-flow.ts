@@ -48,7 +48,8 @@ const LEASE_SHORT: PublishResult = { status: "notStarted", reason: "too little i
 
 /**
  * The round that claimed this batch goes on with its next scan after one turn of the event loop (relay-runner.ts); publishing begins one turn
- * later, so that the database works while the adapter encodes. Drain into Redis, 12 runs in turn: 39,800 -> 42,900 msg/s on PostgreSQL.
+ * later, so that the database works while the adapter encodes. On PostgreSQL, seven benchmarks in turn: drain into Redis 40,000 -> 43,300 msg/s,
+ * single ones overlapping; into RocketMQ no difference.
  */
 async function nextScanIsSent(): Promise<void> {
   await setImmediate();
