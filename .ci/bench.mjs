@@ -1,5 +1,6 @@
 /**
- * A small run of the benchmark's scenarios: they work and print what they promise. The figures mean nothing at this size, so none is judged.
+ * A small run of the benchmark's scenarios: they work and print what they promise. The figures mean
+ * nothing at this size, so none is judged.
  *
  *   node .ci/bench.mjs MARIADB_URL POSTGRES_URL BROKER_URL...
  *
@@ -21,6 +22,8 @@ const runs = [
   ["outbox-drain", postgres, "2000"],
   ["outbox-drain", sqlite, "2000"],
   ["outbox-latency", postgres, "200"],
+  ["isolation-key", sqlite, "500", undefined, "--variant", "30k"],
+  ["isolation-endpoint", postgres, "500", undefined, "--variant", "slow"],
   ...brokers.map((broker, index) => ["outbox-broker", index % 2 === 0 ? mariadb : postgres, "2000", broker]),
 ];
 const fields = [
@@ -53,9 +56,9 @@ function problemOf(status, stdout, scenario) {
 }
 
 let red = 0;
-for (const [scenario, database, messages, broker] of runs) {
+for (const [scenario, database, messages, broker, ...more] of runs) {
   const startedAt = performance.now();
-  const options = ["--database", database, "--messages", messages, "--runs", "1", "--json"];
+  const options = ["--database", database, "--messages", messages, "--runs", "1", "--quick", "--json", ...more];
   if (broker !== undefined) options.push("--broker", broker);
   const args = ["run", "--silent", "bench", "--", scenario, ...options];
   const { status, stdout } = spawnSync("npm", args, { encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });

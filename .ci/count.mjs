@@ -1,5 +1,6 @@
 /**
- * Adds up the JSON reports that the vitest runs of all steps left, names what failed, and prints the last line of CI. A skipped test has failed.
+ * Adds up the JSON reports that the vitest runs of all steps left, names what failed, and prints
+ * the last line of CI. A skipped test has failed.
  *
  *   node .ci/count.mjs REPORTS_FOLDER STEPS_FILE
  *
@@ -12,7 +13,10 @@ import { stripVTControlCharacters } from "node:util";
 const [folder, stepsFile] = process.argv.slice(2);
 let passed = 0;
 let failed = 0;
-/** Cases of the exported contracts that a broker, a table or a database cannot have, by contract; each has its reason in the log above. */
+/**
+ * Cases of the exported contracts that a broker, a table or a database cannot have, by contract;
+ * each has its reason in the log above.
+ */
 const inapplicable = new Map();
 const CONTRACT = /(?:broker|store) contract/;
 const failures = [];

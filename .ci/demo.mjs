@@ -1,6 +1,6 @@
 /**
- * Runs the demo as a user would (`npm start -- ARGS`) and reads its last line: nothing lost, nothing phantom, and there was something to lose.
- * Exit status: 0 so it is, 1 it is not.
+ * Runs the demo as a user would (`npm start -- ARGS`) and reads its last line: nothing lost,
+ * nothing phantom, and there was something to lose. Exit status: 0 so it is, 1 it is not.
  */
 import { spawnSync } from "node:child_process";
 

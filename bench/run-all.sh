@@ -1,14 +1,20 @@
 #!/usr/bin/env bash
-# Measures every figure of the benchmarks on every database and writes bench/RESULTS.md. Some 20 minutes on two quiet cores.
+# Measures every figure of the benchmarks on every database and writes bench/RESULTS.md. Some 50
+# minutes on two quiet cores.
 #
 #   bench/run-all.sh [SCENARIO...]     all scenarios, or these
 #
-# Stop everything else first: rates mean nothing beside other programs (the table shows their share as "foreign CPU"). The servers have to run
-# (npm run services); a database whose variable is empty is left out.
+# Stop everything else first: rates mean nothing beside other programs (the table shows their share
+# as "foreign CPU"). The servers have to run (npm run services); a database whose variable is empty
+# is left out.
 #
-# Environment: BENCH_MARIADB BENCH_MYSQL BENCH_POSTGRES BENCH_SQLITE (addresses), BENCH_ROCKETMQ BENCH_KAFKA BENCH_RABBITMQ BENCH_NATS
-#   BENCH_REDIS (addresses of brokers), BENCH_RUNS (3), BENCH_LINES (file that the lines
-#   are added to, kept for the next report; default a new one in reports/bench), BENCH_BUILT (not empty: dist is up to date)
+# Environment:
+#   BENCH_MARIADB BENCH_MYSQL BENCH_POSTGRES BENCH_SQLITE (addresses)
+#   BENCH_ROCKETMQ BENCH_KAFKA BENCH_RABBITMQ BENCH_NATS BENCH_REDIS (addresses of brokers)
+#   BENCH_RUNS (3)
+#   BENCH_LINES (file that the lines are added to, kept for the next report; default a new one in
+#   reports/bench)
+#   BENCH_BUILT (not empty: dist is up to date)
 #
 # Exit status: 0 all measured and every target met, 1 a target missed or a scenario failed.
 set -uo pipefail
@@ -31,7 +37,8 @@ mkdir -p reports/bench
 scenarios=("$@")
 failed=()
 
-# measure SCENARIO ADDRESS [WORD...]: one scenario on one database, its lines to the file, its progress to the terminal.
+# measure SCENARIO ADDRESS [WORD...]: one scenario on one database, its lines to the file, its
+# progress to the terminal.
 measure() {
   local scenario=$1 address=$2
   shift 2
@@ -48,6 +55,10 @@ done
 for address in "$BENCH_MARIADB" "$BENCH_POSTGRES" "$BENCH_SQLITE"; do
   measure outbox-drain "$address"
   measure outbox-memory "$address"
+done
+for address in "$BENCH_MARIADB" "$BENCH_POSTGRES" "$BENCH_SQLITE"; do
+  measure outbox-outage "$address"
+  for scenario in isolation-endpoint isolation-key isolation-backlog isolation-bytes; do measure "$scenario" "$address"; done
 done
 # The statements are MariaDB's; what may differ is the server.
 measure outbox-drain "$BENCH_MYSQL" --variant on --variant off

@@ -1,9 +1,12 @@
 /**
- * Mentions that no file of the project may hold, because they are true on one machine only or silence a gate:
+ * Mentions that no file of the project may hold, because they are true on one machine only or
+ * silence a gate:
  *
- * - the host of a package registry or mirror, and a "resolved" address in a lock file: an install takes them from the user's npm
+ * - the host of a package registry or mirror, and a "resolved" address in a lock file: an install
+ *   takes them from the user's npm
  * - an absolute path of the machine where the file was written
- * - a comment that switches a checker off: mend the code, or change the rule for everyone with its reason
+ * - a comment that switches a checker off: mend the code, or change the rule for everyone with its
+ *   reason
  */
 import { readFileSync } from "node:fs";
 import { homedir } from "node:os";

@@ -1,7 +1,7 @@
 /**
- * What a user would get: packs each published workspace as npm would, then asks publint whether the manifest and the files agree, and
- * (for packages that can be imported) attw whether every entry has types that match its code. ESM only, so the profile is esm-only.
- * Needs `npm run build`.
+ * What a user would get: packs each published workspace as npm would, then asks publint whether the
+ * manifest and the files agree, and (for packages that can be imported) attw whether every entry
+ * has types that match its code. ESM only, so the profile is esm-only. Needs `npm run build`.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -34,7 +34,9 @@ async function problemsOf(workspace) {
   return problems.map((problem) => `${workspace}: ${problem}`);
 }
 
-/** Makes the tarball and lists what is in it. Its scripts are not run: nothing is built on the way. */
+/**
+ * Makes the tarball and lists what is in it. Its scripts are not run: nothing is built on the way.
+ */
 function pack(workspace) {
   const options = ["pack", "--json", "--ignore-scripts", "--pack-destination", folder, "--workspace", workspace];
   const output = execFileSync("npm", options, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });

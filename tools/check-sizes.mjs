@@ -1,7 +1,8 @@
 /**
- * Sizes: a source file has at most 300 code lines and a function at most 60. Lines that hold only a comment, or nothing, do not count,
- * so that nobody saves on explanations; everything else does, SQL in a template included. Tests are exempt, nothing else is: a file
- * that does not fit is about two things, and a function that does not fit hides one.
+ * Sizes: a source file has at most 300 code lines and a function at most 60. Lines that hold only a
+ * comment, or nothing, do not count, so that nobody saves on explanations; everything else does,
+ * SQL in a template included. Tests are exempt, nothing else is: a file that does not fit is about
+ * two things, and a function that does not fit hides one.
  *
  *   node tools/check-sizes.mjs            all source files
  *   node tools/check-sizes.mjs FILE ...   these
@@ -31,8 +32,9 @@ function codeLinesOf(file) {
 }
 
 /**
- * Every function with a body: its name, its first line, and its own code lines. A factory's inner declarations and methods are functions of
- * their own and are measured as such; callbacks written in place belong to the function around them.
+ * Every function with a body: its name, its first line, and its own code lines. A factory's inner
+ * declarations and methods are functions of their own and are measured as such; callbacks written
+ * in place belong to the function around them.
  */
 function functionsOf(file, codeLines) {
   const found = [];

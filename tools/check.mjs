@@ -1,6 +1,7 @@
 /**
- * Runs every gate of package.json (each script named `check:…`), all of them even when one is red, so that one run tells everything.
- * Shows the output of red ones only. Types come first, because they also build what the package checks look at.
+ * Runs every gate of package.json (each script named `check:…`), all of them even when one is red,
+ * so that one run tells everything. Shows the output of red ones only. Types come first, because
+ * they also build what the package checks look at.
  *
  *   npm run check                   all
  *   npm run check -- types layers   these

@@ -1,7 +1,8 @@
 import { execFileSync } from "node:child_process";
 
 /**
- * The files of the project that git has or would take: tracked ones and new ones, without what .gitignore names.
+ * The files of the project that git has or would take: tracked ones and new ones, without what
+ * .gitignore names.
  *
  * @param {string[]} pathspecs git's patterns, such as `*.ts`; none = every file
  * @returns {string[]} paths from the root of the repository

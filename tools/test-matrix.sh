@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Runs the unit tests, the SQLite tests and the Kafka tests under the other Node versions that we promise. The newest ones have a SQLite of
-# their own (node:sqlite), and only they run @platformatic/kafka and better-sqlite3, so the same tests also cover these there. The rest of the
+# Runs the unit tests, the SQLite tests and the Kafka tests under the other Node versions that we
+# promise. The newest ones have a SQLite of their own (node:sqlite), and only they run
+# @platformatic/kafka and better-sqlite3, so the same tests also cover these there. The rest of the
 # suite talks to servers and does not depend on Node.
 #
 #   tools/test-matrix.sh            Node 22 and 24
 #   tools/test-matrix.sh 24 26      these
 #
-# Needs `npm ci`; fetches a Node binary (120-145 MB each) and better-sqlite3 (10 MB) at its first use. Exit status: 0 all green, 1 some are not.
+# Needs `npm ci`; fetches a Node binary (120-145 MB each) and better-sqlite3 (10 MB) at its first
+# use. Exit status: 0 all green, 1 some are not.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

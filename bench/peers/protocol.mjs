@@ -1,10 +1,12 @@
 /**
- * What every Node driver of a peer does, seen from the bench: it makes its tables in an empty database, drains a small number of messages to
- * get warm, fills in the messages to be measured, says that it is ready, waits for a line on standard input, drains, and says that it is done.
+ * What every Node driver of a peer does, seen from the bench: it makes its tables in an empty
+ * database, drains a small number of messages to get warm, fills in the messages to be measured,
+ * says that it is ready, waits for a line on standard input, drains, and says that it is done.
  *
  *   node driver.mjs DATABASE_URL MESSAGES
  *
- * A peer is an object: prepare(), fill(count), start(onPublish), stop(), waiting(), close(), and statements() where its driver has to count.
+ * A peer is an object: prepare(), fill(count), start(onPublish), stop(), waiting(), close(), and
+ * statements() where its driver has to count.
  */
 import { once } from "node:events";
 

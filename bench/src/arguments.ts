@@ -67,7 +67,9 @@ export function parseBenchArguments(words: readonly string[]): BenchArguments | 
   };
 }
 
-/** A variant that the scenario does not have would measure nothing, and no target would be missed. */
+/**
+ * A variant that the scenario does not have would measure nothing, and no target would be missed.
+ */
 export function checkVariants(
   { scenario, variants }: Pick<BenchArguments, "scenario" | "variants">,
   known: readonly string[],

@@ -10,7 +10,7 @@ export function instantBroker(handed: Handed): Broker {
   let receipts = 0;
   return {
     name: "instant",
-    features: { ordering: "key", delay: false, reportsUnknownTopic: false, maxBodyBytes: undefined },
+    features: { ordering: "key", reportsUnknownTopic: false, maxBodyBytes: undefined },
     async publish(batch) {
       handed(batch);
       return batch.map((): PublishResult => {

@@ -1,14 +1,22 @@
-/** `npm run bench`: measures one scenario on one database. Progress goes to standard error, results to standard output. */
+/**
+ * `npm run bench`: measures one scenario on one database. Progress goes to standard error, results
+ * to standard output.
+ */
 import { type BenchArguments, checkVariants, parseBenchArguments, USAGE, UsageError } from "./arguments.ts";
 import { writeReport } from "./results/report.ts";
 import type { BenchResult } from "./results/result.ts";
 import { plainTable, targetText } from "./results/table.ts";
 import { loadStatements, migrateTables } from "./rowpost.ts";
+import { isolationBacklog } from "./scenarios/isolation-backlog.ts";
+import { isolationBytes } from "./scenarios/isolation-bytes.ts";
+import { isolationEndpoint } from "./scenarios/isolation-endpoint.ts";
+import { isolationKey } from "./scenarios/isolation-key.ts";
 import { outboxBroker } from "./scenarios/outbox-broker.ts";
 import { outboxDrain } from "./scenarios/outbox-drain.ts";
 import { outboxEnqueue } from "./scenarios/outbox-enqueue.ts";
 import { outboxLatency } from "./scenarios/outbox-latency.ts";
 import { outboxMemory } from "./scenarios/outbox-memory.ts";
+import { outboxOutage } from "./scenarios/outbox-outage.ts";
 import { outboxPeers } from "./scenarios/outbox-peers.ts";
 import type { Scenario } from "./scenarios/scenario.ts";
 import { openerOf } from "./servers/open.ts";
@@ -19,10 +27,18 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   "outbox-drain": outboxDrain,
   "outbox-latency": outboxLatency,
   "outbox-broker": outboxBroker,
-  /** The same, by the name that it had when RocketMQ was the only broker; `--broker` is RocketMQ unless told otherwise. */
+  /**
+   * The same, by the name that it had when RocketMQ was the only broker; `--broker` is RocketMQ
+   * unless told otherwise.
+   */
   "outbox-rocketmq": outboxBroker,
   "outbox-memory": outboxMemory,
+  "outbox-outage": outboxOutage,
   "outbox-peers": outboxPeers,
+  "isolation-endpoint": isolationEndpoint,
+  "isolation-key": isolationKey,
+  "isolation-backlog": isolationBacklog,
+  "isolation-bytes": isolationBytes,
 };
 
 async function main(): Promise<number> {
@@ -55,7 +71,7 @@ async function main(): Promise<number> {
 
 function help(): string {
   const scenarios = Object.entries(SCENARIOS).map(
-    ([name, { variants }]) => `  ${name.padEnd(16)} ${variants.join(", ")}`,
+    ([name, { variants }]) => `  ${name.padEnd(18)} ${variants.join(", ")}`,
   );
   return `${USAGE}\n\nScenarios and their variants:\n${scenarios.join("\n").replace(/ +$/gm, "")}`;
 }
@@ -109,7 +125,8 @@ async function measure(scenario: Scenario, options: BenchArguments): Promise<Ben
 }
 
 main().then(
-  // Not left to the event loop: a handle that a driver keeps open must not keep a finished benchmark from ending.
+  // Not left to the event loop: a handle that a driver keeps open must not keep a finished
+  // benchmark from ending.
   (code) => process.exit(code),
   (error: unknown) => {
     if (error instanceof UsageError) {

@@ -1,4 +1,7 @@
-/** Opens rowpost's objects by URL: the public entries for what is measured, and the statement builders beside them for the raw limits. */
+/**
+ * Opens rowpost's objects by URL: the public entries for what is measured, and the statement
+ * builders beside them for the raw limits.
+ */
 import type { Broker, Database } from "rowpost";
 import type { RawStatements } from "./raw/statements.ts";
 import type { Product } from "./servers/server.ts";
@@ -9,7 +12,10 @@ export interface OpenedRowpost {
   readonly close: () => Promise<void>;
 }
 
-/** Opens a database. With `connections` its transactions run on a user's pool of that size, as in a program; SQLite has one handle. */
+/**
+ * Opens a database. With `connections` its transactions run on a user's pool of that size, as in a
+ * program; SQLite has one handle.
+ */
 export async function openRowpost(url: string, connections?: number): Promise<OpenedRowpost> {
   if (url.startsWith("sqlite:")) return await openSqlite(url);
   if (url.startsWith("postgres")) return await openPostgres(url, connections);
@@ -42,7 +48,8 @@ async function openPostgres(url: string, connections: number | undefined): Promi
   }
   const { default: pg } = await import("pg");
   const pool = new pg.Pool({ connectionString: url, max: connections });
-  // The database is dropped by force right after: a client that is still closing hears of it, and must not end the run.
+  // The database is dropped by force right after: a client that is still closing hears of it, and
+  // must not end the run.
   pool.on("connect", (client) => client.on("error", () => undefined));
   const database = postgres({ pool });
   return {
@@ -100,7 +107,10 @@ export async function loadStatements(product: Product): Promise<RawStatements> {
   return createStatements(defaultLayout);
 }
 
-/** A module of the library that is no entry of the package, beside the entry: .js when built, .ts where sources are read. */
+/**
+ * A module of the library that is no entry of the package, beside the entry: .js when built, .ts
+ * where sources are read.
+ */
 async function beside(path: string): Promise<unknown> {
   const entry = import.meta.resolve("rowpost");
   return await import(new URL(`./${path}${entry.slice(entry.lastIndexOf("."))}`, entry).href);

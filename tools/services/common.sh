@@ -36,7 +36,8 @@ command_words() {
   else ps -ww -p "$1" -o command= 2>/dev/null | tr ' ' '\n' || true; fi
 }
 
-# Prints the pid of our server; fails when it does not run or when the recorded pid now belongs to somebody else.
+# Prints the pid of our server; fails when it does not run or when the recorded pid now belongs to
+# somebody else.
 server_pid() {
   local pid
   { read -r pid <"${pidfile:?}"; } 2>/dev/null || return 1
@@ -49,8 +50,9 @@ held_locks=()
 release_locks() { ((${#held_locks[@]} == 0)) || rm -rf "${held_locks[@]}"; held_locks=(); }
 trap release_locks EXIT
 
-# One holder at a time; a lock whose holder is gone is taken over. A folder, not flock: that is missing on macOS, and a
-# server started under flock would inherit the descriptor and hold the lock for as long as it lives.
+# One holder at a time; a lock whose holder is gone is taken over. A folder, not flock: that is
+# missing on macOS, and a server started under flock would inherit the descriptor and hold the lock
+# for as long as it lives.
 lock() { # folder seconds
   local holder='' end=$((SECONDS + $2))
   mkdir -p "$(dirname "$1")"
@@ -64,14 +66,16 @@ lock() { # folder seconds
   held_locks+=("$1")
 }
 
-# Is what listens on the port, started by others (the distribution, Docker, an older checkout), the server that we want, with
-# the account that the tests use? Then there is nothing to do. service name, variable, URL as in probe.js.
+# Is what listens on the port, started by others (the distribution, Docker, an older checkout), the
+# server that we want, with the account that the tests use? Then there is nothing to do. service
+# name, variable, URL as in probe.js.
 answers() {
   env "$2=$3" node "$services_folder/probe.js" "$1" >/dev/null 2>&1
 }
 
-# Runs a command as a server: in the background, in a session of its own (Ctrl-C at the terminal, or a CI step's time limit,
-# must not end it), with no input and none of the caller's descriptors, so that a caller's pipe ends with the caller.
+# Runs a command as a server: in the background, in a session of its own (Ctrl-C at the terminal, or
+# a CI step's time limit, must not end it), with no input and none of the caller's descriptors, so
+# that a caller's pipe ends with the caller.
 launch() {
   local detach=(nohup)
   if command -v setsid >/dev/null; then detach=(setsid); fi
@@ -87,7 +91,8 @@ show_output() { grep -v '^[[:space:]]*at ' "$output" 2>/dev/null | tail -n 15 >&
 await_ready() { # seconds
   local pid end=$((SECONDS + $1)) launched=$((SECONDS + 5))
   until ready; do
-    # For a moment after the launch there is no pid file yet, or the shell in it has not become the server.
+    # For a moment after the launch there is no pid file yet, or the shell in it has not become the
+    # server.
     if ! pid=$(server_pid) && ((SECONDS >= launched)); then show_output; die "the server ended while starting, see $output"; fi
     if ((SECONDS >= end)); then
       show_output
@@ -99,8 +104,9 @@ await_ready() { # seconds
   done
 }
 
-# After a crash (kill -9) the process goes in steps: first its command line, then its ports, last its entry in the process table, which
-# PostgreSQL looks for. A start that comes at once waits for that, 5 s at most.
+# After a crash (kill -9) the process goes in steps: first its command line, then its ports, last
+# its entry in the process table, which PostgreSQL looks for. A start that comes at once waits for
+# that, 5 s at most.
 await_last_end() {
   local pid='' end=$((SECONDS + 5))
   { read -r pid <"$pidfile"; } 2>/dev/null || return 0
@@ -132,7 +138,8 @@ send_signal() {
   local pid end=$((SECONDS + 5))
   pid=$(server_pid) || die "not running"
   kill "-$1" "$pid"
-  # The threads of a busy server run on for a moment after SIGSTOP: what is sent after "freeze" must not be answered.
+  # The threads of a busy server run on for a moment after SIGSTOP: what is sent after "freeze" must
+  # not be answered.
   [[ $1 == STOP ]] || return 0
   while grep -qs '^State:[[:space:]]*[^Tt[:space:]]' "/proc/$pid/task/"*/status; do
     ((SECONDS < end)) || die "pid $pid does not stop"

@@ -1,14 +1,11 @@
-/** The servers that tests use, by the name that scripts, tests and CI say. */
-export type ServiceName =
-  | "mariadb"
-  | "mysql9"
-  | "mysql8"
-  | "postgres"
-  | "rocketmq"
-  | "kafka"
-  | "rabbitmq"
-  | "redis"
-  | "nats";
+/** The servers that hold databases. */
+export type DatabaseServiceName = "mariadb" | "mysql9" | "mysql8" | "postgres";
+
+/**
+ * The servers that tests use, by the name that scripts, tests and CI say: those of databases, and a
+ * broker's own name.
+ */
+export type ServiceName = string;
 
 /** What a probe saw. */
 export interface ServiceReport {
@@ -32,10 +29,8 @@ export interface ServiceEntry {
   readonly version: (url: URL) => Promise<string>;
 }
 
-export type ServiceTable = Readonly<Record<ServiceName, ServiceEntry>>;
-
-/** Name, variable and default address of each service. */
-export declare const services: ServiceTable;
+/** Each service by its name. */
+export declare const services: Readonly<Record<ServiceName, ServiceEntry>>;
 
 /** The address in force: the variable's, when set and not empty, else the default. */
 export declare function addressOf(name: ServiceName): string;

@@ -1,12 +1,14 @@
 #!/usr/bin/env node
 /**
- * Which of the servers that the tests use are there? The one place that knows their names, environment variables, default addresses
- * and how to tell that the right one answers: a login as the tests do it, then its version, not just an open port.
+ * Which of the servers that the tests use are there? The one place that knows their names,
+ * environment variables, default addresses and how to tell that the right one answers: a login as
+ * the tests do it, then its version, not just an open port.
  *
- *   node tools/services/probe.js [NAME...]
+ *   node tools/services/probe.js [NAME...]   ask each, or all
+ *   node tools/services/probe.js --names     print the names, ask nobody
  *
- * prints one line for each (all without names): name, `present` or `absent`, variable, address, version or reason, with tabs between.
- * Exit status: 0 all are present, 1 some are not, 2 an unknown name.
+ * prints one line for each: name, `present` or `absent`, variable, address, version or reason, with
+ * tabs between. Exit status: 0 all are present, 1 some are not, 2 an unknown name.
  *
  * The drivers are the workspace's own, loaded when needed, so this works after `npm ci` only.
  */
@@ -15,10 +17,13 @@ import { connect as connectTcp } from "node:net";
 import { argv, env, exit, stderr, stdout } from "node:process";
 import { fileURLToPath } from "node:url";
 
-/** Long enough for a login on a machine whose cores are all busy; what nothing listens on is refused at once. */
+/**
+ * Long enough for a login on a machine whose cores are all busy; what nothing listens on is refused
+ * at once.
+ */
 const timeoutMs = 3000;
 
-/** @type {import("./probe.js").ServiceTable} */
+/** @type {typeof import("./probe.js").services} */
 export const services = {
   mariadb: {
     variable: "ROWPOST_TEST_MARIADB",
@@ -102,8 +107,8 @@ function reasonOf(error) {
   if (/** @type {NodeJS.ErrnoException} */ (error).code === "ERR_MODULE_NOT_FOUND") {
     return `the driver is not installed, run npm ci (${error.message.split("\n")[0]})`;
   }
-  // The error of a refused connection to several addresses has an empty message and its parts in `errors`.
-  // Node's HTTP/2 client hides it in the cause of a canceled stream.
+  // The error of a refused connection to several addresses has an empty message and its parts in
+  // `errors`. Node's HTTP/2 client hides it in the cause of a canceled stream.
   const inner = error instanceof AggregateError ? error.errors[0] : error.cause instanceof Error ? error.cause : error;
   return `${inner.message || inner.code || inner.name}`.split("\n")[0] ?? "";
 }
@@ -148,8 +153,9 @@ async function postgresVersion(url) {
 }
 
 /**
- * RocketMQ's gRPC proxy tells no version. It answers an empty QueryRoute in gRPC's form, where another gRPC server says UNIMPLEMENTED (12) and
- * another HTTP server no grpc-status at all. The five zero bytes are gRPC's frame around an empty message.
+ * RocketMQ's gRPC proxy tells no version. It answers an empty QueryRoute in gRPC's form, where
+ * another gRPC server says UNIMPLEMENTED (12) and another HTTP server no grpc-status at all. The
+ * five zero bytes are gRPC's frame around an empty message.
  * @param {URL} url
  */
 async function rocketmqVersion(url) {
@@ -206,8 +212,8 @@ async function redisVersion(url) {
 }
 
 /**
- * Kafka tells no version either. It answers ApiVersions (18, in version 0) in a frame of its own: length, our number, no error, a list. What else
- * listens there answers otherwise, or never.
+ * Kafka tells no version either. It answers ApiVersions (18, in version 0) in a frame of its own:
+ * length, our number, no error, a list. What else listens there answers otherwise, or never.
  * @param {URL} url
  */
 async function kafkaVersion(url) {
@@ -239,7 +245,8 @@ async function kafkaVersion(url) {
 const CORRELATION = 0x72_6f_77_70;
 
 /**
- * AMQP 0-9-1 by hand, up to the login: the server begins with its product and version, and goes on only when user and password are right.
+ * AMQP 0-9-1 by hand, up to the login: the server begins with its product and version, and goes on
+ * only when user and password are right.
  * @param {URL} url
  */
 async function rabbitmqVersion(url) {
@@ -252,7 +259,8 @@ async function rabbitmqVersion(url) {
     let version = "";
     for await (const chunk of socket) {
       received = Buffer.concat([received, /** @type {Buffer} */ (chunk)]);
-      // A frame: type, channel, size; then class (10) and method of the connection; its last byte is 0xCE.
+      // A frame: type, channel, size; then class (10) and method of the connection; its last byte
+      // is 0xCE.
       while (received.length >= 7 && received.length >= received.readUInt32BE(3) + 8) {
         const size = received.readUInt32BE(3);
         const [method, fields] = [received.readUInt16BE(9), received.toString("latin1", 11, size + 7)];
@@ -271,7 +279,8 @@ async function rabbitmqVersion(url) {
 }
 
 /**
- * NATS begins with one line of JSON about itself, and answers a ping once it has accepted the connection.
+ * NATS begins with one line of JSON about itself, and answers a ping once it has accepted the
+ * connection.
  * @param {URL} url
  */
 async function natsVersion(url) {
@@ -307,7 +316,8 @@ function tableText(table, name) {
 }
 
 /**
- * connection.start-ok: what we can do (hear that a login failed, else the server just goes silent), the mechanism, its response, a locale.
+ * connection.start-ok: what we can do (hear that a login failed, else the server just goes silent),
+ * the mechanism, its response, a locale.
  * @param {string} account
  */
 function loginFrame(account) {
@@ -331,12 +341,16 @@ function uint32(value) {
 
 /** @param {string[]} names */
 async function main(names) {
+  if (names.length === 1 && names[0] === "--names") {
+    stdout.write(`${Object.keys(services).join("\n")}\n`);
+    return 0;
+  }
   const unknown = names.filter((name) => !Object.hasOwn(services, name));
   if (unknown.length > 0) {
     stderr.write(`probe: unknown service ${unknown.join(", ")}; there are ${Object.keys(services).join(", ")}\n`);
     return 2;
   }
-  const wanted = /** @type {import("./probe.js").ServiceName[]} */ (names.length > 0 ? names : Object.keys(services));
+  const wanted = names.length > 0 ? names : Object.keys(services);
   const found = await Promise.all(wanted.map((name) => probe(name)));
   for (const { name, present, variable, address, detail } of found) {
     stdout.write(`${[name, present ? "present" : "absent", variable, address, detail].join("\t")}\n`);

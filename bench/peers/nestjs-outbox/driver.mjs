@@ -1,4 +1,7 @@
-/** @fullstackhouse/nestjs-outbox with its TypeORM driver: 200 events a poll, polls of 50 ms, pool of 10, no middleware. */
+/**
+ * @fullstackhouse/nestjs-outbox with its TypeORM driver: 200 events a poll, polls of 50 ms, pool of
+ * 10, no middleware.
+ */
 import { createRequire } from "node:module";
 import { bodyOf, countQueries, runPeer } from "../protocol.mjs";
 

@@ -1,4 +1,7 @@
-/** pg-transactional-outbox with its polling listener, parallel messages, batch and pool of 20, polls of 50 ms: the fastest of the settings tried. */
+/**
+ * pg-transactional-outbox with its polling listener, parallel messages, batch and pool of 20, polls
+ * of 50 ms: the fastest of the settings tried.
+ */
 import { randomUUID } from "node:crypto";
 import { createRequire } from "node:module";
 import { bodyOf, countQueries, runPeer } from "../protocol.mjs";

@@ -1,9 +1,13 @@
 /**
- * Counts the statements that go through a driver, by wrapping the one method that all of them pass. For engines without a server-side
- * counter of one's own: PostgreSQL without pg_stat_statements, and SQLite, which is a library in this process.
+ * Counts the statements that go through a driver, by wrapping the one method that all of them pass.
+ * For engines without a server-side counter of one's own: PostgreSQL without pg_stat_statements,
+ * and SQLite, which is a library in this process.
  */
 
-/** Wraps `prototype[method]` so that `seen` is called with the object and the arguments of each call. Calls made by the method itself count again. */
+/**
+ * Wraps `prototype[method]` so that `seen` is called with the object and the arguments of each
+ * call. Calls made by the method itself count again.
+ */
 export function countCalls(prototype: object, method: string, seen: (self: unknown) => void): void {
   const original: unknown = Reflect.get(prototype, method);
   if (typeof original !== "function")

@@ -1,4 +1,7 @@
-/** Measures one stretch of work: wall time, CPU time of client and server, statements, and how much others disturbed it. */
+/**
+ * Measures one stretch of work: wall time, CPU time of client and server, statements, and how much
+ * others disturbed it.
+ */
 import { cpus } from "node:os";
 import { machineBusyMs, readProcess } from "./processes.ts";
 
@@ -8,9 +11,15 @@ export interface MeterSources {
   serverCpuMs(): number | undefined;
   /** Statements that the server (or its driver) has counted so far. */
   statements(): Promise<number>;
-  /** CPU time of another server that takes part, the broker: not foreign. Undefined when it cannot be known. */
+  /**
+   * CPU time of another server that takes part, the broker: not foreign. Undefined when it cannot
+   * be known.
+   */
   otherCpuMs?(): number | undefined;
-  /** Client processes beside this one, such as relays in processes of their own. They must live until the meter stops. */
+  /**
+   * Client processes beside this one, such as relays in processes of their own. They must live
+   * until the meter stops.
+   */
   readonly clientProcesses?: readonly number[];
 }
 
@@ -24,18 +33,30 @@ export interface Measurement {
   /** Null: there is another server, and it is not on this machine. 0 when there is none. */
   readonly otherCpuMs: number | null;
   readonly statements: number;
-  /** Share of all processors that went to programs that have no part in the measurement. Above some 15 the rates say little. */
+  /**
+   * Share of all processors that went to programs that have no part in the measurement. Above some
+   * 15 the rates say little.
+   */
   readonly foreignCpuPercent: number | null;
 }
 
 export interface Meter {
-  /** Starts the clocks anew, at once: for work that has a beginning of its own. Statements go on counting from the start. */
+  /**
+   * Starts the clocks anew, at once: for work that has a beginning of its own. Statements go on
+   * counting from the start.
+   */
   restart(): void;
-  /** Reads everything again. `messages`: how many the stretch was about. `wallMs` when the caller's own clock is more exact. */
+  /**
+   * Reads everything again. `messages`: how many the stretch was about. `wallMs` when the caller's
+   * own clock is more exact.
+   */
   stop(messages: number, wallMs?: number): Promise<Measurement>;
 }
 
-/** Reads the statement counter first and the clock last, so that neither reading is part of the stretch. */
+/**
+ * Reads the statement counter first and the clock last, so that neither reading is part of the
+ * stretch.
+ */
 export async function startMeter(sources: MeterSources): Promise<Meter> {
   const statements = await sources.statements();
   const own = await sources.statements();

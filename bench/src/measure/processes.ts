@@ -1,7 +1,8 @@
 /**
- * What Linux tells about processes: CPU time of a server by its process id, who listens on a port, resident memory.
- * Everything answers `undefined` where it cannot be known (another operating system, a server in a container or on another machine): a
- * figure that is missing is better than one that means something else.
+ * What Linux tells about processes: CPU time of a server by its process id, who listens on a port,
+ * resident memory. Everything answers `undefined` where it cannot be known (another operating
+ * system, a server in a container or on another machine): a figure that is missing is better than
+ * one that means something else.
  */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
@@ -22,7 +23,8 @@ export interface ProcessStat {
 export function readProcess(pid: number): ProcessStat | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The name stands in parentheses and may hold blanks and parentheses itself: everything after the last one is numbers.
+    // The name stands in parentheses and may hold blanks and parentheses itself: everything after
+    // the last one is numbers.
     const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
     const ticks = (index: number): number => (Number(fields[index]) * 1000) / TICKS_PER_SECOND;
     return {
@@ -52,9 +54,13 @@ export function readProcesses(): ProcessStat[] {
     });
 }
 
-/** A process and its children, living and ended: the CPU time of a server that forks one process for each connection. */
+/**
+ * A process and its children, living and ended: the CPU time of a server that forks one process for
+ * each connection.
+ */
 export function cpuOfFamilyMs(root: number): number | undefined {
-  // A child that ends between two reads would be counted twice, or not at all: read until the set of children stood still.
+  // A child that ends between two reads would be counted twice, or not at all: read until the set
+  // of children stood still.
   for (let attempt = 0; attempt < 20; attempt += 1) {
     const before = childrenOf(root);
     const parent = readProcess(root);
@@ -74,7 +80,10 @@ function childrenOf(root: number): ProcessStat[] {
   return readProcesses().filter(({ parent }) => parent === root);
 }
 
-/** Process that listens on a TCP port of this machine. Needs the right to look at that process: root, or its own user. */
+/**
+ * Process that listens on a TCP port of this machine. Needs the right to look at that process:
+ * root, or its own user.
+ */
 export function processListeningOn(port: number): number | undefined {
   const inodes = new Set(["tcp", "tcp6"].flatMap((family) => listeningInodes(family, port)));
   if (inodes.size === 0) return undefined;
@@ -110,7 +119,10 @@ function linkOf(path: string): string {
   }
 }
 
-/** Busy CPU time of the whole machine since it started, all processors together; tells what others did meanwhile. */
+/**
+ * Busy CPU time of the whole machine since it started, all processors together; tells what others
+ * did meanwhile.
+ */
 export function machineBusyMs(): number | undefined {
   try {
     const fields = (readFileSync("/proc/stat", "utf8").split("\n")[0] ?? "").trim().split(/\s+/).slice(1).map(Number);

@@ -9,12 +9,17 @@ export function median(values: readonly number[]): number | undefined {
   return upper === undefined || lower === undefined ? undefined : (lower + upper) / 2;
 }
 
-/** Median of those values that could be measured; `null` when none could. The form that results carry. */
+/**
+ * Median of those values that could be measured; `null` when none could. The form that results
+ * carry.
+ */
 export function medianOrNull(values: readonly (number | null | undefined)[]): number | null {
   return median(values.filter((value): value is number => value !== null && value !== undefined)) ?? null;
 }
 
-/** Nearest-rank percentile: the smallest value that at least `percent` of all values do not exceed. */
+/**
+ * Nearest-rank percentile: the smallest value that at least `percent` of all values do not exceed.
+ */
 export function percentile(values: readonly number[], percent: number): number | undefined {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil((sorted.length * percent) / 100) - 1)];

@@ -1,6 +1,7 @@
 /**
- * Peers are installed on demand into a cache folder outside the repository: whoever does not compare never downloads them, and the
- * project's lock file knows nothing of them. `ROWPOST_BENCH_CACHE` moves the folder.
+ * Peers are installed on demand into a cache folder outside the repository: whoever does not
+ * compare never downloads them, and the project's lock file knows nothing of them.
+ * `ROWPOST_BENCH_CACHE` moves the folder.
  */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -23,7 +24,10 @@ export function installPeer(name: string, packageFile: "package.json" | "pom.xml
   return folder;
 }
 
-/** Copies the driver into the cache and brings what it needs there, once for each version of its package file. */
+/**
+ * Copies the driver into the cache and brings what it needs there, once for each version of its
+ * package file.
+ */
 function install(name: string, packageFile: "package.json" | "pom.xml"): string {
   const version = createHash("sha256")
     .update(readFileSync(join(SOURCES, name, packageFile)))

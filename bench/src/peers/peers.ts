@@ -1,4 +1,7 @@
-/** The libraries that rowpost is compared with: how their drivers are started, and which databases they serve. */
+/**
+ * The libraries that rowpost is compared with: how their drivers are started, and which databases
+ * they serve.
+ */
 import type { Product } from "../servers/server.ts";
 import { installPeer } from "./install.ts";
 

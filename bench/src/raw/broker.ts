@@ -1,9 +1,18 @@
-/** A real broker as the benchmark sees it: a topic of the run's own, and the bare client that the adapter is measured against. */
+/**
+ * A real broker as the benchmark sees it: a topic of the run's own, and the bare client that the
+ * adapter is measured against.
+ */
 import type { OutgoingMessage } from "rowpost";
 
-/** The client library without rowpost: the same fields and headers, and the same guarantee before it says that a batch is stored. */
+/**
+ * The client library without rowpost: the same fields and headers, and the same guarantee before it
+ * says that a batch is stored.
+ */
 export interface BareProducer {
-  /** Resolves when the broker has acknowledged every message of the batch; rejects when it refused one. */
+  /**
+   * Resolves when the broker has acknowledged every message of the batch; rejects when it refused
+   * one.
+   */
   publish(batch: readonly OutgoingMessage[]): Promise<void>;
   close(): Promise<void>;
 }

@@ -1,6 +1,7 @@
 /**
- * The raw limit of a drain: the relay's own scan, claim and settle statements through the bare driver, one after another, with parameters
- * made before the clock starts. What the relay adds to it (decoding, window, grouping, leases, publishing) is what the ratio shows.
+ * The raw limit of a drain: the relay's own scan, claim and settle statements through the bare
+ * driver, one after another, with parameters made before the clock starts. What the relay adds to
+ * it (decoding, window, grouping, leases, publishing) is what the ratio shows.
  */
 import type { BareAnswer, BareConnection, BareStatement, BenchDatabase } from "../servers/server.ts";
 import type { Fence, RawStatements, RowToken, SentOutcome } from "./statements.ts";
@@ -18,7 +19,10 @@ interface RawBatch {
 export interface RawDrain {
   readonly messages: number;
   readonly batches: readonly RawBatch[];
-  /** Mean time of each statement in milliseconds, filled while running: where the raw loop spends its time. */
+  /**
+   * Mean time of each statement in milliseconds, filled while running: where the raw loop spends
+   * its time.
+   */
   readonly spentMs: { scan: number; claim: number; settle: number };
   /** Gives the shards back, so that the next relay need not wait for a lease to end. */
   release(): Promise<void>;
@@ -41,7 +45,13 @@ export async function prepareRawDrain(request: RawDrainRequest): Promise<RawDrai
   const { connection, statements, batchSize } = request;
   const fence = await takeShards(connection, statements);
   const waiting = await connection.run(
-    statements.relay.scan({ shards: undefined, afterId: "0", immediateLimit: 10_000_000, dueLimit: 1 }),
+    statements.relay.scan({
+      shards: undefined,
+      afterId: "0",
+      bodyLimit: Number.MAX_SAFE_INTEGER,
+      immediateLimit: 10_000_000,
+      dueLimit: 1,
+    }),
   );
   const tokens = waiting.rows.map(tokenOf);
   const batches: RawBatch[] = [];
@@ -95,6 +105,7 @@ function batchOf(request: RawDrainRequest, fence: Fence, afterId: string, rows: 
   const scan = relay.scan({
     shards: undefined,
     afterId,
+    bodyLimit: Number.MAX_SAFE_INTEGER,
     immediateLimit: request.batchSize,
     dueLimit: Math.ceil(request.batchSize / 4),
   });
@@ -152,7 +163,10 @@ export async function runRawDrain(connection: BareConnection, drain: RawDrain): 
   }
 }
 
-/** Scan and claim on the first connection, settles on the second, at most three batches apart: what overlapping alone can gain. */
+/**
+ * Scan and claim on the first connection, settles on the second, at most three batches apart: what
+ * overlapping alone can gain.
+ */
 export async function runOverlappedRawDrain(
   [reader, settler]: readonly [BareConnection, BareConnection],
   drain: RawDrain,
@@ -171,7 +185,10 @@ export async function runOverlappedRawDrain(
   await last;
 }
 
-/** Two connections on the same lease rows can deadlock; a statement that was chosen as the victim changed nothing and is run again, as the relay does. */
+/**
+ * Two connections on the same lease rows can deadlock; a statement that was chosen as the victim
+ * changed nothing and is run again, as the relay does.
+ */
 async function runAgain(connection: BareConnection, statement: BareStatement): Promise<BareAnswer> {
   for (let tries = 1; ; tries += 1) {
     try {
@@ -183,7 +200,10 @@ async function runAgain(connection: BareConnection, statement: BareStatement): P
   }
 }
 
-/** The statements were made for rows in a fixed order: a loop that did less work than it was made for has no rate. */
+/**
+ * The statements were made for rows in a fixed order: a loop that did less work than it was made
+ * for has no rate.
+ */
 function checkBatch(batch: RawBatch, scanned: number, settled: number): void {
   if (scanned < batch.size || settled < batch.size) {
     throw new Error(`a raw batch of ${batch.size} scanned ${scanned} and settled ${settled} rows`);

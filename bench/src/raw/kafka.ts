@@ -1,4 +1,7 @@
-/** Kafka: kafkajs, one send for each batch, acknowledged by all replicas, with the key that decides the partition. */
+/**
+ * Kafka: kafkajs, one send for each batch, acknowledged by all replicas, with the key that decides
+ * the partition.
+ */
 import kafkajs from "kafkajs";
 import type { BrokerServer } from "./broker.ts";
 

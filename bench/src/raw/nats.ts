@@ -1,4 +1,7 @@
-/** NATS JetStream: the @nats-io packages; each message of a batch with its id, and its own acknowledgment. */
+/**
+ * NATS JetStream: the @nats-io packages; each message of a batch with its id, and its own
+ * acknowledgment.
+ */
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, headers as emptyHeaders } from "@nats-io/transport-node";
 import type { OutgoingMessage } from "rowpost";

@@ -1,4 +1,7 @@
-/** RabbitMQ: amqplib, one confirm channel; persistent and mandatory messages to a durable queue, of which a batch waits for every confirm. */
+/**
+ * RabbitMQ: amqplib, one confirm channel; persistent and mandatory messages to a durable queue, of
+ * which a batch waits for every confirm.
+ */
 import { type ConfirmChannel, connect } from "amqplib";
 import type { OutgoingMessage } from "rowpost";
 import type { BrokerServer } from "./broker.ts";

@@ -1,6 +1,6 @@
 /**
- * RocketMQ. There is no other producer to compare with: the official client has no batches, which are ten times as fast. So the bare client is our
- * own producer, without a relay around it.
+ * RocketMQ. There is no other producer to compare with: the official client has no batches, which
+ * are ten times as fast. So the bare client is our own producer, without a relay around it.
  */
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";

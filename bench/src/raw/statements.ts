@@ -1,6 +1,7 @@
 /**
- * The library's own statement builders, so that a raw loop runs the very SQL that the relay runs. They are no public API: they are loaded from
- * beside the package's entry, at run time, and only the few that the raw loops need are described here.
+ * The library's own statement builders, so that a raw loop runs the very SQL that the relay runs.
+ * They are no public API: they are loaded from beside the package's entry, at run time, and only
+ * the few that the raw loops need are described here.
  */
 import type { BareStatement } from "../servers/server.ts";
 
@@ -66,6 +67,7 @@ export interface RawStatements {
       afterId: string;
       immediateLimit: number;
       dueLimit: number;
+      bodyLimit: number;
     }): BareStatement;
     claim(request: { fence: Fence; rows: readonly RowToken[] }): BareStatement;
     listInFlight(request: {

@@ -1,4 +1,7 @@
-/** A relay in this process that drains into the instant broker, with the moment its work begins and the moment it is done. */
+/**
+ * A relay in this process that drains into the instant broker, with the moment its work begins and
+ * the moment it is done.
+ */
 import { type Broker, createRelay, type Database } from "rowpost";
 import { instantBroker } from "../broker.ts";
 import { type Measurement, type MeterSources, startMeter } from "../measure/meter.ts";
@@ -20,8 +23,9 @@ export interface DrainRequest {
 const LIMIT_MS = 300_000;
 
 /**
- * Starts a relay on the waiting rows and measures until the last outcome is in the table. The clock starts when the relay has its shards, right
- * before its first scan: opening sessions is not what a rate is about. Its statements do count.
+ * Starts a relay on the waiting rows and measures until the last outcome is in the table. The clock
+ * starts when the relay has its shards, right before its first scan: opening sessions is not what a
+ * rate is about. Its statements do count.
  */
 export async function measureDrain(request: DrainRequest): Promise<Measurement> {
   const { database, messages } = request;

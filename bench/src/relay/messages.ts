@@ -5,8 +5,19 @@ export interface RelayProcessOrder {
   readonly url: string;
   readonly sendingMark: "on" | "off";
   readonly label: string;
-  /** Keep the number and time of each published message for `report`; false where only the count matters, so that no memory goes there. */
+  /**
+   * Keep the number and time of each published message for `report`; false where only the count
+   * matters, so that no memory goes there.
+   */
   readonly record: boolean;
+  /**
+   * Publish here by HTTP, by default each topic to a path of its own. Without it: a broker that
+   * answers at once.
+   */
+  readonly endpoints?: string | undefined;
+  /** All topics to the one endpoint: when it is away, so is the broker. */
+  readonly oneEndpoint?: boolean;
+  readonly publishTimeoutMs?: number | undefined;
 }
 
 /** The relay has started; it may not hold shards yet. */
@@ -19,13 +30,22 @@ export interface RelayProcessReport {
   readonly kind: "report";
   /** Numbers of the messages, from their keys (`m000000042` is 42), in order of publishing. */
   readonly numbers: Float64Array;
-  /** `process.hrtime` in milliseconds at which each was handed to the broker: the clock of the machine, the same in every process. */
+  /**
+   * `process.hrtime` in milliseconds at which each was handed to the broker: the clock of the
+   * machine, the same in every process.
+   */
   readonly atMs: Float64Array;
-  /** Statements that the driver of this process has run since the process began; 0 where the server counts them. */
+  /**
+   * Statements that the driver of this process has run since the process began; 0 where the server
+   * counts them.
+   */
   readonly statements: number;
 }
 
-/** How many messages have been published since the process began; sent ten times a second while it changes. */
+/**
+ * How many messages have been published since the process began; sent ten times a second while it
+ * changes.
+ */
 export interface RelayProcessCount {
   readonly kind: "count";
   readonly published: number;

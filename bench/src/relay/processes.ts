@@ -1,4 +1,7 @@
-/** Relays in processes of their own: starts them, waits until they share the shards, and collects what they published. */
+/**
+ * Relays in processes of their own: starts them, waits until they share the shards, and collects
+ * what they published.
+ */
 import { type ChildProcess, fork } from "node:child_process";
 import { extname } from "node:path";
 import { type Measurement, startMeter } from "../measure/meter.ts";
@@ -42,13 +45,21 @@ export async function startRelayProcess(order: RelayProcessOrder): Promise<Relay
       return await report;
     },
     memory: () => residentBytes(pid),
-    stop: () =>
-      new Promise((resolve) => {
-        if (child.exitCode !== null) resolve();
-        child.once("exit", () => resolve());
-        child.send("stop");
-      }),
+    stop: () => stopped(child),
   };
+}
+
+/** A relay that cannot finish what is in flight ends when it has used up its own time to drain. */
+const STOP_LIMIT_MS = 30_000;
+
+/** Asks the process to stop. One that was ended by the system (out of memory) has stopped. */
+async function stopped(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise((resolve) => child.once("exit", resolve));
+  child.send("stop");
+  const limit = setTimeout(() => child.kill("SIGKILL"), STOP_LIMIT_MS);
+  await ended;
+  clearTimeout(limit);
 }
 
 /** The next message of a kind; rejects when the process ends first. */
@@ -86,7 +97,10 @@ export interface ProcessesRequest {
   readonly messages: number;
 }
 
-/** Starts the relays on a nearly empty table, waits until they share the shards, commits all messages at once, and measures until all are settled. */
+/**
+ * Starts the relays on a nearly empty table, waits until they share the shards, commits all
+ * messages at once, and measures until all are settled.
+ */
 export async function measureRelayProcesses({
   database,
   relays,
@@ -124,7 +138,10 @@ export async function measureRelayProcesses({
 
 const WARM_UP = 2_000;
 
-/** Compiled code and prepared statements in every process. Returns the statements that the drivers have counted so far. */
+/**
+ * Compiled code and prepared statements in every process. Returns the statements that the drivers
+ * have counted so far.
+ */
 async function warmUp(database: BenchDatabase, running: readonly RelayProcess[]): Promise<number> {
   await database.load({ kind: "waiting", count: WARM_UP, first: 900_000_000, oneTransaction: true });
   await untilPublished(running, WARM_UP);
@@ -145,7 +162,10 @@ async function untilPublished(running: readonly RelayProcess[], messages: number
   }
 }
 
-/** Waits until every shard has an owner and every relay a share (SQLite has one shard, so one relay has none). Returns the shares. */
+/**
+ * Waits until every shard has an owner and every relay a share (SQLite has one shard, so one relay
+ * has none). Returns the shares.
+ */
 async function untilShared(database: BenchDatabase, relays: number): Promise<string> {
   const end = performance.now() + 60_000;
   for (;;) {

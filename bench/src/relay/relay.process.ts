@@ -1,5 +1,8 @@
-/** A relay in a process of its own, with a broker that answers at once. Started by processes.ts, told by IPC what to do. */
-import { createRelay } from "rowpost";
+/**
+ * A relay in a process of its own, with a broker that answers at once or endpoints of the bench.
+ * Started by processes.ts, told by IPC what to do.
+ */
+import { type Broker, createRelay } from "rowpost";
 import { instantBroker } from "../broker.ts";
 import { openRowpost } from "../rowpost.ts";
 import {
@@ -26,16 +29,8 @@ process.on("disconnect", () => process.exit(1));
 async function run(order: RelayProcessOrder): Promise<void> {
   const statements = await counterOf(order.url);
   const { database, close } = await openRowpost(order.url);
-  const broker = instantBroker((batch) => {
-    const now = machineMs();
-    published += batch.length;
-    if (!order.record) return;
-    for (const { key } of batch) {
-      numbers.push(numberOf(key));
-      times.push(now);
-    }
-  });
-  const relay = createRelay({ database, broker, sendingMark: order.sendingMark, label: order.label });
+  const { sendingMark, label, publishTimeoutMs } = order;
+  const relay = createRelay({ database, broker: await brokerOf(order), sendingMark, label, publishTimeoutMs });
   process.on("message", (request: RelayProcessRequest) => {
     if (request === "report") {
       say({
@@ -58,7 +53,25 @@ async function run(order: RelayProcessOrder): Promise<void> {
   tellCount();
 }
 
-/** Tells how far it is, so that the bench need not ask the database and disturb what it measures. */
+async function brokerOf({ endpoints, oneEndpoint = false, record }: RelayProcessOrder): Promise<Broker> {
+  if (endpoints !== undefined) {
+    const { http } = await import("rowpost/http");
+    return http(oneEndpoint ? { url: endpoints } : { urlByTopic: (topic) => `${endpoints}/${topic}` });
+  }
+  return instantBroker((batch) => {
+    const now = machineMs();
+    published += batch.length;
+    if (!record) return;
+    for (const { key } of batch) {
+      numbers.push(numberOf(key));
+      times.push(now);
+    }
+  });
+}
+
+/**
+ * Tells how far it is, so that the bench need not ask the database and disturb what it measures.
+ */
 function tellCount(): void {
   let told = -1;
   setInterval(() => {
@@ -67,7 +80,10 @@ function tellCount(): void {
   }, 20);
 }
 
-/** Loads the driver of this database and no other: what a relay process weighs is one of the figures. */
+/**
+ * Loads the driver of this database and no other: what a relay process weighs is one of the
+ * figures.
+ */
 async function counterOf(url: string): Promise<() => number> {
   if (url.startsWith("postgres")) return (await import("../servers/postgres.ts")).countPostgresStatements();
   if (url.startsWith("sqlite:")) return await (await import("../servers/sqlite.ts")).countSqliteStatements();

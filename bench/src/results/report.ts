@@ -4,6 +4,9 @@ import { cpus, type as osType, release, totalmem } from "node:os";
 import type { BenchResult } from "./result.ts";
 import { markdownTable, targetText } from "./table.ts";
 
+/** Where prose ends, as everywhere in the repository. */
+const COLUMNS = 100;
+
 /** What each scenario measures, for the reader of the report. */
 const EXPLANATIONS: Readonly<Record<string, string>> = {
   "outbox-enqueue":
@@ -15,11 +18,24 @@ const EXPLANATIONS: Readonly<Record<string, string>> = {
   "outbox-broker":
     "Drain into a real broker; its bare client alone with the same batches, as many at once, and the same guarantee; and the same drain into a broker that answers at once. `ratioToSmaller` is the drain's rate over the smaller of the other two. For information: `brokerCpuMsPer1000` is what the drain costs the broker's process, and `ratioToCpuLimit` the drain's rate over `CPU limit`, the rate at which all processors of the machine would be busy if a message of the drain cost no more CPU time than in the other two together. RocketMQ's bare client is our own producer.",
   "outbox-memory": "Highest resident memory of a relay process that drains a backlog for some seconds.",
+  "outbox-outage":
+    "A broker (HTTP, one endpoint) refuses connections for some seconds and is back: from then to the first message, and until as many have arrived as had been committed by then. 50 messages a second come in all the time.",
+  "isolation-endpoint":
+    "50 messages a second to an endpoint that answers at once, beside another topic whose endpoint is ill; all figures are of the first topic. In all `isolation-…` scenarios raw is the same without the neighbor, `ratio` the share that arrived of what would have arrived without it, and a message that did not arrive counts with its age at the end, so a p99 above some seconds is a lower bound.",
+  "isolation-key":
+    "The same beside an ordering key whose head has failed and blocks its followers. `held-back row changes/s` (by the rows' own versions) and the engine's counters beside it are of ten seconds after the run in which nothing is enqueued.",
+  "isolation-backlog":
+    "The same, started on a table in which the rows of a topic whose endpoint answers 429 wait before it.",
+  "isolation-bytes":
+    "The same beside large bodies whose endpoint is slow, with the highest resident memory of the relay process; and large bodies over a link to the database that is narrow.",
   "outbox-peers":
     "Waiting messages drained by each library on the same server, rowpost right after each peer. Peers get fewer messages: their rates fall with the backlog.",
 };
 
-/** Reads lines of results, newest last; a later line of the same scenario, database and variant replaces an earlier one. */
+/**
+ * Reads lines of results, newest last; a later line of the same scenario, database and variant
+ * replaces an earlier one.
+ */
 function readResults(files: readonly string[]): BenchResult[] {
   const latest = new Map<string, BenchResult>();
   for (const file of files) {
@@ -64,7 +80,22 @@ function reportOf(results: readonly BenchResult[]): string {
       markdownTable(results.filter((result) => result.scenario === scenario).map(withoutScenario)),
     ]),
     "",
-  ].join("\n");
+  ]
+    .flatMap(wrapped)
+    .join("\n");
+}
+
+/** Prose in lines of at most 100 columns, those of a list item indented; a table as it is. */
+function wrapped(text: string): string[] {
+  if (text.startsWith("|")) return [text];
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    const last = lines.at(-1) ?? "";
+    const longer = last === "" ? word : `${last} ${word}`;
+    if (longer.length <= COLUMNS || last.trim() === "") lines[lines.length - 1] = longer;
+    else lines.push(text.startsWith("- ") ? `  ${word}` : word);
+  }
+  return lines;
 }
 
 /** The scenario stands in the heading. */

@@ -12,7 +12,10 @@ export interface Target {
   readonly met: boolean;
 }
 
-/** The fields of the issue first; null where a figure does not exist for the scenario. All are medians of `runs` runs. */
+/**
+ * The fields of the issue first; null where a figure does not exist for the scenario. All are
+ * medians of `runs` runs.
+ */
 export interface BenchResult {
   readonly scenario: string;
   readonly database: Product;
@@ -20,7 +23,10 @@ export interface BenchResult {
   readonly messages: number;
   readonly ratePerSecond: number | null;
   readonly rawRatePerSecond: number | null;
-  /** Median of the runs' own ratios: each run of ours is divided by the raw run right before it, so that slow minutes cancel out. */
+  /**
+   * Median of the runs' own ratios: each run of ours is divided by the raw run right before it, so
+   * that slow minutes cancel out.
+   */
   readonly ratioToRaw: number | null;
   readonly statementsPerMessage: number | null;
   readonly p50Ms: number | null;
@@ -29,7 +35,10 @@ export interface BenchResult {
   readonly serverCpuMsPer1000: number | null;
   readonly rawClientCpuMsPer1000: number | null;
   readonly rawServerCpuMsPer1000: number | null;
-  /** Processor share of programs that had no part in it, in the worst run: how far the rates can be trusted. */
+  /**
+   * Processor share of programs that had no part in it, in the worst run: how far the rates can be
+   * trusted.
+   */
   readonly foreignCpuPercent: number | null;
   readonly runs: number;
   /** What else the scenario measured, by name with its unit. */

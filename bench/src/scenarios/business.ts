@@ -1,4 +1,7 @@
-/** The business side of the scenarios: an order table, an order row, and a message body of the size that the figures are defined for. */
+/**
+ * The business side of the scenarios: an order table, an order row, and a message body of the size
+ * that the figures are defined for.
+ */
 import type { NewMessage } from "rowpost";
 import { keyOf } from "../relay/messages.ts";
 import { type BenchDatabase, BODY_BYTES } from "../servers/server.ts";

@@ -1,6 +1,6 @@
 /**
- * A drain into a real broker, beside the two things that can limit it: the broker's bare client with the very batches of the drain, and the drain into
- * a broker that answers at once.
+ * A drain into a real broker, beside the two things that can limit it: the broker's bare client
+ * with the very batches of the drain, and the drain into a broker that answers at once.
  */
 import type { Broker, OutgoingMessage } from "rowpost";
 import { UsageError } from "../arguments.ts";
@@ -18,7 +18,9 @@ import type { BenchContext, Scenario } from "./scenario.ts";
 const MESSAGES = 50_000;
 const WARM_UP = 5_000;
 
-/** What the relay handed to the broker during a drain: the batches, and how many calls ran at once. */
+/**
+ * What the relay handed to the broker during a drain: the batches, and how many calls ran at once.
+ */
 interface Recording {
   readonly batches: (readonly OutgoingMessage[])[];
   running: number;

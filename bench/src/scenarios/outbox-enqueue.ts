@@ -1,6 +1,6 @@
 /**
- * What the library costs a program that writes messages: a business row and a message in one transaction on 8 connections, and 100 messages in
- * one call, beside the same statements by hand.
+ * What the library costs a program that writes messages: a business row and a message in one
+ * transaction on 8 connections, and 100 messages in one call, beside the same statements by hand.
  */
 import { createOutbox } from "rowpost";
 import { type Measurement, startMeter } from "../measure/meter.ts";
@@ -86,7 +86,10 @@ interface RawTransaction {
   readonly bodies: readonly OrderBody[];
 }
 
-/** By hand: statements made beforehand; only the bodies become JSON within the measured time, since every program has to do that. */
+/**
+ * By hand: statements made beforehand; only the bodies become JSON within the measured time, since
+ * every program has to do that.
+ */
 async function rawRun(
   database: BenchDatabase,
   statements: RawStatements,

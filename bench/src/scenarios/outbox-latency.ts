@@ -1,5 +1,6 @@
 /**
- * From commit to publish at 200 messages a second, with the relay in the producer's process and in another one; and what an idle relay costs.
+ * From commit to publish at 200 messages a second, with the relay in the producer's process and in
+ * another one; and what an idle relay costs.
  */
 import { createOutbox, createRelay } from "rowpost";
 import { instantBroker } from "../broker.ts";
@@ -73,7 +74,10 @@ async function latencyVariant(
   );
 }
 
-/** Limits of the issue: a NOTIFY brings PostgreSQL's other processes close to the same process, the rest has to poll. */
+/**
+ * Limits of the issue: a NOTIFY brings PostgreSQL's other processes close to the same process, the
+ * rest has to poll.
+ */
 function targetsOf(variant: Variant, database: BenchDatabase, p50: number | null, p99: number | null): Target[] {
   if (variant === "same process") return [atMost("p50Ms", p50, 3)];
   const notified = database.product === "postgres";
@@ -117,7 +121,10 @@ async function inAnotherProcess(database: BenchDatabase, messages: number): Prom
 
 type Published = (committing: ReadonlyMap<number, number>) => Promise<ReadonlyMap<number, number>>;
 
-/** Open loop: a transaction begins every 5 ms whether or not the last one is through. The stamp is taken right before COMMIT. */
+/**
+ * Open loop: a transaction begins every 5 ms whether or not the last one is through. The stamp is
+ * taken right before COMMIT.
+ */
 async function produce(
   database: BenchDatabase,
   producing: Awaited<ReturnType<typeof openRowpost>>["database"],
@@ -167,7 +174,9 @@ async function until(reached: () => boolean): Promise<void> {
   }
 }
 
-/** Statements and CPU time of a relay that has nothing to do, some seconds after its last message. */
+/**
+ * Statements and CPU time of a relay that has nothing to do, some seconds after its last message.
+ */
 async function idleCost(context: BenchContext): Promise<void> {
   const { database } = context;
   await database.clear();

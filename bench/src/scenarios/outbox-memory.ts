@@ -1,4 +1,7 @@
-/** Highest resident memory of a relay that works on a backlog of a million rows: it must not grow with the table. */
+/**
+ * Highest resident memory of a relay that works on a backlog of a million rows: it must not grow
+ * with the table.
+ */
 import { median, rounded } from "../measure/statistics.ts";
 import { startRelayProcess } from "../relay/processes.ts";
 import { atMost, resultOf } from "../results/result.ts";
@@ -6,7 +9,10 @@ import type { BenchContext, Scenario } from "./scenario.ts";
 
 const BACKLOG = 1_000_000;
 const MEGABYTE = 1_000_000;
-/** Long enough for several full garbage collections; the whole backlog would take minutes and show nothing more. */
+/**
+ * Long enough for several full garbage collections; the whole backlog would take minutes and show
+ * nothing more.
+ */
 const WORK_MS = 15_000;
 
 export const outboxMemory: Scenario = { variants: [], measure: drainBacklog };

@@ -1,4 +1,7 @@
-/** The same drain by other outbox libraries, in the same run on the same server: rate and CPU time of each message. */
+/**
+ * The same drain by other outbox libraries, in the same run on the same server: rate and CPU time
+ * of each message.
+ */
 import type { Measurement } from "../measure/meter.ts";
 import { medianOrNull, rounded } from "../measure/statistics.ts";
 import { PEERS, type Peer } from "../peers/peers.ts";

@@ -1,4 +1,6 @@
-/** What a scenario is: a name, what it needs, and a function that measures and returns its lines. */
+/**
+ * What a scenario is: a name, what it needs, and a function that measures and returns its lines.
+ */
 import type { BenchArguments } from "../arguments.ts";
 import type { RawStatements } from "../raw/statements.ts";
 import type { BenchResult } from "../results/result.ts";
@@ -7,7 +9,10 @@ import type { BenchDatabase } from "../servers/server.ts";
 /** What a scenario is given. The database is new, migrated and empty. */
 export interface BenchContext {
   readonly database: BenchDatabase;
-  /** Makes one more database on the same server, with our tables unless told otherwise; dropped at the end like the first. */
+  /**
+   * Makes one more database on the same server, with our tables unless told otherwise; dropped at
+   * the end like the first.
+   */
   another(options?: { readonly migrated: boolean }): Promise<BenchDatabase>;
   readonly statements: RawStatements;
   readonly options: BenchArguments;
@@ -29,7 +34,10 @@ export function wanted({ options }: BenchContext, variant: string): boolean {
   return options.variants.length === 0 || options.variants.includes(variant);
 }
 
-/** Runs `raw` and `ours` in turn, `runs` times; raw first, so that each run of ours has its own raw run right before it. */
+/**
+ * Runs `raw` and `ours` in turn, `runs` times; raw first, so that each run of ours has its own raw
+ * run right before it.
+ */
 export async function inTurn<T>(
   runs: number,
   raw: (run: number) => Promise<T>,

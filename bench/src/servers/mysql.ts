@@ -1,4 +1,7 @@
-/** MySQL and MariaDB: statements are counted by the server (`Questions`), CPU time is that of its process. */
+/**
+ * MySQL and MariaDB: statements are counted by the server (`Questions`), CPU time is that of its
+ * process.
+ */
 import { type Connection, createConnection, type ResultSetHeader, type RowDataPacket } from "mysql2/promise";
 import { processListeningOn, readProcess, readProcesses } from "../measure/processes.ts";
 import {
@@ -7,6 +10,7 @@ import {
   BODY_BYTES,
   type LoadRequest,
   loadSteps,
+  optionalValues,
   type RowKind,
   temporaryName,
 } from "./server.ts";
@@ -48,7 +52,8 @@ export async function openMysql(url: URL, suffix: string): Promise<BenchDatabase
       await control.end();
     },
     serverCpuMs: () => (serverPid === undefined ? undefined : readProcess(serverPid)?.ownMs),
-    // All clients' statements: on a server that others use at the same time the figure is an upper bound.
+    // All clients' statements: on a server that others use at the same time the figure is an upper
+    // bound.
     statements: async () => Number((await rowsOf(control, "SHOW GLOBAL STATUS LIKE 'Questions'"))[0]?.["Value"]),
   };
 }
@@ -72,7 +77,8 @@ async function bareConnection(connection: Connection, as: "relay" | "program"): 
   if (as === "relay") await relaySettings(connection);
   return {
     async run({ text, params }) {
-      // The driver's prepared statement; parameters come from the library's builders, which make numbers, texts and nulls.
+      // The driver's prepared statement; parameters come from the library's builders, which make
+      // numbers, texts and nulls.
       const [answer] = await connection.execute<RowDataPacket[] | ResultSetHeader>(
         text,
         params as (string | number | null)[],
@@ -96,7 +102,10 @@ async function rowsOf(connection: Connection, text: string): Promise<RowDataPack
   return rows;
 }
 
-/** The process behind the port; where sockets of other users cannot be looked at, the only process with a server's name. */
+/**
+ * The process behind the port; where sockets of other users cannot be looked at, the only process
+ * with a server's name.
+ */
 function processOf(url: URL): number | undefined {
   const listening = processListeningOn(Number(url.port || 3306));
   if (listening !== undefined) return listening;
@@ -131,14 +140,15 @@ const VALUES: Readonly<Record<RowKind, Readonly<Record<string, string>>>> = {
 };
 
 async function load(control: Connection, request: LoadRequest): Promise<void> {
-  const extra = VALUES[request.kind];
+  const extra = { ...VALUES[request.kind], ...optionalValues(request) };
+  const bodyBytes = request.bodyBytes ?? BODY_BYTES;
   const columns = ["message_type", "message_key", "topic", "message_body", ...Object.keys(extra)].join(", ");
   const head = `CONCAT('{"orderId":', n, ',"note":"')`;
   const values = [
     "'order.created'",
     "CONCAT('m', LPAD(n, 9, '0'))",
     `'${request.topic ?? "orders"}'`,
-    `CONCAT(RPAD(${head}, ${BODY_BYTES - 2}, 'x'), '"}')`,
+    `CONCAT(RPAD(${head}, ${bodyBytes - 2}, 'x'), '"}')`,
     ...Object.values(extra),
   ].join(", ");
   // MySQL stops a recursion at 1,000 steps and MariaDB too, by different names of the setting.
@@ -160,7 +170,10 @@ async function load(control: Connection, request: LoadRequest): Promise<void> {
   if (request.oneTransaction) await control.query("COMMIT");
 }
 
-/** Waits until the purge threads have removed the old row versions of the last run, which would otherwise slow down whoever runs next. */
+/**
+ * Waits until the purge threads have removed the old row versions of the last run, which would
+ * otherwise slow down whoever runs next.
+ */
 async function purged(control: Connection): Promise<void> {
   const end = performance.now() + 5_000;
   while (performance.now() < end) {

@@ -7,7 +7,10 @@ import { openSqlite } from "./sqlite.ts";
 /** Makes an empty database; `suffix` tells several of one process apart. */
 export type OpenDatabase = (suffix: string) => Promise<BenchDatabase>;
 
-/** `mysql://`, `mariadb://`, `postgres://`, `postgresql://` or `sqlite:FILE`; anything else is undefined. */
+/**
+ * `mysql://`, `mariadb://`, `postgres://`, `postgresql://` or `sqlite:FILE`; anything else is
+ * undefined.
+ */
 export function openerOf(text: string): OpenDatabase | undefined {
   if (text.startsWith("sqlite:")) return (suffix) => openSqlite(text, suffix);
   const url = URL.canParse(text) ? new URL(text) : undefined;

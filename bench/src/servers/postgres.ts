@@ -1,6 +1,7 @@
 /**
- * PostgreSQL: statements are counted at the driver (`pg_stat_statements` needs a server restart) and checked against the server's own count
- * of transactions in this database, which can never be larger. CPU time is that of the postmaster and all its children.
+ * PostgreSQL: statements are counted at the driver (`pg_stat_statements` needs a server restart)
+ * and checked against the server's own count of transactions in this database, which can never be
+ * larger. CPU time is that of the postmaster and all its children.
  */
 import pg from "pg";
 import { countCalls } from "../measure/count-calls.ts";
@@ -11,6 +12,7 @@ import {
   BODY_BYTES,
   type LoadRequest,
   loadSteps,
+  optionalValues,
   type RowKind,
   temporaryName,
 } from "./server.ts";
@@ -147,13 +149,14 @@ const VALUES: Readonly<Record<RowKind, Readonly<Record<string, string>>>> = {
 };
 
 async function load(control: pg.Client, request: LoadRequest): Promise<void> {
-  const extra = VALUES[request.kind];
+  const extra = { ...VALUES[request.kind], ...optionalValues(request) };
+  const bodyBytes = request.bodyBytes ?? BODY_BYTES;
   const columns = ["message_type", "message_key", "topic", "message_body", ...Object.keys(extra)].join(", ");
   const values = [
     "'order.created'",
     "'m' || lpad(n::text, 9, '0')",
     `'${request.topic ?? "orders"}'`,
-    `rpad('{"orderId":' || n || ',"note":"', ${BODY_BYTES - 2}, 'x') || '"}'`,
+    `rpad('{"orderId":' || n || ',"note":"', ${bodyBytes - 2}, 'x') || '"}'`,
     ...Object.values(extra),
   ].join(", ");
   if (request.oneTransaction) await control.query("BEGIN");

@@ -1,6 +1,7 @@
 /**
- * A database server (or file) that the benchmarks run on: opened by URL, with a database of its own that is dropped at the end, bare driver
- * connections for the raw limits, bulk loading, and the counters that the measurements read.
+ * A database server (or file) that the benchmarks run on: opened by URL, with a database of its own
+ * that is dropped at the end, bare driver connections for the raw limits, bulk loading, and the
+ * counters that the measurements read.
  */
 import type { MeterSources } from "../measure/meter.ts";
 
@@ -46,7 +47,14 @@ export interface LoadRequest {
   readonly first: number;
   /** Default `orders`. */
   readonly topic?: string;
-  /** All rows become visible at once, with fresh statistics where the engine can make them before the commit. Default: one transaction for each statement. */
+  /** Default: none. */
+  readonly orderingKey?: string;
+  /** Length of each body. Default {@link BODY_BYTES}. */
+  readonly bodyBytes?: number;
+  /**
+   * All rows become visible at once, with fresh statistics where the engine can make them before
+   * the commit. Default: one transaction for each statement.
+   */
   readonly oneTransaction?: boolean;
 }
 
@@ -59,7 +67,10 @@ export interface BenchDatabase extends MeterSources {
   readonly url: string;
   /** Placeholder of the n-th parameter, from 1. */
   placeholder(position: number): string;
-  /** Opens one more bare connection: with the settings of the relay's sessions, or as a program would. */
+  /**
+   * Opens one more bare connection: with the settings of the relay's sessions, or as a program
+   * would.
+   */
   connect(as: "relay" | "program"): Promise<BareConnection>;
   /** Runs statements without parameters, for tables and clean-up. */
   script(text: string): Promise<void>;
@@ -70,7 +81,10 @@ export interface BenchDatabase extends MeterSources {
   load(request: LoadRequest): Promise<void>;
   /** Empties the local message table. */
   clear(): Promise<void>;
-  /** Fresh statistics and no left-over work of the last run: VACUUM ANALYZE, ANALYZE TABLE, a checkpoint. */
+  /**
+   * Fresh statistics and no left-over work of the last run: VACUUM ANALYZE, ANALYZE TABLE, a
+   * checkpoint.
+   */
   tidy(): Promise<void>;
   /** Drops the database and closes what this object opened. */
   drop(): Promise<void>;
@@ -79,14 +93,27 @@ export interface BenchDatabase extends MeterSources {
 /** Length of a message body in bytes, by the issue that asked for these figures. */
 export const BODY_BYTES = 400;
 
-/** Rows of one INSERT … SELECT: large enough to be quick, small enough for an undo log that stays in memory. */
+/**
+ * Rows of one INSERT … SELECT: large enough to be quick, small enough for an undo log that stays in
+ * memory.
+ */
 const ROWS_PER_LOAD = 10_000;
+
+/** Bytes of bodies in one INSERT … SELECT. */
+const BYTES_PER_LOAD = 16_000_000;
+
+/** Columns of a loaded row that only some loads have, with their values as SQL. */
+export function optionalValues(request: LoadRequest): Readonly<Record<string, string>> {
+  return request.orderingKey === undefined ? {} : { ordering_key: `'${request.orderingKey}'` };
+}
 
 /** Splits a load into statements. */
 export function loadSteps(request: LoadRequest): { readonly first: number; readonly count: number }[] {
   const steps: { first: number; count: number }[] = [];
-  for (let done = 0; done < request.count; done += ROWS_PER_LOAD) {
-    steps.push({ first: request.first + done, count: Math.min(ROWS_PER_LOAD, request.count - done) });
+  const byBytes = Math.ceil(BYTES_PER_LOAD / (request.bodyBytes ?? BODY_BYTES));
+  const rows = Math.min(ROWS_PER_LOAD, byBytes);
+  for (let done = 0; done < request.count; done += rows) {
+    steps.push({ first: request.first + done, count: Math.min(rows, request.count - done) });
   }
   return steps;
 }

@@ -1,4 +1,7 @@
-/** SQLite: a library in this process, so statements are counted at the driver and the server's CPU time is the client's. */
+/**
+ * SQLite: a library in this process, so statements are counted at the driver and the server's CPU
+ * time is the client's.
+ */
 import { existsSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -8,6 +11,7 @@ import {
   BODY_BYTES,
   type LoadRequest,
   loadSteps,
+  optionalValues,
   type RowKind,
   temporaryName,
 } from "./server.ts";
@@ -31,8 +35,9 @@ let driver: SqliteDriver | undefined;
 let counted = 0;
 
 /**
- * The driver that the library takes too: Node's own where there is one, else @photostructure/sqlite. From then on the library, which asks Node
- * for `node:sqlite` first, is given the same driver with a counter; the bench's own handles have none.
+ * The driver that the library takes too: Node's own where there is one, else
+ * @photostructure/sqlite. From then on the library, which asks Node for `node:sqlite` first, is
+ * given the same driver with a counter; the bench's own handles have none.
  */
 async function loadDriver(): Promise<SqliteDriver> {
   if (driver !== undefined) return driver;
@@ -75,7 +80,9 @@ export async function countSqliteStatements(): Promise<() => number> {
   return () => counted;
 }
 
-/** Makes a file of its own in the folder of the URL's file, or in the folder for temporary files. */
+/**
+ * Makes a file of its own in the folder of the URL's file, or in the folder for temporary files.
+ */
 export async function openSqlite(url: string, suffix: string): Promise<BenchDatabase> {
   const given = url.replace(/^sqlite:/, "");
   const file = join(given === "" ? tmpdir() : dirname(given), `${temporaryName(suffix)}.sqlite`);
@@ -96,7 +103,8 @@ export async function openSqlite(url: string, suffix: string): Promise<BenchData
     number: async (text) => Number(Object.values(control.prepare(text).all()[0] ?? {})[0]),
     load: async (request) => load(control, request),
     clear: async () => control.exec("DELETE FROM local_message"),
-    // No ANALYZE: hardly anybody runs it on a SQLite file, so the plans have to be right without it.
+    // No ANALYZE: hardly anybody runs it on a SQLite file, so the plans have to be right without
+    // it.
     tidy: async () => control.exec("PRAGMA wal_checkpoint(TRUNCATE)"),
     async drop() {
       control.close();
@@ -166,14 +174,15 @@ const VALUES: Readonly<Record<RowKind, Readonly<Record<string, string>>>> = {
 };
 
 function load(control: SqliteHandle, request: LoadRequest): void {
-  const extra = VALUES[request.kind];
+  const extra = { ...VALUES[request.kind], ...optionalValues(request) };
+  const bodyBytes = request.bodyBytes ?? BODY_BYTES;
   const columns = ["message_type", "message_key", "topic", "message_body", ...Object.keys(extra)].join(", ");
   const head = `'{"orderId":' || n || ',"note":"'`;
   const values = [
     "'order.created'",
     "printf('m%09d', n)",
     `'${request.topic ?? "orders"}'`,
-    `${head} || substr(replace(hex(zeroblob(${BODY_BYTES})), '0', 'x'), 1, ${BODY_BYTES - 2} - length(${head})) || '"}'`,
+    `${head} || substr(replace(hex(zeroblob(${bodyBytes})), '0', 'x'), 1, ${bodyBytes - 2} - length(${head})) || '"}'`,
     ...Object.values(extra),
   ].join(", ");
   control.exec("BEGIN IMMEDIATE");

@@ -90,3 +90,12 @@ CREATE TABLE IF NOT EXISTS `local_message_archive` (
   KEY idx_type_key (message_type, message_key),
   KEY idx_archived_at (archived_at)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC COMMENT='finished messages';
+
+-- 4 unfinished rows by topic and key
+ALTER TABLE `local_message`
+  ADD COLUMN waiting_topic VARCHAR(255) CHARACTER SET utf8mb4 COLLATE /*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */ GENERATED ALWAYS AS (IF(state = 0, topic, NULL)) STORED COMMENT 'the topic of a pending row',
+  ADD COLUMN open_key VARCHAR(128) CHARACTER SET utf8mb4 COLLATE /*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */ GENERATED ALWAYS AS (IF(state IN (0, 1, 5, 3), ordering_key, NULL)) STORED COMMENT 'the ordering key of an unfinished row';
+ALTER TABLE `local_message`
+  ADD KEY idx_waiting_topic (waiting_topic, next_retry_at) COMMENT 'scans of some topics',
+  ADD KEY idx_open_key (open_key) COMMENT 'order per key',
+  DROP KEY idx_topic, DROP KEY idx_ordering_key_state;

@@ -116,3 +116,6 @@ CREATE TABLE IF NOT EXISTS local_message_archive (
 CREATE INDEX IF NOT EXISTS local_message_archive_key ON local_message_archive (message_type, message_key);
 CREATE INDEX IF NOT EXISTS local_message_archive_at ON local_message_archive (archived_at);
 COMMENT ON TABLE local_message_archive IS 'finished messages';
+
+-- 4 waiting rows by topic
+CREATE INDEX IF NOT EXISTS local_message_waiting_topic ON local_message (topic, next_retry_at, id) WHERE (state + 0) = 0;

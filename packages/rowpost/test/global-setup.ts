@@ -1,15 +1,16 @@
 /**
- * Once for each vitest run, before any test: asks every server whether it is there, says loudly which are not, and where there is no PostgreSQL (and this
- * is no CI run) starts an embedded one. Tests read the outcome through `testService` in services.ts.
+ * Once for each vitest run, before any test: asks every server whether it is there, says loudly
+ * which are not, and where there is no PostgreSQL (and this is no CI run) starts an embedded one.
+ * Tests read the outcome through `testService` in services.ts.
  */
 import type { TestProject } from "vitest/node";
-import { probe, type ServiceName, services } from "../../../tools/services/probe.js";
+import { probe, services } from "../../../tools/services/probe.js";
 import { startEmbeddedPostgres } from "./embedded-postgres.ts";
 import { absenceReason, isCi } from "./services.ts";
 
 /** Returns what undoes it. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const reports = await Promise.all((Object.keys(services) as ServiceName[]).map((name) => probe(name)));
+  const reports = await Promise.all(Object.keys(services).map((name) => probe(name)));
   let stop = async (): Promise<void> => {};
   const postgres = reports.findIndex(({ name, present }) => name === "postgres" && !present);
   if (postgres >= 0 && !isCi()) {
@@ -20,7 +21,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
       reports[postgres] = { ...report, detail: `${report.detail} (embedded)` };
       process.stderr.write(`rowpost: no PostgreSQL server, using ${report.detail} embedded at ${embedded.address}\n`);
     } catch (error) {
-      // The tests that need no server shall run all the same; those that need PostgreSQL are reported below.
+      // The tests that need no server shall run all the same; those that need PostgreSQL are
+      // reported below.
       process.stderr.write(`rowpost: the embedded PostgreSQL does not start: ${String(error)}\n`);
     }
   }

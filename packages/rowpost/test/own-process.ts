@@ -2,7 +2,10 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** SIGKILL at once, before the promise is returned: no output is flushed, no client is told. Resolves when the process is gone. */
+/**
+ * SIGKILL at once, before the promise is returned: no output is flushed, no client is told.
+ * Resolves when the process is gone.
+ */
 export async function killProcess(pid: number): Promise<void> {
   if (!(pid > 1)) throw new Error(`${pid} is no process id`);
   process.kill(pid, "SIGKILL");
@@ -13,14 +16,19 @@ export async function killProcess(pid: number): Promise<void> {
   }
 }
 
-/** SIGSTOP. Resolves when it stands still: kill(2) comes back while the threads of a busy process still run. Linux only. */
+/**
+ * SIGSTOP. Resolves when it stands still: kill(2) comes back while the threads of a busy process
+ * still run. Linux only.
+ */
 export async function freezeProcess(pid: number): Promise<void> {
   if (!(pid > 1)) throw new Error(`${pid} is no process id`);
   process.kill(pid, "SIGSTOP");
   await untilStopped(pid);
 }
 
-/** Resolves when every thread of the process is stopped, by whomever; rejects when it ends instead. */
+/**
+ * Resolves when every thread of the process is stopped, by whomever; rejects when it ends instead.
+ */
 export async function untilStopped(pid: number): Promise<void> {
   for (let states = threadStates(pid); states.some((state) => state !== "T"); states = threadStates(pid)) {
     if (states.every((state) => state === "Z" || state === "X")) throw new Error(`process ${pid} ended`);

@@ -1,6 +1,6 @@
 import { connect as connectTcp } from "node:net";
 import { expect, test } from "vitest";
-import { probe } from "../../../tools/services/probe.js";
+import { probe, services } from "../../../tools/services/probe.js";
 import { startEmbeddedPostgres } from "./embedded-postgres.ts";
 import { createTestDatabase, describeWithService } from "./services.ts";
 
@@ -38,7 +38,7 @@ describeWithService("postgres", "a test database", (service) => {
   });
 });
 
-describeWithService(["rocketmq", "kafka", "rabbitmq", "redis", "nats"], "the broker", (service) => {
+describeWithService(Object.keys(services), "the server", (service) => {
   test("answers in its own protocol", async () => {
     expect(await service.available()).toBe(true);
   });

@@ -1,5 +1,6 @@
 /**
- * The real servers that tests run on: which there are, what to do when one is missing, and databases of one's own on them.
+ * The real servers that tests run on: which there are, what to do when one is missing, and
+ * databases of one's own on them.
  *
  *   describeWithService(["mariadb", "postgres"], "the lease", (service) => {
  *     let database: TestDatabase;
@@ -12,9 +13,14 @@
  */
 import { randomBytes } from "node:crypto";
 import { describe, inject, test } from "vitest";
-import { probe, type ServiceName, type ServiceReport, services } from "../../../tools/services/probe.js";
+import {
+  type DatabaseServiceName,
+  probe,
+  type ServiceName,
+  type ServiceReport,
+} from "../../../tools/services/probe.js";
 
-export type { ServiceName } from "../../../tools/services/probe.js";
+export type { DatabaseServiceName, ServiceName } from "../../../tools/services/probe.js";
 
 declare module "vitest" {
   export interface ProvidedContext {
@@ -22,12 +28,11 @@ declare module "vitest" {
   }
 }
 
-/** The services that hold databases. */
-export type DatabaseServiceName = Exclude<ServiceName, "rocketmq" | "kafka" | "rabbitmq" | "redis" | "nats">;
-
 /** A server as the test run found it. */
 export interface TestService<Name extends ServiceName = ServiceName> {
   readonly name: Name;
+  /** The environment variable that moves the address. */
+  readonly variable: string;
   /** `scheme://user:password@host:port/database`, as `--database` and `--broker` take it. */
   readonly address: string;
   /** Product and version, such as `MariaDB 10.11.19`; why it is missing, when it is. */
@@ -44,7 +49,10 @@ export interface TestDatabase {
   readonly name: string;
   /** The service's address with this database. */
   readonly url: string;
-  /** Ends the connections that are left in it (a killed relay leaves some) and drops it. A second call does nothing. */
+  /**
+   * Ends the connections that are left in it (a killed relay leaves some) and drops it. A second
+   * call does nothing.
+   */
   drop(): Promise<void>;
 }
 
@@ -56,19 +64,21 @@ export function isCi(): boolean {
 /** The service as the start of the test run found it (test/global-setup.ts probes each once). */
 export function testService<Name extends ServiceName>(name: Name): TestService<Name> {
   const reports: readonly ServiceReport[] | undefined = inject("rowpostServices");
-  const report = reports?.find((each) => each.name === name);
-  if (report === undefined) {
+  if (reports === undefined) {
     throw new Error(
       "no probed services: run vitest with this repository's vitest.config.ts, whose globalSetup probes them",
     );
   }
-  const { address, detail, present } = report;
-  return { name, address, detail, present, available: async () => (await probe(name, address)).present };
+  const report = reports.find((each) => each.name === name);
+  if (report === undefined) throw new Error(`tools/services/probe.js knows no service "${name}"`);
+  const { address, detail, present, variable } = report;
+  return { name, variable, address, detail, present, available: async () => (await probe(name, address)).present };
 }
 
 /**
- * `describe` for tests that need a server; with several names, one block for each. Where the server is missing, the block is skipped with the reason in
- * its title and on standard error. With CI=true it is a failing test instead: CI skips nothing.
+ * `describe` for tests that need a server; with several names, one block for each. Where the server
+ * is missing, the block is skipped with the reason in its title and on standard error. With CI=true
+ * it is a failing test instead: CI skips nothing.
  */
 export function describeWithService<Name extends ServiceName>(
   names: Name | readonly Name[],
@@ -93,14 +103,14 @@ export function describeWithService<Name extends ServiceName>(
 }
 
 /** One sentence: what is missing, why, and how to get it. */
-export function absenceReason(service: Pick<TestService, "name" | "address" | "detail">): string {
-  const { variable } = services[service.name];
-  return `no ${service.name} at ${service.address} (${service.detail}); tools/services/all.sh start ${service.name}, or set ${variable}`;
+export function absenceReason(service: Omit<ServiceReport, "present">): string {
+  const { name, variable, address, detail } = service;
+  return `no ${name} at ${address} (${detail}); tools/services/all.sh start ${name}, or set ${variable}`;
 }
 
 /**
- * Makes an empty database on a server. Throws when the server is not there.
- * UTF-8 throughout: utf8mb4 with the server's default collation on MySQL and MariaDB, C collation on PostgreSQL.
+ * Makes an empty database on a server. Throws when the server is not there. UTF-8 throughout:
+ * utf8mb4 with the server's default collation on MySQL and MariaDB, C collation on PostgreSQL.
  */
 export async function createTestDatabase(service: DatabaseServiceName): Promise<TestDatabase> {
   const { address } = testService(service);
@@ -133,7 +143,8 @@ const mysqlStatements: DatabaseStatements = {
     }),
   drop: (address, name) =>
     withMysql(address, async (query) => {
-      // A transaction left open holds metadata locks that DROP would wait for, for a day by default.
+      // A transaction left open holds metadata locks that DROP would wait for, for a day by
+      // default.
       const rows = await query(`SELECT id AS id FROM information_schema.processlist WHERE db = '${name}'`);
       for (const { id } of rows) await query(`KILL ${Number(id)}`).catch(ignoreGone);
       await query("SET lock_wait_timeout = 20");

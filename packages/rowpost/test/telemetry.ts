@@ -1,4 +1,7 @@
-/** The OpenTelemetry API with a context manager and a propagator, as an SDK sets it up, without the SDK. */
+/**
+ * The OpenTelemetry API with a context manager and a propagator, as an SDK sets it up, without the
+ * SDK.
+ */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { type Context, context, propagation, ROOT_CONTEXT, trace } from "@opentelemetry/api";
 

@@ -1,4 +1,7 @@
-/** `--broker URL` and `--route PATTERN=URL`: one broker, or several with the topics that go to each; and which variables each URL reads. */
+/**
+ * `--broker URL` and `--route PATTERN=URL`: one broker, or several with the topics that go to each;
+ * and which variables each URL reads.
+ */
 import { type Broker, routes } from "rowpost";
 import { brokerKind, brokerLabel, brokerSecret, openBroker } from "./broker-url.ts";
 import { InputError } from "./cli/arguments.ts";
@@ -30,14 +33,17 @@ export interface BrokerPlan {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Gathers what several `--route` say. Nothing is checked here: commander would print a wrong value, with the password in it. */
+/**
+ * Gathers what several `--route` say. Nothing is checked here: commander would print a wrong value,
+ * with the password in it.
+ */
 export function collectRoutes(text: string, before: readonly string[] = []): readonly string[] {
   return [...before, ...text.split(/\s+/).filter((part) => part !== "")];
 }
 
 /**
- * Understands the options; passwords in URLs are kept out of everything that is printed from then on. Throws {@link InputError}. `missing`: what to
- * say when there is no broker at all.
+ * Understands the options; passwords in URLs are kept out of everything that is printed from then
+ * on. Throws {@link InputError}. `missing`: what to say when there is no broker at all.
  */
 export function planBrokers(context: CommandContext, flags: BrokerFlags, missing: string): BrokerPlan {
   const { environment } = context;
@@ -99,8 +105,9 @@ function understand(option: string, text: string, environment: Environment): Bro
 }
 
 /**
- * `…#shop`: of the variables that begin with ROWPOST_ only those that end with _SHOP, under their usual names. No other one: a password must not
- * go to a broker that it was not meant for because the right one is missing.
+ * `…#shop`: of the variables that begin with ROWPOST_ only those that end with _SHOP, under their
+ * usual names. No other one: a password must not go to a broker that it was not meant for because
+ * the right one is missing.
  */
 function variablesOf(option: string, name: string, environment: Environment): Environment {
   if (!/^[a-z][a-z0-9_]*$/i.test(name)) {

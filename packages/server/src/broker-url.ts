@@ -5,52 +5,85 @@ import { InputError } from "./cli/arguments.ts";
 /** Variable of the environment that stands in for `--broker`. */
 export const BROKER_URL_VARIABLE = "ROWPOST_BROKER_URL";
 
-const FORMS =
-  "memory:, stdout:, http(s)://host/path, rocketmq://host:8081[,host:8081][/namespace], kafka://host:9092[,host:9092], amqp(s)://host[:5672][/vhost], redis://host:6379[/db] or nats://host:4222[,host:4222]";
-
-/** What the scheme says; for texts and decisions before anything is opened. */
-export type BrokerKind = "memory" | "stdout" | "http" | "rocketmq" | "kafka" | "rabbitmq" | "redis" | "nats";
-
-/** The kind of broker that a URL means. Throws {@link InputError}. */
-export function brokerKind(url: string): BrokerKind {
-  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase();
-  if (scheme === "memory" || scheme === "stdout") {
-    const rest = url.slice(scheme.length + 1);
-    if (rest !== "") throw new InputError(`--broker ${scheme}: takes nothing behind the colon, and there is "${rest}"`);
-    return scheme;
-  }
-  if (scheme === "http" || scheme === "https") return "http";
-  if (scheme === "rocketmq" || scheme === "kafka") return scheme;
-  if (scheme === "amqp" || scheme === "amqps") return "rabbitmq";
-  if (scheme === "redis" || scheme === "rediss") return "redis";
-  if (scheme === "nats" || scheme === "tls") return "nats";
-  const what = scheme === undefined ? "has no scheme" : `begins with "${scheme}:", which is no broker known here`;
-  throw new InputError(`--broker ${what}; expected ${FORMS}`);
+/** A broker that a URL can name. */
+interface BrokerUrl {
+  /** Schemes of its URLs, without the colon. */
+  readonly schemes: readonly string[];
+  /** The URL for people. One that ends with the colon takes nothing behind it. */
+  readonly form: string;
+  /** Makes the broker; nothing is connected. Secrets come from the environment. */
+  open(url: string, environment: Environment): Broker | Promise<Broker>;
 }
 
-/** Makes the broker; nothing is connected. Secrets come from the environment. Throws {@link InputError} or `ConfigurationError`. */
-export async function openBroker(
-  url: string,
-  environment: Readonly<Record<string, string | undefined>>,
-): Promise<Broker> {
-  switch (brokerKind(url)) {
-    case "memory":
-      return memory();
-    case "stdout":
-      return stdout();
-    case "http":
-      return (await import("rowpost/http")).httpFromUrl(checkedHttpUrl(url), environment);
-    case "rocketmq":
-      return (await import("rowpost/rocketmq")).rocketmqFromUrl(url, environment);
-    case "kafka":
-      return (await import("rowpost/kafka")).kafkaFromUrl(url, environment);
-    case "rabbitmq":
-      return (await import("rowpost/rabbitmq")).rabbitmqFromUrl(url, environment);
-    case "redis":
-      return (await import("rowpost/redis")).redisFromUrl(url, environment);
-    case "nats":
-      return (await import("rowpost/nats")).natsFromUrl(url, environment);
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Each broker by its kind, which is also the name of its entry in the library. */
+const BROKERS: Readonly<Record<string, BrokerUrl>> = {
+  memory: { schemes: ["memory"], form: "memory:", open: () => memory() },
+  stdout: { schemes: ["stdout"], form: "stdout:", open: () => stdout() },
+  http: {
+    schemes: ["http", "https"],
+    form: "http(s)://host/path",
+    open: async (url, environment) => (await import("rowpost/http")).httpFromUrl(checkedHttpUrl(url), environment),
+  },
+  rocketmq: {
+    schemes: ["rocketmq"],
+    form: "rocketmq://host:8081[,host:8081][/namespace]",
+    open: async (url, environment) => (await import("rowpost/rocketmq")).rocketmqFromUrl(url, environment),
+  },
+  kafka: {
+    schemes: ["kafka"],
+    form: "kafka://host:9092[,host:9092]",
+    open: async (url, environment) => (await import("rowpost/kafka")).kafkaFromUrl(url, environment),
+  },
+  rabbitmq: {
+    schemes: ["amqp", "amqps"],
+    form: "amqp(s)://host[:5672][/vhost]",
+    open: async (url, environment) => (await import("rowpost/rabbitmq")).rabbitmqFromUrl(url, environment),
+  },
+  redis: {
+    schemes: ["redis", "rediss"],
+    form: "redis://host:6379[/db]",
+    open: async (url, environment) => (await import("rowpost/redis")).redisFromUrl(url, environment),
+  },
+  nats: {
+    schemes: ["nats", "tls"],
+    form: "nats://host:4222[,host:4222]",
+    open: async (url, environment) => (await import("rowpost/nats")).natsFromUrl(url, environment),
+  },
+};
+
+/** What `--broker` takes, for help and errors; of all kinds, or of these. */
+export function brokerForms(kinds: readonly string[] = Object.keys(BROKERS)): string {
+  const forms = kinds.map((kind) => BROKERS[kind]?.form ?? kind);
+  return `${forms.slice(0, -1).join(", ")} or ${forms.at(-1)}`;
+}
+
+/** The kind of broker that a URL means, such as `rabbitmq`. Throws {@link InputError}. */
+export function brokerKind(url: string): string {
+  return brokerOf(url)[0];
+}
+
+/**
+ * Makes the broker; nothing is connected. Secrets come from the environment. Throws {@link
+ * InputError} or `ConfigurationError`.
+ */
+export async function openBroker(url: string, environment: Environment): Promise<Broker> {
+  return await brokerOf(url)[1].open(url, environment);
+}
+
+function brokerOf(url: string): readonly [kind: string, broker: BrokerUrl] {
+  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase();
+  const found = Object.entries(BROKERS).find(([, { schemes }]) => scheme !== undefined && schemes.includes(scheme));
+  if (found === undefined) {
+    const what = scheme === undefined ? "has no scheme" : `begins with "${scheme}:", which is no broker known here`;
+    throw new InputError(`--broker ${what}; expected ${brokerForms()}`);
   }
+  const rest = url.slice(url.indexOf(":") + 1);
+  if (found[1].form.endsWith(":") && rest !== "") {
+    throw new InputError(`--broker ${scheme}: takes nothing behind the colon, and there is "${rest}"`);
+  }
+  return found;
 }
 
 function checkedHttpUrl(url: string): string {
@@ -59,8 +92,8 @@ function checkedHttpUrl(url: string): string {
 }
 
 /**
- * The URL for people: without user, password and query, which may hold secrets. A user part ends at the last `@` before the path: a password may
- * hold one that nobody has percent-encoded.
+ * The URL for people: without user, password and query, which may hold secrets. A user part ends at
+ * the last `@` before the path: a password may hold one that nobody has percent-encoded.
  */
 export function brokerLabel(url: string): string {
   return url.replace(/\/\/[^/?#]*@/, "//").replace(/[?#].*$/, "");

@@ -1,4 +1,6 @@
-/** A relay as a process: started, told about, stopped by signals, or run once until nothing is due. */
+/**
+ * A relay as a process: started, told about, stopped by signals, or run once until nothing is due.
+ */
 import { type Broker, createRelay, type Logger, type Relay, type RelayOptions } from "rowpost";
 import type { ExitCode } from "./cli/context.ts";
 import { CommandFailure } from "./cli/failure.ts";
@@ -18,8 +20,9 @@ export interface DaemonOptions {
 const SUMMARY_MS = 60_000;
 
 /**
- * Runs a relay until SIGTERM, SIGINT or the end of standard output's reader, or with `onceMs` until nothing is due. Returns 0 when everything was settled (and with `onceMs`: sent),
- * else 1. Throws when the table is not as the layout says, the database is away, or, with `onceMs`, the broker is.
+ * Runs a relay until SIGTERM, SIGINT or the end of standard output's reader, or with `onceMs` until
+ * nothing is due. Returns 0 when everything was settled (and with `onceMs`: sent), else 1. Throws
+ * when the table is not as the layout says, the database is away, or, with `onceMs`, the broker is.
  */
 export async function runRelay(options: DaemonOptions): Promise<ExitCode> {
   const { logger, broker } = options.relay;

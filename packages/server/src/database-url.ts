@@ -5,13 +5,19 @@ import { type Database, describeError } from "rowpost";
 import { InputError } from "./cli/arguments.ts";
 import { CommandFailure, errorCodes } from "./cli/failure.ts";
 
-/** Engine and driver: mysql:// is mysql2, mariadb:// the driver of that name; both serve both servers. */
+/**
+ * Engine and driver: mysql:// is mysql2, mariadb:// the driver of that name; both serve both
+ * servers.
+ */
 export type Engine = "mysql" | "mariadb" | "postgres" | "sqlite";
 
 /** A checked `--database`. */
 export interface DatabaseAddress {
   readonly engine: Engine;
-  /** As the library takes it, the password included; for `sqlite` the path of the file. Never printed. */
+  /**
+   * As the library takes it, the password included; for `sqlite` the path of the file. Never
+   * printed.
+   */
   readonly url: string;
   /** For people: no user, no password. */
   readonly label: string;
@@ -36,7 +42,10 @@ const ENGINES: Readonly<Record<string, Engine>> = {
   "postgresql:": "postgres",
 };
 
-/** Reads `--database`. The password may stand in the variable instead. Throws {@link InputError}, without repeating a password. */
+/**
+ * Reads `--database`. The password may stand in the variable instead. Throws {@link InputError},
+ * without repeating a password.
+ */
 export function parseDatabaseUrl(
   text: string,
   environment: Readonly<Record<string, string | undefined>>,
@@ -55,7 +64,8 @@ export function parseDatabaseUrl(
     throw new InputError(`--database cannot be read as a URL (${PASSWORD_HINT}); expected ${FORMS}`);
   }
   const name = decoded(url.pathname.replace(/^\//, ""));
-  // Behind a password with a bare / or @ in it, the host and the path are pieces of the password: neither is repeated.
+  // Behind a password with a bare / or @ in it, the host and the path are pieces of the password:
+  // neither is repeated.
   if (name === "" || name.includes("/") || url.pathname.includes("@")) {
     throw new InputError(`--database names no database: ${scheme}//user@host/DATABASE is expected (${PASSWORD_HINT})`);
   }
@@ -73,7 +83,8 @@ export function parseDatabaseUrl(
 }
 
 function sqliteAddress(rest: string): DatabaseAddress {
-  // sqlite:///tmp/a.db and sqlite://a.db are what other tools write; both mean the path after the slashes that stand for "no host".
+  // sqlite:///tmp/a.db and sqlite://a.db are what other tools write; both mean the path after the
+  // slashes that stand for "no host".
   const path = rest.startsWith("//") ? rest.slice(2) : rest;
   if (path === "")
     throw new InputError("--database sqlite: names no file; expected sqlite:FILE, such as sqlite:./app.db");
@@ -96,8 +107,8 @@ function decoded(text: string): string {
 }
 
 /**
- * SQLite makes a file that does not exist, so a mistyped name would look like an empty database. `mayCreate`: for the commands whose purpose
- * is to make one.
+ * SQLite makes a file that does not exist, so a mistyped name would look like an empty database.
+ * `mayCreate`: for the commands whose purpose is to make one.
  */
 export function checkSqliteFile(address: DatabaseAddress, mayCreate: boolean): void {
   if (address.engine !== "sqlite") return;
@@ -115,7 +126,9 @@ export function checkSqliteFile(address: DatabaseAddress, mayCreate: boolean): v
   }
 }
 
-/** Makes the database object. Nothing is connected before its first use; the driver is loaded here. */
+/**
+ * Makes the database object. Nothing is connected before its first use; the driver is loaded here.
+ */
 export async function openDatabase(address: DatabaseAddress): Promise<Database> {
   switch (address.engine) {
     case "mysql":
@@ -154,8 +167,9 @@ export function isMissingDatabase(error: unknown): boolean {
 }
 
 /**
- * The error of a database call, as the line to print where it is one of the usual reasons; else the error as it is. One that already is a line
- * to print stays: its cause may be of something else, such as a broker that refused the connection.
+ * The error of a database call, as the line to print where it is one of the usual reasons; else the
+ * error as it is. One that already is a line to print stays: its cause may be of something else,
+ * such as a broker that refused the connection.
  */
 export function explainDatabaseError(error: unknown, address: DatabaseAddress): unknown {
   if (error instanceof CommandFailure || error instanceof InputError) return error;

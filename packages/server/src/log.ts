@@ -15,7 +15,10 @@ export interface LogOptions {
   readonly format: "json" | "pretty";
 }
 
-/** Logs to standard error: standard output belongs to the broker stdout:. Written at once, so that a line before a crash is not lost. */
+/**
+ * Logs to standard error: standard output belongs to the broker stdout:. Written at once, so that a
+ * line before a crash is not lost.
+ */
 export function createLog(context: CommandContext, options: LogOptions): Logger {
   const stream: DestinationStream =
     options.format === "json"

@@ -1,4 +1,7 @@
-/** What asks a long-running command to stop: SIGTERM, SIGINT, or a reader of its output that went away. */
+/**
+ * What asks a long-running command to stop: SIGTERM, SIGINT, or a reader of its output that went
+ * away.
+ */
 
 /** What {@link watchSignals} gives back. */
 export interface SignalWatch {
@@ -14,7 +17,9 @@ export const OUTPUT_CLOSED = "standard output was closed";
 /** Not SIGHUP: a handler of ours would undo what nohup does. */
 const SIGNALS = ["SIGTERM", "SIGINT"] as const;
 
-/** Watches until `end`. A second signal ends the process at once with exit code 1, after `onSecond`. */
+/**
+ * Watches until `end`. A second signal ends the process at once with exit code 1, after `onSecond`.
+ */
 export function watchSignals(onSecond: (name: string) => void): SignalWatch {
   const controller = new AbortController();
   const handlers = SIGNALS.map((name) => {

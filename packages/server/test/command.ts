@@ -81,7 +81,10 @@ export function rowpost(args: readonly string[], env: Readonly<Record<string, st
   return startRowpost(args, env).finished;
 }
 
-/** Runs `rowpost ARGS` in this process, from the sources: a hundred processes would take a minute. Relays log to the real standard error. */
+/**
+ * Runs `rowpost ARGS` in this process, from the sources: a hundred processes would take a minute.
+ * Relays log to the real standard error.
+ */
 export async function rowpostHere(
   args: readonly string[],
 ): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> {

@@ -1,4 +1,7 @@
-/** Wrong input: exit code 2, nothing on standard output, exactly one line that says what is wrong and what would be right. */
+/**
+ * Wrong input: exit code 2, nothing on standard output, exactly one line that says what is wrong
+ * and what would be right.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { rowpost, rowpostHere, temporaryFile } from "./command.ts";
 

@@ -1,4 +1,7 @@
-/** The commands for operators, on a SQLite file: what they print, what they change, and what they refuse to change. */
+/**
+ * The commands for operators, on a SQLite file: what they print, what they change, and what they
+ * refuse to change.
+ */
 import { createServer, type Server } from "node:http";
 import type { Database } from "rowpost";
 import { sqlite } from "rowpost/sqlite";

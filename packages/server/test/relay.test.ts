@@ -1,4 +1,7 @@
-/** `rowpost relay` as a process: once, until a signal, two of them on one table, on a table of the user's own. */
+/**
+ * `rowpost relay` as a process: once, until a signal, two of them on one table, on a table of the
+ * user's own.
+ */
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -196,7 +199,7 @@ describe("on SQLite", () => {
     ]);
     closers.push(() => relay.child.kill("SIGKILL"));
     relay.child.stdout?.pause();
-    await relay.printed("the broker does not answer; waiting for it");
+    await relay.printed("a topic rests");
     const exited = once(relay.child, "exit");
     relay.child.kill("SIGTERM");
     await relay.printed("relay stopped");

@@ -1,11 +1,15 @@
 /**
- * The broker contract: all that the relay needs of a message broker. The doc comments are the specification; the suite in
- * `rowpost/testing` (`brokerContract`) runs it on every adapter with the real server behind it.
+ * The broker contract: all that the relay needs of a message broker. The doc comments are the
+ * specification; the suite in `rowpost/testing` (`brokerContract`) runs it on every adapter with
+ * the real server behind it.
  */
 
 /** A message on its way out. */
 export interface OutgoingMessage {
-  /** Primary key of the row, a decimal string. Not an identity for consumers: that is `type` and `key`. */
+  /**
+   * Primary key of the row, a decimal string. Not an identity for consumers: that is `type` and
+   * `key`.
+   */
   readonly id: string;
   readonly type: string;
   readonly key: string;
@@ -14,12 +18,13 @@ export interface OutgoingMessage {
   readonly body: string | Uint8Array;
   /** Media type of the body; `application/json` when the table has no such column. */
   readonly contentType: string;
-  /** User headers, `traceparent` when there is one, and the identity: `rowpost-id`, `rowpost-type`, `rowpost-key`, `rowpost-attempt`. */
+  /**
+   * User headers, `traceparent` when there is one, and the identity: `rowpost-id`, `rowpost-type`,
+   * `rowpost-key`, `rowpost-attempt`.
+   */
   readonly headers: Readonly<Record<string, string>>;
   /** Messages with equal keys must reach the broker in the order in which `publish` gets them. */
   readonly orderingKey: string | undefined;
-  /** Epoch milliseconds; set only when the user opted in to the broker's own delay. Never together with an ordering key. */
-  readonly deliverAtMs: number | undefined;
   /** 1 for the first claim of the message. */
   readonly attempt: number;
 }
@@ -27,16 +32,22 @@ export interface OutgoingMessage {
 /** The broker acknowledged the message with its own receipt. Only this makes a row `sent`. */
 export interface PublishSent {
   readonly status: "sent";
-  /** The broker's receipt, at most 255 characters, as DESIGN's broker table says for each broker. */
+  /**
+   * The broker's receipt, at most 255 characters, as DESIGN's broker table says for each broker.
+   */
   readonly messageId: string;
 }
 
 /**
  * What a failure is about, which decides what the relay does next.
- * - `message`: this message (too large, unknown topic, wrong type). Counted as an attempt; others go on.
- * - `destination`: its topic is throttled or away for now. Uncounted; the topic's circuit breaker opens.
- * - `connection`: the broker cannot be reached, and the message was certainly NOT handed over. Uncounted; everything for this broker pauses.
- * - `unknown`: a deadline passed or the connection broke after the message was handed over: it may be stored. Counted as an attempt.
+ * - `message`: this message (too large, unknown topic, wrong type). Counted as an attempt; others
+ *   go on.
+ * - `destination`: its topic is throttled or away for now. Uncounted; the topic's circuit breaker
+ *   opens.
+ * - `connection`: the broker cannot be reached, and the message was certainly NOT handed over.
+ *   Uncounted; everything for this broker pauses.
+ * - `unknown`: a deadline passed or the connection broke after the message was handed over: it may
+ *   be stored. Counted as an attempt.
  */
 export type FailureScope = "message" | "destination" | "connection" | "unknown";
 
@@ -44,9 +55,14 @@ export type FailureScope = "message" | "destination" | "connection" | "unknown";
 export interface PublishFailed {
   readonly status: "failed";
   readonly scope: FailureScope;
-  /** False: no retry can help (the relay settles it as `failed` at once). Only meaningful for `message`. */
+  /**
+   * False: no retry can help (the relay settles it as `failed` at once). Only meaningful for
+   * `message`.
+   */
   readonly retriable: boolean;
-  /** The broker's code or name for it, such as `MESSAGE_BODY_TOO_LARGE`, `ECONNREFUSED`, `HTTP_503`. */
+  /**
+   * The broker's code or name for it, such as `MESSAGE_BODY_TOO_LARGE`, `ECONNREFUSED`, `HTTP_503`.
+   */
   readonly code: string;
   /** The broker's own words. Goes into `fail_reason`. */
   readonly reason: string;
@@ -55,29 +71,27 @@ export interface PublishFailed {
 }
 
 /**
- * Nothing of this message was handed to the broker, and nothing is wrong with it: an earlier message of its ordering key failed, or the
- * call was aborted before its turn. The relay gives it back uncounted.
+ * Nothing of this message was handed to the broker, and nothing is wrong with it: an earlier
+ * message of its ordering key failed, or the call was aborted before its turn. The relay gives it
+ * back uncounted.
  */
 export interface PublishNotStarted {
   readonly status: "notStarted";
   readonly reason: string;
 }
 
-/** The reasons that all adapters share. */
-export const ABORTED: PublishNotStarted = { status: "notStarted", reason: "the publish was aborted before its turn" };
-export const BEHIND: PublishNotStarted = {
-  status: "notStarted",
-  reason: "an earlier message of its ordering key failed",
-};
-
 export type PublishResult = PublishSent | PublishFailed | PublishNotStarted;
 
-/** What an adapter can do. Facts about it, read by the relay, the CLI and the contract suite. */
+/**
+ * What an adapter can do. Read by the contract suite, which tries what is claimed and skips what is
+ * not, and by `routes`, which claims what holds for all of its brokers.
+ */
 export interface BrokerFeatures {
-  /** `key`: equal ordering keys keep their order on the broker. `none`: the broker has no such thing (order of publishing still holds). */
+  /**
+   * `key`: equal ordering keys keep their order on the broker. `none`: the broker has no such thing
+   * (order of publishing still holds).
+   */
   readonly ordering: "key" | "none";
-  /** The broker can delay a message by itself (`deliverAtMs`). */
-  readonly delay: boolean;
   /** The broker tells an unknown topic apart from other failures. */
   readonly reportsUnknownTopic: boolean;
   /** Largest body in bytes, when the adapter knows one. */
@@ -86,34 +100,47 @@ export interface BrokerFeatures {
 
 /** Options of one {@link Broker.publish} call. */
 export interface PublishOptions {
-  /** Aborted when the relay's publish timeout passed. Messages handed over by then are `unknown`, the rest `notStarted`. */
+  /**
+   * Aborted when the relay's publish timeout passed. Messages handed over by then are `unknown`,
+   * the rest `notStarted`.
+   */
   readonly signal: AbortSignal;
 }
 
 /**
- * The brokers behind one that stands for several (`routes`). The relay keeps a connection gate and a window for each, and hands no call messages for
- * two of them: one that is away, silent or slow holds up its own topics and nobody else's.
+ * The brokers behind one that stands for several (`routes`). The relay keeps a connection gate and
+ * a window for each, and hands no call messages for two of them: one that is away, silent or slow
+ * holds up its own topics and nobody else's.
  */
 export interface BrokerRoutes {
   /** Their names, each once. */
   readonly brokers: readonly string[];
-  /** The one that takes the topic; undefined: none does, and its messages fail. Always the same for a topic. */
+  /**
+   * The one that takes the topic; undefined: none does, and its messages fail. Always the same for
+   * a topic.
+   */
   brokerOf(topic: string): string | undefined;
 }
 
 /**
  * A broker adapter.
  *
- * - `publish` returns one result for each message, in the order of the batch. It never rejects for reasons that lie in a message or in the
- *   broker; a rejection is a bug of the adapter and is treated as `unknown` for the whole batch.
- * - It may run several calls side by side; the relay never gives two running calls messages of the same ordering key.
- * - Within one call, messages of one ordering key are handed over in batch order, and after one of them failed the later ones of that key
- *   are not handed over any more: they are `notStarted`. Those that were handed over together with it, in one request that the broker takes
- *   whole or not at all, are `unknown` when it is.
+ * - `publish` returns one result for each message, in the order of the batch. It never rejects for
+ *   reasons that lie in a message or in the broker; a rejection is a bug of the adapter and is
+ *   treated as `unknown` for the whole batch.
+ * - It may run several calls side by side; the relay never gives two running calls messages of the
+ *   same ordering key.
+ * - Within one call, messages of one ordering key are handed over in batch order, and after one of
+ *   them failed the later ones of that key are not handed over any more: they are `notStarted`.
+ *   Those that were handed over together with it, in one request that the broker takes whole or not
+ *   at all, are `unknown` when it is.
  * - It settles within the signal's deadline (plus a grace of 1 s), whatever the server does.
- * - `check` resolves when the broker can be reached with these credentials, else rejects with a `BrokerError` that says what to do.
- * - `close` ends what the adapter opened: no timer, socket or handle stays. A client handed in by the user is left open. Calling it twice is fine.
- *   A `publish` that is running ends soon, its messages as after an abort; one that is called later fails with scope `connection`, code `CLOSED`.
+ * - `check` resolves when the broker can be reached with these credentials, else rejects with a
+ *   `BrokerError` that says what to do.
+ * - `close` ends what the adapter opened: no timer, socket or handle stays. A client handed in by
+ *   the user is left open. Calling it twice is fine. A `publish` that is running ends soon, its
+ *   messages as after an abort; one that is called later fails with scope `connection`, code
+ *   `CLOSED`.
  */
 export interface Broker {
   /** Short name for logs and metrics, such as `rocketmq`. */

@@ -2,7 +2,6 @@ import { describe, expect, test } from "vitest";
 import { outgoing } from "../../test/brokers/messages.ts";
 import { DeadlineError } from "../runtime/deadline.ts";
 import { ConfigurationError } from "../runtime/errors.ts";
-import { createManualClock } from "../testing/manual-clock.ts";
 import type { PublishFailed, PublishResult } from "./broker.ts";
 import { memory } from "./memory.ts";
 
@@ -50,23 +49,6 @@ describe("memory broker", () => {
     broker.clear();
     expect(broker.published()).toEqual([]);
     await expect(broker.waitFor(1, { withinMs: 5 })).rejects.toBeInstanceOf(DeadlineError);
-  });
-
-  test("shows a delayed message at its time, and not at all once it is closed", async () => {
-    const clock = createManualClock();
-    const broker = memory({ clock });
-    const deliverAtMs = clock.wallMs() + 1_000;
-    await broker.publish([outgoing("later", { deliverAtMs }), outgoing("now"), outgoing("past", { deliverAtMs: 5 })], {
-      signal,
-    });
-    expect(broker.published().map(({ key }) => key)).toEqual(["now", "past"]);
-    await clock.advance(999);
-    expect(broker.published()).toHaveLength(2);
-    await clock.advance(1);
-    expect(broker.published().map(({ key }) => key)).toEqual(["now", "past", "later"]);
-    await broker.publish([outgoing("never", { deliverAtMs: deliverAtMs + 1_000 })], { signal });
-    await broker.close();
-    expect(clock.pendingTimers()).toBe(0);
   });
 
   test("injects outcomes by message; a key stops at its failure", async () => {

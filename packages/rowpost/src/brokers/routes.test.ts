@@ -7,7 +7,7 @@ import { routes } from "./routes.ts";
 function message(topic: string, key: string, orderingKey?: string): OutgoingMessage {
   return {
     ...{ id: key, type: "t", key, topic, body: "{}", contentType: "application/json", headers: {}, orderingKey },
-    ...{ deliverAtMs: undefined, attempt: 1 },
+    ...{ attempt: 1 },
   };
 }
 
@@ -163,16 +163,16 @@ describe("publishing", () => {
 
 describe("the whole", () => {
   it("promises what every broker keeps", () => {
-    const features = { ordering: "key", delay: true, reportsUnknownTopic: true, maxBodyBytes: undefined } as const;
+    const features = { ordering: "key", reportsUnknownTopic: true, maxBodyBytes: undefined } as const;
     const broker = (change: Partial<Broker["features"]>): Broker =>
       named("x", { features: { ...features, ...change } });
     expect(routes({ a: broker({}), b: broker({ maxBodyBytes: 9 }), c: broker({ maxBodyBytes: 5 }) }).features).toEqual({
       ...features,
       maxBodyBytes: 5,
     });
-    const poor = broker({ ordering: "none", delay: false, reportsUnknownTopic: false });
+    const poor = broker({ ordering: "none", reportsUnknownTopic: false });
     expect(routes({ a: broker({}) }, { otherwise: poor }).features).toEqual({
-      ...{ ordering: "none", delay: false, reportsUnknownTopic: false, maxBodyBytes: undefined },
+      ...{ ordering: "none", reportsUnknownTopic: false, maxBodyBytes: undefined },
     });
   });
 

@@ -1,21 +1,27 @@
 /**
- * Several brokers behind one: each topic goes to the broker of the first pattern that matches it. The relay keeps them apart (a connection gate
- * and a window for each), so that one that is away, silent or slow holds up nobody else. See docs/brokers/routes.md.
+ * Several brokers behind one: each topic goes to the broker of the first pattern that matches it.
+ * The relay keeps them apart (a connection gate and a window for each), so that one that is away,
+ * silent or slow holds up nobody else. See docs/brokers/routes.md.
  */
 import { BrokerError, ConfigurationError, describeError } from "../runtime/errors.ts";
-import {
-  ABORTED,
-  BEHIND,
-  type Broker,
-  type BrokerFeatures,
-  type OutgoingMessage,
-  type PublishOptions,
-  type PublishResult,
+import { grouped } from "../runtime/grouped.ts";
+import type {
+  Broker,
+  BrokerFeatures,
+  OutgoingMessage,
+  PublishFailed,
+  PublishOptions,
+  PublishResult,
 } from "./broker.ts";
+import { failed } from "./publishing/failures.ts";
+import { ABORTED, failBatch } from "./publishing/results.ts";
+import { inTurns } from "./publishing/turns.ts";
 import { topicMatcher, whatIsWrongWith } from "./routes/patterns.ts";
-import { type Share, turnsOf } from "./routes/turns.ts";
 
-/** Topic patterns with their brokers, in the order in which they are tried: an object, or a list of pairs. */
+/**
+ * Topic patterns with their brokers, in the order in which they are tried: an object, or a list of
+ * pairs.
+ */
 export type RouteTable = Readonly<Record<string, Broker>> | readonly (readonly [pattern: string, broker: Broker])[];
 
 /** Options of {@link routes}. */
@@ -33,20 +39,26 @@ interface Route {
 /** A broker behind the routes, once, however many patterns lead to it. */
 interface Part {
   readonly broker: Broker;
-  /** Unique: the broker's own name, followed by its patterns when another one is called the same. */
+  /**
+   * Unique: the broker's own name, followed by its patterns when another one is called the same.
+   */
   readonly name: string;
   readonly patterns: readonly string[];
 }
 
 /** Stands for `otherwise` where patterns are named. */
 const OTHERWISE = "otherwise";
-/** Topics whose route is remembered; then all are forgotten, so that one-off topics cannot grow the map for ever. */
+/**
+ * Topics whose route is remembered; then all are forgotten, so that one-off topics cannot grow the
+ * map for ever.
+ */
 const REMEMBERED_TOPICS = 10_000;
 
 /**
- * Makes one broker of several. In a pattern `*` stands for any characters, dots and none at all included; everything else is compared as it is,
- * and the whole topic has to match. The first match wins. Closing it closes each broker once. Throws `ConfigurationError` for patterns
- * that could never be reached, say nothing, or have no broker.
+ * Makes one broker of several. In a pattern `*` stands for any characters, dots and none at all
+ * included; everything else is compared as it is, and the whole topic has to match. The first match
+ * wins. Closing it closes each broker once. Throws `ConfigurationError` for patterns that could
+ * never be reached, say nothing, or have no broker.
  */
 export function routes(table: RouteTable, { otherwise }: RoutesOptions = {}): Broker {
   const list = checkedRoutes(table, otherwise);
@@ -63,13 +75,16 @@ export function routes(table: RouteTable, { otherwise }: RoutesOptions = {}): Br
     return part;
   }
 
-  /** The results of one broker's share. What it should never do is told as the relay would tell it, and spoils nobody else's results. */
+  /**
+   * The results of one broker's share. What it should never do is told as the relay would tell it,
+   * and spoils nobody else's results.
+   */
   async function publishAt(
     part: Part | undefined,
     messages: readonly OutgoingMessage[],
     options: PublishOptions,
   ): Promise<readonly PublishResult[]> {
-    if (part === undefined) return messages.map(({ topic }) => noRoute(topic, list));
+    if (part === undefined) return failBatch(messages, ({ topic }) => noRoute(topic, list));
     try {
       const results: unknown = await part.broker.publish(messages, options);
       if (Array.isArray(results) && results.length === messages.length) return results as PublishResult[];
@@ -79,30 +94,34 @@ export function routes(table: RouteTable, { otherwise }: RoutesOptions = {}): Br
     }
   }
 
+  /** Each broker's share, side by side. */
+  async function publishTurn(messages: readonly OutgoingMessage[], options: PublishOptions): Promise<PublishResult[]> {
+    const results: PublishResult[] = messages.map(() => ABORTED);
+    const shares = grouped(messages.entries(), ([, { topic }]) => partOf(topic));
+    await Promise.all(
+      [...shares].map(async ([part, entries]) => {
+        const answers = await publishAt(
+          part,
+          entries.map(([, message]) => message),
+          options,
+        );
+        for (const [place, [index]] of entries.entries()) results[index] = answers[place] ?? ABORTED;
+      }),
+    );
+    return results;
+  }
+
   return {
     name: "routes",
     features: commonFeatures(parts),
     routes: { brokers: parts.map(({ name }) => name), brokerOf: (topic) => partOf(topic)?.name },
-    async publish(batch, options) {
-      const results: PublishResult[] = batch.map(() => ABORTED);
-      const failedKeys = new Set<string | undefined>();
-      async function publishShare({ part, entries }: Share<Part | undefined>): Promise<void> {
-        const ready = entries.filter(({ message }) => !failedKeys.has(message.orderingKey));
-        for (const { index } of entries) results[index] = BEHIND;
-        const messages = ready.map(({ message }) => message);
-        const answers = messages.length === 0 ? [] : await publishAt(part, messages, options);
-        for (const [place, { index, message }] of ready.entries()) {
-          const result = answers[place] ?? ABORTED;
-          results[index] = result;
-          if (message.orderingKey !== undefined && result.status !== "sent") failedKeys.add(message.orderingKey);
-        }
-      }
-      for (const turn of turnsOf(batch, ({ topic }) => partOf(topic))) {
-        if (options.signal.aborted) break;
-        await Promise.all(turn.map(publishShare));
-      }
-      return results;
-    },
+    publish: (batch, options) =>
+      inTurns(
+        batch,
+        options.signal,
+        ({ topic }) => partOf(topic),
+        (messages) => publishTurn(messages, options),
+      ),
     check: () => checkAll(parts),
     async close() {
       const closed = await Promise.allSettled(parts.map(({ broker }) => broker.close()));
@@ -112,14 +131,14 @@ export function routes(table: RouteTable, { otherwise }: RoutesOptions = {}): Br
 }
 
 /** Retriable: a relay that starts with more routes, perhaps during a deployment, sends it. */
-function noRoute(topic: string, list: readonly Route[]): PublishResult {
+function noRoute(topic: string, list: readonly Route[]): PublishFailed {
   const known = list.map(({ pattern }) => pattern).join(", ");
   const reason = `no route for topic ${topic}; routes: ${known}. Add one for it, or a broker for every other topic (otherwise; --broker)`;
-  return { status: "failed", scope: "message", retriable: true, code: "NO_ROUTE", reason };
+  return failed("message", "NO_ROUTE", reason);
 }
 
 function adapterBug(reason: string): PublishResult {
-  return { status: "failed", scope: "unknown", retriable: true, code: "ADAPTER_BUG", reason };
+  return failed("unknown", "ADAPTER_BUG", reason);
 }
 
 function checkedRoutes(table: RouteTable, otherwise: Broker | undefined): readonly Route[] {
@@ -131,7 +150,8 @@ function checkedRoutes(table: RouteTable, otherwise: Broker | undefined): readon
   }
   const list: Route[] = [];
   for (const [pattern, broker] of pairs) {
-    // An object lists such keys first, whatever the order in which they were written, and the order decides.
+    // An object lists such keys first, whatever the order in which they were written, and the order
+    // decides.
     if (!Array.isArray(table) && /^\d+$/.test(pattern) && pairs.length > 1) {
       throw new ConfigurationError(
         `routes: the order of "${pattern}" is lost in an object; give a list: [["${pattern}", broker], …]`,
@@ -187,15 +207,15 @@ function commonFeatures(parts: readonly Part[]): BrokerFeatures {
   const limits = features.flatMap(({ maxBodyBytes }) => maxBodyBytes ?? []);
   return {
     ordering: features.every(({ ordering }) => ordering === "key") ? "key" : "none",
-    delay: features.every(({ delay }) => delay),
     reportsUnknownTopic: features.every(({ reportsUnknownTopic }) => reportsUnknownTopic),
     maxBodyBytes: limits.length === 0 ? undefined : Math.min(...limits),
   };
 }
 
 /**
- * Checks all side by side. The error names each that cannot be used; its code is `MISSING_PEER` or `CONFIGURATION` when one of them will never
- * work, `ROUTES_PARTLY_AWAY` when some can be used, else `ROUTES_AWAY`.
+ * Checks all side by side. The error names each that cannot be used; its code is `MISSING_PEER` or
+ * `CONFIGURATION` when one of them will never work, `ROUTES_PARTLY_AWAY` when some can be used,
+ * else `ROUTES_AWAY`.
  */
 async function checkAll(parts: readonly Part[]): Promise<void> {
   const checks = await Promise.allSettled(parts.map(({ broker }) => broker.check()));

@@ -1,14 +1,19 @@
 /**
- * Prints each message as one line of JSON: to see what a relay sends, and to feed any program by a pipe (`rowpost relay --broker stdout: | …`).
+ * Prints each message as one line of JSON: to see what a relay sends, and to feed any program by a
+ * pipe (`rowpost relay --broker stdout: | …`).
  */
 import type { Writable } from "node:stream";
 import { onAbort } from "../runtime/abort.ts";
 import { BrokerError } from "../runtime/errors.ts";
-import { ABORTED, type Broker, type OutgoingMessage, type PublishFailed, type PublishResult } from "./broker.ts";
+import type { Broker, OutgoingMessage, PublishFailed, PublishResult } from "./broker.ts";
+import { ABORTED } from "./publishing/results.ts";
 
 /** Options of {@link stdout}. */
 export interface StdoutBrokerOptions {
-  /** Where lines go. Default: this process's standard output. Handed in, so never closed by the broker. */
+  /**
+   * Where lines go. Default: this process's standard output. Handed in, so never closed by the
+   * broker.
+   */
   readonly stream?: Writable | undefined;
 }
 
@@ -23,26 +28,35 @@ export interface StdoutLine {
   readonly attempt: number;
   readonly contentType: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** The body's text as it is (JSON is not parsed, so it stands here as a string); base64 when it is binary. */
+  /**
+   * The body's text as it is (JSON is not parsed, so it stands here as a string); base64 when it is
+   * binary.
+   */
   readonly body: string;
   readonly bodyEncoding?: "base64" | undefined;
 }
 
-/** Lines are written together up to this size, then the stream is waited for. 64 KiB is what a pipe on Linux holds. */
+/**
+ * Lines are written together up to this size, then the stream is waited for. 64 KiB is what a pipe
+ * on Linux holds.
+ */
 const CHUNK_BYTES = 65_536;
 
 /**
- * Makes a broker that prints. A message is `sent` once the stream has taken its line (the operating system has it); a reader that is slow
- * slows the relay down, since each chunk waits until the stream is drained. A reader that went away (EPIPE), a full disk or a destroyed
- * stream is a connection failure: nothing is counted, and the relay waits for it to come back.
+ * Makes a broker that prints. A message is `sent` once the stream has taken its line (the operating
+ * system has it); a reader that is slow slows the relay down, since each chunk waits until the
+ * stream is drained. A reader that went away (EPIPE), a full disk or a destroyed stream is a
+ * connection failure: nothing is counted, and the relay waits for it to come back.
  *
- * It delays nothing (`features.delay` is false, the relay does it): a line that this process kept back would be lost with it.
+ * It delays nothing (`features.delay` is false, the relay does it): a line that this process kept
+ * back would be lost with it.
  */
 export function stdout(options: StdoutBrokerOptions = {}): Broker {
   const { stream = process.stdout } = options;
   let closed = false;
   let lineCount = 0;
-  // Without a listener, an EPIPE would end the process. What failed is told by the callback of the write.
+  // Without a listener, an EPIPE would end the process. What failed is told by the callback of the
+  // write.
   const ignoreError = (): void => undefined;
   stream.on("error", ignoreError);
 
@@ -52,7 +66,10 @@ export function stdout(options: StdoutBrokerOptions = {}): Broker {
     return undefined;
   }
 
-  /** Writes the lines and waits until the stream has taken them, or for the deadline. Undefined: taken. */
+  /**
+   * Writes the lines and waits until the stream has taken them, or for the deadline. Undefined:
+   * taken.
+   */
   function write(lines: string, signal: AbortSignal): Promise<PublishFailed | undefined> {
     return new Promise((resolve) => {
       const reason = "the output stream did not take the line before the deadline";
@@ -86,7 +103,7 @@ export function stdout(options: StdoutBrokerOptions = {}): Broker {
 
   return {
     name: "stdout",
-    features: { ordering: "key", delay: false, reportsUnknownTopic: false, maxBodyBytes: undefined },
+    features: { ordering: "key", reportsUnknownTopic: false, maxBodyBytes: undefined },
     publish: (batch, { signal }) => publish(batch, signal),
     async check() {
       const failure = unusable();
@@ -109,8 +126,8 @@ interface Chunk {
 }
 
 /**
- * The next lines of the batch: at most some 64 KiB (or one line), and each ordering key once, because a message may only be handed over when
- * the one before it of its key has been taken.
+ * The next lines of the batch: at most some 64 KiB (or one line), and each ordering key once,
+ * because a message may only be handed over when the one before it of its key has been taken.
  */
 function nextChunk(batch: readonly OutgoingMessage[], from: number, lineCount: number): Chunk {
   const keys = new Set<string>();
@@ -154,7 +171,8 @@ function stopAt(batch: readonly OutgoingMessage[], results: PublishResult[], fai
     const result = results[index];
     if (result === undefined) {
       const behind = orderingKey !== undefined && failedKeys.has(orderingKey);
-      // After a deadline the rest was simply not begun; after a broken stream it is the stream that is the trouble.
+      // After a deadline the rest was simply not begun; after a broken stream it is the stream that
+      // is the trouble.
       const rest = failure.scope === "unknown" ? undefined : failure;
       results.push(
         behind || rest === undefined

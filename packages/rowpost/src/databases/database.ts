@@ -1,55 +1,88 @@
 /**
- * The database port: what the outbox, the relay and the tools need of a database, whatever engine it is. `rowpost/mysql`,
- * `rowpost/mariadb`, `rowpost/postgres` and `rowpost/sqlite` make objects of this shape. Types only.
+ * The database port: what the outbox, the relay and the tools need of a database, whatever engine
+ * it is. `rowpost/mysql`, `rowpost/mariadb`, `rowpost/postgres` and `rowpost/sqlite` make objects
+ * of this shape. Types only.
  */
 import type { MessageAdmin } from "../outbox/message-admin.ts";
 import type { MessageWriter } from "../outbox/message-writer.ts";
-import type { RelayStore } from "../outbox/relay-store.ts";
+import type { RelayStore } from "../relay/store.ts";
 import type { Executor, QueryResult, Statement, Transaction } from "../transactions/executor.ts";
 import type { TableLayout } from "./sql/layout.ts";
 import type { SchemaStatements } from "./sql/statements.ts";
 
 export type { TableLayout };
 
-/** SQL family. MariaDB and MySQL share statements; what differs between them is a fact on the session. */
+/**
+ * SQL family. MariaDB and MySQL share statements; what differs between them is a fact on the
+ * session.
+ */
 export type DialectName = "mysql" | "postgres" | "sqlite";
 
-/** What a {@link Session} is opened for. Relay sessions get a short lock wait, UTC (unless the layout's clock is the session's) and READ COMMITTED. */
+/**
+ * What a {@link Session} is opened for. Relay sessions get a short lock wait, UTC (unless the
+ * layout's clock is the session's) and READ COMMITTED.
+ */
 export type SessionPurpose = "relay" | "lease" | "tool" | "listen";
 
 /** Options of {@link Database.connect}. */
 export interface SessionOptions {
   readonly purpose: SessionPurpose;
-  /** A statement that has no answer after this long fails with `DatabaseUnavailableError`, and the session is dead. Default 30,000. */
+  /**
+   * A statement that has no answer after this long fails with `DatabaseUnavailableError`, and the
+   * session is dead. Default 30,000.
+   */
   readonly statementTimeoutMs?: number;
-  /** A row lock is waited for this long. Must stay below a quarter of the lease (rule R2). Default 3,000. */
+  /**
+   * A row lock is waited for this long. Must stay below a quarter of the lease (rule:
+   * takeover-fence). Default 3,000.
+   */
   readonly lockWaitTimeoutMs?: number;
-  /** `SET time_zone`: "utc" for layouts with a UTC clock, "server" leaves the server's own zone. Default "utc". */
+  /**
+   * `SET time_zone`: "utc" for layouts with a UTC clock, "server" leaves the server's own zone.
+   * Default "utc".
+   */
   readonly clock?: "utc" | "server";
 }
 
-/** One connection of rowpost's own. Statements on it run one after another; outside `transaction` each commits by itself. */
+/**
+ * One connection of rowpost's own. Statements on it run one after another; outside `transaction`
+ * each commits by itself.
+ */
 export interface Session {
-  /** `mariadb`, `mysql`, `postgres`, `sqlite`, with the server's version; for logs and error texts. */
+  /**
+   * `mariadb`, `mysql`, `postgres`, `sqlite`, with the server's version; for logs and error texts.
+   */
   readonly server: { readonly product: "mariadb" | "mysql" | "postgres" | "sqlite"; readonly version: string };
   run(statement: Statement): Promise<QueryResult>;
-  /** BEGIN, `work`, COMMIT; ROLLBACK and rethrow when it throws. A COMMIT that the server turned into a rollback is a `TransactionLostError`. */
+  /**
+   * BEGIN, `work`, COMMIT; ROLLBACK and rethrow when it throws. A COMMIT that the server turned
+   * into a rollback is a `TransactionLostError`.
+   */
   transaction<T>(work: (tx: Executor) => Promise<T>): Promise<T>;
   /**
-   * Ends the connection and resolves only when the server has certainly stopped working for it (KILL and look, pg_terminate_backend and look):
-   * after that no statement of this session can still take effect (rule R4). Rejects when the server cannot be asked; ask again then.
+   * Ends the connection and resolves only when the server has certainly stopped working for it
+   * (KILL and look, pg_terminate_backend and look): after that no statement of this session can
+   * still take effect (rule: claim-token). Rejects when the server cannot be asked; ask again then.
    */
   abandon(): Promise<void>;
   close(): Promise<void>;
-  /** True once the connection is lost, timed out or closed. A dead session is replaced, not revived. */
+  /**
+   * True once the connection is lost, timed out or closed. A dead session is replaced, not revived.
+   */
   readonly dead: boolean;
 }
 
-/** In-process and, where the engine has it, cross-process hint that there is something to relay. Losing one costs latency only. */
+/**
+ * In-process and, where the engine has it, cross-process hint that there is something to relay.
+ * Losing one costs latency only.
+ */
 export interface Doorbell {
   /** Rings for relays in this process. */
   ring(): void;
-  /** Calls `listener` on each ring (from this process, or from the engine once `listen` is on). Returns the function that ends it. */
+  /**
+   * Calls `listener` on each ring (from this process, or from the engine once `listen` is on).
+   * Returns the function that ends it.
+   */
   subscribe(listener: () => void): () => void;
 }
 
@@ -64,19 +97,31 @@ export interface Database {
   /** For logs: scheme, host, port and database, never a password. */
   readonly label: string;
   connect(options: SessionOptions): Promise<Session>;
-  /** The layout of a table that `rowpost migrate` makes: what an outbox or a relay uses when none is named. */
+  /**
+   * The layout of a table that `rowpost migrate` makes: what an outbox or a relay uses when none is
+   * named.
+   */
   readonly defaultLayout: TableLayout;
   /**
-   * Begins, runs `work`, commits; rolls back on a throw. On the user's own pool or handle of this database object, or on `on`, another pool,
-   * connection or handle of the same engine. `runTransaction` of the transactions folder does it for all drivers.
+   * Begins, runs `work`, commits; rolls back on a throw. On the user's own pool or handle of this
+   * database object, or on `on`, another pool, connection or handle of the same engine.
+   * `runTransaction` of the transactions folder does it for all drivers.
    */
   transaction<T>(work: (tx: Transaction) => Promise<T>, on?: unknown): Promise<T>;
-  /** A user's open transaction (driver or ORM handle) as an executor. Throws `TransactionRequiredError` for anything else. */
+  /**
+   * A user's open transaction (driver or ORM handle) as an executor. Throws
+   * `TransactionRequiredError` for anything else.
+   */
   executor(handle: unknown): Executor;
   readonly doorbell: Doorbell;
-  /** PostgreSQL: LISTENs on the channel of this table and rings the doorbell. Elsewhere resolves to undefined: poll. */
+  /**
+   * PostgreSQL: LISTENs on the channel of this table and rings the doorbell. Elsewhere resolves to
+   * undefined: poll.
+   */
   listen(layout: TableLayout): Promise<{ close(): Promise<void> } | undefined>;
-  /** Migrations and what checks them: for `migrate` (databases/sql/migrate.ts) and `rowpost doctor`. */
+  /**
+   * Migrations and what checks them: for `migrate` (databases/sql/migrate.ts) and `rowpost doctor`.
+   */
   schema(options: StoreOptions): SchemaStatements;
   messageWriter(options: StoreOptions): MessageWriter;
   relayStore(options: StoreOptions): RelayStore;

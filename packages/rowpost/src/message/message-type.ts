@@ -1,8 +1,9 @@
 /**
- * Message types declared once: topic, schema, keys, retry policy and confirmation rule of everything of that name.
+ * Message types declared once: topic, schema, keys, retry policy and confirmation rule of
+ * everything of that name.
  *
- * The producer uses a declared type to make messages that are type-checked and validated; the relay is given the same objects and takes the
- * retry policy and the confirmation rule from them.
+ * The producer uses a declared type to make messages that are type-checked and validated; the relay
+ * is given the same objects and takes the retry policy and the confirmation rule from them.
  */
 import { ConfigurationError, describeError, InvalidMessageError } from "../runtime/errors.ts";
 import type { NewMessage } from "./message.ts";
@@ -10,7 +11,10 @@ import type { StandardSchema } from "./standard-schema.ts";
 
 /** How often and how long a failed publish is tried again. */
 export interface RetryPolicy {
-  /** Counted attempts until a message is `failed`. Default 16: about 34 minutes on average with the other defaults. */
+  /**
+   * Counted attempts until a message is `failed`. Default 16: about 34 minutes on average with the
+   * other defaults.
+   */
   readonly maxAttempts: number;
   /** Longest wait after the first failed attempt. Default 1,000. */
   readonly baseMs: number;
@@ -18,7 +22,10 @@ export interface RetryPolicy {
   readonly factor: number;
   /** No wait is longer. Default 600,000 (10 minutes). */
   readonly maxMs: number;
-  /** A `failed` message is tried once more each time this long has passed; 0 = never. Default 21,600,000 (6 hours). */
+  /**
+   * A `failed` message is tried once more each time this long has passed; 0 = never. Default
+   * 21,600,000 (6 hours).
+   */
   readonly slowRetryEveryMs: number;
   /** Slow retries end when the message is this old. Default 604,800,000 (7 days). */
   readonly slowRetryForMs: number;
@@ -39,8 +46,9 @@ export interface ConfirmRule {
   /** From the broker's receipt to the deadline. */
   readonly withinMs: number;
   /**
-   * What happens at the deadline: `resend` publishes the message again (the consumer must be idempotent; counts as an attempt), `fail` makes
-   * it `failed`, `alert` only reports it and leaves it `sent`.
+   * What happens at the deadline: `resend` publishes the message again (the consumer must be
+   * idempotent; counts as an attempt), `fail` makes it `failed`, `alert` only reports it and leaves
+   * it `sent`.
    */
   readonly onTimeout: "resend" | "fail" | "alert";
 }
@@ -49,7 +57,10 @@ export interface ConfirmRule {
 export interface MessageTypeOptions<Body> {
   /** Topic of all messages of this type, unless a message names its own. */
   readonly topic: string;
-  /** Checks bodies at enqueue, at once or asynchronously. What the schema returns is what is stored: defaults filled in, unknown fields dropped. */
+  /**
+   * Checks bodies at enqueue, at once or asynchronously. What the schema returns is what is stored:
+   * defaults filled in, unknown fields dropped.
+   */
   readonly schema?: StandardSchema<Body> | undefined;
   /** What differs from {@link DEFAULT_RETRY_POLICY}. Durations in milliseconds. */
   readonly retry?: Partial<RetryPolicy> | undefined;
@@ -65,7 +76,10 @@ export interface MessageTypeOptions<Body> {
   readonly contentType?: string | undefined;
 }
 
-/** A message of a declared type: what {@link MessageType.message} takes. `Key` is undefined where the type derives it. */
+/**
+ * A message of a declared type: what {@link MessageType.message} takes. `Key` is undefined where
+ * the type derives it.
+ */
 export type MessageInput<Body, Key extends string | undefined = string> = Omit<
   NewMessage<Body>,
   "type" | "key" | "topic"
@@ -82,13 +96,17 @@ export interface MessageType<Body = unknown, Key extends string | undefined = st
   readonly retry: RetryPolicy;
   readonly confirm: ConfirmRule | undefined;
   /**
-   * A message for `outbox.enqueue`. The keys are derived here, from the body as given; the body is validated by enqueue, because a schema may
-   * be asynchronous. Throws `InvalidMessageError` when a key function throws.
+   * A message for `outbox.enqueue`. The keys are derived here, from the body as given; the body is
+   * validated by enqueue, because a schema may be asynchronous. Throws `InvalidMessageError` when a
+   * key function throws.
    */
   message(input: MessageInput<Body, Key>): TypedMessage<Body>;
 }
 
-/** Holds a message's declared type. A symbol, and enumerable: it survives `{ ...message }` and stays out of JSON. */
+/**
+ * Holds a message's declared type. A symbol, and enumerable: it survives `{ ...message }` and stays
+ * out of JSON.
+ */
 export const DECLARED_TYPE: unique symbol = Symbol("rowpost.messageType");
 
 /** A message that remembers its declared type, so that enqueue validates it. */

@@ -1,35 +1,61 @@
 /**
- * What a message is: the shape that a program enqueues, and the limits that are checked before any SQL.
+ * What a message is: the shape that a program enqueues, and the limits that are checked before any
+ * SQL.
  *
- * The identity of a message is (type, key): the seeds' unique pair biz_type / biz_key and message_type / message_key. It never changes,
- * goes to the consumer as the header `rowpost-id`, and is compared byte for byte (rule R7).
+ * The identity of a message is (type, key): the seeds' unique pair biz_type / biz_key and
+ * message_type / message_key. It never changes, goes to the consumer as the header `rowpost-id`,
+ * and is compared byte for byte (rule: exact-bytes).
  */
 
 /** A message to be enqueued. */
 export interface NewMessage<Body = unknown> {
-  /** Message type, 消息类型: what happened, such as `order.created`. 1 to 64 characters, no blank at the end. */
+  /**
+   * Message type, 消息类型: what happened, such as `order.created`. 1 to 64 characters, no blank at
+   * the end.
+   */
   readonly type: string;
-  /** Message key, 业务幂等键: the business identity, such as an order number. 1 to 128 characters, no blank at the end. */
+  /**
+   * Message key, 业务幂等键: the business identity, such as an order number. 1 to 128 characters,
+   * no blank at the end.
+   */
   readonly key: string;
   /** Topic that it is published to, 1 to 255 characters. */
   readonly topic: string;
-  /** JSON-able value by default. A string with `contentType: "text/…"` goes as it is; a Uint8Array goes as binary. */
+  /**
+   * JSON-able value by default. A string with `contentType: "text/…"` goes as it is; a Uint8Array
+   * goes as binary.
+   */
   readonly body: Body;
-  /** Extra headers for the consumer; names and values are strings. Names that begin with `rowpost-` are reserved. */
+  /**
+   * Extra headers for the consumer; names and values are strings. Names that begin with `rowpost-`
+   * are reserved.
+   */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Messages with equal ordering keys are published in their order. 1 to 128 characters; never empty. */
+  /**
+   * Messages with equal ordering keys are published in their order. 1 to 128 characters; never
+   * empty.
+   */
   readonly orderingKey?: string | undefined;
-  /** Not before this many milliseconds from now, by the database's clock. At most one of `delayMs`, `deliverAt`. */
+  /**
+   * Not before this many milliseconds from now, by the database's clock. At most one of `delayMs`,
+   * `deliverAt`.
+   */
   readonly delayMs?: number | undefined;
   /** Not before this instant: a Date, or an ISO 8601 text with a zone. */
   readonly deliverAt?: Date | string | undefined;
-  /** Media type of the body. Default `application/json`; `application/octet-stream` for a Uint8Array. */
+  /**
+   * Media type of the body. Default `application/json`; `application/octet-stream` for a
+   * Uint8Array.
+   */
   readonly contentType?: string | undefined;
   /** System or code that wrote it (`created_by`). Default: the `createdBy` of the outbox. */
   readonly createdBy?: string | undefined;
 }
 
-/** Limits of the default layout; a layout with narrower columns lowers them. Characters, but `bodyBytes` is bytes of UTF-8. */
+/**
+ * Limits of the default layout; a layout with narrower columns lowers them. Characters, but
+ * `bodyBytes` is bytes of UTF-8.
+ */
 export interface MessageLimits {
   readonly type: number;
   readonly key: number;
@@ -55,5 +81,5 @@ export const HEADER_ID = "rowpost-id";
 export const HEADER_TYPE = "rowpost-type";
 /** Header with the message key. */
 export const HEADER_KEY = "rowpost-key";
-/** Header with the number of the claim that this copy comes from; a consumer's failure report names it (rule R13). */
+/** Header with the number of the claim that this copy comes from. */
 export const HEADER_ATTEMPT = "rowpost-attempt";

@@ -1,6 +1,7 @@
 /**
- * Validation by whatever schema library the user has (Zod, Valibot, ArkType, Effect, …): all of them carry the same `~standard` property
- * (https://standardschema.dev). Only its shape is declared here, so that the library depends on none of them.
+ * Validation by whatever schema library the user has (Zod, Valibot, ArkType, Effect, …): all of
+ * them carry the same `~standard` property (https://standardschema.dev). Only its shape is declared
+ * here, so that the library depends on none of them.
  */
 import { InvalidMessageError } from "../runtime/errors.ts";
 
@@ -11,12 +12,18 @@ export interface StandardIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** What a validation says: the value as the schema makes it (defaults filled in, unknown fields dropped), or what is wrong. */
+/**
+ * What a validation says: the value as the schema makes it (defaults filled in, unknown fields
+ * dropped), or what is wrong.
+ */
 export type StandardResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly StandardIssue[] };
 
-/** Any schema of the Standard Schema specification, version 1. `Input` is what may be given, `Output` what it becomes. */
+/**
+ * Any schema of the Standard Schema specification, version 1. `Input` is what may be given,
+ * `Output` what it becomes.
+ */
 export interface StandardSchema<Input = unknown, Output = unknown> {
   readonly "~standard": {
     readonly version: 1;
@@ -33,8 +40,8 @@ const LISTED_ISSUES = 5;
 /**
  * The value as the schema makes it, at once or as a promise, as the schema does it.
  *
- * Throws `InvalidMessageError` that lists what is wrong and where; `what` names the value in it. A schema that throws by itself is an
- * `InvalidMessageError` too, with the thrown error as `cause`.
+ * Throws `InvalidMessageError` that lists what is wrong and where; `what` names the value in it. A
+ * schema that throws by itself is an `InvalidMessageError` too, with the thrown error as `cause`.
  */
 export function validateWith(schema: StandardSchema, value: unknown, what: string): unknown {
   let result: StandardResult<unknown> | Promise<StandardResult<unknown>>;

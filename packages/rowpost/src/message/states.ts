@@ -1,12 +1,17 @@
 /**
  * The six states of a message and the one table of legal transitions between them.
  *
- * The seeds name the states (待发送 发送中 已发送 发送失败, and 已消费 已挂起); the numbers 0-3 are those of the `status` column of
- * `t_local_message`. Everything that changes a state takes its allowed-from states from {@link TRANSITIONS}: the SQL statements, the
- * documentation (docs/states.md is generated from it) and the tests. A change that is not in the table does not exist.
+ * The seeds name the states (待发送 发送中 已发送 发送失败, and 已消费 已挂起); the numbers 0-3 are
+ * those of the `status` column of `t_local_message`. Everything that changes a state takes its
+ * allowed-from states from {@link TRANSITIONS}: the SQL statements, the documentation
+ * (docs/states.md is generated from it) and the tests. A change that is not in the table does not
+ * exist.
  */
 
-/** State of a message, by its English word. `pending` 待发送, `sending` 发送中, `sent` 已发送, `failed` 发送失败, `consumed` 已消费, `suspended` 已挂起. */
+/**
+ * State of a message, by its English word. `pending` 待发送, `sending` 发送中, `sent` 已发送,
+ * `failed` 发送失败, `consumed` 已消费, `suspended` 已挂起.
+ */
 export type MessageState = "pending" | "sending" | "sent" | "failed" | "consumed" | "suspended";
 
 /** All states in the order of their numbers in the default layout: index = number. */
@@ -40,7 +45,10 @@ export interface Transition {
   readonly by: readonly TransitionActor[];
   /** What is written besides the state, in words; `lock_version + 1` and `gmt_modified` always. */
   readonly writes: string;
-  /** Only legal when the relay runs with `sendingMark: "off"` (the claim then stands in the lease row, rule R8). */
+  /**
+   * Only legal when the relay runs with `sendingMark: "off"` (the claim then stands in the lease
+   * row, rule: listed-in-flight).
+   */
   readonly withoutSendingMark?: true;
 }
 
@@ -64,7 +72,10 @@ export type TransitionName =
   | "unmarkedRetry"
   | "unmarkedFailed";
 
-/** The table. Final unless the slow retry or a person acts: `failed`, `consumed`; and `sent` for types without confirmation. */
+/**
+ * The table. Final unless the slow retry or a person acts: `failed`, `consumed`; and `sent` for
+ * types without confirmation.
+ */
 export const TRANSITIONS: readonly Transition[] = [
   { name: "claim", from: ["pending"], to: "sending", by: ["relay"], writes: "delivery_count + 1" },
   {
@@ -93,7 +104,7 @@ export const TRANSITIONS: readonly Transition[] = [
     from: ["sending"],
     to: "pending",
     by: ["relay"],
-    writes: "nothing else: its relay lost the shard, or no window holds the row (rule R3)",
+    writes: "nothing else: its relay lost the shard, or no window holds the row (rule: watched-sending)",
   },
   {
     name: "settleFailed",
@@ -156,7 +167,7 @@ export const TRANSITIONS: readonly Transition[] = [
     from: ["suspended"],
     to: "pending",
     by: ["operator", "housekeeping"],
-    writes: "next_retry_at = deliver_at when that is ahead, else NULL (rule R10)",
+    writes: "next_retry_at = deliver_at when that is ahead, else NULL (rule: delay-is-not-retry)",
   },
   {
     name: "unmarkedSent",

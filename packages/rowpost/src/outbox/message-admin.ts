@@ -1,8 +1,14 @@
-/** The operator's port: look at messages and change them by hand. Implemented by databases/sql; used by the CLI, the API and the console. */
+/**
+ * The operator's port: look at messages and change them by hand. Implemented by databases/sql; used
+ * by the CLI, the API and the console.
+ */
 import type { MessageState } from "../message/states.ts";
-import type { RelayInstance, ShardLease, SuspensionRule } from "./relay-store.ts";
+import type { RelayInstance, ShardLease, SuspensionRule } from "../relay/store.ts";
 
-/** A message as people see it. Instants are ISO 8601 UTC texts; ids decimal strings. Fields of columns that a layout lacks are undefined. */
+/**
+ * A message as people see it. Instants are ISO 8601 UTC texts; ids decimal strings. Fields of
+ * columns that a layout lacks are undefined.
+ */
 export interface StoredMessage {
   readonly id: string;
   readonly type: string;
@@ -19,6 +25,8 @@ export interface StoredMessage {
   readonly deliveryCount: number | undefined;
   readonly deliverAt: string | null | undefined;
   readonly nextRetryAt: string | null;
+  /** Id of the message that this one is set behind, as nextRetryAt tells it. */
+  readonly behindId: string | undefined;
   readonly lastRetryAt: string | null | undefined;
   readonly failReason: string | null;
   readonly messageId: string | null | undefined;
@@ -32,7 +40,10 @@ export interface StoredMessage {
   readonly archived: boolean;
 }
 
-/** Which messages an operation means. Fields are ANDed; an empty filter is refused by everything that changes rows. */
+/**
+ * Which messages an operation means. Fields are ANDed; an empty filter is refused by everything
+ * that changes rows.
+ */
 export interface MessageFilter {
   readonly ids?: readonly string[];
   readonly type?: string;
@@ -65,7 +76,9 @@ export interface OutboxStatus {
   readonly suspensions: readonly SuspensionRule[];
 }
 
-/** Changes by hand: legal transitions only; `changed` rows, and the others with their real state. */
+/**
+ * Changes by hand: legal transitions only; `changed` rows, and the others with their real state.
+ */
 export interface ChangeReport {
   readonly changed: number;
   readonly conflicts: readonly { readonly id: string; readonly state: MessageState | "unknown" }[];

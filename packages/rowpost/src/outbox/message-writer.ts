@@ -1,5 +1,5 @@
 /** The enqueue port: writes messages in a user's transaction. Implemented by databases/sql. */
-import type { EncodedMessage } from "../message/codec.ts";
+import type { EncodedMessage } from "../message/encode.ts";
 import type { Executor } from "../transactions/executor.ts";
 
 export type { EncodedMessage };
@@ -9,10 +9,12 @@ export type EnqueueStatus = "enqueued" | "duplicate";
 
 export interface MessageWriter {
   /**
-   * Inserts all messages with one statement. `duplicates: "throw"`: a (type, key) that is there already makes the call fail with
-   * `DuplicateMessageError`; no row of the call stays and the transaction is usable (on MySQL 8 and 9 it holds up other inserts until it ends). `"ignore"`: it is reported as `duplicate`; but when the
-   * stored identity differs in bytes (a folding collation), the call throws all the same (rule R7).
-   * Throws `TransactionRequiredError`, with nothing left behind, when the handle is in no transaction.
+   * Inserts all messages with one statement. `duplicates: "throw"`: a (type, key) that is there
+   * already makes the call fail with `DuplicateMessageError`; no row of the call stays and the
+   * transaction is usable (on MySQL 8 and 9 it holds up other inserts until it ends). `"ignore"`:
+   * it is reported as `duplicate`; but when the stored identity differs in bytes (a folding
+   * collation), the call throws all the same (rule: exact-bytes). Throws
+   * `TransactionRequiredError`, with nothing left behind, when the handle is in no transaction.
    */
   insert(
     tx: Executor,
@@ -20,8 +22,9 @@ export interface MessageWriter {
     options: { readonly duplicates: "throw" | "ignore" },
   ): Promise<EnqueueStatus[]>;
   /**
-   * Deletes messages that this transaction has inserted, of a call that failed with `error` at a later statement. Where the server has rolled the
-   * transaction back, nothing is deleted: on MySQL the statement would be committed alone, and would take away what somebody else has written
+   * Deletes messages that this transaction has inserted, of a call that failed with `error` at a
+   * later statement. Where the server has rolled the transaction back, nothing is deleted: on MySQL
+   * the statement would be committed alone, and would take away what somebody else has written
    * under the same identity meanwhile.
    */
   undo(tx: Executor, messages: readonly EncodedMessage[], error: unknown): Promise<void>;

@@ -1,4 +1,7 @@
-/** createOutbox on SQLite in memory: what is checked, what is written, and that nothing is written when anything is wrong. */
+/**
+ * createOutbox on SQLite in memory: what is checked, what is written, and that nothing is written
+ * when anything is wrong.
+ */
 import { afterEach, beforeEach, expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
 import { inSpan, installTelemetry, SPAN, TRACEPARENT } from "../../test/telemetry.ts";

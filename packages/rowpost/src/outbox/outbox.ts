@@ -1,10 +1,9 @@
 /** The producer's side: messages that are written in the transaction of the business change. */
 import type { Database, StoreOptions } from "../databases/database.ts";
-import type { EncodedMessage } from "../message/codec.ts";
+import { type EncodedMessage, encodeMessage, type MessageRules } from "../message/encode.ts";
 import type { MessageLimits, NewMessage } from "../message/message.ts";
 import { DECLARED_TYPE, type TypedMessage } from "../message/message-type.ts";
 import { validateWith } from "../message/standard-schema.ts";
-import { encodeMessage, type MessageRules } from "../message/validate-message.ts";
 import { ConfigurationError, TransactionRequiredError } from "../runtime/errors.ts";
 import { activeTraceHeaders, loadTelemetry } from "../runtime/trace-context.ts";
 import type { Executor, Transaction } from "../transactions/executor.ts";
@@ -20,7 +19,10 @@ export interface OutboxOptions {
   readonly layout?: StoreOptions["layout"] | undefined;
   /** `created_by` of messages that name none. Default `rowpost`. */
   readonly createdBy?: string | undefined;
-  /** What differs from the limits of the layout: lower ones, or higher ones where your columns are wider. */
+  /**
+   * What differs from the limits of the layout: lower ones, or higher ones where your columns are
+   * wider.
+   */
   readonly limits?: Partial<MessageLimits> | undefined;
   /** Default `throw`. */
   readonly onDuplicate?: OnDuplicate | undefined;
@@ -37,42 +39,54 @@ export interface Outbox {
   /**
    * Writes one message in an open transaction: it is published if and only if that commits.
    *
-   * `tx` is the `tx` of {@link Outbox.transaction}, or the open transaction that you have: a connection of mysql2, mariadb or pg after BEGIN, a
-   * postgres.js transaction, a SQLite handle, or a transaction of Drizzle, Kysely, Knex, TypeORM, MikroORM, Sequelize or Prisma.
+   * `tx` is the `tx` of {@link Outbox.transaction}, or the open transaction that you have: a
+   * connection of mysql2, mariadb or pg after BEGIN, a postgres.js transaction, a SQLite handle, or
+   * a transaction of Drizzle, Kysely, Knex, TypeORM, MikroORM, Sequelize or Prisma.
    *
-   * Throws, with nothing written: `InvalidMessageError` (a field, size or body that cannot be), `ConfigurationError` (the table has no column for
-   * it), `TransactionRequiredError` (a pool, an ended or absent transaction, an unknown object), `DuplicateMessageError` ((type, key) is there
-   * already; the transaction stays usable, but on MySQL 8 and 9 roll it back soon: until it ends it holds up every other enqueue into the table).
-   * Errors of the database are passed on as the driver throws them.
+   * Throws, with nothing written: `InvalidMessageError` (a field, size or body that cannot be),
+   * `ConfigurationError` (the table has no column for it), `TransactionRequiredError` (a pool, an
+   * ended or absent transaction, an unknown object), `DuplicateMessageError` ((type, key) is there
+   * already; the transaction stays usable, but on MySQL 8 and 9 roll it back soon: until it ends it
+   * holds up every other enqueue into the table). Errors of the database are passed on as the
+   * driver throws them.
    */
   enqueue(tx: unknown, message: NewMessage, options?: EnqueueOptions): Promise<EnqueueStatus>;
   /**
-   * Writes several, with one statement for each {@link MESSAGES_PER_STATEMENT} messages or {@link TEXT_PER_STATEMENT} characters of bodies. All
-   * are checked before the first is written, and when one cannot be written none of the call stays. Resolves to one status for each, in order.
+   * Writes several, with one statement for each {@link MESSAGES_PER_STATEMENT} messages or {@link
+   * TEXT_PER_STATEMENT} characters of bodies. All are checked before the first is written, and when
+   * one cannot be written none of the call stays. Resolves to one status for each, in order.
    */
   enqueue(tx: unknown, messages: readonly NewMessage[], options?: EnqueueOptions): Promise<EnqueueStatus[]>;
   /**
-   * Begins on the database's own pool or handle, runs `work`, commits, and wakes the relay of this process; rolls back and rethrows when `work`
-   * throws. Throws `TransactionLostError` when the database ended the transaction by itself, such as after a deadlock: run it again.
+   * Begins on the database's own pool or handle, runs `work`, commits, and wakes the relay of this
+   * process; rolls back and rethrows when `work` throws. Throws `TransactionLostError` when the
+   * database ended the transaction by itself, such as after a deadlock: run it again.
    */
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
   /** The same on another pool, connection or handle of the same engine. */
   transaction<T>(on: unknown, work: (tx: Transaction) => Promise<T>): Promise<T>;
   /**
-   * Wakes the relay of this process; for after the commit of a transaction that was not begun by {@link Outbox.transaction}. Without it the relay
-   * looks at its next poll. Costs nothing when there is no relay.
+   * Wakes the relay of this process; for after the commit of a transaction that was not begun by
+   * {@link Outbox.transaction}. Without it the relay looks at its next poll. Costs nothing when
+   * there is no relay.
    */
   wake(): void;
 }
 
-/** Messages in one INSERT: more gain nothing (measured: 100 and 1,000 cost the same for each message) and hold the client up for longer. */
+/**
+ * Messages in one INSERT: more gain nothing (measured: 100 and 1,000 cost the same for each
+ * message) and hold the client up for longer.
+ */
 export const MESSAGES_PER_STATEMENT = 1_000;
-/** Characters of bodies in one INSERT: with every character escaped or three bytes long it still fits MariaDB's packet of 16 MiB. */
+/**
+ * Characters of bodies in one INSERT: with every character escaped or three bytes long it still
+ * fits MariaDB's packet of 16 MiB.
+ */
 export const TEXT_PER_STATEMENT = 4_194_304;
 
 /**
- * Makes an outbox. Connects to nothing. Throws `ConfigurationError` for limits that are no positive whole numbers, and for a `createdBy` on a layout
- * without that column.
+ * Makes an outbox. Connects to nothing. Throws `ConfigurationError` for limits that are no positive
+ * whole numbers, and for a `createdBy` on a layout without that column.
  */
 export function createOutbox(options: OutboxOptions): Outbox {
   const { database, onDuplicate = "throw" } = options;
@@ -140,7 +154,10 @@ function checkOnDuplicate(value: unknown): void {
   }
 }
 
-/** Validates and encodes every message before anything is written. Awaits only what has to be waited for. */
+/**
+ * Validates and encodes every message before anything is written. Awaits only what has to be waited
+ * for.
+ */
 async function encodeAll(messages: readonly NewMessage[], rules: MessageRules): Promise<EncodedMessage[]> {
   await loadTelemetry();
   const trace = activeTraceHeaders();
@@ -152,7 +169,10 @@ async function encodeAll(messages: readonly NewMessage[], rules: MessageRules): 
   return encoded;
 }
 
-/** A message made by a declared type, with its body as the schema makes it; any other message as it is. */
+/**
+ * A message made by a declared type, with its body as the schema makes it; any other message as it
+ * is.
+ */
 function validateDeclared(message: NewMessage): NewMessage | Promise<NewMessage> {
   const declared = (message as Partial<TypedMessage> | null | undefined)?.[DECLARED_TYPE];
   if (declared?.schema === undefined) return message;
@@ -161,7 +181,10 @@ function validateDeclared(message: NewMessage): NewMessage | Promise<NewMessage>
   return { ...message, body };
 }
 
-/** One statement, or as few as fit; when a later one fails, what the earlier ones wrote is taken back. */
+/**
+ * One statement, or as few as fit; when a later one fails, what the earlier ones wrote is taken
+ * back.
+ */
 async function insertAll(
   writer: MessageWriter,
   tx: Executor,
@@ -177,7 +200,8 @@ async function insertAll(
       statuses.push(...partStatuses);
       written.push(...part.filter((_, index) => partStatuses[index] === "enqueued"));
     } catch (error) {
-      // Where the transaction is lost nothing can be taken back, and nothing has to be: what went wrong is the news.
+      // Where the transaction is lost nothing can be taken back, and nothing has to be. The caller
+      // gets the first error.
       await writer.undo(tx, written, error).catch(() => undefined);
       throw error;
     }

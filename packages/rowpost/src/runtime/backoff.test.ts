@@ -1,6 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { backoffCeilingMs, backoffMs, DEFAULT_BACKOFF } from "./backoff.ts";
+import { DEFAULT_RETRY_POLICY } from "../message/message-type.ts";
+import { backoffCeilingMs, backoffMs } from "./backoff.ts";
+
+const { baseMs, factor, maxMs } = DEFAULT_RETRY_POLICY;
+const POLICY = { baseMs, factor, maxMs };
 
 const anyOptions = fc.record({
   attempt: fc.integer({ min: 1, max: 1_000_000 }),
@@ -11,7 +15,7 @@ const anyOptions = fc.record({
 
 describe("backoff", () => {
   test("the ceilings are those of the table in the doc comment", () => {
-    const ceilings = Array.from({ length: 12 }, (_, index) => backoffCeilingMs({ attempt: index + 1 }));
+    const ceilings = Array.from({ length: 12 }, (_, index) => backoffCeilingMs({ ...POLICY, attempt: index + 1 }));
     const expected = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600].map((seconds) => seconds * 1_000);
     expect(ceilings).toEqual(expected);
   });
@@ -39,17 +43,19 @@ describe("backoff", () => {
   });
 
   test("the jitter is full: the draw reaches both ends, and its mean is half of the ceiling", () => {
-    expect(backoffMs({ attempt: 3 }, () => 0)).toBe(0);
-    expect(backoffMs({ attempt: 3 }, () => 0.999999)).toBe(4_000);
-    const draws = Array.from({ length: 1_000 }, (_, index) => backoffMs({ attempt: 3 }, () => index / 1_000));
+    expect(backoffMs({ ...POLICY, attempt: 3 }, () => 0)).toBe(0);
+    expect(backoffMs({ ...POLICY, attempt: 3 }, () => 0.999999)).toBe(4_000);
+    const draws = Array.from({ length: 1_000 }, (_, index) =>
+      backoffMs({ ...POLICY, attempt: 3 }, () => index / 1_000),
+    );
     const mean = draws.reduce((sum, draw) => sum + draw, 0) / draws.length;
     expect(mean).toBeGreaterThan(1_990);
     expect(mean).toBeLessThan(2_010);
   });
 
-  test("an attempt below 1 waits like the first, and undefined options are the defaults", () => {
-    expect(backoffCeilingMs({ attempt: 0 })).toBe(DEFAULT_BACKOFF.baseMs);
-    expect(backoffCeilingMs({ attempt: Number.MAX_SAFE_INTEGER })).toBe(DEFAULT_BACKOFF.maxMs);
-    expect(backoffCeilingMs({ attempt: 5, baseMs: 0 })).toBe(0);
+  test("an attempt below 1 waits like the first, and no attempt is too large", () => {
+    expect(backoffCeilingMs({ ...POLICY, attempt: 0 })).toBe(baseMs);
+    expect(backoffCeilingMs({ ...POLICY, attempt: Number.MAX_SAFE_INTEGER })).toBe(maxMs);
+    expect(backoffCeilingMs({ ...POLICY, attempt: 5, baseMs: 0 })).toBe(0);
   });
 });

@@ -1,26 +1,26 @@
 /** How long to wait before the next try. Pure: the caller brings the attempt and the randomness. */
 
-/** Shape of an exponential backoff. */
+/** An exponential backoff, and where in it we are. */
 export interface BackoffOptions {
-  /** Ceiling of the first wait. Default 1,000. */
+  /** Number of the attempt that failed; 1 = the first. */
+  readonly attempt: number;
+  /** Ceiling of the first wait. */
   readonly baseMs: number;
-  /** Each ceiling is the one before times this. Default 2. At least 1. */
+  /** Each ceiling is the one before times this. At least 1. */
   readonly factor: number;
-  /** No ceiling above this. Default 600,000 (10 minutes). */
+  /** No ceiling above this. */
   readonly maxMs: number;
 }
 
-/** Defaults of {@link BackoffOptions}; the table at {@link backoffMs} shows what they come to. */
-export const DEFAULT_BACKOFF: BackoffOptions = { baseMs: 1_000, factor: 2, maxMs: 600_000 };
-
 /**
- * Milliseconds to wait after the failed attempt number `attempt` (1 = the first): exponential with full jitter, an even draw from
- * 0 to `min(maxMs, baseMs * factor ^ (attempt - 1))`, in whole milliseconds.
+ * Milliseconds to wait after a failed attempt: exponential with full jitter, an even draw from 0 to
+ * `min(maxMs, baseMs * factor ^ (attempt - 1))`, in whole milliseconds.
  *
- * Full jitter and not "half fixed, half random": when a broker comes back, everything that failed at the same instant comes due spread
- * evenly over the whole wait instead of in a second wave. The price is that a single wait can be near 0, which one message can afford.
+ * Full jitter and not "half fixed, half random": when a broker comes back, everything that failed
+ * at the same instant comes due spread evenly over the whole wait instead of in a second wave. The
+ * price is that a single wait can be near 0, which one message can afford.
  *
- * With the defaults:
+ * With `DEFAULT_RETRY_POLICY` (message/message-type.ts):
  *
  * | after attempt | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 and more |
  * | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -29,18 +29,15 @@ export const DEFAULT_BACKOFF: BackoffOptions = { baseMs: 1_000, factor: 2, maxMs
  *
  * @param random gives a number in [0, 1); `Math.random` by default, a seeded one in the simulation.
  */
-export function backoffMs(
-  options: { readonly attempt: number } & Partial<BackoffOptions>,
-  random: () => number = Math.random,
-): number {
+export function backoffMs(options: BackoffOptions, random: () => number = Math.random): number {
   const ceiling = backoffCeilingMs(options);
   return Math.min(Math.floor(random() * (ceiling + 1)), ceiling);
 }
 
 /** The longest wait that {@link backoffMs} can draw for this attempt. */
-export function backoffCeilingMs(options: { readonly attempt: number } & Partial<BackoffOptions>): number {
-  const { attempt, baseMs, factor, maxMs } = { ...DEFAULT_BACKOFF, ...options };
-  // A large power is Infinity, and 0 * Infinity is NaN: the exponent is cut where 2 ^ 64 already exceeds any limit.
+export function backoffCeilingMs({ attempt, baseMs, factor, maxMs }: BackoffOptions): number {
+  // A large power is Infinity, and 0 * Infinity is NaN: the exponent is cut where 2 ^ 64 already
+  // exceeds any limit.
   const exponent = Math.min(Math.max(attempt - 1, 0), 64);
   return Math.floor(Math.min(maxMs, baseMs * factor ** exponent));
 }

@@ -1,8 +1,10 @@
 /**
- * The application's clock, as a port, so that tests turn it by hand (`rowpost/testing`, `createManualClock`).
+ * The application's clock, as a port, so that tests turn it by hand (`rowpost/testing`,
+ * `createManualClock`).
  *
- * It measures durations and waits; it never dates anything in a table. Instants are written and compared by the database server, because
- * the clocks of two application hosts differ by more than the milliseconds that leases and retries are about.
+ * It measures durations and waits; it never dates anything in a table. Instants are written and
+ * compared by the database server, because the clocks of two application hosts differ by more than
+ * the milliseconds that leases and retries are about.
  */
 
 import { onAbort } from "./abort.ts";
@@ -15,13 +17,20 @@ export interface Timer {
 
 /** Time as the library sees it. */
 export interface Clock {
-  /** Milliseconds from an arbitrary start, never going back: the only reading that durations are computed from. */
+  /**
+   * Milliseconds from an arbitrary start, never going back: the only reading that durations are
+   * computed from.
+   */
   monotonicMs(): number;
-  /** Epoch milliseconds of this host, for logs and for protocols that demand a date. Jumps when the host's clock is set. */
+  /**
+   * Epoch milliseconds of this host, for logs and for protocols that demand a date. Jumps when the
+   * host's clock is set.
+   */
   wallMs(): number;
   /**
-   * Resolves after `ms` milliseconds, or as soon as the signal is aborted: ask the signal which it was. Never rejects, so that a loop that
-   * is being stopped needs no catch; leaves neither a timer nor a listener behind.
+   * Resolves after `ms` milliseconds, or as soon as the signal is aborted: ask the signal which it
+   * was. Never rejects, so that a loop that is being stopped needs no catch; leaves neither a timer
+   * nor a listener behind.
    */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   /** Runs `run` once after `ms` milliseconds. */
@@ -30,7 +39,10 @@ export interface Clock {
 
 /** Options of {@link createSystemClock}. */
 export interface SystemClockOptions {
-  /** Default false. True: a process may end although one of this clock's timers or sleeps is still to come. */
+  /**
+   * Default false. True: a process may end although one of this clock's timers or sleeps is still
+   * to come.
+   */
   readonly unref?: boolean | undefined;
 }
 

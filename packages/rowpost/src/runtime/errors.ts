@@ -1,4 +1,7 @@
-/** Base of all errors that rowpost throws on purpose. `code` is stable across versions; `message` may improve. */
+/**
+ * Base of all errors that rowpost throws on purpose. `code` is stable across versions; `message`
+ * may improve.
+ */
 export class RowpostError extends Error {
   /** Stable upper-case name to branch on. */
   readonly code: string;
@@ -13,7 +16,10 @@ export class RowpostError extends Error {
   }
 }
 
-/** Options or configuration are wrong; the message names the option and what it may be. Nothing was started. */
+/**
+ * Options or configuration are wrong; the message names the option and what it may be. Nothing was
+ * started.
+ */
 export class ConfigurationError extends RowpostError {
   constructor(message: string, options: { cause?: unknown } = {}) {
     super("CONFIGURATION", message, options);
@@ -37,7 +43,10 @@ export class InvalidMessageError extends RowpostError {
   }
 }
 
-/** (type, key) is in the table already. The transaction is still usable, and no row of the call was left behind. */
+/**
+ * (type, key) is in the table already. The transaction is still usable, and no row of the call was
+ * left behind.
+ */
 export class DuplicateMessageError extends RowpostError {
   /** The identities that were there already, as far as the database named them. */
   readonly duplicates: readonly { readonly type: string; readonly key: string }[];
@@ -57,21 +66,30 @@ export class DuplicateMessageError extends RowpostError {
   }
 }
 
-/** The handle given to enqueue is not an open transaction (a pool, a closed transaction, an unknown object). Nothing was written. */
+/**
+ * The handle given to enqueue is not an open transaction (a pool, a closed transaction, an unknown
+ * object). Nothing was written.
+ */
 export class TransactionRequiredError extends RowpostError {
   constructor(message: string, options: { cause?: unknown } = {}) {
     super("TRANSACTION_REQUIRED", message, options);
   }
 }
 
-/** The database ended the transaction by itself (deadlock, failed statement, lost connection). All of its work is gone; run it again (rule R9). */
+/**
+ * The database ended the transaction by itself (deadlock, failed statement, lost connection). All
+ * of its work is gone; run it again (rule: ended-transaction).
+ */
 export class TransactionLostError extends RowpostError {
   constructor(message: string, options: { cause?: unknown } = {}) {
     super("TRANSACTION_LOST", message, { ...options, retriable: true });
   }
 }
 
-/** The database cannot be reached or did not answer in time; the outcome of the statement may be unknown. */
+/**
+ * The database cannot be reached or did not answer in time; the outcome of the statement may be
+ * unknown.
+ */
 export class DatabaseUnavailableError extends RowpostError {
   constructor(message: string, options: { cause?: unknown } = {}) {
     super("DATABASE_UNAVAILABLE", message, { ...options, retriable: true });
@@ -79,8 +97,9 @@ export class DatabaseUnavailableError extends RowpostError {
 }
 
 /**
- * Another transaction was in the way (deadlock, lock wait time-out, serialization failure, SQLite busy). The statement, and the transaction
- * that it was in, had no effect: the same work can be run again at once.
+ * Another transaction was in the way (deadlock, lock wait time-out, serialization failure, SQLite
+ * busy). The statement, and the transaction that it was in, had no effect: the same work can be run
+ * again at once.
  */
 export class DatabaseConflictError extends RowpostError {
   constructor(message: string, options: { cause?: unknown } = {}) {
@@ -88,31 +107,30 @@ export class DatabaseConflictError extends RowpostError {
   }
 }
 
-/** The table, a column or a migration is missing or different from what the layout says. The message names it and the command that helps. */
+/**
+ * The table, a column or a migration is missing or different from what the layout says. The message
+ * names it and the command that helps.
+ */
 export class SchemaError extends RowpostError {
   constructor(message: string, options: { cause?: unknown } = {}) {
     super("SCHEMA", message, options);
   }
 }
 
-/** The broker cannot be used: not reachable, wrong credentials, or a configuration that cannot prove delivery. */
+/**
+ * The broker cannot be used: not reachable, wrong credentials, or a configuration that cannot prove
+ * delivery.
+ */
 export class BrokerError extends RowpostError {
   constructor(code: string, message: string, options: { cause?: unknown; retriable?: boolean } = {}) {
     super(code, message, options);
   }
 }
 
-/** A state change was refused because the row was not in an allowed state any more. `actual` is what it is now. */
-export class StateConflictError extends RowpostError {
-  readonly actual: string;
-
-  constructor(message: string, actual: string) {
-    super("STATE_CONFLICT", message);
-    this.actual = actual;
-  }
-}
-
-/** Text for logs and `fail_reason`: code, message and the first line of the stack that is not ours to hide. */
+/**
+ * Text for logs and `fail_reason`: code, message and the first line of the stack that is not ours
+ * to hide.
+ */
 export function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const code = "code" in error && typeof error.code === "string" ? `${error.code}: ` : "";

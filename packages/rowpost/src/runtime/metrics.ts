@@ -1,18 +1,25 @@
 /**
- * The metrics port: what the library measures, by name, for whatever collects it. Silent by default; {@link createMetricsRegistry} keeps
- * the numbers in memory and prints them in the Prometheus text format.
+ * The metrics port: what the library measures, by name, for whatever collects it. Silent by
+ * default; {@link createMetricsRegistry} keeps the numbers in memory and prints them in the
+ * Prometheus text format.
  *
  * All durations are milliseconds and say so in their name.
  */
 
-/** What one metric is: its kind, the sentence that the exposition prints, and the labels that each measurement gives. */
+/**
+ * What one metric is: its kind, the sentence that the exposition prints, and the labels that each
+ * measurement gives.
+ */
 export interface MetricDefinition {
   readonly kind: "counter" | "gauge" | "histogram";
   readonly help: string;
   readonly labels: readonly string[];
 }
 
-/** Every metric there is. The relay, the daemon's exposition, the documentation and the tests take the names from here. */
+/**
+ * Every metric there is. The relay, the daemon's exposition, the documentation and the tests take
+ * the names from here.
+ */
 export const METRICS = {
   rowpost_published_total: {
     kind: "counter",
@@ -114,7 +121,10 @@ export type HistogramName = NamesOf<"histogram">;
 /** The labels that a metric's measurements must give. */
 export type MetricLabels<Name extends MetricName> = Readonly<Record<(typeof METRICS)[Name]["labels"][number], string>>;
 
-/** Takes measurements. Called on the hot path, for each batch or message: must be quick and must not throw. */
+/**
+ * Takes measurements. Called on the hot path, for each batch or message: must be quick and must not
+ * throw.
+ */
 export interface Metrics {
   /** Adds to a counter; 1 when `by` is left out. */
   increment<Name extends CounterName>(name: Name, labels: MetricLabels<Name>, by?: number): void;
@@ -132,9 +142,10 @@ function ignore(): void {}
 /** Options of {@link createMetricsRegistry}. */
 export interface MetricsRegistryOptions {
   /**
-   * Series (combinations of label values) kept for each metric; the rest go together into one series whose label values are all
-   * `_other`. Default 1,000. Topics are data: without a bound, a program that makes up topic names fills the memory of its own relay
-   * and of the Prometheus server.
+   * Series (combinations of label values) kept for each metric; the rest go together into one
+   * series whose label values are all `_other`. Default 1,000. Topics are data: without a bound, a
+   * program that makes up topic names fills the memory of its own relay and of the Prometheus
+   * server.
    */
   readonly maxSeriesPerMetric?: number | undefined;
   /** Upper bounds of the histogram buckets. Default: 1, 2, 5, 10, … to 10,000 and 30,000. */
@@ -146,7 +157,10 @@ const DEFAULT_BUCKETS_MS: readonly number[] = [1, 2, 5, 10, 20, 50, 100, 200, 50
 
 /** Metrics kept in memory. */
 export interface MetricsRegistry extends Metrics {
-  /** Current value of a counter or gauge, observations of a histogram; 0 when there was none. For tests and for `rowpost status`. */
+  /**
+   * Current value of a counter or gauge, observations of a histogram; 0 when there was none. For
+   * tests and for `rowpost status`.
+   */
   value<Name extends MetricName>(name: Name, labels: MetricLabels<Name>): number;
   /** The Prometheus text format, version 0.0.4. Metrics that were never measured are left out. */
   exposition(): string;
@@ -156,15 +170,19 @@ interface Series {
   readonly labelValues: readonly string[];
   /** Counter or gauge: its value. Histogram: the sum. */
   value: number;
-  /** Histogram only: observations that fell into each bucket, the last one being +Inf. Not cumulative until printed. */
+  /**
+   * Histogram only: observations that fell into each bucket, the last one being +Inf. Not
+   * cumulative until printed.
+   */
   readonly buckets: number[];
 }
 
 const OTHER = "_other";
 
 /**
- * A registry in memory. A measurement is one look-up in a map by the labels' values and one addition. Measured on Node 20: 30 ns for a
- * counter and 40 ns for a histogram with one label, 130 ns with two (their values are joined to one key).
+ * A registry in memory. A measurement is one look-up in a map by the labels' values and one
+ * addition. Measured on Node 20: 30 ns for a counter and 40 ns for a histogram with one label, 130
+ * ns with two (their values are joined to one key).
  */
 export function createMetricsRegistry(options: MetricsRegistryOptions = {}): MetricsRegistry {
   const { maxSeriesPerMetric = 1_000, bucketsMs = DEFAULT_BUCKETS_MS } = options;

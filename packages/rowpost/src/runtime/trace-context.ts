@@ -1,4 +1,7 @@
-/** OpenTelemetry context for message headers, when the user's program has `@opentelemetry/api` (an optional peer). */
+/**
+ * OpenTelemetry context for message headers, when the user's program has `@opentelemetry/api` (an
+ * optional peer).
+ */
 
 /** The few functions of the API that are called. */
 interface TelemetryApi {
@@ -15,7 +18,8 @@ let api: TelemetryApi | undefined;
 let loaded = false;
 
 /**
- * Looks for the package, once in a process; later calls are free. A program that does not have it stays as it is.
+ * Looks for the package, once in a process; later calls are free. A program that does not have it
+ * stays as it is.
  */
 export async function loadTelemetry(): Promise<void> {
   if (loaded) return;
@@ -28,8 +32,9 @@ export async function loadTelemetry(): Promise<void> {
 }
 
 /**
- * Headers that carry the active span's context (`traceparent`, and whatever else the program's propagator writes); undefined without an active
- * span, without a propagator, or before {@link loadTelemetry} has found the package.
+ * Headers that carry the active span's context (`traceparent`, and whatever else the program's
+ * propagator writes); undefined without an active span, without a propagator, or before {@link
+ * loadTelemetry} has found the package.
  */
 export function activeTraceHeaders(): Readonly<Record<string, string>> | undefined {
   if (api === undefined) return undefined;

@@ -1,4 +1,7 @@
-/** What the contract suites of this folder share: a time limit for each case, waiting for what shall become true, and a run without a test framework. */
+/**
+ * What the contract suites of this folder share: a time limit for each case, waiting for what shall
+ * become true, and a run without a test framework.
+ */
 import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
 
@@ -67,7 +70,9 @@ export async function inTime(run: Promise<void>, timeoutMs: number): Promise<voi
   }
 }
 
-/** Asks until `isTrue` says so, every `everyMs` (default 5), for at most `withinMs` (default 5,000). */
+/**
+ * Asks until `isTrue` says so, every `everyMs` (default 5), for at most `withinMs` (default 5,000).
+ */
 export async function until(
   what: string,
   isTrue: () => boolean | Promise<boolean>,

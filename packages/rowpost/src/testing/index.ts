@@ -1,4 +1,7 @@
-/** `rowpost/testing`: contract suites and fault injection for tests of adapters and of programs that use rowpost. */
+/**
+ * `rowpost/testing`: contract suites and fault injection for tests of adapters and of programs that
+ * use rowpost.
+ */
 
 export type { MemoryBroker, MemoryBrokerOptions, OutcomeHook, PublishedMessage } from "../brokers/memory.ts";
 export { memory } from "../brokers/memory.ts";

@@ -1,8 +1,9 @@
 /**
- * A lease table in memory that behaves as the SQL does: each call is atomic, time is the *database's* clock, which a test may step or stop. For
- * simulations of several relays; the stores themselves are proven against real servers.
+ * A lease table in memory that behaves as the SQL does: each call is atomic, time is the
+ * *database's* clock, which a test may step or stop. For simulations of several relays; the stores
+ * themselves are proven against real servers.
  */
-import type { LeaseStore, ShardLease } from "../outbox/relay-store.ts";
+import type { LeaseStore, ShardLease } from "../relay/store.ts";
 
 export interface LeaseTable {
   /** The port for one relay. Its calls fail while `reachable` says so. */

@@ -46,7 +46,10 @@ async function nextText(socket: Socket): Promise<string> {
   return chunk.toString();
 }
 
-/** Half a dozen turns of the event loop on loopback: what could pass has passed. Used only to show that something did NOT happen. */
+/**
+ * Half a dozen turns of the event loop on loopback: what could pass has passed. Used only to show
+ * that something did NOT happen.
+ */
 async function quietMoment(): Promise<void> {
   await new Promise((resolve) => {
     setTimeout(resolve, 50);
@@ -152,7 +155,8 @@ describe("tcp proxy", () => {
   });
 
   test("close ends also when it comes in the very turn in which a connection ends", async () => {
-    // Only a listener of the proxy's own socket, after the proxy's, is called in that turn for certain.
+    // Only a listener of the proxy's own socket, after the proxy's, is called in that turn for
+    // certain.
     const closed = new Promise<void>((resolve, reject) => {
       function onSocket(message: unknown): void {
         const { socket } = message as { readonly socket: Socket };

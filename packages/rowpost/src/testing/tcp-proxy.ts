@@ -1,5 +1,6 @@
 /**
- * A TCP proxy on 127.0.0.1 that breaks connections on purpose: what a test of outages puts between a client and a real server.
+ * A TCP proxy on 127.0.0.1 that breaks connections on purpose: what a test of outages puts between
+ * a client and a real server.
  */
 import type { AddressInfo, Server, Socket } from "node:net";
 import { connect, createServer } from "node:net";
@@ -14,7 +15,10 @@ export interface TcpProxyOptions {
   readonly delayMs?: number | undefined;
 }
 
-/** Which way bytes are held back: `toTarget`: requests do not arrive; `toClient`: they arrive, and answers do not come back. */
+/**
+ * Which way bytes are held back: `toTarget`: requests do not arrive; `toClient`: they arrive, and
+ * answers do not come back.
+ */
 export type MuteDirection = "both" | "toTarget" | "toClient";
 
 /** A running proxy. */
@@ -23,15 +27,22 @@ export interface TcpProxy {
   readonly port: number;
   /** Can be changed at any time; holds for chunks that arrive from then on. */
   delayMs: number;
-  /** Resets every connection (RST, both sides), at once; what was under way is lost. New connections are accepted. Resolves when all are closed. */
+  /**
+   * Resets every connection (RST, both sides), at once; what was under way is lost. New connections
+   * are accepted. Resolves when all are closed.
+   */
   cut(): Promise<void>;
   /**
-   * Passes no more bytes on, for connections that exist and for new ones, which are still accepted: a host that froze, or a cable that was
-   * pulled out. Nothing is dropped: the bytes wait, and go on at {@link unmute}.
+   * Passes no more bytes on, for connections that exist and for new ones, which are still accepted:
+   * a host that froze, or a cable that was pulled out. Nothing is dropped: the bytes wait, and go
+   * on at {@link unmute}.
    */
   mute(direction?: MuteDirection): void;
   unmute(): void;
-  /** Stops listening: new connections get ECONNREFUSED. Existing ones go on (use {@link cut} for them). */
+  /**
+   * Stops listening: new connections get ECONNREFUSED. Existing ones go on (use {@link cut} for
+   * them).
+   */
   refuse(): Promise<void>;
   /** Listens again, on the same port. */
   accept(): Promise<void>;
@@ -63,7 +74,10 @@ export async function createTcpProxy(options: TcpProxyOptions): Promise<TcpProxy
     const delayed: (() => void)[] = [];
     let lastAt = 0;
 
-    /** Runs a step after the delay, and never before an earlier one, also when the delay was lowered in between. */
+    /**
+     * Runs a step after the delay, and never before an earlier one, also when the delay was lowered
+     * in between.
+     */
     function later(step: () => void): void {
       if (delayed.length === 0 && proxy.delayMs <= 0) {
         step();
@@ -76,7 +90,8 @@ export async function createTcpProxy(options: TcpProxyOptions): Promise<TcpProxy
     }
 
     from.on("data", (chunk: Buffer) => {
-      // The chunk that was read when mute() came is given back, so that nothing gets through and nothing is lost.
+      // The chunk that was read when mute() came is given back, so that nothing gets through and
+      // nothing is lost.
       if (isMuted(way)) {
         from.pause();
         from.unshift(chunk);
@@ -146,7 +161,8 @@ export async function createTcpProxy(options: TcpProxyOptions): Promise<TcpProxy
     const listening = server;
     server = undefined;
     if (listening === undefined) return;
-    // close() stops listening at once and calls back when the last connection has ended, which may be never: not waited for.
+    // close() stops listening at once and calls back when the last connection has ended, which may
+    // be never: not waited for.
     listening.close();
   }
 
@@ -187,8 +203,9 @@ function reset(socket: Socket): void {
   if (socket.destroyed) return;
   // Only a connected socket can be reset; one that still connects is simply dropped.
   if (socket.connecting) socket.destroy();
-  // Nor can one whose shutdown is under way: libuv refuses with EINVAL, and Node then neither closes the handle nor emits `close`. Every
-  // byte of it is with the kernel, so the shutdown is done in the next turn. One that still has bytes to write has not begun its shutdown.
+  // Nor can one whose shutdown is under way: libuv refuses with EINVAL, and Node then neither
+  // closes the handle nor emits `close`. Every byte of it is with the kernel, so the shutdown is
+  // done in the next turn. One that still has bytes to write has not begun its shutdown.
   else if (isShuttingDown(socket)) socket.once("finish", () => reset(socket));
   else socket.resetAndDestroy();
 }

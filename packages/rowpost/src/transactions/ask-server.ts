@@ -1,4 +1,7 @@
-/** The one question that every ORM is asked before the INSERT: is the connection behind it still in a transaction? */
+/**
+ * The one question that every ORM is asked before the INSERT: is the connection behind it still in
+ * a transaction?
+ */
 import type { DialectName } from "../databases/database.ts";
 import {
   ASK_STATUS,
@@ -23,8 +26,9 @@ export interface Asking {
 }
 
 /**
- * An ORM knows whether its own transaction has been ended by its own means. It does not notice when the server ended it, or when a handle was kept,
- * and its next statement would be committed alone, or in another one's transaction. One round trip; MySQL through Kysely two; MariaDB none.
+ * An ORM knows whether its own transaction has been ended by its own means. It does not notice when
+ * the server ended it, or when a handle was kept, and its next statement would be committed alone,
+ * or in another one's transaction. One round trip; MySQL through Kysely two; MariaDB none.
  */
 export async function askServer(dialect: DialectName, asking: Asking): Promise<boolean> {
   if (dialect === "postgres") return await askByLock(asking.run);

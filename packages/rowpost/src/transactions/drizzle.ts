@@ -47,7 +47,10 @@ function query(sql: string, params: readonly unknown[]): Query {
   return made;
 }
 
-/** Drizzle hands out what the driver answered: [rows or OK packet, fields] of mysql2, a result of pg, an array with a count of postgres.js. */
+/**
+ * Drizzle hands out what the driver answered: [rows or OK packet, fields] of mysql2, a result of
+ * pg, an array with a count of postgres.js.
+ */
 function fromDriver(answer: unknown): QueryResult {
   const shape = shapeOf(answer);
   if (!Array.isArray(answer)) return queryResult(shape?.["rows"], shape?.["rowCount"] ?? undefined);

@@ -1,6 +1,7 @@
 /**
- * A user's open transaction, whatever driver or ORM it comes from, as an {@link Executor}; and transactions of our own on pools, connections
- * and handles. Everything is told by shape: see shape.ts.
+ * A user's open transaction, whatever driver or ORM it comes from, as an {@link Executor}; and
+ * transactions of our own on pools, connections and handles. Everything is told by shape: see
+ * shape.ts.
  */
 import type { DialectName } from "../databases/database.ts";
 import { TransactionRequiredError } from "../runtime/errors.ts";
@@ -26,9 +27,10 @@ export type { PostgresOptions } from "./pg.ts";
 /**
  * The executor of an open transaction. A `tx` of `outbox.transaction` is returned as it is.
  *
- * Throws `TransactionRequiredError`, which says what to pass instead, for a pool, a client or ORM outside of a transaction, a transaction that
- * has ended as far as the handle knows, a handle of another database, and anything unknown. What the handle does not know, the INSERT
- * checks on the server, or `inTransaction` before it.
+ * Throws `TransactionRequiredError`, which says what to pass instead, for a pool, a client or ORM
+ * outside of a transaction, a transaction that has ended as far as the handle knows, a handle of
+ * another database, and anything unknown. What the handle does not know, the INSERT checks on the
+ * server, or `inTransaction` before it.
  */
 export function toExecutor(handle: unknown, dialect: DialectName, options: PostgresOptions = {}): Executor {
   const shape = shapeOf(handle);
@@ -70,10 +72,13 @@ function driverExecutor(shape: Shape, dialect: DialectName, options: PostgresOpt
 }
 
 /**
- * Begins on a pool, connection or handle of a raw driver, runs `work`, commits; rolls back and rethrows when it throws. `work` gets a `tx` that
- * refuses further statements with `TransactionLostError` once the database has ended the transaction by itself (rule R9).
+ * Begins on a pool, connection or handle of a raw driver, runs `work`, commits; rolls back and
+ * rethrows when it throws. `work` gets a `tx` that refuses further statements with
+ * `TransactionLostError` once the database has ended the transaction by itself (rule:
+ * ended-transaction).
  *
- * Throws `TransactionRequiredError` for a connection that is in a transaction already, and for ORMs, which begin their own.
+ * Throws `TransactionRequiredError` for a connection that is in a transaction already, and for
+ * ORMs, which begin their own.
  */
 export async function runTransaction<T>(
   on: unknown,

@@ -36,7 +36,10 @@ export function knexExecutor(handle: Shape, dialect: DialectName): Executor | un
   };
 }
 
-/** Knex hands out what the driver answered: [rows or OK packet, fields] of mysql2, a result of pg, rows or {changes} of SQLite. */
+/**
+ * Knex hands out what the driver answered: [rows or OK packet, fields] of mysql2, a result of pg,
+ * rows or {changes} of SQLite.
+ */
 function fromDriver(answer: unknown): QueryResult {
   if (Array.isArray(answer)) {
     const first: unknown = answer[0];

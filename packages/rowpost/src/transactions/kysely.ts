@@ -1,4 +1,7 @@
-/** Kysely 0.27 and later: the `trx` of `transaction().execute` and of `startTransaction`. MikroORM 7 has one underneath. */
+/**
+ * Kysely 0.27 and later: the `trx` of `transaction().execute` and of `startTransaction`. MikroORM 7
+ * has one underneath.
+ */
 import type { DialectName } from "../databases/database.ts";
 import { askServer } from "./ask-server.ts";
 import type { Executor } from "./executor.ts";
@@ -58,7 +61,10 @@ function isEnded(error: unknown): boolean {
   return error instanceof Error && /^Transaction is already (?:committed|rolled back)/.test(error.message);
 }
 
-/** What `CompiledQuery.raw(text, params)` makes. The node keeps plugins and loggers that look at it working. */
+/**
+ * What `CompiledQuery.raw(text, params)` makes. The node keeps plugins and loggers that look at it
+ * working.
+ */
 function compiled(sql: string, parameters: readonly unknown[]): CompiledQuery {
   return {
     sql,

@@ -5,7 +5,10 @@ import type { OwnConnection } from "./own-transaction.ts";
 import { isPrepared } from "./prepare.ts";
 import { hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
 
-/** What a call is made of. The user's own settings for rows would change what we read, so each call says what it needs. */
+/**
+ * What a call is made of. The user's own settings for rows would change what we read, so each call
+ * says what it needs.
+ */
 interface Call {
   readonly sql: string;
   readonly rowsAsArray: false;
@@ -24,7 +27,10 @@ interface Connection {
   release?(): Promise<unknown>;
   destroy(): void;
   readonly info: {
-    /** Status flags of the last OK packet. After an error the driver sets "in a transaction" without knowing. */
+    /**
+     * Status flags of the last OK packet. After an error the driver sets "in a transaction" without
+     * knowing.
+     */
     readonly status: number;
     readonly serverVersion: { readonly mariaDb: boolean };
   };
@@ -110,14 +116,18 @@ function executorOf(connection: Connection): Executor {
     run: async (statement: Statement) => {
       const { params, text } = statement;
       const call = callOf(text);
-      // The user's own statements as text: for this driver that costs no more, and their texts vary without limit.
+      // The user's own statements as text: for this driver that costs no more, and their texts vary
+      // without limit.
       const result = await (isPrepared(statement) ? connection.execute(call, params) : connection.query(call, params));
       return queryResult(result, shapeOf(result)?.["affectedRows"]);
     },
   };
 }
 
-/** Free when the status says no. When it says yes it may only be the driver's guess after an error: then the server is asked. */
+/**
+ * Free when the status says no. When it says yes it may only be the driver's guess after an error:
+ * then the server is asked.
+ */
 async function isOpen(connection: Connection): Promise<boolean> {
   if (!statusSaysOpen(connection.info.status)) return false;
   await connection.ping();

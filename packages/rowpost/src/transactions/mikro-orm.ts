@@ -1,6 +1,7 @@
 /**
- * MikroORM 6 and 7: the `em` of `transactional`, or after `begin`. Its transaction context is a Knex transaction in version 6 and a Kysely
- * transaction in version 7; that is used as it is, because `em.execute` writes the parameters into the text itself, also into quoted text.
+ * MikroORM 6 and 7: the `em` of `transactional`, or after `begin`. Its transaction context is a
+ * Knex transaction in version 6 and a Kysely transaction in version 7; that is used as it is,
+ * because `em.execute` writes the parameters into the text itself, also into quoted text.
  */
 import type { DialectName } from "../databases/database.ts";
 import type { Executor } from "./executor.ts";

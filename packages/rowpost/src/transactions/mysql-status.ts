@@ -1,6 +1,8 @@
 /**
- * Is this MySQL connection in a transaction? MariaDB is asked inside the INSERT (`@@in_transaction`), and nothing has to be known here. MySQL 8
- * and 9 have no expression for it that an ordinary account may use, so it takes a round trip before the INSERT (0.05 to 0.1 ms on one machine).
+ * Is this MySQL connection in a transaction? MariaDB is asked inside the INSERT
+ * (`@@in_transaction`), and nothing has to be known here. MySQL 8 and 9 have no expression for it
+ * that an ordinary account may use, so it takes a round trip before the INSERT (0.05 to 0.1 ms on
+ * one machine).
  */
 import { type Shape, shapeOf } from "./shape.ts";
 
@@ -9,14 +11,17 @@ const IN_TRANSACTION = 0x0001;
 const AUTOCOMMIT = 0x0002;
 
 /**
- * The server's own word: a transaction is open, or autocommit is off, in which case the next statement opens one and nothing is committed
- * without a COMMIT.
+ * The server's own word: a transaction is open, or autocommit is off, in which case the next
+ * statement opens one and nothing is committed without a COMMIT.
  */
 export function statusSaysOpen(status: number): boolean {
   return (status & IN_TRANSACTION) !== 0 || (status & AUTOCOMMIT) === 0;
 }
 
-/** `serverStatus` of the OK packet that a statement without rows was answered with, where the driver or ORM hands it out. */
+/**
+ * `serverStatus` of the OK packet that a statement without rows was answered with, where the driver
+ * or ORM hands it out.
+ */
 export function okStatus(result: unknown): number | undefined {
   const status = shapeOf(result)?.["serverStatus"];
   return typeof status === "number" ? status : undefined;
@@ -26,8 +31,9 @@ export function okStatus(result: unknown): number | undefined {
 export const ASK_STATUS = "DO 0";
 
 /**
- * For handles that hide the OK packet: a savepoint outlives its statement only inside a transaction. Two round trips, no trace left. Not
- * through prepared statements, which know no SAVEPOINT on MySQL.
+ * For handles that hide the OK packet: a savepoint outlives its statement only inside a
+ * transaction. Two round trips, no trace left. Not through prepared statements, which know no
+ * SAVEPOINT on MySQL.
  */
 export async function askBySavepoint(run: (text: string) => Promise<unknown>): Promise<boolean> {
   await run("SAVEPOINT rowpost_is_open");
@@ -41,8 +47,9 @@ export async function askBySavepoint(run: (text: string) => Promise<unknown>): P
 }
 
 /**
- * For handles that prepare every statement: inside a transaction SET TRANSACTION is refused with error 1568, which changes nothing there.
- * Outside it is accepted, and says of the connection's next transaction what is the default anyway.
+ * For handles that prepare every statement: inside a transaction SET TRANSACTION is refused with
+ * error 1568, which changes nothing there. Outside it is accepted, and says of the connection's
+ * next transaction what is the default anyway.
  */
 export async function askBySetTransaction(run: (text: string) => Promise<unknown>): Promise<boolean> {
   try {
@@ -58,8 +65,9 @@ export async function askBySetTransaction(run: (text: string) => Promise<unknown
 const mariadbByOwner = new WeakMap<object, boolean>();
 
 /**
- * For ORMs: is the server MariaDB, so that nothing has to be asked because the INSERT checks for itself? One SELECT for the lifetime of `owner`, the
- * part of the ORM that all its transactions share; when the ORM has hidden it, one each time.
+ * For ORMs: is the server MariaDB, so that nothing has to be asked because the INSERT checks for
+ * itself? One SELECT for the lifetime of `owner`, the part of the ORM that all its transactions
+ * share; when the ORM has hidden it, one each time.
  */
 export async function isMariadb(owner: unknown, ask: (text: string) => Promise<unknown>): Promise<boolean> {
   const key = shapeOf(owner);
@@ -71,7 +79,10 @@ export async function isMariadb(owner: unknown, ask: (text: string) => Promise<u
   return mariadb;
 }
 
-/** Rows, [rows, fields], { rows }, { records }: the one field is found in any of them. Its name is one that an ORM has nothing to convert in. */
+/**
+ * Rows, [rows, fields], { rows }, { records }: the one field is found in any of them. Its name is
+ * one that an ORM has nothing to convert in.
+ */
 function findVersion(answer: unknown, depth = 0): string | undefined {
   const shape: Shape | undefined = shapeOf(answer);
   if (shape === undefined || depth > 3) return undefined;

@@ -1,11 +1,17 @@
-/** mysql2: connections in promise and callback form, alone or from a pool. Also what TypeORM, Knex, Sequelize and Drizzle have underneath. */
+/**
+ * mysql2: connections in promise and callback form, alone or from a pool. Also what TypeORM, Knex,
+ * Sequelize and Drizzle have underneath.
+ */
 import type { Executor, QueryResult, Statement } from "./executor.ts";
 import { ASK_STATUS, okStatus, statusSaysOpen } from "./mysql-status.ts";
 import { type OwnConnection, USER_STATEMENT } from "./own-transaction.ts";
 import { isPrepared, isPreparedForUser } from "./prepare.ts";
 import { hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
 
-/** What a call is made of. The user's own settings for rows would change what we read, so each call says what it needs. */
+/**
+ * What a call is made of. The user's own settings for rows would change what we read, so each call
+ * says what it needs.
+ */
 interface Call {
   readonly sql: string;
   readonly values: readonly unknown[];
@@ -33,8 +39,8 @@ interface CallbackConnection {
 }
 
 /**
- * How a statement is sent: `prepared` and `text` for what answers with an OK packet and has plain values, `careful` as {@link Call}, which costs
- * 4 us more.
+ * How a statement is sent: `prepared` and `text` for what answers with an OK packet and has plain
+ * values, `careful` as {@link Call}, which costs 4 us more.
  */
 type Way = "prepared" | "text" | "careful";
 
@@ -71,7 +77,10 @@ function recognize(handle: Shape): Recognized | undefined {
   return { core, run: core === handle ? callbackRun(core) : promiseRun(handle as unknown as PromiseConnection) };
 }
 
-/** The callback form; the promise form holds one as `connection`. The mariadb driver has no `promise` and no `_handshakePacket`. */
+/**
+ * The callback form; the promise form holds one as `connection`. The mariadb driver has no
+ * `promise` and no `_handshakePacket`.
+ */
 function isCore(shape: Shape): shape is CallbackConnection & Shape {
   return hasMethods(shape, "query", "execute", "promise") && "_handshakePacket" in shape;
 }
@@ -109,7 +118,10 @@ function runStatement(run: RawRun, statement: Statement): Promise<unknown> {
   return run(statement.text, statement.params, wayOf(statement));
 }
 
-/** Ours have plain values, and rows only where they begin with SELECT or SHOW; of the user's nothing is known. */
+/**
+ * Ours have plain values, and rows only where they begin with SELECT or SHOW; of the user's nothing
+ * is known.
+ */
 function wayOf(statement: Statement): Way {
   if (statement.name === USER_STATEMENT) return isPreparedForUser(statement) ? "prepared" : "careful";
   if (!/^(?:INSERT|UPDATE|DELETE)\b/.test(statement.text)) return "careful";
@@ -136,8 +148,9 @@ function isMariadbServer(core: Shape): boolean {
 }
 
 /**
- * Rows come without the server's status, and some statements answer with rows and end the transaction: ANALYZE TABLE, a procedure with a COMMIT
- * or ROLLBACK in it. What only reads does not.
+ * Rows come without the server's status, and some statements answer with rows and end the
+ * transaction: ANALYZE TABLE, a procedure with a COMMIT or ROLLBACK in it. What only reads does
+ * not.
  */
 function mayEndIt({ name, text }: Statement): boolean {
   return name === USER_STATEMENT && !/^\s*\(*\s*(?:SELECT|SHOW|WITH|DESC|DESCRIBE|EXPLAIN|VALUES|TABLE)\b/i.test(text);
@@ -165,7 +178,9 @@ export async function openMysql2(handle: Shape): Promise<OwnConnection | undefin
   return own(connection, false);
 }
 
-/** Pools have both forms too; the core pool inside is asked for a core connection, which is enough. */
+/**
+ * Pools have both forms too; the core pool inside is asked for a core connection, which is enough.
+ */
 async function fromPool(handle: Shape): Promise<Recognized> {
   const core = (shapeOf(handle["pool"]) ?? handle) as unknown as { getConnection(callback: Callback): void };
   const connection = await new Promise<unknown>((resolve, reject) => {

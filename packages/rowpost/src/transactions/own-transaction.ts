@@ -1,6 +1,7 @@
 /**
- * Transactions that rowpost begins itself (`outbox.transaction`): the brackets around the user's work, and the guard that notices when the
- * database ended the transaction by itself (rule R9).
+ * Transactions that rowpost begins itself (`outbox.transaction`): the brackets around the user's
+ * work, and the guard that notices when the database ended the transaction by itself (rule:
+ * ended-transaction).
  */
 import {
   DatabaseUnavailableError,
@@ -19,8 +20,8 @@ export interface OwnConnection {
   commit(): Promise<unknown>;
   rollback(): Promise<unknown>;
   /**
-   * True when the server has ended the transaction by itself. After an error it may cost a round trip; otherwise it must be free, and false
-   * where the driver cannot tell.
+   * True when the server has ended the transaction by itself. After an error it may cost a round
+   * trip; otherwise it must be free, and false where the driver cannot tell.
    */
   ended(afterError: boolean): boolean | Promise<boolean>;
   /** Back to the pool. `broken`: its state is unknown, nobody may get it again. */
@@ -33,8 +34,9 @@ export type Work<T> = (tx: Transaction) => Promise<T>;
 /**
  * Begins, runs `work`, commits; rolls back and rethrows when it throws.
  *
- * Throws `TransactionLostError` when the transaction ended by itself, even if `work` went on as if nothing had happened. Throws
- * `DatabaseUnavailableError` when the COMMIT got no answer: then nobody knows whether it took effect, and only a look at the rows can tell.
+ * Throws `TransactionLostError` when the transaction ended by itself, even if `work` went on as if
+ * nothing had happened. Throws `DatabaseUnavailableError` when the COMMIT got no answer: then
+ * nobody knows whether it took effect, and only a look at the rows can tell.
  */
 export async function transact<T>(connection: OwnConnection, work: Work<T>): Promise<T> {
   let broken = true;
@@ -47,7 +49,8 @@ export async function transact<T>(connection: OwnConnection, work: Work<T>): Pro
       broken = false;
       return result;
     } catch (error) {
-      // A rollback that fails leaves a connection in an unknown state; the error above is the news.
+      // A rollback that fails leaves a connection in an unknown state. The caller gets the error
+      // above.
       broken = await connection.rollback().then(
         () => false,
         () => true,
@@ -71,7 +74,10 @@ async function commit(connection: OwnConnection): Promise<void> {
   }
 }
 
-/** An error that the server itself sent, such as a deferred constraint that failed: nothing was committed. */
+/**
+ * An error that the server itself sent, such as a deferred constraint that failed: nothing was
+ * committed.
+ */
 function isServersAnswer(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if ("sqlState" in error && typeof error.sqlState === "string") return !("fatal" in error && error.fatal === true);
@@ -85,8 +91,8 @@ interface Guard {
 }
 
 /**
- * The `tx` of the user's work. Once the transaction has ended, by itself or because the work is over, every call is refused: on MySQL the
- * next statement would otherwise be committed alone.
+ * The `tx` of the user's work. Once the transaction has ended, by itself or because the work is
+ * over, every call is refused: on MySQL the next statement would otherwise be committed alone.
  */
 function guardTransaction(connection: OwnConnection): Guard {
   const { executor } = connection;
@@ -136,7 +142,10 @@ function guardTransaction(connection: OwnConnection): Guard {
   };
 }
 
-/** Name of the user's own statements. Their texts vary without limit, so drivers must not keep a prepared statement for each. */
+/**
+ * Name of the user's own statements. Their texts vary without limit, so drivers must not keep a
+ * prepared statement for each.
+ */
 export const USER_STATEMENT = "user";
 
 function lostAfter(what: string, cause?: unknown): TransactionLostError {

@@ -1,6 +1,7 @@
 /**
- * Is this PostgreSQL connection in a transaction block? There is no expression for it: transaction_timestamp() and statement_timestamp() differ
- * outside of one too, as soon as a statement has parameters, because Parse and Bind each set the latter.
+ * Is this PostgreSQL connection in a transaction block? There is no expression for it:
+ * transaction_timestamp() and statement_timestamp() differ outside of one too, as soon as a
+ * statement has parameters, because Parse and Bind each set the latter.
  */
 import { TransactionLostError } from "../runtime/errors.ts";
 import type { Executor } from "./executor.ts";
@@ -12,9 +13,10 @@ const NO_TRANSACTION = "25P01";
 const FAILED_TRANSACTION = "25P02";
 
 /**
- * For handles that do not know it, one round trip: LOCK TABLE is refused outside of a transaction block. Inside it takes, until the end of the
- * transaction, the weakest lock on a table that everybody may read and that each statement reads anyway; only a VACUUM FULL of the catalog
- * would wait for it.
+ * For handles that do not know it, one round trip: LOCK TABLE is refused outside of a transaction
+ * block. Inside it takes, until the end of the transaction, the weakest lock on a table that
+ * everybody may read and that each statement reads anyway; only a VACUUM FULL of the catalog would
+ * wait for it.
  */
 export async function askByLock(run: (text: string) => Promise<unknown>): Promise<boolean> {
   try {
@@ -27,8 +29,8 @@ export async function askByLock(run: (text: string) => Promise<unknown>): Promis
 }
 
 /**
- * The same executor, with one error of PostgreSQL in our words: after a statement has failed, every other one is refused until the transaction
- * is rolled back (rule R9).
+ * The same executor, with one error of PostgreSQL in our words: after a statement has failed, every
+ * other one is refused until the transaction is rolled back (rule: ended-transaction).
  */
 export function sayingWhenFailed(executor: Executor): Executor {
   return {

@@ -18,16 +18,21 @@ interface Client {
   release?(broken: boolean): void;
   on(event: "error", listener: () => void): unknown;
   off(event: "error", listener: () => void): unknown;
-  /** Since pg 8.18: I = none, T = in a transaction, E = in one that has failed. Null before the first answer. */
+  /**
+   * Since pg 8.18: I = none, T = in a transaction, E = in one that has failed. Null before the
+   * first answer.
+   */
   getTransactionStatus?(): "I" | "T" | "E" | null;
 }
 
 /** How statements reach PostgreSQL. */
 export interface PostgresOptions {
   /**
-   * Keeps rowpost's own statements prepared on each connection: a transaction with one message then takes a third less time (measured: 3,000
-   * instead of 2,200 a second on 8 connections). Default false: behind a pooler in transaction mode that does not follow prepared statements
-   * (PgBouncer before 1.21, or with max_prepared_statements = 0) the next transaction is on another server connection and fails.
+   * Keeps rowpost's own statements prepared on each connection: a transaction with one message then
+   * takes a third less time (measured: 3,000 instead of 2,200 a second on 8 connections). Default
+   * false: behind a pooler in transaction mode that does not follow prepared statements (PgBouncer
+   * before 1.21, or with max_prepared_statements = 0) the next transaction is on another server
+   * connection and fails.
    */
   readonly prepare?: boolean | undefined;
 }
@@ -72,7 +77,10 @@ function executorOf(client: Client, options: PostgresOptions): Executor {
 
 const preparedNames = new Map<string, string>();
 
-/** From the text, so that two tables, two versions or two processes behind one pooler never share a name. Ours are a handful of texts. */
+/**
+ * From the text, so that two tables, two versions or two processes behind one pooler never share a
+ * name. Ours are a handful of texts.
+ */
 function preparedName(text: string): string {
   let name = preparedNames.get(text);
   if (name === undefined) {
@@ -104,14 +112,16 @@ export async function openPg(handle: Shape, options: PostgresOptions): Promise<O
 }
 
 function own(client: Client, options: PostgresOptions): OwnConnection {
-  // A client outside its pool that loses its connection emits "error", which ends the process when nobody listens. The query rejects too.
+  // A client outside its pool that loses its connection emits "error", which ends the process when
+  // nobody listens. The query rejects too.
   const heard = (): void => {};
   client.on("error", heard);
   return {
     executor: sayingWhenFailed(executorOf(client, options)),
     begin: () => client.query("BEGIN"),
     commit: async () => {
-      // PostgreSQL answers the COMMIT of a failed transaction with ROLLBACK, and with no error (rule R9).
+      // PostgreSQL answers the COMMIT of a failed transaction with ROLLBACK, and with no error
+      // (rule: ended-transaction).
       const { command } = await client.query("COMMIT");
       if (command !== "COMMIT") {
         throw new TransactionLostError(
@@ -120,7 +130,8 @@ function own(client: Client, options: PostgresOptions): OwnConnection {
       }
     },
     rollback: () => client.query("ROLLBACK"),
-    // A failed transaction is not over: the user may go back to a savepoint. Until then the server itself refuses every statement.
+    // A failed transaction is not over: the user may go back to a savepoint. Until then the server
+    // itself refuses every statement.
     ended: () => client.getTransactionStatus?.() === "I",
     release: (broken) => {
       client.off("error", heard);

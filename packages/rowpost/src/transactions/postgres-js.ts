@@ -26,7 +26,10 @@ export function postgresJsExecutor(handle: Shape, options: PostgresOptions): Exe
   return executorOf(handle as unknown as Sql, options);
 }
 
-/** `sql` is a function that carries its methods; `savepoint` marks a transaction, `release` a reserved connection, `begin` the root. */
+/**
+ * `sql` is a function that carries its methods; `savepoint` marks a transaction, `release` a
+ * reserved connection, `begin` the root.
+ */
 function isSql(handle: Shape): boolean {
   return typeof handle === "function" && hasMethods(handle, "unsafe", "notify", "json");
 }
@@ -37,7 +40,8 @@ function executorOf(sql: Sql, options: PostgresOptions): Executor {
     run: async ({ name, params, text }: Statement) => {
       const prepare = options.prepare === true && name !== USER_STATEMENT;
       const result = await sql.unsafe(text, params, { prepare });
-      // The answer is an array of rows with the count on it: null for statements that count nothing.
+      // The answer is an array of rows with the count on it: null for statements that count
+      // nothing.
       return queryResult(result, shapeOf(result)?.["count"] ?? undefined);
     },
     inTransaction: () => askByLock((text) => sql.unsafe(text, [], { prepare: false })),
@@ -45,8 +49,9 @@ function executorOf(sql: Sql, options: PostgresOptions): Executor {
 }
 
 /**
- * A transaction of our own on postgres.js, in its own `begin`; undefined for anything else. It rolls back by itself when any query failed,
- * also one whose error the user caught, so its COMMIT never covers a failed transaction.
+ * A transaction of our own on postgres.js, in its own `begin`; undefined for anything else. It
+ * rolls back by itself when any query failed, also one whose error the user caught, so its COMMIT
+ * never covers a failed transaction.
  */
 export function transactPostgresJs<T>(handle: Shape, work: Work<T>, options: PostgresOptions): Promise<T> | undefined {
   if (!isSql(handle) || !hasMethods(handle, "begin")) return undefined;

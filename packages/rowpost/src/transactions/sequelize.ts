@@ -1,6 +1,7 @@
 /**
- * Sequelize 6: the `t` of `sequelize.transaction`. Its `connection` is the driver's own, in the transaction, and is used as it is:
- * `sequelize.query` answers an INSERT with an id instead of a count, and with `replacements` a Date loses its milliseconds.
+ * Sequelize 6: the `t` of `sequelize.transaction`. Its `connection` is the driver's own, in the
+ * transaction, and is used as it is: `sequelize.query` answers an INSERT with an id instead of a
+ * count, and with `replacements` a Date loses its milliseconds.
  */
 import type { DialectName } from "../databases/database.ts";
 import type { Executor } from "./executor.ts";

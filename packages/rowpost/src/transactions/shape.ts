@@ -1,6 +1,7 @@
 /**
- * Telling handles apart by their shape. No driver or ORM is imported for it: `instanceof` fails as soon as a program has two copies of a
- * package, and an import would load a driver that the user may not have.
+ * Telling handles apart by their shape. No driver or ORM is imported for it: `instanceof` fails as
+ * soon as a program has two copies of a package, and an import would load a driver that the user
+ * may not have.
  */
 import { TransactionRequiredError } from "../runtime/errors.ts";
 import type { QueryResult } from "./executor.ts";
@@ -19,7 +20,10 @@ export function hasMethods(shape: Shape, ...names: readonly string[]): boolean {
   return names.every((name) => typeof shape[name] === "function");
 }
 
-/** The error for a handle that was recognized but is not an open transaction. `what` it is, and what to do `instead`. */
+/**
+ * The error for a handle that was recognized but is not an open transaction. `what` it is, and what
+ * to do `instead`.
+ */
 export function refusal(what: string, instead: string): TransactionRequiredError {
   return new TransactionRequiredError(`this is ${what}, not an open transaction: ${instead}. Nothing was written.`);
 }
@@ -32,7 +36,10 @@ export function finished(what: string, cause?: unknown): TransactionRequiredErro
   );
 }
 
-/** True for a statement that answers with rows: SELECT and the like, and RETURNING. For drivers and ORMs with one call for each kind. */
+/**
+ * True for a statement that answers with rows: SELECT and the like, and RETURNING. For drivers and
+ * ORMs with one call for each kind.
+ */
 export function returnsRows(text: string): boolean {
   return /^[\s(]*(?:select|with|values|show|explain|pragma)\b/i.test(text) || /\breturning\b/i.test(text);
 }

@@ -1,4 +1,7 @@
-/** SQLite handles, all synchronous: node:sqlite and @photostructure/sqlite (`DatabaseSync`), better-sqlite3 (`Database`). */
+/**
+ * SQLite handles, all synchronous: node:sqlite and @photostructure/sqlite (`DatabaseSync`),
+ * better-sqlite3 (`Database`).
+ */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { TransactionRequiredError } from "../runtime/errors.ts";
@@ -22,7 +25,10 @@ interface Handle {
   readonly open?: boolean;
 }
 
-/** A SQLite handle as an executor; undefined for anything else. The statement joins the transaction that is open on it. */
+/**
+ * A SQLite handle as an executor; undefined for anything else. The statement joins the transaction
+ * that is open on it.
+ */
 export function sqliteExecutor(handle: Shape): Executor | undefined {
   const database = recognize(handle);
   return database && { ...executorOf(database), inTransaction: async () => isOpen(database) };
@@ -55,8 +61,9 @@ function isOpen(database: Handle): boolean {
 type PreparedByText = Map<string, Prepared>;
 
 /**
- * Ours are few and stay. The user's texts may vary without limit, so only the last ones stay, in a map of their own where they push out none
- * of ours. Preparing an INSERT takes longer than running it; SQLite prepares it again by itself when the schema has changed.
+ * Ours are few and stay. The user's texts may vary without limit, so only the last ones stay, in a
+ * map of their own where they push out none of ours. Preparing an INSERT takes longer than running
+ * it; SQLite prepares it again by itself when the schema has changed.
  */
 const preparedByHandle = new WeakMap<Handle, { readonly ours: PreparedByText; readonly users: PreparedByText }>();
 const PREPARED_PER_HANDLE = 16;
@@ -90,7 +97,10 @@ function executorOf(database: Handle): Executor {
   };
 }
 
-/** A transaction of our own on a SQLite handle, when it is this caller's turn; undefined for anything else. */
+/**
+ * A transaction of our own on a SQLite handle, when it is this caller's turn; undefined for
+ * anything else.
+ */
 export function transactSqlite<T>(handle: Shape, work: Work<T>): Promise<T> | undefined {
   const database = recognize(handle);
   if (database === undefined) return undefined;
@@ -107,7 +117,8 @@ function own(database: Handle): OwnConnection {
     executor: executorOf(database),
     begin: () => beginImmediate(database),
     commit: async () => prepare(database, "COMMIT").run(),
-    // SQLite rolls back by itself when the disk is full or memory runs out; a ROLLBACK would then be an error.
+    // SQLite rolls back by itself when the disk is full or memory runs out; a ROLLBACK would then
+    // be an error.
     rollback: async () => isOpen(database) && database.exec("ROLLBACK"),
     ended: () => !isOpen(database),
     release: () => undefined,
@@ -120,8 +131,9 @@ const BUSY_MS = 5_000;
 const SQLITE_BUSY = 5;
 
 /**
- * IMMEDIATE takes the write lock at once: a transaction that read first and writes later fails when another one has written in between, and no
- * waiting helps. The wait is ours and asynchronous, beside what the handle's own busy_timeout does synchronously (rule R6).
+ * IMMEDIATE takes the write lock at once: a transaction that read first and writes later fails when
+ * another one has written in between, and no waiting helps. The wait is ours and asynchronous,
+ * beside what the handle's own busy_timeout does synchronously (rule: sqlite-handle).
  */
 async function beginImmediate(database: Handle): Promise<void> {
   const giveUpAt = performance.now() + BUSY_MS;
@@ -151,10 +163,12 @@ const tails = new WeakMap<object, Promise<void>>();
 const holders = new AsyncLocalStorage<readonly Holder[]>();
 
 /**
- * Runs `work` as the only holder of this handle; others wait in order of asking. A handle is one connection: two transactions on it at once
- * would be one, and a relay that reads through it would publish what is not committed yet.
+ * Runs `work` as the only holder of this handle; others wait in order of asking. A handle is one
+ * connection: two transactions on it at once would be one, and a relay that reads through it would
+ * publish what is not committed yet.
  *
- * Throws `TransactionRequiredError` when called inside the holder's own work, which could only wait for itself.
+ * Throws `TransactionRequiredError` when called inside the holder's own work, which could only wait
+ * for itself.
  */
 export async function withHandle<T>(handle: object, work: () => Promise<T>): Promise<T> {
   const outer = holders.getStore() ?? [];

@@ -1,4 +1,7 @@
-/** TypeORM 0.3 and 1: the `EntityManager` of `transaction`, and a `QueryRunner` after `startTransaction`. */
+/**
+ * TypeORM 0.3 and 1: the `EntityManager` of `transaction`, and a `QueryRunner` after
+ * `startTransaction`.
+ */
 import type { DialectName } from "../databases/database.ts";
 import { askServer } from "./ask-server.ts";
 import type { Executor } from "./executor.ts";

@@ -1,4 +1,7 @@
-/** An outage of a server that others use: the relay reaches it through a proxy, which resets every connection and refuses new ones. */
+/**
+ * An outage of a server that others use: the relay reaches it through a proxy, which resets every
+ * connection and refuses new ones.
+ */
 import { createTcpProxy } from "../../src/testing/tcp-proxy.ts";
 import type { BrokerUnderTest } from "./broker-under-test.ts";
 

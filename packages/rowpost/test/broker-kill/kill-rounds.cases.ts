@@ -1,17 +1,22 @@
 /**
- * The broker is taken away in the middle of a drain and comes back, round after round, on real servers: with SIGKILL where the test has a server of its
- * own, cut and refused by a TCP proxy where the server is shared. What must hold is counted at a real consumer: no message is lost, the first copies of an
- * ordering key arrive in their order, copies are only of messages that were on their way, and only those cost an attempt.
+ * The broker is taken away in the middle of a drain and comes back, round after round, on real
+ * servers: with SIGKILL where the test has a server of its own, cut and refused by a TCP proxy
+ * where the server is shared. What must hold is counted at a real consumer: no message is lost, the
+ * first copies of an ordering key arrive in their order, copies are only of messages that were on
+ * their way, and only those cost an attempt.
  */
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Broker } from "../../src/brokers/broker.ts";
-import { createRelay } from "../../src/outbox/relay.ts";
+import { createRelay } from "../../src/relay/relay.ts";
 import { createRelayDatabase, type PlainMessage, type RelayTestDatabase } from "../relay/bench-database.ts";
 import type { BrokerUnderTest } from "./broker-under-test.ts";
 
-/** 20 is what the project promises and what is run before a release, with 20,000 messages each; CI has time for a small one. */
+/**
+ * 20 is what the project promises and what is run before a release, with 20,000 messages each; CI
+ * has time for a small one.
+ */
 const ROUNDS = Number(process.env["ROWPOST_CRASH_ROUNDS"] ?? 1);
 const MESSAGES = ROUNDS < 20 ? 5_000 : 20_000;
 /** One in so many has an ordering key: brokers take the messages of a key one after the other. */
@@ -20,10 +25,16 @@ const KEYS = 50;
 const BATCH = 250;
 /** Messages that can be on their way at once: what an outage may cost in attempts and copies. */
 const WINDOW = 1_000;
-/** While the broker is not itself again the relay asks with one message at a time, less and less often. Their outcome may be unknown as well. */
+/**
+ * While the broker is not itself again the relay asks with one message at a time, less and less
+ * often. Their outcome may be unknown as well.
+ */
 const PROBES = 50;
 const PUBLISH_TIMEOUT_MS = 5_000;
-/** A server that is back at once is not missed by anybody: the relay must have time to notice, to wait and to ask again. */
+/**
+ * A server that is back at once is not missed by anybody: the relay must have time to notice, to
+ * wait and to ask again.
+ */
 const AWAY_MS = 1_500;
 const SENT = 2;
 const DRAIN_WITHIN_MS = 90_000;
@@ -46,7 +57,10 @@ interface Played {
   readonly tookMs: number;
 }
 
-/** Defines the rounds of one broker, on MariaDB and PostgreSQL in turn. `start` is called once, before the first. */
+/**
+ * Defines the rounds of one broker, on MariaDB and PostgreSQL in turn. `start` is called once,
+ * before the first.
+ */
 export function defineKillRounds(title: string, start: () => Promise<BrokerUnderTest>): void {
   describe.sequential(`${title} in the middle of a drain`, () => {
     let target: BrokerUnderTest;
@@ -91,7 +105,10 @@ function customerOf(number: number): string {
   return `customer ${(number / KEYED_EVERY) % KEYS}`;
 }
 
-/** Starts a relay on the waiting rows, takes the broker away once, and returns when every row is sent. */
+/**
+ * Starts a relay on the waiting rows, takes the broker away once, and returns when every row is
+ * sent.
+ */
 async function drainThroughOutage(
   target: BrokerUnderTest,
   database: RelayTestDatabase,
@@ -145,7 +162,10 @@ async function untilAllSent(database: RelayTestDatabase, ledger: Ledger): Promis
   throw new Error(`not all sent after ${DRAIN_WITHIN_MS} ms: ${JSON.stringify({ rows, failed: [...ledger.failed] })}`);
 }
 
-/** The same broker with everything that goes in and out written down; `onHandedOver` runs right after a batch was handed to it. */
+/**
+ * The same broker with everything that goes in and out written down; `onHandedOver` runs right
+ * after a batch was handed to it.
+ */
 function overheard(broker: Broker, ledger: Ledger, onHandedOver: () => void): Broker {
   return {
     name: broker.name,
@@ -194,7 +214,8 @@ async function judge(round: string, target: BrokerUnderTest, played: Played): Pr
   // It was in the middle of it, and it was noticed.
   expect(atOutage.sent).toBeLessThan(MESSAGES);
   expect(ledger.failed.size).toBeGreaterThan(0);
-  // A copy is a message whose first attempt had no answer; only such attempts count, and only what was on its way can be one.
+  // A copy is a message whose first attempt had no answer; only such attempts count, and only what
+  // was on its way can be one.
   expect(copies).toBeLessThanOrEqual(target.keepsCopies ? unsure : 0);
   expect(unsure).toBeLessThanOrEqual(WINDOW + PROBES);
   expect(failures(ledger, "message")).toBe(0);

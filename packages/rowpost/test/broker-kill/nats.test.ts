@@ -1,4 +1,7 @@
-/** NATS JetStream: a server of the test's own, killed with SIGKILL; and the shared one, cut off by a proxy. The stream drops copies by their id. */
+/**
+ * NATS JetStream: a server of the test's own, killed with SIGKILL; and the shared one, cut off by a
+ * proxy. The stream drops copies by their id.
+ */
 import { jetstream } from "@nats-io/jetstream";
 import { nats } from "../../src/brokers/nats/index.ts";
 import { type Admin, createAdmin, startPrivateServer } from "../brokers/nats-server.ts";

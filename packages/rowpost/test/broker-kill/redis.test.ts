@@ -1,4 +1,7 @@
-/** Redis: a server of the test's own with every write on disk before it is answered, killed with SIGKILL; and the shared one, cut off by a proxy. */
+/**
+ * Redis: a server of the test's own with every write on disk before it is answered, killed with
+ * SIGKILL; and the shared one, cut off by a proxy.
+ */
 import type { Redis } from "ioredis";
 import { decodeRedisEntry, redis } from "../../src/brokers/redis/index.ts";
 import { createAdmin, startPrivateRedis } from "../brokers/redis-server.ts";

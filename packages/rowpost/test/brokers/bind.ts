@@ -2,7 +2,10 @@ import { afterAll, beforeAll, describe, test } from "vitest";
 import type { BrokerHarness } from "../../src/testing/index.ts";
 import { brokerContract, runBrokerCase, skipReason } from "../../src/testing/index.ts";
 
-/** Makes a vitest test of each case of the broker contract. The harness is made once, before the first case, and closed after the last. */
+/**
+ * Makes a vitest test of each case of the broker contract. The harness is made once, before the
+ * first case, and closed after the last.
+ */
 export function bindBrokerContract(title: string, createHarness: () => BrokerHarness | Promise<BrokerHarness>): void {
   describe(`broker contract: ${title}`, () => {
     let harness: BrokerHarness | undefined;

@@ -1,7 +1,9 @@
 /**
- * A self-signed certificate for 127.0.0.1 and localhost, valid until 2126, and its key: for the tests of TLS, and secret to nobody.
+ * A self-signed certificate for 127.0.0.1 and localhost, valid until 2126, and its key: for the
+ * tests of TLS, and secret to nobody.
  *
- *   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key.pem -out cert.pem -days 36500 \
+ *   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes \
+ *     -keyout key.pem -out cert.pem -days 36500 \
  *     -subj "/CN=rowpost test" -addext "subjectAltName=IP:127.0.0.1,DNS:localhost"
  */
 export const TEST_CERTIFICATE = `-----BEGIN CERTIFICATE-----

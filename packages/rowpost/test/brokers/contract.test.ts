@@ -1,4 +1,7 @@
-/** The broker contract on the adapters that need no server but those which the tests start themselves. */
+/**
+ * The broker contract on the adapters that need no server but those which the tests start
+ * themselves.
+ */
 import { bindBrokerContract } from "./bind.ts";
 import { httpByTopicHarness, httpHarness, memoryHarness, routesHarness, stdoutHarness } from "./harnesses.ts";
 

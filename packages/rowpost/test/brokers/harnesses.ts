@@ -26,8 +26,8 @@ export function memoryHarness(): BrokerHarness {
       brokers.push(broker);
       return broker;
     },
-    features: { ordering: "key", delay: true, reportsUnknownTopic: true, maxBodyBytes: MEMORY_LIMIT },
-    topics: { main: "orders", other: "billing", ordered: "orders", delayed: "orders", unknown: "nowhere" },
+    features: { ordering: "key", reportsUnknownTopic: true, maxBodyBytes: MEMORY_LIMIT },
+    topics: { main: "orders", other: "billing", ordered: "orders", unknown: "nowhere" },
     async consume({ topic, keyPrefix, count, withinMs }) {
       const broker =
         brokers.find((each) => each.published(topic).some(({ key }) => key.startsWith(keyPrefix))) ?? brokers.at(-1);
@@ -49,7 +49,10 @@ const SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const TOKEN = "Bearer of-good-news";
 const LIMIT = 262_144;
 
-/** One url for everything, behind a proxy that breaks it; the receiver demands a token and a signature. */
+/**
+ * One url for everything, behind a proxy that breaks it; the receiver demands a token and a
+ * signature.
+ */
 export async function httpHarness(): Promise<BrokerHarness> {
   const log = createReceivedLog();
   const receiver = await startHttpReceiver((request, response) => receive(log, request, response));
@@ -60,8 +63,9 @@ export async function httpHarness(): Promise<BrokerHarness> {
     name: "http",
     createBroker: () => create(TOKEN),
     createUnauthorized: () => create("Bearer of-bad-news"),
-    features: { ordering: "none", delay: false, reportsUnknownTopic: false, maxBodyBytes: undefined },
-    // Answers come one after another for each ordering key, so the receiver sees their order although HTTP has no such thing.
+    features: { ordering: "none", reportsUnknownTopic: false, maxBodyBytes: undefined },
+    // Answers come one after another for each ordering key, so the receiver sees their order
+    // although HTTP has no such thing.
     topics: { main: "orders", other: "billing", ordered: "orders" },
     consume: log.consume,
     faults: proxy,
@@ -92,7 +96,10 @@ export async function routesHarness(): Promise<BrokerHarness> {
   };
 }
 
-/** A url for each topic. No faults here: an endpoint that is away is then the topic's trouble (`destination`), see http.test.ts. */
+/**
+ * A url for each topic. No faults here: an endpoint that is away is then the topic's trouble
+ * (`destination`), see http.test.ts.
+ */
 export async function httpByTopicHarness(): Promise<BrokerHarness> {
   const log = createReceivedLog();
   const receiver = await startHttpReceiver((request, response) => receive(log, request, response));
@@ -107,7 +114,7 @@ export async function httpByTopicHarness(): Promise<BrokerHarness> {
         maxBodyBytes: LIMIT,
         maxInFlight: 4,
       }),
-    features: { ordering: "none", delay: false, reportsUnknownTopic: true, maxBodyBytes: LIMIT },
+    features: { ordering: "none", reportsUnknownTopic: true, maxBodyBytes: LIMIT },
     topics: { main: "orders", other: "billing", ordered: "billing", unknown: "nowhere" },
     consume: log.consume,
     restart: receiver.restart,
@@ -140,7 +147,7 @@ export function stdoutHarness(): BrokerHarness {
   return {
     name: "stdout",
     createBroker: () => stdout({ stream: lineReader((line) => log.add(line.topic, received(line))) }),
-    features: { ordering: "key", delay: false, reportsUnknownTopic: false, maxBodyBytes: undefined },
+    features: { ordering: "key", reportsUnknownTopic: false, maxBodyBytes: undefined },
     topics: { main: "orders", other: "billing", ordered: "orders" },
     consume: log.consume,
   };

@@ -42,10 +42,12 @@ export async function startHttpReceiver(
     answer(request, response);
   }
   const server = createServer((incoming, response) => {
-    // A request that the client broke off ends its iteration with an error; there is nobody to answer.
+    // A request that the client broke off ends its iteration with an error; there is nobody to
+    // answer.
     onRequest(incoming, response).catch(() => response.destroy());
   });
-  // Neither closes idle connections nor tells when it would: what a client does about them is its own doing.
+  // Neither closes idle connections nor tells when it would: what a client does about them is its
+  // own doing.
   server.keepAliveTimeout = 0;
   const sockets = new Set<Socket>();
   server.on("connection", (socket) => {

@@ -1,10 +1,14 @@
-/** The HTTP broker against real servers: what the contract suite, which is the same for every broker, does not ask. */
+/**
+ * The HTTP broker against real servers: what the contract suite, which is the same for every
+ * broker, does not ask.
+ */
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { EventEmitter, getEventListeners, once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { createServer } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import type { Broker } from "../../src/brokers/broker.ts";
 import { decodeWebhookHeaders, http, httpFromUrl, verifyWebhook } from "../../src/brokers/http.ts";
@@ -40,6 +44,15 @@ async function rawServer(onConnection: Parameters<typeof createServer>[1]): Prom
   return (server.address() as AddressInfo).port;
 }
 
+/** The sockets that clients in this process open from now on. */
+function clientSockets(): readonly Socket[] {
+  const opened: Socket[] = [];
+  const note = (message: unknown): void => void opened.push((message as { readonly socket: Socket }).socket);
+  subscribe("net.client.socket", note);
+  closing.push(() => void unsubscribe("net.client.socket", note));
+  return opened;
+}
+
 describe("a request", () => {
   test("is a signed POST with the identity, the topic and the ordering key", async () => {
     const { url, requests } = await receiver();
@@ -66,11 +79,14 @@ describe("a request", () => {
 
   test("without a secret is not signed, and has its id and time all the same", async () => {
     const { url, requests } = await receiver();
+    const before = Math.floor(Date.now() / 1_000);
     await broker({ url }).publish([outgoing("1")], noDeadline());
+    const after = Math.floor(Date.now() / 1_000);
     const headers = requests[0]?.headers ?? {};
     expect(headers["webhook-signature"]).toBeUndefined();
     expect(headers["webhook-id"]).toBe("order%2Ecreated:1");
-    expect(Math.abs(Number(headers["webhook-timestamp"]) - Date.now() / 1_000)).toBeLessThan(5);
+    expect(Number(headers["webhook-timestamp"])).toBeGreaterThanOrEqual(before);
+    expect(Number(headers["webhook-timestamp"])).toBeLessThanOrEqual(after);
   });
 
   test("carries the endpoint's own headers, which a message cannot replace", async () => {
@@ -316,10 +332,7 @@ describe("connections", () => {
       // What a server does at the end of its keep-alive time, only sooner.
       response.on("finish", () => setImmediate(() => response.req.socket.destroy()));
     });
-    const opened: Socket[] = [];
-    const note = (message: unknown): void => void opened.push((message as { readonly socket: Socket }).socket);
-    subscribe("net.client.socket", note);
-    closing.push(() => void unsubscribe("net.client.socket", note));
+    const opened = clientSockets();
     const reused = broker({ url });
     for (const count of [1, 2, 3]) {
       const [result] = await reused.publish([outgoing(String(count))], noDeadline());
@@ -330,11 +343,31 @@ describe("connections", () => {
   });
 
   test("that nobody uses are given up before a server with Node's default of 5 s would do it", async () => {
-    const { url, disconnected } = await receiver();
+    const { url } = await receiver();
+    const opened = clientSockets();
     await broker({ url }).publish([outgoing("1")], noDeadline());
-    const idleAt = performance.now();
-    await disconnected();
-    expect(performance.now() - idleAt).toBeLessThan(4_900);
+    // Timers of one process fire in their order, however busy it is.
+    await delay(4_900);
+    expect(opened.map(({ destroyed }) => destroyed)).toEqual([true]);
+  });
+
+  test("of one endpoint that hangs take their own places, and leave those of all others", async () => {
+    const hung = await receiver(() => undefined);
+    const healthy = await receiver();
+    const own = broker({ urlByTopic: (topic) => (topic === "hung" ? hung.url : healthy.url), maxInFlight: 4 });
+    const deadline = new AbortController();
+    const waiting = own.publish(
+      Array.from({ length: 40 }, (_, index) => outgoing(`hung-${index}`, { topic: "hung" })),
+      { signal: deadline.signal },
+    );
+    const mixed = Array.from({ length: 40 }, (_, index) => outgoing(`ok-${index}`));
+    for (const each of await own.publish(mixed, noDeadline())) expect(each.status).toBe("sent");
+    expect(hung.requests).toHaveLength(4);
+    deadline.abort();
+    const counted = (await waiting).map((each) => (each.status === "failed" ? each.scope : each.status));
+    expect(counted.filter((each) => each === "unknown")).toHaveLength(4);
+    expect(counted.filter((each) => each === "notStarted")).toHaveLength(36);
+    expect(healthy.requests).toHaveLength(40);
   });
 
   test("an abort tells what was handed over from what was not, frees the slots, and leaves no listener", async () => {

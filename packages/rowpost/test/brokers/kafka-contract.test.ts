@@ -1,6 +1,7 @@
 /**
- * The Kafka broker on a server of its own, with logins and TLS, that is killed and frozen: the broker contract, then what it does not ask. With the
- * client that is used by default on this Node.js; `tools/test-matrix.sh` runs the newer ones, and so the other client.
+ * The Kafka broker on a server of its own, with logins and TLS, that is killed and frozen: the
+ * broker contract, then what it does not ask. With the client that is used by default on this
+ * Node.js; `tools/test-matrix.sh` runs the newer ones, and so the other client.
  */
 import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
@@ -12,7 +13,7 @@ import { describeWithService } from "../services.ts";
 import { bindBrokerContract } from "./bind.ts";
 import { createReader, createTopics, DRIVERS, type PrivateServer, startPrivateServer } from "./kafka-server.ts";
 import { noDeadline, outgoing } from "./messages.ts";
-import { added, backAtFullSpeed, countsWithCode as counts, resources } from "./outcomes.ts";
+import { added, countsWithCode as counts, endsByItself, resources, sendsAllAgain } from "./outcomes.ts";
 
 const TOPICS = { main: "orders", other: "billing", ordered: "ledger", unknown: "nowhere" };
 
@@ -41,7 +42,7 @@ describeWithService("kafka", "the Kafka broker and its faults", () => {
       name: `kafka (${driver})`,
       createBroker: () => kafka(options),
       createUnauthorized: () => kafka({ ...options, sasl: { ...account, password: "of-bad-news" } }),
-      features: { ordering: "key", delay: false, reportsUnknownTopic: true, maxBodyBytes: undefined },
+      features: { ordering: "key", reportsUnknownTopic: true, maxBodyBytes: undefined },
       topics: TOPICS,
       consume: reader.consume,
       faults: proxy,
@@ -62,9 +63,9 @@ describeWithService("kafka", "the Kafka broker and its faults", () => {
       kafka({ brokers: server.address, driver, requestTimeoutMs: 2000, ...options });
     const message = (key: string, changes: Partial<OutgoingMessage> = {}): OutgoingMessage =>
       outgoing(`${driver}-${key}`, { topic: TOPICS.main, ...changes });
-    const sends = (broker: Broker, withinMs: number): Promise<void> =>
+    const sends = (broker: Broker): Promise<void> =>
       expect
-        .poll(async () => counts(await broker.publish([message("probe")], noDeadline())), { timeout: withinMs })
+        .poll(async () => counts(await broker.publish([message("probe")], noDeadline())), { timeout: 20_000 })
         .toEqual({ sent: 1 });
 
     test.each([
@@ -154,11 +155,10 @@ describeWithService("kafka", "the Kafka broker and its faults", () => {
             if (result.status === "failed") expect(["unknown", "connection"]).toContain(result.scope);
           }
         }
-        // Certainly away now: nothing is handed over, and a failing call is quick.
+        // Certainly away now: nothing is handed over, and what ends a call is the refusal, no
+        // timeout.
         await expect(broker.check()).rejects.toThrow(/ECONNREFUSED/);
-        const startedAt = performance.now();
         const away = counts(await publish(200));
-        expect(performance.now() - startedAt).toBeLessThan(1900);
         expect(Object.keys(away).toSorted()).toEqual(["connection ECONNREFUSED", "notStarted"]);
 
         const starting = { isReady: false };
@@ -167,14 +167,16 @@ describeWithService("kafka", "the Kafka broker and its faults", () => {
         });
         while (!starting.isReady) {
           const results = await publish(20);
-          // A broker that does not know its topics or leaders yet: that must not be counted as an attempt.
+          // A broker that does not know its topics or leaders yet: that must not be counted as an
+          // attempt.
           for (const result of results)
             if (result.status === "failed") expect(result).not.toMatchObject({ scope: "message" });
           await delay(200);
         }
         await started;
-        await backAtFullSpeed((by) => publish(100, by), broker, create);
-        // The first call and the last one; of those in between a server that dies at once takes none.
+        await sendsAllAgain((by) => publish(100, by), broker, create);
+        // The first call and the last one; of those in between a server that dies at once takes
+        // none.
         expect(acknowledged.length).toBeGreaterThanOrEqual(300);
         const ledger = await createReader(server.address, [TOPICS.ordered]);
         const records = await ledger.records(TOPICS.ordered, acknowledged.length, `${driver}-kill-`);
@@ -189,7 +191,7 @@ describeWithService("kafka", "the Kafka broker and its faults", () => {
     test("a frozen server: unknown after the deadline, then certainly not handed over; all goes again once it thaws", async () => {
       const broker = create({ requestTimeoutMs: 1000, connectTimeoutMs: 1000 });
       try {
-        await sends(broker, 5000);
+        await sends(broker);
         await server.freeze();
         const batch = Array.from({ length: 200 }, (_, index) => message(`frozen-${index}`));
         expect(counts(await broker.publish(batch, noDeadline()))).toEqual({ "unknown REQUEST_TIMEOUT": 200 });
@@ -197,31 +199,30 @@ describeWithService("kafka", "the Kafka broker and its faults", () => {
           "connection CONNECT_TIMEOUT": 1,
         });
         await server.thaw();
-        await sends(broker, 10_000);
+        await sends(broker);
       } finally {
         await server.thaw();
         await broker.close();
       }
-    });
+    }, 60_000);
 
-    test("an abort settles a call to a frozen server at once, close is quick, and nothing keeps the process alive", async () => {
+    test("an abort settles a call to a frozen server, close waits for no answer, and nothing keeps the process alive", async () => {
       const before = resources();
       const broker = create({ requestTimeoutMs: 60_000, connectTimeoutMs: 60_000 });
-      await sends(broker, 5000);
+      await sends(broker);
       try {
         await server.freeze();
         const keyed = [1, 2].map((index) => message(`aborted-${index}`, { orderingKey: "aborted" }));
-        const startedAt = performance.now();
-        const first = await broker.publish(keyed, { signal: AbortSignal.timeout(300) });
+        const deadline = { signal: AbortSignal.timeout(300) };
+        const first = await endsByItself("publish", broker.publish(keyed, deadline));
         expect(counts(first)).toEqual({ "unknown ABORTED": 2 });
         const publishing = broker.publish([message("closed")], noDeadline());
-        await broker.close();
-        expect(performance.now() - startedAt).toBeLessThan(2000);
+        await endsByItself("close", broker.close());
         expect(counts(await publishing)).toEqual({ notStarted: 1 });
         await expect.poll(() => added(before, resources()), { timeout: 5000 }).toEqual([]);
       } finally {
         await server.thaw();
       }
-    });
+    }, 60_000);
   });
 });

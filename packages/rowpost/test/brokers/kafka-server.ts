@@ -83,7 +83,10 @@ export interface ConsumedRecord extends ReceivedMessage {
 export interface Reader {
   /** What the broker contract asks of a consumer. */
   readonly consume: ReceivedLog["consume"];
-  /** All records of a topic with a header `rowpost-key` that begins so, once there are `count`, in the order of their partitions; what there is after 20 s. */
+  /**
+   * All records of a topic with a header `rowpost-key` that begins so, once there are `count`, in
+   * the order of their partitions; what there is after 20 s.
+   */
   records(topic: string, count: number, keyPrefix?: string): Promise<ConsumedRecord[]>;
   close(): Promise<void>;
 }
@@ -141,8 +144,8 @@ function recordOf(
 }
 
 /**
- * Reads a topic from its beginning to its present end. Resolves with the headers `rowpost-key`, copies included, each partition in its order. Rejects when
- * that takes longer than `withinMs`.
+ * Reads a topic from its beginning to its present end. Resolves with the headers `rowpost-key`,
+ * copies included, each partition in its order. Rejects when that takes longer than `withinMs`.
  */
 export async function readAll(address: string, topic: string, withinMs: number): Promise<string[]> {
   const client = testClient(address);

@@ -1,4 +1,7 @@
-/** What the Kafka broker does beyond the contract, with each client that runs on this Node.js: places, limits, topics that go, clients of the user's. */
+/**
+ * What the Kafka broker does beyond the contract, with each client that runs on this Node.js:
+ * places, limits, topics that go, clients of the user's.
+ */
 import kafkajs from "kafkajs";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { Broker, OutgoingMessage, PublishResult } from "../../src/brokers/broker.ts";
@@ -16,7 +19,7 @@ import {
   uniqueName,
 } from "./kafka-server.ts";
 import { noDeadline, outgoing } from "./messages.ts";
-import { countsWithCode as counts } from "./outcomes.ts";
+import { countsWithCode as counts, endsByItself } from "./outcomes.ts";
 
 describeWithService("kafka", "the Kafka broker", (service) => {
   const address = service.address.replace("kafka://", "");
@@ -157,19 +160,18 @@ describeWithService("kafka", "the Kafka broker", (service) => {
       expect(records.map(({ body }) => String(body.subarray(0, 1)))).toEqual(["0", "1", "2", "3", "4"]);
     });
 
-    test("an unknown topic is told at once, each time", async () => {
+    test("an unknown topic is told each time, and not waited for", async () => {
       for (const round of [1, 2, 3]) {
-        const startedAt = performance.now();
-        const [result] = await broker.publish([message(`u-${round}`, { topic: uniqueName("nowhere") })], noDeadline());
+        const publishing = broker.publish([message(`u-${round}`, { topic: uniqueName("nowhere") })], noDeadline());
+        const [result] = await endsByItself("publish", publishing);
         expect(result).toMatchObject({
           status: "failed",
           scope: "message",
           retriable: true,
           code: "UNKNOWN_TOPIC_OR_PARTITION",
         });
-        expect(performance.now() - startedAt).toBeLessThan(5000);
       }
-    });
+    }, 60_000);
 
     test("a topic that is deleted is away, the others go on; made again it works again", async () => {
       const gone = uniqueName("gone");
@@ -283,16 +285,14 @@ describeWithService("kafka", "a client of kafkajs that connects without end", (s
     const { proxy, broker, publish } = await patient();
     try {
       expect(await publish()).toEqual({ "connection CONNECT_TIMEOUT": 1 });
-      const startedAt = performance.now();
-      await broker.close();
-      expect(performance.now() - startedAt).toBeLessThan(3000);
+      await endsByItself("close", broker.close());
       await proxy.accept();
       await expect.poll(() => proxy.bytesToTarget(), { timeout: 10_000 }).toBeGreaterThan(0);
       await expect.poll(() => proxy.connectionCount(), { timeout: 10_000 }).toBe(0);
     } finally {
       await proxy.close();
     }
-  });
+  }, 60_000);
 });
 
 interface OwnClient {

@@ -12,7 +12,6 @@ export function outgoing(key: string, changes: Partial<OutgoingMessage> = {}): O
     contentType: "application/json",
     headers: { "rowpost-id": `${type}:${key}`, "rowpost-type": type, "rowpost-key": key, "rowpost-attempt": "1" },
     orderingKey: undefined,
-    deliverAtMs: undefined,
     attempt: 1,
     ...changes,
   };

@@ -1,5 +1,6 @@
 /**
- * The NATS broker on a server of its own, with logins, that is killed and frozen: the broker contract, then what it does not ask.
+ * The NATS broker on a server of its own, with logins, that is killed and frozen: the broker
+ * contract, then what it does not ask.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -10,7 +11,7 @@ import { describeWithService } from "../services.ts";
 import { bindBrokerContract } from "./bind.ts";
 import { noDeadline, outgoing } from "./messages.ts";
 import { type Admin, createAdmin, type PrivateServer, startPrivateServer } from "./nats-server.ts";
-import { added, backAtFullSpeed, counts, resources } from "./outcomes.ts";
+import { added, counts, endsByItself, resources, sendsAllAgain } from "./outcomes.ts";
 
 const STREAM = "CONTRACT";
 const TOPICS = { main: "orders", other: "billing", ordered: "ledger.lines", unknown: "nowhere" };
@@ -46,7 +47,7 @@ describeWithService("nats", "the NATS broker and its faults", () => {
       name: "nats",
       createBroker: () => create({ servers, ackTimeoutMs: 10_000, maxBodyBytes: LIMIT }),
       createUnauthorized: () => create({ servers, password: "bad news" }),
-      features: { ordering: "key", delay: false, reportsUnknownTopic: true, maxBodyBytes: LIMIT },
+      features: { ordering: "key", reportsUnknownTopic: true, maxBodyBytes: LIMIT },
       topics: TOPICS,
       async consume(request) {
         const endsAt = performance.now() + request.withinMs;
@@ -71,7 +72,7 @@ describeWithService("nats", "the NATS broker and its faults", () => {
 
   bindBrokerContract("nats", harness);
 
-  test("kill -9 while publishing: nothing acknowledged is lost, nothing is counted while it is away, and all goes at full speed when it is back", async () => {
+  test("kill -9 while publishing: nothing acknowledged is lost, nothing is counted while it is away, and all goes again when it is back", async () => {
     const broker = create();
     const acknowledged = new Set<string | undefined>();
     let calls = 0;
@@ -103,18 +104,18 @@ describeWithService("nats", "the NATS broker and its faults", () => {
       }
       await killed;
       expect(counts(during)["unknown"]).toBeGreaterThan(0);
-      // What was on its way is unknown, what was not is certainly not handed over; no message is to blame.
+      // What was on its way is unknown, what was not is certainly not handed over; no message is to
+      // blame.
       for (const result of during) {
         if (result.status === "failed") expect(["unknown", "connection"]).toContain(result.scope);
       }
-      // Certainly away now: nothing is handed over, and a failing call is quick.
-      const quickUntil = performance.now() + 1900; // its deadline is 2000
+      // Certainly away now: nothing is handed over, and the refusal ends a call, no timeout.
       const away = (await publish(300)).filter((result) => result.status === "failed");
-      expect(performance.now()).toBeLessThan(quickUntil);
       expect(new Set(away.map(({ scope, code }) => `${scope} ${code}`))).toEqual(new Set(["connection ECONNREFUSED"]));
       await expect(broker.check()).rejects.toThrow(/ECONNREFUSED/);
 
-      // A server that is there before its streams are says "no responders": that must not be counted as an attempt.
+      // A server that is there before its streams are says "no responders": that must not be
+      // counted as an attempt.
       const starting: PublishResult[] = [];
       let isReady = false;
       const started = server.start().then(() => {
@@ -126,7 +127,7 @@ describeWithService("nats", "the NATS broker and its faults", () => {
       }
       await started;
       expect(counts(starting)["message"]).toBeUndefined();
-      await backAtFullSpeed((by) => publish(500, by), broker, create);
+      await sendsAllAgain((by) => publish(500, by), broker, create);
       await back;
       const stored = new Set((await admin.stored(STREAM, first + 1)).map(({ headers }) => headers["rowpost-key"]));
       expect([...acknowledged].filter((key) => !stored.has(key))).toEqual([]);
@@ -139,19 +140,17 @@ describeWithService("nats", "the NATS broker and its faults", () => {
   test("a frozen server: unknown after the receipt's time, then certainly not handed over; all goes again once it thaws", async () => {
     const broker = create({ ackTimeoutMs: 1000 });
     try {
-      await sentSoon(broker, 5000);
+      await sends(broker);
       await server.freeze();
       const batch = Array.from({ length: 200 }, (_, index) => message(`frozen-${index}`));
       for (const result of await broker.publish(batch, noDeadline())) {
         expect(result).toMatchObject({ scope: "unknown", code: "ACK_TIMEOUT" });
       }
       // The old connection is given up after a ping, and no new one comes about.
-      const startedAt = performance.now();
-      const second = await broker.publish([message("frozen-later")], noDeadline());
+      const second = await endsByItself("publish", broker.publish([message("frozen-later")], noDeadline()));
       expect(second).toMatchObject([{ status: "failed", scope: "connection", code: "CONNECT_TIMEOUT" }]);
-      expect(performance.now() - startedAt).toBeLessThan(5000);
       server.thaw();
-      await sentSoon(broker, 10_000);
+      await sends(broker);
       // A retry of what is unknown: JetStream knows the copies.
       const again = await broker.publish(batch, noDeadline());
       expect(counts(again)).toEqual({ sent: 200 });
@@ -161,24 +160,22 @@ describeWithService("nats", "the NATS broker and its faults", () => {
       server.thaw();
       await broker.close();
     }
-  }, 30_000);
+  }, 60_000);
 
-  test("an abort settles a call to a frozen server at once, and what waited for its turn was not started", async () => {
+  test("an abort settles a call to a frozen server, and what waited for its turn was not started", async () => {
     const broker = create({ ackTimeoutMs: 60_000, maxInFlight: 20 });
     try {
-      await sentSoon(broker, 5000);
+      await sends(broker);
       await server.freeze();
       const batch = Array.from({ length: 100 }, (_, index) => message(`aborted-${index}`));
-      const stoppedAt = performance.now() + 500;
       const deadline = { signal: AbortSignal.timeout(500) };
       // One call fills the window; another waits behind it, and is aborted by the same signal.
       const calls = [batch, [message("aborted-behind")]].map((each) => broker.publish(each, deadline));
-      const outcomes = (await Promise.all(calls)).map(counts);
-      expect(performance.now()).toBeLessThan(stoppedAt + 5000);
+      const outcomes = (await endsByItself("publish", Promise.all(calls))).map(counts);
       expect(outcomes).toEqual([{ unknown: 20, notStarted: 80 }, { notStarted: 1 }]);
       server.thaw();
       // The places of the aborted call were given back.
-      await sentSoon(broker, 10_000);
+      await sends(broker);
       const stored = (await admin.stored(STREAM)).map(({ headers }) => headers["rowpost-key"]);
       // What room is given back for may not go out any more.
       expect(stored.filter((key) => key?.startsWith("aborted-"))).toEqual(batch.slice(0, 20).map(({ key }) => key));
@@ -186,27 +183,25 @@ describeWithService("nats", "the NATS broker and its faults", () => {
       server.thaw();
       await broker.close();
     }
-  });
+  }, 60_000);
 
-  test("close is quick on a frozen server, and while connecting to one, and leaves nothing that keeps the process alive", async () => {
+  test("close waits for no answer of a frozen server, nor for a connection to one, and leaves nothing that keeps the process alive", async () => {
     const before = resources();
     const [used, unused] = [create({ ackTimeoutMs: 60_000 }), create({ connectTimeoutMs: 60_000 })];
-    await sentSoon(used, 5000);
+    await sends(used);
     try {
       await server.freeze();
       const publishing = used.publish([message("closed", { body: "x".repeat(900_000) })], noDeadline());
       const connecting = unused.publish([message("closed")], noDeadline());
       await delay(50);
-      const startedAt = performance.now();
-      await Promise.all([used.close(), unused.close()]);
-      expect(performance.now() - startedAt).toBeLessThan(5000);
+      await endsByItself("close", Promise.all([used.close(), unused.close()]));
       expect(await publishing).toMatchObject([{ status: "failed", scope: "unknown" }]);
-      expect(await connecting).toMatchObject([{ status: "failed", scope: "connection", code: "CLOSED" }]);
+      expect(await connecting).toMatchObject([{ status: "notStarted" }]);
       await expect.poll(() => added(before, resources()), { timeout: 5000 }).toEqual([]);
     } finally {
       server.thaw();
     }
-  });
+  }, 60_000);
 
   describe("servers", () => {
     test("the next one is used when one does not answer, within the same call", async () => {
@@ -221,9 +216,9 @@ describeWithService("nats", "the NATS broker and its faults", () => {
       const broker = create({ servers: proxies.map(({ port }) => `nats://127.0.0.1:${port}`).join(",") });
       try {
         for (const away of proxies) {
-          await sentSoon(broker, 5000);
+          await sends(broker);
           await Promise.all([away.refuse(), away.cut()]);
-          await sentSoon(broker, 10_000);
+          await sends(broker);
           expect(proxies.map((proxy) => proxy.connectionCount())).toEqual(
             proxies.map((proxy) => (proxy === away ? 0 : 1)),
           );
@@ -233,7 +228,7 @@ describeWithService("nats", "the NATS broker and its faults", () => {
         await broker.close();
         for (const proxy of proxies) await proxy.close();
       }
-    });
+    }, 60_000);
   });
 
   test("a wrong password concerns everything: no message is to blame, and the advice names the variables", async () => {
@@ -262,13 +257,13 @@ async function lastSequence(admin: Admin): Promise<number> {
   return (await admin.stored(STREAM)).at(-1)?.sequence ?? 0;
 }
 
-async function sentSoon(broker: Broker, withinMs: number): Promise<void> {
+async function sends(broker: Broker): Promise<void> {
   let probes = 0;
   const probe = async (): Promise<string | undefined> => {
     probes += 1;
     return (await broker.publish([message(`probe-${process.hrtime.bigint()}-${probes}`)], noDeadline()))[0]?.status;
   };
-  await expect.poll(probe, { timeout: withinMs, interval: 50 }).toBe("sent");
+  await expect.poll(probe, { timeout: 20_000, interval: 50 }).toBe("sent");
 }
 
 /** Reads what has come into the stream since the last time. */

@@ -1,4 +1,7 @@
-/** Who may do what: logins, TLS, rights, and servers on which JetStream is off or has no leader. Each on a server of its own. */
+/**
+ * Who may do what: logins, TLS, rights, and servers on which JetStream is off or has no leader.
+ * Each on a server of its own.
+ */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -195,7 +198,8 @@ describeWithService("nats", "the NATS broker without JetStream", () => {
     const sent = async (): Promise<string | undefined> => (await publish(broker))?.status;
     await expect.poll(sent, { timeout: 10_000, interval: 100 }).toBe("sent");
     await Promise.all(others.map((server) => server.kill()));
-    // Until the last one knows that it is alone, receipts are missing (unknown); then nothing takes the subject, or what is left says so (10008).
+    // Until the last one knows that it is alone, receipts are missing (unknown); then nothing takes
+    // the subject, or what is left says so (10008).
     const scopes = new Set<string>();
     const away = async (): Promise<string | undefined> => {
       const result = await publish(broker);

@@ -1,4 +1,7 @@
-/** An operator with an account and a user in it, as `nsc` makes them: JWTs that are signed with nkeys. */
+/**
+ * An operator with an account and a user in it, as `nsc` makes them: JWTs that are signed with
+ * nkeys.
+ */
 import { nkeys } from "@nats-io/transport-node";
 
 type Pair = ReturnType<typeof nkeys.createUser>;

@@ -1,4 +1,7 @@
-/** NATS servers for tests: a process of one's own with a configuration of one's own, streams with names of one's own, and what is stored in them. */
+/**
+ * NATS servers for tests: a process of one's own with a configuration of one's own, streams with
+ * names of one's own, and what is stored in them.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -44,7 +47,10 @@ export function uniqueName(prefix: string): string {
   return `rowpost_test_${prefix}_${process.pid}_${randomBytes(4).toString("hex")}`;
 }
 
-/** Starts a server; `config` is added to its configuration file. JetStream is on unless `jetstream` is false. */
+/**
+ * Starts a server; `config` is added to its configuration file. JetStream is on unless `jetstream`
+ * is false.
+ */
 export async function startPrivateServer(config = "", jetstream = true): Promise<PrivateServer> {
   const folder = await mkdtemp(join(tmpdir(), "rowpost-nats-"));
   const port = await freePort();
@@ -110,8 +116,9 @@ async function logged(server: ChildProcess, words: string): Promise<void> {
 }
 
 /**
- * Starts servers that are one cluster. They know each other by the ports in their configuration, so all ports are taken first; another program may take
- * one in between, which shows as a server that does not start.
+ * Starts servers that are one cluster. They know each other by the ports in their configuration, so
+ * all ports are taken first; another program may take one in between, which shows as a server that
+ * does not start.
  */
 export async function startCluster(size: number): Promise<PrivateServer[]> {
   const ports = await Promise.all(Array.from({ length: size }, freePort));
@@ -139,7 +146,10 @@ export interface Admin {
   createStream(config: Partial<StreamConfig> & { readonly name: string }): Promise<void>;
   updateStream(name: string, config: Partial<StreamConfig>): Promise<void>;
   deleteStream(name: string): Promise<void>;
-  /** To be called before the server is killed: resolves when the connection is back. What is asked in between would be lost. */
+  /**
+   * To be called before the server is killed: resolves when the connection is back. What is asked
+   * in between would be lost.
+   */
   reconnected(): Promise<void>;
   /** What is stored from a sequence on, in its order. */
   stored(stream: string, from?: number): Promise<StoredMessage[]>;

@@ -1,4 +1,7 @@
-/** The NATS broker on the shared server: what is stored, which copies are dropped, and what is refused. */
+/**
+ * The NATS broker on the shared server: what is stored, which copies are dropped, and what is
+ * refused.
+ */
 import { AckPolicy } from "@nats-io/jetstream";
 import { connect, type Msg, type MsgHdrs } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -1,4 +1,7 @@
-/** How the RabbitMQ broker ends, loses and replaces connections and channels, on a real server behind proxies. */
+/**
+ * How the RabbitMQ broker ends, loses and replaces connections and channels, on a real server
+ * behind proxies.
+ */
 import diagnostics from "node:diagnostics_channel";
 import { once } from "node:events";
 import { type AddressInfo, connect as connectSocket, createServer, type Socket } from "node:net";
@@ -69,7 +72,10 @@ describeWithService("rabbitmq", "connections of the RabbitMQ broker", (service) 
     return sockets;
   }
 
-  /** A broker whose server froze; amqplib has given the connection up, and written an end that nobody answers. */
+  /**
+   * A broker whose server froze; amqplib has given the connection up, and written an end that
+   * nobody answers.
+   */
   async function createFrozen(): Promise<{ readonly broker: Broker; readonly sockets: readonly Socket[] }> {
     const node = await openNode(target(), closers);
     const sockets = socketsTo(node.port);
@@ -165,7 +171,9 @@ interface Node {
   readonly port: number;
   /** Connections so far. */
   opened(): number;
-  /** From now on it reads and says nothing on any connection, and closes none: a host that froze. */
+  /**
+   * From now on it reads and says nothing on any connection, and closes none: a host that froze.
+   */
   freeze(): void;
 }
 

@@ -26,7 +26,7 @@ describeWithService("rabbitmq", "the RabbitMQ broker", (service) => {
       name: "rabbitmq",
       createBroker: () => create(),
       createUnauthorized: () => create({ password: "of-bad-news" }),
-      features: { ordering: "key", delay: false, reportsUnknownTopic: true, maxBodyBytes: LIMIT },
+      features: { ordering: "key", reportsUnknownTopic: true, maxBodyBytes: LIMIT },
       topics: made.topics,
       consume: queues.log.consume,
       faults: proxy,

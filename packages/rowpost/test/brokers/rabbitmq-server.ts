@@ -21,8 +21,9 @@ export interface PrivateRabbitmq {
   freeze(): Promise<void>;
   thaw(): Promise<void>;
   /**
-   * Resolves when the queues that were made so far survive a kill. A declaration is answered when the change itself is on disk; that it was committed may
-   * be written up to 2 s later, and a node that is killed before takes it back when it starts (RabbitMQ 3.10, seen in one of 18 kills).
+   * Resolves when the queues that were made so far survive a kill. A declaration is answered when
+   * the change itself is on disk; that it was committed may be written up to 2 s later, and a node
+   * that is killed before takes it back when it starts (RabbitMQ 3.10, seen in one of 18 kills).
    */
   saveQueues(): Promise<void>;
   /** rabbitmqctl, which takes a second or two. */
@@ -31,9 +32,13 @@ export interface PrivateRabbitmq {
   remove(): Promise<void>;
 }
 
-/** Starts a server in plaintext and, with {@link TEST_CERTIFICATE}, TLS, with more lines for its `rabbitmq.conf`. Takes 4 to 10 s. */
+/**
+ * Starts a server in plaintext and, with {@link TEST_CERTIFICATE}, TLS, with more lines for its
+ * `rabbitmq.conf`. Takes 4 to 10 s.
+ */
 export async function startPrivateRabbitmq(settings: readonly string[] = []): Promise<PrivateRabbitmq> {
-  // The others of a server follow: + 1 for TLS, + 20,000 for its nodes and + 20,001 for its port mapper.
+  // The others of a server follow: + 1 for TLS, + 20,000 for its nodes and + 20,001 for its port
+  // mapper.
   const port = 13_000 + 2 * (process.pid % 2_000);
   const folder = path.join(tmpdir(), `rowpost-test-rabbitmq-${process.pid}`);
   await run("mkdir", ["-p", folder]);

@@ -1,6 +1,6 @@
 /**
- * The Redis broker under the broker contract: by URL on a server of its own with a password and a file behind it, which is killed; and with a
- * client that the user has, at ioredis' defaults.
+ * The Redis broker under the broker contract: by URL on a server of its own with a password and a
+ * file behind it, which is killed; and with a client that the user has, at ioredis' defaults.
  */
 import { Redis } from "ioredis";
 import { afterAll, beforeAll } from "vitest";
@@ -11,7 +11,7 @@ import { bindBrokerContract } from "./bind.ts";
 import { createAdmin, createStreamReader, type PrivateRedis, startPrivateRedis, uniqueName } from "./redis-server.ts";
 
 const LIMIT = 1_048_576;
-const FEATURES = { ordering: "key", delay: false, reportsUnknownTopic: true, maxBodyBytes: LIMIT } as const;
+const FEATURES = { ordering: "key", reportsUnknownTopic: true, maxBodyBytes: LIMIT } as const;
 const OPTIONS: Partial<RedisOptions> = { missingStream: "fail", maxBodyBytes: LIMIT };
 
 /** Streams of one contract run; they exist, but for the last. */

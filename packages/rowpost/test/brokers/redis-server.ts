@@ -22,7 +22,10 @@ export function uniqueName(name: string): string {
 /** A server that belongs to one test. */
 export interface PrivateRedis {
   readonly port: number;
-  /** Ends it with SIGKILL, before this returns its promise; resolves when it is gone. It must be running. */
+  /**
+   * Ends it with SIGKILL, before this returns its promise; resolves when it is gone. It must be
+   * running.
+   */
   kill(): Promise<void>;
   /** Starts it again on the same port with the same data. */
   start(): Promise<void>;
@@ -34,7 +37,10 @@ export interface PrivateRedis {
 
 const script = fileURLToPath(new URL("../../../../tools/services/redis", import.meta.url));
 
-/** Starts a server with more words on its command line, such as `["--requirepass", "secret"]`; none of them may hold a blank. */
+/**
+ * Starts a server with more words on its command line, such as `["--requirepass", "secret"]`; none
+ * of them may hold a blank.
+ */
 export async function startPrivateRedis(words: readonly string[] = []): Promise<PrivateRedis> {
   const port = await freePort();
   const data = await mkdtemp(path.join(tmpdir(), "rowpost-test-redis-"));
@@ -133,7 +139,10 @@ export async function createStallingRelay(targetPort: number): Promise<StallingR
   };
 }
 
-/** Commands to a server, beside the broker under test: fails at once while the server is away, and knows it when it is back. */
+/**
+ * Commands to a server, beside the broker under test: fails at once while the server is away, and
+ * knows it when it is back.
+ */
 export function createAdmin(
   port: number,
   options: { readonly password?: string; readonly username?: string; readonly db?: number } = {},

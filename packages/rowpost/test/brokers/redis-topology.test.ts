@@ -1,4 +1,7 @@
-/** The Redis broker behind a cluster and behind sentinels, through clients as users have them; a slot that moves, a primary that dies. */
+/**
+ * The Redis broker behind a cluster and behind sentinels, through clients as users have them; a
+ * slot that moves, a primary that dies.
+ */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -175,7 +178,10 @@ describeWithService("redis", "the Redis broker behind sentinels", () => {
   }, 90_000);
 });
 
-/** A sentinel, alone, that gives a primary up after half a second. It keeps its state in its configuration file. */
+/**
+ * A sentinel, alone, that gives a primary up after half a second. It keeps its state in its
+ * configuration file.
+ */
 async function startSentinel(primaryPort: number): Promise<{ readonly port: number; remove(): Promise<void> }> {
   const port = await freePort();
   const folder = await mkdtemp(path.join(tmpdir(), "rowpost-test-sentinel-"));

@@ -1,4 +1,7 @@
-/** The Redis broker beyond the contract: what stands in an entry, what each refusal of the server means, and whose connection is used. */
+/**
+ * The Redis broker beyond the contract: what stands in an entry, what each refusal of the server
+ * means, and whose connection is used.
+ */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -356,7 +359,8 @@ describeWithService("redis", "the Redis broker", () => {
       await reading;
     });
 
-    // At ioredis' defaults this message would be sent again as soon as the connection is back, long after its deadline.
+    // At ioredis' defaults this message would be sent again as soon as the connection is back, long
+    // after its deadline.
     test("sends nothing behind our back", async () => {
       const { proxy } = await proxied();
       const client = new Redis({ port: proxy.port, lazyConnect: true });

@@ -1,6 +1,6 @@
 /**
- * The RocketMQ broker on a server of its own, with access control and TLS, that is killed and frozen: the broker contract, then what it does
- * not ask.
+ * The RocketMQ broker on a server of its own, with access control and TLS, that is killed and
+ * frozen: the broker contract, then what it does not ask.
  */
 import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
@@ -11,11 +11,11 @@ import { type BrokerHarness, createTcpProxy, type ReceivedMessage } from "../../
 import { describeWithService } from "../services.ts";
 import { bindBrokerContract } from "./bind.ts";
 import { noDeadline, outgoing } from "./messages.ts";
-import { added, backAtFullSpeed, counts, resources } from "./outcomes.ts";
+import { added, counts, endsByItself, resources, sendsAllAgain } from "./outcomes.ts";
 import type { ConsumedMessage, PrivateServer, Reader } from "./rocketmq-server.ts";
 import { createReader, createTopic, startPrivateServer } from "./rocketmq-server.ts";
 
-const TOPICS = { main: "orders", other: "billing", ordered: "ledger", delayed: "reminders", unknown: "nowhere" };
+const TOPICS = { main: "orders", other: "billing", ordered: "ledger", unknown: "nowhere" };
 
 describeWithService("rocketmq", "the RocketMQ broker and its faults", () => {
   let server: PrivateServer;
@@ -26,8 +26,7 @@ describeWithService("rocketmq", "the RocketMQ broker and its faults", () => {
     await createTopic(server, TOPICS.main);
     await createTopic(server, TOPICS.other);
     await createTopic(server, TOPICS.ordered, "FIFO");
-    await createTopic(server, TOPICS.delayed, "DELAY");
-    reader = await createReader(server, [TOPICS.main, TOPICS.other, TOPICS.ordered, TOPICS.delayed]);
+    reader = await createReader(server, [TOPICS.main, TOPICS.other, TOPICS.ordered]);
   }, 180_000);
 
   afterAll(async () => {
@@ -51,7 +50,7 @@ describeWithService("rocketmq", "the RocketMQ broker and its faults", () => {
       name: "rocketmq",
       createBroker: () => create({ endpoints, requestTimeoutMs: 10_000 }),
       createUnauthorized: () => create({ endpoints, secretKey: "of-bad-news" }),
-      features: { ordering: "key", delay: true, reportsUnknownTopic: true, maxBodyBytes: 4_194_304 },
+      features: { ordering: "key", reportsUnknownTopic: true, maxBodyBytes: 4_194_304 },
       topics: TOPICS,
       async consume({ topic, keyPrefix, count, withinMs }) {
         const mine = (all: ConsumedMessage[]): ConsumedMessage[] =>
@@ -93,10 +92,10 @@ describeWithService("rocketmq", "the RocketMQ broker and its faults", () => {
           [one, two],
           [two, one],
         ] as const) {
-          await sentSoon(broker, 5000);
+          await sends(broker);
           await away.refuse();
           await away.cut();
-          await sentSoon(broker, 10_000);
+          await sends(broker);
           expect(other.connectionCount()).toBeGreaterThan(0);
           await away.accept();
         }
@@ -104,7 +103,7 @@ describeWithService("rocketmq", "the RocketMQ broker and its faults", () => {
         await broker.close();
         await Promise.all([one.close(), two.close()]);
       }
-    });
+    }, 60_000);
   });
 
   describe("TLS on the same port", () => {
@@ -163,7 +162,7 @@ describeWithService("rocketmq", "the RocketMQ broker and its faults", () => {
     }
   });
 
-  test("kill -9 while publishing: nothing acknowledged is lost, nothing is counted while it is away, and all goes at full speed when it is back", async () => {
+  test("kill -9 while publishing: nothing acknowledged is lost, nothing is counted while it is away, and all goes again when it is back", async () => {
     const broker = create({ requestTimeoutMs: 10_000 });
     const acknowledged = new Map<string, Set<string>>([
       [TOPICS.main, new Set()],
@@ -198,10 +197,9 @@ describeWithService("rocketmq", "the RocketMQ broker and its faults", () => {
       for (const result of during) {
         if (result.status === "failed") expect(["unknown", "connection"]).toContain(result.scope);
       }
-      // Certainly away now: nothing is handed over, and a failing call is quick.
-      const startedAt = performance.now();
+      // Certainly away now: nothing is handed over, and the refusal ends a call, no timeout.
       const away = (await Promise.all([publish(TOPICS.main, 200), publish(TOPICS.ordered, 100)])).flat();
-      expect(performance.now() - startedAt).toBeLessThan(2000);
+      expect(counts(away)["connection"]).toBeGreaterThan(0);
       for (const result of away) {
         if (result.status !== "notStarted") expect(result).toMatchObject({ scope: "connection", code: "ECONNREFUSED" });
       }
@@ -214,17 +212,19 @@ describeWithService("rocketmq", "the RocketMQ broker and its faults", () => {
       });
       while (!isReady) {
         const results = (await Promise.all([publish(TOPICS.main, 200), publish(TOPICS.ordered, 20)])).flat();
-        // A proxy that is up before its broker says "no such topic": that must not be counted as an attempt.
+        // A proxy that is up before its broker says "no such topic": that must not be counted as an
+        // attempt.
         for (const result of results)
           if (result.status === "failed") expect(result).not.toMatchObject({ scope: "message" });
         await delay(200);
       }
-      await backAtFullSpeed(
+      await sendsAllAgain(
         async (by) => (await Promise.all([publish(TOPICS.main, 500, by), publish(TOPICS.ordered, 100, by)])).flat(),
         broker,
         create,
       );
-      // A group of its own, which reads from the beginning: one that was reading when the server died waits for what it had not acknowledged.
+      // A group of its own, which reads from the beginning: one that was reading when the server
+      // died waits for what it had not acknowledged.
       const ledger = await createReader(server, [...acknowledged.keys()]);
       try {
         for (const [topic, keys] of acknowledged) {
@@ -247,7 +247,7 @@ describeWithService("rocketmq", "the RocketMQ broker and its faults", () => {
   test("a frozen server: unknown after the deadline, then certainly not handed over; all goes again once it thaws", async () => {
     const broker = create({ requestTimeoutMs: 1000 });
     try {
-      await sentSoon(broker, 5000);
+      await sends(broker);
       await server.freeze();
       const batch = Array.from({ length: 200 }, (_, index) => message(`frozen-${index}`));
       const first = await broker.publish(batch, noDeadline());
@@ -255,46 +255,42 @@ describeWithService("rocketmq", "the RocketMQ broker and its faults", () => {
       const second = await broker.publish([message("frozen-later")], noDeadline());
       expect(second).toMatchObject([{ status: "failed", scope: "connection", code: "CONNECT_TIMEOUT" }]);
       await server.thaw();
-      await sentSoon(broker, 10_000);
+      await sends(broker);
     } finally {
       await server.thaw();
       await broker.close();
     }
-  });
+  }, 60_000);
 
-  test("an abort settles a call to a frozen server at once, and what waited for its turn was not started", async () => {
+  test("an abort settles a call to a frozen server, and what waited for its turn was not started", async () => {
     const broker = create({ requestTimeoutMs: 60_000, maxInFlight: 2, batchSize: 10 });
     try {
-      await sentSoon(broker, 5000);
+      await sends(broker);
       await server.freeze();
       const batch = Array.from({ length: 100 }, (_, index) => message(`aborted-${index}`));
-      const startedAt = performance.now();
-      const results = await broker.publish(batch, { signal: AbortSignal.timeout(500) });
-      expect(performance.now() - startedAt).toBeLessThan(5000);
+      const results = await endsByItself("publish", broker.publish(batch, { signal: AbortSignal.timeout(500) }));
       expect(counts(results)).toEqual({ unknown: 20, notStarted: 80 });
     } finally {
       await server.thaw();
       await broker.close();
     }
-  });
+  }, 60_000);
 
-  test("close is quick on a frozen server and leaves nothing that keeps the process alive", async () => {
+  test("close waits for no answer of a frozen server and leaves nothing that keeps the process alive", async () => {
     const before = resources();
     const broker = create({ requestTimeoutMs: 60_000 });
-    await sentSoon(broker, 5000);
+    await sends(broker);
     try {
       await server.freeze();
       const publishing = broker.publish([message("closed")], noDeadline());
       await delay(50);
-      const startedAt = performance.now();
-      await broker.close();
-      expect(performance.now() - startedAt).toBeLessThan(5000);
+      await endsByItself("close", broker.close());
       expect(await publishing).toMatchObject([{ status: "failed", scope: "unknown" }]);
       await expect.poll(() => added(before, resources()), { timeout: 5000 }).toEqual([]);
     } finally {
       await server.thaw();
     }
-  });
+  }, 60_000);
 });
 
 function message(key: string, changes: Partial<OutgoingMessage> = {}): OutgoingMessage {
@@ -318,8 +314,8 @@ function received({ body, properties, messageId, receivedAtMs }: ConsumedMessage
   };
 }
 
-async function sentSoon(broker: Broker, withinMs: number): Promise<void> {
+async function sends(broker: Broker): Promise<void> {
   const probe = async (): Promise<string | undefined> =>
     (await broker.publish([message("probe")], noDeadline()))[0]?.status;
-  await expect.poll(probe, { timeout: withinMs, interval: 50 }).toBe("sent");
+  await expect.poll(probe, { timeout: 20_000, interval: 50 }).toBe("sent");
 }

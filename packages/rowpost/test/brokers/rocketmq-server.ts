@@ -1,7 +1,9 @@
 /**
- * A RocketMQ for tests: topics and groups in milliseconds, a consumer, and servers of one's own to kill and freeze.
+ * A RocketMQ for tests: topics and groups in milliseconds, a consumer, and servers of one's own to
+ * kill and freeze.
  *
- * Topics are made through the broker's classic port, as mqadmin makes them: a frame of JSON instead of a JVM that takes 2 s.
+ * Topics are made through the broker's classic port, as mqadmin makes them: a frame of JSON instead
+ * of a JVM that takes 2 s.
  */
 import { execFile } from "node:child_process";
 import { createHmac, randomBytes } from "node:crypto";
@@ -23,7 +25,10 @@ export interface Keys {
   readonly secretKey: string;
 }
 
-/** Where a server listens; the classic port follows from the gRPC port as in tools/services/rocketmq. */
+/**
+ * Where a server listens; the classic port follows from the gRPC port as in
+ * tools/services/rocketmq.
+ */
 export interface ServerAddress {
   readonly port: number;
   readonly keys?: Keys | undefined;
@@ -67,7 +72,10 @@ export async function deleteTopic(server: ServerAddress, name: string): Promise<
   await askBroker(server, 215, { topic: name });
 }
 
-/** Makes a consumer group. `orderly`: a queue is given to one receiver at a time, which gets its next messages after it has acknowledged these. */
+/**
+ * Makes a consumer group. `orderly`: a queue is given to one receiver at a time, which gets its
+ * next messages after it has acknowledged these.
+ */
 export async function createGroup(
   server: ServerAddress,
   name: string,
@@ -89,7 +97,9 @@ export async function createGroup(
   return name;
 }
 
-/** Messages that a topic made by {@link createTopic} holds, copies included: the ends of its queues. */
+/**
+ * Messages that a topic made by {@link createTopic} holds, copies included: the ends of its queues.
+ */
 export async function messageCount(server: ServerAddress, topic: string): Promise<number> {
   let count = 0;
   for (let queue = 0; queue < QUEUES; queue += 1) {
@@ -99,7 +109,10 @@ export async function messageCount(server: ServerAddress, topic: string): Promis
   return count;
 }
 
-/** One request on the classic protocol: lengths, a JSON header, a body. Resolves with the fields of the answer. */
+/**
+ * One request on the classic protocol: lengths, a JSON header, a body. Resolves with the fields of
+ * the answer.
+ */
 async function askBroker(
   server: ServerAddress,
   code: number,
@@ -173,9 +186,15 @@ export interface ConsumedMessage {
 
 /** Reads topics from their beginning, all the time. */
 export interface Reader {
-  /** All messages of a topic so far, copies included, by queue and in the order in which the server stored them. */
+  /**
+   * All messages of a topic so far, copies included, by queue and in the order in which the server
+   * stored them.
+   */
   messages(topic: string): ConsumedMessage[];
-  /** Resolves to {@link messages} once `isEnough` says so; rejects after `withinMs` (default 20,000). */
+  /**
+   * Resolves to {@link messages} once `isEnough` says so; rejects after `withinMs` (default
+   * 20,000).
+   */
   waitFor(
     topic: string,
     isEnough: (messages: ConsumedMessage[]) => boolean,
@@ -186,7 +205,10 @@ export interface Reader {
 
 const QUIET = { info() {}, warn() {}, error() {}, debug() {}, close() {} };
 
-/** Starts reading with RocketMQ's own Node.js client. The topics must exist. It takes no body of 4 MiB, and is slow to come back after a restart. */
+/**
+ * Starts reading with RocketMQ's own Node.js client. The topics must exist. It takes no body of 4
+ * MiB, and is slow to come back after a restart.
+ */
 export async function createOfficialReader(server: ServerAddress, topics: readonly string[]): Promise<Reader> {
   const group = await createGroup(server, uniqueName("group"));
   const consumers: SimpleConsumer[] = [];
@@ -221,7 +243,8 @@ const INVISIBLE_MS = 30_000;
 
 /** Keeps calling each poll and collects what they return. */
 function readerOf(polls: readonly (() => Promise<ConsumedMessage[]>)[], end: () => Promise<void>): Reader {
-  // A message that comes again, because its acknowledgement was late, has the same place in the queue.
+  // A message that comes again, because its acknowledgement was late, has the same place in the
+  // queue.
   const seen = new Map<string, ConsumedMessage>();
   let closed = false;
   let lastError: unknown;
@@ -298,7 +321,10 @@ interface WireMessage {
   };
 }
 
-/** Starts reading with the bare protocol: any size, and back as soon as the server is. One poll brings 32 messages of one queue at most. */
+/**
+ * Starts reading with the bare protocol: any size, and back as soon as the server is. One poll
+ * brings 32 messages of one queue at most.
+ */
 export async function createReader(
   server: ServerAddress,
   topics: readonly string[],
@@ -334,7 +360,8 @@ export async function createReader(
   };
   const filterExpression = { type: "TAG", expression: "*" };
   let telemetry: grpc.ClientDuplexStream<unknown, unknown> | undefined;
-  // The server must know the group's settings before it lets us receive, and forgets them when it restarts.
+  // The server must know the group's settings before it lets us receive, and forgets them when it
+  // restarts.
   const introduce = (): void => {
     if (telemetry !== undefined) return;
     const { path: name, requestSerialize, responseDeserialize } = method(service, "Telemetry");
@@ -455,7 +482,8 @@ export interface PrivateServer extends ServerAddress {
 
 /** Starts a server with access control, plaintext and TLS on one port. Takes 5 to 20 s. */
 export async function startPrivateServer(): Promise<PrivateServer> {
-  // Two servers with neighboring process ids must not meet: + 1797, + 2828, + 2830 and + 2831 differ when divided by 4, or lie far apart.
+  // Two servers with neighboring process ids must not meet: + 1797, + 2828, + 2830 and + 2831
+  // differ when divided by 4, or lie far apart.
   const port = 18_000 + 4 * (process.pid % 425);
   const folder = path.join(tmpdir(), `rowpost-test-rocketmq-${process.pid}`);
   const keys: Keys = { accessKey: "rowpost", secretKey: "of-good-news" };

@@ -106,7 +106,8 @@ describe("stdout broker", () => {
       { ...away, code: "EPIPE", reason: "write EPIPE" },
     ]);
     expect(getEventListeners(stop.signal, "abort")).toHaveLength(0);
-    // The stream emits its error after the callback; without the broker's listener it would end the process.
+    // The stream emits its error after the callback; without the broker's listener it would end the
+    // process.
     await new Promise((resolve) => {
       setImmediate(resolve);
     });

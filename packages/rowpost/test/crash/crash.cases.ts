@@ -1,7 +1,8 @@
 /**
- * The relay is killed with SIGKILL at each named fault point, round after round, on a real server. Whatever happened: no message is lost, none is
- * published ahead of an earlier one of its key, and a message is published twice only when the kill came between the broker's receipt and our
- * record of it.
+ * The relay is killed with SIGKILL at each named fault point, round after round, on a real server.
+ * Whatever happened: no message is lost, none is published ahead of an earlier one of its key, and
+ * a message is published twice only when the kill came between the broker's receipt and our record
+ * of it.
  */
 import { fork } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -10,12 +11,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { FaultPoint } from "../../src/outbox/relay-options.ts";
+import type { FaultPoint } from "../../src/relay/options.ts";
 import { createRelayDatabase, type RelayTestDatabase, type RelayTestService } from "../relay/bench-database.ts";
 
 /**
- * Where the relay is killed, and whether a batch may lie between the broker and the table at that moment: then its messages, at most one batch per
- * kill, are published again. The others are reached before anything of the process was published, and must leave no copy at all.
+ * Where the relay is killed, and whether a batch may lie between the broker and the table at that
+ * moment: then its messages, at most one batch per kill, are published again. The others are
+ * reached before anything of the process was published, and must leave no copy at all.
  */
 const POINTS: readonly (readonly [FaultPoint, "no copies" | "at most a batch"])[] = [
   ["acquired", "no copies"],
@@ -33,7 +35,10 @@ const POINTS: readonly (readonly [FaultPoint, "no copies" | "at most a batch"])[
 const BATCH = 20;
 const KEYS = 4;
 const LEASE_MS = 400;
-/** Kills at each point. 20 is what the project promises and what is run before a release; each costs a second. */
+/**
+ * Kills at each point. 20 is what the project promises and what is run before a release; each costs
+ * a second.
+ */
 const ROUNDS = Number(process.env["ROWPOST_CRASH_ROUNDS"] ?? 5);
 const PROGRAM = fileURLToPath(new URL("./relay.process.mjs", import.meta.url));
 
@@ -79,14 +84,16 @@ export function defineCrashCases(
     try {
       for (let round = 0; kills < roundCount && round < 2 * roundCount; round += 1) {
         expected.push(...(await insertRound()));
-        // The first time of a process nothing of it has been published yet; later hits find other batches under way.
+        // The first time of a process nothing of it has been published yet; later hits find other
+        // batches under way.
         const often = copies === "at most a batch" && point !== "archived";
         const { code, signal } = await runRelay(ledger, { point, hit: often ? 1 + (round % 2) : 1 });
         if (signal === "SIGKILL") {
           kills += 1;
           continue;
         }
-        // A drain may be over before housekeeping comes round, or the second heartbeat; every other point lies on its way.
+        // A drain may be over before housekeeping comes round, or the second heartbeat; every other
+        // point lies on its way.
         expect(code).toBe(0);
         expect(["archived", "heartbeat"]).toContain(point);
       }

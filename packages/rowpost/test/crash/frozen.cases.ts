@@ -1,6 +1,7 @@
 /**
- * Two relays on one table. One is frozen with SIGSTOP past its lease while it holds a claimed batch; the other takes over and sends everything; then the
- * first goes on where it was. Its late writes must change nothing, and it must not publish what it had only claimed.
+ * Two relays on one table. One is frozen with SIGSTOP past its lease while it holds a claimed
+ * batch; the other takes over and sends everything; then the first goes on where it was. Its late
+ * writes must change nothing, and it must not publish what it had only claimed.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";

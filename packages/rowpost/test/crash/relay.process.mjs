@@ -1,8 +1,10 @@
 /**
- * A relay in a process of its own that kills itself with SIGKILL, or stops itself with SIGSTOP, at a named fault point. Its broker is a ledger file: a message is "on the broker"
- * when its line is in the file. Ends by itself, with exit code 0, once the table is drained.
+ * A relay in a process of its own that kills itself with SIGKILL, or stops itself with SIGSTOP, at
+ * a named fault point. Its broker is a ledger file: a message is "on the broker" when its line is
+ * in the file. Ends by itself, with exit code 0, once the table is drained.
  *
- * Arguments as JSON in argv[2]: { service, url, ledger, point?, hit?, signal?, leaseMs, sendingMark, onSent }
+ * Arguments as JSON in argv[2]: { service, url, ledger, point?, hit?, signal?, leaseMs,
+ * sendingMark, onSent }
  */
 import { appendFileSync } from "node:fs";
 import { createRelay } from "rowpost";
@@ -40,10 +42,12 @@ const relay = createRelay({
     check: async () => {},
     close: async () => {},
   },
-  // One batch at a time, so that a kill can leave no more than one batch between the broker and the table.
+  // One batch at a time, so that a kill can leave no more than one batch between the broker and the
+  // table.
   batchSize: 20,
   windowSize: 20,
-  // The kills hit the same messages again and again, which is what the poison limit (rule R14) is there to end: its tests are in test/rules.
+  // The kills hit the same messages again and again, which is what the poison limit (rule:
+  // crash-counting) is there to end: its tests are in test/rules.
   suspectAfter: 1_000,
   failAfter: 10_000,
   leaseMs,

@@ -1,28 +1,32 @@
 /**
- * What the operations cost on a table of 200,000 rows of which 99 % are finished: how many statements each runs, how many rows the hot ones read, and
- * how their plans look. The plans of every statement, analyzed or not, are in the dialects' own files; here the same questions are put to all
- * servers alike, and to what the server counted while the statement ran.
+ * What the operations cost on a table of 200,000 rows of which 99 % are finished: how many
+ * statements each runs, how many rows the hot ones read, and how their plans look. The plans of
+ * every statement, analyzed or not, are in the dialects' own files; here the same questions are put
+ * to all servers alike, and to what the server counted while the statement ran.
  *
  * Asserted of a plan, for the message table:
- * - MySQL, MariaDB: no step of type ALL or index (a walk over the whole table or index), no "Using filesort", no "Using temporary".
- * - PostgreSQL: no Seq Scan, no Index Scan of a whole index without a condition unless the index holds only the rows meant, no Sort above a scan of it
- *   that reads more than the statement's limit.
+ * - MySQL, MariaDB: no step of type ALL or index (a walk over the whole table or index), no "Using
+ *   filesort", no "Using temporary".
+ * - PostgreSQL: no Seq Scan, no Index Scan of a whole index without a condition unless the index
+ *   holds only the rows meant, no Sort above a scan of it that reads more than the statement's
+ *   limit.
  * - SQLite: no SCAN without an index, no "USE TEMP B-TREE FOR ORDER BY".
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Database, DialectName, Session } from "../../src/databases/database.ts";
 import { createStatements as mysqlStatements } from "../../src/databases/mysql/statements.ts";
 import { createStatements as postgresStatements } from "../../src/databases/postgres/statements.ts";
+import { behindInstant } from "../../src/databases/sql/behind.ts";
 import type { TableLayout } from "../../src/databases/sql/layout.ts";
 import { defaultLayout } from "../../src/databases/sql/layouts.ts";
-import { migrate } from "../../src/databases/sql/migrate.ts";
 import { createRelayStore } from "../../src/databases/sql/relay-store.ts";
 import type { DialectStatements } from "../../src/databases/sql/statements.ts";
 import { createStatements as sqliteStatements } from "../../src/databases/sqlite/statements.ts";
-import type { RelayStore, RowToken } from "../../src/outbox/relay-store.ts";
+import type { RelayStore, RowToken } from "../../src/relay/store.ts";
 import type { StoreHarness } from "../../src/testing/index.ts";
-import type { Executor, Statement } from "../../src/transactions/executor.ts";
+import type { Statement } from "../../src/transactions/executor.ts";
 import { describeWithService } from "../services.ts";
+import { analyze, faults, numbersTo, openMigrated, rowsRead } from "./plans.ts";
 import { OWNER, sampleFence, sampleMessage, sampleOutcome } from "./statement-samples.ts";
 import { mysqlHarness, postgresHarness, sqliteHarness } from "./store-harnesses.ts";
 
@@ -46,25 +50,19 @@ function costs(
   create: (layout: TableLayout) => DialectStatements,
   { countsReads = true } = {},
 ): void {
-  let harness: StoreHarness | undefined;
   let database: Database;
   let session: Session;
+  let close: () => Promise<void>;
   beforeAll(async () => {
-    harness = await createHarness();
-    database = await harness.createDatabase();
-    await migrate(database, { layout: defaultLayout });
-    session = await database.connect({ purpose: "relay" });
+    ({ close, database, session } = await openMigrated(await createHarness()));
     await fill(database.dialect, session);
-    // The fences of the samples hold, or the fenced statements would stop before they look at a message.
+    // The fences of the samples hold, or the fenced statements would stop before they look at a
+    // message.
     await session.run(create(defaultLayout).leases.ensureShards());
     const own = `UPDATE local_message_shard SET owner = '${OWNER}', epoch = 1`;
     await session.run({ name: "own", text: own, params: [] });
   });
-  afterAll(async () => {
-    await session.close();
-    await database.close();
-    await harness?.close?.();
-  });
+  afterAll(() => close());
 
   test("no plan of a hot statement walks the message table or sorts it", async () => {
     for (const [name, { rare, sortsResult = false, statement }] of Object.entries(hot(create(defaultLayout)))) {
@@ -104,7 +102,10 @@ function costs(
   });
 }
 
-/** A statement, and the most rows that the server may read for it: of the message table, of its indexes, and of what is handed in. */
+/**
+ * A statement, and the most rows that the server may read for it: of the message table, of its
+ * indexes, and of what is handed in.
+ */
 interface Hot {
   readonly statement: Statement;
   readonly atMost: number;
@@ -115,8 +116,8 @@ interface Hot {
 }
 
 /**
- * A row of a batch is read by its id, and in MySQL's counters also as a row of the JSON parameter, of the lease and once more to be written: 8 each,
- * and a little for the statement itself.
+ * A row of a batch is read by its id, and in MySQL's counters also as a row of the JSON parameter,
+ * of the lease and once more to be written: 8 each, and a little for the statement itself.
  */
 const PER_BATCH_ROW = 8;
 const OVERHEAD = 100;
@@ -128,7 +129,13 @@ function hot(statements: DialectStatements): Readonly<Record<string, Hot>> {
   const batch = PER_BATCH_ROW * BATCH + OVERHEAD;
   const sent = rows.map((row) => sampleOutcome(row));
   const failed = rows.map((row) => sampleOutcome(row, { toState: "failed", retryDelta: 1, failReason: "x" }));
-  const scan = { shards: undefined, afterId: "0", immediateLimit: BATCH, dueLimit: BATCH };
+  const scan = {
+    shards: undefined,
+    afterId: "0",
+    bodyLimit: Number.MAX_SAFE_INTEGER,
+    immediateLimit: BATCH,
+    dueLimit: BATCH,
+  };
   const keys = rows.slice(0, 20).map(({ id }) => ({ orderingKey: `o${Number(id) % 1_000}`, upToId: String(ROWS) }));
   return {
     scan: { statement: relay.scan(scan), atMost: 4 * BATCH + OVERHEAD },
@@ -153,6 +160,31 @@ function hot(statements: DialectStatements): Readonly<Record<string, Hot>> {
     // Locked first, then joined.
     recover: { statement: housekeeping.recoverRows({ fence, rows }), atMost: batch + 3 * BATCH },
     park: { statement: housekeeping.park({ fence, rows, parkMs: 5 }), atMost: batch },
+    // The heads and the followers are locked first.
+    setBehind: {
+      statement: housekeeping.setBehind({
+        fence,
+        rows: rows.slice(1).map((row) => ({ ...row, headId: rows[0]?.id ?? "", instant: "3000-01-01 00:00:00.100" })),
+      }),
+      atMost: batch + 4 * BATCH,
+    },
+    bringBack: {
+      statement: housekeeping.bringBack({
+        instants: rows.map((_row, index) => behindInstant(String(index)) ?? ""),
+        limit: 10,
+      }),
+      atMost: 2 * BATCH + OVERHEAD,
+    },
+    nextBehind: { statement: housekeeping.nextBehind("3000-01-01 00:00:00.000"), atMost: 10 },
+    readBodies: { statement: relay.readBodies(rows.map(({ id }) => id)), atMost: 2 * BATCH },
+    scanTopics: {
+      statement: relay.scanTopics({
+        ...scan,
+        topics: ["t1", "t2", "t3"].map((topic) => ({ topic, afterId: "0", immediateLimit: BATCH, dueLimit: BATCH })),
+      }),
+      atMost: 3 * 8 * BATCH,
+    },
+    nextTopics: { statement: relay.nextTopics(["", "t1", "t2"]), atMost: 30 },
     // The ends of three walks, in one order.
     listTimed: { statement: housekeeping.listTimed(BATCH), atMost: 6 * BATCH + OVERHEAD, sortsResult: true },
     // Rows that are being sent are few, and SQLite sorts them.
@@ -199,14 +231,11 @@ function unfinishedTokens(shards: number): RowToken[] {
   }));
 }
 
-/** 198,000 rows that were sent, then 2,000 that wait, are due, delayed, being sent, failed or suspended. ids from 1. */
+/**
+ * 198,000 rows that were sent, then 2,000 that wait, are due, delayed, being sent, failed or
+ * suspended. ids from 1.
+ */
 async function fill(dialect: DialectName, session: Session): Promise<void> {
-  const numbers = {
-    // 447 x 448 rows, numbered.
-    mysql: `(SELECT (a.n - 1) * 448 + b.n AS n FROM ${series(447)} AS a JOIN ${series(448)} AS b) AS numbers WHERE n <= ${ROWS}`,
-    postgres: `generate_series(1, ${ROWS}) AS numbers (n) WHERE true`,
-    sqlite: `(WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < ${ROWS}) SELECT n FROM s) AS numbers WHERE true`,
-  }[dialect];
   const concat = (left: string, right: string): string =>
     dialect === "mysql" ? `CONCAT('${left}', ${right})` : `'${left}' || ${right}`;
   const hours = {
@@ -219,91 +248,8 @@ async function fill(dialect: DialectName, session: Session): Promise<void> {
   const text = `INSERT INTO local_message (message_type, message_key, topic, message_body, state, ordering_key, next_retry_at, sent_at)
 SELECT 'order.created', ${concat("k", "n")}, ${concat("t", "n % 20")}, '{}', CASE WHEN ${finished} THEN 2 ELSE ${unfinished} END,
   ${concat("o", "n % 1000")}, CASE WHEN ${finished} OR n % 4 <> 0 THEN NULL ELSE ${hours} END, CASE WHEN ${finished} THEN ${hours} END
-FROM ${numbers}${dialect === "mysql" ? " ORDER BY n" : ""}`;
+FROM ${numbersTo(dialect, ROWS)}${dialect === "mysql" ? " ORDER BY n" : ""}`;
   await session.run({ name: "fill", text, params: [] });
-}
-
-/** Numbers from 1, in MySQL's words. */
-function series(length: number): string {
-  return `JSON_TABLE(CONCAT('[0', REPEAT(',0', ${length - 1}), ']'), '$[*]' COLUMNS (n FOR ORDINALITY))`;
-}
-
-async function analyze(dialect: DialectName, session: Session): Promise<void> {
-  const text = dialect === "mysql" ? "ANALYZE TABLE local_message" : "ANALYZE";
-  await session.run({ name: "analyze", text, params: [] });
-}
-
-/** What is wrong with the plan. */
-async function faults(dialect: DialectName, session: Session, statement: Statement): Promise<string[]> {
-  const explain = async (words: string): Promise<readonly Readonly<Record<string, unknown>>[]> =>
-    (await session.run({ name: "explain", text: `${words} ${statement.text}`, params: statement.params })).rows;
-  if (dialect === "sqlite") {
-    const details = (await explain("EXPLAIN QUERY PLAN")).map((row) => String(row["detail"]));
-    return details.filter((detail) => /^SCAN (m|local_message)$|TEMP B-TREE FOR (?!GROUP)/.test(detail));
-  }
-  if (dialect === "postgres") {
-    const [row] = await explain("EXPLAIN (FORMAT JSON)");
-    const plan = row?.["QUERY PLAN"];
-    const [{ Plan: root }] = (typeof plan === "string" ? JSON.parse(plan) : plan) as [{ Plan: PlanNode }];
-    return planFaults(root);
-  }
-  return (await explain("EXPLAIN FORMAT = TRADITIONAL")).flatMap((step) => {
-    const { Extra: extra, table, type } = step;
-    if (table !== "m" && table !== "local_message") return [];
-    const bad = type === "ALL" || type === "index" || /filesort|temporary/.test(String(extra));
-    return bad ? [JSON.stringify(step)] : [];
-  });
-}
-
-/** A node of PostgreSQL's plan, as far as it is looked at. */
-interface PlanNode {
-  readonly "Node Type": string;
-  readonly "Relation Name"?: string;
-  readonly "Index Name"?: string;
-  readonly "Index Cond"?: string;
-  readonly "Sort Key"?: readonly string[];
-  readonly "Plan Rows": number;
-  readonly Plans?: readonly PlanNode[];
-}
-
-/** Indexes of unfinished rows: to walk one from its beginning is what it is for. */
-const WALKED = /^local_message_(waiting|sending|unknown|timed|resting|ordered)/;
-
-function planFaults(node: PlanNode): string[] {
-  const own: string[] = [];
-  const type = node["Node Type"];
-  const ofMessages = node["Relation Name"] === "local_message";
-  const walksIndex = /Index/.test(type) && node["Index Cond"] === undefined && !WALKED.test(node["Index Name"] ?? "");
-  if (ofMessages && (type === "Seq Scan" || walksIndex)) own.push(`${type} of ${node["Index Name"] ?? "the table"}`);
-  if (type === "Sort" && node["Plan Rows"] > 10 * BATCH) own.push(`Sort by ${node["Sort Key"]?.join(", ")}`);
-  return [...own, ...(node.Plans ?? []).flatMap(planFaults)];
-}
-
-class Undo extends Error {}
-
-/** Rows that the server read for the statement, by its own counters. What it changed is rolled back. */
-async function rowsRead(dialect: DialectName, session: Session, statement: Statement): Promise<number> {
-  const ask = async (tx: Executor, text: string): Promise<readonly Readonly<Record<string, unknown>>[]> =>
-    (await tx.run({ name: "counters", text, params: [] })).rows;
-  const total = async (tx: Executor): Promise<number> => {
-    const rows =
-      dialect === "mysql"
-        ? await ask(tx, "SHOW SESSION STATUS LIKE 'Handler_read%'")
-        : await ask(
-            tx,
-            `SELECT seq_tup_read + idx_tup_fetch AS "Value" FROM pg_stat_xact_user_tables WHERE relname = 'local_message'`,
-          );
-    return rows.reduce((sum, row) => sum + Number(row["Value"]), 0);
-  };
-  let read = 0;
-  const counting = session.transaction(async (tx) => {
-    const before = await total(tx);
-    await tx.run(statement);
-    read = (await total(tx)) - before;
-    throw new Undo();
-  });
-  await expect(counting).rejects.toThrow(Undo);
-  return read;
 }
 
 interface CountingConnections {
@@ -370,7 +316,13 @@ async function budgets(store: RelayStore, counted: CountingConnections): Promise
   await within("heartbeat", 5, () => leases.heartbeat({ ...beat, held: acquired }));
   const epochs = view.leases.map(({ shard }) => acquired.find((lease) => lease.shard === shard)?.epoch);
   const fence = { owner, epochs };
-  const scan = { shards: undefined, afterId: "0", immediateLimit: BATCH, dueLimit: 10 };
+  const scan = {
+    shards: undefined,
+    afterId: "0",
+    bodyLimit: Number.MAX_SAFE_INTEGER,
+    immediateLimit: BATCH,
+    dueLimit: 10,
+  };
   const rows = await within("scan", 1, () => store.scan(scan));
   expect(rows.length).toBeGreaterThan(BATCH);
   const keys = [{ orderingKey: "o1", upToId: String(ROWS) }];
@@ -394,6 +346,16 @@ async function budgets(store: RelayStore, counted: CountingConnections): Promise
   expect(await within("settle mixed", 2, () => store.settle({ ...settling, outcomes: mixed }))).toEqual([]);
   await within("settle once more", 3, () => store.settle({ ...settling, outcomes: mixed }));
   const next = await store.scan(scan);
+  const [front] = next;
+  await within("readBodies", 1, () => store.readBodies(next.map(({ id }) => id)));
+  const topics = await within("waitingTopics", 20, () => store.waitingTopics({ known: ["t1"], limit: 100 }));
+  await within("waitingTopics, all known", 1, () => store.waitingTopics({ known: ["t1", ...topics], limit: 100 }));
+  const behind = next.slice(1).map((row) => ({ ...row, headId: front?.id ?? "0" }));
+  await within("setBehind", 1, () => housekeeping.setBehind({ fence, rows: behind }));
+  await within("headsOfBehind", 3, () =>
+    housekeeping.headsOfBehind({ afterHeadId: "0", limit: 10, failedBlocks: true }),
+  );
+  await within("bringBack", 1, () => housekeeping.bringBack({ headIds: ["1", "2"], limit: 10 }));
   await within("listInFlight", 1, () => store.listInFlight({ fence, idsByShard: [{ shard: 0, ids: ["1"] }] }));
   await within("listSending", 1, () => housekeeping.listSending({ shards: undefined, limit: 10 }));
   await within("recover", 1, () => housekeeping.recover({ fence, rows: claimed }));
@@ -418,6 +380,9 @@ async function budgets(store: RelayStore, counted: CountingConnections): Promise
     await store.listInFlight({ fence, idsByShard: [] });
     await housekeeping.recover({ fence, rows: [] });
     await housekeeping.park({ fence, rows: [], parkMs: 5 });
+    await housekeeping.setBehind({ fence, rows: [] });
+    await housekeeping.bringBack({ headIds: [], limit: 10 });
+    await store.readBodies([]);
     await housekeeping.failPending({ fence, rows: [], nextRetryInMs: null });
     await housekeeping.applyTimed({ decisions: [] });
     await housekeeping.listSending({ shards: [], limit: 10 });

@@ -1,4 +1,7 @@
-/** A duplicate that is ignored locks nothing that another transaction needs: idempotent retries run inside long business transactions. */
+/**
+ * A duplicate that is ignored locks nothing that another transaction needs: idempotent retries run
+ * inside long business transactions.
+ */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { defaultLayout } from "../../src/databases/sql/layouts.ts";
 import { DuplicateMessageError } from "../../src/runtime/errors.ts";
@@ -19,7 +22,10 @@ describeWithService(MYSQL_SERVICES, "ignored duplicates", (service) => {
 
   const writer = () => fixture.database.messageWriter({ layout: fixture.layout });
 
-  /** Enqueues in a transaction that is rolled back, with a lock wait of a second; the keys of which each gave up waiting. */
+  /**
+   * Enqueues in a transaction that is rolled back, with a lock wait of a second; the keys of which
+   * each gave up waiting.
+   */
   async function heldUp(keys: readonly string[]): Promise<string[]> {
     const other = await fixture.connect();
     await other.query("SET SESSION innodb_lock_wait_timeout = 1");

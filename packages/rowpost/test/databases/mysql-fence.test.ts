@@ -1,4 +1,7 @@
-/** Rules R2 and R4 on MySQL and MariaDB: what two sessions can do to each other, made to happen. */
+/**
+ * Rules: takeover-fence, claim-token on MySQL and MariaDB: what two sessions can do to each other,
+ * made to happen.
+ */
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { defaultLayout, tLocalMessageLayout } from "../../src/databases/sql/layouts.ts";
 import { DatabaseUnavailableError } from "../../src/runtime/errors.ts";
@@ -38,7 +41,8 @@ describeWithService(MYSQL_SERVICES, "fence", (service) => {
     await lockWait(fixture.plain, "local_message_shard");
 
     const takeover = takeAll(next, "next");
-    // With a sub-query as the fence the takeover would be through before the lock is gone, and the claim would still mark its rows.
+    // With a sub-query as the fence the takeover would be through before the lock is gone, and the
+    // claim would still mark its rows.
     const first = await Promise.race([
       takeover.then(() => "takeover"),
       lockWait(fixture.plain, "local_message_shard", 2).then(() => "waits"),
@@ -227,7 +231,8 @@ describeWithService("mariadb", "sessions of a table without a claim token", (ser
     // Waits for the user's lock on the server, while the client has given up.
     await expect(settle("pending")).rejects.toBeInstanceOf(DatabaseUnavailableError);
     const second = settle("sent");
-    // The new session has got as far as the lock: by then the old statement is gone, or it would come first when the lock is given up.
+    // The new session has got as far as the lock: by then the old statement is gone, or it would
+    // come first when the lock is given up.
     await lockWait(fixture.plain, "message_id");
     await user.query("COMMIT");
     expect(await second).toEqual([]);

@@ -1,7 +1,10 @@
-/** Without the sending mark a settle runs beside another session's write of the lease rows: both must take them in one order (databases/mysql/settle.ts). */
+/**
+ * Without the sending mark a settle runs beside another session's write of the lease rows: both
+ * must take them in one order (databases/mysql/settle.ts).
+ */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { defaultLayout } from "../../src/databases/sql/layouts.ts";
-import type { ScannedMessage } from "../../src/outbox/relay-store.ts";
+import type { ScannedMessage } from "../../src/relay/store.ts";
 import { describeWithService } from "../services.ts";
 import {
   lockWait,
@@ -42,7 +45,8 @@ describeWithService(MYSQL_SERVICES, "the order of locks", (service) => {
     }));
     const settling = store.settle({ fence, outcomes, elapsedMs: 1, from: "pending" });
     await lockWait(fixture.plain, "UPDATE");
-    // Whoever writes the lease rows in the order of their shards comes here next. In the order of ids the settle would hold it: a deadlock.
+    // Whoever writes the lease rows in the order of their shards comes here next. In the order of
+    // ids the settle would hold it: a deadlock.
     expect(await listing.query(LEASE, [first.shard])).toEqual([{ shard: first.shard }]);
     await listing.query("COMMIT");
     expect(await settling).toEqual([]);

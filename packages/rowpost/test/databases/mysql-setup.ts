@@ -1,4 +1,7 @@
-/** What the tests of the MySQL dialect share: a database of their own, migrated, with a relay store and a plain connection beside it. */
+/**
+ * What the tests of the MySQL dialect share: a database of their own, migrated, with a relay store
+ * and a plain connection beside it.
+ */
 import { createConnection } from "mysql2/promise";
 import { onTestFinished } from "vitest";
 import type { Database } from "../../src/databases/database.ts";
@@ -6,7 +9,7 @@ import { mysql } from "../../src/databases/mysql/index.ts";
 import type { TableLayout } from "../../src/databases/sql/layout.ts";
 import { migrate } from "../../src/databases/sql/migrate.ts";
 import type { EncodedMessage } from "../../src/outbox/message-writer.ts";
-import type { Fence, HeldShard, RelayStore, RowToken, ScannedMessage } from "../../src/outbox/relay-store.ts";
+import type { Fence, HeldShard, RelayStore, RowToken, ScannedMessage } from "../../src/relay/store.ts";
 import { createTestDatabase, type DatabaseServiceName } from "../services.ts";
 
 export type MysqlService = Exclude<DatabaseServiceName, "postgres">;
@@ -132,7 +135,13 @@ export function fenceOf(owner: string, held: readonly HeldShard[]): Fence {
 }
 
 export async function scanAll(store: RelayStore): Promise<ScannedMessage[]> {
-  return await store.scan({ shards: undefined, afterId: "0", immediateLimit: 1_000, dueLimit: 1_000 });
+  return await store.scan({
+    shards: undefined,
+    afterId: "0",
+    bodyLimit: Number.MAX_SAFE_INTEGER,
+    immediateLimit: 1_000,
+    dueLimit: 1_000,
+  });
 }
 
 /** Tokens for the claim. */
@@ -149,7 +158,10 @@ export function claimedTokens(rows: readonly RowToken[], layout: TableLayout): R
   }));
 }
 
-/** Resolves once `count` statements with this text wait for a row lock, so that a test need not guess how long that takes. */
+/**
+ * Resolves once `count` statements with this text wait for a row lock, so that a test need not
+ * guess how long that takes.
+ */
 export async function lockWait(connection: PlainConnection, part: string, count = 1): Promise<void> {
   for (let look = 0; look < 50; look += 1) {
     // Cut to 1,024 characters by the server.

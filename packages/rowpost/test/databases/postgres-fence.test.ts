@@ -1,11 +1,12 @@
 /**
- * Rule R2 on PostgreSQL: what a claim, a takeover and a renewal can do to each other, made to happen with the statements themselves. Where a
- * guard is taken out of a statement, the same interleaving must go wrong.
+ * Rule: takeover-fence on PostgreSQL: what a claim, a takeover and a renewal can do to each other,
+ * made to happen with the statements themselves. Where a guard is taken out of a statement, the
+ * same interleaving must go wrong.
  */
 import type pg from "pg";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Session } from "../../src/databases/database.ts";
-import type { Fence, RowToken, ShardLease } from "../../src/outbox/relay-store.ts";
+import type { Fence, RowToken, ShardLease } from "../../src/relay/store.ts";
 import type { Statement } from "../../src/transactions/executor.ts";
 import { describeWithService } from "../services.ts";
 import { endsOrWaits, type PostgresFixture, postgresFixture, waitingForLocks } from "./postgres-setup.ts";
@@ -38,7 +39,13 @@ describeWithService("postgres", "fence", () => {
       `INSERT INTO local_message (message_type, message_key, topic, message_body) SELECT 't', 'k' || g, 'orders', '{}' FROM generate_series(1, 8) g`,
     );
     const { rows: found } = await relay.run(
-      fixture.statements.relay.scan({ shards: undefined, afterId: "0", immediateLimit: 100, dueLimit: 100 }),
+      fixture.statements.relay.scan({
+        shards: undefined,
+        afterId: "0",
+        bodyLimit: Number.MAX_SAFE_INTEGER,
+        immediateLimit: 100,
+        dueLimit: 100,
+      }),
     );
     rows = found.map((row) => ({
       id: String(row["id"]),
@@ -62,7 +69,10 @@ describeWithService("postgres", "fence", () => {
     }));
   }
 
-  /** Takes every shard for a new owner and recovers, as the lease store does: two statements in one transaction. */
+  /**
+   * Takes every shard for a new owner and recovers, as the lease store does: two statements in one
+   * transaction.
+   */
   async function takeOver(): Promise<void> {
     const { leases } = fixture.statements;
     const observed = await observe();
@@ -80,7 +90,10 @@ describeWithService("postgres", "fence", () => {
     return result.rows;
   }
 
-  /** A statement waits for a message row that somebody edits; meanwhile the shards are taken. Resolves with the rows that it changed. */
+  /**
+   * A statement waits for a message row that somebody edits; meanwhile the shards are taken.
+   * Resolves with the rows that it changed.
+   */
   async function overtakeWhileWaiting(
     statement: Statement,
   ): Promise<{ readonly changed: number; readonly takeoverWaited: boolean }> {
@@ -202,7 +215,7 @@ describeWithService("postgres", "fence", () => {
     expect([one.affected, two.affected].sort((left, right) => left - right)).toEqual([0, 16]);
   });
 
-  test("a claim that was not answered in time cannot take effect once its session is abandoned (rule R4)", async () => {
+  test("a claim that was not answered in time cannot take effect once its session is abandoned (rule: claim-token)", async () => {
     const lost = await fixture.session({ statementTimeoutMs: 20_000, lockWaitTimeoutMs: 20_000 });
     await user.query("BEGIN");
     await user.query("UPDATE local_message SET topic = topic WHERE id = $1", [rows[0]?.id]);

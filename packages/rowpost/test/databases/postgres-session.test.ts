@@ -1,4 +1,7 @@
-/** Sessions, sources of connections, and LISTEN on PostgreSQL: settings, time-outs, proof of death, reconnection. */
+/**
+ * Sessions, sources of connections, and LISTEN on PostgreSQL: settings, time-outs, proof of death,
+ * reconnection.
+ */
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { channelOf } from "../../src/databases/postgres/enqueue.ts";
@@ -84,7 +87,7 @@ EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', curre
     await expect(session.run(sql("SELECT * FROM no_such_table"))).rejects.toThrow(/no_such_table.*rowpost migrate/);
   });
 
-  test("a transaction in which a statement failed runs nothing more and is not taken for committed (rule R9)", async () => {
+  test("a transaction in which a statement failed runs nothing more and is not taken for committed (rule: ended-transaction)", async () => {
     const session = await fixture.session();
     await session.run(sql("CREATE TABLE IF NOT EXISTS kept (a int PRIMARY KEY)"));
     const work = session.transaction(async (tx) => {
@@ -93,7 +96,8 @@ EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', curre
       await expect(tx.run(sql("INSERT INTO kept VALUES (2)"))).rejects.toMatchObject({ code: "TRANSACTION_LOST" });
     });
     await expect(work).rejects.toMatchObject({ code: "TRANSACTION_LOST" });
-    // The server's own answer to COMMIT is ROLLBACK here, without an error: the other half of the rule.
+    // The server's own answer to COMMIT is ROLLBACK here, without an error: the other half of the
+    // rule.
     const plain = await fixture.client();
     await plain.query("BEGIN");
     await plain.query("SELECT 1/0").catch(() => undefined);
@@ -125,7 +129,8 @@ EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', curre
     const database = postgres({ url });
     try {
       const session = await database.connect({ purpose: "relay", statementTimeoutMs: 300, lockWaitTimeoutMs: 20_000 });
-      // The server would give up by itself after the statement's time; this is about one whose answer does not come.
+      // The server would give up by itself after the statement's time; this is about one whose
+      // answer does not come.
       await session.run(sql("SET statement_timeout = 0"));
       await plain.query("BEGIN");
       await plain.query("UPDATE silent SET a = 0");
@@ -137,7 +142,8 @@ EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', curre
       await expect(late).rejects.toMatchObject({ code: "DATABASE_UNAVAILABLE" });
       expect(session.dead).toBe(true);
       proxy.unmute();
-      // The server does not know yet: its statement still waits, and would take effect as soon as the row is free.
+      // The server does not know yet: its statement still waits, and would take effect as soon as
+      // the row is free.
       await waitingForLocks(watcher, 1);
       await session.abandon();
       await plain.query("COMMIT");

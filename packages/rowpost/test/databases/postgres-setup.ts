@@ -1,4 +1,7 @@
-/** What the tests of the PostgreSQL dialect share: a migrated database of their own, its statements, and plain connections beside it. */
+/**
+ * What the tests of the PostgreSQL dialect share: a migrated database of their own, its statements,
+ * and plain connections beside it.
+ */
 import pg from "pg";
 import type { Database, Session, SessionOptions } from "../../src/databases/database.ts";
 import { postgres } from "../../src/databases/postgres/index.ts";
@@ -62,7 +65,10 @@ export async function waitingForLocks(client: pg.Client, count: number): Promise
   if ((await endsOrWaits(client, count, new Promise(() => {}))) !== "waits") throw new Error("unreachable");
 }
 
-/** What comes first: the promise is settled, or this many backends of the database wait for a lock. Throws after 5 s of neither. */
+/**
+ * What comes first: the promise is settled, or this many backends of the database wait for a lock.
+ * Throws after 5 s of neither.
+ */
 export async function endsOrWaits(
   client: pg.Client,
   count: number,

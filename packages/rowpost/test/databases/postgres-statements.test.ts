@@ -1,4 +1,7 @@
-/** Every statement on the live server: prepared for each layout, and its plan at 200,000 rows of which 99 % are finished. */
+/**
+ * Every statement on the live server: prepared for each layout, and its plan at 200,000 rows of
+ * which 99 % are finished.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Session } from "../../src/databases/database.ts";
 import { postgres } from "../../src/databases/postgres/index.ts";
@@ -68,7 +71,7 @@ describeWithService("postgres", "statements", () => {
     try {
       const layout = createLayout({ table: "second_table" });
       const reports = await Promise.all([migrate(fixture.database, { layout }), migrate(fixture.database, { layout })]);
-      expect(reports.map(({ applied }) => applied.length).sort((left, right) => left - right)).toEqual([0, 3]);
+      expect(reports.map(({ applied }) => applied.length).sort((left, right) => left - right)).toEqual([0, 4]);
       expect((await migrate(fixture.database, { layout })).applied).toEqual([]);
     } finally {
       await fixture.drop();
@@ -78,7 +81,8 @@ describeWithService("postgres", "statements", () => {
   test("schema/postgres.sql is what the migrations of the default layout are", async () => {
     const database = postgres({ url: "postgres://localhost/none" });
     const { migrations } = database.schema({ layout: database.defaultLayout });
-    // A change that is meant: npx vitest run packages/rowpost/test/databases/postgres-statements.test.ts -u
+    // A change that is meant: npx vitest run
+    // packages/rowpost/test/databases/postgres-statements.test.ts -u
     await expect(printMigrations(migrations)).toMatchFileSnapshot("../../schema/postgres.sql");
   });
 
@@ -97,7 +101,10 @@ FROM generate_series(1, 200000) g`);
     });
     afterAll(() => fixture.drop());
 
-    /** A server that never analyzed the table plans as well as one that did; and a generic plan is as good as one for the values. */
+    /**
+     * A server that never analyzed the table plans as well as one that did; and a generic plan is
+     * as good as one for the values.
+     */
     for (const analyzed of [false, true]) {
       for (const mode of ["force_custom_plan", "force_generic_plan"]) {
         test(`${mode}, ${analyzed ? "analyzed" : "never analyzed"}: no full scan, nothing sorted but what comes out`, async () => {

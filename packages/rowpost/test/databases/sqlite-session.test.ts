@@ -1,4 +1,7 @@
-/** Rule R6: handles of our own, waiting without blocking, one mutex for a database without a file. */
+/**
+ * Rule: sqlite-handle: handles of our own, waiting without blocking, one mutex for a database
+ * without a file.
+ */
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
@@ -15,7 +18,13 @@ import { plainHandle, type SqliteFixture, sqliteFixture } from "./sqlite-setup.t
 import { sampleMessage } from "./statement-samples.ts";
 
 const sql = (text: string, params: readonly unknown[] = []): Statement => ({ name: "test", text, params });
-const scanAll = { shards: undefined, afterId: "0", immediateLimit: 10, dueLimit: 10 } as const;
+const scanAll = {
+  shards: undefined,
+  afterId: "0",
+  bodyLimit: Number.MAX_SAFE_INTEGER,
+  immediateLimit: 10,
+  dueLimit: 10,
+} as const;
 const INSERT =
   "INSERT INTO local_message (message_type, message_key, topic, message_body) VALUES ('t', ?, 'orders', '{}')";
 
@@ -43,7 +52,8 @@ describe("a SQLite file", () => {
     const relay = await database.connect({ purpose: "relay" });
     user.exec("BEGIN IMMEDIATE");
     user.prepare(INSERT).run("1");
-    // On the user's handle this would see the row: a relay there publishes what may yet be rolled back.
+    // On the user's handle this would see the row: a relay there publishes what may yet be rolled
+    // back.
     expect(user.prepare("SELECT count(*) AS n FROM local_message").all()).toEqual([{ n: 1 }]);
     expect((await relay.run(fixture.statements.relay.scan(scanAll))).rows).toEqual([]);
     user.exec("ROLLBACK");
@@ -109,11 +119,12 @@ describe("a SQLite file", () => {
     expect(order).toEqual(["transaction", "statement"]);
   });
 
-  test("a transaction that SQLite ended by itself runs nothing more (rule R9)", async () => {
+  test("a transaction that SQLite ended by itself runs nothing more (rule: ended-transaction)", async () => {
     const session = await fixture.session();
     const work = session.transaction(async (tx) => {
       await tx.run(sql("INSERT INTO local_message_relay VALUES ('t', 'a', 'l', 'now')"));
-      // What a full disk or an I/O error does: the whole transaction is gone, and the next statement would commit alone.
+      // What a full disk or an I/O error does: the whole transaction is gone, and the next
+      // statement would commit alone.
       await tx
         .run(sql("INSERT OR ROLLBACK INTO local_message_relay VALUES ('t', 'a', 'l', 'now')"))
         .catch(() => undefined);
@@ -128,7 +139,8 @@ describe("a SQLite file", () => {
     const waiting = [abandoned.run(sql("SELECT 1 AS one")), closed.run(sql("SELECT 1 AS one"))];
     await Promise.all([abandoned.abandon(), closed.close()]);
     const [cut, finished] = await Promise.allSettled(waiting);
-    // What had not begun when the session was abandoned never begins; what a closed session was asked for is still done.
+    // What had not begun when the session was abandoned never begins; what a closed session was
+    // asked for is still done.
     expect(cut).toMatchObject({ status: "rejected", reason: { code: "DATABASE_UNAVAILABLE" } });
     expect(finished).toMatchObject({ status: "fulfilled", value: { rows: [{ one: 1 }] } });
     for (const session of [abandoned, closed]) {
@@ -237,7 +249,10 @@ process.emitWarning("heard too", "ExperimentalWarning");`;
   expect(stderr).not.toMatch(/SQLite is an experimental/);
 }
 
-/** Runs work as if it had been started at the top of the program, outside of any transaction's asynchronous context. */
+/**
+ * Runs work as if it had been started at the top of the program, outside of any transaction's
+ * asynchronous context.
+ */
 const outside: <T>(work: () => Promise<T>) => Promise<T> = await (async () => {
   const { AsyncResource } = await import("node:async_hooks");
   const resource = new AsyncResource("outside");

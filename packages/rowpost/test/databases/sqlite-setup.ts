@@ -1,4 +1,7 @@
-/** What the tests of the SQLite dialect share: a migrated file of their own, its statements, and plain handles beside it. */
+/**
+ * What the tests of the SQLite dialect share: a migrated file of their own, its statements, and
+ * plain handles beside it.
+ */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

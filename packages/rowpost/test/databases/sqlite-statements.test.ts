@@ -1,4 +1,7 @@
-/** Every statement on SQLite: prepared for each layout, and its plan at 200,000 rows of which 99 % are finished. */
+/**
+ * Every statement on SQLite: prepared for each layout, and its plan at 200,000 rows of which 99 %
+ * are finished.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Session } from "../../src/databases/database.ts";
 import { createLayout, messageTableLayout, tLocalMessageLayout } from "../../src/databases/sql/layouts.ts";
@@ -48,7 +51,8 @@ describe("statements on sqlite", () => {
   test("schema/sqlite.sql is what the migrations of the default layout are", async () => {
     const database = sqlite({ file: ":memory:" });
     const { migrations } = database.schema({ layout: database.defaultLayout });
-    // A change that is meant: npx vitest run packages/rowpost/test/databases/sqlite-statements.test.ts -u
+    // A change that is meant: npx vitest run
+    // packages/rowpost/test/databases/sqlite-statements.test.ts -u
     await expect(printMigrations(migrations)).toMatchFileSnapshot("../../schema/sqlite.sql");
   });
 
@@ -71,7 +75,8 @@ FROM n`);
       test(`${analyzed ? "analyzed" : "never analyzed"}: no full scan, and nothing sorted in the hot statements`, async () => {
         if (analyzed) await session.run({ name: "analyze", text: "ANALYZE", params: [] });
         for (const statement of [...hotStatements(fixture.statements), ...otherStatements(fixture.statements)]) {
-          // A person who asks for everything gets everything; the list walks the primary key from its end, up to its LIMIT.
+          // A person who asks for everything gets everything; the list walks the primary key from
+          // its end, up to its LIMIT.
           if (statement.name === "countByState" || statement.name === "list") continue;
           const plan = await planOf(session, statement);
           const scans = plan.filter((line) => /^SCAN (m|local_message)$/.test(line));
@@ -102,7 +107,7 @@ FROM n`);
     });
   });
 
-  test("an id is never given twice, although its message was deleted (rule R6)", async () => {
+  test("an id is never given twice, although its message was deleted (rule: sqlite-handle)", async () => {
     const fixture = await sqliteFixture();
     const session = await fixture.session();
     const insert = async (key: string): Promise<string> => {
@@ -132,7 +137,13 @@ FROM n`);
     put("now", "CURRENT_TIMESTAMP");
     const session = await fixture.session();
     const { rows } = await session.run(
-      fixture.statements.relay.scan({ shards: undefined, afterId: "0", immediateLimit: 9, dueLimit: 9 }),
+      fixture.statements.relay.scan({
+        shards: undefined,
+        afterId: "0",
+        bodyLimit: Number.MAX_SAFE_INTEGER,
+        immediateLimit: 9,
+        dueLimit: 9,
+      }),
     );
     expect(rows.map((row) => row["message_key"])).toEqual(["past", "now"]);
     await fixture.drop();

@@ -1,7 +1,10 @@
-/** One call of every statement of a dialect: for preparing each on a live server, and for looking at plans. */
-import type { DialectStatements } from "../../src/databases/sql/statements.ts";
+/**
+ * One call of every statement of a dialect: for preparing each on a live server, and for looking at
+ * plans.
+ */
+import type { DialectStatements, TopicsRequest } from "../../src/databases/sql/statements.ts";
 import type { EncodedMessage } from "../../src/outbox/message-writer.ts";
-import type { Fence, Outcome, RowToken, ShardLease } from "../../src/outbox/relay-store.ts";
+import type { Fence, Outcome, RowToken, ShardLease } from "../../src/relay/store.ts";
 import type { Statement } from "../../src/transactions/executor.ts";
 
 export const OWNER = "sample-owner";
@@ -49,6 +52,11 @@ export function sampleMessage(change: Partial<EncodedMessage> = {}): EncodedMess
   };
 }
 
+function sampleTopics(shards: readonly number[] | undefined): TopicsRequest {
+  const limits = { afterId: "0", immediateLimit: 100, dueLimit: 25 };
+  return { shards, bodyLimit: 65_536, topics: ["t1", "it's a 't2'"].map((topic) => ({ topic, ...limits })) };
+}
+
 /** The statements that run for every batch, or every second. */
 export function hotStatements(statements: DialectStatements): Statement[] {
   const { leases, relay } = statements;
@@ -57,8 +65,23 @@ export function hotStatements(statements: DialectStatements): Statement[] {
   const rows = sampleRows(500, shards);
   const failed = rows.map((row) => sampleOutcome(row, { toState: "failed", retryDelta: 1, failReason: 'a "reason"' }));
   return [
-    relay.scan({ shards: undefined, afterId: "0", immediateLimit: 500, dueLimit: 125 }),
-    relay.scan({ shards: [0, 1, 2], afterId: "0", immediateLimit: 500, dueLimit: 125 }),
+    relay.scan({
+      shards: undefined,
+      afterId: "0",
+      bodyLimit: Number.MAX_SAFE_INTEGER,
+      immediateLimit: 500,
+      dueLimit: 125,
+    }),
+    relay.scan({
+      shards: [0, 1, 2],
+      afterId: "0",
+      bodyLimit: Number.MAX_SAFE_INTEGER,
+      immediateLimit: 500,
+      dueLimit: 125,
+    }),
+    ...[undefined, [0, 1, 2]].map((asked) => relay.scanTopics(sampleTopics(asked))),
+    relay.readBodies(rows.slice(0, 5).map(({ id }) => id)),
+    relay.nextTopics(["", "t1", "t2"]),
     relay.keyQueues({
       keys: rows.slice(0, 50).map(({ id }, index) => ({ orderingKey: `o${index * 3}`, upToId: id })),
       failedBlocks: true,
@@ -128,6 +151,12 @@ export function otherStatements(statements: DialectStatements): Statement[] {
     housekeeping.failPending({ fence, rows: rows.map((row) => ({ ...row, failReason: "x" })), nextRetryInMs: null }),
     housekeeping.suspendPending({ fence, rows, failReason: "x", endsInMs: 5 }),
     housekeeping.park({ fence, rows, parkMs: 5 }),
+    housekeeping.setBehind({
+      fence,
+      rows: rows.slice(1).map((row) => ({ ...row, headId: "100", instant: "3000-01-01 00:00:00.100" })),
+    }),
+    housekeeping.bringBack({ instants: ["3000-01-01 00:00:00.100", "3000-01-01 00:00:00.200"], limit: 10 }),
+    housekeeping.nextBehind("3000-01-01 00:00:00.000"),
     housekeeping.resetBackoff({ topic: "orders", limit: 10, stepMs: 5 }),
     housekeeping.lockFinished({ state: "sent", olderThanMs: 5, limit: 10 }),
     housekeeping.lockFinished({ state: "consumed", olderThanMs: 5, limit: 10 }),

@@ -1,6 +1,7 @@
 /**
- * Every statement of every dialect is prepared on every live server, for layouts that lack each optional column in turn. The dialects' own files run
- * the statements of the shipped layouts; here it is the combinations, of which a user's table may be any.
+ * Every statement of every dialect is prepared on every live server, for layouts that lack each
+ * optional column in turn. The dialects' own files run the statements of the shipped layouts; here
+ * it is the combinations, of which a user's table may be any.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { DialectName, Session } from "../../src/databases/database.ts";
@@ -32,7 +33,10 @@ const OPTIONAL: readonly (keyof LayoutColumns)[] = [
   "updatedBy",
 ];
 
-/** The default table without one column, without the claim token, and without everything that it can do without. All of it is on the default table. */
+/**
+ * The default table without one column, without the claim token, and without everything that it can
+ * do without. All of it is on the default table.
+ */
 const LAYOUTS: Readonly<Record<string, TableLayout>> = {
   "every column": defaultLayout,
   ...Object.fromEntries(OPTIONAL.map((column) => [`no ${column}`, without([column])])),
@@ -95,7 +99,9 @@ describe("statements of every layout on sqlite", () => {
   );
 });
 
-/** One test for each layout: all its statements are prepared, and none that fails hides the others. */
+/**
+ * One test for each layout: all its statements are prepared, and none that fails hides the others.
+ */
 function prepareAll(
   createHarness: () => Promise<StoreHarness>,
   create: (layout: TableLayout) => DialectStatements,

@@ -30,7 +30,10 @@ describe("store contract on sqlite", () => {
     bindStoreContract(`${layout.name}, :memory:`, () => sqliteHarness("memory", layout));
 });
 
-/** Makes a vitest test of each case of the store contract. The database is made once, before the first case, and dropped after the last. */
+/**
+ * Makes a vitest test of each case of the store contract. The database is made once, before the
+ * first case, and dropped after the last.
+ */
 function bindStoreContract(title: string, createHarness: () => StoreHarness | Promise<StoreHarness>): void {
   describe(title, () => {
     let harness: StoreHarness | undefined;

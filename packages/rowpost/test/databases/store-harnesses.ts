@@ -70,7 +70,7 @@ export function sqliteHarness(where: "file" | "memory", layout: TableLayout): St
   return {
     name: `sqlite (${where}), ${layout.name}`,
     layout,
-    features: { ...SERVER_FEATURES, rowLocks: false },
+    features: { ...SERVER_FEATURES, rowLocks: false, runsUnmarked: false },
     createDatabase() {
       if (where === "file") return sqlite({ file });
       inMemory ??= sqlite({ file });
@@ -88,6 +88,7 @@ const SERVER_FEATURES: StoreFeatures = {
   comparesBytes: true,
   nullableCounts: false,
   notifies: false,
+  runsUnmarked: true,
   takesUnknownStates: true,
 };
 

@@ -1,4 +1,7 @@
-/** Every fence of README and docs that is marked `run` runs, as a reader would run it: against the built package, in a process of its own. */
+/**
+ * Every fence of README and docs that is marked `run` runs, as a reader would run it: against the
+ * built package, in a process of its own.
+ */
 import { execFile } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -8,7 +11,9 @@ import ts from "typescript";
 import { afterAll, describe, expect, it } from "vitest";
 
 const ROOT = fileURLToPath(new URL("../../../..", import.meta.url));
-/** Inside node_modules, so that `rowpost` resolves to the workspace as it would in a user's project. */
+/**
+ * Inside node_modules, so that `rowpost` resolves to the workspace as it would in a user's project.
+ */
 const FOLDER = join(ROOT, "node_modules/.cache", `rowpost-fences-${process.pid}`);
 
 interface Fence {

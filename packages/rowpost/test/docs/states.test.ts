@@ -1,4 +1,7 @@
-/** docs/states.md is written from the table of transitions. `npx vitest run states -u` writes it anew. */
+/**
+ * docs/states.md is written from the table of transitions. `npx vitest run states -u` writes it
+ * anew.
+ */
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { MESSAGE_STATES, STATE_WORDS_ZH, TRANSITIONS } from "../../src/message/states.ts";
@@ -14,8 +17,9 @@ function page(): string {
   return [
     "# States and transitions 状态与流转",
     "",
-    "Written from `TRANSITIONS` in `packages/rowpost/src/message/states.ts`. What is not in the table does not exist: every statement that changes a state",
-    "names its allowed-from states, and a row in another state is reported as a conflict, not changed.",
+    "Written from `TRANSITIONS` in `packages/rowpost/src/message/states.ts`. What is not in the table",
+    "does not exist: every statement that changes a state names its allowed-from states, and a row in",
+    "another state is reported as a conflict, not changed.",
     "",
     "| number | state | 中文 |",
     "| --- | --- | --- |",

@@ -1,6 +1,7 @@
 /**
- * Rule R4 in `t_local_message`, which has nothing that tells one claim of a row from the next: the record of a first attempt is lost on the way, is
- * written again, the row is claimed a second time, and then the lost copy arrives. It must not touch the second attempt.
+ * Rule: claim-token in `t_local_message`, which has nothing that tells one claim of a row from the
+ * next: the record of a first attempt is lost on the way, is written again, the row is claimed a
+ * second time, and then the lost copy arrives. It must not touch the second attempt.
  */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { PublishResult } from "../../src/brokers/broker.ts";
@@ -10,8 +11,8 @@ import { mysql } from "../../src/databases/mysql/index.ts";
 import { createStatements } from "../../src/databases/mysql/statements.ts";
 import { tLocalMessageLayout } from "../../src/databases/sql/layouts.ts";
 import { createRelayStore } from "../../src/databases/sql/relay-store.ts";
-import { createRelay, type Relay } from "../../src/outbox/relay.ts";
-import type { FaultPoint } from "../../src/outbox/relay-options.ts";
+import type { FaultPoint } from "../../src/relay/options.ts";
+import { createRelay, type Relay } from "../../src/relay/relay.ts";
 import { createTcpProxy, type TcpProxy } from "../../src/testing/tcp-proxy.ts";
 import { describeWithService } from "../services.ts";
 import { createLendingPool, type LendingPool } from "./lending-pool.ts";
@@ -26,7 +27,10 @@ const FAILED_ONCE: PublishResult = {
 };
 /** The statement that records anything but a receipt. */
 const SETTLE = /^UPDATE.*retry_delta/s;
-/** The client gives a statement up after this long, and the server waits longer than that for a lock. */
+/**
+ * The client gives a statement up after this long, and the server waits longer than that for a
+ * lock.
+ */
 const SHORT = { statementTimeoutMs: 600, lockWaitTimeoutMs: 20_000 };
 
 describeWithService(["mariadb", "mysql9"], "a late settle without a claim token", (service) => {
@@ -52,7 +56,10 @@ describeWithService(["mariadb", "mysql9"], "a late settle without a claim token"
     await place.drop();
   });
 
-  /** The first attempt fails and is to be tried again at once; the second one is accepted when `accept` is called. */
+  /**
+   * The first attempt fails and is to be tried again at once; the second one is accepted when
+   * `accept` is called.
+   */
   function brokerOfTwo(): {
     readonly broker: MemoryBroker;
     readonly accept: () => void;
@@ -79,7 +86,10 @@ describeWithService(["mariadb", "mysql9"], "a late settle without a claim token"
     return { broker, accept: () => accept(), second, attempts: () => attempts };
   }
 
-  /** A relay whose sessions are opened by `connect`. `guarded` false: nobody kills a session that was given up. */
+  /**
+   * A relay whose sessions are opened by `connect`. `guarded` false: nobody kills a session that
+   * was given up.
+   */
   function startRelay(options: {
     readonly broker: MemoryBroker;
     readonly guarded: boolean;
@@ -99,12 +109,16 @@ describeWithService(["mariadb", "mysql9"], "a late settle without a claim token"
       relayStore: () => ({ ...store, open: (chosen) => store.open({ ...chosen, ...SHORT }) }),
     };
     const { broker, onFaultPoint } = options;
-    // No sweep of stray rows within the test: what it would mend must not be there in the first place.
+    // No sweep of stray rows within the test: what it would mend must not be there in the first
+    // place.
     relay = createRelay({ database, broker, layout, leaseMs: 20_000, publishTimeoutMs: 9_000, onFaultPoint });
     return relay;
   }
 
-  /** The statement stays on the wire until the row is claimed for the second time. Returns the row as the late copy left it, and the relay's end. */
+  /**
+   * The statement stays on the wire until the row is claimed for the second time. Returns the row
+   * as the late copy left it, and the relay's end.
+   */
   async function lateOnTheWire(guarded: boolean) {
     const { broker, accept, second, attempts } = brokerOfTwo();
     let lost = false;
@@ -159,7 +173,10 @@ describeWithService(["mariadb", "mysql9"], "a late settle without a claim token"
     return rows.map((row) => String(row["id"]));
   }
 
-  /** The statement waits on the server for a row that somebody holds, and the client gives it up. How many copies wait when the second one does? */
+  /**
+   * The statement waits on the server for a row that somebody holds, and the client gives it up.
+   * How many copies wait when the second one does?
+   */
   async function copiesThatWait(guarded: boolean): Promise<number> {
     const { broker, accept } = brokerOfTwo();
     accept();

@@ -1,6 +1,7 @@
 /**
- * A mysql2 pool of a test's own: it sees every statement on its way to the server, and decides for each connection which way it goes. rowpost takes its
- * sessions from a pool whose settings it cannot read.
+ * A mysql2 pool of a test's own: it sees every statement on its way to the server, and decides for
+ * each connection which way it goes. rowpost takes its sessions from a pool whose settings it
+ * cannot read.
  */
 import { type Connection, type ConnectionOptions, createConnection } from "mysql2";
 

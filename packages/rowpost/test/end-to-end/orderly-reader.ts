@@ -1,4 +1,7 @@
-/** What a consumer that asked for order gets, in the order in which it gets it: RocketMQ's own client in an orderly group. */
+/**
+ * What a consumer that asked for order gets, in the order in which it gets it: RocketMQ's own
+ * client in an orderly group.
+ */
 import { SimpleConsumer } from "rocketmq-client-nodejs";
 import { createGroup, type ServerAddress, uniqueName } from "../brokers/rocketmq-server.ts";
 

@@ -1,4 +1,7 @@
-/** A SQL client that knows nothing of rowpost: text in, rows out, as a program in any other language has it. */
+/**
+ * A SQL client that knows nothing of rowpost: text in, rows out, as a program in any other language
+ * has it.
+ */
 import { createConnection } from "mysql2/promise";
 import { default as pg } from "pg";
 
@@ -12,7 +15,10 @@ export interface PlainClient {
   close(): Promise<void>;
 }
 
-/** Connects. `zone`: the client's session is in this time zone, as every session of a server that stands in it. */
+/**
+ * Connects. `zone`: the client's session is in this time zone, as every session of a server that
+ * stands in it.
+ */
 export async function connectPlain(url: string, options: { readonly zone?: string } = {}): Promise<PlainClient> {
   const client = url.startsWith("postgres") ? await connectPostgres(url) : await connectMysql(url);
   if (options.zone !== undefined) await client.sql(`SET time_zone = ${quote(options.zone)}`);

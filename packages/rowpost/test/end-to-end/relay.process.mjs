@@ -1,6 +1,7 @@
 /**
- * A relay in a process of its own, as `rowpost relay` is one: runs until SIGTERM, then stops and tells how that went. Its broker is a ledger file: a
- * message is "on the broker" when its line is in the file.
+ * A relay in a process of its own, as `rowpost relay` is one: runs until SIGTERM, then stops and
+ * tells how that went. Its broker is a ledger file: a message is "on the broker" when its line is
+ * in the file.
  *
  * Arguments as JSON in argv[2]: { service, url, ledger }
  */

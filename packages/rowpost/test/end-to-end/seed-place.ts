@@ -1,4 +1,7 @@
-/** A database with one of the seed documents' tables, made by the document's own DDL, and what the tests do with it: by plain SQL, and by relays. */
+/**
+ * A database with one of the seed documents' tables, made by the document's own DDL, and what the
+ * tests do with it: by plain SQL, and by relays.
+ */
 import { readFileSync } from "node:fs";
 import type { Broker } from "../../src/brokers/broker.ts";
 import type { Database } from "../../src/databases/database.ts";
@@ -6,8 +9,8 @@ import { mysql } from "../../src/databases/mysql/index.ts";
 import { postgres } from "../../src/databases/postgres/index.ts";
 import type { TableLayout } from "../../src/databases/sql/layout.ts";
 import { migrate } from "../../src/databases/sql/migrate.ts";
-import { createRelay, type Relay } from "../../src/outbox/relay.ts";
-import type { RelayOptions } from "../../src/outbox/relay-options.ts";
+import type { RelayOptions } from "../../src/relay/options.ts";
+import { createRelay, type Relay } from "../../src/relay/relay.ts";
 import { createTestDatabase, type DatabaseServiceName } from "../services.ts";
 import { createLendingPool, type LendingPool } from "./lending-pool.ts";
 import { connectPlain, type PlainClient, quote, type Row } from "./plain-client.ts";
@@ -67,7 +70,10 @@ export interface SeedPlaceOptions {
   readonly zone?: string | undefined;
 }
 
-/** Makes the table by the document's DDL on MySQL and MariaDB; on PostgreSQL, whose DDL differs, by `migrate`. The rest is always `migrate`'s. */
+/**
+ * Makes the table by the document's DDL on MySQL and MariaDB; on PostgreSQL, whose DDL differs, by
+ * `migrate`. The rest is always `migrate`'s.
+ */
 export async function createSeedPlace(service: DatabaseServiceName, options: SeedPlaceOptions): Promise<SeedPlace> {
   const { layout, zone } = options;
   const test = await createTestDatabase(service);
@@ -86,8 +92,8 @@ export async function createSeedPlace(service: DatabaseServiceName, options: See
 
   function mysqlDatabase(): Database {
     if (zone === undefined) return mysql({ url: test.url });
-    // SET GLOBAL on a server that others use would change their answers. So the zone stands where a statement reads the server's; to a session
-    // that is no difference.
+    // SET GLOBAL on a server that others use would change their answers. So the zone stands where a
+    // statement reads the server's; to a session that is no difference.
     const pool = createLendingPool({
       address: () => test.url,
       begin: `SET time_zone = ${quote(zone)}`,

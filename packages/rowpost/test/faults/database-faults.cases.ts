@@ -1,14 +1,15 @@
 /**
- * The connection to the database is cut, refused, or goes silent while a batch is between the broker and the table. The relay keeps the outcomes,
- * connects again by itself, and publishes nothing twice that it can avoid.
+ * The connection to the database is cut, refused, or goes silent while a batch is between the
+ * broker and the table. The relay keeps the outcomes, connects again by itself, and publishes
+ * nothing twice that it can avoid.
  */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { memory } from "../../src/brokers/memory.ts";
 import type { Database } from "../../src/databases/database.ts";
 import { mysql } from "../../src/databases/mysql/index.ts";
 import { postgres } from "../../src/databases/postgres/index.ts";
-import { createRelay, type Relay } from "../../src/outbox/relay.ts";
-import type { FaultPoint } from "../../src/outbox/relay-options.ts";
+import type { FaultPoint } from "../../src/relay/options.ts";
+import { createRelay, type Relay } from "../../src/relay/relay.ts";
 import { createTcpProxy, type TcpProxy } from "../../src/testing/tcp-proxy.ts";
 import { createRelayDatabase, type RelayTestDatabase } from "../relay/bench-database.ts";
 
@@ -36,7 +37,10 @@ export function defineDatabaseFaultCases(service: "mariadb" | "postgres"): void 
     await database.drop();
   });
 
-  /** Sends ten messages and lets the fault happen when `point` is first reached. Resolves when all are recorded as sent. */
+  /**
+   * Sends ten messages and lets the fault happen when `point` is first reached. Resolves when all
+   * are recorded as sent.
+   */
   async function sendWithFault(
     point: FaultPoint,
     fault: () => void | Promise<void>,

@@ -1,6 +1,7 @@
 /**
- * Imports each specifier that it is given, in a process where no package can be loaded but rowpost itself, and prints what came of it as
- * one JSON object: the exported names, or why it failed. Run in the package's folder, where `rowpost/...` names the package itself.
+ * Imports each specifier that it is given, in a process where no package can be loaded but rowpost
+ * itself, and prints what came of it as one JSON object: the exported names, or why it failed. Run
+ * in the package's folder, where `rowpost/...` names the package itself.
  */
 import { register } from "node:module";
 

@@ -1,4 +1,7 @@
-/** A migrated database of a test's own, on a real server, and as many rowpost database objects on it as the test has instances. */
+/**
+ * A migrated database of a test's own, on a real server, and as many rowpost database objects on it
+ * as the test has instances.
+ */
 import { randomBytes } from "node:crypto";
 import { rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -2,8 +2,8 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { PublishFailed, PublishResult } from "../../src/brokers/broker.ts";
 import { type MemoryBrokerOptions, memory } from "../../src/brokers/memory.ts";
-import { createRelay, type Relay } from "../../src/outbox/relay.ts";
-import type { RelayOptions } from "../../src/outbox/relay-options.ts";
+import type { RelayOptions } from "../../src/relay/options.ts";
+import { createRelay, type Relay } from "../../src/relay/relay.ts";
 import { createManualClock } from "../../src/testing/manual-clock.ts";
 import { createRelayDatabase, type RelayTestDatabase, type RelayTestService } from "./bench-database.ts";
 
@@ -83,7 +83,7 @@ export function defineRelayCases(service: RelayTestService): void {
       const { broker, relay } = setUp();
       await relay.start();
       await database.insert([{ key: "1" }]);
-      await broker.waitFor(1);
+      await broker.waitFor(1, { withinMs: 15_000 });
       expect(await relay.stop()).toEqual({ drained: true, unsettled: 0 });
       expect(await database.states()).toEqual({ [SENT]: 1 });
     });
@@ -153,7 +153,7 @@ export function defineRelayCases(service: RelayTestService): void {
       expect(String((await columns("3"))["fail_reason"])).toContain("9");
     });
 
-    it("keeps a key's later messages behind one that waits for its retry, and sends other keys (rule R1)", async () => {
+    it("keeps a key's later messages behind one that waits for its retry, and sends other keys (rule: key-order)", async () => {
       const { broker, relay } = setUp(
         { outcome: ({ key }) => (key === "1" ? failure({}) : undefined) },
         { retry: { baseMs: 60_000, maxMs: 60_000 } },

@@ -1,9 +1,12 @@
-/** Routes to two real brokers of different kinds: one is killed, the other's messages go out meanwhile, and the killed one's when it is back. */
+/**
+ * Routes to two real brokers of different kinds: one is killed, the other's messages go out
+ * meanwhile, and the killed one's when it is back.
+ */
 import { expect, it } from "vitest";
 import { nats } from "../../src/brokers/nats/index.ts";
 import { redis } from "../../src/brokers/redis/index.ts";
 import { routes } from "../../src/brokers/routes.ts";
-import { createRelay } from "../../src/outbox/relay.ts";
+import { createRelay } from "../../src/relay/relay.ts";
 import { createAdmin as createNatsAdmin, startPrivateServer } from "../brokers/nats-server.ts";
 import { createAdmin as createRedisAdmin, startPrivateRedis } from "../brokers/redis-server.ts";
 import { describeWithService } from "../services.ts";
@@ -39,7 +42,8 @@ describeWithService("mariadb", "routes to Redis and NATS", () => {
         Array.from({ length: 2 * MESSAGES }, (_, index) => ({
           key: `${part}-${index}`,
           topic: index % 2 === 0 ? "orders.new" : "stock.less",
-          // Of one topic each: a key that is on both would wait for Redis with all of its messages, in their order.
+          // Of one topic each: a key that is on both would wait for Redis with all of its messages,
+          // in their order.
           ...(index % 3 === 0 ? { orderingKey: `k${index % 2}-${index % 5}` } : {}),
         })),
       );

@@ -1,7 +1,10 @@
-/** The head of a key changes between the scan and the claim: a claim leaves it out, and its followers must not overtake it (rule R1). */
+/**
+ * The head of a key changes between the scan and the claim: a claim leaves it out, and its
+ * followers must not overtake it (rule: key-order).
+ */
 import { expect, it } from "vitest";
 import { memory } from "../../src/brokers/memory.ts";
-import { createRelay } from "../../src/outbox/relay.ts";
+import { createRelay } from "../../src/relay/relay.ts";
 import { createRelayDatabase } from "../relay/bench-database.ts";
 
 it("the followers of a head that changed after its scan are given back, uncounted, and go behind it", async () => {

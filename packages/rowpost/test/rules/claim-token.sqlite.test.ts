@@ -1,4 +1,7 @@
-/** Rule R4: delivery_count goes down too, so a table without lock_version has nothing that tells a claim from an earlier one with the same number. */
+/**
+ * Rule: claim-token: delivery_count goes down too, so a table without lock_version has nothing that
+ * tells a claim from an earlier one with the same number.
+ */
 import { setImmediate } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { createLayout } from "../../src/databases/sql/layouts.ts";

@@ -1,5 +1,6 @@
 /**
- * The trouble of one message, topic or user stays where it is: interleavings that once stopped others, broke an order, or lost a person's will.
+ * The trouble of one message, topic or user stays where it is: interleavings that once stopped
+ * others, broke an order, or lost a person's will.
  */
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/runtime/clock.ts";
@@ -87,7 +88,8 @@ function topicCases(bench: RuleBench): void {
     });
     await relay.tick();
     throttled = false;
-    // The scan brings the one behind first: it has been due for longer. After an outage many a message looks like that.
+    // The scan brings the one behind first: it has been due for longer. After an outage many a
+    // message looks like that.
     await database.sql("UPDATE local_message SET next_retry_at = '2001-01-01 00:00:00.000' WHERE message_key = 'head'");
     await database.sql(
       "UPDATE local_message SET next_retry_at = '2000-01-01 00:00:00.000' WHERE message_key = 'behind'",
@@ -201,16 +203,39 @@ function peopleCases(bench: RuleBench, service: RelayTestService): void {
     const { database } = bench;
     await database.insert([{ key: "broken", body: "{" }]);
     const session = await database.connect().connect({ purpose: "tool" });
-    const { relay, broker } = bench.relay({ relay: { clock: systemClock, drainTimeoutMs: 100 } });
+    let free = (): void => undefined;
+    const freed = new Promise<void>((resolve) => {
+      free = resolve;
+    });
+    let waits = 0;
+    const { relay, broker } = bench.relay({
+      relay: { clock: systemClock, drainTimeoutMs: 100 },
+      // As if its lock were waited for until the user is done: a real wait ends, and the test would
+      // have to measure.
+      store: (store) => ({
+        ...store,
+        housekeeping: {
+          ...store.housekeeping,
+          async failPending(request) {
+            waits += 1;
+            await freed;
+            return await store.housekeeping.failPending(request);
+          },
+        },
+      }),
+    });
     await session.transaction(async (tx) => {
       await tx.run({ name: "test", text: "SELECT id FROM local_message FOR UPDATE", params: [] });
       await relay.start();
+      await expect.poll(() => waits, { timeout: 15_000 }).toBe(1);
       for (const key of ["1", "2", "3"]) {
         await database.insert([{ key }]);
-        // A lock is waited for at least 1 s, four times.
-        await broker.waitFor(Number(key), { withinMs: 900 });
+        await broker.waitFor(Number(key), { withinMs: 15_000 });
       }
     });
+    free();
+    await expect.poll(() => relay.counts.failed, { timeout: 15_000 }).toBe(1);
+    await relay.stop();
     await session.close();
   });
 
@@ -244,7 +269,7 @@ function peopleCases(bench: RuleBench, service: RelayTestService): void {
     expect(settled).not.toContain("held");
     release();
     await held;
-    await expect.poll(() => settled.length, { timeout: 5_000 }).toBe(101);
+    await expect.poll(() => settled.length, { timeout: 15_000 }).toBe(101);
     await relay.stop();
     await session.close();
     expect(broker.published()).toHaveLength(101);

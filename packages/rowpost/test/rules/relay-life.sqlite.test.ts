@@ -1,9 +1,9 @@
 /** How a relay begins and ends, and what it tells meanwhile. */
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { memory } from "../../src/brokers/memory.ts";
-import { createRelay, type Relay } from "../../src/outbox/relay.ts";
-import type { RelayOptions } from "../../src/outbox/relay-options.ts";
-import type { RelayStore } from "../../src/outbox/relay-store.ts";
+import type { RelayOptions } from "../../src/relay/options.ts";
+import { createRelay, type Relay } from "../../src/relay/relay.ts";
+import type { RelayStore } from "../../src/relay/store.ts";
 import { DatabaseUnavailableError } from "../../src/runtime/errors.ts";
 import { createMetricsRegistry } from "../../src/runtime/metrics.ts";
 import { createManualClock } from "../../src/testing/manual-clock.ts";
@@ -50,7 +50,7 @@ it("a stop during the start gives back what the start takes", async () => {
   const relay = relayWith((store) => ({
     open: async (options) => {
       await gate;
-      await store.open(options);
+      return await store.open(options);
     },
   }));
   const starting = relay.start();

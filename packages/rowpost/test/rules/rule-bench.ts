@@ -1,11 +1,14 @@
-/** What the tests of the rules share: a real database, relays under a clock that the test turns, and stores with one guard taken out. */
+/**
+ * What the tests of the rules share: a real database, relays under a clock that the test turns, and
+ * stores with one guard taken out.
+ */
 import { afterEach, beforeEach } from "vitest";
 import type { PublishFailed, PublishResult } from "../../src/brokers/broker.ts";
 import { type MemoryBroker, type MemoryBrokerOptions, memory } from "../../src/brokers/memory.ts";
 import type { Database } from "../../src/databases/database.ts";
-import { createRelay, type Relay } from "../../src/outbox/relay.ts";
-import type { RelayOptions } from "../../src/outbox/relay-options.ts";
-import type { RelayStore } from "../../src/outbox/relay-store.ts";
+import type { RelayOptions } from "../../src/relay/options.ts";
+import { createRelay, type Relay } from "../../src/relay/relay.ts";
+import type { RelayStore } from "../../src/relay/store.ts";
 import { createManualClock, type ManualClock } from "../../src/testing/manual-clock.ts";
 import { createRelayDatabase, type RelayTestDatabase, type RelayTestService } from "../relay/bench-database.ts";
 

@@ -1,27 +1,34 @@
 /**
- * The rules that keep the relay correct (DESIGN 13), each by the interleaving that breaks without it, and each once more with its guard taken out:
- * then the damage must show, else the test proves nothing. What needs one statement only is in the store contract.
+ * The rules that keep the relay correct (DESIGN 13), each by the interleaving that breaks without
+ * it, and each once more with its guard taken out: then the damage must show, else the test proves
+ * nothing. What needs one statement only is in the store contract.
  */
 import { describe, expect, it } from "vitest";
 import type { PublishResult } from "../../src/brokers/broker.ts";
-import type { RelayStore } from "../../src/outbox/relay-store.ts";
+import type { RelayStore } from "../../src/relay/store.ts";
 import type { RelayTestService } from "../relay/bench-database.ts";
 import { failure, keysOf, type RuleBench, STATE, type StoreChange, useRuleBench } from "./rule-bench.ts";
 
 /** Defines the tests for one server. */
 export function defineRuleCases(service: RelayTestService): void {
   const bench = useRuleBench(service);
-  describe("R1 order per key lives in the table", () => orderCases(bench));
-  describe("R3 no sending row without a watcher", () => watcherCases(bench));
-  describe("R8 sendingMark off", () => unmarkedCases(bench, service));
-  describe("R10 delay is not retry", () => delayCases(bench));
-  describe("R11 hand-over", () => handOverCases(bench));
-  describe("R12 scans pass over what may not be sent", () => passOverCases(bench, service));
-  describe("R14 crash counting", () => crashCountCases(bench));
+  describe("rule: key-order, order per key lives in the table", () => orderCases(bench));
+  describe("rule: watched-sending, no sending row without a watcher", () => watcherCases(bench));
+  // SQLite refuses it.
+  if (service !== "sqlite") {
+    describe("rule: listed-in-flight, sendingMark off", () => unmarkedCases(bench, service));
+  }
+  describe("rule: delay-is-not-retry, delay is not retry", () => delayCases(bench));
+  describe("rule: hand-over, hand-over", () => handOverCases(bench));
+  describe("rule: bounded-scan, scans pass over what may not be sent", () => passOverCases(bench, service));
+  describe("rule: crash-counting, crash counting", () => crashCountCases(bench));
 }
 
 function orderCases(bench: RuleBench): void {
-  /** m1 fails and waits for its retry; m2 of the same key is due at once; the relay restarts in between. */
+  /**
+   * m1 fails and waits for its retry; m2 of the same key is due at once; the relay restarts in
+   * between.
+   */
   async function overtaking(store?: StoreChange): Promise<string[]> {
     const { database } = bench;
     await database.insert([
@@ -72,6 +79,8 @@ function orderCases(bench: RuleBench): void {
       expect(block.broker.published()).toEqual([]);
       await block.relay.stop();
       const skip = bench.relay({ relay: { onFailed: "skip" } });
+      // The one before has set m2 behind its head; housekeeping brings it back.
+      await skip.relay.tick();
       await skip.relay.tick();
       expect(keysOf(skip.broker.published())).toEqual(state === "failed" ? ["m2"] : []);
     },
@@ -144,7 +153,8 @@ function watcherCases(bench: RuleBench): void {
     await database.insert([{ key: "1" }]);
     await database.sql(`UPDATE local_message SET state = ${STATE.sending}`);
     const { relay, broker } = bench.relay({ relay: { publishTimeoutMs: 1_000, heartbeatMs: 100 } });
-    // The first acquisition recovers what it finds; a row that is set afterwards has to be found by the sweep.
+    // The first acquisition recovers what it finds; a row that is set afterwards has to be found by
+    // the sweep.
     await relay.tick();
     await database.sql(`UPDATE local_message SET state = ${STATE.sending}`);
     broker.clear();
@@ -157,7 +167,7 @@ function watcherCases(bench: RuleBench): void {
 }
 
 function unmarkedCases(bench: RuleBench, service: RelayTestService): void {
-  // A JSON text on MySQL and SQLite, an array on PostgreSQL.
+  // A JSON text on MySQL, an array on PostgreSQL.
   const brackets = service === "postgres" ? "{}" : "[]";
 
   it("publishes only ids whose shards still were ours when they were written into the lease rows", async () => {
@@ -186,7 +196,8 @@ function unmarkedCases(bench: RuleBench, service: RelayTestService): void {
     const { relay } = bench.relay({ relay: { sendingMark: "off" } });
     await relay.tick();
     await relay.stop();
-    // Back to what a crash right after the list was written leaves: waiting rows, an owned lease, the id in it.
+    // Back to what a crash right after the list was written leaves: waiting rows, an owned lease,
+    // the id in it.
     await database.sql(
       `UPDATE local_message SET state = ${STATE.pending}, delivery_count = 0, sent_at = NULL, message_id = NULL`,
     );
@@ -261,7 +272,10 @@ function handOverCases(bench: RuleBench): void {
 function passOverCases(bench: RuleBench, service: RelayTestService): void {
   const ROWS = 1_200;
 
-  /** A thousand messages of a topic that is away lie before one of a topic that is well. How many ticks until that one is sent? */
+  /**
+   * A thousand messages of a topic that is away lie before one of a topic that is well. How many
+   * ticks until that one is sent?
+   */
   async function ticksUntilSent(store?: StoreChange): Promise<number> {
     const { database, clock } = bench;
     await database.insert(Array.from({ length: ROWS }, (_, index) => ({ key: `b${index}`, topic: "broken" })));
@@ -284,15 +298,23 @@ function passOverCases(bench: RuleBench, service: RelayTestService): void {
     return Number.POSITIVE_INFINITY;
   }
 
+  const withoutTopicIndex: StoreChange = (store) => ({
+    ...store,
+    open: async (options) => ({ ...(await store.open(options)), scansByTopic: false }),
+  });
+
   it("reaches a healthy topic behind the backlog of a broken one", async () => {
     expect(await ticksUntilSent()).toBeLessThanOrEqual(20);
   });
 
-  it("guard removed: with no cursor and no parking the broken topic fills every batch", async () => {
+  it("reaches it by walking on where the table cannot be scanned by topic", async () => {
+    expect(await ticksUntilSent(withoutTopicIndex)).toBeLessThanOrEqual(20);
+  });
+
+  it("guard removed: with no cursor and no scan by topic the broken topic fills every batch", async () => {
     const alwaysFromTheStart: StoreChange = (store) => ({
-      ...store,
+      ...withoutTopicIndex(store),
       scan: (request) => store.scan({ ...request, afterId: "0" }),
-      housekeeping: { ...store.housekeeping, park: () => Promise.resolve(0) },
     });
     expect(await ticksUntilSent(alwaysFromTheStart)).toBe(Number.POSITIVE_INFINITY);
   });
@@ -314,7 +336,10 @@ function passOverCases(bench: RuleBench, service: RelayTestService): void {
   });
 }
 
-/** An INSERT that stays uncommitted until the test says so: its id is smaller than those that become visible before it. */
+/**
+ * An INSERT that stays uncommitted until the test says so: its id is smaller than those that become
+ * visible before it.
+ */
 async function openTransaction(
   bench: RuleBench,
 ): Promise<{ insert(key: string): Promise<void>; commit(): Promise<void> }> {

@@ -1,4 +1,7 @@
-/** Transactions that the MySQL server ends by itself, in the middle of a call or behind an answer with rows: nothing is written or deleted alone. */
+/**
+ * Transactions that the MySQL server ends by itself, in the middle of a call or behind an answer
+ * with rows: nothing is written or deleted alone.
+ */
 import { type Connection, createConnection } from "mysql2/promise";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Database } from "../../src/databases/database.ts";

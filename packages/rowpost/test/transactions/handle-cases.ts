@@ -1,4 +1,6 @@
-/** The cases that hold for every handle: defined once, run for each driver and ORM on each server. */
+/**
+ * The cases that hold for every handle: defined once, run for each driver and ORM on each server.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Database } from "../../src/databases/database.ts";
 import {
@@ -25,7 +27,10 @@ export interface CasePlace {
 export interface CaseOptions {
   readonly place: () => CasePlace;
   readonly open: () => Promise<Handles>;
-  /** Statements that this handle has sent so far, by the server's or driver's own count, the counting included as one. */
+  /**
+   * Statements that this handle has sent so far, by the server's or driver's own count, the
+   * counting included as one.
+   */
   readonly countStatements: (tx: unknown) => Promise<number>;
   /** Statements of one enqueue: 1, and what it takes to ask whether there is a transaction. */
   readonly statementsPerEnqueue: number;
@@ -148,7 +153,7 @@ export function defineHandleCases(name: string, options: CaseOptions): void {
       expect(await onlooker.keys()).not.toContain(refused.key);
     });
 
-    test("a transaction that ended behind the handle's back is refused, and no row is left (R9)", async () => {
+    test("a transaction that ended behind the handle's back is refused, and no row is left (rule: ended-transaction)", async () => {
       const { database, onlooker } = options.place();
       const outbox = createOutbox({ database });
       const late = message();

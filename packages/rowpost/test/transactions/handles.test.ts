@@ -11,9 +11,10 @@ import { type Connect, targetOf } from "./handles.ts";
 import * as orms from "./orm-handles.ts";
 
 /**
- * A handle and its price: statements of one enqueue. MariaDB checks inside the INSERT that there is a transaction. MySQL 8 and 9 and PostgreSQL
- * cannot, so there it takes one more, two where Kysely hides MySQL's answer (a savepoint and its release), and none where the driver knows (pg)
- * or asks with a ping, which the server does not count (mariadb).
+ * A handle and its price: statements of one enqueue. MariaDB checks inside the INSERT that there is
+ * a transaction. MySQL 8 and 9 and PostgreSQL cannot, so there it takes one more, two where Kysely
+ * hides MySQL's answer (a savepoint and its release), and none where the driver knows (pg) or asks
+ * with a ping, which the server does not count (mariadb).
  */
 type Priced = readonly [name: string, connect: Connect, onMysql: number | undefined, onPostgres: number | undefined];
 

@@ -1,6 +1,9 @@
 /** What the tests need of a driver or ORM. */
 
-/** Work in a transaction: `tx` is the handle as the driver or ORM gives it, `insertOrder` writes a business row its own way. */
+/**
+ * Work in a transaction: `tx` is the handle as the driver or ORM gives it, `insertOrder` writes a
+ * business row its own way.
+ */
 export type TransactionWork = (tx: unknown, insertOrder: (id: string) => Promise<unknown>) => Promise<void>;
 
 /** A driver or ORM, connected. */

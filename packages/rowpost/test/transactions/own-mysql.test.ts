@@ -1,4 +1,7 @@
-/** `outbox.transaction` and transactions that ended by themselves (rule R9), on the MySQL family. */
+/**
+ * `outbox.transaction` and transactions that ended by themselves (rule: ended-transaction), on the
+ * MySQL family.
+ */
 import { createConnection as createMariadb, createPool as createMariadbPool } from "mariadb";
 import { createPool as createCallbackPool } from "mysql2";
 import { type Connection, createConnection, createPool, type RowDataPacket } from "mysql2/promise";
@@ -38,7 +41,10 @@ describeWithService(["mariadb", "mysql9"], "outbox.transaction", ({ name: servic
     return rows.map((row) => String(row["message_key"]));
   }
 
-  /** Makes whoever runs `work` the victim of a deadlock. `lock` and `collide` run on the victim's connection. */
+  /**
+   * Makes whoever runs `work` the victim of a deadlock. `lock` and `collide` run on the victim's
+   * connection.
+   */
   async function deadlock(lock: () => Promise<unknown>, collide: () => Promise<unknown>): Promise<unknown> {
     const rival = await createConnection({ uri: url });
     try {
@@ -105,7 +111,7 @@ describeWithService(["mariadb", "mysql9"], "outbox.transaction", ({ name: servic
       expect([await keys(), rings]).toEqual([[], 0]);
     });
 
-    test("after a deadlock every further call is refused, and nothing is there (R9)", async () => {
+    test("after a deadlock every further call is refused, and nothing is there (rule: ended-transaction)", async () => {
       let code: unknown;
       let afterwards: unknown;
       const work = outbox.transaction(async (tx) => {
@@ -221,7 +227,7 @@ describeWithService(["mariadb", "mysql9"], "outbox.transaction", ({ name: servic
       },
     ],
   ])(
-    "the user's own %s transaction after a deadlock: refused, no message without its business row (R9)",
+    "the user's own %s transaction after a deadlock: refused, no message without its business row (rule: ended-transaction)",
     async (_name, connect) => {
       const database = mysql({ url });
       const outbox = createOutbox({ database });

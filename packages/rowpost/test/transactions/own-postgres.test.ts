@@ -1,4 +1,4 @@
-/** `outbox.transaction` and failed transactions (rule R9) on PostgreSQL. */
+/** `outbox.transaction` and failed transactions (rule: ended-transaction) on PostgreSQL. */
 import pg from "pg";
 import createSql from "postgres";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
@@ -86,7 +86,7 @@ describeWithService("postgres", "outbox.transaction", () => {
     });
   });
 
-  test("after a statement that failed, enqueue is refused; going on as if nothing had happened is told at the end (R9)", async () => {
+  test("after a statement that failed, enqueue is refused; going on as if nothing had happened is told at the end (rule: ended-transaction)", async () => {
     await withEach(async (on, name) => {
       let refused: unknown;
       const work = async (tx: Transaction): Promise<void> => {
@@ -95,7 +95,8 @@ describeWithService("postgres", "outbox.transaction", () => {
         refused = await outbox.enqueue(tx, message(`${name}-after`)).catch((error: unknown) => error);
       };
       const running = on === undefined ? outbox.transaction(work) : outbox.transaction(on, work);
-      // postgres.js reports the statement that failed; pg would have answered COMMIT with ROLLBACK and no error.
+      // postgres.js reports the statement that failed; pg would have answered COMMIT with ROLLBACK
+      // and no error.
       if (name === "sql") await expect(running).rejects.toMatchObject({ code: "23505" });
       else await expect(running).rejects.toBeInstanceOf(TransactionLostError);
       expect(refused).toBeInstanceOf(TransactionLostError);

@@ -1,4 +1,4 @@
-/** `outbox.transaction` on SQLite: one handle is one connection (rule R6). */
+/** `outbox.transaction` on SQLite: one handle is one connection (rule: sqlite-handle). */
 import { randomBytes } from "node:crypto";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

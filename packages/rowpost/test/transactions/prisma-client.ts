@@ -1,7 +1,8 @@
 /**
- * A Prisma client for raw statements, without `prisma generate`: the command line of Prisma downloads engines from a host of its own, so
- * it is no part of our tools. What it generates is a call of `getPrismaClient` with the models and the query compiler; for raw SQL
- * in a transaction no model is needed. The client, its transactions and its driver adapters are the real ones.
+ * A Prisma client for raw statements, without `prisma generate`: the command line of Prisma
+ * downloads engines from a host of its own, so it is no part of our tools. What it generates is a
+ * call of `getPrismaClient` with the models and the query compiler; for raw SQL in a transaction no
+ * model is needed. The client, its transactions and its driver adapters are the real ones.
  */
 import * as runtime from "@prisma/client/runtime/client";
 

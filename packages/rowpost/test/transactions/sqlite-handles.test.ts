@@ -33,7 +33,8 @@ const PACKAGES: Readonly<Record<string, () => Promise<Open | string>>> = {
   "better-sqlite3": async () => {
     // Version 13 ends the process on Node 20 instead of refusing to load.
     if (Number.parseInt(process.versions.node, 10) < 22) return "tools/test-matrix.sh runs it on Node 22 and 24";
-    // No development dependency: npm compiles it at each install, for 3 minutes. The matrix fetches it, and what it names must be there.
+    // No development dependency: npm compiles it at each install, for 3 minutes. The matrix fetches
+    // it, and what it names must be there.
     const folder = process.env["ROWPOST_TEST_BETTER_SQLITE3"];
     if (folder === undefined) return "tools/test-matrix.sh brings it along";
     const require = createRequire(import.meta.url);

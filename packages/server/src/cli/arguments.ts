@@ -1,4 +1,7 @@
-/** Values of options: texts into numbers, durations, instants, states. Each error is one line that says what would be right. */
+/**
+ * Values of options: texts into numbers, durations, instants, states. Each error is one line that
+ * says what would be right.
+ */
 import { InvalidArgumentError } from "commander";
 import { MESSAGE_STATES, type MessageState, STATE_WORDS_ZH } from "rowpost";
 
@@ -12,7 +15,9 @@ export class InputError extends Error {
 
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** `500ms`, `10s`, `1h30m`, `7d` or `0`, in milliseconds. A bare number has no unit and is refused. */
+/**
+ * `500ms`, `10s`, `1h30m`, `7d` or `0`, in milliseconds. A bare number has no unit and is refused.
+ */
 export function duration(text: string): number {
   const trimmed = text.trim().toLowerCase();
   if (trimmed === "0") return 0;
@@ -46,8 +51,9 @@ export function numberFrom(least: number): (text: string) => number {
 }
 
 /**
- * An instant as ISO 8601 UTC text: `2026-11-21T08:00:00Z`, `2026-11-21T16:00+08:00`, a day (`2026-11-21`, its beginning in UTC), or a duration
- * such as `2h`, which is that long before now. A time of day without a zone could be read in two ways and is refused.
+ * An instant as ISO 8601 UTC text: `2026-11-21T08:00:00Z`, `2026-11-21T16:00+08:00`, a day
+ * (`2026-11-21`, its beginning in UTC), or a duration such as `2h`, which is that long before now.
+ * A time of day without a zone could be read in two ways and is refused.
  */
 export function instant(text: string, now: () => number = Date.now): string {
   const trimmed = text.trim();
@@ -87,7 +93,10 @@ export function messageState(text: string): MessageState {
   throw new InvalidArgumentError(`"${text}" is not a state: ${MESSAGE_STATES.join(", ")}.`);
 }
 
-/** What the state column of a layout holds for a state, from `pending=待发送,sending=发送中`. Whole numbers count as numbers. */
+/**
+ * What the state column of a layout holds for a state, from `pending=待发送,sending=发送中`. Whole
+ * numbers count as numbers.
+ */
 export function stateMapping(text: string): Partial<Record<MessageState, string | number>> {
   const mapping: Partial<Record<MessageState, string | number>> = {};
   for (const pair of text.split(",")) {

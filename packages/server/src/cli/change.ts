@@ -1,12 +1,21 @@
-/** Changing many messages: in batches, with progress, until none is left or the limit is reached; and how the outcome is told. */
+/**
+ * Changing many messages: in batches, with progress, until none is left or the limit is reached;
+ * and how the outcome is told.
+ */
 import type { ChangeReport } from "rowpost";
 import type { CommandContext, ExitCode } from "./context.ts";
 import { countText, createProgress, printJson, printLine } from "./output.ts";
 
-/** Messages of one transaction: small enough that a relay waits no longer than for one of its own batches. */
+/**
+ * Messages of one transaction: small enough that a relay waits no longer than for one of its own
+ * batches.
+ */
 const BATCH_SIZE = 1_000;
 
-/** Runs `change` again and again, each time with at most the number of messages that are still allowed. */
+/**
+ * Runs `change` again and again, each time with at most the number of messages that are still
+ * allowed.
+ */
 export async function changeInBatches(
   context: CommandContext,
   options: { readonly limit: number | undefined; readonly verb: string },
@@ -32,7 +41,10 @@ export async function changeInBatches(
   return { changed, conflicts: [...conflicts.values()] };
 }
 
-/** Prints what became of a change. Exit code 1 when a message that was meant is in a state that forbids it; none that matches is no failure. */
+/**
+ * Prints what became of a change. Exit code 1 when a message that was meant is in a state that
+ * forbids it; none that matches is no failure.
+ */
 export function printChange(
   context: CommandContext,
   report: ChangeReport,

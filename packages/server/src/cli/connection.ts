@@ -1,4 +1,7 @@
-/** What every command that works on a database shares: its options, the table layout, and opening and closing. */
+/**
+ * What every command that works on a database shares: its options, the table layout, and opening
+ * and closing.
+ */
 import { type Command, Option } from "commander";
 import {
   createLayout,
@@ -54,7 +57,9 @@ export function addConnectionOptions(command: Command): Command {
     .option("--verbose", "print stacks of errors");
 }
 
-/** The layout that the options mean. Throws `ConfigurationError` for names that no database takes. */
+/**
+ * The layout that the options mean. Throws `ConfigurationError` for names that no database takes.
+ */
 export function layoutOf(flags: ConnectionFlags): TableLayout {
   const base = SHIPPED_LAYOUTS[flags.layout ?? "default"];
   if (base === undefined)
@@ -92,7 +97,10 @@ export interface OpenedDatabase {
   readonly layout: TableLayout;
 }
 
-/** Opens the database of the options for `work`, and closes it whatever happens. The usual errors of a connection become one clear line. */
+/**
+ * Opens the database of the options for `work`, and closes it whatever happens. The usual errors of
+ * a connection become one clear line.
+ */
 export async function withDatabase<Result>(
   context: CommandContext,
   flags: ConnectionFlags,

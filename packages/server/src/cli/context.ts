@@ -1,6 +1,11 @@
-/** What a command runs in: where it prints, what it reads from the environment, which texts must never be printed. */
+/**
+ * What a command runs in: where it prints, what it reads from the environment, which texts must
+ * never be printed.
+ */
 
-/** The part of a terminal or pipe that commands use; `process.stdout` and `process.stderr` are ones. */
+/**
+ * The part of a terminal or pipe that commands use; `process.stdout` and `process.stderr` are ones.
+ */
 export interface Output {
   write(text: string): unknown;
   readonly isTTY?: boolean | undefined;
@@ -14,18 +19,25 @@ export interface Environment {
   readonly stdout: Output;
   readonly stderr: Output;
   /**
-   * Told by a command that ends because it was asked to, or in time: what its output's reader has not taken is not worth waiting for. The others
-   * wait for their readers, as `rowpost list | less` must.
+   * Told by a command that ends because it was asked to, or in time: what its output's reader has
+   * not taken is not worth waiting for. The others wait for their readers, as `rowpost list | less`
+   * must.
    */
   readonly endSoon?: () => void;
 }
 
-/** Exit codes: 0 done; 1 it could not be done, or not all of it; 2 the input was wrong and nothing was done. */
+/**
+ * Exit codes: 0 done; 1 it could not be done, or not all of it; 2 the input was wrong and nothing
+ * was done.
+ */
 export type ExitCode = 0 | 1 | 2;
 
 /** An {@link Environment} with what one call of the program adds to it. */
 export interface CommandContext extends Environment {
-  /** Passwords that were seen: {@link redact} takes them out of everything that is printed about an error. */
+  /**
+   * Passwords that were seen: {@link redact} takes them out of everything that is printed about an
+   * error.
+   */
   readonly secrets: Set<string>;
   /** Colors and redrawing are for people: only on a terminal, and not where NO_COLOR is set. */
   readonly colors: boolean;

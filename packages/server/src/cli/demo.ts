@@ -1,7 +1,8 @@
 /** `rowpost demo`: the whole thing at work, with nothing installed; or on real servers. */
 import { Command, Option } from "commander";
-import { BROKER_URL_VARIABLE, type BrokerKind, brokerKind, brokerSecret } from "../broker-url.ts";
+import { BROKER_URL_VARIABLE, brokerForms, brokerKind, brokerSecret } from "../broker-url.ts";
 import { DATABASE_URL_VARIABLE, parseDatabaseUrl } from "../database-url.ts";
+import { CONSUMERS } from "../demo/consumers.ts";
 import { InputError, numberFrom, wholeNumber } from "./arguments.ts";
 import { type CommandContext, type ExitCode, keepSecret } from "./context.ts";
 
@@ -32,10 +33,7 @@ export function demoCommand(context: CommandContext, finish: (code: ExitCode) =>
     .option("--rate <n>", `orders a second (default: ${RATE}; with --orders as fast as it goes)`, numberFrom(0.1))
     .option("--database <url>", "another database than an embedded SQLite file; made where it is missing")
     .addOption(
-      new Option(
-        "--broker <url>",
-        "rocketmq://…, kafka://…, amqp://…, redis://… or nats://… instead of HTTP to a consumer on this host",
-      ),
+      new Option("--broker <url>", `${brokerForms(Object.keys(CONSUMERS))} instead of HTTP to a consumer on this host`),
     )
     .option("--keep", "keep the SQLite file")
     .option("--verbose", "print stacks of errors")
@@ -56,9 +54,9 @@ Examples:
       keepSecret(context, database?.password);
       if (flags.broker !== undefined) {
         keepSecret(context, brokerSecret(flags.broker));
-        if (!hasConsumer(brokerKind(flags.broker))) {
+        if (CONSUMERS[brokerKind(flags.broker)] === undefined) {
           throw new InputError(
-            "the demo counts what a consumer of its own receives: --broker takes rocketmq://…, kafka://…, amqp://…, redis://… or nats://…, or leave it out for HTTP",
+            `the demo counts what a consumer of its own receives: --broker takes ${brokerForms(Object.keys(CONSUMERS))}, or leave it out for HTTP`,
           );
         }
       }
@@ -75,9 +73,4 @@ Examples:
         }),
       );
     });
-}
-
-/** Brokers for which the demo brings a consumer. */
-function hasConsumer(kind: BrokerKind): boolean {
-  return kind === "rocketmq" || kind === "kafka" || kind === "rabbitmq" || kind === "redis" || kind === "nats";
 }

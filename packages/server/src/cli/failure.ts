@@ -12,7 +12,9 @@ export class CommandFailure extends Error {
   }
 }
 
-/** Prints what went wrong, as one line (with the stack when `verbose`), and returns the exit code. */
+/**
+ * Prints what went wrong, as one line (with the stack when `verbose`), and returns the exit code.
+ */
 export function reportFailure(context: CommandContext, error: unknown, verbose: boolean): ExitCode {
   // commander has printed its own line; asking for help or the version is no failure.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
@@ -35,14 +37,15 @@ function oneLine(text: string): string {
 }
 
 /**
- * Codes of the servers' and the system's errors, found wherever a driver or rowpost has put the original one: SQLSTATE or MySQL's number as
- * text, ECONNREFUSED and its like.
+ * Codes of the servers' and the system's errors, found wherever a driver or rowpost has put the
+ * original one: SQLSTATE or MySQL's number as text, ECONNREFUSED and its like.
  */
 export function errorCodes(error: unknown, depth = 0): readonly string[] {
   if (typeof error !== "object" || error === null || depth > 5) return [];
   const { code, errno, cause, errors } = error as Record<"code" | "errno" | "cause" | "errors", unknown>;
   const own = [code, errno].filter((value) => typeof value === "string" || typeof value === "number").map(String);
-  // Node gathers the failures of several addresses of one host (::1 and 127.0.0.1) in an AggregateError.
+  // Node gathers the failures of several addresses of one host (::1 and 127.0.0.1) in an
+  // AggregateError.
   const inner = [cause, ...(Array.isArray(errors) ? errors : [])];
   return [...own, ...inner.flatMap((each) => errorCodes(each, depth + 1))];
 }

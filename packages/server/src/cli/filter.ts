@@ -69,9 +69,10 @@ export function filterOf(flags: FilterFlags): MessageFilter {
 }
 
 /**
- * The filter of a command that changes messages in the `allowed` states. Without any filter it would mean all of them, which is refused. Where
- * the user names neither messages nor a state, only those in `usual` states are meant: then a conflict is a surprise, and not every message
- * that is well.
+ * The filter of a command that changes messages in the `allowed` states. Without any filter it
+ * would mean all of them, which is refused. Where the user names neither messages nor a state, only
+ * those in `usual` states are meant: then a conflict is a surprise, and not every message that is
+ * well.
  */
 export function changingFilter(
   flags: FilterFlags,

@@ -14,7 +14,10 @@ export function printLine(context: Pick<CommandContext, "stdout">, text: string)
   context.stdout.write(`${text}\n`);
 }
 
-/** No frame: columns parted by two blanks, so that a table can be cut and pasted. Chinese characters count as two, so columns stay aligned. */
+/**
+ * No frame: columns parted by two blanks, so that a table can be cut and pasted. Chinese characters
+ * count as two, so columns stay aligned.
+ */
 const PLAIN = {
   top: "",
   "top-mid": "",
@@ -114,7 +117,10 @@ export function countText(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/** A line on standard error that is written over as the work goes on; nothing where that is not a terminal. */
+/**
+ * A line on standard error that is written over as the work goes on; nothing where that is not a
+ * terminal.
+ */
 export interface Progress {
   show(text: string): void;
   /** Takes the line away. */

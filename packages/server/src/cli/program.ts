@@ -65,14 +65,18 @@ Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input.`,
     command.exitOverride().configureOutput({
       writeOut: (text) => void context.stdout.write(text),
       writeErr: (text) => void context.stderr.write(text),
-      // One line, as for every other wrong input; commander would put its suggestion on a second one.
+      // One line, as for every other wrong input; commander would put its suggestion on a second
+      // one.
       outputError: (text, write) => write(redact(context, wrongInput(text, command))),
     });
   }
   return program;
 }
 
-/** commander's `error: …` as a line of ours, with the way to the help. It may repeat a URL whose password nobody has read yet. */
+/**
+ * commander's `error: …` as a line of ours, with the way to the help. It may repeat a URL whose
+ * password nobody has read yet.
+ */
 function wrongInput(text: string, command: Command): string {
   const help = command.parent === null ? "rowpost --help" : `rowpost ${command.name()} --help`;
   const line = text

@@ -3,7 +3,7 @@ import { hostname } from "node:os";
 import { Command, Option } from "commander";
 import type { RelayOptions, RetentionOptions, RetryPolicy } from "rowpost";
 import { collectRoutes, planBrokers, ROUTES_VARIABLE } from "../broker-routes.ts";
-import { BROKER_URL_VARIABLE } from "../broker-url.ts";
+import { BROKER_URL_VARIABLE, brokerForms } from "../broker-url.ts";
 import type { LogLevel } from "../log.ts";
 import { duration, InputError, numberFrom, wholeNumber } from "./arguments.ts";
 import { addConnectionOptions, type ConnectionFlags, withDatabase } from "./connection.ts";
@@ -42,12 +42,7 @@ interface RelayFlags extends ConnectionFlags {
 export function relayCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   const command = addConnectionOptions(new Command("relay"))
     .description("publish what waits in the message table to a broker, until SIGTERM; several relays share the work")
-    .addOption(
-      new Option(
-        "--broker <url>",
-        "memory:, stdout:, http(s)://…, rocketmq://host:8081[,host:8081][/namespace], kafka://host:9092, amqp(s)://host, redis://host:6379, nats://host:4222",
-      ).env(BROKER_URL_VARIABLE),
-    )
+    .addOption(new Option("--broker <url>", brokerForms()).env(BROKER_URL_VARIABLE))
     .addOption(
       new Option(
         "--route <pattern=url>",
@@ -87,7 +82,7 @@ Examples:
 function addFlowOptions(command: Command): void {
   command
     .option("--batch-size <n>", "messages of one scan and claim (default: 500)", wholeNumber(1, 10_000))
-    .option("--window <n>", "messages in flight at most (default: 4 batches)", wholeNumber(1, 100_000))
+    .option("--window <n>", "messages of one topic in flight at most (default: 4 batches)", wholeNumber(1, 100_000))
     .option("--publish-timeout <duration>", "a publish without an answer is given up (default: 10s)", duration)
     .option("--lease <duration>", "how long a dead relay keeps its shards (default: 30s)", duration)
     .option("--heartbeat <duration>", "interval of lease renewals (default: 2s)", duration)
@@ -133,7 +128,7 @@ function addFailureOptions(command: Command): void {
 }
 
 async function run(context: CommandContext, flags: RelayFlags): Promise<ExitCode> {
-  const missing = `--broker is missing (or set ${BROKER_URL_VARIABLE}): memory:, stdout:, http(s)://…, rocketmq://…, kafka://…, amqp://…, redis://… or nats://…`;
+  const missing = `--broker is missing (or set ${BROKER_URL_VARIABLE}): ${brokerForms()}`;
   const plan = planBrokers(context, flags, missing);
   const settings = settingsOf(flags);
   const [{ createLog }, { runRelay }] = await Promise.all([import("../log.ts"), import("../daemon.ts")]);
@@ -151,12 +146,16 @@ async function run(context: CommandContext, flags: RelayFlags): Promise<ExitCode
     });
   } finally {
     await broker.close();
-    // A message counts as sent only once standard output has taken it, so what it has not taken is sent again.
+    // A message counts as sent only once standard output has taken it, so what it has not taken is
+    // sent again.
     context.endSoon?.();
   }
 }
 
-/** Options of the library from those of the command line; what was not given keeps the library's default. */
+/**
+ * Options of the library from those of the command line; what was not given keeps the library's
+ * default.
+ */
 function settingsOf(flags: RelayFlags): Omit<RelayOptions, "database" | "broker"> {
   if ((flags.keep !== undefined || flags.archiveFor !== undefined) && (flags.onSent ?? "keep") === "keep") {
     throw new InputError("--keep and --archive-for do nothing without --on-sent archive or --on-sent delete");
@@ -190,7 +189,9 @@ function settingsOf(flags: RelayFlags): Omit<RelayOptions, "database" | "broker"
   };
 }
 
-/** The object without the members that are undefined: a spread over defaults must not erase them. */
+/**
+ * The object without the members that are undefined: a spread over defaults must not erase them.
+ */
 function given<Options extends object>(
   options: Options,
 ): { [Name in keyof Options]?: Exclude<Options[Name], undefined> } {

@@ -1,4 +1,7 @@
-/** What `suspend` and `resume` are about: a rule for a topic, a type, an ordering key or the whole relay; or the messages of a filter. */
+/**
+ * What `suspend` and `resume` are about: a rule for a topic, a type, an ordering key or the whole
+ * relay; or the messages of a filter.
+ */
 import type { Command } from "commander";
 import type { SuspensionRule } from "rowpost";
 import { InputError } from "./arguments.ts";
@@ -21,8 +24,9 @@ export function addScopeOptions(command: Command): Command {
 }
 
 /**
- * The rule that the options mean; undefined: the messages of the filter. One of --topic, --type, --ordering-key alone is a rule, which holds
- * for messages still to come as well; together with anything that picks out messages, or with --rows, it is a part of the filter.
+ * The rule that the options mean; undefined: the messages of the filter. One of --topic, --type,
+ * --ordering-key alone is a rule, which holds for messages still to come as well; together with
+ * anything that picks out messages, or with --rows, it is a part of the filter.
  */
 export function ruleScopeOf(flags: ScopeFlags): RuleScope | undefined {
   const scopes: RuleScope[] = [];

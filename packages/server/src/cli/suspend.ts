@@ -1,4 +1,7 @@
-/** `rowpost suspend`: holds messages back, those of a filter or all of a topic, type, ordering key or relay. */
+/**
+ * `rowpost suspend`: holds messages back, those of a filter or all of a topic, type, ordering key
+ * or relay.
+ */
 import { Command } from "commander";
 import type { OperatorAction } from "rowpost";
 import { duration, InputError, instant } from "./arguments.ts";
@@ -14,7 +17,10 @@ interface SuspendFlags extends ConnectionFlags, ScopeFlags, ActionFlags {
   readonly for?: number;
 }
 
-/** The bound of a message's delay too. Far longer ends are lost by SQLite without a word, and refused by MariaDB. */
+/**
+ * The bound of a message's delay too. Far longer ends are lost by SQLite without a word, and
+ * refused by MariaDB.
+ */
 const LONGEST_MS = 10 * 365 * 86_400_000;
 
 /** The command; `finish` takes its exit code. */
@@ -45,7 +51,10 @@ Examples:
     });
 }
 
-/** Milliseconds until it ends, or null. From this host's clock for --until; the database keeps the time from then on. */
+/**
+ * Milliseconds until it ends, or null. From this host's clock for --until; the database keeps the
+ * time from then on.
+ */
 function endsInMsOf(flags: SuspendFlags): number | null {
   if (flags.until === undefined) {
     if (flags.for !== undefined) refuseTooLong("--for", flags.for);

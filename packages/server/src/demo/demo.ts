@@ -1,4 +1,7 @@
-/** The demo: a shop, its relay and a real consumer, put together, watched, and judged by what the consumer really received. */
+/**
+ * The demo: a shop, its relay and a real consumer, put together, watched, and judged by what the
+ * consumer really received.
+ */
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createOutbox, createRelay, defaultLayout, migrate, type OutboxStatus, type Relay } from "rowpost";
@@ -7,6 +10,7 @@ import type { CommandContext, ExitCode } from "../cli/context.ts";
 import type { DatabaseAddress } from "../database-url.ts";
 import { watchSignals } from "../signals.ts";
 import type { ConsumerParts, DemoConsumer } from "./consumer.ts";
+import { CONSUMERS } from "./consumers.ts";
 import { createLedger, isGood, judge, type Ledger, type Verdict, verdictLine } from "./ledger.ts";
 import { type DemoPlace, namedPlace, temporaryPlace } from "./place.ts";
 import { openShop, type Shop } from "./shop.ts";
@@ -17,7 +21,7 @@ import { createView, type View } from "./view.ts";
 export interface DemoOptions {
   /** Undefined: a SQLite file in a temporary folder. */
   readonly database: DatabaseAddress | undefined;
-  /** `rocketmq://…`, `kafka://…`, `amqp://…`, `redis://…` or `nats://…`; undefined: HTTP to a consumer on this host. */
+  /** Of a broker that {@link CONSUMERS} has; undefined: HTTP to a consumer on this host. */
   readonly brokerUrl: string | undefined;
   /** Orders to place; undefined: without end. */
   readonly orders: number | undefined;
@@ -39,12 +43,18 @@ interface Run {
   readonly view: View;
 }
 
-/** Nothing moved for this long: what is still missing is lost, or will take longer than anybody wants to look. */
+/**
+ * Nothing moved for this long: what is still missing is lost, or will take longer than anybody
+ * wants to look.
+ */
 const STALLED_MS = 30_000;
 const LOOK_MS = 100;
 const LEASES_MS = 1_000;
 
-/** Runs it. 0: nothing was lost, nothing phantom, everything sent; else 1. Prints the verdict as the last line. */
+/**
+ * Runs it. 0: nothing was lost, nothing phantom, everything sent; else 1. Prints the verdict as the
+ * last line.
+ */
 export async function runDemo(context: CommandContext, options: DemoOptions): Promise<ExitCode> {
   const view = createView(context);
   const signals = watchSignals(() => view.end());
@@ -90,7 +100,8 @@ async function prepare(
     database,
     broker: consumer.broker,
     label: `${hostname()}:${process.pid}`,
-    // Short waits, so that what the consumer refused is seen to arrive. A real relay is more patient.
+    // Short waits, so that what the consumer refused is seen to arrive. A real relay is more
+    // patient.
     retry: { baseMs: 50, factor: 2, maxMs: 1_000, maxAttempts: 20 },
     poll: { minMs: 5, maxMs: 50 },
   });
@@ -125,19 +136,9 @@ async function startConsumer(
     say: (text) => view.say(text),
     onTrouble: (text) => recent.failure(text),
   };
-  if (brokerKind(brokerUrl) === "kafka") {
-    return await (await import("./kafka-consumer.ts")).startKafkaConsumer(brokerUrl, parts);
-  }
-  if (brokerKind(brokerUrl) === "rabbitmq") {
-    return await (await import("./rabbitmq-consumer.ts")).startRabbitmqConsumer(brokerUrl, parts);
-  }
-  if (brokerKind(brokerUrl) === "redis") {
-    return await (await import("./redis-consumer.ts")).startRedisConsumer(brokerUrl, parts);
-  }
-  if (brokerKind(brokerUrl) === "nats") {
-    return await (await import("./nats-consumer.ts")).startNatsConsumer(brokerUrl, parts);
-  }
-  return await (await import("./rocketmq-consumer.ts")).startRocketmqConsumer(brokerUrl, parts);
+  const start = CONSUMERS[brokerKind(brokerUrl)];
+  if (start === undefined) throw new Error(`the demo has no consumer for ${brokerKind(brokerUrl)}`);
+  return await start(brokerUrl, parts);
 }
 
 function listen(relay: Relay, recent: Recent): void {
@@ -150,7 +151,9 @@ function listen(relay: Relay, recent: Recent): void {
   relay.on("databaseAway", ({ error }) => recent.failure(`database away: ${String(error)}`));
 }
 
-/** Shows the run until it is over: a signal, or with `once` all orders placed, settled and received. */
+/**
+ * Shows the run until it is over: a signal, or with `once` all orders placed, settled and received.
+ */
 async function watch(run: Run, options: DemoOptions, signal: AbortSignal): Promise<void> {
   const { shop, ledger, tables, recent, view } = run;
   let placed = false;

@@ -1,4 +1,7 @@
-/** A real HTTP consumer on 127.0.0.1 that checks signatures, and often enough is busy, slow to recover or drops the connection. */
+/**
+ * A real HTTP consumer on 127.0.0.1 that checks signatures, and often enough is busy, slow to
+ * recover or drops the connection.
+ */
 import { randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { http, verifyWebhook } from "rowpost/http";
@@ -74,7 +77,9 @@ async function readBody(request: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** Number of the order that a message is about; what cannot be read has a number that no order has. */
+/**
+ * Number of the order that a message is about; what cannot be read has a number that no order has.
+ */
 export function orderNumberOf(body: Uint8Array): string {
   try {
     const order: unknown = JSON.parse(Buffer.from(body).toString());

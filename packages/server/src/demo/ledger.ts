@@ -1,4 +1,7 @@
-/** What the consumer really received: written by the consumer alone, and compared with the shop's table in the end. */
+/**
+ * What the consumer really received: written by the consumer alone, and compared with the shop's
+ * table in the end.
+ */
 import { isOfRun } from "./tables.ts";
 
 export interface Ledger {

@@ -36,7 +36,8 @@ export async function startNatsConsumer(url: string, options: ConsumerParts): Pr
   try {
     const broker = natsFromUrl(url, options.environment);
     closers.push(() => broker.close());
-    // First, because its advice is better than the client's. A stream that is missing is made below.
+    // First, because its advice is better than the client's. A stream that is missing is made
+    // below.
     await broker.check().catch((error: unknown) => {
       if (!(error instanceof BrokerError && error.code === "STREAM_NOT_FOUND")) throw error;
     });

@@ -1,4 +1,7 @@
-/** Where the demo's tables are: a SQLite file of its own in a temporary folder, or the database that the user named. */
+/**
+ * Where the demo's tables are: a SQLite file of its own in a temporary folder, or the database that
+ * the user named.
+ */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

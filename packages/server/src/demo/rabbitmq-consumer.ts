@@ -7,7 +7,10 @@ import { brokerLabel } from "../broker-url.ts";
 import type { ConsumerParts, DemoConsumer } from "./consumer.ts";
 import { orderNumberOf } from "./http-consumer.ts";
 
-/** A fanout exchange: each run has a queue of its own there, so that runs side by side do not take each other's orders. */
+/**
+ * A fanout exchange: each run has a queue of its own there, so that runs side by side do not take
+ * each other's orders.
+ */
 const EXCHANGE = "rowpost_demo_orders";
 const TOPIC = "rowpost_demo_orders";
 /** The queue of a run that was killed is deleted by the server after this time. */

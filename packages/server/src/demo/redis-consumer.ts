@@ -1,4 +1,7 @@
-/** A real consumer group on a Redis stream, one for each run: reads, writes the order into the ledger, acknowledges. */
+/**
+ * A real consumer group on a Redis stream, one for each run: reads, writes the order into the
+ * ledger, acknowledges.
+ */
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ConnectionOptions } from "node:tls";
@@ -20,7 +23,10 @@ const CONSUMER = "demo";
 const BATCH = 200;
 const WAIT_MS = 1_000;
 
-/** Runs side by side read the same stream, each with a group of its own; the last one removes it. In one step, so that no run begins in between. */
+/**
+ * Runs side by side read the same stream, each with a group of its own; the last one removes it. In
+ * one step, so that no run begins in between.
+ */
 const REMOVE_GROUP = `
 redis.call("XGROUP", "DESTROY", KEYS[1], ARGV[1])
 if #redis.call("XINFO", "GROUPS", KEYS[1]) == 0 then redis.call("DEL", KEYS[1]) end`;

@@ -1,6 +1,7 @@
 /**
- * The few calls of RocketMQ 5's gRPC protocol that a simple consumer makes: route, session, receive, acknowledge. For the demo only, which
- * must see messages as a consumer does and not as their producer says; programs use an official client.
+ * The few calls of RocketMQ 5's gRPC protocol that a simple consumer makes: route, session,
+ * receive, acknowledge. For the demo only, which must see messages as a consumer does and not as
+ * their producer says; programs use an official client.
  */
 import { createHmac, randomUUID } from "node:crypto";
 import { createRequire } from "node:module";
@@ -227,7 +228,9 @@ function channelCredentials({ tls }: RocketmqOptions): ChannelCredentials {
   });
 }
 
-/** Headers of each call: who we are, and the signature of the time where the cluster asks for one. */
+/**
+ * Headers of each call: who we are, and the signature of the time where the cluster asks for one.
+ */
 function metadataOf(options: RocketmqOptions): () => Metadata {
   const clientId = `rowpost-demo@${process.pid}@${randomUUID()}`;
   return () => {

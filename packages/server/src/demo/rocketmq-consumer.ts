@@ -13,7 +13,10 @@ const RECEIVERS = 4;
 const HEARTBEAT_MS = 10_000;
 const BATCH = 32;
 const WAIT_MS = 5_000;
-/** RocketMQ allows 10 s and more. What an interrupted run had received and not acknowledged comes back after it, and is of another run. */
+/**
+ * RocketMQ allows 10 s and more. What an interrupted run had received and not acknowledged comes
+ * back after it, and is of another run.
+ */
 const INVISIBLE_MS = 10_000;
 
 /** Makes topic and group where they are missing, and begins to receive. */

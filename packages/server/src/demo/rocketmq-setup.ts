@@ -1,6 +1,7 @@
 /**
- * Topic and consumer group of the demo. RocketMQ's gRPC protocol cannot make them; mqadmin does. In a checkout of this repository its script
- * `tools/services/rocketmq` runs mqadmin for a server on this host; elsewhere the command to run is told.
+ * Topic and consumer group of the demo. RocketMQ's gRPC protocol cannot make them; mqadmin does. In
+ * a checkout of this repository its script `tools/services/rocketmq` runs mqadmin for a server on
+ * this host; elsewhere the command to run is told.
  */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -20,7 +21,10 @@ export interface RocketmqPlace {
   readonly say: (text: string) => void;
 }
 
-/** The proxy learns of a new topic or group within this time; its cache of "there is none" may be 20 s old. */
+/**
+ * The proxy learns of a new topic or group within this time; its cache of "there is none" may be 20
+ * s old.
+ */
 const LEARN_MS = 30_000;
 
 /** Makes what is missing, introduces the consumer, and returns the topic's queues. */
@@ -38,7 +42,8 @@ export async function prepareRocketmq(place: RocketmqPlace): Promise<readonly Ro
 
 async function make(place: RocketmqPlace, verb: "topic" | "group", name: string, admin: string): Promise<void> {
   const [host, port = "8081"] = place.endpoint.split(":");
-  // src/demo and dist/demo are equally deep in a checkout; an installed package has no such neighbor.
+  // src/demo and dist/demo are equally deep in a checkout; an installed package has no such
+  // neighbor.
   const script = fileURLToPath(new URL("../../../../tools/services/rocketmq", import.meta.url));
   const isHere = host === "127.0.0.1" || host === "localhost";
   const command = `mqadmin ${admin} -n NAMESERVER:9876`;

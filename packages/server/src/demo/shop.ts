@@ -1,4 +1,7 @@
-/** A small shop: each order is one transaction with the order's row and its message. Some transactions roll back on purpose. */
+/**
+ * A small shop: each order is one transaction with the order's row and its message. Some
+ * transactions roll back on purpose.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Database, describeError, type Outbox, type Transaction } from "rowpost";
 import { insertOrder, ORDER_TYPE, orderNumber } from "./tables.ts";
@@ -23,7 +26,10 @@ export interface ShopOptions {
 export interface Shop {
   readonly committed: number;
   readonly rolledBack: number;
-  /** Resolves when all orders are placed, or the signal is aborted and the open transactions have ended. */
+  /**
+   * Resolves when all orders are placed, or the signal is aborted and the open transactions have
+   * ended.
+   */
   readonly done: Promise<void>;
 }
 
@@ -94,7 +100,8 @@ async function placeIn(tx: Transaction, options: ShopOptions, orderNo: string, i
   const amountCents = 100 + ((index * 7_919) % 100_000);
   const order = { orderNo, customer, article: ARTICLES[index % ARTICLES.length], amountCents };
   await tx.query(insertOrder(options.database.dialect), [orderNo, `customer-${index % CUSTOMERS.length}`, amountCents]);
-  // Every twentieth fails before its message is written, every twentieth after it: neither may ever reach the consumer.
+  // Every twentieth fails before its message is written, every twentieth after it: neither may ever
+  // reach the consumer.
   if (index % 20 === 7) throw new OrderRefused("out of stock");
   await options.outbox.enqueue(tx, { type: ORDER_TYPE, key: orderNo, topic: options.topic, body: order });
   if (index % 20 === 17) throw new OrderRefused("payment declined");

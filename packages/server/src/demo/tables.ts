@@ -1,11 +1,17 @@
-/** The shop's own table, and what the demo reads to judge itself: the tables are the truth, not the demo's counters. */
+/**
+ * The shop's own table, and what the demo reads to judge itself: the tables are the truth, not the
+ * demo's counters.
+ */
 import type { Database, DialectName, MessageState, Session, TableLayout } from "rowpost";
 import { MESSAGE_STATES } from "rowpost";
 
 /** Type of the demo's messages. */
 export const ORDER_TYPE = "demo.order.created";
 
-/** Order numbers of one run begin with this, so that a run on a database of earlier runs counts its own orders only. */
+/**
+ * Order numbers of one run begin with this, so that a run on a database of earlier runs counts its
+ * own orders only.
+ */
 export function orderNumber(run: string, index: number): string {
   return `${run}-${String(index).padStart(6, "0")}`;
 }
@@ -35,7 +41,10 @@ export interface DemoTables {
   close(): Promise<void>;
 }
 
-/** Opens nothing before the first use; a connection that was lost is made anew. `run` is made of letters and digits. */
+/**
+ * Opens nothing before the first use; a connection that was lost is made anew. `run` is made of
+ * letters and digits.
+ */
 export function createDemoTables(database: Database, layout: TableLayout, run: string): DemoTables {
   let session: Promise<Session> | undefined;
 

@@ -124,7 +124,10 @@ const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]/;
 const ESCAPE = "\u001b";
 
-/** At most `width` columns: a line that wraps would break the redrawing. Colors take no column, and are ended where the line is cut. */
+/**
+ * At most `width` columns: a line that wraps would break the redrawing. Colors take no column, and
+ * are ended where the line is cut.
+ */
 export function cut(line: string, width: number): string {
   let columns = 0;
   let text = "";

@@ -1,4 +1,7 @@
-/** One request and its answer, with the question that matters answered for every way it can go wrong: was it handed over? */
+/**
+ * One request and its answer, with the question that matters answered for every way it can go
+ * wrong: was it handed over?
+ */
 import type { ClientRequest, IncomingMessage, Agent as PlainAgent } from "node:http";
 import { request as plainRequest } from "node:http";
 import type { Agent as SecureAgent } from "node:https";
@@ -47,11 +50,12 @@ const KEPT_BODY_BYTES = 16_384;
 const READ_BODY_BYTES = 1_048_576;
 
 /**
- * Starts a request. It always ends: with an answer, with an error, after `timeoutMs`, or by `abort`.
+ * Starts a request. It always ends: with an answer, with an error, after `timeoutMs`, or by
+ * `abort`.
  *
- * Handed over means: the connection was up (with TLS: the handshake was done, so that the server has proved who it is) when the request
- * was given to it. Before that point nothing can have arrived; after it everything can, whatever the error says, since a reset takes no
- * word back.
+ * Handed over means: the connection was up (with TLS: the handshake was done, so that the server
+ * has proved who it is) when the request was given to it. Before that point nothing can have
+ * arrived; after it everything can, whatever the error says, since a reset takes no word back.
  */
 export function startExchange(request: ExchangeRequest, agents: Agents, clock: Clock): RunningExchange {
   const { target, method, headers, body, timeoutMs } = request;
@@ -107,7 +111,10 @@ interface ReceivedBody {
   answer(): HttpAnswer;
 }
 
-/** Keeps the beginning of the body and reads on to its end, so that the connection can be used again. */
+/**
+ * Keeps the beginning of the body and reads on to its end, so that the connection can be used
+ * again.
+ */
 function receiveBody(message: IncomingMessage, onEnd: () => void): ReceivedBody {
   const chunks: Buffer[] = [];
   let length = 0;

@@ -1,14 +1,19 @@
 /**
- * Message headers as HTTP headers. HTTP carries names made of token characters and values of visible ASCII; whatever else a message has in
- * its headers is percent-encoded, and the header `rowpost-encoded` lists which ones, so that nothing is lost and nothing is ambiguous.
+ * Message headers as HTTP headers. HTTP carries names made of token characters and values of
+ * visible ASCII; whatever else a message has in its headers is percent-encoded, and the header
+ * `rowpost-encoded` lists which ones, so that nothing is lost and nothing is ambiguous.
  */
 
-/** Lists, parted by commas, the headers of the request whose name and value are percent-encoded. Absent when there are none. */
+/**
+ * Lists, parted by commas, the headers of the request whose name and value are percent-encoded.
+ * Absent when there are none.
+ */
 export const HEADER_ENCODED = "rowpost-encoded";
 
 /**
- * Names that frame the request or belong to the transport, and the one that Node's `request.headers`, a plain object, cannot hold. A message
- * header of such a name goes out with its first letter encoded.
+ * Names that frame the request or belong to the transport, and the one that Node's
+ * `request.headers`, a plain object, cannot hold. A message header of such a name goes out with its
+ * first letter encoded.
  */
 const TAKEN_NAMES: ReadonlySet<string> = new Set([
   "__proto__",
@@ -37,7 +42,11 @@ const PLAIN_NAME = /^[A-Za-z0-9!#$&'*+.^_`|~-]+$/;
 /** Visible ASCII with blanks inside. HTTP cuts blanks off at the ends. */
 const PLAIN_VALUE = /^(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?$/;
 
-/** Message headers as they go on the wire: HTTP knows no case in names, so of two that differ only in it the later wins. `fixedNames`: lower-case names that the endpoint's own headers take, such as `x-api-key`. */
+/**
+ * Message headers as they go on the wire: HTTP knows no case in names, so of two that differ only
+ * in it the later wins. `fixedNames`: lower-case names that the endpoint's own headers take, such
+ * as `x-api-key`.
+ */
 export function encodeHeaders(
   headers: Readonly<Record<string, string>>,
   fixedNames: ReadonlySet<string>,
@@ -59,13 +68,19 @@ export function encodeHeaders(
   return Object.fromEntries(wire);
 }
 
-/** The first letter always, so that the name is another one than the transport's; the rest where it is no token character. */
+/**
+ * The first letter always, so that the name is another one than the transport's; the rest where it
+ * is no token character.
+ */
 function encodeName(name: string): string {
   const [first = "", ...rest] = name;
   return `${encodeText(first, /./gsu)}${encodeText(rest.join(""), /[^A-Za-z0-9!#$&'*+.^_`|~-]/gu)}`.toLowerCase();
 }
 
-/** Percent-encodes, as UTF-8, each character that the pattern matches. Half a surrogate pair becomes U+FFFD, as everywhere in UTF-8. */
+/**
+ * Percent-encodes, as UTF-8, each character that the pattern matches. Half a surrogate pair becomes
+ * U+FFFD, as everywhere in UTF-8.
+ */
 function encodeText(text: string, pattern: RegExp): string {
   return text
     .replace(/\p{Surrogate}/gu, "\ufffd")
@@ -75,8 +90,9 @@ function encodeText(text: string, pattern: RegExp): string {
 }
 
 /**
- * The message's headers from those of a request, as `request.headers` of node:http has them: for receivers written in JavaScript. Names are
- * in lower case. Headers of the transport (host, content-length, webhook-id, …) are left in. What is not well encoded stays as it came.
+ * The message's headers from those of a request, as `request.headers` of node:http has them: for
+ * receivers written in JavaScript. Names are in lower case. Headers of the transport (host,
+ * content-length, webhook-id, …) are left in. What is not well encoded stays as it came.
  */
 export function decodeWebhookHeaders(
   headers: Readonly<Record<string, string | readonly string[] | undefined>>,
@@ -84,7 +100,8 @@ export function decodeWebhookHeaders(
   const list = headers[HEADER_ENCODED];
   const encoded = new Set(typeof list === "string" ? list.split(",").map((name) => name.trim()) : []);
   const decoded = new Map<string, string>();
-  // Plain ones first: a decoded name may be one that the transport has too, and the message's is what is asked for.
+  // Plain ones first: a decoded name may be one that the transport has too, and the message's is
+  // what is asked for.
   for (const [name, value] of Object.entries(headers)) {
     if (value !== undefined && name !== HEADER_ENCODED && !encoded.has(name))
       decoded.set(name, [value].flat().join(", "));

@@ -1,5 +1,6 @@
 /** What an answer of the receiver means for the message. */
-import type { PublishFailed, PublishResult } from "../broker.ts";
+import type { Outcome } from "../publishing/call.ts";
+import { failed } from "../publishing/failures.ts";
 
 /** An answer, with the beginning of its body. */
 export interface HttpAnswer {
@@ -23,37 +24,41 @@ export interface AnswerContext {
 }
 
 /**
- * Refused as it is, and refused next time as well: 400, 409, 410, 413, 415, 422 and every 4xx that is not listed here.
+ * Refused as it is, and refused next time as well: 400, 409, 410, 413, 415, 422 and every 4xx that
+ * is not listed here.
  *
- * These, on the other hand, say something about the endpoint and not about the message: it is busy (408, 425), or its address, its routes or
- * its credentials are wrong (401, 403, 404, 405, 407), which a deployment or a corrected configuration mends. They are retried, counted, and
- * `failed` after their attempts, instead of failing every message at once for a typo. 410 is not among them: the receiver says on purpose
- * that it wants no more (Standard Webhooks: stop sending).
+ * These, on the other hand, say something about the endpoint and not about the message: it is busy
+ * (408, 425), or its address, its routes or its credentials are wrong (401, 403, 404, 405, 407),
+ * which a deployment or a corrected configuration mends. They are retried, counted, and `failed`
+ * after their attempts, instead of failing every message at once for a typo. 410 is not among them:
+ * the receiver says on purpose that it wants no more (Standard Webhooks: stop sending).
  */
 const RETRIABLE_4XX: ReadonlySet<number> = new Set([401, 403, 404, 405, 407, 408, 425]);
 
-/** A Retry-After of more than a day is taken as a day: a mistaken date must not silence a topic for years. */
+/**
+ * A Retry-After of more than a day is taken as a day: a mistaken date must not silence a topic for
+ * years.
+ */
 const MAX_RETRY_AFTER_MS = 86_400_000;
 
-/** What the relay is told about a message that was answered. */
-export function resultOfAnswer(answer: HttpAnswer, context: AnswerContext): PublishResult {
+/** What becomes of a message that was answered. */
+export function outcomeOfAnswer(answer: HttpAnswer, context: AnswerContext): Outcome {
   const { status } = answer;
-  if (status >= 200 && status < 300) return { status: "sent", messageId: receiptOf(answer, context) };
+  if (status >= 200 && status < 300) return receiptOf(answer, context);
   const retryAfterMs = retryAfter(answer.headers["retry-after"], context.nowMs);
-  // 429 is about a rate by definition; 503 is the whole service only where it says when it will be back, else this request.
+  // 429 is about a rate by definition; 503 is the whole service only where it says when it will be
+  // back, else this request.
   const isThrottled = status === 429 || (status === 503 && retryAfterMs !== undefined);
   const isRetriable = status >= 500 || (status >= 300 && status < 400) || RETRIABLE_4XX.has(status);
-  const failed: PublishFailed = {
-    status: "failed",
-    scope: isThrottled ? "destination" : "message",
-    retriable: isThrottled || isRetriable,
-    code: `HTTP_${status}`,
-    reason: reasonOf(answer, context.label),
-  };
-  return retryAfterMs === undefined ? failed : { ...failed, retryAfterMs };
+  const scope = isThrottled ? "destination" : "message";
+  const retriable = isThrottled || isRetriable;
+  return failed(scope, `HTTP_${status}`, reasonOf(answer, context.label), { retriable, retryAfterMs });
 }
 
-/** The receiver's own receipt where it gives one (a header, or `id` in a JSON body), else the id that it was sent. At most 255 characters. */
+/**
+ * The receiver's own receipt where it gives one (a header, or `id` in a JSON body), else the id
+ * that it was sent. At most 255 characters.
+ */
 function receiptOf(answer: HttpAnswer, context: AnswerContext): string {
   const header = answer.headers[context.receiptHeader];
   if (typeof header === "string" && header !== "") return header.slice(0, 255);
@@ -92,14 +97,12 @@ function reasonOf(answer: HttpAnswer, label: string): string {
   return excerpt === "" ? answered : `${answered}: ${excerpt}`;
 }
 
-/** Seconds, or an HTTP date. Undefined when there is none, when it cannot be read, and when it has passed. */
+/**
+ * Seconds, or an HTTP date. Undefined when there is none, when it cannot be read, and when it has
+ * passed.
+ */
 function retryAfter(value: string | readonly string[] | undefined, nowMs: number): number | undefined {
   if (typeof value !== "string") return undefined;
   const waitMs = /^\d+$/.test(value) ? Number(value) * 1_000 : Date.parse(value) - nowMs;
   return waitMs > 0 ? Math.min(waitMs, MAX_RETRY_AFTER_MS) : undefined;
-}
-
-/** A failure that is no answer; all but those of the message can be retried. */
-export function failure(scope: PublishFailed["scope"], code: string, reason: string): PublishFailed {
-  return { status: "failed", scope, retriable: scope !== "message", code, reason };
 }

@@ -3,26 +3,47 @@ import type { Clock } from "../../runtime/clock.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { ConfigurationError, describeError } from "../../runtime/errors.ts";
 import type { PublishFailed } from "../broker.ts";
-import { failure } from "./response.ts";
+import { failed } from "../publishing/failures.ts";
 import { secretBytes } from "./signature.ts";
 import type { Target } from "./target.ts";
 import { targetOf } from "./target.ts";
 
 /** Options of {@link http}. Exactly one of `url` and `urlByTopic`. */
 export interface HttpBrokerOptions {
-  /** Where all messages go; the topic is told by the header `rowpost-topic`. User and password in it become basic authentication. */
+  /**
+   * Where all messages go; the topic is told by the header `rowpost-topic`. User and password in it
+   * become basic authentication.
+   */
   readonly url?: string | URL | undefined;
-  /** Where messages of a topic go. Undefined for a topic that does not exist: its messages fail as message failures that can be retried. */
+  /**
+   * Where messages of a topic go. Undefined for a topic that does not exist: its messages fail as
+   * message failures that can be retried.
+   */
   readonly urlByTopic?: ((topic: string) => string | URL | undefined) | undefined;
-  /** Signing secret, `whsec_<base64>` or any text. Several while it is being changed: each signs. Default: none, requests are not signed. */
+  /**
+   * Signing secret, `whsec_<base64>` or any text. Several while it is being changed: each signs.
+   * Default: none, requests are not signed.
+   */
   readonly secret?: string | readonly string[] | undefined;
-  /** For one request, from the connection to the status line and the body. Default 15,000. The relay's publish timeout ends it earlier. */
+  /**
+   * For one request, from the connection to the status line and the body. Default 15,000. The
+   * relay's publish timeout ends it earlier.
+   */
   readonly timeoutMs?: number | undefined;
-  /** Requests, and so connections, at once, over all topics and calls. Default 32. */
+  /**
+   * Requests, and so connections, to one endpoint at once, over all calls. To all endpoints
+   * together at most twice as many, shared so that one that hangs holds up no other. Default 32.
+   */
   readonly maxInFlight?: number | undefined;
-  /** Sent with every request, such as `authorization` or `x-api-key`. They win over headers of messages, which then go out encoded. */
+  /**
+   * Sent with every request, such as `authorization` or `x-api-key`. They win over headers of
+   * messages, which then go out encoded.
+   */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Larger bodies are refused without asking the receiver. Default: none; a receiver then answers 413. */
+  /**
+   * Larger bodies are refused without asking the receiver. Default: none; a receiver then answers
+   * 413.
+   */
   readonly maxBodyBytes?: number | undefined;
   /** Header of the answer that holds the receiver's receipt. Default `rowpost-receipt`. */
   readonly receiptHeader?: string | undefined;
@@ -51,7 +72,10 @@ export interface HttpSettings {
   readonly maxBodyBytes: number | undefined;
   readonly clock: Clock;
   readonly tls: HttpTlsOptions;
-  /** Scope of an endpoint that cannot be reached: with one url that is everything, with a url for each topic it is that topic. */
+  /**
+   * Scope of an endpoint that cannot be reached: with one url that is everything, with a url for
+   * each topic it is that topic.
+   */
   readonly awayScope: "connection" | "destination";
   /** The endpoint of a topic, or why there is none. */
   target(topic: string): Target | PublishFailed;
@@ -118,15 +142,9 @@ function targetByTopic(urlByTopic: (topic: string) => string | URL | undefined):
     try {
       const url = urlByTopic(topic);
       if (url !== undefined) return targetOf(url);
-      return {
-        ...failure("message", "TOPIC_NOT_FOUND", `urlByTopic knows no url for topic ${topic}`),
-        retriable: true,
-      };
+      return failed("message", "TOPIC_NOT_FOUND", `urlByTopic knows no url for topic ${topic}`);
     } catch (error) {
-      return {
-        ...failure("message", "TOPIC_URL_INVALID", `urlByTopic(${topic}): ${describeError(error)}`),
-        retriable: true,
-      };
+      return failed("message", "TOPIC_URL_INVALID", `urlByTopic(${topic}): ${describeError(error)}`);
     }
   };
 }

@@ -1,19 +1,26 @@
 /**
- * Identity and signature of a webhook as the Standard Webhooks specification 1.0.0 has them: headers `webhook-id`, `webhook-timestamp`,
- * `webhook-signature`; HMAC-SHA256 over `{id}.{timestamp}.{body}`, base64, with the prefix `v1,`; several signatures are parted by a blank.
+ * Identity and signature of a webhook as the Standard Webhooks specification 1.0.0 has them:
+ * headers `webhook-id`, `webhook-timestamp`, `webhook-signature`; HMAC-SHA256 over
+ * `{id}.{timestamp}.{body}`, base64, with the prefix `v1,`; several signatures are parted by a
+ * blank.
  */
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { ConfigurationError } from "../../runtime/errors.ts";
 
-/** Longest id that is sent readable; it is the receipt too where the receiver gives none, and `message_id` holds 255 characters. */
+/**
+ * Longest id that is sent readable; it is the receipt too where the receiver gives none, and
+ * `message_id` holds 255 characters.
+ */
 const MAX_ID_LENGTH = 255;
 
 /**
- * `webhook-id` of a message: the same for every attempt, different for every (type, key), so receivers deduplicate by it.
+ * `webhook-id` of a message: the same for every attempt, different for every (type, key), so
+ * receivers deduplicate by it.
  *
- * `type:key` with everything percent-encoded that is not a letter, a digit or one of `-_~!*'()`. The full stop too: the specification
- * forbids it in an id, because `{id}.{timestamp}.{body}` could then be cut in two ways under one signature. What would be longer than 255
- * characters (a long key in Chinese) is sent as `sha256-` and the digest of that text.
+ * `type:key` with everything percent-encoded that is not a letter, a digit or one of `-_~!*'()`.
+ * The full stop too: the specification forbids it in an id, because `{id}.{timestamp}.{body}` could
+ * then be cut in two ways under one signature. What would be longer than 255 characters (a long key
+ * in Chinese) is sent as `sha256-` and the digest of that text.
  */
 export function webhookId(type: string, key: string): string {
   const readable = `${encodePart(type)}:${encodePart(key)}`;
@@ -26,8 +33,9 @@ function encodePart(text: string): string {
 }
 
 /**
- * The bytes of a signing secret: `whsec_` and base64, or any other text, whose UTF-8 bytes are then the key.
- * Throws `ConfigurationError` when it is empty, not base64 after `whsec_`, or an asymmetric key (`whsk_`, not supported).
+ * The bytes of a signing secret: `whsec_` and base64, or any other text, whose UTF-8 bytes are then
+ * the key. Throws `ConfigurationError` when it is empty, not base64 after `whsec_`, or an
+ * asymmetric key (`whsk_`, not supported).
  */
 export function secretBytes(secret: string): Buffer {
   if (secret.startsWith("whsk_") || secret.startsWith("whpk_")) {
@@ -53,7 +61,10 @@ export interface SignedContent {
   readonly body: Uint8Array;
 }
 
-/** The value of `webhook-signature`: one signature for each secret, the new one first while a secret is being changed. */
+/**
+ * The value of `webhook-signature`: one signature for each secret, the new one first while a secret
+ * is being changed.
+ */
 export function sign(content: SignedContent, secrets: readonly Buffer[]): string {
   return secrets.map((secret) => `v1,${digest(content, secret).toString("base64")}`).join(" ");
 }
@@ -70,13 +81,19 @@ export interface VerifyWebhookOptions {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   /** The body as it came, before any parsing: a parsed and printed JSON has other bytes. */
   readonly body: Uint8Array | string;
-  /** The timestamp may differ this much from this host's clock, either way: an old request played again is refused. Default 300,000. */
+  /**
+   * The timestamp may differ this much from this host's clock, either way: an old request played
+   * again is refused. Default 300,000.
+   */
   readonly toleranceMs?: number | undefined;
   /** Epoch milliseconds; default `Date.now()`. */
   readonly nowMs?: number | undefined;
 }
 
-/** Whether a webhook request was signed with one of the secrets, lately, over exactly this body. For receivers; never throws on what was sent. */
+/**
+ * Whether a webhook request was signed with one of the secrets, lately, over exactly this body. For
+ * receivers; never throws on what was sent.
+ */
 export function verifyWebhook(options: VerifyWebhookOptions): boolean {
   const { headers, toleranceMs = 300_000, nowMs = Date.now() } = options;
   const [id, timestamp, signatures] = ["webhook-id", "webhook-timestamp", "webhook-signature"].map(

@@ -1,4 +1,5 @@
 import { ConfigurationError } from "../../runtime/errors.ts";
+import { percentDecoded } from "../../runtime/percent-decoded.ts";
 
 /** An endpoint, taken apart once. */
 export interface Target {
@@ -18,7 +19,7 @@ export function targetOf(url: string | URL): Target {
   const parsed = parse(url);
   const secure = parsed.protocol === "https:";
   const { username, password } = parsed;
-  const credentials = `${decoded("user", username)}:${decoded("password", password)}`;
+  const credentials = `${percentDecoded("http broker: the user in the url", username)}:${percentDecoded("http broker: the password in the url", password)}`;
   return {
     secure,
     // Without the brackets of an IPv6 address, which belong to the url's writing.
@@ -28,15 +29,6 @@ export function targetOf(url: string | URL): Target {
     authorization: username === "" ? {} : { authorization: `Basic ${Buffer.from(credentials).toString("base64")}` },
     label: `${parsed.protocol}//${parsed.host}${parsed.pathname}`,
   };
-}
-
-/** The text is not in the error: it may be a secret. */
-function decoded(what: string, text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch (cause) {
-    throw new ConfigurationError(`http broker: the ${what} in the url is not percent-encoded properly`, { cause });
-  }
 }
 
 function parse(url: string | URL): URL {

@@ -12,7 +12,6 @@ function message(changes: Partial<OutgoingMessage> = {}): OutgoingMessage {
     contentType: "application/json",
     headers: { "rowpost-key": "4711" },
     orderingKey: undefined,
-    deliverAtMs: undefined,
     attempt: 1,
     ...changes,
   };

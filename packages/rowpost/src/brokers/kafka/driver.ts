@@ -1,4 +1,7 @@
-/** What the adapter needs of a Kafka client. Two packages can do it: `kafkajs.ts` and `platformatic.ts`. */
+/**
+ * What the adapter needs of a Kafka client. Two packages can do it: `kafkajs.ts` and
+ * `platformatic.ts`.
+ */
 
 import type { WireRecord } from "./carry.ts";
 import type { Fault } from "./failures.ts";
@@ -9,7 +12,10 @@ export interface PartitionBatch {
   readonly records: readonly WireRecord[];
 }
 
-/** What became of a batch: the offset of its first record (the others follow one by one), or why it was not acknowledged. */
+/**
+ * What became of a batch: the offset of its first record (the others follow one by one), or why it
+ * was not acknowledged.
+ */
 export type BatchOutcome = { readonly baseOffset: bigint } | { readonly fault: Fault };
 
 /** A topic as the cluster describes it: the node that leads each partition. */
@@ -17,7 +23,10 @@ export interface TopicDescription {
   readonly leaders: readonly number[];
 }
 
-/** A connected client. After a broken connection or a time-out it is closed and another one opened: both packages are at their worst there. */
+/**
+ * A connected client. After a broken connection or a time-out it is closed and another one opened:
+ * both packages are at their worst there.
+ */
 export interface Session {
   /** True when one `send` with batches for several partitions tells what became of each. */
   readonly combines: boolean;
@@ -25,7 +34,10 @@ export interface Session {
   check(): Promise<void>;
   /** Asks the cluster anew. Rejects with a {@link FaultError}. */
   describe(topic: string): Promise<TopicDescription>;
-  /** One produce request for each leader, acknowledged by all replicas in sync; no retries. One outcome for each batch. Never rejects. */
+  /**
+   * One produce request for each leader, acknowledged by all replicas in sync; no retries. One
+   * outcome for each batch. Never rejects.
+   */
   send(topic: string, batches: readonly PartitionBatch[]): Promise<BatchOutcome[]>;
   /** Ends connections, at once when they do not end by themselves. Never rejects. */
   close(): Promise<void>;
@@ -33,9 +45,15 @@ export interface Session {
 
 /** Opens sessions. */
 export interface Driver {
-  /** Rejects with a {@link FaultError} when the cluster cannot be reached. The signal ends the attempt, where that is possible. */
+  /**
+   * Rejects with a {@link FaultError} when the cluster cannot be reached. The signal ends the
+   * attempt, where that is possible.
+   */
   open(signal: AbortSignal): Promise<Session>;
-  /** False with a client of the user's: an attempt lasts for as long as that client's own settings let it. */
+  /**
+   * False with a client of the user's: an attempt lasts for as long as that client's own settings
+   * let it.
+   */
   readonly endsAttempts: boolean;
 }
 
@@ -49,26 +67,26 @@ export class FaultError extends Error {
   }
 }
 
-/** Goodbyes that take longer are not waited for. */
-const GOODBYE_MS = 500;
+/** A closing that takes longer is not waited for. */
+const CLOSE_WITHIN_MS = 500;
 
 /** The same outcome for each batch. */
 export function sameForAll(batches: readonly PartitionBatch[], fault: Fault): BatchOutcome[] {
   return batches.map(() => ({ fault }));
 }
 
-/** Resolves when the work is done or failed, at the latest after {@link GOODBYE_MS}. */
-export async function goodbye(work: Promise<unknown>): Promise<void> {
+/** Resolves when the work is done or failed, at the latest after {@link CLOSE_WITHIN_MS}. */
+export async function closeQuietly(work: Promise<unknown>): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, GOODBYE_MS);
+    timer = setTimeout(resolve, CLOSE_WITHIN_MS);
   });
   await Promise.race([work.then(ignore, ignore), late]);
   clearTimeout(timer);
 }
 
 function ignore(): void {
-  // a connection that is gone needs no goodbye
+  // A connection that is gone needs no closing.
 }
 
 /** `code` and words of the first error below (causes, parts) that a test accepts. */

@@ -1,4 +1,7 @@
-/** Errors as the two packages really throw them (kafkajs 2.2.4, \@platformatic/kafka 2.12.1 on Kafka 4.3), and what is made of them. */
+/**
+ * Errors as the two packages really throw them (kafkajs 2.2.4, \@platformatic/kafka 2.12.1 on Kafka
+ * 4.3), and what is made of them.
+ */
 import { describe, expect, test } from "vitest";
 import { failureOfQuestion, failureOfSend } from "./failures.ts";
 import * as kafkajs from "./kafkajs-faults.ts";

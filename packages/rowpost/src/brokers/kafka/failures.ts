@@ -1,9 +1,10 @@
 /**
- * What a failure is about: Kafka's error codes and broken connections, mapped to the scopes of the broker contract. The codes are those of
- * https://kafka.apache.org/protocol#protocol_error_codes.
+ * What a failure is about: Kafka's error codes and broken connections, mapped to the scopes of the
+ * broker contract. The codes are those of https://kafka.apache.org/protocol#protocol_error_codes.
  */
 
-import type { FailureScope } from "../broker.ts";
+import type { LoadFailure } from "../publishing/call.ts";
+import { failedBy, type Rule as SharedRule } from "../publishing/failures.ts";
 
 /** What went wrong, as a driver found it out. */
 export type Fault =
@@ -17,30 +18,33 @@ export type Fault =
   | { readonly kind: "lost"; readonly code: string; readonly text: string };
 
 /** A failure, with what to do about the request that met it. */
-export interface Failure {
-  readonly scope: FailureScope;
-  readonly retriable: boolean;
-  readonly code: string;
-  readonly reason: string;
-  readonly retryAfterMs: number | undefined;
-  /** The cause can lie in one message of a batch: sent in halves, the others get through. */
-  readonly divisible: boolean;
+export interface Failure extends LoadFailure {
   /** The partition has moved, or the topic is gone: look again before the next try. */
   readonly stale: boolean;
   /** The connection is of no more use. */
   readonly endsSession: boolean;
 }
 
-type Rule = Partial<Omit<Failure, "code" | "reason">> & { readonly scope: FailureScope; readonly advice?: string };
+interface Rule extends SharedRule {
+  readonly divisible?: boolean;
+  readonly stale?: boolean;
+  readonly endsSession?: boolean;
+}
 
 /** Wrong for ever: the same message is refused again. In a batch it may be any of them. */
 const NEVER: Rule = { scope: "message", retriable: false, divisible: true };
 /** The topic is away or throttled for now. Kafka names no time. */
 const LATER: Rule = { scope: "destination", retryAfterMs: 1000 };
-/** The partition is led by another broker, or by none at the moment; the broker that was asked stored nothing. */
+/**
+ * The partition is led by another broker, or by none at the moment; the broker that was asked
+ * stored nothing.
+ */
 const MOVED: Rule = { scope: "destination", stale: true };
 const EVERYTHING: Rule = { scope: "connection", endsSession: true };
-/** The leader has stored it, but not as safely as asked: not acknowledged, so not sent; stored twice when it is sent again. */
+/**
+ * The leader has stored it, but not as safely as asked: not acknowledged, so not sent; stored twice
+ * when it is sent again.
+ */
 const HALF_STORED: Rule = { scope: "unknown" };
 
 const TOO_LARGE: Rule = {
@@ -61,7 +65,8 @@ export const INVALID_RECORD = 87;
 const RULES: Readonly<Record<number, readonly [name: string, Rule]>> = {
   [-1]: ["UNKNOWN_SERVER_ERROR", { scope: "unknown", advice: "the broker's log has the reason" }],
   2: ["CORRUPT_MESSAGE", NEVER],
-  // Topics are made while messages wait, so this can come right by itself. From a produce request it can also mean a partition that moved.
+  // Topics are made while messages wait, so this can come right by itself. From a produce request
+  // it can also mean a partition that moved.
   [UNKNOWN_TOPIC]: [
     "UNKNOWN_TOPIC_OR_PARTITION",
     {
@@ -107,8 +112,9 @@ export function nameOfCode(code: number): string {
 const DENIED: readonly number[] = [33, 34, 58];
 
 /**
- * The failure of a produce request. One for a topic that is gone ends the session as well: kafkajs's own producer, which sends for a client that is
- * handed in, asks for all topics that it ever sent to at once, and gets no answer for any of them any more when one is gone.
+ * The failure of a produce request. One for a topic that is gone ends the session as well:
+ * kafkajs's own producer, which sends for a client that is handed in, asks for all topics that it
+ * ever sent to at once, and gets no answer for any of them any more when one is gone.
  */
 export function failureOfSend(fault: Fault): Failure {
   switch (fault.kind) {
@@ -118,7 +124,8 @@ export function failureOfSend(fault: Fault): Failure {
     case "denied":
       return denied(fault.text);
     case "unreachable":
-      // Of one leader; whether the cluster is away shows when it is asked where the partition is now.
+      // Of one leader; whether the cluster is away shows when it is asked where the partition is
+      // now.
       return build(fault.code, fault.text, { ...MOVED, endsSession: true });
     case "lost":
       return build(fault.code, fault.text, { scope: "unknown", endsSession: true });
@@ -129,7 +136,10 @@ function answered({ code, name, text }: Fault & { readonly kind: "answer" }): Fa
   return build(name, text, RULES[code]?.[1] ?? { scope: "unknown" });
 }
 
-/** The failure of a question (who leads, are you there): no message was handed over, whatever happened to it. */
+/**
+ * The failure of a question (who leads, are you there): no message was handed over, whatever
+ * happened to it.
+ */
 export function failureOfQuestion(fault: Fault): Failure {
   switch (fault.kind) {
     case "answer": {
@@ -150,7 +160,10 @@ export function messageFailure(code: string, reason: string, options: { readonly
   return build(code, reason, { scope: "message", retriable: options.retriable });
 }
 
-/** A topic that was there a moment ago: a broker that starts may not know it yet, so this is not held against the message. */
+/**
+ * A topic that was there a moment ago: a broker that starts may not know it yet, so this is not
+ * held against the message.
+ */
 export function awayForNow(failure: Failure): Failure {
   return { ...failure, scope: "destination", retryAfterMs: LATER.retryAfterMs };
 }
@@ -166,13 +179,8 @@ function denied(text: string): Failure {
 }
 
 function build(code: string, text: string, rule: Rule): Failure {
-  const words = text === "" ? code : text;
   return {
-    scope: rule.scope,
-    retriable: rule.retriable ?? true,
-    code,
-    reason: rule.advice === undefined ? words : `${words} (${rule.advice})`,
-    retryAfterMs: rule.retryAfterMs,
+    ...failedBy(rule, code, text === "" ? code : text),
     divisible: rule.divisible ?? false,
     stale: rule.stale ?? false,
     endsSession: rule.endsSession ?? false,

@@ -1,13 +1,16 @@
 /**
- * Kafka, through kafkajs or \@platformatic/kafka, whichever is given or installed. The two packages only carry requests here: partitions,
- * batches, order after a failure, and what an error means are decided in this folder, once for both.
+ * Kafka, through kafkajs or \@platformatic/kafka, whichever is given or installed. The two packages
+ * only carry requests here: partitions, batches, order after a failure, and what an error means are
+ * decided in this folder, once for both.
  *
  * See `docs/brokers/kafka.md` for what goes where in a Kafka record.
  */
 
-import { linkSignals } from "../../runtime/abort.ts";
 import { BrokerError } from "../../runtime/errors.ts";
-import { ABORTED, type Broker, type PublishResult } from "../broker.ts";
+import type { Broker } from "../broker.ts";
+import { createBroker } from "../publishing/lifecycle.ts";
+import { inTurns, topicOf } from "../publishing/turns.ts";
+import { createWindow } from "../publishing/window.ts";
 import type { Failure } from "./failures.ts";
 import { failureOfQuestion } from "./failures.ts";
 import { loadDriver } from "./load.ts";
@@ -17,14 +20,18 @@ import { createSessions, isFailure } from "./sessions.ts";
 import { createTopics } from "./topics.ts";
 import { kafkaOptionsFromUrl } from "./url.ts";
 
-export type { TlsOptions as KafkaTlsOptions } from "../../runtime/tls-options.ts";
+export type { TlsOptions as KafkaTlsOptions } from "../settings/tls-options.ts";
 export type { KafkaClient, KafkajsClient, PlatformaticClient } from "./given-client.ts";
 export type { KafkaOptions, KafkaSaslOptions } from "./options.ts";
 export { kafkaOptionsFromUrl } from "./url.ts";
 
+/** Most bytes on their way to one topic at once, so that large bodies do not fill the memory. */
+const MAX_BYTES_IN_FLIGHT = 33_554_432;
+
 /**
- * A broker that publishes to Kafka. Opens nothing until the first `publish` or `check`. Throws {@link ConfigurationError} for wrong options and for a client
- * that could lose messages; with neither package installed its `check` rejects with a `BrokerError` that names both.
+ * A broker that publishes to Kafka. Opens nothing until the first `publish` or `check`. Throws
+ * {@link ConfigurationError} for wrong options and for a client that could lose messages; with
+ * neither package installed its `check` rejects with a `BrokerError` that names both.
  *
  * The receipt of a message (`message_id`) is `topic-partition@offset`.
  */
@@ -40,39 +47,29 @@ export function kafka(options: KafkaOptions): Broker {
       return isFailure(session) ? session : await session.describe(topic);
     },
   });
-  const publishing = { sessions, topics };
-  let closed: Promise<void> | undefined;
+  const publishing = { sessions, topics, window: createWindow({ bytes: MAX_BYTES_IN_FLIGHT }) };
 
-  return {
+  return createBroker({
     name: "kafka",
-    features: { ordering: "key", delay: false, reportsUnknownTopic: true, maxBodyBytes: undefined },
-    async publish(batch, { signal }) {
-      if (closed !== undefined) return batch.map(() => CLOSED);
-      if (signal.aborted) return batch.map(() => ABORTED);
-      const link = linkSignals(signal, stop.signal);
-      try {
-        return await publishBatch(publishing, batch, link.signal);
-      } finally {
-        link.release();
-      }
-    },
+    title: "Kafka",
+    features: () => ({ ordering: "key", reportsUnknownTopic: true, maxBodyBytes: undefined }),
+    publish: (batch, scope) => inTurns(batch, scope, topicOf, (messages) => publishBatch(publishing, messages, scope)),
     async check() {
-      if (closed !== undefined) throw new BrokerError("BROKER_CLOSED", "this Kafka broker was closed; make a new one");
       const session = await sessions.get(stop.signal);
       const failure = session === undefined || isFailure(session) ? session : await session.check(stop.signal);
       if (failure !== undefined) throw cannotBeUsed(settings, failure);
     },
-    close() {
-      closed ??= (async () => {
-        stop.abort();
-        await sessions.close();
-      })();
-      return closed;
+    async close() {
+      stop.abort();
+      await sessions.close();
     },
-  };
+  });
 }
 
-/** The broker of a URL such as `kafka://host1:9092,host2:9092?tls=true`; the account comes from the environment, or the URL. */
+/**
+ * The broker of a URL such as `kafka://host1:9092,host2:9092?tls=true`; the account comes from the
+ * environment, or the URL.
+ */
 export function kafkaFromUrl(url: string, env: Readonly<Record<string, string | undefined>> = process.env): Broker {
   return kafka(kafkaOptionsFromUrl(url, env));
 }
@@ -93,11 +90,3 @@ function cannotBeUsed({ brokers, tls }: Settings, { code, reason, scope }: Failu
 
 /** Failures that say themselves what to do. */
 const ADVISED: readonly string[] = ["UNAUTHORIZED", "MISSING_PEER", "CONFIGURATION"];
-
-const CLOSED: PublishResult = {
-  status: "failed",
-  scope: "connection",
-  retriable: true,
-  code: "CLOSED",
-  reason: "this Kafka broker was closed",
-};

@@ -1,4 +1,8 @@
-/** Several leaders, of which tests have no servers: which request goes where, and what each partition is told. */
+/**
+ * Several leaders, of which tests have no servers: which request goes where, and what each
+ * partition is told.
+ */
+import kafkajs from "kafkajs";
 import { describe, expect, test } from "vitest";
 import type { PartitionBatch } from "./driver.ts";
 import type { KafkajsClient } from "./given-client.ts";
@@ -166,6 +170,13 @@ describe("the version of the request", () => {
     expect(carried).toEqual([]);
     expect(outcomes).toMatchObject([{ fault: { kind: "answer", name: "UNSUPPORTED_VERSION" } }]);
   });
+});
+
+test("the installed kafkajs is built as it is used here", () => {
+  const client = new kafkajs.Kafka({ brokers: ["127.0.0.1:1"], logLevel: 0 }) as unknown as KafkajsClient;
+  const describe = async (): Promise<{ leaders: number[] }> => ({ leaders: [] });
+  const sender = directSender(client, { settings, describe });
+  expect(sender).toMatchObject({ combines: true });
 });
 
 test("a client that is built differently is not touched", () => {

@@ -1,6 +1,7 @@
 /**
- * Sending with the producer of kafkajs: for clients of the user's, and where `kafkajs-direct.ts` finds not what it needs. A request for each
- * partition, because it tells one error for a whole request and keeps the offsets of what was stored to itself.
+ * Sending with the producer of kafkajs: for clients of the user's, and where `kafkajs-direct.ts`
+ * finds not what it needs. A request for each partition, because it tells one error for a whole
+ * request and keeps the offsets of what was stored to itself.
  */
 
 import type { WireRecord } from "./carry.ts";
@@ -42,7 +43,8 @@ export function producerSender(client: KafkajsClient, settings: Settings): Sende
       }
       return { fault: { kind: "lost", code: "NO_RECEIPT", text: "kafkajs told no offset for this partition" } };
     } catch (error) {
-      // After a lost connection kafkajs connects again, and when that is refused tells only this: the request may have been written before.
+      // After a lost connection kafkajs connects again, and when that is refused tells only this:
+      // the request may have been written before.
       return { fault: faultOf(error, false) };
     }
   }

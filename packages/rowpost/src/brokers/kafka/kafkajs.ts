@@ -1,13 +1,14 @@
 /**
  * The driver on kafkajs, for Node.js 20 and for those who have it already.
  *
- * What it is spared: its own retries (they repeat a request whose outcome is unknown), idempotence (see given-client.ts) and its partitioner; and in
- * a client of ours the encoding of records (kafkajs-direct.ts).
+ * What it is spared: its own retries (they repeat a request whose outcome is unknown), idempotence
+ * (see given-client.ts) and its partitioner; and in a client of ours the encoding of records
+ * (kafkajs-direct.ts).
  */
 
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
-import { type Driver, FaultError, goodbye, type Session, type TopicDescription } from "./driver.ts";
+import { closeQuietly, type Driver, FaultError, type Session, type TopicDescription } from "./driver.ts";
 import type { KafkajsClient } from "./given-client.ts";
 import { directSender } from "./kafkajs-direct.ts";
 import { faultOf } from "./kafkajs-faults.ts";
@@ -65,7 +66,8 @@ function ownClient(module: KafkajsModule, settings: Settings): { readonly client
     socket.setNoDelay(true);
     socket.setKeepAlive(true, KEEP_ALIVE_MS);
     sockets.add(socket);
-    // It may connect again, or for the first time, after it was told to end. Later, because it has no listener for the error yet.
+    // It may connect again, or for the first time, after it was told to end. Later, because it has
+    // no listener for the error yet.
     if (ended) setImmediate(() => socket.destroy(new Error(ENDED)));
     socket.once("close", () => sockets.delete(socket));
     return socket;
@@ -114,11 +116,12 @@ async function openSession(
     const { topics } = await asking(admin.fetchTopicMetadata({ topics: [topic] }));
     return descriptionOf(topics.find(({ name }) => name === topic)?.partitions ?? []);
   };
-  // A client of the user's may be wrapped, by tracing for example: its producer is used as everybody does.
+  // A client of the user's may be wrapped, by tracing for example: its producer is used as
+  // everybody does.
   const direct = wire === undefined ? undefined : directSender(client, { settings, describe });
   const sender = direct ?? producerSender(client, settings);
   const end = async (): Promise<void> => {
-    await goodbye(Promise.allSettled([sender.disconnect(), admin.disconnect()]));
+    await closeQuietly(Promise.allSettled([sender.disconnect(), admin.disconnect()]));
     wire?.destroy();
   };
   const giveUp = (): void => wire?.destroy();

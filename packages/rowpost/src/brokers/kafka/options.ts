@@ -2,8 +2,9 @@
 
 import { hostname } from "node:os";
 import { ConfigurationError } from "../../runtime/errors.ts";
-import { checkedTls, type TlsOptions } from "../../runtime/tls-options.ts";
 import { wholeNumber } from "../../runtime/whole-number.ts";
+import { addressList } from "../settings/address-list.ts";
+import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";
 import { type GivenClient, type KafkaClient, recognize } from "./given-client.ts";
 
 /** What {@link KafkaOptions.driver} may be. */
@@ -21,11 +22,15 @@ export interface KafkaSaslOptions {
 
 /** Options of {@link kafka}: either `brokers` or a `client`. */
 export interface KafkaOptions {
-  /** Addresses of some brokers of the cluster, `host:port` (9092 when left out), as a list or separated by commas. The others are found through them. */
+  /**
+   * Addresses of some brokers of the cluster, `host:port` (9092 when left out), as a list or
+   * separated by commas. The others are found through them.
+   */
   readonly brokers?: string | readonly string[] | undefined;
   /**
-   * A client of yours instead of addresses, told by its shape and never closed by us: the `Kafka` object of kafkajs, or a `Producer` of
-   * \@platformatic/kafka. It must not be idempotent, nor change what it sends (serializers, a schema registry).
+   * A client of yours instead of addresses, told by its shape and never closed by us: the `Kafka`
+   * object of kafkajs, or a `Producer` of \@platformatic/kafka. It must not be idempotent, nor
+   * change what it sends (serializers, a schema registry).
    */
   readonly client?: KafkaClient | undefined;
   /** What the brokers' logs and quotas call us. Default `rowpost@` and the host's name. */
@@ -33,11 +38,20 @@ export interface KafkaOptions {
   /** TLS with the usual authorities (`true`), or with these settings. Default false: plaintext. */
   readonly tls?: boolean | TlsOptions | undefined;
   readonly sasl?: KafkaSaslOptions | undefined;
-  /** Which package to use. Default: \@platformatic/kafka where it is installed and runs on this Node.js, else kafkajs. */
+  /**
+   * Which package to use. Default: \@platformatic/kafka where it is installed and runs on this
+   * Node.js, else kafkajs.
+   */
   readonly driver?: "platformatic" | "kafkajs" | undefined;
-  /** How long connecting may take, in milliseconds, 100 to 600,000: to a broker that answers, with login and the cluster's description. Default 5,000. */
+  /**
+   * How long connecting may take, in milliseconds, 100 to 600,000: to a broker that answers, with
+   * login and the cluster's description. Default 5,000.
+   */
   readonly connectTimeoutMs?: number | undefined;
-  /** How long one produce request may take, in milliseconds, 100 to 600,000. Default 10,000. Afterwards its outcome is unknown. */
+  /**
+   * How long one produce request may take, in milliseconds, 100 to 600,000. Default 10,000.
+   * Afterwards its outcome is unknown.
+   */
   readonly requestTimeoutMs?: number | undefined;
 }
 
@@ -63,7 +77,10 @@ export interface Settings {
 
 const DEFAULT_PORT = 9092;
 const DEFAULT_CONNECT_TIMEOUT_MS = 5000;
-/** As long as a stalled disk or the election of a leader; afterwards a retry makes a duplicate if it did go through. */
+/**
+ * As long as a stalled disk or the election of a leader; afterwards a retry makes a duplicate if it
+ * did go through.
+ */
 const DEFAULT_REQUEST_TIMEOUT_MS = 10_000;
 
 /** What a client of the user's has settled already. */
@@ -99,19 +116,11 @@ export function settingsFrom(options: KafkaOptions): Settings {
 }
 
 function brokersFrom(brokers: string | readonly string[]): string[] {
-  const given = [brokers].flat();
-  // Before the commas: one may be in a password, of which no error may repeat a part.
-  if (given.some((text) => text.includes("@"))) {
-    throw new ConfigurationError("brokers: no user or password in brokers; they belong in the option sasl");
-  }
-  const texts = given.flatMap((text) => text.split(","));
-  const used = texts.map((text) => text.trim()).filter((text) => text !== "");
-  if (used.length === 0) {
-    throw new ConfigurationError(
-      'brokers is empty; give the address of a broker, such as "127.0.0.1:9092", or a client',
-    );
-  }
-  return used.map((text) => {
+  const texts = addressList(brokers, {
+    account: "brokers: no user or password in brokers; they belong in the option sasl",
+    empty: 'brokers is empty; give the address of a broker, such as "127.0.0.1:9092", or a client',
+  });
+  return texts.map((text) => {
     // No IPv6 literals: kafkajs cuts an address at its first colon.
     const [, host, port = String(DEFAULT_PORT)] = /^([^:[\]/@\s]+)(?::(\d{1,5}))?$/.exec(text) ?? [];
     if (host === undefined || Number(port) < 1 || Number(port) > 65_535) {

@@ -1,4 +1,7 @@
-/** Which partition a key belongs to: as Kafka's own Java producer, kafkajs and most others have it, so that a key stays where it was. */
+/**
+ * Which partition a key belongs to: as Kafka's own Java producer, kafkajs and most others have it,
+ * so that a key stays where it was.
+ */
 
 /** The partition of a key among `count`. */
 export function partitionOf(key: Uint8Array, count: number): number {

@@ -1,4 +1,7 @@
-/** Producers of the user's that try again by themselves: what several tries at one leader tell together. */
+/**
+ * Producers of the user's that try again by themselves: what several tries at one leader tell
+ * together.
+ */
 import { describe, expect, test } from "vitest";
 import type { BatchOutcome, PartitionBatch } from "./driver.ts";
 import type { PlatformaticClient } from "./given-client.ts";

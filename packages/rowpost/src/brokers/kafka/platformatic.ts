@@ -1,18 +1,19 @@
 /**
  * The driver on \@platformatic/kafka, which needs Node.js 22.22 or newer.
  *
- * One request for all partitions of a leader: the answer's parts come with the error, so that each partition has its own outcome. Its
- * retries, idempotence, and its own second try at a leader that moved are off.
+ * One request for all partitions of a leader: the answer's parts come with the error, so that each
+ * partition has its own outcome. Its retries, idempotence, and its own second try at a leader that
+ * moved are off.
  */
 
 import { isIP, type Socket } from "node:net";
 import {
   type BatchOutcome,
+  closeQuietly,
   type Driver,
   type ErrorLike,
   FaultError,
   findError,
-  goodbye,
   type PartitionBatch,
   type Session,
   systemCode,
@@ -75,7 +76,9 @@ function producerOptions({ brokers, clientId, tls, sasl, connectTimeoutMs, reque
   };
 }
 
-/** Servers that share an address are told apart by the name asked for. An address is no such name. */
+/**
+ * Servers that share an address are told apart by the name asked for. An address is no such name.
+ */
 function hasNames(brokers: readonly string[]): boolean {
   return brokers.every((broker) => isIP(broker.replace(/:\d+$/, "")) === 0);
 }
@@ -84,7 +87,7 @@ async function openSession(producer: Producer, ours: boolean, signal: AbortSigna
   const close = async (): Promise<void> => {
     if (!ours) return;
     const sockets = [...producer.connections].map(([, { socket }]) => socket);
-    await goodbye(producer.close(true));
+    await closeQuietly(producer.close(true));
     for (const socket of sockets) socket?.destroy();
   };
   const ask = async (topics: readonly string[]): ReturnType<Producer["metadata"]> => {
@@ -190,8 +193,9 @@ function answersIn(error: unknown): ReadonlyMap<number, BatchOutcome> {
 }
 
 /**
- * What one leader answered. A producer of the user's may have tried several times: a receipt holds whatever comes after it, and a refusal is
- * the last word only when no earlier try may have stored the batch.
+ * What one leader answered. A producer of the user's may have tried several times: a receipt holds
+ * whatever comes after it, and a refusal is the last word only when no earlier try may have stored
+ * the batch.
  */
 function answersOf(error: unknown): ReadonlyMap<number, BatchOutcome> {
   const answers = new Map<number, BatchOutcome>();
@@ -239,7 +243,8 @@ function textOr(text: unknown, otherwise: string): string {
 /** What an error of the package means for what no answer tells of. */
 export function faultOf(error: unknown): Fault {
   const faults = leavesOf(error).map(faultOfLeaf);
-  // One try of several may have got through: only when none did it is certain that nothing was handed over.
+  // One try of several may have got through: only when none did it is certain that nothing was
+  // handed over.
   return (
     faults.find(({ kind }) => kind === "lost") ?? faults[0] ?? { kind: "lost", code: "UNKNOWN", text: wordsOf(error) }
   );
@@ -252,7 +257,10 @@ function leavesOf(error: unknown): ErrorLike[] {
   return Array.isArray(errors) && errors.length > 0 ? (errors as unknown[]).flatMap(leavesOf) : [error];
 }
 
-/** The package's words for a connection that did not come about; requests are only written afterwards. */
+/**
+ * The package's words for a connection that did not come about; requests are only written
+ * afterwards.
+ */
 const CONNECTING = /^Connection to .* (failed|timed out)|ready|Broker requires TLS|(Client|pool) is closed/;
 
 function faultOfLeaf(leaf: ErrorLike): Fault {

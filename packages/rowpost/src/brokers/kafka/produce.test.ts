@@ -1,4 +1,7 @@
-/** Bytes against a reader written from Kafka's description of them; that a broker and a consumer read them so as well is in test/brokers/kafka.test.ts. */
+/**
+ * Bytes against a reader written from Kafka's description of them; that a broker and a consumer
+ * read them so as well is in test/brokers/kafka.test.ts.
+ */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { OutgoingMessage } from "../broker.ts";
@@ -7,7 +10,7 @@ import { crc32c } from "./crc32c.ts";
 import { decodeProduced, encodeProduce } from "./produce.ts";
 
 function message(key: string, body: string, headers: Readonly<Record<string, string>>): OutgoingMessage {
-  const rest = { orderingKey: undefined, deliverAtMs: undefined, attempt: 1 };
+  const rest = { orderingKey: undefined, attempt: 1 };
   return { id: "1", type: "t", key, topic: "t", body, contentType: "application/json", headers, ...rest };
 }
 

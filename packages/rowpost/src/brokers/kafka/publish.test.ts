@@ -1,6 +1,11 @@
-/** What a publish call makes of a driver's outcomes. The driver is one in memory that stores batches whole or not at all, as Kafka does. */
+/**
+ * What a publish call makes of a driver's outcomes. The driver is one in memory that stores batches
+ * whole or not at all, as Kafka does.
+ */
 import { describe, expect, test } from "vitest";
 import type { OutgoingMessage, PublishResult } from "../broker.ts";
+import { createAbortScope } from "../publishing/abort-scope.ts";
+import { createWindow } from "../publishing/window.ts";
 import { type BatchOutcome, type Driver, FaultError, type PartitionBatch } from "./driver.ts";
 import type { Fault } from "./failures.ts";
 import { publishBatch } from "./publish.ts";
@@ -68,6 +73,7 @@ function createBench({ combines = false, partitions = 1 } = {}): Bench {
       return isFailure(session) ? session : await session.describe(topic);
     },
   });
+  const window = createWindow({ bytes: 32_000_000 });
   const bench: Bench = {
     fault: () => undefined,
     away: undefined,
@@ -78,7 +84,8 @@ function createBench({ combines = false, partitions = 1 } = {}): Bench {
     opened: 0,
     closed: 0,
     describes: 0,
-    publish: (batch, signal = new AbortController().signal) => publishBatch({ sessions, topics }, batch, signal),
+    publish: (batch, signal = new AbortController().signal) =>
+      publishBatch({ sessions, topics, window }, batch, createAbortScope({ deadline: signal })),
   };
   return bench;
 }
@@ -96,7 +103,6 @@ function message(body: string, orderingKey?: string): OutgoingMessage {
     contentType: "application/json",
     headers: { "rowpost-key": key },
     orderingKey,
-    deliverAtMs: undefined,
     attempt: 1,
   };
 }
@@ -214,7 +220,7 @@ describe("a connection that breaks", () => {
     bench.fault = () => LOST;
     const big = "x".repeat(900_000);
     const results = await bench.publish([message("a", "k"), message("b", "k"), message(big), message(big)]);
-    expect(said(results)).toEqual(["unknown ECONNRESET", "unknown ECONNRESET", "unknown ECONNRESET", "notStarted"]);
+    expect(said(results)).toEqual([...Array(3).fill("unknown ECONNRESET"), "connection CONNECTION_LOST"]);
     bench.fault = () => undefined;
     expect(said(await bench.publish([message("after")]))).toEqual(["sent"]);
     expect([bench.opened, bench.closed]).toEqual([2, 1]);

@@ -1,9 +1,13 @@
-/** The session in use: opened at the first need, replaced after it broke, closed when the last call on it has ended. */
+/**
+ * The session in use: opened at the first need, replaced after it broke, closed when the last call
+ * on it has ended.
+ */
 
 import { onAbort } from "../../runtime/abort.ts";
 import { describeError, RowpostError } from "../../runtime/errors.ts";
+import { type AbortScope, follow } from "../publishing/abort-scope.ts";
 import type { BatchOutcome, Driver, PartitionBatch, Session, TopicDescription } from "./driver.ts";
-import { FaultError, goodbye } from "./driver.ts";
+import { closeQuietly, FaultError } from "./driver.ts";
 import { type Failure, failureOfQuestion, failureOfSend, unanswered } from "./failures.ts";
 
 /** What an open session can do, with deadlines on everything, and failures instead of errors. */
@@ -11,16 +15,18 @@ export interface OpenSession {
   readonly combines: boolean;
   check(signal: AbortSignal): Promise<Failure | undefined>;
   describe(topic: string): Promise<TopicDescription | Failure>;
-  /** After the signal, or the request's time, what has no answer is unknown. */
-  send(topic: string, batches: readonly PartitionBatch[], signal: AbortSignal): Promise<SendOutcome[]>;
+  /** After the abort, or the request's time, what has no answer is unknown. */
+  send(topic: string, batches: readonly PartitionBatch[], by: Abort): Promise<SendOutcome[]>;
 }
+
+type Abort = AbortScope | AbortSignal;
 
 /** A batch's first offset, or its failure. */
 export type SendOutcome = { readonly baseOffset: bigint } | { readonly failure: Failure };
 
 export interface Sessions {
-  /** The session in use, or why there is none; undefined when the signal came first. */
-  get(signal: AbortSignal): Promise<OpenSession | Failure | undefined>;
+  /** The session in use, or why there is none; undefined when the abort came first. */
+  get(by: Abort): Promise<OpenSession | Failure | undefined>;
   close(): Promise<void>;
 }
 
@@ -31,7 +37,10 @@ export interface SessionsOptions {
 }
 
 interface Alive {
-  /** Closes it, once nothing runs on it any more. Resolves when it is closed, or too late to be waited for. */
+  /**
+   * Closes it, once nothing runs on it any more. Resolves when it is closed, or too late to be
+   * waited for.
+   */
   end(): Promise<void>;
 }
 
@@ -42,7 +51,10 @@ export function createSessions(options: SessionsOptions): Sessions {
   let current: Promise<OpenSession | Failure> | undefined;
   let opened: OpenSession | undefined;
   let driver: Promise<Driver> | undefined;
-  /** An attempt that cannot be ended: one at a time, or each call of an outage would leave one more that goes on trying. */
+  /**
+   * An attempt that cannot be ended: one at a time, or each call of an outage would leave one more
+   * that goes on trying.
+   */
   let pending: Promise<Session> | undefined;
   const stop = new AbortController();
 
@@ -102,10 +114,10 @@ export function createSessions(options: SessionsOptions): Sessions {
     return session;
   }
 
-  /** It may still come about, and nobody wants it any more. */
+  /** A late session is closed. */
   function abandon(session: Promise<Session>): void {
-    const ended = session.then((unwanted) => unwanted.close()).catch(() => undefined);
-    keep({ end: () => goodbye(ended) }, ended);
+    const ended = session.then((late) => late.close()).catch(() => undefined);
+    keep({ end: () => closeQuietly(ended) }, ended);
   }
 
   function keep(each: Alive, gone: Promise<void>): void {
@@ -169,10 +181,10 @@ export function createSessions(options: SessionsOptions): Sessions {
       },
       // Shared by calls with different deadlines, so its only limits are its own time and close().
       describe: (topic) => during(ask(session.describe(topic), stop.signal)),
-      async send(topic, batches, signal) {
-        const sent = await during(before(session.send(topic, batches), requestTimeoutMs, signal, stop.signal));
+      async send(topic, batches, by) {
+        const sent = await during(before(session.send(topic, batches), requestTimeoutMs, by, stop.signal));
         if (sent !== OVER) return sent.map((outcome) => judgedOutcome(outcome));
-        const code = signal.aborted || stop.signal.aborted ? "ABORTED" : "REQUEST_TIMEOUT";
+        const code = by.aborted || stop.signal.aborted ? "ABORTED" : "REQUEST_TIMEOUT";
         const failure = judged(unanswered(code, "no answer to the produce request in its time"));
         return batches.map(() => ({ failure }));
       },
@@ -186,10 +198,10 @@ export function createSessions(options: SessionsOptions): Sessions {
   }
 
   return {
-    async get(signal) {
-      if (signal.aborted) return undefined;
+    async get(by) {
+      if (by.aborted) return undefined;
       if (opened !== undefined) return opened;
-      const session = await before(current ?? open(), connectTimeoutMs * 2, signal);
+      const session = await before(current ?? open(), connectTimeoutMs * 2, by);
       return session === OVER ? undefined : session;
     },
     async close() {
@@ -201,17 +213,17 @@ export function createSessions(options: SessionsOptions): Sessions {
   };
 }
 
-/** The value, or {@link OVER} when the time is over or a signal came first. */
+/** The value, or {@link OVER} when the time is over or an abort came first. */
 async function before<Value>(
   work: Promise<Value>,
   ms: number,
-  ...signals: readonly AbortSignal[]
+  ...aborts: readonly Abort[]
 ): Promise<Value | typeof OVER> {
   const ends: (() => void)[] = [];
   const over = new Promise<typeof OVER>((resolve) => {
     const timer = setTimeout(() => resolve(OVER), ms);
     ends.push(() => clearTimeout(timer));
-    for (const signal of signals) ends.push(onAbort(signal, () => resolve(OVER)));
+    for (const by of aborts) ends.push(follow(by, () => resolve(OVER)));
   });
   try {
     return await Promise.race([work, over]);

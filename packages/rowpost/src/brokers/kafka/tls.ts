@@ -1,7 +1,7 @@
 /** Options of Node's TLS sockets out of ours. */
 
 import { isIP } from "node:net";
-import type { TlsOptions } from "../../runtime/tls-options.ts";
+import type { TlsOptions } from "../settings/tls-options.ts";
 
 /** What `tls.connect` takes. */
 export interface TlsSocketOptions {

@@ -17,9 +17,15 @@ export interface TopicsOptions {
   readonly now: () => number;
 }
 
-/** Partitions that were added are used after this time; leaders that moved show at once, by an error. */
+/**
+ * Partitions that were added are used after this time; leaders that moved show at once, by an
+ * error.
+ */
 const KEEP_MS = 60_000;
-/** A topic that was there this long ago and now is not counts as away, because a broker that starts may not know it yet. */
+/**
+ * A topic that was there this long ago and now is not counts as away, because a broker that starts
+ * may not know it yet.
+ */
 const MISSED_MS = 60_000;
 /** Topics that are remembered. */
 const MAX_TOPICS = 10_000;

@@ -1,20 +1,27 @@
-/** `kafka://host:port[,host:port]?…`: the options as one line, for the command line and configuration files. */
+/**
+ * `kafka://host:port[,host:port]?…`: the options as one line, for the command line and
+ * configuration files.
+ */
 
 import { ConfigurationError } from "../../runtime/errors.ts";
+import { percentDecoded } from "../../runtime/percent-decoded.ts";
 import {
-  decodedPart,
   oneOfSetting,
   optionsOf,
+  secretsOf,
   settingsIn,
   TLS_SETTINGS,
   textSetting,
   tlsOption,
   wholeSetting,
-} from "../../runtime/url-settings.ts";
+} from "../settings/url-settings.ts";
 import { DRIVERS, type KafkaOptions, type KafkaSaslOptions, MECHANISMS } from "./options.ts";
 
 const FORM = "kafka://[user:password@]host:9092[,host:9092…][?tls=true&sasl=scram-sha-256]";
-/** Variables that the account is taken from: a secret in a URL ends up in process lists and logs. They win over the URL's. */
+/**
+ * Variables that the account is taken from: a secret in a URL ends up in process lists and logs.
+ * They win over the URL's.
+ */
 const USERNAME = "ROWPOST_KAFKA_USERNAME";
 const PASSWORD = "ROWPOST_KAFKA_PASSWORD";
 
@@ -22,9 +29,11 @@ const NUMBERS = { connectTimeoutMs: "connectTimeoutMs", timeoutMs: "requestTimeo
 const KNOWN = [...TLS_SETTINGS, "sasl", "clientId", "driver", ...Object.keys(NUMBERS)];
 
 /**
- * Options from a URL. Query: `tls` (`true`, `false`, `insecure`), `ca`, `cert`, `key` (PEM files), `serverName`, `sasl` (`plain`, `scram-sha-256`,
- * `scram-sha-512`), `clientId`, `driver`, `connectTimeoutMs`, `timeoutMs`. The account comes from ROWPOST_KAFKA_USERNAME and
- * ROWPOST_KAFKA_PASSWORD, or from the URL, percent-encoded. Throws {@link ConfigurationError} for anything else, naming it.
+ * Options from a URL. Query: `tls` (`true`, `false`, `insecure`), `ca`, `cert`, `key` (PEM files),
+ * `serverName`, `sasl` (`plain`, `scram-sha-256`, `scram-sha-512`), `clientId`, `driver`,
+ * `connectTimeoutMs`, `timeoutMs`. The account comes from ROWPOST_KAFKA_USERNAME and
+ * ROWPOST_KAFKA_PASSWORD, or from the URL, percent-encoded. Throws {@link ConfigurationError} for
+ * anything else, naming it.
  */
 export function kafkaOptionsFromUrl(url: string, env: Readonly<Record<string, string | undefined>>): KafkaOptions {
   // Not the WHATWG parser: it knows no list of hosts.
@@ -50,8 +59,10 @@ function saslOf(
   env: Readonly<Record<string, string | undefined>>,
 ): KafkaSaslOptions | undefined {
   const [, user = "", secret = ""] = /^([^:]*):?(.*)$/s.exec(account) ?? [];
-  const username = env[USERNAME] || decodedPart("user", user);
-  const password = env[PASSWORD] || decodedPart("password", secret);
+  const {
+    username = percentDecoded("broker URL: the user", user),
+    password = percentDecoded("broker URL: the password", secret),
+  } = secretsOf(env, { username: USERNAME, password: PASSWORD });
   const mechanism = optionsOf(settings, { sasl: "mechanism" }, oneOfSetting(MECHANISMS));
   if (username === "" && password === "" && mechanism.mechanism === undefined) return undefined;
   if (username !== "" && password !== "") return { username, password, ...mechanism };

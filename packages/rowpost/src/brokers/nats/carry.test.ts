@@ -13,12 +13,13 @@ function withHeaders(headers: Readonly<Record<string, string>>): OutgoingMessage
     contentType: "application/json",
     headers,
     orderingKey: undefined,
-    deliverAtMs: undefined,
     attempt: 1,
   };
 }
 
-/** As a client reads them: names and values of the lines, blanks at both ends of a value cut off. */
+/**
+ * As a client reads them: names and values of the lines, blanks at both ends of a value cut off.
+ */
 function read(block: unknown): [string, string][] {
   if (!Buffer.isBuffer(block)) throw new Error("refused");
   const [first, ...lines] = block.toString().split("\r\n");

@@ -1,30 +1,34 @@
 /**
- * How a message is carried in NATS's fields, which are narrower than ours: what is legal in a subject and in a header, and what happens to
- * the rest. Nothing here throws: a topic, key or header may hold any character, because other programs write into the table too.
+ * How a message is carried in NATS's fields, which are narrower than ours: what is legal in a
+ * subject and in a header, and what happens to the rest. Nothing here throws: a topic, key or
+ * header may hold any character, because other programs write into the table too.
  */
 
-import type { OutgoingMessage } from "../broker.ts";
+import type { OutgoingMessage, PublishFailed } from "../broker.ts";
+import { failed } from "../publishing/failures.ts";
 import type { EncodedHeaders } from "./client.ts";
-import { type Failure, messageFailure } from "./failures.ts";
 
-/** Lists, separated by commas, the headers whose name and value are percent-encoded. Absent when there are none. */
+/**
+ * Lists, separated by commas, the headers whose name and value are percent-encoded. Absent when
+ * there are none.
+ */
 const HEADER_ENCODED = "rowpost-encoded";
 /** Media type of the body, where it is not JSON. */
 const HEADER_CONTENT_TYPE = "content-type";
 const JSON_TYPE = "application/json";
 
 /**
- * The server reads a publish command of at most 4,096 bytes (`max_control_line`) and ends the connection over a longer one; beside the
- * subject it holds the reply address and two sizes.
+ * The server reads a publish command of at most 4,096 bytes (`max_control_line`) and ends the
+ * connection over a longer one; beside the subject it holds the reply address and two sizes.
  */
 const MAX_SUBJECT_BYTES = 2048;
 
 /** The subject of a topic, or why it cannot be one. */
-export function subjectOf(topic: string, subject: string): string | Failure {
+export function subjectOf(topic: string, subject: string): string | PublishFailed {
   const trouble = subjectTrouble(subject);
   if (trouble === undefined) return subject;
   const reason = `the topic "${topic}" makes the NATS subject "${subject}", which ${trouble}; rename the topic, or map it with the option subject`;
-  return messageFailure("ILLEGAL_SUBJECT", reason, { retriable: false });
+  return failed("message", "ILLEGAL_SUBJECT", reason, { retriable: false });
 }
 
 /** What NATS would make of it: a syntax error, several subjects, or a command to the server. */
@@ -39,9 +43,10 @@ function subjectTrouble(subject: string): string | undefined {
 }
 
 /**
- * The id by which JetStream drops copies (`Nats-Msg-Id`): `type:key`, the same on every attempt. `%`, `:`, blanks and control characters
- * inside type and key are percent-encoded: with `a:b` and `c` as with `a` and `b:c` the plain text would be the same, and the second message
- * would be dropped as a copy of the first.
+ * The id by which JetStream drops copies (`Nats-Msg-Id`): `type:key`, the same on every attempt.
+ * `%`, `:`, blanks and control characters inside type and key are percent-encoded: with `a:b` and
+ * `c` as with `a` and `b:c` the plain text would be the same, and the second message would be
+ * dropped as a copy of the first.
  */
 export function messageIdOf(type: string, key: string, prefix: string): string {
   return `${prefix}${percentEncode(type, ID_UNSAFE)}:${percentEncode(key, ID_UNSAFE)}`;
@@ -49,11 +54,14 @@ export function messageIdOf(type: string, key: string, prefix: string): string {
 
 const ID_UNSAFE = /[%:\s\p{Cc}]/u;
 
-/** Fields for the server, which stand first: it searches the block for their names, also inside the values before them. */
+/**
+ * Fields for the server, which stand first: it searches the block for their names, also inside the
+ * values before them.
+ */
 export type ServerFields = Readonly<Record<string, string | undefined>>;
 
 /** The header block of a message: what the server reads, then the message's own. */
-export function headersOf(message: OutgoingMessage, fields: ServerFields): Buffer | Failure {
+export function headersOf(message: OutgoingMessage, fields: ServerFields): Buffer | PublishFailed {
   let text = "NATS/1.0\r\n";
   for (const [name, value] of Object.entries(fields)) if (value !== undefined) text += `${name}: ${value}\r\n`;
   const encoded: string[] = [];
@@ -70,7 +78,7 @@ export function headersOf(message: OutgoingMessage, fields: ServerFields): Buffe
   };
 
   for (const name in message.headers) {
-    if (name === "") return messageFailure("ILLEGAL_HEADER", "a header has an empty name; give it one", NEVER);
+    if (name === "") return failed("message", "ILLEGAL_HEADER", "a header has an empty name; give it one", NEVER);
     if (!typed && name.toLowerCase() === HEADER_CONTENT_TYPE) typed = true;
     add(name, message.headers[name] ?? "");
   }
@@ -86,11 +94,20 @@ export function asHeaders(block: Uint8Array): EncodedHeaders {
   return { encode: () => block };
 }
 
-/** NATS cuts blanks off at both ends (the client: whatever JavaScript calls white space), and lines end a header. */
+/**
+ * NATS cuts blanks off at both ends (the client: whatever JavaScript calls white space), and lines
+ * end a header.
+ */
 const isPlainValue = (value: string): boolean => !/\p{Cc}|^\s|\s$/u.test(value);
-/** Each blank is encoded, inner ones too: it is simple, and happens to values that need encoding anyway. */
+/**
+ * Each blank is encoded, inner ones too: it is simple, and happens to values that need encoding
+ * anyway.
+ */
 const VALUE_UNSAFE = /[%\s\p{Cc}]/u;
-/** Printable ASCII but for the colon, and for the two signs that the list of encoded names is made of. */
+/**
+ * Printable ASCII but for the colon, and for the two signs that the list of encoded names is made
+ * of.
+ */
 const PLAIN_NAME = /^[!-9;-~]+$/;
 const NAME_UNSAFE = /[^A-Za-z0-9._~-]/u;
 
@@ -98,7 +115,10 @@ const wireNames = new Map<string, string>();
 /** Header names are few; if they are not, somebody puts data into them. */
 const MAX_WIRE_NAMES = 1000;
 
-/** The name itself, or encoded: what NATS cannot carry, what the server would obey (`Nats-Rollup` empties a stream), and our own list. */
+/**
+ * The name itself, or encoded: what NATS cannot carry, what the server would obey (`Nats-Rollup`
+ * empties a stream), and our own list.
+ */
 function wireNameOf(name: string): string {
   const known = wireNames.get(name);
   if (known !== undefined) return known;
@@ -116,8 +136,9 @@ function encodeFirst(name: string): string {
 }
 
 /**
- * The headers of a message as they were published, out of those that a consumer got (`message.headers` of the NATS clients, or a plain
- * object): what `rowpost-encoded` names is put back, and what is meant for the server (`Nats-…`) is left out. Headers of other programs pass
+ * The headers of a message as they were published, out of those that a consumer got
+ * (`message.headers` of the NATS clients, or a plain object): what `rowpost-encoded` names is put
+ * back, and what is meant for the server (`Nats-…`) is left out. Headers of other programs pass
  * through; of several values the last one counts.
  */
 export function decodeNatsHeaders(

@@ -1,22 +1,28 @@
 /** `check`: can messages be published with these settings? */
 
 import { BrokerError } from "../../runtime/errors.ts";
-import { type Failure, failureOfError, type JetStreamError } from "./failures.ts";
+import type { PublishFailed } from "../broker.ts";
+import { failureOfError, type JetStreamError } from "./failures.ts";
 import type { Link } from "./link.ts";
+import type { Links } from "./links.ts";
 import type { Settings } from "./options.ts";
-import type { Session } from "./session.ts";
 
 const ASK_TIMEOUT_MS = 5000;
 
-/** Connects, asks JetStream, and looks at the stream where the option names one. Throws {@link BrokerError} with advice. */
-export async function checkSession(session: Session, settings: Settings): Promise<void> {
-  const link = await session.link();
+/**
+ * Connects, asks JetStream, and looks at the stream where the option names one. Throws {@link
+ * BrokerError} with advice.
+ */
+export async function checkServer(links: Links, settings: Settings): Promise<void> {
+  const link = await links.link();
   if ("scope" in link) throw unusable(link, settings);
   if (settings.onlyStream === undefined) await checkJetStream(link, settings);
   else await checkStream(link, settings.onlyStream, settings);
 }
 
-/** A user who may not ask for it can publish all the same: that a question was denied is no failure. */
+/**
+ * A user who may not ask for it can publish all the same: that a question was denied is no failure.
+ */
 async function checkJetStream(link: Link, settings: Settings): Promise<void> {
   const answer = await link.ask(`${settings.apiPrefix}.INFO`, {}, ASK_TIMEOUT_MS);
   if (answer.kind === "nobody") throw notEnabled(settings);
@@ -53,7 +59,9 @@ interface StreamConfig {
   readonly storage?: string | undefined;
 }
 
-/** A stream that sends no receipts proves nothing; one in memory forgets what it gave a receipt for. */
+/**
+ * A stream that sends no receipts proves nothing; one in memory forgets what it gave a receipt for.
+ */
 function refuseConfig(name: string, { no_ack: noAck, sealed, storage }: StreamConfig, settings: Settings): void {
   if (noAck === true) {
     throw new BrokerError(
@@ -93,7 +101,7 @@ function noAnswer(settings: Settings): BrokerError {
   );
 }
 
-function unusable({ code, reason }: Failure, settings: Settings): BrokerError {
+function unusable({ code, reason }: PublishFailed, settings: Settings): BrokerError {
   const text = `NATS at ${where(settings)} cannot be used: ${code}: ${reason}. ${adviceFor(code, settings)}`;
   return new BrokerError(code, text, { retriable: code !== "UNAUTHORIZED" && code !== "PERMISSION_DENIED" });
 }

@@ -1,15 +1,19 @@
 /**
- * One connection to one server, within a deadline, with everything that was opened for it ended when it does not come about.
+ * One connection to one server, within a deadline, with everything that was opened for it ended
+ * when it does not come about.
  *
- * The client (3.4) cannot do this alone: while it waits for a server that accepts and says nothing, its `connect` cannot be ended, and when
- * its own time-out passes it leaves the socket open, which keeps the process alive. So its sockets are noted as Node.js makes them.
+ * The client (3.4) cannot do this alone: while it waits for a server that accepts and says nothing,
+ * its `connect` cannot be ended, and when its own time-out passes it leaves the socket open, which
+ * keeps the process alive. So its sockets are noted as Node.js makes them.
  */
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { isIP, Socket } from "node:net";
+import type { PublishFailed } from "../broker.ts";
+import { failed } from "../publishing/failures.ts";
 import type { NatsConnection, NatsModule } from "./client.ts";
-import { connectionFailure, describeConnectError, type Failure } from "./failures.ts";
+import { describeConnectError } from "./failures.ts";
 import type { ServerAddress, Settings } from "./options.ts";
 
 /** A connection of our own, and the way to end it whatever its state. */
@@ -22,7 +26,7 @@ export interface Dialed {
 /** A connection that is being made. */
 export interface Dialing {
   /** Never rejects. */
-  readonly result: Promise<Dialed | Failure>;
+  readonly result: Promise<Dialed | PublishFailed>;
   /** Ends it at once. */
   abandon(): void;
 }
@@ -34,7 +38,10 @@ interface Sockets {
 }
 
 const current = new AsyncLocalStorage<Sockets>();
-/** Attempts that run; the hooks that note sockets cost every promise of the process a little, so they are there only as long. */
+/**
+ * Attempts that run; the hooks that note sockets cost every promise of the process a little, so
+ * they are there only as long.
+ */
 let attempts = 0;
 
 const noteSocket = (message: unknown): void => {
@@ -61,8 +68,8 @@ function endNoting(): void {
 /** Begins to connect. */
 export function dial(client: NatsModule, address: ServerAddress, settings: Settings): Dialing {
   const sockets: Sockets = { open: new Set(), abandoned: false };
-  let giveUp: (failure: Failure) => void = () => undefined;
-  const givenUp = new Promise<Failure>((resolve) => {
+  let giveUp: (failure: PublishFailed) => void = () => undefined;
+  const givenUp = new Promise<PublishFailed>((resolve) => {
     giveUp = resolve;
   });
 
@@ -71,12 +78,12 @@ export function dial(client: NatsModule, address: ServerAddress, settings: Setti
     for (const socket of sockets.open) socket.destroy();
   }
 
-  function abandon(failure: Failure): void {
+  function abandon(failure: PublishFailed): void {
     giveUp(failure);
     destroy();
   }
 
-  async function connect(): Promise<Dialed | Failure> {
+  async function connect(): Promise<Dialed | PublishFailed> {
     beginNoting();
     try {
       const options = connectOptions(client, address, settings);
@@ -86,7 +93,7 @@ export function dial(client: NatsModule, address: ServerAddress, settings: Setti
     } catch (error) {
       destroy();
       const { code, reason } = describeConnectError(error);
-      return connectionFailure(code, `${label(address)}: ${reason}`);
+      return failed("connection", code, `${label(address)}: ${reason}`);
     } finally {
       endNoting();
     }
@@ -94,19 +101,22 @@ export function dial(client: NatsModule, address: ServerAddress, settings: Setti
 
   const timer = setTimeout(() => abandon(silent(address, settings)), settings.connectTimeoutMs);
   const result = Promise.race([connect(), givenUp]).finally(() => clearTimeout(timer));
-  return { result, abandon: () => abandon(connectionFailure("CLOSED", "the connection was given up")) };
+  return { result, abandon: () => abandon(failed("connection", "CLOSED", "the connection was given up")) };
 }
 
-function silent(address: ServerAddress, { connectTimeoutMs }: Settings): Failure {
+function silent(address: ServerAddress, { connectTimeoutMs }: Settings): PublishFailed {
   const reason = `${label(address)} accepted no NATS connection within ${connectTimeoutMs} ms`;
-  return connectionFailure("CONNECT_TIMEOUT", reason);
+  return failed("connection", "CONNECT_TIMEOUT", reason);
 }
 
 function label({ host, port }: ServerAddress): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** A server that went away without a word is noticed after 20 to 30 seconds, also when nothing is published. */
+/**
+ * A server that went away without a word is noticed after 20 to 30 seconds, also when nothing is
+ * published.
+ */
 const PING_INTERVAL_MS = 10_000;
 const PINGS_WITHOUT_ANSWER = 2;
 
@@ -118,7 +128,8 @@ function connectOptions(
   return {
     servers: [label(address)],
     name: settings.name,
-    // A connection that broke is replaced, so that what was handed to the old one is never sent by the new one behind our back.
+    // A connection that broke is replaced, so that what was handed to the old one is never sent by
+    // the new one behind our back.
     reconnect: false,
     noRandomize: true,
     ignoreClusterUpdates: true,
@@ -153,7 +164,8 @@ function tlsOf(address: ServerAddress, { tls }: Settings): { readonly tls?: Read
   if (tls === undefined) return {};
   const { serverName, rejectUnauthorized = true, ca, cert, key } = tls;
   const files = Object.fromEntries(Object.entries({ ca, cert, key }).filter(([, text]) => text !== undefined));
-  // Without a name Node.js would check the certificate of an IP address against "localhost", because it gets a socket that is open already.
+  // Without a name Node.js would check the certificate of an IP address against "localhost",
+  // because it gets a socket that is open already.
   const named = serverName === undefined && isIP(address.host) !== 0 ? { host: address.host } : {};
   const servername = serverName === undefined ? {} : { servername: serverName };
   return { tls: { ...files, rejectUnauthorized, ...named, ...servername } };

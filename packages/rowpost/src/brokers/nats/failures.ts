@@ -1,18 +1,11 @@
 /**
- * What a failure is about: JetStream's error codes, the client's errors and what the server said about them, mapped to the scopes of the
- * broker contract. Codes and texts are those of nats-server's `errors.json`; what a comment calls "seen" was provoked on nats-server 2.9.10.
+ * What a failure is about: JetStream's error codes, the client's errors and what the server said
+ * about them, mapped to the scopes of the broker contract. Codes and texts are those of
+ * nats-server's `errors.json`; what a comment calls "seen" was provoked on nats-server 2.9.10.
  */
 
-import type { FailureScope } from "../broker.ts";
-
-/** A failure of one message, of its subject, or of everything. */
-export interface Failure {
-  readonly scope: FailureScope;
-  readonly retriable: boolean;
-  readonly code: string;
-  readonly reason: string;
-  readonly retryAfterMs?: number | undefined;
-}
+import type { PublishFailed } from "../broker.ts";
+import { failed, failedBy, type Rule as SharedRule } from "../publishing/failures.ts";
 
 /** The `error` of a JetStream answer. */
 export interface JetStreamError {
@@ -24,11 +17,8 @@ export interface JetStreamError {
 /** JetStream names no time; a full stream or a missing leader is looked at again after this. */
 const RETRY_AFTER_MS = 1000;
 
-interface Rule {
-  readonly scope: FailureScope;
+interface Rule extends SharedRule {
   readonly code?: string;
-  readonly retriable?: boolean;
-  readonly advice?: string;
 }
 
 const RULES: Readonly<Record<number, Rule>> = {
@@ -43,7 +33,8 @@ const RULES: Readonly<Record<number, Rule>> = {
   },
   10002: { scope: "destination", code: "ACCOUNT_LIMIT" },
   10008: { scope: "destination" },
-  // A limit of the stream with discard: new, or a disk that takes no more. Seen: maximum messages, bytes, messages per subject.
+  // A limit of the stream with discard: new, or a disk that takes no more. Seen: maximum messages,
+  // bytes, messages per subject.
   10077: { scope: "destination", code: "STREAM_FULL" },
   10109: { scope: "destination", code: "STREAM_SEALED" },
   10167: { scope: "destination", code: "TOO_MANY_REQUESTS" },
@@ -53,40 +44,22 @@ const RULES: Readonly<Record<number, Rule>> = {
   10158: { scope: "unknown", code: "DUPLICATE_IN_PROCESS" },
 };
 
-/** The failure of a publish that JetStream refused: certain that this attempt was not stored, but for 10158. */
-export function failureOfError(error: JetStreamError): Failure {
+/**
+ * The failure of a publish that JetStream refused: certain that this attempt was not stored, but
+ * for 10158.
+ */
+export function failureOfError(error: JetStreamError): PublishFailed {
   const { code = 0, err_code: number = 0, description = "no description" } = error;
   const isForNow = code >= 500 || code === 429;
-  const rule = RULES[number] ?? { scope: isForNow ? "destination" : "message" };
-  const reason = `JetStream: ${description}${rule.advice === undefined ? "" : ` (${rule.advice})`}`;
+  const rule: Rule = RULES[number] ?? { scope: isForNow ? "destination" : "message" };
   const name = rule.code ?? `JETSTREAM_${number === 0 ? code : number}`;
-  return {
-    scope: rule.scope,
-    retriable: rule.retriable ?? true,
-    code: name,
-    reason,
-    retryAfterMs: rule.scope === "destination" ? RETRY_AFTER_MS : undefined,
-  };
+  const retryAfterMs = rule.scope === "destination" ? RETRY_AFTER_MS : undefined;
+  return failedBy({ ...rule, retryAfterMs }, name, `JetStream: ${description}`);
 }
 
 /** A topic that is away for now: nothing stored, nothing counted. */
-export function destinationFailure(code: string, reason: string): Failure {
-  return { scope: "destination", retriable: true, code, reason, retryAfterMs: RETRY_AFTER_MS };
-}
-
-/** Everything is away, and nothing was stored. */
-export function connectionFailure(code: string, reason: string): Failure {
-  return { scope: "connection", retriable: true, code, reason };
-}
-
-/** Handed over, and nobody said what became of it. */
-export function unknownFailure(code: string, reason: string): Failure {
-  return { scope: "unknown", retriable: true, code, reason };
-}
-
-/** The message's own trouble. */
-export function messageFailure(code: string, reason: string, options: { readonly retriable: boolean }): Failure {
-  return { scope: "message", retriable: options.retriable, code, reason };
+export function destinationFailure(code: string, reason: string): PublishFailed {
+  return failed("destination", code, reason, { retryAfterMs: RETRY_AFTER_MS });
 }
 
 /** Code and words of an error of the client, of TLS or of the operating system. */

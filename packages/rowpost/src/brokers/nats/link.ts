@@ -1,22 +1,19 @@
-/** A connection in use: messages go out with an address for their receipt, and receipts find their messages. */
+/**
+ * A connection in use: messages go out with an address for their receipt, and receipts find their
+ * messages.
+ */
 
 import { randomBytes } from "node:crypto";
+import type { PublishFailed } from "../broker.ts";
+import { failed } from "../publishing/failures.ts";
 import { asHeaders } from "./carry.ts";
 import type { NatsConnection, NatsMessage, NatsStatus } from "./client.ts";
-import {
-  connectionFailure,
-  describeConnectError,
-  destinationFailure,
-  type Failure,
-  failureOfError,
-  type JetStreamError,
-  unknownFailure,
-} from "./failures.ts";
+import { describeConnectError, destinationFailure, failureOfError, type JetStreamError } from "./failures.ts";
 
 /** What came of a message that was handed over. */
 export type Outcome =
   | { readonly kind: "stored"; readonly stream: string; readonly sequence: number }
-  | { readonly kind: "failed"; readonly failure: Failure }
+  | { readonly kind: "failed"; readonly failure: PublishFailed }
   /** Nobody subscribes to the subject: no stream takes it, or the stream has no leader now. */
   | { readonly kind: "nobody" };
 
@@ -44,7 +41,10 @@ export interface Link {
   readonly isDoubtful: boolean;
   /** Most bytes of headers and body together. */
   maxPayload(): number;
-  /** Hands a message over; `settle` is called once, later. Returns what forgets it: its outcome is then nobody's business. */
+  /**
+   * Hands a message over; `settle` is called once, later. Returns what forgets it: its outcome is
+   * then nobody's business.
+   */
   send(handover: Handover): () => void;
   /** Asks JetStream's API. Never rejects. */
   ask(subject: string, request: object, timeoutMs: number): Promise<ApiAnswer>;
@@ -73,23 +73,27 @@ interface Pending {
 /** What the server takes unless it is configured otherwise. */
 const DEFAULT_MAX_PAYLOAD = 1_048_576;
 
-/** Subscribes to the address of the receipts. Resolves to a failure when that is not allowed, or not answered within the time. */
-export async function openLink(options: LinkOptions, timeoutMs: number): Promise<Link | Failure> {
+/**
+ * Subscribes to the address of the receipts. Resolves to a failure when that is not allowed, or not
+ * answered within the time.
+ */
+export async function openLink(options: LinkOptions, timeoutMs: number): Promise<Link | PublishFailed> {
   let created: ReturnType<typeof createLink>;
   try {
     created = createLink(options);
   } catch (error) {
-    return connectionFailure("CONNECTION_LOST", describeConnectError(error).reason);
+    return failed("connection", "CONNECTION_LOST", describeConnectError(error).reason);
   }
   const { link, deniedInbox } = created;
-  // The server's refusal of the subscription comes before its answer to the ping: a receipt could not reach us, so nothing may go out.
+  // The server's refusal of the subscription comes before its answer to the ping: a receipt could
+  // not reach us, so nothing may go out.
   const answers = await link.ping(timeoutMs);
   const denied = deniedInbox();
   if (answers && denied === undefined) return link;
   link.release("CONNECTION_LOST", "the connection cannot be used");
-  if (denied === undefined) return connectionFailure("CONNECTION_LOST", "the NATS server does not answer");
+  if (denied === undefined) return failed("connection", "CONNECTION_LOST", "the NATS server does not answer");
   const advice = "allow the user to subscribe to it, or set inboxPrefix to what the user may subscribe to";
-  return connectionFailure("PERMISSION_DENIED", `receipts cannot be received: ${denied} (${advice})`);
+  return failed("connection", "PERMISSION_DENIED", `receipts cannot be received: ${denied} (${advice})`);
 }
 
 function createLink(options: LinkOptions): { readonly link: Link; readonly deniedInbox: () => string | undefined } {
@@ -119,7 +123,8 @@ function createLink(options: LinkOptions): { readonly link: Link; readonly denie
   }
 
   function settleAll(code: string, reason: string): void {
-    for (const token of [...pending.keys()]) settle(token, { kind: "failed", failure: unknownFailure(code, reason) });
+    for (const token of [...pending.keys()])
+      settle(token, { kind: "failed", failure: failed("unknown", code, reason) });
     for (const [token, { settle: answer }] of asked) {
       asked.delete(token);
       answer({ kind: "silence" });
@@ -127,7 +132,10 @@ function createLink(options: LinkOptions): { readonly link: Link; readonly denie
     for (const end of pings) end(false);
   }
 
-  /** After an exception the client would read no more from the connection, for the user's own subscriptions on it neither. */
+  /**
+   * After an exception the client would read no more from the connection, for the user's own
+   * subscriptions on it neither.
+   */
   function onMessage(error: Error | null, message: NatsMessage): void {
     received += 1;
     try {
@@ -145,7 +153,8 @@ function createLink(options: LinkOptions): { readonly link: Link; readonly denie
 
   function receive(message: NatsMessage): void {
     const token = message.subject.slice(inbox.length);
-    // Until it is understood, it is of a program that listens to the subject too. JetStream's may still come.
+    // Until it is understood, it is of a program that listens to the subject too. JetStream's may
+    // still come.
     const found = pending.get(token);
     if (found !== undefined) found.answered = "an answer came from a program that is not JetStream";
     const isNobody = message.data.length === 0 && message.headers?.code === 503;
@@ -173,7 +182,7 @@ function createLink(options: LinkOptions): { readonly link: Link; readonly denie
       if (sentAt > dueBefore) break;
       isDoubtful = true;
       const why = answered ?? "a stream that takes the subject, and is not made with no_ack, would send one";
-      const failure = unknownFailure("ACK_TIMEOUT", `no receipt within ${ackTimeoutMs} ms (${why})`);
+      const failure = failed("unknown", "ACK_TIMEOUT", `no receipt within ${ackTimeoutMs} ms (${why})`);
       settle(token, { kind: "failed", failure });
     }
     watchAcks();
@@ -188,7 +197,10 @@ function createLink(options: LinkOptions): { readonly link: Link; readonly denie
     settleAll(code, reason);
   }
 
-  /** The server names the subject and not the message: its first one on the way is the one, as good as always. */
+  /**
+   * The server names the subject and not the message: its first one on the way is the one, as good
+   * as always.
+   */
   function onDenied(subject: string, reason: string): void {
     for (const [token, { subject: ours }] of pending) {
       if (ours !== subject) continue;
@@ -265,7 +277,7 @@ function createLink(options: LinkOptions): { readonly link: Link; readonly denie
         // Thrown before anything is written: the connection is closed or draining.
         pending.delete(token);
         const reason = error instanceof Error ? error.message : String(error);
-        done({ kind: "failed", failure: connectionFailure("CONNECTION_LOST", reason) });
+        done({ kind: "failed", failure: failed("connection", "CONNECTION_LOST", reason) });
       }
       watchAcks();
       return () => {

@@ -1,18 +1,23 @@
 /** Options of the NATS broker, and what is checked before anything is opened. */
 
 import { ConfigurationError } from "../../runtime/errors.ts";
-import { checkedTls, type TlsOptions } from "../../runtime/tls-options.ts";
 import { wholeNumber } from "../../runtime/whole-number.ts";
+import { addressList } from "../settings/address-list.ts";
+import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";
 import { connectionFrom, type NatsConnection } from "./client.ts";
 
 /** Options of {@link nats}. `servers`, or a `connection`; at most one way to log in. */
 export interface NatsOptions {
   /**
-   * Addresses, `host:port` or `nats://host:port` (4222 when left out; IPv6 in brackets); several as a list or separated by commas. The first one that
-   * answers is used until it fails, then the next. `tls://` stands for the option `tls`.
+   * Addresses, `host:port` or `nats://host:port` (4222 when left out; IPv6 in brackets); several as
+   * a list or separated by commas. The first one that answers is used until it fails, then the
+   * next. `tls://` stands for the option `tls`.
    */
   readonly servers?: string | readonly string[] | undefined;
-  /** Instead of `servers`: a `NatsConnection` that you have already, with its own reconnects. It is left open by `close`. */
+  /**
+   * Instead of `servers`: a `NatsConnection` that you have already, with its own reconnects. It is
+   * left open by `close`.
+   */
   readonly connection?: unknown;
   /** Log in with a user and a password. */
   readonly user?: string | undefined;
@@ -23,30 +28,48 @@ export interface NatsOptions {
   readonly nkeySeed?: string | undefined;
   /** Log in with a JWT and its key: the text of a `.creds` file. */
   readonly credentials?: string | undefined;
-  /** TLS with the usual authorities (`true`), or with these settings. Default: only where the server demands it. */
+  /**
+   * TLS with the usual authorities (`true`), or with these settings. Default: only where the server
+   * demands it.
+   */
   readonly tls?: boolean | TlsOptions | undefined;
   /** Name of the connection in the server's monitoring. Default `rowpost`. */
   readonly name?: string | undefined;
   /** Subject of a topic: a text that is put before it, or a function. Default: the topic itself. */
   readonly subject?: string | ((topic: string) => string) | undefined;
-  /** Stream that must take a topic's messages; one that lands in another stream is refused. Default: whichever takes the subject. */
+  /**
+   * Stream that must take a topic's messages; one that lands in another stream is refused. Default:
+   * whichever takes the subject.
+   */
   readonly stream?: string | ((topic: string) => string | undefined) | undefined;
   /**
-   * Put before each message id (`Nats-Msg-Id`). JetStream drops copies by it, stream-wide: when two outboxes with the same types and keys publish into
-   * one stream, each needs a prefix of its own. Default: none.
+   * Put before each message id (`Nats-Msg-Id`). JetStream drops copies by it, stream-wide: when two
+   * outboxes with the same types and keys publish into one stream, each needs a prefix of its own.
+   * Default: none.
    */
   readonly messageIdPrefix?: string | undefined;
   /** JetStream domain, for asking which streams there are. Default: the connection's own. */
   readonly domain?: string | undefined;
-  /** Where receipts come to, for accounts that may not subscribe to `_INBOX.>`. Default `_INBOX`. */
+  /**
+   * Where receipts come to, for accounts that may not subscribe to `_INBOX.>`. Default `_INBOX`.
+   */
   readonly inboxPrefix?: string | undefined;
   /** Most messages without a receipt at once, over all publish calls, 1 to 10,000. Default 1024. */
   readonly maxInFlight?: number | undefined;
-  /** Larger bodies are refused without asking the server. Default: none but the server's own limit (`max_payload`, of headers and body together). */
+  /**
+   * Larger bodies are refused without asking the server. Default: none but the server's own limit
+   * (`max_payload`, of headers and body together).
+   */
   readonly maxBodyBytes?: number | undefined;
-  /** How long a receipt may take, in milliseconds, 100 to 600,000. Default 10,000. Afterwards the outcome is unknown. */
+  /**
+   * How long a receipt may take, in milliseconds, 100 to 600,000. Default 10,000. Afterwards the
+   * outcome is unknown.
+   */
   readonly ackTimeoutMs?: number | undefined;
-  /** How long one server may take until it has accepted the connection, in milliseconds, 100 to 600,000. Default 5,000. */
+  /**
+   * How long one server may take until it has accepted the connection, in milliseconds, 100 to
+   * 600,000. Default 5,000.
+   */
   readonly connectTimeoutMs?: number | undefined;
   /** Takes warnings. Default: `process.emitWarning`. */
   readonly onWarning?: ((warning: string) => void) | undefined;
@@ -86,7 +109,8 @@ export interface Settings {
 }
 
 /**
- * Messages without a receipt in a bare loop, 400-byte bodies and seven headers, server (2.9.10, file storage) and client on the same two cores:
+ * Messages without a receipt in a bare loop, 400-byte bodies and seven headers, server (2.9.10,
+ * file storage) and client on the same two cores:
  *
  *   in flight      64     256     512    1024    2048
  *   messages/s    38k     49k     56k     72k     58k
@@ -94,9 +118,15 @@ export interface Settings {
  * Above 10,000 in one stream the server throws messages away (`max_buffered_msgs`, since 2.11).
  */
 const DEFAULT_IN_FLIGHT = 1024;
-/** As long as a stalled disk or an election; afterwards a retry carries the same message id, which JetStream knows again. */
+/**
+ * As long as a stalled disk or an election; afterwards a retry carries the same message id, which
+ * JetStream knows again.
+ */
 const DEFAULT_ACK_TIMEOUT_MS = 10_000;
-/** Below the relay's publish timeout (10 s by default), so that a silent server is told apart from a slow receipt. */
+/**
+ * Below the relay's publish timeout (10 s by default), so that a silent server is told apart from a
+ * slow receipt.
+ */
 const DEFAULT_CONNECT_TIMEOUT_MS = 5000;
 const DEFAULT_PORT = 4222;
 
@@ -145,15 +175,10 @@ function ownConnection(options: NatsOptions): NatsConnection {
 }
 
 function serversFrom(servers: NatsOptions["servers"]): { addresses: readonly ServerAddress[]; tls: boolean } {
-  // Before the commas: one may be in a password, of which no error may repeat a part.
-  if ([servers ?? []].flat().some((text) => text.includes("@"))) {
-    throw new ConfigurationError("nats broker: no user, password or token in servers; they have options of their own");
-  }
-  const texts = (typeof servers === "string" ? servers.split(",") : (servers ?? [])).map((text) => text.trim());
-  const used = texts.filter((text) => text !== "");
-  if (used.length === 0) {
-    throw new ConfigurationError('nats broker: give servers, such as "127.0.0.1:4222", or a connection');
-  }
+  const used = addressList(servers ?? [], {
+    account: "nats broker: no user, password or token in servers; they have options of their own",
+    empty: 'nats broker: give servers, such as "127.0.0.1:4222", or a connection',
+  });
   return { addresses: used.map(addressFrom), tls: used.some((text) => /^tls:/i.test(text)) };
 }
 

@@ -1,9 +1,12 @@
 /**
- * Why nobody takes a subject. The server says the same ("no responders") for a stream that does not exist, a stream whose leader is being
- * elected, and a JetStream that is off or starting; only the first is a message's own trouble. So JetStream is asked which stream it is.
+ * Why nobody takes a subject. The server says the same ("no responders") for a stream that does not
+ * exist, a stream whose leader is being elected, and a JetStream that is off or starting; only the
+ * first is a message's own trouble. So JetStream is asked which stream it is.
  */
 
-import { connectionFailure, destinationFailure, type Failure, failureOfError, messageFailure } from "./failures.ts";
+import type { PublishFailed } from "../broker.ts";
+import { failed } from "../publishing/failures.ts";
+import { destinationFailure, failureOfError } from "./failures.ts";
 import type { ApiAnswer, Link } from "./link.ts";
 
 /** A question takes a round trip; without a leader of the cluster nobody answers. */
@@ -15,12 +18,15 @@ interface NamesAnswer {
 }
 
 export interface Streams {
-  /** The failure of a message that nobody took. Never rejects; one question at a time for a subject, however many ask. */
-  explain(link: Link, subject: string, topic: string): Promise<Failure>;
+  /**
+   * The failure of a message that nobody took. Never rejects; one question at a time for a subject,
+   * however many ask.
+   */
+  explain(link: Link, subject: string, topic: string): Promise<PublishFailed>;
 }
 
 export function createStreams({ apiPrefix }: { readonly apiPrefix: string }): Streams {
-  const asking = new Map<string, Promise<Failure>>();
+  const asking = new Map<string, Promise<PublishFailed>>();
   const api = `${apiPrefix}.STREAM.NAMES`;
   return {
     explain(link, subject, topic) {
@@ -42,11 +48,11 @@ interface Question {
   readonly api: string;
 }
 
-function failureOf(answer: ApiAnswer, { subject, topic, api }: Question): Failure {
+function failureOf(answer: ApiAnswer, { subject, topic, api }: Question): PublishFailed {
   if (answer.kind === "nobody") {
     const reason =
       "JetStream does not answer on this server: it is not enabled (nats-server -js), not for this account, or still starting";
-    return connectionFailure("JETSTREAM_NOT_ENABLED", reason);
+    return failed("connection", "JETSTREAM_NOT_ENABLED", reason);
   }
   if (answer.kind === "denied") {
     const reason = `nobody takes the subject ${subject}, and whether a stream exists cannot be told: allow the user to publish to ${api}`;
@@ -70,5 +76,5 @@ function failureOf(answer: ApiAnswer, { subject, topic, api }: Question): Failur
   }
   const advice = `nats stream add NAME --subjects '${subject}' --storage file`;
   const reason = `no stream takes the subject ${subject} of the topic ${topic}; create one: ${advice}`;
-  return messageFailure("STREAM_NOT_FOUND", reason, { retriable: true });
+  return failed("message", "STREAM_NOT_FOUND", reason, { retriable: true });
 }

@@ -1,15 +1,19 @@
-/** `nats://host:port[,host:port]?…`: the options as one line, for the command line and configuration files. */
+/**
+ * `nats://host:port[,host:port]?…`: the options as one line, for the command line and configuration
+ * files.
+ */
 
 import { ConfigurationError } from "../../runtime/errors.ts";
 import {
   fileSetting,
   optionsOf,
+  secretsOf,
   settingsIn,
   TLS_SETTINGS,
   textSetting,
   tlsOption,
   wholeSetting,
-} from "../../runtime/url-settings.ts";
+} from "../settings/url-settings.ts";
 import type { NatsOptions } from "./options.ts";
 
 /** Variables that secrets are taken from: in a URL they end up in process lists and logs. */
@@ -32,9 +36,11 @@ const FILES = { creds: "credentials", nkey: "nkeySeed" } as const;
 const KNOWN = [...Object.keys({ ...TEXTS, ...NUMBERS, ...FILES }), ...TLS_SETTINGS];
 
 /**
- * Options from a URL; `tls://` for TLS. Query keys: `stream`, `prefix` (before each subject), `idPrefix` (before each message id), `domain`, `inbox`,
- * `inFlight`, `timeoutMs`, `maxBodyBytes`, `creds` and `nkey` (files), `tls` (`true`, `false`, `insecure`), `ca`, `cert`, `key` (PEM files), `serverName`. User and password
- * come from ROWPOST_NATS_USER and ROWPOST_NATS_PASSWORD, a token from ROWPOST_NATS_TOKEN. Throws {@link ConfigurationError} for anything else, naming it.
+ * Options from a URL; `tls://` for TLS. Query keys: `stream`, `prefix` (before each subject),
+ * `idPrefix` (before each message id), `domain`, `inbox`, `inFlight`, `timeoutMs`, `maxBodyBytes`,
+ * `creds` and `nkey` (files), `tls` (`true`, `false`, `insecure`), `ca`, `cert`, `key` (PEM files),
+ * `serverName`. User and password come from ROWPOST_NATS_USER and ROWPOST_NATS_PASSWORD, a token
+ * from ROWPOST_NATS_TOKEN. Throws {@link ConfigurationError} for anything else, naming it.
  */
 export function natsOptionsFromUrl(url: string, env: Readonly<Record<string, string | undefined>>): NatsOptions {
   // Not the WHATWG parser: it knows no list of hosts.
@@ -54,8 +60,6 @@ export function natsOptionsFromUrl(url: string, env: Readonly<Record<string, str
     ...optionsOf(settings, NUMBERS, wholeSetting),
     ...optionsOf(settings, FILES, (name, path) => fileSetting(name, path).toString().trim()),
     ...(tls === undefined ? {} : { tls }),
-    ...(env[USER] ? { user: env[USER] } : {}),
-    ...(env[PASSWORD] ? { password: env[PASSWORD] } : {}),
-    ...(env[TOKEN] ? { token: env[TOKEN] } : {}),
+    ...secretsOf(env, { user: USER, password: PASSWORD, token: TOKEN }),
   };
 }

@@ -1,8 +1,8 @@
 /** From a message to what goes over the connection, or to the reason why it cannot. */
 
-import type { OutgoingMessage } from "../broker.ts";
+import type { OutgoingMessage, PublishFailed } from "../broker.ts";
+import { failed } from "../publishing/failures.ts";
 import { headersOf, messageIdOf, subjectOf } from "./carry.ts";
-import { type Failure, messageFailure } from "./failures.ts";
 import type { Settings } from "./options.ts";
 
 /** A message in NATS's terms. */
@@ -15,30 +15,35 @@ export interface Wire {
 }
 
 /** Where the messages of a topic go. */
-export interface Route {
+export interface SubjectOfTopic {
   readonly subject: string;
   /** The stream that must take them. */
   readonly stream: string | undefined;
 }
 
-/** The route of a topic, or why it has none. */
-export function routeOf(topic: string, settings: Settings): Route | Failure {
+/** The subject of a topic, or why it has none. */
+export function subjectFor(topic: string, settings: Settings): SubjectOfTopic | PublishFailed {
   try {
     const subject = subjectOf(topic, settings.subject(topic));
     return typeof subject === "string" ? { subject, stream: settings.stream(topic) } : subject;
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    return messageFailure("TOPIC_NOT_MAPPED", `the options subject or stream fail for topic ${topic}: ${reason}`, {
+    return failed("message", "TOPIC_NOT_MAPPED", `the options subject or stream fail for topic ${topic}: ${reason}`, {
       retriable: true,
     });
   }
 }
 
 /** Encodes a message. A body as text goes out as UTF-8. */
-export function encode(message: OutgoingMessage, route: Route, settings: Settings, maxPayload: number): Wire | Failure {
+export function encode(
+  message: OutgoingMessage,
+  to: SubjectOfTopic,
+  settings: Settings,
+  maxPayload: number,
+): Wire | PublishFailed {
   const headers = headersOf(message, {
     "Nats-Msg-Id": messageIdOf(message.type, message.key, settings.messageIdPrefix),
-    "Nats-Expected-Stream": route.stream,
+    "Nats-Expected-Stream": to.stream,
   });
   if ("scope" in headers) return headers;
   const body = typeof message.body === "string" ? Buffer.from(message.body) : message.body;
@@ -52,9 +57,9 @@ export function encode(message: OutgoingMessage, route: Route, settings: Setting
     const sizes = `body and headers have ${body.length} + ${headers.length} bytes`;
     return tooLarge(`${sizes}; the server takes at most ${maxPayload} (max_payload)`);
   }
-  return { subject: route.subject, headers, body, bytes };
+  return { subject: to.subject, headers, body, bytes };
 }
 
-function tooLarge(reason: string): Failure {
-  return messageFailure("MESSAGE_TOO_LARGE", reason, { retriable: false });
+function tooLarge(reason: string): PublishFailed {
+  return failed("message", "MESSAGE_TOO_LARGE", reason, { retriable: false });
 }

@@ -1,7 +1,10 @@
 /** The part of amqplib that is used, by its shape, and loading it. */
 import { MissingPeerError } from "../../runtime/errors.ts";
 
-/** A connection as `amqplib.connect` of amqplib 2.3.1 or newer resolves to; a recovering one will do. */
+/**
+ * A connection as `amqplib.connect` of amqplib 2.3.1 or newer resolves to; a recovering one will
+ * do.
+ */
 export interface RabbitmqConnection {
   createConfirmChannel(): Promise<AmqpChannel>;
   on(event: string, listener: (...given: never[]) => void): unknown;
@@ -10,10 +13,15 @@ export interface RabbitmqConnection {
 
 /** A channel of amqplib with confirms switched on. */
 export interface AmqpChannel {
-  /** False: its buffer is full until `drain`. Throws, with nothing written, when the message cannot be encoded or the channel is closed. */
+  /**
+   * False: its buffer is full until `drain`. Throws, with nothing written, when the message cannot
+   * be encoded or the channel is closed.
+   */
   publish(exchange: string, routingKey: string, content: Buffer, options: AmqpProperties): boolean;
   checkExchange(exchange: string): Promise<unknown>;
-  /** Ends after what was published before; the promise waits for the server's answer, however long. */
+  /**
+   * Ends after what was published before; the promise waits for the server's answer, however long.
+   */
   close(): Promise<void>;
   on(event: string, listener: (...given: never[]) => void): unknown;
 }
@@ -39,7 +47,10 @@ export interface AmqpProperties {
   readonly headers: Readonly<Record<string, string | undefined>>;
 }
 
-/** Event `ack` and `nack`: the message with this number on its channel; with `multiple` all before it as well. */
+/**
+ * Event `ack` and `nack`: the message with this number on its channel; with `multiple` all before
+ * it as well.
+ */
 export interface AmqpConfirm {
   readonly deliveryTag: number;
   readonly multiple: boolean;
@@ -51,7 +62,10 @@ export interface AmqpReturn {
   readonly properties: { readonly messageId?: string; readonly headers?: Readonly<Record<string, unknown>> };
 }
 
-/** What is known to be inside of a connection or a channel, when it is there: their documented types show less. */
+/**
+ * What is known to be inside of a connection or a channel, when it is there: their documented types
+ * show less.
+ */
 export interface AmqpInside {
   readonly connection?: { readonly frameMax?: unknown; readonly blocked?: unknown; readonly stream?: unknown };
 }

@@ -1,16 +1,24 @@
-/** An outgoing message in the terms of AMQP 0-9-1: which field carries what, and what none can carry. */
+/**
+ * An outgoing message in the terms of AMQP 0-9-1: which field carries what, and what none can
+ * carry.
+ */
+
 import { createHash } from "node:crypto";
 import { describeError } from "../../runtime/errors.ts";
 import type { OutgoingMessage, PublishFailed } from "../broker.ts";
+import { failed } from "../publishing/failures.ts";
 import type { AmqpProperties, AmqpReturn } from "./amqp.ts";
-import { failure, refusal } from "./failures.ts";
+import { refusal } from "./failures.ts";
 import type { RabbitmqRoute } from "./options.ts";
 
 /** Names, routing keys and most properties are "short strings": one byte holds their length. */
 const SHORT_STRING_BYTES = 255;
 /** amqplib encodes all headers of a message into a buffer of this size. */
 const CLIENT_TABLE_BYTES = 65_536;
-/** Frame, class, size and flags, and every property of ours at its largest but the headers: five short strings, mode, priority, timestamp. */
+/**
+ * Frame, class, size and flags, and every property of ours at its largest but the headers: five
+ * short strings, mode, priority, timestamp.
+ */
 const FRAME_REST_BYTES = 22 + 5 * 256 + 10;
 /** `message_id` of the row holds this many characters. */
 const RECEIPT_LENGTH = 255;
@@ -32,7 +40,7 @@ export function addressOf(
     // A mapping without a case for a message returns nothing, whatever its type says.
     ({ exchange = "", routingKey } = route(message) ?? {});
   } catch (error) {
-    return failure("message", "ROUTE_FAILED", `route of topic ${message.topic}: ${describeError(error)}`);
+    return failed("message", "ROUTE_FAILED", `route of topic ${message.topic}: ${describeError(error)}`);
   }
   if (typeof exchange !== "string" || typeof routingKey !== "string") {
     const words = "route must return { routingKey }, and may name an exchange; both are texts";
@@ -56,7 +64,10 @@ export interface Limits {
   readonly frameBytes: number;
 }
 
-/** Why a message cannot go out; undefined when it can. Before anything is sent: the server would end the channel, neighbors and all. */
+/**
+ * Why a message cannot go out; undefined when it can. Before anything is sent: the server would end
+ * the channel, neighbors and all.
+ */
 export function unsendable(message: OutgoingMessage, bytes: number, limits: Limits): PublishFailed | undefined {
   if (bytes > limits.bodyBytes) {
     const advice = "raise maxBodyBytes where the server's max_message_size is larger";
@@ -107,7 +118,10 @@ export function propertiesOf(
   return properties;
 }
 
-/** `type:key` as in the header `rowpost-id`; `sha256-` and its digest when it is longer than 255 bytes. The same for every attempt. */
+/**
+ * `type:key` as in the header `rowpost-id`; `sha256-` and its digest when it is longer than 255
+ * bytes. The same for every attempt.
+ */
 function messageIdOf({ type, key }: OutgoingMessage): string {
   const id = `${type}:${key}`;
   return isShort(id) ? id : `sha256-${createHash("sha256").update(id).digest("base64url")}`;
@@ -116,8 +130,9 @@ function messageIdOf({ type, key }: OutgoingMessage): string {
 const ATTEMPT = "rowpost-attempt";
 
 /**
- * What a message that comes back is known by: its id, which attempt it is, and its routing key. Identities are unique in one table only, and
- * several relays may publish through one broker, so the id alone is not enough.
+ * What a message that comes back is known by: its id, which attempt it is, and its routing key.
+ * Identities are unique in one table only, and several relays may publish through one broker, so
+ * the id alone is not enough.
  */
 export function likenessOf(message: OutgoingMessage, { routingKey }: Address): string {
   return likeness(messageIdOf(message), message.headers[ATTEMPT], routingKey);
@@ -139,11 +154,10 @@ export function contentOf(body: string | Uint8Array): Buffer {
   return Buffer.from(body.buffer, body.byteOffset, body.byteLength);
 }
 
-export function bodyBytes(body: string | Uint8Array): number {
-  return typeof body === "string" ? Buffer.byteLength(body) : body.byteLength;
-}
-
-/** `exchange/routing key#channel-number`: the number is the one that the server confirmed, which begins anew on every channel. */
+/**
+ * `exchange/routing key#channel-number`: the number is the one that the server confirmed, which
+ * begins anew on every channel.
+ */
 export function receiptOf({ exchange, routingKey }: Address, channel: string, deliveryTag: number): string {
   const sequence = `#${channel}-${deliveryTag}`;
   const place = `${exchange}/${routingKey}`;

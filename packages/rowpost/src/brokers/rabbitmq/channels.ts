@@ -1,16 +1,18 @@
 /**
  * A confirm channel for each exchange.
  *
- * The server ends a channel at the first message whose exchange does not exist, or may not be written to, and drops what is behind it. With a
- * channel of its own an exchange that is wrong can hurt nothing but its own messages.
+ * The server ends a channel at the first message whose exchange does not exist, or may not be
+ * written to, and drops what is behind it. With a channel of its own an exchange that is wrong can
+ * hurt nothing but its own messages.
  */
+
 import { randomBytes } from "node:crypto";
 import type { PublishFailed } from "../broker.ts";
+import { failed } from "../publishing/failures.ts";
 import type { Address } from "./carry.ts";
-import { CLOSED, type Connection, GOODBYE_MS, type Link, within } from "./connection.ts";
+import { CLOSE_WITHIN_MS, CLOSED, type Connection, type Link, within } from "./connection.ts";
 import {
   blockedBy,
-  failure,
   failureOfEnd,
   isAboutExchange,
   isAboutRoutingKey,
@@ -31,9 +33,15 @@ export interface OpenChannel {
 }
 
 export interface Channels {
-  /** The channel of an exchange, opened where there is none; or why there can be none. Never rejects. */
+  /**
+   * The channel of an exchange, opened where there is none; or why there can be none. Never
+   * rejects.
+   */
   of(exchange: string): OpenChannel | Promise<OpenChannel | PublishFailed>;
-  /** Why no message may go to this routing key of its exchange just now; undefined when nothing is known against it. */
+  /**
+   * Why no message may go to this routing key of its exchange just now; undefined when nothing is
+   * known against it.
+   */
   refusalOf(address: Address): PublishFailed | undefined;
   /** Largest body that the server takes, once it said so. */
   readonly largestBody: number;
@@ -41,9 +49,15 @@ export interface Channels {
   close(): Promise<void>;
 }
 
-/** Exchanges come out of the mapping, so a faulty one can make up any number of them; a server allows 2,047 channels. */
+/**
+ * Exchanges come out of the mapping, so a faulty one can make up any number of them; a server
+ * allows 2,047 channels.
+ */
 const MAX_CHANNELS = 64;
-/** A missing or forbidden exchange, or a forbidden routing key, is asked for at most this often, however many publishes want it. */
+/**
+ * A missing or forbidden exchange, or a forbidden routing key, is asked for at most this often,
+ * however many publishes want it.
+ */
 const REFUSED_FOR_MS = 1_000;
 
 export function createChannels(connection: Connection): Channels {
@@ -68,7 +82,10 @@ export function createChannels(connection: Connection): Channels {
     return () => failed;
   }
 
-  /** One routing key is forbidden. Messages with other ones, which are not, may have been stored before the channel ended. */
+  /**
+   * One routing key is forbidden. Messages with other ones, which are not, may have been stored
+   * before the channel ended.
+   */
   function endedByTopic(
     exchange: string,
     said: Said,
@@ -111,7 +128,7 @@ export function createChannels(connection: Connection): Channels {
       return opened;
     } catch (error) {
       const { code, reason } = link.lost ?? saidBy(error);
-      return failure("connection", code, `${link.label}: ${reason}`);
+      return failed("connection", code, `${link.label}: ${reason}`);
     }
   }
 
@@ -145,7 +162,7 @@ export function createChannels(connection: Connection): Channels {
       closed = true;
       const closing = [...channels.values()].map(({ channel }) => channel.close());
       channels.clear();
-      await within(Promise.all(closing), GOODBYE_MS, () => undefined).catch(() => undefined);
+      await within(Promise.all(closing), CLOSE_WITHIN_MS, () => undefined).catch(() => undefined);
     },
   };
 }

@@ -1,10 +1,15 @@
-/** The connection to a node: opened when it is needed, one at a time, and again after it was lost; or the one that the user handed in. */
+/**
+ * The connection to a node: opened when it is needed, one at a time, and again after it was lost;
+ * or the one that the user handed in.
+ */
+
 import { hostname } from "node:os";
 import { onAbort } from "../../runtime/abort.ts";
 import { BrokerError, describeError } from "../../runtime/errors.ts";
 import type { PublishFailed } from "../broker.ts";
+import { closedFailure, failed } from "../publishing/failures.ts";
 import { type AmqpChannel, type AmqpInside, loadAmqp, type RabbitmqConnection } from "./amqp.ts";
-import { failure, isOver, type Said, saidBy } from "./failures.ts";
+import { isOver, type Said, saidBy } from "./failures.ts";
 import type { Settings } from "./options.ts";
 import type { RabbitmqServer } from "./servers.ts";
 
@@ -17,7 +22,10 @@ export interface Link {
   /** Why the server takes no messages for now (a resource alarm); undefined when it does. */
   readonly blocked: string | undefined;
   readonly frameBytes: number;
-  /** Rejects with an `Error`, after `connectTimeoutMs` at the latest: the connection is then taken for dead, and ended if it is ours. */
+  /**
+   * Rejects with an `Error`, after `connectTimeoutMs` at the latest: the connection is then taken
+   * for dead, and ended if it is ours.
+   */
   openChannel(): Promise<AmqpChannel>;
 }
 
@@ -25,23 +33,30 @@ export interface Link {
 export interface Connection {
   /** The open connection, or a new one; all callers wait for the same. */
   open(): Promise<Link | PublishFailed>;
-  /** Says goodbye, for half a second at most, and leaves no socket; a connection of the user stays open. Never rejects. */
+  /**
+   * Closes it, for half a second at most, and leaves no socket; a connection of the user stays
+   * open. Never rejects.
+   */
   close(): Promise<void>;
 }
 
-/** A server that does not answer a goodbye notices the closed socket as well. */
-export const GOODBYE_MS = 500;
+/** How long a close may take: a server that does not answer it notices the closed socket. */
+export const CLOSE_WITHIN_MS = 500;
 /** What amqplib agrees on unless the server wants less. */
 const FRAME_BYTES = 131_072;
 
 /** `onBlocked` is called when a connection begins to be blocked. */
-export function createConnection(settings: Settings, onBlocked: () => void): Connection {
+export function createConnection(settings: Settings, onBlocked: (reason: string) => void): Connection {
   return settings.connection === undefined
     ? createOwnConnection(settings, onBlocked)
     : createGivenConnection(settings.connection, settings, onBlocked);
 }
 
-function createGivenConnection(given: RabbitmqConnection, settings: Settings, onBlocked: () => void): Connection {
+function createGivenConnection(
+  given: RabbitmqConnection,
+  settings: Settings,
+  onBlocked: (reason: string) => void,
+): Connection {
   const watched = watch(given, {
     label: "the connection that was handed in",
     settings,
@@ -50,9 +65,9 @@ function createGivenConnection(given: RabbitmqConnection, settings: Settings, on
 
   function failureNow(): PublishFailed | undefined {
     const { label, lost, away } = watched;
-    if (lost !== undefined) return failure("connection", lost.code, `${label} has ended: ${lost.reason}`);
+    if (lost !== undefined) return failed("connection", lost.code, `${label} has ended: ${lost.reason}`);
     // It would make each caller wait, and open a channel for each once it is back.
-    return away && failure("connection", away.code, `${label} is away, and recovers by itself: ${away.reason}`);
+    return away && failed("connection", away.code, `${label} is away, and recovers by itself: ${away.reason}`);
   }
 
   return {
@@ -64,7 +79,7 @@ function createGivenConnection(given: RabbitmqConnection, settings: Settings, on
   };
 }
 
-function createOwnConnection(settings: Settings, onBlocked: () => void): Connection {
+function createOwnConnection(settings: Settings, onBlocked: (reason: string) => void): Connection {
   const { servers } = settings;
   let next = 0;
   let link: OwnLink | undefined;
@@ -73,7 +88,7 @@ function createOwnConnection(settings: Settings, onBlocked: () => void): Connect
 
   /** One try of each node, beginning with the one that answered last. */
   async function connect(): Promise<Link | PublishFailed> {
-    let failed = CLOSED;
+    let last = CLOSED;
     for (let tries = 0; tries < servers.length; tries += 1) {
       const server = servers[next % servers.length];
       if (server === undefined || lifetime.signal.aborted) return CLOSED;
@@ -82,11 +97,11 @@ function createOwnConnection(settings: Settings, onBlocked: () => void): Connect
         return link;
       } catch (error) {
         if (lifetime.signal.aborted) return CLOSED;
-        failed = connectFailure(error, server);
+        last = connectFailure(error, server);
         next += 1;
       }
     }
-    return failed;
+    return last;
   }
 
   return {
@@ -113,7 +128,7 @@ interface OwnLink extends Link {
 async function openOwn(
   server: RabbitmqServer,
   settings: Settings,
-  onBlocked: () => void,
+  onBlocked: (reason: string) => void,
   stop: AbortSignal,
 ): Promise<OwnLink> {
   const connect = await loadAmqp();
@@ -135,7 +150,8 @@ async function openOwn(
     },
     {
       ...tlsOptions(settings, secure),
-      // Else Nagle's algorithm holds back what is smaller than a segment until the server has acknowledged the one before.
+      // Else Nagle's algorithm holds back what is smaller than a segment until the server has
+      // acknowledged the one before.
       noDelay: true,
       signal: socket.signal,
       clientProperties: { connection_name: `rowpost ${hostname()} ${process.pid}` },
@@ -144,14 +160,15 @@ async function openOwn(
   const { connectTimeoutMs } = settings;
   try {
     const connection = await within(opening, connectTimeoutMs, () => end(silence(label, connectTimeoutMs)));
-    // Told again with the event `close`. Nobody listening would end the process. (A user's own connection has the user's listener.)
+    // Told again with the event `close`. Nobody listening would end the process. (A user's own
+    // connection has the user's listener.)
     connection.on("error", () => undefined);
     const watched = watch(connection, { label, settings, onBlocked, end });
     connection.on("close", () => endSoon(stop, end));
     return Object.assign(watched, {
       async close() {
         if (watched.lost === undefined)
-          await within(connection.close(), GOODBYE_MS, () => undefined).catch(() => undefined);
+          await within(connection.close(), CLOSE_WITHIN_MS, () => undefined).catch(() => undefined);
         end("the RabbitMQ broker was closed");
       },
     });
@@ -163,15 +180,16 @@ async function openOwn(
 }
 
 /**
- * Ends the socket of a lost connection: at the latest after half a second, in which amqplib's answer to a server that says goodbye goes out, or when
- * the broker is closed. amqplib only writes an end, which a frozen server never answers, so that the socket would keep the process alive.
+ * Ends the socket of a lost connection: at the latest after half a second, in which amqplib's
+ * answer to a server that says goodbye goes out, or when the broker is closed. amqplib only writes
+ * an end, which a frozen server never answers, so that the socket would keep the process alive.
  */
 function endSoon(stop: AbortSignal, end: (reason: string) => void): void {
   const reason = "the connection was lost";
   const timer = setTimeout(() => {
     stopFollowing();
     end(reason);
-  }, GOODBYE_MS);
+  }, CLOSE_WITHIN_MS);
   // As long as the socket is there, it keeps the process alive itself.
   timer.unref();
   const stopFollowing = onAbort(stop, () => {
@@ -189,7 +207,7 @@ function tlsOptions({ tls }: Settings, secure: boolean): Readonly<Record<string,
 interface WatchOptions {
   readonly label: string;
   readonly settings: Settings;
-  readonly onBlocked: () => void;
+  readonly onBlocked: (reason: string) => void;
   /** Ends the connection; given when it is ours. */
   readonly end?: (reason: string) => void;
 }
@@ -209,13 +227,14 @@ function watch(connection: RabbitmqConnection, options: WatchOptions): Watched {
   let away: Said | undefined;
   let blocked: string | undefined = inside?.blocked === true ? "a resource alarm" : undefined;
   const listeners: Readonly<Record<string, (...given: unknown[]) => void>> = {
-    // Comes with the error, if one was the reason. A connection that recovers by itself ends only when it gives up.
+    // Comes with the error, if one was the reason. A connection that recovers by itself ends only
+    // when it gives up.
     close: (error: unknown) => {
       lost = error === undefined ? { code: "CONNECTION_CLOSED", reason: "it was closed" } : saidBy(error);
     },
     blocked: (reason: unknown) => {
       blocked = String(reason);
-      onBlocked();
+      onBlocked(blocked);
     },
     unblocked: () => {
       blocked = undefined;
@@ -252,7 +271,8 @@ function watch(connection: RabbitmqConnection, options: WatchOptions): Watched {
         });
       } catch (error) {
         opening.then((late) => late.close()).catch(() => undefined);
-        // A node that shuts down may end the connection in the packet in which it opened it: `close` came before anybody could listen.
+        // A node that shuts down may end the connection in the packet in which it opened it:
+        // `close` came before anybody could listen.
         if (end !== undefined && isOver(error)) {
           lost ??= saidBy(error);
           end(`${label} ended the connection`);
@@ -286,24 +306,25 @@ function silence(label: string, afterMs: number): string {
   return `no answer from ${label} within ${afterMs} ms: is it up, and is this its AMQP port (5672, with TLS 5671; not 15672, the console)?`;
 }
 
-export const CLOSED: PublishFailed = failure("connection", "CLOSED", "the RabbitMQ broker was closed");
+export const CLOSED: PublishFailed = closedFailure("RabbitMQ");
 
 /** Why no connection came about, and what to do. Nothing was handed over. */
 function connectFailure(error: unknown, { label, secure, vhost, username }: RabbitmqServer): PublishFailed {
   const { code, reason } = saidBy(error);
-  if (code === "MISSING_PEER") return failure("connection", code, describeError(error));
+  if (code === "MISSING_PEER") return failed("connection", code, describeError(error));
   if (/^Handshake terminated by server/.test(error instanceof Error ? error.message : "")) {
     const advice = `check user (${username}) and password; guest may only log in from the server's own host`;
-    return failure("connection", code, `${label}: ${reason}; ${advice}`);
+    return failed("connection", code, `${label}: ${reason}; ${advice}`);
   }
-  // amqplib does not tell what the server said at this step; it is a virtual host that is missing or not permitted, or a limit.
+  // amqplib does not tell what the server said at this step; it is a virtual host that is missing
+  // or not permitted, or a limit.
   if (/Expected ConnectionOpenOk; got <ConnectionClose/.test(reason)) {
     const advice = "does it exist, may the user use it, and is its connection limit not reached?";
-    return failure("connection", "VHOST_REFUSED", `${label} refused the virtual host ${vhost}: ${advice}`);
+    return failed("connection", "VHOST_REFUSED", `${label} refused the virtual host ${vhost}: ${advice}`);
   }
-  if (code === "CONNECTION_GIVEN_UP") return failure("connection", "CONNECT_TIMEOUT", reason);
+  if (code === "CONNECTION_GIVEN_UP") return failed("connection", "CONNECT_TIMEOUT", reason);
   const advice = secure
     ? "is the server running, with TLS on this port (5671) and a certificate that tls.ca trusts?"
     : "is the server running, and is this its AMQP port without TLS (5672)?";
-  return failure("connection", code === "CONNECTION_LOST" ? "CONNECT_FAILED" : code, `${label}: ${reason}; ${advice}`);
+  return failed("connection", code === "CONNECTION_LOST" ? "CONNECT_FAILED" : code, `${label}: ${reason}; ${advice}`);
 }

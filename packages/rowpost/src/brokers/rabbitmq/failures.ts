@@ -1,5 +1,6 @@
 /** What RabbitMQ and its client say, as failures of the contract. */
 import type { PublishFailed } from "../broker.ts";
+import { failed } from "../publishing/failures.ts";
 
 /** Codes of AMQP 0-9-1 that a server ends a channel or a connection with. */
 const REPLY_NAMES: Readonly<Record<number, string>> = {
@@ -21,13 +22,9 @@ const REPLY_NAMES: Readonly<Record<number, string>> = {
   541: "INTERNAL_ERROR",
 };
 
-export function failure(scope: PublishFailed["scope"], code: string, reason: string): PublishFailed {
-  return { status: "failed", scope, retriable: true, code, reason };
-}
-
 /** The message can never be sent as it is. */
 export function refusal(code: string, reason: string): PublishFailed {
-  return { status: "failed", scope: "message", retriable: false, code, reason };
+  return failed("message", code, reason, { retriable: false });
 }
 
 /** Code and words of an error of the client: those of the server, where it said something. */
@@ -36,7 +33,10 @@ export interface Said {
   readonly reason: string;
 }
 
-/** amqplib wraps the server's words in its own: `Channel closed by server: 404 (NOT-FOUND) with message "NOT_FOUND - no exchange …"`. */
+/**
+ * amqplib wraps the server's words in its own: `Channel closed by server: 404 (NOT-FOUND) with
+ * message "NOT_FOUND - no exchange …"`.
+ */
 export function saidBy(error: unknown): Said {
   const message = error instanceof Error ? error.message : String(error);
   const [, number = "", words = ""] = /(\d{3}) \([A-Z-]+\) with message "(.*)"$/s.exec(message) ?? [];
@@ -59,7 +59,10 @@ export function isAboutExchange(said: Said): boolean {
   return said.code === "NOT_FOUND" || (said.code === "ACCESS_REFUSED" && !isAboutRoutingKey(said));
 }
 
-/** What a refusal by topic permissions begins with: the user may write to the exchange, but not with this routing key. */
+/**
+ * What a refusal by topic permissions begins with: the user may write to the exchange, but not with
+ * this routing key.
+ */
 const TOPIC_REFUSED = "access to topic '";
 
 /** The user may write to the exchange, and not with some routing key. */
@@ -81,23 +84,27 @@ export function refusedRoutingKey({ reason }: Said, routingKeys: readonly string
 /** The failure of messages with a routing key that the user may not write with. */
 export function refusedByTopic(exchange: string, routingKey: string, { code, reason }: Said): PublishFailed {
   const advice = `grant the user the topic permission to write to ${exchange} with the routing key ${routingKey}`;
-  return failure("destination", code, `${reason}; ${advice}`);
+  return failed("destination", code, `${reason}; ${advice}`);
 }
 
 /** What happened to the channel that a message without a confirm had been handed to. */
 interface ChannelEnd {
   readonly exchange: string;
   readonly said: Said;
-  /** The server took a message on this channel before: it is not known any more which of the rest it took. */
+  /**
+   * The server took a message on this channel before: it is not known any more which of the rest it
+   * took.
+   */
   readonly proven: boolean;
 }
 
 /**
  * The failure of all messages that were handed to a channel and not confirmed when it ended.
  *
- * The server reads a channel's messages one after the other and ends it at the one that it cannot take: earlier ones may be stored, later ones
- * are not, and it does not say which it was. Only on a channel on which nothing was ever confirmed is a missing exchange taken for missing
- * from the beginning.
+ * The server reads a channel's messages one after the other and ends it at the one that it cannot
+ * take: earlier ones may be stored, later ones are not, and it does not say which it was. Only on a
+ * channel on which nothing was ever confirmed is a missing exchange taken for missing from the
+ * beginning.
  */
 export function failureOfEnd({ exchange, said, proven }: ChannelEnd): PublishFailed {
   const { code, reason } = said;
@@ -108,17 +115,17 @@ export function failureOfEnd({ exchange, said, proven }: ChannelEnd): PublishFai
 
 /** The failure of a message that may have been stored before its channel ended. */
 export function unknownAfter({ code, reason }: Said): PublishFailed {
-  return failure("unknown", code, `${reason} (before the message was confirmed: it may be stored)`);
+  return failed("unknown", code, `${reason} (before the message was confirmed: it may be stored)`);
 }
 
 function missingExchange(exchange: string, reason: string): PublishFailed {
   const advice = `declare the exchange, or correct the mapping of topics (options exchange and route)`;
-  return failure("message", "NOT_FOUND", `the exchange ${exchange} of this topic does not exist: ${reason}; ${advice}`);
+  return failed("message", "NOT_FOUND", `the exchange ${exchange} of this topic does not exist: ${reason}; ${advice}`);
 }
 
 function refusedExchange(exchange: string, reason: string): PublishFailed {
   const advice = `grant the user the permission to write to ${exchange === "" ? "the default exchange (amq.default)" : exchange}`;
-  return failure("destination", "ACCESS_REFUSED", `${reason}; ${advice}`);
+  return failed("destination", "ACCESS_REFUSED", `${reason}; ${advice}`);
 }
 
 /** The failure of the one message that was too large for the server. */
@@ -132,19 +139,24 @@ export function unroutable(topic: string, exchange: string, routingKey: string):
     exchange === ""
       ? `topic ${topic}: there is no queue ${routingKey}; declare it (durable), or map topics to exchanges with the options exchange or route`
       : `topic ${topic}: no queue is bound to exchange ${exchange} for routing key ${routingKey}; bind one`;
-  return failure("message", "NO_ROUTE", words);
+  return failed("message", "NO_ROUTE", words);
 }
 
-/** A queue refused the message: it is full and rejects (`x-overflow`), or it cannot store for now. Another one may have taken it. */
+/**
+ * A queue refused the message: it is full and rejects (`x-overflow`), or it cannot store for now.
+ * Another one may have taken it.
+ */
 export function refusedByQueue(topic: string): PublishFailed {
   const words = `topic ${topic}: a queue refused the message (nack): it is full with x-overflow=reject-publish, or cannot store for now`;
-  return failure("destination", "NACKED", words);
+  return failed("destination", "NACKED", words);
 }
 
-/** A resource alarm: the server takes no messages from anybody until memory or disk is free again. */
+/**
+ * A resource alarm: the server takes no messages from anybody until memory or disk is free again.
+ */
 export function blockedBy(reason: string): PublishFailed {
   const words = `RabbitMQ takes no messages for now: ${reason}`;
-  return failure("connection", "CONNECTION_BLOCKED", words);
+  return failed("connection", "CONNECTION_BLOCKED", words);
 }
 
 /** The largest body that the server says it takes, when that is why it ended the channel. */

@@ -1,10 +1,12 @@
 /**
- * RabbitMQ through amqplib: confirm channels, persistent and mandatory messages. See `docs/brokers/rabbitmq.md` for what goes where, and for
- * the settings of queues that lose messages.
+ * RabbitMQ through amqplib: confirm channels, persistent and mandatory messages. See
+ * `docs/brokers/rabbitmq.md` for what goes where, and for the settings of queues that lose
+ * messages.
  */
 import { BrokerError, describeError } from "../../runtime/errors.ts";
-import { createMessageWindow } from "../../runtime/message-window.ts";
-import { ABORTED, type Broker, type PublishResult } from "../broker.ts";
+import type { Broker } from "../broker.ts";
+import { createBroker } from "../publishing/lifecycle.ts";
+import { createWindow } from "../publishing/window.ts";
 import type { RabbitmqConnection } from "./amqp.ts";
 import { createChannels } from "./channels.ts";
 import { createConnection } from "./connection.ts";
@@ -13,47 +15,47 @@ import { type RabbitmqOptions, settingsFrom } from "./options.ts";
 import { type Publishing, publishBatch } from "./publish.ts";
 import { rabbitmqOptionsFromUrl } from "./url.ts";
 
-export type { TlsOptions as RabbitmqTlsOptions } from "../../runtime/tls-options.ts";
+export type { TlsOptions as RabbitmqTlsOptions } from "../settings/tls-options.ts";
 export type { RabbitmqConnection } from "./amqp.ts";
 export type { RabbitmqOptions, RabbitmqRoute } from "./options.ts";
 export { rabbitmqOptionsFromUrl } from "./url.ts";
 
-/** Most bytes of bodies that are handed over and not confirmed, so that large ones do not fill the memory. */
+/**
+ * Most bytes of a topic's bodies that are handed over and not confirmed, so that large ones do not
+ * fill the memory.
+ */
 const MAX_BYTES_IN_FLIGHT = 33_554_432;
 
 /**
- * A broker that publishes to RabbitMQ: with its own connection, opened at the first `publish` or `check`, or on one of amqplib that is open
- * already. Throws {@link ConfigurationError} for wrong options; without amqplib its `check` rejects with `MissingPeerError`.
+ * A broker that publishes to RabbitMQ: with its own connection, opened at the first `publish` or
+ * `check`, or on one of amqplib that is open already. Throws {@link ConfigurationError} for wrong
+ * options; without amqplib its `check` rejects with `MissingPeerError`.
  *
- * The receipt of a message (`message_id`) is `exchange/routing key#channel-number`, with the number that RabbitMQ confirmed.
+ * The receipt of a message (`message_id`) is `exchange/routing key#channel-number`, with the number
+ * that RabbitMQ confirmed.
  */
 export function rabbitmq(given: RabbitmqOptions | RabbitmqConnection): Broker {
   const options = "createConfirmChannel" in given ? { connection: given } : given;
   const settings = settingsFrom(options);
-  const running: Publishing["running"] = new Set();
-  const connection = createConnection(settings, () => {
-    for (const call of running) call.advance();
+  const calls: Publishing["calls"] = new Set();
+  const connection = createConnection(settings, (reason) => {
+    for (const call of calls) call.breakOff(blockedBy(reason));
   });
   const channels = createChannels(connection);
   const publishing: Publishing = {
     channels,
-    window: createMessageWindow({ messages: settings.maxInFlight, bytes: MAX_BYTES_IN_FLIGHT }),
+    window: createWindow({ loads: settings.maxInFlight, bytes: MAX_BYTES_IN_FLIGHT }),
     route: settings.route,
     maxBodyBytes: settings.maxBodyBytes,
-    running,
+    calls,
   };
-  let closed: Promise<void> | undefined;
 
-  return {
+  return createBroker({
     name: "rabbitmq",
-    features: { ordering: "key", delay: false, reportsUnknownTopic: true, maxBodyBytes: settings.maxBodyBytes },
-    async publish(batch, { signal }) {
-      if (closed !== undefined) return batch.map(() => CLOSED);
-      if (signal.aborted) return batch.map(() => ABORTED);
-      return batch.length === 0 ? [] : publishBatch(publishing, batch, signal);
-    },
+    title: "RabbitMQ",
+    features: () => ({ ordering: "key", reportsUnknownTopic: true, maxBodyBytes: settings.maxBodyBytes }),
+    publish: (batch, scope) => publishBatch(publishing, batch, scope),
     async check() {
-      if (closed !== undefined) throw new BrokerError("CLOSED", "this RabbitMQ broker was closed; make a new one");
       const link = await connection.open();
       if ("status" in link) {
         throw new BrokerError(link.code, `RabbitMQ cannot be used: ${link.reason}`, { retriable: true });
@@ -77,29 +79,20 @@ export function rabbitmq(given: RabbitmqOptions | RabbitmqConnection): Broker {
         });
       }
     },
-    close() {
-      closed ??= (async () => {
-        for (const call of running) call.close();
-        await channels.close();
-        await connection.close();
-      })();
-      return closed;
+    async close() {
+      await channels.close();
+      await connection.close();
     },
-  };
+  });
 }
 
-/** The broker of a URL such as `amqp://user:password@host1:5672,host2:5672/vhost?exchange=shop`; see {@link rabbitmqOptionsFromUrl}. */
+/**
+ * The broker of a URL such as `amqp://user:password@host1:5672,host2:5672/vhost?exchange=shop`; see
+ * {@link rabbitmqOptionsFromUrl}.
+ */
 export function rabbitmqFromUrl(
   url: string,
   environment: Readonly<Record<string, string | undefined>> = process.env,
 ): Broker {
   return rabbitmq(rabbitmqOptionsFromUrl(url, environment));
 }
-
-const CLOSED: PublishResult = {
-  status: "failed",
-  scope: "connection",
-  retriable: true,
-  code: "CLOSED",
-  reason: "the RabbitMQ broker was closed",
-};

@@ -1,8 +1,8 @@
 /** Options of the RabbitMQ broker, and what is checked before anything is opened. */
 import { ConfigurationError } from "../../runtime/errors.ts";
-import { checkedTls, type TlsOptions } from "../../runtime/tls-options.ts";
 import { wholeNumber } from "../../runtime/whole-number.ts";
 import type { OutgoingMessage } from "../broker.ts";
+import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";
 import type { RabbitmqConnection } from "./amqp.ts";
 import { type RabbitmqServer, serversFrom } from "./servers.ts";
 
@@ -17,28 +17,50 @@ export interface RabbitmqRoute {
 /** Options of {@link rabbitmq}. Exactly one of `url` and `connection`. */
 export interface RabbitmqOptions {
   /**
-   * `amqp://user:password@host:5672/vhost`, or `amqps://` for TLS. Several nodes of a cluster as a list: the first one that answers is used
-   * until it fails, then the next. User and password default to guest.
+   * `amqp://user:password@host:5672/vhost`, or `amqps://` for TLS. Several nodes of a cluster as a
+   * list: the first one that answers is used until it fails, then the next. User and password
+   * default to guest.
    */
   readonly url?: string | readonly string[] | undefined;
-  /** A connection of amqplib that is open already. It is left open; when it ends, this broker cannot publish any more. */
+  /**
+   * A connection of amqplib that is open already. It is left open; when it ends, this broker cannot
+   * publish any more.
+   */
   readonly connection?: RabbitmqConnection | undefined;
   /** With `url`: win over the ones in it. */
   readonly username?: string | undefined;
   readonly password?: string | undefined;
   /** With `amqps:` URLs: what the connection trusts and how it proves itself. */
   readonly tls?: TlsOptions | undefined;
-  /** Exchange of all messages; the topic is the routing key. Default "": the topic is the name of a queue. Not together with `route`. */
+  /**
+   * Exchange of all messages; the topic is the routing key. Default "": the topic is the name of a
+   * queue. Not together with `route`.
+   */
   readonly exchange?: string | undefined;
-  /** Exchange and routing key of a message. Messages of one ordering key should get the same. What it throws fails the message. */
+  /**
+   * Exchange and routing key of a message. Messages of one ordering key should get the same. What
+   * it throws fails the message.
+   */
   readonly route?: ((message: OutgoingMessage) => RabbitmqRoute) | undefined;
-  /** Most messages that are handed over and not confirmed, over all publish calls, 1 to 65,535. Default 1,024. */
+  /**
+   * Most messages that are handed over and not confirmed, over all publish calls, 1 to 65,535.
+   * Default 1,024.
+   */
   readonly maxInFlight?: number | undefined;
-  /** Larger bodies fail without being sent. Default 16,777,216: what RabbitMQ 4 takes unless configured otherwise. */
+  /**
+   * Larger bodies fail without being sent. Default 16,777,216: what RabbitMQ 4 takes unless
+   * configured otherwise.
+   */
   readonly maxBodyBytes?: number | undefined;
-  /** How long a connection or a channel may take to open, in milliseconds, 100 to 60,000. Default 5,000. */
+  /**
+   * How long a connection or a channel may take to open, in milliseconds, 100 to 60,000. Default
+   * 5,000.
+   */
   readonly connectTimeoutMs?: number | undefined;
-  /** With `url`: a connection without a sign of life for two of these intervals is given up; 1 to 3,600, or 0 for never. Default 10. The server may ask for less. */
+  /**
+   * With `url`: a connection without a sign of life for two of these intervals is given up; 1 to
+   * 3,600, or 0 for never. Default 10. The server may ask for less.
+   */
   readonly heartbeatSeconds?: number | undefined;
 }
 
@@ -89,7 +111,10 @@ export function settingsFrom(options: RabbitmqOptions): Settings {
   };
 }
 
-/** Said instead of ignored: somebody who gives a CA must not get a connection that does not look at it. */
+/**
+ * Said instead of ignored: somebody who gives a CA must not get a connection that does not look at
+ * it.
+ */
 function checkWhatBelongsToUrl(options: RabbitmqOptions): void {
   if (options.connection === undefined) return;
   const names = ["username", "password", "tls", "heartbeatSeconds"] as const;
@@ -100,5 +125,8 @@ function checkWhatBelongsToUrl(options: RabbitmqOptions): void {
 }
 
 const DEFAULT_IN_FLIGHT = 1_024;
-/** RabbitMQ 3 takes eight times as much, RabbitMQ 4 this: what is larger would close the channel for its neighbors too. */
+/**
+ * RabbitMQ 3 takes eight times as much, RabbitMQ 4 this: what is larger would close the channel for
+ * its neighbors too.
+ */
 const DEFAULT_MAX_BODY_BYTES = 16_777_216;

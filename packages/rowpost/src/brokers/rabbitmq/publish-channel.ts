@@ -1,8 +1,13 @@
-/** One confirm channel: what was handed to it and is not confirmed yet, and what the server says about each. */
+/**
+ * One confirm channel: what was handed to it and is not confirmed yet, and what the server says
+ * about each.
+ */
+
 import type { OutgoingMessage, PublishFailed } from "../broker.ts";
+import { failed } from "../publishing/failures.ts";
 import type { AmqpChannel, AmqpConfirm, AmqpReturn } from "./amqp.ts";
 import { type Address, contentOf, likenessOfReturned, propertiesOf } from "./carry.ts";
-import { failure, type Said, saidBy } from "./failures.ts";
+import { type Said, saidBy } from "./failures.ts";
 import { gathererOf } from "./gathered-writes.ts";
 import { createHeaderLender } from "./lent-headers.ts";
 
@@ -41,20 +46,25 @@ export interface PublishChannel {
   /** The client's buffer has room. */
   readonly writable: boolean;
   /**
-   * A message of this likeness is on its way: another one has to wait for its answer. A message that is returned comes back without its number,
-   * so of two that look the same nothing would tell which one was dropped and which one is stored. (A property of our own could tell them, but
+   * A message of this likeness is on its way: another one has to wait for its answer. A message
+   * that is returned comes back without its number, so of two that look the same nothing would tell
+   * which one was dropped and which one is stored. (A property of our own could tell them, but
    * consumers would see it, and `correlation-id` means something to many of them.)
    */
   holds(likeness: string): boolean;
   /** Calls back once when no message of this likeness is on its way any more. */
   onFree(likeness: string, callback: () => void): void;
-  /** Hands a message over and returns its number. Throws, with nothing handed over, when it cannot be encoded. */
+  /**
+   * Hands a message over and returns its number. Throws, with nothing handed over, when it cannot
+   * be encoded.
+   */
   hand(message: Handing): number;
   /** Calls back once when there is room again, or when it ended. */
   onRoom(callback: () => void): void;
   /**
-   * Nobody waits for this message's answer any more. The channel is not used again: its confirms may be stuck, and amqplib remembers every
-   * message behind the oldest one without a confirm. It is closed once nobody waits for anything on it.
+   * Nobody waits for this message's answer any more. The channel is not used again: its confirms
+   * may be stuck, and amqplib remembers every message behind the oldest one without a confirm. It
+   * is closed once nobody waits for anything on it.
    */
   abandon(deliveryTag: number): void;
   /** No further message is handed over; it is closed once nobody waits for anything on it. */
@@ -158,7 +168,8 @@ export function createPublishChannel({ channel, name, lostBy, onEnd }: PublishCh
       entry.returned = true;
       return;
     }
-    // One that nobody waits for any more; or one that cannot be told, so that no confirm of this channel is a receipt.
+    // One that nobody waits for any more; or one that cannot be told, so that no confirm of this
+    // channel is a receipt.
     if (!retired) inDoubt = true;
     retired = true;
   });
@@ -235,5 +246,5 @@ export function createPublishChannel({ channel, name, lostBy, onEnd }: PublishCh
   };
 }
 
-const UNTOLD = failure("unknown", "RETURN_UNKNOWN", "RabbitMQ returned a message, and which one cannot be told");
+const UNTOLD = failed("unknown", "RETURN_UNKNOWN", "RabbitMQ returned a message, and which one cannot be told");
 const CLOSED: Said = { code: "CHANNEL_CLOSED", reason: "the channel was closed" };

@@ -1,5 +1,6 @@
 /** Addresses: what a URL says about a server. */
 import { ConfigurationError } from "../../runtime/errors.ts";
+import { percentDecoded } from "../../runtime/percent-decoded.ts";
 
 /** One node. */
 export interface RabbitmqServer {
@@ -43,20 +44,15 @@ function serverFrom(url: string, account: Account): RabbitmqServer {
   const anonymous = username === "" && password === "";
   const server = {
     secure,
-    host: decoded(hostname.replace(/^\[(.*)\]$/, "$1")),
+    host: percentDecoded("rabbitmq broker: the host in the url", hostname.replace(/^\[(.*)\]$/, "$1")),
     port: port === "" ? (secure ? 5671 : 5672) : Number(port),
-    // "amqp://host" and "amqp://host/" both mean the vhost "/", which is called "%2F" where it is written out.
-    vhost: pathname.length > 1 ? decoded(pathname.slice(1)) : "/",
-    username: account.username ?? (anonymous ? "guest" : decoded(username)),
-    password: account.password ?? (anonymous ? "guest" : decoded(password)),
+    // "amqp://host" and "amqp://host/" both mean the vhost "/", which is called "%2F" where it is
+    // written out.
+    vhost: pathname.length > 1 ? percentDecoded("rabbitmq broker: the vhost in the url", pathname.slice(1)) : "/",
+    username:
+      account.username ?? (anonymous ? "guest" : percentDecoded("rabbitmq broker: the user in the url", username)),
+    password:
+      account.password ?? (anonymous ? "guest" : percentDecoded("rabbitmq broker: the password in the url", password)),
   };
   return { ...server, label: `${hostname}:${server.port}` };
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch (cause) {
-    throw new ConfigurationError("rabbitmq broker: a part of the url is not percent-encoded properly", { cause });
-  }
 }

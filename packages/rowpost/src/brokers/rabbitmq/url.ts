@@ -1,16 +1,23 @@
-/** `amqp://user:password@host:5672,host:5672/vhost?…`: the options as one line, for the command line and configuration files. */
+/**
+ * `amqp://user:password@host:5672,host:5672/vhost?…`: the options as one line, for the command line
+ * and configuration files.
+ */
 import { ConfigurationError } from "../../runtime/errors.ts";
 import {
   optionsOf,
+  secretsOf,
   settingsIn,
   TLS_SETTINGS,
   textSetting,
   tlsOfScheme,
   wholeSetting,
-} from "../../runtime/url-settings.ts";
+} from "../settings/url-settings.ts";
 import type { RabbitmqOptions } from "./options.ts";
 
-/** Variables of user and password: a secret in a URL ends up in process lists and logs. They win over the URL's. */
+/**
+ * Variables of user and password: a secret in a URL ends up in process lists and logs. They win
+ * over the URL's.
+ */
 const USERNAME = "ROWPOST_RABBITMQ_USERNAME";
 const PASSWORD = "ROWPOST_RABBITMQ_PASSWORD";
 
@@ -23,9 +30,11 @@ const NUMBERS = {
 const KNOWN = ["exchange", ...Object.keys(NUMBERS), ...TLS_SETTINGS];
 
 /**
- * Options from a URL. Settings behind the `?`: `exchange`, `inFlight`, `maxBodyBytes`, `connectTimeoutMs`, `heartbeatSeconds`; for `amqps:` also
- * `ca`, `cert`, `key` (PEM files), `serverName`, and `tls=insecure` to accept any certificate. User and password may stand in
- * ROWPOST_RABBITMQ_USERNAME and ROWPOST_RABBITMQ_PASSWORD instead. Throws {@link ConfigurationError}, without the URL.
+ * Options from a URL. Settings behind the `?`: `exchange`, `inFlight`, `maxBodyBytes`,
+ * `connectTimeoutMs`, `heartbeatSeconds`; for `amqps:` also `ca`, `cert`, `key` (PEM files),
+ * `serverName`, and `tls=insecure` to accept any certificate. User and password may stand in
+ * ROWPOST_RABBITMQ_USERNAME and ROWPOST_RABBITMQ_PASSWORD instead. Throws {@link
+ * ConfigurationError}, without the URL.
  */
 export function rabbitmqOptionsFromUrl(
   url: string,
@@ -41,13 +50,11 @@ export function rabbitmqOptionsFromUrl(
   }
   const settings = settingsIn(query, KNOWN);
   const tls = tlsOfScheme(settings, url, "amqps");
-  const { [USERNAME]: username, [PASSWORD]: password } = environment;
   return {
     url: hosts.split(",").map((host) => `${head}${host}${path}`),
     ...optionsOf(settings, { exchange: "exchange" }, textSetting),
     ...optionsOf(settings, NUMBERS, wholeSetting),
     ...(tls === undefined ? {} : { tls }),
-    ...(username ? { username } : {}),
-    ...(password ? { password } : {}),
+    ...secretsOf(environment, { username: USERNAME, password: PASSWORD }),
   };
 }

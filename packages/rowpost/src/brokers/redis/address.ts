@@ -1,7 +1,8 @@
 /** Where a connection of our own goes, out of `redis://…` or `rediss://…`. */
 
 import { ConfigurationError } from "../../runtime/errors.ts";
-import { checkedTls, type TlsOptions } from "../../runtime/tls-options.ts";
+import { percentDecoded } from "../../runtime/percent-decoded.ts";
+import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";
 
 /** Where a connection of our own goes. */
 export interface Address {
@@ -22,7 +23,10 @@ interface Credentials {
   readonly tls?: TlsOptions | undefined;
 }
 
-/** Takes a url apart. Its text may hold a password, so that no error repeats it. Throws {@link ConfigurationError}. */
+/**
+ * Takes a url apart. Its text may hold a password, so that no error repeats it. Throws {@link
+ * ConfigurationError}.
+ */
 export function addressOf(url: string | URL, { username, password, tls }: Credentials): Address {
   const text = String(url);
   if (!URL.canParse(text)) throw new ConfigurationError(`redis broker: the url cannot be read; expected ${FORM}`);
@@ -47,19 +51,13 @@ export function addressOf(url: string | URL, { username, password, tls }: Creden
     host: parsed.hostname.replace(/^\[(.*)\]$/, "$1"),
     port: parsed.port === "" ? 6379 : Number(parsed.port),
     db: Number(database),
-    username: username ?? decoded(parsed.username),
-    password: password ?? decoded(parsed.password),
+    username: username ?? decoded("user", parsed.username),
+    password: password ?? decoded("password", parsed.password),
     tls: checkedTls(tls ?? secure),
   };
 }
 
-function decoded(text: string): string | undefined {
-  if (text === "") return undefined;
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    throw new ConfigurationError(
-      "redis broker: user and password in the url must be percent-encoded (% is %25), or be options of their own",
-    );
-  }
+/** Undefined where there is none. */
+function decoded(what: string, text: string): string | undefined {
+  return text === "" ? undefined : percentDecoded(`redis broker: the ${what} in the url`, text);
 }

@@ -35,7 +35,8 @@ function ofTransaction(queued: readonly IoReply[], [error, reply]: IoReply): Out
     const ids: readonly unknown[] = Array.isArray(reply) ? reply : [];
     return queued.map((_, index) => (ids[index] instanceof Error ? failureOf(ids[index]) : idOf(ids[index])));
   }
-  // EXECABORT says only that something was refused; what it was stands in the answer to that command.
+  // EXECABORT says only that something was refused; what it was stands in the answer to that
+  // command.
   const [refusal] = queued.find(([refused]) => isReplyError(refused)) ?? [error];
   const failed = failureOf(refusal);
   return queued.map(() => failed);

@@ -1,12 +1,16 @@
-/** What is used of ioredis (5.4 and newer, 6) and of clients of its shape, such as iovalkey; and how one is made that can be trusted with a publish. */
+/**
+ * What is used of ioredis (5.4 and newer, 6) and of clients of its shape, such as iovalkey; and how
+ * one is made that can be trusted with a publish.
+ */
 
 import { ConfigurationError, MissingPeerError } from "../../runtime/errors.ts";
-import type { TlsOptions } from "../../runtime/tls-options.ts";
+import type { TlsOptions } from "../settings/tls-options.ts";
 import type { Address } from "./address.ts";
 
 /**
- * A client that the user has: `Redis` or `Cluster` of ioredis or iovalkey, with or without sentinels. Nothing is sent on it and it is left open:
- * its options and nodes are taken by `duplicate`. See {@link clientFactory} for why.
+ * A client that the user has: `Redis` or `Cluster` of ioredis or iovalkey, with or without
+ * sentinels. Nothing is sent on it and it is left open: its options and nodes are taken by
+ * `duplicate`. See {@link clientFactory} for why.
  */
 export interface RedisClient {
   readonly isCluster: boolean;
@@ -34,7 +38,10 @@ export interface IoPipeline {
   xadd(key: string, ...args: readonly (string | Buffer)[]): unknown;
   multi(): unknown;
   wait(replicas: number, timeoutMs: number): unknown;
-  /** After `multi`: adds EXEC. Else sends everything, and resolves with one `[error, reply]` for each command. */
+  /**
+   * After `multi`: adds EXEC. Else sends everything, and resolves with one `[error, reply]` for
+   * each command.
+   */
   exec(): Promise<readonly IoReply[]>;
 }
 
@@ -43,14 +50,19 @@ export type IoReply = readonly [error: unknown, reply?: unknown];
 /** Makes a client that is not connected yet. Rejects with {@link MissingPeerError}. */
 export type ClientFactory = () => Promise<IoClient>;
 
-/** Time from the end of a connection to the destruction of its socket, when the other side does not answer the goodbye. */
+/**
+ * Time from the end of a connection to the destruction of its socket, when the other side does not
+ * answer the QUIT.
+ */
 const DISCONNECT_MS = 100;
 
 /**
- * What must not happen behind a publish: a command that waits for a connection beyond its deadline (offline queue), or is sent again when one is
- * back (`autoResendUnfulfilledCommands`, which also forgets commands when it is off while `retryStrategy` is on: their promises never settle).
- * So a client of ours has one connection in its life, takes commands only while it is there, and fails them all when it breaks. Timeouts of
- * the client would set a timer for every command; a publish has its own deadline.
+ * What must not happen behind a publish: a command that waits for a connection beyond its deadline
+ * (offline queue), or is sent again when one is back (`autoResendUnfulfilledCommands`, which also
+ * forgets commands when it is off while `retryStrategy` is on: their promises never settle). So a
+ * client of ours has one connection in its life, takes commands only while it is there, and fails
+ * them all when it breaks. Timeouts of the client would set a timer for every command; a publish
+ * has its own deadline.
  */
 const ONE_CONNECTION = {
   lazyConnect: true,
@@ -103,17 +115,19 @@ export function ownClients(address: Address, connectTimeoutMs: number): ClientFa
       tls: tls === undefined ? undefined : tlsOf(tls),
       connectTimeout: connectTimeoutMs,
       connectionName: "rowpost",
-      // We look at INFO ourselves; ioredis would wait for a server that loads, with a timer that outlives the connection.
+      // We look at INFO ourselves; ioredis would wait for a server that loads, with a timer that
+      // outlives the connection.
       enableReadyCheck: false,
     });
   };
 }
 
 /**
- * A factory of clients that go where the user's client goes. Not the user's own connection: it may hold commands back or send them twice (both
- * are ioredis' defaults), may be blocked by an XREAD BLOCK, subscribed, or in another database by a SELECT. `duplicate` keeps nodes, sentinels,
- * credentials, TLS and `keyPrefix`, and we replace what a publish cannot be trusted with. Throws {@link ConfigurationError} for
- * what is no such client.
+ * A factory of clients that go where the user's client goes. Not the user's own connection: it may
+ * hold commands back or send them twice (both are ioredis' defaults), may be blocked by an XREAD
+ * BLOCK, subscribed, or in another database by a SELECT. `duplicate` keeps nodes, sentinels,
+ * credentials, TLS and `keyPrefix`, and we replace what a publish cannot be trusted with. Throws
+ * {@link ConfigurationError} for what is no such client.
  */
 export function duplicatesOf(client: RedisClient): ClientFactory {
   assertShape(client);

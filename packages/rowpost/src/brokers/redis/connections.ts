@@ -1,32 +1,41 @@
 /**
- * The connection of a broker: made at its first use, shared by all calls, replaced when it broke, went silent or leads to the wrong server.
+ * The connection of a broker: made at its first use, shared by all calls, replaced when it broke,
+ * went silent or leads to the wrong server.
  *
- * A call that ran into its deadline leaves bytes behind which may still arrive. So its connection is retired: calls that use it finish, new ones get
- * a new connection, and with its last user it is destroyed, with whatever it had not sent yet. A server that is frozen shows as `unknown` once; what
- * follows is certainly not handed over until a new connection is greeted.
+ * A call that ran into its deadline leaves bytes behind which may still arrive. So its connection
+ * is retired: calls that use it finish, new ones get a new connection, and with its last user it is
+ * destroyed, with whatever it had not sent yet. A server that is frozen shows as `unknown` once;
+ * what follows is certainly not handed over until a new connection is greeted.
  */
 
 import { withDeadline } from "../../runtime/deadline.ts";
+import { closedFailure } from "../publishing/failures.ts";
 import type { IoClient } from "./client.ts";
 import type { Failure } from "./failures.ts";
-import { failureOfConnect, notConnected } from "./failures.ts";
+import { failureOfConnect } from "./failures.ts";
 import type { ServerFacts } from "./inspect.ts";
 import { inspectServer } from "./inspect.ts";
 import type { Settings } from "./options.ts";
 
-/** A connection in the hands of one call, which gives it back with `release`. */
-export interface Lease {
+/** A connection in the hands of one call, until it gives it back. */
+export interface LentConnection {
   readonly client: IoClient;
   readonly maxBulkBytes: number;
   /** No further call gets this connection. */
   retire(): void;
-  release(): void;
+  giveBack(): void;
 }
 
 export interface Connections {
-  /** A connection that is ready, or why there is none. Never rejects; takes at most `connectTimeoutMs`, for which a caller need not wait. */
-  lease(): Promise<Lease | Failure>;
-  /** Asks the server now, on the connection that there is or a new one. Undefined: it can be published to. Never rejects. */
+  /**
+   * A connection that is ready, or why there is none. Never rejects; takes at most
+   * `connectTimeoutMs`, for which a caller need not wait.
+   */
+  lend(): Promise<LentConnection | Failure>;
+  /**
+   * Asks the server now, on the connection that there is or a new one. Undefined: it can be
+   * published to. Never rejects.
+   */
   verify(): Promise<Failure | undefined>;
   /** Ends all of them. Resolves when their sockets are gone. */
   close(): Promise<void>;
@@ -67,7 +76,8 @@ export function createConnections(settings: Settings): Connections {
       facts: undefined,
     };
     links.add(link);
-    // Without a listener ioredis prints errors. The first one is the reason; those that follow say that the connection is closed.
+    // Without a listener ioredis prints errors. The first one is the reason; those that follow say
+    // that the connection is closed.
     client.on("error", (error) => {
       link.lastError ??= error;
     });
@@ -119,25 +129,25 @@ export function createConnections(settings: Settings): Connections {
     if (!link.hasEnded) link.client.disconnect();
   }
 
-  function leaseOf(link: Link): Lease {
+  function lent(link: Link): LentConnection {
     link.users += 1;
-    let released = false;
+    let isBack = false;
     return {
       client: link.client,
       maxBulkBytes: link.facts?.maxBulkBytes ?? 0,
       retire() {
         link.over = true;
       },
-      release() {
-        if (released) return;
-        released = true;
+      giveBack() {
+        if (isBack) return;
+        isBack = true;
         link.users -= 1;
         if (link.over && link.users === 0) end(link);
       },
     };
   }
 
-  async function lease(): Promise<Lease | Failure> {
+  async function lend(): Promise<LentConnection | Failure> {
     for (;;) {
       if (closed) return CLOSED;
       const known = opening !== undefined;
@@ -145,37 +155,39 @@ export function createConnections(settings: Settings): Connections {
       const asked = opening;
       const opened = await asked;
       const usable = !("status" in opened) && !opened.over;
-      if (usable) return leaseOf(opened);
+      if (usable) return lent(opened);
       if (opening === asked) opening = undefined;
       if ("status" in opened) return opened;
-      // One that was there before may have broken meanwhile. One that broke as soon as it was made is a failure.
+      // One that was there before may have broken meanwhile. One that broke as soon as it was made
+      // is a failure.
       if (!known) return failureOfConnect(opened.lastError ?? new Error("it was closed at once"), settings.label);
     }
   }
 
   async function verify(): Promise<Failure | undefined> {
-    const held = await lease();
-    if ("status" in held) return held;
+    const borrowed = await lend();
+    if ("status" in borrowed) return borrowed;
     try {
       const what = `an answer of ${settings.label}`;
       const ms = settings.connectTimeoutMs;
-      const facts = await withDeadline(() => inspectServer(held.client, settings), { what, ms });
+      const facts = await withDeadline(() => inspectServer(borrowed.client, settings), { what, ms });
       return "status" in facts ? facts : undefined;
     } catch (error) {
-      held.retire();
+      borrowed.retire();
       return failureOfConnect(error, settings.label);
     } finally {
-      held.release();
+      borrowed.giveBack();
     }
   }
 
   return {
-    lease,
+    lend,
     verify,
     async close() {
       closed = true;
       for (const link of links) end(link);
-      // What is still connecting fails now; a client whose package is still being loaded is not used any more.
+      // What is still connecting fails now; a client whose package is still being loaded is not
+      // used any more.
       await opening;
       const ends = Promise.all([...links].map(({ ended }) => ended));
       await withDeadline(() => ends, { what: "closing", ms: END_WITHIN_MS }).catch(() => undefined);
@@ -183,4 +195,4 @@ export function createConnections(settings: Settings): Connections {
   };
 }
 
-const CLOSED = notConnected("CLOSED", "the redis broker was closed; make a new one");
+const CLOSED: Failure = { ...closedFailure("redis"), reconnect: true };

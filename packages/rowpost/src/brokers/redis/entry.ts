@@ -1,13 +1,16 @@
 /**
- * A message as an entry of a stream. Redis takes any bytes as names and values, so nothing is encoded:
+ * A message as an entry of a stream. Redis takes any bytes as names and values, so nothing is
+ * encoded:
  *
  *   body         the body, byte for byte
  *   contentType  its media type
  *   orderingKey  only when the message has one
- *   NAME         each header under its own name: rowpost-id, rowpost-type, rowpost-key, rowpost-attempt, traceparent, …
+ *   NAME         each header under its own name: rowpost-id, rowpost-type, rowpost-key,
+ *                rowpost-attempt, traceparent, …
  *   header:NAME  a header whose own name is one of the three above, or begins with `header:`
  *
- * The fields stand in this order: entries with the same names in the same order take less memory in Redis (a listpack holds them once).
+ * The fields stand in this order: entries with the same names in the same order take less memory in
+ * Redis (a listpack holds them once).
  */
 
 import type { OutgoingMessage } from "../broker.ts";
@@ -25,7 +28,10 @@ export function fieldsOf(message: OutgoingMessage): (string | Buffer)[] {
   return fields;
 }
 
-/** The client tells text and bytes by Buffer, and takes any other array for text. A view, not a copy. */
+/**
+ * The client tells text and bytes by Buffer, and takes any other array for text. A view, not a
+ * copy.
+ */
 function bytesOf(body: string | Uint8Array): string | Buffer {
   if (typeof body === "string" || Buffer.isBuffer(body)) return body;
   return Buffer.from(body.buffer, body.byteOffset, body.byteLength);
@@ -41,8 +47,9 @@ export interface RedisEntry<Value extends string | Uint8Array = string> {
 }
 
 /**
- * The message in an entry's fields, names and values by turns as XREADGROUP gives them: texts, or Buffers when the bodies may be binary
- * (`xreadgroupBuffer` of ioredis). An entry of another program has an empty body and its fields as headers.
+ * The message in an entry's fields, names and values by turns as XREADGROUP gives them: texts, or
+ * Buffers when the bodies may be binary (`xreadgroupBuffer` of ioredis). An entry of another
+ * program has an empty body and its fields as headers.
  */
 export function decodeRedisEntry<Value extends string | Uint8Array>(fields: readonly Value[]): RedisEntry<Value> {
   const headers: Record<string, string> = {};

@@ -1,22 +1,24 @@
 /**
- * What a failure is about: the errors that Redis answers with, and the ones of the client, mapped to the scopes of the broker contract. An
- * error that Redis answers proves that this command stored nothing. Provoked on Redis 7.0.15 unless a comment says otherwise.
+ * What a failure is about: the errors that Redis answers with, and the ones of the client, mapped
+ * to the scopes of the broker contract. An error that Redis answers proves that this command stored
+ * nothing. Provoked on Redis 7.0.15 unless a comment says otherwise.
  */
 
 import { DeadlineError } from "../../runtime/deadline.ts";
 import { describeError } from "../../runtime/errors.ts";
-import type { FailureScope, PublishFailed } from "../broker.ts";
+import type { PublishFailed } from "../broker.ts";
+import { failedBy, type Rule as SharedRule } from "../publishing/failures.ts";
 
 /** A failure, with what it says about the connection. */
 export interface Failure extends PublishFailed {
-  /** The server on this connection is not, or not any more, the one to write to: the next call makes a new one. */
+  /**
+   * The server on this connection is not, or not any more, the one to write to: the next call makes
+   * a new one.
+   */
   readonly reconnect: boolean;
 }
 
-interface Rule {
-  readonly scope: FailureScope;
-  readonly retriable?: boolean;
-  readonly advice?: string;
+interface Rule extends SharedRule {
   readonly reconnect?: boolean;
 }
 
@@ -33,7 +35,8 @@ const RULES: Readonly<Record<string, Rule>> = {
   TRYAGAIN: LATER,
   MOVED,
   ASK: MOVED,
-  // A primary that became a replica; the new primary is behind the same name, or known to the sentinels.
+  // A primary that became a replica; the new primary is behind the same name, or known to the
+  // sentinels.
   READONLY: { scope: "connection", reconnect: true },
   LOADING: { scope: "connection" },
   MASTERDOWN: { scope: "connection", reconnect: true },
@@ -82,7 +85,8 @@ export function isReplyError(error: unknown): error is Error {
 
 /** The failure that an error of Redis means. */
 export function failureOfReply(error: Error): Failure {
-  // An unknown command is repeated with its arguments: parts of a message do not belong into fail_reason.
+  // An unknown command is repeated with its arguments: parts of a message do not belong into
+  // fail_reason.
   const words = error.message.replace(/,? with args beginning with:.*$/s, "").trim();
   const first = /^[A-Z]+/.exec(words)?.[0] ?? "";
   const known = RULES[first];
@@ -96,8 +100,8 @@ export function failureOfReply(error: Error): Failure {
 }
 
 /**
- * The failure of commands that got no answer. ioredis refuses a command by itself when the socket is gone already; everything else may have been
- * written.
+ * The failure of commands that got no answer. ioredis refuses a command by itself when the socket
+ * is gone already; everything else may have been written.
  */
 export function failureOfClient(error: unknown): Failure {
   const words = describeError(error);
@@ -125,7 +129,10 @@ export function failureOfConnect(error: unknown, label: string): Failure {
   return notConnected(code, `cannot connect to ${label}: ${inner.message || code}`);
 }
 
-/** A refused connection to several addresses of one name, or to all nodes of a cluster, hides its reason one level below. */
+/**
+ * A refused connection to several addresses of one name, or to all nodes of a cluster, hides its
+ * reason one level below.
+ */
 function innermost(error: unknown): Error {
   if (!(error instanceof Error)) return new Error(String(error));
   if (error instanceof AggregateError && error.errors[0] instanceof Error) return error.errors[0];
@@ -135,12 +142,5 @@ function innermost(error: unknown): Error {
 
 /** A failure found without an answer of the server. */
 export function failure(code: string, reason: string, rule: Rule): Failure {
-  return {
-    status: "failed",
-    scope: rule.scope,
-    retriable: rule.retriable ?? true,
-    code,
-    reason: rule.advice === undefined ? reason : `${reason} (${rule.advice})`,
-    reconnect: rule.reconnect ?? false,
-  };
+  return { ...failedBy(rule, code, reason), reconnect: rule.reconnect ?? false };
 }

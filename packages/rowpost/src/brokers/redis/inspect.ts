@@ -1,10 +1,16 @@
-/** What a server says of itself before anything is published to it: whether it can be written to, and whether it keeps what it is given. */
+/**
+ * What a server says of itself before anything is published to it: whether it can be written to,
+ * and whether it keeps what it is given.
+ */
 
 import type { IoClient } from "./client.ts";
 import type { Failure } from "./failures.ts";
 import { failure, isReplyError, notConnected } from "./failures.ts";
 
-/** Largest value of a field, unless the server says something else: `proto-max-bulk-len` as Redis sets it. */
+/**
+ * Largest value of a field, unless the server says something else: `proto-max-bulk-len` as Redis
+ * sets it.
+ */
 const DEFAULT_MAX_BULK_BYTES = 536_870_912;
 
 /** A server that may be published to. */
@@ -14,8 +20,8 @@ export interface ServerFacts {
 }
 
 /**
- * Looks at the primary, or at every primary of a cluster. What this user may not ask (ACL) stays unknown and is no reason to refuse. Rejects when
- * the connection breaks.
+ * Looks at the primary, or at every primary of a cluster. What this user may not ask (ACL) stays
+ * unknown and is no reason to refuse. Rejects when the connection breaks.
  */
 export async function inspectServer(
   client: IoClient,

@@ -1,8 +1,8 @@
 /** Options of the Redis broker, and what is checked before anything is opened. */
 
 import { ConfigurationError } from "../../runtime/errors.ts";
-import type { TlsOptions } from "../../runtime/tls-options.ts";
 import { wholeNumber } from "../../runtime/whole-number.ts";
+import type { TlsOptions } from "../settings/tls-options.ts";
 import { addressOf } from "./address.ts";
 import type { ClientFactory, RedisClient } from "./client.ts";
 import { duplicatesOf, ownClients } from "./client.ts";
@@ -12,8 +12,8 @@ export interface RedisOptions {
   /** `redis://[user[:password]@]host[:6379][/db]`, or `rediss://` for TLS. */
   readonly url?: string | URL | undefined;
   /**
-   * A `Redis` or `Cluster` of ioredis or iovalkey, also with sentinels. A connection of our own is made from it with `duplicate()`; yours is not
-   * used and not closed.
+   * A `Redis` or `Cluster` of ioredis or iovalkey, also with sentinels. A connection of our own is
+   * made from it with `duplicate()`; yours is not used and not closed.
    */
   readonly client?: RedisClient | undefined;
   /** With `url`: user and password, where they do not stand in it. */
@@ -22,32 +22,45 @@ export interface RedisOptions {
   /** With a `rediss://` url. */
   readonly tls?: TlsOptions | undefined;
   /**
-   * The stream of a topic. Default: the topic itself, behind the `keyPrefix` of a given client. In a cluster a stream lives on one node; `{…}` in
-   * its key decides which.
+   * The stream of a topic. Default: the topic itself, behind the `keyPrefix` of a given client. In
+   * a cluster a stream lives on one node; `{…}` in its key decides which.
    */
   readonly streamOf?: ((topic: string) => string) | undefined;
   /**
-   * About how many entries a stream keeps (`MAXLEN ~`, at least 1). Older ones are dropped, read or not: what no consumer has read by then is lost.
-   * Default: none are dropped, and consumers trim what they have handled.
+   * About how many entries a stream keeps (`MAXLEN ~`, at least 1). Older ones are dropped, read or
+   * not: what no consumer has read by then is lost. Default: none are dropped, and consumers trim
+   * what they have handled.
    */
   readonly maxLength?: number | undefined;
   /**
-   * What to do when a topic has no stream: make it (`create`, the default), or let its messages fail until there is one (`fail`; Redis 6.2 and
-   * newer).
+   * What to do when a topic has no stream: make it (`create`, the default), or let its messages
+   * fail until there is one (`fail`; Redis 6.2 and newer).
    */
   readonly missingStream?: "create" | "fail" | undefined;
   /**
-   * So many replicas must have a message before it counts as sent (WAIT). 0, the default: the primary's answer is enough. What fewer have is
-   * published again.
+   * So many replicas must have a message before it counts as sent (WAIT). 0, the default: the
+   * primary's answer is enough. What fewer have is published again.
    */
   readonly minReplicas?: number | undefined;
-  /** How long to wait for them, in milliseconds, 1 to 600,000. Default 2,000. Should be well below the relay's publish timeout. */
+  /**
+   * How long to wait for them, in milliseconds, 1 to 600,000. Default 2,000. Should be well below
+   * the relay's publish timeout.
+   */
   readonly replicaTimeoutMs?: number | undefined;
-  /** Larger bodies are refused without asking the server. Default: the server's `proto-max-bulk-len`, 512 MB unless configured otherwise. */
+  /**
+   * Larger bodies are refused without asking the server. Default: the server's
+   * `proto-max-bulk-len`, 512 MB unless configured otherwise.
+   */
   readonly maxBodyBytes?: number | undefined;
-  /** For a connection, from the first packet to the server's greeting, in milliseconds, 100 to 600,000. Default 5,000. */
+  /**
+   * For a connection, from the first packet to the server's greeting, in milliseconds, 100 to
+   * 600,000. Default 5,000.
+   */
   readonly connectTimeoutMs?: number | undefined;
-  /** True: publish also to a server that drops whole streams when its memory is full (an `allkeys-…` policy). Default false: refuse it. */
+  /**
+   * True: publish also to a server that drops whole streams when its memory is full (an `allkeys-…`
+   * policy). Default false: refuse it.
+   */
   readonly allowEviction?: boolean | undefined;
 }
 
@@ -67,7 +80,10 @@ export interface Settings {
   readonly allowEviction: boolean;
 }
 
-/** Checks options. Throws {@link ConfigurationError}, which names the option and never holds a password. */
+/**
+ * Checks options. Throws {@link ConfigurationError}, which names the option and never holds a
+ * password.
+ */
 export function settingsFrom(options: RedisOptions): Settings {
   const { missingStream = "create", maxLength, minReplicas = 0, replicaTimeoutMs = 2_000, maxBodyBytes } = options;
   if (missingStream !== "create" && missingStream !== "fail") {

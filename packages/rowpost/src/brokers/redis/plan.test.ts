@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { OutgoingMessage } from "../broker.ts";
 import { decodeRedisEntry, fieldsOf } from "./entry.ts";
-import { needsTransaction, planTopic } from "./plan.ts";
+import { needsTransaction, type Piece, planTopic } from "./plan.ts";
 
 const NO_LIMIT = { maxBodyBytes: undefined, maxBulkBytes: 536_870_912 };
 
@@ -19,23 +19,23 @@ function message(
     contentType: "application/json",
     headers,
     orderingKey,
-    deliverAtMs: undefined,
     attempt: 1,
   };
 }
 
-const plan = (
+function plan(
   messages: readonly OutgoingMessage[],
-  sizes = NO_LIMIT as Parameters<typeof planTopic>[1],
+  sizes = NO_LIMIT as Parameters<typeof planTopic>[2],
   limits = { messages: 3, bytes: 10_000 },
-) =>
-  planTopic(
-    messages.map((each, index) => ({ index, message: each })),
-    sizes,
-    limits,
-  );
-const places = (pieces: ReturnType<typeof plan>["keyed"]): number[][] =>
-  pieces.map(({ items }) => items.map(({ index }) => index));
+) {
+  const placed = messages.map((each, index) => ({ index, orderingKey: each.orderingKey, message: each }));
+  const { lanes, refused } = planTopic("orders", placed, sizes, limits);
+  const isKeyed = ({ items: [first] }: Piece): boolean => first?.orderingKey !== undefined;
+  const keyed: Piece[] = [];
+  for (let piece = lanes.find(isKeyed); piece !== undefined; piece = piece.next) keyed.push(piece);
+  return { keyed, unkeyed: lanes.filter((piece) => !isKeyed(piece)), refused };
+}
+const places = (pieces: readonly Piece[]): number[][] => pieces.map(({ items }) => items.map(({ index }) => index));
 
 describe("pieces", () => {
   test("are cut by number, messages with and without a key apart", () => {
@@ -82,17 +82,9 @@ describe("sizes", () => {
     ];
     const { unkeyed, refused } = plan(batch, sizes);
     expect(places(unkeyed)).toEqual([[0, 3]]);
-    expect(refused.map(({ index, failure }) => [index, failure.code, failure.retriable])).toEqual(
+    expect(refused.map(({ placed, failure }) => [placed.index, failure.code, failure.retriable])).toEqual(
       [1, 2, 4].map((index) => [index, "BODY_TOO_LARGE", false]),
     );
-  });
-
-  test("nothing of a key goes out behind a refused one", () => {
-    const { keyed } = plan([message("a"), message("a", "too long for it"), message("a"), message("b")], {
-      maxBodyBytes: 10,
-      maxBulkBytes: 100,
-    });
-    expect(places(keyed)).toEqual([[0, 3]]);
   });
 });
 

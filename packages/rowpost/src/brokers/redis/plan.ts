@@ -1,22 +1,24 @@
 /**
  * From the messages of one topic to pieces that go out in one write each.
  *
- * Messages without an ordering key go as one pipeline of XADDs: each has its own fate. Messages of equal keys must not: memory that is full for the
- * first may be free for the second. Where a piece holds several messages of one key it is a transaction (MULTI), which Redis takes or refuses
- * whole: whatever can refuse an XADD (OOM, READONLY, NOREPLICAS, MISCONF, NOPERM) discards all of it, and WRONGTYPE is true of all of it,
- * since it is one stream. The next piece waits for the answer to this one.
+ * Messages without an ordering key go as one pipeline of XADDs: each has its own fate. Messages of
+ * equal keys must not: memory that is full for the first may be free for the second. Where a piece
+ * holds several messages of one key it is a transaction (MULTI), which Redis takes or refuses
+ * whole: whatever can refuse an XADD (OOM, READONLY, NOREPLICAS, MISCONF, NOPERM) discards all of
+ * it, and WRONGTYPE is true of all of it, since it is one stream. The next piece waits for the
+ * answer to this one.
  */
 
 import type { OutgoingMessage } from "../broker.ts";
+import type { Load } from "../publishing/call.ts";
+import type { PlacedMessage } from "../publishing/lanes.ts";
+import type { Placed } from "../publishing/results.ts";
 import { fieldsOf } from "./entry.ts";
 import type { Failure } from "./failures.ts";
 import { failure } from "./failures.ts";
 
 /** A message that goes out. */
-export interface Item {
-  /** Its place in the call's batch. */
-  readonly index: number;
-  readonly orderingKey: string | undefined;
+export interface Item extends Placed {
   readonly fields: readonly (string | Buffer)[];
   /** About the bytes on the wire. */
   readonly bytes: number;
@@ -25,23 +27,12 @@ export interface Item {
 }
 
 /** Messages of one write. */
-export interface Piece {
-  readonly items: readonly Item[];
-  readonly bytes: number;
-}
+export type Piece = Load<Item>;
 
 export interface TopicPlan {
-  /** Go side by side. */
-  readonly unkeyed: readonly Piece[];
-  /** Go one after the other. */
-  readonly keyed: readonly Piece[];
-  readonly refused: readonly { readonly index: number; readonly failure: Failure }[];
-}
-
-/** A message with its place in the batch. */
-export interface Indexed {
-  readonly index: number;
-  readonly message: OutgoingMessage;
+  /** The first of each lane: the pieces with ordering keys are one, each other piece is its own. */
+  readonly lanes: readonly Piece[];
+  readonly refused: readonly { readonly placed: Placed; readonly failure: Failure }[];
 }
 
 /** What is too large for the server or the user. */
@@ -60,39 +51,43 @@ export interface PieceLimits {
 /** Redis' framing around the fields of a message, roughly. */
 const FRAME_BYTES = 128;
 
-export function planTopic(messages: readonly Indexed[], sizes: SizeLimits, limits: PieceLimits): TopicPlan {
-  const refused: { index: number; failure: Failure }[] = [];
+export function planTopic(
+  topic: string,
+  messages: readonly PlacedMessage[],
+  sizes: SizeLimits,
+  limits: PieceLimits,
+): TopicPlan {
+  const refused: { placed: Placed; failure: Failure }[] = [];
   const unkeyed: Item[] = [];
   const keyed: Item[] = [];
-  // Behind a refused message nothing of its key is sent.
-  const blocked = new Set<string>();
-  for (const { index, message } of messages) {
-    const { orderingKey } = message;
-    if (orderingKey !== undefined && blocked.has(orderingKey)) continue;
-    const item = itemOf(index, message);
-    const tooLarge = sizeFailure(message, item, sizes);
-    if (tooLarge === undefined) {
-      (orderingKey === undefined ? unkeyed : keyed).push(item);
-      continue;
-    }
-    refused.push({ index, failure: tooLarge });
-    if (orderingKey !== undefined) blocked.add(orderingKey);
+  for (const placed of messages) {
+    const item = itemOf(placed);
+    const tooLarge = sizeFailure(placed.message, item, sizes);
+    if (tooLarge !== undefined) refused.push({ placed, failure: tooLarge });
+    else (placed.orderingKey === undefined ? unkeyed : keyed).push(item);
   }
-  return { unkeyed: piecesOf(unkeyed, limits), keyed: piecesOf(keyed, limits), refused };
+  const [first, ...rest] = piecesOf(topic, keyed, limits);
+  let last = first;
+  for (const piece of rest) {
+    if (last !== undefined) last.next = piece;
+    last = piece;
+  }
+  return { lanes: [...piecesOf(topic, unkeyed, limits), ...(first === undefined ? [] : [first])], refused };
 }
 
-function itemOf(index: number, message: OutgoingMessage): Item {
+function itemOf({ index, orderingKey, message }: PlacedMessage): Item {
   const fields = fieldsOf(message);
   let bytes = FRAME_BYTES;
   let largestBytes = 0;
   for (const field of fields) {
-    // A character has one to three bytes for each of its units; texts are counted only where it can matter.
+    // A character has one to three bytes for each of its units; texts are counted only where it can
+    // matter.
     const isKnown = typeof field === "object" || field.length * 3 <= largestBytes;
     const size = isKnown ? field.length : Buffer.byteLength(field);
     bytes += size;
     if (size > largestBytes) largestBytes = size;
   }
-  return { index, orderingKey: message.orderingKey, fields, bytes, largestBytes };
+  return { index, orderingKey, fields, bytes, largestBytes };
 }
 
 function sizeFailure({ body }: OutgoingMessage, item: Item, sizes: SizeLimits): Failure | undefined {
@@ -108,21 +103,21 @@ function tooLarge(reason: string): Failure {
   return failure("BODY_TOO_LARGE", reason, { scope: "message", retriable: false });
 }
 
-function piecesOf(items: readonly Item[], limits: PieceLimits): Piece[] {
+function piecesOf(topic: string, items: readonly Item[], limits: PieceLimits): Piece[] {
   const pieces: Piece[] = [];
   let piece: Item[] = [];
   let bytes = 0;
+  const close = (): void => {
+    if (piece.length > 0) pieces.push({ destination: topic, items: piece, bytes, next: undefined });
+    piece = [];
+    bytes = 0;
+  };
   for (const item of items) {
-    const isFull = piece.length === limits.messages || bytes + item.bytes > limits.bytes;
-    if (piece.length > 0 && isFull) {
-      pieces.push({ items: piece, bytes });
-      piece = [];
-      bytes = 0;
-    }
+    if (piece.length === limits.messages || bytes + item.bytes > limits.bytes) close();
     piece.push(item);
     bytes += item.bytes;
   }
-  if (piece.length > 0) pieces.push({ items: piece, bytes });
+  close();
   return pieces;
 }
 

@@ -1,17 +1,23 @@
-/** `redis://host:port/db?…`: the options as one line, for the command line and configuration files. */
+/**
+ * `redis://host:port/db?…`: the options as one line, for the command line and configuration files.
+ */
 
 import {
   oneOfSetting,
   optionsOf,
+  secretsOf,
   settingsIn,
   TLS_SETTINGS,
   tlsOfScheme,
   truthSetting,
   wholeSetting,
-} from "../../runtime/url-settings.ts";
+} from "../settings/url-settings.ts";
 import type { RedisOptions } from "./options.ts";
 
-/** Variables that credentials are taken from: a secret in a URL ends up in process lists and logs. They win over the URL's. */
+/**
+ * Variables that credentials are taken from: a secret in a URL ends up in process lists and logs.
+ * They win over the URL's.
+ */
 const USERNAME = "ROWPOST_REDIS_USERNAME";
 const PASSWORD = "ROWPOST_REDIS_PASSWORD";
 
@@ -25,10 +31,12 @@ const NUMBERS = {
 const KNOWN = ["prefix", "missingStream", "allowEviction", ...Object.keys(NUMBERS), ...TLS_SETTINGS];
 
 /**
- * Options from a URL. Settings: `prefix` (stands before each topic in the stream's key), `maxLength`, `missingStream`, `minReplicas`,
- * `replicaTimeoutMs`, `maxBodyBytes`, `connectTimeoutMs`, `allowEviction`; for `rediss://` also `ca`, `cert`, `key` (PEM files), `serverName`,
- * and `tls=insecure` to accept any certificate. ROWPOST_REDIS_USERNAME and ROWPOST_REDIS_PASSWORD win over what stands in the URL. Throws
- * {@link ConfigurationError} for anything else, naming it.
+ * Options from a URL. Settings: `prefix` (stands before each topic in the stream's key),
+ * `maxLength`, `missingStream`, `minReplicas`, `replicaTimeoutMs`, `maxBodyBytes`,
+ * `connectTimeoutMs`, `allowEviction`; for `rediss://` also `ca`, `cert`, `key` (PEM files),
+ * `serverName`, and `tls=insecure` to accept any certificate. ROWPOST_REDIS_USERNAME and
+ * ROWPOST_REDIS_PASSWORD win over what stands in the URL. Throws {@link ConfigurationError} for
+ * anything else, naming it.
  */
 export function redisOptionsFromUrl(
   url: string,
@@ -38,7 +46,6 @@ export function redisOptionsFromUrl(
   const settings = settingsIn(query, KNOWN);
   const prefix = settings.get("prefix");
   const tls = tlsOfScheme(settings, url, "rediss");
-  const { [USERNAME]: username, [PASSWORD]: password } = environment;
   return {
     url: address,
     ...(prefix === null ? {} : { streamOf: (topic: string) => `${prefix}${topic}` }),
@@ -46,7 +53,6 @@ export function redisOptionsFromUrl(
     ...optionsOf(settings, { allowEviction: "allowEviction" }, truthSetting),
     ...optionsOf(settings, NUMBERS, wholeSetting),
     ...(tls === undefined ? {} : { tls }),
-    ...(username ? { username } : {}),
-    ...(password ? { password } : {}),
+    ...secretsOf(environment, { username: USERNAME, password: PASSWORD }),
   };
 }

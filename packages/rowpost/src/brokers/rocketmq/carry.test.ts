@@ -12,7 +12,6 @@ function outgoing(changes: Partial<OutgoingMessage>): OutgoingMessage {
     contentType: "application/json",
     headers: {},
     orderingKey: undefined,
-    deliverAtMs: undefined,
     attempt: 1,
     ...changes,
   };

@@ -1,14 +1,19 @@
 /**
- * How a message is carried in RocketMQ's fields, all of which are narrower than ours: what is legal there, and what happens to the rest.
+ * How a message is carried in RocketMQ's fields, all of which are narrower than ours: what is legal
+ * there, and what happens to the rest.
  *
- * Nothing here throws: a key, type or header may hold any character, because other programs write into the table too.
+ * Nothing here throws: a key, type or header may hold any character, because other programs write
+ * into the table too.
  */
 
 import { createHash } from "node:crypto";
 import type { OutgoingMessage } from "../broker.ts";
 import { type Failure, messageFailure } from "./failures.ts";
 
-/** Longest `type:key` that is used as it is. Twice that would fit the column, but each byte of it is stored twice at the broker. */
+/**
+ * Longest `type:key` that is used as it is. Twice that would fit the column, but each byte of it is
+ * stored twice at the broker.
+ */
 const PLAIN_ID_LENGTH = 128;
 /** RocketMQ refuses a message group of 64 bytes. */
 const GROUP_BYTES = 63;
@@ -21,13 +26,15 @@ const HEADER_CONTENT_TYPE = "content-type";
 
 const JSON_TYPE = "application/json";
 const NOT_UNRESERVED = /[^A-Za-z0-9._~-]/;
-// What RocketMQ calls a control character (Java's isISOControl): C0, DEL and C1. It stores properties separated by U+0001 and U+0002.
+// What RocketMQ calls a control character (Java's isISOControl): C0, DEL and C1. It stores
+// properties separated by U+0001 and U+0002.
 const CONTROL = /\p{Cc}/u;
 
 /**
- * The message id: `type:key`, each percent-encoded, when that has at most 128 characters; else `sha256-` and the hash of both. A function
- * of the identity alone, so that every attempt has the same id and a consumer's duplicates show. (It cannot be RocketMQ's own 17 bytes
- * in hex: those hold the process and the time. Any text is accepted, indexed and shown by the clients.)
+ * The message id: `type:key`, each percent-encoded, when that has at most 128 characters; else
+ * `sha256-` and the hash of both. A function of the identity alone, so that every attempt has the
+ * same id and a consumer's duplicates show. (It cannot be RocketMQ's own 17 bytes in hex: those
+ * hold the process and the time. Any text is accepted, indexed and shown by the clients.)
  */
 export function messageIdOf(type: string, key: string): string {
   const plain = `${percentEncode(type, NOT_UNRESERVED)}:${percentEncode(key, NOT_UNRESERVED)}`;
@@ -35,21 +42,28 @@ export function messageIdOf(type: string, key: string): string {
   return `sha256-${hash(`${type.length}:${type}:${key}`)}`;
 }
 
-/** The tag: the message type, with `|` (which separates tags in a subscription) and control characters as `_`. */
+/**
+ * The tag: the message type, with `|` (which separates tags in a subscription) and control
+ * characters as `_`.
+ */
 export function tagOf(type: string): string {
   const tag = type.replace(/\||\p{Cc}/gu, "_");
   return tag.trim() === "" ? "" : tag;
 }
 
 /**
- * The index key: the message key, with blanks and control characters percent-encoded. RocketMQ stores a message's keys joined by spaces, so
- * that `order 42` would be found as `order` and `42`. The exact key is in the header `rowpost-key`.
+ * The index key: the message key, with blanks and control characters percent-encoded. RocketMQ
+ * stores a message's keys joined by spaces, so that `order 42` would be found as `order` and `42`.
+ * The exact key is in the header `rowpost-key`.
  */
 export function indexKeyOf(key: string): string {
   return percentEncode(key, /[\s\p{Cc}]/u);
 }
 
-/** The message group: the text itself, or `sha256-` and its hash when it is longer than 63 bytes or holds what a group may not. */
+/**
+ * The message group: the text itself, or `sha256-` and its hash when it is longer than 63 bytes or
+ * holds what a group may not.
+ */
 export function groupOf(text: string): string {
   // A character has at most 3 bytes for each UTF-16 unit, so short texts need no counting.
   const short = text.length * 3 <= GROUP_BYTES || Buffer.byteLength(text) <= GROUP_BYTES;
@@ -57,11 +71,13 @@ export function groupOf(text: string): string {
 }
 
 /**
- * The user properties, name and value by turns: the headers as they are, with three additions for what RocketMQ cannot carry.
+ * The user properties, name and value by turns: the headers as they are, with three additions for
+ * what RocketMQ cannot carry.
  *
- * A value with a control character is percent-encoded (those characters and `%`), and the property `rowpost-encoded` names it, so that a
- * consumer can tell `%0A` from a line feed: identities must stay different. A header without a value is named in `rowpost-empty`. The media
- * type of a body that is not JSON goes into `content-type`.
+ * A value with a control character is percent-encoded (those characters and `%`), and the property
+ * `rowpost-encoded` names it, so that a consumer can tell `%0A` from a line feed: identities must
+ * stay different. A header without a value is named in `rowpost-empty`. The media type of a body
+ * that is not JSON goes into `content-type`.
  */
 export function propertiesOf(message: OutgoingMessage): string[] | Failure {
   const properties: string[] = [];
@@ -87,8 +103,9 @@ export function propertiesOf(message: OutgoingMessage): string[] | Failure {
 }
 
 /**
- * The headers of a message as they were published, out of the user properties that a consumer got: what `rowpost-encoded` and `rowpost-empty`
- * name is put back. Properties of other programs pass through.
+ * The headers of a message as they were published, out of the user properties that a consumer got:
+ * what `rowpost-encoded` and `rowpost-empty` name is put back. Properties of other programs pass
+ * through.
  */
 export function headersOf(properties: Iterable<readonly [name: string, value: string]>): Record<string, string> {
   const headers = Object.fromEntries(properties);

@@ -1,15 +1,17 @@
 /**
- * Calls to the proxy: one channel to one endpoint at a time, the next endpoint when it fails, and for each failure the answer to the one
- * question that matters: had the request been handed to the server?
+ * Calls to the proxy: one channel to one endpoint at a time, the next endpoint when it fails, and
+ * for each failure the answer to the one question that matters: had the request been handed to the
+ * server?
  *
- * grpc-js reconnects by itself, with two gaps that are closed here. It has no timeout for a connection that is accepted but never speaks
- * (a frozen server, a wrong port): a call would wait for its whole deadline. And it goes on using a connection whose peer went silent; after
- * a deadline that channel is dropped for a fresh one.
+ * grpc-js reconnects by itself, with two gaps that are closed here. It has no timeout for a
+ * connection that is accepted but never speaks (a frozen server, a wrong port): a call would wait
+ * for its whole deadline. And it goes on using a connection whose peer went silent; after a
+ * deadline that channel is dropped for a fresh one.
  */
 
-import { type AbortScope, createAbortScope } from "../../runtime/abort-scope.ts";
 import { describeError } from "../../runtime/errors.ts";
-import type { TlsOptions } from "../../runtime/tls-options.ts";
+import { type AbortScope, createAbortScope } from "../publishing/abort-scope.ts";
+import type { TlsOptions } from "../settings/tls-options.ts";
 import type { Endpoint } from "./endpoints.ts";
 import {
   CHANNEL_READY,
@@ -54,14 +56,19 @@ export interface Connection {
   current(): Channel;
   /** True when the current channel is connected. */
   connected(): boolean;
-  /** Drops the current channel for a fresh one at the next call, such as when the server asks for it. */
+  /**
+   * Drops the current channel for a fresh one at the next call, such as when the server asks for
+   * it.
+   */
   reconnect(): void;
   close(): void;
 }
 
 export interface CallOptions {
   readonly timeoutMs: number;
-  /** Cancels the call; without one it runs until its deadline, or until the connection is closed. */
+  /**
+   * Cancels the call; without one it runs until its deadline, or until the connection is closed.
+   */
   readonly scope?: AbortScope;
   readonly serialize?: (message: unknown) => Buffer;
 }
@@ -73,23 +80,29 @@ export interface ConnectionOptions {
   readonly metadata: ReturnType<typeof createCallMetadata>;
 }
 
-/** How long a connection may take, TLS and HTTP/2 settings included, before the next endpoint is tried. */
+/**
+ * How long a connection may take, TLS and HTTP/2 settings included, before the next endpoint is
+ * tried.
+ */
 const CONNECT_TIMEOUT_MS = 3000;
 
 /** A call that was aborted after this long without an answer makes its connection suspect. */
 const SILENCE_MS = 1000;
 
 /**
- * While nobody listens grpc-js tries again after 0.1 s, then after 1.6 times as long each time up to 0.5 s: full speed at most half a second
- * after the server is back, for two refused connections a second. Its own default is up to 2 minutes.
+ * While nobody listens grpc-js tries again after 0.1 s, then after 1.6 times as long each time up
+ * to 0.5 s: full speed at most half a second after the server is back, for two refused connections
+ * a second. Its own default is up to 2 minutes.
  */
 const CHANNEL_OPTIONS: Readonly<Record<string, unknown>> = {
   "grpc.initial_reconnect_backoff_ms": 100,
   "grpc.max_reconnect_backoff_ms": 500,
-  // A name that moved to another address (a restarted pod) is found within 2 s; the default is 30 s.
+  // A name that moved to another address (a restarted pod) is found within 2 s; the default is 30
+  // s.
   "grpc.dns_min_time_between_resolutions_ms": 2000,
   "grpc.service_config_disable_resolution": 1,
-  // Its own sockets, so that close() closes them and two adapters in one process do not share a suspect connection.
+  // Its own sockets, so that close() closes them and two adapters in one process do not share a
+  // suspect connection.
   "grpc.use_local_subchannel_pool": 1,
   "grpc.max_send_message_length": -1,
   "grpc.enable_channelz": 0,
@@ -138,7 +151,8 @@ export function createConnection(options: ConnectionOptions): Connection {
         metadata: options.metadata(),
       });
       if (result.ok) return result;
-      // Our own abort after a while means what a deadline means: the server was silent for that long.
+      // Our own abort after a while means what a deadline means: the server was silent for that
+      // long.
       if (scope.aborted && result.written && Date.now() - startedAt >= SILENCE_MS) drop(channel);
       if (scope.aborted || !concernsEndpoint(result)) return result;
       leave(channel, result);
@@ -151,7 +165,8 @@ export function createConnection(options: ConnectionOptions): Connection {
       try {
         return await call(method, message, callOptions);
       } catch (error) {
-        // grpc-js throws before anything is written: certificates that are none, a channel that was closed in this very moment.
+        // grpc-js throws before anything is written: certificates that are none, a channel that was
+        // closed in this very moment.
         return notWritten(GRPC_UNAVAILABLE, describeError(error), lifetime.aborted ? "CLOSED" : "CLIENT_ERROR");
       }
     },
@@ -180,7 +195,10 @@ export function createConnection(options: ConnectionOptions): Connection {
   };
 }
 
-/** A deadline or a broken connection says something about the endpoint; other status codes come from the server or our own abort. */
+/**
+ * A deadline or a broken connection says something about the endpoint; other status codes come from
+ * the server or our own abort.
+ */
 function concernsEndpoint(failure: CallFailure): boolean {
   return failure.grpcCode === GRPC_UNAVAILABLE || failure.grpcCode === GRPC_DEADLINE_EXCEEDED;
 }
@@ -228,7 +246,10 @@ async function callOn(
   });
 }
 
-/** Resolves to true once a call would get an answer about the connection at once, be it good or bad; to false when it took too long. */
+/**
+ * Resolves to true once a call would get an answer about the connection at once, be it good or bad;
+ * to false when it took too long.
+ */
 async function connecting(client: GrpcClient, deadline: number, scope: AbortScope): Promise<boolean> {
   const channel = client.getChannel();
   while (!scope.aborted) {

@@ -2,6 +2,7 @@
 
 import { isIPv4, isIPv6 } from "node:net";
 import { ConfigurationError } from "../../runtime/errors.ts";
+import { addressList } from "../settings/address-list.ts";
 
 /** One address of the proxy. */
 export interface Endpoint {
@@ -12,17 +13,16 @@ export interface Endpoint {
 
 const DEFAULT_PORT = 8081;
 
-/** Endpoints from a list or a text with commas (or semicolons, as the official clients have it). Throws {@link ConfigurationError}. */
+/**
+ * Endpoints from a list or a text with commas (or semicolons, as the official clients have it).
+ * Throws {@link ConfigurationError}.
+ */
 export function endpointsFrom(endpoints: string | readonly string[]): Endpoint[] {
-  // Before they are divided: a secret may hold a comma, and no error may repeat a part of it.
-  if ([endpoints].flat().some((text) => text.includes("@"))) {
-    throw new ConfigurationError("endpoints: no keys in endpoints; accessKey and secretKey are options of their own");
-  }
-  const texts = (typeof endpoints === "string" ? endpoints.split(/[,;]/) : endpoints).map((text) => text.trim());
-  const used = texts.filter((text) => text !== "");
-  if (used.length === 0) {
-    throw new ConfigurationError('endpoints is empty; give the proxy\'s gRPC address, such as "127.0.0.1:8081"');
-  }
+  const used = addressList(endpoints, {
+    account: "endpoints: no keys in endpoints; accessKey and secretKey are options of their own",
+    empty: 'endpoints is empty; give the proxy\'s gRPC address, such as "127.0.0.1:8081"',
+    separator: /[,;]/,
+  });
   return used.map(endpointFrom);
 }
 

@@ -11,7 +11,8 @@ describe("failureOfStatus", () => {
     expect(failureOfStatus({ code: "OK", message: "OK" })).toBeUndefined();
   });
 
-  // Texts as RocketMQ 5.5.0 says them; the ones marked * were not provoked and are taken from the protos' comments.
+  // Texts as RocketMQ 5.5.0 says them; the ones marked * were not provoked and are taken from the
+  // protos' comments.
   test.each([
     ["MESSAGE_BODY_TOO_LARGE", "", "message", false],
     ["MESSAGE_BODY_EMPTY", "", "message", false],
@@ -21,7 +22,6 @@ describe("failureOfStatus", () => {
     ["ILLEGAL_MESSAGE_KEY", "", "message", false],
     ["ILLEGAL_MESSAGE_GROUP", "", "message", false],
     ["ILLEGAL_MESSAGE_PROPERTY_KEY", "property is used by system: KEYS", "message", false],
-    ["ILLEGAL_DELIVERY_TIME", "", "message", false],
     ["TOPIC_NOT_FOUND", "No topic route info in name server for the topic", "message", true],
     ["MESSAGE_PROPERTY_CONFLICT_WITH_TYPE", "expected type is FIFO, but actual type is NORMAL", "message", true],
     ["INTERNAL_SERVER_ERROR", "message body size exceeded", "message", true],

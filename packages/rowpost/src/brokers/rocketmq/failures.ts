@@ -1,11 +1,13 @@
 /**
- * What a failure is about: RocketMQ's answer codes and gRPC's own status codes, mapped to the scopes of the broker contract.
+ * What a failure is about: RocketMQ's answer codes and gRPC's own status codes, mapped to the
+ * scopes of the broker contract.
  *
- * RocketMQ answers gRPC OK with a code of its own inside; gRPC fails only when there is no answer. The codes and their texts were
- * provoked on RocketMQ 5.5.0 unless a comment says otherwise.
+ * RocketMQ answers gRPC OK with a code of its own inside; gRPC fails only when there is no answer.
+ * The codes and their texts were provoked on RocketMQ 5.5.0 unless a comment says otherwise.
  */
 
-import type { FailureScope } from "../broker.ts";
+import type { LoadFailure } from "../publishing/call.ts";
+import { failedBy, type Rule as SharedRule } from "../publishing/failures.ts";
 import type { CallFailure } from "./connection.ts";
 import {
   GRPC_CANCELLED,
@@ -25,24 +27,25 @@ export interface RocketmqStatus {
 }
 
 /** A failure, with what to do about the request that met it. */
-export interface Failure {
-  readonly scope: FailureScope;
-  readonly retriable: boolean;
-  readonly code: string;
-  readonly reason: string;
-  readonly retryAfterMs: number | undefined;
-  /** The cause can lie in one message of a batch: sent in halves, the others get through. */
-  readonly divisible: boolean;
+export interface Failure extends LoadFailure {
   /** The topic is not what the cached route says. */
   readonly routeIsWrong: boolean;
   /** And this is because it does not exist. */
   readonly topicIsMissing: boolean;
 }
 
-/** RocketMQ names no time when it throttles; its own producers wait up to 1 s (`backoff_policy` of the settings). */
+/**
+ * RocketMQ names no time when it throttles; its own producers wait up to 1 s (`backoff_policy` of
+ * the settings).
+ */
 const RETRY_AFTER_MS = 1000;
 
-type Rule = Partial<Omit<Failure, "code" | "reason">> & { readonly scope: FailureScope; readonly advice?: string };
+interface Rule extends SharedRule {
+  /** In a batch it may be any of them. */
+  readonly divisible?: boolean;
+  readonly routeIsWrong?: boolean;
+  readonly topicIsMissing?: boolean;
+}
 
 /** Wrong for ever: the same message is refused again. In a batch it may be any of them. */
 const NEVER: Rule = { scope: "message", retriable: false, divisible: true };
@@ -69,10 +72,6 @@ const RULES: Readonly<Record<string, Rule>> = {
   ILLEGAL_MESSAGE_GROUP: NEVER,
   ILLEGAL_MESSAGE_PROPERTY_KEY: { ...NEVER, advice: "rename or leave out that header" },
   ILLEGAL_MESSAGE_ID: NEVER,
-  ILLEGAL_DELIVERY_TIME: {
-    ...NEVER,
-    advice: "RocketMQ delays by 24 hours at most; leave longer delays to the relay (no broker delay for this message)",
-  },
   MESSAGE_CORRUPTED: NEVER,
   PAYLOAD_TOO_LARGE: NEVER,
   MESSAGE_BODY_TOO_LARGE: NEVER,
@@ -90,10 +89,12 @@ const RULES: Readonly<Record<string, Rule>> = {
   PAYMENT_REQUIRED: EVERYTHING,
   CLIENT_ID_REQUIRED: EVERYTHING,
   TOO_MANY_REQUESTS: LATER,
-  // Not provoked. The primary stores the message, but has no replica to copy it to: not acknowledged, so not sent. That may last, so no
-  // attempt is counted; and as each probe leaves a copy, no time is named, and the topic rests longer each time.
+  // Not provoked. The primary stores the message, but has no replica to copy it to: not
+  // acknowledged, so not sent. That may last, so no attempt is counted; and as each probe leaves a
+  // copy, no time is named, and the topic rests longer each time.
   HA_NOT_AVAILABLE: { scope: "destination", retriable: true },
-  // Not provoked. The broker was asked and did not answer the proxy, or the flush or the replica, in time: it may be stored.
+  // Not provoked. The broker was asked and did not answer the proxy, or the flush or the replica,
+  // in time: it may be stored.
   PROXY_TIMEOUT: MAY_BE_STORED,
   MASTER_PERSISTENCE_TIMEOUT: MAY_BE_STORED,
   SLAVE_PERSISTENCE_TIMEOUT: MAY_BE_STORED,
@@ -104,9 +105,11 @@ const RULES: Readonly<Record<string, Rule>> = {
 };
 
 /**
- * 50001 says "internal error" for two different things: a batch that is too large, which must be divided, and a broker that cannot store
- * now, where dividing 32 messages would only make 63 failing requests. The text tells them apart; these are the second kind. "create mapped file
- * failed, server is busy or broken" is what a broker says whose disk is too slow for a new log file (from its source, not provoked).
+ * 50001 says "internal error" for two different things: a batch that is too large, which must be
+ * divided, and a broker that cannot store now, where dividing 32 messages would only make 63
+ * failing requests. The text tells them apart; these are the second kind. "create mapped file
+ * failed, server is busy or broken" is what a broker says whose disk is too slow for a new log file
+ * (from its source, not provoked).
  */
 const CANNOT_STORE_NOW =
   /disk is full|not available now|\bbusy\b|flow control|connect to .* failed|no such broker|slave/i;
@@ -119,7 +122,7 @@ export function failureOfStatus(status: RocketmqStatus | undefined): Failure | u
   const rule = ruleOf(code, words);
   const name = typeof code === "number" ? `ROCKETMQ_${code}` : code;
   const reason = words === "" ? name : words;
-  return failure(name, rule.advice === undefined ? reason : `${reason} (${rule.advice})`, rule);
+  return failure(name, reason, rule);
 }
 
 function ruleOf(code: string | number, words: string): Rule {
@@ -182,7 +185,8 @@ function ruleOfCall(call: CallFailure): Rule {
     case GRPC_UNAVAILABLE:
       return { scope: "unknown", retriable: true };
     default:
-      // UNKNOWN, INTERNAL, …: a server that chokes on a request. One message may do it, so its neighbours are given another chance.
+      // UNKNOWN, INTERNAL, …: a server that chokes on a request. One message may do it, so its
+      // neighbours are given another chance.
       return { scope: "unknown", retriable: true, divisible: true };
   }
 }
@@ -194,11 +198,7 @@ export function messageFailure(code: string, reason: string, options: { readonly
 
 function failure(code: string, reason: string, rule: Rule): Failure {
   return {
-    scope: rule.scope,
-    retriable: rule.retriable ?? true,
-    code,
-    reason,
-    retryAfterMs: rule.retryAfterMs,
+    ...failedBy(rule, code, reason),
     divisible: rule.divisible ?? false,
     routeIsWrong: rule.routeIsWrong ?? false,
     topicIsMissing: rule.topicIsMissing ?? false,

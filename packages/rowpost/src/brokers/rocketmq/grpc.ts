@@ -1,8 +1,8 @@
 /**
  * The two optional peers, loaded on first use, and the few things of them that are called here.
  *
- * The types are structural: `rowpost/rocketmq` can be imported, type-checked and bundled without the packages, and no type of theirs is
- * in a public signature.
+ * The types are structural: `rowpost/rocketmq` can be imported, type-checked and bundled without
+ * the packages, and no type of theirs is in a public signature.
  */
 
 import { fileURLToPath } from "node:url";
@@ -23,7 +23,10 @@ export interface GrpcError {
 /** A running unary call. */
 export interface GrpcCall {
   cancel(): void;
-  /** `address:port` once the call was given to a connection; before that the channel's target, or `unknown`. */
+  /**
+   * `address:port` once the call was given to a connection; before that the channel's target, or
+   * `unknown`.
+   */
   getPeer(): string;
 }
 
@@ -149,7 +152,10 @@ export function grpcName(code: number): string {
 
 let loaded: Promise<GrpcRuntime> | undefined;
 
-/** Loads the peers and parses the protos, once per process (about 60 ms). Rejects with {@link MissingPeerError}. */
+/**
+ * Loads the peers and parses the protos, once per process (about 60 ms). Rejects with {@link
+ * MissingPeerError}.
+ */
 export function loadGrpc(): Promise<GrpcRuntime> {
   loaded ??= load().catch((error: unknown) => {
     loaded = undefined; // installed meanwhile? then the next call finds it

@@ -1,16 +1,21 @@
 /**
  * RocketMQ 5 through its gRPC proxy: an own, thin producer on `@grpc/grpc-js`.
  *
- * Why not the official Node.js client: its `startup` waits without limit, `shutdown` rejects while the broker is down, endpoints that failed
- * once are never used again, permanent errors are tried three times, and it has no batches, which are ten times as fast. See
- * `docs/brokers/rocketmq.md` for what goes where in a RocketMQ message.
+ * Why not the official Node.js client: its `startup` waits without limit, `shutdown` rejects while
+ * the broker is down, endpoints that failed once are never used again, permanent errors are tried
+ * three times, and it has no batches, which are ten times as fast. See `docs/brokers/rocketmq.md`
+ * for what goes where in a RocketMQ message.
  */
 
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { BrokerError, describeError } from "../../runtime/errors.ts";
-import { createRequestSlots } from "../../runtime/request-slots.ts";
-import { ABORTED, BEHIND, type Broker, type OutgoingMessage, type PublishResult } from "../broker.ts";
+import type { Broker, PublishFailed } from "../broker.ts";
+import { failed } from "../publishing/failures.ts";
+import { createBroker } from "../publishing/lifecycle.ts";
+import { failBatch } from "../publishing/results.ts";
+import { inTurns, topicOf } from "../publishing/turns.ts";
+import { createWindow } from "../publishing/window.ts";
 import { type CallResult, type Connection, createConnection } from "./connection.ts";
 import { type Failure, failureOfCall, failureOfStatus, type RocketmqStatus } from "./failures.ts";
 import { type GrpcRuntime, loadGrpc } from "./grpc.ts";
@@ -21,27 +26,31 @@ import { createRoutes, type RouteAnswer, type Routes } from "./routes.ts";
 import { createSession, PRODUCER, resourceOf, type Session, UNKNOWN_CLIENT } from "./session.ts";
 import { rocketmqOptionsFromUrl } from "./url.ts";
 
-export type { TlsOptions as RocketmqTlsOptions } from "../../runtime/tls-options.ts";
+export type { TlsOptions as RocketmqTlsOptions } from "../settings/tls-options.ts";
 export { headersOf as decodeRocketmqHeaders } from "./carry.ts";
 export type { RocketmqOptions } from "./options.ts";
 export { rocketmqOptionsFromUrl } from "./url.ts";
 
-/** Most bytes of requests on their way at once, so that large bodies do not fill the memory: 8 of the largest. */
+/**
+ * Most bytes of requests on their way to one topic at once, so that large bodies do not fill the
+ * memory: 8 of the largest.
+ */
 const MAX_BYTES_IN_FLIGHT = 33_554_432;
 /** What RocketMQ takes unless it is configured otherwise. */
 const DEFAULT_MAX_BODY_BYTES = 4_194_304;
 
 /**
- * A broker that publishes to RocketMQ 5. Opens nothing until the first `publish` or `check`. Throws {@link ConfigurationError} for wrong options; without
- * `@grpc/grpc-js` and `@grpc/proto-loader` its `check` rejects with {@link MissingPeerError}.
+ * A broker that publishes to RocketMQ 5. Opens nothing until the first `publish` or `check`. Throws
+ * {@link ConfigurationError} for wrong options; without `@grpc/grpc-js` and `@grpc/proto-loader`
+ * its `check` rejects with {@link MissingPeerError}.
  *
- * The receipt of a message (`message_id`) is its own id, made from type and key, the same for every attempt.
+ * The receipt of a message (`message_id`) is its own id, made from type and key, the same for every
+ * attempt.
  */
 export function rocketmq(options: RocketmqOptions): Broker {
   const settings = settingsFrom(options);
   let opening: Promise<Opened> | undefined;
   let opened: Opened | undefined;
-  let closed: Promise<void> | undefined;
 
   const open = (): Promise<Opened> => {
     opening ??= loadGrpc().then(
@@ -57,47 +66,40 @@ export function rocketmq(options: RocketmqOptions): Broker {
     return opening;
   };
 
-  return {
+  return createBroker({
     name: "rocketmq",
-    get features() {
-      return {
-        ordering: "key",
-        delay: true,
-        reportsUnknownTopic: true,
-        maxBodyBytes: opened?.session.maxBodyBytes() ?? DEFAULT_MAX_BODY_BYTES,
-      } as const;
-    },
-    async publish(batch, { signal }) {
-      if (closed !== undefined) return failAll(batch, CLOSED);
-      if (signal.aborted) return batch.map(() => ABORTED);
+    title: "RocketMQ",
+    features: () => ({
+      ordering: "key",
+      reportsUnknownTopic: true,
+      maxBodyBytes: opened?.session.maxBodyBytes() ?? DEFAULT_MAX_BODY_BYTES,
+    }),
+    async publish(batch, scope) {
       let parts: Opened;
       try {
         parts = opened ?? (await open());
       } catch (error) {
-        return failAll(batch, unusable(error));
+        return failBatch(batch, unusable(error));
       }
       parts.session.touch();
-      return publishBatch(parts.publishing, batch, signal);
+      return await inTurns(batch, scope, topicOf, (messages) => publishBatch(parts.publishing, messages, scope));
     },
     async check() {
-      if (closed !== undefined)
-        throw new BrokerError("BROKER_CLOSED", "this RocketMQ broker was closed; make a new one");
       await checkWith(await open(), settings);
     },
-    close() {
-      closed ??= (async () => {
-        const parts = await opening?.catch(() => undefined);
-        if (parts === undefined) return;
-        await parts.session.close();
-        for (const scope of parts.publishing.running) scope.abort();
-        parts.connection.close();
-      })();
-      return closed;
+    async close() {
+      const parts = await opening?.catch(() => undefined);
+      if (parts === undefined) return;
+      await parts.session.close();
+      parts.connection.close();
     },
-  };
+  });
 }
 
-/** The broker of a URL such as `rocketmq://host1:8081,host2:8081/namespace?tls=true&batch=64`; keys come from the environment. */
+/**
+ * The broker of a URL such as `rocketmq://host1:8081,host2:8081/namespace?tls=true&batch=64`; keys
+ * come from the environment.
+ */
 export function rocketmqFromUrl(url: string, env: Readonly<Record<string, string | undefined>> = process.env): Broker {
   return rocketmq(rocketmqOptionsFromUrl(url, env));
 }
@@ -148,8 +150,7 @@ function publishingOf(
   const warned = new Set<string>();
   return {
     routes,
-    running: new Set(),
-    slots: createRequestSlots({ maxRequests: settings.maxInFlight, maxBytes: MAX_BYTES_IN_FLIGHT }),
+    window: createWindow({ loads: settings.maxInFlight, bytes: MAX_BYTES_IN_FLIGHT }),
     send: (request, scope) =>
       connection.call(method, request, { timeoutMs: settings.requestTimeoutMs, scope, serialize: asItIs }),
     namespace: settings.namespace,
@@ -212,7 +213,10 @@ function routeFailure(result: CallResult): Failure | undefined {
   return failure;
 }
 
-/** A heartbeat: signed like every call, needs no topic, and without a session it is answered "unknown client". */
+/**
+ * A heartbeat: signed like every call, needs no topic, and without a session it is answered
+ * "unknown client".
+ */
 async function checkWith({ runtime, connection }: Opened, settings: Settings): Promise<void> {
   const result = await connection.call(runtime.methods.Heartbeat, PRODUCER, {
     timeoutMs: settings.requestTimeoutMs,
@@ -238,24 +242,8 @@ function adviceFor({ tls }: Settings): string {
     : `${port} Does it speak TLS, with a certificate that tls.ca trusts?`;
 }
 
-/** Nothing was handed over. Behind the first message of an ordering key nothing else is said than that it was not started. */
-function failAll(batch: readonly OutgoingMessage[], failed: PublishResult): PublishResult[] {
-  const keys = new Set<string>();
-  return batch.map(({ orderingKey }) => {
-    if (orderingKey === undefined) return failed;
-    const isBehind = keys.has(orderingKey);
-    keys.add(orderingKey);
-    return isBehind ? BEHIND : failed;
-  });
-}
-
 /** The peers are missing: no message's fault, and nothing was sent. */
-function unusable(error: unknown): PublishResult {
+function unusable(error: unknown): PublishFailed {
   const code = error instanceof Error && "code" in error ? String(error.code) : "ROCKETMQ_UNUSABLE";
-  return { status: "failed", scope: "connection", retriable: true, code, reason: describeError(error) };
+  return failed("connection", code, describeError(error));
 }
-
-const CLOSED: PublishResult = {
-  ...{ status: "failed", scope: "connection", retriable: true },
-  ...{ code: "CLOSED", reason: "the RocketMQ broker was closed; make a new one" },
-};

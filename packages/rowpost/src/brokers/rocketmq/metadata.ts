@@ -21,8 +21,9 @@ export interface CallMetadataOptions {
 export const CLIENT_VERSION = "5.0.0";
 
 /**
- * Makes the metadata of the next call. The signature covers nothing but the time in seconds, so one set serves all calls of a second
- * (grpc-js copies it for each). No request id: it is optional, and a header that differs from call to call cannot be compressed.
+ * Makes the metadata of the next call. The signature covers nothing but the time in seconds, so one
+ * set serves all calls of a second (grpc-js copies it for each). No request id: it is optional, and
+ * a header that differs from call to call cannot be compressed.
  */
 export function createCallMetadata(options: CallMetadataOptions): () => GrpcMetadata {
   let second = -1;

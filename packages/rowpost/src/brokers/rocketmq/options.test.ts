@@ -113,7 +113,7 @@ describe("rocketmq", () => {
     const broker = rocketmq({ endpoints: "127.0.0.1:1" });
     expect(broker.features).toEqual({
       ordering: "key",
-      delay: true,
+
       reportsUnknownTopic: true,
       maxBodyBytes: 4_194_304,
     });

@@ -1,16 +1,16 @@
 /** Options of the RocketMQ broker, and what is checked before anything is opened. */
 
 import { ConfigurationError } from "../../runtime/errors.ts";
-import { checkedTls, type TlsOptions } from "../../runtime/tls-options.ts";
 import { wholeNumber } from "../../runtime/whole-number.ts";
+import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";
 import { type Endpoint, endpointsFrom } from "./endpoints.ts";
 import type { AccessKeys } from "./metadata.ts";
 
 /** Options of {@link rocketmq}. */
 export interface RocketmqOptions {
   /**
-   * gRPC address of the proxy, `host:port` (8081 when left out; IPv6 in brackets); several as a list or separated by commas. The first one that answers is
-   * used until it fails, then the next.
+   * gRPC address of the proxy, `host:port` (8081 when left out; IPv6 in brackets); several as a
+   * list or separated by commas. The first one that answers is used until it fails, then the next.
    */
   readonly endpoints: string | readonly string[];
   /** Namespace of the topics. Default: none. */
@@ -22,15 +22,21 @@ export interface RocketmqOptions {
   readonly secretKey?: string | undefined;
   /** Token of a temporary access key. */
   readonly sessionToken?: string | undefined;
-  /** Most messages without a group in one request, 1 to 1024. Default 256. 1 sends each on its own. */
+  /**
+   * Most messages without a group in one request, 1 to 1024. Default 256. 1 sends each on its own.
+   */
   readonly batchSize?: number | undefined;
   /** Most requests on their way at once, over all publish calls, 1 to 1024. Default 64. */
   readonly maxInFlight?: number | undefined;
-  /** How long one request may take, in milliseconds, 100 to 600,000. Default 10,000. Afterwards its outcome is unknown. */
+  /**
+   * How long one request may take, in milliseconds, 100 to 600,000. Default 10,000. Afterwards its
+   * outcome is unknown.
+   */
   readonly requestTimeoutMs?: number | undefined;
   /**
-   * What to do with a message that has an ordering key on a topic that is not FIFO, and so keeps no order at the consumer: publish it one after the other
-   * and warn once for the topic (`warn`, the default), without the warning (`publish`), or let the message fail (`fail`).
+   * What to do with a message that has an ordering key on a topic that is not FIFO, and so keeps no
+   * order at the consumer: publish it one after the other and warn once for the topic (`warn`, the
+   * default), without the warning (`publish`), or let the message fail (`fail`).
    */
   readonly unorderedTopic?: "warn" | "publish" | "fail" | undefined;
   /** Takes warnings. Default: `process.emitWarning`. */
@@ -51,19 +57,27 @@ export interface Settings {
 }
 
 /**
- * Measured with 400-byte bodies and four properties through `publish`, server and client on the same two busy cores, four calls of 500 messages at
- * a time, medians of five rounds (CPU in milliseconds per 1,000 messages):
+ * Measured with 400-byte bodies and four properties through `publish`, server and client on the
+ * same two busy cores, four calls of 500 messages at a time, medians of five rounds (CPU in
+ * milliseconds per 1,000 messages):
  *
  *   batch           64    128    256    500
  *   server CPU    21.2   21.6   17.8   16.4
  *   client CPU    14.0    9.0    8.5    7.0
  *
- * More than 256 gains little, while more messages share the fate of one request and go to one queue.
+ * More than 256 gains little, while more messages share the fate of one request and go to one
+ * queue.
  */
 const DEFAULT_BATCH_SIZE = 256;
-/** FIFO messages, one in each request: 2.5-2.9k/s with 16 in flight, 3.2-5.1k with 32, 5.3-7.7k with 64, no more with 128. */
+/**
+ * FIFO messages, one in each request: 2.5-2.9k/s with 16 in flight, 3.2-5.1k with 32, 5.3-7.7k with
+ * 64, no more with 128.
+ */
 const DEFAULT_IN_FLIGHT = 64;
-/** As long as a stalled disk or a long collection of garbage at the broker; afterwards a retry makes a duplicate if it did go through. */
+/**
+ * As long as a stalled disk or a long collection of garbage at the broker; afterwards a retry makes
+ * a duplicate if it did go through.
+ */
 const DEFAULT_REQUEST_TIMEOUT_MS = 10_000;
 
 /** Checks options. Throws {@link ConfigurationError}, which names the option. */
@@ -103,7 +117,10 @@ function keysFrom({ accessKey, secretKey, sessionToken }: RocketmqOptions): Acce
   };
 }
 
-/** What goes into a gRPC header, which takes printable ASCII only. The value is not repeated: it may be a secret. */
+/**
+ * What goes into a gRPC header, which takes printable ASCII only. The value is not repeated: it may
+ * be a secret.
+ */
 function carried(name: string, value: string): string {
   if (/^[\x20-\x7e]*$/.test(value)) return value;
   throw new ConfigurationError(

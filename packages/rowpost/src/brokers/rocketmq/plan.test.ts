@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { OutgoingMessage } from "../broker.ts";
-import { type Indexed, type Plan, type PlanOptions, planTopic } from "./plan.ts";
+import type { PlacedMessage } from "../publishing/lanes.ts";
+import { type Plan, type PlanOptions, planTopic } from "./plan.ts";
 
-function messages(...changes: Partial<OutgoingMessage>[]): Indexed[] {
+function messages(...changes: Partial<OutgoingMessage>[]): PlacedMessage[] {
   return changes.map((change, index) => ({
     index,
     orderingKey: change.orderingKey,
@@ -15,14 +16,13 @@ function messages(...changes: Partial<OutgoingMessage>[]): Indexed[] {
       contentType: "application/json",
       headers: {},
       orderingKey: undefined,
-      deliverAtMs: undefined,
       attempt: 1,
       ...change,
     },
   }));
 }
 
-function plan(types: readonly string[], batch: readonly Indexed[], changes: Partial<PlanOptions> = {}): Plan {
+function plan(types: readonly string[], batch: readonly PlacedMessage[], changes: Partial<PlanOptions> = {}): Plan {
   return planTopic(batch, {
     topic: "orders",
     accepts: new Set(types),
@@ -30,7 +30,6 @@ function plan(types: readonly string[], batch: readonly Indexed[], changes: Part
     maxRequestBytes: 1_000_000,
     maxBodyBytes: undefined,
     refuseUnordered: false,
-    nowMs: 1000,
     ...changes,
   });
 }
@@ -76,27 +75,13 @@ describe("planTopic", () => {
     expect(planned.unordered).toBe(0);
   });
 
-  test("on a DELAY topic each goes alone; without a time it is delivered now", () => {
-    const planned = plan(["DELAY"], messages({ deliverAtMs: 5000 }, {}, keyed("a"), keyed("a")));
-    expect(shape(planned)).toEqual([[[0]], [[1]], [[2], [3]]]);
-    expect(planned.lanes.flat(2).map(({ wire }) => wire.deliverAtMs)).toEqual([5000, 1000, 1000, 1000]);
-  });
-
   test("a MIXED topic takes each message as what it is", () => {
-    const batch = messages({}, keyed("a"), { deliverAtMs: 5000 }, { deliverAtMs: 999 }, keyed("a"));
-    expect(shape(plan(["NORMAL", "FIFO", "DELAY", "TRANSACTION"], batch))).toEqual([[[2]], [[1], [4]], [[0, 3]]]);
-  });
-
-  test("a delay on a topic that cannot delay waits in the table until its time", () => {
-    const { refused, lanes } = plan(["NORMAL"], messages({ deliverAtMs: 5000 }, { deliverAtMs: 900 }));
-    expect(refused).toMatchObject([
-      { item: { index: 0 }, failure: { scope: "message", retriable: true, retryAfterMs: 4000 } },
-    ]);
-    expect(lanes.length).toBe(1);
+    const batch = messages({}, keyed("a"), {}, keyed("a"));
+    expect(shape(plan(["NORMAL", "FIFO", "DELAY", "TRANSACTION"], batch))).toEqual([[[1], [3]], [[0, 2]]]);
   });
 
   test("a topic for something else is a failure that a retry can help", () => {
-    for (const types of [["TRANSACTION"], []]) {
+    for (const types of [["TRANSACTION"], ["DELAY"], []]) {
       expect(plan(types, messages({}, keyed("a"))).refused).toMatchObject([
         { failure: { code: "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE", retriable: true } },
         { failure: { code: "MESSAGE_PROPERTY_CONFLICT_WITH_TYPE", retriable: true } },
@@ -106,14 +91,14 @@ describe("planTopic", () => {
 
   test("keyed messages can be refused where no order is kept", () => {
     const { refused, lanes } = plan(["NORMAL"], messages(keyed("a"), {}), { refuseUnordered: true });
-    expect(refused.map(({ item }) => item.index)).toEqual([0]);
+    expect(refused.map(({ placed }) => placed.index)).toEqual([0]);
     expect(lanes.length).toBe(1);
   });
 
   test("a body above the server's limit fails without being sent; bytes count, not characters", () => {
     const batch = messages({ body: "界".repeat(4) }, { body: "x".repeat(10) }, { body: new Uint8Array(11) });
     const { refused } = plan(["NORMAL"], batch, { maxBodyBytes: 10 });
-    expect(refused.map(({ item, failure }) => [item.index, failure.code, failure.retriable])).toEqual([
+    expect(refused.map(({ placed, failure }) => [placed.index, failure.code, failure.retriable])).toEqual([
       [0, "MESSAGE_BODY_TOO_LARGE", false],
       [2, "MESSAGE_BODY_TOO_LARGE", false],
     ]);

@@ -1,26 +1,24 @@
 /**
- * From the messages of one topic to requests: the topic's type decides how each goes out, and lanes decide what waits for what.
+ * From the messages of one topic to requests: the topic's type decides how each goes out, and lanes
+ * decide what waits for what.
  *
- * - NORMAL: many messages in one request, up to ten times the rate of single ones. The server stores such a request whole or not at all, in
- *   one queue, so the messages of an ordering key may share one; the request with a key's next messages waits for its answer.
- * - FIFO: one message in each request, because the server ignores the group of a larger one, and the next of its group only after the answer:
- *   requests of one group side by side were stored out of order.
- * - DELAY: one message in each request; the server refuses more.
+ * - NORMAL: many messages in one request, up to ten times the rate of single ones. The server
+ *   stores such a request whole or not at all, in one queue, so the messages of an ordering key may
+ *   share one; the request with a key's next messages waits for its answer.
+ * - FIFO: one message in each request, because the server ignores the group of a larger one, and
+ *   the next of its group only after the answer: requests of one group side by side were stored out
+ *   of order.
  */
 
 import type { OutgoingMessage } from "../broker.ts";
+import type { PlacedMessage } from "../publishing/lanes.ts";
+import type { Placed } from "../publishing/results.ts";
 import { groupOf, indexKeyOf, messageIdOf, propertiesOf, tagOf } from "./carry.ts";
 import { type Failure, messageFailure } from "./failures.ts";
-import { messageBytes, WIRE_DELAY, WIRE_FIFO, WIRE_NORMAL, type WireMessage } from "./wire.ts";
-
-/** A message's place in the batch given to `publish`, and its key. */
-export interface Place {
-  readonly index: number;
-  readonly orderingKey: string | undefined;
-}
+import { messageBytes, WIRE_FIFO, WIRE_NORMAL, type WireMessage } from "./wire.ts";
 
 /** A message that is ready to go. */
-export interface Item extends Place {
+export interface Item extends Placed {
   readonly wire: WireMessage;
   /** Bytes that it adds to a request, at most. */
   readonly bytes: number;
@@ -32,7 +30,7 @@ export type Lane = readonly (readonly Item[])[];
 export interface Plan {
   readonly lanes: Lane[];
   /** Messages that cannot go out as they are. */
-  readonly refused: { readonly item: Place; readonly failure: Failure }[];
+  readonly refused: { readonly placed: Placed; readonly failure: Failure }[];
   /** Messages with an ordering key that this topic cannot keep in order. */
   readonly unordered: number;
 }
@@ -46,38 +44,33 @@ export interface PlanOptions {
   readonly maxRequestBytes: number;
   /** Largest body that the server said it takes. */
   readonly maxBodyBytes: number | undefined;
-  /** Fail keyed messages of a topic that has no order, instead of publishing them one after the other. */
+  /**
+   * Fail keyed messages of a topic that has no order, instead of publishing them one after the
+   * other.
+   */
   readonly refuseUnordered: boolean;
-  readonly nowMs: number;
 }
 
-/** A message and its place. */
-export interface Indexed extends Place {
-  readonly message: OutgoingMessage;
-}
-
-export function planTopic(messages: readonly Indexed[], options: PlanOptions): Plan {
+export function planTopic(messages: readonly PlacedMessage[], options: PlanOptions): Plan {
   const lanes: Lane[] = [];
   const refused: Plan["refused"] = [];
   /** Batched: the messages of a key together, the others alone. */
   const units: Item[][] = [];
   const unitOfKey = new Map<string, Item[]>();
-  /** One by one: by group, or by key on a DELAY topic. */
+  /** One by one, by group. */
   const singles = new Map<string, Item[][]>();
   let unordered = 0;
 
   for (const { index, orderingKey, message } of messages) {
     const wire = wireOf(message, options);
     if ("scope" in wire) {
-      refused.push({ item: { index, orderingKey }, failure: wire });
+      refused.push({ placed: { index, orderingKey }, failure: wire });
       continue;
     }
     const item: Item = { index, orderingKey, wire, bytes: messageBytes(wire) };
     if (orderingKey !== undefined && wire.messageType !== WIRE_FIFO) unordered += 1;
-    if (wire.messageType !== WIRE_NORMAL) {
-      const sequence = wire.group ?? orderingKey;
-      if (sequence === undefined) lanes.push([[item]]);
-      else append(singles, sequence, [item]);
+    if (wire.group !== undefined) {
+      append(singles, wire.group, [item]);
     } else if (orderingKey === undefined) {
       units.push([item]);
     } else {
@@ -101,7 +94,10 @@ function append(lists: Map<string, Item[][]>, name: string, request: Item[]): vo
   else list.push(request);
 }
 
-/** Fills requests with whole units; a unit that must be cut continues in the next request of the same lane. */
+/**
+ * Fills requests with whole units; a unit that must be cut continues in the next request of the
+ * same lane.
+ */
 function packUnits(units: readonly (readonly Item[])[], options: PlanOptions): Lane[] {
   const lanes: Item[][][] = [];
   let request: Item[] = [];
@@ -150,21 +146,17 @@ function wireOf(message: OutgoingMessage, options: PlanOptions): WireMessage | F
   };
 }
 
-type Kind = Pick<WireMessage, "messageType" | "group" | "deliverAtMs">;
+type Kind = Pick<WireMessage, "messageType" | "group">;
 
-const NORMAL: Kind = { messageType: WIRE_NORMAL, group: undefined, deliverAtMs: undefined };
+const NORMAL: Kind = { messageType: WIRE_NORMAL, group: undefined };
 
 /** How the message goes out on this topic. */
-function kindOf(message: OutgoingMessage, { accepts, nowMs, refuseUnordered, topic }: PlanOptions): Kind | Failure {
-  const { deliverAtMs, orderingKey } = message;
-  if (deliverAtMs !== undefined && deliverAtMs > nowMs) {
-    if (accepts.has("DELAY")) return { messageType: WIRE_DELAY, group: undefined, deliverAtMs };
-    // Waits in the table instead, and goes out as an ordinary message when its time has come.
-    const reason = `topic ${topic} takes ${list(accepts)} messages and cannot delay; create it with message.type=DELAY or MIXED, or leave delays to the relay`;
-    return { ...conflict(reason), retryAfterMs: deliverAtMs - nowMs };
-  }
+function kindOf(
+  { orderingKey, key }: OutgoingMessage,
+  { accepts, refuseUnordered, topic }: PlanOptions,
+): Kind | Failure {
   if (orderingKey !== undefined && accepts.has("FIFO")) {
-    return { messageType: WIRE_FIFO, group: groupOf(orderingKey), deliverAtMs: undefined };
+    return { messageType: WIRE_FIFO, group: groupOf(orderingKey) };
   }
   if (orderingKey !== undefined && refuseUnordered) {
     return conflict(
@@ -172,12 +164,11 @@ function kindOf(message: OutgoingMessage, { accepts, nowMs, refuseUnordered, top
     );
   }
   if (accepts.has("NORMAL") || accepts.has("MESSAGE_TYPE_UNSPECIFIED")) return NORMAL;
-  // A FIFO message must have a group: the key spreads unkeyed messages over the queues, and they do not wait for each other.
-  if (accepts.has("FIFO")) return { messageType: WIRE_FIFO, group: groupOf(message.key), deliverAtMs: undefined };
-  // A DELAY message must have a time: one that has come is delivered at once.
-  if (accepts.has("DELAY")) return { messageType: WIRE_DELAY, group: undefined, deliverAtMs: deliverAtMs ?? nowMs };
+  // A FIFO message must have a group: the key spreads unkeyed messages over the queues, and they do
+  // not wait for each other.
+  if (accepts.has("FIFO")) return { messageType: WIRE_FIFO, group: groupOf(key) };
   return conflict(
-    `topic ${topic} takes ${list(accepts)} messages only; create it with message.type=NORMAL, FIFO, DELAY or MIXED`,
+    `topic ${topic} takes ${list(accepts)} messages only; create it with message.type=NORMAL, FIFO or MIXED`,
   );
 }
 

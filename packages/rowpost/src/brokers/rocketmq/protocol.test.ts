@@ -1,6 +1,7 @@
 /**
- * What a real RocketMQ cannot be made to say on demand: throttling, answers for each message, a server that forgets us or sends us elsewhere.
- * An in-process gRPC server with the same protos says it. Everything that a real server can say is tested on one.
+ * What a real RocketMQ cannot be made to say on demand: throttling, answers for each message, a
+ * server that forgets us or sends us elsewhere. An in-process gRPC server with the same protos says
+ * it. Everything that a real server can say is tested on one.
  */
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
@@ -108,7 +109,6 @@ function messages(count: number, changes: Partial<OutgoingMessage> = {}): Outgoi
     contentType: "application/json",
     headers: {},
     orderingKey: undefined,
-    deliverAtMs: undefined,
     attempt: 1,
     ...changes,
   }));

@@ -14,11 +14,20 @@ export type RouteAnswer =
 
 /** Cached routes. */
 export interface Routes {
-  /** The route of a topic, asked for when it is not known. A route older than 30 s is used once more while it is asked for again. */
+  /**
+   * The route of a topic, asked for when it is not known. A route older than 30 s is used once more
+   * while it is asked for again.
+   */
   find(topic: string): RouteAnswer | Promise<RouteAnswer>;
-  /** The server contradicted the route: it is asked for again before its next use. Returns the failure to report, which may be milder. */
+  /**
+   * The server contradicted the route: it is asked for again before its next use. Returns the
+   * failure to report, which may be milder.
+   */
   contradicted(topic: string, failure: Failure): Failure;
-  /** Every route is asked for again at its next use, as after a lost connection: the broker may have come back with other topics. */
+  /**
+   * Every route is asked for again at its next use, as after a lost connection: the broker may have
+   * come back with other topics.
+   */
   expireAll(): void;
   /** Topics that exist, for the telemetry settings. */
   topics(): string[];
@@ -26,12 +35,16 @@ export interface Routes {
 
 /** As the official clients do. */
 const REFRESH_AFTER_MS = 30_000;
-/** A topic that is missing is asked for at most once a second, however many publishes want it; the proxy itself may not see a new one for 20 s. */
+/**
+ * A topic that is missing is asked for at most once a second, however many publishes want it; the
+ * proxy itself may not see a new one for 20 s.
+ */
 const MISSING_FOR_MS = 1000;
 /**
- * A topic that was there and is missing now is first taken for a broker that restarts: the proxy answers before its broker has registered its
- * topics (seen for 10 s after a SIGKILL), and attempts must not be counted for that. Its last route goes on meanwhile, as the broker may store
- * messages all that time; where it does not, SendMessage says so. After this long it is taken for deleted.
+ * A topic that was there and is missing now is first taken for a broker that restarts: the proxy
+ * answers before its broker has registered its topics (seen for 10 s after a SIGKILL), and attempts
+ * must not be counted for that. Its last route goes on meanwhile, as the broker may store messages
+ * all that time; where it does not, SendMessage says so. After this long it is taken for deleted.
  */
 const RESTART_MS = 60_000;
 /** Topics come out of a table, so a faulty program can make up any number of them. */
@@ -117,7 +130,8 @@ export function createRoutes({ query, now }: RoutesOptions): Routes {
         return { ...(answer.failure ?? failure), routeIsWrong: false };
       }
       entry.answer = { failure };
-      // Made anew with another type: while the proxy does not know of it yet, the old type would only be refused again.
+      // Made anew with another type: while the proxy does not know of it yet, the old type would
+      // only be refused again.
       entry.lastRoute = undefined;
       entry.refreshAt = Number.NEGATIVE_INFINITY;
       return { ...failure, routeIsWrong: false };

@@ -1,6 +1,7 @@
 /**
- * What makes us a known producer: a telemetry stream that carries settings both ways, and heartbeats. Messages are accepted without, but
- * the server tells its limits here, drops idle connections after 120 s, and lists producers for operators by their sessions.
+ * What makes us a known producer: a telemetry stream that carries settings both ways, and
+ * heartbeats. Messages are accepted without, but the server tells its limits here, drops idle
+ * connections after 120 s, and lists producers for operators by their sessions.
  */
 
 import { hostname, platform, release } from "node:os";
@@ -11,11 +12,13 @@ import { CLIENT_VERSION } from "./metadata.ts";
 
 /** The session with whatever server the connection leads to at the moment. */
 export interface Session {
-  /** Opens the session where there is none: called by each publish, costs nothing when all is well. */
+  /**
+   * Opens the session where there is none: called by each publish, costs nothing when all is well.
+   */
   touch(): void;
   /** Largest body, from the server's settings; undefined until they came. */
   maxBodyBytes(): number | undefined;
-  /** Says goodbye and ends timers and stream. Never rejects. */
+  /** Tells the server that it ends, and ends timers and stream. Never rejects. */
   close(): Promise<void>;
 }
 
@@ -30,11 +33,16 @@ export interface SessionOptions {
 
 /** As the official clients do. */
 const HEARTBEAT_MS = 10_000;
-/** A stream that ended is opened again after 1 s, then after twice as long each time up to 10 s, and at once by the next publish after that. */
+/**
+ * A stream that ended is opened again after 1 s, then after twice as long each time up to 10 s, and
+ * at once by the next publish after that.
+ */
 const REOPEN_MIN_MS = 1000;
 const REOPEN_MAX_MS = 10_000;
-/** A goodbye that takes longer is not worth waiting for: the server notices the closed connection as well. */
-const GOODBYE_MS = 500;
+/**
+ * How long telling the server that we end may take: it notices the closed connection as well.
+ */
+const CLOSE_WITHIN_MS = 500;
 
 /** The stream of settings, opened again when it ends. */
 interface Telemetry {
@@ -148,7 +156,7 @@ export function createSession(options: SessionOptions): Session {
       closed = true;
       clearInterval(timer);
       if (telemetry.channel() !== undefined && connection.connected()) {
-        await connection.call(runtime.methods.NotifyClientTermination, {}, { timeoutMs: GOODBYE_MS });
+        await connection.call(runtime.methods.NotifyClientTermination, {}, { timeoutMs: CLOSE_WITHIN_MS });
       }
       telemetry.close();
     },

@@ -1,15 +1,19 @@
-/** `rocketmq://host:port[,host:port]/namespace?…`: the options as one line, for the command line and configuration files. */
+/**
+ * `rocketmq://host:port[,host:port]/namespace?…`: the options as one line, for the command line and
+ * configuration files.
+ */
 
 import { ConfigurationError } from "../../runtime/errors.ts";
+import { percentDecoded } from "../../runtime/percent-decoded.ts";
 import {
-  decodedPart,
   oneOfSetting,
   optionsOf,
+  secretsOf,
   settingsIn,
   TLS_SETTINGS,
   tlsOption,
   wholeSetting,
-} from "../../runtime/url-settings.ts";
+} from "../settings/url-settings.ts";
 import type { RocketmqOptions } from "./options.ts";
 
 /** Variables that the keys are taken from: a secret in a URL ends up in process lists and logs. */
@@ -23,9 +27,10 @@ const NUMBERS = { batch: "batchSize", inFlight: "maxInFlight", timeoutMs: "reque
 const KNOWN = [...Object.keys(NUMBERS), "unordered", ...TLS_SETTINGS];
 
 /**
- * Options from a URL. Query keys: `tls` (`true`, `false`, `insecure`), `ca`, `cert`, `key` (PEM files), `serverName`, `batch`, `inFlight`, `timeoutMs`,
- * `unordered`. Keys come from ROWPOST_ROCKETMQ_ACCESS_KEY, ROWPOST_ROCKETMQ_SECRET_KEY and ROWPOST_ROCKETMQ_SESSION_TOKEN. Throws
- * {@link ConfigurationError} for anything else, naming it.
+ * Options from a URL. Query keys: `tls` (`true`, `false`, `insecure`), `ca`, `cert`, `key` (PEM
+ * files), `serverName`, `batch`, `inFlight`, `timeoutMs`, `unordered`. Keys come from
+ * ROWPOST_ROCKETMQ_ACCESS_KEY, ROWPOST_ROCKETMQ_SECRET_KEY and ROWPOST_ROCKETMQ_SESSION_TOKEN.
+ * Throws {@link ConfigurationError} for anything else, naming it.
  */
 export function rocketmqOptionsFromUrl(
   url: string,
@@ -42,7 +47,7 @@ export function rocketmqOptionsFromUrl(
   if (encoded.includes("/")) {
     throw new ConfigurationError(`broker URL: "/${path}" is more than a namespace; expected ${FORM}`);
   }
-  const namespace = decodedPart("namespace", encoded);
+  const namespace = percentDecoded("broker URL: the namespace", encoded);
   const settings = settingsIn(query, KNOWN);
   const tls = tlsOption(settings);
   return {
@@ -51,8 +56,6 @@ export function rocketmqOptionsFromUrl(
     ...optionsOf(settings, NUMBERS, wholeSetting),
     ...optionsOf(settings, { unordered: "unorderedTopic" }, oneOfSetting(["warn", "publish", "fail"])),
     ...(tls === undefined ? {} : { tls }),
-    ...(env[ACCESS_KEY] ? { accessKey: env[ACCESS_KEY] } : {}),
-    ...(env[SECRET_KEY] ? { secretKey: env[SECRET_KEY] } : {}),
-    ...(env[SESSION_TOKEN] ? { sessionToken: env[SESSION_TOKEN] } : {}),
+    ...secretsOf(env, { accessKey: ACCESS_KEY, secretKey: SECRET_KEY, sessionToken: SESSION_TOKEN }),
   };
 }

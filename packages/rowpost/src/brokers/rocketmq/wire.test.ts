@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { loadGrpc } from "./grpc.ts";
-import { encodeSendRequest, messageBytes, WIRE_DELAY, WIRE_FIFO, WIRE_NORMAL, type WireMessage } from "./wire.ts";
+import { encodeSendRequest, messageBytes, WIRE_FIFO, WIRE_NORMAL, type WireMessage } from "./wire.ts";
 
 const ENVELOPE = { namespace: "", topic: "orders", bornHost: "host-1", bornAtMs: 1_763_724_000_123 };
 
@@ -14,13 +14,14 @@ function wire(changes: Partial<WireMessage> = {}): WireMessage {
     bodyBytes: typeof body === "string" ? Buffer.byteLength(body) : body.length,
     messageType: WIRE_NORMAL,
     group: undefined,
-    deliverAtMs: undefined,
     ...changes,
     body,
   };
 }
 
-/** proto-loader's own reading of the bytes: field numbers and types are the .proto files', not ours. */
+/**
+ * proto-loader's own reading of the bytes: field numbers and types are the .proto files', not ours.
+ */
 async function decode(bytes: Buffer): Promise<unknown> {
   const { methods } = await loadGrpc();
   const sendMessage = methods.SendMessage as unknown as { requestDeserialize(bytes: Buffer): unknown };
@@ -49,21 +50,14 @@ describe("encodeSendRequest", () => {
     });
   });
 
-  test("namespace, group and delivery time have their fields", async () => {
+  test("namespace and group have their fields", async () => {
     const fifo = wire({ messageType: WIRE_FIFO, group: "客户-7" });
-    const delay = wire({ messageType: WIRE_DELAY, deliverAtMs: 1_763_724_060_007 });
-    const decoded = await decode(encodeSendRequest({ ...ENVELOPE, namespace: "shop" }, [fifo, delay]));
+    const decoded = await decode(encodeSendRequest({ ...ENVELOPE, namespace: "shop" }, [fifo]));
     expect(decoded).toMatchObject({
       messages: [
         {
           topic: { resourceNamespace: "shop", name: "orders" },
           systemProperties: { messageType: "FIFO", messageGroup: "客户-7" },
-        },
-        {
-          systemProperties: {
-            messageType: "DELAY",
-            deliveryTimestamp: { seconds: 1_763_724_060, nanos: 7_000_000 },
-          },
         },
       ],
     });

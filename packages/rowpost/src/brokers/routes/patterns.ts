@@ -1,6 +1,7 @@
 /**
- * Topic patterns: `*` stands for any characters, everything else for itself. Not the wildcards of one broker's protocol, whose topics the others do
- * not have, and no regular expression: matching takes time in proportion to the topic, whatever the pattern.
+ * Topic patterns: `*` stands for any characters, everything else for itself. Not the wildcards of
+ * one broker's protocol, whose topics the others do not have, and no regular expression: matching
+ * takes time in proportion to the topic, whatever the pattern.
  */
 
 /** Tells whether a topic matches, as a whole. */
@@ -28,7 +29,8 @@ export function whatIsWrongWith(pattern: string, before: readonly string[]): str
   if (/(?:^|\.)[#>]$/.test(pattern)) {
     return `"${pattern}" would be compared as it stands: here * alone stands for any characters, dots included`;
   }
-  // The star of the later pattern is a character that only a star of the earlier one takes: then that one takes all it stands for.
+  // The star of the later pattern is a character that only a star of the earlier one takes: then
+  // that one takes all it stands for.
   const covering = before.find((earlier) => topicMatcher(earlier)(pattern));
   if (covering === pattern) return `"${pattern}" stands there twice`;
   if (covering !== undefined) {

@@ -1,9 +1,13 @@
-/** What operators see and change. Reads are keyset-paged by id; changes lock their rows first and then write them by id. */
+/**
+ * What operators see and change. Reads are keyset-paged by id; changes lock their rows first and
+ * then write them by id.
+ */
 
 import type { MessageState } from "../../message/states.ts";
 import { allowedFrom } from "../../message/states.ts";
 import { ruleReason } from "../../message/suspension-reason.ts";
 import type { MessageFilter, OperatorAction } from "../../outbox/message-admin.ts";
+import { BEHIND_BASE } from "../sql/behind.ts";
 import type { LayoutColumns } from "../sql/layout.ts";
 import type { AdminStatements } from "../sql/statements.ts";
 import { COMPANION_NOW, whole } from "./clock.ts";
@@ -38,7 +42,10 @@ export function adminStatements(names: MysqlNames): AdminStatements {
       };
     },
 
-    /** Counts everything: a walk over the whole table, for a person who asks. The relay's gauges are bounded instead. */
+    /**
+     * Counts everything: a walk over the whole table, for a person who asks. The relay's gauges are
+     * bounded instead.
+     */
     countByState: () => ({
       name: "countByState",
       text: `SELECT ${column("topic")} AS topic, ${column("state")} AS state, COUNT(*) AS count,
@@ -47,6 +54,10 @@ export function adminStatements(names: MysqlNames): AdminStatements {
       params: [],
     }),
 
+    /**
+     * Held until the change that follows in the same transaction; in id order, like everything else
+     * that locks several messages.
+     */
     lockRows: (ids) => ({
       name: "lockRows",
       text: `SELECT ${column("id")} AS id, ${column("state")} AS state, ${select("lockVersion", "lock_version", "0")}
@@ -54,6 +65,10 @@ export function adminStatements(names: MysqlNames): AdminStatements {
       params: [],
     }),
 
+    /**
+     * The rows are locked by lockRows already, here and in the two that follow; the states are
+     * looked at once more because a statement must not depend on another's care.
+     */
     operatorRetry({ ids, action }) {
       const author = byAuthor(action);
       const counts = names.has("deliveryCount") ? `, ${column("deliveryCount")} = 0` : "";
@@ -67,6 +82,7 @@ export function adminStatements(names: MysqlNames): AdminStatements {
       };
     },
 
+    /** As operatorRetry: locked already. */
     suspendRows({ ids, action, untilMs }) {
       const author = byAuthor(action);
       return {
@@ -79,6 +95,7 @@ export function adminStatements(names: MysqlNames): AdminStatements {
       };
     },
 
+    /** As operatorRetry: locked already. */
     resumeRows({ ids, action }) {
       const author = byAuthor(action);
       return {
@@ -91,6 +108,7 @@ export function adminStatements(names: MysqlNames): AdminStatements {
       };
     },
 
+    /** Locks its one rule. Relays read it at their next heartbeat. */
     putSuspension: (rule) => ({
       name: "putSuspension",
       text: `INSERT INTO ${suspensions} (table_name, scope, value, reason, author, ends_at)
@@ -99,6 +117,7 @@ export function adminStatements(names: MysqlNames): AdminStatements {
       params: [tableKey, rule.scope, rule.value, rule.reason, rule.author],
     }),
 
+    /** Locks its one rule; the messages under it are resumed by the statements after it. */
     deleteSuspension: ({ scope, value }) => ({
       name: "deleteSuspension",
       text: `DELETE FROM ${suspensions} WHERE table_name = ? AND scope = ? AND value = ?`,
@@ -133,7 +152,8 @@ function storedFields(names: MysqlNames): string[] {
     `${column("retryCount")} AS retry_count`,
     select("deliveryCount", "delivery_count", "0"),
     instant("deliverAt", "deliver_at"),
-    instant("nextRetryAt", "next_retry_at"),
+    // A time that tells of a head is no time of any zone.
+    `IF(${column("nextRetryAt")} >= '${BEHIND_BASE}', LEFT(DATE_FORMAT(${column("nextRetryAt")}, '%Y-%m-%dT%H:%i:%s.%fZ'), 23), ${names.iso(column("nextRetryAt"))}) AS next_retry_at`,
     instant("lastRetryAt", "last_retry_at"),
     `${column("failReason")} AS fail_reason`,
     select("messageId", "message_id", "NULL"),

@@ -1,4 +1,8 @@
-/** Moving finished messages away (rule R5): lock with the state, copy, delete, all in one transaction of the flow. */
+/**
+ * Moving finished messages away (rule: checked-move): lock with the state, copy, delete, all in one
+ * transaction of the flow.
+ */
+import { ENGINE_COLUMNS } from "../sql/layouts.ts";
 import type { HousekeepingStatements } from "../sql/statements.ts";
 import { COMPANION_NOW, whole } from "./clock.ts";
 import { type MysqlNames, quoteName } from "./names.ts";
@@ -8,11 +12,14 @@ export function archiveStatements(
 ): Pick<HousekeepingStatements, "lockFinished" | "copyToArchive" | "deleteRows" | "purgeArchive"> {
   const { column, messages, state, layout } = names;
   const copied = Object.entries(layout.columns)
-    .filter(([property, name]) => property !== "settlePad" && name !== undefined)
+    .filter(([property, name]) => !ENGINE_COLUMNS.has(property) && name !== undefined)
     .map(([, name]) => String(name));
   const idRows = "JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j";
 
-  /** When the row got into this state: its own column where the layout has one, else its last change. */
+  /**
+   * When the row got into this state: its own column where the layout has one, else its last
+   * change.
+   */
   function since(finished: "sent" | "consumed"): string {
     const property = finished === "sent" ? "sentAt" : "consumedAt";
     return names.has(property) ? `COALESCE(${column(property)}, ${column("gmtModified")})` : column("gmtModified");
@@ -20,8 +27,9 @@ export function archiveStatements(
 
   return {
     /**
-     * Looks at the first LIMIT rows of (state, NULL) by id and locks those of them that are old enough, so its work is bounded also where none is.
-     * SKIP LOCKED: a row that somebody holds is left for the next time. next_retry_at NULL is checked again under the lock.
+     * Looks at the first LIMIT rows of (state, NULL) by id and locks those of them that are old
+     * enough, so its work is bounded also where none is. SKIP LOCKED: a row that somebody holds is
+     * left for the next time. next_retry_at NULL is checked again under the lock.
      */
     lockFinished: ({ state: finished, olderThanMs, limit }) => ({
       name: "lockFinished",
@@ -35,6 +43,7 @@ export function archiveStatements(
       params: [olderThanMs],
     }),
 
+    /** The rows are locked by lockFinished or lockRows in the same transaction. */
     copyToArchive: (ids) => ({
       name: "copyToArchive",
       text: `INSERT INTO ${names.archive} (${copied.map(quoteName).join(", ")}, archived_at)
@@ -43,12 +52,14 @@ export function archiveStatements(
       params: [`[${ids.join(",")}]`],
     }),
 
+    /** As copyToArchive; what was copied is what is deleted. */
     deleteRows: (ids) => ({
       name: "deleteRows",
       text: `DELETE m FROM ${idRows} STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id`,
       params: [`[${ids.join(",")}]`],
     }),
 
+    /** Locks rows of the archive, in the order of their age; nothing else writes old ones. */
     purgeArchive: ({ olderThanMs, limit }) => ({
       name: "purgeArchive",
       text: `DELETE FROM ${names.archive} WHERE archived_at <= ${COMPANION_NOW} - INTERVAL ? * 1000 MICROSECOND ORDER BY archived_at LIMIT ${whole(limit)}`,

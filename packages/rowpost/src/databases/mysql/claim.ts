@@ -1,14 +1,18 @@
-/** Taking messages: the claim, its read-back, and the list of ids in flight that stands in for the mark. */
+/**
+ * Taking messages: the claim, its read-back, and the list of ids in flight that stands in for the
+ * mark.
+ */
 import type { RelayStatements } from "../sql/statements.ts";
 import { whole } from "./clock.ts";
 import type { MysqlNames } from "./names.ts";
 
 export function claimStatements(
   names: MysqlNames,
-): Pick<RelayStatements, "claim" | "verifyClaim" | "readRows" | "lockFreeRows" | "listInFlight" | "readHeld"> {
-  const { column, select, state } = names;
+): Pick<RelayStatements, "claim" | "verifyClaim" | "listInFlight" | "readHeld"> {
+  const { column, state } = names;
   const count = names.has("deliveryCount") ? `, ${column("deliveryCount")} = ${column("deliveryCount")} + 1` : "";
-  // Without a claim token nothing but its state and time tells that the row is still what the scan saw.
+  // Without a claim token nothing but its state and time tells that the row is still what the scan
+  // saw.
   const stillDue =
     names.tokenMatches === ""
       ? `AND (${column("nextRetryAt")} IS NULL OR ${column("nextRetryAt")} <= ${names.nowMs})`
@@ -16,13 +20,16 @@ export function claimStatements(
 
   return {
     /**
-     * One multi-table UPDATE. It locks the lease rows it reads in share mode, which a sub-query would not (rule R2): a takeover waits for this
-     * statement, or this statement waits for the takeover and then finds another owner and changes nothing. Message rows are locked in id
-     * order. Fixed-size columns only, so that no row moves in its page. If we die right after it, the rows are `sending` and belong to the
-     * next owner of their shard, who recovers them in his takeover.
+     * One multi-table UPDATE. It locks the lease rows it reads in share mode, which a sub-query
+     * would not (rule: takeover-fence): a takeover waits for this statement, or this statement
+     * waits for the takeover and then finds another owner and changes nothing. Message rows are
+     * locked in id order. Fixed-size columns only, so that no row moves in its page. If we die
+     * right after it, the rows are `sending` and belong to the next owner of their shard, who
+     * recovers them in his takeover.
      */
     claim({ fence, rows, skipLocked }) {
-      // Locks what nobody holds before the join begins; LIMIT keeps the optimizer from merging it into the join, which would wait.
+      // Locks what nobody holds before the join begins; LIMIT keeps the optimizer from merging it
+      // into the join, which would wait.
       const free =
         skipLocked === true
           ? `\n  STRAIGHT_JOIN (SELECT ${column("id")} AS id FROM ${names.byId} WHERE ${column("id")} IN (${rows.map(({ id }) => id).join(", ")})
@@ -49,27 +56,10 @@ export function claimStatements(
       };
     },
 
-    readRows(ids) {
-      return {
-        name: "readRows",
-        text: `SELECT ${column("id")} AS id, ${column("state")} AS state, ${select("deliveryCount", "delivery_count", "0")},
-    ${select("lockVersion", "lock_version", "0")}
-  FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j
-  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id`,
-        params: [`[${ids.join(",")}]`],
-      };
-    },
-
-    /** Exclusive locks on rows that exist, one by one; whoever waits for them waits for this short transaction. */
-    lockFreeRows(ids) {
-      return {
-        name: "lockFreeRows",
-        text: `SELECT ${column("id")} AS id FROM ${names.byId} WHERE ${column("id")} IN (${ids.join(", ")}) FOR UPDATE SKIP LOCKED`,
-        params: [],
-      };
-    },
-
-    /** Fenced like the claim; the lease rows are the rows that it writes. If we die right after it, the next owner finds the ids there (rule R8). */
+    /**
+     * Fenced like the claim; the lease rows are the rows that it writes. If we die right after it,
+     * the next owner finds the ids there (rule: listed-in-flight).
+     */
     listInFlight({ fence, idsByShard }) {
       const lists = idsByShard.flatMap(({ shard, ids }) => {
         const epoch = fence.epochs[shard];

@@ -1,4 +1,7 @@
-/** The clock of a message table in SQL. Every instant is written and compared by the server; only durations come from the client. */
+/**
+ * The clock of a message table in SQL. Every instant is written and compared by the server; only
+ * durations come from the client.
+ */
 import type { TableLayout } from "../sql/layout.ts";
 
 /** The companion tables are in UTC, whatever the clock of the message table is. */
@@ -11,18 +14,22 @@ export interface ClockWords {
   readonly now: string;
   /** Now in milliseconds, for comparing and subtracting. */
   readonly nowMs: string;
-  /** The instant that many milliseconds from now (an SQL expression); never earlier, also where the column has whole seconds. */
+  /**
+   * The instant that many milliseconds from now (an SQL expression); never earlier, also where the
+   * column has whole seconds.
+   */
   readonly later: (milliseconds: string) => string;
   /** The instant that many milliseconds ago. */
   readonly ago: (milliseconds: number) => string;
-  /** An instant, or deliver_at when that is later (rule R10). */
+  /** An instant, or deliver_at when that is later (rule: delay-is-not-retry). */
   readonly notBeforeDelivery: (instant: string) => string;
-  /** Value for next_retry_at of a row that may go at once: deliver_at when that is still ahead (rule R10), else NULL. */
+  /**
+   * Value for next_retry_at of a row that may go at once: deliver_at when that is still ahead
+   * (rule: delay-is-not-retry), else NULL.
+   */
   readonly atOnce: string;
   /** Instant as ISO 8601 UTC text with milliseconds. */
   readonly iso: (expression: string) => string;
-  /** Epoch milliseconds of an instant of the message table. */
-  readonly epochMs: (expression: string) => string;
   /** An instant of the message table from epoch milliseconds. */
   readonly fromEpochMs: (expression: string) => string;
 }
@@ -46,7 +53,6 @@ export function clockWords(layout: TableLayout, deliverAt: string | undefined): 
       deliverAt === undefined ? instant : `GREATEST(COALESCE(${deliverAt}, ${instant}), ${instant})`,
     atOnce: deliverAt === undefined ? "NULL" : `IF(${deliverAt} > ${nowMs}, ${deliverAt}, NULL)`,
     iso: (expression) => `CONCAT(LEFT(DATE_FORMAT(${toUtc(expression)}, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z')`,
-    epochMs: (expression) => `TIMESTAMPDIFF(MICROSECOND, ${EPOCH_START}, ${toUtc(expression)}) DIV 1000`,
     fromEpochMs: (expression) => {
       const instant = `${EPOCH_START} + INTERVAL (${expression}) * 1000 MICROSECOND`;
       return utc ? instant : `CONVERT_TZ(${instant}, '+00:00', @@global.time_zone)`;
@@ -54,7 +60,10 @@ export function clockWords(layout: TableLayout, deliverAt: string | undefined): 
   };
 }
 
-/** A whole number as a literal: LIMITs and lists of shards, so that the optimizer sees the value and no driver sends it as text. */
+/**
+ * A whole number as a literal: LIMITs and lists of shards, so that the optimizer sees the value and
+ * no driver sends it as text.
+ */
 export function whole(value: number): string {
   return String(Math.max(0, Math.trunc(value)));
 }

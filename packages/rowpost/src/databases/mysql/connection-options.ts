@@ -1,5 +1,6 @@
 /** Where a server is: options of one's own, or a URL. */
 import { ConfigurationError } from "../../runtime/errors.ts";
+import { percentDecoded } from "../../runtime/percent-decoded.ts";
 
 /** An address and credentials; names as both drivers have them. */
 export interface ConnectionOptions {
@@ -16,8 +17,9 @@ export interface ConnectionOptions {
 }
 
 /**
- * Reads `mysql://user:password@host:port/database`, also with the scheme `mariadb`. `?ssl=true` asks for TLS with a verified certificate, `?ssl=unverified`
- * for TLS only, `?socket=/path` for a local socket. Throws `ConfigurationError` for anything else, without repeating the password.
+ * Reads `mysql://user:password@host:port/database`, also with the scheme `mariadb`. `?ssl=true`
+ * asks for TLS with a verified certificate, `?ssl=unverified` for TLS only, `?socket=/path` for a
+ * local socket. Throws `ConfigurationError` for anything else, without repeating the password.
  */
 export function parseUrl(url: string): ConnectionOptions {
   // Without the parser's own error, which repeats the URL.
@@ -33,9 +35,9 @@ export function parseUrl(url: string): ConnectionOptions {
     host: parsed.hostname === "" ? "127.0.0.1" : parsed.hostname.replace(/^\[(.*)\]$/, "$1"),
     port: parsed.port === "" ? 3306 : Number(parsed.port),
   };
-  if (parsed.username !== "") options["user"] = decoded("user", parsed.username);
-  if (parsed.password !== "") options["password"] = decoded("password", parsed.password);
-  const database = decoded("database", parsed.pathname.slice(1));
+  if (parsed.username !== "") options["user"] = percentDecoded("the database URL: the user", parsed.username);
+  if (parsed.password !== "") options["password"] = percentDecoded("the database URL: the password", parsed.password);
+  const database = percentDecoded("the database URL: the database", parsed.pathname.slice(1));
   if (database !== "") options["database"] = database;
   for (const [name, value] of parsed.searchParams) {
     if (name === "socket") options["socketPath"] = value;
@@ -48,15 +50,6 @@ export function parseUrl(url: string): ConnectionOptions {
     }
   }
   return options;
-}
-
-/** A part of the URL without its percent signs. The text is not in the error: it may be a secret. */
-function decoded(what: string, text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch (cause) {
-    throw new ConfigurationError(`the database URL: the ${what} is not percent-encoded properly`, { cause });
-  }
 }
 
 /** For logs and error texts: no user, no password. */

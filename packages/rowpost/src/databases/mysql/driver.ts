@@ -1,14 +1,16 @@
 /**
- * What is asked of a MySQL driver: connect, run a statement, hang up. mysql2 and mariadb are brought to this shape by mysql2-driver.ts and
- * mariadb-driver.ts; everything else of this folder knows only this file.
+ * What is asked of a MySQL driver: connect, run a statement, hang up. mysql2 and mariadb are
+ * brought to this shape by mysql2-driver.ts and mariadb-driver.ts; everything else of this folder
+ * knows only this file.
  */
 import type { QueryResult } from "../../transactions/executor.ts";
 
 /** One open connection. */
 export interface DriverConnection {
   /**
-   * Runs one statement. Rows by column alias; BIGINT as text or bigint, instants as text. `affected` counts matched rows. Rejects with the
-   * driver's own error; after `timeoutMs` without an answer with one that `isAway` knows, and the connection must then be destroyed.
+   * Runs one statement. Rows by column alias; BIGINT as text or bigint, instants as text.
+   * `affected` counts matched rows. Rejects with the driver's own error; after `timeoutMs` without
+   * an answer with one that `isAway` knows, and the connection must then be destroyed.
    */
   query(text: string, params: readonly unknown[], timeoutMs: number): Promise<QueryResult>;
   /** Cuts the socket. */
@@ -25,7 +27,10 @@ export interface Driver {
   readonly label: string;
   /** A new connection of rowpost's own, never one that goes back to a pool. */
   connect(): Promise<DriverConnection>;
-  /** The driver's own pool object for transactions of users: theirs, or one that this driver makes at the first use. */
+  /**
+   * The driver's own pool object for transactions of users: theirs, or one that this driver makes
+   * at the first use.
+   */
   pool(): Promise<unknown>;
   /** Closes what this driver opened; a user's pool stays open. */
   close(): Promise<void>;

@@ -1,4 +1,7 @@
-/** Writing messages in a user's transaction. These statements run on connections whose settings are not ours: nothing depends on their time zone or sql_mode. */
+/**
+ * Writing messages in a user's transaction. These statements run on connections whose settings are
+ * not ours: nothing depends on their time zone or sql_mode.
+ */
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
 import type { EnqueueStatements } from "../sql/statements.ts";
 import { type MysqlNames, quoteName } from "./names.ts";
@@ -7,7 +10,10 @@ import { type MysqlNames, quoteName } from "./names.ts";
 interface Field {
   readonly column: string;
   readonly sql: string;
-  /** Puts them behind those of the values before: a list for each value cost a third of the whole call (100 messages, Node 20: 1.4 of 3.3 us each). */
+  /**
+   * Puts them behind those of the values before: a list for each value cost a third of the whole
+   * call (100 messages, Node 20: 1.4 of 3.3 us each).
+   */
   readonly bind?: (message: EncodedMessage, params: unknown[]) => void;
 }
 
@@ -24,9 +30,11 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
 
   return {
     /**
-     * Multi-row VALUES. The first value carries the check that the connection is in a transaction, as an executable comment of MariaDB: outside
-     * one EXP(999) is out of range and nothing is inserted. It costs nothing that can be measured; a sub-query of two rows in its place made an
-     * insert of one row 1.5 to 2 times as long. MySQL has no such variable and reads a comment; there the executor knows.
+     * Multi-row VALUES. The first value carries the check that the connection is in a transaction,
+     * as an executable comment of MariaDB: outside one EXP(999) is out of range and nothing is
+     * inserted. It costs nothing that can be measured; a sub-query of two rows in its place made an
+     * insert of one row 1.5 to 2 times as long. MySQL has no such variable and reads a comment;
+     * there the executor knows.
      */
     insert(list) {
       const chosen = list.some((message) => message.delayMs !== null || message.deliverAtMs !== null) ? delayed : plain;
@@ -45,9 +53,11 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
     },
 
     /**
-     * Locks the rows in share mode against removal: so it reads what is committed now, also in a REPEATABLE READ transaction that began before. One
-     * SELECT for each, so that each locks its own row: with OR, three rows of a small table were read as the whole index, every gap of it was locked,
-     * and nobody else could enqueue. 1,000 take 45 ms. An identity that is not there leaves the lock of a gap.
+     * Locks the rows in share mode against removal: so it reads what is committed now, also in a
+     * REPEATABLE READ transaction that began before. One SELECT for each, so that each locks its
+     * own row: with OR, three rows of a small table were read as the whole index, every gap of it
+     * was locked, and nobody else could enqueue. 1,000 take 45 ms. An identity that is not there
+     * leaves the lock of a gap.
      */
     findIdentities(list) {
       return {
@@ -58,11 +68,13 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
     },
 
     /**
-     * A consistent read: no lock. In REPEATABLE READ on MySQL 8 and 9 an INSERT that fails on a duplicate holds up every other INSERT into the table until
-     * its transaction ends, so a duplicate that is to be ignored must not get as far as the INSERT. By a condition that is false before any row is
-     * looked at, it reads nothing where it would gain nothing or do harm: MariaDB, where a failed INSERT holds up its neighbours only, and a
-     * read view made here could fail later statements of the user (innodb_snapshot_isolation); SERIALIZABLE, where a plain read locks, gaps as
-     * well; READ COMMITTED, where nobody is held up.
+     * A consistent read: no lock. In REPEATABLE READ on MySQL 8 and 9 an INSERT that fails on a
+     * duplicate holds up every other INSERT into the table until its transaction ends, so a
+     * duplicate that is to be ignored must not get as far as the INSERT. By a condition that is
+     * false before any row is looked at, it reads nothing where it would gain nothing or do harm:
+     * MariaDB, where a failed INSERT holds up its neighbours only, and a read view made here could
+     * fail later statements of the user (innodb_snapshot_isolation); SERIALIZABLE, where a plain
+     * read locks, gaps as well; READ COMMITTED, where nobody is held up.
      */
     seeIdentities(list) {
       const { where, params } = identities(list);
@@ -74,20 +86,28 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
       };
     },
 
+    /** Locks rows that this transaction has inserted. */
     deleteIdentities(list) {
       const { where, params } = identities(list);
-      // In an open transaction only, as MariaDB can tell here and MySQL is asked before: else it would be committed alone.
+      // In an open transaction only, as MariaDB can tell here and MySQL is asked before: else it
+      // would be committed alone.
       const isOpen = "/*M! (@@in_transaction = 1 OR @@autocommit = 0) AND */ ";
       return { name: "deleteIdentities", text: `DELETE m FROM ${messages} AS m WHERE ${isOpen}(${where})`, params };
     },
   };
 }
 
-/** With autocommit off every statement is in a transaction, although the variable says so only after the first one. */
+/**
+ * With autocommit off every statement is in a transaction, although the variable says so only after
+ * the first one.
+ */
 const IN_TRANSACTION_OPEN = "/*M! IF(@@in_transaction = 1 OR @@autocommit = 0, */ ";
 const IN_TRANSACTION_CLOSE = " /*M! , EXP(999)) */";
 
-/** What the server says of it: errno 1690 with the expression, which tells it from a value of the user's that is out of range. */
+/**
+ * What the server says of it: errno 1690 with the expression, which tells it from a value of the
+ * user's that is out of range.
+ */
 export const NOT_IN_TRANSACTION = { number: 1690, text: "exp(999)" };
 
 function fields(names: MysqlNames, delayed: boolean): readonly Field[] {
@@ -114,7 +134,8 @@ function fields(names: MysqlNames, delayed: boolean): readonly Field[] {
   add("gmtCreate", instant);
   add("gmtModified", instant);
   if (delayed) {
-    // Parameters: delay in milliseconds, else epoch milliseconds, else NULL twice. The later column repeats them.
+    // Parameters: delay in milliseconds, else epoch milliseconds, else NULL twice. The later column
+    // repeats them.
     const at = notEarly(names, `COALESCE(${now} + INTERVAL (? * 1000) MICROSECOND, ${names.fromEpochMs("?")})`);
     const bind: Field["bind"] = ({ delayMs, deliverAtMs }, params) => params.push(delayMs, deliverAtMs);
     add("deliverAt", at, bind);
@@ -131,6 +152,7 @@ function wholeSeconds(names: MysqlNames, instant: string): string {
 /** The next whole second where the column has no fraction: never early. */
 function notEarly(names: MysqlNames, instant: string): string {
   if (names.layout.fractionDigits === 3) return instant;
-  // + 999,999 microseconds, then cut off by way of text: the expression stands only once, and its parameters too.
+  // + 999,999 microseconds, then cut off by way of text: the expression stands only once, and its
+  // parameters too.
   return `DATE_FORMAT(${instant} + INTERVAL 999999 MICROSECOND, '%Y-%m-%d %H:%i:%s')`;
 }

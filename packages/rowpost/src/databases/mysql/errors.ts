@@ -1,10 +1,16 @@
 /** MySQL's error numbers, found wherever a driver or an ORM has put the original error. */
 import { DatabaseConflictError, DatabaseUnavailableError, describeError, RowpostError } from "../../runtime/errors.ts";
 
-/** Where wrappers keep the error they wrap: `cause` (most), `parent`/`original` (Sequelize), `driverError` (TypeORM), `meta`/`driverAdapterError` (Prisma). */
+/**
+ * Where wrappers keep the error they wrap: `cause` (most), `parent`/`original` (Sequelize),
+ * `driverError` (TypeORM), `meta`/`driverAdapterError` (Prisma).
+ */
 const INNER = ["cause", "parent", "original", "driverError", "meta", "driverAdapterError"] as const;
 
-/** The server's error number, 0 when there is none. By number and not by name: mysql2 shows some of MariaDB's numbers under wrong names. */
+/**
+ * The server's error number, 0 when there is none. By number and not by name: mysql2 shows some of
+ * MariaDB's numbers under wrong names.
+ */
 export function errorNumber(error: unknown): number {
   let found = 0;
   visit(error, (each) => {
@@ -39,11 +45,15 @@ function visit(error: unknown, look: (error: Record<string, unknown>) => boolean
 }
 
 const DUPLICATE = new Set([1062, 1586, 1859]);
-/** Deadlock; lock wait time-out; record changed since last read (MariaDB's snapshot isolation); NOWAIT. */
+/**
+ * Deadlock; lock wait time-out; record changed since last read (MariaDB's snapshot isolation);
+ * NOWAIT.
+ */
 const CONFLICT = new Set([1213, 1205, 1020, 3572]);
 /**
- * The server goes or has no room: shutdown, killed, idle too long, too many connections, read-only after a fail-over, network read and write
- * errors. 1317 is not here: KILL QUERY ends a statement and leaves the connection usable, but its statement had no effect.
+ * The server goes or has no room: shutdown, killed, idle too long, too many connections, read-only
+ * after a fail-over, network read and write errors. 1317 is not here: KILL QUERY ends a statement
+ * and leaves the connection usable, but its statement had no effect.
  */
 const AWAY = new Set([
   1040, 1053, 1077, 1079, 1080, 1152, 1153, 1156, 1157, 1158, 1159, 1160, 1161, 1203, 1290, 1792, 1836, 1927, 4031,
@@ -85,8 +95,9 @@ export function isAway(error: unknown): boolean {
 }
 
 /**
- * Errors that end a whole transaction on the server (rule R9): 1213 and 1020 roll it back; a connection that is gone took it with it. 1205
- * rolls back its statement only, unless innodb_rollback_on_timeout is on, which the client cannot see: then it is gone as well.
+ * Errors that end a whole transaction on the server (rule: ended-transaction): 1213 and 1020 roll
+ * it back; a connection that is gone took it with it. 1205 rolls back its statement only, unless
+ * innodb_rollback_on_timeout is on, which the client cannot see: then it is gone as well.
  */
 export function endsTransaction(error: unknown): boolean {
   return isConflict(error) || isAway(error);

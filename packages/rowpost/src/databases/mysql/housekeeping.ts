@@ -1,13 +1,21 @@
-/** The small work on messages: the sweep of `sending` rows, timers, suspension, parking, archive and gauges. */
+/**
+ * The small work on messages: the sweep of `sending` rows, timers, suspension, archive and gauges.
+ */
 import type { TransitionName } from "../../message/states.ts";
 import { allowedFrom } from "../../message/states.ts";
-import type { TimedDecision } from "../../outbox/relay-store.ts";
+import type { TimedDecision } from "../../relay/store.ts";
+import { inIdOrder } from "../../runtime/compare-ids.ts";
+import { BEHIND_BASE } from "../sql/behind.ts";
 import type { HousekeepingStatements } from "../sql/statements.ts";
 import { archiveStatements } from "./archive.ts";
+import { behindStatements } from "./behind.ts";
 import { whole } from "./clock.ts";
-import { inIdOrder, type MysqlNames } from "./names.ts";
+import type { MysqlNames } from "./names.ts";
 
-/** `sent` rows that wait for a confirmation without a deadline stand outside (state, NULL), the range that the archive reads. */
+/**
+ * `sent` rows that wait for a confirmation without a deadline stand outside (state, NULL), the
+ * range that the archive reads.
+ */
 const NO_DEADLINE = "TIMESTAMP'9999-12-31 00:00:00'";
 
 type Looks = "listSending" | "listTimed" | "gauges";
@@ -19,12 +27,14 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
     ...looks(names),
     ...fencedChanges(names),
     ...archiveStatements(names),
+    ...behindStatements(names),
 
     applyTimed: (request) => applyTimed(names, request),
 
     /**
-     * NOT IN of constants is read as the ranges between them: an unknown state is found without looking at the known ones. SKIP LOCKED, because
-     * an UPDATE over a condition waits for every row it meets that a user has inserted and not committed yet, whatever its state.
+     * NOT IN of constants is read as the ranges between them: an unknown state is found without
+     * looking at the known ones. SKIP LOCKED, because an UPDATE over a condition waits for every
+     * row it meets that a user has inserted and not committed yet, whatever its state.
      */
     failUnknownStates: (limit) => ({
       name: "failUnknownStates",
@@ -38,9 +48,10 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
     }),
 
     /**
-     * Rows of the topic that wait for a later time come forward, in id order, `stepMs` apart. Only rows that wait longer than the whole ramp, so
-     * that a second call goes on where the first ended. Rows whose own delay is still ahead stay (rule R10); without deliver_at a row that never
-     * failed is taken for delayed.
+     * Rows of the topic that wait for a later time come forward, in id order, `stepMs` apart. Only
+     * rows that wait longer than the whole ramp, so that a second call goes on where the first
+     * ended. Rows whose own delay is still ahead stay (rule: delay-is-not-retry); without
+     * deliver_at a row that never failed is taken for delayed. Rows that are set behind stay.
      */
     resetBackoff({ topic, limit, stepMs }) {
       const delayed = names.has("deliverAt")
@@ -50,7 +61,8 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
         name: "resetBackoff",
         text: `UPDATE (SELECT c.id, ROW_NUMBER() OVER (ORDER BY c.id) - 1 AS place FROM (
     SELECT ${column("id")} AS id FROM ${messages} AS m
-    WHERE ${column("state")} = ${state("pending")} AND ${column("nextRetryAt")} > ${names.later(whole(limit * stepMs))} AND ${column("topic")} = ? AND ${delayed}
+    WHERE ${column("state")} = ${state("pending")} AND ${column("nextRetryAt")} > ${names.later(whole(limit * stepMs))} AND ${column("nextRetryAt")} < '${BEHIND_BASE}'
+      AND ${column("topic")} = ? AND ${delayed}
     ORDER BY ${column("id")} LIMIT ${whole(limit)} FOR UPDATE SKIP LOCKED) AS c) AS j
   STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${column("nextRetryAt")} = ${names.later(`j.place * ${whole(stepMs)}`)}${names.bumpVersion}${names.touch}
@@ -95,7 +107,10 @@ function looks(names: MysqlNames): Pick<HousekeepingStatements, Looks> {
       params: [],
     }),
 
-    /** Unfinished rows only, and at most 10,000 of each state: more is "many", and a gauge must not cost what a drain costs. */
+    /**
+     * Unfinished rows only, and at most 10,000 of each state: more is "many", and a gauge must not
+     * cost what a drain costs.
+     */
     gauges: () => ({
       name: "gauges",
       text: `SELECT g.topic AS topic, g.state AS state, COUNT(*) AS count, MAX(TIMESTAMPDIFF(MICROSECOND, g.since, ${names.nowMs})) DIV 1000 AS oldest_age_ms
@@ -112,15 +127,22 @@ ${(["pending", "sending", "failed", "suspended"] as const)
   };
 }
 
-/** Changes of rows that a relay has scanned or claimed: fenced, token compared. */
+/**
+ * Changes of rows that a relay has scanned or claimed: fenced, token compared. They lock the lease
+ * rows in share mode as the claim does, then the message rows in id order, which nobody but us may
+ * claim; a person's change since the scan shows in the token. If we die right after it, each row is
+ * either as it was or as decided.
+ */
 function fencedChanges(names: MysqlNames): Pick<HousekeepingStatements, Fenced> {
   const { column, state } = names;
   const rows = (more = ""): string =>
     `UPDATE ${names.fencedSource(more)}\n  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id`;
   return {
     /**
-     * Fenced like the claim: a relay that has lost the shard returns nothing, its successor has done so already. Locks what nobody holds before the
-     * join begins (LIMIT keeps the optimizer from merging it into the join, which would wait): a row that a user holds is left for the next look.
+     * Fenced like the claim: a relay that has lost the shard returns nothing, its successor has
+     * done so already. Locks what nobody holds before the join begins (LIMIT keeps the optimizer
+     * from merging it into the join, which would wait): a row that a user holds is left for the
+     * next look.
      */
     recoverRows: ({ fence, rows: list }) => ({
       name: "recoverRows",
@@ -151,7 +173,10 @@ function fencedChanges(names: MysqlNames): Pick<HousekeepingStatements, Fenced> 
       params: [names.fencedRows(fence, list), names.tableKey, fence.owner, failReason],
     }),
 
-    /** No transition: the row stays pending and is looked at later. Its time is never set before deliver_at. */
+    /**
+     * No transition: the row stays pending and is looked at later. Its time is never set before
+     * deliver_at.
+     */
     park: ({ fence, rows: list, parkMs }) => ({
       name: "park",
       text: `${rows()}
@@ -163,11 +188,13 @@ function fencedChanges(names: MysqlNames): Pick<HousekeepingStatements, Fenced> 
 }
 
 /**
- * What each decision writes. From-states come from the table of transitions. Locks the rows in id order; a person or a consumer who changed one since
- * it was listed has moved its token, and wins. If we die right after it, every row is either as decided or still due.
+ * What each decision writes. From-states come from the table of transitions. Locks the rows in id
+ * order; a person or a consumer who changed one since it was listed has moved its token, and wins.
+ * If we die right after it, every row is either as decided or still due.
  *
- * `skipLocked`: locks what nobody holds before the join begins, and changes that. A row that a user holds is still due and comes again. LIMIT keeps
- * the optimizer from merging it into the join, which would wait.
+ * `skipLocked`: locks what nobody holds before the join begins, and changes that. A row that a user
+ * holds is still due and comes again. LIMIT keeps the optimizer from merging it into the join,
+ * which would wait.
  */
 function applyTimed(
   names: MysqlNames,

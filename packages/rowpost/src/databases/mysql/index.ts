@@ -3,20 +3,21 @@ import { ConfigurationError } from "../../runtime/errors.ts";
 import { runTransaction, toExecutor } from "../../transactions/index.ts";
 import type { Database } from "../database.ts";
 import { type ConnectionOptions, parseUrl } from "./connection-options.ts";
-import { createMysqlDatabase } from "./database.ts";
+import { createFamilyDatabase } from "./family.ts";
 import { createMysql2Driver } from "./mysql2-driver.ts";
 
 export type { ConnectionOptions } from "./connection-options.ts";
 
 /**
- * Where the database is: the user's own mysql2 pool, a URL, or connection options. A pool is used for `outbox.transaction` only; the relay opens
- * connections of its own with the pool's address and credentials, and none of them ever goes back into the pool.
+ * Where the database is: the user's own mysql2 pool, a URL, or connection options. A pool is used
+ * for `outbox.transaction` only; the relay opens connections of its own with the pool's address and
+ * credentials, and none of them ever goes back into the pool.
  */
 export type MysqlOptions = { readonly pool: unknown } | { readonly url: string } | ConnectionOptions;
 
 /**
- * A {@link Database} on mysql2 (`npm install mysql2`). Connects to nothing yet. Throws `ConfigurationError` for something that is no pool, or a
- * URL that cannot be read.
+ * A {@link Database} on mysql2 (`npm install mysql2`). Connects to nothing yet. Throws
+ * `ConfigurationError` for something that is no pool, or a URL that cannot be read.
  */
 export function mysql(options: MysqlOptions): Database {
   if (typeof options !== "object" || options === null) {
@@ -28,5 +29,5 @@ export function mysql(options: MysqlOptions): Database {
     "pool" in options
       ? createMysql2Driver({ pool: options.pool })
       : createMysql2Driver({ connection: "url" in options ? parseUrl(options.url) : options });
-  return createMysqlDatabase(driver, { toExecutor, runTransaction });
+  return createFamilyDatabase(driver, { toExecutor, runTransaction });
 }

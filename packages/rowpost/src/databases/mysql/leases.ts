@@ -1,13 +1,22 @@
-/** Leases, the registry of instances and the suspension rules: small tables, UTC, at most 16 rows a statement. */
-import type { HeldShard } from "../../outbox/relay-store.ts";
+/**
+ * Leases, the registry of instances and the suspension rules: small tables, UTC, at most 16 rows a
+ * statement.
+ */
+import type { HeldShard } from "../../relay/store.ts";
 import type { LeaseStatements } from "../sql/statements.ts";
 import { COMPANION_NOW as NOW, whole } from "./clock.ts";
 import type { MysqlNames } from "./names.ts";
 
-/** After this much silence an instance is forgotten: long enough for a person to see in `status` that it was there. */
+/**
+ * After this much silence an instance is forgotten: long enough for a person to see in `status`
+ * that it was there.
+ */
 const FORGET_AFTER_HOURS = 24;
 
-/** A LIMIT, because without one the optimizer merges the sub-query into the UPDATE, which then waits. More than any window holds. */
+/**
+ * A LIMIT, because without one the optimizer merges the sub-query into the UPDATE, which then
+ * waits. More than any window holds.
+ */
 const MOST_RECOVERED = 1_000_000;
 
 type Registry = "reportInstance" | "removeInstance" | "forgetInstances" | "readInstances" | "readSuspensions";
@@ -23,16 +32,23 @@ export function leaseStatements(names: MysqlNames): LeaseStatements {
     ...registryStatements(names),
     ...takeoverStatements(names),
 
-    /** INSERT … SELECT of what is missing; two that run at once meet at the primary key, and ON DUPLICATE KEY keeps what is there. */
+    /**
+     * INSERT … SELECT of what is missing; two that run at once meet at the primary key, and ON
+     * DUPLICATE KEY keeps what is there.
+     */
     ensureShards: () => ({
       name: "ensureShards",
       text: `INSERT INTO ${shards} (table_name, shard)
-  VALUES ${Array.from({ length: 16 }, (_, shard) => `(?, ${shard})`).join(", ")}
+  SELECT ?, every.shard FROM (${Array.from({ length: 16 }, (_, shard) => `SELECT ${shard} AS shard`).join(" UNION ALL ")}) AS every
+  WHERE NOT EXISTS (SELECT 1 FROM ${shards} AS s WHERE s.table_name = ? AND s.shard = every.shard)
   ON DUPLICATE KEY UPDATE epoch = epoch`,
-      params: Array.from({ length: 16 }, () => tableKey),
+      params: [tableKey, tableKey],
     }),
 
-    /** Locks the lease rows that it writes; a takeover of one of them comes before it or after it, and changes the epoch. */
+    /**
+     * Locks the lease rows that it writes; a takeover of one of them comes before it or after it,
+     * and changes the epoch.
+     */
     renew: ({ owner, leaseMs, held: rows }) => ({
       name: "renew",
       text: `UPDATE ${held}
@@ -60,7 +76,10 @@ export function leaseStatements(names: MysqlNames): LeaseStatements {
   };
 }
 
-/** Which relays run, and what they must not send. */
+/**
+ * Which relays run, and what they must not send. Each statement that writes locks the rows of the
+ * registry that it writes, one or those of the dead, until its own end; no other statement does.
+ */
 function registryStatements({ relays, suspensions, tableKey }: MysqlNames): Pick<LeaseStatements, Registry> {
   return {
     reportInstance: ({ owner, label }) => ({
@@ -82,7 +101,8 @@ function registryStatements({ relays, suspensions, tableKey }: MysqlNames): Pick
       params: [tableKey],
     }),
 
-    // Both bounds: after the server's clock was set back, a dead instance would else stay alive until the clock has caught up (rule R11).
+    // Both bounds: after the server's clock was set back, a dead instance would else stay alive
+    // until the clock has caught up (rule: hand-over).
     readInstances: (instanceTimeoutMs) => ({
       name: "readInstances",
       text: `SELECT owner, label, seen_at BETWEEN ${NOW} - INTERVAL ${whole(instanceTimeoutMs)} * 1000 MICROSECOND
@@ -105,8 +125,9 @@ function takeoverStatements(names: MysqlNames): Pick<LeaseStatements, Takeover> 
   const inShards = (list: readonly number[]): string => (list.length === 0 ? "-1" : list.map(whole).join(", "));
   return {
     /**
-     * Exactly as observed, or not at all: two takers of one free shard write the same row, and the second finds another epoch. It waits for
-     * every fenced statement of the old owner, which hold the lease row in share mode; those that come later find the new epoch.
+     * Exactly as observed, or not at all: two takers of one free shard write the same row, and the
+     * second finds another epoch. It waits for every fenced statement of the old owner, which hold
+     * the lease row in share mode; those that come later find the new epoch.
      */
     take: ({ owner, leaseMs, observed }) => ({
       name: "take",
@@ -131,10 +152,12 @@ function takeoverStatements(names: MysqlNames): Pick<LeaseStatements, Takeover> 
     }),
 
     /**
-     * Second statement of a takeover: it begins after the lease rows are ours, so it sees every claim that committed before (as one statement
-     * with the first it would miss them, rule R2). A range of the index on state; the rows in `sending` are those in flight, hundreds at most.
-     * SKIP LOCKED: a plain UPDATE may walk the table and then waits for every row that a user has inserted and not committed yet. A row in
-     * `sending` that somebody holds is left for the sweep of rule R3.
+     * Second statement of a takeover: it begins after the lease rows are ours, so it sees every
+     * claim that committed before (as one statement with the first it would miss them, rule:
+     * takeover-fence). A range of the index on state; the rows in `sending` are those in flight,
+     * hundreds at most. SKIP LOCKED: a plain UPDATE may walk the table and then waits for every row
+     * that a user has inserted and not committed yet. A row in `sending` that somebody holds is
+     * left for the sweep of rule: watched-sending.
      */
     recoverShards: (list) => ({
       name: "recoverShards",
@@ -147,9 +170,11 @@ function takeoverStatements(names: MysqlNames): Pick<LeaseStatements, Takeover> 
     }),
 
     /**
-     * Locks the listed rows that nobody else holds; the lease rows, with the lists, are this transaction's already. A row that a user holds is
-     * passed over, and this one delivery of it stays uncounted: the list cannot keep it, because our first batch replaces the list (rule R8).
-     * That is safe: a late settle of the old owner fails at the epoch, and the limit on crashes (rule R14) is reached one crash later.
+     * Locks the listed rows that nobody else holds; the lease rows, with the lists, are this
+     * transaction's already. A row that a user holds is passed over, and this one delivery of it
+     * stays uncounted: the list cannot keep it, because our first batch replaces the list (rule:
+     * listed-in-flight). That is safe: a late settle of the old owner fails at the epoch, and the
+     * limit on crashes (rule: crash-counting) is reached one crash later.
      */
     recoverListed: (list) => ({
       name: "recoverListed",
@@ -164,6 +189,7 @@ function takeoverStatements(names: MysqlNames): Pick<LeaseStatements, Takeover> 
       params: [tableKey],
     }),
 
+    /** Of a takeover, whose transaction has these lease rows locked. */
     clearListed: (list) => ({
       name: "clearListed",
       text: `UPDATE ${shards} SET in_flight = NULL WHERE table_name = ? AND shard IN (${inShards(list)})`,

@@ -1,4 +1,7 @@
-/** The mariadb driver as a {@link Driver}. Declared by the few methods that are called; none of its types stands in a signature. */
+/**
+ * The mariadb driver as a {@link Driver}. Declared by the few methods that are called; none of its
+ * types stands in a signature.
+ */
 
 import { ConfigurationError, MissingPeerError } from "../../runtime/errors.ts";
 import type { QueryResult } from "../../transactions/executor.ts";
@@ -22,7 +25,10 @@ interface Mariadb {
   createPool(options: object): MariadbPool;
 }
 
-/** What the statements expect, given with each query because a connection of the user's pool may be set otherwise. BIGINT comes as bigint. */
+/**
+ * What the statements expect, given with each query because a connection of the user's pool may be
+ * set otherwise. BIGINT comes as bigint.
+ */
 const QUERY_OPTIONS = {
   rowsAsArray: false,
   nestTables: false,
@@ -37,8 +43,9 @@ const CONNECTION_OPTIONS = { charset: "utf8mb4", foundRows: true, multipleStatem
 export type MariadbSource = { readonly pool: unknown } | { readonly connection: ConnectionOptions };
 
 /**
- * A driver for the mariadb package. A user's pool does not show its address: each session takes a connection of it for as long as it lives, and
- * destroys it at the end, so that nobody else gets one with our settings. The pool has to have room for them (five for a relay).
+ * A driver for the mariadb package. A user's pool does not show its address: each session takes a
+ * connection of it for as long as it lives, and destroys it at the end, so that nobody else gets
+ * one with our settings. The pool has to have room for them (five for a relay).
  */
 export function createMariadbDriver(source: MariadbSource): Driver {
   const userPool = "pool" in source ? checkPool(source.pool) : undefined;
@@ -67,7 +74,9 @@ export function createMariadbDriver(source: MariadbSource): Driver {
   };
 }
 
-/** `lent`: from the user's pool, where end() would give it back, with our settings and locks on it. */
+/**
+ * `lent`: from the user's pool, where end() would give it back, with our settings and locks on it.
+ */
 function wrap(connection: MariadbConnection, lent: boolean): DriverConnection {
   return {
     query(text, params, timeoutMs) {
@@ -108,7 +117,10 @@ function toQueryResult(result: unknown): QueryResult {
   return { rows: [], affected: (result as { affectedRows?: number }).affectedRows ?? 0 };
 }
 
-/** mariadb's promise pool. Its callback pool, and mysql2's, have getConnection too, but with a callback. */
+/**
+ * mariadb's promise pool. Its callback pool, and mysql2's, have getConnection too, but with a
+ * callback.
+ */
 function checkPool(pool: unknown): MariadbPool {
   const methods = pool as Partial<Record<"getConnection" | "query" | "batch" | "end", unknown>> | null;
   const fits =

@@ -1,16 +1,20 @@
-/** `rowpost/mariadb`: MariaDB, and MySQL 8 and 9, through the mariadb package: 20 to 50 % less client CPU than mysql2. */
+/**
+ * `rowpost/mariadb`: MariaDB, and MySQL 8 and 9, through the mariadb package: 20 to 50 % less
+ * client CPU than mysql2.
+ */
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { runTransaction, toExecutor } from "../../transactions/index.ts";
 import type { Database } from "../database.ts";
 import { type ConnectionOptions, parseUrl } from "./connection-options.ts";
-import { createMysqlDatabase } from "./database.ts";
+import { createFamilyDatabase } from "./family.ts";
 import { createMariadbDriver } from "./mariadb-driver.ts";
 
 export type { ConnectionOptions } from "./connection-options.ts";
 
 /**
- * Where the database is: the user's own pool of the mariadb package, a URL, or connection options. A relay on a pool keeps up to five of its
- * connections for itself. MySQL with caching_sha2_password and no TLS needs `allowPublicKeyRetrieval: true` among the options.
+ * Where the database is: the user's own pool of the mariadb package, a URL, or connection options.
+ * A relay on a pool keeps up to five of its connections for itself. MySQL with
+ * caching_sha2_password and no TLS needs `allowPublicKeyRetrieval: true` among the options.
  */
 export type MariadbOptions =
   | { readonly pool: unknown }
@@ -18,8 +22,8 @@ export type MariadbOptions =
   | (ConnectionOptions & { readonly allowPublicKeyRetrieval?: boolean });
 
 /**
- * A {@link Database} on the mariadb package (`npm install mariadb`). Connects to nothing yet. Throws `ConfigurationError` for something that is
- * no pool, or a URL that cannot be read.
+ * A {@link Database} on the mariadb package (`npm install mariadb`). Connects to nothing yet.
+ * Throws `ConfigurationError` for something that is no pool, or a URL that cannot be read.
  */
 export function mariadb(options: MariadbOptions): Database {
   if (typeof options !== "object" || options === null) {
@@ -31,5 +35,5 @@ export function mariadb(options: MariadbOptions): Database {
     "pool" in options
       ? createMariadbDriver({ pool: options.pool })
       : createMariadbDriver({ connection: "url" in options ? parseUrl(options.url) : options });
-  return createMysqlDatabase(driver, { toExecutor, runTransaction });
+  return createFamilyDatabase(driver, { toExecutor, runTransaction });
 }

@@ -1,4 +1,7 @@
-/** mysql2 as a {@link Driver}. The driver is declared by the few methods that are called; none of its types stands in a signature. */
+/**
+ * mysql2 as a {@link Driver}. The driver is declared by the few methods that are called; none of
+ * its types stands in a signature.
+ */
 
 import { ConfigurationError, MissingPeerError } from "../../runtime/errors.ts";
 import type { QueryResult } from "../../transactions/executor.ts";
@@ -25,7 +28,9 @@ interface Mysql2 {
   createPool(options: object): Mysql2Pool;
 }
 
-/** Settings of a user's pool that say where the server is and who we are; everything else is ours. */
+/**
+ * Settings of a user's pool that say where the server is and who we are; everything else is ours.
+ */
 const ADDRESS_OPTIONS = [
   "host",
   "port",
@@ -47,7 +52,10 @@ const ADDRESS_OPTIONS = [
   "compress",
 ];
 
-/** BIGINT as text, instants as text, JSON as text, and matched rows counted: what the statements expect. */
+/**
+ * BIGINT as text, instants as text, JSON as text, and matched rows counted: what the statements
+ * expect.
+ */
 const OUR_OPTIONS = {
   charset: "utf8mb4",
   supportBigNumbers: true,
@@ -104,7 +112,9 @@ function fromPool(pool: Mysql2Pool): Promise<Mysql2Connection> {
   });
 }
 
-/** `lent`: from the user's pool, where end() would give it back, with our settings and locks on it. */
+/**
+ * `lent`: from the user's pool, where end() would give it back, with our settings and locks on it.
+ */
 function wrap(connection: Mysql2Connection, lent: boolean): DriverConnection {
   return {
     query(text, params, timeoutMs) {

@@ -1,20 +1,29 @@
 /**
- * A layout in MySQL's words: quoted names, literals of states and the few expressions that several statements share. Statements
- * stay whole in their own files; only what would be the same line in each of them stands here.
+ * A layout in MySQL's words: quoted names, literals of states and the few expressions that several
+ * statements share. Statements stay whole in their own files; only what would be the same line in
+ * each of them stands here.
  *
  * The message row is always `m`, the shard's lease row `s`, the row of a JSON_TABLE `j`.
  */
 import type { MessageState } from "../../message/states.ts";
-import type { Fence, RowToken } from "../../outbox/relay-store.ts";
+import type { Fence, RowToken } from "../../relay/store.ts";
+import { inIdOrder } from "../../runtime/compare-ids.ts";
+import { BEHIND_BASE } from "../sql/behind.ts";
 import type { LayoutColumns, TableLayout } from "../sql/layout.ts";
-import { claimToken, companionTables, tableKey } from "../sql/layouts.ts";
+import { companionTables, hasClaimToken, tableKey } from "../sql/layouts.ts";
 import { type ClockWords, clockWords } from "./clock.ts";
 
-/** Collation of identity columns: compares bytes and pads nothing (rule R7). Each server reads its own name and takes the other for a comment. */
+/**
+ * Collation of identity columns: compares bytes and pads nothing (rule: exact-bytes). Each server
+ * reads its own name and takes the other for a comment.
+ */
 export const BYTES_COLLATION = "/*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */";
 
-/** Index of the default table on (ordering_key, state). */
-export const ORDERING_KEY_INDEX = "idx_ordering_key_state";
+/** Index of the default table on the ordering keys of unfinished rows. */
+export const OPEN_KEY_INDEX = "idx_open_key";
+
+/** States of rows that may stand in front of others of their ordering key. */
+export const UNFINISHED: readonly MessageState[] = ["pending", "sending", "suspended", "failed"];
 
 /** Quoted names and literals. */
 interface Words {
@@ -23,8 +32,9 @@ interface Words {
   readonly tableKey: string;
   readonly messages: string;
   /**
-   * The message table joined by id. FORCE INDEX because in a table of a few rows, or with old statistics, the optimizer walks the whole table
-   * instead, and then locks and waits for rows that the statement does not mean.
+   * The message table joined by id. FORCE INDEX because in a table of a few rows, or with old
+   * statistics, the optimizer walks the whole table instead, and then locks and waits for rows that
+   * the statement does not mean.
    */
   readonly byId: string;
   readonly archive: string;
@@ -44,8 +54,9 @@ interface Words {
 /** What keeps a delay apart from a retry. */
 interface DelayWords {
   /**
-   * ` AND …`, or nothing: the row is not delayed. Without deliver_at the time of a delayed row stands in next_retry_at alone, and a suspension
-   * would overwrite it (rule R10).
+   * ` AND …`, or nothing: the row is not delayed. Without deliver_at the time of a delayed row
+   * stands in next_retry_at alone, and a suspension would overwrite it (rule: delay-is-not-retry).
+   * A row that is set behind is not delayed.
    */
   readonly notDelayed: string;
 }
@@ -55,8 +66,9 @@ interface FenceWords {
   /** The message's shard, from the bytes of its ordering key or message key. */
   readonly shardOf: string;
   /**
-   * Rows of one call as a JSON array of arrays [id, shard, epoch, token, …more], in the order in which they are locked: by id, or by shard and id;
-   * rows of shards that are not held are left out.
+   * Rows of one call as a JSON array of arrays [id, shard, epoch, token, …more], in the order in
+   * which they are locked: by id, or by shard and id; rows of shards that are not held are left
+   * out.
    */
   readonly fencedRows: <Row extends RowToken>(
     fence: Fence,
@@ -64,7 +76,10 @@ interface FenceWords {
     more?: (row: Row) => readonly unknown[],
     order?: "id" | "shard",
   ) => string;
-  /** `j` of fencedRows and `s`, joined and fenced; one `?` for the JSON, one for the table key, one for the owner. `more`: JSON_TABLE columns. */
+  /**
+   * `j` of fencedRows and `s`, joined and fenced; one `?` for the JSON, one for the table key, one
+   * for the owner. `more`: JSON_TABLE columns.
+   */
   readonly fencedSource: (more?: string) => string;
   /** Value of the claim token of a row, 0 where the layout has none. */
   readonly tokenOf: (row: Omit<RowToken, "shard">) => number;
@@ -82,7 +97,10 @@ export function quoteName(name: string): string {
   return `\`${name}\``;
 }
 
-/** Our sessions set no NO_BACKSLASH_ESCAPES and names hold no backslash: doubling quotes is enough, also on a user's session. */
+/**
+ * Our sessions set no NO_BACKSLASH_ESCAPES and names hold no backslash: doubling quotes is enough,
+ * also on a user's session.
+ */
 function quoteText(value: string): string {
   return `'${value.replaceAll("'", "''")}'`;
 }
@@ -134,15 +152,14 @@ function notDelayed({ column, has, state }: Words, { nowMs }: ClockWords): strin
   if (has("deliverAt")) return "";
   const isPending = `${column("state")} = ${state("pending")}`;
   const neverTried = `COALESCE(${column("retryCount")}, 0) = 0`;
-  return `\n    AND NOT (${isPending} AND ${neverTried} AND COALESCE(${column("nextRetryAt")} > ${nowMs}, FALSE))`;
+  return `\n    AND NOT (${isPending} AND ${neverTried} AND COALESCE(${column("nextRetryAt")} > ${nowMs} AND ${column("nextRetryAt")} < '${BEHIND_BASE}', FALSE))`;
 }
 
 function fenceWords({ column, has, layout, shards }: Words, { now }: ClockWords): FenceWords {
   const orderingKey = has("orderingKey")
     ? `COALESCE(${column("orderingKey")}, ${column("messageKey")})`
     : column("messageKey");
-  const token = claimToken(layout);
-  const tokenOf = (row: Omit<RowToken, "shard">): number => (token === undefined ? 0 : row[token]);
+  const tokenOf = (row: Omit<RowToken, "shard">): number => (hasClaimToken(layout) ? row.lockVersion : 0);
   return {
     shardOf: `CRC32(CONVERT(${orderingKey} USING utf8mb4)) % 16`,
     fencedRows(fence, rows, more, order = "id") {
@@ -162,19 +179,8 @@ function fenceWords({ column, has, layout, shards }: Words, { now }: ClockWords)
       `${more})) AS j\n  STRAIGHT_JOIN ${shards} AS s\n` +
       "    ON s.table_name = ? AND s.shard = j.shard AND s.owner = ? AND s.epoch = j.epoch",
     tokenOf,
-    tokenMatches: token === undefined ? "" : `AND COALESCE(${column(token)}, 0) = j.token`,
+    tokenMatches: hasClaimToken(layout) ? `AND COALESCE(${column("lockVersion")}, 0) = j.token` : "",
     bumpVersion: has("lockVersion") ? `, ${column("lockVersion")} = COALESCE(${column("lockVersion")}, 0) + 1` : "",
     touch: `, ${column("gmtModified")} = ${now}`,
   };
-}
-
-/** Rows in the order of their ids: whoever locks several rows locks them in this order, so that two of us cannot wait for each other. */
-export function inIdOrder<Row extends { readonly id: string }>(rows: readonly Row[]): Row[] {
-  return [...rows].sort(byId);
-}
-
-/** Decimal strings in the order of their numbers. */
-function byId(left: { readonly id: string }, right: { readonly id: string }): number {
-  if (left.id.length !== right.id.length) return left.id.length - right.id.length;
-  return left.id < right.id ? -1 : left.id > right.id ? 1 : 0;
 }

@@ -1,51 +1,65 @@
-/** Finding waiting messages: the scan, and the queues of ordering keys. Plain reads in READ COMMITTED; they lock nothing and wait for nobody. */
+/**
+ * Finding waiting messages: the scan, all of it or by topic, and the queues of ordering keys. Plain
+ * reads in READ COMMITTED; they lock nothing and wait for nobody.
+ */
 import type { MessageState } from "../../message/states.ts";
+import type { ScanRequest } from "../../relay/store.ts";
 import type { RelayStatements } from "../sql/statements.ts";
 import { whole } from "./clock.ts";
-import { BYTES_COLLATION, type MysqlNames, ORDERING_KEY_INDEX } from "./names.ts";
+import { BYTES_COLLATION, type MysqlNames, OPEN_KEY_INDEX, UNFINISHED } from "./names.ts";
 
 /** Up to this many ordering keys are looked up by ranges. */
 const FEW_KEYS = 16;
 
-export function scanStatements(names: MysqlNames): Pick<RelayStatements, "scan" | "keyQueues"> {
-  const { column, select, messages, state } = names;
-  const resend = names.has("sentAt")
-    ? `(${column("sentAt")} IS NOT NULL)`
-    : names.has("messageId")
-      ? `(${column("messageId")} IS NOT NULL)`
-      : "0";
-  const isDue = `(${column("nextRetryAt")} IS NULL OR ${column("nextRetryAt")} <= ${names.nowMs})`;
+type Scans = "scan" | "scanTopics" | "readBodies" | "nextTopics";
+type Rows = "readRows" | "lockFreeRows";
 
+export function scanStatements(names: MysqlNames): Pick<RelayStatements, Scans | Rows | "keyQueues"> {
+  return { ...scans(names), ...rows(names), keyQueues: (request) => keyQueues(names, request) };
+}
+
+function scans(names: MysqlNames): Pick<RelayStatements, Scans> {
+  const { column, select, messages, state } = names;
   const notDelayed = names.has("deliverAt")
     ? `\n    AND (${column("deliverAt")} IS NULL OR ${column("deliverAt")} <= ${names.nowMs})`
     : "";
 
-  function fields(body: string, since: string): string {
+  /**
+   * A body that is not asked for, or too large, is left out; it is read from its page all the same.
+   * The length costs nothing; to choose the body by it, in whatever words, makes a scan of 500 rows
+   * of 400 bytes 0.3 ms longer than its 2.6, of 4,000 bytes 2.4 longer than its 3.5 (MariaDB
+   * 10.11).
+   */
+  function fields({ shards, bodyLimit }: Pick<ScanRequest, "shards" | "bodyLimit">, since: string): string {
+    const bytes = `OCTET_LENGTH(${column("messageBody")})`;
+    const ours = shards === undefined ? "" : `${names.shardOf} IN (${["-1", ...shards.map(whole)].join(", ")})`;
+    const fits = `${bytes} <= ${whole(bodyLimit)}`;
+    const body = `IF(${ours === "" ? fits : `${ours} AND ${fits}`}, ${column("messageBody")}, NULL)`;
     return `${column("id")} AS id, ${names.shardOf} AS shard, ${column("messageType")} AS message_type, ${column("messageKey")} AS message_key,
     ${column("topic")} AS topic, ${body} AS message_body, ${select("headers", "headers", "NULL")}, ${select("contentType", "content_type", "NULL")},
     ${select("orderingKey", "ordering_key", "NULL")}, ${column("retryCount")} AS retry_count, ${select("deliveryCount", "delivery_count", "0")},
-    ${select("lockVersion", "lock_version", "0")}, ${names.has("deliverAt") ? names.epochMs(column("deliverAt")) : "NULL"} AS deliver_at_ms,
-    ${resend} AS resend, TIMESTAMPDIFF(MICROSECOND, ${since}, ${names.nowMs}) DIV 1000 AS waiting_ms`;
+    ${select("lockVersion", "lock_version", "0")},
+    ${resend(names)} AS resend, TIMESTAMPDIFF(MICROSECOND, ${since}, ${names.nowMs}) DIV 1000 AS waiting_ms,
+    ${ours === "" ? bytes : `IF(${ours}, ${bytes}, 0)`} AS body_bytes`;
   }
 
   return {
     /**
-     * Two branches off one index, (state, next_retry_at) and the id that InnoDB adds: due rows in the order of their time, immediate rows in
-     * the order of their ids. IGNORE INDEX (PRIMARY) because the optimizer otherwise walks the primary key for ORDER BY id, through every
-     * finished row, when its statistics say that waiting rows are many. Each branch examines LIMIT rows and no more (rule R12); a row of a
-     * shard that is not asked for comes back without its body. A program that inserts with plain SQL may have set deliver_at alone; such a row
-     * is waiting, and is left out of the immediate branch until it is due.
+     * Two branches off one index, (state, next_retry_at) and the id that InnoDB adds: due rows in
+     * the order of their time, immediate rows in the order of their ids. IGNORE INDEX (PRIMARY)
+     * because the optimizer otherwise walks the primary key for ORDER BY id, through every finished
+     * row, when its statistics say that waiting rows are many. Each branch examines LIMIT rows and
+     * no more (rule: bounded-scan); a row of a shard that is not asked for comes back without its
+     * body. A program that inserts with plain SQL may have set deliver_at alone; such a row is
+     * waiting, and is left out of the immediate branch until it is due.
      */
-    scan({ shards, afterId, immediateLimit, dueLimit }) {
-      const body =
-        shards === undefined
-          ? column("messageBody")
-          : `IF(${names.shardOf} IN (${shards.length === 0 ? "-1" : shards.map(whole).join(", ")}), ${column("messageBody")}, NULL)`;
-      const due = `(SELECT ${fields(body, column("nextRetryAt"))}, 1 AS due
+    scan(request) {
+      const { afterId, immediateLimit, dueLimit } = request;
+      const due = `(SELECT ${fields(request, column("nextRetryAt"))}, 1 AS due
   FROM ${messages} AS m IGNORE INDEX (PRIMARY)
   WHERE ${column("state")} = ${state("pending")} AND ${column("nextRetryAt")} <= ${names.nowMs}
   ORDER BY ${column("nextRetryAt")}, ${column("id")} LIMIT ${whole(dueLimit)})`;
-      const immediate = `(SELECT ${fields(body, column("gmtCreate"))}, 0 AS due
+      const immediate = `(SELECT ${fields(request, column("gmtCreate"))}, 0 AS due
   FROM ${messages} AS m IGNORE INDEX (PRIMARY)
   WHERE ${column("state")} = ${state("pending")} AND ${column("nextRetryAt")} IS NULL AND ${column("id")} > ?${notDelayed}
   ORDER BY ${column("id")} LIMIT ${whole(immediateLimit)})`;
@@ -55,53 +69,172 @@ export function scanStatements(names: MysqlNames): Pick<RelayStatements, "scan" 
     },
 
     /**
-     * For each key the rows that can stand before its candidates (rule R1): unfinished, id <= the key's largest candidate.
-     *
-     * Few keys: ranges of (ordering_key, state, id), which touch exactly those rows, however long the queue of the key is. Many keys: the
-     * optimizer takes longer over the ranges than the read takes (333 keys, MariaDB 10.11: 41 ms against 35; MySQL 9: 129 against 53), so they
-     * come as a JSON_TABLE; that reads every entry of (key, state) and skips those behind up_to_id.
+     * The same two branches for each topic, off an index on the topics of waiting rows, or one that
+     * begins with (state, topic). They find ids alone, in the index alone, and the rows are read
+     * by id: a text with all fields in 40 branches would take longer to parse than to run. Topics
+     * stand as constants, one branch each; a join with a list of topics read the whole index.
      */
-    keyQueues({ keys, failedBlocks }) {
-      // Without ordering keys there are no queues; the flow does not ask.
-      if (!names.has("orderingKey")) {
-        return { name: "keyQueues", text: `SELECT NULL AS ordering_key FROM ${messages} AS m WHERE FALSE`, params: [] };
+    scanTopics({ topics, ...request }) {
+      const due = `SELECT ${column("id")} AS id, 1 AS due FROM ${messages} AS m IGNORE INDEX (PRIMARY)
+    WHERE ${waitingTopic(names, "= ?")} AND ${column("nextRetryAt")} <= ${names.nowMs}
+    ORDER BY ${column("nextRetryAt")}, ${column("id")} LIMIT `;
+      const immediate = `SELECT ${column("id")} AS id, 0 AS due FROM ${messages} AS m IGNORE INDEX (PRIMARY)
+    WHERE ${waitingTopic(names, "= ?")} AND ${column("nextRetryAt")} IS NULL AND ${column("id")} > ?${notDelayed}
+    ORDER BY ${column("id")} LIMIT `;
+      const branches: string[] = [];
+      const params: string[] = [];
+      for (const { topic, afterId, immediateLimit, dueLimit } of topics) {
+        if (dueLimit > 0) {
+          branches.push(`(${due}${whole(dueLimit)})`);
+          params.push(topic);
+        }
+        if (immediateLimit > 0) {
+          branches.push(`(${immediate}${whole(immediateLimit)})`);
+          params.push(topic, afterId);
+        }
       }
-      const states: readonly MessageState[] = failedBlocks
-        ? ["pending", "sending", "suspended", "failed"]
-        : ["pending", "sending", "suspended"];
-      const selected = `${column("orderingKey")} AS ordering_key, ${column("id")} AS id, ${column("state")} AS state,
-    (${column("state")} = ${state("pending")} AND ${isDue}) AS due, ${resend} AS resend,
-    ${column("retryCount")} AS retry_count, ${column("messageType")} AS message_type`;
-      const order = `ORDER BY ${column("orderingKey")}, ${column("id")}`;
-      if (keys.length <= FEW_KEYS) {
-        const range = `(${column("orderingKey")} = ? AND ${column("state")} IN (${names.states(states)}) AND ${column("id")} <= ?)`;
-        return {
-          name: "keyQueues",
-          text: `SELECT ${selected}
-  FROM ${messages} AS m IGNORE INDEX (PRIMARY)
-  WHERE ${keys.map(() => range).join("\n    OR ")}
-  ${order}`,
-          params: keys.flatMap(({ orderingKey, upToId }) => [orderingKey, upToId]),
-        };
-      }
-      // JSON_TABLE's text has the collation of the column, else MySQL refuses the comparison (errno 1267) or uses no index. `+ 0` keeps MySQL
-      // from planning the read anew for each key ("range checked for each record"), and FORCE INDEX from reading the whole table into a hash
-      // join, which MySQL 9 does while it has no statistics.
-      const encoded = keys.flatMap(({ orderingKey, upToId }) =>
-        states.map((each) => `[${JSON.stringify(orderingKey)},${upToId},${JSON.stringify(names.layout.states[each])}]`),
-      );
-      const forced = names.layout.name === "default" ? ` FORCE INDEX (${ORDERING_KEY_INDEX})` : "";
-      const stateType = typeof names.layout.states.pending === "number" ? "INT" : "VARCHAR(32) CHARACTER SET utf8mb4";
       return {
-        name: "keyQueues",
-        text: `SELECT ${selected}
-  FROM JSON_TABLE(?, '$[*]' COLUMNS (
-      ordering_key VARCHAR(255) CHARACTER SET utf8mb4 COLLATE ${BYTES_COLLATION} PATH '$[0]', up_to_id BIGINT PATH '$[1]', state ${stateType} PATH '$[2]')) AS j
-  STRAIGHT_JOIN ${messages} AS m${forced} ON ${column("orderingKey")} = j.ordering_key AND ${column("state")} = j.state
-  WHERE ${column("id")} + 0 <= j.up_to_id
-  ${order}`,
-        params: [`[${encoded.join(",")}]`],
+        name: "scanTopics",
+        text: `SELECT ${fields(request, `IF(p.due = 1, ${column("nextRetryAt")}, ${column("gmtCreate")})`)}, p.due AS due
+  FROM (${branches.join("\n  UNION ALL\n  ")}) AS p
+  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = p.id`,
+        params,
+      };
+    },
+
+    readBodies: (ids) => ({
+      name: "readBodies",
+      text: `SELECT ${column("id")} AS id, ${column("messageBody")} AS message_body FROM ${names.byId} WHERE ${column("id")} IN (${ids.join(", ")})`,
+      params: [],
+    }),
+
+    /** MIN of a range of (state, topic) is one look into the index. */
+    nextTopics: (after) => ({
+      name: "nextTopics",
+      text: after
+        .map(
+          () =>
+            `SELECT MIN(${names.has("waitingTopic") ? column("waitingTopic") : column("topic")}) AS topic FROM ${messages} AS m IGNORE INDEX (PRIMARY) WHERE ${waitingTopic(names, "> ?")}`,
+        )
+        .join("\nUNION ALL "),
+      params: after,
+    }),
+  };
+}
+
+/** Condition that the row waits and its topic is such. */
+function waitingTopic({ column, has, state }: MysqlNames, condition: string): string {
+  if (has("waitingTopic")) return `${column("waitingTopic")} ${condition}`;
+  return `${column("state")} = ${state("pending")} AND ${column("topic")} ${condition}`;
+}
+
+/** Rows that are known by their ids. */
+function rows(names: MysqlNames): Pick<RelayStatements, Rows> {
+  const { column, select } = names;
+  return {
+    readRows(ids) {
+      return {
+        name: "readRows",
+        text: `SELECT ${column("id")} AS id, ${column("state")} AS state, ${select("deliveryCount", "delivery_count", "0")},
+    ${select("lockVersion", "lock_version", "0")}
+  FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j
+  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id`,
+        params: [`[${ids.join(",")}]`],
+      };
+    },
+
+    /**
+     * Exclusive locks on rows that exist, one by one; whoever waits for them waits for this short
+     * transaction.
+     */
+    lockFreeRows(ids) {
+      return {
+        name: "lockFreeRows",
+        text: `SELECT ${column("id")} AS id FROM ${names.byId} WHERE ${column("id")} IN (${ids.join(", ")}) FOR UPDATE SKIP LOCKED`,
+        params: [],
       };
     },
   };
+}
+
+/** It was sent before: a resend, outside its key's order (rule: key-order). */
+function resend({ column, has }: MysqlNames): string {
+  const proof = has("sentAt") ? column("sentAt") : has("messageId") ? column("messageId") : undefined;
+  return proof === undefined ? "0" : `(${proof} IS NOT NULL)`;
+}
+
+/**
+ * For each key the rows that can stand before its candidates (rule: key-order): unfinished, id <=
+ * the key's largest candidate. By the keys of unfinished rows where the table has a column for
+ * them, else by (ordering_key, state).
+ *
+ * Few keys: ranges that touch exactly those rows, however long the queue of the key is. Many keys:
+ * the optimizer takes longer over the ranges than the read takes (333 keys, MariaDB 10.11: 41 ms
+ * against 35; MySQL 9: 129 against 53), so they come as a JSON_TABLE; that reads every entry of the
+ * key and skips those behind up_to_id.
+ */
+function keyQueues(
+  names: MysqlNames,
+  { keys, failedBlocks }: Parameters<RelayStatements["keyQueues"]>[0],
+): ReturnType<RelayStatements["keyQueues"]> {
+  const { column, messages, state } = names;
+  // Without ordering keys there are no queues; the flow does not ask.
+  if (!names.has("orderingKey")) {
+    return { name: "keyQueues", text: `SELECT NULL AS ordering_key FROM ${messages} AS m WHERE FALSE`, params: [] };
+  }
+  const select = `SELECT ${column("orderingKey")} AS ordering_key, ${column("id")} AS id, ${column("state")} AS state,
+    (${column("state")} = ${state("pending")} AND (${column("nextRetryAt")} IS NULL OR ${column("nextRetryAt")} <= ${names.nowMs})) AS due, ${resend(names)} AS resend,
+    ${column("retryCount")} AS retry_count, ${column("messageType")} AS message_type`;
+  const order = `ORDER BY ${column("orderingKey")}, ${column("id")}`;
+  const states = UNFINISHED.filter((each) => failedBlocks || each !== "failed");
+  const key = column(names.has("openKey") ? "openKey" : "orderingKey");
+  if (keys.length <= FEW_KEYS) {
+    const range = `(${key} = ? AND ${column("state")} IN (${names.states(states)}) AND ${column("id")} <= ?)`;
+    return {
+      name: "keyQueues",
+      text: `${select}
+  FROM ${messages} AS m IGNORE INDEX (PRIMARY)
+  WHERE ${keys.map(() => range).join("\n    OR ")}
+  ${order}`,
+      params: keys.flatMap(({ orderingKey, upToId }) => [orderingKey, upToId]),
+    };
+  }
+  const wanted = wantedKeys(names, keys, states);
+  // `+ 0` keeps MySQL from planning the read anew for each key ("range checked for each record"),
+  // and FORCE INDEX from reading the whole table into a hash join, which MySQL 9 does while it has
+  // no statistics.
+  const forced = names.layout.name === "default" ? ` FORCE INDEX (${OPEN_KEY_INDEX})` : "";
+  return {
+    name: "keyQueues",
+    text: `${select}
+  FROM ${wanted.source}
+  STRAIGHT_JOIN ${messages} AS m${forced} ON ${key} = j.ordering_key AND ${column("state")} ${wanted.state}
+  WHERE ${column("id")} + 0 <= j.up_to_id
+  ${order}`,
+    params: [wanted.param],
+  };
+}
+
+/**
+ * Keys as a JSON_TABLE; each with each of its states where the index has the state. Its text has
+ * the collation of the column, else MySQL refuses the comparison (errno 1267) or uses no index.
+ */
+function wantedKeys(
+  names: MysqlNames,
+  keys: Parameters<RelayStatements["keyQueues"]>[0]["keys"],
+  states: readonly MessageState[],
+): { readonly source: string; readonly state: string; readonly param: string } {
+  const source = (more: string): string => `JSON_TABLE(?, '$[*]' COLUMNS (
+      ordering_key VARCHAR(255) CHARACTER SET utf8mb4 COLLATE ${BYTES_COLLATION} PATH '$[0]', up_to_id BIGINT PATH '$[1]'${more})) AS j`;
+  const encode = (one: (typeof keys)[number], more = ""): string =>
+    `[${JSON.stringify(one.orderingKey)},${one.upToId}${more}]`;
+  if (names.has("openKey")) {
+    const param = `[${keys.map((one) => encode(one)).join(",")}]`;
+    return { source: source(""), state: `IN (${names.states(states)})`, param };
+  }
+  const type = typeof names.layout.states.pending === "number" ? "INT" : "VARCHAR(32) CHARACTER SET utf8mb4";
+  const rows = keys.flatMap((one) =>
+    states.map((each) => encode(one, `,${JSON.stringify(names.layout.states[each])}`)),
+  );
+  return { source: source(`, state ${type} PATH '$[2]'`), state: "= j.state", param: `[${rows.join(",")}]` };
 }

@@ -1,4 +1,7 @@
-/** A session of rowpost's own on MySQL or MariaDB: settings, one statement after another, time-outs, and proof that it is dead. */
+/**
+ * A session of rowpost's own on MySQL or MariaDB: settings, one statement after another, time-outs,
+ * and proof that it is dead.
+ */
 import { randomBytes } from "node:crypto";
 import { DatabaseUnavailableError, describeError, TransactionLostError } from "../../runtime/errors.ts";
 import type { Executor, QueryResult, Statement } from "../../transactions/executor.ts";
@@ -37,9 +40,13 @@ export async function openSession(driver: Driver, options: SessionOptions): Prom
   }
 }
 
-/** Sets the session up. Each setting is explicit: a server's or a pool's own defaults must not change what the statements mean. */
+/**
+ * Sets the session up. Each setting is explicit: a server's or a pool's own defaults must not
+ * change what the statements mean.
+ */
 async function prepare(connection: DriverConnection, options: SessionOptions, timeoutMs: number): Promise<Opened> {
-  // Whole seconds, at least 1; rounded down, so that it stays below a quarter of the lease (rule R2).
+  // Whole seconds, at least 1; rounded down, so that it stays below a quarter of the lease (rule:
+  // takeover-fence).
   const lockWait = Math.max(1, Math.floor((options.lockWaitTimeoutMs ?? DEFAULT_LOCK_WAIT_TIMEOUT_MS) / 1000));
   const zone = options.clock === "server" ? "@@global.time_zone" : "'+00:00'";
   const run = (text: string, params: readonly unknown[] = []): Promise<QueryResult> =>
@@ -49,8 +56,9 @@ async function prepare(connection: DriverConnection, options: SessionOptions, ti
     `SET SESSION autocommit = 1, time_zone = ${zone}, sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION',
   innodb_lock_wait_timeout = ${lockWait}, lock_wait_timeout = ${Math.max(lockWait, 5)}`,
   );
-  // The lock lives exactly as long as the server works for this session: it goes after the rollback. `abandon` asks for it, and so cannot take
-  // a connection that came later and got the same id (after a restart of the server) for this one.
+  // The lock lives exactly as long as the server works for this session: it goes after the
+  // rollback. `abandon` asks for it, and so cannot take a connection that came later and got the
+  // same id (after a restart of the server) for this one.
   const lockName = `rowpost.session.${randomBytes(12).toString("hex")}`;
   const { rows } = await run("SELECT VERSION() AS version, GET_LOCK(?, 1) AS locked", [lockName]);
   const version = rows[0] === undefined ? "" : text(rows[0], "version");
@@ -62,7 +70,10 @@ function createSession(driver: Driver, opened: Opened, timeoutMs: number): Sessi
   const { connection, lockName, server } = opened;
   let dead = false;
   const turns = createTurns();
-  /** Statements without an answer. mysql2 leaves them without one when their connection is destroyed. */
+  /**
+   * Statements without an answer. mysql2 leaves them without one when their connection is
+   * destroyed.
+   */
   const waiting = new Set<(error: unknown) => void>();
   connection.onLost((error) => die(error));
 
@@ -159,8 +170,9 @@ function lostError(what: string, cause: unknown): TransactionLostError {
 }
 
 /**
- * Kills the connection that holds the session's lock, and looks until nobody holds it. Afterwards no statement of that session can take
- * effect: the server gives the lock up only after it has rolled back or finished what it was doing (rule R4).
+ * Kills the connection that holds the session's lock, and looks until nobody holds it. Afterwards
+ * no statement of that session can take effect: the server gives the lock up only after it has
+ * rolled back or finished what it was doing (rule: claim-token).
  */
 async function proveGone(driver: Driver, lockName: string): Promise<void> {
   const connection = await driver.connect().catch((error: unknown) => {

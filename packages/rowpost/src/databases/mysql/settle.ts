@@ -1,17 +1,23 @@
-/** Writing outcomes. Both statements are fenced like the claim and belong to one claim (rule R4). */
+/**
+ * Writing outcomes. Both statements are fenced like the claim and belong to one claim (rule:
+ * claim-token).
+ */
 import type { LayoutColumns } from "../sql/layout.ts";
 import type { RelayStatements } from "../sql/statements.ts";
 import { whole } from "./clock.ts";
 import type { MysqlNames } from "./names.ts";
 
 /*
- * Cost of a settle of 500 rows beside a claim of them (default layout, 400-byte bodies, MariaDB 10.11, 128 MB pool, durable commits; ms, median):
+ * Cost of a settle of 500 rows beside a claim of them (default layout, 400-byte bodies, MariaDB
+ * 10.11, 128 MB pool, durable commits; ms, median):
  *
  *   claim 5.4 · the same without the fence 4.2
- *   settle, every column and the pad emptied 8.1 · state alone 7.4 · every column without a pad 13.2 · message_id alone without a pad 12.9
+ *   settle, every column and the pad emptied 8.1 · state alone 7.4
+ *   every column without a pad 13.2 · message_id alone without a pad 12.9
  *
- * So the fence costs a quarter of a claim, and with the pad the other columns are nearly free: a row that keeps its size is written in its
- * place, a row that grows moves. Below 48 bytes (message_id of 32, two DATETIME(3)) the pad does nothing; 64 leaves room for longer receipts.
+ * So the fence costs a quarter of a claim, and with the pad the other columns are nearly free: a
+ * row that keeps its size is written in its place, a row that grows moves. Below 48 bytes
+ * (message_id of 32, two DATETIME(3)) the pad does nothing; 64 leaves room for longer receipts.
  */
 
 export function settleStatements(names: MysqlNames): Pick<RelayStatements, "settleSent" | "settleOther"> {
@@ -20,8 +26,9 @@ export function settleStatements(names: MysqlNames): Pick<RelayStatements, "sett
   const consumed = `${column("state")} = ${state("consumed")}`;
 
   /**
-   * Without the mark each batch also writes the lease rows, shard by shard (`listInFlight`), on another connection. Two settles take them in share
-   * mode and get along; but in the order of message ids one would hold shard 5 and want 3 while the list holds 3 and wants 5.
+   * Without the mark each batch also writes the lease rows, shard by shard (`listInFlight`), on
+   * another connection. Two settles take them in share mode and get along; but in the order of
+   * message ids one would hold shard 5 and want 3 while the list holds 3 and wants 5.
    */
   const lockOrder = (from: "sending" | "pending") => (from === "pending" ? "shard" : "id");
 
@@ -38,9 +45,10 @@ export function settleStatements(names: MysqlNames): Pick<RelayStatements, "sett
 
   return {
     /**
-     * A row that is `consumed` already stays so and only learns its receipt. Its lock_version has moved on, so the claim is told by
-     * delivery_count there. The state is written last: assignments may see what stands before them. If we die before it, the message is sent
-     * again, with the same identity; right after it, nothing is missing.
+     * A row that is `consumed` already stays so and only learns its receipt. Its lock_version has
+     * moved on, so the claim is told by delivery_count there. The state is written last:
+     * assignments may see what stands before them. If we die before it, the message is sent again,
+     * with the same identity; right after it, nothing is missing.
      */
     settleSent({ fence, outcomes, elapsedMs, from }) {
       const more = `,
@@ -74,7 +82,10 @@ export function settleStatements(names: MysqlNames): Pick<RelayStatements, "sett
       };
     },
 
-    /** Back to `pending`, or `failed`. A return that was not an attempt (retry_delta = 0) leaves last_retry_at alone. */
+    /**
+     * Back to `pending`, or `failed`. A return that was not an attempt (retry_delta = 0) leaves
+     * last_retry_at alone.
+     */
     settleOther({ fence, outcomes, elapsedMs, from }) {
       const more = `,
       failed INT PATH '$[4]', retry_delta INT PATH '$[5]', delivery_delta INT PATH '$[6]', next_ms BIGINT PATH '$[7]',

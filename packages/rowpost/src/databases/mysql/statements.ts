@@ -1,4 +1,7 @@
-/** All statements for MySQL and MariaDB; what only one of the two understands stands in executable comments. */
+/**
+ * All statements for MySQL and MariaDB; what only one of the two understands stands in executable
+ * comments.
+ */
 import type { TableLayout } from "../sql/layout.ts";
 import type { DialectStatements } from "../sql/statements.ts";
 import { adminStatements } from "./admin.ts";
@@ -14,7 +17,7 @@ import { settleStatements } from "./settle.ts";
 export function createStatements(layout: TableLayout): DialectStatements {
   const names = createNames(layout);
   return {
-    facts: { insertReportsDuplicates: false, insertChecksTransaction: false, shardCount: 16 },
+    facts: { insertReportsDuplicates: false, listsInFlight: true, shardCount: 16 },
     schema: schemaStatements(names),
     enqueue: enqueueStatements(names),
     leases: leaseStatements(names),

@@ -1,6 +1,11 @@
-/** pending -> sending, and what stands in for it with `sendingMark: "off"`. Every statement is fenced (rule R2, see `fenceClause`). */
+/**
+ * pending -> sending, and what stands in for it with `sendingMark: "off"`. Every statement is
+ * fenced (rule: takeover-fence, see `fenceClause`).
+ */
+
+import { inIdOrder } from "../../runtime/compare-ids.ts";
 import type { RelayStatements } from "../sql/statements.ts";
-import { byId, fenceClause, fenceParams, type Names, NOW, numberArray, textArray, tokenParams } from "./names.ts";
+import { fenceClause, fenceParams, type Names, NOW, numberArray, textArray, tokenParams } from "./names.ts";
 
 /** Statements that claim. */
 export function claimStatements(
@@ -15,14 +20,14 @@ export function claimStatements(
     claim({ fence, rows, skipLocked }) {
       return {
         ...(skipLocked === true ? { name: "claimUnlocked", text: unlocked } : { name: "claim", text: claim }),
-        params: [...fenceParams(fence, rows), ...tokenParams(names, byId(rows))],
+        params: [...fenceParams(fence, rows), ...tokenParams(names, inIdOrder(rows))],
       };
     },
     verifyClaim({ fence, rows }) {
       return {
         name: "verifyClaim",
         text: verify,
-        params: [...fenceParams(fence, rows), ...tokenParams(names, byId(rows))],
+        params: [...fenceParams(fence, rows), ...tokenParams(names, inIdOrder(rows))],
       };
     },
     listInFlight({ fence, idsByShard }) {
@@ -52,14 +57,16 @@ export function claimStatements(
 }
 
 /**
- * Locks the lease rows (key share), then the message rows in the order given. Another relay cannot claim them, because the shards are ours; a
- * person's change shows in state and lock_version, which are looked at again after waiting for his lock. If we die right after it: the rows
- * are `sending`, and whoever takes the shard returns them to pending.
+ * Locks the lease rows (key share), then the message rows in the order given. Another relay cannot
+ * claim them, because the shards are ours; a person's change shows in state and lock_version, which
+ * are looked at again after waiting for his lock. If we die right after it: the rows are `sending`,
+ * and whoever takes the shard returns them to pending.
  *
- * `skipLocked`: locks what nobody holds in a CTE of its own, after the lease rows, and claims that; a row that a user holds is passed over.
+ * `skipLocked`: locks what nobody holds in a CTE of its own, after the lease rows, and claims that;
+ * a row that a user holds is passed over.
  *
- * Writes fixed-size columns only. No HOT update is possible: `state` stands in the predicates of the partial indexes, as it must, or the scan
- * would walk over everything that was ever sent.
+ * Writes fixed-size columns only. No HOT update is possible: `state` stands in the predicates of
+ * the partial indexes, as it must, or the scan would walk over everything that was ever sent.
  */
 function claimText(names: Names, skipLocked: boolean): string {
   const { id, state, deliveryCount, nextRetryAt } = names.column;
@@ -80,9 +87,10 @@ WHERE m.${id} = claimed.id AND fence.shard = claimed.shard${skipLocked ? ` AND m
 }
 
 /**
- * Reads a claim back whose answer was lost or whose count differed. The lease rows are locked like in the claim, so that a takeover is either
- * seen here or comes after; a claim that still runs on the old connection holds the message rows, but this read does not wait for it, it
- * reports what has been committed (rule R3: what is not certainly ours is not published).
+ * Reads a claim back whose answer was lost or whose count differed. The lease rows are locked like
+ * in the claim, so that a takeover is either seen here or comes after; a claim that still runs on
+ * the old connection holds the message rows, but this read does not wait for it, it reports what
+ * has been committed (rule: watched-sending: what is not certainly ours is not published).
  */
 function verifyText(names: Names): string {
   const { id, state } = names.column;
@@ -95,9 +103,10 @@ WHERE m.${state} = ${names.state("sending")} AND ${names.tokenMatches("claimed")
 }
 
 /**
- * The claim without a mark: the ids in flight stand in the lease rows (rule R8). The statement changes the lease row itself, so owner and epoch
- * are checked under its lock; one that waited for a takeover looks again and finds another epoch. If we die right after it: the taker of the
- * shard counts a delivery for the listed ids.
+ * The claim without a mark: the ids in flight stand in the lease rows (rule: listed-in-flight). The
+ * statement changes the lease row itself, so owner and epoch are checked under its lock; one that
+ * waited for a takeover looks again and finds another epoch. If we die right after it: the taker of
+ * the shard counts a delivery for the listed ids.
  */
 function listInFlightText(names: Names): string {
   return `UPDATE ${names.shardTable} lease

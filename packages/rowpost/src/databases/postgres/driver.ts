@@ -1,6 +1,7 @@
 /**
- * What is asked of the pg package, and where its clients come from. Structural types only: no type of the driver stands in a signature, and the
- * package is loaded at the first connection, or not at all when the user's pool brings it along.
+ * What is asked of the pg package, and where its clients come from. Structural types only: no type
+ * of the driver stands in a signature, and the package is loaded at the first connection, or not at
+ * all when the user's pool brings it along.
  */
 import { ConfigurationError, MissingPeerError } from "../../runtime/errors.ts";
 
@@ -8,7 +9,10 @@ import { ConfigurationError, MissingPeerError } from "../../runtime/errors.ts";
 export interface PgResult {
   readonly rows: readonly Readonly<Record<string, unknown>>[];
   readonly rowCount: number | null;
-  /** First word of the command tag: COMMIT, or ROLLBACK for the COMMIT of a failed transaction (rule R9). */
+  /**
+   * First word of the command tag: COMMIT, or ROLLBACK for the COMMIT of a failed transaction
+   * (rule: ended-transaction).
+   */
   readonly command: string;
 }
 
@@ -26,7 +30,9 @@ export interface PgClient {
   query(query: PgQuery): Promise<PgResult>;
   end(): Promise<void>;
   on(event: "error" | "end" | "notification", listener: (detail?: unknown) => void): unknown;
-  /** Present in pg 8; cutting the socket is the only way to leave a connection that does not answer. */
+  /**
+   * Present in pg 8; cutting the socket is the only way to leave a connection that does not answer.
+   */
   readonly connection?: { readonly stream?: { destroy(): unknown } };
 }
 
@@ -43,12 +49,18 @@ export interface PgPool {
   readonly options?: object;
 }
 
-/** pg's connection options, passed on as they are: host, port, user, password, database, ssl, connectionTimeoutMillis, … */
+/**
+ * pg's connection options, passed on as they are: host, port, user, password, database, ssl,
+ * connectionTimeoutMillis, …
+ */
 export type PgConfig = Readonly<Record<string, unknown>>;
 
 /** Options of `postgres()`. Exactly one of `pool`, `url` (or `connectionString`), `options`. */
 export interface PostgresOptions {
-  /** Your own pg pool: transactions of `outbox.transaction` run on it; the relay's connections are its own, made with the pool's options. */
+  /**
+   * Your own pg pool: transactions of `outbox.transaction` run on it; the relay's connections are
+   * its own, made with the pool's options.
+   */
   readonly pool?: PgPool | undefined;
   /** `postgres://user:password@host:port/database`. */
   readonly url?: string | undefined;
@@ -56,9 +68,10 @@ export interface PostgresOptions {
   readonly connectionString?: string | undefined;
   readonly options?: PgConfig | undefined;
   /**
-   * Keeps the statements of `outbox.enqueue` prepared on each connection of pg or postgres.js: a third less time for a transaction with one
-   * message. Default false: a pooler in transaction mode may not follow prepared statements (PgBouncer before 1.21, or with
-   * max_prepared_statements = 0).
+   * Keeps the statements of `outbox.enqueue` prepared on each connection of pg or postgres.js: a
+   * third less time for a transaction with one message. Default false: a pooler in transaction mode
+   * may not follow prepared statements (PgBouncer before 1.21, or with max_prepared_statements =
+   * 0).
    */
   readonly prepare?: boolean | undefined;
 }
@@ -138,7 +151,10 @@ export function cut(client: PgClient): void {
   else stream.destroy();
 }
 
-/** Integers and floats as numbers, everything else as the server's text: programs like to change pg's parsers for the whole process. */
+/**
+ * Integers and floats as numbers, everything else as the server's text: programs like to change
+ * pg's parsers for the whole process.
+ */
 const plainTypes = {
   getTypeParser(oid: number): (value: string) => unknown {
     return NUMBER_TYPES.has(oid) ? Number : String;

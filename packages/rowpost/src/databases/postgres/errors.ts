@@ -19,12 +19,16 @@ export function errorCode(error: unknown, depth = 0): string | undefined {
   return undefined;
 }
 
-/** Serialization failure, deadlock, lock wait over (lock_timeout, NOWAIT). Each undoes its statement, and with it the transaction. */
+/**
+ * Serialization failure, deadlock, lock wait over (lock_timeout, NOWAIT). Each undoes its
+ * statement, and with it the transaction.
+ */
 const CONFLICT: ReadonlySet<string> = new Set(["40001", "40P01", "55P03"]);
 
 /**
- * The server goes, or has no room, or is not the one that takes writes: shutdown, crash of another backend, starting up, too many connections,
- * idle time-outs, read-only after a fail-over. 57014 is a statement that ran into statement_timeout, or that somebody cancelled.
+ * The server goes, or has no room, or is not the one that takes writes: shutdown, crash of another
+ * backend, starting up, too many connections, idle time-outs, read-only after a fail-over. 57014 is
+ * a statement that ran into statement_timeout, or that somebody cancelled.
  */
 const AWAY: ReadonlySet<string> = new Set([
   "57P01",
@@ -43,7 +47,8 @@ const AWAY: ReadonlySet<string> = new Set([
 export function isAway(error: unknown): boolean {
   const code = errorCode(error);
   if (code !== undefined && (AWAY.has(code) || code.startsWith("08") || /^E[A-Z_]+$/.test(code))) return true;
-  // pg's own errors carry no code: the socket was closed under a query, or the client was used after its end.
+  // pg's own errors carry no code: the socket was closed under a query, or the client was used
+  // after its end.
   return (
     error instanceof Error &&
     /^Connection terminated|^Client was closed|^Client has encountered|timeout expired|timeout exceeded/.test(

@@ -1,13 +1,20 @@
-/** The slow work beside the relay: sweeps, timers, parking, archive. Small batches, so that no lock is held for long. */
-import type { TimedDecision } from "../../outbox/relay-store.ts";
+/**
+ * The slow work beside the relay: sweeps, timers, suspension, archive. Small batches, so that no
+ * lock is held for long.
+ */
+import type { TimedDecision } from "../../relay/store.ts";
+import { inIdOrder } from "../../runtime/compare-ids.ts";
+import { BEHIND_BASE } from "../sql/behind.ts";
 import { removalCalls } from "../sql/calls.ts";
+import { literal } from "../sql/sql-names.ts";
 import type { HousekeepingStatements } from "../sql/statements.ts";
 import { timedChanges, timedTexts } from "../sql/timed-changes.ts";
+import { behindStatements } from "./behind.ts";
 import {
   after,
-  byId,
   fenceClause,
   fenceParams,
+  instant,
   msSince,
   type Names,
   NOW,
@@ -24,6 +31,7 @@ export function housekeepingStatements(names: Names): HousekeepingStatements {
     ...timerStatements(names),
     ...fencedStatements(names),
     ...removalStatements(names),
+    ...behindStatements(names),
   };
 }
 
@@ -42,11 +50,12 @@ ORDER BY m.${id}
 LIMIT $1::bigint`;
   const listAll = list("");
   const listSome = list(` AND ${names.shard} = ANY ($2::integer[])`);
-  /*
-   * Fenced, and only the very claim that was seen twice (rule R3): a row that was settled or claimed since has another token. Locks the lease rows,
-   * then the rows that nobody holds: one that a user holds is left for the next look, and keeps nobody else waiting.
-   */
   const strays = "unnest($4::bigint[], $5::integer[], $6::bigint[]) AS stray (id, shard, token)";
+  /*
+   * Fenced, and only the very claim that was seen twice (rule: watched-sending): a row that was
+   * settled or claimed since has another token. Locks the lease rows, then the rows that nobody
+   * holds: one that a user holds is left for the next look, and keeps nobody else waiting.
+   */
   const recover = `${fenceClause(names)}, free AS MATERIALIZED (
   SELECT m.${id} FROM ${strays} JOIN fence ON fence.shard = stray.shard JOIN ${names.table} m ON m.${id} = stray.id
   ORDER BY m.${id}
@@ -56,7 +65,8 @@ SET ${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingNow}${
 FROM ${strays}, fence, free
 WHERE m.${id} = stray.id AND fence.shard = stray.shard AND m.${id} = free.${id}
   AND m.${state} = ${names.state("sending")} AND ${names.tokenMatches("stray")}`;
-  // Rows that somebody else has locked are left for the next round. If we die right after it: they are failed, and a person sees why.
+  // Rows that somebody else has locked are left for the next round. If we die right after it: they
+  // are failed, and a person sees why.
   const failUnknown = `UPDATE ${names.table} m
 SET ${state} = ${names.state("failed")}, ${nextRetryAt} = NULL,
   ${failReason} = left('UNKNOWN_STATE: the state was ' || COALESCE(m.${state}::text, 'NULL') || ', which is none of ${names.knownStates.replaceAll("'", "")}; somebody changed the row by hand', ${names.layout.failReasonLength})${names.changed}
@@ -83,19 +93,23 @@ GROUP BY topic, state`;
     recoverRows: ({ fence, rows }) => ({
       name: "recoverRows",
       text: recover,
-      params: [...fenceParams(fence, rows), ...tokenParams(names, byId(rows))],
+      params: [...fenceParams(fence, rows), ...tokenParams(names, inIdOrder(rows))],
     }),
     failUnknownStates: (limit) => ({ name: "failUnknownStates", text: failUnknown, params: [limit] }),
     gauges: () => ({ name: "gauges", text: gauges, params: [] }),
   };
 }
 
-/** Rows of each kind that the gauges look at: with more, a count means "at least". Reading 100,000 rows takes some 50 ms. */
+/**
+ * Rows of each kind that the gauges look at: with more, a count means "at least". Reading 100,000
+ * rows takes some 50 ms.
+ */
 const GAUGE_ROWS = 100_000;
 
 function timerStatements(names: Names): Pick<HousekeepingStatements, "listTimed" | "applyTimed" | "resetBackoff"> {
   const { id, state, topic, messageType, messageKey, retryCount, nextRetryAt, gmtCreate, deliverAt } = names.column;
-  // Three walks along the index of timed rows, each in its order; only their ends are sorted together.
+  // Three walks along the index of timed rows, each in its order; only their ends are sorted
+  // together.
   const timed = (one: "sent" | "failed" | "suspended"): string => `(SELECT m.${id} AS id, ${names.shard} AS shard,
     ${names.read("deliveryCount", "0")} AS delivery_count, ${names.read("lockVersion", "0::bigint")} AS lock_version, m.${state} AS state, m.${messageType} AS message_type,
     m.${messageKey} AS message_key, m.${topic} AS topic, m.${retryCount} AS retry_count, ${msSince(`m.${gmtCreate}`)} AS age_ms,
@@ -110,22 +124,24 @@ ORDER BY due_at, id
 LIMIT $1::bigint`;
   const apply = applyTexts(names, false);
   const applyUnlocked = applyTexts(names, true);
-  /*
-   * The i-th row by id comes due i * step from now. Only rows that wait longer than the whole ramp, so that a second call goes on where the
-   * first ended; never a delayed one (rule R10). Locks them; a claim of one that came due meanwhile is skipped.
-   */
   const delayed = deliverAt === undefined ? `COALESCE(m.${retryCount}, 0) = 0` : `m.${deliverAt} > ${NOW}`;
+  /*
+   * The i-th row by id comes due i * step from now. Only rows that wait longer than the whole ramp,
+   * so that a second call goes on where the first ended; never a delayed one (rule:
+   * delay-is-not-retry), nor one that is set behind. Locks them; a claim of one that came due
+   * meanwhile is skipped.
+   */
   const reset = `UPDATE ${names.table} m
 SET ${nextRetryAt} = ${after("ramp.place * $3::bigint")}${names.changed}
 FROM (SELECT picked.id, row_number() OVER (ORDER BY picked.id) - 1 AS place FROM (
     SELECT m.${id} AS id FROM ${names.table} m
-    WHERE m.${state} = ${names.state("pending")} AND m.${nextRetryAt} > ${after("$2::bigint * $3::bigint")} AND m.${topic} = $1 AND (${delayed}) IS NOT TRUE
+    WHERE m.${state} = ${names.state("pending")} AND m.${nextRetryAt} > ${after("$2::bigint * $3::bigint")} AND m.${nextRetryAt} < ${instant(literal(BEHIND_BASE))} AND m.${topic} = $1 AND (${delayed}) IS NOT TRUE
     ORDER BY m.${id} LIMIT $2::bigint FOR UPDATE SKIP LOCKED) picked) ramp
 WHERE m.${id} = ramp.id`;
   return {
     listTimed: (limit) => ({ name: "listTimed", text: list, params: [limit] }),
     applyTimed: ({ transition, decisions, skipLocked }) => {
-      const rows = byId(decisions);
+      const rows = inIdOrder(decisions);
       const [ids, , tokens] = tokenParams(names, rows);
       const next = numberArray(rows.map((row) => row.nextRetryInMs));
       return {
@@ -144,10 +160,11 @@ WHERE m.${id} = ramp.id`;
 }
 
 /**
- * Locks the rows in id order; a person or a consumer who changed one since it was listed has moved its token, and wins. If we die right after it,
- * every row is either as decided or still due.
+ * Locks the rows in id order; a person or a consumer who changed one since it was listed has moved
+ * its token, and wins. If we die right after it, every row is either as decided or still due.
  *
- * `skipLocked`: locks what nobody holds in a CTE of its own, and changes that. A row that a user holds is still due and comes again.
+ * `skipLocked`: locks what nobody holds in a CTE of its own, and changes that. A row that a user
+ * holds is still due and comes again.
  */
 function applyTexts(names: Names, skipLocked: boolean): Readonly<Record<TimedDecision["transition"], string>> {
   const { id, state } = names.column;
@@ -166,12 +183,16 @@ WHERE m.${id} = decided.id${skipLocked ? ` AND m.${id} = free.${id}` : ""} AND m
   );
 }
 
+/**
+ * They lock the lease rows (key share), then message rows that nobody but us may claim; a person's
+ * change since the scan shows in the token. If we die right after it, each row is either as it was
+ * or as decided.
+ */
 function fencedStatements(names: Names): Pick<HousekeepingStatements, "failPending" | "suspendPending" | "park"> {
   const { id, state, failReason, nextRetryAt } = names.column;
   const pending = `m.${state} = ${names.state("pending")} AND ${names.tokenMatches("scanned")}`;
   const rows = "unnest($4::bigint[], $5::integer[], $6::bigint[]) AS scanned (id, shard, token), fence";
   const own = `m.${id} = scanned.id AND fence.shard = scanned.shard`;
-  // All three lock the lease rows, then rows that nobody but us may claim; a person's change since the scan shows in the token.
   const fail = `${fenceClause(names)}
 UPDATE ${names.table} m
 SET ${state} = ${names.state("failed")}, ${nextRetryAt} = ${after("$7::bigint")}, ${failReason} = scanned.fail_reason${names.changed}
@@ -189,7 +210,7 @@ FROM ${rows}
 WHERE ${own} AND ${pending}`;
   return {
     failPending: ({ fence, rows: broken, nextRetryInMs }) => {
-      const sorted = byId(broken);
+      const sorted = inIdOrder(broken);
       return {
         name: "failPending",
         text: fail,
@@ -204,19 +225,20 @@ WHERE ${own} AND ${pending}`;
     suspendPending: ({ fence, rows: held, failReason: reason, endsInMs }) => ({
       name: "suspendPending",
       text: suspend,
-      params: [...fenceParams(fence, held), ...tokenParams(names, byId(held)), endsInMs, reason],
+      params: [...fenceParams(fence, held), ...tokenParams(names, inIdOrder(held)), endsInMs, reason],
     }),
     park: ({ fence, rows: parked, parkMs }) => ({
       name: "park",
       text: park,
-      params: [...fenceParams(fence, parked), ...tokenParams(names, byId(parked)), parkMs],
+      params: [...fenceParams(fence, parked), ...tokenParams(names, inIdOrder(parked)), parkMs],
     }),
   };
 }
 
 /**
- * The rows stay locked until the end of the transaction, so what is copied is what is deleted (rule R5). ARRAY(…) and not IN (…): a generic plan takes
- * an unknown LIMIT for a tenth of the table, and then walks all of it to join.
+ * The rows stay locked until the end of the transaction, so what is copied is what is deleted
+ * (rule: checked-move). ARRAY(…) and not IN (…): a generic plan takes an unknown LIMIT for a tenth
+ * of the table, and then walks all of it to join.
  */
 function removalStatements(names: Names): ReturnType<typeof removalCalls> {
   const { archive, table } = names;

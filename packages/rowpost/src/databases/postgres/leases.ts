@@ -1,5 +1,8 @@
-/** Leases, the registry of relay instances, and suspension rules: small tables beside the message table. */
-import type { ShardLease } from "../../outbox/relay-store.ts";
+/**
+ * Leases, the registry of relay instances, and suspension rules: small tables beside the message
+ * table.
+ */
+import type { ShardLease } from "../../relay/store.ts";
 import { registryCalls } from "../sql/calls.ts";
 import type { LeaseStatements } from "../sql/statements.ts";
 import { after, isoText, msBetween, type Names, NOW, numberArray, SHARDS, textArray } from "./names.ts";
@@ -13,11 +16,13 @@ type ShardStatements = Pick<LeaseStatements, "ensureShards" | "renew" | "readLea
 
 function shardStatements(names: Names): ShardStatements {
   const { shardTable, tableKey } = names;
-  // Rows that two instances insert at once meet at the primary key; the second finds them there. Nothing to lose when we die.
-  const ensure = `INSERT INTO ${shardTable} (table_name, shard)
+  // Rows that two instances insert at once meet at the primary key; the second finds them there.
+  // Nothing to lose when we die.
+  const ensureShards = `INSERT INTO ${shardTable} (table_name, shard)
 SELECT ${tableKey}, shard FROM generate_series(0, ${SHARDS - 1}) AS missing (shard)
 ON CONFLICT (table_name, shard) DO NOTHING`;
-  // Changes no key column, so it waits for no fence (see fenceClause), and a takeover that came first shows in the epoch.
+  // Changes no key column, so it waits for no fence (see fenceClause), and a takeover that came
+  // first shows in the epoch.
   const renew = `UPDATE ${shardTable} lease
 SET lease_until = ${after("$2::bigint")}, lease_ms = $2::bigint
 FROM unnest($3::integer[], $4::bigint[]) AS held (shard, epoch)
@@ -29,9 +34,10 @@ FROM ${shardTable} WHERE table_name = ${tableKey} ORDER BY shard`;
 SET owner = NULL, lease_until = ${NOW}, in_flight = '{}'
 FROM unnest($2::integer[], $3::bigint[]) AS held (shard, epoch)
 WHERE lease.table_name = ${tableKey} AND lease.owner = $1 AND lease.shard = held.shard AND lease.epoch = held.epoch`;
-  const clear = `UPDATE ${shardTable} SET in_flight = '{}' WHERE table_name = ${tableKey} AND shard = ANY ($1::integer[])`;
+  /** Of a takeover, whose transaction has these lease rows locked. */
+  const clearListed = `UPDATE ${shardTable} SET in_flight = '{}' WHERE table_name = ${tableKey} AND shard = ANY ($1::integer[])`;
   return {
-    ensureShards: () => ({ name: "ensureShards", text: ensure, params: [] }),
+    ensureShards: () => ({ name: "ensureShards", text: ensureShards, params: [] }),
     renew: ({ owner, leaseMs, held }) => ({
       name: "renew",
       text: renew,
@@ -48,7 +54,7 @@ WHERE lease.table_name = ${tableKey} AND lease.owner = $1 AND lease.shard = held
       text: release,
       params: [owner, numberArray(shards.map((lease) => lease.shard)), numberArray(shards.map((lease) => lease.epoch))],
     }),
-    clearListed: (shards) => ({ name: "clearListed", text: clear, params: [numberArray(shards)] }),
+    clearListed: (shards) => ({ name: "clearListed", text: clearListed, params: [numberArray(shards)] }),
   };
 }
 
@@ -58,9 +64,10 @@ function takeoverStatements(names: Names): TakeoverStatements {
   const { shardTable, tableKey, table, column } = names;
   const { id, state, nextRetryAt, deliveryCount, retryCount } = names.column;
   /*
-   * Locks the lease rows in shard order, so that two takers do not block each other crosswise, and waits for every fenced statement under way
-   * (see fenceClause). Whoever comes second sees another epoch and takes nothing. lease_until is compared as the text that was observed: it
-   * proves that nobody renewed (rule R11).
+   * Locks the lease rows in shard order, so that two takers do not block each other crosswise, and
+   * waits for every fenced statement under way (see fenceClause). Whoever comes second sees another
+   * epoch and takes nothing. lease_until is compared as the text that was observed: it proves that
+   * nobody renewed (rule: hand-over).
    */
   const take = `WITH free AS MATERIALIZED (
   SELECT lease.shard
@@ -76,12 +83,13 @@ SET owner = $1, epoch = lease.epoch + 1, lease_until = ${after("$2::bigint")}, l
 FROM free
 WHERE lease.table_name = ${tableKey} AND lease.shard = free.shard`;
   /*
-   * Its own statement, because it needs a snapshot from after the takeover's lock: in one statement with it, 0 of 3 rows were seen (rule R2).
-   * Locks the rows in `sending` that nobody else holds. A plain UPDATE would wait for one that a user holds until the takeover fails as a whole,
-   * at every heartbeat, for as long as his transaction is open; such a row is left for the sweep of rule R3. If we die before the commit, the shards
-   * are as free as before.
+   * Its own statement, because it needs a snapshot from after the takeover's lock: in one statement
+   * with it, 0 of 3 rows were seen (rule: takeover-fence). Locks the rows in `sending` that nobody
+   * else holds. A plain UPDATE would wait for one that a user holds until the takeover fails as a
+   * whole, at every heartbeat, for as long as his transaction is open; such a row is left for the
+   * sweep of rule: watched-sending. If we die before the commit, the shards are as free as before.
    */
-  const recover = `UPDATE ${table} m
+  const recoverShards = `UPDATE ${table} m
 SET ${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingNow}${names.changed}
 WHERE m.${id} = ANY (ARRAY(SELECT m.${id} FROM ${table} m
   WHERE m.${state} = ${names.state("sending")} AND ${names.shard} = ANY ($1::integer[])
@@ -91,9 +99,11 @@ WHERE m.${id} = ANY (ARRAY(SELECT m.${id} FROM ${table} m
       ? `${retryCount} = m.${retryCount}`
       : `${deliveryCount} = COALESCE(m.${deliveryCount}, 0) + 1`;
   /*
-   * Locks the listed rows that nobody else holds; the lists are ours with the lease rows. A row that a user holds is passed over, and this one
-   * delivery of it stays uncounted: the list cannot keep it, because our first batch replaces the list (rule R8). That is safe: a late settle of
-   * the old owner fails at the epoch, and the limit on crashes (rule R14) is reached one crash later.
+   * Locks the listed rows that nobody else holds; the lists are ours with the lease rows. A row
+   * that a user holds is passed over, and this one delivery of it stays uncounted: the list cannot
+   * keep it, because our first batch replaces the list (rule: listed-in-flight). That is safe: a
+   * late settle of the old owner fails at the epoch, and the limit on crashes (rule:
+   * crash-counting) is reached one crash later.
    */
   const recoverListed = `UPDATE ${table} m
 SET ${counted}${names.changed}
@@ -108,7 +118,7 @@ WHERE m.${id} = ANY (ARRAY(SELECT m.${id}
       text: take,
       params: [owner, leaseMs, ...observedParams(observed)],
     }),
-    recoverShards: (shards) => ({ name: "recoverShards", text: recover, params: [numberArray(shards)] }),
+    recoverShards: (shards) => ({ name: "recoverShards", text: recoverShards, params: [numberArray(shards)] }),
     recoverListed: (shards) => ({ name: "recoverListed", text: recoverListed, params: [numberArray(shards)] }),
   };
 }
@@ -122,13 +132,18 @@ function observedParams(observed: readonly ShardLease[]): readonly string[] {
   ];
 }
 
+/**
+ * Which relays run, and what they must not send. Each statement that writes locks the rows of the
+ * registry that it writes, one or those of the dead, until its own end; no other statement does.
+ */
 function registryStatements(names: Names): ReturnType<typeof registryCalls> {
   const { relayTable, suspensionTable, tableKey } = names;
   const report = `INSERT INTO ${relayTable} (table_name, owner, label, seen_at) VALUES (${tableKey}, $1, $2, ${NOW})
 ON CONFLICT (table_name, owner) DO UPDATE SET label = EXCLUDED.label, seen_at = EXCLUDED.seen_at`;
   const remove = `DELETE FROM ${relayTable} WHERE table_name = ${tableKey} AND owner = $1`;
   const forget = `DELETE FROM ${relayTable} WHERE table_name = ${tableKey} AND seen_at < ${NOW} - interval '1 day'`;
-  // Both bounds: after the server's clock was set back, a dead instance would else stay alive until the clock has caught up (rule R11).
+  // Both bounds: after the server's clock was set back, a dead instance would else stay alive until
+  // the clock has caught up (rule: hand-over).
   const timeout = "$1::bigint * interval '1 millisecond'";
   const instances = `SELECT owner, label, CASE WHEN seen_at BETWEEN ${NOW} - ${timeout} AND ${NOW} + ${timeout} THEN 1 ELSE 0 END AS alive
 FROM ${relayTable} WHERE table_name = ${tableKey} ORDER BY owner`;

@@ -1,4 +1,7 @@
-/** LISTEN on a connection of its own: rings the doorbell for what other processes enqueue. A hint; losing it costs latency only. */
+/**
+ * LISTEN on a connection of its own: rings the doorbell for what other processes enqueue. A hint;
+ * losing it costs latency only.
+ */
 import type { Doorbell } from "../database.ts";
 import { cut, type Driver, type PgClient } from "./driver.ts";
 
@@ -17,8 +20,9 @@ export interface ListenOptions {
 }
 
 /**
- * Listens until it is closed, and connects again by itself after a loss. Rings once after each connection: something may have been enqueued
- * while nobody listened. Rejects when the first connection fails.
+ * Listens until it is closed, and connects again by itself after a loss. Rings once after each
+ * connection: something may have been enqueued while nobody listened. Rejects when the first
+ * connection fails.
  */
 export async function listenOn(options: ListenOptions): Promise<{ close(): Promise<void> }> {
   const { driver, channel, doorbell } = options;

@@ -1,9 +1,15 @@
-/** What the statements of this dialect are written with, beside the names of sql/sql-names.ts. `m` is the message row in every statement. */
-import type { Fence, RowToken } from "../../outbox/relay-store.ts";
+/**
+ * What the statements of this dialect are written with, beside the names of sql/sql-names.ts. `m`
+ * is the message row in every statement.
+ */
+import type { Fence, RowToken } from "../../relay/store.ts";
 import type { TableLayout } from "../sql/layout.ts";
 import { createSqlNames, type SqlNames } from "../sql/sql-names.ts";
 
-/** The database's clock. STABLE (an index can be searched with it) and, unlike now(), not that of the transaction's beginning. */
+/**
+ * The database's clock. STABLE (an index can be searched with it) and, unlike now(), not that of
+ * the transaction's beginning.
+ */
 export const NOW = "statement_timestamp()";
 
 /** Shards of a table; the expression in `shard` yields 0 to 15. */
@@ -11,7 +17,10 @@ export const SHARDS = 16;
 
 /** Names and expressions of one layout. */
 export interface Names extends SqlNames {
-  /** Shard of row `m`: the hash of the ordering key, else of the message key, by its bytes (rule R7). */
+  /**
+   * Shard of row `m`: the hash of the ordering key, else of the message key, by its bytes (rule:
+   * exact-bytes).
+   */
   readonly shard: string;
 }
 
@@ -20,6 +29,7 @@ export function createNames(layout: TableLayout): Names {
   const names = createSqlNames(layout, {
     now: NOW,
     after,
+    instant,
     // GREATEST passes over NULL.
     later: (left, right) => `GREATEST(${left}, ${right})`,
   });
@@ -33,29 +43,48 @@ export function after(ms: string): string {
   return `${NOW} + ${ms} * interval '1 millisecond'`;
 }
 
-/** Instant as ISO 8601 UTC text with milliseconds; `infinity` and `-infinity`, for which to_char is NULL, as they are. */
+/**
+ * Condition that row `m` (or `row`) is pending, in words that only the index on waiting rows by
+ * topic has. With `state = …` the planner may take an index on the waiting rows of all topics for
+ * it, when its statistics are from a time when they were few, and walk a million rows of one topic
+ * to find those of another.
+ */
+export function isWaiting(names: Names, row = "m."): string {
+  const { column, layout } = names;
+  const same = typeof layout.states.pending === "number" ? "+ 0" : "|| ''";
+  return `(${row}${column.state} ${same}) = ${names.state("pending")}`;
+}
+
+/** An instant from a text of sql/behind.ts: UTC, whatever the zone of the session is. */
+export function instant(text: string): string {
+  return `(${text} || 'Z')::timestamptz`;
+}
+
+/**
+ * Instant as ISO 8601 UTC text with milliseconds; `infinity` and `-infinity`, for which to_char is
+ * NULL, as they are.
+ */
 export function isoText(instant: string): string {
   return `COALESCE(to_char(${instant} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (${instant})::text)`;
 }
 
-/** Whole milliseconds between two instants, NULL where one is infinite. date_part gives a float8, which is several times cheaper than extract's numeric. */
+/**
+ * Whole milliseconds between two instants, NULL where one is infinite. date_part gives a float8,
+ * which is several times cheaper than extract's numeric.
+ */
 export function msBetween(from: string, to: string): string {
   return `CASE WHEN isfinite(${from}) AND isfinite(${to}) THEN (date_part('epoch', ${to} - ${from}) * 1000)::bigint END`;
 }
 
 /**
- * Whole milliseconds since an instant of a row: 0 where it lies ahead. Another program may have written an infinite one, which no interval and no
- * bigint can hold: subtracted as instants, one such row failed the statement, and with it every good row beside it. As float8 it is infinite
+ * Whole milliseconds since an instant of a row: 0 where it lies ahead. Another program may have
+ * written an infinite one, which no interval and no bigint can hold: subtracted as instants, one
+ * such row failed the statement, and with it every good row beside it. As float8 it is infinite
  * too, and is cut to what a number of JavaScript holds.
  */
 export function msSince(instant: string): string {
   const ms = `(date_part('epoch', ${NOW}) - date_part('epoch', ${instant})) * 1000`;
   return `LEAST(GREATEST(${ms}, 0), ${Number.MAX_SAFE_INTEGER})::bigint`;
-}
-
-/** An instant as epoch milliseconds; NULL where it is infinite. */
-export function epochMs(instant: string): string {
-  return `CASE WHEN isfinite(${instant}) THEN (date_part('epoch', ${instant}) * 1000)::bigint END`;
 }
 
 /** Whole numbers (decimal strings or numbers; null = NULL) as an array parameter. */
@@ -64,25 +93,29 @@ export function numberArray(values: readonly (string | number | null)[]): string
 }
 
 /**
- * Texts as an array parameter. Measured for 500 rows of five columns: arrays written like this 0.30 us of client CPU a row, the driver's own
- * serializer 0.55, multi-row VALUES 0.60, one JSON text 0.33; on the server 0.53, 0.53, 0.50 and 0.93.
+ * Texts as an array parameter. Measured for 500 rows of five columns: arrays written like this 0.30
+ * us of client CPU a row, the driver's own serializer 0.55, multi-row VALUES 0.60, one JSON text
+ * 0.33; on the server 0.53, 0.53, 0.50 and 0.93.
  */
 export function textArray(values: readonly (string | null)[]): string {
   return `{${values.map((value) => (value === null ? "NULL" : `"${/["\\]/.test(value) ? value.replace(/["\\]/g, "\\$&") : value}"`)).join(",")}}`;
 }
 
 /**
- * `WITH fence AS …`: the shards of this owner at these epochs, their lease rows locked until the statement has committed (rule R2). It takes
- * the parameters $1 owner, $2 shards, $3 epochs.
+ * `WITH fence AS …`: the shards of this owner at these epochs, their lease rows locked until the
+ * statement has committed (rule: takeover-fence). It takes the parameters $1 owner, $2 shards, $3
+ * epochs.
  *
- * Why a takeover cannot slip in between: it locks the lease row FOR UPDATE and waits for us (any UPDATE of `epoch` does, because it is in the
- * primary key); and if it came first, our lock waits for it, then looks at the row again as it is now and leaves it out, and the join with
- * `fence` has nothing to change. MATERIALIZED, and read before any message row: a row comes out of the join only after its lease row has been
- * locked.
+ * Why a takeover cannot slip in between: it locks the lease row FOR UPDATE and waits for us (any
+ * UPDATE of `epoch` does, because it is in the primary key); and if it came first, our lock waits
+ * for it, then looks at the row again as it is now and leaves it out, and the join with `fence` has
+ * nothing to change. MATERIALIZED, and read before any message row: a row comes out of the join
+ * only after its lease row has been locked.
  *
- * Why FOR KEY SHARE and not FOR SHARE: a renewal changes lease_until alone. With FOR SHARE, claims and settles that overlap keep the row
- * share-locked without a gap, newcomers join in, and the renewal waits: measured with three busy sessions 15 to 430 ms, unbounded, against
- * 1 to 2 ms with FOR KEY SHARE, which a renewal does not conflict with.
+ * Why FOR KEY SHARE and not FOR SHARE: a renewal changes lease_until alone. With FOR SHARE, claims
+ * and settles that overlap keep the row share-locked without a gap, newcomers join in, and the
+ * renewal waits: measured with three busy sessions 15 to 430 ms, unbounded, against 1 to 2 ms with
+ * FOR KEY SHARE, which a renewal does not conflict with.
  */
 export function fenceClause(names: Names): string {
   return `WITH fence AS MATERIALIZED (
@@ -94,7 +127,10 @@ export function fenceClause(names: Names): string {
   FOR KEY SHARE OF lease)`;
 }
 
-/** Parameters of {@link fenceClause}, for the shards of these rows only: what is not touched need not be locked. */
+/**
+ * Parameters of {@link fenceClause}, for the shards of these rows only: what is not touched need
+ * not be locked.
+ */
 export function fenceParams(
   fence: Fence,
   rows: readonly { readonly shard: number }[],
@@ -110,24 +146,14 @@ export function fenceParams(
   return [fence.owner, numberArray(shards), numberArray(epochs)];
 }
 
-/** Parameters that name rows: ids, shards, claim tokens. Sorted by id, so that statements that meet lock rows in one order. */
+/**
+ * Parameters that name rows: ids, shards, claim tokens. Sorted by id, so that statements that meet
+ * lock rows in one order.
+ */
 export function tokenParams(names: Names, rows: readonly RowToken[]): readonly [string, string, string] {
   return [
     numberArray(rows.map((row) => row.id)),
     numberArray(rows.map((row) => row.shard)),
     numberArray(rows.map((row) => names.tokenOf(row))),
   ];
-}
-
-/** Rows in the order of their ids, which are decimal strings. */
-export function byId<Row extends { readonly id: string }>(rows: readonly Row[]): readonly Row[] {
-  return [...rows].sort((left, right) =>
-    left.id.length === right.id.length
-      ? left.id < right.id
-        ? -1
-        : left.id > right.id
-          ? 1
-          : 0
-      : left.id.length - right.id.length,
-  );
 }

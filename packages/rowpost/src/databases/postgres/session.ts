@@ -1,4 +1,7 @@
-/** A session of rowpost's own: settings, one statement after another, time-outs, and proof that it is dead. */
+/**
+ * A session of rowpost's own: settings, one statement after another, time-outs, and proof that it
+ * is dead.
+ */
 
 import { DatabaseUnavailableError, describeError, TransactionLostError } from "../../runtime/errors.ts";
 import type { Executor, QueryResult, Statement } from "../../transactions/executor.ts";
@@ -8,7 +11,10 @@ import { isAway, translateError } from "./errors.ts";
 
 const DEFAULT_STATEMENT_TIMEOUT_MS = 30_000;
 const DEFAULT_LOCK_WAIT_TIMEOUT_MS = 3_000;
-/** The server gives up first, so that the outcome is known; when even its refusal does not come, the connection is cut this much later. */
+/**
+ * The server gives up first, so that the outcome is known; when even its refusal does not come, the
+ * connection is cut this much later.
+ */
 const ANSWER_GRACE_MS = 500;
 /** How often, and for how long, `abandon` asks whether the server is done with the session. */
 const ABANDON_POLL_MS = 20;
@@ -16,7 +22,10 @@ const ABANDON_POLLS = 250;
 /** Statements that a connection keeps prepared: far more than there are texts of one layout. */
 const PREPARED_LIMIT = 200;
 
-/** Which server process works for a session. Its start tells it from a later one with the same number. */
+/**
+ * Which server process works for a session. Its start tells it from a later one with the same
+ * number.
+ */
 interface Backend {
   readonly pid: number;
   readonly startedAt: string;
@@ -42,11 +51,14 @@ export async function openSession(driver: Driver, options: SessionOptions): Prom
 }
 
 /**
- * Each setting is explicit: a server's, database's or role's defaults must not change what the statements mean.
+ * Each setting is explicit: a server's, database's or role's defaults must not change what the
+ * statements mean.
  *
- * The planner's settings are for queues: statistics are from a time when the table was empty, or full, and a plan that reads all of it to find
- * the next 500 rows stops the relay. Every hot statement has an index in the order it needs, so a sequential or bitmap scan is never the better
- * plan; without parallel workers the branches of a scan come back in their order; and JIT would compile what runs for a millisecond.
+ * The planner's settings are for queues: statistics are from a time when the table was empty, or
+ * full, and a plan that reads all of it to find the next 500 rows stops the relay. Every hot
+ * statement has an index in the order it needs, so a sequential or bitmap scan is never the better
+ * plan; without parallel workers the branches of a scan come back in their order; and JIT would
+ * compile what runs for a millisecond.
  */
 async function prepare(client: PgClient, options: SessionOptions, timeoutMs: number): Promise<Backend> {
   const lockWaitMs = options.lockWaitTimeoutMs ?? DEFAULT_LOCK_WAIT_TIMEOUT_MS;
@@ -82,7 +94,10 @@ async function prepare(client: PgClient, options: SessionOptions, timeoutMs: num
   return { pid: Number(row?.["pid"]), startedAt: String(row?.["started_at"]), version: String(row?.["version"]) };
 }
 
-/** The client's answer, or an error after `timeoutMs` and the grace. The connection must then be cut: its next answer would be this one's. */
+/**
+ * The client's answer, or an error after `timeoutMs` and the grace. The connection must then be
+ * cut: its next answer would be this one's.
+ */
 async function answer(client: PgClient, query: PgQuery, timeoutMs: number): Promise<PgResult> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
@@ -111,7 +126,10 @@ function createSession(
   const { backend, timeoutMs, purpose } = opened;
   const names = new Map<string, string>();
   let dead = false;
-  /** Statements and transactions take turns: a statement of somebody else must not slip into a transaction, and pg 9 queues none. */
+  /**
+   * Statements and transactions take turns: a statement of somebody else must not slip into a
+   * transaction, and pg 9 queues none.
+   */
   let turn: Promise<unknown> = Promise.resolve();
   client.on("error", () => die());
   client.on("end", () => die());
@@ -122,7 +140,10 @@ function createSession(
     cut(client);
   }
 
-  /** Prepared by its text and not by the statement's name: one session may serve several layouts. Not for tools, whose texts vary. */
+  /**
+   * Prepared by its text and not by the statement's name: one session may serve several layouts.
+   * Not for tools, whose texts vary.
+   */
   function preparedName(text: string): string | undefined {
     if (purpose !== "relay" && purpose !== "lease") return undefined;
     const known = names.get(text);
@@ -166,7 +187,8 @@ function createSession(
         try {
           return resultOf(await send(statement));
         } catch (error) {
-          // Any error ends a transaction here: the server refuses everything but ROLLBACK, and would answer COMMIT with ROLLBACK.
+          // Any error ends a transaction here: the server refuses everything but ROLLBACK, and
+          // would answer COMMIT with ROLLBACK.
           lost = error;
           throw error;
         }
@@ -223,8 +245,9 @@ function lostError(what: string, cause: unknown): TransactionLostError {
 }
 
 /**
- * Terminates the backend of a session and looks until it is gone. A backend leaves pg_stat_activity only after it has finished or rolled back
- * what it was doing, so afterwards no statement of that session can take effect (rule R4). The same role may terminate its own backends.
+ * Terminates the backend of a session and looks until it is gone. A backend leaves pg_stat_activity
+ * only after it has finished or rolled back what it was doing, so afterwards no statement of that
+ * session can take effect (rule: claim-token). The same role may terminate its own backends.
  */
 async function proveGone(driver: Driver, backend: Backend): Promise<void> {
   const what = `prove that a session of ${driver.label} is dead`;

@@ -1,17 +1,11 @@
-/** Outcomes of a batch, one statement for those sent and one for the rest. Fenced (rule R2, see `fenceClause`), bound to one claim (rule R4). */
-import type { Outcome } from "../../outbox/relay-store.ts";
+/**
+ * Outcomes of a batch, one statement for those sent and one for the rest. Fenced (rule:
+ * takeover-fence, see `fenceClause`), bound to one claim (rule: claim-token).
+ */
+import type { Outcome } from "../../relay/store.ts";
+import { inIdOrder } from "../../runtime/compare-ids.ts";
 import type { RelayStatements } from "../sql/statements.ts";
-import {
-  after,
-  byId,
-  fenceClause,
-  fenceParams,
-  type Names,
-  NOW,
-  numberArray,
-  textArray,
-  tokenParams,
-} from "./names.ts";
+import { after, fenceClause, fenceParams, type Names, NOW, numberArray, textArray, tokenParams } from "./names.ts";
 
 type From = "sending" | "pending";
 
@@ -23,7 +17,7 @@ export function settleStatements(names: Names): Pick<RelayStatements, "settleSen
   const elapsed = (elapsedMs: number): readonly number[] => (names.column.lastRetryAt === undefined ? [] : [elapsedMs]);
   return {
     settleSent({ fence, outcomes, elapsedMs, from }) {
-      const rows = byId(outcomes);
+      const rows = inIdOrder(outcomes);
       return {
         name: "settleSent",
         text: sent[from],
@@ -38,7 +32,7 @@ export function settleStatements(names: Names): Pick<RelayStatements, "settleSen
       };
     },
     settleOther({ fence, outcomes, elapsedMs, from }) {
-      const rows = byId(outcomes);
+      const rows = inIdOrder(outcomes);
       return {
         name: "settleOther",
         text: other[from],
@@ -57,14 +51,17 @@ export function settleStatements(names: Names): Pick<RelayStatements, "settleSen
   };
 }
 
-/** Start of the attempt, written here and not by the claim, which writes fixed-size columns only. */
+/**
+ * Start of the attempt, written here and not by the claim, which writes fixed-size columns only.
+ */
 function startedAt(place: string): string {
   return `${NOW} - ${place}::bigint * interval '1 millisecond'`;
 }
 
 /**
- * A row that a confirmation overtook into `consumed` only gets its receipt. Its lock_version moved with the confirmation, so the claim is told
- * by delivery_count there. Both kinds of rows are locked in the order given, after the lease rows. If we die right after it: done.
+ * A row that a confirmation overtook into `consumed` only gets its receipt. Its lock_version moved
+ * with the confirmation, so the claim is told by delivery_count there. Both kinds of rows are
+ * locked in the order given, after the lease rows. If we die right after it: done.
  */
 function settleSentText(names: Names, from: From): string {
   const { id, state, nextRetryAt, failReason, deliveryCount, messageId } = names.column;
@@ -85,8 +82,9 @@ WHERE m.${id} = outcome.id AND fence.shard = outcome.shard
 }
 
 /**
- * Failures and uncounted returns: pending with a time, or failed. The start of the attempt is written where there was one (retry_delta 1).
- * Locks like the settle of sent rows. If we die right after it: done.
+ * Failures and uncounted returns: pending with a time, or failed. The start of the attempt is
+ * written where there was one (retry_delta 1). Locks like the settle of sent rows. If we die right
+ * after it: done.
  */
 function settleOtherText(names: Names, from: From): string {
   const { id, state, nextRetryAt, failReason, retryCount, deliveryCount, lastRetryAt } = names.column;

@@ -17,11 +17,7 @@ export function createStatements(layout: TableLayout): DialectStatements {
   return {
     facts: {
       insertReportsDuplicates: true,
-      /*
-       * There is no expression for "in a transaction block". transaction_timestamp() and statement_timestamp() differ outside of one as well,
-       * as soon as a statement has parameters: the protocol's Parse, Bind and Execute each set the statement's time (seen on 15).
-       */
-      insertChecksTransaction: false,
+      listsInFlight: true,
       shardCount: SHARDS,
     },
     relay: { ...scanStatements(names), ...claimStatements(names), ...settleStatements(names) },

@@ -1,6 +1,7 @@
 /**
- * From a call to its statement, for dialects that build their texts once: the values in the order that is named here, so that a dialect with `?` and
- * one with `$1` differ in nothing but their texts.
+ * From a call to its statement, for dialects that build their texts once: the values in the order
+ * that is named here, so that a dialect with `?` and one with `$1` differ in nothing but their
+ * texts.
  */
 
 import { ruleReason } from "../../message/suspension-reason.ts";
@@ -43,7 +44,10 @@ export function enqueueCalls(
 
 type RegistryName = "reportInstance" | "removeInstance" | "forgetInstances" | "readInstances" | "readSuspensions";
 
-/** reportInstance: owner, label. removeInstance: owner. readInstances: the time-out in milliseconds, as often as the text asks for it. */
+/**
+ * reportInstance: owner, label. removeInstance: owner. readInstances: the time-out in milliseconds,
+ * as often as the text asks for it.
+ */
 export function registryCalls(
   texts: Texts<LeaseStatements, RegistryName>,
   timeouts: number,
@@ -65,8 +69,9 @@ export function registryCalls(
 type OperatorName = Exclude<keyof AdminStatements, "list">;
 
 /**
- * The changes take: reason, author (where the layout has updated_by), for suspendRows its milliseconds, ids. putSuspension: scope, value, reason,
- * author, milliseconds. deleteSuspension: scope, value. listSuspendedBy: beginning of the reason, limit. lockRows: ids.
+ * The changes take: reason, author (where the layout has updated_by), for suspendRows its
+ * milliseconds, ids. putSuspension: scope, value, reason, author, milliseconds. deleteSuspension:
+ * scope, value. listSuspendedBy: beginning of the reason, limit. lockRows: ids.
  */
 export function operatorCalls(
   names: SqlNames,
@@ -94,7 +99,10 @@ export function operatorCalls(
 
 type RemovalName = "lockFinished" | "copyToArchive" | "deleteRows" | "purgeArchive";
 
-/** lockFinished: limit, age in milliseconds; a text for each state. copyToArchive, deleteRows: ids. purgeArchive: age, limit. */
+/**
+ * lockFinished: limit, age in milliseconds; a text for each state. copyToArchive, deleteRows: ids.
+ * purgeArchive: age, limit.
+ */
 export function removalCalls(
   texts: Texts<HousekeepingStatements, Exclude<RemovalName, "lockFinished">> & {
     readonly lockFinished: Readonly<Record<"sent" | "consumed", string>>;

@@ -4,7 +4,7 @@ import { SchemaError } from "../../runtime/errors.ts";
 import type { Session } from "../database.ts";
 import type { LayoutColumns, TableLayout } from "./layout.ts";
 import { companionTables } from "./layouts.ts";
-import { text, textOrNull } from "./rows.ts";
+import { integer, text, textOrNull } from "./rows.ts";
 import type { SchemaStatements } from "./statements.ts";
 
 /** Columns of rowpost's own tables. */
@@ -14,24 +14,37 @@ const COMPANION_COLUMNS: Readonly<Record<"shard" | "relay" | "suspension", reado
   suspension: ["table_name", "scope", "value", "reason", "author", "ends_at", "gmt_create"],
 };
 
-/** Columns that tell messages apart: a folding collation would take two messages for one (rule R7). */
+/**
+ * Columns that tell messages apart: a folding collation would take two messages for one (rule:
+ * exact-bytes).
+ */
 const IDENTITY_COLUMNS: readonly (keyof LayoutColumns)[] = ["messageType", "messageKey", "topic", "orderingKey"];
 
+/** What was seen on the way. */
+export interface CheckedSchema {
+  /** next_retry_at holds instants to the millisecond, beyond the year 3000. */
+  readonly nextRetryKeepsMs: boolean;
+}
+
 /**
- * Throws `SchemaError` with every table and column that is missing, and the command that makes them. In the default layout it also refuses an
- * identity column whose collation folds case or accents; the seeds' tables have such columns by their own DDL, and the writer compares there.
+ * Throws `SchemaError` with every table and column that is missing, and the command that makes
+ * them. In the default layout it also refuses an identity column whose collation folds case or
+ * accents; the seeds' tables have such columns by their own DDL, and the writer compares there.
  */
 export async function checkSchema(
   session: Session,
   options: { readonly layout: TableLayout; readonly schema: SchemaStatements },
-): Promise<void> {
+): Promise<CheckedSchema> {
   const { layout, schema } = options;
   const found = new Map<string, string | null>();
+  const keepMs = new Set<string>();
   const tables = new Set<string>();
   for (const row of (await session.run(schema.columns())).rows) {
     const table = text(row, "table_name").toLowerCase();
     tables.add(table);
-    found.set(`${table}.${text(row, "column_name").toLowerCase()}`, textOrNull(row, "collation"));
+    const column = `${table}.${text(row, "column_name").toLowerCase()}`;
+    found.set(column, textOrNull(row, "collation"));
+    if (integer(row, "keeps_ms") === 1) keepMs.add(column);
   }
   const problems = missing(layout, tables, found);
   if (problems.length === 0 && layout.name === "default") {
@@ -46,7 +59,9 @@ export async function checkSchema(
       }
     }
   }
-  if (problems.length === 0) return;
+  if (problems.length === 0) {
+    return { nextRetryKeepsMs: keepMs.has(`${layout.table}.${layout.columns.nextRetryAt}`.toLowerCase()) };
+  }
   throw new SchemaError(
     `the database does not fit the layout ${layout.name}: ${problems.join("; ")}. ` +
       `Run: rowpost migrate --database URL --layout ${layout.name}${layout.name === layout.table || layout.name === "default" ? "" : ` --table ${layout.table}`}`,

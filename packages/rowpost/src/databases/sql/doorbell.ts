@@ -1,4 +1,6 @@
-/** The doorbell inside one process: whoever has committed messages rings, relays here look at once. */
+/**
+ * The doorbell inside one process: whoever has committed messages rings, relays here look at once.
+ */
 import type { Doorbell } from "../database.ts";
 
 /** Makes a doorbell. A listener that throws does not keep the others from hearing. */
@@ -10,7 +12,8 @@ export function createDoorbell(): Doorbell {
         try {
           listener();
         } catch {
-          // A wake-up is a hint; whoever enqueued has committed and must not see an error of a relay.
+          // A wake-up is a hint; whoever enqueued has committed and must not see an error of a
+          // relay.
         }
       }
     },

@@ -1,15 +1,19 @@
 /** Housekeeping on any SQL database: small batches on a session of their own. */
-import type { HousekeepingStore, RowToken, SuspensionRule, TimedDecision } from "../../outbox/relay-store.ts";
+
+import type { HousekeepingStore, RowToken, SuspensionRule } from "../../relay/store.ts";
+import { compareIds } from "../../runtime/compare-ids.ts";
 import { DatabaseConflictError } from "../../runtime/errors.ts";
+import { grouped } from "../../runtime/grouped.ts";
 import type { Statement } from "../../transactions/executor.ts";
+import { behindInstant, headOfInstant } from "./behind.ts";
 import type { TableLayout } from "./layout.ts";
-import { clip, decodeState, integer, sendingRow, suspensionRule, text, timedRow } from "./rows.ts";
+import { clip, decodeState, integer, sendingRow, suspensionRule, text, textOrNull, timedRow } from "./rows.ts";
 import type { SessionSlots } from "./session-slots.ts";
 import type { DialectStatements } from "./statements.ts";
 
 export interface HousekeepingParts {
   readonly layout: TableLayout;
-  readonly statements: Pick<DialectStatements, "housekeeping" | "leases">;
+  readonly statements: Pick<DialectStatements, "housekeeping" | "leases" | "relay">;
   readonly slots: SessionSlots;
 }
 
@@ -28,7 +32,10 @@ export function createHousekeepingStore({ layout, statements, slots }: Housekeep
     return rows.some(({ scope, value }) => scope === rule.scope && value === rule.value);
   }
 
-  /** Waits for a row that somebody holds: nobody looks for the rule's rows once more, and one passed over would stay suspended for ever. */
+  /**
+   * Waits for a row that somebody holds: nobody looks for the rule's rows once more, and one passed
+   * over would stay suspended for ever.
+   */
   async function resumeAgain(rows: readonly RowToken[]): Promise<number> {
     const decisions = rows.map((row) => ({
       ...{ ...row, lockVersion: row.lockVersion + 1 },
@@ -50,15 +57,12 @@ export function createHousekeepingStore({ layout, statements, slots }: Housekeep
     },
 
     async applyTimed({ decisions }) {
-      const groups = new Map<TimedDecision["transition"], TimedDecision[]>();
-      for (const decision of decisions) {
-        const clean = { ...decision, failReason: decision.failReason === null ? null : reason(decision.failReason) };
-        const group = groups.get(decision.transition);
-        if (group === undefined) groups.set(decision.transition, [clean]);
-        else group.push(clean);
-      }
+      const clean = decisions.map((decision) => ({
+        ...decision,
+        failReason: decision.failReason === null ? null : reason(decision.failReason),
+      }));
       let changed = 0;
-      for (const [transition, group] of groups)
+      for (const [transition, group] of grouped(clean, (decision) => decision.transition))
         changed += await change(housekeeping.applyTimed({ transition, decisions: group, skipLocked: true }));
       return changed;
     },
@@ -74,12 +78,14 @@ export function createHousekeepingStore({ layout, statements, slots }: Housekeep
     async suspendPending({ rule, ...request }) {
       if (request.rows.length === 0 || !(await stands(rule))) return 0;
       const changed = await change(housekeeping.suspendPending({ ...request, failReason: reason(request.failReason) }));
-      // Lifted while the statement ran: whoever lifted it has looked for the rule's rows already and would not see these.
+      // Lifted while the statement ran: whoever lifted it has looked for the rule's rows already
+      // and would not see these.
       if (changed > 0 && !(await stands(rule))) return changed - (await resumeAgain(request.rows));
       return changed;
     },
 
     park: async (request) => (request.rows.length === 0 ? 0 : await change(housekeeping.park(request))),
+    ...behindCalls(layout, statements, slots),
     resetBackoff: (request) => change(housekeeping.resetBackoff(request)),
 
     async removeFinished({ mode, states, olderThanMs, limit }) {
@@ -118,9 +124,53 @@ export function createHousekeepingStore({ layout, statements, slots }: Housekeep
   };
 }
 
+/** Nothing is set behind in a table without ordering keys. */
+function behindCalls(
+  layout: TableLayout,
+  { housekeeping, relay }: HousekeepingParts["statements"],
+  slots: SessionSlots,
+): Pick<HousekeepingStore, "setBehind" | "bringBack" | "headsOfBehind"> {
+  const isKeyed = layout.columns.orderingKey !== undefined;
+  const run = (statement: Statement) => slots.retry("housekeeping", (session) => session.run(statement));
+  return {
+    async setBehind({ fence, rows }) {
+      const behind = rows.flatMap((row) => {
+        const instant = behindInstant(row.headId);
+        return instant === undefined ? [] : [{ ...row, instant }];
+      });
+      if (behind.length === 0 || !isKeyed) return 0;
+      return (await run(housekeeping.setBehind({ fence, rows: behind }))).affected;
+    },
+
+    async bringBack({ headIds, limit }) {
+      const instants = [...headIds].sort(compareIds).flatMap((id) => behindInstant(id) ?? []);
+      if (instants.length === 0 || !isKeyed) return 0;
+      return (await run(housekeeping.bringBack({ instants, limit }))).affected;
+    },
+
+    /** One look into the index for each head, and one read of the heads. */
+    async headsOfBehind({ afterHeadId, limit, failedBlocks }) {
+      let after = isKeyed ? behindInstant(afterHeadId) : undefined;
+      const headIds: string[] = [];
+      while (after !== undefined && headIds.length < limit) {
+        const [row] = (await run(housekeeping.nextBehind(after))).rows;
+        const headId = headOfInstant(row === undefined ? null : textOrNull(row, "instant"));
+        if (headId !== undefined) headIds.push(headId);
+        after = headId === undefined ? undefined : behindInstant(headId);
+      }
+      if (headIds.length === 0) return [];
+      const states = new Map(
+        (await run(relay.readRows(headIds))).rows.map((row) => [text(row, "id"), decodeState(layout, row["state"])]),
+      );
+      const standing: readonly unknown[] = ["pending", "sending", "suspended", ...(failedBlocks ? ["failed"] : [])];
+      return headIds.map((headId) => ({ headId, stands: standing.includes(states.get(headId)) }));
+    },
+  };
+}
+
 /**
- * Moves rows that this transaction holds locked, or deletes them. A count that differs means that a row changed under the lock, which cannot be:
- * then nothing of it stays (rule R5).
+ * Moves rows that this transaction holds locked, or deletes them. A count that differs means that a
+ * row changed under the lock, which cannot be: then nothing of it stays (rule: checked-move).
  */
 export async function moveRows(
   tx: { run(statement: Statement): Promise<{ readonly affected: number }> },

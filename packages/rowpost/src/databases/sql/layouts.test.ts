@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import {
-  claimToken,
   companionTables,
   createLayout,
   defaultLayout,
+  hasClaimToken,
   messageTableLayout,
   SHIPPED_LAYOUTS,
   tableKey,
@@ -62,8 +62,8 @@ describe("createLayout", () => {
 
 test("each shipped layout is found under its own name, and says what tells its claims apart", () => {
   for (const [name, layout] of Object.entries(SHIPPED_LAYOUTS)) expect(layout.name).toBe(name);
-  expect(claimToken(defaultLayout)).toBe("lockVersion");
-  expect(claimToken(tLocalMessageLayout)).toBeUndefined();
-  // delivery_count goes down too (rule R4).
-  expect(claimToken(createLayout({ columns: { lockVersion: undefined } }))).toBeUndefined();
+  expect(hasClaimToken(defaultLayout)).toBe(true);
+  expect(hasClaimToken(tLocalMessageLayout)).toBe(false);
+  // delivery_count goes down too (rule: claim-token).
+  expect(hasClaimToken(createLayout({ columns: { lockVersion: undefined } }))).toBe(false);
 });

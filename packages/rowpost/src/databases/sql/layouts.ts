@@ -1,8 +1,9 @@
 /**
- * The three table layouts that ship, and the way to make one's own. A layout is data: nothing here knows a dialect.
+ * The three table layouts that ship, and the way to make one's own. A layout is data: nothing here
+ * knows a dialect.
  *
- * The seeds' layouts name the columns of their documents' own DDL; what those tables lack (headers, ordering key, claim counter, …) is
- * undefined, which turns the feature off.
+ * The seeds' layouts name the columns of their documents' own DDL; what those tables lack (headers,
+ * ordering key, claim counter, …) is undefined, which turns the feature off.
  */
 
 import { DEFAULT_LIMITS, type MessageLimits } from "../../message/message.ts";
@@ -10,7 +11,10 @@ import { MESSAGE_STATES, type MessageState } from "../../message/states.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import type { LayoutColumns, TableLayout } from "./layout.ts";
 
-/** Numbers of the states in the default layout and, 0 to 3 as that document gives them, in `t_local_message`. */
+/**
+ * Numbers of the states in the default layout and, 0 to 3 as that document gives them, in
+ * `t_local_message`.
+ */
 const STATE_NUMBERS: Readonly<Record<MessageState, number>> = {
   pending: 0,
   sending: 1,
@@ -51,6 +55,8 @@ export const defaultLayout: TableLayout = {
     createdBy: "created_by",
     updatedBy: "updated_by",
     settlePad: "settle_pad",
+    waitingTopic: "waiting_topic",
+    openKey: "open_key",
   },
   states: STATE_NUMBERS,
   clock: "utc",
@@ -61,8 +67,9 @@ export const defaultLayout: TableLayout = {
 };
 
 /**
- * `t_local_message` of the first seed document. `consumed` is 4 and `suspended` 5: its tinyint takes them. It has no claim token (neither
- * lock_version nor delivery_count), so a relay proves that an old session is dead before it claims a row again (rule R4).
+ * `t_local_message` of the first seed document. `consumed` is 4 and `suspended` 5: its tinyint
+ * takes them. It has no claim token (neither lock_version nor delivery_count), so a relay proves
+ * that an old session is dead before it claims a row again (rule: claim-token).
  */
 export const tLocalMessageLayout: TableLayout = {
   name: "t_local_message",
@@ -94,6 +101,8 @@ export const tLocalMessageLayout: TableLayout = {
     createdBy: "created_by",
     updatedBy: "updated_by",
     settlePad: undefined,
+    waitingTopic: undefined,
+    openKey: undefined,
   },
   states: STATE_NUMBERS,
   clock: "server",
@@ -104,7 +113,10 @@ export const tLocalMessageLayout: TableLayout = {
   messageIdLength: 0,
 };
 
-/** `message_table` of the second seed document. Its states are words, in English unless {@link createLayout} maps others. */
+/**
+ * `message_table` of the second seed document. Its states are words, in English unless {@link
+ * createLayout} maps others.
+ */
 export const messageTableLayout: TableLayout = {
   name: "message_table",
   table: "message_table",
@@ -135,6 +147,8 @@ export const messageTableLayout: TableLayout = {
     createdBy: undefined,
     updatedBy: undefined,
     settlePad: undefined,
+    waitingTopic: undefined,
+    openKey: undefined,
   },
   states: {
     pending: "pending",
@@ -167,8 +181,8 @@ export interface LayoutOptions {
   /** Database (MySQL) or schema (PostgreSQL) of the table. Default: the connection's. */
   readonly schema?: string | undefined;
   /**
-   * Prefix of rowpost's own tables beside it. Default: the table's name. Several message tables may share one prefix; each still has an archive
-   * of its own, named after it.
+   * Prefix of rowpost's own tables beside it. Default: the table's name. Several message tables may
+   * share one prefix; each still has an archive of its own, named after it.
    */
   readonly companion?: string | undefined;
   /** Other column names; `undefined` for an optional column that the table does not have. */
@@ -183,16 +197,20 @@ export interface LayoutOptions {
 }
 
 /**
- * A layout for a table of one's own: a shipped layout with other names, states or clock. With other columns or states than the base has, its
- * name is `custom`: `rowpost migrate` then makes only the tables beside it, and the message table is the user's own.
- * Throws `ConfigurationError` for a name that no database takes, or states that cannot be told apart.
+ * A layout for a table of one's own: a shipped layout with other names, states or clock. With other
+ * columns or states than the base has, its name is `custom`: `rowpost migrate` then makes only the
+ * tables beside it, and the message table is the user's own. Throws `ConfigurationError` for a name
+ * that no database takes, or states that cannot be told apart.
  */
 export function createLayout(options: LayoutOptions = {}): TableLayout {
   const base = options.base ?? defaultLayout;
   const table = options.table ?? base.table;
-  const columns: LayoutColumns = { ...base.columns, ...options.columns };
+  const chosen: LayoutColumns = { ...base.columns, ...options.columns };
   const states = { ...base.states, ...options.states };
-  const unchanged = sameEntries(columns, base.columns) && sameEntries(states, base.states);
+  const unchanged = sameEntries(chosen, base.columns) && sameEntries(states, base.states);
+  // A table of the user's own has our generated columns only when he says so.
+  const { openKey, waitingTopic } = unchanged ? chosen : (options.columns ?? {});
+  const columns: LayoutColumns = { ...chosen, openKey, waitingTopic };
   const layout: TableLayout = {
     name: unchanged ? base.name : "custom",
     table,
@@ -217,7 +235,10 @@ export interface CompanionTables {
   readonly relay: string;
   readonly suspension: string;
   readonly migration: string;
-  /** One for each message table: its columns are that table's, and ids of two tables would meet in a shared one. */
+  /**
+   * One for each message table: its columns are that table's, and ids of two tables would meet in a
+   * shared one.
+   */
   readonly archive: string;
 }
 
@@ -232,26 +253,40 @@ export function companionTables(layout: TableLayout): CompanionTables {
   };
 }
 
-/** What `table_name` holds for this layout in the companion tables: they may serve several message tables. */
+/**
+ * What `table_name` holds for this layout in the companion tables: they may serve several message
+ * tables.
+ */
 export function tableKey(layout: TableLayout): string {
   return layout.schema === undefined ? layout.table : `${layout.schema}.${layout.table}`;
 }
 
 /**
- * How a claim is told from an earlier one of the same row (rule R4): the column that only grows, if the table has one. delivery_count is none: a return
- * that does not count takes one off and an operator's retry sets it to 0, so the next claim has the number of an earlier one, and a late copy of
- * that one's settle would be taken for its own.
+ * Has the table what tells a claim from an earlier one of the same row (rule: claim-token):
+ * lock_version, which only grows? delivery_count is none: a return that does not count takes one
+ * off and an operator's retry sets it to 0, so the next claim has the number of an earlier one, and
+ * a late copy of that one's settle would be taken for its own.
  */
-export function claimToken(layout: TableLayout): "lockVersion" | undefined {
-  return layout.columns.lockVersion === undefined ? undefined : "lockVersion";
+export function hasClaimToken({ columns }: Pick<TableLayout, "columns">): boolean {
+  return columns.lockVersion !== undefined;
 }
+
+/** Columns that mean nothing to people: what makes a row cheap to write or find on MySQL. */
+export const ENGINE_COLUMNS: ReadonlySet<string> = new Set<keyof LayoutColumns>([
+  "settlePad",
+  "waitingTopic",
+  "openKey",
+]);
 
 function sameEntries(left: object, right: object): boolean {
   const other = new Map<string, unknown>(Object.entries(right));
   return Object.entries(left).every(([name, value]) => other.get(name) === value);
 }
 
-/** 63 characters: PostgreSQL cuts longer names silently. Quotes and NUL would have to be escaped in every statement. */
+/**
+ * 63 characters: PostgreSQL cuts longer names silently. Quotes and NUL would have to be escaped in
+ * every statement.
+ */
 function checkName(name: string, what: string, longest: number): void {
   if (name.length === 0 || name.length > longest || /["'`\\.\0]/.test(name)) {
     throw new ConfigurationError(

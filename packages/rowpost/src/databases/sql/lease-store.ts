@@ -1,5 +1,5 @@
-/** Leases on any SQL database (rules R2, R3, R11). */
-import type { LeaseStore } from "../../outbox/relay-store.ts";
+/** Leases on any SQL database (rules: takeover-fence, watched-sending, hand-over). */
+import type { LeaseStore } from "../../relay/store.ts";
 import type { Executor } from "../../transactions/executor.ts";
 import { relayInstance, shardLease, suspensionRule } from "./rows.ts";
 import type { SessionSlots } from "./session-slots.ts";
@@ -20,7 +20,8 @@ export function createLeaseStore({ statements, slots }: LeaseStoreParts): LeaseS
         const rows = (await session.run(leases.readLeases())).rows.map(shardLease);
         const instances = (await session.run(leases.readInstances(instanceTimeoutMs))).rows.map(relayInstance);
         const suspensions = (await session.run(leases.readSuspensions())).rows.map(suspensionRule);
-        // Read after the renewal: what is ours here at its epoch was ours when it was renewed, because epochs only grow.
+        // Read after the renewal: what is ours here at its epoch was ours when it was renewed,
+        // because epochs only grow.
         const still = held.filter(({ shard, epoch }) =>
           rows.some((lease) => lease.shard === shard && lease.owner === owner && lease.epoch === epoch),
         );
@@ -45,10 +46,13 @@ export function createLeaseStore({ statements, slots }: LeaseStoreParts): LeaseS
 }
 
 /**
- * The lease rows first, then what the old owner has left. A `sending` row that a user holds stays behind, and the new owner's sweep over rows in
- * no window brings it back later (rule R3): a forgotten transaction of a user must not keep a shard from being taken over. A claim or settle of
- * the old owner cannot be what holds it: these hold the lease row, for which the first statement waits. His own sweep can for a moment, on MySQL;
- * it then finds the epoch changed and leaves the row to ours. A listed row that a user holds is sent again uncounted (see recoverListed).
+ * The lease rows first, then what the old owner has left. A `sending` row that a user holds stays
+ * behind, and the new owner's sweep over rows in no window brings it back later (rule:
+ * watched-sending): a forgotten transaction of a user must not keep a shard from being taken over.
+ * A claim or settle of the old owner cannot be what holds it: these hold the lease row, for which
+ * the first statement waits. His own sweep can for a moment, on MySQL; it then finds the epoch
+ * changed and leaves the row to ours. A listed row that a user holds is sent again uncounted (see
+ * recoverListed).
  */
 async function takeOver(
   tx: Pick<Executor, "run">,

@@ -1,4 +1,6 @@
-/** What operators do, on any SQL database: look, and change by hand within the legal transitions. */
+/**
+ * What operators do, on any SQL database: look, and change by hand within the legal transitions.
+ */
 
 import type { MessageState, TransitionName } from "../../message/states.ts";
 import { allowedFrom } from "../../message/states.ts";
@@ -10,7 +12,7 @@ import type {
   OperatorAction,
   StoredMessage,
 } from "../../outbox/message-admin.ts";
-import type { SuspensionRule } from "../../outbox/relay-store.ts";
+import type { SuspensionRule } from "../../relay/store.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import type { Executor, Statement } from "../../transactions/executor.ts";
 import { checkSchema } from "./check-schema.ts";
@@ -56,7 +58,10 @@ export function createMessageAdmin(parts: StoreParts): MessageAdmin {
     return rows.map((row) => storedMessage(layout, row, archived));
   }
 
-  /** Rows that a change means: named ones whatever their state is (so that a conflict can be reported), else those in an allowed state. */
+  /**
+   * Rows that a change means: named ones whatever their state is (so that a conflict can be
+   * reported), else those in an allowed state.
+   */
   async function targets(filter: MessageFilter, allowed: readonly MessageState[], limit: number): Promise<string[]> {
     refuseEmpty(filter);
     const states = filter.states ?? (isNamed(filter) ? undefined : allowed);
@@ -144,7 +149,8 @@ export function createMessageAdmin(parts: StoreParts): MessageAdmin {
         const ids = rows.map((row) => text(row, "id"));
         const changed = ids.length === 0 ? 0 : await resumeBatch(ids, action);
         resumed += changed;
-        // A row that somebody else has changed meanwhile is not suspended by this rule any more and does not come back; none changed: done.
+        // A row that somebody else has changed meanwhile is not suspended by this rule any more and
+        // does not come back; none changed: done.
         if (changed === 0) return resumed;
       }
     },
@@ -223,7 +229,9 @@ function checkAction(action: OperatorAction): void {
     throw new ConfigurationError("say who does it and why: author and reason are empty");
 }
 
-/** The rule's beginning of fail_reason must fit, or its rows are not found again when it is lifted. */
+/**
+ * The rule's beginning of fail_reason must fit, or its rows are not found again when it is lifted.
+ */
 function checkRule(rule: SuspensionRule): SuspensionRule {
   if (rule.scope !== "relay" && rule.value === "")
     throw new ConfigurationError(`a rule on ${rule.scope} needs a value`);

@@ -1,9 +1,12 @@
-/** Columns of a message table in the order of the design, those that the layout has, for dialects that make such a table from the layout. */
+/**
+ * Columns of a message table in the order of the design, those that the layout has, for dialects
+ * that make such a table from the layout.
+ */
 import type { SqlNames } from "./sql-names.ts";
 
 /** Types of a dialect. */
 export interface ColumnTypes {
-  /** Compared byte for byte (rule R7). */
+  /** Compared byte for byte (rule: exact-bytes). */
   identity(length: number): string;
   varchar(length: number): string;
   readonly text: string;
@@ -49,7 +52,10 @@ export function messageColumns(names: SqlNames, types: ColumnTypes): readonly st
   ]).map(([name, type]) => `${name} ${type}`);
 }
 
-/** The same for the archive: it takes what the message table had, also what somebody else's DDL left NULL. */
+/**
+ * The same for the archive: it takes what the message table had, also what somebody else's DDL left
+ * NULL.
+ */
 export function archivedColumns(names: SqlNames, types: ColumnTypes): readonly string[] {
   return messageColumns(names, types).map((column) => column.replace(" NOT NULL", ""));
 }

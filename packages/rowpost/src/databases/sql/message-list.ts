@@ -1,4 +1,7 @@
-/** The list that operators look at, newest first: a WHERE from the filter's fields, for dialects with any placeholders. */
+/**
+ * The list that operators look at, newest first: a WHERE from the filter's fields, for dialects
+ * with any placeholders.
+ */
 import type { Statement } from "../../transactions/executor.ts";
 import type { EncodeIds } from "./calls.ts";
 import type { SqlNames } from "./sql-names.ts";
@@ -19,7 +22,10 @@ export interface ListWords {
 
 type ListRequest = Parameters<AdminStatements["list"]>[0];
 
-/** A page of messages by the primary key. Reads no more than its limit where the filter is met often; a rare one is looked for to the end. */
+/**
+ * A page of messages by the primary key. Reads no more than its limit where the filter is met
+ * often; a rare one is looked for to the end.
+ */
 export function listStatement(names: SqlNames, request: ListRequest, words: ListWords): Statement {
   const { archived, beforeId, filter, limit } = request;
   const { column } = names;

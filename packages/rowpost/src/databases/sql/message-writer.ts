@@ -1,4 +1,7 @@
-/** Enqueue on any SQL database: one INSERT in the user's transaction, and what to do when a message is there already. */
+/**
+ * Enqueue on any SQL database: one INSERT in the user's transaction, and what to do when a message
+ * is there already.
+ */
 import type { EncodedMessage, EnqueueStatus, MessageWriter } from "../../outbox/message-writer.ts";
 import { DuplicateMessageError, InvalidMessageError, TransactionRequiredError } from "../../runtime/errors.ts";
 import type { Executor, QueryResult, Statement } from "../../transactions/executor.ts";
@@ -11,11 +14,11 @@ export interface WriterParts {
   readonly layout: TableLayout;
   readonly statements: Pick<DialectStatements, "facts" | "enqueue">;
   /** Is this error a violated unique key, however an ORM has wrapped it? */
-  isDuplicate(error: unknown): boolean;
+  readonly isDuplicate: (error: unknown) => boolean;
   /** Has the server, or may it have, rolled the whole transaction back with this error? */
-  endsTransaction?(error: unknown): boolean;
+  readonly endsTransaction?: ((error: unknown) => boolean) | undefined;
   /** Is it what the INSERT answers outside a transaction? */
-  isOutsideTransaction?(error: unknown): boolean;
+  readonly isOutsideTransaction?: ((error: unknown) => boolean) | undefined;
 }
 
 export function createMessageWriter(parts: WriterParts): MessageWriter {
@@ -23,7 +26,7 @@ export function createMessageWriter(parts: WriterParts): MessageWriter {
     async insert(tx, messages, { duplicates }) {
       if (messages.length === 0) return [];
       for (const message of messages) checkColumns(parts.layout, message);
-      await requireTransaction(parts, tx);
+      await requireTransaction(tx);
       const first = new Map<string, EncodedMessage>();
       for (const message of messages) {
         const identity = identityOf(message);
@@ -44,7 +47,7 @@ export function createMessageWriter(parts: WriterParts): MessageWriter {
 
     async undo(tx, messages, error) {
       if (messages.length === 0 || parts.endsTransaction?.(error) === true) return;
-      await requireTransaction(parts, tx);
+      await requireTransaction(tx);
       await tx.run(parts.statements.enqueue.deleteIdentities(messages));
     },
   };
@@ -101,8 +104,9 @@ async function insertReporting(
 }
 
 /**
- * A duplicate fails the whole INSERT, of which nothing stays; which ones they are is looked up, and the others are inserted again. Those that are
- * to be ignored are looked for first: the INSERT then fails only for what was committed after this transaction's snapshot, or meanwhile.
+ * A duplicate fails the whole INSERT, of which nothing stays; which ones they are is looked up, and
+ * the others are inserted again. Those that are to be ignored are looked for first: the INSERT then
+ * fails only for what was committed after this transaction's snapshot, or meanwhile.
  */
 async function insertOrLookUp(
   parts: WriterParts,
@@ -121,7 +125,8 @@ async function insertOrLookUp(
     } catch (error) {
       if (!parts.isDuplicate(error)) throw error;
       const stored = await findStored(parts, tx, left);
-      // The row in the way was removed meanwhile: once more. Else two of this call are one to the table, or another unique key was meant.
+      // The row in the way was removed meanwhile: once more. Else two of this call are one to the
+      // table, or another unique key was meant.
       if (stored.length === 0 && fruitless > 0) {
         const folded = foldedTogether(left);
         throw folded.length > 0 ? new DuplicateMessageError(folded, { cause: error }) : error;
@@ -137,9 +142,11 @@ async function insertOrLookUp(
 }
 
 /**
- * Those of ours that are in the table, byte for byte, as far as this transaction sees them: one that only a collation takes for ours, and one that was
- * committed after the snapshot, is left to the INSERT. Looked up once more under lock: the snapshot may hold a row that is gone, and SET
- * TRANSACTION may have made the read a dirty one, of a row that is then rolled back; called a duplicate, the message would be lost.
+ * Those of ours that are in the table, byte for byte, as far as this transaction sees them: one
+ * that only a collation takes for ours, and one that was committed after the snapshot, is left to
+ * the INSERT. Looked up once more under lock: the snapshot may hold a row that is gone, and SET
+ * TRANSACTION may have made the read a dirty one, of a row that is then rolled back; called a
+ * duplicate, the message would be lost.
  */
 async function lookFirst(
   parts: WriterParts,
@@ -168,7 +175,10 @@ interface Identity {
   readonly key: string;
 }
 
-/** A handle of the user's may rename columns, to camelCase or PascalCase: these aliases have nothing to rename but the case of their letters. */
+/**
+ * A handle of the user's may rename columns, to camelCase or PascalCase: these aliases have nothing
+ * to rename but the case of their letters.
+ */
 function storedIdentity(row: Row): Identity {
   const fields = Object.fromEntries(Object.entries(row).map(([name, value]) => [name.toLowerCase(), value]));
   return { type: text(fields, "messagetype"), key: text(fields, "messagekey") };
@@ -184,8 +194,9 @@ async function findStored(
 }
 
 /**
- * A stored identity that none of ours equals byte for byte was found by a collation that folds case, accents or trailing blanks: it is a
- * different message, and reporting ours as a duplicate would lose it without a word (rule R7).
+ * A stored identity that none of ours equals byte for byte was found by a collation that folds
+ * case, accents or trailing blanks: it is a different message, and reporting ours as a duplicate
+ * would lose it without a word (rule: exact-bytes).
  */
 function refuseFolded(messages: readonly EncodedMessage[], stored: readonly Identity[]): void {
   const ours = new Set(messages.map(identityOf));
@@ -194,8 +205,9 @@ function refuseFolded(messages: readonly EncodedMessage[], stored: readonly Iden
 }
 
 /**
- * Messages that equal an earlier one of the call but for case, accents, width or trailing blanks. Which of these a collation folds is the
- * table's affair; asked only after the database has refused the call and no stored row explains it.
+ * Messages that equal an earlier one of the call but for case, accents, width or trailing blanks.
+ * Which of these a collation folds is the table's affair; asked only after the database has refused
+ * the call and no stored row explains it.
  */
 function foldedTogether(messages: readonly EncodedMessage[]): readonly Identity[] {
   const seen = new Set<string>();
@@ -209,9 +221,12 @@ function foldedTogether(messages: readonly EncodedMessage[]): readonly Identity[
   });
 }
 
-/** Asked before the INSERT where the engine has no way to say it in SQL; free where the driver knows. */
-async function requireTransaction(parts: WriterParts, tx: Executor): Promise<void> {
-  if (parts.statements.facts.insertChecksTransaction || tx.inTransaction === undefined) return;
+/**
+ * Asked before the INSERT where the engine has no way to say it in SQL; free where the driver
+ * knows.
+ */
+async function requireTransaction(tx: Executor): Promise<void> {
+  if (tx.inTransaction === undefined) return;
   if (!(await tx.inTransaction())) throw outsideTransaction();
 }
 
@@ -223,7 +238,10 @@ function outsideTransaction(cause?: unknown): TransactionRequiredError {
   );
 }
 
-/** A column that the table does not have cannot be left out in silence: the consumer would miss what it says. */
+/**
+ * A column that the table does not have cannot be left out in silence: the consumer would miss what
+ * it says.
+ */
 function checkColumns(layout: TableLayout, message: EncodedMessage): void {
   const { columns } = layout;
   const missing =

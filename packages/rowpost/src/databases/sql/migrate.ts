@@ -1,4 +1,7 @@
-/** Brings a database to the tables that a layout needs: numbered steps, one migration at a time per database, safe to run again and again. */
+/**
+ * Brings a database to the tables that a layout needs: numbered steps, one migration at a time per
+ * database, safe to run again and again.
+ */
 
 import { DatabaseUnavailableError, SchemaError } from "../../runtime/errors.ts";
 import type { Executor } from "../../transactions/executor.ts";
@@ -16,9 +19,10 @@ export interface MigrationReport {
 }
 
 /**
- * Makes the message table of the layout (unless it is the user's own) and the tables beside it. Two that run at once: the second waits and finds
- * everything done. One that was killed half way: run it again. With `print` it needs no connection and changes nothing.
- * Throws `SchemaError` when the database was migrated by a newer version, or a recorded step differs from ours.
+ * Makes the message table of the layout (unless it is the user's own) and the tables beside it. Two
+ * that run at once: the second waits and finds everything done. One that was killed half way: run
+ * it again. With `print` it needs no connection and changes nothing. Throws `SchemaError` when the
+ * database was migrated by a newer version, or a recorded step differs from ours.
  */
 export async function migrate(
   database: Pick<Database, "connect" | "schema">,
@@ -112,7 +116,10 @@ async function applyStatement(
   }
 }
 
-/** 64 bits of FNV-1a over the statements, as 16 hex digits: tells an edited migration, and is no defence against anybody. */
+/**
+ * 64 bits of FNV-1a over the statements, as 16 hex digits: tells an edited migration, and is no
+ * defence against anybody.
+ */
 function checksumOf(migration: Migration): string {
   let hash = 0xcbf29ce484222325n;
   for (const byte of new TextEncoder().encode(migration.statements.join("\n"))) {

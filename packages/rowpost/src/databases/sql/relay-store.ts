@@ -1,14 +1,19 @@
-/** The relay's store on any SQL database: which statement when, on which session, and what its answer means. */
-import type { RelayStore, RelayStoreOptions, ScannedMessage, ScanRequest } from "../../outbox/relay-store.ts";
-import { ConfigurationError, DatabaseConflictError } from "../../runtime/errors.ts";
+/**
+ * The relay's store on any SQL database: which statement when, on which session, and what its
+ * answer means.
+ */
+import type { RelayStore, RelayStoreOptions, ScannedMessage, ScanRequest } from "../../relay/store.ts";
+import { ConfigurationError } from "../../runtime/errors.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import type { Session, SessionOptions } from "../database.ts";
+import { readAbilities } from "./abilities.ts";
 import { checkSchema } from "./check-schema.ts";
 import { createHousekeepingStore } from "./housekeeping-store.ts";
 import type { TableLayout } from "./layout.ts";
-import { claimToken } from "./layouts.ts";
+import { hasClaimToken } from "./layouts.ts";
 import { createLeaseStore } from "./lease-store.ts";
-import { integer, keyQueueRow, scannedMessage, text } from "./rows.ts";
+import { createPastLocks } from "./past-locks.ts";
+import { integer, keyQueueRow, scannedMessage, text, textOrNull } from "./rows.ts";
 import { createSessionSlots, type SessionSlots } from "./session-slots.ts";
 import { createSettle } from "./settle-store.ts";
 import type { DialectStatements } from "./statements.ts";
@@ -24,19 +29,19 @@ export interface StoreParts {
 
 const DEFAULT_OPTIONS: RelayStoreOptions = { sendingMark: "on", statementTimeoutMs: 30_000, lockWaitTimeoutMs: 3_000 };
 
-/** A relay with few shards looks at this many times its limit, because most rows it meets are somebody else's. */
+/**
+ * A relay with few shards looks at this many times its limit, because most rows it meets are
+ * somebody else's.
+ */
 const MOST_WIDENING = 4;
-
-/** Claims after one that waited for a lock in vain that pass locked rows over at once: else each batch with the locked row costs the lock wait. */
-const CAUTIOUS_CLAIMS = 50;
 
 /** Makes the store. No connection is opened before `open`. */
 export function createRelayStore(parts: StoreParts): RelayStore {
   const { layout, statements } = parts;
   let options = DEFAULT_OPTIONS;
-  let cautious = 0;
+  const claimPastLocks = createPastLocks();
   const slots = createSessionSlots({
-    proveLost: claimToken(layout) === undefined,
+    proveLost: !hasClaimToken(layout),
     shared: parts.sharedSession,
     connect: (slot) =>
       parts.connect({
@@ -53,20 +58,33 @@ export function createRelayStore(parts: StoreParts): RelayStore {
 
     async open(chosen) {
       options = chosen;
-      if (chosen.sendingMark === "off" && claimToken(layout) === undefined) {
+      if (chosen.sendingMark === "off" && !statements.facts.listsInFlight) {
+        throw new ConfigurationError(
+          'sendingMark: "off" is refused on this database: it is slower there than the mark, which saves nothing but a commit',
+        );
+      }
+      if (chosen.sendingMark === "off" && !hasClaimToken(layout)) {
         throw new ConfigurationError(
           `sendingMark: "off" needs a column that changes with every change of a row; the layout ${layout.name} has no lock_version`,
         );
       }
-      // Again after a deadlock: where the lease rows exist, a claim of another relay may hold them, in the order of its messages.
-      await slots.retry("lease", async (session) => {
-        await checkSchema(session, { layout, schema: statements.schema });
+      return await slots.use("lease", async (session) => {
+        const checked = await checkSchema(session, { layout, schema: statements.schema });
         await session.run(statements.leases.ensureShards());
         await session.run(statements.leases.forgetInstances());
+        return await readAbilities(session, { layout, schema: statements.schema, checked });
       });
     },
 
     scan: (request) => scan(parts, slots, request),
+
+    async readBodies(ids) {
+      if (ids.length === 0) return new Map();
+      const { rows } = await slots.use("scan", (session) => session.run(statements.relay.readBodies(ids)));
+      return new Map(rows.map((row) => [text(row, "id"), text(row, "message_body")]));
+    },
+
+    waitingTopics: (request) => waitingTopics(parts, slots, request),
 
     async keyQueues(request) {
       if (request.keys.length === 0) return [];
@@ -77,18 +95,11 @@ export function createRelayStore(parts: StoreParts): RelayStore {
 
     async claim({ fence, rows }) {
       if (rows.length === 0) return 0;
-      if (cautious > 0) {
-        cautious -= 1;
-        return await affected(slots, "scan", statements.relay.claim({ fence, rows, skipLocked: true }));
-      }
-      try {
-        return (await slots.use("scan", (session) => session.run(statements.relay.claim({ fence, rows })))).affected;
-      } catch (error) {
-        if (!(error instanceof DatabaseConflictError)) throw error;
-        // Somebody holds one of the rows, perhaps for minutes: the others must not wait for it, and the next batches not find it out again.
-        cautious = CAUTIOUS_CLAIMS;
-        return await affected(slots, "scan", statements.relay.claim({ fence, rows, skipLocked: true }));
-      }
+      return await claimPastLocks(
+        async () =>
+          (await slots.use("scan", (session) => session.run(statements.relay.claim({ fence, rows })))).affected,
+        () => affected(slots, "scan", statements.relay.claim({ fence, rows, skipLocked: true })),
+      );
     },
 
     async verifyClaim({ fence, rows }) {
@@ -119,33 +130,81 @@ async function affected(slots: SessionSlots, slot: "scan", statement: Statement)
 }
 
 /**
- * Without `shards` the rows are what the caller asked for. With them, rows of other shards stand between ours: the statement is asked for more,
- * and those rows are returned as well, without their body. The caller passes them over, and knows from them how far the scan came and whether
- * it reached the end, so that a million rows of another relay are walked once in a sweep and not at each poll (rule R12).
+ * Without `shards` the rows are what the caller asked for. With them, rows of other shards stand
+ * between ours: the statement is asked for more, and those rows are returned as well, without their
+ * body. The caller passes them over, and knows from them how far the scan came and whether it
+ * reached the end, so that a million rows of another relay are walked once in a sweep and not at
+ * each poll (rule: bounded-scan).
  */
 async function scan(parts: StoreParts, slots: SessionSlots, request: ScanRequest): Promise<ScannedMessage[]> {
   const { shards } = request;
   const widening =
     shards === undefined ? 1 : Math.min(MOST_WIDENING, parts.statements.facts.shardCount / Math.max(1, shards.length));
-  const widened: ScanRequest = {
-    ...request,
-    immediateLimit: Math.ceil(request.immediateLimit * widening),
-    dueLimit: Math.ceil(request.dueLimit * widening),
-  };
-  const { rows } = await slots.use("scan", (session) => session.run(parts.statements.relay.scan(widened)));
+  const widen = <Limits extends ScanLimits>(limits: Limits): Limits => ({
+    ...limits,
+    immediateLimit: Math.ceil(limits.immediateLimit * widening),
+    dueLimit: Math.ceil(limits.dueLimit * widening),
+  });
+  const topics = request.topics?.filter(({ dueLimit, immediateLimit }) => dueLimit > 0 || immediateLimit > 0);
+  if (topics?.length === 0) return [];
+  const { relay } = parts.statements;
+  const statement =
+    topics === undefined ? relay.scan(widen(request)) : relay.scanTopics({ ...request, topics: topics.map(widen) });
+  const { rows } = await slots.use("scan", (session) => session.run(statement));
   if (shards === undefined) return rows.map(scannedMessage);
+  const room = createRoom(request);
   const ours = new Set(shards);
-  const found: ScannedMessage[] = [];
-  const room = { due: request.dueLimit, immediate: request.immediateLimit };
-  for (const row of rows) {
-    const message = scannedMessage(row["message_body"] === null ? { ...row, message_body: "" } : row);
-    const branch = message.due ? "due" : "immediate";
-    if (ours.has(message.shard)) {
-      // More of ours than asked for: the rest belongs to the next scan.
-      if (room[branch] <= 0) continue;
-      room[branch] -= 1;
-    } else if (room[branch] <= 0) continue;
-    found.push(message);
+  return rows.map(scannedMessage).flatMap((message) => {
+    const isOurs = ours.has(message.shard);
+    // More of ours than asked for: the rest belongs to the next scan.
+    if (!room(message, isOurs)) return [];
+    return [isOurs ? message : { ...message, body: "" }];
+  });
+}
+
+type ScanLimits = Pick<ScanRequest, "immediateLimit" | "dueLimit">;
+
+/**
+ * Tells of one row after the other whether its branch still has room for one that was asked for,
+ * and takes the place.
+ */
+function createRoom(request: ScanRequest): (message: ScannedMessage, takes: boolean) => boolean {
+  const all: [string, ScanLimits][] = request.topics?.map((topic) => [topic.topic, topic]) ?? [["", request]];
+  const rooms = new Map(
+    all.map(([topic, limits]) => [topic, { due: limits.dueLimit, immediate: limits.immediateLimit }]),
+  );
+  return ({ due, topic }, takes) => {
+    const room = rooms.get(request.topics === undefined ? "" : topic);
+    const branch = due ? "due" : "immediate";
+    // A folding collation finds `Orders` where `orders` was asked for.
+    if (room === undefined) return true;
+    if (room[branch] <= 0) return false;
+    if (takes) room[branch] -= 1;
+    return true;
+  };
+}
+
+/**
+ * Looks behind each known topic, then behind each that this has found, until nothing new comes:
+ * with all topics known it is one statement. The order is the column's, so no two of them need be
+ * compared here.
+ */
+async function waitingTopics(
+  { statements }: StoreParts,
+  slots: SessionSlots,
+  { known, limit }: Parameters<RelayStore["waitingTopics"]>[0],
+): Promise<string[]> {
+  const seen = new Set(known);
+  const found: string[] = [];
+  // No topic is empty: all of them come behind that.
+  let after: readonly string[] = ["", ...known];
+  while (after.length > 0 && found.length < limit) {
+    const statement = statements.relay.nextTopics(after);
+    const { rows } = await slots.use("scan", (session) => session.run(statement));
+    const next = new Set(rows.flatMap((row) => textOrNull(row, "topic") ?? []));
+    after = [...next].filter((topic) => !seen.has(topic));
+    for (const topic of after) seen.add(topic);
+    found.push(...after);
   }
-  return found;
+  return found.slice(0, limit);
 }

@@ -1,6 +1,7 @@
 /**
- * From rows, as drivers return them under the aliases of statements.ts, to the objects of the ports. Drivers disagree about BIGINT (number,
- * string, bigint), TINYINT and BOOLEAN; here they come out alike.
+ * From rows, as drivers return them under the aliases of statements.ts, to the objects of the
+ * ports. Drivers disagree about BIGINT (number, string, bigint), TINYINT and BOOLEAN; here they
+ * come out alike.
  */
 import type { MessageState } from "../../message/states.ts";
 import { MESSAGE_STATES } from "../../message/states.ts";
@@ -14,7 +15,8 @@ import type {
   ShardLease,
   SuspensionRule,
   TimedRow,
-} from "../../outbox/relay-store.ts";
+} from "../../relay/store.ts";
+import { headOfInstant } from "./behind.ts";
 import type { TableLayout } from "./layout.ts";
 
 /** A row under its aliases. */
@@ -58,28 +60,28 @@ export function decodeState(layout: TableLayout, value: unknown): MessageState |
 /** The state where the statement selected by known states. */
 function knownState(layout: TableLayout, row: Row): MessageState {
   const state = decodeState(layout, row["state"]);
-  // A folding collation can match `Pending` where the layout says `pending`: the statement meant it, so it is that state.
+  // A folding collation can match `Pending` where the layout says `pending`: the statement meant
+  // it, so it is that state.
   if (state !== "unknown") return state;
   const folded = String(row["state"]).toLowerCase();
   return MESSAGE_STATES.find((each) => String(layout.states[each]).toLowerCase() === folded) ?? "pending";
 }
 
 export function scannedMessage(row: Row): ScannedMessage {
-  const deliverAt = row["deliver_at_ms"];
   return {
     id: text(row, "id"),
     shard: integer(row, "shard"),
     type: text(row, "message_type"),
     key: text(row, "message_key"),
     topic: text(row, "topic"),
-    body: text(row, "message_body"),
+    body: textOrNull(row, "message_body"),
+    bodyBytes: integer(row, "body_bytes"),
     headers: textOrNull(row, "headers"),
     contentType: textOrNull(row, "content_type"),
     orderingKey: textOrNull(row, "ordering_key"),
     retryCount: integer(row, "retry_count"),
     deliveryCount: integer(row, "delivery_count"),
     lockVersion: integer(row, "lock_version"),
-    deliverAtMs: deliverAt === null || deliverAt === undefined ? null : Number(deliverAt),
     resend: flag(row, "resend"),
     waitingMs: Math.max(0, integer(row, "waiting_ms")),
     due: flag(row, "due"),
@@ -157,7 +159,10 @@ export function suspensionRule(row: Row): SuspensionRule {
 
 const SCOPES: readonly SuspensionRule["scope"][] = ["ordering_key", "topic", "type", "relay"];
 
-/** A scope that this version does not know (a newer one wrote it) stops everything: the rule says that something must not be sent. */
+/**
+ * A scope that this version does not know (a newer one wrote it) stops everything: the rule says
+ * that something must not be sent.
+ */
 function suspensionScope(value: string): SuspensionRule["scope"] {
   return SCOPES.find((scope) => scope === value) ?? "relay";
 }
@@ -181,6 +186,8 @@ export function storedMessage(layout: TableLayout, row: Row, archived: boolean):
     deliveryCount: columns.deliveryCount === undefined ? undefined : integer(row, "delivery_count"),
     deliverAt: optional(columns.deliverAt, "deliver_at"),
     nextRetryAt: textOrNull(row, "next_retry_at"),
+    behindId:
+      decodeState(layout, row["state"]) === "pending" ? headOfInstant(textOrNull(row, "next_retry_at")) : undefined,
     lastRetryAt: optional(columns.lastRetryAt, "last_retry_at"),
     failReason: textOrNull(row, "fail_reason"),
     messageId: optional(columns.messageId, "message_id"),
@@ -196,8 +203,8 @@ export function storedMessage(layout: TableLayout, row: Row, archived: boolean):
 }
 
 /**
- * At most `length` characters (code points, as databases count them), without lone surrogates: they are no valid UTF-8, and JSON_TABLE refuses
- * the whole statement for one.
+ * At most `length` characters (code points, as databases count them), without lone surrogates: they
+ * are no valid UTF-8, and JSON_TABLE refuses the whole statement for one.
  */
 export function clip(value: string, length: number): string {
   const clean = value

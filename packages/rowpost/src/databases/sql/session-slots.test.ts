@@ -64,7 +64,7 @@ describe("session slots", () => {
     expect(diary).toEqual(["opened scan0", "opened scan1"]);
   });
 
-  test("where no token tells late statements, the lost one is proven dead first, and again until it is (rule R4)", async () => {
+  test("where no token tells late statements, the lost one is proven dead first, and again until it is (rule: claim-token)", async () => {
     let reachable = false;
     const { diary, sessions, slots } = bench(true, () =>
       reachable ? Promise.resolve() : Promise.reject(new DatabaseUnavailableError("not there")),

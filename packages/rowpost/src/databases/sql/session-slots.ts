@@ -1,6 +1,7 @@
 /**
- * The relay's sessions: one per kind of work, opened at the first use and opened again after a loss. So a settle does not wait behind a scan,
- * and a lease is renewed while a claim waits for a row lock.
+ * The relay's sessions: one per kind of work, opened at the first use and opened again after a
+ * loss. So a settle does not wait behind a scan, and a lease is renewed while a claim waits for a
+ * row lock.
  */
 
 import { DatabaseConflictError, DatabaseUnavailableError } from "../../runtime/errors.ts";
@@ -10,11 +11,20 @@ import type { Session } from "../database.ts";
 export type SlotName = "lease" | "scan" | "settle" | "housekeeping";
 
 export interface SessionSlots {
-  /** Runs `work` on the slot's session. A lost session is replaced by the next call, not by this one: the outcome of this one is unknown. */
+  /**
+   * Runs `work` on the slot's session. A lost session is replaced by the next call, not by this
+   * one: the outcome of this one is unknown.
+   */
   use<T>(slot: SlotName, work: (session: Session) => Promise<T>): Promise<T>;
-  /** The same, again after a conflict with another transaction, which leaves no effect: at most 4 tries in all. For work that may run twice. */
+  /**
+   * The same, again after a conflict with another transaction, which leaves no effect: at most 4
+   * tries in all. For work that may run twice.
+   */
   retry<T>(slot: SlotName, work: (session: Session) => Promise<T>): Promise<T>;
-  /** Drops every session, and resolves when none of their statements can take effect any more; also those lost earlier and not yet proven dead. */
+  /**
+   * Drops every session, and resolves when none of their statements can take effect any more; also
+   * those lost earlier and not yet proven dead.
+   */
   abandon(): Promise<void>;
   /** Closes every session; none is opened any more. */
   close(): Promise<void>;
@@ -23,8 +33,8 @@ export interface SessionSlots {
 export interface SessionSlotsOptions {
   connect(slot: SlotName): Promise<Session>;
   /**
-   * True: a lost session is proven dead before the slot gets a new one, because the table has nothing that tells a late statement of the old one
-   * from a new one (rule R4).
+   * True: a lost session is proven dead before the slot gets a new one, because the table has
+   * nothing that tells a late statement of the old one from a new one (rule: claim-token).
    */
   readonly proveLost: boolean;
   /** SQLite has one handle: all slots share it. */
@@ -105,7 +115,8 @@ export function createSessionSlots(options: SessionSlotsOptions): SessionSlots {
       const open = [...sessions.values()];
       sessions.clear();
       for (const promise of open) await (await promise.catch(() => undefined))?.close();
-      // What could not be proven dead must not keep a process from ending: its connection is cut already.
+      // What could not be proven dead must not keep a process from ending: its connection is cut
+      // already.
       doubtful.clear();
     },
   };

@@ -1,9 +1,12 @@
-/** Writing outcomes on any SQL database: for all rows at once, and past rows that somebody else holds. */
-import type { Fence, Outcome, RowNow } from "../../outbox/relay-store.ts";
-import { DatabaseConflictError } from "../../runtime/errors.ts";
+/**
+ * Writing outcomes on any SQL database: for all rows at once, and past rows that somebody else
+ * holds.
+ */
+import type { Fence, Outcome, RowNow } from "../../relay/store.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import type { TableLayout } from "./layout.ts";
-import { claimToken } from "./layouts.ts";
+import { hasClaimToken } from "./layouts.ts";
+import { createPastLocks } from "./past-locks.ts";
 import { clip, rowNow, text } from "./rows.ts";
 import type { SessionSlots } from "./session-slots.ts";
 import type { DialectStatements } from "./statements.ts";
@@ -22,42 +25,41 @@ export interface SettleParts {
   readonly slots: SessionSlots;
 }
 
-/** Settles after one that waited for a lock in vain that pass locked rows over at once: else each batch would wait for the same lock. */
-const CAUTIOUS_SETTLES = 50;
-
 /** Makes the function that writes outcomes. */
 export function createSettle({
   layout,
   statements,
   slots,
 }: SettleParts): (request: SettleRequest) => Promise<RowNow[]> {
-  let cautious = 0;
+  const settlePastLocks = createPastLocks();
 
-  /** Returns the ids of outcomes that may not be written; `held` gets those of them whose rows somebody holds. */
+  /**
+   * Returns the ids of outcomes that may not be written; `held` gets those of them whose rows
+   * somebody holds.
+   */
   async function write(
     outcomes: readonly Outcome[],
     statementFor: (outcomes: readonly Outcome[]) => Statement,
     held: Set<string>,
   ): Promise<readonly Outcome[]> {
     if (outcomes.length === 0) return [];
-    if (cautious === 0) {
-      try {
+    return await settlePastLocks(
+      async () => {
         const { affected } = await slots.use("settle", (session) => session.run(statementFor(outcomes)));
         return affected === outcomes.length ? [] : outcomes;
-      } catch (error) {
-        if (!(error instanceof DatabaseConflictError)) throw error;
-        cautious = CAUTIOUS_SETTLES;
-      }
-    } else cautious -= 1;
-    return await writeUnheld(outcomes, statementFor, held);
+      },
+      () => writeUnheld(outcomes, statementFor, held),
+    );
   }
 
   /**
-   * Somebody holds one of the rows, perhaps for minutes: a consumer whose own transaction confirms, a forgotten console. The others must not wait
-   * for it. Locks what nobody holds and settles that, in one transaction, so that the statement finds no lock to wait for. The message rows are
-   * locked before the lease rows here, and after them everywhere else: a claim of ours that holds the lease rows waits for other rows than these, and
-   * a takeover, which wants the lease rows alone, passes over rows that are locked. If we die within it: nothing is written, and the rows are
-   * still `sending`.
+   * Somebody holds one of the rows, perhaps for minutes: a consumer whose own transaction confirms,
+   * a forgotten console. The others must not wait for it. Locks what nobody holds and settles that,
+   * in one transaction, so that the statement finds no lock to wait for. The message rows are
+   * locked before the lease rows here, and after them everywhere else: a claim of ours that holds
+   * the lease rows waits for other rows than these, and a takeover, which wants the lease rows
+   * alone, passes over rows that are locked. If we die within it: nothing is written, and the rows
+   * are still `sending`.
    */
   async function writeUnheld(
     outcomes: readonly Outcome[],
@@ -107,7 +109,10 @@ interface Found {
   readonly from: "sending" | "pending";
 }
 
-/** Which of these outcomes do not stand in the table. A row that is gone was archived or deleted after it was settled, or by a person. */
+/**
+ * Which of these outcomes do not stand in the table. A row that is gone was archived or deleted
+ * after it was settled, or by a person.
+ */
 function unsettled(layout: TableLayout, outcomes: readonly Outcome[], { now, held, from }: Found): RowNow[] {
   const wrong: RowNow[] = [];
   for (const outcome of outcomes) {
@@ -119,11 +124,14 @@ function unsettled(layout: TableLayout, outcomes: readonly Outcome[], { now, hel
   return wrong;
 }
 
-/** As it was claimed, or overtaken by a confirmation: once nobody holds it any more, the outcome can be written. */
+/**
+ * As it was claimed, or overtaken by a confirmation: once nobody holds it any more, the outcome can
+ * be written.
+ */
 function isStillOurs(layout: TableLayout, outcome: Outcome, now: RowNow, from: "sending" | "pending"): boolean {
   if (now.state === "consumed" && outcome.toState === "sent") return sameDelivery(layout, outcome, now);
   if (now.state !== from) return false;
-  if (claimToken(layout) === "lockVersion") return now.lockVersion === outcome.lockVersion;
+  if (hasClaimToken(layout)) return now.lockVersion === outcome.lockVersion;
   return sameDelivery(layout, outcome, now);
 }
 
@@ -131,9 +139,12 @@ function sameDelivery(layout: TableLayout, outcome: Outcome, now: RowNow): boole
   return layout.columns.deliveryCount === undefined || now.deliveryCount === outcome.deliveryCount;
 }
 
-/** Is the row as this outcome has left it? Then it was written: now, or by an earlier copy of the same settle whose answer was lost (rule R4). */
+/**
+ * Is the row as this outcome has left it? Then it was written: now, or by an earlier copy of the
+ * same settle whose answer was lost (rule: claim-token).
+ */
 function stands(layout: TableLayout, outcome: Outcome, now: RowNow): boolean {
   if (now.state === "consumed" && outcome.toState === "sent") return sameDelivery(layout, outcome, now);
   if (now.state !== outcome.toState) return false;
-  return claimToken(layout) === undefined || now.lockVersion === outcome.lockVersion + 1;
+  return !hasClaimToken(layout) || now.lockVersion === outcome.lockVersion + 1;
 }

@@ -1,20 +1,21 @@
-/** A {@link Database} over a dialect's sessions and statements, for dialects whose statements need nothing but the layout. */
+/** A {@link Database} over a dialect's sessions and statements. */
 import type { Database } from "../database.ts";
 import { createDoorbell } from "./doorbell.ts";
 import type { TableLayout } from "./layout.ts";
 import { defaultLayout } from "./layouts.ts";
 import { createMessageAdmin } from "./message-admin.ts";
-import { createMessageWriter } from "./message-writer.ts";
+import { createMessageWriter, type WriterParts } from "./message-writer.ts";
 import { createRelayStore } from "./relay-store.ts";
-import { withoutPad } from "./sql-names.ts";
+import { withoutEngineColumns } from "./sql-names.ts";
 import type { DialectStatements } from "./statements.ts";
 
 /** What a dialect brings. */
 export interface SqlDatabaseParts
-  extends Pick<Database, "dialect" | "label" | "connect" | "transaction" | "executor" | "close"> {
+  extends Pick<Database, "dialect" | "label" | "connect" | "transaction" | "executor" | "close">,
+    Pick<WriterParts, "isDuplicate" | "endsTransaction" | "isOutsideTransaction"> {
+  /** Layouts keep the columns that only MySQL has. */
+  readonly hasEngineColumns?: boolean | undefined;
   readonly createStatements: (layout: TableLayout) => DialectStatements;
-  /** Is this error a violated unique key that the INSERT did not report by itself? */
-  readonly isDuplicate: (error: unknown) => boolean;
   /** All sessions are one handle. */
   readonly sharedSession?: boolean | undefined;
   /** Where the engine can tell of other processes' messages. */
@@ -25,7 +26,8 @@ export interface SqlDatabaseParts
 
 /** Builds the statements of each layout once. */
 export function createSqlDatabase(parts: SqlDatabaseParts): Database {
-  const { connect, sharedSession } = parts;
+  const { connect, endsTransaction, isDuplicate, isOutsideTransaction, sharedSession } = parts;
+  const fitting = parts.hasEngineColumns === true ? (layout: TableLayout) => layout : withoutEngineColumns;
   const doorbell = createDoorbell();
   const made = new Map<TableLayout, DialectStatements>();
 
@@ -35,20 +37,21 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
       statements = parts.createStatements(layout);
       made.set(layout, statements);
     }
-    return { layout: withoutPad(layout), statements, connect, sharedSession };
+    return { layout: fitting(layout), statements, connect, sharedSession };
   }
 
   return {
     dialect: parts.dialect,
     label: parts.label,
-    defaultLayout: withoutPad(defaultLayout),
+    defaultLayout: fitting(defaultLayout),
     connect,
     transaction: parts.transaction,
     executor: parts.executor,
     doorbell,
     listen: (layout) => parts.listen?.(layout, doorbell) ?? Promise.resolve(undefined),
     schema: ({ layout }) => storeParts(layout).statements.schema,
-    messageWriter: ({ layout }) => createMessageWriter({ ...storeParts(layout), isDuplicate: parts.isDuplicate }),
+    messageWriter: ({ layout }) =>
+      createMessageWriter({ ...storeParts(layout), isDuplicate, endsTransaction, isOutsideTransaction }),
     relayStore: ({ layout }) => createRelayStore(storeParts(layout)),
     messageAdmin: ({ layout }) => createMessageAdmin(storeParts(layout)),
     close: parts.close,

@@ -1,16 +1,20 @@
 /**
- * A layout in SQL's words, for dialects that quote names with "…": literals of the states and the few expressions that every statement needs in the
- * same form. A layout without a column gets "" where the column would be set, so that the statements around it stay whole.
+ * A layout in SQL's words, for dialects that quote names with "…": literals of the states and the
+ * few expressions that every statement needs in the same form. A layout without a column gets ""
+ * where the column would be set, so that the statements around it stay whole.
  */
 import { allowedFrom, MESSAGE_STATES, type MessageState, type TransitionName } from "../../message/states.ts";
-import type { RowToken } from "../../outbox/relay-store.ts";
+import type { RowToken } from "../../relay/store.ts";
+import { BEHIND_BASE } from "./behind.ts";
 import type { LayoutColumns, TableLayout } from "./layout.ts";
-import { claimToken, companionTables, tableKey } from "./layouts.ts";
+import { companionTables, ENGINE_COLUMNS, hasClaimToken, tableKey } from "./layouts.ts";
 
 /** What a dialect has its own words for. */
 export interface DialectWords {
   /** The database's clock. */
   readonly now: string;
+  /** An instant from a text of behind.ts, an SQL expression. */
+  readonly instant: (text: string) => string;
   /** Now plus milliseconds (an SQL expression); NULL when they are NULL. */
   readonly after: (ms: string) => string;
   /** The later of two instants, of which the first may be NULL. */
@@ -32,7 +36,10 @@ export interface SqlNames {
   readonly column: {
     readonly [Name in keyof LayoutColumns]: LayoutColumns[Name] extends string ? string : string | undefined;
   };
-  /** Literals, comma separated. Never parameters: a plan that is made before they are known could use no partial index. */
+  /**
+   * Literals, comma separated. Never parameters: a plan that is made before they are known could
+   * use no partial index.
+   */
   state(...states: readonly MessageState[]): string;
   /** Literals of the states that a transition starts from. */
   from(transition: TransitionName): string;
@@ -44,17 +51,27 @@ export interface SqlNames {
   set(column: keyof LayoutColumns, expression: string): string;
   /** `, lock_version = … + 1, gmt_modified = now`: what every change writes. */
   readonly changed: string;
-  /** Condition that row `m` is at the version that `rows.token` names: the claim token of rule R4, or "true" where the layout has none. */
+  /**
+   * Condition that row `m` is at the version that `rows.token` names: the claim token of rule:
+   * claim-token, or "true" where the layout has none.
+   */
   tokenMatches(rows: string): string;
   /** Value of a row's claim token. */
   tokenOf(row: RowToken): number;
-  /** next_retry_at of a row that becomes pending at once: NULL, unless it is delayed still (rule R10). */
+  /**
+   * next_retry_at of a row that becomes pending at once: NULL, unless it is delayed still (rule:
+   * delay-is-not-retry).
+   */
   readonly pendingNow: string;
-  /** next_retry_at of a row that becomes pending in `ms` milliseconds; NULL = at once. Never below deliver_at (rule R10). */
+  /**
+   * next_retry_at of a row that becomes pending in `ms` milliseconds; NULL = at once. Never below
+   * deliver_at (rule: delay-is-not-retry).
+   */
   pendingIn(ms: string): string;
   /**
-   * ` AND …`: row `m` is not delayed. Without deliver_at the time of a row never tried is its delay, and a suspension would overwrite it (rule R10).
-   * "" where the layout has deliver_at.
+   * ` AND …`: row `m` is not delayed. Without deliver_at the time of a row never tried is its
+   * delay, and a suspension would overwrite it (rule: delay-is-not-retry). "" where the layout has
+   * deliver_at. A row that is set behind is not delayed.
    */
   readonly notDelayed: string;
 }
@@ -64,10 +81,15 @@ export function literal(value: string): string {
   return `'${value.replaceAll("'", "''")}'`;
 }
 
-/** Single words that are no keywords; every other name without an underscore is quoted, because it may be one. */
+/**
+ * Single words that are no keywords; every other name without an underscore is quoted, because it
+ * may be one.
+ */
 const PLAIN_WORDS: ReadonlySet<string> = new Set(["id", "topic", "headers", "state", "status"]);
 
-/** A name as it stands in SQL, with quotes only where needed: the statements are meant to be read. */
+/**
+ * A name as it stands in SQL, with quotes only where needed: the statements are meant to be read.
+ */
 export function quoteName(name: string): string {
   const plain = /^[a-z][a-z0-9]*(_[a-z0-9]+)+$/.test(name) && !/^(current|session|system)_/.test(name);
   return plain || PLAIN_WORDS.has(name) ? name : `"${name.replaceAll('"', '""')}"`;
@@ -112,12 +134,11 @@ function versionWords(
 ): Pick<SqlNames, "set" | "changed" | "tokenMatches" | "tokenOf"> {
   const set = (name: keyof LayoutColumns, expression: string): string =>
     column[name] === undefined ? "" : `, ${column[name]} = ${expression}`;
-  const token = claimToken(layout);
   return {
     set,
     changed: `${set("lockVersion", `COALESCE(m.${column.lockVersion}, 0) + 1`)}, ${column.gmtModified} = ${words.now}`,
-    tokenMatches: (rows) => (token === undefined ? "true" : `COALESCE(m.${column[token]}, 0) = ${rows}.token`),
-    tokenOf: (row) => row[token ?? "lockVersion"],
+    tokenMatches: (rows) => (hasClaimToken(layout) ? `COALESCE(m.${column.lockVersion}, 0) = ${rows}.token` : "true"),
+    tokenOf: (row) => row.lockVersion,
   };
 }
 
@@ -132,7 +153,7 @@ function timeWords(
     return {
       pendingNow: "NULL",
       pendingIn: after,
-      notDelayed: ` AND NOT (m.${column.state} = ${pending} AND COALESCE(m.${column.retryCount}, 0) = 0 AND m.${column.nextRetryAt} IS NOT NULL AND m.${column.nextRetryAt} > ${now})`,
+      notDelayed: ` AND NOT (m.${column.state} = ${pending} AND COALESCE(m.${column.retryCount}, 0) = 0 AND m.${column.nextRetryAt} IS NOT NULL AND m.${column.nextRetryAt} > ${now} AND m.${column.nextRetryAt} < ${words.instant(literal(BEHIND_BASE))})`,
     };
   }
   const deliverAt = `m.${column.deliverAt}`;
@@ -144,10 +165,10 @@ function timeWords(
   };
 }
 
-/** settle_pad stays out: bytes that keep a MySQL row from growing in its page. */
+/** Without those that only MySQL has. */
 function quoteColumns(columns: LayoutColumns): Columns {
   const quoted = Object.entries(columns)
-    .filter(([property, name]) => name !== undefined && property !== "settlePad")
+    .filter(([property, name]) => name !== undefined && !ENGINE_COLUMNS.has(property))
     .map(([property, name]) => [property, quoteName(String(name))]);
   return Object.fromEntries(quoted) as Columns;
 }
@@ -156,10 +177,12 @@ function stateLiteral(value: number | string): string {
   return typeof value === "number" ? String(value) : literal(value);
 }
 
-/** A layout without the column that only MySQL has. */
-export function withoutPad(layout: TableLayout): TableLayout {
-  if (layout.columns.settlePad === undefined) return layout;
-  return { ...layout, columns: { ...layout.columns, settlePad: undefined } };
+/** A layout without the columns that only MySQL has. */
+export function withoutEngineColumns(layout: TableLayout): TableLayout {
+  return {
+    ...layout,
+    columns: { ...layout.columns, settlePad: undefined, waitingTopic: undefined, openKey: undefined },
+  };
 }
 
 /** Columns that are instants. */
@@ -173,7 +196,10 @@ const INSTANTS: ReadonlySet<string> = new Set([
   "gmtModified",
 ]);
 
-/** All columns of row `m`, each under its property's name in snake_case, which is what rows.ts reads. */
+/**
+ * All columns of row `m`, each under its property's name in snake_case, which is what rows.ts
+ * reads.
+ */
 export function listedColumns(
   names: SqlNames,
   as: { readonly id: (column: string) => string; readonly instant: (column: string) => string },

@@ -1,10 +1,12 @@
 /**
- * What a dialect supplies: one whole statement for each operation, built from the layout. The flow (which statement when, in which
- * transaction, what its answer means) is written once in this folder. Each dialect folder has the same file names:
- * `scan.ts claim.ts settle.ts leases.ts enqueue.ts housekeeping.ts admin.ts schema.ts`.
+ * What a dialect supplies: one whole statement for each operation, built from the layout. The flow
+ * (which statement when, in which transaction, what its answer means) is written once in this
+ * folder. Each dialect folder has the same file names: `scan.ts claim.ts settle.ts leases.ts
+ * enqueue.ts housekeeping.ts admin.ts schema.ts`.
  *
- * Rows come back under the aliases that the comments name, so that they are decoded once. BIGINTs are returned as text.
- * Instants are returned as ISO 8601 UTC text (`…T…Z`, milliseconds), or as differences in milliseconds.
+ * Rows come back under the aliases that the comments name, so that they are decoded once. BIGINTs
+ * are returned as text. Instants are returned as ISO 8601 UTC text (`…T…Z`, milliseconds), or as
+ * differences in milliseconds.
  */
 
 import type { MessageFilter, OperatorAction } from "../../outbox/message-admin.ts";
@@ -18,27 +20,44 @@ import type {
   ShardLease,
   SuspensionRule,
   TimedDecision,
-} from "../../outbox/relay-store.ts";
+  TopicScan,
+} from "../../relay/store.ts";
 import type { Statement } from "../../transactions/executor.ts";
 
 /** Facts about a dialect or server that change the flow, each with its consequence. */
 export interface DialectFacts {
-  /** INSERT says itself which rows were duplicates (ON CONFLICT DO NOTHING RETURNING); else a duplicate is an error and is looked up. */
+  /**
+   * INSERT says itself which rows were duplicates (ON CONFLICT DO NOTHING RETURNING); else a
+   * duplicate is an error and is looked up.
+   */
   readonly insertReportsDuplicates: boolean;
-  /** Statement check that the connection is in a transaction is part of the INSERT; else the executor must know it. */
-  readonly insertChecksTransaction: boolean;
+  /**
+   * sendingMark "off" may be chosen; else it is refused, because a list in the lease row costs more
+   * than the mark where a commit is cheap.
+   */
+  readonly listsInFlight: boolean;
   readonly shardCount: 1 | 16;
 }
 
-/** Aliases without an underscore: these run on handles of the user's, which may make camelCase of column names. */
+/**
+ * Aliases without an underscore: these run on handles of the user's, which may make camelCase of
+ * column names.
+ */
 export interface EnqueueStatements {
-  /** Inserts nothing when the connection is in no transaction, where the engine can tell. Rows: messagetype, messagekey of what was inserted (facts.insertReportsDuplicates). */
+  /**
+   * Inserts nothing when the connection is in no transaction, where the engine can tell. Rows:
+   * messagetype, messagekey of what was inserted (facts.insertReportsDuplicates).
+   */
   insert(messages: readonly EncodedMessage[]): Statement;
-  /** Rows: messagetype, messagekey as stored, of those identities (compared as the column's collation does); a locking read, so that it sees what made the insert fail. */
+  /**
+   * Rows: messagetype, messagekey as stored, of those identities (compared as the column's
+   * collation does); a locking read, so that it sees what made the insert fail.
+   */
   findIdentities(messages: readonly EncodedMessage[]): Statement;
   /**
-   * A plain read, asked before an INSERT that ignores duplicates, where one that fails would hold up other transactions. What it answers is looked
-   * up with findIdentities; it may answer nothing. Rows as there. Absent where the INSERT reports duplicates itself.
+   * A plain read, asked before an INSERT that ignores duplicates, where one that fails would hold
+   * up other transactions. What it answers is looked up with findIdentities; it may answer nothing.
+   * Rows as there. Absent where the INSERT reports duplicates itself.
    */
   seeIdentities?(messages: readonly EncodedMessage[]): Statement;
   /** Deletes the given identities: undo of a partly inserted call. */
@@ -60,39 +79,69 @@ export interface LeaseStatements {
   readInstances(instanceTimeoutMs: number): Statement;
   /** Rows: scope, value, reason, author, ends_in_ms. Those that have ended are left out. */
   readSuspensions(): Statement;
-  /** First statement of a takeover (rule R2): epoch + 1, owner, lease_until, for rows exactly as observed. */
+  /**
+   * First statement of a takeover (rule: takeover-fence): epoch + 1, owner, lease_until, for rows
+   * exactly as observed.
+   */
   take(request: {
     readonly owner: string;
     readonly leaseMs: number;
     readonly observed: readonly ShardLease[];
   }): Statement;
   /**
-   * Second: `sending` rows of these shards back to pending, lock_version + 1, next_retry_at = deliver_at when ahead, else NULL. Rows that a user
-   * holds are passed over where the engine can (rule R3 finds them later).
+   * Second: `sending` rows of these shards back to pending, lock_version + 1, next_retry_at =
+   * deliver_at when ahead, else NULL. Rows that a user holds are passed over where the engine can
+   * (rule: watched-sending finds them later).
    */
   recoverShards(shards: readonly number[]): Statement;
   /**
-   * sendingMark off: delivery_count + 1 and lock_version + 1 for the ids listed in these shards' lease rows. Rows that a user holds are passed over
-   * where the engine can, uncounted.
+   * sendingMark off: delivery_count + 1 and lock_version + 1 for the ids listed in these shards'
+   * lease rows. Rows that a user holds are passed over where the engine can, uncounted.
    */
   recoverListed(shards: readonly number[]): Statement;
   clearListed(shards: readonly number[]): Statement;
   release(request: { readonly owner: string; readonly shards: readonly HeldShard[] }): Statement;
 }
 
+/** A scan of some topics. */
+export interface TopicsRequest extends Pick<ScanRequest, "shards" | "bodyLimit"> {
+  readonly topics: readonly TopicScan[];
+}
+
 export interface RelayStatements {
   /**
-   * Aliases: id shard message_type message_key topic message_body headers content_type ordering_key retry_count delivery_count lock_version deliver_at_ms resend waiting_ms due.
-   * At most `dueLimit` + `immediateLimit` rows are examined, whoever owns them (rule R12). With `shards`, examined rows of other shards may come back too, with
-   * message_body NULL: the flow drops them, and knows from them where to go on.
+   * Aliases: id shard message_type message_key topic message_body headers content_type ordering_key
+   * retry_count delivery_count lock_version resend waiting_ms due body_bytes. At most `dueLimit`
+   * + `immediateLimit` rows are examined, whoever owns them (rule: bounded-scan). With `shards`,
+   * examined rows of other shards may come back too, with message_body NULL: the flow drops them,
+   * and knows from them where to go on. message_body is NULL where it is larger than bodyLimit;
+   * body_bytes is its length, or 0 for a row of another shard.
    */
   scan(request: ScanRequest): Statement;
-  /** Aliases: ordering_key id state due resend retry_count message_type. Ordered by ordering_key, id. */
+  /**
+   * The same of some topics, each with its limits: reads nothing of the others where the table has
+   * an index for it. At least one topic with a limit.
+   */
+  scanTopics(request: TopicsRequest): Statement;
+  /** Aliases: id message_body. */
+  readBodies(ids: readonly string[]): Statement;
+  /**
+   * Alias: topic. For each of these texts the next topic behind it, in the order of the column,
+   * that has a waiting row; NULL for none. One look into the index each.
+   */
+  nextTopics(after: readonly string[]): Statement;
+  /**
+   * Aliases: ordering_key id state due resend retry_count message_type. Ordered by ordering_key,
+   * id.
+   */
   keyQueues(request: {
     readonly keys: readonly { readonly orderingKey: string; readonly upToId: string }[];
     readonly failedBlocks: boolean;
   }): Statement;
-  /** With `skipLocked`, rows that another transaction holds are passed over instead of waited for: the second try after a conflict. */
+  /**
+   * With `skipLocked`, rows that another transaction holds are passed over instead of waited for:
+   * the second try after a conflict.
+   */
   claim(request: {
     readonly fence: Fence;
     readonly rows: readonly RowToken[];
@@ -102,7 +151,10 @@ export interface RelayStatements {
   verifyClaim(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Statement;
   /** Rows as they are now. Aliases: id state delivery_count lock_version. */
   readRows(ids: readonly string[]): Statement;
-  /** Alias: id. Locks those of the rows that nobody else holds, without waiting, until the end of the transaction. */
+  /**
+   * Alias: id. Locks those of the rows that nobody else holds, without waiting, until the end of
+   * the transaction.
+   */
   lockFreeRows(ids: readonly string[]): Statement;
   listInFlight(request: {
     readonly fence: Fence;
@@ -110,7 +162,10 @@ export interface RelayStatements {
   }): Statement;
   /** Alias: shard. Held shards at their epochs (which of the lists were written). */
   readHeld(fence: Fence): Statement;
-  /** All outcomes are `sent`. Rows in `sending` (or `pending` with sendingMark off), or overtaken into `consumed`. */
+  /**
+   * All outcomes are `sent`. Rows in `sending` (or `pending` with sendingMark off), or overtaken
+   * into `consumed`.
+   */
   settleSent(request: {
     readonly fence: Fence;
     readonly outcomes: readonly Outcome[];
@@ -126,17 +181,28 @@ export interface RelayStatements {
   }): Statement;
 }
 
+/** A row to be set behind its head, and the instant that says so (sql/behind.ts). */
+export interface BehindRow extends RowToken {
+  readonly headId: string;
+  readonly instant: string;
+}
+
 export interface HousekeepingStatements {
   /** Aliases: id shard delivery_count lock_version topic. */
   listSending(request: { readonly shards: readonly number[] | undefined; readonly limit: number }): Statement;
   /** Rows that somebody else holds are passed over where the engine can. At least one row. */
   recoverRows(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Statement;
-  /** Aliases: id shard delivery_count lock_version state message_type message_key topic retry_count age_ms. */
+  /**
+   * Aliases: id shard delivery_count lock_version state message_type message_key topic retry_count
+   * age_ms.
+   */
   listTimed(limit: number): Statement;
   /**
-   * One statement for decisions of one transition; token compared. `clearTimer` leaves the state: on `failed` next_retry_at becomes NULL, on `sent` 9999-12-31 (it
-   * still waits for its confirmation, so `lockFinished`, which takes `sent` rows with next_retry_at NULL only, passes it over). With `skipLocked`, rows
-   * that another transaction holds are passed over instead of waited for, where the engine can. At least one decision.
+   * One statement for decisions of one transition; token compared. `clearTimer` leaves the state:
+   * on `failed` next_retry_at becomes NULL, on `sent` 9999-12-31 (it still waits for its
+   * confirmation, so `lockFinished`, which takes `sent` rows with next_retry_at NULL only, passes
+   * it over). With `skipLocked`, rows that another transaction holds are passed over instead of
+   * waited for, where the engine can. At least one decision.
    */
   applyTimed(request: {
     readonly transition: TimedDecision["transition"];
@@ -156,10 +222,19 @@ export interface HousekeepingStatements {
     readonly endsInMs: number | null;
   }): Statement;
   park(request: { readonly fence: Fence; readonly rows: readonly RowToken[]; readonly parkMs: number }): Statement;
+  /** At least one row. Locks the heads until it has committed; skips what others hold. */
+  setBehind(request: { readonly fence: Fence; readonly rows: readonly BehindRow[] }): Statement;
+  /**
+   * Rows behind these instants (of sql/behind.ts), in the order of instants and ids. At least one.
+   */
+  bringBack(request: { readonly instants: readonly string[]; readonly limit: number }): Statement;
+  /** Alias: instant, ISO 8601 text. The next one at which a row is set behind; NULL for none. */
+  nextBehind(afterInstant: string): Statement;
   resetBackoff(request: { readonly topic: string; readonly limit: number; readonly stepMs: number }): Statement;
   /**
-   * Alias: id. Locks finished rows of this state, old enough, skipping rows that others hold where the engine can. Only rows with next_retry_at NULL: a `sent` row with a
-   * time waits for its confirmation. Examines at most `limit` rows, the first by id.
+   * Alias: id. Locks finished rows of this state, old enough, skipping rows that others hold where
+   * the engine can. Only rows with next_retry_at NULL: a `sent` row with a time waits for its
+   * confirmation. Examines at most `limit` rows, the first by id.
    */
   lockFinished(request: {
     readonly state: "sent" | "consumed";
@@ -195,7 +270,9 @@ export interface AdminStatements {
   resumeRows(request: { readonly ids: readonly string[]; readonly action: OperatorAction }): Statement;
   putSuspension(rule: SuspensionRule): Statement;
   deleteSuspension(request: { readonly scope: SuspensionRule["scope"]; readonly value: string }): Statement;
-  /** Alias: id. Rows suspended by this rule (told by the beginning of fail_reason, see ruleReason). */
+  /**
+   * Alias: id. Rows suspended by this rule (told by the beginning of fail_reason, see ruleReason).
+   */
   listSuspendedBy(request: {
     readonly scope: SuspensionRule["scope"];
     readonly value: string;
@@ -203,32 +280,66 @@ export interface AdminStatements {
   }): Statement;
 }
 
-/** One numbered step from an empty database to the tables of a layout. Never changed once released: what it did stands in databases. */
+/**
+ * One numbered step from an empty database to the tables of a layout. Never changed once released:
+ * what it did stands in databases.
+ */
 export interface Migration {
   readonly version: number;
   /** Words for people, such as `local message table`. */
   readonly name: string;
-  /** Each can be run again when an earlier run stopped half way (CREATE … IF NOT EXISTS; else `alreadyDone` knows the error). */
+  /**
+   * Each can be run again when an earlier run stopped half way (CREATE … IF NOT EXISTS; else
+   * `alreadyDone` knows the error).
+   */
   readonly statements: readonly string[];
+}
+
+/** An index that finds waiting rows by topic. */
+export interface TopicIndex {
+  /** CREATE INDEX, for tables without it. */
+  readonly create: string;
+  /** Indexes that serve: their leading columns, and the condition of a partial one. */
+  readonly usable: readonly { readonly columns: readonly string[]; readonly predicate: string | undefined }[];
 }
 
 /** What migrate.ts and check-schema.ts need of a dialect. */
 export interface SchemaStatements {
   readonly migrations: readonly Migration[];
-  /** True: DDL is transactional; all migrations run in one transaction, with `lock` as its first statement. False: `lock` and `unlock` around them. */
+  /**
+   * True: DDL is transactional; all migrations run in one transaction, with `lock` as its first
+   * statement. False: `lock` and `unlock` around them.
+   */
   readonly transactional: boolean;
-  /** One migration at a time per database. Alias (optional): locked (0 = somebody else holds it, try again). Undefined where BEGIN locks (SQLite). */
+  /**
+   * One migration at a time per database. Alias (optional): locked (0 = somebody else holds it, try
+   * again). Undefined where BEGIN locks (SQLite).
+   */
   readonly lock: Statement | undefined;
   readonly unlock: Statement | undefined;
-  /** CREATE TABLE IF NOT EXISTS <companion>_migration (table_name, version, name, checksum, applied_at). */
+  /**
+   * CREATE TABLE IF NOT EXISTS <companion>_migration (table_name, version, name, checksum,
+   * applied_at).
+   */
   readonly createVersionTable: Statement;
   /** Aliases: version, checksum. Of this layout's table. */
   readVersions(): Statement;
   recordVersion(migration: Migration, checksum: string): Statement;
   /** Is this error "it is there already", from a statement of a migration that was half done? */
   alreadyDone(error: unknown): boolean;
-  /** Aliases: table_name, column_name, collation (NULL where the engine has none). Of the message table and the companion tables, in any order. */
+  /**
+   * Aliases: table_name, column_name, collation (NULL where the engine has none), keeps_ms (1:
+   * holds instants to the millisecond, beyond the year 3000). Of the message table and the
+   * companion tables, in any order.
+   */
   columns(): Statement;
+  /**
+   * Aliases: index_name, place (from 0), column_name (NULL for an expression), predicate (of a
+   * partial index, as the server writes it). Of the message table.
+   */
+  indexes(): Statement;
+  /** The index for scanTopics. */
+  readonly topicIndex: TopicIndex;
   /** Is a key column of this collation compared byte for byte? */
   comparesBytes(collation: string | null): boolean;
 }

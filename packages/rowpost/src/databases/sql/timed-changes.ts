@@ -1,11 +1,17 @@
-/** What a decision of housekeeping writes (rule R13 and the slow retry); `decided` has next_ms and fail_reason. The from-states are those of the transition. */
+/**
+ * What a decision of housekeeping about a confirmation deadline or a slow retry writes; `decided`
+ * has next_ms and fail_reason. The from-states are those of the transition.
+ */
 import { allowedFrom, type MessageState } from "../../message/states.ts";
-import type { TimedDecision } from "../../outbox/relay-store.ts";
+import type { TimedDecision } from "../../relay/store.ts";
 import type { SqlNames } from "./sql-names.ts";
 
 type Name = TimedDecision["transition"];
 
-/** `SET …` of one decision, without lock_version and gmt_modified, and the states that it starts from. */
+/**
+ * `SET …` of one decision, without lock_version and gmt_modified, and the states that it starts
+ * from.
+ */
 export interface TimedChange {
   readonly set: string;
   readonly from: readonly MessageState[];
@@ -21,7 +27,8 @@ export function timedChanges(
   const pending = `${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingIn("decided.next_ms")}, ${reason}`;
   const failed = `${state} = ${names.state("failed")}, ${nextRetryAt} = ${words.after("decided.next_ms")}, ${reason}`;
   const resent = `${pending}, ${retryCount} = COALESCE(m.${retryCount}, 0) + 1`;
-  // `sent` still waits for its confirmation, so it must not look finished: lockFinished takes rows without a time.
+  // `sent` still waits for its confirmation, so it must not look finished: lockFinished takes rows
+  // without a time.
   const cleared = `${nextRetryAt} = CASE WHEN m.${state} = ${names.state("sent")} THEN ${words.never} END, ${reason}`;
   const change = (name: Exclude<Name, "clearTimer">, set: string): TimedChange => ({ set, from: allowedFrom(name) });
   return {

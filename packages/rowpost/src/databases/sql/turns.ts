@@ -1,6 +1,12 @@
-/** One thing after another on a connection: a statement of somebody else must not slip into a transaction. */
+/**
+ * One thing after another on a connection: a statement of somebody else must not slip into a
+ * transaction.
+ */
 
-/** Work that waits its turn; `settled` resolves when all that was handed in before has ended, well or badly. */
+/**
+ * Work that waits its turn; `settled` resolves when all that was handed in before has ended, well
+ * or badly.
+ */
 export interface Turns {
   take<T>(work: () => Promise<T>): Promise<T>;
   settled(): Promise<void>;

@@ -46,7 +46,10 @@ LIMIT ?`,
   };
 }
 
-/** The states are looked at once more although lockRows has: a statement must not depend on another's care. */
+/**
+ * The states are looked at once more although lockRows has: a statement must not depend on
+ * another's care.
+ */
 function changeTexts(names: Names): Readonly<Record<"operatorRetry" | "suspendRows" | "resumeRows", string>> {
   const { id, state, retryCount, nextRetryAt, failReason } = names.column;
   const change = (transition: TransitionName, set: string): string => `UPDATE ${names.table} AS m

@@ -1,4 +1,7 @@
-/** pending -> sending, and what stands in for it with `sendingMark: "off"`. Every statement is fenced (see `fenceCondition`). */
+/**
+ * pending -> sending, and what stands in for it with `sendingMark: "off"`. Every statement is
+ * fenced (see `fenceCondition`).
+ */
 import type { RelayStatements } from "../sql/statements.ts";
 import { fenceCondition, fenceParams, jsonIds, type Names, NOW, TOKEN_SOURCE, tokenRows } from "./names.ts";
 
@@ -13,8 +16,9 @@ export function claimStatements(
   const stillDue =
     names.tokenMatches("claimed") === "true" ? `\n  AND (m.${nextRetryAt} IS NULL OR m.${nextRetryAt} <= ${NOW})` : "";
   /*
-   * One statement is one transaction. Another relay cannot claim the rows, because the shard is ours; a person's change shows in state and
-   * lock_version. If we die right after it: the rows are `sending`, and whoever takes the shard returns them to pending.
+   * One statement is one transaction. Another relay cannot claim the rows, because the shard is
+   * ours; a person's change shows in state and lock_version. If we die right after it: the rows are
+   * `sending`, and whoever takes the shard returns them to pending.
    */
   const claim = `UPDATE ${names.table} AS m
 SET ${state} = ${names.state("sending")}${names.set("deliveryCount", `COALESCE(m.${deliveryCount}, 0) + 1`)}${names.changed}
@@ -26,7 +30,8 @@ FROM ${TOKEN_SOURCE} AS claimed
 CROSS JOIN ${names.table} AS m ON m.${id} = claimed.id
 WHERE ${names.isIn("sending")} AND ${names.tokenMatches("claimed")}
   AND ${fence}`;
-  // The claim without a mark (rule R8). Owner and epoch are checked by the statement that writes the list.
+  // The claim without a mark (rule: listed-in-flight). Owner and epoch are checked by the statement
+  // that writes the list.
   const list = `UPDATE ${shardTable} SET in_flight = ? WHERE table_name = ${tableKey} AND shard = 0 AND owner = ? AND epoch = ?`;
   const held = `SELECT shard FROM ${shardTable} WHERE table_name = ${tableKey} AND shard = 0 AND owner = ? AND epoch = ?`;
   return {

@@ -1,6 +1,6 @@
 /**
- * Where SQLite comes from: node:sqlite where this Node has it, else the package @photostructure/sqlite, which has the same API. Loaded at the
- * first use.
+ * Where SQLite comes from: node:sqlite where this Node has it, else the package
+ * @photostructure/sqlite, which has the same API. Loaded at the first use.
  */
 import { ConfigurationError, DatabaseUnavailableError, describeError, MissingPeerError } from "../../runtime/errors.ts";
 import { isBusy, translateError } from "./errors.ts";
@@ -11,7 +11,10 @@ export interface SqliteStatement {
   run(...params: readonly unknown[]): { readonly changes: number | bigint };
 }
 
-/** An open connection; synchronous. node:sqlite, @photostructure/sqlite and better-sqlite3 have these. */
+/**
+ * An open connection; synchronous. node:sqlite, @photostructure/sqlite and better-sqlite3 have
+ * these.
+ */
 export interface SqliteHandle {
   prepare(text: string): SqliteStatement;
   exec(text: string): unknown;
@@ -24,7 +27,10 @@ export interface SqliteHandle {
 
 type SqliteClass = new (file: string) => SqliteHandle;
 
-/** Below this version two processes with one WAL file can, very rarely, lose a committed transaction (the WAL-reset bug, 3.7.0 to 3.51.2). */
+/**
+ * Below this version two processes with one WAL file can, very rarely, lose a committed transaction
+ * (the WAL-reset bug, 3.7.0 to 3.51.2).
+ */
 const SAFE_VERSION = [3, 51, 3] as const;
 
 let loading: Promise<SqliteClass> | undefined;
@@ -56,8 +62,9 @@ async function loadOnce(): Promise<SqliteClass> {
 }
 
 /**
- * Node 22 warns that node:sqlite is experimental, once, when it is loaded. Whoever asked for SQLite has decided; every other warning goes
- * through. Nothing else runs meanwhile: loading is synchronous.
+ * Node 22 warns that node:sqlite is experimental, once, when it is loaded. Whoever asked for SQLite
+ * has decided; every other warning goes through. Nothing else runs meanwhile: loading is
+ * synchronous.
  */
 function quietly<T>(work: () => T): T {
   const emitWarning: unknown = Reflect.get(process, "emitWarning");
@@ -82,17 +89,22 @@ export function isMemory(file: string): boolean {
 /** Options of {@link openHandle}. */
 export interface OpenOptions {
   readonly file: string;
-  /** FULL: a commit survives a power cut. NORMAL: it survives everything else, without waiting for the disk. */
+  /**
+   * FULL: a commit survives a power cut. NORMAL: it survives everything else, without waiting for
+   * the disk.
+   */
   readonly synchronous: "FULL" | "NORMAL";
   readonly onWarning: (message: string) => void;
 }
 
 /**
- * Opens a handle of rowpost's own. Never waits synchronously for a lock (busy_timeout 0): two handles in one process would freeze each other,
- * and the event loop with them (rule R6).
+ * Opens a handle of rowpost's own. Never waits synchronously for a lock (busy_timeout 0): two
+ * handles in one process would freeze each other, and the event loop with them (rule:
+ * sqlite-handle).
  *
- * Throws `DatabaseUnavailableError` when the file cannot be opened, `ConfigurationError` when it cannot be put into WAL mode (some network file
- * systems): without WAL readers and the writer would lock each other out.
+ * Throws `DatabaseUnavailableError` when the file cannot be opened, `ConfigurationError` when it
+ * cannot be put into WAL mode (some network file systems): without WAL readers and the writer would
+ * lock each other out.
  */
 export async function openHandle(options: OpenOptions): Promise<SqliteHandle> {
   const { file, synchronous, onWarning } = options;
@@ -119,7 +131,9 @@ export async function openHandle(options: OpenOptions): Promise<SqliteHandle> {
   }
 }
 
-/** Changing the mode needs the file alone for a moment; somebody else's transaction is waited for. */
+/**
+ * Changing the mode needs the file alone for a moment; somebody else's transaction is waited for.
+ */
 async function requireWal(handle: SqliteHandle, file: string): Promise<void> {
   const giveUpAt = performance.now() + 5_000;
   for (;;) {

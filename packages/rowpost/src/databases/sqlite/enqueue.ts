@@ -1,4 +1,7 @@
-/** The INSERT in the user's transaction, and what explains or undoes it. Written for any SQLite from 3.35 on: the handle is the user's. */
+/**
+ * The INSERT in the user's transaction, and what explains or undoes it. Written for any SQLite from
+ * 3.35 on: the handle is the user's.
+ */
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
 import { enqueueCalls } from "../sql/calls.ts";
 import { present } from "../sql/message-columns.ts";
@@ -26,9 +29,10 @@ function insertedRow(message: EncodedMessage): readonly unknown[] {
 }
 
 /**
- * One statement for any number of messages, one text for all of them, one plain `?`: what every driver and ORM can bind. ids in the order of
- * the array. A duplicate is left out and the caller sees it by its absence; the transaction stays usable. If it does not commit, nothing of it
- * was there.
+ * One statement for any number of messages, one text for all of them, one plain `?`: what every
+ * driver and ORM can bind. ids in the order of the array. A duplicate is left out and the caller
+ * sees it by its absence; the transaction stays usable. If it does not commit, nothing of it was
+ * there.
  */
 function insertText(names: Names): string {
   const { column, table } = names;

@@ -12,7 +12,10 @@ const LOCKED = 6;
 /** I/O error, disk full, cannot open, corrupt, not a database, read-only, out of memory. */
 const AWAY: ReadonlySet<number> = new Set([10, 13, 14, 11, 26, 8, 7]);
 
-/** Primary result code; `errcode` of node:sqlite and @photostructure/sqlite. better-sqlite3 has names instead: only BUSY matters there. */
+/**
+ * Primary result code; `errcode` of node:sqlite and @photostructure/sqlite. better-sqlite3 has
+ * names instead: only BUSY matters there.
+ */
 function resultCode(error: unknown): number | undefined {
   if (!(error instanceof Error)) return undefined;
   if ("errcode" in error && typeof error.errcode === "number") return error.errcode & 0xff;

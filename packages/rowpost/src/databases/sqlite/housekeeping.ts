@@ -1,8 +1,13 @@
-/** The slow work beside the relay: sweeps, timers, parking, archive. Small batches, so that the file's one write lock is never held for long. */
-import type { TimedDecision } from "../../outbox/relay-store.ts";
+/**
+ * The slow work beside the relay: sweeps, timers, suspension, archive. Small batches, so that the
+ * file's one write lock is never held for long.
+ */
+import type { TimedDecision } from "../../relay/store.ts";
+import { BEHIND_BASE } from "../sql/behind.ts";
 import { removalCalls } from "../sql/calls.ts";
 import type { HousekeepingStatements } from "../sql/statements.ts";
 import { timedChanges, timedTexts } from "../sql/timed-changes.ts";
+import { behindStatements } from "./behind.ts";
 import {
   after,
   before,
@@ -24,6 +29,7 @@ export function housekeepingStatements(names: Names): HousekeepingStatements {
     ...timerStatements(names),
     ...fencedStatements(names),
     ...removalStatements(names),
+    ...behindStatements(names),
   };
 }
 
@@ -40,13 +46,15 @@ FROM ${names.table} AS m
 WHERE m.${state} = ${names.state("sending")}
 ORDER BY m.${id}
 LIMIT ?`;
-  // Fenced, and only the very claim that was seen twice (rule R3): a row that was settled or claimed since has another token.
+  // Fenced, and only the very claim that was seen twice (rule: watched-sending): a row that was
+  // settled or claimed since has another token.
   const recover = `UPDATE ${names.table} AS m
 SET ${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingNow}${names.changed}
 FROM ${TOKEN_SOURCE} AS stray
 WHERE m.${id} = stray.id AND ${names.isIn("sending")} AND ${names.tokenMatches("stray")}
   AND ${fenceCondition(names)}`;
-  // If we die right after it: the rows are failed, and a person sees why. In the order of the partial index on such rows, so that it is used.
+  // If we die right after it: the rows are failed, and a person sees why. In the order of the
+  // partial index on such rows, so that it is used.
   const failUnknown = `UPDATE ${names.table} AS m
 SET ${state} = ${names.state("failed")}, ${nextRetryAt} = NULL,
   ${failReason} = substr('UNKNOWN_STATE: the state was ' || COALESCE(m.${state}, 'NULL') || ', which is none of ${names.knownStates.replaceAll("'", "")}; somebody changed the row by hand', 1, ${names.layout.failReasonLength})${names.changed}
@@ -93,8 +101,9 @@ ORDER BY due_at
 LIMIT ?`;
   const apply = applyTexts(names);
   /*
-   * The i-th row by id comes due i * step from now. Only rows that wait longer than the whole ramp, so that a second call goes on where the
-   * first ended; never a delayed one (rule R10).
+   * The i-th row by id comes due i * step from now. Only rows that wait longer than the whole ramp,
+   * so that a second call goes on where the first ended; never a delayed one (rule:
+   * delay-is-not-retry), nor one that is set behind.
    */
   const notDelayed =
     deliverAt === undefined
@@ -104,7 +113,7 @@ LIMIT ?`;
 SET ${nextRetryAt} = ${after("(ramp.place * ?)")}${names.changed}
 FROM (SELECT picked.id AS id, row_number() OVER (ORDER BY picked.id) - 1 AS place FROM (
     SELECT m.${id} AS id FROM ${names.table} AS m
-    WHERE m.${state} = ${names.state("pending")} AND m.${nextRetryAt} > ${after("(? * ?)")} AND m.${topic} = ? AND ${notDelayed}
+    WHERE m.${state} = ${names.state("pending")} AND m.${nextRetryAt} > ${after("(? * ?)")} AND m.${nextRetryAt} < '${BEHIND_BASE}' AND m.${topic} = ? AND ${notDelayed}
     ORDER BY m.${id} LIMIT ?) AS picked) AS ramp
 WHERE m.${id} = ramp.id`;
   return {
@@ -138,7 +147,8 @@ function fencedStatements(names: Names): Pick<HousekeepingStatements, "failPendi
   const { id, state, failReason, nextRetryAt } = names.column;
   const where = `WHERE m.${id} = scanned.id AND ${names.isIn("pending")} AND ${names.tokenMatches("scanned")}`;
   const fence = `  AND ${fenceCondition(names)}`;
-  // Rows that nobody but the shard's owner may claim; a person's change since the scan shows in the token.
+  // Rows that nobody but the shard's owner may claim; a person's change since the scan shows in the
+  // token.
   const fail = `UPDATE ${names.table} AS m
 SET ${state} = ${names.state("failed")}, ${nextRetryAt} = ${after("?")}, ${failReason} = scanned.fail_reason${names.changed}
 FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS fail_reason FROM json_each(?)) AS scanned
@@ -174,7 +184,10 @@ ${fence}`;
   };
 }
 
-/** Locks nothing, because the transaction around it has the file's only write lock (rule R5). */
+/**
+ * Locks nothing, because the transaction around it has the file's only write lock (rule:
+ * checked-move).
+ */
 function removalStatements(names: Names): ReturnType<typeof removalCalls> {
   const { id, state, nextRetryAt, gmtModified, consumedAt, sentAt } = names.column;
   const columns = Object.values(names.column).join(", ");

@@ -12,23 +12,31 @@ export type { SqliteHandle, SqliteStatement } from "./driver.ts";
 
 /** Options of `sqlite()`. Exactly one of `file` and `handle`. */
 export interface SqliteOptions {
-  /** Path of the database; made when it is missing. `:memory:` lives as long as the object returned. */
+  /**
+   * Path of the database; made when it is missing. `:memory:` lives as long as the object returned.
+   */
   readonly file?: string | undefined;
   /**
-   * Your own open handle of node:sqlite, @photostructure/sqlite or better-sqlite3: transactions run on it. The relay opens a handle of its own
-   * on the same file; for a database without a file it takes turns on yours.
+   * Your own open handle of node:sqlite, @photostructure/sqlite or better-sqlite3: transactions run
+   * on it. The relay opens a handle of its own on the same file; for a database without a file it
+   * takes turns on yours.
    */
   readonly handle?: SqliteHandle | undefined;
-  /** Told when something is wrong that works all the same, such as an old SQLite. Default: process.emitWarning. */
+  /**
+   * Told when something is wrong that works all the same, such as an old SQLite. Default:
+   * process.emitWarning.
+   */
   readonly onWarning?: ((message: string) => void) | undefined;
 }
 
 /**
- * A {@link Database} on SQLite. Opens nothing yet. Throws `ConfigurationError` for options that fit nothing.
+ * A {@link Database} on SQLite. Opens nothing yet. Throws `ConfigurationError` for options that fit
+ * nothing.
  *
- * Three handles at most: the user's, one for `outbox.transaction` when there is none of the user's (a commit is on the disk), and one for the
- * relay (rule R6: on the user's it would read what is not committed; its commits wait for no disk, because what a power cut undoes there is
- * only published again).
+ * Three handles at most: the user's, one for `outbox.transaction` when there is none of the user's
+ * (a commit is on the disk), and one for the relay (rule: sqlite-handle: on the user's it would
+ * read what is not committed; its commits wait for no disk, because what a power cut undoes there
+ * is only published again).
  */
 export function sqlite(options: SqliteOptions): Database {
   const handles = createHandles(options);
@@ -39,7 +47,8 @@ export function sqlite(options: SqliteOptions): Database {
     transaction: async (work, on) => await runTransaction(on ?? (await handles.forTransactions()), "sqlite", work),
     executor: (handle) => toExecutor(handle, "sqlite"),
     createStatements,
-    // Our INSERT skips duplicates by itself; another unique key of a user's own table is the user's error.
+    // Our INSERT skips duplicates by itself; another unique key of a user's own table is the user's
+    // error.
     isDuplicate: () => false,
     sharedSession: true,
     close: () => handles.close(),

@@ -1,4 +1,7 @@
-/** Leases, the registry of relay instances, and suspension rules: small tables beside the message table. One shard (rule R6). */
+/**
+ * Leases, the registry of relay instances, and suspension rules: small tables beside the message
+ * table. One shard (rule: sqlite-handle).
+ */
 import { registryCalls } from "../sql/calls.ts";
 import type { LeaseStatements } from "../sql/statements.ts";
 import { after, before, isoText, msSince, type Names, NOW } from "./names.ts";
@@ -38,7 +41,8 @@ type TakeoverStatements = Pick<LeaseStatements, "take" | "recoverShards" | "reco
 function takeoverStatements(names: Names): TakeoverStatements {
   const { shardTable, tableKey, table } = names;
   const { id, state, nextRetryAt, deliveryCount, retryCount } = names.column;
-  // Exactly as observed, or not at all; the transaction has the file's only write lock, so two takers come one after the other (rule R11).
+  // Exactly as observed, or not at all; the transaction has the file's only write lock, so two
+  // takers come one after the other (rule: hand-over).
   const take = `UPDATE ${shardTable}
 SET owner = ?, epoch = epoch + 1, lease_until = ${after("?")}, lease_ms = ?
 WHERE table_name = ${tableKey} AND shard = 0 AND epoch = ? AND owner IS ? AND ${isoText("lease_until")} = ?`;
@@ -74,7 +78,8 @@ function registryStatements(names: Names): ReturnType<typeof registryCalls> {
 ON CONFLICT (table_name, owner) DO UPDATE SET label = excluded.label, seen_at = excluded.seen_at`;
   const remove = `DELETE FROM ${relayTable} WHERE table_name = ${tableKey} AND owner = ?`;
   const forget = `DELETE FROM ${relayTable} WHERE table_name = ${tableKey} AND seen_at < strftime('%Y-%m-%d %H:%M:%f', 'now', '-1 day')`;
-  // Both bounds: after the clock was set back, a dead instance would else stay alive until the clock has caught up (rule R11).
+  // Both bounds: after the clock was set back, a dead instance would else stay alive until the
+  // clock has caught up (rule: hand-over).
   const instances = `SELECT owner, label, seen_at BETWEEN ${before("?")} AND ${after("?")} AS alive FROM ${relayTable} WHERE table_name = ${tableKey} ORDER BY owner`;
   const suspensions = `SELECT scope, value, reason, author, -${msSince("ends_at")} AS ends_in_ms
 FROM ${suspensionTable} WHERE table_name = ${tableKey} AND (ends_at IS NULL OR ends_at > ${NOW})

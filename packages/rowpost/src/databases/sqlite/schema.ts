@@ -1,4 +1,7 @@
-/** The tables, as numbered migrations, and what checks them. The text of a released migration never changes: its checksum stands in databases. */
+/**
+ * The tables, as numbered migrations, and what checks them. The text of a released migration never
+ * changes: its checksum stands in databases.
+ */
 import { companionTables } from "../sql/layouts.ts";
 import { archivedColumns, type ColumnTypes, messageColumns } from "../sql/message-columns.ts";
 import { inSchema, quoteName } from "../sql/sql-names.ts";
@@ -6,12 +9,16 @@ import type { Migration, SchemaStatements } from "../sql/statements.ts";
 import { unknownState } from "./housekeeping.ts";
 import { type Names, NOW } from "./names.ts";
 
-/** Statements that make, version and check the tables. DDL is transactional here: all of it happens, or nothing. */
+/**
+ * Statements that make, version and check the tables. DDL is transactional here: all of it happens,
+ * or nothing.
+ */
 export function schemaStatements(names: Names): SchemaStatements {
   const { migrationTable, tableKey, layout } = names;
   const companions = companionTables(layout);
   const tables = [layout.table, companions.shard, companions.relay, companions.suspension, companions.archive];
   const schema = layout.schema === undefined ? "" : ", ?";
+  const schemaTable = layout.schema === undefined ? "sqlite_schema" : `${quoteName(layout.schema)}.sqlite_schema`;
   return {
     migrations: migrations(names),
     transactional: true,
@@ -44,29 +51,44 @@ export function schemaStatements(names: Names): SchemaStatements {
     alreadyDone: () => false,
     columns: () => ({
       name: "columns",
-      text: `SELECT wanted.value AS table_name, found.name AS column_name, NULL AS collation
+      text: `SELECT wanted.value AS table_name, found.name AS column_name, NULL AS collation, 1 AS keeps_ms
 FROM json_each(?) AS wanted, pragma_table_info(wanted.value${schema}) AS found`,
       params: [JSON.stringify(tables), ...(layout.schema === undefined ? [] : [layout.schema])],
     }),
-    // BINARY unless a column says otherwise, and ours do not; a user's own COLLATE NOCASE is caught by the writer, which compares.
+    indexes: () => ({
+      name: "indexes",
+      text: `SELECT list.name AS index_name, part.seqno AS place, part.name AS column_name,
+  CASE WHEN list.partial THEN substr(made.sql, instr(upper(made.sql), ' WHERE ') + 7) END AS predicate
+FROM pragma_index_list(?${schema}) AS list, pragma_index_info(list.name${schema}) AS part
+LEFT JOIN ${schemaTable} AS made ON made.type = 'index' AND made.name = list.name`,
+      params: [layout.table, ...(layout.schema === undefined ? [] : [layout.schema, layout.schema])],
+    }),
+    topicIndex: {
+      create: topicIndex(names),
+      usable: [
+        { columns: [layout.columns.topic], predicate: `${names.column.state} = ${names.state("pending")}` },
+        { columns: [layout.columns.state, layout.columns.topic], predicate: undefined },
+      ],
+    },
+    // BINARY unless a column says otherwise, and ours do not; a user's own COLLATE NOCASE is caught
+    // by the writer, which compares.
     comparesBytes: () => true,
   };
 }
 
+/** Without the message table and its indexes where the table is the user's own. */
 function migrations(names: Names): readonly Migration[] {
-  const custom = names.layout.name === "custom";
+  const unlessCustom = (...statements: readonly string[]) => (names.layout.name === "custom" ? [] : statements);
+  const table = unlessCustom(messageTable(names), ...messageIndexes(names));
   return [
-    {
-      version: 1,
-      name: "local message table",
-      statements: custom ? [] : [messageTable(names), ...messageIndexes(names)],
-    },
+    { version: 1, name: "local message table", statements: table },
     { version: 2, name: "tables of the relay", statements: companionTablesOf(names) },
     { version: 3, name: "archive", statements: archiveTable(names) },
+    { version: 4, name: "waiting rows by topic", statements: unlessCustom(topicIndex(names)) },
   ];
 }
 
-/** SQLite keeps no lengths; the writer checks them. Text compares by bytes (rule R7). */
+/** SQLite keeps no lengths; the writer checks them. Text compares by bytes (rule: exact-bytes). */
 const TYPES: ColumnTypes = {
   identity: () => "TEXT",
   varchar: () => "TEXT",
@@ -78,7 +100,10 @@ const TYPES: ColumnTypes = {
   now: `(${NOW})`,
 };
 
-/** AUTOINCREMENT: an id that is given again after a delete would take the settle of the message that had it (rule R6). */
+/**
+ * AUTOINCREMENT: an id that is given again after a delete would take the settle of the message that
+ * had it (rule: sqlite-handle).
+ */
 function messageTable(names: Names): string {
   const { id, messageType, messageKey } = names.column;
   return `CREATE TABLE IF NOT EXISTS ${names.table} (
@@ -88,7 +113,10 @@ function messageTable(names: Names): string {
 )`;
 }
 
-/** SQLite adds the id to every index, so (state, next_retry_at) serves every walk of the relay and of housekeeping. */
+/**
+ * SQLite adds the id to every index, so (state, next_retry_at) serves every walk of the relay and
+ * of housekeeping.
+ */
 function messageIndexes(names: Names): readonly string[] {
   const { state, nextRetryAt, orderingKey, topic } = names.column;
   const index = (name: string, columns: string, where = ""): string =>
@@ -101,6 +129,12 @@ function messageIndexes(names: Names): readonly string[] {
   ];
   if (orderingKey !== undefined) indexes.push(index("ordered", orderingKey, ` WHERE ${orderingKey} IS NOT NULL`));
   return indexes;
+}
+
+/** Holds waiting rows only; SQLite adds the id. */
+function topicIndex(names: Names): string {
+  const { column, layout } = names;
+  return `CREATE INDEX IF NOT EXISTS ${inSchema(layout, `${layout.table}_waiting_topic`)} ON ${quoteName(layout.table)} (${column.topic}, ${column.nextRetryAt}) WHERE ${column.state} = ${names.state("pending")}`;
 }
 
 function companionTablesOf(names: Names): readonly string[] {
@@ -135,7 +169,10 @@ function companionTablesOf(names: Names): readonly string[] {
   ];
 }
 
-/** The archive keeps ids and has no unique (type, key): an archived key may be used again (rule R5). */
+/**
+ * The archive keeps ids and has no unique (type, key): an archived key may be used again (rule:
+ * checked-move).
+ */
 function archiveTable(names: Names): readonly string[] {
   const { archive, column, layout } = names;
   const name = companionTables(layout).archive;

@@ -1,6 +1,7 @@
 /**
- * Sessions on SQLite. All sessions of one database object share one handle, because SQLite has one writer at a time anyway; they take turns on
- * it, and a turn that finds the file locked waits without blocking the event loop (rule R6).
+ * Sessions on SQLite. All sessions of one database object share one handle, because SQLite has one
+ * writer at a time anyway; they take turns on it, and a turn that finds the file locked waits
+ * without blocking the event loop (rule: sqlite-handle).
  */
 
 import { DatabaseUnavailableError, describeError, TransactionLostError } from "../../runtime/errors.ts";
@@ -13,7 +14,10 @@ import { isBusy, translateError } from "./errors.ts";
 const DEFAULT_LOCK_WAIT_TIMEOUT_MS = 3_000;
 const FIRST_PAUSE_MS = 1;
 const LONGEST_PAUSE_MS = 50;
-/** Prepared statements of one handle: more than there are texts of one layout, but for a tool's filters. */
+/**
+ * Prepared statements of one handle: more than there are texts of one layout, but for a tool's
+ * filters.
+ */
 const PREPARED_LIMIT = 200;
 
 /** Prepares each text once per handle: preparing takes longer than running what is small. */
@@ -60,16 +64,21 @@ async function whenFree<T>(what: string, waitMs: number, attempt: () => T): Prom
   }
 }
 
-/** Is a transaction open on the handle? Only asked between turns, so it can only be the user's own (`:memory:`, a shared handle). */
+/**
+ * Is a transaction open on the handle? Only asked between turns, so it can only be the user's own
+ * (`:memory:`, a shared handle).
+ */
 function hasOpenTransaction(handle: SqliteHandle): boolean {
   return handle.isTransaction ?? handle.inTransaction ?? false;
 }
 
 /**
- * Makes a session on a handle. On a handle that the user has too (a database without a file), no statement runs while a transaction is open on
- * it: it would read, and publish, what has not been committed.
+ * Makes a session on a handle. On a handle that the user has too (a database without a file), no
+ * statement runs while a transaction is open on it: it would read, and publish, what has not been
+ * committed.
  *
- * `statementTimeoutMs` means nothing here: calls are synchronous, and nothing can be left without an answer.
+ * `statementTimeoutMs` means nothing here: calls are synchronous, and nothing can be left without
+ * an answer.
  */
 export function createSession(handle: SqliteHandle, options: SessionOptions): Session {
   const waitMs = options.lockWaitTimeoutMs ?? DEFAULT_LOCK_WAIT_TIMEOUT_MS;
@@ -78,7 +87,10 @@ export function createSession(handle: SqliteHandle, options: SessionOptions): Se
   /** Not even what waits for its turn may run any more. */
   let abandoned = false;
 
-  /** One turn on the handle, and not in the middle of a transaction that somebody began on it by hand. */
+  /**
+   * One turn on the handle, and not in the middle of a transaction that somebody began on it by
+   * hand.
+   */
   function inTurn<T>(what: string, work: () => Promise<T>): Promise<T> {
     if (dead) throw closedError(what);
     return withHandle(handle, async () => {
@@ -92,7 +104,8 @@ export function createSession(handle: SqliteHandle, options: SessionOptions): Se
   }
 
   async function transact<T>(work: (tx: Executor) => Promise<T>): Promise<T> {
-    // IMMEDIATE: whoever reads first and writes later fails, without remedy, when another connection has written in between.
+    // IMMEDIATE: whoever reads first and writes later fails, without remedy, when another
+    // connection has written in between.
     await whenFree("begin", waitMs, () => handle.exec("BEGIN IMMEDIATE"));
     let lost: unknown;
     const tx: Executor = {
@@ -102,7 +115,8 @@ export function createSession(handle: SqliteHandle, options: SessionOptions): Se
         try {
           return execute(handle, statement);
         } catch (error) {
-          // SQLite ends a transaction by itself when the disk is full, an I/O error happens or memory runs out.
+          // SQLite ends a transaction by itself when the disk is full, an I/O error happens or
+          // memory runs out.
           if (!hasOpenTransaction(handle)) lost = error;
           throw translateError(error, statement.name);
         }
@@ -127,7 +141,10 @@ export function createSession(handle: SqliteHandle, options: SessionOptions): Se
     run: async (statement) =>
       await inTurn(statement.name, () => whenFree(statement.name, waitMs, () => execute(handle, statement))),
     transaction: async (work) => await inTurn("transaction", () => transact(work)),
-    /** Calls are synchronous: when the handle's turn is free, nothing of this session is under way, and nothing comes later. */
+    /**
+     * Calls are synchronous: when the handle's turn is free, nothing of this session is under way,
+     * and nothing comes later.
+     */
     async abandon() {
       dead = true;
       abandoned = true;

@@ -1,4 +1,7 @@
-/** Outcomes of a batch, one statement for those sent and one for the rest. Fenced (see `fenceCondition`), bound to one claim (rule R4). */
+/**
+ * Outcomes of a batch, one statement for those sent and one for the rest. Fenced (see
+ * `fenceCondition`), bound to one claim (rule: claim-token).
+ */
 import type { RelayStatements } from "../sql/statements.ts";
 import { after, before, fenceCondition, fenceParams, jsonRows, type Names, NOW } from "./names.ts";
 
@@ -42,8 +45,9 @@ export function settleStatements(names: Names): Pick<RelayStatements, "settleSen
 }
 
 /**
- * A row that a confirmation overtook into `consumed` only gets its receipt. Its lock_version moved with the confirmation, so the claim is told
- * by delivery_count there. If we die right after it: done.
+ * A row that a confirmation overtook into `consumed` only gets its receipt. Its lock_version moved
+ * with the confirmation, so the claim is told by delivery_count there. If we die right after it:
+ * done.
  */
 function settleSentText(names: Names, from: From): string {
   const { id, state, nextRetryAt, failReason, deliveryCount, messageId, lastRetryAt } = names.column;
@@ -64,8 +68,8 @@ WHERE m.${id} = outcome.id
 }
 
 /**
- * Failures and uncounted returns: pending with a time, or failed. The start of the attempt is written where there was one (retry_delta 1). If
- * we die right after it: done.
+ * Failures and uncounted returns: pending with a time, or failed. The start of the attempt is
+ * written where there was one (retry_delta 1). If we die right after it: done.
  */
 function settleOtherText(names: Names, from: From): string {
   const { id, state, nextRetryAt, failReason, retryCount, deliveryCount, lastRetryAt } = names.column;

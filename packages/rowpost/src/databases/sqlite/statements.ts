@@ -17,8 +17,7 @@ export function createStatements(layout: TableLayout): DialectStatements {
   return {
     facts: {
       insertReportsDuplicates: true,
-      // No expression tells it; the handle does (isTransaction, inTransaction).
-      insertChecksTransaction: false,
+      listsInFlight: false,
       shardCount: ONE_SHARD,
     },
     admin: adminStatements(names),

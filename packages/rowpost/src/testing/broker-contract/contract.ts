@@ -1,7 +1,9 @@
 /**
- * The broker contract suite: the doc comments of `brokers/broker.ts` as cases that run on any adapter with its real server behind it.
+ * The broker contract suite: the doc comments of `brokers/broker.ts` as cases that run on any
+ * adapter with its real server behind it.
  *
- * It needs no test framework. With one, make a test of each case of {@link brokerContract}; without, call {@link runBrokerContract}.
+ * It needs no test framework. With one, make a test of each case of {@link brokerContract};
+ * without, call {@link runBrokerContract}.
  */
 import type { ContractReport, RunContractOptions } from "../contract-run.ts";
 import { inTime, reportCases } from "../contract-run.ts";
@@ -26,7 +28,10 @@ export const brokerContract: readonly BrokerContractCase[] = [
   ...lifecycleCases,
 ];
 
-/** Why this case does not apply to the harness; undefined when it does. A gap in the harness is no reason: the case then runs and fails. */
+/**
+ * Why this case does not apply to the harness; undefined when it does. A gap in the harness is no
+ * reason: the case then runs and fails.
+ */
 export function skipReason(contractCase: BrokerContractCase, harness: BrokerHarness): string | undefined {
   for (const need of contractCase.needs ?? []) {
     const unmet = unmetNeed(need, harness);
@@ -35,15 +40,18 @@ export function skipReason(contractCase: BrokerContractCase, harness: BrokerHarn
   return undefined;
 }
 
-/** Time that the case is given; a test framework's own limit should be longer, because this one says more. */
+/**
+ * Time that the case is given; a test framework's own limit should be longer, because this one says
+ * more.
+ */
 export function caseTimeoutMs(contractCase: BrokerContractCase, harness: BrokerHarness): number {
   const { consumeWithinMs = 20_000, recoverWithinMs = 10_000 } = harness;
   return (contractCase.timeoutMs ?? 20_000) + consumeWithinMs + 2 * recoverWithinMs;
 }
 
 /**
- * Runs one case with a broker of its own, which is closed afterwards; faults are taken back. Rejects when the contract is not kept, or after
- * {@link caseTimeoutMs}.
+ * Runs one case with a broker of its own, which is closed afterwards; faults are taken back.
+ * Rejects when the contract is not kept, or after {@link caseTimeoutMs}.
  */
 export async function runBrokerCase(contractCase: BrokerContractCase, harness: BrokerHarness): Promise<void> {
   await inTime(runWithBroker(contractCase, harness), caseTimeoutMs(contractCase, harness));
@@ -64,7 +72,10 @@ async function runWithBroker(contractCase: BrokerContractCase, harness: BrokerHa
   }
 }
 
-/** Runs the whole contract, one case after the other, and reports; does not reject because of a failing case. Does not close the harness. */
+/**
+ * Runs the whole contract, one case after the other, and reports; does not reject because of a
+ * failing case. Does not close the harness.
+ */
 export function runBrokerContract(harness: BrokerHarness, options: RunContractOptions = {}): Promise<ContractReport> {
   return reportCases({
     ...options,

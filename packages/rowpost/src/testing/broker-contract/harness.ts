@@ -1,6 +1,6 @@
 /**
- * What somebody who runs the broker contract on an adapter has to bring: a way to make the broker, topics on a real server, a way to see
- * what arrived there, and, as far as it is possible, faults.
+ * What somebody who runs the broker contract on an adapter has to bring: a way to make the broker,
+ * topics on a real server, a way to see what arrived there, and, as far as it is possible, faults.
  */
 import type { Broker, BrokerFeatures, OutgoingMessage } from "../../brokers/broker.ts";
 import type { MuteDirection } from "../tcp-proxy.ts";
@@ -8,24 +8,34 @@ import type { MuteDirection } from "../tcp-proxy.ts";
 /** A message as a consumer on the other side got it. */
 export interface ReceivedMessage {
   readonly body: Uint8Array;
-  /** Names in lower case. Where the adapter encodes names or values (and documents it), decoded as the documentation says. */
+  /**
+   * Names in lower case. Where the adapter encodes names or values (and documents it), decoded as
+   * the documentation says.
+   */
   readonly headers: Readonly<Record<string, string>>;
   /** When it arrived, epoch milliseconds of this host. */
   readonly receivedAtMs: number;
   /** Media type, where the broker carries one; it is then compared. */
   readonly contentType?: string | undefined;
-  /** What the broker or its consumers know copies of one message by, such as `webhook-id`; must then be the same on every attempt. */
+  /**
+   * What the broker or its consumers know copies of one message by, such as `webhook-id`; must then
+   * be the same on every attempt.
+   */
   readonly dedupeId?: string | undefined;
 }
 
 /** Which messages a case waits for. */
 export interface ConsumeRequest {
   readonly topic: string;
-  /** Only messages whose header `rowpost-key` begins with this. Every case has a prefix of its own. */
+  /**
+   * Only messages whose header `rowpost-key` begins with this. Every case has a prefix of its own.
+   */
   readonly keyPrefix: string;
   /** Resolve once this many messages with different keys are there. */
   readonly count: number;
-  /** Resolve after this time with what is there; the case then fails with a list of what is missing. */
+  /**
+   * Resolve after this time with what is there; the case then fails with a list of what is missing.
+   */
   readonly withinMs: number;
 }
 
@@ -36,17 +46,20 @@ export interface ContractTopics {
   /** A second one of the same kind. */
   readonly other: string;
   /**
-   * For messages with ordering keys, where {@link BrokerHarness.consume} returns equal keys in the order in which the broker got them. May
-   * be the same as `main`. Must be given when the adapter's features say `ordering: "key"`.
+   * For messages with ordering keys, where {@link BrokerHarness.consume} returns equal keys in the
+   * order in which the broker got them. May be the same as `main`. Must be given when the adapter's
+   * features say `ordering: "key"`.
    */
   readonly ordered?: string | undefined;
-  /** For messages with `deliverAtMs`. Must be given when the features say `delay`. */
-  readonly delayed?: string | undefined;
-  /** A legal name that does not exist. Must be given when the features say `reportsUnknownTopic`. */
+  /**
+   * A legal name that does not exist. Must be given when the features say `reportsUnknownTopic`.
+   */
   readonly unknown?: string | undefined;
 }
 
-/** Faults between the broker under test and its server. A `TcpProxy` of `rowpost/testing` is one. */
+/**
+ * Faults between the broker under test and its server. A `TcpProxy` of `rowpost/testing` is one.
+ */
 export interface BrokerFaults {
   cut(): Promise<void>;
   mute(direction?: MuteDirection): void;
@@ -61,22 +74,35 @@ export interface BrokerFaults {
 export interface BrokerHarness {
   /** For titles and skip notes, such as `rocketmq`. */
   readonly name: string;
-  /** A new, independent broker on the server; through the faults, when there are any. The case closes it. */
+  /**
+   * A new, independent broker on the server; through the faults, when there are any. The case
+   * closes it.
+   */
   createBroker(): Broker | Promise<Broker>;
   /** What the adapter should say of itself; compared with what it does say. */
   readonly features: BrokerFeatures;
   readonly topics: ContractTopics;
-  /** Returns what has arrived so far, copies included, in the order of arrival. Calls do not compete: a message may be returned many times. */
+  /**
+   * Returns what has arrived so far, copies included, in the order of arrival. Calls do not
+   * compete: a message may be returned many times.
+   */
   consume(request: ConsumeRequest): Promise<readonly ReceivedMessage[]>;
   readonly faults?: BrokerFaults | undefined;
-  /** Stops the server and starts it again; resolves when it runs. What it had acknowledged must still be there. */
+  /**
+   * Stops the server and starts it again; resolves when it runs. What it had acknowledged must
+   * still be there.
+   */
   readonly restart?: (() => Promise<void>) | undefined;
   /**
-   * Changes a good message so that the server is certain to refuse it for good, and it alone. Default, where the features name a
-   * `maxBodyBytes` or there are `refusedBodyBytes`: a body above that.
+   * Changes a good message so that the server is certain to refuse it for good, and it alone.
+   * Default, where the features name a `maxBodyBytes` or there are `refusedBodyBytes`: a body above
+   * that.
    */
   readonly unsendable?: ((message: OutgoingMessage) => OutgoingMessage) | undefined;
-  /** Bytes of a body that the server refuses, where the limit is the server's alone and the features name none. */
+  /**
+   * Bytes of a body that the server refuses, where the limit is the server's alone and the features
+   * name none.
+   */
   readonly refusedBodyBytes?: number | undefined;
   /** A broker with wrong credentials. */
   readonly createUnauthorized?: (() => Broker | Promise<Broker>) | undefined;
@@ -98,10 +124,12 @@ export type BrokerNeed =
   | "unauthorized"
   | "bodyLimit"
   | "orderedTopic"
-  | "delayedTopic"
   | "unknownTopic";
 
-/** Why a need is not met: a fact of the broker (skip), or something that the harness should bring because the features say so (a failure). */
+/**
+ * Why a need is not met: a fact of the broker (skip), or something that the harness should bring
+ * because the features say so (a failure).
+ */
 export interface UnmetNeed {
   readonly reason: string;
   readonly isGap: boolean;
@@ -134,9 +162,6 @@ export function unmetNeed(need: BrokerNeed, harness: BrokerHarness): UnmetNeed |
       );
     case "orderedTopic":
       return topicNeed(topics.ordered, "ordered", features.ordering === "key", "consumers see no order by key");
-    case "delayedTopic":
-      // Without a delay the case shows that the message is not lost or held back: any topic will do.
-      return features.delay ? topicNeed(topics.delayed, "delayed", true, "it delays messages") : undefined;
     case "unknownTopic":
       return topicNeed(
         features.reportsUnknownTopic ? topics.unknown : undefined,

@@ -2,7 +2,10 @@ import type { BrokerHarness, ConsumeRequest, ReceivedMessage } from "./harness.t
 
 /** What arrived, by topic: the half of a harness that is the same for every broker. */
 export interface ReceivedLog {
-  /** To be called by the harness's consumer for each message, copies included, in the order of arrival. */
+  /**
+   * To be called by the harness's consumer for each message, copies included, in the order of
+   * arrival.
+   */
   add(topic: string, message: ReceivedMessage): void;
   /** {@link BrokerHarness.consume}. */
   readonly consume: BrokerHarness["consume"];

@@ -1,20 +1,23 @@
 /**
- * What the cases of one run share, because making it anew for each of them would take longer than all cases: the migrated database, two
- * instances with their sessions, and the shards of a pool of keys. Between two cases the tables are emptied and the leases set free.
+ * What the cases of one run share, because making it anew for each of them would take longer than
+ * all cases: the migrated database, two instances with their sessions, and the shards of a pool of
+ * keys. Between two cases the tables are emptied and the leases set free.
  */
 import type { Database, Session } from "../../databases/database.ts";
 import { companionTables, tableKey } from "../../databases/sql/layouts.ts";
 import { migrate } from "../../databases/sql/migrate.ts";
 import type { MessageAdmin } from "../../outbox/message-admin.ts";
 import type { MessageWriter } from "../../outbox/message-writer.ts";
-import type { RelayStore, RelayStoreOptions } from "../../outbox/relay-store.ts";
+import type { RelayStore, RelayStoreOptions } from "../../relay/store.ts";
 import type { QueryResult } from "../../transactions/executor.ts";
 import { type TestDialect, testDialect } from "./dialect.ts";
 import type { OpenedFacts, StoreHarness } from "./harness.ts";
 import { type CountWaiting, createLockWaitCounter } from "./lock-waits.ts";
 import { createMessageTable, type MessageTable } from "./table.ts";
 
-/** Locks are waited for longer than any case holds one, and statements shorter than a case may take. */
+/**
+ * Locks are waited for longer than any case holds one, and statements shorter than a case may take.
+ */
 export const STORE_OPTIONS: RelayStoreOptions = {
   sendingMark: "on",
   statementTimeoutMs: 10_000,
@@ -141,10 +144,19 @@ async function emptyTables(harness: StoreHarness, dialect: TestDialect, hand: Se
   });
 }
 
-/** Learns the shards of many keys from one scan, so that a case can choose a shard and knows it of rows that no scan returns. */
+/**
+ * Learns the shards of many keys from one scan, so that a case can choose a shard and knows it of
+ * rows that no scan returns.
+ */
 async function probePool(table: MessageTable, store: RelayStore): Promise<readonly PoolKey[]> {
   const keys = Array.from({ length: POOL }, (_, index) => `key-${String(index).padStart(4, "0")}`);
   await table.put(keys.map((key) => ({ type: "contract.probed", key })));
-  const found = await store.scan({ shards: undefined, afterId: "0", immediateLimit: POOL, dueLimit: 0 });
+  const found = await store.scan({
+    shards: undefined,
+    afterId: "0",
+    bodyLimit: Number.MAX_SAFE_INTEGER,
+    immediateLimit: POOL,
+    dueLimit: 0,
+  });
   return found.map(({ key, shard }) => ({ key, shard }));
 }

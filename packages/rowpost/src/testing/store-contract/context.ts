@@ -1,4 +1,7 @@
-/** What a case works with: two instances, rows set and read by hand, leases, and other connections that stand in the way. */
+/**
+ * What a case works with: two instances, rows set and read by hand, leases, and other connections
+ * that stand in the way.
+ */
 import assert from "node:assert/strict";
 import type { Database, TableLayout } from "../../databases/database.ts";
 import type { LayoutColumns } from "../../databases/sql/layout.ts";
@@ -13,7 +16,7 @@ import type {
   RowToken,
   ScannedMessage,
   ShardLease,
-} from "../../outbox/relay-store.ts";
+} from "../../relay/store.ts";
 import type { QueryResult } from "../../transactions/executor.ts";
 import { until } from "../contract-run.ts";
 import { STORE_OPTIONS, type StoreBench, type StoreInstance } from "./bench.ts";
@@ -73,7 +76,10 @@ export interface StoreCaseContext {
   /** Quoted names of rowpost's own tables, and the value of their `table_name` as a literal. */
   readonly own: OwnTables;
   sql(text: string): Promise<QueryResult>;
-  /** Another store of the first instance, which remembers nothing of earlier cases. Closed after the case. */
+  /**
+   * Another store of the first instance, which remembers nothing of earlier cases. Closed after the
+   * case.
+   */
   openStore(options?: Partial<RelayStoreOptions>): Promise<RelayStore>;
   /** Puts a row: pending, without a time, unless the values say otherwise. */
   put(values?: PutValues): Promise<PutRow>;
@@ -95,7 +101,10 @@ export interface StoreCaseContext {
     messages: readonly EncodedMessage[],
     options?: { readonly duplicates?: "throw" | "ignore"; readonly instance?: StoreInstance },
   ): Promise<EnqueueStatus[]>;
-  /** Starts something while a third connection holds these rows locked, and returns what comes of it once that connection has committed. */
+  /**
+   * Starts something while a third connection holds these rows locked, and returns what comes of it
+   * once that connection has committed.
+   */
   whileLocked<T>(rows: readonly PutRow[], interleaving: Interleaving<T>): Promise<T>;
   /** The same with anything else that the third connection does first in its transaction. */
   whileOpen<T>(first: (run: RunSql) => Promise<unknown>, interleaving: Interleaving<T>): Promise<T>;
@@ -103,7 +112,10 @@ export interface StoreCaseContext {
   waiting(connections: number, unless?: () => boolean): Promise<void>;
   /** Runs `work` and returns which columns of the row it changed, besides gmt_modified. */
   changesOf(row: PutRow | string, work: () => Promise<unknown>): Promise<(keyof LayoutColumns)[]>;
-  /** Runs `work`, which must change these columns of the row (those that the layout has) and no others. */
+  /**
+   * Runs `work`, which must change these columns of the row (those that the layout has) and no
+   * others.
+   */
   assertChanges<T>(row: PutRow, columns: readonly (keyof LayoutColumns)[], work: () => Promise<T>): Promise<T>;
   /** Runs `work`, which must leave these rows as they are, to the last column. */
   assertUnchanged<T>(rows: readonly PutRow[], work: () => Promise<T>): Promise<T>;
@@ -138,7 +150,10 @@ export interface OwnTables {
 /** Time that may pass between a write and the look at it. */
 const SLOWEST_MS = 15_000;
 
-/** Makes the context of one run of one case, on emptied tables. What `atEnd` collects is to be called after the case. */
+/**
+ * Makes the context of one run of one case, on emptied tables. What `atEnd` collects is to be
+ * called after the case.
+ */
 export function createStoreContext(bench: StoreBench, atEnd: (() => Promise<void>)[]): StoreCaseContext {
   const { dialect, first, harness, second, table } = bench;
   const { layout } = harness;
@@ -248,7 +263,14 @@ export function createStoreContext(bench: StoreBench, atEnd: (() => Promise<void
     row: (row) => table.row(typeof row === "string" ? row : row.id),
     acquire: (options = {}) => acquire(store, options),
     leases: (used = store) => readLeases(used),
-    scan: (used = store) => used.scan({ shards: undefined, afterId: "0", immediateLimit: 1_000, dueLimit: 1_000 }),
+    scan: (used = store) =>
+      used.scan({
+        shards: undefined,
+        afterId: "0",
+        bodyLimit: Number.MAX_SAFE_INTEGER,
+        immediateLimit: 1_000,
+        dueLimit: 1_000,
+      }),
     message: (changes = {}) => ({
       type: "contract.checked",
       topic: "orders",

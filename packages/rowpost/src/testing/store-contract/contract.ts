@@ -1,15 +1,17 @@
 /**
- * The store contract suite: the doc comments of `outbox/relay-store.ts`, `outbox/message-writer.ts` and `outbox/message-admin.ts`, and the table
- * of transitions, as cases that run on any database with the real engine behind it.
+ * The store contract suite: the doc comments of `outbox/relay-store.ts`, `outbox/message-writer.ts`
+ * and `outbox/message-admin.ts`, and the table of transitions, as cases that run on any database
+ * with the real engine behind it.
  *
- * It needs no test framework. With one, open a bench for the harness and make a test of each case of {@link storeContract}; without, call
- * {@link runStoreContract}.
+ * It needs no test framework. With one, open a bench for the harness and make a test of each case
+ * of {@link storeContract}; without, call {@link runStoreContract}.
  */
 import { type ContractReport, inTime, type RunContractOptions, reportCases } from "../contract-run.ts";
 import { openStoreBench, type StoreBench } from "./bench.ts";
 import type { StoreContractCase } from "./case.ts";
 import { adminCases } from "./cases/admin.ts";
 import { archiveCases } from "./cases/archive.ts";
+import { behindCases } from "./cases/behind.ts";
 import { claimCases } from "./cases/claim.ts";
 import { enqueueCases } from "./cases/enqueue.ts";
 import { fenceCases } from "./cases/fence.ts";
@@ -22,6 +24,7 @@ import { scanCases } from "./cases/scan.ts";
 import { settleCases } from "./cases/settle.ts";
 import { suspensionCases } from "./cases/suspensions.ts";
 import { timeCases } from "./cases/time.ts";
+import { topicCases } from "./cases/topics.ts";
 import { transitionCases } from "./cases/transitions.ts";
 import { createStoreContext } from "./context.ts";
 import { type StoreHarness, unmetStoreNeed } from "./harness.ts";
@@ -30,6 +33,7 @@ import { type StoreHarness, unmetStoreNeed } from "./harness.ts";
 export const storeContract: readonly StoreContractCase[] = [
   ...enqueueCases,
   ...scanCases,
+  ...topicCases,
   ...keyQueueCases,
   ...claimCases,
   ...settleCases,
@@ -37,6 +41,7 @@ export const storeContract: readonly StoreContractCase[] = [
   ...leaseCases,
   ...recoverCases,
   ...housekeepingCases,
+  ...behindCases,
   ...archiveCases,
   ...adminCases,
   ...suspensionCases,
@@ -45,7 +50,9 @@ export const storeContract: readonly StoreContractCase[] = [
   ...transitionCases,
 ];
 
-/** Why this case does not apply to the database that the bench is open on; undefined when it does. */
+/**
+ * Why this case does not apply to the database that the bench is open on; undefined when it does.
+ */
 export function storeSkipReason(contractCase: StoreContractCase, bench: StoreBench): string | undefined {
   for (const need of contractCase.needs ?? []) {
     const reason = unmetStoreNeed(need, bench.harness, bench.facts);
@@ -54,7 +61,10 @@ export function storeSkipReason(contractCase: StoreContractCase, bench: StoreBen
   return undefined;
 }
 
-/** Runs one case on emptied tables. Rejects when the contract is not kept, or when the case does not end within the harness's time. */
+/**
+ * Runs one case on emptied tables. Rejects when the contract is not kept, or when the case does not
+ * end within the harness's time.
+ */
 export async function runStoreCase(contractCase: StoreContractCase, bench: StoreBench): Promise<void> {
   await bench.reset();
   const atEnd: (() => Promise<void>)[] = [];
@@ -65,7 +75,10 @@ export async function runStoreCase(contractCase: StoreContractCase, bench: Store
   }
 }
 
-/** Runs the whole contract, one case after the other, and reports; does not reject because of a failing case. Does not close the harness. */
+/**
+ * Runs the whole contract, one case after the other, and reports; does not reject because of a
+ * failing case. Does not close the harness.
+ */
 export async function runStoreContract(
   harness: StoreHarness,
   options: RunContractOptions = {},

@@ -1,4 +1,7 @@
-/** The few words in which the engines differ when a case sets a row by hand or reads it. Written apart from the statements under test. */
+/**
+ * The few words in which the engines differ when a case sets a row by hand or reads it. Written
+ * apart from the statements under test.
+ */
 import type { DialectName } from "../../databases/database.ts";
 import type { QueryResult } from "../../transactions/executor.ts";
 
@@ -13,7 +16,9 @@ export interface TestDialect {
   at(ms: number): string;
   /** The same in rowpost's own tables. */
   ownAt(ms: number): string;
-  /** Whole milliseconds from now until the instant of a column of the message table; NULL for NULL. */
+  /**
+   * Whole milliseconds from now until the instant of a column of the message table; NULL for NULL.
+   */
   msUntil(column: string): string;
   /** The same in rowpost's own tables. */
   ownMsUntil(column: string): string;
@@ -21,7 +26,10 @@ export interface TestDialect {
   readonly forUpdate: string;
   /** Value of `in_flight` in a lease row for no ids. */
   readonly noList: string;
-  /** Statements that put a user's open transaction into another time zone, and its connection back. Undefined: there are no zones. */
+  /**
+   * Statements that put a user's open transaction into another time zone, and its connection back.
+   * Undefined: there are no zones.
+   */
   readonly otherZone: { readonly enter: string; readonly leave: string } | undefined;
   /** Types of a growing id and of an instant, for a table made by hand. */
   readonly idColumn: string;
@@ -35,7 +43,10 @@ export function testDialect(dialect: DialectName): TestDialect {
 
 const quoted = (value: string): string => `'${value.replaceAll("'", "''")}'`;
 
-/** Sessions have the zone of the layout's clock, so NOW() is that clock; rowpost's own tables are in UTC. */
+/**
+ * Sessions have the zone of the layout's clock, so NOW() is that clock; rowpost's own tables are in
+ * UTC.
+ */
 const mysqlDialect: TestDialect = {
   name: (name) => `\`${name}\``,
   text: (value) => quoted(value.replaceAll("\\", "\\\\")),

@@ -1,7 +1,10 @@
-/** The operations that a lost lease must make harmless, in one shape: on one row, with the number of rows that they changed. */
+/**
+ * The operations that a lost lease must make harmless, in one shape: on one row, with the number of
+ * rows that they changed.
+ */
 import { ruleReason } from "../../message/suspension-reason.ts";
 import type { MessageAdmin } from "../../outbox/message-admin.ts";
-import type { Fence, RelayStore, RowToken, SuspensionRule } from "../../outbox/relay-store.ts";
+import type { Fence, RelayStore, RowToken, SuspensionRule } from "../../relay/store.ts";
 import type { StoreNeed } from "./harness.ts";
 import { CLAIMED, failed, retried, returned, sent } from "./outcome.ts";
 import type { RowValues } from "./table.ts";
@@ -21,7 +24,10 @@ export interface FencedOperation {
   readonly needs?: readonly StoreNeed[];
   /** A row that it changes. */
   readonly row: RowValues;
-  /** False: a row that somebody else holds is passed over, so it never waits between its fence and its row. */
+  /**
+   * False: a row that somebody else holds is passed over, so it never waits between its fence and
+   * its row.
+   */
   readonly waitsForRow?: false;
   /** What must be there besides the row. */
   arrange?(admin: MessageAdmin): Promise<void>;

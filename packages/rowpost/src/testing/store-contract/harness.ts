@@ -1,19 +1,27 @@
 /**
- * What somebody who runs the store contract on a database has to bring: an empty database, a layout, and the facts of the engine that decide
- * which cases apply.
+ * What somebody who runs the store contract on a database has to bring: an empty database, a
+ * layout, and the facts of the engine that decide which cases apply.
  */
 import type { Database, TableLayout } from "../../databases/database.ts";
 
 /** Facts of the engine and of the table. */
 export interface StoreFeatures {
-  /** A statement waits for the rows that another connection has locked, and for those only. SQLite has one lock for all, and says `false`. */
+  /**
+   * A statement waits for the rows that another connection has locked, and for those only. SQLite
+   * has one lock for all, and says `false`.
+   */
   readonly rowLocks: boolean;
-  /** Type and key that differ in case, accents or trailing blanks are two messages. A table made by somebody else's DDL may fold them (rule R7). */
+  /**
+   * Type and key that differ in case, accents or trailing blanks are two messages. A table made by
+   * somebody else's DDL may fold them (rule: exact-bytes).
+   */
   readonly comparesBytes: boolean;
   /** retry_count and lock_version may be NULL, which counts as 0. */
   readonly nullableCounts: boolean;
   /** An enqueue in one instance rings the doorbell of another that listens. */
   readonly notifies: boolean;
+  /** A relay may run without a sending mark (`sendingMark: "off"`). */
+  readonly runsUnmarked: boolean;
   /** A value that is no state can be written into the state column by hand. */
   readonly takesUnknownStates: boolean;
 }
@@ -32,8 +40,9 @@ export interface StoreHarness {
   readonly layout: TableLayout;
   readonly features: StoreFeatures;
   /**
-   * A Database object on the one empty database of this harness. Called twice, for two instances that share nothing but the database; the suite
-   * closes both. May return the same object twice where only one is possible (SQLite in memory).
+   * A Database object on the one empty database of this harness. Called twice, for two instances
+   * that share nothing but the database; the suite closes both. May return the same object twice
+   * where only one is possible (SQLite in memory).
    */
   createDatabase(): Database | Promise<Database>;
   /** A connection of a driver of the user's own, in no transaction. */
@@ -57,7 +66,10 @@ type OptionalColumn =
   | "consumedAt"
   | "lastRetryAt";
 
-/** What a case cannot do without: a feature, a column, `claimToken` (a column that only grows with each claim), several `shards`, two `instances`. */
+/**
+ * What a case cannot do without: a feature, a column, `claimToken` (a column that only grows with
+ * each claim), several `shards`, two `instances`.
+ */
 export type StoreNeed =
   | keyof StoreFeatures
   | OptionalColumn
@@ -82,6 +94,7 @@ const FEATURE_REASONS: Readonly<Record<keyof StoreFeatures, string>> = {
   rowLocks: "the engine has no row locks that could be waited for",
   comparesBytes: "the table's collation folds different identities into one",
   nullableCounts: "retry_count and lock_version cannot be NULL",
+  runsUnmarked: "without the mark this engine is slower, so it is refused",
   notifies: "the engine cannot notify another process",
   takesUnknownStates: "the table takes no value that is no state",
 };
@@ -97,6 +110,7 @@ export function unmetStoreNeed(need: StoreNeed, harness: StoreHarness, facts: Op
     case "comparesBytes":
     case "nullableCounts":
     case "notifies":
+    case "runsUnmarked":
     case "takesUnknownStates":
       return unless(features[need], FEATURE_REASONS[need]);
     case "claimToken":

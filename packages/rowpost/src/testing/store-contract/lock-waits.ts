@@ -1,11 +1,17 @@
-/** Who waits for a lock: so that a case can go on when an interleaving has come about, instead of guessing how long that takes. */
+/**
+ * Who waits for a lock: so that a case can go on when an interleaving has come about, instead of
+ * guessing how long that takes.
+ */
 import type { DialectName } from "../../databases/database.ts";
 import type { RunSql } from "./dialect.ts";
 
 /** Number of connections to this database that wait for a lock now. */
 export type CountWaiting = () => Promise<number>;
 
-/** Counts by SQL on a connection that does not wait itself. Undefined: the engine has no locks that a statement waits for. */
+/**
+ * Counts by SQL on a connection that does not wait itself. Undefined: the engine has no locks that
+ * a statement waits for.
+ */
 export function createLockWaitCounter(dialect: DialectName, sql: RunSql): CountWaiting | undefined {
   switch (dialect) {
     case "mysql":
@@ -26,9 +32,10 @@ export function createLockWaitCounter(dialect: DialectName, sql: RunSql): CountW
 const LONG_MS = 40;
 
 /**
- * From InnoDB's monitor and, because MySQL leaves transactions out of it that have not written yet, from statements that do not end.
- * information_schema.INNODB_TRX would say it, but shows what it was until nobody at all has asked for 100 ms, and performance_schema is off on
- * many servers. A statement that is slow instead of waiting makes a case less sharp, and never wrong.
+ * From InnoDB's monitor and, because MySQL leaves transactions out of it that have not written yet,
+ * from statements that do not end. information_schema.INNODB_TRX would say it, but shows what it
+ * was until nobody at all has asked for 100 ms, and performance_schema is off on many servers. A
+ * statement that is slow instead of waiting makes a case less sharp, and never wrong.
  */
 function innodbCounter(sql: RunSql): CountWaiting {
   let runningSince = new Map<string, number>();

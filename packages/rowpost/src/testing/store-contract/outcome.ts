@@ -1,5 +1,5 @@
 /** Outcomes as a relay hands them to settle. */
-import type { Outcome, RowToken } from "../../outbox/relay-store.ts";
+import type { Outcome, RowToken } from "../../relay/store.ts";
 import type { RowValues } from "./table.ts";
 
 /** A row as a claim has left it. */

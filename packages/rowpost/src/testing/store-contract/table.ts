@@ -1,11 +1,18 @@
-/** The message table as a person with an SQL client sees it: rows are put, edited and read by hand, past the store under test. */
+/**
+ * The message table as a person with an SQL client sees it: rows are put, edited and read by hand,
+ * past the store under test.
+ */
 import assert from "node:assert/strict";
 import type { TableLayout } from "../../databases/database.ts";
 import type { LayoutColumns } from "../../databases/sql/layout.ts";
+import { ENGINE_COLUMNS } from "../../databases/sql/layouts.ts";
 import { MESSAGE_STATES, type MessageState } from "../../message/states.ts";
 import type { RunSql, TestDialect } from "./dialect.ts";
 
-/** Values of a row, by what they mean. Instants in milliseconds from now. What a layout has no column for is left out. */
+/**
+ * Values of a row, by what they mean. Instants in milliseconds from now. What a layout has no
+ * column for is left out.
+ */
 export interface RowValues {
   readonly type?: string | undefined;
   readonly key?: string | undefined;
@@ -33,7 +40,10 @@ export interface RowValues {
   readonly updatedBy?: string | undefined;
 }
 
-/** A row as it was read. Fields of columns that the layout lacks, and instants that are NULL, are null; counts that are NULL are 0. */
+/**
+ * A row as it was read. Fields of columns that the layout lacks, and instants that are NULL, are
+ * null; counts that are NULL are 0.
+ */
 export interface SeenRow {
   readonly id: string;
   readonly type: string;
@@ -186,9 +196,9 @@ export function createMessageTable(layout: TableLayout, dialect: TestDialect, sq
       return row;
     },
     async exact(wanted) {
-      // Padding is nobody's business, and only one engine has it.
+      // Nobody's business, and only one engine has them.
       const listed = Object.entries(columns).filter(
-        ([property, name]) => name !== undefined && property !== "settlePad",
+        ([property, name]) => name !== undefined && !ENGINE_COLUMNS.has(property),
       );
       const { rows } = await sql(
         `SELECT ${listed.map(([property, name]) => `${dialect.name(String(name))} AS ${dialect.name(property)}`).join(", ")} FROM ${table} WHERE ${id} = ${wanted}`,

@@ -2,7 +2,10 @@
 import { until } from "../contract-run.ts";
 import type { PutRow, StoreCaseContext } from "./context.ts";
 
-/** Does something while another connection holds a row, and fails when it has not come to its end before the row is free. */
+/**
+ * Does something while another connection holds a row, and fails when it has not come to its end
+ * before the row is free.
+ */
 export async function endsUnderLock<T>(context: StoreCaseContext, row: PutRow, work: () => Promise<T>): Promise<T> {
   let ended = false;
   return await context.whileLocked([row], {

@@ -123,7 +123,8 @@ export const arrivalCases: readonly BrokerContractCase[] = [
       await context.publishAll([first]);
       await context.publishAll([second]);
       const { main } = context.harness.topics;
-      // A broker may drop the second copy by its identity, so that there is no count to wait for: a later message tells that it is over.
+      // A broker may drop the second copy by its identity, so that there is no count to wait for: a
+      // later message tells that it is over.
       const marker = context.message();
       await context.publishAll([marker]);
       const copies = (await context.arrivals(main, [first, marker])).filter(

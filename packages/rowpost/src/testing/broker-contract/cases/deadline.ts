@@ -3,9 +3,6 @@ import assert from "node:assert/strict";
 import type { BrokerContractCase } from "../case.ts";
 import { describe, given } from "../context.ts";
 
-/** Delay of the delayed message. RocketMQ's precision is 1 s, so a shorter one would prove nothing. */
-const DELAY_MS = 3_000;
-
 export const deadlineCases: readonly BrokerContractCase[] = [
   {
     name: "a call that is aborted before it starts hands nothing over",
@@ -58,26 +55,13 @@ export const deadlineCases: readonly BrokerContractCase[] = [
     needs: ["faults"],
     async run(context) {
       const faults = given(context.harness.faults, "faults");
-      // Silent from the first byte: the connection is accepted by the operating system, and no handshake or request is ever answered.
+      // Silent from the first byte: the connection is accepted by the operating system, and no
+      // handshake or request is ever answered.
       faults.mute();
       const results = await context.publish([context.message(), context.message()], { deadlineMs: 1_500 });
       for (const result of results) assert.notEqual(result.status, "sent");
       faults.unmute();
       await context.publishUntilSent([context.message()]);
-    },
-  },
-  {
-    name: "a delayed message arrives at its time, not before; where the broker cannot delay, at once",
-    needs: ["delayedTopic"],
-    async run(context) {
-      const { features, topics } = context.harness;
-      const topic = given(features.delay ? topics.delayed : topics.main, "topics.delayed");
-      const deliverAtMs = Date.now() + (features.delay ? DELAY_MS : 3_600_000);
-      const message = context.message({ topic, deliverAtMs });
-      await context.publishAll([message]);
-      const [received] = await context.arrivals(topic, [message]);
-      const early = deliverAtMs - (received?.receivedAtMs ?? 0);
-      if (features.delay) assert.ok(early <= 20, `arrived ${early} ms before its time`);
     },
   },
 ];

@@ -1,4 +1,6 @@
-/** A message that cannot be sent fails by itself, with the broker's reason; its neighbors go out. */
+/**
+ * A message that cannot be sent fails by itself, with the broker's reason; its neighbors go out.
+ */
 import assert from "node:assert/strict";
 import type { BrokerContractCase } from "../case.ts";
 import { assertMessageFailure, assertSent, describe, given, unsendable } from "../context.ts";

@@ -1,4 +1,6 @@
-/** The server goes away and comes back: nothing is lost, and nothing is called certain that is not. */
+/**
+ * The server goes away and comes back: nothing is lost, and nothing is called certain that is not.
+ */
 import assert from "node:assert/strict";
 import { until } from "../../contract-run.ts";
 import type { BrokerContractCase } from "../case.ts";
@@ -65,7 +67,10 @@ export const outageCases: readonly BrokerContractCase[] = [
   },
 ];
 
-/** Publishes probes until the adapter knows that the connection is gone: what was written into a dying connection is rightly `unknown`. */
+/**
+ * Publishes probes until the adapter knows that the connection is gone: what was written into a
+ * dying connection is rightly `unknown`.
+ */
 async function outageNoticed(context: BrokerCaseContext): Promise<void> {
   await until(
     "the adapter notices that the server is away",

@@ -150,7 +150,7 @@ export const adminCases: readonly StoreContractCase[] = [
     },
   },
   {
-    name: "admin: nothing done by hand sends a message before its own time (rule R10)",
+    name: "admin: nothing done by hand sends a message before its own time (rule: delay-is-not-retry)",
     needs: ["deliverAt"],
     async run(context) {
       const delayed: PutValues = { ...COUNTED, deliverInMs: HOUR_MS, nextRetryInMs: HOUR_MS };
@@ -167,7 +167,7 @@ export const adminCases: readonly StoreContractCase[] = [
     },
   },
   {
-    name: "admin: where the only time is a delay, a delayed row is not suspended (rule R10)",
+    name: "admin: where the only time is a delay, a delayed row is not suspended (rule: delay-is-not-retry)",
     needs: ["noDeliverAt"],
     async run(context) {
       const row = await context.put({ nextRetryInMs: HOUR_MS });

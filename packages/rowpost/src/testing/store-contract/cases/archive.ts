@@ -1,5 +1,9 @@
-/** Moving finished messages away: only those that are finished, and never one that changes meanwhile (rule R5). */
+/**
+ * Moving finished messages away: only those that are finished, and never one that changes meanwhile
+ * (rule: checked-move).
+ */
 import assert from "node:assert/strict";
+import { ENGINE_COLUMNS } from "../../../databases/sql/layouts.ts";
 import { MESSAGE_STATES } from "../../../message/states.ts";
 import type { StoreContractCase } from "../case.ts";
 import type { PutRow, PutValues, StoreCaseContext } from "../context.ts";
@@ -27,7 +31,7 @@ function remove(
 /** Copies a row into the archive by hand. */
 function copyText({ dialect, layout, own }: StoreCaseContext, row: PutRow): string {
   const columns = Object.entries(layout.columns).filter(
-    ([property, name]) => name !== undefined && property !== "settlePad",
+    ([property, name]) => name !== undefined && !ENGINE_COLUMNS.has(property),
   );
   const names = columns.map(([, name]) => dialect.name(String(name))).join(", ");
   return `INSERT INTO ${own.archive} (${names}, archived_at) SELECT ${names}, ${dialect.ownAt(0)} FROM ${own.messages} WHERE ${dialect.name(layout.columns.id)} = ${row.id}`;
@@ -161,7 +165,7 @@ export const archiveCases: readonly StoreContractCase[] = [
     },
   },
   {
-    name: "removeFinished: a row that somebody holds is left, or looked at again after the wait (rule R5)",
+    name: "removeFinished: a row that somebody holds is left, or looked at again after the wait (rule: checked-move)",
     needs: ["rowLocks"],
     async run(context) {
       const rows = await context.putAll([
@@ -180,13 +184,14 @@ export const archiveCases: readonly StoreContractCase[] = [
     },
   },
   {
-    name: "removeFinished: a row that is being moved cannot be changed before it is gone (rule R5)",
+    name: "removeFinished: a row that is being moved cannot be changed before it is gone (rule: checked-move)",
     needs: ["rowLocks"],
     async run(context) {
       const row = await context.put({ ...OLD, state: "sent" });
       const action = { author: "ops", reason: "again" };
       let retried = false;
-      // The copy waits, because the row's place in the archive is taken for a while: the moment between copy and delete.
+      // The copy waits, because the row's place in the archive is taken for a while: the moment
+      // between copy and delete.
       const [removed, report] = await context.whileOpen((run) => run(copyText(context, row)), {
         waiters: 0,
         async start() {

@@ -1,7 +1,10 @@
-/** pending -> sending: which rows a claim takes, what it writes, and how a claim of unknown outcome is read back (rule R3). */
+/**
+ * pending -> sending: which rows a claim takes, what it writes, and how a claim of unknown outcome
+ * is read back (rule: watched-sending).
+ */
 import assert from "node:assert/strict";
 import { MESSAGE_STATES } from "../../../message/states.ts";
-import type { RowToken } from "../../../outbox/relay-store.ts";
+import type { RowToken } from "../../../relay/store.ts";
 import type { StoreContractCase } from "../case.ts";
 
 export const claimCases: readonly StoreContractCase[] = [

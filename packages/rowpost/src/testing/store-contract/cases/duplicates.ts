@@ -1,4 +1,7 @@
-/** A message that is there already: which ones are duplicates, and what becomes of the rest of the call (rule R7). */
+/**
+ * A message that is there already: which ones are duplicates, and what becomes of the rest of the
+ * call (rule: exact-bytes).
+ */
 import assert from "node:assert/strict";
 import type { EncodedMessage, EnqueueStatus } from "../../../outbox/message-writer.ts";
 import { DuplicateMessageError } from "../../../runtime/errors.ts";
@@ -108,7 +111,7 @@ export const duplicateCases: readonly StoreContractCase[] = [
     },
   },
   {
-    name: "enqueue: identities that differ in any byte are different messages (rule R7)",
+    name: "enqueue: identities that differ in any byte are different messages (rule: exact-bytes)",
     needs: ["comparesBytes"],
     async run(context) {
       const keys = [
@@ -135,7 +138,7 @@ export const duplicateCases: readonly StoreContractCase[] = [
     },
   },
   {
-    name: "enqueue: where the table folds identities, a different message is never taken for a duplicate (rule R7)",
+    name: "enqueue: where the table folds identities, a different message is never taken for a duplicate (rule: exact-bytes)",
     needs: ["foldsIdentities"],
     async run(context) {
       const there = await context.put({ key: "Order-1" });
@@ -158,7 +161,10 @@ export const duplicateCases: readonly StoreContractCase[] = [
   },
 ];
 
-/** Two transactions enqueue one message; the first ends once the second waits for it. Returns what comes of the second. */
+/**
+ * Two transactions enqueue one message; the first ends once the second waits for it. Returns what
+ * comes of the second.
+ */
 async function contested(
   context: StoreCaseContext,
   end: "commit" | "rollback",

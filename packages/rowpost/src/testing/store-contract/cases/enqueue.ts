@@ -1,4 +1,7 @@
-/** Messages written in the user's transaction: what stands in the row, and that nothing is left of a call that throws. */
+/**
+ * Messages written in the user's transaction: what stands in the row, and that nothing is left of a
+ * call that throws.
+ */
 import assert from "node:assert/strict";
 import { InvalidMessageError, TransactionRequiredError } from "../../../runtime/errors.ts";
 import type { Executor } from "../../../transactions/executor.ts";
@@ -67,7 +70,13 @@ export const enqueueCases: readonly StoreContractCase[] = [
       const statuses = await context.database.transaction((tx) => insert(context, counted(tx, statements), messages));
       assert.equal(statements.length, 1, `one statement: ${statements.join(", ")}`);
       assert.deepEqual(new Set(statuses), new Set(["enqueued"]));
-      const rows = await context.store.scan({ shards: undefined, afterId: "0", immediateLimit: 2_000, dueLimit: 0 });
+      const rows = await context.store.scan({
+        shards: undefined,
+        afterId: "0",
+        bodyLimit: Number.MAX_SAFE_INTEGER,
+        immediateLimit: 2_000,
+        dueLimit: 0,
+      });
       assert.deepEqual(
         rows.map(({ key }) => key),
         messages.map(({ key }) => key),

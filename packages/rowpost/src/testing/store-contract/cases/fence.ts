@@ -1,6 +1,9 @@
-/** A relay that has lost its lease changes nothing, whatever it was doing when it lost it (rule R2). */
+/**
+ * A relay that has lost its lease changes nothing, whatever it was doing when it lost it (rule:
+ * takeover-fence).
+ */
 import assert from "node:assert/strict";
-import type { Fence, RowToken } from "../../../outbox/relay-store.ts";
+import type { Fence, RowToken } from "../../../relay/store.ts";
 import type { StoreContractCase } from "../case.ts";
 import type { PutRow, StoreCaseContext } from "../context.ts";
 import { freshOwner } from "../context.ts";
@@ -90,7 +93,10 @@ function refusesOthers(operation: FencedOperation): StoreContractCase {
   };
 }
 
-/** The operation waits for a row, holding its lease: a takeover has to wait for it, or it must change nothing. */
+/**
+ * The operation waits for a row, holding its lease: a takeover has to wait for it, or it must
+ * change nothing.
+ */
 function waitsForRow(operation: FencedOperation): StoreContractCase {
   return {
     name: `fence: ${operation.name} that waits for a row while the shard is taken changes nothing afterwards`,

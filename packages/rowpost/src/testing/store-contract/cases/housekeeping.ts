@@ -1,4 +1,7 @@
-/** The slow work beside the relay: sweeps, timers, parking, suspension by rule, and the numbers for gauges. */
+/**
+ * The slow work beside the relay: sweeps, timers, parking, suspension by rule, and the numbers for
+ * gauges.
+ */
 import assert from "node:assert/strict";
 import { MESSAGE_STATES, type MessageState } from "../../../message/states.ts";
 import type { StoreContractCase } from "../case.ts";
@@ -118,7 +121,7 @@ export const housekeepingCases: readonly StoreContractCase[] = [
     },
   },
   {
-    name: "suspendPending: where the only time is a delay, a delayed row keeps it (rule R10)",
+    name: "suspendPending: where the only time is a delay, a delayed row keeps it (rule: delay-is-not-retry)",
     needs: ["noDeliverAt"],
     async run(context) {
       const { fence } = await context.acquire();
@@ -200,7 +203,7 @@ export const housekeepingCases: readonly StoreContractCase[] = [
     },
   },
   {
-    name: "resetBackoff: a delayed message keeps its time (rule R10)",
+    name: "resetBackoff: a delayed message keeps its time (rule: delay-is-not-retry)",
     async run(context) {
       const own: PutValues = context.layout.columns.deliverAt === undefined ? {} : { deliverInMs: HOUR_MS };
       const row = await context.put({ topic: "broken", ...own, nextRetryInMs: HOUR_MS });
@@ -229,7 +232,10 @@ export const housekeepingCases: readonly StoreContractCase[] = [
 
 type Pending = "failPending" | "suspendPending" | "park";
 
-/** What the relay does to pending rows that it cannot send leaves rows alone that are not pending any more, or not the same any more. */
+/**
+ * What the relay does to pending rows that it cannot send leaves rows alone that are not pending
+ * any more, or not the same any more.
+ */
 function onlyPending(): StoreContractCase[] {
   const run = async (context: StoreCaseContext, operation: Pending, rows: readonly PutRow[]): Promise<number> => {
     const { fence } = await context.acquire({ shards: rows.map(({ shard }) => shard) });

@@ -1,4 +1,4 @@
-/** What stands in front of a message in its ordering key (rule R1). */
+/** What stands in front of a message in its ordering key (rule: key-order). */
 import assert from "node:assert/strict";
 import { MESSAGE_STATES } from "../../../message/states.ts";
 import type { StoreContractCase } from "../case.ts";
@@ -113,7 +113,7 @@ export const keyQueueCases: readonly StoreContractCase[] = [
     },
   },
   {
-    name: "keyQueues: ordering keys are compared byte for byte (rule R7)",
+    name: "keyQueues: ordering keys are compared byte for byte (rule: exact-bytes)",
     needs: ["orderingKey"],
     async run(context) {
       const keys = ["k-1", "K-1", "k-1 ", "ḱ-1", "k'1", 'k"1', "k\\1", "{k},NULL", "k 🚀"];

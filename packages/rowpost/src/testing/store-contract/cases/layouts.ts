@@ -1,4 +1,7 @@
-/** Tables as they are: other names, other words for states, columns that are not there, and several message tables side by side. */
+/**
+ * Tables as they are: other names, other words for states, columns that are not there, and several
+ * message tables side by side.
+ */
 import assert from "node:assert/strict";
 import type { TableLayout } from "../../../databases/database.ts";
 import type { LayoutColumns } from "../../../databases/sql/layout.ts";
@@ -12,23 +15,22 @@ import { fenceOf, freshOwner } from "../context.ts";
 import { failed, retried, sent } from "../outcome.ts";
 
 /** Optional columns that a table may do without. */
-const NONE: Partial<LayoutColumns> = {
-  lastRetryAt: undefined,
-  headers: undefined,
-  contentType: undefined,
-  orderingKey: undefined,
-  deliveryCount: undefined,
-  deliverAt: undefined,
-  messageId: undefined,
-  lockVersion: undefined,
-  sentAt: undefined,
-  consumedAt: undefined,
-  createdBy: undefined,
-  updatedBy: undefined,
-  settlePad: undefined,
-};
+/** The columns without which there is no local message table. */
+const NEEDED: readonly string[] = [
+  ...["id", "messageType", "messageKey", "topic", "messageBody", "state", "retryCount", "nextRetryAt"],
+  ...["failReason", "gmtCreate", "gmtModified"],
+];
 
-/** A table of somebody's own: Chinese words, names that have to be quoted, and nothing that is not needed. */
+const NONE: Partial<LayoutColumns> = Object.fromEntries(
+  Object.keys(defaultLayout.columns)
+    .filter((name) => !NEEDED.includes(name))
+    .map((name) => [name, undefined]),
+);
+
+/**
+ * A table of somebody's own: Chinese words, names that have to be quoted, and nothing that is not
+ * needed.
+ */
 const wordsLayout: TableLayout = createLayout({
   base: defaultLayout,
   table: "order",
@@ -90,7 +92,13 @@ export const layoutCases: readonly StoreContractCase[] = [
         });
         const { acquired } = await store.leases.acquire({ owner, leaseMs: 60_000, observed: leases });
         const fence = fenceOf(owner, acquired, leases.length);
-        const found = await store.scan({ shards: undefined, afterId: "0", immediateLimit: 10, dueLimit: 10 });
+        const found = await store.scan({
+          shards: undefined,
+          afterId: "0",
+          bodyLimit: Number.MAX_SAFE_INTEGER,
+          immediateLimit: 10,
+          dueLimit: 10,
+        });
         assert.deepEqual(
           found.map(({ key, lockVersion, retryCount }) => [key, lockVersion, retryCount]),
           [
@@ -224,9 +232,16 @@ export const layoutCases: readonly StoreContractCase[] = [
   },
   {
     name: "layouts: where a claim can be told, a relay opens without a sending mark",
-    needs: ["claimToken"],
+    needs: ["claimToken", "runsUnmarked"],
     async run(context) {
       await context.openStore({ sendingMark: "off" });
+    },
+  },
+  {
+    name: "layouts: to run without a sending mark is refused where it would be slower",
+    async run(context) {
+      if (context.harness.features.runsUnmarked) return;
+      await assert.rejects(context.openStore({ sendingMark: "off" }), ConfigurationError);
     },
   },
   {

@@ -1,6 +1,6 @@
 /** Shards: who may take one, who keeps it, and that of two takers exactly one gets it. */
 import assert from "node:assert/strict";
-import type { ShardLease } from "../../../outbox/relay-store.ts";
+import type { ShardLease } from "../../../relay/store.ts";
 import type { StoreContractCase } from "../case.ts";
 import { freshOwner, type StoreCaseContext } from "../context.ts";
 

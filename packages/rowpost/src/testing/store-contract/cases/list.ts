@@ -73,6 +73,7 @@ export const listCases: readonly StoreContractCase[] = [
         topic: "shipping",
         state: "failed",
         rawState: String(states.failed),
+        behindId: undefined,
         body: '{"消":"🚀"}',
         headers: has(columns.headers, '{"a":"b"}'),
         contentType: has(columns.contentType, "text/plain"),

@@ -1,4 +1,7 @@
-/** Rows that were being sent when their relay lost the shard, or that are in nobody's window (rules R2, R3, R8). */
+/**
+ * Rows that were being sent when their relay lost the shard, or that are in nobody's window (rules:
+ * takeover-fence, watched-sending, listed-in-flight).
+ */
 import assert from "node:assert/strict";
 import { MESSAGE_STATES } from "../../../message/states.ts";
 import type { StoreContractCase } from "../case.ts";
@@ -55,7 +58,7 @@ export const recoverCases: readonly StoreContractCase[] = [
     },
   },
   {
-    name: "recover: a message whose own time is ahead waits for it (rule R10)",
+    name: "recover: a message whose own time is ahead waits for it (rule: delay-is-not-retry)",
     needs: ["deliverAt"],
     async run(context) {
       const rows = await context.putAll([
@@ -81,7 +84,7 @@ export const recoverCases: readonly StoreContractCase[] = [
     },
   },
   {
-    name: "recover: a claim that commits while the takeover waits for it is seen (rule R2)",
+    name: "recover: a claim that commits while the takeover waits for it is seen (rule: takeover-fence)",
     needs: ["rowLocks"],
     async run(context) {
       const { fence } = await context.acquire();
@@ -107,7 +110,7 @@ export const recoverCases: readonly StoreContractCase[] = [
     },
   },
   {
-    name: "recover: what was listed as in flight counts a delivery, once (rule R8)",
+    name: "recover: what was listed as in flight counts a delivery, once (rule: listed-in-flight)",
     needs: ["claimToken"],
     async run(context) {
       const { fence } = await context.acquire();
@@ -157,7 +160,7 @@ export const recoverCases: readonly StoreContractCase[] = [
     },
   },
   {
-    name: "recover: the sweep returns rows of the claim that it saw, and no others (rule R3)",
+    name: "recover: the sweep returns rows of the claim that it saw, and no others (rule: watched-sending)",
     needs: ["claimToken"],
     async run(context) {
       const { fence } = await context.acquire();
@@ -202,13 +205,13 @@ export const recoverCases: readonly StoreContractCase[] = [
       const taking = await endsUnderLock(context, held, () => context.acquire());
       assert.equal(taking.recovered, 1);
       assert.deepEqual([(await context.row(held)).state, (await context.row(free)).state], ["sending", "pending"]);
-      // What was left is a stray row of the new owner (rule R3).
+      // What was left is a stray row of the new owner (rule: watched-sending).
       const recovery = { fence: taking.fence, rows: [await context.token(held)] };
       assert.equal(await context.store.housekeeping.recover(recovery), 1);
     },
   },
   {
-    name: "recover: a listed row that a user holds keeps no shard from being taken over (rule R8)",
+    name: "recover: a listed row that a user holds keeps no shard from being taken over (rule: listed-in-flight)",
     needs: ["rowLocks", "claimToken"],
     async run(context) {
       const { fence } = await context.acquire();

@@ -1,13 +1,22 @@
-/** Finding waiting messages: both branches, their limits, shards, and that nothing is passed over for good. */
+/**
+ * Finding waiting messages: both branches, their limits, shards, and that nothing is passed over
+ * for good.
+ */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { MESSAGE_STATES } from "../../../message/states.ts";
-import type { ScanRequest } from "../../../outbox/relay-store.ts";
+import type { ScanRequest } from "../../../relay/store.ts";
 import type { StoreContractCase } from "../case.ts";
 import type { PutValues, StoreCaseContext } from "../context.ts";
 import { unknownState } from "./claim.ts";
 
-const ALL: ScanRequest = { shards: undefined, afterId: "0", immediateLimit: 100, dueLimit: 100 };
+const ALL: ScanRequest = {
+  shards: undefined,
+  afterId: "0",
+  bodyLimit: Number.MAX_SAFE_INTEGER,
+  immediateLimit: 100,
+  dueLimit: 100,
+};
 
 /** Ids of one branch, in the order of the answer. */
 async function idsOf(context: StoreCaseContext, due: boolean, request: Partial<ScanRequest> = {}): Promise<string[]> {
@@ -34,7 +43,7 @@ export const scanCases: readonly StoreContractCase[] = [
       const [found, ...others] = await context.scan();
       assert.deepEqual(others, []);
       assert.ok(found !== undefined);
-      const { deliverAtMs, waitingMs, ...rest } = found;
+      const { waitingMs, ...rest } = found;
       const has = <Value>(column: string | undefined, value: Value, otherwise: Value): Value =>
         column === undefined ? otherwise : value;
       assert.deepEqual(rest, {
@@ -44,6 +53,7 @@ export const scanCases: readonly StoreContractCase[] = [
         key: row.key,
         topic: "shipping",
         body: '{"n":1}',
+        bodyBytes: 7,
         headers: has(columns.headers, '{"a":"b"}', null),
         contentType: has(columns.contentType, "text/plain", null),
         orderingKey: null,
@@ -54,9 +64,6 @@ export const scanCases: readonly StoreContractCase[] = [
         due: false,
       });
       assert.ok(waitingMs >= 50_000 && waitingMs < 150_000, `waits for ${waitingMs} ms`);
-      if (columns.deliverAt === undefined) return assert.equal(deliverAtMs, null);
-      const shown = await context.admin.show({ id: row.id });
-      assert.equal(deliverAtMs, Date.parse(shown?.deliverAt ?? ""), "deliver_at as epoch milliseconds");
     },
   },
   {
@@ -206,7 +213,8 @@ export const scanCases: readonly StoreContractCase[] = [
     name: "scan: a message that commits after one with a higher id is found all the same",
     needs: ["rowLocks"],
     async run(context) {
-      // Never used before: where an earlier case has deleted the same key, InnoDB's duplicate check locks the gap beside it, and `late` would wait.
+      // Never used before: where an earlier case has deleted the same key, InnoDB's duplicate check
+      // locks the gap beside it, and `late` would wait.
       const [early, late] = [context.message({ key: randomUUID() }), context.message({ key: randomUUID() })];
       await context.database.transaction(async (tx) => {
         await context.writer.insert(tx, [early], { duplicates: "throw" });

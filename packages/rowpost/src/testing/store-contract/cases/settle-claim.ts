@@ -1,4 +1,7 @@
-/** A settle belongs to one claim (rule R4): what it does not change, and how rows that did not match are reported. */
+/**
+ * A settle belongs to one claim (rule: claim-token): what it does not change, and how rows that did
+ * not match are reported.
+ */
 import assert from "node:assert/strict";
 import { MESSAGE_STATES } from "../../../message/states.ts";
 import type { StoreContractCase } from "../case.ts";
@@ -10,7 +13,7 @@ const HOUR_MS = 3_600_000;
 export const settleClaimCases: readonly StoreContractCase[] = [
   ...wrongStateCases(),
   {
-    name: "settle: an outcome of an earlier claim changes nothing and is reported (rule R4)",
+    name: "settle: an outcome of an earlier claim changes nothing and is reported (rule: claim-token)",
     needs: ["claimToken"],
     async run(context) {
       const { fence } = await context.acquire();
@@ -20,7 +23,8 @@ export const settleClaimCases: readonly StoreContractCase[] = [
       await context.store.settle({ ...again, outcomes: [retried(stale, { nextRetryInMs: 0 })] });
       await context.table.edit(row.id, { nextRetryInMs: null });
       assert.equal(await context.store.claim({ fence, rows: [await context.token(row)] }), 1);
-      // The client had no answer, so it sends the first settle once more: now it meets the second attempt.
+      // The client had no answer, so it sends the first settle once more: now it meets the second
+      // attempt.
       for (const outcome of [retried(stale), failed(stale), sent(stale), returned(stale)]) {
         const open = await context.assertUnchanged([row], () =>
           context.store.settle({ ...again, outcomes: [outcome] }),

@@ -70,7 +70,7 @@ export const settleCases: readonly StoreContractCase[] = [
     },
   },
   {
-    name: "settle: a retry never comes before the message's own time (rule R10)",
+    name: "settle: a retry never comes before the message's own time (rule: delay-is-not-retry)",
     needs: ["deliverAt"],
     async run(context) {
       const { fence } = await context.acquire();
@@ -105,7 +105,7 @@ export const settleCases: readonly StoreContractCase[] = [
     },
   },
   {
-    name: "settle: without the mark a counted failure counts its delivery too, and a return changes neither count nor time (rule R14)",
+    name: "settle: without the mark a counted failure counts its delivery too, and a return changes neither count nor time (rule: crash-counting)",
     async run(context) {
       const { fence } = await context.acquire();
       const rows = await context.putAll([

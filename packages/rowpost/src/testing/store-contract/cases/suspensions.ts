@@ -1,7 +1,10 @@
-/** Rules that suspend more than one message: relays see them, and who lifts one resumes what it suspended. */
+/**
+ * Rules that suspend more than one message: relays see them, and who lifts one resumes what it
+ * suspended.
+ */
 import assert from "node:assert/strict";
 import { ruleReason } from "../../../message/suspension-reason.ts";
-import type { SuspensionRule } from "../../../outbox/relay-store.ts";
+import type { SuspensionRule } from "../../../relay/store.ts";
 import type { StoreContractCase } from "../case.ts";
 import type { PutRow, StoreCaseContext } from "../context.ts";
 import { freshOwner } from "../context.ts";
@@ -103,7 +106,7 @@ export const suspensionCases: readonly StoreContractCase[] = [
     },
   },
   {
-    name: "suspensions: lifting a rule resumes no message before its own time (rule R10)",
+    name: "suspensions: lifting a rule resumes no message before its own time (rule: delay-is-not-retry)",
     needs: ["deliverAt"],
     async run(context) {
       await context.admin.suspendScope(TOPIC);

@@ -1,4 +1,7 @@
-/** Every instant is the database's: neither the application's clock nor a connection's time zone moves one. */
+/**
+ * Every instant is the database's: neither the application's clock nor a connection's time zone
+ * moves one.
+ */
 import assert from "node:assert/strict";
 import type { EncodedMessage } from "../../../outbox/message-writer.ts";
 import type { StoreContractCase } from "../case.ts";

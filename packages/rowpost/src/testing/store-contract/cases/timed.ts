@@ -1,7 +1,10 @@
-/** Rows whose time has come in a state other than pending: slow retries, confirmation deadlines, ends of suspensions. */
+/**
+ * Rows whose time has come in a state other than pending: slow retries, confirmation deadlines,
+ * ends of suspensions.
+ */
 import assert from "node:assert/strict";
 import { MESSAGE_STATES } from "../../../message/states.ts";
-import type { TimedDecision } from "../../../outbox/relay-store.ts";
+import type { TimedDecision } from "../../../relay/store.ts";
 import type { StoreContractCase } from "../case.ts";
 import type { PutRow, PutValues, StoreCaseContext } from "../context.ts";
 import { endsUnderLock } from "../under-lock.ts";
@@ -91,7 +94,7 @@ export const timedCases: readonly StoreContractCase[] = [
     },
   },
   {
-    name: "applyTimed: a suspension that ends brings the row back, never before its own time (rule R10)",
+    name: "applyTimed: a suspension that ends brings the row back, never before its own time (rule: delay-is-not-retry)",
     async run(context) {
       const row = await context.put({ ...DUE, state: "suspended" });
       const columns = ["state", "nextRetryAt", "lockVersion"] as const;
@@ -101,7 +104,7 @@ export const timedCases: readonly StoreContractCase[] = [
     },
   },
   {
-    name: "applyTimed: neither the slow retry nor the end of a suspension comes before the message's own time (rule R10)",
+    name: "applyTimed: neither the slow retry nor the end of a suspension comes before the message's own time (rule: delay-is-not-retry)",
     needs: ["deliverAt"],
     async run(context) {
       for (const [transition, state] of [

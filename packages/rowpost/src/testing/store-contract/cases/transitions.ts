@@ -1,4 +1,7 @@
-/** The table of transitions, from message/states.ts, against every operation that changes a state: from each state, and from none. */
+/**
+ * The table of transitions, from message/states.ts, against every operation that changes a state:
+ * from each state, and from none.
+ */
 import assert from "node:assert/strict";
 import {
   allowedFrom,
@@ -7,7 +10,7 @@ import {
   TRANSITIONS,
   type TransitionName,
 } from "../../../message/states.ts";
-import type { Outcome, TimedDecision } from "../../../outbox/relay-store.ts";
+import type { Outcome, TimedDecision } from "../../../relay/store.ts";
 import type { StoreContractCase } from "../case.ts";
 import type { Ownership, PutRow, StoreCaseContext } from "../context.ts";
 import { RULE } from "../fenced.ts";

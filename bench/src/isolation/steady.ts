@@ -1,0 +1,73 @@
+/** A topic at a steady rate, and what became of its messages. */
+import type { Outbox } from "rowpost";
+import { keyOf, machineMs } from "../relay/messages.ts";
+import { orderMessage } from "../scenarios/business.ts";
+import type { Endpoints } from "./endpoints.ts";
+
+export const HEALTHY = "healthy";
+/** Messages a second. */
+export const RATE = 50;
+/** At the start of each run, for nothing: leases are taken, connections open. */
+export const WARM_UP_SECONDS = 2;
+/** For messages that were offered last. */
+export const GRACE_MS = 1_000;
+/** Numbers of the messages, beside those of rows that were loaded. */
+const FIRST_HEALTHY = 500_000_000;
+const FIRST_OTHER = 700_000_000;
+
+/** When each message was committed, by its number. */
+export type Committing = ReadonlyMap<number, number>;
+
+/** Messages that arrived or not. A sample of one that did not is its age now. */
+export interface Arrived {
+  readonly offered: number;
+  readonly delivered: number;
+  readonly samples: readonly number[];
+}
+
+/**
+ * Open loop: a transaction begins every 20 ms whether or not the last one is through. `others` is
+ * asked every second for messages beside them, as topics.
+ */
+export async function offerSteadily(
+  outbox: Outbox,
+  seconds: number,
+  others: (second: number) => readonly string[],
+): Promise<Committing> {
+  const committing = new Map<number, number>();
+  const running: Promise<void>[] = [];
+  let other = FIRST_OTHER;
+  const start = performance.now();
+  for (let index = 0; index < seconds * RATE; index += 1) {
+    const wait = start + (index * 1000) / RATE - performance.now();
+    if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
+    for (const topic of index % RATE === 0 ? others(index / RATE) : []) {
+      const message = { ...orderMessage(other), topic };
+      other += 1;
+      running.push(outbox.transaction(async (tx) => void (await outbox.enqueue(tx, message))));
+    }
+    const number = FIRST_HEALTHY + index;
+    running.push(
+      outbox.transaction(async (tx) => {
+        await outbox.enqueue(tx, { ...orderMessage(number), topic: HEALTHY });
+        committing.set(number, machineMs());
+      }),
+    );
+  }
+  await Promise.all(running);
+  return committing;
+}
+
+/** Those after the warm-up. */
+export function arrivedOf(committing: Committing, endpoints: Endpoints): Arrived {
+  const now = machineMs();
+  const samples: number[] = [];
+  let delivered = 0;
+  for (const [number, began] of committing) {
+    if (number < FIRST_HEALTHY + WARM_UP_SECONDS * RATE) continue;
+    const at = endpoints.arrivedAt(keyOf(number));
+    samples.push((at ?? now) - began);
+    if (at !== undefined) delivered += 1;
+  }
+  return { offered: samples.length, delivered, samples };
+}

@@ -1,0 +1,558 @@
+-- Every statement of the default layout as the server gets it, in the order of a message's way.
+-- Each stands under the comment of its builder, which says what it locks and what happens if we die
+-- right after it. Made by tools/sql-as-it-runs.mjs; see src/databases/ for the builders and docs/
+-- for the rules.
+--
+-- SQLite has one write lock for the whole file: a statement that writes has it until its commit,
+-- and no statement locks a row. In WAL mode a reader waits for nobody.
+
+-- =================================================================================================
+-- Writing a message, in the user's transaction
+
+-- insert
+-- One statement for any number of messages, one text for all of them, one plain `?`: what every
+-- driver and ORM can bind. ids in the order of the array. A duplicate is left out and the caller
+-- sees it by its absence; the transaction stays usable. If it does not commit, nothing of it was
+-- there.
+INSERT INTO local_message (message_type, message_key, topic, message_body, headers, content_type, ordering_key, state, deliver_at, next_retry_at, created_by, updated_by, gmt_create, gmt_modified)
+SELECT json_extract(value, '$[0]'),
+  json_extract(value, '$[1]'),
+  json_extract(value, '$[2]'),
+  json_extract(value, '$[3]'),
+  json_extract(value, '$[4]'),
+  json_extract(value, '$[5]'),
+  json_extract(value, '$[6]'),
+  0,
+  COALESCE(strftime('%Y-%m-%d %H:%M:%f', json_extract(value, '$[8]') / 1000.0, 'unixepoch'), strftime('%Y-%m-%d %H:%M:%f', 'now', (json_extract(value, '$[7]') / 1000.0) || ' seconds')),
+  COALESCE(strftime('%Y-%m-%d %H:%M:%f', json_extract(value, '$[8]') / 1000.0, 'unixepoch'), strftime('%Y-%m-%d %H:%M:%f', 'now', (json_extract(value, '$[7]') / 1000.0) || ' seconds')),
+  json_extract(value, '$[9]'),
+  json_extract(value, '$[9]'),
+  strftime('%Y-%m-%d %H:%M:%f', 'now'),
+  strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM json_each(?)
+WHERE true
+ON CONFLICT (message_type, message_key) DO NOTHING
+RETURNING message_type AS messagetype, message_key AS messagekey;
+
+-- findIdentities
+-- Rows: messagetype, messagekey as stored, of those identities (compared as the column's collation
+-- does); a locking read, so that it sees what made the insert fail.
+SELECT m.message_type AS messagetype, m.message_key AS messagekey
+FROM (SELECT json_extract(value, '$[0]') AS type, json_extract(value, '$[1]') AS key FROM json_each(?)) AS wanted
+JOIN local_message AS m ON m.message_type = wanted.type AND m.message_key = wanted.key;
+
+-- deleteIdentities
+-- Deletes the given identities: undo of a partly inserted call.
+DELETE FROM local_message WHERE (message_type, message_key) IN (SELECT json_extract(value, '$[0]') AS type, json_extract(value, '$[1]') AS key FROM json_each(?));
+
+-- =================================================================================================
+-- Holding shards
+
+-- ensureShards
+-- INSERT of the missing shard rows; concurrent calls agree.
+INSERT INTO local_message_shard (table_name, shard) VALUES ('local_message', 0) ON CONFLICT (table_name, shard) DO NOTHING;
+
+-- reportInstance
+INSERT INTO local_message_relay (table_name, owner, label, seen_at) VALUES ('local_message', ?, ?, strftime('%Y-%m-%d %H:%M:%f', 'now'))
+ON CONFLICT (table_name, owner) DO UPDATE SET label = excluded.label, seen_at = excluded.seen_at;
+
+-- renew
+-- lease_until = now + leaseMs for held shards at their epoch.
+UPDATE local_message_shard SET lease_until = strftime('%Y-%m-%d %H:%M:%f', 'now', (? / 1000.0) || ' seconds'), lease_ms = ? WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?;
+
+-- readLeases
+-- Rows: shard, owner, epoch, lease_until (text), lease_ms.
+SELECT shard, owner, epoch, strftime('%Y-%m-%dT%H:%M:%fZ', lease_until) AS lease_until, lease_ms
+FROM local_message_shard WHERE table_name = 'local_message' ORDER BY shard;
+
+-- readInstances
+-- Rows: owner, label, alive (0/1).
+SELECT owner, label, seen_at BETWEEN strftime('%Y-%m-%d %H:%M:%f', 'now', (-? / 1000.0) || ' seconds') AND strftime('%Y-%m-%d %H:%M:%f', 'now', (? / 1000.0) || ' seconds') AS alive FROM local_message_relay WHERE table_name = 'local_message' ORDER BY owner;
+
+-- readSuspensions
+-- Rows: scope, value, reason, author, ends_in_ms. Those that have ended are left out.
+SELECT scope, value, reason, author, -CAST(round((julianday('now') - julianday(ends_at)) * 86400000.0) AS INTEGER) AS ends_in_ms
+FROM local_message_suspension WHERE table_name = 'local_message' AND (ends_at IS NULL OR ends_at > strftime('%Y-%m-%d %H:%M:%f', 'now'))
+ORDER BY scope, value;
+
+-- take
+-- Exactly as observed, or not at all; the transaction has the file's only write lock, so two takers
+-- come one after the other (rule: hand-over).
+UPDATE local_message_shard
+SET owner = ?, epoch = epoch + 1, lease_until = strftime('%Y-%m-%d %H:%M:%f', 'now', (? / 1000.0) || ' seconds'), lease_ms = ?
+WHERE table_name = 'local_message' AND shard = 0 AND epoch = ? AND owner IS ? AND strftime('%Y-%m-%dT%H:%M:%fZ', lease_until) = ?;
+
+-- recoverShards
+-- Second: `sending` rows of these shards back to pending, lock_version + 1, next_retry_at =
+-- deliver_at when ahead, else NULL. Rows that a user holds are passed over where the engine can
+-- (rule: watched-sending finds them later).
+UPDATE local_message AS m
+SET state = 0, next_retry_at = CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+WHERE m.state = 1 AND EXISTS (SELECT 1 FROM json_each(?) WHERE value = 0);
+
+-- recoverListed
+-- sendingMark off: delivery_count + 1 and lock_version + 1 for the ids listed in these shards'
+-- lease rows. Rows that a user holds are passed over where the engine can, uncounted.
+UPDATE local_message AS m
+SET delivery_count = COALESCE(m.delivery_count, 0) + 1, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+WHERE +m.state IN (0) AND EXISTS (SELECT 1 FROM json_each(?) WHERE value = 0)
+  AND m.id IN (SELECT listed.value FROM local_message_shard AS lease, json_each(lease.in_flight) AS listed WHERE lease.table_name = 'local_message' AND lease.shard = 0);
+
+-- clearListed
+UPDATE local_message_shard SET in_flight = '[]' WHERE table_name = 'local_message' AND shard IN (SELECT value FROM json_each(?));
+
+-- release
+-- The epoch stays: the next owner raises it, and until then no fence of ours finds its owner.
+UPDATE local_message_shard SET owner = NULL, lease_until = strftime('%Y-%m-%d %H:%M:%f', 'now'), in_flight = '[]' WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?;
+
+-- removeInstance
+DELETE FROM local_message_relay WHERE table_name = 'local_message' AND owner = ?;
+
+-- forgetInstances
+-- Deletes registry rows silent for a day, so that the table does not grow with every restart.
+DELETE FROM local_message_relay WHERE table_name = 'local_message' AND seen_at < strftime('%Y-%m-%d %H:%M:%f', 'now', '-1 day');
+
+-- =================================================================================================
+-- Finding what waits
+
+-- scan
+-- One shard (rule: sqlite-handle): who asks for shards at all holds it.
+SELECT * FROM (
+  SELECT CAST(m.id AS TEXT) AS id, 0 AS shard, m.message_type AS message_type, m.message_key AS message_key,
+    m.topic AS topic, CASE WHEN LENGTH(CAST(m.message_body AS BLOB)) <= ? THEN m.message_body END AS message_body, m.headers AS headers,
+    m.content_type AS content_type, m.ordering_key AS ordering_key,
+    m.retry_count AS retry_count, m.delivery_count AS delivery_count,
+    m.lock_version AS lock_version, m.sent_at IS NOT NULL AS resend,
+    CAST(round((julianday('now') - julianday(max(m.gmt_create, COALESCE(m.deliver_at, '')))) * 86400000.0) AS INTEGER) AS waiting_ms, 0 AS due, LENGTH(CAST(m.message_body AS BLOB)) AS body_bytes
+  FROM local_message AS m
+  WHERE m.state = 0 AND m.next_retry_at IS NULL AND m.id > CAST(? AS INTEGER)
+    AND (m.deliver_at IS NULL OR m.deliver_at <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
+  ORDER BY m.id
+  LIMIT ?)
+UNION ALL
+SELECT * FROM (
+  SELECT CAST(m.id AS TEXT) AS id, 0 AS shard, m.message_type AS message_type, m.message_key AS message_key,
+    m.topic AS topic, CASE WHEN LENGTH(CAST(m.message_body AS BLOB)) <= ? THEN m.message_body END AS message_body, m.headers AS headers,
+    m.content_type AS content_type, m.ordering_key AS ordering_key,
+    m.retry_count AS retry_count, m.delivery_count AS delivery_count,
+    m.lock_version AS lock_version, m.sent_at IS NOT NULL AS resend,
+    CAST(round((julianday('now') - julianday(max(m.gmt_create, COALESCE(m.deliver_at, '')))) * 86400000.0) AS INTEGER) AS waiting_ms, 1 AS due, LENGTH(CAST(m.message_body AS BLOB)) AS body_bytes
+  FROM local_message AS m
+  WHERE m.state = 0 AND m.next_retry_at <= strftime('%Y-%m-%d %H:%M:%f', 'now')
+  ORDER BY m.next_retry_at, m.id
+  LIMIT ?);
+
+-- scan, of some shards
+SELECT * FROM (
+  SELECT CAST(m.id AS TEXT) AS id, 0 AS shard, m.message_type AS message_type, m.message_key AS message_key,
+    m.topic AS topic, CASE WHEN LENGTH(CAST(m.message_body AS BLOB)) <= ? THEN m.message_body END AS message_body, m.headers AS headers,
+    m.content_type AS content_type, m.ordering_key AS ordering_key,
+    m.retry_count AS retry_count, m.delivery_count AS delivery_count,
+    m.lock_version AS lock_version, m.sent_at IS NOT NULL AS resend,
+    CAST(round((julianday('now') - julianday(max(m.gmt_create, COALESCE(m.deliver_at, '')))) * 86400000.0) AS INTEGER) AS waiting_ms, 0 AS due, LENGTH(CAST(m.message_body AS BLOB)) AS body_bytes
+  FROM local_message AS m
+  WHERE m.state = 0 AND m.next_retry_at IS NULL AND m.id > CAST(? AS INTEGER)
+    AND (m.deliver_at IS NULL OR m.deliver_at <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
+  ORDER BY m.id
+  LIMIT ?)
+UNION ALL
+SELECT * FROM (
+  SELECT CAST(m.id AS TEXT) AS id, 0 AS shard, m.message_type AS message_type, m.message_key AS message_key,
+    m.topic AS topic, CASE WHEN LENGTH(CAST(m.message_body AS BLOB)) <= ? THEN m.message_body END AS message_body, m.headers AS headers,
+    m.content_type AS content_type, m.ordering_key AS ordering_key,
+    m.retry_count AS retry_count, m.delivery_count AS delivery_count,
+    m.lock_version AS lock_version, m.sent_at IS NOT NULL AS resend,
+    CAST(round((julianday('now') - julianday(max(m.gmt_create, COALESCE(m.deliver_at, '')))) * 86400000.0) AS INTEGER) AS waiting_ms, 1 AS due, LENGTH(CAST(m.message_body AS BLOB)) AS body_bytes
+  FROM local_message AS m
+  WHERE m.state = 0 AND m.next_retry_at <= strftime('%Y-%m-%d %H:%M:%f', 'now')
+  ORDER BY m.next_retry_at, m.id
+  LIMIT ?);
+
+-- scanTopics
+-- The same two walks for each topic, along the partial index on waiting rows by topic, for ids
+-- alone; the rows are read by id.
+SELECT CAST(m.id AS TEXT) AS id, 0 AS shard, m.message_type AS message_type, m.message_key AS message_key,
+    m.topic AS topic, CASE WHEN LENGTH(CAST(m.message_body AS BLOB)) <= ? THEN m.message_body END AS message_body, m.headers AS headers,
+    m.content_type AS content_type, m.ordering_key AS ordering_key,
+    m.retry_count AS retry_count, m.delivery_count AS delivery_count,
+    m.lock_version AS lock_version, m.sent_at IS NOT NULL AS resend,
+    CAST(round((julianday('now') - julianday(max(m.gmt_create, COALESCE(m.deliver_at, '')))) * 86400000.0) AS INTEGER) AS waiting_ms, walked.due AS due, LENGTH(CAST(m.message_body AS BLOB)) AS body_bytes
+FROM (
+SELECT * FROM (SELECT m.id AS id, 0 AS due FROM local_message AS m
+  WHERE m.state = 0 AND m.topic = ? AND m.next_retry_at IS NULL AND m.id > CAST(? AS INTEGER)
+    AND (m.deliver_at IS NULL OR m.deliver_at <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
+  ORDER BY m.id
+  LIMIT ?)
+UNION ALL
+SELECT * FROM (SELECT m.id AS id, 1 AS due FROM local_message AS m
+  WHERE m.state = 0 AND m.topic = ? AND m.next_retry_at <= strftime('%Y-%m-%d %H:%M:%f', 'now')
+  ORDER BY m.next_retry_at, m.id
+  LIMIT ?)) AS walked
+CROSS JOIN local_message AS m ON m.id = walked.id;
+
+-- nextTopics
+-- min of a range of the index on waiting rows by topic: one look into it for each. likely() keeps
+-- the planner from the index on the state, in which all waiting rows are one range: 12 ms at
+-- 40,000.
+SELECT (SELECT min(m.topic) FROM local_message AS m WHERE likely(m.state = 0) AND m.topic > known.value) AS topic
+FROM json_each(?) AS known;
+
+-- readBodies
+-- Aliases: id message_body.
+SELECT CAST(m.id AS TEXT) AS id, m.message_body AS message_body FROM local_message AS m WHERE m.id IN (SELECT value FROM json_each(?));
+
+-- keyQueues
+-- For each key the rows that may stand in front of its scanned ones (rule: key-order), by the index
+-- on keyed rows.
+SELECT m.ordering_key AS ordering_key, CAST(m.id AS TEXT) AS id, m.state AS state,
+  m.state = 0 AND (m.next_retry_at IS NULL OR m.next_retry_at <= strftime('%Y-%m-%d %H:%M:%f', 'now')) AS due,
+  m.sent_at IS NOT NULL AS resend, m.retry_count AS retry_count, m.message_type AS message_type
+FROM (SELECT value ->> 0 AS ordering_key, value ->> 1 AS up_to_id FROM json_each(?)) AS wanted
+CROSS JOIN local_message AS m ON m.ordering_key = wanted.ordering_key AND m.id <= wanted.up_to_id
+WHERE m.ordering_key IS NOT NULL AND m.state IN (0, 1, 3, 5)
+ORDER BY m.ordering_key, m.id;
+
+-- keyQueues, of many keys
+SELECT m.ordering_key AS ordering_key, CAST(m.id AS TEXT) AS id, m.state AS state,
+  m.state = 0 AND (m.next_retry_at IS NULL OR m.next_retry_at <= strftime('%Y-%m-%d %H:%M:%f', 'now')) AS due,
+  m.sent_at IS NOT NULL AS resend, m.retry_count AS retry_count, m.message_type AS message_type
+FROM (SELECT value ->> 0 AS ordering_key, value ->> 1 AS up_to_id FROM json_each(?)) AS wanted
+CROSS JOIN local_message AS m ON m.ordering_key = wanted.ordering_key AND m.id <= wanted.up_to_id
+WHERE m.ordering_key IS NOT NULL AND m.state IN (0, 1, 3, 5)
+ORDER BY m.ordering_key, m.id;
+
+-- =================================================================================================
+-- Taking it
+
+-- claim
+-- One statement is one transaction. Another relay cannot claim the rows, because the shard is ours;
+-- a person's change shows in state and lock_version. If we die right after it: the rows are
+-- `sending`, and whoever takes the shard returns them to pending.
+UPDATE local_message AS m
+SET state = 1, delivery_count = COALESCE(m.delivery_count, 0) + 1, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token FROM json_each(?)) AS claimed
+WHERE m.id = claimed.id AND +m.state IN (0) AND COALESCE(m.lock_version, 0) = claimed.token
+  AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
+
+-- claim, past locked rows
+UPDATE local_message AS m
+SET state = 1, delivery_count = COALESCE(m.delivery_count, 0) + 1, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token FROM json_each(?)) AS claimed
+WHERE m.id = claimed.id AND +m.state IN (0) AND COALESCE(m.lock_version, 0) = claimed.token
+  AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
+
+-- verifyClaim
+-- Alias: id.
+SELECT CAST(m.id AS TEXT) AS id
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token FROM json_each(?)) AS claimed
+CROSS JOIN local_message AS m ON m.id = claimed.id
+WHERE +m.state IN (1) AND COALESCE(m.lock_version, 0) = claimed.token
+  AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
+
+-- listInFlight
+-- The claim without a mark (rule: listed-in-flight). Owner and epoch are checked by the statement
+-- that writes the list.
+UPDATE local_message_shard SET in_flight = ? WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?;
+
+-- readHeld
+-- Alias: shard. Held shards at their epochs (which of the lists were written).
+SELECT shard FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?;
+
+-- =================================================================================================
+-- Writing what came of it
+
+-- settleSent
+-- A row that a confirmation overtook into `consumed` only gets its receipt. Its lock_version moved
+-- with the confirmation, so the claim is told by delivery_count there. If we die right after it:
+-- done.
+UPDATE local_message AS m
+SET state = CASE WHEN +m.state IN (4) THEN m.state ELSE 2 END,
+  next_retry_at = CASE WHEN +m.state IN (4) THEN m.next_retry_at ELSE strftime('%Y-%m-%d %H:%M:%f', 'now', (outcome.next_ms / 1000.0) || ' seconds') END,
+  fail_reason = CASE WHEN +m.state IN (4) THEN m.fail_reason ELSE NULL END, message_id = outcome.message_id, sent_at = strftime('%Y-%m-%d %H:%M:%f', 'now'), last_retry_at = CASE WHEN +m.state IN (4) THEN m.last_retry_at ELSE strftime('%Y-%m-%d %H:%M:%f', 'now', (-? / 1000.0) || ' seconds') END, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, value ->> 3 AS delivery_count, value ->> 4 AS message_id
+  FROM json_each(?)) AS outcome
+WHERE m.id = outcome.id
+  AND ((+m.state IN (1) AND COALESCE(m.lock_version, 0) = outcome.token)
+    OR (+m.state IN (4) AND m.message_id IS NULL AND m.delivery_count = outcome.delivery_count))
+  AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
+
+-- settleOther
+-- Failures and uncounted returns: pending with a time, or failed. The start of the attempt is
+-- written where there was one (retry_delta 1). If we die right after it: done.
+UPDATE local_message AS m
+SET state = CASE WHEN outcome.failed = 1 THEN 3 ELSE 0 END,
+  retry_count = COALESCE(m.retry_count, 0) + outcome.retry_delta,
+  next_retry_at = CASE WHEN outcome.failed = 1 THEN strftime('%Y-%m-%d %H:%M:%f', 'now', (outcome.next_ms / 1000.0) || ' seconds') ELSE CASE WHEN outcome.next_ms IS NULL THEN CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END ELSE max(COALESCE(m.deliver_at, ''), strftime('%Y-%m-%d %H:%M:%f', 'now', (outcome.next_ms / 1000.0) || ' seconds')) END END,
+  fail_reason = COALESCE(outcome.fail_reason, m.fail_reason), delivery_count = max(COALESCE(m.delivery_count, 0) + outcome.delivery_delta, 0), last_retry_at = CASE WHEN outcome.retry_delta = 1 THEN strftime('%Y-%m-%d %H:%M:%f', 'now', (-? / 1000.0) || ' seconds') ELSE m.last_retry_at END, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, value ->> 3 AS failed, value ->> 4 AS retry_delta,
+    value ->> 5 AS delivery_delta, value ->> 6 AS fail_reason
+  FROM json_each(?)) AS outcome
+WHERE m.id = outcome.id AND +m.state IN (1) AND COALESCE(m.lock_version, 0) = outcome.token
+  AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
+
+-- readRows
+-- Rows as they are now. Aliases: id state delivery_count lock_version.
+SELECT CAST(m.id AS TEXT) AS id, m.state AS state, m.delivery_count AS delivery_count,
+  m.lock_version AS lock_version
+FROM local_message AS m
+WHERE m.id IN (SELECT value FROM json_each(?));
+
+-- lockFreeRows
+-- SQLite locks no rows: nobody holds one of them alone.
+SELECT CAST(m.id AS TEXT) AS id, m.state AS state, m.delivery_count AS delivery_count,
+  m.lock_version AS lock_version
+FROM local_message AS m
+WHERE m.id IN (SELECT value FROM json_each(?));
+
+-- =================================================================================================
+-- Not now
+
+-- setBehind
+-- The file has one writer at a time: a head that is unfinished when this statement looks at it
+-- stays so until it has committed, and whoever settles it then finds the followers. If we die right
+-- after it, they are brought back by whoever settles the head.
+UPDATE local_message AS m
+SET next_retry_at = follower.instant, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS head_id, value ->> 3 AS instant FROM json_each(?)) AS follower
+WHERE m.id = follower.id AND +m.state IN (0) AND COALESCE(m.lock_version, 0) = follower.token AND (m.next_retry_at IS NULL OR m.next_retry_at <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
+  AND EXISTS (SELECT 1 FROM local_message AS head WHERE head.id = follower.head_id AND head.id < m.id
+    AND head.ordering_key = m.ordering_key AND +head.state IN (0, 1, 5, 3))
+  AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
+
+-- bringBack
+-- Head by head, as they are given, each along the index: SQLite adds the id to it.
+UPDATE local_message AS m
+SET next_retry_at = CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+WHERE m.id IN (SELECT behind.id FROM json_each(?) AS head
+  CROSS JOIN local_message AS behind ON behind.state = 0 AND behind.next_retry_at = head.value
+  LIMIT ?);
+
+-- nextBehind
+-- Alias: instant, ISO 8601 text. The next one at which a row is set behind; NULL for none.
+SELECT strftime('%Y-%m-%dT%H:%M:%fZ', min(m.next_retry_at)) AS instant FROM local_message AS m WHERE m.state = 0 AND m.next_retry_at > ?;
+
+-- park
+-- next_ms is a column and not a parameter here: pendingIn needs it twice.
+UPDATE local_message AS m
+SET next_retry_at = CASE WHEN scanned.next_ms IS NULL THEN CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END ELSE max(COALESCE(m.deliver_at, ''), strftime('%Y-%m-%d %H:%M:%f', 'now', (scanned.next_ms / 1000.0) || ' seconds')) END, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms FROM json_each(?)) AS scanned
+WHERE m.id = scanned.id AND +m.state IN (0) AND COALESCE(m.lock_version, 0) = scanned.token
+  AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
+
+-- resetBackoff
+UPDATE local_message AS m
+SET next_retry_at = strftime('%Y-%m-%d %H:%M:%f', 'now', ((ramp.place * ?) / 1000.0) || ' seconds'), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT picked.id AS id, row_number() OVER (ORDER BY picked.id) - 1 AS place FROM (
+    SELECT m.id AS id FROM local_message AS m
+    WHERE m.state = 0 AND m.next_retry_at > strftime('%Y-%m-%d %H:%M:%f', 'now', ((? * ?) / 1000.0) || ' seconds') AND m.next_retry_at < '3000-01-01 00:00:00.000' AND m.topic = ? AND (m.deliver_at IS NULL OR m.deliver_at <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
+    ORDER BY m.id LIMIT ?) AS picked) AS ramp
+WHERE m.id = ramp.id;
+
+-- suspendPending
+UPDATE local_message AS m
+SET state = 5, next_retry_at = strftime('%Y-%m-%d %H:%M:%f', 'now', (? / 1000.0) || ' seconds'), fail_reason = ?, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token FROM json_each(?)) AS scanned
+WHERE m.id = scanned.id AND +m.state IN (0) AND COALESCE(m.lock_version, 0) = scanned.token
+  AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
+
+-- failPending
+-- Rows that nobody but the shard's owner may claim; a person's change since the scan shows in the
+-- token.
+UPDATE local_message AS m
+SET state = 3, next_retry_at = strftime('%Y-%m-%d %H:%M:%f', 'now', (? / 1000.0) || ' seconds'), fail_reason = scanned.fail_reason, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS fail_reason FROM json_each(?)) AS scanned
+WHERE m.id = scanned.id AND +m.state IN (0) AND COALESCE(m.lock_version, 0) = scanned.token
+  AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
+
+-- =================================================================================================
+-- Looking after it
+
+-- listSending
+-- Aliases: id shard delivery_count lock_version topic.
+SELECT CAST(m.id AS TEXT) AS id, 0 AS shard, m.delivery_count AS delivery_count, m.lock_version AS lock_version,
+  m.topic AS topic
+FROM local_message AS m
+WHERE m.state = 1
+ORDER BY m.id
+LIMIT ?;
+
+-- recoverRows
+-- Fenced, and only the very claim that was seen twice (rule: watched-sending): a row that was
+-- settled or claimed since has another token.
+UPDATE local_message AS m
+SET state = 0, next_retry_at = CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token FROM json_each(?)) AS stray
+WHERE m.id = stray.id AND +m.state IN (1) AND COALESCE(m.lock_version, 0) = stray.token
+  AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
+
+-- listTimed
+-- Three walks along the index, each in its order; only their ends are sorted together.
+SELECT id, shard, delivery_count, lock_version, state, message_type, message_key, topic, retry_count, age_ms
+FROM (SELECT * FROM (
+  SELECT CAST(m.id AS TEXT) AS id, 0 AS shard, m.delivery_count AS delivery_count, m.lock_version AS lock_version,
+    m.state AS state, m.message_type AS message_type, m.message_key AS message_key, m.topic AS topic, m.retry_count AS retry_count,
+    CAST(round((julianday('now') - julianday(m.gmt_create)) * 86400000.0) AS INTEGER) AS age_ms, m.next_retry_at AS due_at
+  FROM local_message AS m
+  WHERE m.state = 2 AND m.next_retry_at <= strftime('%Y-%m-%d %H:%M:%f', 'now')
+  ORDER BY m.next_retry_at
+  LIMIT ?)
+UNION ALL SELECT * FROM (
+  SELECT CAST(m.id AS TEXT) AS id, 0 AS shard, m.delivery_count AS delivery_count, m.lock_version AS lock_version,
+    m.state AS state, m.message_type AS message_type, m.message_key AS message_key, m.topic AS topic, m.retry_count AS retry_count,
+    CAST(round((julianday('now') - julianday(m.gmt_create)) * 86400000.0) AS INTEGER) AS age_ms, m.next_retry_at AS due_at
+  FROM local_message AS m
+  WHERE m.state = 3 AND m.next_retry_at <= strftime('%Y-%m-%d %H:%M:%f', 'now')
+  ORDER BY m.next_retry_at
+  LIMIT ?)
+UNION ALL SELECT * FROM (
+  SELECT CAST(m.id AS TEXT) AS id, 0 AS shard, m.delivery_count AS delivery_count, m.lock_version AS lock_version,
+    m.state AS state, m.message_type AS message_type, m.message_key AS message_key, m.topic AS topic, m.retry_count AS retry_count,
+    CAST(round((julianday('now') - julianday(m.gmt_create)) * 86400000.0) AS INTEGER) AS age_ms, m.next_retry_at AS due_at
+  FROM local_message AS m
+  WHERE m.state = 5 AND m.next_retry_at <= strftime('%Y-%m-%d %H:%M:%f', 'now')
+  ORDER BY m.next_retry_at
+  LIMIT ?)) AS timed
+ORDER BY due_at
+LIMIT ?;
+
+-- applyTimed, slowRetry
+-- A person or a consumer who changed a row since it was listed has moved its token, and wins.
+UPDATE local_message AS m
+SET state = 0, next_retry_at = CASE WHEN decided.next_ms IS NULL THEN CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END ELSE max(COALESCE(m.deliver_at, ''), strftime('%Y-%m-%d %H:%M:%f', 'now', (decided.next_ms / 1000.0) || ' seconds')) END, fail_reason = COALESCE(decided.fail_reason, m.fail_reason), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, value ->> 3 AS fail_reason FROM json_each(?)) AS decided
+WHERE m.id = decided.id AND +m.state IN (3) AND COALESCE(m.lock_version, 0) = decided.token;
+
+-- applyTimed, resume
+UPDATE local_message AS m
+SET state = 0, next_retry_at = CASE WHEN decided.next_ms IS NULL THEN CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END ELSE max(COALESCE(m.deliver_at, ''), strftime('%Y-%m-%d %H:%M:%f', 'now', (decided.next_ms / 1000.0) || ' seconds')) END, fail_reason = COALESCE(decided.fail_reason, m.fail_reason), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, value ->> 3 AS fail_reason FROM json_each(?)) AS decided
+WHERE m.id = decided.id AND +m.state IN (5) AND COALESCE(m.lock_version, 0) = decided.token;
+
+-- applyTimed, confirmTimeoutResend
+UPDATE local_message AS m
+SET state = 0, next_retry_at = CASE WHEN decided.next_ms IS NULL THEN CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END ELSE max(COALESCE(m.deliver_at, ''), strftime('%Y-%m-%d %H:%M:%f', 'now', (decided.next_ms / 1000.0) || ' seconds')) END, fail_reason = COALESCE(decided.fail_reason, m.fail_reason), retry_count = COALESCE(m.retry_count, 0) + 1, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, value ->> 3 AS fail_reason FROM json_each(?)) AS decided
+WHERE m.id = decided.id AND +m.state IN (2) AND COALESCE(m.lock_version, 0) = decided.token;
+
+-- applyTimed, confirmTimeoutFail
+UPDATE local_message AS m
+SET state = 3, next_retry_at = strftime('%Y-%m-%d %H:%M:%f', 'now', (decided.next_ms / 1000.0) || ' seconds'), fail_reason = COALESCE(decided.fail_reason, m.fail_reason), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, value ->> 3 AS fail_reason FROM json_each(?)) AS decided
+WHERE m.id = decided.id AND +m.state IN (2) AND COALESCE(m.lock_version, 0) = decided.token;
+
+-- applyTimed, clearTimer
+UPDATE local_message AS m
+SET next_retry_at = CASE WHEN m.state = 2 THEN '9999-12-31 00:00:00.000' END, fail_reason = COALESCE(decided.fail_reason, m.fail_reason), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, value ->> 3 AS fail_reason FROM json_each(?)) AS decided
+WHERE m.id = decided.id AND +m.state IN (2, 3) AND COALESCE(m.lock_version, 0) = decided.token;
+
+-- failUnknownStates
+-- If we die right after it: the rows are failed, and a person sees why. In the order of the partial
+-- index on such rows, so that it is used.
+UPDATE local_message AS m
+SET state = 3, next_retry_at = NULL,
+  fail_reason = substr('UNKNOWN_STATE: the state was ' || COALESCE(m.state, 'NULL') || ', which is none of 0, 1, 2, 3, 4, 5; somebody changed the row by hand', 1, 1024), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+WHERE m.id IN (SELECT id FROM local_message WHERE state NOT IN (0, 1, 2, 3, 4, 5) ORDER BY state LIMIT ?);
+
+-- gauges
+-- Aliases: topic state count oldest_age_ms.
+SELECT topic, state, count(*) AS count, CAST(round((julianday('now') - julianday(min(since))) * 86400000.0) AS INTEGER) AS oldest_age_ms
+FROM (
+  SELECT * FROM (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message AS m WHERE m.state = 0 LIMIT 100000)
+  UNION ALL
+  SELECT * FROM (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message AS m WHERE m.state = 1 LIMIT 100000)
+  UNION ALL
+  SELECT * FROM (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message AS m WHERE m.state = 3 LIMIT 100000)
+  UNION ALL
+  SELECT * FROM (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message AS m WHERE m.state = 5 LIMIT 100000)) AS unfinished
+GROUP BY topic, state;
+
+-- =================================================================================================
+-- Moving it away
+
+-- lockFinished
+-- Locks nothing, because the transaction around it has the file's only write lock (rule:
+-- checked-move).
+SELECT CAST(first.id AS TEXT) AS id FROM (
+  SELECT m.id AS id, COALESCE(m.sent_at, m.gmt_modified) AS since FROM local_message AS m
+  WHERE m.state = 2 AND m.next_retry_at IS NULL
+  ORDER BY m.id LIMIT ?) AS first
+WHERE first.since <= strftime('%Y-%m-%d %H:%M:%f', 'now', (-? / 1000.0) || ' seconds');
+
+-- copyToArchive
+-- Locks nothing, because the transaction around it has the file's only write lock (rule:
+-- checked-move).
+INSERT INTO local_message_archive (id, message_type, message_key, topic, message_body, state, retry_count, next_retry_at, fail_reason, gmt_create, gmt_modified, last_retry_at, headers, content_type, ordering_key, delivery_count, deliver_at, message_id, lock_version, sent_at, consumed_at, created_by, updated_by, archived_at) SELECT id, message_type, message_key, topic, message_body, state, retry_count, next_retry_at, fail_reason, gmt_create, gmt_modified, last_retry_at, headers, content_type, ordering_key, delivery_count, deliver_at, message_id, lock_version, sent_at, consumed_at, created_by, updated_by, strftime('%Y-%m-%d %H:%M:%f', 'now') FROM local_message WHERE id IN (SELECT value FROM json_each(?));
+
+-- deleteRows
+-- Locks nothing, because the transaction around it has the file's only write lock (rule:
+-- checked-move).
+DELETE FROM local_message WHERE id IN (SELECT value FROM json_each(?));
+
+-- purgeArchive
+-- Locks nothing, because the transaction around it has the file's only write lock (rule:
+-- checked-move).
+DELETE FROM local_message_archive WHERE id IN (
+  SELECT id FROM local_message_archive WHERE archived_at <= strftime('%Y-%m-%d %H:%M:%f', 'now', (-? / 1000.0) || ' seconds') ORDER BY archived_at LIMIT ?);
+
+-- =================================================================================================
+-- What people do
+
+-- list
+-- The claim without a mark (rule: listed-in-flight). Owner and epoch are checked by the statement
+-- that writes the list.
+SELECT CAST(m.id AS TEXT) AS id, m.message_type AS message_type, m.message_key AS message_key, m.topic AS topic, m.message_body AS message_body, m.state AS state, m.retry_count AS retry_count, strftime('%Y-%m-%dT%H:%M:%fZ', m.next_retry_at) AS next_retry_at, m.fail_reason AS fail_reason, strftime('%Y-%m-%dT%H:%M:%fZ', m.gmt_create) AS gmt_create, strftime('%Y-%m-%dT%H:%M:%fZ', m.gmt_modified) AS gmt_modified, strftime('%Y-%m-%dT%H:%M:%fZ', m.last_retry_at) AS last_retry_at, m.headers AS headers, m.content_type AS content_type, m.ordering_key AS ordering_key, m.delivery_count AS delivery_count, strftime('%Y-%m-%dT%H:%M:%fZ', m.deliver_at) AS deliver_at, m.message_id AS message_id, m.lock_version AS lock_version, strftime('%Y-%m-%dT%H:%M:%fZ', m.sent_at) AS sent_at, strftime('%Y-%m-%dT%H:%M:%fZ', m.consumed_at) AS consumed_at, m.created_by AS created_by, m.updated_by AS updated_by
+FROM local_message AS m
+WHERE m.topic = ? AND m.state IN (3) AND m.id < CAST(? AS INTEGER)
+ORDER BY m.id DESC
+LIMIT ?;
+
+-- countByState
+-- Everything is counted, because a person asked. The relay's gauges are bounded instead.
+SELECT m.topic AS topic, m.state AS state, count(*) AS count, CAST(round((julianday('now') - julianday(min(m.gmt_create))) * 86400000.0) AS INTEGER) AS oldest_age_ms
+FROM local_message AS m
+GROUP BY m.topic, m.state;
+
+-- lockRows
+-- Locks nothing: the transaction around it has the file's only write lock.
+SELECT CAST(m.id AS TEXT) AS id, m.state AS state, m.lock_version AS lock_version
+FROM local_message AS m
+WHERE m.id IN (SELECT value FROM json_each(?))
+ORDER BY m.id;
+
+-- operatorRetry
+-- The states are looked at once more although lockRows has: a statement must not depend on
+-- another's care.
+UPDATE local_message AS m
+SET fail_reason = ?, updated_by = ?, state = 0, next_retry_at = CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END, retry_count = 0, delivery_count = 0, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+WHERE m.id IN (SELECT value FROM json_each(?)) AND +m.state IN (3, 2);
+
+-- suspendRows
+-- The states are looked at once more although lockRows has: a statement must not depend on
+-- another's care.
+UPDATE local_message AS m
+SET fail_reason = ?, updated_by = ?, state = 5, next_retry_at = strftime('%Y-%m-%d %H:%M:%f', 'now', (? / 1000.0) || ' seconds'), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+WHERE m.id IN (SELECT value FROM json_each(?)) AND +m.state IN (0, 3);
+
+-- resumeRows
+-- The states are looked at once more although lockRows has: a statement must not depend on
+-- another's care.
+UPDATE local_message AS m
+SET fail_reason = ?, updated_by = ?, state = 0, next_retry_at = CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+WHERE m.id IN (SELECT value FROM json_each(?)) AND +m.state IN (5);
+
+-- putSuspension
+INSERT INTO local_message_suspension (table_name, scope, value, reason, author, ends_at, gmt_create)
+VALUES ('local_message', ?, ?, ?, ?, strftime('%Y-%m-%d %H:%M:%f', 'now', (? / 1000.0) || ' seconds'), strftime('%Y-%m-%d %H:%M:%f', 'now'))
+ON CONFLICT (table_name, scope, value)
+DO UPDATE SET reason = excluded.reason, author = excluded.author, ends_at = excluded.ends_at, gmt_create = excluded.gmt_create;
+
+-- deleteSuspension
+DELETE FROM local_message_suspension WHERE table_name = 'local_message' AND scope = ? AND value = ?;
+
+-- listSuspendedBy
+-- Alias: id. Rows suspended by this rule (told by the beginning of fail_reason, see ruleReason).
+SELECT CAST(m.id AS TEXT) AS id FROM local_message AS m
+WHERE m.state = 5 AND instr(m.fail_reason, ?) = 1
+ORDER BY m.id
+LIMIT ?;

@@ -1,0 +1,72 @@
+/** One message as a request, and what its answer, or its breaking, means. */
+import type { OutgoingMessage, PublishFailed } from "../broker.ts";
+import type { Outcome } from "../publishing/call.ts";
+import { failed } from "../publishing/failures.ts";
+import type { Exchange, ExchangeRequest } from "./exchange.ts";
+import { encodeHeaders } from "./headers.ts";
+import { outcomeOfAnswer } from "./response.ts";
+import type { HttpSettings } from "./settings.ts";
+import { sign, webhookId } from "./signature.ts";
+import type { Target } from "./target.ts";
+
+/** The request of a message, or why there is none. */
+export function requestOf(
+  message: OutgoingMessage,
+  target: Target,
+  settings: HttpSettings,
+): ExchangeRequest | PublishFailed {
+  const { maxBodyBytes, timeoutMs, clock } = settings;
+  const body = typeof message.body === "string" ? Buffer.from(message.body) : message.body;
+  if (maxBodyBytes !== undefined && body.length > maxBodyBytes) {
+    const reason = `body of ${body.length} bytes, the limit is ${maxBodyBytes}`;
+    return failed("message", "BODY_TOO_LARGE", reason, { retriable: false });
+  }
+  const id = webhookId(message.type, message.key);
+  const headers = requestHeaders(message, { id, body, target, settings, nowMs: clock.wallMs() });
+  return { target, method: "POST", headers, body, timeoutMs };
+}
+
+/** What became of the message. */
+export function outcomeOf(
+  exchange: Exchange,
+  { type, key }: OutgoingMessage,
+  { label }: Target,
+  { awayScope, receiptHeader, clock }: HttpSettings,
+): Outcome {
+  if (!exchange.answered) return failed(exchange.handedOver ? "unknown" : awayScope, exchange.code, exchange.reason);
+  return outcomeOfAnswer(exchange.answer, {
+    ...{ label, receiptHeader },
+    webhookId: webhookId(type, key),
+    nowMs: clock.wallMs(),
+  });
+}
+
+/** What the headers of a request are made of. */
+interface HeaderParts {
+  readonly id: string;
+  readonly body: Uint8Array;
+  readonly target: Target;
+  readonly settings: HttpSettings;
+  readonly nowMs: number;
+}
+
+function requestHeaders(message: OutgoingMessage, parts: HeaderParts): Record<string, string | number> {
+  const { id, body, target, settings, nowMs } = parts;
+  const { topic, orderingKey } = message;
+  const about = {
+    ...message.headers,
+    "rowpost-topic": topic,
+    ...(orderingKey !== undefined && { "rowpost-ordering-key": orderingKey }),
+  };
+  const timestamp = String(Math.floor(nowMs / 1_000));
+  return {
+    ...encodeHeaders(about, settings.fixedNames),
+    "content-type": message.contentType,
+    "content-length": body.length,
+    "webhook-id": id,
+    "webhook-timestamp": timestamp,
+    ...(settings.secrets.length > 0 && { "webhook-signature": sign({ id, timestamp, body }, settings.secrets) }),
+    ...target.authorization,
+    ...settings.fixedHeaders,
+  };
+}

@@ -1,0 +1,32 @@
+/** How a failure is made, for all adapters. What an error of a server means stays with each. */
+import type { FailureScope, PublishFailed } from "../broker.ts";
+
+/** A row of an adapter's failure table. */
+export interface Rule {
+  readonly scope: FailureScope;
+  /** Default true. */
+  readonly retriable?: boolean | undefined;
+  readonly retryAfterMs?: number | undefined;
+  /** What to do about it; stands behind the server's words. */
+  readonly advice?: string | undefined;
+}
+
+/** A failure. By default a retry can help. */
+export function failed(
+  scope: FailureScope,
+  code: string,
+  reason: string,
+  { retriable = true, retryAfterMs }: Pick<Rule, "retriable" | "retryAfterMs"> = {},
+): PublishFailed {
+  return { status: "failed", scope, retriable, code, reason, retryAfterMs };
+}
+
+/** What a rule says of an error. */
+export function failedBy(rule: Rule, code: string, words: string): PublishFailed {
+  return failed(rule.scope, code, rule.advice === undefined ? words : `${words} (${rule.advice})`, rule);
+}
+
+/** For calls after `close()`; `title` as people write it. */
+export function closedFailure(title: string): PublishFailed {
+  return failed("connection", "CLOSED", `the ${title} broker was closed; make a new one`);
+}

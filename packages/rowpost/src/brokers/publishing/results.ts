@@ -1,0 +1,107 @@
+/** The results of one call, by index, and what a failure means for the messages that follow. */
+import type { OutgoingMessage, PublishFailed, PublishNotStarted, PublishResult } from "../broker.ts";
+
+export const ABORTED: PublishNotStarted = { status: "notStarted", reason: "the publish was aborted before its turn" };
+const BEHIND: PublishNotStarted = {
+  status: "notStarted",
+  reason: "an earlier message of its ordering key failed",
+};
+
+/** A message's place in the batch, and its key. */
+export interface Placed {
+  readonly index: number;
+  readonly orderingKey: string | undefined;
+}
+
+export interface Results {
+  /** How many messages have none yet. */
+  readonly open: number;
+  sent(index: number, messageId: string): void;
+  /** Also what it means for others: its destination, or everything, is away from now on. */
+  fail(placed: Placed, destination: string, failure: PublishFailed | PublishNotStarted): void;
+  /** No message behind it in its key may go, although its own result comes later. */
+  block(placed: Placed): void;
+  /** An earlier message of its key failed. */
+  readonly isBehind: (placed: Placed) => boolean;
+  behind(placed: Placed): void;
+  /** Nothing more can go anywhere in this call. */
+  goOffline(failure: PublishFailed): void;
+  /** Why nothing more can go to this destination in this call. */
+  awayFor(destination: string): PublishFailed | undefined;
+  /** Everything that has no result yet was not started; except these, which are under way. */
+  abort(underWay: ReadonlySet<number>): void;
+  all(): PublishResult[];
+}
+
+export function createResults(count: number): Results {
+  const results = new Array<PublishResult | undefined>(count);
+  /** The first message of each key that failed. */
+  const failedKeys = new Map<string, number>();
+  const away = new Map<string, PublishFailed>();
+  let offline: PublishFailed | undefined;
+  let open = count;
+
+  function write(index: number, result: PublishResult): void {
+    if (results[index] !== undefined) return;
+    results[index] = result;
+    open -= 1;
+  }
+
+  const isBehind = ({ index, orderingKey }: Placed): boolean =>
+    orderingKey !== undefined && failedKeys.size > 0 && index > (failedKeys.get(orderingKey) ?? index);
+
+  function block({ index, orderingKey }: Placed): void {
+    if (orderingKey !== undefined) failedKeys.set(orderingKey, Math.min(index, failedKeys.get(orderingKey) ?? index));
+  }
+
+  return {
+    get open() {
+      return open;
+    },
+    sent: (index, messageId) => write(index, { status: "sent", messageId }),
+    fail(placed, destination, failure) {
+      if (failure.status === "notStarted") {
+        block(placed);
+        write(placed.index, failure);
+        return;
+      }
+      if (failure.scope === "connection") offline ??= failure;
+      if (failure.scope === "destination") away.set(destination, failure);
+      if (failure.scope !== "unknown" && isBehind(placed)) {
+        write(placed.index, BEHIND);
+        return;
+      }
+      block(placed);
+      write(placed.index, plain(failure));
+    },
+    block,
+    isBehind,
+    behind: ({ index }) => write(index, BEHIND),
+    goOffline(failure) {
+      offline ??= failure;
+    },
+    awayFor: (destination) => offline ?? (away.size === 0 ? undefined : away.get(destination)),
+    abort(underWay) {
+      for (let index = 0; index < count; index += 1) if (!underWay.has(index)) write(index, ABORTED);
+    },
+    all: () => (open === 0 ? (results as PublishResult[]) : Array.from(results, (result) => result ?? ABORTED)),
+  };
+}
+
+/** A failure as the relay is told of it, without what only the adapter needs. */
+function plain({ scope, retriable, code, reason, retryAfterMs }: PublishFailed): PublishFailed {
+  return { status: "failed", scope, retriable, code, reason, retryAfterMs };
+}
+
+/** The failures of a whole batch of which nothing was handed over. */
+export function failBatch(
+  batch: readonly OutgoingMessage[],
+  failure: PublishFailed | ((message: OutgoingMessage) => PublishFailed),
+): PublishResult[] {
+  const results = createResults(batch.length);
+  for (const [index, message] of batch.entries()) {
+    const { orderingKey, topic } = message;
+    results.fail({ index, orderingKey }, topic, typeof failure === "function" ? failure(message) : failure);
+  }
+  return results.all();
+}

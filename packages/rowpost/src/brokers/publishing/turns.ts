@@ -1,0 +1,72 @@
+/**
+ * Splits a call so that the order of a key holds even when its messages go to several topics, or
+ * brokers, which take them side by side. (The relay's calls are one turn nearly always.)
+ */
+import type { OutgoingMessage, PublishResult } from "../broker.ts";
+import type { AbortScope } from "./abort-scope.ts";
+import { createResults } from "./results.ts";
+
+/**
+ * Publishes turn after turn: a key whose messages change their part goes on in the next one. A part
+ * is whatever keeps the order of a key by itself.
+ */
+export async function inTurns<Part>(
+  batch: readonly OutgoingMessage[],
+  scope: Pick<AbortScope, "aborted">,
+  partOf: (message: OutgoingMessage) => Part,
+  publish: (messages: readonly OutgoingMessage[]) => Promise<PublishResult[]>,
+): Promise<PublishResult[]> {
+  const turns = turnsOf(batch, partOf);
+  if (turns === undefined) return await publish(batch);
+  const results: (PublishResult | undefined)[] = [];
+  const behind = createResults(batch.length);
+  for (const turn of turns) {
+    if (scope.aborted) break;
+    const ready = turn.filter(({ placed }) => !behind.isBehind(placed));
+    for (const { placed } of turn) if (behind.isBehind(placed)) behind.behind(placed);
+    const answers = ready.length === 0 ? [] : await publish(ready.map(({ message }) => message));
+    for (const [place, { placed }] of ready.entries()) {
+      const answer = answers[place];
+      results[placed.index] = answer;
+      if (answer?.status !== "sent") behind.block(placed);
+    }
+  }
+  return behind.all().map((rest, index) => results[index] ?? rest);
+}
+
+/** What a server keeps the order of a key in. */
+export const topicOf = ({ topic }: OutgoingMessage): string => topic;
+
+interface Entry {
+  readonly placed: { readonly index: number; readonly orderingKey: string | undefined };
+  readonly message: OutgoingMessage;
+}
+
+/** Undefined when one turn is enough. */
+function turnsOf<Part>(
+  batch: readonly OutgoingMessage[],
+  partOf: (message: OutgoingMessage) => Part,
+): readonly (readonly Entry[])[] | undefined {
+  const latest = new Map<string, { readonly part: Part; readonly turn: number }>();
+  const turnOf: number[] = [];
+  let last = 0;
+  for (const message of batch) {
+    const { orderingKey } = message;
+    if (orderingKey === undefined) {
+      turnOf.push(0);
+      continue;
+    }
+    const part = partOf(message);
+    const before = latest.get(orderingKey);
+    const turn = before === undefined ? 0 : before.part === part ? before.turn : before.turn + 1;
+    if (before === undefined || before.turn !== turn) latest.set(orderingKey, { part, turn });
+    if (turn > last) last = turn;
+    turnOf.push(turn);
+  }
+  if (last === 0) return undefined;
+  const turns: Entry[][] = Array.from({ length: last + 1 }, () => []);
+  for (const [index, message] of batch.entries()) {
+    turns[turnOf[index] ?? 0]?.push({ placed: { index, orderingKey: message.orderingKey }, message });
+  }
+  return turns;
+}

@@ -1,0 +1,64 @@
+/** Followers of a blocked or busy ordering key: out of the scan once, and back (sql/behind.ts). */
+import type { HousekeepingStatements } from "../sql/statements.ts";
+import { whole } from "./clock.ts";
+import { type MysqlNames, UNFINISHED } from "./names.ts";
+
+export function behindStatements(
+  names: MysqlNames,
+): Pick<HousekeepingStatements, "setBehind" | "bringBack" | "nextBehind"> {
+  const { column, messages, state } = names;
+  const ids = (list: readonly string[]): string => [...new Set(list)].join(", ");
+  const orderingKey = names.has("orderingKey") ? column("orderingKey") : "NULL";
+
+  return {
+    /**
+     * Locks, before the join begins: the heads that still stand there and nobody holds, then the
+     * followers that nobody holds; then the lease rows in share mode, as the claim does. The head's
+     * lock is what makes it safe: a settle of the head either has committed, then it is not
+     * unfinished any more, or holds it, then it is passed over here, or waits for us, and finds the
+     * followers when it brings them back. A plain read would see the head as it was before a settle
+     * that commits a moment later, and that settle would not see our followers: they would stand
+     * behind nobody. LIMIT keeps the optimizer from merging the reads into the join, where they
+     * would wait. If we die right after it, they are brought back by whoever settles the head.
+     */
+    setBehind: ({ fence, rows }) => ({
+      name: "setBehind",
+      text: `UPDATE ${names.fencedSource(", head_id BIGINT PATH '$[4]', instant VARCHAR(23) CHARACTER SET ascii PATH '$[5]'")}
+  STRAIGHT_JOIN (SELECT ${column("id")} AS id, ${orderingKey} AS ordering_key FROM ${names.byId}
+    WHERE ${column("id")} IN (${ids(rows.map(({ headId }) => headId))}) AND ${column("state")} IN (${names.states(UNFINISHED)})
+    LIMIT ${whole(rows.length)} FOR UPDATE SKIP LOCKED) AS h ON h.id = j.head_id AND h.id < j.id
+  STRAIGHT_JOIN (SELECT ${column("id")} AS id FROM ${names.byId} WHERE ${column("id")} IN (${ids(rows.map(({ id }) => id))})
+    LIMIT ${whole(rows.length)} FOR UPDATE SKIP LOCKED) AS f ON f.id = j.id
+  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id AND ${orderingKey} = h.ordering_key
+  SET ${column("nextRetryAt")} = j.instant${names.bumpVersion}${names.touch}
+  WHERE ${column("state")} = ${state("pending")} ${names.tokenMatches}
+    AND (${column("nextRetryAt")} IS NULL OR ${column("nextRetryAt")} <= ${names.nowMs})`,
+      params: [names.fencedRows(fence, rows, (row) => [row.headId, row.instant]), names.tableKey, fence.owner],
+    }),
+
+    /**
+     * Locks the rows that it changes, and passes over what others hold. Not fenced: whoever settles
+     * or moves a head brings its followers back, and to do it twice changes nothing.
+     */
+    bringBack: ({ instants, limit }) => ({
+      name: "bringBack",
+      text: `UPDATE (SELECT c.id FROM (SELECT ${column("id")} AS id FROM ${messages} AS m IGNORE INDEX (PRIMARY)
+    WHERE ${column("state")} = ${state("pending")} AND ${column("nextRetryAt")} IN (${instants.map(() => "?").join(", ")})
+    ORDER BY ${column("nextRetryAt")}, ${column("id")} LIMIT ${whole(limit)} FOR UPDATE SKIP LOCKED) AS c) AS j
+  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
+  SET ${column("nextRetryAt")} = ${names.atOnce}${names.bumpVersion}${names.touch}`,
+      params: instants,
+    }),
+
+    /**
+     * MIN of a range of (state, next_retry_at) is one look into the index. As it stands, in no
+     * zone.
+     */
+    nextBehind: (afterInstant) => ({
+      name: "nextBehind",
+      text: `SELECT LEFT(DATE_FORMAT(MIN(${column("nextRetryAt")}), '%Y-%m-%dT%H:%i:%s.%f'), 23) AS instant
+  FROM ${messages} AS m IGNORE INDEX (PRIMARY) WHERE ${column("state")} = ${state("pending")} AND ${column("nextRetryAt")} > ?`,
+      params: [afterInstant],
+    }),
+  };
+}

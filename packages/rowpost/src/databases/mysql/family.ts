@@ -1,0 +1,35 @@
+/** MySQL and MariaDB on the common frame, over whichever driver. */
+import type { Executor, Transaction } from "../../transactions/executor.ts";
+import type { Database } from "../database.ts";
+import { createSqlDatabase } from "../sql/sql-database.ts";
+import type { Driver } from "./driver.ts";
+import { NOT_IN_TRANSACTION } from "./enqueue.ts";
+import { endsTransaction, errorMentions, errorNumber, isDuplicate } from "./errors.ts";
+import { openSession } from "./session.ts";
+import { createStatements } from "./statements.ts";
+
+/**
+ * The two functions of the transactions folder that know users' handles; only the entry files
+ * import that folder.
+ */
+interface Transactions {
+  toExecutor(handle: unknown, dialect: "mysql"): Executor;
+  runTransaction<T>(on: unknown, dialect: "mysql", work: (tx: Transaction) => Promise<T>): Promise<T>;
+}
+
+export function createFamilyDatabase(driver: Driver, transactions: Transactions): Database {
+  return createSqlDatabase({
+    dialect: "mysql",
+    label: driver.label,
+    connect: (options) => openSession(driver, options),
+    transaction: async (work, on) => await transactions.runTransaction(on ?? (await driver.pool()), "mysql", work),
+    executor: (handle) => transactions.toExecutor(handle, "mysql"),
+    createStatements,
+    hasEngineColumns: true,
+    isDuplicate,
+    endsTransaction,
+    isOutsideTransaction: (error) =>
+      errorNumber(error) === NOT_IN_TRANSACTION.number && errorMentions(error, NOT_IN_TRANSACTION.text),
+    close: () => driver.close(),
+  });
+}

@@ -1,0 +1,40 @@
+/** What a text must be like, so that every database stores it and gives it back as it was. */
+import { InvalidMessageError } from "../runtime/errors.ts";
+
+/** Says what is wrong with the message `name`. */
+export function invalid(name: string, what: string, cause?: unknown): InvalidMessageError {
+  return new InvalidMessageError(`${name}: ${what}`, { cause });
+}
+
+/**
+ * What no database of ours can store in a text column, or undefined: PostgreSQL takes no NUL, and
+ * UTF-8 has no form for half a surrogate pair, which would come back as U+FFFD.
+ */
+export function textFault(text: string): string | undefined {
+  if (text.includes("\0")) return "has a NUL character";
+  if (/\p{Surrogate}/u.test(text)) return "has half a surrogate pair";
+  return undefined;
+}
+
+/**
+ * A field with 1 to `limit` characters. Identities compare byte for byte (rule: exact-bytes); what
+ * a database may fold or cut is refused instead.
+ */
+export function checkText(name: string, field: string, value: unknown, limit: number): string {
+  if (typeof value !== "string") throw invalid(name, `${field} must be a string, not ${typeof value}`);
+  if (value === "") throw invalid(name, `${field} is empty; it must have 1 to ${limit} characters`);
+  // A character outside the basic plane counts as two in JavaScript and as one in a VARCHAR.
+  if (value.length > limit && (value.length > 2 * limit || countCharacters(value) > limit)) {
+    throw invalid(name, `${field} has ${countCharacters(value)} characters; at most ${limit} fit`);
+  }
+  if (/\s$/.test(value)) throw invalid(name, `${field} ends in a blank, which a database may ignore: "${value}"`);
+  const fault = textFault(value);
+  if (fault !== undefined) throw invalid(name, `${field} ${fault}`);
+  return value;
+}
+
+function countCharacters(value: string): number {
+  let count = 0;
+  for (const _ of value) count += 1;
+  return count;
+}

@@ -1,0 +1,21 @@
+/**
+ * How `content_type` says what `message_body` holds, for writing and for reading:
+ *
+ * | content_type | message_body | goes out as |
+ * | --- | --- | --- |
+ * | NULL, `application/json`, `…+json` | JSON text | the same text |
+ * | any other | text as it is | the same text |
+ * | ends in `;base64` | base64 (RFC 4648 section 4, with padding) | bytes, under the type before the mark |
+ */
+
+/** Media type of a body whose column says nothing. */
+export const JSON_CONTENT_TYPE = "application/json";
+/** Media type of a Uint8Array whose message says nothing. */
+export const BINARY_CONTENT_TYPE = "application/octet-stream";
+/** End of `content_type` that marks a base64 body. Reserved. */
+export const BASE64_MARK = ";base64";
+
+/** True for `application/json`, `text/json` and `…+json`, with or without parameters. */
+export function isJsonContentType(contentType: string): boolean {
+  return contentType === JSON_CONTENT_TYPE || /^[^;]*(?:\/json|\+json)\s*(?:;|$)/i.test(contentType);
+}

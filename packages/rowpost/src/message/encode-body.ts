@@ -1,0 +1,199 @@
+/**
+ * The body of a message as its column holds it (content-type.ts has the table), with what is
+ * checked on the way: the media type, whether it can carry the body, whether JSON can, and the
+ * size.
+ */
+import { types } from "node:util";
+import { describeError, type InvalidMessageError } from "../runtime/errors.ts";
+import { invalid, textFault } from "./check-text.ts";
+import { BASE64_MARK, BINARY_CONTENT_TYPE, isJsonContentType, JSON_CONTENT_TYPE } from "./content-type.ts";
+
+/** Body and content type as the columns hold them. */
+export interface EncodedBody {
+  /** JSON, text, or base64. */
+  readonly body: string;
+  /** Null = the column's default, application/json. A binary body ends in `;base64`. */
+  readonly contentType: string | null;
+}
+
+/** Longest `content_type` in characters, with the mark of binary bodies. */
+const CONTENT_TYPE_LENGTH = 64;
+
+/**
+ * Body and content type of the message `name`. Throws `InvalidMessageError` for a media type that
+ * is none, a body that it cannot carry, and one that is larger than `maxBytes` as stored.
+ */
+export function encodeBody(
+  name: string,
+  given: { readonly body: unknown; readonly contentType?: string | undefined },
+  maxBytes: number,
+): EncodedBody {
+  if (given.contentType !== undefined) checkContentType(name, given.contentType);
+  const encoded = columnsOf(name, given.body, given.contentType);
+  const { body, contentType } = encoded;
+  // UTF-8 has at most three bytes for each unit of a JavaScript string: most bodies need no
+  // counting.
+  if (body.length * 3 > maxBytes && Buffer.byteLength(body) > maxBytes) {
+    throw invalid(name, `the body has ${Buffer.byteLength(body)} bytes as stored; at most ${maxBytes} fit`);
+  }
+  if (contentType !== null && contentType.length > CONTENT_TYPE_LENGTH) {
+    throw invalid(
+      name,
+      `contentType has ${contentType.length} characters as stored; at most ${CONTENT_TYPE_LENGTH} fit`,
+    );
+  }
+  return encoded;
+}
+
+function checkContentType(name: string, contentType: unknown): void {
+  if (typeof contentType !== "string" || !/^[\w!#$&^.+-]+\/[\w!#$&^.+-]+(?:\s*;[\x20-\x7e]*)?$/.test(contentType)) {
+    throw invalid(name, `contentType is ${JSON.stringify(contentType)}; it must be a media type such as text/plain`);
+  }
+  if (contentType.endsWith(BASE64_MARK)) {
+    throw invalid(
+      name,
+      `contentType ends in ${BASE64_MARK}, which marks binary bodies; pass a Uint8Array as body instead`,
+    );
+  }
+}
+
+function columnsOf(name: string, body: unknown, contentType: string | undefined): EncodedBody {
+  if (body instanceof Uint8Array) {
+    const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+    return { body: bytes.toString("base64"), contentType: `${contentType ?? BINARY_CONTENT_TYPE}${BASE64_MARK}` };
+  }
+  if (contentType !== undefined && !isJsonContentType(contentType)) {
+    if (typeof body !== "string") {
+      throw invalid(
+        name,
+        `a body with content type ${contentType} must be a string or a Uint8Array, not ${nameOf(body)}`,
+      );
+    }
+    const fault = textFault(body);
+    if (fault !== undefined) throw invalid(name, `the body ${fault}; pass it as a Uint8Array`);
+    return { body, contentType };
+  }
+  return { body: toJson(name, body), contentType: contentType === JSON_CONTENT_TYPE ? null : (contentType ?? null) };
+}
+
+/**
+ * JSON text that reads back as the same value. `JSON.stringify` alone drops functions and turns NaN
+ * into null and a Map into {}: a consumer would get something else than was handed in, and nobody
+ * would know. Fields that are undefined are left out, as everywhere. The look at every value costs
+ * a quarter of the stringify (measured on Node 20: 0.4 us beside 1.5 us, 400 bytes with 27 values).
+ */
+function toJson(name: string, body: unknown): string {
+  let text: string | undefined;
+  try {
+    // First, because it finds cycles.
+    text = JSON.stringify(body);
+  } catch (cause) {
+    const lost = typeof body === "bigint" || /bigint/i.test(String(cause)) ? findLost(body, 0, "") : undefined;
+    throw notJson(name, lost === undefined ? describeError(cause) : `body${lost}`, cause);
+  }
+  const lost = findLost(body, 0, "");
+  if (lost !== undefined) throw notJson(name, `body${lost}`);
+  if (text === undefined) throw notJson(name, "its toJSON returns nothing");
+  return text;
+}
+
+function notJson(name: string, reason: string, cause?: unknown): InvalidMessageError {
+  return invalid(name, `the body is not JSON-able: ${reason}`, cause);
+}
+
+/**
+ * Where values nest deeper than this, `JSON.parse` of some consumer gives up; and a cycle behind a
+ * toJSON ends here.
+ */
+const DEEPEST = 1_000;
+
+/**
+ * Path and kind of the first value that JSON would change, or undefined. The path is put together
+ * only on the way out of a find. `key` is what JSON hands to a toJSON; a number says that the value
+ * stands in an array.
+ */
+function findLost(value: unknown, depth: number, key: string | number): string | undefined {
+  switch (typeof value) {
+    case "string":
+    case "boolean":
+      return undefined;
+    case "number":
+      return Number.isFinite(value) ? undefined : ` is ${value}`;
+    case "bigint":
+      return " is a BigInt; pass it as a string";
+    case "object":
+      return value === null ? undefined : findLostInside(value, depth + 1, key);
+    default:
+      return ` is ${nameOf(value)}`;
+  }
+}
+
+function findLostInside(value: object, depth: number, key: string | number): string | undefined {
+  if (depth > DEEPEST) return ` nests deeper than ${DEEPEST} levels`;
+  if (Array.isArray(value) || !("toJSON" in value) || typeof value.toJSON !== "function") {
+    return findLostParts(value, depth);
+  }
+  // Those of a Buffer and of an invalid Date change the value themselves; every other one is its
+  // author's word for what to send.
+  if (ArrayBuffer.isView(value)) return ` is ${nameOf(value)}`;
+  if (types.isDate(value)) {
+    if (Number.isNaN(value.getTime())) return " is an invalid Date";
+    // What the language itself brings gives a text: not called a second time, which costs 0.6 us.
+    if (value.toJSON === Date.prototype.toJSON) return undefined;
+  }
+  let sent: unknown;
+  try {
+    sent = value.toJSON(String(key));
+  } catch (error) {
+    return `.toJSON throws: ${describeError(error)}`;
+  }
+  // JSON asks no toJSON of what a toJSON returned: a Date there becomes {}.
+  if (typeof sent === "object" && sent !== null) return findLostParts(sent, depth);
+  return sent === undefined && typeof key === "string" ? undefined : findLost(sent, depth, key);
+}
+
+function findLostParts(value: object, depth: number): string | undefined {
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index++) {
+      const lost = findLost(value[index], depth, index);
+      if (lost !== undefined) return `[${index}]${lost}`;
+    }
+    return undefined;
+  }
+  const prototype: unknown = Object.getPrototypeOf(value);
+  const lost = prototype === Object.prototype || prototype === null ? undefined : findLostKind(value);
+  if (lost !== undefined) return lost;
+  for (const name of Object.keys(value)) {
+    const field = (value as Record<string, unknown>)[name];
+    const lost = field === undefined ? undefined : findLost(field, depth, name);
+    if (lost !== undefined) return `.${name}${lost}`;
+  }
+  return undefined;
+}
+
+/**
+ * Kinds whose content JSON leaves out whatever fields somebody has put on them, as Node does with
+ * the code of an error.
+ */
+const EMPTIED = new Set(["ArrayBuffer", "Error", "Map", "Promise", "RegExp", "Set", "SharedArrayBuffer"]);
+
+/**
+ * Objects of the language and the platform (the kinds above, URLSearchParams, a WeakMap, an
+ * iterator) have a kind of their own and no fields, and JSON makes {} of them. A class of the
+ * user's is of the kind Object, where {} may be all there is, or has fields beside the kind that it
+ * names.
+ */
+function findLostKind(value: object): string | undefined {
+  if (ArrayBuffer.isView(value)) return ` is ${nameOf(value)}`;
+  const kind = Object.prototype.toString.call(value).slice("[object ".length, -1);
+  if (kind === "Object" || kind === "String" || kind === "Boolean") return undefined;
+  if (kind === "Number") return findLost(Number(value), 0, "");
+  return EMPTIED.has(kind) || Object.keys(value).length === 0 ? ` is ${nameOf(value)}` : undefined;
+}
+
+function nameOf(value: unknown): string {
+  if (value === null || value === undefined) return String(value);
+  if (typeof value !== "object") return `a ${typeof value}`;
+  const name = value.constructor?.name;
+  return name === undefined || name === "Object" ? "an object" : `${/^[AEIO]/.test(name) ? "an" : "a"} ${name}`;
+}

@@ -1,0 +1,168 @@
+/**
+ * What enqueue does to a message before any SQL: it checks every field and encodes the message as
+ * its row holds it. A database would find most faults too, but late, in words of its own, and on
+ * PostgreSQL at the price of the whole transaction; some it would change without a word (a blank at
+ * the end, half a surrogate pair).
+ */
+import { ConfigurationError, InvalidMessageError } from "../runtime/errors.ts";
+import { checkText, invalid } from "./check-text.ts";
+import { isJsonContentType } from "./content-type.ts";
+import { type EncodedBody, encodeBody } from "./encode-body.ts";
+import { encodeHeaders } from "./encode-headers.ts";
+import type { MessageLimits, NewMessage } from "./message.ts";
+
+/** A message as it goes into the table: checked, encoded, nothing left to interpret. */
+export interface EncodedMessage extends EncodedBody {
+  readonly type: string;
+  readonly key: string;
+  readonly topic: string;
+  /** JSON object of strings, or null. */
+  readonly headers: string | null;
+  readonly orderingKey: string | null;
+  /** Milliseconds from the database's now; null = at once. */
+  readonly delayMs: number | null;
+  /**
+   * Epoch milliseconds, compared with the database's clock; null = at once. At most one of the two.
+   */
+  readonly deliverAtMs: number | null;
+  readonly createdBy: string;
+}
+
+/** What a table takes. A column that is undefined does not exist there. */
+export interface MessageRules {
+  readonly limits: MessageLimits;
+  /** Name of the layout, for error texts. */
+  readonly layoutName: string;
+  readonly columns: {
+    readonly headers: string | undefined;
+    readonly contentType: string | undefined;
+    readonly orderingKey: string | undefined;
+    readonly createdBy: string | undefined;
+  };
+  /** `created_by` of messages that name none. */
+  readonly createdBy: string;
+}
+
+/**
+ * The message as its row holds it. `added` are headers of rowpost's own making (trace context);
+ * those of the message win over them, and a table without the column goes without them.
+ *
+ * Throws `InvalidMessageError` that names the message, the field and what it may be;
+ * `ConfigurationError` that names the column, for something that the table has no column for.
+ */
+export function encodeMessage(
+  message: NewMessage,
+  rules: MessageRules,
+  added?: Readonly<Record<string, string>>,
+): EncodedMessage {
+  if (typeof message !== "object" || message === null) {
+    throw new InvalidMessageError(`a message is an object { type, key, topic, body }, not ${String(message)}`);
+  }
+  const { limits, columns } = rules;
+  const type = checkText("message", "type", message.type, limits.type);
+  const key = checkText(`message of type ${type}`, "key", message.key, limits.key);
+  const name = `message ${type}:${key}`;
+  checkFields(name, message);
+  checkColumns(name, message, rules);
+  const { orderingKey, createdBy = rules.createdBy } = message;
+  const { body, contentType } = encodeBody(name, message, limits.bodyBytes);
+  return {
+    type,
+    key,
+    topic: checkText(name, "topic", message.topic, limits.topic),
+    body,
+    headers: encodeHeaders(name, message.headers, columns.headers === undefined ? undefined : added),
+    // A variant of JSON in a table without the column goes out as plain JSON.
+    contentType: columns.contentType === undefined ? null : contentType,
+    orderingKey: orderingKey === undefined ? null : checkText(name, "orderingKey", orderingKey, limits.orderingKey),
+    ...encodeDelay(name, message),
+    createdBy: checkText(name, "createdBy", createdBy, limits.createdBy),
+  };
+}
+
+const FIELDS: ReadonlySet<string> = new Set([
+  "type",
+  "key",
+  "topic",
+  "body",
+  "headers",
+  "orderingKey",
+  "delayMs",
+  "deliverAt",
+  "contentType",
+  "createdBy",
+] satisfies readonly (keyof NewMessage)[]);
+
+/** `delay` for `delayMs`, or `orderKey`: in plain JavaScript nobody else would say so. */
+function checkFields(name: string, message: NewMessage): void {
+  for (const field of Object.keys(message)) {
+    if (!FIELDS.has(field)) throw invalid(name, `"${field}" is not a field of a message (${[...FIELDS].join(", ")})`);
+  }
+}
+
+function checkColumns(name: string, message: NewMessage, { columns, layoutName }: MessageRules): void {
+  const { body, contentType } = message;
+  const needsContentType = body instanceof Uint8Array || (contentType !== undefined && !isJsonContentType(contentType));
+  const missing =
+    message.headers !== undefined && columns.headers === undefined
+      ? "headers"
+      : message.orderingKey !== undefined && columns.orderingKey === undefined
+        ? "orderingKey"
+        : message.createdBy !== undefined && columns.createdBy === undefined
+          ? "createdBy"
+          : needsContentType && columns.contentType === undefined
+            ? "contentType"
+            : undefined;
+  if (missing === undefined) return;
+  throw new ConfigurationError(
+    `${name} has ${missing === "contentType" ? "a body that is not JSON" : missing}, but the layout ${layoutName} has no column for it: leave it out, or name the column as columns.${missing} of the layout`,
+  );
+}
+
+/** Longest `delayMs`: 10 years. Longer is a mistake in the unit. */
+export const LONGEST_DELAY_MS = 315_360_000_000;
+/** Latest `deliverAt`: the end of the year 9999, where DATETIME ends. */
+const LATEST_INSTANT_MS = 253_402_300_799_999;
+
+function encodeDelay(
+  name: string,
+  { delayMs, deliverAt }: NewMessage,
+): Pick<EncodedMessage, "delayMs" | "deliverAtMs"> {
+  if (delayMs !== undefined && deliverAt !== undefined) throw invalid(name, "delayMs and deliverAt exclude each other");
+  if (deliverAt !== undefined) return { delayMs: null, deliverAtMs: instantOf(name, deliverAt) };
+  if (delayMs === undefined) return { delayMs: null, deliverAtMs: null };
+  if (!Number.isInteger(delayMs) || delayMs < 0 || delayMs > LONGEST_DELAY_MS) {
+    throw invalid(
+      name,
+      `delayMs is ${delayMs}; it must be a whole number of milliseconds from 0 to ${LONGEST_DELAY_MS} (10 years)`,
+    );
+  }
+  return { delayMs: delayMs === 0 ? null : delayMs, deliverAtMs: null };
+}
+
+/**
+ * An instant in the past is fine: it means at once. A text must name its zone, or each host would
+ * read another instant.
+ */
+function instantOf(name: string, deliverAt: Date | string): number {
+  const isText = typeof deliverAt === "string";
+  if (!isText && !(deliverAt instanceof Date)) {
+    throw invalid(name, `deliverAt must be a Date or an ISO 8601 text with a zone, not ${typeof deliverAt}`);
+  }
+  const given = isText ? `"${deliverAt}"` : "an invalid Date";
+  if (isText && !/^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)$/.test(deliverAt)) {
+    throw invalid(name, `deliverAt is ${given}; it must be ISO 8601 with a zone, such as 2027-01-31T09:00:00+08:00`);
+  }
+  const instantMs = isText ? Date.parse(deliverAt) : deliverAt.getTime();
+  if (Number.isNaN(instantMs) || (isText && !isCalendarDay(deliverAt)))
+    throw invalid(name, `deliverAt is ${given}; there is no such instant`);
+  if (instantMs < 0 || instantMs > LATEST_INSTANT_MS)
+    throw invalid(name, "deliverAt must lie between the years 1970 and 9999");
+  return instantMs;
+}
+
+/** `Date.parse` takes 30 February for 2 March. */
+function isCalendarDay(text: string): boolean {
+  const day = text.slice(0, 10);
+  return new Date(`${day}T00:00:00Z`).toISOString().slice(0, 10) === day;
+}

@@ -1,0 +1,82 @@
+/**
+ * Taking messages: into the window, then in the table, by the mark `sending` or by a list in the
+ * lease rows. Only what is certainly ours comes back; the rest leaves the window again.
+ */
+import { describeError } from "../../runtime/errors.ts";
+import type { InFlight, InFlightWindow } from "../in-flight.ts";
+import type { LeaseKeeper } from "../leases/lease-keeper.ts";
+import type { RelaySettings } from "../options.ts";
+import { claimedToken, scannedToken } from "../row-token.ts";
+import type { Fence, RelayStore } from "../store.ts";
+import { withoutGaps } from "./key-order.ts";
+
+export interface ClaimOptions {
+  readonly store: Pick<RelayStore, "claim" | "verifyClaim" | "listInFlight">;
+  readonly settings: Pick<RelaySettings, "sendingMark" | "metrics" | "clock" | "logger">;
+  readonly keeper: Pick<LeaseKeeper, "fence" | "epochOf">;
+  readonly window: InFlightWindow;
+  /** Takes claimed messages that must not go after all, and returns them uncounted. */
+  readonly giveBack: (messages: readonly InFlight[]) => void;
+}
+
+/** Makes the function that claims a batch, in id order. */
+export function createClaim({ store, settings, keeper, window, giveBack }: ClaimOptions) {
+  return async function claim(batch: readonly InFlight[]): Promise<readonly InFlight[]> {
+    const fence = keeper.fence();
+    const messages = batch.filter(({ row, epoch }) => keeper.epochOf(row.shard) === epoch);
+    window.add(messages);
+    const startedMs = settings.clock.monotonicMs();
+    try {
+      const ours = await (settings.sendingMark === "on" ? mark(fence, messages) : list(fence, messages));
+      settings.metrics.observe("rowpost_claim_duration_ms", {}, settings.clock.monotonicMs() - startedMs);
+      return ours;
+    } catch (error) {
+      // Unknown: the rows may be marked. Nothing is published; if they are, the sweep over
+      // `sending` rows brings them back (rule: watched-sending).
+      window.remove(messages);
+      throw error;
+    }
+  };
+
+  async function mark(fence: Fence, messages: readonly InFlight[]): Promise<readonly InFlight[]> {
+    const rows = messages.map(({ row }) => scannedToken(row));
+    let changed: number;
+    try {
+      changed = await store.claim({ fence, rows });
+    } catch (error) {
+      settings.logger.warn("the claim of a batch has no answer; reading it back", { error: describeError(error) });
+      changed = -1;
+    }
+    if (changed === messages.length) return messages;
+    const claimed = messages.map(({ row }) => claimedToken(row, "on"));
+    const ids = new Set(await store.verifyClaim({ fence, rows: claimed }));
+    // A row that changed since its scan was left out, by the claim alone: the order of its key was
+    // looked up before.
+    const { go, behind } = withoutGaps(
+      messages.map(({ row }) => row),
+      ids,
+    );
+    const ours = keep(messages, ({ row }) => ids.has(row.id));
+    giveBack(ours.filter(({ row }) => behind.has(row.id)));
+    return ours.filter(({ row }) => go.has(row.id));
+  }
+
+  /**
+   * `sendingMark: "off"`: the whole window stands in the lease rows, this batch included, before
+   * anything of it is published.
+   */
+  async function list(fence: Fence, messages: readonly InFlight[]): Promise<readonly InFlight[]> {
+    const byShard = new Map<number, string[]>();
+    for (const [shard, epoch] of fence.epochs.entries()) if (epoch !== undefined) byShard.set(shard, []);
+    for (const { row } of window.entries()) byShard.get(row.shard)?.push(row.id);
+    const idsByShard = [...byShard].map(([shard, ids]) => ({ shard, ids }));
+    const matched = new Set(await store.listInFlight({ fence, idsByShard }));
+    return keep(messages, ({ row }) => matched.has(row.shard));
+  }
+
+  function keep(messages: readonly InFlight[], isOurs: (message: InFlight) => boolean): readonly InFlight[] {
+    const ours = messages.filter(isOurs);
+    if (ours.length < messages.length) window.remove(messages.filter((message) => !isOurs(message)));
+    return ours;
+  }
+}

@@ -1,0 +1,191 @@
+/**
+ * One round of the relay: scan, sort, check the order of keys, claim, hand to the publisher. The
+ * rounds of a relay run one after another; publishing and settling of their batches go on side by
+ * side (publishing/flow.ts).
+ */
+import type { TableLayout } from "../../databases/database.ts";
+import { byRowId, compareIds } from "../../runtime/compare-ids.ts";
+import type { InFlight, InFlightWindow } from "../in-flight.ts";
+import type { LeaseKeeper } from "../leases/lease-keeper.ts";
+import type { RelaySettings } from "../options.ts";
+import type { Parking } from "../parking/parking.ts";
+import type { RelayStore, ScannedMessage } from "../store.ts";
+import { type KeyOrderDecision, keyRanges, leadingRuns } from "./key-order.ts";
+import type { Scan, Scans } from "./scans.ts";
+import { type SortedRows, sortRows } from "./sort-rows.ts";
+import { aroundSuspects } from "./suspects.ts";
+
+export interface RoundOptions {
+  readonly store: Pick<RelayStore, "keyQueues">;
+  readonly layout: TableLayout;
+  readonly settings: RelaySettings;
+  readonly keeper: LeaseKeeper;
+  readonly window: InFlightWindow;
+  readonly scans: Scans;
+  readonly parking: Parking;
+  readonly claim: (batch: readonly InFlight[]) => Promise<readonly InFlight[]>;
+  /** Takes claimed messages from here on. */
+  readonly publish: (messages: readonly InFlight[]) => void;
+}
+
+/** What a round came to. */
+export interface RoundResult {
+  readonly claimed: number;
+  /**
+   * `again`: there may be more right now. `full`: wait until the window has room. `wait`: nothing
+   * to do for now.
+   */
+  readonly next: "again" | "full" | "wait";
+  /** The table was seen to its end, and nothing is left that could go now. */
+  readonly exhausted: boolean;
+  /** The database was asked, and has answered. */
+  readonly asked: boolean;
+}
+
+/** What goes now, and whether something else could go soon. */
+interface Choice {
+  readonly go: readonly InFlight[];
+  readonly isLeft: boolean;
+  /** A suspect is next, and goes once nothing else is under way. */
+  readonly waits: boolean;
+}
+
+interface InOrder {
+  readonly ready: readonly InFlight[];
+  /** Others go soon. */
+  readonly isLeft: boolean;
+}
+
+/** A suspect, and everybody else with it, waits this long at most for what is under way. */
+const LONGEST_WAIT_MS = 1_000;
+const NOTHING_KEYED: KeyOrderDecision = { ready: [], behind: [], unseen: [], next: [] };
+const NOTHING: RoundResult = { claimed: 0, next: "wait", exhausted: false, asked: false };
+
+/** Makes the function that runs a round. */
+export function createRound(options: RoundOptions): () => Promise<RoundResult> {
+  const { settings, keeper, window, scans } = options;
+  const { room, breaker, followers, setAside } = options.parking;
+  const { columns } = options.layout;
+  const failedBlocks = settings.onFailed === "block";
+  /** Rows behind others of their keys that this walk over the table has passed over so far. */
+  let passedKeyed = 0;
+  /** Since when a suspect has been waiting for the others to settle. */
+  let waitingSinceMs: number | undefined;
+
+  return async function round(): Promise<RoundResult> {
+    settings.metrics.gauge("rowpost_in_flight", {}, window.size);
+    if (room.away) return NOTHING;
+    // Held back as a whole: nothing could go now, so a `drain` is done and does not wait for
+    // somebody to lift the rule.
+    if (keeper.suspensions.some((rule) => rule.scope === "relay")) return { ...NOTHING, exhausted: true };
+    // A claim, a publish with its whole deadline and a settle must fit into what is left of a
+    // lease.
+    const shards = keeper.usable(settings.publishTimeoutMs);
+    if (shards.length === 0) return NOTHING;
+
+    const scan = await scans.next(shards);
+    if (scan.nothingOpen) return { ...NOTHING, next: window.size > 0 ? "full" : "wait" };
+    const sorted = sort(scan.rows, shards);
+    setAside.take(sorted);
+    if (scan.fromStart) passedKeyed = 0;
+    const { go, isLeft, waits } = await choose(sorted, scan.dueFull);
+    if (isLeft || go.length > 0) scans.touched();
+    if (go.length === 0) return await nothingClaimed(scan, shards, waits);
+    await settings.reach("beforeClaim");
+    const claimed = await options.claim(go);
+    for (const { outgoing } of claimed) breaker.taken(outgoing.topic, 1);
+    await settings.reach("claimed");
+    if (claimed.length > 0) options.publish(claimed);
+    return { claimed: claimed.length, next: scan.more ? "again" : "wait", exhausted: false, asked: true };
+  };
+
+  function sort(rows: readonly ScannedMessage[], shards: readonly number[]): SortedRows {
+    return sortRows({
+      rows,
+      window,
+      room,
+      followers,
+      keeper,
+      settings,
+      // Shards that are being given away still have a lease, but nothing new is claimed there.
+      shards: new Set(shards),
+      countsClaims: columns.deliveryCount !== undefined,
+      hasContentType: columns.contentType !== undefined,
+    });
+  }
+
+  /**
+   * A suspect goes once nothing else is under way; but for what hangs: nothing new is claimed
+   * meanwhile, and a topic that gives no answer must not stop everybody.
+   */
+  function waitsAlone(): boolean {
+    waitingSinceMs ??= settings.clock.monotonicMs();
+    return window.size > 0 && settings.clock.monotonicMs() - waitingSinceMs < LONGEST_WAIT_MS;
+  }
+
+  async function choose(sorted: SortedRows, dueFull: boolean): Promise<Choice> {
+    const { ready, isLeft: isNext } = await inKeyOrder(sorted, dueFull);
+    const suspects = new Set(sorted.suspects.map(({ row }) => row.id));
+    const { next, before } = suspects.size === 0 ? { next: undefined, before: ready } : aroundSuspects(ready, suspects);
+    if (next !== undefined && waitsAlone()) return { go: [], isLeft: true, waits: true };
+    waitingSinceMs = undefined;
+    const { go, left } = room.admit(next === undefined ? before : [next]);
+    const aside = sorted.broken.length + sorted.suspended.size + sorted.busy.length + sorted.passedOver;
+    return { go, isLeft: isNext || aside + left.length > 0, waits: false };
+  }
+
+  /** Of the candidates, in id order, those that no earlier message of their key keeps back. */
+  async function inKeyOrder(sorted: SortedRows, dueFull: boolean): Promise<InOrder> {
+    const all = [...sorted.candidates, ...sorted.suspects].sort((left, right) => byRowId(left.row, right.row));
+    const keyed = all.flatMap(({ row }) => (row.orderingKey === null ? [] : [row]));
+    const { ready, behind, unseen, next } = keyed.length === 0 ? NOTHING_KEYED : await order(keyed);
+    passedKeyed += sorted.busy.length + unseen.length;
+    const isLong = passedKeyed > settings.windowSize;
+    const waiting = [
+      ...sorted.behind,
+      ...behind,
+      // The due branch has no place to go on from: what fills it must leave it.
+      ...unseen.filter(({ row }) => isLong || (dueFull && row.due)),
+      ...(isLong ? behindTheirKey(sorted.busy) : []),
+    ];
+    followers.setBehind(waiting, dueFull);
+    const allowed = new Set(ready.map(({ id }) => id));
+    return {
+      ready: all.filter(({ row }) => row.orderingKey === null || allowed.has(row.id)),
+      isLeft: next.length + unseen.length > 0,
+    };
+  }
+
+  async function order(keyed: readonly ScannedMessage[]): Promise<KeyOrderDecision> {
+    const queues = await options.store.keyQueues({ keys: keyRanges(keyed), failedBlocks });
+    return leadingRuns(
+      keyed,
+      queues,
+      (row) => row.resend || (!failedBlocks && row.retryCount >= settings.policyOf(row.type).maxAttempts),
+    );
+  }
+
+  /**
+   * A long queue of one key must not fill the scans of everybody else: from the second window full
+   * on, what waits for messages that are under way stands behind the last of them. Shorter queues
+   * are walked over, which costs no write.
+   */
+  function behindTheirKey(busy: readonly ScannedMessage[]) {
+    const last = new Map<string | null, ScannedMessage>();
+    for (const { row } of [...window.entries()].sort((left, right) => byRowId(left.row, right.row))) {
+      if (!row.resend) last.set(row.orderingKey, row);
+    }
+    return busy.flatMap((row) => {
+      const head = last.get(row.orderingKey);
+      return head === undefined || compareIds(head.id, row.id) >= 0 ? [] : [{ row, headId: head.id }];
+    });
+  }
+
+  async function nothingClaimed(scan: Scan, shards: readonly number[], waits: boolean): Promise<RoundResult> {
+    // In the middle of a sweep the rest may hold something; what was passed over goes when
+    // something leaves the window.
+    const next = !scan.complete && !waits ? "again" : scans.clean || window.size === 0 ? "wait" : "full";
+    const isOver = scan.whole && scans.clean && followers.still && !(await scans.leavesClosed(shards));
+    return { claimed: 0, next, exhausted: isOver, asked: true };
+  }
+}

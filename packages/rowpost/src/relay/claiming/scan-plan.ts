@@ -1,0 +1,177 @@
+/**
+ * What the next scan looks at: all waiting rows in one walk, which is cheapest, or chosen topics.
+ *
+ *          some topic takes nothing now (parking/room.ts)
+ *   all  ─────────────────────────────────────────────────►  every other topic that has rows
+ *    ▲ │                                                         │
+ *    │ │ scans come back full: who waits behind the backlog?     │ all of them take messages again
+ *    │ └────────────► topics it did not show, every second scan  │
+ *    └───────────────────────────────────────────────────────────┘
+ *
+ * So rows of a topic that takes nothing are not read, however many they are, and a backlog of one
+ * topic does not stand before the others (rule: isolation). On MariaDB draining 20 topics by topic
+ * in every round came to 8,500 messages a second, in one walk to 12,000: hence only while needed.
+ */
+import type { Clock } from "../../runtime/clock.ts";
+import type { Room } from "../parking/room.ts";
+import type { RelayStore, ScannedMessage } from "../store.ts";
+
+/** How often the table is asked which topics have rows, at most. */
+const LOOK_EVERY_MS = 200;
+/** A topic that showed no row for this long is forgotten; the next look finds it again. */
+const REMEMBER_MS = 10_000;
+/** Topics of one scan, in turn: each is two walks of the statement. */
+const TOPICS_PER_SCAN = 32;
+/** Topics remembered. */
+const MOST_TOPICS = 1_000;
+/** A look takes at most one part in so many of the time: many topics are many statements. */
+const LOOK_SHARE = 5;
+/** Of the topics that a look found last, from which the next one goes on. */
+const LOOK_ENDS = 8;
+
+/** Undefined: all rows. */
+export type Plan =
+  | {
+      readonly topics: readonly string[];
+      /** The first ones of a turn over all topics. */
+      readonly isFirst: boolean;
+      /** Others have to wait for the next scan. */
+      readonly isPart: boolean;
+      /** The table was asked in this turn which topics have rows. */
+      readonly looked: boolean;
+    }
+  | undefined;
+
+export interface ScanPlan {
+  next(): Promise<Plan>;
+  /** Tells what a scan brought; `full`: there may be more. */
+  returned(plan: Plan, rows: readonly Pick<ScannedMessage, "topic">[], full: boolean): void;
+  /** Topics that had rows lately and take nothing now. */
+  closed(): readonly string[];
+}
+
+export interface ScanPlanOptions {
+  readonly store: Pick<RelayStore, "waitingTopics">;
+  readonly room: Pick<Room, "of" | "closed">;
+  readonly clock: Clock;
+  /** The table can be scanned by topic. */
+  readonly isAble: () => boolean;
+}
+
+/** Makes a plan that begins with one walk. */
+export function createScanPlan({ store, room, clock, isAble }: ScanPlanOptions): ScanPlan {
+  /** Topics that had rows lately, and when; in the order in which they are scanned next. */
+  const known = new Map<string, number>();
+  /** Those of them that were found, and not scanned since. */
+  const found = new Set<string>();
+  /** Those of them that the walks do not show. */
+  const hidden = new Set<string>();
+  /** What the last walk showed. */
+  let walked: ReadonlySet<string> = new Set();
+  /** What this turn over the open topics has had. */
+  const had = new Set<string>();
+  let lookedInTurn = false;
+  let backlog = false;
+  let turn = false;
+  let lookAtMs = Number.NEGATIVE_INFINITY;
+  let ends: readonly string[] = [];
+
+  const isOpen = (topic: string): boolean => room.of(topic) > 0;
+
+  /** False: it was not time. */
+  async function look(): Promise<boolean> {
+    const nowMs = clock.monotonicMs();
+    if (nowMs < lookAtMs) return false;
+    for (const [topic, seenMs] of known) {
+      // One that takes nothing was not looked at, and a walk would read its rows.
+      if (nowMs - seenMs < REMEMBER_MS || found.has(topic) || !isOpen(topic)) continue;
+      known.delete(topic);
+      hidden.delete(topic);
+    }
+    await find(nowMs);
+    // Known, and perhaps with new rows behind the backlog.
+    for (const topic of known.keys()) if (!walked.has(topic)) hidden.add(topic);
+    const tookMs = clock.monotonicMs() - nowMs;
+    lookAtMs = nowMs + Math.max(LOOK_EVERY_MS, tookMs * LOOK_SHARE);
+    return true;
+  }
+
+  /**
+   * When there are more topics than can be remembered, those without a row that is due are
+   * forgotten at the next look, which goes on where this one ended: each has its turn.
+   */
+  async function find(nowMs: number): Promise<void> {
+    const limit = MOST_TOPICS - known.size;
+    if (limit <= 0) return;
+    const names = new Set([...known.keys(), ...room.closed(), ...ends]);
+    const topics = await store.waitingTopics({ known: [...names], limit });
+    const isAll = topics.length < limit;
+    ends = isAll ? [] : topics.slice(-LOOK_ENDS);
+    for (const topic of topics) {
+      known.set(topic, isAll ? nowMs : Number.NEGATIVE_INFINITY);
+      found.add(topic);
+    }
+  }
+
+  /** The first ones go to the end, so that each has its turn. */
+  function first(open: readonly string[]): readonly string[] {
+    const topics = open.slice(0, TOPICS_PER_SCAN);
+    for (const topic of topics) {
+      const seenMs = known.get(topic);
+      known.delete(topic);
+      if (seenMs !== undefined) known.set(topic, seenMs);
+      if (hidden.delete(topic)) hidden.add(topic);
+    }
+    return topics;
+  }
+
+  function inTurn(open: readonly string[], looked: boolean): Plan {
+    const isFirst = had.size === 0;
+    lookedInTurn = looked || (lookedInTurn && !isFirst);
+    const topics = first(open);
+    for (const topic of topics) had.add(topic);
+    const isPart = !open.every((topic) => had.has(topic));
+    if (!isPart) had.clear();
+    return { topics, isFirst, isPart, looked: lookedInTurn };
+  }
+
+  return {
+    closed: () => [...known.keys()].filter((topic) => !isOpen(topic)),
+    async next() {
+      if (!isAble()) return undefined;
+      if (room.closed().length > 0 || ![...known.keys()].every(isOpen)) {
+        const looked = await look();
+        return inTurn([...known.keys()].filter(isOpen), looked);
+      }
+      had.clear();
+      if (!backlog) return undefined;
+      await look();
+      turn = !turn;
+      if (!turn || hidden.size === 0) return undefined;
+      return { topics: first([...hidden]), isFirst: true, isPart: true, looked: false };
+    },
+    returned(plan, rows, full) {
+      const nowMs = clock.monotonicMs();
+      const shown = topicsOf(rows);
+      for (const topic of shown) if (known.has(topic) || known.size < MOST_TOPICS) known.set(topic, nowMs);
+      for (const topic of plan?.topics ?? shown) found.delete(topic);
+      if (plan === undefined) {
+        walked = shown;
+        for (const topic of shown) hidden.delete(topic);
+        // A walk to the end hides nobody.
+        if (!full) hidden.clear();
+        backlog = full;
+      } else for (const topic of plan.topics) if (!shown.has(topic)) hidden.delete(topic);
+    },
+  };
+}
+
+function topicsOf(rows: readonly Pick<ScannedMessage, "topic">[]): ReadonlySet<string> {
+  const topics = new Set<string>();
+  let last: string | undefined;
+  for (const { topic } of rows) {
+    if (topic !== last) topics.add(topic);
+    last = topic;
+  }
+  return topics;
+}

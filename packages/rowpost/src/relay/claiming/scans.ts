@@ -1,0 +1,220 @@
+/**
+ * Runs the scans of a relay: what to look at (scan-plan.ts), where to go on (cursor.ts), how much
+ * to ask for (scan-budget.ts), and the bodies that were too large to come along.
+ */
+import { grouped } from "../../runtime/grouped.ts";
+import type { InFlightWindow } from "../in-flight.ts";
+import type { LeaseKeeper } from "../leases/lease-keeper.ts";
+import type { RelaySettings } from "../options.ts";
+import type { Room } from "../parking/room.ts";
+import type { RelayStore, ScannedMessage, TopicScan } from "../store.ts";
+import { type Branches, type Cursor, createCursor } from "./cursor.ts";
+import { createScanBudget } from "./scan-budget.ts";
+import type { Plan, ScanPlan } from "./scan-plan.ts";
+
+/** What a scan brought. */
+export interface Scan {
+  /** A row whose body is null has to wait for the next scan. */
+  readonly rows: readonly ScannedMessage[];
+  /** It began at the start of what it looks at. */
+  readonly fromStart: boolean;
+  /** Nothing was looked at: no topic takes a message. */
+  readonly nothingOpen: boolean;
+  /** It showed every row that could go now, but for those of topics that take nothing. */
+  readonly whole: boolean;
+  /** It reached the end of the rows without a time, in all topics that it had to look at. */
+  readonly complete: boolean;
+  /** It brought as many due rows as it asked for. */
+  readonly dueFull: boolean;
+  /** There may be more right behind it, of either kind. */
+  readonly more: boolean;
+}
+
+export interface Scans {
+  next(shards: readonly number[]): Promise<Scan>;
+  /** Topics that take nothing now have rows that are due. Asks the table for one row of each. */
+  leavesClosed(shards: readonly number[]): Promise<boolean>;
+  /**
+   * Rows of the last scan were claimed, or passed over although they may go soon; or rows may have
+   * become pending meanwhile.
+   */
+  touched(): void;
+  /** True when nothing was touched since the sweep began: after a whole scan nothing is left. */
+  readonly clean: boolean;
+  /** A message with an ordering key left the window. */
+  keyFreed(): void;
+  /** Starts over: rows may have become pending behind the place that was reached. */
+  restart(): void;
+}
+
+export interface ScansOptions {
+  readonly store: Pick<RelayStore, "scan" | "readBodies">;
+  readonly settings: RelaySettings;
+  readonly keeper: Pick<LeaseKeeper, "holdsAll">;
+  readonly window: InFlightWindow;
+  readonly room: Pick<Room, "of" | "bytesOf">;
+  readonly plan: ScanPlan;
+}
+
+const NO_ROWS: Scan = {
+  rows: [],
+  fromStart: true,
+  nothingOpen: true,
+  whole: false,
+  complete: true,
+  dueFull: false,
+  more: false,
+};
+/** Of a batch, rows for a topic that was not full at its last scan. */
+const SMALL_SHARE = 8;
+/** Rows of a topic that takes few, once its first ones could not go. */
+const PASSED_AT_ONCE = 100;
+
+/** Cursors of topics that are remembered, the latest ones. */
+const MOST_CURSORS = 256;
+
+/** Makes the scans of one relay, at their start. */
+export function createScans({ store, settings, keeper, window, room, plan }: ScansOptions): Scans {
+  const { clock, batchSize } = settings;
+  const budget = createScanBudget(batchSize);
+  const walk = createCursor(clock);
+  let byTopic = new Map<string, Cursor>();
+  /** Of a turn over all topics, which may take several scans. */
+  let turn = { fromStart: true, complete: true, dueFull: false };
+  let clean = true;
+
+  async function ask(request: Omit<Parameters<RelayStore["scan"]>[0], "shards">, shards: readonly number[]) {
+    const number = window.scanStarts();
+    const startedMs = clock.monotonicMs();
+    try {
+      const rows = await store.scan({ ...request, shards: keeper.holdsAll ? undefined : shards });
+      window.scanReturned(number);
+      budget.returned(rows);
+      settings.metrics.observe("rowpost_scan_duration_ms", {}, clock.monotonicMs() - startedMs);
+      return rows;
+    } catch (error) {
+      budget.failed();
+      throw error;
+    }
+  }
+
+  async function scanAll(shards: readonly number[]): Promise<Scan> {
+    const fromStart = walk.atStart;
+    if (fromStart) clean = true;
+    const most = budget.rows(batchSize);
+    const asked = walk.ask(most, inFlightOf(undefined));
+    const rows = await withBodies(await ask({ ...asked, bodyLimit: budget.bodyLimit(most) }, shards), shards);
+    walk.returned(rows, asked);
+    plan.returned(undefined, rows, walk.full);
+    const { complete, dueFull } = walk;
+    const whole = complete && !dueFull;
+    return { rows, fromStart, nothingOpen: false, whole, complete, dueFull, more: !complete || dueFull };
+  }
+
+  async function scanTopics(chosen: NonNullable<Plan>, shards: readonly number[]): Promise<Scan> {
+    const cursors = chosen.topics.map((topic) => ({ topic, cursor: byTopic.get(topic) ?? createCursor(clock) }));
+    byTopic = new Map(
+      [...byTopic, ...cursors.map(({ topic, cursor }) => [topic, cursor] as const)].slice(-MOST_CURSORS),
+    );
+    if (chosen.isFirst) turn = { fromStart: true, complete: true, dueFull: false };
+    turn.fromStart &&= cursors.every(({ cursor }) => cursor.atStart);
+    const fromStart = chosen.isFirst && turn.fromStart;
+    if (fromStart) clean = true;
+    const most = budget.rows(batchSize);
+    const full = cursors.filter(({ cursor }) => cursor.full).length;
+    const asked = cursors.map(({ topic, cursor }) => {
+      const share = Math.ceil(most / (cursor.full || cursors.length === 1 ? Math.max(1, full) : SMALL_SHARE));
+      // Later in a sweep: what it began with could not go, and must not hide what can from a probe.
+      const least = cursor.atStart ? 1 : PASSED_AT_ONCE;
+      const rows = Math.max(1, Math.min(share, Math.max(least, room.of(topic))));
+      return { topic, cursor, scan: cursor.ask(rows, inFlightOf(topic)) };
+    });
+    const topics = asked.map(({ topic, scan }): TopicScan => ({ topic, ...scan }));
+    const limits = { afterId: "0", immediateLimit: 0, dueLimit: 0, bodyLimit: budget.bodyLimit(most) };
+    const rows = await withBodies(await ask({ ...limits, topics }, shards), shards);
+    const found = grouped(rows, ({ topic }) => topic);
+    for (const { topic, cursor, scan } of asked) cursor.returned(found.get(topic) ?? [], scan);
+    const isFull = cursors.some(({ cursor }) => cursor.full);
+    plan.returned(chosen, rows, isFull);
+    turn.complete &&= cursors.every(({ cursor }) => cursor.complete);
+    const complete = !chosen.isPart && turn.complete;
+    // Between two looks a topic may have got its first rows. One scan may end a walk that others
+    // began; of several each must show all of its topics.
+    turn.dueFull ||= cursors.some(({ cursor }) => cursor.dueFull);
+    const { dueFull } = turn;
+    const whole = complete && !dueFull && chosen.looked && (chosen.isFirst || turn.fromStart);
+    return { rows, fromStart, nothingOpen: false, whole, complete, dueFull, more: isFull || chosen.isPart };
+  }
+
+  /**
+   * Without the mark, rows in flight still look like waiting ones, and the scan must reach past
+   * them (rule: listed-in-flight).
+   */
+  function inFlightOf(topic: string | undefined): Branches {
+    const limits = { immediateLimit: 0, dueLimit: 0 };
+    if (settings.sendingMark === "on") return limits;
+    for (const { row } of window.entries()) {
+      if (topic !== undefined && row.topic !== topic) continue;
+      limits[row.due ? "dueLimit" : "immediateLimit"] += 1;
+    }
+    return limits;
+  }
+
+  /** Reads the bodies that were too large to come along, as many as there are bytes for. */
+  async function withBodies(rows: readonly ScannedMessage[], shards: readonly number[]) {
+    const ours = new Set(shards);
+    const ids: string[] = [];
+    const full = new Set<string>();
+    let bytes = 0;
+    for (const { id, shard, body, bodyBytes, topic } of rows) {
+      if (body !== null || !ours.has(shard) || full.has(topic) || window.excludes(id) || room.of(topic) === 0) continue;
+      const most = room.bytesOf(topic);
+      // One that is larger than any budget is read alone.
+      const fits =
+        bytes + bodyBytes <= Math.min(budget.bytes, most) || (bytes === 0 && most === Number.POSITIVE_INFINITY);
+      if (fits) {
+        ids.push(id);
+        bytes += bodyBytes;
+      } else full.add(topic);
+    }
+    if (ids.length === 0) return rows;
+    const bodies = await store.readBodies(ids).catch((error: unknown) => {
+      budget.failed();
+      throw error;
+    });
+    return rows.map((row) => (row.body === null ? { ...row, body: bodies.get(row.id) ?? null } : row));
+  }
+
+  return {
+    get clean() {
+      return clean;
+    },
+    touched() {
+      clean = false;
+    },
+    keyFreed() {
+      walk.keyFreed();
+      for (const cursor of byTopic.values()) cursor.keyFreed();
+    },
+    restart() {
+      walk.restart();
+      byTopic.clear();
+      clean = false;
+    },
+    async next(shards) {
+      const chosen = await plan.next();
+      if (chosen !== undefined && chosen.topics.length === 0) return NO_ROWS;
+      const scan = chosen === undefined ? await scanAll(shards) : await scanTopics(chosen, shards);
+      await settings.reach("scanned");
+      return scan;
+    },
+    async leavesClosed(shards) {
+      const closed = plan.closed();
+      if (closed.length === 0) return false;
+      const one = { afterId: "0", immediateLimit: 1, dueLimit: 1 };
+      const topics = closed.map((topic): TopicScan => ({ topic, ...one }));
+      const rows = await ask({ ...one, topics, bodyLimit: 0 }, shards);
+      return rows.length > 0;
+    },
+  };
+}

@@ -1,0 +1,192 @@
+/**
+ * Puts the parts of a relay together. They are made from the bottom up: what a later part is handed
+ * stands above it.
+ */
+import { randomUUID } from "node:crypto";
+import type { Broker } from "../brokers/broker.ts";
+import type { Database, TableLayout } from "../databases/database.ts";
+import type { EventEmitter } from "../runtime/events.ts";
+import { createClaim } from "./claiming/claim.ts";
+import { createRound } from "./claiming/round.ts";
+import { createScanPlan } from "./claiming/scan-plan.ts";
+import { createScans } from "./claiming/scans.ts";
+import type { RelayEvents } from "./events.ts";
+import { createHousekeeping } from "./housekeeping/housekeeping.ts";
+import { createSendingSweep } from "./housekeeping/sending-sweep.ts";
+import { createInFlightWindow, type InFlightWindow } from "./in-flight.ts";
+import { createLeaseKeeper, type LeaseKeeperOptions } from "./leases/lease-keeper.ts";
+import type { RelaySettings } from "./options.ts";
+import { createWakeUp } from "./pacing/wake-up.ts";
+import type { Followers } from "./parking/followers.ts";
+import { createParking } from "./parking/parking.ts";
+import { createRelayFlow } from "./publishing/flow.ts";
+import { createPublisher } from "./publishing/publisher.ts";
+import { createSettler, type SettlerEvents } from "./publishing/settler.ts";
+import { createRelayReports, type RelayCounts, type RelayReports } from "./reports.ts";
+import { createRelayRunner, type RelayRunner } from "./runner.ts";
+import { createSource } from "./source.ts";
+
+export interface RelayEngineOptions {
+  readonly database: Database;
+  readonly broker: Broker;
+  readonly layout: TableLayout;
+  readonly settings: RelaySettings;
+  readonly events: EventEmitter<RelayEvents>;
+}
+
+/** The running parts of one relay; see relay.ts for what its methods promise. */
+export interface RelayEngine extends RelayRunner {
+  readonly owner: string;
+  readonly counts: RelayCounts;
+  resetBackoff(topic: string): Promise<number>;
+}
+
+/** Makes the engine; nothing is opened yet. */
+export function createRelayEngine({ database, broker, layout, settings, events }: RelayEngineOptions): RelayEngine {
+  const { clock, publishTimeoutMs } = settings;
+  const owner = randomUUID();
+  const store = database.relayStore({ layout });
+  const source = createSource({ database, layout, settings, store });
+  const reports = createRelayReports(settings, events);
+  const freed = createWakeUp(clock);
+  const wakeUp = createWakeUp(clock);
+
+  function lookAgain(): void {
+    scans.restart();
+    wakeUp.ring();
+  }
+
+  const window = createInFlightWindow({
+    added: (messages) => room.entered(messages),
+    removed(messages) {
+      room.left(messages);
+      for (const key of new Set(messages.map(({ row }) => row.orderingKey))) {
+        if (key === null || window.keyBusy(key)) continue;
+        scans.keyFreed();
+        followers.keyFreed(key);
+      }
+      // Some may have gone back to pending, which a scan under way has not seen.
+      scans.touched();
+      freed.ring();
+    },
+  });
+  const keeper = createLeaseKeeper({
+    settings,
+    leases: store.leases,
+    owner,
+    window,
+    // The rows just recovered may lie before the place that was reached.
+    ...leaseEvents(settings, reports, events, () => scans.restart()),
+  });
+  const parking = createParking({
+    broker,
+    store,
+    settings,
+    keeper,
+    reports,
+    events,
+    setsBehind: () => source.abilities.setsBehind,
+    onRelease: lookAgain,
+    // An error is reported; the messages come due by themselves later.
+    onTopicBack: (topic) => void reported(reports, "reset backoff", housekeeping.resetBackoff(topic)),
+  });
+  const { room, health, followers } = parking;
+  const plan = createScanPlan({ store, room, clock, isAble: () => source.abilities.scansByTopic });
+  const scans = createScans({ store, settings, keeper, window, room, plan });
+  const hasClaimToken = layout.columns.lockVersion !== undefined;
+  const settled = settlerEvents({ settings, reports, window, followers });
+  const settler = createSettler({ store, keeper, settings, clock, hasClaimToken, events: settled });
+  const publisher = createPublisher({ broker, clock, publishTimeoutMs });
+  const flow = createRelayFlow({ settings, keeper, window, health, publisher, settler });
+  const claim = createClaim({ store, settings, keeper, window, giveBack: flow.giveBack });
+  const { publish } = flow;
+  const round = createRound({ store, layout, settings, keeper, window, scans, parking, claim, publish });
+  const sendingSweep = createSendingSweep({ store, keeper, window, clock, publishTimeoutMs });
+  const wake = wakeUp.ring;
+  const housekeeping = createHousekeeping({ store, keeper, settings, reports, events, followers, sendingSweep, wake });
+  const runner = createRelayRunner({
+    settings,
+    reports,
+    keeper,
+    window,
+    freed,
+    wakeUp,
+    parking,
+    flow,
+    publisher,
+    round,
+    housekeeping,
+    source,
+  });
+  return { ...runner, owner, counts: reports.counts, resetBackoff: (topic) => housekeeping.resetBackoff(topic) };
+}
+
+/** What the relay tells and does when shards come and go. */
+function leaseEvents(
+  settings: RelaySettings,
+  reports: RelayReports,
+  events: EventEmitter<RelayEvents>,
+  lookAgain: () => void,
+): Pick<LeaseKeeperOptions, "onAcquired" | "onLost" | "onReleased"> {
+  return {
+    async onAcquired(shards, recovered) {
+      settings.logger.info("acquired shards", { shards: shards.length, recovered });
+      reports.recovered(recovered);
+      events.emit("shardsAcquired", { shards, recovered });
+      lookAgain();
+      await settings.reach("acquired");
+    },
+    onLost(shards) {
+      settings.logger.warn("lost shards to another relay", { shards });
+      settings.metrics.increment("rowpost_lease_lost_total", {}, shards.length);
+      events.emit("shardsLost", { shards });
+    },
+    async onReleased(shards) {
+      events.emit("shardsReleased", { shards });
+      await settings.reach("released");
+    },
+  };
+}
+
+interface SettlerListeners {
+  readonly settings: Pick<RelaySettings, "onFailed">;
+  readonly reports: RelayReports;
+  readonly window: InFlightWindow;
+  readonly followers: Pick<Followers, "gone">;
+}
+
+/** A settled, fenced or lost message leaves the window, and is told about. */
+function settlerEvents({ settings, reports, window, followers }: SettlerListeners): SettlerEvents {
+  return {
+    onSettled(settlements) {
+      reports.databaseBack("settle");
+      for (const { message, outcome } of settlements) {
+        const { id, orderingKey } = message.row;
+        const passes = outcome.toState === "failed" && settings.onFailed === "skip";
+        if (orderingKey !== null && (outcome.toState === "sent" || passes)) followers.gone(orderingKey, id);
+      }
+      window.remove(settlements.map(({ message }) => message));
+      reports.settled(settlements);
+    },
+    onFenced(settlement, now) {
+      reports.databaseBack("settle");
+      window.remove([settlement.message]);
+      reports.fenced(settlement, now);
+    },
+    onLost(settlement) {
+      window.remove([settlement.message]);
+      reports.outcomeLost(settlement);
+    },
+    onDatabaseError: (error) => reports.databaseAway("settle", error),
+  };
+}
+
+/** Work beside the loops: its failure is told, and that it works again. */
+async function reported(reports: RelayReports, part: string, work: Promise<unknown>): Promise<void> {
+  try {
+    await work;
+    reports.databaseBack(part);
+  } catch (error) {
+    reports.databaseAway(part, error);
+  }
+}

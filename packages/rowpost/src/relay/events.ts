@@ -1,0 +1,49 @@
+/**
+ * What a relay tells about itself. Listeners must be quick; a throwing one is logged and changes
+ * nothing.
+ */
+import type { MessageState } from "../message/states.ts";
+
+/** A message in an event. */
+export interface EventMessage {
+  readonly id: string;
+  readonly type: string;
+  readonly key: string;
+  readonly topic: string;
+}
+
+/** Events by name, with their payloads. */
+export interface RelayEvents {
+  /** The broker's receipt is in the table. */
+  readonly sent: { readonly message: EventMessage; readonly messageId: string };
+  /** A counted attempt failed; the message is tried again after `retryInMs`. */
+  readonly retry: { readonly message: EventMessage; readonly reason: string; readonly retryInMs: number };
+  /**
+   * The message is `failed`: for alerts. `slowRetryInMs` null = only a person can bring it back.
+   */
+  readonly failed: { readonly message: EventMessage; readonly reason: string; readonly slowRetryInMs: number | null };
+  /** No confirmation came in time. `action` = what the type's rule says. */
+  readonly confirmTimeout: { readonly message: EventMessage; readonly action: "resend" | "fail" | "alert" };
+  /**
+   * A write changed nothing because the lease was lost or the row changed meanwhile; `state` is
+   * what the row is now.
+   */
+  readonly fenced: { readonly id: string; readonly state: MessageState | "unknown" };
+  /**
+   * The outcome of a publish could not be recorded before the lease ended: the next owner publishes
+   * the message again.
+   */
+  readonly outcomeLost: { readonly message: EventMessage };
+  readonly shardsAcquired: { readonly shards: readonly number[]; readonly recovered: number };
+  readonly shardsLost: { readonly shards: readonly number[] };
+  readonly shardsReleased: { readonly shards: readonly number[] };
+  /** Rows in `sending` that no window held were brought back to pending (rule: watched-sending). */
+  readonly recovered: { readonly count: number };
+  readonly topicPaused: { readonly topic: string; readonly reason: string };
+  readonly topicResumed: { readonly topic: string };
+  /** Its messages wait, uncounted. `broker`: its name, or behind `routes` the name of the one. */
+  readonly brokerAway: { readonly broker: string; readonly reason: string };
+  readonly brokerBack: { readonly broker: string };
+  readonly databaseAway: { readonly error: unknown };
+  readonly databaseBack: Record<string, never>;
+}

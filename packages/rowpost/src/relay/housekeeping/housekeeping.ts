@@ -1,0 +1,267 @@
+/**
+ * Housekeeping: what falls due beside sending. Every relay sweeps its own `sending` rows (rule:
+ * watched-sending); the holder of shard 0 also does what must be done once: confirmation deadlines,
+ * slow retries, resumes, rows in unknown states, archiving, deletion, gauges. Small batches, with
+ * pauses.
+ */
+import type { MessageState } from "../../message/states.ts";
+import type { EventEmitter } from "../../runtime/events.ts";
+import type { RelayEvents } from "../events.ts";
+import type { LeaseKeeper } from "../leases/lease-keeper.ts";
+import type { RelaySettings } from "../options.ts";
+import type { Followers } from "../parking/followers.ts";
+import { slowRetryInMs } from "../publishing/outcome.ts";
+import { about, type RelayReports } from "../reports.ts";
+import type { RelayStore, TimedDecision, TimedRow } from "../store.ts";
+import type { SendingSweep } from "./sending-sweep.ts";
+
+/** Rows of one housekeeping statement. */
+const BATCH = 500;
+/** Full batches that one turn works off before it lets the relay have the database again. */
+const BATCHES_PER_TURN = 10;
+/** Batches of one reset of a topic's backoff at most: a million rows. */
+const RESET_BATCHES = 2_000;
+/** The relay brings most of them back at once; this is for those that it does not know of. */
+const FOLLOWERS_EVERY_MS = 5_000;
+const UNKNOWN_STATES_EVERY_MS = 10_000;
+const GAUGES_EVERY_MS = 15_000;
+/** The shard whose holder does what must be done once. */
+const LEADER_SHARD = 0;
+
+export interface HousekeepingOptions {
+  readonly store: RelayStore;
+  readonly keeper: LeaseKeeper;
+  readonly followers: Pick<Followers, "release">;
+  readonly sendingSweep: SendingSweep;
+  readonly settings: RelaySettings;
+  readonly reports: RelayReports;
+  readonly events: EventEmitter<RelayEvents>;
+  /** Messages became pending: the relay should look. */
+  readonly wake: () => void;
+}
+
+export interface Housekeeping {
+  /**
+   * One turn; false: nothing was due, and the database was not asked. Rejects when the database
+   * does not answer.
+   */
+  turn(): Promise<boolean>;
+  /** Brings a topic's backed-off messages forward, ramped. */
+  resetBackoff(topic: string): Promise<number>;
+}
+
+interface Decided {
+  readonly row: TimedRow;
+  readonly decision: TimedDecision;
+}
+
+/** One job of a turn; false: it was not time, and the database was not asked. */
+type Job = () => Promise<boolean>;
+
+/** Makes the housekeeping of one relay. */
+export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
+  const { store, keeper, settings, reports, events } = options;
+  const { housekeeping } = store;
+  const lastRunMs = new Map<string, number>();
+  /** Gauges that were set and must be set to 0 when a count has no rows any more. */
+  let shown: readonly { readonly topic: string; readonly state: MessageState }[] = [];
+  /** Rows whose decision was told and perhaps not written; with their version. */
+  const told = new Map<string, number>();
+
+  function isTime(job: string, everyMs: number): boolean {
+    const nowMs = settings.clock.monotonicMs();
+    if (nowMs - (lastRunMs.get(job) ?? Number.NEGATIVE_INFINITY) < everyMs) return false;
+    lastRunMs.set(job, nowMs);
+    return true;
+  }
+
+  /** Repeats a statement while it comes back full. */
+  async function repeat(step: () => Promise<number>): Promise<number> {
+    let total = 0;
+    for (let turn = 0; turn < BATCHES_PER_TURN; turn += 1) {
+      const count = await step();
+      total += count;
+      if (count < BATCH) break;
+    }
+    return total;
+  }
+
+  /**
+   * Timers that have come. Rows that a user holds locked stay due and stand first in every list. So
+   * the list grows by what was left of the batches before, and what this turn has tried is not
+   * tried again in it: the rows behind get their batch, however many are held.
+   */
+  async function timers(): Promise<true> {
+    const tried = new Set<string>();
+    let left = 0;
+    await repeat(async () => {
+      const listed = await housekeeping.listTimed({ limit: BATCH + left });
+      const rows = listed.filter(({ id }) => !tried.has(id));
+      if (rows.length === 0) return 0;
+      for (const { id } of rows) tried.add(id);
+      const decided = rows.map((row) => ({ row, decision: decide(row) }));
+      const changed = await housekeeping.applyTimed({ decisions: decided.map(({ decision }) => decision) });
+      left += rows.length - changed;
+      tellOnce(decided, changed);
+      if (changed > 0) options.wake();
+      return rows.length;
+    });
+    for (const id of told.keys()) if (!tried.has(id)) told.delete(id);
+    return true;
+  }
+
+  /**
+   * Told only when written. None: somebody else was first, or holds them. Fewer than decided: which
+   * of them is not known, and to tell one too early is the lesser harm; but once, and not at every
+   * turn for as long as somebody holds it.
+   */
+  function tellOnce(decided: readonly Decided[], changed: number): void {
+    if (changed === 0) return;
+    for (const { row, decision } of decided) {
+      if (told.get(row.id) !== row.lockVersion) tell(row, decision);
+      if (changed < decided.length) told.set(row.id, row.lockVersion);
+      else told.delete(row.id);
+    }
+  }
+
+  function decide(row: TimedRow): TimedDecision {
+    const token = { id: row.id, shard: row.shard, deliveryCount: row.deliveryCount, lockVersion: row.lockVersion };
+    const base = { ...token, failReason: null, nextRetryInMs: null };
+    if (row.state === "suspended") return { ...base, transition: "resume" };
+    if (row.state === "failed") return { ...base, transition: "slowRetry" };
+    return decideUnconfirmed(row, base);
+  }
+
+  function tell(row: TimedRow, { transition, failReason, nextRetryInMs }: TimedDecision): void {
+    if (transition === "slowRetry") settings.metrics.increment("rowpost_slow_retries_total", { topic: row.topic });
+    if (row.state !== "sent") return;
+    events.emit("confirmTimeout", { message: about(row), action: settings.confirmOf(row.type)?.onTimeout ?? "alert" });
+    if (transition === "confirmTimeoutFail") reports.failed(row, failReason ?? "", nextRetryInMs);
+  }
+
+  function decideUnconfirmed(row: TimedRow, base: Omit<TimedDecision, "transition">): TimedDecision {
+    const rule = settings.confirmOf(row.type);
+    const then = rule?.onTimeout ?? "alert";
+    const failReason = `NOT_CONFIRMED: no confirmation${rule === undefined ? "" : ` within ${rule.withinMs} ms`}`;
+    if (then === "alert") return { ...base, transition: "clearTimer" };
+    const policy = settings.policyOf(row.type);
+    if (then === "resend" && row.retryCount + 1 < policy.maxAttempts)
+      return { ...base, transition: "confirmTimeoutResend", failReason };
+    return { ...base, transition: "confirmTimeoutFail", failReason, nextRetryInMs: slowRetryInMs(policy, row.ageMs) };
+  }
+
+  async function sweepSending(): Promise<boolean> {
+    const recovered = await options.sendingSweep.look();
+    reports.recovered(recovered ?? 0);
+    if (recovered !== undefined && recovered > 0) options.wake();
+    return recovered !== undefined;
+  }
+
+  async function releaseFollowers(): Promise<boolean> {
+    if (!isTime("followers", FOLLOWERS_EVERY_MS)) return false;
+    let count = 1;
+    for (let turn = 0; turn < BATCHES_PER_TURN && count > 0; turn += 1) count = await options.followers.release();
+    // There may be more: not only after the pause.
+    if (count > 0) lastRunMs.delete("followers");
+    return true;
+  }
+
+  async function unknownStates(): Promise<boolean> {
+    if (!isTime("unknown states", UNKNOWN_STATES_EVERY_MS)) return false;
+    await repeat(() => housekeeping.failUnknownStates({ limit: BATCH }));
+    return true;
+  }
+
+  async function removeFinished(): Promise<boolean> {
+    const { onSent, keepMs } = settings.retention;
+    if (onSent !== "keep") {
+      const moved = await repeat(() =>
+        housekeeping.removeFinished({ mode: onSent, states: ["sent", "consumed"], olderThanMs: keepMs, limit: BATCH }),
+      );
+      if (moved > 0)
+        settings.metrics.increment(
+          onSent === "archive" ? "rowpost_archived_total" : "rowpost_deleted_total",
+          {},
+          moved,
+        );
+      await settings.reach("archived");
+    }
+    return onSent !== "keep";
+  }
+
+  async function purgeArchive(): Promise<boolean> {
+    const { archiveForMs } = settings.retention;
+    if (archiveForMs === undefined || !isTime("purge", 60_000)) return false;
+    const purged = await repeat(() => housekeeping.purgeArchive({ olderThanMs: archiveForMs, limit: BATCH }));
+    if (purged > 0) settings.metrics.increment("rowpost_deleted_total", {}, purged);
+    return true;
+  }
+
+  async function gauges(): Promise<boolean> {
+    if (!isTime("gauges", GAUGES_EVERY_MS)) return false;
+    const now = await housekeeping.gauges();
+    const gone = shown.filter((one) => !now.some(({ topic, state }) => topic === one.topic && state === one.state));
+    show([...now, ...gone.map((one) => ({ ...one, count: 0, oldestAgeMs: 0 }))]);
+    shown = now.map(({ topic, state }) => ({ topic, state }));
+    return true;
+  }
+
+  /**
+   * Another relay counts from now on: what this one has counted must not stand beside it for ever.
+   */
+  function clearGauges(): void {
+    show(shown.map((one) => ({ ...one, count: 0, oldestAgeMs: 0 })));
+    shown = [];
+  }
+
+  function show(rows: Awaited<ReturnType<typeof housekeeping.gauges>>): void {
+    for (const { topic, state, count, oldestAgeMs } of rows) {
+      settings.metrics.gauge("rowpost_messages", { topic, state }, count);
+      if (state !== "pending") continue;
+      settings.metrics.gauge("rowpost_pending", { topic }, count);
+      settings.metrics.gauge("rowpost_oldest_pending_age_ms", { topic }, oldestAgeMs);
+    }
+  }
+
+  /**
+   * A job that fails ends the turn, which tells its error, and goes to the end: the next turn
+   * begins with the jobs behind it. So one that fails every time starves no other; and while the
+   * database is away, a turn waits for one statement and not for six.
+   */
+  let order: readonly Job[] = [
+    sweepSending,
+    timers,
+    releaseFollowers,
+    unknownStates,
+    removeFinished,
+    purgeArchive,
+    gauges,
+  ];
+
+  return {
+    async turn() {
+      let asked = false;
+      for (const job of [...order]) {
+        if (job !== sweepSending && keeper.leftMs(LEADER_SHARD) === 0) continue;
+        try {
+          if (await job()) asked = true;
+        } catch (error) {
+          order = [...order.filter((other) => other !== job), job];
+          throw error;
+        }
+      }
+      if (keeper.leftMs(LEADER_SHARD) === 0 && shown.length > 0) clearGauges();
+      return asked;
+    },
+    async resetBackoff(topic) {
+      let total = 0;
+      for (let batch = 0; batch < RESET_BATCHES; batch += 1) {
+        const count = await housekeeping.resetBackoff({ topic, limit: BATCH, stepMs: 1 });
+        total += count;
+        if (count < BATCH) break;
+      }
+      options.wake();
+      return total;
+    },
+  };
+}

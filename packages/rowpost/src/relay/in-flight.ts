@@ -1,0 +1,97 @@
+/**
+ * What a relay has under way: every message that it has claimed and not settled yet, or is about to
+ * claim. (How many there may be, parking/room.ts says.) The window keeps the relay from claiming a
+ * message or an ordering key twice, and tells when a shard has nothing under way any more (rule:
+ * hand-over).
+ */
+import type { OutgoingMessage } from "../brokers/broker.ts";
+import type { ScannedMessage } from "./store.ts";
+
+/** A message on its way from the scan to its settle. */
+export interface InFlight {
+  /** As it was scanned. */
+  readonly row: ScannedMessage;
+  /** As the broker gets it. */
+  readonly outgoing: OutgoingMessage;
+  /** Epoch of its shard when it was taken up. */
+  readonly epoch: number;
+}
+
+export interface InFlightWindow {
+  readonly size: number;
+  /** In flight, or left so recently that a scan may still show it as waiting. */
+  excludes(id: string): boolean;
+  holds(id: string): boolean;
+  /** A message of this ordering key is in flight. */
+  keyBusy(orderingKey: string): boolean;
+  add(messages: readonly InFlight[]): void;
+  /** These have been settled, or their claim came to nothing. */
+  remove(messages: readonly InFlight[]): void;
+  countOf(shard: number): number;
+  entries(): IterableIterator<InFlight>;
+  /** Call before a scan starts; the number goes to {@link InFlightWindow.scanReturned}. */
+  scanStarts(): number;
+  /**
+   * From here on a message that left before that scan started may be taken up again (rule:
+   * listed-in-flight).
+   */
+  scanReturned(scan: number): void;
+}
+
+/** What is told of messages that enter the window or leave it. */
+export interface WindowListener {
+  added(messages: readonly InFlight[]): void;
+  removed(messages: readonly InFlight[]): void;
+}
+
+/** Makes an empty window. */
+export function createInFlightWindow(listener: Partial<WindowListener> = {}): InFlightWindow {
+  const held = new Map<string, InFlight>();
+  const busyKeys = new Map<string, number>();
+  const byShard = new Map<number, number>();
+  /**
+   * id -> number of the newest scan that had started when it left: that scan may have read the row
+   * before its settle committed.
+   */
+  const leaving = new Map<string, number>();
+  let scans = 0;
+
+  function count<Key>(map: Map<Key, number>, key: Key, by: 1 | -1): void {
+    const next = (map.get(key) ?? 0) + by;
+    if (next === 0) map.delete(key);
+    else map.set(key, next);
+  }
+
+  return {
+    get size() {
+      return held.size;
+    },
+    excludes: (id) => held.has(id) || leaving.has(id),
+    holds: (id) => held.has(id),
+    keyBusy: (orderingKey) => busyKeys.has(orderingKey),
+    add(messages) {
+      for (const message of messages) {
+        const { id, orderingKey, shard } = message.row;
+        held.set(id, message);
+        count(byShard, shard, 1);
+        if (orderingKey !== null) count(busyKeys, orderingKey, 1);
+      }
+      if (messages.length > 0) listener.added?.(messages);
+    },
+    remove(messages) {
+      const left = messages.filter(({ row }) => held.delete(row.id));
+      for (const { row } of left) {
+        leaving.set(row.id, scans);
+        count(byShard, row.shard, -1);
+        if (row.orderingKey !== null) count(busyKeys, row.orderingKey, -1);
+      }
+      if (left.length > 0) listener.removed?.(left);
+    },
+    countOf: (shard) => byShard.get(shard) ?? 0,
+    entries: () => held.values(),
+    scanStarts: () => ++scans,
+    scanReturned(scan) {
+      for (const [id, leftDuring] of leaving) if (leftDuring < scan) leaving.delete(id);
+    },
+  };
+}

@@ -1,0 +1,236 @@
+/**
+ * Leases: which shards this relay instance may work on, and until when. One instance alone holds
+ * all shards; several share them evenly within a few heartbeats, with no configuration.
+ *
+ * - Time left is counted on this process's monotonic clock from *before* the renewal was sent: the
+ *   database may have written lease_until later, never earlier.
+ * - A shard is taken when it is free, or when its row (owner, epoch, lease_until) was seen
+ *   unchanged for the owner's whole lease length on our own clock. lease_until itself is never
+ *   compared with a clock: a database clock that stepped neither steals nor freezes a shard (rule:
+ *   hand-over).
+ * - Every acquisition raises the epoch and recovers, also that of a shard which the table says is
+ *   ours already: the reply to an earlier acquisition may have been lost, and with it what it held
+ *   (rule: watched-sending).
+ * - A shard is given away only after its own publishes have settled; until then it is kept and
+ *   renewed (rule: hand-over).
+ */
+import type { InFlightWindow } from "../in-flight.ts";
+import type { RelaySettings } from "../options.ts";
+import type { Fence, HeldShard, LeaseStore, LeaseView, ShardLease, SuspensionRule } from "../store.ts";
+
+/** Options of {@link createLeaseKeeper}. */
+export interface LeaseKeeperOptions {
+  readonly leases: LeaseStore;
+  readonly owner: string;
+  readonly settings: Pick<RelaySettings, "label" | "leaseMs" | "heartbeatMs" | "clock">;
+  readonly window: Pick<InFlightWindow, "countOf">;
+  readonly onAcquired: (shards: readonly number[], recovered: number) => void | Promise<void>;
+  readonly onLost: (shards: readonly number[]) => void;
+  readonly onReleased: (shards: readonly number[]) => void | Promise<void>;
+}
+
+export interface LeaseKeeper {
+  /**
+   * Renews, notices losses, takes and gives away. Rejects when the database does not answer; leases
+   * then run out by themselves.
+   */
+  heartbeat(): Promise<void>;
+  /**
+   * Gives every shard back whose publishes have settled. For `stop`: no shard is taken any more.
+   * Returns true when all were given back.
+   */
+  releaseSettled(): Promise<boolean>;
+  /**
+   * Holds nothing any more; the leases run out by themselves. What is still to be settled is lost.
+   * For the end of a `stop` that could not drain.
+   */
+  forget(): void;
+  /** Removes this instance from the registry. */
+  leave(): Promise<void>;
+  /** Shards that may be scanned: held, not being given away, with at least this much time left. */
+  usable(minLeftMs: number): readonly number[];
+  /** Milliseconds of lease left on a shard; 0 when it is not held. */
+  leftMs(shard: number): number;
+  /** Epoch of a held shard. */
+  epochOf(shard: number): number | undefined;
+  fence(): Fence;
+  readonly heldCount: number;
+  /** All shards of the table are held here. */
+  readonly holdsAll: boolean;
+  readonly suspensions: readonly SuspensionRule[];
+}
+
+interface Held {
+  readonly epoch: number;
+  validUntilMs: number;
+  draining: boolean;
+}
+
+interface Sighting {
+  readonly lease: ShardLease;
+  readonly sinceMs: number;
+}
+
+/** Makes a keeper that holds nothing yet. */
+export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
+  const { leases, owner, window } = options;
+  const { label, leaseMs, heartbeatMs, clock } = options.settings;
+  const held = new Map<number, Held>();
+  const sightings = new Map<number, Sighting>();
+  /**
+   * Not used any more, and not yet certainly given back: else a lost statement would cost the next
+   * owner the rest of the lease.
+   */
+  let owed: readonly HeldShard[] = [];
+  let shardCount = 0;
+  let suspensions: readonly SuspensionRule[] = [];
+  let leaving = false;
+
+  function heldShards(): HeldShard[] {
+    return [...held].map(([shard, { epoch }]) => ({ shard, epoch }));
+  }
+
+  async function heartbeat(): Promise<void> {
+    const sentAtMs = clock.monotonicMs();
+    const asked = heldShards();
+    // An instance is given up for dead only after the longest pause that still leaves its leases
+    // valid.
+    const instanceTimeoutMs = Math.max(4 * heartbeatMs, Math.floor(leaseMs / 2));
+    const view = await leases.heartbeat({ owner, label, leaseMs, instanceTimeoutMs, held: asked });
+    suspensions = view.suspensions;
+    shardCount = view.leases.length;
+    keepRenewed(asked, view.held, sentAtMs);
+    observe(view.leases);
+    const share = fairShare(view);
+    giveUpExtra(share);
+    await releaseDrained();
+    if (!leaving) await take(view, share);
+  }
+
+  function keepRenewed(asked: readonly HeldShard[], renewed: readonly HeldShard[], sentAtMs: number): void {
+    const still = new Map(renewed.map(({ shard, epoch }) => [shard, epoch]));
+    const lost: number[] = [];
+    for (const { shard, epoch } of asked) {
+      const mine = held.get(shard);
+      if (mine === undefined || mine.epoch !== epoch) continue;
+      if (still.get(shard) === epoch) mine.validUntilMs = sentAtMs + leaseMs;
+      else {
+        held.delete(shard);
+        lost.push(shard);
+      }
+    }
+    if (lost.length > 0) options.onLost(lost);
+  }
+
+  function observe(rows: readonly ShardLease[]): void {
+    const nowMs = clock.monotonicMs();
+    for (const lease of rows) {
+      const known = sightings.get(lease.shard)?.lease;
+      const same =
+        known !== undefined &&
+        known.owner === lease.owner &&
+        known.epoch === lease.epoch &&
+        known.leaseUntil === lease.leaseUntil;
+      if (!same) sightings.set(lease.shard, { lease, sinceMs: nowMs });
+    }
+  }
+
+  /**
+   * How many shards are ours when all live instances share evenly; the first ones in order of their
+   * ids get the remainder.
+   */
+  function fairShare(view: LeaseView): number {
+    const alive = new Set(view.instances.filter((instance) => instance.alive).map((instance) => instance.owner));
+    alive.add(owner);
+    const order = [...alive].sort();
+    const extra = order.indexOf(owner) < shardCount % order.length ? 1 : 0;
+    return Math.floor(shardCount / order.length) + extra;
+  }
+
+  function giveUpExtra(share: number): void {
+    const kept = [...held].filter(([, lease]) => !lease.draining).sort(([left], [right]) => left - right);
+    for (const [, lease] of kept.slice(share)) lease.draining = true;
+    // The other instance went away again before anything was given to it.
+    let missing = leaving ? 0 : share - kept.length;
+    for (const [, lease] of held) {
+      if (missing <= 0) break;
+      if (lease.draining) {
+        lease.draining = false;
+        missing -= 1;
+      }
+    }
+  }
+
+  async function releaseDrained(): Promise<void> {
+    const empty = [...held].filter(([shard, lease]) => lease.draining && window.countOf(shard) === 0);
+    const shards = [...owed, ...empty.map(([shard, { epoch }]) => ({ shard, epoch }))];
+    if (shards.length === 0) return;
+    // Not ours any more from here on, whatever becomes of the statement: if it is lost it is sent
+    // again, and else the lease runs out.
+    owed = shards;
+    for (const [shard] of empty) held.delete(shard);
+    await leases.release({ owner, shards });
+    owed = [];
+    await options.onReleased(shards.map(({ shard }) => shard));
+  }
+
+  async function take(view: LeaseView, share: number): Promise<void> {
+    const nowMs = clock.monotonicMs();
+    const wanted = share - held.size;
+    if (wanted <= 0) return;
+    const takeable = view.leases.filter((lease) => {
+      if (held.has(lease.shard)) return false;
+      if (lease.owner === undefined || lease.owner === owner) return true;
+      const seen = sightings.get(lease.shard);
+      return seen !== undefined && nowMs - seen.sinceMs >= lease.leaseMs;
+    });
+    if (takeable.length === 0) return;
+    const { acquired, recovered } = await leases.acquire({ owner, leaseMs, observed: takeable.slice(0, wanted) });
+    for (const { shard, epoch } of acquired) {
+      held.set(shard, { epoch, validUntilMs: nowMs + leaseMs, draining: false });
+    }
+    if (acquired.length > 0)
+      await options.onAcquired(
+        acquired.map(({ shard }) => shard),
+        recovered,
+      );
+  }
+
+  function leftMs(shard: number): number {
+    const lease = held.get(shard);
+    return lease === undefined ? 0 : Math.max(0, lease.validUntilMs - clock.monotonicMs());
+  }
+
+  return {
+    heartbeat,
+    leftMs,
+    async releaseSettled() {
+      leaving = true;
+      for (const [, lease] of held) lease.draining = true;
+      await releaseDrained();
+      return held.size === 0 && owed.length === 0;
+    },
+    forget: () => held.clear(),
+    leave: () => leases.leave(owner),
+    usable: (minLeftMs) =>
+      [...held]
+        .filter(([shard, lease]) => !lease.draining && leftMs(shard) >= minLeftMs)
+        .map(([shard]) => shard)
+        .sort((left, right) => left - right),
+    epochOf: (shard) => held.get(shard)?.epoch,
+    fence() {
+      const epochs: (number | undefined)[] = Array.from({ length: shardCount });
+      for (const [shard, { epoch }] of held) epochs[shard] = epoch;
+      return { owner, epochs };
+    },
+    get heldCount() {
+      return held.size;
+    },
+    get holdsAll() {
+      return held.size > 0 && held.size === shardCount;
+    },
+    get suspensions() {
+      return suspensions;
+    },
+  };
+}

@@ -1,0 +1,206 @@
+/** Options of the relay: defaults and checks in one place. */
+import type { Broker } from "../brokers/broker.ts";
+import type { Database, TableLayout } from "../databases/database.ts";
+import type { ConfirmRule, RetryPolicy } from "../message/message-type.ts";
+import { DEFAULT_RETRY_POLICY } from "../message/message-type.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { systemClock } from "../runtime/clock.ts";
+import { ConfigurationError } from "../runtime/errors.ts";
+import type { Logger } from "../runtime/logger.ts";
+import { silentLogger } from "../runtime/logger.ts";
+import type { Metrics } from "../runtime/metrics.ts";
+import { silentMetrics } from "../runtime/metrics.ts";
+import { wholeNumber } from "../runtime/whole-number.ts";
+import type { PollOptions } from "./pacing/poll-pace.ts";
+
+/** What the relay needs to know of a message type; a `messageType(...)` object is one. */
+export interface RelayMessageType {
+  readonly name: string;
+  readonly retry?: Partial<RetryPolicy> | undefined;
+  readonly confirm?: ConfirmRule | undefined;
+}
+
+/** What happens with finished messages. */
+export interface RetentionOptions {
+  /** After `sent` (after `consumed` for types with confirmation). Default `keep`. */
+  readonly onSent: "keep" | "archive" | "delete";
+  /** Only messages finished for this long are moved or deleted. Default 0. */
+  readonly keepMs: number;
+  /** Archived messages older than this are deleted. Default: never. */
+  readonly archiveForMs: number | undefined;
+}
+
+/** Named places at which tests stop, kill or delay a relay. Each is awaited. */
+export type FaultPoint =
+  | "scanned"
+  | "beforeClaim"
+  | "claimed"
+  | "beforePublish"
+  | "published"
+  | "beforeSettle"
+  | "settled"
+  | "acquired"
+  | "released"
+  | "heartbeat"
+  | "archived";
+
+/** Options of `createRelay`. */
+export interface RelayOptions {
+  readonly database: Database;
+  readonly broker: Broker;
+  /** Default: the layout of `rowpost migrate`, table `local_message`. */
+  readonly layout?: TableLayout | undefined;
+  /**
+   * Retry policy and confirmation rule by message type; types not named use the defaults and want
+   * no confirmation.
+   */
+  readonly types?: readonly RelayMessageType[] | undefined;
+  /** Default policy. */
+  readonly retry?: Partial<RetryPolicy> | undefined;
+  /**
+   * A keyed message that is `failed` stops its key's later messages (`block`), or they go on
+   * (`skip`). Default `block`.
+   */
+  readonly onFailed?: "block" | "skip" | undefined;
+  /**
+   * Messages per scan and claim. Default 500: larger batches gained under 3 % and double the time
+   * that a lost lease wastes.
+   */
+  readonly batchSize?: number | undefined;
+  /**
+   * Messages of one topic in flight at most. All topics together hold at most twice as many, for
+   * each broker behind `routes`; each may take as many places as are free. Default 4 batches.
+   */
+  readonly windowSize?: number | undefined;
+  /**
+   * Bytes of bodies of one topic in flight at most, shared like `windowSize`; a single larger body
+   * goes when little else is under way. Default 32 MiB.
+   */
+  readonly windowBytes?: number | undefined;
+  /** A publish that has not settled after this long is an unknown outcome. Default 10,000. */
+  readonly publishTimeoutMs?: number | undefined;
+  /** Length of a shard's lease; at least publishTimeoutMs + 10,000. Default 30,000. */
+  readonly leaseMs?: number | undefined;
+  /** Interval of renewals. Default 2,000, at most a quarter of the lease. */
+  readonly heartbeatMs?: number | undefined;
+  /**
+   * `off`: the mark 发送中 is left out for speed, ids in flight stand in the lease rows (rule:
+   * listed-in-flight). Default `on`.
+   */
+  readonly sendingMark?: "on" | "off" | undefined;
+  readonly poll?: Partial<PollOptions> | undefined;
+  readonly retention?: Partial<RetentionOptions> | undefined;
+  /** Time that `stop` gives to what is in flight. Default publishTimeoutMs + 5,000. */
+  readonly drainTimeoutMs?: number | undefined;
+  /** Interval of housekeeping. Default 1,000. */
+  readonly housekeepingMs?: number | undefined;
+  /**
+   * Recoveries since the last settle after which a message is sent alone, and after which it fails
+   * (rule: crash-counting). Default 3 and 10.
+   */
+  readonly suspectAfter?: number | undefined;
+  readonly failAfter?: number | undefined;
+  /** Name of this instance for people. Default host:pid. */
+  readonly label?: string | undefined;
+  readonly logger?: Logger | undefined;
+  readonly metrics?: Metrics | undefined;
+  readonly clock?: Clock | undefined;
+  /** For tests. */
+  readonly onFaultPoint?: ((point: FaultPoint) => void | Promise<void>) | undefined;
+}
+
+/** {@link RelayOptions} with every default filled in. */
+export interface RelaySettings {
+  readonly batchSize: number;
+  readonly windowSize: number;
+  readonly windowBytes: number;
+  readonly publishTimeoutMs: number;
+  readonly leaseMs: number;
+  readonly heartbeatMs: number;
+  readonly sendingMark: "on" | "off";
+  readonly poll: PollOptions;
+  readonly retention: RetentionOptions;
+  readonly drainTimeoutMs: number;
+  readonly housekeepingMs: number;
+  readonly suspectAfter: number;
+  readonly failAfter: number;
+  readonly onFailed: "block" | "skip";
+  readonly label: string;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+  readonly reach: (point: FaultPoint) => void | Promise<void>;
+  policyOf(type: string): RetryPolicy;
+  confirmOf(type: string): ConfirmRule | undefined;
+}
+
+/**
+ * Time beside the publish timeout that a lease must leave: a grace of the adapter (1 s), the settle
+ * and a margin.
+ */
+const LEASE_HEADROOM_MS = 10_000;
+
+const WINDOW_BYTES = 32 * 1_048_576;
+
+/** Fills in the defaults and refuses what cannot work. */
+export function relaySettings(options: RelayOptions): RelaySettings {
+  const batchSize = wholeNumber("batchSize", options.batchSize ?? 500, 1, 10_000);
+  const publishTimeoutMs = wholeNumber("publishTimeoutMs", options.publishTimeoutMs ?? 10_000, 10, 600_000);
+  const leaseMs = wholeNumber(
+    "leaseMs",
+    options.leaseMs ?? Math.max(30_000, publishTimeoutMs + LEASE_HEADROOM_MS),
+    100,
+    3_600_000,
+  );
+  if (leaseMs < publishTimeoutMs + headroomMs(publishTimeoutMs)) {
+    throw new ConfigurationError(
+      `leaseMs is ${leaseMs} but must be at least publishTimeoutMs + ${headroomMs(publishTimeoutMs)} = ${publishTimeoutMs + headroomMs(publishTimeoutMs)}: ` +
+        "a publish must end before another relay may take its shard; raise leaseMs or lower publishTimeoutMs",
+    );
+  }
+  const policies = new Map((options.types ?? []).map((type) => [type.name, type]));
+  const base: RetryPolicy = { ...DEFAULT_RETRY_POLICY, ...options.retry };
+  const policyByType = new Map([...policies].map(([name, type]) => [name, { ...base, ...type.retry }]));
+  return {
+    batchSize,
+    windowSize: wholeNumber("windowSize", options.windowSize ?? batchSize * 4, 1, 100_000),
+    windowBytes: wholeNumber("windowBytes", options.windowBytes ?? WINDOW_BYTES, 1, Number.MAX_SAFE_INTEGER),
+    publishTimeoutMs,
+    leaseMs,
+    heartbeatMs: wholeNumber(
+      "heartbeatMs",
+      options.heartbeatMs ?? Math.min(2_000, Math.floor(leaseMs / 4)),
+      10,
+      Math.floor(leaseMs / 4),
+    ),
+    sendingMark: options.sendingMark ?? "on",
+    poll: { minMs: options.poll?.minMs ?? 10, maxMs: options.poll?.maxMs ?? 250 },
+    retention: {
+      onSent: options.retention?.onSent ?? "keep",
+      keepMs: options.retention?.keepMs ?? 0,
+      archiveForMs: options.retention?.archiveForMs,
+    },
+    drainTimeoutMs: wholeNumber("drainTimeoutMs", options.drainTimeoutMs ?? publishTimeoutMs + 5_000, 0, 3_600_000),
+    housekeepingMs: wholeNumber("housekeepingMs", options.housekeepingMs ?? 1_000, 10, 3_600_000),
+    suspectAfter: wholeNumber("suspectAfter", options.suspectAfter ?? 3, 1, 1_000),
+    failAfter: wholeNumber("failAfter", options.failAfter ?? 10, 2, 10_000),
+    onFailed: options.onFailed ?? "block",
+    label: options.label ?? `pid:${process.pid}`,
+    logger: options.logger ?? silentLogger,
+    metrics: options.metrics ?? silentMetrics,
+    clock: options.clock ?? systemClock,
+    reach: options.onFaultPoint ?? nothing,
+    policyOf: (type) => policyByType.get(type) ?? base,
+    confirmOf: (type) => policies.get(type)?.confirm,
+  };
+}
+
+/**
+ * Headroom for short test timings: the same length as the publish timeout, at most {@link
+ * LEASE_HEADROOM_MS}.
+ */
+function headroomMs(publishTimeoutMs: number): number {
+  return Math.min(LEASE_HEADROOM_MS, publishTimeoutMs);
+}
+
+function nothing(): void {}

@@ -1,0 +1,41 @@
+/**
+ * How long the relay waits before it looks again. Fast after activity, slow when idle: 200 messages
+ * a second find a poll every {@link PollOptions.minMs}, an idle table is asked about four times a
+ * second (DESIGN 6 "Wake-up"; the idle cost is bounded to 10 statements a second over scan,
+ * heartbeat and housekeeping together).
+ */
+import type { Clock } from "../../runtime/clock.ts";
+
+/** Bounds of the adaptive polling. */
+export interface PollOptions {
+  /** Wait after a scan that found something. Default 10. */
+  readonly minMs: number;
+  /** Longest wait when idle. Default 250. */
+  readonly maxMs: number;
+}
+
+/** Waits stay at the minimum for this long after the last message, then double. */
+const LINGER_MS = 1_000;
+
+export interface PollPace {
+  found(): void;
+  /** Wait before the next scan, given that the last one found nothing more to do. */
+  nextWaitMs(): number;
+}
+
+/** Makes a pace that begins fast. */
+export function createPollPace(options: PollOptions, clock: Clock): PollPace {
+  let lastFoundMs = clock.monotonicMs();
+  let waitMs = options.minMs;
+  return {
+    found() {
+      lastFoundMs = clock.monotonicMs();
+      waitMs = options.minMs;
+    },
+    nextWaitMs() {
+      if (clock.monotonicMs() - lastFoundMs < LINGER_MS) return options.minMs;
+      waitMs = Math.min(options.maxMs, waitMs * 2);
+      return waitMs;
+    },
+  };
+}

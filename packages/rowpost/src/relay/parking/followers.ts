@@ -1,0 +1,201 @@
+/**
+ * Followers: messages that wait behind an earlier one of their ordering key, its head. A head may
+ * be blocked for hours (it waits for its retry, is delayed, suspended, or failed), or busy with a
+ * long queue behind it. Its followers are moved out of the scans once, behind its id, and cost
+ * nothing while they stand there:
+ *
+ *              a scan meets it behind a blocked head
+ *   waiting  ─────────────────────────────────────────►  behind (next_retry_at = 3000-01-01 + head)
+ *      ▲                                                    │
+ *      └────────────────────────────────────────────────────┘
+ *        the head was sent, or stands there no more: a batch at a time, the next one when the key
+ *        is free again
+ *
+ * Who brings them back: the relay that sees the head go, which remembers the heads of its keys; and
+ * for what it does not remember (it was restarted, another relay or a person moved the head) the
+ * leader's housekeeping, which asks for each head that has rows behind it whether it still stands.
+ * Bringing one back too early is harmless: the order of keys is read from the table for each batch
+ * (rule: key-order), and the row is set behind again. Setting one behind locks its head, so that no
+ * head can settle between the look and the write and leave its followers behind.
+ */
+
+import { compareIds } from "../../runtime/compare-ids.ts";
+import { describeError } from "../../runtime/errors.ts";
+import { grouped } from "../../runtime/grouped.ts";
+import type { LeaseKeeper } from "../leases/lease-keeper.ts";
+import type { RelaySettings } from "../options.ts";
+import { scannedToken } from "../row-token.ts";
+import type { RelayStore, ScannedMessage } from "../store.ts";
+
+/** A message and the earlier one of its key behind which it waits. */
+export interface Follower {
+  readonly row: ScannedMessage;
+  readonly headId: string;
+}
+
+export interface Followers {
+  /** The head behind which a row of this key waits for certain, as far as this relay knows. */
+  headOf(row: ScannedMessage): string | undefined;
+  /**
+   * Moves these out of the scans. One statement at a time; what does not fit in is met again. Where
+   * nothing can be set behind, those with a time are put off for a while when they fill their
+   * branch.
+   */
+  setBehind(followers: readonly Follower[], dueFull: boolean): void;
+  /** The message stands in nobody's way any more. */
+  gone(orderingKey: string, id: string): void;
+  /** No message of this key is under way any more: followers of its gone heads may come forward. */
+  keyFreed(orderingKey: string): void;
+  /** Brings back what stands behind heads that are gone. For the leader. Returns the number. */
+  release(): Promise<number>;
+  /** Nothing is being brought back. */
+  readonly still: boolean;
+  /** Resolves when nothing is under way. Never rejects. */
+  idle(): Promise<void>;
+}
+
+export interface FollowersOptions {
+  readonly store: Pick<RelayStore, "housekeeping">;
+  readonly keeper: Pick<LeaseKeeper, "fence">;
+  readonly settings: Pick<RelaySettings, "batchSize" | "logger" | "onFailed">;
+  /** The table can hold followers behind their heads; else the scans pass over most of them. */
+  readonly isAble: () => boolean;
+  /** Rows have come forward. */
+  readonly wake: () => void;
+}
+
+/** Keys whose heads are remembered; housekeeping finds what is forgotten. */
+const REMEMBERED_KEYS = 10_000;
+/** Heads that one look of housekeeping asks for. */
+const HEADS_PER_LOOK = 100;
+/** Looks at heads that all stand, until the next time. */
+const LOOKS = 10;
+/** A follower is put off for this long. */
+const PUT_OFF_MS = 5_000;
+
+/** Ids of an ordering key's heads that have followers. */
+interface Heads {
+  readonly standing: Set<string>;
+  readonly gone: Set<string>;
+  /** Nothing has shown that one stands there no more. */
+  isCertain: boolean;
+}
+
+/** Makes the memory of one relay's followers. */
+export function createFollowers({ store, keeper, settings, isAble, wake }: FollowersOptions): Followers {
+  const { housekeeping } = store;
+  const { batchSize } = settings;
+  const heads = new Map<string, Heads>();
+  const freed = new Set<string>();
+  let running: Promise<void> | undefined;
+  let afterHeadId = "0";
+
+  function start(work: () => Promise<void>): void {
+    running ??= work()
+      .catch((error: unknown) => {
+        settings.logger.warn("followers of an ordering key could not be moved; it is tried again", {
+          error: describeError(error),
+        });
+      })
+      .finally(() => {
+        running = undefined;
+        if (freed.size > 0) start(bringBack);
+      });
+  }
+
+  async function move(followers: readonly Follower[]): Promise<void> {
+    // Remembered first: the head may go as soon as the statement is done.
+    for (const [key, own] of grouped(followers, ({ row }) => row.orderingKey ?? "")) remember(key, own);
+    const rows = followers.map(({ row, headId }) => ({ ...scannedToken(row), headId }));
+    const moved = await housekeeping.setBehind({ fence: keeper.fence(), rows });
+    // A head stands there no more, or a row has changed: the table is asked again.
+    for (const { row } of followers) {
+      const known = heads.get(row.orderingKey ?? "");
+      if (known !== undefined) known.isCertain = moved === rows.length;
+    }
+  }
+
+  async function putOff(followers: readonly Follower[]): Promise<void> {
+    const rows = followers.map(({ row }) => scannedToken(row));
+    await housekeeping.park({ fence: keeper.fence(), rows, parkMs: PUT_OFF_MS });
+  }
+
+  function remember(key: string, followers: readonly Follower[]): void {
+    const known = heads.get(key) ?? { standing: new Set(), gone: new Set(), isCertain: true };
+    for (const { headId } of followers) if (!known.gone.has(headId)) known.standing.add(headId);
+    // The latest ones stay: nobody may ever tell that an old one's head went by other hands.
+    heads.delete(key);
+    heads.set(key, known);
+    const [oldest] = heads.keys();
+    if (heads.size > REMEMBERED_KEYS && oldest !== undefined) heads.delete(oldest);
+  }
+
+  async function bringBack(): Promise<void> {
+    const keys = [...freed];
+    freed.clear();
+    for (const key of keys) {
+      const known = heads.get(key);
+      if (known === undefined || known.gone.size === 0) continue;
+      const headIds = [...known.gone];
+      const count = await broughtBack(headIds);
+      // A full batch: the rest comes when the key is free again. Another head may have gone
+      // meanwhile.
+      if (count < batchSize) for (const id of headIds) known.gone.delete(id);
+      if (known.gone.size + known.standing.size === 0) heads.delete(key);
+    }
+  }
+
+  async function broughtBack(headIds: readonly string[]): Promise<number> {
+    const count = await housekeeping.bringBack({ headIds, limit: batchSize });
+    if (count > 0) wake();
+    return count;
+  }
+
+  return {
+    headOf({ id, orderingKey }) {
+      const known = orderingKey === null ? undefined : heads.get(orderingKey);
+      if (known?.isCertain !== true) return undefined;
+      for (const headId of known.standing) if (compareIds(headId, id) < 0) return headId;
+      return undefined;
+    },
+    setBehind(followers, dueFull) {
+      if (isAble()) {
+        if (followers.length > 0) start(() => move(followers));
+        return;
+      }
+      const due = dueFull ? followers.filter(({ row }) => row.due) : [];
+      if (due.length > 0) start(() => putOff(due));
+    },
+    gone(orderingKey, id) {
+      const known = heads.get(orderingKey);
+      if (known?.standing.delete(id)) known.gone.add(id);
+    },
+    keyFreed(orderingKey) {
+      if ((heads.get(orderingKey)?.gone.size ?? 0) === 0) return;
+      freed.add(orderingKey);
+      start(bringBack);
+    },
+    async release() {
+      if (!isAble()) return 0;
+      for (let look = 0; look < LOOKS; look += 1) {
+        const found = await housekeeping.headsOfBehind({
+          afterHeadId,
+          limit: HEADS_PER_LOOK,
+          failedBlocks: settings.onFailed === "block",
+        });
+        const isEnd = found.length < HEADS_PER_LOOK;
+        afterHeadId = isEnd ? "0" : (found.at(-1)?.headId ?? "0");
+        const headIds = found.filter(({ stands }) => !stands).map(({ headId }) => headId);
+        if (headIds.length > 0) return await broughtBack(headIds);
+        if (isEnd) break;
+      }
+      return 0;
+    },
+    get still() {
+      return running === undefined && freed.size === 0;
+    },
+    async idle() {
+      while (running !== undefined) await running;
+    },
+  };
+}

@@ -1,0 +1,62 @@
+/**
+ * The outlets of a relay: one for each broker behind `routes`, else the only one. Each has a
+ * connection gate and places of its own, so that a broker that is away, silent or slow stops its
+ * own topics and no others.
+ */
+import type { Broker } from "../../brokers/broker.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { createFairShares, type FairShares } from "../../runtime/fair-shares.ts";
+import { type ConnectionGate, createConnectionGate } from "./connection-gate.ts";
+
+/** The way to one broker. */
+export interface Outlet {
+  /** The broker's name. */
+  readonly name: string;
+  readonly gate: ConnectionGate;
+  /** Its places, shared by its topics. */
+  readonly places: FairShares;
+}
+
+export interface Outlets {
+  readonly all: readonly Outlet[];
+  /** The outlet that takes the topic. */
+  of(topic: string): Outlet;
+}
+
+export interface OutletsOptions {
+  readonly broker: Pick<Broker, "name" | "routes">;
+  readonly clock: Clock;
+  /** Places that one topic may use alone. */
+  readonly windowSize: number;
+}
+
+/** Topics whose outlet is remembered. */
+const REMEMBERED_TOPICS = 10_000;
+
+/** Makes the outlets, each open and empty. */
+export function createOutlets({ broker, clock, windowSize }: OutletsOptions): Outlets {
+  const make = (name: string): Outlet => ({
+    name,
+    gate: createConnectionGate(clock),
+    places: createFairShares({ capacity: windowSize * 2 }),
+  });
+  const { routes } = broker;
+  const byName = new Map((routes?.brokers ?? [broker.name]).map((name) => [name, make(name)]));
+  const all = [...byName.values()];
+  // Takes what no route takes: those messages fail, without a broker.
+  const nowhere = make("");
+  const byTopic = new Map<string, Outlet>();
+
+  return {
+    all,
+    of(topic) {
+      if (routes === undefined) return all[0] ?? nowhere;
+      const known = byTopic.get(topic);
+      if (known !== undefined) return known;
+      const found = byName.get(routes.brokerOf(topic) ?? "") ?? nowhere;
+      if (byTopic.size >= REMEMBERED_TOPICS) byTopic.clear();
+      byTopic.set(topic, found);
+      return found;
+    },
+  };
+}

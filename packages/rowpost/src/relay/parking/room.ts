@@ -1,0 +1,189 @@
+/**
+ * How much a topic may take now. Everything that keeps a topic from being sent meets here, so that
+ * a scan can leave out the topics that take nothing (rule: isolation):
+ *
+ * | cause                                  | until                               | kept in            |
+ * | -------------------------------------- | ----------------------------------- | ------------------ |
+ * | its broker cannot be reached           | a probe is answered                 | connection-gate.ts |
+ * | its destination is away or throttled,  | its rest is over; then one message  | topic-breaker.ts   |
+ * | or gives no answer                     | finds out                           |                    |
+ * | all its messages are refused           | 1 s; then a hundred find out        | topic-breaker.ts   |
+ * | it uses up its share of the window     | one of its messages is settled      | this file          |
+ *
+ * Nothing of this is written to the table: the rows of a topic that takes nothing are not read.
+ * What concerns single rows is written, once: followers of an ordering key stand behind their head
+ * (followers.ts), a row that nobody can send becomes `failed`, one under a suspension rule becomes
+ * `suspended` (set-aside.ts).
+ *
+ * The window has as many places as one topic may use alone, twice over; each topic may hold as many
+ * as are free (runtime/fair-shares.ts), of messages and of bytes. A topic whose messages hang takes
+ * half of the window with it, and the other half goes on.
+ */
+import { createFairShares } from "../../runtime/fair-shares.ts";
+import type { InFlight } from "../in-flight.ts";
+import type { Outlet, Outlets } from "./outlets.ts";
+import type { TopicBreaker } from "./topic-breaker.ts";
+
+export interface Room {
+  /** Messages of this topic that may be claimed now; 0: not now. */
+  of(topic: string): number;
+  /**
+   * Bytes that bodies of this topic may take now; Infinity: also one that is larger than any share.
+   */
+  bytesOf(topic: string): number;
+  /** Topics that this relay has to do with and that take nothing now. */
+  closed(): readonly string[];
+  /** No topic of any broker takes a message: nothing to scan for. */
+  readonly away: boolean;
+  /**
+   * Of these, in id order, what there is room for. Once a topic is full nothing behind it goes, so
+   * that what stays of an ordering key is its beginning.
+   */
+  admit(messages: readonly InFlight[]): Admission;
+  entered(messages: readonly InFlight[]): void;
+  left(messages: readonly InFlight[]): void;
+  /** Wait before the next scan: the poll's, or shorter when a broker is to be probed before. */
+  waitMs(pollMs: () => number): number;
+}
+
+export interface Admission {
+  readonly go: readonly InFlight[];
+  readonly left: readonly InFlight[];
+}
+
+/** Messages of one topic. */
+interface Load {
+  readonly topic: string;
+  count: number;
+  /** Bytes of their bodies. */
+  size: number;
+}
+
+export interface RoomOptions {
+  readonly outlets: Outlets;
+  readonly breaker: Pick<TopicBreaker, "allowance" | "open">;
+  readonly batchSize: number;
+  /** Bytes that one topic may use alone. */
+  readonly windowBytes: number;
+}
+
+/** Share of a batch that must be free before a scan for a busy topic is worth its statement. */
+const WORTH_SHARE = 4;
+
+/** Makes the room of one relay, all of it free. */
+export function createRoom({ outlets, breaker, batchSize, windowBytes }: RoomOptions): Room {
+  const bytes = createFairShares({ capacity: windowBytes * 2 });
+  /** Messages under way, by topic. */
+  const underWay = new Map<string, number>();
+
+  function of(topic: string): number {
+    const { gate, places } = outlets.of(topic);
+    const allowance = Math.min(gate.allowance(), breaker.allowance(topic));
+    const busy = underWay.has(topic);
+    // A probe goes alone: what is still under way may be the answer.
+    if (!gate.open) return busy ? 0 : allowance;
+    const free = places.free(topic);
+    if (busy && (free < Math.ceil(batchSize / WORTH_SHARE) || bytes.free(topic) === 0)) return 0;
+    return Math.max(0, Math.min(allowance, free));
+  }
+
+  /** A body larger than any share goes when little else is under way, and none of its topic. */
+  function fits(topic: string, size: number): boolean {
+    return size <= bytes.free(topic) || (bytes.usedBy(topic) === 0 && bytes.used <= windowBytes);
+  }
+
+  function enter({ topic, count, size }: Load): void {
+    underWay.set(topic, (underWay.get(topic) ?? 0) + count);
+    outlets.of(topic).places.take(topic, count);
+    bytes.take(topic, size);
+  }
+
+  function leave({ topic, count, size }: Load): void {
+    const left = (underWay.get(topic) ?? 0) - count;
+    if (left > 0) underWay.set(topic, left);
+    else underWay.delete(topic);
+    outlets.of(topic).places.giveBack(topic, count);
+    bytes.giveBack(topic, size);
+  }
+
+  /** Whether there is room for all of it, and for what was let in before. */
+  function admits({ topic, count, size }: Load): boolean {
+    const { gate, places } = outlets.of(topic);
+    return gate.open && count <= of(topic) && count <= places.free(topic) && size <= bytes.free(topic);
+  }
+
+  /** Lets messages in one by one. */
+  function select(messages: readonly InFlight[], entered: Load[]): Admission {
+    const rooms = new Map<string, number>();
+    const probed = new Set<Outlet>();
+    const [go, left]: [InFlight[], InFlight[]] = [[], []];
+    for (const message of messages) {
+      const { topic, bodyBytes } = message.row;
+      const outlet = outlets.of(topic);
+      const free = rooms.get(topic) ?? of(topic);
+      const isIn = free > 0 && outlet.places.free(topic) > 0 && fits(topic, bodyBytes) && !probed.has(outlet);
+      rooms.set(topic, isIn ? free - 1 : 0);
+      (isIn ? go : left).push(message);
+      if (!isIn) continue;
+      if (!outlet.gate.open) probed.add(outlet);
+      const load = { topic, count: 1, size: bodyBytes };
+      enter(load);
+      entered.push(load);
+    }
+    return { go, left };
+  }
+
+  return {
+    of,
+    bytesOf: (topic) => (fits(topic, Number.POSITIVE_INFINITY) ? Number.POSITIVE_INFINITY : bytes.free(topic)),
+    closed: () => [...new Set([...underWay.keys(), ...breaker.open()])].filter((topic) => of(topic) === 0),
+    get away() {
+      return outlets.all.every(({ gate }) => gate.allowance() === 0);
+    },
+    admit(messages) {
+      // Counted for as long as it takes to decide; for good when they enter the window.
+      const entered: Load[] = [];
+      let isWhole = true;
+      for (const load of loadsOf(messages)) {
+        isWhole = admits(load);
+        if (!isWhole) break;
+        enter(load);
+        entered.push(load);
+      }
+      if (!isWhole) for (const load of entered.splice(0)) leave(load);
+      const admission = isWhole ? { go: messages, left: [] } : select(messages, entered);
+      for (const load of entered) leave(load);
+      return admission;
+    },
+    entered(messages) {
+      for (const load of loadsOf(messages)) {
+        outlets.of(load.topic).gate.taken();
+        enter(load);
+      }
+    },
+    left(messages) {
+      for (const load of loadsOf(messages)) leave(load);
+    },
+    waitMs(pollMs) {
+      // One that is due is waited for at the pace of the poll: its probe is under way, or no
+      // message may be the probe yet.
+      const probes = outlets.all.map(({ gate }) => gate.waitMs()).filter((ms) => ms > 0);
+      return probes.length === outlets.all.length ? Math.min(...probes) : Math.min(pollMs(), ...probes);
+    },
+  };
+}
+
+/** Messages of each topic and their bytes, together: a batch is mostly of few topics. */
+function loadsOf(messages: readonly InFlight[]): Iterable<Load> {
+  const loads = new Map<string, Load>();
+  let last: Load | undefined;
+  for (const { row } of messages) {
+    if (last?.topic !== row.topic) {
+      last = loads.get(row.topic) ?? { topic: row.topic, count: 0, size: 0 };
+      loads.set(row.topic, last);
+    }
+    last.count += 1;
+    last.size += row.bodyBytes;
+  }
+  return loads.values();
+}

@@ -1,0 +1,148 @@
+/**
+ * Circuit breaker per topic: a topic that cannot be sent must neither burn its messages' attempts
+ * at full speed nor take the place of the others in the window.
+ *
+ *            all refused, a retry can mend it               its rest is over
+ *   well  ────────────────────────────────────►  resting  ─────────────────►  probing
+ *    ▲       away, throttled, or no answer          ▲                            │
+ *    │                                              └────────────────────────────┤ again
+ *    └───────────────────────────────────────────────────────────────────────────┘ one was sent
+ *
+ * - When nothing of a publish was sent because the *destination* is throttled or away, or because
+ *   no answer came, the topic rests for a growing time and is then probed with one message.
+ * - When every message failed for a reason of the *message* kind that a retry can mend (the topic
+ *   does not exist, has the wrong type), it is slowed to at most {@link MESSAGE_PROBE} messages a
+ *   second: these attempts count, so the messages do reach `failed`.
+ */
+import { backoffCeilingMs } from "../../runtime/backoff.ts";
+import type { Clock } from "../../runtime/clock.ts";
+
+/** Messages that a resting topic is probed with after failures that count as attempts. */
+export const MESSAGE_PROBE = 100;
+/**
+ * Rest after failures that count as attempts: never longer than this, so that the attempts get used
+ * up.
+ */
+const REFUSING_REST_MS = 1_000;
+/**
+ * Rest after destination failures, and without an answer: 200 ms doubled up to this, unless the
+ * broker named a time.
+ */
+const AWAY_REST_MS = 30_000;
+/**
+ * A topic unused for this long is forgotten, so that a table with many one-off topics cannot grow
+ * the map for ever.
+ */
+const FORGET_MS = 600_000;
+
+/** What one publish of a topic came to. */
+export interface TopicReport {
+  readonly topic: string;
+  readonly sent: number;
+  /** Failures of scope `destination`. */
+  readonly destination: number;
+  /** Messages for which no answer came. */
+  readonly unknown: number;
+  /** Failures of scope `message` that a retry can mend. */
+  readonly retriable: number;
+  readonly retryAfterMs: number | undefined;
+}
+
+export interface TopicBreaker {
+  /**
+   * How many messages of this topic may be claimed now; Infinity when it is well, 0 while it rests.
+   */
+  allowance(topic: string): number;
+  /** A claim of this many was made: a probe is used up. */
+  taken(topic: string, count: number): void;
+  /** Returns `opened` or `closed` when the report changed the breaker, else undefined. */
+  report(report: TopicReport): "opened" | "closed" | undefined;
+  /** Whole milliseconds until the topic is probed; 0 when it is not resting. */
+  restMs(topic: string): number;
+  /**
+   * Its destination was throttled or away for so long that its messages may have been put off for a
+   * while.
+   */
+  wasAway(topic: string): boolean;
+  /** Topics that are not well. */
+  open(): IterableIterator<string>;
+}
+
+/**
+ * After this many publishes without success a destination counts as having been away: it rested
+ * 0.2, 0.4 and 0.8 s by then.
+ */
+const AWAY_FAILURES = 3;
+
+interface OpenBreaker {
+  /** `silent`: no answer came. `refusing`: every message fails for a reason of its own. */
+  kind: "away" | "silent" | "refusing";
+  failures: number;
+  openUntilMs: number;
+  probe: number;
+  probing: number;
+}
+
+/** Makes a breaker with every topic closed. */
+export function createTopicBreaker(clock: Clock): TopicBreaker {
+  const open = new Map<string, OpenBreaker>();
+
+  function restMs(topic: string): number {
+    const breaker = open.get(topic);
+    // Whole milliseconds, because the rest goes into statements.
+    return breaker === undefined ? 0 : Math.max(0, Math.ceil(breaker.openUntilMs - clock.monotonicMs()));
+  }
+
+  return {
+    restMs,
+    allowance(topic) {
+      const breaker = open.get(topic);
+      if (breaker === undefined) return Number.POSITIVE_INFINITY;
+      return restMs(topic) > 0 ? 0 : Math.max(0, breaker.probe - breaker.probing);
+    },
+    taken(topic, count) {
+      const breaker = open.get(topic);
+      if (breaker !== undefined) breaker.probing += count;
+    },
+    report({ topic, sent, destination, unknown, retriable, retryAfterMs }) {
+      const known = open.get(topic);
+      if (sent > 0) {
+        open.delete(topic);
+        return known === undefined ? undefined : "closed";
+      }
+      const kind = destination > 0 ? "away" : unknown > 0 ? "silent" : "refusing";
+      if (kind === "refusing" && retriable === 0) {
+        // Nothing was learnt about the topic (a permanent error, an outage): let the next probe
+        // find out.
+        if (known !== undefined) known.probing = 0;
+        return undefined;
+      }
+      if (kind !== "refusing" && known !== undefined && known.kind !== "refusing" && restMs(topic) > 0) {
+        // A call that was under way when the topic began to rest tells nothing new. Were it
+        // counted, a full window would end in the longest rest at once.
+        known.probing = 0;
+        if (Number.isFinite(retryAfterMs)) {
+          known.openUntilMs = Math.max(known.openUntilMs, clock.monotonicMs() + Number(retryAfterMs));
+        }
+        return undefined;
+      }
+      const failures = (known?.failures ?? 0) + 1;
+      const longest = kind === "refusing" ? REFUSING_REST_MS : AWAY_REST_MS;
+      const wait =
+        (Number.isFinite(retryAfterMs) ? retryAfterMs : undefined) ??
+        backoffCeilingMs({ attempt: failures, baseMs: 200, factor: 2, maxMs: longest });
+      const now = clock.monotonicMs();
+      open.set(topic, {
+        ...{ kind, failures, openUntilMs: now + wait },
+        ...{ probe: kind === "refusing" ? MESSAGE_PROBE : 1, probing: 0 },
+      });
+      for (const [name, breaker] of open) if (now - breaker.openUntilMs > FORGET_MS) open.delete(name);
+      return known === undefined ? "opened" : undefined;
+    },
+    wasAway(topic) {
+      const breaker = open.get(topic);
+      return breaker?.kind === "away" && breaker.failures >= AWAY_FAILURES;
+    },
+    open: () => open.keys(),
+  };
+}

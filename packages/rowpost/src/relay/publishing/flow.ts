@@ -1,0 +1,131 @@
+/**
+ * From a claimed batch to its settled rows: publish by topic, learn from the answers, settle.
+ * Batches flow side by side; the window bounds how many.
+ */
+import { setImmediate } from "node:timers/promises";
+import type { PublishResult } from "../../brokers/broker.ts";
+import type { InFlight, InFlightWindow } from "../in-flight.ts";
+import type { LeaseKeeper } from "../leases/lease-keeper.ts";
+import type { RelaySettings } from "../options.ts";
+import type { Health } from "../parking/health.ts";
+import { outcomeOf } from "./outcome.ts";
+import { groupForPublish, type Publisher } from "./publisher.ts";
+import type { Settler } from "./settler.ts";
+
+export interface RelayFlowOptions {
+  readonly settings: RelaySettings;
+  readonly keeper: Pick<LeaseKeeper, "leftMs">;
+  readonly window: Pick<InFlightWindow, "size">;
+  readonly health: Health;
+  readonly publisher: Publisher;
+  readonly settler: Settler;
+}
+
+export interface RelayFlow {
+  /** Takes a claimed batch. */
+  readonly publish: (messages: readonly InFlight[]) => void;
+  /**
+   * Gives these claimed messages back, uncounted: an earlier one of their key could not be claimed
+   * with them.
+   */
+  readonly giveBack: (messages: readonly InFlight[]) => void;
+  /** Gives back, uncounted, whatever is claimed from now on: the relay is stopping. */
+  refuse(): void;
+  /** Resolves when every batch taken so far is settled. */
+  idle(): Promise<void>;
+}
+
+const STOPPING: PublishResult = { status: "notStarted", reason: "the relay is stopping" };
+const BEHIND: PublishResult = { status: "notStarted", reason: "an earlier message of its key changed meanwhile" };
+const LEASE_SHORT: PublishResult = { status: "notStarted", reason: "too little is left of the lease" };
+
+/**
+ * The round that claimed this batch goes on with its next scan after one turn of the event loop
+ * (runner.ts); publishing begins one turn later, so that the database works while the adapter
+ * encodes. On PostgreSQL, seven benchmarks in turn: drain into Redis 40,000 -> 43,300 msg/s, single
+ * ones overlapping; into RocketMQ no difference.
+ */
+async function nextScanIsSent(): Promise<void> {
+  await setImmediate();
+  await setImmediate();
+}
+
+/** Makes the flow of one relay. */
+export function createRelayFlow(options: RelayFlowOptions): RelayFlow {
+  const { settings, keeper, window, health, publisher, settler } = options;
+  const { clock, metrics } = settings;
+  const running = new Set<Promise<void>>();
+  let refusing = false;
+
+  async function flow(messages: readonly InFlight[]): Promise<void> {
+    await nextScanIsSent();
+    await settings.reach("beforePublish");
+    const ready: InFlight[] = [];
+    const back: InFlight[] = [];
+    // Between the claim and here the process may have been frozen: no publish starts with less
+    // lease than its deadline.
+    for (const message of messages) {
+      const fits = !refusing && keeper.leftMs(message.row.shard) >= settings.publishTimeoutMs;
+      (fits ? ready : back).push(message);
+    }
+    giveBack(back, refusing ? STOPPING : LEASE_SHORT);
+    await Promise.all(groupForPublish(ready).map(publishGroup));
+  }
+
+  function giveBack(messages: readonly InFlight[], result: PublishResult): void {
+    health.notTried(messages.map(({ row }) => row.topic));
+    settle(
+      messages,
+      messages.map(() => result),
+      clock.monotonicMs(),
+    );
+  }
+
+  /** All of one topic. */
+  async function publishGroup(group: readonly InFlight[]): Promise<void> {
+    const startedMs = clock.monotonicMs();
+    const results = await publisher.publish(group);
+    await settings.reach("published");
+    const topic = group[0]?.row.topic ?? "";
+    const durationMs = clock.monotonicMs() - startedMs;
+    metrics.observe("rowpost_publish_duration_ms", { topic }, durationMs);
+    metrics.gauge("rowpost_in_flight", {}, window.size);
+    if (results.some(({ status }) => status === "sent")) {
+      // One observation for a batch, of its oldest message: what an operator asks is how late the
+      // latest ones are.
+      const oldest = Math.max(...group.map(({ row }) => row.waitingMs));
+      metrics.observe("rowpost_delivery_delay_ms", { topic }, oldest + durationMs);
+    }
+    health.learn(topic, results);
+    settle(group, results, startedMs);
+  }
+
+  function settle(messages: readonly InFlight[], results: readonly PublishResult[], startedMs: number): void {
+    const delay = { destinationRestMs: health.restMs(messages[0]?.row.topic ?? "") };
+    settler.submit(
+      messages.map((message, index) => {
+        const result = results[index] ?? STOPPING;
+        return { message, result, outcome: outcomeOf(message.row, result, settings, delay), startedMs };
+      }),
+    );
+  }
+
+  return {
+    publish(messages) {
+      const batch = flow(messages).finally(() => running.delete(batch));
+      running.add(batch);
+    },
+    giveBack(messages) {
+      giveBack(messages, BEHIND);
+    },
+    refuse() {
+      refusing = true;
+    },
+    async idle() {
+      while (running.size > 0 || settler.waiting > 0) {
+        await Promise.all(running);
+        await settler.idle();
+      }
+    },
+  };
+}

@@ -1,0 +1,123 @@
+/**
+ * What a publish result means for the row: the transition, the counters and the time of the next
+ * look. Pure.
+ */
+import type { PublishResult } from "../../brokers/broker.ts";
+import type { RetryPolicy } from "../../message/message-type.ts";
+import { backoffMs } from "../../runtime/backoff.ts";
+import type { RelaySettings } from "../options.ts";
+import { claimedToken } from "../row-token.ts";
+import type { Outcome, RowToken, ScannedMessage } from "../store.ts";
+
+/**
+ * Where a message goes that was returned without an attempt, for instance because its topic rests.
+ */
+export interface ReturnDelay {
+  readonly destinationRestMs: number;
+}
+
+/** Turns one result into the outcome to be settled. */
+export function outcomeOf(
+  message: ScannedMessage,
+  result: PublishResult,
+  settings: Pick<RelaySettings, "policyOf" | "confirmOf" | "sendingMark">,
+  delay: ReturnDelay,
+  random: () => number = Math.random,
+): Outcome {
+  const token = claimedToken(message, settings.sendingMark);
+  if (result.status === "sent") {
+    const withinMs = settings.confirmOf(message.type)?.withinMs ?? null;
+    return outcome(token, { toState: "sent", messageId: result.messageId, nextRetryInMs: withinMs, failReason: null });
+  }
+  if (result.status === "notStarted") return returned(token, { inMs: null, failReason: null }, settings.sendingMark);
+  if (result.scope === "connection") return returned(token, { inMs: null, failReason: null }, settings.sendingMark);
+  if (result.scope === "destination") {
+    // The broker's words help whoever wonders why the topic grows. Few rows get them: while a topic
+    // rests it is probed with one message.
+    const failReason = `${result.code}: ${result.reason}`;
+    return returned(token, { inMs: result.retryAfterMs ?? delay.destinationRestMs, failReason }, settings.sendingMark);
+  }
+  return failure(message, token, result, settings, random);
+}
+
+/**
+ * The slow tier of the seeds: a failed message is tried again every few hours for some days
+ * (milliseconds), then only by a person (null).
+ */
+export function slowRetryInMs(policy: RetryPolicy, ageMs: number): number | null {
+  return policy.slowRetryEveryMs > 0 && ageMs < policy.slowRetryForMs ? policy.slowRetryEveryMs : null;
+}
+
+function failure(
+  message: ScannedMessage,
+  token: RowToken,
+  result: {
+    readonly scope: string;
+    readonly retriable: boolean;
+    readonly code: string;
+    readonly reason: string;
+    readonly retryAfterMs?: number | undefined;
+  },
+  settings: Pick<RelaySettings, "policyOf" | "sendingMark">,
+  random: () => number,
+): Outcome {
+  // Without the mark nothing has counted this attempt yet; recoveries are what delivery_count has
+  // above retry_count (rule: crash-counting).
+  const counted = { retryDelta: 1, deliveryDelta: settings.sendingMark === "off" ? 1 : 0 } as const;
+  const policy = settings.policyOf(message.type);
+  const attempts = message.retryCount + 1;
+  const failReason = `${result.code}: ${result.reason}`;
+  const mendable = result.retriable || result.scope === "unknown";
+  if (mendable && attempts < policy.maxAttempts) {
+    const wait =
+      result.retryAfterMs ??
+      backoffMs({ attempt: attempts, baseMs: policy.baseMs, factor: policy.factor, maxMs: policy.maxMs }, random);
+    return outcome(token, { toState: "pending", ...counted, nextRetryInMs: wait, failReason });
+  }
+  const slow = mendable ? slowRetryInMs(policy, message.waitingMs) : null;
+  return outcome(token, { toState: "failed", ...counted, nextRetryInMs: slow, failReason });
+}
+
+/**
+ * Given back uncounted. Without a sending mark the claim counted nothing, so there is nothing to
+ * take back.
+ */
+function returned(
+  token: RowToken,
+  { inMs, failReason }: { readonly inMs: number | null; readonly failReason: string | null },
+  sendingMark: "on" | "off",
+): Outcome {
+  return outcome(token, {
+    toState: "pending",
+    deliveryDelta: sendingMark === "on" ? -1 : 0,
+    nextRetryInMs: inMs,
+    failReason,
+  });
+}
+
+/** No broker may put a message off for longer than this; it is then asked again. */
+const LONGEST_WAIT_MS = 30 * 86_400_000;
+
+/**
+ * Whole milliseconds, as statements take them: adapters compute `retryAfterMs` from dates and
+ * headers.
+ */
+function wholeWait(ms: number | null): number | null {
+  if (ms === null) return null;
+  return Number.isNaN(ms) ? 0 : Math.ceil(Math.min(Math.max(ms, 0), LONGEST_WAIT_MS));
+}
+
+function outcome(token: RowToken, change: Partial<Outcome> & Pick<Outcome, "toState">): Outcome {
+  return {
+    id: token.id,
+    shard: token.shard,
+    deliveryCount: token.deliveryCount,
+    lockVersion: token.lockVersion,
+    toState: change.toState,
+    messageId: change.messageId ?? null,
+    retryDelta: change.retryDelta ?? 0,
+    deliveryDelta: change.deliveryDelta ?? 0,
+    nextRetryInMs: wholeWait(change.nextRetryInMs ?? null),
+    failReason: change.failReason ?? null,
+  };
+}

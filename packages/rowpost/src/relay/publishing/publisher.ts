@@ -1,0 +1,121 @@
+/**
+ * Hands claimed messages to the broker: one call for each topic, keyed and unkeyed messages apart,
+ * so that a slow topic or a long run of one ordering key holds up nobody else. No transaction is
+ * open meanwhile, and every call ends: by its answer, by its deadline, or a second later by ours.
+ */
+
+import type { Broker, FailureScope, PublishResult } from "../../brokers/broker.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { describeError } from "../../runtime/errors.ts";
+import { grouped } from "../../runtime/grouped.ts";
+import type { InFlight } from "../in-flight.ts";
+
+/**
+ * An adapter settles within its deadline plus 1 s (broker contract); this long after that the relay
+ * stops waiting for it.
+ */
+const GRACE_MS = 2_000;
+
+/** Splits a claimed batch into publish calls. Order within a group is the order of the batch. */
+export function groupForPublish(messages: readonly InFlight[]): InFlight[][] {
+  const nameOf = ({ outgoing: { orderingKey, topic } }: InFlight): string =>
+    `${orderingKey === undefined ? "-" : "k"}${topic}`;
+  return [...grouped(messages, nameOf).values()];
+}
+
+/**
+ * Adapters may come from elsewhere, and not be type-checked. What is not an answer must not be
+ * taken for one: a message without an outcome would stay in the window for ever, and a receipt that
+ * is no text would never be written.
+ */
+function whatIsWrong(results: unknown, expected: number): string | undefined {
+  if (!Array.isArray(results)) return "gave no list of results";
+  if (results.length !== expected) return `gave ${results.length} results for ${expected} messages`;
+  return results.every(isResult) ? undefined : "gave a result that is none";
+}
+
+function isResult(result: unknown): boolean {
+  if (typeof result !== "object" || result === null || !("status" in result)) return false;
+  if (result.status === "sent") return "messageId" in result && typeof result.messageId === "string";
+  if (result.status === "notStarted") return true;
+  return (
+    result.status === "failed" && "scope" in result && typeof result.scope === "string" && SCOPES.has(result.scope)
+  );
+}
+
+const SCOPES: ReadonlySet<string> = new Set<FailureScope>(["message", "destination", "connection", "unknown"]);
+
+export interface PublisherOptions {
+  readonly broker: Broker;
+  readonly clock: Clock;
+  readonly publishTimeoutMs: number;
+}
+
+export interface Publisher {
+  /** Publishes one group. Results are of the same length and order. Never rejects. */
+  publish(messages: readonly InFlight[]): Promise<readonly PublishResult[]>;
+  /**
+   * Aborts the calls under way: what was handed over is an unknown outcome, the rest was not
+   * started.
+   */
+  abort(): void;
+}
+
+/** Makes a publisher for one broker. */
+export function createPublisher({ broker, clock, publishTimeoutMs }: PublisherOptions): Publisher {
+  const running = new Set<AbortController>();
+
+  async function publish(messages: readonly InFlight[]): Promise<readonly PublishResult[]> {
+    const controller = new AbortController();
+    running.add(controller);
+    const deadline = clock.setTimer(() => controller.abort(), publishTimeoutMs);
+    try {
+      return await answerOf(messages, controller.signal);
+    } finally {
+      deadline.cancel();
+      running.delete(controller);
+    }
+  }
+
+  function answerOf(messages: readonly InFlight[], signal: AbortSignal): Promise<readonly PublishResult[]> {
+    return new Promise((resolve) => {
+      function unknownForAll(code: string, reason: string): void {
+        const result: PublishResult = { status: "failed", scope: "unknown", retriable: true, code, reason };
+        resolve(messages.map(() => result));
+      }
+      const giveUp = clock.setTimer(() => {
+        unknownForAll(
+          "NO_ANSWER",
+          `the ${broker.name} adapter did not answer within ${publishTimeoutMs + GRACE_MS} ms`,
+        );
+      }, publishTimeoutMs + GRACE_MS);
+      handOver(messages, signal).then(
+        (results) => {
+          giveUp.cancel();
+          const wrong = whatIsWrong(results, messages.length);
+          if (wrong === undefined) resolve(results);
+          else unknownForAll("ADAPTER_BUG", `${broker.name} ${wrong}`);
+        },
+        (error: unknown) => {
+          giveUp.cancel();
+          unknownForAll("ADAPTER_BUG", `${broker.name} rejected: ${describeError(error)}`);
+        },
+      );
+    });
+  }
+
+  /** async: an adapter that throws before it returns a promise rejects here as well. */
+  async function handOver(messages: readonly InFlight[], signal: AbortSignal): Promise<readonly PublishResult[]> {
+    return await broker.publish(
+      messages.map((message) => message.outgoing),
+      { signal },
+    );
+  }
+
+  return {
+    publish,
+    abort() {
+      for (const controller of running) controller.abort();
+    },
+  };
+}

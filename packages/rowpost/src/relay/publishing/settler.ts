@@ -1,0 +1,173 @@
+/**
+ * Writes the outcomes of publishes. Outcomes of several publish calls are written together, so that
+ * many small topics cost no more statements than one large one. While the database is away the
+ * outcomes are kept and written again as long as the lease lives, instead of publishing twice.
+ */
+import type { PublishResult } from "../../brokers/broker.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { InFlight } from "../in-flight.ts";
+import type { LeaseKeeper } from "../leases/lease-keeper.ts";
+import type { RelaySettings } from "../options.ts";
+import type { Outcome, RelayStore, RowNow } from "../store.ts";
+
+/** One published message with what is to be written. */
+export interface Settlement {
+  readonly message: InFlight;
+  readonly result: PublishResult;
+  readonly outcome: Outcome;
+  /** Monotonic start of its publish. */
+  readonly startedMs: number;
+}
+
+/** What the settler tells its owner. Each settlement ends in exactly one of the three. */
+export interface SettlerEvents {
+  /** Written: the row is in the outcome's state. */
+  onSettled(settlements: readonly Settlement[]): void;
+  /** Not written: the row was not in our hands any more. `now` undefined = the row is gone. */
+  onFenced(settlement: Settlement, now: RowNow | undefined): void;
+  /** The lease ended before the outcome could be written. */
+  onLost(settlement: Settlement): void;
+  onDatabaseError(error: unknown): void;
+}
+
+export interface SettlerOptions {
+  readonly store: Pick<RelayStore, "settle" | "abandonSessions">;
+  readonly keeper: Pick<LeaseKeeper, "fence" | "epochOf" | "leftMs">;
+  readonly settings: Pick<RelaySettings, "batchSize" | "sendingMark" | "reach" | "metrics">;
+  readonly clock: Clock;
+  /**
+   * The layout has a claim token (lock_version or delivery_count). Without one a settle is only
+   * tried again once the old one is proven dead (rule: claim-token).
+   */
+  readonly hasClaimToken: boolean;
+  readonly events: SettlerEvents;
+}
+
+export interface Settler {
+  submit(settlements: readonly Settlement[]): void;
+  /** Outcomes not written yet. */
+  readonly waiting: number;
+  /** Resolves when nothing waits. */
+  idle(): Promise<void>;
+}
+
+/**
+ * A row that somebody holds locked is written again after this long, beside the others and before
+ * none of them.
+ */
+const HELD_MS = 500;
+const FIRST_RETRY_MS = 50;
+const LONGEST_RETRY_MS = 1_000;
+
+/** Makes a settler; it works whenever something was submitted. */
+export function createSettler(options: SettlerOptions): Settler {
+  const { store, keeper, settings, clock, hasClaimToken, events } = options;
+  let queue: Settlement[] = [];
+  /**
+   * Were held, and are due again: in batches of their own, since one batch has one start of its
+   * attempts.
+   */
+  const again: (readonly Settlement[])[] = [];
+  const held = new Set<Promise<void>>();
+  let heldCount = 0;
+  let working = 0;
+  let running: Promise<void> | undefined;
+
+  async function run(): Promise<void> {
+    while (queue.length + again.length > 0) {
+      const batch = again.shift() ?? queue.splice(0, settings.batchSize * 2);
+      working = batch.length;
+      await writeBatch(batch);
+      working = 0;
+    }
+    running = undefined;
+  }
+
+  /** Tries until written, or until the leases are gone. Never rejects. */
+  async function writeBatch(batch: readonly Settlement[]): Promise<void> {
+    let left = batch;
+    for (let tries = 1; left.length > 0; tries += 1) {
+      left = dropLost(left);
+      if (left.length === 0) return;
+      try {
+        await settings.reach("beforeSettle");
+        // With no token to tell claims apart, an earlier copy that still runs on the server could
+        // hit a later claim of the row.
+        if (tries > 1 && !hasClaimToken) await store.abandonSessions();
+        const startedMs = clock.monotonicMs();
+        const unmatched = await store.settle({
+          fence: keeper.fence(),
+          outcomes: left.map((settlement) => settlement.outcome),
+          elapsedMs: Math.round(startedMs - Math.min(...left.map((settlement) => settlement.startedMs))),
+          from: settings.sendingMark === "on" ? "sending" : "pending",
+        });
+        settings.metrics.observe("rowpost_settle_duration_ms", {}, clock.monotonicMs() - startedMs);
+        await settings.reach("settled");
+        report(left, unmatched);
+        return;
+      } catch (error) {
+        events.onDatabaseError(error);
+        await clock.sleep(Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(tries, 10)));
+      }
+    }
+  }
+
+  /**
+   * Leaves out what another owner may have by now: writing it could change nothing, and waiting for
+   * it would fill the window.
+   */
+  function dropLost(batch: readonly Settlement[]): readonly Settlement[] {
+    return batch.filter((settlement) => {
+      const { row, epoch } = settlement.message;
+      if (keeper.epochOf(row.shard) === epoch && keeper.leftMs(row.shard) > 0) return true;
+      events.onLost(settlement);
+      return false;
+    });
+  }
+
+  function report(batch: readonly Settlement[], unmatched: readonly RowNow[]): void {
+    if (unmatched.length === 0) {
+      events.onSettled(batch);
+      return;
+    }
+    const rows = new Map(unmatched.map((row) => [row.id, row]));
+    const settled = batch.filter(({ outcome }) => !rows.has(outcome.id));
+    const waits: Settlement[] = [];
+    for (const settlement of batch) {
+      const row = rows.get(settlement.outcome.id);
+      if (row?.isHeld === true) waits.push(settlement);
+      else if (row !== undefined) events.onFenced(settlement, row);
+    }
+    if (waits.length > 0) hold(waits);
+    if (settled.length > 0) events.onSettled(settled);
+  }
+
+  /**
+   * Somebody holds these rows. Their messages stay in the window, where they take up no more than
+   * their own places.
+   */
+  function hold(waits: readonly Settlement[]): void {
+    heldCount += waits.length;
+    const pause = clock.sleep(HELD_MS).then(() => {
+      held.delete(pause);
+      heldCount -= waits.length;
+      again.push(waits);
+      running ??= run();
+    });
+    held.add(pause);
+  }
+
+  return {
+    submit(settlements) {
+      if (settlements.length === 0) return;
+      queue = queue.concat(settlements);
+      running ??= run();
+    },
+    get waiting() {
+      return queue.length + working + heldCount + again.reduce((sum, { length }) => sum + length, 0);
+    },
+    async idle() {
+      while (running !== undefined || held.size > 0) await (running ?? Promise.race(held));
+    },
+  };
+}

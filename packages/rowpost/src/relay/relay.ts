@@ -1,0 +1,153 @@
+/**
+ * The relay: publishes what waits in a local message table, records the outcome, and keeps house.
+ * `start` runs it until `stop`; `drain` runs it until nothing more can be sent; `tick` runs one
+ * round, so that tests need no sleep. Several relays on one table share the work.
+ */
+import { RowpostError } from "../runtime/errors.ts";
+import { createEventEmitter, type Listener } from "../runtime/events.ts";
+import { createRelayEngine } from "./engine.ts";
+import type { RelayEvents } from "./events.ts";
+import { type RelayOptions, relaySettings } from "./options.ts";
+import type { RelayCounts } from "./reports.ts";
+
+/** How a stop ended. */
+export interface StopReport {
+  /** Everything in flight was settled and all leases were given back. */
+  readonly drained: boolean;
+  /**
+   * Messages whose outcome was not recorded: published again by the next owner once the lease ends.
+   */
+  readonly unsettled: number;
+}
+
+/** What one tick did. */
+export interface TickReport extends RelayCounts {
+  readonly claimed: number;
+  /** Nothing is waiting that could be sent now by this relay. */
+  readonly exhausted: boolean;
+}
+
+/** How a drain ended. */
+export interface DrainReport extends RelayCounts, StopReport {
+  /** Nothing due was left when it ended; false: the time was over, or the broker stayed away. */
+  readonly complete: boolean;
+}
+
+export interface Relay {
+  /**
+   * Opens the store, takes leases and runs until {@link Relay.stop}. Rejects, with nothing left
+   * running, when the table is not as the layout says.
+   */
+  start(): Promise<void>;
+  /**
+   * Takes nothing new, finishes what is in flight within `drainTimeoutMs`, gives unstarted rows
+   * back uncounted, releases the leases. Called again, also while it runs, it answers the same. It
+   * ends a `start` or `drain` that is under way.
+   */
+  stop(): Promise<StopReport>;
+  /**
+   * One round, its publishes and settles included, with housekeeping when due. Opens the store at
+   * the first call; `stop` closes it.
+   */
+  tick(): Promise<TickReport>;
+  /** Runs until nothing due is left, at most `timeoutMs` (default 60,000), and stops. For cron. */
+  drain(options?: { readonly timeoutMs?: number; readonly signal?: AbortSignal }): Promise<DrainReport>;
+  /**
+   * Brings the backed-off messages of a topic forward, for instance after an outage. Returns how
+   * many.
+   */
+  resetBackoff(topic: string): Promise<number>;
+  on<Name extends keyof RelayEvents>(name: Name, listener: Listener<RelayEvents[Name]>): () => void;
+  /** Totals since the relay was made. */
+  readonly counts: RelayCounts;
+  /** Random id of this instance: the owner in the lease rows. */
+  readonly owner: string;
+}
+
+/**
+ * Makes a relay; nothing is opened before `start`, `tick` or `drain`. Throws `ConfigurationError`
+ * for options that cannot work.
+ */
+export function createRelay(options: RelayOptions): Relay {
+  const settings = relaySettings(options);
+  const events = createEventEmitter<RelayEvents>({ logger: settings.logger });
+  const engine = createRelayEngine({
+    database: options.database,
+    broker: options.broker,
+    layout: options.layout ?? options.database.defaultLayout,
+    settings,
+    events,
+  });
+  let phase: "new" | "ticking" | "running" | "stopped" = "new";
+
+  function enter(next: "ticking" | "running"): void {
+    if (phase === "new" || (phase === "ticking" && next === "ticking")) phase = next;
+    else throw new RowpostError("RELAY_STATE", `this relay is ${phase}; make another one with createRelay`);
+  }
+
+  let opening: Promise<void> | undefined;
+  let ending: Promise<StopReport> | undefined;
+
+  /**
+   * One stop, however often it is asked for: whoever asks second must not go on while the first
+   * still drains.
+   */
+  function stop(): Promise<StopReport> {
+    ending ??= end();
+    return ending;
+  }
+
+  async function end(): Promise<StopReport> {
+    const before = phase;
+    phase = "stopped";
+    if (before === "new") return { drained: true, unsettled: 0 };
+    // Stopped while it starts: what the opening takes, leases and sessions, has to be given back.
+    await opening?.catch(() => undefined);
+    return await engine.stop();
+  }
+
+  async function start(): Promise<void> {
+    enter("running");
+    opening = engine.open();
+    try {
+      await opening;
+    } catch (error) {
+      await stop();
+      throw error;
+    }
+    if (ending === undefined) engine.run();
+  }
+
+  return {
+    start,
+    stop,
+    async tick() {
+      if (phase === "new") {
+        enter("ticking");
+        opening = engine.open();
+        await opening;
+      } else enter("ticking");
+      const before = { ...engine.counts };
+      const result = await engine.tick();
+      return { ...difference(engine.counts, before), ...result };
+    },
+    async drain({ timeoutMs = 60_000, signal } = {}) {
+      const before = { ...engine.counts };
+      await start();
+      const complete = await engine.exhausted(timeoutMs, signal);
+      const stopped = await stop();
+      return { ...difference(engine.counts, before), ...stopped, complete };
+    },
+    resetBackoff: (topic) => engine.resetBackoff(topic),
+    on: (name, listener) => events.on(name, listener),
+    get counts() {
+      return engine.counts;
+    },
+    owner: engine.owner,
+  };
+}
+
+function difference(now: RelayCounts, before: RelayCounts): RelayCounts {
+  const names = Object.keys(now) as (keyof RelayCounts)[];
+  return Object.fromEntries(names.map((name) => [name, now[name] - before[name]])) as unknown as RelayCounts;
+}

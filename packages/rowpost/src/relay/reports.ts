@@ -1,0 +1,147 @@
+/**
+ * Counts, events, metrics and log lines of one relay: the one place that knows which of them belong
+ * to what happened.
+ */
+import { describeError } from "../runtime/errors.ts";
+import type { EventEmitter } from "../runtime/events.ts";
+import type { EventMessage, RelayEvents } from "./events.ts";
+import type { RelaySettings } from "./options.ts";
+import type { Settlement } from "./publishing/settler.ts";
+import type { RowNow, ScannedMessage } from "./store.ts";
+
+/** What a relay has done since it was made. */
+export interface RelayCounts {
+  /** Receipts recorded. */
+  readonly sent: number;
+  /** Counted attempts that will be tried again. */
+  readonly retried: number;
+  /** Messages that became failed. */
+  readonly failed: number;
+  /** Given back without an attempt. */
+  readonly returned: number;
+  /** Writes that changed nothing because the row was no longer ours. */
+  readonly fenced: number;
+  /** Outcomes that the lease did not live to see recorded. */
+  readonly outcomesLost: number;
+  readonly recovered: number;
+  readonly suspended: number;
+}
+
+export interface RelayReports {
+  readonly counts: RelayCounts;
+  settled(settlements: readonly Settlement[]): void;
+  fenced(settlement: Settlement, now: RowNow | undefined): void;
+  outcomeLost(settlement: Settlement): void;
+  failed(message: EventMessage, reason: string, slowRetryInMs: number | null): void;
+  suspended(messages: readonly ScannedMessage[]): void;
+  recovered(count: number): void;
+  /** A statement of this part failed; the first one in a row is an event. */
+  databaseAway(part: string, error: unknown): void;
+  /** A statement of this part worked. */
+  databaseBack(part: string): void;
+}
+
+/** Makes the reports of one relay. */
+export function createRelayReports(settings: RelaySettings, events: EventEmitter<RelayEvents>): RelayReports {
+  const { logger, metrics } = settings;
+  const counts = {
+    sent: 0,
+    retried: 0,
+    failed: 0,
+    returned: 0,
+    fenced: 0,
+    outcomesLost: 0,
+    recovered: 0,
+    suspended: 0,
+  };
+  const away = new Set<string>();
+
+  function settledSent(settlement: Settlement): void {
+    counts.sent += 1;
+    if (events.listenerCount("sent") > 0) {
+      events.emit("sent", { message: about(settlement.message.row), messageId: settlement.outcome.messageId ?? "" });
+    }
+  }
+
+  function settledOther({ message: { row }, outcome }: Settlement): void {
+    if (outcome.toState === "failed") {
+      failed(row, outcome.failReason ?? "", outcome.nextRetryInMs);
+    } else if (outcome.retryDelta === 0) {
+      counts.returned += 1;
+    } else {
+      counts.retried += 1;
+      if (events.listenerCount("retry") > 0) {
+        const reason = outcome.failReason ?? "";
+        events.emit("retry", { message: about(row), reason, retryInMs: outcome.nextRetryInMs ?? 0 });
+      }
+    }
+  }
+
+  function failed(message: EventMessage, reason: string, slowRetryInMs: number | null): void {
+    counts.failed += 1;
+    metrics.increment("rowpost_failed_total", { topic: message.topic });
+    logger.warn("a message failed", { ...about(message), reason, slowRetryInMs });
+    events.emit("failed", { message: about(message), reason, slowRetryInMs });
+  }
+
+  return {
+    counts,
+    failed,
+    settled(settlements) {
+      for (const settlement of settlements) {
+        if (settlement.outcome.toState === "sent") settledSent(settlement);
+        else settledOther(settlement);
+      }
+    },
+    fenced({ message: { row }, outcome }, now) {
+      counts.fenced += 1;
+      metrics.increment("rowpost_settle_fenced_total", { topic: row.topic });
+      const state = now?.state ?? "unknown";
+      logger.warn("an outcome was not written: the message is no longer this relay's", {
+        ...about(row),
+        outcome: outcome.toState,
+        state,
+      });
+      events.emit("fenced", { id: row.id, state });
+    },
+    outcomeLost({ message: { row } }) {
+      counts.outcomesLost += 1;
+      logger.warn(
+        "the lease ended before an outcome could be written; the message will be published again",
+        about(row),
+      );
+      events.emit("outcomeLost", { message: about(row) });
+    },
+    suspended(messages) {
+      counts.suspended += messages.length;
+      for (const { topic } of messages) metrics.increment("rowpost_suspended_total", { topic });
+    },
+    recovered(count) {
+      if (count === 0) return;
+      counts.recovered += count;
+      metrics.increment("rowpost_recovered_total", {}, count);
+      logger.info("messages that nobody watched are waiting again", { count });
+      events.emit("recovered", { count });
+    },
+    databaseAway(part, error) {
+      metrics.increment("rowpost_database_errors_total", { statement: part });
+      if (away.size === 0) {
+        logger.error("the database does not answer; trying again", { part, error: describeError(error) });
+        events.emit("databaseAway", { error });
+      }
+      away.add(part);
+    },
+    databaseBack(part) {
+      if (!away.delete(part) || away.size > 0) return;
+      logger.info("the database answers again");
+      events.emit("databaseBack", {});
+    },
+  };
+}
+
+/** The fields of a message that events and log lines carry. Never its body. */
+export function about(
+  message: Pick<ScannedMessage, "id" | "type" | "key" | "topic">,
+): EventMessage & Record<string, string> {
+  return { id: message.id, type: message.type, key: message.key, topic: message.topic };
+}

@@ -1,0 +1,26 @@
+/** Which version of a row a statement means (rule: claim-token). */
+import type { RowToken, ScannedMessage } from "./store.ts";
+
+/** Token of a row as it was scanned. */
+export function scannedToken(message: ScannedMessage): RowToken {
+  return {
+    id: message.id,
+    shard: message.shard,
+    deliveryCount: message.deliveryCount,
+    lockVersion: message.lockVersion,
+  };
+}
+
+/**
+ * Token of a row after our claim: both counters one up, or as scanned when the claim did not touch
+ * the row (sendingMark off).
+ */
+export function claimedToken(message: ScannedMessage, sendingMark: "on" | "off"): RowToken {
+  const step = sendingMark === "on" ? 1 : 0;
+  return {
+    id: message.id,
+    shard: message.shard,
+    deliveryCount: message.deliveryCount + step,
+    lockVersion: message.lockVersion + step,
+  };
+}

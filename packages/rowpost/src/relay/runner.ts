@@ -1,0 +1,242 @@
+/** The loops of a relay, and how they begin and end. */
+import { setImmediate } from "node:timers/promises";
+import { onAbort } from "../runtime/abort.ts";
+import type { RoundResult } from "./claiming/round.ts";
+import type { Housekeeping } from "./housekeeping/housekeeping.ts";
+import type { InFlightWindow } from "./in-flight.ts";
+import type { LeaseKeeper } from "./leases/lease-keeper.ts";
+import type { RelaySettings } from "./options.ts";
+import { createPollPace } from "./pacing/poll-pace.ts";
+import { firstRing, type WakeUp } from "./pacing/wake-up.ts";
+import type { Parking } from "./parking/parking.ts";
+import type { RelayFlow } from "./publishing/flow.ts";
+import type { Publisher } from "./publishing/publisher.ts";
+import type { RelayReports } from "./reports.ts";
+import type { RelaySource } from "./source.ts";
+
+export interface RelayRunnerOptions {
+  readonly settings: RelaySettings;
+  readonly reports: RelayReports;
+  readonly keeper: LeaseKeeper;
+  readonly window: InFlightWindow;
+  /** Rings when a message left the window. */
+  readonly freed: WakeUp;
+  /** Rings when there may be something new to send. */
+  readonly wakeUp: WakeUp;
+  readonly parking: Pick<Parking, "room" | "setAside" | "followers">;
+  readonly flow: RelayFlow;
+  readonly publisher: Publisher;
+  readonly round: () => Promise<RoundResult>;
+  readonly housekeeping: Housekeeping;
+  readonly source: Omit<RelaySource, "abilities">;
+}
+
+export interface RelayRunner {
+  /**
+   * Opens the store and takes the first leases. Rejects when the table is not as the layout says.
+   */
+  open(): Promise<void>;
+  /** Starts the loops. */
+  run(): void;
+  tick(): Promise<{ readonly claimed: number; readonly exhausted: boolean }>;
+  /**
+   * Resolves true at the first round that left nothing to send, false when the time is over, the
+   * signal is aborted or the relay stopped.
+   */
+  exhausted(timeoutMs: number, signal?: AbortSignal): Promise<boolean>;
+  stop(): Promise<{ readonly drained: boolean; readonly unsettled: number }>;
+  wake(): void;
+}
+
+/** What a step of a loop came to. */
+interface Step {
+  readonly waitMs: number;
+  readonly asked: boolean;
+}
+
+/** Waits of the loops after a statement failed: from here doubled up to a second. */
+const FIRST_RETRY_MS = 50;
+const LONGEST_RETRY_MS = 1_000;
+/** How often `stop` looks again when nothing settles meanwhile: the database may be away. */
+const STOP_STEP_MS = 100;
+
+/** Makes the runner; nothing runs yet. */
+export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
+  const { settings, reports, keeper, window, freed, wakeUp, parking, flow, housekeeping, source } = options;
+  const { clock } = settings;
+  const pace = createPollPace(settings.poll, clock);
+  const stopping = new AbortController();
+  const loops: Promise<void>[] = [];
+  const ended: (() => void | Promise<void>)[] = [];
+  const exhaustedWaiters = new Set<() => void>();
+  let lastHeartbeatMs = Number.NEGATIVE_INFINITY;
+  let opened = false;
+
+  async function heartbeat(): Promise<void> {
+    lastHeartbeatMs = clock.monotonicMs();
+    try {
+      await settings.reach("heartbeat");
+      await keeper.heartbeat();
+    } catch (error) {
+      // Due again at once; whoever calls paces the tries.
+      lastHeartbeatMs = Number.NEGATIVE_INFINITY;
+      throw error;
+    }
+    settings.metrics.gauge("rowpost_lease_shards", {}, keeper.heldCount);
+  }
+
+  /**
+   * Repeats `step` until the relay stops; `step` says how long to wait, and whether the database
+   * was asked: a step that had nothing to ask must not tell that the database is back. A failing
+   * step is reported and tried again.
+   */
+  async function loop(name: string, step: () => Promise<Step>): Promise<void> {
+    let failures = 0;
+    while (!stopping.signal.aborted) {
+      try {
+        const { waitMs, asked } = await step();
+        if (asked) {
+          failures = 0;
+          reports.databaseBack(name);
+        }
+        if (waitMs > 0) await clock.sleep(waitMs, stopping.signal);
+        // SQLite answers within the call: rounds that follow each other as microtasks would let no
+        // timer run, the heartbeat's included.
+        else await setImmediate();
+      } catch (error) {
+        failures += 1;
+        reports.databaseAway(name, error);
+        await clock.sleep(Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(failures, 8)), stopping.signal);
+      }
+    }
+  }
+
+  async function roundStep(): Promise<Step> {
+    const rung = wakeUp.count;
+    const left = freed.count;
+    const result = await options.round();
+    if (result.claimed > 0) pace.found();
+    // A scan full of rows that are not to be claimed goes on with the next ones, but not at full
+    // speed.
+    const { asked } = result;
+    if (result.next === "again") return { waitMs: result.claimed > 0 ? 0 : settings.poll.minMs, asked };
+    if (result.next === "full") {
+      // What is under way goes first. But messages of another topic may come, which need not wait
+      // for this one's.
+      await firstRing({ ms: idleWaitMs(), signal: stopping.signal }, [freed, left], [wakeUp, rung]);
+      return { waitMs: 0, asked };
+    }
+    if (result.exhausted && window.size === 0) for (const resolve of exhaustedWaiters) resolve();
+    await wakeUp.wait({ sinceCount: rung, ms: idleWaitMs(), signal: stopping.signal });
+    return { waitMs: 0, asked };
+  }
+
+  function idleWaitMs(): number {
+    return parking.room.waitMs(() => pace.nextWaitMs());
+  }
+
+  async function settleEverything(): Promise<boolean> {
+    const deadlineMs = clock.monotonicMs() + settings.drainTimeoutMs;
+    flow.refuse();
+    const never = new AbortController().signal;
+    let aborted = false;
+    for (;;) {
+      const left = freed.count;
+      const empty = await keeper.releaseSettled().catch((error: unknown) => {
+        reports.databaseAway("release", error);
+        return false;
+      });
+      if (empty && window.size === 0) return true;
+      const leftMs = deadlineMs - clock.monotonicMs();
+      // The last part of the deadline belongs to the settles of what had to be cut off.
+      if (!aborted && leftMs < settings.drainTimeoutMs / 4) {
+        options.publisher.abort();
+        aborted = true;
+      }
+      if (leftMs <= 0) return false;
+      await freed.wait({ sinceCount: left, ms: Math.min(leftMs, STOP_STEP_MS), signal: never });
+    }
+  }
+
+  return {
+    wake: wakeUp.ring,
+    async open() {
+      await source.open();
+      opened = true;
+      await heartbeat();
+    },
+    run() {
+      ended.push(source.doorbell.subscribe(wakeUp.ring));
+      loops.push(
+        loop("relay", roundStep),
+        loop("heartbeat", async () => {
+          const dueMs = lastHeartbeatMs + settings.heartbeatMs - clock.monotonicMs();
+          if (dueMs > 0) return { waitMs: dueMs, asked: false };
+          const before = keeper.heldCount;
+          await heartbeat();
+          if (keeper.heldCount > before) wakeUp.ring();
+          return { waitMs: settings.heartbeatMs, asked: true };
+        }),
+        loop("housekeeping", async () => {
+          const asked = await housekeeping.turn();
+          return { waitMs: settings.housekeepingMs, asked };
+        }),
+        loop("listen", async () => {
+          const listening = await source.listen();
+          if (listening !== undefined) ended.push(() => listening.close());
+          reports.databaseBack("listen");
+          await untilAborted(stopping.signal);
+          return { waitMs: 0, asked: false };
+        }),
+      );
+    },
+    async tick() {
+      if (clock.monotonicMs() - lastHeartbeatMs >= settings.heartbeatMs || keeper.heldCount === 0) await heartbeat();
+      const result = await options.round();
+      await parking.setAside.idle();
+      await parking.followers.idle();
+      await flow.idle();
+      await housekeeping.turn();
+      return { claimed: result.claimed, exhausted: result.exhausted };
+    },
+    async exhausted(timeoutMs, signal) {
+      let done = false;
+      const waiting = new AbortController();
+      const end = (): void => waiting.abort();
+      const finish = (): void => {
+        done = true;
+        end();
+      };
+      exhaustedWaiters.add(finish);
+      const following = [onAbort(signal, end), onAbort(stopping.signal, end)];
+      await clock.sleep(timeoutMs, waiting.signal);
+      for (const stopFollowing of following) stopFollowing();
+      exhaustedWaiters.delete(finish);
+      return done;
+    },
+    async stop() {
+      stopping.abort();
+      await Promise.all(loops);
+      for (const end of ended) await end();
+      await parking.setAside.idle();
+      await parking.followers.idle();
+      const drained = opened ? await settleEverything() : true;
+      // Heads that were settled last bring their followers back.
+      await parking.followers.idle();
+      const unsettled = window.size;
+      // Outcomes that could not be written in time are given up here, and not tried for the rest of
+      // the lease on sessions that are closed.
+      keeper.forget();
+      if (opened) {
+        await keeper.leave().catch((error: unknown) => settings.logger.warn("could not sign off", { error }));
+      }
+      await source.close();
+      return { drained, unsettled };
+    },
+  };
+}
+
+function untilAborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+}

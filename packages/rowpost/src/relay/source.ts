@@ -1,0 +1,58 @@
+/**
+ * The table that a relay works on: how it is opened, what it lets the relay do, who rings for it.
+ */
+import type { Database, Doorbell, TableLayout } from "../databases/database.ts";
+import type { RelaySettings } from "./options.ts";
+import type { RelayStore, RelayStoreOptions, TableAbilities } from "./store.ts";
+
+export interface RelaySource {
+  /** Opens sessions and finds out the abilities, and says which the table lacks. */
+  open(): Promise<void>;
+  close(): Promise<void>;
+  readonly abilities: TableAbilities;
+  /** Undefined: the database does not tell of new messages. */
+  listen(): Promise<{ close(): Promise<void> } | undefined>;
+  /** Rings for messages that this process enqueues. */
+  readonly doorbell: Doorbell;
+}
+
+export interface RelaySourceOptions {
+  readonly database: Database;
+  readonly layout: TableLayout;
+  readonly settings: RelaySettings;
+  readonly store: Pick<RelayStore, "open" | "close">;
+}
+
+/** A statement may take this long before its session is given up; well below a lease. */
+const LONGEST_STATEMENT_MS = 15_000;
+
+const WITHOUT_INDEX =
+  "this table has no index that leads to the messages of a topic: while one topic rests, those of the others are " +
+  "looked for among its rows; create it to keep topics apart";
+
+/** Nothing is opened yet. */
+export function createSource({ database, layout, settings, store }: RelaySourceOptions): RelaySource {
+  let abilities: TableAbilities = { scansByTopic: false, setsBehind: false, missingIndexes: [] };
+  return {
+    doorbell: database.doorbell,
+    listen: () => database.listen(layout),
+    close: () => store.close(),
+    get abilities() {
+      return abilities;
+    },
+    async open() {
+      abilities = await store.open(storeOptions(settings));
+      for (const statement of abilities.missingIndexes) settings.logger.warn(WITHOUT_INDEX, { statement });
+    },
+  };
+}
+
+function storeOptions(settings: RelaySettings): RelayStoreOptions {
+  return {
+    sendingMark: settings.sendingMark,
+    statementTimeoutMs: Math.min(LONGEST_STATEMENT_MS, Math.floor(settings.leaseMs / 2)),
+    // Below a quarter of the lease, so that a user's lock on a message row cannot starve a renewal
+    // (rule: takeover-fence).
+    lockWaitTimeoutMs: Math.max(1_000, Math.min(3_000, Math.floor(settings.leaseMs / 5))),
+  };
+}

@@ -1,0 +1,456 @@
+/**
+ * The relay's store port: leases, scan, claim, settle, and the small work of housekeeping.
+ * Implemented once in databases/sql over whole statements per dialect. Every method that changes a
+ * message checks, in the same statement, that this owner still holds the message's shard at the
+ * epoch it acquired (rule: takeover-fence): a relay that lost its lease changes nothing.
+ */
+import type { MessageState } from "../message/states.ts";
+
+/** Who may relay a shard until when, as it stands in the table. */
+export interface ShardLease {
+  readonly shard: number;
+  /** Random id of the owning relay's start; undefined = free. */
+  readonly owner: string | undefined;
+  /** Grows with each acquisition, one's own too (rule: watched-sending). */
+  readonly epoch: number;
+  /**
+   * Lease end by the database clock, as an opaque text: only compared for being unchanged (rule:
+   * hand-over).
+   */
+  readonly leaseUntil: string;
+  /** Lease length of the owner. */
+  readonly leaseMs: number;
+}
+
+/**
+ * A shard that this relay holds. There are 16, hash(ordering key, else message key) mod 16; SQLite
+ * has one (rule: sqlite-handle).
+ */
+export interface HeldShard {
+  readonly shard: number;
+  readonly epoch: number;
+}
+
+/**
+ * What fences a statement: the owner, and the epoch of each shard that the statement's messages
+ * belong to.
+ */
+export interface Fence {
+  readonly owner: string;
+  /** Index = shard; undefined = not held. */
+  readonly epochs: readonly (number | undefined)[];
+}
+
+/** What this table lets a relay do, found out by {@link RelayStore.open}. */
+export interface TableAbilities {
+  /**
+   * There is an index that begins with (state, topic) or, partial on waiting rows, with topic:
+   * waiting rows are found by topic without reading those of others.
+   */
+  readonly scansByTopic: boolean;
+  /**
+   * next_retry_at is precise to the millisecond and reaches beyond the year 3000, and there is an
+   * ordering key.
+   */
+  readonly setsBehind: boolean;
+  /**
+   * For each missing ability that an index would give: the one CREATE INDEX statement, for the log.
+   */
+  readonly missingIndexes: readonly string[];
+}
+
+/** A waiting message, as a scan returns it. */
+export interface ScannedMessage {
+  /** Decimal string. */
+  readonly id: string;
+  readonly shard: number;
+  readonly type: string;
+  readonly key: string;
+  readonly topic: string;
+  /** Null: larger than the request's bodyLimit; {@link RelayStore.readBodies} reads it. */
+  readonly body: string | null;
+  /** Length of the body as it is stored; 0 for a row of a shard that was not asked for. */
+  readonly bodyBytes: number;
+  /** JSON text of the headers column; null = none. */
+  readonly headers: string | null;
+  /** Null = application/json. */
+  readonly contentType: string | null;
+  readonly orderingKey: string | null;
+  readonly retryCount: number;
+  /** 0 where the layout has no such column. */
+  readonly deliveryCount: number;
+  /** Value of lock_version, 0 where the layout has none. */
+  readonly lockVersion: number;
+  /** It was `sent` before (a resend): stands outside its key's order (rule: key-order). */
+  readonly resend: boolean;
+  /** Milliseconds since it could first be sent, by the database clock; for metrics. */
+  readonly waitingMs: number;
+  /** True: from the due branch (next_retry_at <= now); false: from the immediate branch. */
+  readonly due: boolean;
+}
+
+export interface ScanRequest {
+  /**
+   * Shards to look at; undefined = all (no shard predicate in the statement). With shards, rows of
+   * other shards that the scan met may be returned as well, with an empty body: nobody may claim
+   * them, but they tell how far the scan came and whether a branch was full (rule: bounded-scan).
+   */
+  readonly shards: readonly number[] | undefined;
+  /**
+   * Immediate branch: only ids greater than this; "0" = from the start. A hint within one sweep,
+   * never a position (rule: bounded-scan).
+   */
+  readonly afterId: string;
+  readonly immediateLimit: number;
+  readonly dueLimit: number;
+  /**
+   * When given: only rows of these topics, each with its own cursor and limits; those of the
+   * request itself are then ignored. Reads nothing of other topics where the table has the ability.
+   */
+  readonly topics?: readonly TopicScan[] | undefined;
+  /** A body of more bytes than this is not returned. */
+  readonly bodyLimit: number;
+}
+
+/** What a scan by topic asks of one topic; as in {@link ScanRequest}. */
+export interface TopicScan {
+  readonly topic: string;
+  readonly afterId: string;
+  readonly immediateLimit: number;
+  readonly dueLimit: number;
+}
+
+/**
+ * An unfinished row of an ordering key: what may stand before a candidate (rule: key-order). Sorted
+ * by key, then id.
+ */
+export interface KeyQueueRow {
+  readonly orderingKey: string;
+  readonly id: string;
+  readonly state: MessageState;
+  /** pending, and its next_retry_at is NULL or has come. */
+  readonly due: boolean;
+  readonly resend: boolean;
+  readonly retryCount: number;
+  readonly type: string;
+}
+
+/**
+ * Which row a claim, a settle or a recovery means: the row, its shard, and its version when it was
+ * read.
+ */
+export interface RowToken {
+  readonly id: string;
+  readonly shard: number;
+  /** claim: as scanned. settle: as claimed (= scanned + 1). */
+  readonly deliveryCount: number;
+  readonly lockVersion: number;
+}
+
+/** Outcome of one message. `toState` with `from` must be a legal transition. */
+export interface Outcome extends RowToken {
+  readonly toState: "sent" | "pending" | "failed";
+  /** Broker's receipt; only for sent. */
+  readonly messageId: string | null;
+  /** Added to retry_count: 1 for a counted attempt. */
+  readonly retryDelta: 0 | 1;
+  /**
+   * Added to delivery_count: -1 takes back what the claim of an uncounted return has added; 1 for
+   * an attempt that no claim has counted.
+   */
+  readonly deliveryDelta: 0 | 1 | -1;
+  /**
+   * next_retry_at in milliseconds from the database's now; null = NULL. For pending it is never set
+   * below deliver_at.
+   */
+  readonly nextRetryInMs: number | null;
+  /** Null leaves the column as it is (sent: sets it NULL). */
+  readonly failReason: string | null;
+}
+
+/** A row as it is now. */
+export interface RowNow {
+  readonly id: string;
+  readonly state: MessageState | "unknown";
+  readonly deliveryCount: number;
+  readonly lockVersion: number;
+  /** It is still in our hands, but somebody holds its lock: to be written later. */
+  readonly isHeld?: boolean | undefined;
+}
+
+/** A row in `sending`, for the sweep of rule: watched-sending. */
+export interface SendingRow extends RowToken {
+  readonly topic: string;
+}
+
+/**
+ * A row that housekeeping has to decide about: next_retry_at has come in `sent`, `failed` or
+ * `suspended`.
+ */
+export interface TimedRow extends RowToken {
+  readonly state: "sent" | "failed" | "suspended";
+  readonly type: string;
+  readonly key: string;
+  readonly topic: string;
+  readonly retryCount: number;
+  /** Milliseconds since gmt_create. */
+  readonly ageMs: number;
+}
+
+/** What housekeeping decided for a {@link TimedRow}. */
+export interface TimedDecision extends RowToken {
+  /**
+   * `clearTimer` changes no state: a `failed` row is not looked at again; a `sent` one goes on
+   * waiting for its confirmation, without a deadline.
+   */
+  readonly transition: "slowRetry" | "resume" | "confirmTimeoutResend" | "confirmTimeoutFail" | "clearTimer";
+  readonly failReason: string | null;
+  readonly nextRetryInMs: number | null;
+}
+
+/**
+ * A rule that suspends more than one message: an ordering key, a topic, a type, or the whole relay.
+ */
+export interface SuspensionRule {
+  readonly scope: "ordering_key" | "topic" | "type" | "relay";
+  /** The key, topic or type; "*" for the relay. */
+  readonly value: string;
+  readonly reason: string;
+  readonly author: string;
+  /** Milliseconds until it ends; null = until it is lifted. */
+  readonly endsInMs: number | null;
+}
+
+/** A relay instance that reported lately. */
+export interface RelayInstance {
+  readonly owner: string;
+  /** host:pid, for people. */
+  readonly label: string;
+  readonly alive: boolean;
+}
+
+export interface LeaseView {
+  readonly leases: readonly ShardLease[];
+  readonly instances: readonly RelayInstance[];
+  readonly suspensions: readonly SuspensionRule[];
+}
+
+/** Leases: narrow enough to be simulated. */
+export interface LeaseStore {
+  /**
+   * Reports this instance as alive, prolongs its leases to now + leaseMs, and reads all leases,
+   * live instances and suspension rules. Returns which held shards were still ours: a shard missing
+   * from `held` is lost.
+   */
+  heartbeat(request: {
+    readonly owner: string;
+    readonly label: string;
+    readonly leaseMs: number;
+    /** An instance silent for this long is not alive. */
+    readonly instanceTimeoutMs: number;
+    readonly held: readonly HeldShard[];
+  }): Promise<LeaseView & { readonly held: readonly HeldShard[] }>;
+  /**
+   * Takes shards whose lease row still is exactly as observed (owner, epoch, lease_until), epoch +
+   * 1, and in the same transaction, by a second statement, brings their `sending` rows back to
+   * pending (and in `sendingMark: "off"` mode adds 1 to delivery_count of the listed ids). Returns
+   * the shards taken and the number of rows recovered.
+   */
+  acquire(request: {
+    readonly owner: string;
+    readonly leaseMs: number;
+    readonly observed: readonly ShardLease[];
+  }): Promise<{ readonly acquired: readonly HeldShard[]; readonly recovered: number }>;
+  /** Gives shards away: owner NULL. Only those still ours at that epoch. */
+  release(request: { readonly owner: string; readonly shards: readonly HeldShard[] }): Promise<void>;
+  /** Removes this instance from the registry. */
+  leave(owner: string): Promise<void>;
+}
+
+/** The relay's work on messages. */
+export interface RelayStore {
+  /**
+   * Opens sessions, checks the layout against the live table. Throws `SchemaError` that names what
+   * is missing and the command that helps.
+   */
+  open(options: RelayStoreOptions): Promise<TableAbilities>;
+  readonly leases: LeaseStore;
+  readonly housekeeping: HousekeepingStore;
+  /** Due and immediate pending rows, READ COMMITTED, no locks. */
+  scan(request: ScanRequest): Promise<ScannedMessage[]>;
+  /** Bodies that a scan left out, by id. A row that is gone is missing. */
+  readBodies(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
+  /**
+   * Topics that have waiting rows, at any time, and are not in `known`; at most `limit`. Some may
+   * have no row that is due: a superset is cheaper.
+   */
+  waitingTopics(request: { readonly known: readonly string[]; readonly limit: number }): Promise<string[]>;
+  /**
+   * Unfinished rows (pending, sending, suspended, and failed when `failedBlocks`) of these keys
+   * with id <= the given id.
+   */
+  keyQueues(request: {
+    readonly keys: readonly { readonly orderingKey: string; readonly upToId: string }[];
+    readonly failedBlocks: boolean;
+  }): Promise<KeyQueueRow[]>;
+  /**
+   * pending -> sending, delivery_count + 1, lock_version + 1. Returns the number of rows that
+   * changed.
+   */
+  claim(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Promise<number>;
+  /**
+   * Of the rows given as claimed, those that ARE in `sending` with exactly this token while the
+   * fence still holds (rule: watched-sending).
+   */
+  verifyClaim(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Promise<string[]>;
+  /**
+   * `sendingMark: "off"`: replaces each held shard's list of ids in flight in its own lease row,
+   * fenced. Returns the shards that matched; only their ids may be published (rule:
+   * listed-in-flight).
+   */
+  listInFlight(request: {
+    readonly fence: Fence;
+    readonly idsByShard: readonly { readonly shard: number; readonly ids: readonly string[] }[];
+  }): Promise<number[]>;
+  /**
+   * Writes outcomes, one statement for those `sent` and one for the rest. `elapsedMs`: how long ago
+   * the attempt began (last_retry_at). Returns the rows that are not as their outcome says, as they
+   * are now: empty when all were written, now or by an earlier copy of this settle. A row that
+   * somebody holds locked keeps no other one waiting: it comes back with `isHeld`.
+   */
+  settle(request: {
+    readonly fence: Fence;
+    readonly outcomes: readonly Outcome[];
+    readonly elapsedMs: number;
+    /** State that the rows were claimed in: `sending`, or `pending` with sendingMark off. */
+    readonly from: "sending" | "pending";
+  }): Promise<RowNow[]>;
+  /**
+   * Drops every session, and proves that none of their statements can still take effect (rule:
+   * claim-token for layouts without a claim token). New sessions are opened on the next call.
+   */
+  abandonSessions(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Options of {@link RelayStore.open}. */
+export interface RelayStoreOptions {
+  readonly sendingMark: "on" | "off";
+  readonly statementTimeoutMs: number;
+  readonly lockWaitTimeoutMs: number;
+}
+
+/**
+ * Housekeeping: by the holder of shard 0, small batches. All fenced by that lease, and for messages
+ * by their own shard's where a relay owns them.
+ */
+export interface HousekeepingStore {
+  /** Rows in `sending` in these shards, at most `limit`. */
+  listSending(request: {
+    readonly shards: readonly number[] | undefined;
+    readonly limit: number;
+  }): Promise<SendingRow[]>;
+  /**
+   * sending -> pending, fenced, token compared. Passes over rows that somebody else holds locked.
+   * Returns the number of rows.
+   */
+  recover(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Promise<number>;
+  /** Rows in sent, failed, suspended whose next_retry_at has come. */
+  listTimed(request: { readonly limit: number }): Promise<TimedRow[]>;
+  /**
+   * Passes over rows that somebody else holds locked: they stay due and are listed again. Returns
+   * the number of rows that changed.
+   */
+  applyTimed(request: { readonly decisions: readonly TimedDecision[] }): Promise<number>;
+  /** Rows in no known state -> failed, with a reason. Returns the number. */
+  failUnknownStates(request: { readonly limit: number }): Promise<number>;
+  /**
+   * pending -> failed for rows that cannot be sent as they are (broken headers or body, too many
+   * recoveries). Fenced.
+   */
+  failPending(request: {
+    readonly fence: Fence;
+    readonly rows: readonly (RowToken & { readonly failReason: string })[];
+    readonly nextRetryInMs: number | null;
+  }): Promise<number>;
+  /**
+   * pending -> suspended for rows under a suspension rule, when the rule still stands in the table:
+   * the caller's may be as old as its last heartbeat, and a row suspended by a rule that was lifted
+   * meanwhile would never be resumed. Fenced. Returns the number.
+   */
+  suspendPending(request: {
+    /** Undefined: not looked up. */
+    readonly rule?: Pick<SuspensionRule, "scope" | "value"> | undefined;
+    readonly fence: Fence;
+    readonly rows: readonly RowToken[];
+    readonly failReason: string;
+    readonly endsInMs: number | null;
+  }): Promise<number>;
+  /**
+   * Parks pending rows of a broken topic or behind a blocked head: next_retry_at = now + parkMs,
+   * fenced; not a transition (rule: bounded-scan).
+   */
+  park(request: {
+    readonly fence: Fence;
+    readonly rows: readonly RowToken[];
+    readonly parkMs: number;
+  }): Promise<number>;
+  /**
+   * Sets pending rows behind their head message: out of every scan until they are brought back. Not
+   * a transition. Fenced, token compared; and only while the head stands there unfinished (pending,
+   * sending, suspended, failed) with the same ordering key. The statement locks the head, so that
+   * it cannot settle between the look at it and the write: nobody would bring the followers back.
+   * Passes over heads and rows that somebody else holds locked. Rows behind a head whose id is
+   * above 2.0e14 stay. Returns the number of rows that changed.
+   */
+  setBehind(request: {
+    readonly fence: Fence;
+    readonly rows: readonly (RowToken & { readonly headId: string })[];
+  }): Promise<number>;
+  /**
+   * Brings rows back that stand behind these messages, those behind the lowest head first, lowest
+   * ids first: next_retry_at = deliver_at when that is ahead, else NULL. Passes over rows that
+   * somebody else holds locked. Returns the number of rows; below `limit`: there are no others that
+   * are free.
+   */
+  bringBack(request: { readonly headIds: readonly string[]; readonly limit: number }): Promise<number>;
+  /**
+   * The next messages in the order of ids that have rows behind them, and whether each still stands
+   * in front: it is there, pending, sending or suspended, or failed where that blocks.
+   */
+  headsOfBehind(request: {
+    readonly afterHeadId: string;
+    readonly limit: number;
+    readonly failedBlocks: boolean;
+  }): Promise<readonly { readonly headId: string; readonly stands: boolean }[]>;
+  /**
+   * Brings backed-off pending rows of a topic forward, in id order, ramped; never below
+   * deliver_at (rule: delay-is-not-retry). Rows that are set behind stay.
+   */
+  resetBackoff(request: { readonly topic: string; readonly limit: number; readonly stepMs: number }): Promise<number>;
+  /**
+   * Moves finished rows to the archive, or deletes them: locked with their state, one transaction,
+   * counts compared (rule: checked-move). Returns the number.
+   */
+  removeFinished(request: {
+    readonly mode: "archive" | "delete";
+    readonly states: readonly ("sent" | "consumed")[];
+    /** Only rows that have been in that state this long. */
+    readonly olderThanMs: number;
+    readonly limit: number;
+  }): Promise<number>;
+  /** Deletes archived rows older than this. */
+  purgeArchive(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>;
+  /**
+   * Numbers for gauges: rows by topic and state for unfinished states, and the age of the oldest
+   * waiting one. Bounded work.
+   */
+  gauges(): Promise<
+    readonly {
+      readonly topic: string;
+      readonly state: MessageState;
+      readonly count: number;
+      readonly oldestAgeMs: number;
+    }[]
+  >;
+}

@@ -1,0 +1,14 @@
+/**
+ * The items by a key of theirs: keys in the order of their first item, items in their own order.
+ * (`Map.groupBy` needs Node 21.)
+ */
+export function grouped<Key, Item>(items: Iterable<Item>, keyOf: (item: Item) => Key): Map<Key, Item[]> {
+  const groups = new Map<Key, Item[]>();
+  for (const item of items) {
+    const key = keyOf(item);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [item]);
+    else group.push(item);
+  }
+  return groups;
+}

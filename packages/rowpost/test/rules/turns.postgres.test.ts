@@ -1,0 +1,4 @@
+import { describe } from "vitest";
+import { defineTurnCases } from "./turns.cases.ts";
+
+describe("turns on PostgreSQL", () => defineTurnCases("postgres"));

@@ -1,0 +1,31 @@
+import ts from "typescript";
+
+/**
+ * A parsed script.
+ *
+ * @param {string} path
+ * @param {string} source
+ */
+export function parse(path, source) {
+  return ts.createSourceFile(path, source, ts.ScriptTarget.Latest, true);
+}
+
+/**
+ * The comments of a script, each once: where they begin and end in its text.
+ *
+ * @param {import("typescript").SourceFile} file
+ * @returns {{ readonly pos: number, readonly end: number }[]}
+ */
+export function commentsOf(file) {
+  const found = new Map();
+  const visit = (node) => {
+    if (ts.isJSDoc(node)) return;
+    const position = node.getFullStart();
+    for (const read of [ts.getLeadingCommentRanges, ts.getTrailingCommentRanges]) {
+      for (const range of read(file.text, position) ?? []) found.set(range.pos, range);
+    }
+    for (const child of node.getChildren(file)) visit(child);
+  };
+  visit(file);
+  return [...found.values()];
+}
