@@ -194,8 +194,9 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
       if (clock.monotonicMs() - lastHeartbeatMs >= settings.heartbeatMs || keeper.heldCount === 0) await heartbeat();
       const result = await options.round();
       await parking.setAside.idle();
-      await parking.followers.idle();
       await flow.idle();
+      // Heads that were settled bring their followers back.
+      await parking.followers.idle();
       await housekeeping.turn();
       return { claimed: result.claimed, exhausted: result.exhausted };
     },

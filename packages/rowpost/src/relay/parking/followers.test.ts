@@ -143,6 +143,24 @@ describe("followers of an ordering key (rule: isolation)", () => {
     expect(calls.filter((call) => call.startsWith("back"))).toEqual(["back 1", "back 5"]);
   });
 
+  it("come back from behind each gone head, although those of one fill a batch", async () => {
+    const { followers, calls } = bench({ bringBack: async ({ headIds }) => (headIds[0] === "1" ? 2 : 1) });
+    followers.setBehind(
+      [
+        { row: row(9), headId: "1" },
+        { row: row(6), headId: "5" },
+      ],
+      false,
+    );
+    await followers.idle();
+    followers.gone("a", "1");
+    followers.gone("a", "5");
+    followers.keyFreed("a");
+    await followers.idle();
+    // Message 6 is the next one of the key: nothing of the key goes, and frees it, before 6 did.
+    expect(calls.filter((call) => call.startsWith("back"))).toEqual(["back 1", "back 5"]);
+  });
+
   it("are not forgotten when a statement fails", async () => {
     let failures = 1;
     const { followers, calls } = bench({

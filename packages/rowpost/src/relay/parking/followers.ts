@@ -136,11 +136,13 @@ export function createFollowers({ store, keeper, settings, isAble, wake }: Follo
     for (const key of keys) {
       const known = heads.get(key);
       if (known === undefined || known.gone.size === 0) continue;
-      const headIds = [...known.gone];
-      const count = await broughtBack(headIds);
-      // A full batch: the rest comes when the key is free again. Another head may have gone
-      // meanwhile.
-      if (count < batchSize) for (const id of headIds) known.gone.delete(id);
+      // Each head by itself: the first message of the key may stand behind any of them, and a batch
+      // full of another one's followers would only wait for it. Once it goes the key is free again,
+      // and what did not fit in has its turn.
+      for (const headId of [...known.gone]) {
+        const count = await broughtBack([headId]);
+        if (count < batchSize) known.gone.delete(headId);
+      }
       if (known.gone.size + known.standing.size === 0) heads.delete(key);
     }
   }
