@@ -87,6 +87,7 @@ export {
   DuplicateMessageError,
   describeError,
   InvalidMessageError,
+  MissingAwaitError,
   MissingPeerError,
   RowpostError,
   SchemaError,

@@ -60,7 +60,9 @@ export interface Outbox {
   /**
    * Begins on the database's own pool or handle, runs `work`, commits, and wakes the relay of this
    * process; rolls back and rethrows when `work` throws. Throws `TransactionLostError` when the
-   * database ended the transaction by itself, such as after a deadlock: run it again.
+   * database ended the transaction by itself, such as after a deadlock: run it again. Throws
+   * `MissingAwaitError`, rolled back, when `work` returned before an enqueue or query of it was
+   * done.
    */
   transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T>;
   /** The same on another pool, connection or handle of the same engine. */
@@ -94,14 +96,28 @@ export function createOutbox(options: OutboxOptions): Outbox {
   const rules = rulesOf(layout, options);
   const writer = database.messageWriter({ layout });
 
-  async function enqueue(
+  function enqueue(
     tx: unknown,
     given: NewMessage | readonly NewMessage[],
-    { onDuplicate: duplicates = onDuplicate }: EnqueueOptions = {},
+    options: EnqueueOptions = {},
+  ): Promise<EnqueueStatus | EnqueueStatus[]> {
+    let executor: Executor;
+    try {
+      executor = database.executor(tx);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    const writing = write(executor, given, options);
+    return executor.watch?.(writing) ?? writing;
+  }
+
+  async function write(
+    executor: Executor,
+    given: NewMessage | readonly NewMessage[],
+    { onDuplicate: duplicates = onDuplicate }: EnqueueOptions,
   ): Promise<EnqueueStatus | EnqueueStatus[]> {
     checkOnDuplicate(duplicates);
     const messages = Array.isArray(given) ? (given as readonly NewMessage[]) : [given as NewMessage];
-    const executor = database.executor(tx);
     const encoded = await encodeAll(messages, rules);
     const statuses = await insertAll(writer, executor, encoded, duplicates);
     if (Array.isArray(given)) return statuses;

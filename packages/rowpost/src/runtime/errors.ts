@@ -87,6 +87,16 @@ export class TransactionLostError extends RowpostError {
 }
 
 /**
+ * The work of an `outbox.transaction` returned before an enqueue or query of it was done: an
+ * `await` is missing. It was rolled back (rule: awaited-work).
+ */
+export class MissingAwaitError extends RowpostError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super("MISSING_AWAIT", message, options);
+  }
+}
+
+/**
  * The database cannot be reached or did not answer in time; the outcome of the statement may be
  * unknown.
  */

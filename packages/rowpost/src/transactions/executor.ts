@@ -39,6 +39,11 @@ export interface Executor {
    * transaction of rowpost's own, which knows by itself when it has ended.
    */
   inTransaction?(): Promise<boolean>;
+  /**
+   * Takes note of a call that belongs to this transaction: the COMMIT waits for nobody, so it is
+   * refused while one is unfinished. Absent where the COMMIT is not ours.
+   */
+  watch?<T>(call: Promise<T>): Promise<T>;
 }
 
 /**

@@ -21,15 +21,25 @@ export function knexExecutor(handle: Shape, dialect: DialectName): Executor | un
   }
   const trx = handle as unknown as Trx;
   if (trx.isCompleted?.() === true) throw finished("Knex transaction");
+  async function send(text: string, params: readonly unknown[]): Promise<unknown> {
+    try {
+      return await trx.raw(text, params);
+    } catch (error) {
+      // It ended while the statement was on its way. The error has no code.
+      throw trx.isCompleted?.() === true && /already complete/.test(String(error))
+        ? finished("Knex transaction", error)
+        : error;
+    }
+  }
   return {
     kind: "knex",
     run: async ({ params, text }) => {
       const raw = toQuestionMarks(text, params, { dollars: dialect === "postgres" });
-      return fromDriver(await trx.raw(raw.text, raw.params));
+      return fromDriver(await send(raw.text, raw.params));
     },
     inTransaction: () =>
       askServer(dialect, {
-        run: async (text) => await trx.raw(text, []),
+        run: (text) => send(text, []),
         owner: trx.client.config,
         okPacket: (answer) => (Array.isArray(answer) ? answer[0] : answer),
       }),

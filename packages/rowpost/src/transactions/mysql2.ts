@@ -69,7 +69,10 @@ function recognize(handle: Shape): Recognized | undefined {
   const core = isCore(handle) ? handle : shapeOf(handle["connection"]);
   if (core === undefined || !isCore(core)) return undefined;
   if (core["_released"] === true) {
-    throw refusal("a mysql2 connection that was given back to its pool", "enqueue before connection.release()");
+    throw refusal(
+      "a mysql2 connection that was given back to its pool",
+      "await outbox.enqueue before connection.release()",
+    );
   }
   if (core["_closing"] === true || core["_fatalError"]) {
     throw refusal("a closed or lost mysql2 connection", "take a new one, BEGIN on it and pass it");

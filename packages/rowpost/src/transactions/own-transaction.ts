@@ -1,11 +1,13 @@
 /**
  * Transactions that rowpost begins itself (`outbox.transaction`): the brackets around the user's
  * work, and the guard that notices when the database ended the transaction by itself (rule:
- * ended-transaction).
+ * ended-transaction), or the work ended before what it had started (rule: awaited-work).
  */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import {
   DatabaseUnavailableError,
   describeError,
+  MissingAwaitError,
   TransactionLostError,
   TransactionRequiredError,
 } from "../runtime/errors.ts";
@@ -35,7 +37,8 @@ export type Work<T> = (tx: Transaction) => Promise<T>;
  * Begins, runs `work`, commits; rolls back and rethrows when it throws.
  *
  * Throws `TransactionLostError` when the transaction ended by itself, even if `work` went on as if
- * nothing had happened. Throws `DatabaseUnavailableError` when the COMMIT got no answer: then
+ * nothing had happened. Throws `MissingAwaitError`, rolled back, when `work` did not wait for what
+ * it had started. Throws `DatabaseUnavailableError` when the COMMIT got no answer: then
  * nobody knows whether it took effect, and only a look at the rows can tell.
  */
 export async function transact<T>(connection: OwnConnection, work: Work<T>): Promise<T> {
@@ -96,6 +99,7 @@ interface Guard {
  */
 function guardTransaction(connection: OwnConnection): Guard {
   const { executor } = connection;
+  const calls = watchCalls();
   let lost: TransactionLostError | undefined;
   let over = false;
 
@@ -103,7 +107,7 @@ function guardTransaction(connection: OwnConnection): Guard {
     if (lost !== undefined) throw lost;
     if (over)
       throw new TransactionRequiredError(
-        "this transaction has ended: an await is missing inside of it. Nothing was written.",
+        "this transaction has ended: put await before each outbox.enqueue and tx.query inside of it. Nothing was written.",
       );
     try {
       const result = await executor.run(statement);
@@ -124,22 +128,61 @@ function guardTransaction(connection: OwnConnection): Guard {
   const tx: Transaction = {
     kind: executor.kind,
     run,
-    query: async <Row>(text: string, params: readonly unknown[] = []) => {
-      const result = await run({ name: USER_STATEMENT, text, params });
-      return result.rows as readonly unknown[] as Row[];
-    },
+    watch: calls.watch,
+    query: <Row>(text: string, params: readonly unknown[] = []) =>
+      calls.watch(run({ name: USER_STATEMENT, text, params }).then(({ rows }) => rows as readonly unknown[] as Row[])),
   };
   return {
     run: async (work) => {
       try {
         const result = await work(tx);
         if (lost !== undefined) throw lost;
+        calls.requireFinished();
         return result;
       } finally {
         over = true;
       }
     },
   };
+}
+
+interface Calls {
+  readonly watch: <T>(call: Promise<T>) => Promise<T>;
+  /** Throws `MissingAwaitError` while one of them is unfinished. */
+  readonly requireFinished: () => void;
+}
+
+/** The enqueues and queries that the work has started. */
+function watchCalls(): Calls {
+  const unfinished = new Set<Promise<unknown>>();
+  return {
+    watch: (started) => {
+      const call = settled(started).finally(() => unfinished.delete(call));
+      unfinished.add(call);
+      return call;
+    },
+    requireFinished: () => {
+      if (unfinished.size === 0) return;
+      // The error below tells of them; as unhandled rejections they would end the process as well.
+      for (const call of unfinished) call.catch(() => undefined);
+      throw new MissingAwaitError(
+        "outbox.transaction rolled back: its work returned before an outbox.enqueue or tx.query of it was done. Put await before each of them, or return their promise",
+      );
+    },
+  };
+}
+
+/**
+ * A failure one turn of the event loop later: a call that fails without a round trip, for a body
+ * that cannot be encoded, is then still unfinished when work that does not await it returns.
+ */
+async function settled<T>(started: Promise<T>): Promise<T> {
+  try {
+    return await started;
+  } catch (error) {
+    await nextTurn();
+    throw error;
+  }
 }
 
 /**

@@ -31,7 +31,7 @@ export function refusal(what: string, instead: string): TransactionRequiredError
 /** The error for a transaction that has been committed or rolled back already. */
 export function finished(what: string, cause?: unknown): TransactionRequiredError {
   return new TransactionRequiredError(
-    `this ${what} has ended already (an await is missing, it was kept after its end, or its time ran out): enqueue before the commit. Nothing was written.`,
+    `this ${what} has ended already: put await before outbox.enqueue, so that it is done before the commit (or the transaction was kept after its end, or its time ran out). Nothing was written.`,
     { cause },
   );
 }

@@ -27,7 +27,7 @@ export function typeormExecutor(handle: Shape, dialect: DialectName): Executor |
   if (shape["isReleased"] === true || shape["isTransactionActive"] !== true) {
     throw refusal(
       "a TypeORM query runner with no transaction",
-      "call startTransaction() first, and enqueue before commitTransaction()",
+      "call startTransaction() first, and await outbox.enqueue before commitTransaction()",
     );
   }
   const runner = shape as unknown as QueryRunner;

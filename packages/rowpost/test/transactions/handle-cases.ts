@@ -176,8 +176,28 @@ export function defineHandleCases(name: string, options: CaseOptions): void {
       await handles.transaction(async (tx) => {
         kept = tx;
       });
-      await expect(outbox.enqueue(kept, late)).rejects.toBeInstanceOf(TransactionRequiredError);
+      const refused = await outbox.enqueue(kept, late).catch((error: unknown) => error);
+      expect(refused).toBeInstanceOf(TransactionRequiredError);
+      expect(String(refused)).toContain("await");
       expect(await onlooker.keys()).not.toContain(late.key);
+    });
+
+    test("an enqueue that nobody awaits before the commit is there, or is refused and says await", async () => {
+      const { database, onlooker } = options.place();
+      const outbox = createOutbox({ database });
+      for (let round = 0; round < 10; round += 1) {
+        const late = message();
+        let outcome: Promise<unknown> = Promise.resolve();
+        await handles.transaction(async (tx) => {
+          outcome = outbox.enqueue(tx, late).catch((error: unknown) => error);
+        });
+        const answer = await outcome;
+        if (answer !== "enqueued") {
+          expect(answer).toBeInstanceOf(TransactionRequiredError);
+          expect(String(answer)).toContain("await");
+        }
+        expect((await onlooker.keys()).includes(late.key)).toBe(answer === "enqueued");
+      }
     });
   });
 }

@@ -12,7 +12,7 @@ import { mariadb } from "../../src/databases/mysql/mariadb.ts";
 import { createOutbox, type Outbox, TransactionLostError, TransactionRequiredError } from "../../src/index.ts";
 import { createTestDatabase, describeWithService, type TestDatabase } from "../services.ts";
 import { createTables } from "./handle-cases.ts";
-import { commitWithoutAnswer, message } from "./own-cases.ts";
+import { commitWithoutAnswer, forgottenAwaits, message } from "./own-cases.ts";
 
 describeWithService(["mariadb", "mysql9"], "outbox.transaction", ({ name: service }) => {
   let place: TestDatabase;
@@ -156,6 +156,14 @@ describeWithService(["mariadb", "mysql9"], "outbox.transaction", ({ name: servic
       await expect(work).rejects.toBeInstanceOf(TransactionLostError);
       await outbox.transaction((tx) => outbox.enqueue(tx, message("again")));
       expect(await keys()).toEqual(["again"]);
+    });
+
+    test("a forgotten await rolls back and is told (rule: awaited-work)", async () => {
+      const orders = async (): Promise<string[]> => {
+        const [rows] = await other.query<RowDataPacket[]>("SELECT id FROM orders");
+        return rows.map((row) => String(row["id"]));
+      };
+      await forgottenAwaits({ outbox, keys, orders });
     });
 
     test("a COMMIT without an answer is told as what it is", async () => {

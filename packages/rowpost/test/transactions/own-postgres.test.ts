@@ -15,7 +15,7 @@ import {
 } from "../../src/index.ts";
 import { createTestDatabase, describeWithService, type TestDatabase } from "../services.ts";
 import { createTables } from "./handle-cases.ts";
-import { commitWithoutAnswer, message } from "./own-cases.ts";
+import { commitWithoutAnswer, forgottenAwaits, message } from "./own-cases.ts";
 
 describeWithService("postgres", "outbox.transaction", () => {
   let place: TestDatabase;
@@ -122,6 +122,17 @@ describeWithService("postgres", "outbox.transaction", () => {
       await outbox.enqueue(tx, message("back"));
     });
     expect(await keys()).toEqual(["back"]);
+  });
+
+  test("a forgotten await rolls back and is told (rule: awaited-work)", async () => {
+    await withEach(async (on) => {
+      await pool.query("DELETE FROM local_message");
+      const orders = async (): Promise<string[]> => {
+        const { rows } = await pool.query<{ id: string }>("SELECT id FROM orders");
+        return rows.map(({ id }) => id);
+      };
+      await forgottenAwaits({ outbox, keys, orders, on });
+    });
   });
 
   test("a COMMIT among the user's statements ends the transaction, and is told", async () => {

@@ -10,7 +10,7 @@ import type { Database } from "../../src/databases/database.ts";
 import { sqlite } from "../../src/databases/sqlite/index.ts";
 import { createOutbox, type Outbox, TransactionLostError, TransactionRequiredError } from "../../src/index.ts";
 import { createTables } from "./handle-cases.ts";
-import { message } from "./own-cases.ts";
+import { forgottenAwaits, message } from "./own-cases.ts";
 
 let file: string;
 let handle: InstanceType<typeof DatabaseSync>;
@@ -30,8 +30,12 @@ afterEach(async () => {
 });
 
 function keys(): string[] {
+  return column("SELECT message_key AS value FROM local_message ORDER BY id");
+}
+
+function column(sql: string): string[] {
   const other = new DatabaseSync(file);
-  const rows = other.prepare("SELECT message_key AS value FROM local_message ORDER BY id").all();
+  const rows = other.prepare(sql).all();
   other.close();
   return rows.map((row) => String((row as { value: unknown }).value));
 }
@@ -50,6 +54,10 @@ test("commits and rolls back", async () => {
   });
   await expect(work).rejects.toBe(thrown);
   expect(keys()).toEqual(["a"]);
+});
+
+test("a forgotten await rolls back and is told (rule: awaited-work)", async () => {
+  await forgottenAwaits({ outbox, keys, orders: () => column("SELECT id AS value FROM orders") });
 });
 
 test("two transactions on one handle take turns", async () => {

@@ -233,7 +233,7 @@ async function requireTransaction(tx: Executor): Promise<void> {
 function outsideTransaction(cause?: unknown): TransactionRequiredError {
   return new TransactionRequiredError(
     "the connection is in no transaction: a message is written in the transaction of the business change, or it may be published without it. " +
-      "Begin one, or use outbox.transaction()",
+      "Begin one, or use outbox.transaction(); if you have begun one, it ended before this enqueue: put await before outbox.enqueue. Nothing was written.",
     { cause },
   );
 }
