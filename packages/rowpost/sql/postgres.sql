@@ -42,14 +42,14 @@ WITH inserted AS (
   FROM json_to_recordset($1::text::json) AS incoming (type text, key text, topic text, body text, headers text, content_type text,
     ordering_key text, delay_ms bigint, deliver_at_ms bigint, created_by text)
   ON CONFLICT (message_type, message_key) DO NOTHING
-  RETURNING message_type AS messagetype, message_key AS messagekey)
-SELECT messagetype, messagekey, (SELECT CASE WHEN pg_try_advisory_xact_lock(-1247639744, ((date_part('epoch', statement_timestamp()) * 20)::bigint % 2147483647)::integer)
+  RETURNING message_type::text COLLATE "C" AS messagetype, message_key::text COLLATE "C" AS messagekey)
+SELECT messagetype, messagekey, (SELECT CASE WHEN pg_try_advisory_xact_lock(-1247639744, ((date_part('epoch', transaction_timestamp()) * 20)::bigint % 2147483647)::integer)
     THEN pg_notify('rowpost.local_message', '') IS NULL END) AS rung FROM inserted;
 
 -- findIdentities
 -- Locks what it finds against removal, so that what it reports is still there when the caller reads
 -- it.
-SELECT m.message_type AS messagetype, m.message_key AS messagekey
+SELECT m.message_type::text COLLATE "C" AS messagetype, m.message_key::text COLLATE "C" AS messagekey
 FROM json_to_recordset($1::text::json) AS wanted (type text, key text)
 JOIN local_message m ON m.message_type = wanted.type AND m.message_key = wanted.key
 FOR KEY SHARE OF m;

@@ -261,6 +261,28 @@ describeWithService("postgres", "listen", () => {
     await bell.close();
   });
 
+  test("a transaction holds one lock however long it enqueues, and rings after a savepoint that it went back to", async () => {
+    const bell = await listener();
+    const slow = await fixture.client();
+    await slow.query("BEGIN");
+    // The lock's window is 50 ms wide: four calls in four of them.
+    for (const n of [1, 2, 3, 4]) {
+      await slow.query("SAVEPOINT before");
+      await enqueue(`long ${n}`, slow);
+      if (n < 3) await slow.query("ROLLBACK TO before");
+      await slow.query("SELECT pg_sleep(0.06)");
+    }
+    const { rows } = await slow.query(
+      "SELECT count(*)::int AS locks FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()",
+    );
+    expect(rows).toEqual([{ locks: 1 }]);
+    const rung = bell.ring();
+    await slow.query("COMMIT");
+    await rung;
+    expect(bell.rings).toBe(2);
+    await bell.close();
+  });
+
   test("connects again after a loss, and rings then, because something may have been missed", async () => {
     const bell = await listener();
     const again = bell.ring();

@@ -57,6 +57,15 @@ export function isAway(error: unknown): boolean {
   );
 }
 
+/**
+ * Of a prepared statement, before anything is done: ALTER TABLE has changed the type of a column
+ * that it returns (0A000), or DISCARD, DEALLOCATE or a pooler has taken it away (26000).
+ */
+export function isOutdatedPlan(error: unknown): boolean {
+  const code = errorCode(error);
+  return code === "0A000" || code === "26000";
+}
+
 /** A driver's error as one of ours, where it means one; anything else as it is. */
 export function translateError(error: unknown, statement: string): unknown {
   if (error instanceof RowpostError) return error;

@@ -3,11 +3,16 @@
  * is dead.
  */
 
-import { DatabaseUnavailableError, describeError, TransactionLostError } from "../../runtime/errors.ts";
+import {
+  DatabaseConflictError,
+  DatabaseUnavailableError,
+  describeError,
+  TransactionLostError,
+} from "../../runtime/errors.ts";
 import type { Executor, QueryResult, Statement } from "../../transactions/executor.ts";
 import type { Session, SessionOptions, SessionPurpose } from "../database.ts";
 import { cut, type Driver, type PgClient, type PgQuery, type PgResult } from "./driver.ts";
-import { isAway, translateError } from "./errors.ts";
+import { isAway, isOutdatedPlan, translateError } from "./errors.ts";
 
 const DEFAULT_STATEMENT_TIMEOUT_MS = 30_000;
 const DEFAULT_LOCK_WAIT_TIMEOUT_MS = 3_000;
@@ -31,6 +36,9 @@ interface Backend {
   readonly startedAt: string;
   readonly version: string;
 }
+
+/** Nothing was done, and the next try prepares the statement under a new name. */
+class OutdatedPlanError extends DatabaseConflictError {}
 
 /** Opens a session. Throws `DatabaseUnavailableError` when the server cannot be reached. */
 export async function openSession(driver: Driver, options: SessionOptions): Promise<Session> {
@@ -125,6 +133,7 @@ function createSession(
 ): Session {
   const { backend, timeoutMs, purpose } = opened;
   const names = new Map<string, string>();
+  let prepared = 0;
   let dead = false;
   /**
    * Statements and transactions take turns: a statement of somebody else must not slip into a
@@ -148,7 +157,8 @@ function createSession(
     if (purpose !== "relay" && purpose !== "lease") return undefined;
     const known = names.get(text);
     if (known !== undefined || names.size >= PREPARED_LIMIT) return known;
-    const name = `rowpost_${names.size + 1}`;
+    prepared += 1;
+    const name = `rowpost_${prepared}`;
     names.set(text, name);
     return name;
   }
@@ -167,8 +177,21 @@ function createSession(
     } catch (error) {
       const translated = translateError(error, statement.name);
       if (isAway(error) || translated instanceof DatabaseUnavailableError) die();
-      throw translated;
+      if (name === undefined || !isOutdatedPlan(error)) throw translated;
+      names.delete(statement.text);
+      throw new OutdatedPlanError(`${statement.name}: it has to be prepared anew (${describeError(error)})`, {
+        cause: error,
+      });
     }
+  }
+
+  /** An outdated plan is mended here; within a transaction, whoever began that runs it again. */
+  async function sendAlone(statement: Statement): Promise<QueryResult> {
+    const result = await send(statement).catch((error: unknown) => {
+      if (error instanceof OutdatedPlanError) return send(statement);
+      throw error;
+    });
+    return resultOf(result);
   }
 
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -217,7 +240,7 @@ function createSession(
     get dead() {
       return dead;
     },
-    run: (statement) => inTurn(async () => resultOf(await send(statement))),
+    run: (statement) => inTurn(() => sendAlone(statement)),
     transaction: (work) => inTurn(() => transact(work)),
     async abandon() {
       die();
