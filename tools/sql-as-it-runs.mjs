@@ -35,6 +35,7 @@ const BUILDERS = {
   applyTimed: ["applyTexts"],
   failUnknownStates: ["failUnknown"],
   lockFinished: ["finished", "removalStatements"],
+  passFinished: ["pass", "removalStatements"],
 };
 
 const token = { id: "100", shard: 0, deliveryCount: 0, lockVersion: 0 };
@@ -176,7 +177,8 @@ function lookingAfter({ facts, housekeeping }) {
 
 function movingAway({ housekeeping }) {
   return [
-    ["lockFinished", housekeeping.lockFinished({ state: "sent", olderThanMs: 1_000, limit: 500 })],
+    ["lockFinished", housekeeping.lockFinished({ state: "sent", olderThanMs: 1_000, afterId: "0", limit: 500 })],
+    ["passFinished", housekeeping.passFinished({ state: "sent", afterId: "0", rows: 500 })],
     ["copyToArchive", housekeeping.copyToArchive(["100"])],
     ["deleteRows", housekeeping.deleteRows(["100"])],
     ["purgeArchive", housekeeping.purgeArchive({ olderThanMs: 1_000, limit: 500 })],

@@ -99,3 +99,6 @@ ALTER TABLE `local_message`
   ADD KEY idx_waiting_topic (waiting_topic, next_retry_at) COMMENT 'scans of some topics',
   ADD KEY idx_open_key (open_key) COMMENT 'order per key',
   DROP KEY idx_topic, DROP KEY idx_ordering_key_state;
+
+-- 5 archive takes an id again
+ALTER TABLE `local_message_archive` DROP PRIMARY KEY, ADD PRIMARY KEY (`id`, archived_at);

@@ -119,3 +119,10 @@ COMMENT ON TABLE local_message_archive IS 'finished messages';
 
 -- 4 waiting rows by topic
 CREATE INDEX IF NOT EXISTS local_message_waiting_topic ON local_message (topic, next_retry_at, id) WHERE (state + 0) = 0;
+
+-- 5 archive takes an id again
+DO $$ BEGIN
+  EXECUTE COALESCE((SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname)
+    FROM pg_catalog.pg_constraint WHERE conrelid = 'local_message_archive'::regclass AND contype = 'p'), 'SELECT');
+END $$;
+ALTER TABLE local_message_archive ADD PRIMARY KEY (id, archived_at);

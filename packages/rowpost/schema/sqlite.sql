@@ -91,3 +91,37 @@ CREATE INDEX IF NOT EXISTS local_message_archive_at ON local_message_archive (ar
 
 -- 4 waiting rows by topic
 CREATE INDEX IF NOT EXISTS local_message_waiting_topic ON local_message (topic, next_retry_at) WHERE state = 0;
+
+-- 5 archive takes an id again
+CREATE TABLE local_message_archive_new (
+  id INTEGER NOT NULL,
+  message_type TEXT,
+  message_key TEXT,
+  topic TEXT,
+  message_body TEXT,
+  headers TEXT,
+  content_type TEXT,
+  ordering_key TEXT,
+  state INTEGER DEFAULT 0,
+  retry_count INTEGER DEFAULT 0,
+  delivery_count INTEGER DEFAULT 0,
+  deliver_at TEXT,
+  next_retry_at TEXT,
+  last_retry_at TEXT,
+  fail_reason TEXT,
+  message_id TEXT,
+  lock_version INTEGER DEFAULT 0,
+  sent_at TEXT,
+  consumed_at TEXT,
+  created_by TEXT DEFAULT '',
+  updated_by TEXT DEFAULT '',
+  gmt_create TEXT DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now')),
+  gmt_modified TEXT DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now')),
+  archived_at TEXT NOT NULL,
+  PRIMARY KEY (id, archived_at)
+);
+INSERT INTO local_message_archive_new (id, message_type, message_key, topic, message_body, state, retry_count, next_retry_at, fail_reason, gmt_create, gmt_modified, last_retry_at, headers, content_type, ordering_key, delivery_count, deliver_at, message_id, lock_version, sent_at, consumed_at, created_by, updated_by, archived_at) SELECT id, message_type, message_key, topic, message_body, state, retry_count, next_retry_at, fail_reason, gmt_create, gmt_modified, last_retry_at, headers, content_type, ordering_key, delivery_count, deliver_at, message_id, lock_version, sent_at, consumed_at, created_by, updated_by, archived_at FROM local_message_archive;
+DROP TABLE local_message_archive;
+ALTER TABLE local_message_archive_new RENAME TO local_message_archive;
+CREATE INDEX IF NOT EXISTS local_message_archive_key ON local_message_archive (message_type, message_key);
+CREATE INDEX IF NOT EXISTS local_message_archive_at ON local_message_archive (archived_at);

@@ -576,16 +576,21 @@ SELECT g.topic AS topic, g.state AS state, COUNT(*) AS count, MAX(TIMESTAMPDIFF(
 -- Moving it away
 
 -- lockFinished
--- Looks at the first LIMIT rows of (state, NULL) by id and locks those of them that are old enough,
+-- Looks at the next LIMIT rows of (state, NULL) by id and locks those of them that are old enough,
 -- so its work is bounded also where none is. SKIP LOCKED: a row that somebody holds is left for the
 -- next time. next_retry_at NULL is checked again under the lock.
 SELECT m.`id` AS id
   FROM (SELECT m.`id` AS id FROM `local_message` AS m IGNORE INDEX (PRIMARY)
-    WHERE m.`state` = 2 AND m.`next_retry_at` IS NULL ORDER BY m.`id` LIMIT 500) AS c
+    WHERE m.`state` = 2 AND m.`next_retry_at` IS NULL AND m.`id` > ? ORDER BY m.`id` LIMIT 500) AS c
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = c.id
   WHERE m.`state` = 2 AND m.`next_retry_at` IS NULL
     AND COALESCE(m.`sent_at`, m.`gmt_modified`) <= UTC_TIMESTAMP(3) - INTERVAL ? * 1000 MICROSECOND
   FOR UPDATE SKIP LOCKED;
+
+-- passFinished
+-- Reads `rows` entries of the index, and no row; no lock.
+SELECT m.`id` AS id FROM `local_message` AS m IGNORE INDEX (PRIMARY)
+  WHERE m.`state` = 2 AND m.`next_retry_at` IS NULL AND m.`id` > ? ORDER BY m.`id` LIMIT 1 OFFSET 499;
 
 -- copyToArchive
 -- The rows are locked by lockFinished or lockRows in the same transaction.

@@ -705,10 +705,14 @@ GROUP BY topic, state;
 -- (rule: checked-move). ARRAY(…) and not IN (…): a generic plan takes an unknown LIMIT for a tenth
 -- of the table, and then walks all of it to join.
 SELECT m.id AS id FROM local_message m
-WHERE m.id = ANY (ARRAY(SELECT first.id FROM local_message first WHERE first.state = 2 AND first.next_retry_at IS NULL ORDER BY first.id LIMIT $1::bigint))
-  AND m.state = 2 AND m.next_retry_at IS NULL AND COALESCE(m.sent_at, m.gmt_modified) <= statement_timestamp() - $2::bigint * interval '1 millisecond'
+WHERE m.id = ANY (ARRAY(SELECT next.id AS id FROM local_message next WHERE next.state = 2 AND next.next_retry_at IS NULL AND next.id > $1::bigint ORDER BY next.id LIMIT $2::bigint))
+  AND m.state = 2 AND m.next_retry_at IS NULL AND COALESCE(m.sent_at, m.gmt_modified) <= statement_timestamp() - $3::bigint * interval '1 millisecond'
 ORDER BY m.id
 FOR UPDATE OF m SKIP LOCKED;
+
+-- passFinished
+-- Reads that many entries of the index and the next; no lock.
+SELECT next.id AS id FROM local_message next WHERE next.state = 2 AND next.next_retry_at IS NULL AND next.id > $1::bigint ORDER BY next.id OFFSET $2::bigint LIMIT 1;
 
 -- copyToArchive
 -- The rows stay locked until the end of the transaction, so what is copied is what is deleted
@@ -727,8 +731,8 @@ DELETE FROM local_message WHERE id = ANY ($1::bigint[]);
 -- The rows stay locked until the end of the transaction, so what is copied is what is deleted
 -- (rule: checked-move). ARRAY(…) and not IN (…): a generic plan takes an unknown LIMIT for a tenth
 -- of the table, and then walks all of it to join.
-DELETE FROM local_message_archive WHERE id = ANY (ARRAY(
-  SELECT id FROM local_message_archive WHERE archived_at <= statement_timestamp() - $1::bigint * interval '1 millisecond' ORDER BY archived_at LIMIT $2::bigint));
+DELETE FROM local_message_archive WHERE ctid = ANY (ARRAY(
+  SELECT ctid FROM local_message_archive WHERE archived_at <= statement_timestamp() - $1::bigint * interval '1 millisecond' ORDER BY archived_at LIMIT $2::bigint));
 
 -- =================================================================================================
 -- What people do

@@ -473,11 +473,13 @@ GROUP BY topic, state;
 -- lockFinished
 -- Locks nothing, because the transaction around it has the file's only write lock (rule:
 -- checked-move).
-SELECT CAST(first.id AS TEXT) AS id FROM (
-  SELECT m.id AS id, COALESCE(m.sent_at, m.gmt_modified) AS since FROM local_message AS m
-  WHERE m.state = 2 AND m.next_retry_at IS NULL
-  ORDER BY m.id LIMIT ?) AS first
-WHERE first.since <= strftime('%Y-%m-%d %H:%M:%f', 'now', (-? / 1000.0) || ' seconds');
+SELECT CAST(next.id AS TEXT) AS id FROM (
+  SELECT m.id AS id, COALESCE(m.sent_at, m.gmt_modified) AS since FROM local_message AS m WHERE m.state = 2 AND m.next_retry_at IS NULL AND m.id > ? ORDER BY m.id LIMIT ?) AS next
+WHERE next.since <= strftime('%Y-%m-%d %H:%M:%f', 'now', (-? / 1000.0) || ' seconds');
+
+-- passFinished
+-- Reads entries of the index alone; no lock.
+SELECT CAST(m.id AS TEXT) AS id FROM local_message AS m WHERE m.state = 2 AND m.next_retry_at IS NULL AND m.id > ? ORDER BY m.id LIMIT 1 OFFSET ?;
 
 -- copyToArchive
 -- Locks nothing, because the transaction around it has the file's only write lock (rule:
@@ -492,8 +494,8 @@ DELETE FROM local_message WHERE id IN (SELECT value FROM json_each(?));
 -- purgeArchive
 -- Locks nothing, because the transaction around it has the file's only write lock (rule:
 -- checked-move).
-DELETE FROM local_message_archive WHERE id IN (
-  SELECT id FROM local_message_archive WHERE archived_at <= strftime('%Y-%m-%d %H:%M:%f', 'now', (-? / 1000.0) || ' seconds') ORDER BY archived_at LIMIT ?);
+DELETE FROM local_message_archive WHERE rowid IN (
+  SELECT rowid FROM local_message_archive WHERE archived_at <= strftime('%Y-%m-%d %H:%M:%f', 'now', (-? / 1000.0) || ' seconds') ORDER BY archived_at LIMIT ?);
 
 -- =================================================================================================
 -- What people do

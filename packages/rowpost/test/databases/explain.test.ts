@@ -200,16 +200,20 @@ function hot(statements: DialectStatements): Readonly<Record<string, Hot>> {
       rare: true,
     },
     lockFinished: {
-      statement: housekeeping.lockFinished({ state: "sent", olderThanMs: 0, limit: BATCH }),
+      statement: housekeeping.lockFinished({ state: "sent", olderThanMs: 0, afterId: "0", limit: BATCH }),
       atMost: 6 * BATCH + OVERHEAD,
     },
     "lockFinished, none old enough": {
-      statement: housekeeping.lockFinished({ state: "sent", olderThanMs: 86_400_000, limit: BATCH }),
+      statement: housekeeping.lockFinished({ state: "sent", olderThanMs: 86_400_000, afterId: "0", limit: BATCH }),
       atMost: 6 * BATCH + OVERHEAD,
     },
     "lockFinished, none there": {
-      statement: housekeeping.lockFinished({ state: "consumed", olderThanMs: 0, limit: BATCH }),
+      statement: housekeeping.lockFinished({ state: "consumed", olderThanMs: 0, afterId: "0", limit: BATCH }),
       atMost: OVERHEAD,
+    },
+    passFinished: {
+      statement: housekeeping.passFinished({ state: "sent", afterId: "0", rows: BATCH }),
+      atMost: BATCH + OVERHEAD,
     },
     failUnknownStates: { statement: housekeeping.failUnknownStates(BATCH), atMost: OVERHEAD },
     findIdentities: {
@@ -366,7 +370,7 @@ async function budgets(store: RelayStore, counted: CountingConnections): Promise
   await within("failPending", 1, () => housekeeping.failPending({ fence, rows: broken, nextRetryInMs: null }));
   await within("resetBackoff", 1, () => housekeeping.resetBackoff({ topic: "t1", limit: 10, stepMs: 1 }));
   await within("gauges", 1, () => housekeeping.gauges());
-  await within("removeFinished", 10, () =>
+  await within("removeFinished", 14, () =>
     housekeeping.removeFinished({ mode: "archive", states: ["sent", "consumed"], olderThanMs: 0, limit: 10 }),
   );
   await within("purgeArchive", 1, () => housekeeping.purgeArchive({ olderThanMs: 0, limit: 10 }));

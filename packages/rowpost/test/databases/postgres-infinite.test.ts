@@ -88,7 +88,7 @@ VALUES ('t', $1, 'orders', '{}'${names.map((_, index) => `, $${index + 2}`).join
       housekeeping.listSending({ shards: undefined, limit: 10 }),
       housekeeping.failUnknownStates(10),
       housekeeping.resetBackoff({ topic: "orders", limit: 10, stepMs: 5 }),
-      housekeeping.lockFinished({ state: "sent", olderThanMs: 5, limit: 10 }),
+      housekeeping.lockFinished({ state: "sent", olderThanMs: 5, afterId: "0", limit: 10 }),
       admin.countByState(),
     ]) {
       await session.run(statement);

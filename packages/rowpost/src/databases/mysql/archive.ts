@@ -9,12 +9,15 @@ import { type MysqlNames, quoteName } from "./names.ts";
 
 export function archiveStatements(
   names: MysqlNames,
-): Pick<HousekeepingStatements, "lockFinished" | "copyToArchive" | "deleteRows" | "purgeArchive"> {
+): Pick<HousekeepingStatements, "lockFinished" | "passFinished" | "copyToArchive" | "deleteRows" | "purgeArchive"> {
   const { column, messages, state, layout } = names;
   const copied = Object.entries(layout.columns)
     .filter(([property, name]) => !ENGINE_COLUMNS.has(property) && name !== undefined)
     .map(([, name]) => String(name));
   const idRows = "JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j";
+
+  const finishedRows = (finished: "sent" | "consumed"): string =>
+    `${column("state")} = ${state(finished)} AND ${column("nextRetryAt")} IS NULL`;
 
   /**
    * When the row got into this state: its own column where the layout has one, else its last
@@ -27,20 +30,28 @@ export function archiveStatements(
 
   return {
     /**
-     * Looks at the first LIMIT rows of (state, NULL) by id and locks those of them that are old
+     * Looks at the next LIMIT rows of (state, NULL) by id and locks those of them that are old
      * enough, so its work is bounded also where none is. SKIP LOCKED: a row that somebody holds is
      * left for the next time. next_retry_at NULL is checked again under the lock.
      */
-    lockFinished: ({ state: finished, olderThanMs, limit }) => ({
+    lockFinished: ({ state: finished, olderThanMs, afterId, limit }) => ({
       name: "lockFinished",
       text: `SELECT ${column("id")} AS id
   FROM (SELECT ${column("id")} AS id FROM ${messages} AS m IGNORE INDEX (PRIMARY)
-    WHERE ${column("state")} = ${state(finished)} AND ${column("nextRetryAt")} IS NULL ORDER BY ${column("id")} LIMIT ${whole(limit)}) AS c
+    WHERE ${finishedRows(finished)} AND ${column("id")} > ? ORDER BY ${column("id")} LIMIT ${whole(limit)}) AS c
   STRAIGHT_JOIN ${names.byId} ON ${column("id")} = c.id
-  WHERE ${column("state")} = ${state(finished)} AND ${column("nextRetryAt")} IS NULL
+  WHERE ${finishedRows(finished)}
     AND ${since(finished)} <= ${names.nowMs} - INTERVAL ? * 1000 MICROSECOND
   FOR UPDATE SKIP LOCKED`,
-      params: [olderThanMs],
+      params: [afterId, olderThanMs],
+    }),
+
+    /** Reads `rows` entries of the index, and no row; no lock. */
+    passFinished: ({ state: finished, afterId, rows }) => ({
+      name: "passFinished",
+      text: `SELECT ${column("id")} AS id FROM ${messages} AS m IGNORE INDEX (PRIMARY)
+  WHERE ${finishedRows(finished)} AND ${column("id")} > ? ORDER BY ${column("id")} LIMIT 1 OFFSET ${whole(rows - 1)}`,
+      params: [afterId],
     }),
 
     /** The rows are locked by lockFinished or lockRows in the same transaction. */

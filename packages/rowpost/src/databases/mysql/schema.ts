@@ -132,6 +132,14 @@ function migrations(names: MysqlNames): readonly Migration[] {
       name: "unfinished rows by topic and key",
       statements: layout.name === "default" ? openRows(names) : [],
     },
+    {
+      version: 5,
+      name: "archive takes an id again",
+      // After a TRUNCATE ids begin again at 1, and the archive has rows with them.
+      statements: [
+        `ALTER TABLE ${names.archive} DROP PRIMARY KEY, ADD PRIMARY KEY (${quoteName(layout.columns.id)}, archived_at)`,
+      ],
+    },
   ];
 }
 

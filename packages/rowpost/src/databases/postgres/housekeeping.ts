@@ -246,23 +246,29 @@ function removalStatements(names: Names): ReturnType<typeof removalCalls> {
   const columns = Object.values(names.column).join(", ");
   const old = (instant: string, age: string): string =>
     `${instant} <= ${NOW} - ${age}::bigint * interval '1 millisecond'`;
-  const lock = (finished: "sent" | "consumed", since: string | undefined): string => {
-    const removable = (row: string): string =>
-      `${row}.${state} = ${names.state(finished)} AND ${row}.${nextRetryAt} IS NULL`;
-    return `SELECT m.${id} AS id FROM ${table} m
-WHERE m.${id} = ANY (ARRAY(SELECT first.${id} FROM ${table} first WHERE ${removable("first")} ORDER BY first.${id} LIMIT $1::bigint))
-  AND ${removable("m")} AND ${old(`COALESCE(m.${since ?? gmtModified}, m.${gmtModified})`, "$2")}
+  const removable = (finished: "sent" | "consumed", row: string): string =>
+    `${row}.${state} = ${names.state(finished)} AND ${row}.${nextRetryAt} IS NULL`;
+  const next = (finished: "sent" | "consumed"): string =>
+    `SELECT next.${id} AS id FROM ${table} next WHERE ${removable(finished, "next")} AND next.${id} > $1::bigint ORDER BY next.${id}`;
+  const lock = (
+    finished: "sent" | "consumed",
+    since: string | undefined,
+  ): string => `SELECT m.${id} AS id FROM ${table} m
+WHERE m.${id} = ANY (ARRAY(${next(finished)} LIMIT $2::bigint))
+  AND ${removable(finished, "m")} AND ${old(`COALESCE(m.${since ?? gmtModified}, m.${gmtModified})`, "$3")}
 ORDER BY m.${id}
 FOR UPDATE OF m SKIP LOCKED`;
-  };
+  // Reads that many entries of the index and the next; no lock.
+  const pass = (finished: "sent" | "consumed"): string => `${next(finished)} OFFSET $2::bigint LIMIT 1`;
   return removalCalls(
     {
       lockFinished: { sent: lock("sent", names.column.sentAt), consumed: lock("consumed", names.column.consumedAt) },
+      passFinished: { sent: pass("sent"), consumed: pass("consumed") },
       copyToArchive: `INSERT INTO ${archive} (${columns}, archived_at)
 SELECT ${columns}, ${NOW} FROM ${table} WHERE ${id} = ANY ($1::bigint[])`,
       deleteRows: `DELETE FROM ${table} WHERE ${id} = ANY ($1::bigint[])`,
-      purgeArchive: `DELETE FROM ${archive} WHERE ${id} = ANY (ARRAY(
-  SELECT ${id} FROM ${archive} WHERE ${old("archived_at", "$1")} ORDER BY archived_at LIMIT $2::bigint))`,
+      purgeArchive: `DELETE FROM ${archive} WHERE ctid = ANY (ARRAY(
+  SELECT ctid FROM ${archive} WHERE ${old("archived_at", "$1")} ORDER BY archived_at LIMIT $2::bigint))`,
     },
     numberArray,
   );

@@ -105,6 +105,7 @@ function migrations(names: Names): readonly Migration[] {
       name: "waiting rows by topic",
       statements: custom ? [] : [topicIndex(names, "CREATE INDEX IF NOT EXISTS")],
     },
+    { version: 5, name: "archive takes an id again", statements: archiveKey(names) },
   ];
 }
 
@@ -280,5 +281,19 @@ function archiveTable(names: Names): readonly string[] {
     `CREATE INDEX IF NOT EXISTS ${quoteName(`${name}_key`.slice(-63))} ON ${archive} (${column.messageType}, ${column.messageKey})`,
     `CREATE INDEX IF NOT EXISTS ${quoteName(`${name}_at`.slice(-63))} ON ${archive} (archived_at)`,
     `COMMENT ON TABLE ${archive} IS 'finished messages'`,
+  ];
+}
+
+/**
+ * After TRUNCATE … RESTART IDENTITY ids begin again at 1, and the archive has rows with them. The
+ * key that was is looked up: PostgreSQL has cut its name where the table's is long.
+ */
+function archiveKey({ archive, column }: Names): readonly string[] {
+  return [
+    `DO $$ BEGIN
+  EXECUTE COALESCE((SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname)
+    FROM pg_catalog.pg_constraint WHERE conrelid = ${literal(archive)}::regclass AND contype = 'p'), 'SELECT');
+END $$`,
+    `ALTER TABLE ${archive} ADD PRIMARY KEY (${column.id}, archived_at)`,
   ];
 }

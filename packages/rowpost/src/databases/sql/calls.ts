@@ -97,23 +97,27 @@ export function operatorCalls(
   };
 }
 
-type RemovalName = "lockFinished" | "copyToArchive" | "deleteRows" | "purgeArchive";
+type RemovalName = "lockFinished" | "passFinished" | "copyToArchive" | "deleteRows" | "purgeArchive";
 
 /**
- * lockFinished: limit, age in milliseconds; a text for each state. copyToArchive, deleteRows: ids.
- * purgeArchive: age, limit.
+ * lockFinished: after id, limit, age in milliseconds; passFinished: after id, rows to pass over; a
+ * text of each for each state. copyToArchive, deleteRows: ids. purgeArchive: age, limit.
  */
 export function removalCalls(
-  texts: Texts<HousekeepingStatements, Exclude<RemovalName, "lockFinished">> & {
-    readonly lockFinished: Readonly<Record<"sent" | "consumed", string>>;
-  },
+  texts: Texts<HousekeepingStatements, Exclude<RemovalName, "lockFinished" | "passFinished">> &
+    Readonly<Record<"lockFinished" | "passFinished", Readonly<Record<"sent" | "consumed", string>>>>,
   encodeIds: EncodeIds,
 ): Pick<HousekeepingStatements, RemovalName> {
   return {
-    lockFinished: ({ limit, olderThanMs, state }) => ({
+    lockFinished: ({ afterId, limit, olderThanMs, state }) => ({
       name: "lockFinished",
       text: texts.lockFinished[state],
-      params: [limit, olderThanMs],
+      params: [afterId, limit, olderThanMs],
+    }),
+    passFinished: ({ afterId, rows, state }) => ({
+      name: "passFinished",
+      text: texts.passFinished[state],
+      params: [afterId, rows - 1],
     }),
     copyToArchive: (ids) => ({ name: "copyToArchive", text: texts.copyToArchive, params: [encodeIds(ids)] }),
     deleteRows: (ids) => ({ name: "deleteRows", text: texts.deleteRows, params: [encodeIds(ids)] }),

@@ -86,24 +86,8 @@ export function createHousekeepingStore({ layout, statements, slots }: Housekeep
 
     park: async (request) => (request.rows.length === 0 ? 0 : await change(housekeeping.park(request))),
     ...behindCalls(layout, statements, slots),
+    removeFinished: createRemoval(housekeeping, slots),
     resetBackoff: (request) => change(housekeeping.resetBackoff(request)),
-
-    async removeFinished({ mode, states, olderThanMs, limit }) {
-      let removed = 0;
-      for (const state of states) {
-        if (removed >= limit) break;
-        const lock = housekeeping.lockFinished({ state, olderThanMs, limit: limit - removed });
-        removed += await slots.retry("housekeeping", (session) =>
-          session.transaction(async (tx) => {
-            const ids = (await tx.run(lock)).rows.map((row) => text(row, "id"));
-            if (ids.length === 0) return 0;
-            await moveRows(tx, housekeeping, mode, ids);
-            return ids.length;
-          }),
-        );
-      }
-      return removed;
-    },
 
     purgeArchive: (request) => change(housekeeping.purgeArchive(request)),
 
@@ -121,6 +105,55 @@ export function createHousekeepingStore({ layout, statements, slots }: Housekeep
         ];
       });
     },
+  };
+}
+
+type Removal = Parameters<HousekeepingStore["removeFinished"]>[0];
+
+/**
+ * Each call looks at the first rows by id, where the old ones stand; and, with what is left of its
+ * limit, at the next ones of a walk through all the others, which begins again at the end. Without
+ * the walk 500 young rows with the lowest ids keep every old one behind them.
+ */
+function createRemoval(
+  housekeeping: DialectStatements["housekeeping"],
+  slots: SessionSlots,
+): HousekeepingStore["removeFinished"] {
+  /** Where the walk looks next: behind this id, and as many rows further. */
+  const places = new Map<Removal["states"][number], { readonly afterId: string; readonly rows: number }>();
+
+  function move(mode: Removal["mode"], request: Parameters<typeof housekeeping.lockFinished>[0]): Promise<number> {
+    return slots.retry("housekeeping", (session) =>
+      session.transaction(async (tx) => {
+        const ids = (await tx.run(housekeeping.lockFinished(request))).rows.map((row) => text(row, "id"));
+        if (ids.length > 0) await moveRows(tx, housekeeping, mode, ids);
+        return ids.length;
+      }),
+    );
+  }
+
+  async function pass(state: Removal["states"][number], afterId: string, rows: number): Promise<string | undefined> {
+    if (rows === 0) return afterId;
+    const statement = housekeeping.passFinished({ state, afterId, rows });
+    const [row] = (await slots.use("housekeeping", (session) => session.run(statement))).rows;
+    return row === undefined ? undefined : text(row, "id");
+  }
+
+  return async function removeFinished({ mode, states, olderThanMs, limit }) {
+    let left = limit;
+    for (const state of states) {
+      if (left > 0) left -= await move(mode, { state, olderThanMs, afterId: "0", limit: left });
+      if (left === 0) break;
+      const place = places.get(state) ?? { afterId: "0", rows: left };
+      const afterId = await pass(state, place.afterId, place.rows);
+      places.delete(state);
+      if (afterId === undefined) continue;
+      const moved = await move(mode, { state, olderThanMs, afterId, limit: left });
+      // Where some went, others came into their place: it looks there again.
+      places.set(state, { afterId, rows: moved > 0 ? 0 : left });
+      left -= moved;
+    }
+    return limit - left;
   };
 }
 

@@ -234,12 +234,19 @@ export interface HousekeepingStatements {
   /**
    * Alias: id. Locks finished rows of this state, old enough, skipping rows that others hold where
    * the engine can. Only rows with next_retry_at NULL: a `sent` row with a time waits for its
-   * confirmation. Examines at most `limit` rows, the first by id.
+   * confirmation. Examines at most `limit` rows, the first by id behind `afterId`.
    */
   lockFinished(request: {
     readonly state: "sent" | "consumed";
     readonly olderThanMs: number;
+    readonly afterId: string;
     readonly limit: number;
+  }): Statement;
+  /** Alias: id. The `rows`-th finished row of the state behind `afterId`; none: there are fewer. */
+  passFinished(request: {
+    readonly state: "sent" | "consumed";
+    readonly afterId: string;
+    readonly rows: number;
   }): Statement;
   /** Copies locked rows into the archive. */
   copyToArchive(ids: readonly string[]): Statement;

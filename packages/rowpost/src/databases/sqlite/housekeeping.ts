@@ -192,20 +192,24 @@ function removalStatements(names: Names): ReturnType<typeof removalCalls> {
   const { id, state, nextRetryAt, gmtModified, consumedAt, sentAt } = names.column;
   const columns = Object.values(names.column).join(", ");
   const given = "IN (SELECT value FROM json_each(?))";
+  const next = (which: "sent" | "consumed"): string =>
+    `FROM ${names.table} AS m WHERE m.${state} = ${names.state(which)} AND m.${nextRetryAt} IS NULL AND m.${id} > ? ORDER BY m.${id}`;
   const finished = (
     which: "sent" | "consumed",
     since = gmtModified,
-  ): string => `SELECT CAST(first.id AS TEXT) AS id FROM (
-  SELECT m.${id} AS id, COALESCE(m.${since}, m.${gmtModified}) AS since FROM ${names.table} AS m
-  WHERE m.${state} = ${names.state(which)} AND m.${nextRetryAt} IS NULL
-  ORDER BY m.${id} LIMIT ?) AS first
-WHERE first.since <= ${before("?")}`;
+  ): string => `SELECT CAST(next.id AS TEXT) AS id FROM (
+  SELECT m.${id} AS id, COALESCE(m.${since}, m.${gmtModified}) AS since ${next(which)} LIMIT ?) AS next
+WHERE next.since <= ${before("?")}`;
+  // Reads entries of the index alone; no lock.
+  const pass = (which: "sent" | "consumed"): string =>
+    `SELECT CAST(m.${id} AS TEXT) AS id ${next(which)} LIMIT 1 OFFSET ?`;
   const texts = {
     lockFinished: { sent: finished("sent", sentAt), consumed: finished("consumed", consumedAt) },
+    passFinished: { sent: pass("sent"), consumed: pass("consumed") },
     copyToArchive: `INSERT INTO ${names.archive} (${columns}, archived_at) SELECT ${columns}, ${NOW} FROM ${names.table} WHERE ${id} ${given}`,
     deleteRows: `DELETE FROM ${names.table} WHERE ${id} ${given}`,
-    purgeArchive: `DELETE FROM ${names.archive} WHERE ${id} IN (
-  SELECT ${id} FROM ${names.archive} WHERE archived_at <= ${before("?")} ORDER BY archived_at LIMIT ?)`,
+    purgeArchive: `DELETE FROM ${names.archive} WHERE rowid IN (
+  SELECT rowid FROM ${names.archive} WHERE archived_at <= ${before("?")} ORDER BY archived_at LIMIT ?)`,
   };
   return removalCalls(texts, jsonIds);
 }

@@ -85,6 +85,7 @@ function migrations(names: Names): readonly Migration[] {
     { version: 2, name: "tables of the relay", statements: companionTablesOf(names) },
     { version: 3, name: "archive", statements: archiveTable(names) },
     { version: 4, name: "waiting rows by topic", statements: unlessCustom(topicIndex(names)) },
+    { version: 5, name: "archive takes an id again", statements: archiveKey(names) },
   ];
 }
 
@@ -174,16 +175,45 @@ function companionTablesOf(names: Names): readonly string[] {
  * checked-move).
  */
 function archiveTable(names: Names): readonly string[] {
-  const { archive, column, layout } = names;
-  const name = companionTables(layout).archive;
-  const on = `ON ${quoteName(name)}`;
+  const { archive, column } = names;
   return [
     `CREATE TABLE IF NOT EXISTS ${archive} (
   ${column.id} INTEGER PRIMARY KEY,
   ${archivedColumns(names, TYPES).join(",\n  ")},
   archived_at TEXT NOT NULL
 )`,
-    `CREATE INDEX IF NOT EXISTS ${inSchema(names.layout, `${name}_key`)} ${on} (${column.messageType}, ${column.messageKey})`,
-    `CREATE INDEX IF NOT EXISTS ${inSchema(names.layout, `${name}_at`)} ${on} (archived_at)`,
+    ...archiveIndexes(names),
+  ];
+}
+
+function archiveIndexes({ column, layout }: Names): readonly string[] {
+  const name = companionTables(layout).archive;
+  const on = `ON ${quoteName(name)}`;
+  return [
+    `CREATE INDEX IF NOT EXISTS ${inSchema(layout, `${name}_key`)} ${on} (${column.messageType}, ${column.messageKey})`,
+    `CREATE INDEX IF NOT EXISTS ${inSchema(layout, `${name}_at`)} ${on} (archived_at)`,
+  ];
+}
+
+/**
+ * When a table is emptied and sqlite_sequence with it, ids begin again at 1, and the archive has
+ * rows with them. SQLite changes no key: the table is made anew.
+ */
+function archiveKey(names: Names): readonly string[] {
+  const { archive, column, layout } = names;
+  const name = companionTables(layout).archive;
+  const made = inSchema(layout, `${name}_new`);
+  const columns = [...Object.values(column), "archived_at"].join(", ");
+  return [
+    `CREATE TABLE ${made} (
+  ${column.id} INTEGER NOT NULL,
+  ${archivedColumns(names, TYPES).join(",\n  ")},
+  archived_at TEXT NOT NULL,
+  PRIMARY KEY (${column.id}, archived_at)
+)`,
+    `INSERT INTO ${made} (${columns}) SELECT ${columns} FROM ${archive}`,
+    `DROP TABLE ${archive}`,
+    `ALTER TABLE ${made} RENAME TO ${quoteName(name)}`,
+    ...archiveIndexes(names),
   ];
 }
