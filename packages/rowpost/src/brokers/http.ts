@@ -27,9 +27,6 @@ export { verifyWebhook } from "./http/signature.ts";
 
 const CHECK_TIMEOUT_MS = 10_000;
 
-/** Most bytes of bodies on their way to one endpoint, so that large ones do not fill the memory. */
-const MAX_BYTES_IN_FLIGHT = 33_554_432;
-
 /**
  * Makes the HTTP broker. Throws `ConfigurationError` on options that cannot work; connects at the
  * first publish.
@@ -38,7 +35,7 @@ export function http(options: HttpBrokerOptions): Broker {
   const settings = settingsOf(options);
   const connections = createConnections(settings);
   const { maxBodyBytes, maxInFlight } = settings;
-  const window = createWindow({ loads: maxInFlight, bytes: MAX_BYTES_IN_FLIGHT });
+  const window = createWindow({ loads: maxInFlight });
 
   return createBroker({
     name: "http",

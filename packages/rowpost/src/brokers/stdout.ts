@@ -3,10 +3,13 @@
  * pipe (`rowpost relay --broker stdout: | …`).
  */
 import type { Writable } from "node:stream";
-import { onAbort } from "../runtime/abort.ts";
 import { BrokerError } from "../runtime/errors.ts";
-import type { Broker, OutgoingMessage, PublishFailed, PublishResult } from "./broker.ts";
-import { ABORTED } from "./publishing/results.ts";
+import type { Broker, OutgoingMessage, PublishFailed } from "./broker.ts";
+import { type Call, createCall, type Load } from "./publishing/call.ts";
+import { failed } from "./publishing/failures.ts";
+import { bodyBytes, type PlacedMessage, startRequests } from "./publishing/lanes.ts";
+import { createBroker } from "./publishing/lifecycle.ts";
+import { createWindow } from "./publishing/window.ts";
 
 /** Options of {@link stdout}. */
 export interface StdoutBrokerOptions {
@@ -36,159 +39,105 @@ export interface StdoutLine {
   readonly bodyEncoding?: "base64" | undefined;
 }
 
-/**
- * Lines are written together up to this size, then the stream is waited for. 64 KiB is what a pipe
- * on Linux holds.
- */
+/** Lines are written together up to about this size: what a pipe on Linux holds. */
 const CHUNK_BYTES = 65_536;
+/** What a line holds beside the body, roughly. */
+const LINE_BYTES = 256;
 
 /**
  * Makes a broker that prints. A message is `sent` once the stream has taken its line (the operating
  * system has it); a reader that is slow slows the relay down, since each chunk waits until the
  * stream is drained. A reader that went away (EPIPE), a full disk or a destroyed stream is a
  * connection failure: nothing is counted, and the relay waits for it to come back.
- *
- * It delays nothing (`features.delay` is false, the relay does it): a line that this process kept
- * back would be lost with it.
  */
 export function stdout(options: StdoutBrokerOptions = {}): Broker {
   const { stream = process.stdout } = options;
-  let closed = false;
+  const window = createWindow();
   let lineCount = 0;
-  // Without a listener, an EPIPE would end the process. What failed is told by the callback of the
-  // write.
+  // Without a listener an EPIPE would end the process; the callback of the write tells it too.
   const ignoreError = (): void => undefined;
   stream.on("error", ignoreError);
 
-  function unusable(): PublishFailed | undefined {
-    if (closed) return connectionFailure("CLOSED", "the stdout broker was closed");
-    if (!stream.writable) return connectionFailure("STREAM_CLOSED", "the output stream takes nothing more");
+  function print(call: Call<Line>, load: Load<Line>): PublishFailed | undefined {
+    if (!stream.writable) return STREAM_CLOSED;
+    const lines = load.items.map(({ message }) => {
+      lineCount += 1;
+      return lineOf(message, String(lineCount));
+    });
+    stream.write(lines.map((line) => `${JSON.stringify(line)}\n`).join(""), (error) => {
+      if (error) call.settle(load, failed("connection", codeOf(error), error.message));
+      else
+        call.settle(
+          load,
+          lines.map(({ messageId }) => messageId),
+        );
+    });
     return undefined;
   }
 
-  /**
-   * Writes the lines and waits until the stream has taken them, or for the deadline. Undefined:
-   * taken.
-   */
-  function write(lines: string, signal: AbortSignal): Promise<PublishFailed | undefined> {
-    return new Promise((resolve) => {
-      const reason = "the output stream did not take the line before the deadline";
-      const stopFollowing = onAbort(signal, () =>
-        resolve({ status: "failed", scope: "unknown", retriable: true, code: "TIMEOUT", reason }),
-      );
-      stream.write(lines, (error) => {
-        stopFollowing();
-        resolve(error ? connectionFailure(errorCode(error), error.message) : undefined);
-      });
-    });
-  }
-
-  async function publish(batch: readonly OutgoingMessage[], signal: AbortSignal): Promise<PublishResult[]> {
-    const results: PublishResult[] = [];
-    while (results.length < batch.length && !signal.aborted) {
-      const before = unusable();
-      if (before !== undefined) return stopAt(batch, results, before);
-      const chunk = nextChunk(batch, results.length, lineCount);
-      lineCount += chunk.receipts.length;
-      const failure = await write(chunk.text, signal);
-      if (failure !== undefined) {
-        for (const _receipt of chunk.receipts) results.push(failure);
-        return stopAt(batch, results, failure);
-      }
-      for (const messageId of chunk.receipts) results.push({ status: "sent", messageId });
-    }
-    while (results.length < batch.length) results.push(ABORTED);
-    return results;
-  }
-
-  return {
+  return createBroker({
     name: "stdout",
-    features: { ordering: "key", reportsUnknownTopic: false, maxBodyBytes: undefined },
-    publish: (batch, { signal }) => publish(batch, signal),
+    title: "stdout",
+    features: () => ({ ordering: "key", reportsUnknownTopic: false, maxBodyBytes: undefined }),
+    publish(batch, scope) {
+      const call = createCall<Line>({
+        ...{ count: batch.length, scope, window },
+        carrier: (own) => ({
+          hand: (load) => print(own, load),
+          leave: () => failed("unknown", "TIMEOUT", "the output stream did not take the line before the deadline"),
+        }),
+      });
+      startRequests(call, "stdout", chunksOf(batch));
+      return call.done;
+    },
     async check() {
-      const failure = unusable();
-      if (failure === undefined) return;
-      throw new BrokerError(
-        "BROKER_UNREACHABLE",
-        `cannot print messages: ${failure.reason}; is the reader of the pipe still running?`,
-      );
+      if (stream.writable) return;
+      const advice = "is the reader of the pipe still running?";
+      throw new BrokerError("BROKER_UNREACHABLE", `cannot print messages: ${STREAM_CLOSED.reason}; ${advice}`);
     },
     async close() {
-      if (!closed) stream.off("error", ignoreError);
-      closed = true;
+      stream.off("error", ignoreError);
     },
-  };
+  });
 }
 
-interface Chunk {
-  readonly text: string;
-  readonly receipts: readonly string[];
+interface Line extends PlacedMessage {
+  readonly bytes: number;
 }
 
 /**
- * The next lines of the batch: at most some 64 KiB (or one line), and each ordering key once,
- * because a message may only be handed over when the one before it of its key has been taken.
+ * What is written together. Each ordering key once: a message may only be handed over when the one
+ * before it of its key has been taken.
  */
-function nextChunk(batch: readonly OutgoingMessage[], from: number, lineCount: number): Chunk {
-  const keys = new Set<string>();
-  const receipts: string[] = [];
-  let text = "";
-  for (let index = from; index < batch.length && text.length < CHUNK_BYTES; index += 1) {
-    const message = batch[index];
-    if (message === undefined) break;
-    if (message.orderingKey !== undefined) {
-      if (keys.has(message.orderingKey)) break;
-      keys.add(message.orderingKey);
+function chunksOf(batch: readonly OutgoingMessage[]): Line[][] {
+  const chunks: Line[][] = [];
+  let keys = new Set<string>();
+  let chunkBytes = CHUNK_BYTES;
+  for (const [index, message] of batch.entries()) {
+    const { orderingKey } = message;
+    const bytes = bodyBytes(message) + LINE_BYTES;
+    if (chunkBytes >= CHUNK_BYTES || (orderingKey !== undefined && keys.has(orderingKey))) {
+      chunks.push([]);
+      keys = new Set();
+      chunkBytes = 0;
     }
-    const messageId = String(lineCount + receipts.length + 1);
-    receipts.push(messageId);
-    text += `${JSON.stringify(lineOf(message, messageId))}\n`;
+    if (orderingKey !== undefined) keys.add(orderingKey);
+    chunks.at(-1)?.push({ index, orderingKey, message, bytes });
+    chunkBytes += bytes;
   }
-  return { text, receipts };
+  return chunks;
 }
 
 function lineOf(message: OutgoingMessage, messageId: string): StdoutLine {
   const { topic, type, key, orderingKey, attempt, contentType, headers, body } = message;
-  const isText = typeof body === "string";
-  return {
-    messageId,
-    topic,
-    type,
-    key,
-    orderingKey,
-    attempt,
-    contentType,
-    headers,
-    body: isText ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("base64"),
-    bodyEncoding: isText ? undefined : "base64",
-  };
+  const line = { messageId, topic, type, key, orderingKey, attempt, contentType, headers };
+  if (typeof body === "string") return { ...line, body };
+  const base64 = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("base64");
+  return { ...line, body: base64, bodyEncoding: "base64" };
 }
 
-/** Results of the messages that come after a failure: nothing of them was written. */
-function stopAt(batch: readonly OutgoingMessage[], results: PublishResult[], failure: PublishFailed): PublishResult[] {
-  const failedKeys = new Set<string>();
-  for (const [index, { orderingKey }] of batch.entries()) {
-    const result = results[index];
-    if (result === undefined) {
-      const behind = orderingKey !== undefined && failedKeys.has(orderingKey);
-      // After a deadline the rest was simply not begun; after a broken stream it is the stream that
-      // is the trouble.
-      const rest = failure.scope === "unknown" ? undefined : failure;
-      results.push(
-        behind || rest === undefined
-          ? { status: "notStarted", reason: "an earlier message could not be printed" }
-          : rest,
-      );
-    }
-    if (results[index]?.status !== "sent" && orderingKey !== undefined) failedKeys.add(orderingKey);
-  }
-  return results;
-}
+const STREAM_CLOSED = failed("connection", "STREAM_CLOSED", "the output stream takes nothing more");
 
-function connectionFailure(code: string, reason: string): PublishFailed {
-  return { status: "failed", scope: "connection", retriable: true, code, reason };
-}
-
-function errorCode(error: Error): string {
+function codeOf(error: Error): string {
   return "code" in error && typeof error.code === "string" ? error.code : error.name;
 }

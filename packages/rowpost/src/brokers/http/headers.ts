@@ -4,6 +4,8 @@
  * `rowpost-encoded` lists which ones, so that nothing is lost and nothing is ambiguous.
  */
 
+import { percentDecode, percentEncode } from "../publishing/percent-encoding.ts";
+
 /**
  * Lists, parted by commas, the headers of the request whose name and value are percent-encoded.
  * Absent when there are none.
@@ -60,7 +62,7 @@ export function encodeHeaders(
       wire.set(lowerName, value);
     } else {
       const wireName = isPlainName ? lowerName : encodeName(lowerName);
-      wire.set(wireName, encodeText(value, /[^\x20-\x7e]|%|^ | $/gu));
+      wire.set(wireName, percentEncode(value, /[^\x20-\x7e]|%|^ | $/gu));
       encoded.push(wireName);
     }
   }
@@ -74,19 +76,7 @@ export function encodeHeaders(
  */
 function encodeName(name: string): string {
   const [first = "", ...rest] = name;
-  return `${encodeText(first, /./gsu)}${encodeText(rest.join(""), /[^A-Za-z0-9!#$&'*+.^_`|~-]/gu)}`.toLowerCase();
-}
-
-/**
- * Percent-encodes, as UTF-8, each character that the pattern matches. Half a surrogate pair becomes
- * U+FFFD, as everywhere in UTF-8.
- */
-function encodeText(text: string, pattern: RegExp): string {
-  return text
-    .replace(/\p{Surrogate}/gu, "\ufffd")
-    .replace(pattern, (character) =>
-      [...Buffer.from(character)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`).join(""),
-    );
+  return `${percentEncode(first, /./gsu)}${percentEncode(rest.join(""), /[^A-Za-z0-9!#$&'*+.^_`|~-]/gu)}`.toLowerCase();
 }
 
 /**
@@ -108,15 +98,7 @@ export function decodeWebhookHeaders(
   }
   for (const name of encoded) {
     const value = headers[name];
-    if (typeof value === "string") decoded.set(decodeText(name), decodeText(value));
+    if (typeof value === "string") decoded.set(percentDecode(name), percentDecode(value));
   }
   return Object.fromEntries(decoded);
-}
-
-function decodeText(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }

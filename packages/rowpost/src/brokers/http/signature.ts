@@ -6,6 +6,7 @@
  */
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { ConfigurationError } from "../../runtime/errors.ts";
+import { percentEncode } from "../publishing/percent-encoding.ts";
 
 /**
  * Longest id that is sent readable; it is the receipt too where the receiver gives none, and
@@ -23,14 +24,12 @@ const MAX_ID_LENGTH = 255;
  * in Chinese) is sent as `sha256-` and the digest of that text.
  */
 export function webhookId(type: string, key: string): string {
-  const readable = `${encodePart(type)}:${encodePart(key)}`;
+  const readable = `${percentEncode(type, ID_UNSAFE)}:${percentEncode(key, ID_UNSAFE)}`;
   if (readable.length <= MAX_ID_LENGTH) return readable;
   return `sha256-${createHash("sha256").update(readable).digest("base64url")}`;
 }
 
-function encodePart(text: string): string {
-  return encodeURIComponent(text.replace(/\p{Surrogate}/gu, "\ufffd")).replace(/\./g, "%2E");
-}
+const ID_UNSAFE = /[^A-Za-z0-9_~!*'()-]/gu;
 
 /**
  * The bytes of a signing secret: `whsec_` and base64, or any other text, whose UTF-8 bytes are then

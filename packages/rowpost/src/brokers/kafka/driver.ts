@@ -28,17 +28,15 @@ export interface TopicDescription {
  * both packages are at their worst there.
  */
 export interface Session {
-  /** True when one `send` with batches for several partitions tells what became of each. */
-  readonly combines: boolean;
   /** Resolves when the cluster answers, else rejects with a {@link FaultError}. */
   check(): Promise<void>;
   /** Asks the cluster anew. Rejects with a {@link FaultError}. */
   describe(topic: string): Promise<TopicDescription>;
   /**
-   * One produce request for each leader, acknowledged by all replicas in sync; no retries. One
-   * outcome for each batch. Never rejects.
+   * One produce request for partitions of one leader (-1: none is known), acknowledged by all
+   * replicas in sync; no retries. One outcome for each batch. Never rejects.
    */
-  send(topic: string, batches: readonly PartitionBatch[]): Promise<BatchOutcome[]>;
+  send(leader: number, topic: string, batches: readonly PartitionBatch[]): Promise<BatchOutcome[]>;
   /** Ends connections, at once when they do not end by themselves. Never rejects. */
   close(): Promise<void>;
 }
@@ -67,26 +65,9 @@ export class FaultError extends Error {
   }
 }
 
-/** A closing that takes longer is not waited for. */
-const CLOSE_WITHIN_MS = 500;
-
 /** The same outcome for each batch. */
 export function sameForAll(batches: readonly PartitionBatch[], fault: Fault): BatchOutcome[] {
   return batches.map(() => ({ fault }));
-}
-
-/** Resolves when the work is done or failed, at the latest after {@link CLOSE_WITHIN_MS}. */
-export async function closeQuietly(work: Promise<unknown>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, CLOSE_WITHIN_MS);
-  });
-  await Promise.race([work.then(ignore, ignore), late]);
-  clearTimeout(timer);
-}
-
-function ignore(): void {
-  // A connection that is gone needs no closing.
 }
 
 /** `code` and words of the first error below (causes, parts) that a test accepts. */

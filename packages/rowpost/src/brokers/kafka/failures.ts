@@ -111,16 +111,11 @@ export function nameOfCode(code: number): string {
 /** Codes of a refused login: unsupported mechanism, illegal state, failed. */
 const DENIED: readonly number[] = [33, 34, 58];
 
-/**
- * The failure of a produce request. One for a topic that is gone ends the session as well:
- * kafkajs's own producer, which sends for a client that is handed in, asks for all topics that it
- * ever sent to at once, and gets no answer for any of them any more when one is gone.
- */
+/** The failure of a produce request. */
 export function failureOfSend(fault: Fault): Failure {
   switch (fault.kind) {
     case "answer":
-      if (DENIED.includes(fault.code)) return denied(fault.text);
-      return { ...answered(fault), endsSession: fault.code === UNKNOWN_TOPIC || answered(fault).endsSession };
+      return DENIED.includes(fault.code) ? denied(fault.text) : answered(fault);
     case "denied":
       return denied(fault.text);
     case "unreachable":

@@ -2,10 +2,7 @@
  * A client that the user already has, told by its shape, and refused when one of its settings could
  * lose messages or hold them for ever.
  *
- * Why these are refused (measured with kafkajs 2.2.4 and \@platformatic/kafka 2.12.1 on Kafka 4.3):
- * - kafkajs, `idempotent`: after a send that timed out although the broker stored it, the next send
- *   gets its sequence number, is taken for a duplicate and answered with success: it resolves and
- *   is not stored.
+ * Why these are refused (measured with \@platformatic/kafka 2.12.1 on Kafka 4.3):
  * - \@platformatic/kafka, `idempotent` with few retries: the client makes that "retry for ever",
  *   and a send never ends while the broker is away.
  * - serializers and registries: the body would not arrive byte for byte.
@@ -48,7 +45,7 @@ export function recognize(client: KafkaClient): GivenClient {
   }
   if (has("sendBatch") && has("isIdempotent")) {
     throw new ConfigurationError(
-      "client is a producer of kafkajs, whose retries, idempotence and creation of topics cannot be seen or changed any more; hand in the Kafka object that made it",
+      "client is a producer of kafkajs; hand in the Kafka object that made it, whose connections are used",
     );
   }
   throw new ConfigurationError(

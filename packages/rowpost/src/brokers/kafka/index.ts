@@ -25,9 +25,6 @@ export type { KafkaClient, KafkajsClient, PlatformaticClient } from "./given-cli
 export type { KafkaOptions, KafkaSaslOptions } from "./options.ts";
 export { kafkaOptionsFromUrl } from "./url.ts";
 
-/** Most bytes on their way to one topic at once, so that large bodies do not fill the memory. */
-const MAX_BYTES_IN_FLIGHT = 33_554_432;
-
 /**
  * A broker that publishes to Kafka. Opens nothing until the first `publish` or `check`. Throws
  * {@link ConfigurationError} for wrong options and for a client that could lose messages; with
@@ -47,7 +44,7 @@ export function kafka(options: KafkaOptions): Broker {
       return isFailure(session) ? session : await session.describe(topic);
     },
   });
-  const publishing = { sessions, topics, window: createWindow({ bytes: MAX_BYTES_IN_FLIGHT }) };
+  const publishing = { sessions, topics, window: createWindow() };
 
   return createBroker({
     name: "kafka",

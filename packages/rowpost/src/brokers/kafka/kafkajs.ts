@@ -1,38 +1,22 @@
 /**
- * The driver on kafkajs, for Node.js 20 and for those who have it already.
- *
- * What it is spared: its own retries (they repeat a request whose outcome is unknown), idempotence
- * (see given-client.ts) and its partitioner; and in a client of ours the encoding of records
- * (kafkajs-direct.ts).
+ * The driver on kafkajs, for Node.js 20 and for those who have it already. Only its connections are
+ * used (`kafkajs-cluster.ts`).
  */
 
-import { connect as connectTcp, type Socket } from "node:net";
+import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
-import { closeQuietly, type Driver, FaultError, type Session, type TopicDescription } from "./driver.ts";
+import { onAbort } from "../../runtime/abort.ts";
+import { closeQuietly } from "../publishing/lifecycle.ts";
+import { nodeTls } from "../settings/tls-options.ts";
+import { type Driver, FaultError, type Session } from "./driver.ts";
 import type { KafkajsClient } from "./given-client.ts";
-import { directSender } from "./kafkajs-direct.ts";
+import { ask, clusterOf, createProduce, describeTopic } from "./kafkajs-cluster.ts";
 import { faultOf } from "./kafkajs-faults.ts";
-import { producerSender } from "./kafkajs-producer.ts";
 import type { Settings } from "./options.ts";
-import { tlsSocketOptions } from "./tls.ts";
 
 /** The package, as far as it is used here. */
 export interface KafkajsModule {
   readonly Kafka: new (options: object) => KafkajsClient;
-}
-
-interface Admin {
-  connect(): Promise<void>;
-  disconnect(): Promise<void>;
-  describeCluster(): Promise<unknown>;
-  fetchTopicMetadata(options: { readonly topics: readonly string[] }): Promise<{
-    readonly topics: readonly { readonly name: string; readonly partitions: readonly PartitionMetadata[] }[];
-  }>;
-}
-
-interface PartitionMetadata {
-  readonly partitionId: number;
-  readonly leader: number;
 }
 
 /** The sockets of one session of ours. */
@@ -62,7 +46,10 @@ function ownClient(module: KafkajsModule, settings: Settings): { readonly client
     const socket =
       settings.tls === undefined
         ? connectTcp({ host, port }, onConnect)
-        : connectTls({ host, port, ...tlsSocketOptions(settings.tls, host) }, onConnect);
+        : connectTls(
+            { host, port, ...(isIP(host) === 0 && { servername: host }), ...nodeTls(settings.tls) },
+            onConnect,
+          );
     socket.setNoDelay(true);
     socket.setKeepAlive(true, KEEP_ALIVE_MS);
     sockets.add(socket);
@@ -107,58 +94,29 @@ const KEEP_ALIVE_MS = 60_000;
 async function openSession(
   client: KafkajsClient,
   wire: Wire | undefined,
-  settings: Settings,
+  { requestTimeoutMs }: Settings,
   signal: AbortSignal,
 ): Promise<Session> {
-  const retry = { retries: 0 };
-  const admin = client.admin({ retry }) as Admin;
-  const describe = async (topic: string): Promise<TopicDescription> => {
-    const { topics } = await asking(admin.fetchTopicMetadata({ topics: [topic] }));
-    return descriptionOf(topics.find(({ name }) => name === topic)?.partitions ?? []);
-  };
-  // A client of the user's may be wrapped, by tracing for example: its producer is used as
-  // everybody does.
-  const direct = wire === undefined ? undefined : directSender(client, { settings, describe });
-  const sender = direct ?? producerSender(client, settings);
-  const end = async (): Promise<void> => {
-    await closeQuietly(Promise.allSettled([sender.disconnect(), admin.disconnect()]));
+  const cluster = clusterOf(client);
+  const close = async (): Promise<void> => {
+    await closeQuietly(cluster.disconnect());
     wire?.destroy();
   };
-  const giveUp = (): void => wire?.destroy();
-  signal.addEventListener("abort", giveUp);
-  if (signal.aborted) giveUp();
-  const connecting = [sender.connect(), admin.connect()];
+  const stopFollowing = onAbort(signal, () => wire?.destroy());
   try {
-    await Promise.all(connecting);
+    await cluster.connect();
   } catch (cause) {
-    // A client of the user's goes on trying by its own settings: the attempt is over when both are.
-    if (wire === undefined) await Promise.allSettled(connecting);
-    await end();
+    await close();
     throw new FaultError(faultOf(cause, true), { cause });
   } finally {
-    signal.removeEventListener("abort", giveUp);
+    stopFollowing();
   }
   return {
-    combines: sender.combines,
     async check() {
-      await asking(admin.describeCluster());
+      await ask(cluster, []);
     },
-    describe: direct?.describe ?? describe,
-    send: sender.send,
-    close: end,
+    describe: (topic) => describeTopic(cluster, topic),
+    send: createProduce(cluster, requestTimeoutMs),
+    close,
   };
-}
-
-function descriptionOf(partitions: readonly PartitionMetadata[]): TopicDescription {
-  const leaders: number[] = new Array<number>(partitions.length).fill(-1);
-  for (const { partitionId, leader } of partitions) leaders[partitionId] = leader;
-  return { leaders };
-}
-
-async function asking<Answer>(question: Promise<Answer>): Promise<Answer> {
-  try {
-    return await question;
-  } catch (cause) {
-    throw new FaultError(faultOf(cause, true), { cause });
-  }
 }

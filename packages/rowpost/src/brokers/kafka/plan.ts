@@ -3,11 +3,9 @@
  *
  * A lane is one partition: its batches go one after the other, because a batch that was refused
  * while the next one of the same key was stored would turn their order around. Lanes go side by
- * side. A client that can say what became of each partition of a request gets the batches of one
- * leader together, one request for all; the other one gets a request for each.
+ * side, those of one leader in one request.
  */
 
-import { grouped } from "../../runtime/grouped.ts";
 import type { Load } from "../publishing/call.ts";
 import type { PlacedMessage } from "../publishing/lanes.ts";
 import type { Placed } from "../publishing/results.ts";
@@ -52,34 +50,33 @@ export function planLanes(messages: readonly PlacedMessage[], partitions: number
   return [...lanes.values()].map(({ batches }) => batches);
 }
 
-/**
- * Batches that share a request: those of one topic and leader, or each for itself. `leadersOf`
- * tells the node that leads each partition of a topic.
- */
-export function groupLoads(
-  loads: readonly Load<Item>[],
-  together: boolean,
-  leadersOf: (topic: string) => readonly number[],
-): Load<Item>[][] {
-  if (!together) return loads.map((load) => [load]);
-  const leaderOf = ({ destination, items: [item] }: Load<Item>): string =>
-    `${leadersOf(destination)[item?.partition ?? 0] ?? -1} ${destination}`;
-  return [...grouped(loads, leaderOf).values()].flatMap(requestsOf);
+/** What one produce request carries: batches of one topic, for partitions of one leader. */
+export interface Request {
+  readonly leader: number;
+  readonly topic: string;
+  readonly loads: Load<Item>[];
 }
 
 /** As few requests as their size allows. */
-function requestsOf(loads: readonly Load<Item>[]): Load<Item>[][] {
-  const requests: Load<Item>[][] = [];
-  let request: Load<Item>[] = [];
-  let bytes = 0;
+export function requestsOf(
+  loads: readonly Load<Item>[],
+  leaderOf: (topic: string, partition: number) => number,
+): Request[] {
+  const requests: Request[] = [];
+  const open = new Map<string, { readonly request: Request; bytes: number }>();
   for (const load of loads) {
-    if (request.length === 0 || bytes + load.bytes > MAX_REQUEST_BYTES) {
-      request = [];
+    const topic = load.destination;
+    const leader = leaderOf(topic, load.items[0]?.partition ?? 0);
+    const name = `${leader} ${topic}`;
+    const known = open.get(name);
+    if (known !== undefined && known.bytes + load.bytes <= MAX_REQUEST_BYTES) {
+      known.request.loads.push(load);
+      known.bytes += load.bytes;
+    } else {
+      const request = { leader, topic, loads: [load] };
       requests.push(request);
-      bytes = 0;
+      open.set(name, { request, bytes: load.bytes });
     }
-    request.push(load);
-    bytes += load.bytes;
   }
   return requests;
 }

@@ -21,7 +21,7 @@ async function outcomesOf(...leaders: readonly object[]): Promise<BatchOutcome[]
     connections: new Map(),
   } as unknown as PlatformaticClient;
   const session = await platformaticDriver(undefined, settingsFrom({ client })).open(new AbortController().signal);
-  return await session.send("orders", batches);
+  return await session.send(1, "orders", batches);
 }
 
 function several(message: string, errors: readonly object[]): Error {

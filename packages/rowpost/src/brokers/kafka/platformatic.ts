@@ -7,9 +7,10 @@
  */
 
 import { isIP, type Socket } from "node:net";
+import { closeQuietly } from "../publishing/lifecycle.ts";
+import { nodeTls } from "../settings/tls-options.ts";
 import {
   type BatchOutcome,
-  closeQuietly,
   type Driver,
   type ErrorLike,
   FaultError,
@@ -22,7 +23,6 @@ import {
 } from "./driver.ts";
 import { type Fault, failureOfSend, LEADER_NOT_AVAILABLE, nameOfCode, UNKNOWN_TOPIC } from "./failures.ts";
 import type { Settings } from "./options.ts";
-import { tlsSocketOptions } from "./tls.ts";
 
 /** The package, as far as it is used here. */
 export interface PlatformaticModule {
@@ -69,9 +69,7 @@ function producerOptions({ brokers, clientId, tls, sasl, connectTimeoutMs, reque
     autocreateTopics: false,
     // We ask ourselves when a leader has moved.
     metadataMaxAge: 300_000,
-    ...(tls === undefined
-      ? {}
-      : { tls: tlsSocketOptions(tls, undefined), tlsServerName: tls.serverName ?? hasNames(brokers) }),
+    ...(tls === undefined ? {} : { tls: nodeTls(tls), tlsServerName: tls.serverName ?? hasNames(brokers) }),
     ...(sasl === undefined ? {} : { sasl: { ...sasl, mechanism: sasl.mechanism.toUpperCase() } }),
   };
 }
@@ -110,7 +108,6 @@ async function openSession(producer: Producer, ours: boolean, signal: AbortSigna
     signal.removeEventListener("abort", giveUp);
   }
   return {
-    combines: true,
     async check() {
       await ask([]);
     },
@@ -118,7 +115,7 @@ async function openSession(producer: Producer, ours: boolean, signal: AbortSigna
       const partitions = (await ask([topic])).topics.get(topic)?.partitions ?? [];
       return { leaders: Array.from(partitions, (partition) => partition?.leader ?? -1) };
     },
-    send: (topic, batches) => sendAll(producer, topic, batches),
+    send: (_leader, topic, batches) => sendAll(producer, topic, batches),
     close,
   };
 }

@@ -22,7 +22,7 @@ interface Bench {
   fault: (batch: PartitionBatch) => Fault | undefined;
   /** Why no session comes about. */
   away: Fault | undefined;
-  readonly combines: boolean;
+  readonly leaders: number;
   partitions: number;
   readonly stored: string[];
   readonly sends: PartitionBatch[][];
@@ -32,7 +32,7 @@ interface Bench {
   publish(batch: readonly OutgoingMessage[], signal?: AbortSignal): Promise<PublishResult[]>;
 }
 
-function createBench({ combines = false, partitions = 1 } = {}): Bench {
+function createBench({ leaders = 1, partitions = 1 } = {}): Bench {
   const offsets = new Map<number, bigint>();
   const driver: Driver = {
     endsAttempts: true,
@@ -40,13 +40,12 @@ function createBench({ combines = false, partitions = 1 } = {}): Bench {
       if (bench.away !== undefined) throw new FaultError(bench.away);
       bench.opened += 1;
       return {
-        combines,
         check: async () => undefined,
         async describe() {
           bench.describes += 1;
-          return { leaders: Array.from({ length: bench.partitions }, () => 1) };
+          return { leaders: Array.from({ length: bench.partitions }, (_, partition) => partition % bench.leaders) };
         },
-        send: async (_topic, batches) => {
+        send: async (_leader, _topic, batches) => {
           bench.sends.push([...batches]);
           return batches.map((batch) => store(batch));
         },
@@ -77,7 +76,7 @@ function createBench({ combines = false, partitions = 1 } = {}): Bench {
   const bench: Bench = {
     fault: () => undefined,
     away: undefined,
-    combines,
+    leaders,
     partitions,
     stored: [],
     sends: [],
@@ -145,7 +144,7 @@ describe("a batch that is refused", () => {
   });
 
   test("leaves the other partitions of its request alone", async () => {
-    const bench = createBench({ combines: true, partitions: 4 });
+    const bench = createBench({ partitions: 4 });
     bench.fault = (batch) => (holds(batch, "BIG") ? TOO_LARGE : undefined);
     const bodies = Array.from({ length: 40 }, (_, index) => (index === 11 ? "BIG" : `m${index}`));
     const results = await bench.publish(bodies.map((body) => message(body)));
@@ -157,10 +156,11 @@ describe("a batch that is refused", () => {
 
 describe("few requests", () => {
   test.each([
-    [true, 1],
-    [false, 4],
-  ])("500 messages in 4 partitions, combined %s: %d", async (combines, requests) => {
-    const bench = createBench({ combines, partitions: 4 });
+    [1, 1],
+    [2, 2],
+    [4, 4],
+  ])("500 messages in 4 partitions of %d leaders: %d", async (leaders, requests) => {
+    const bench = createBench({ leaders, partitions: 4 });
     await bench.publish(Array.from({ length: 500 }, (_, index) => message(`m${index}`)));
     expect(bench.sends).toHaveLength(requests);
   });

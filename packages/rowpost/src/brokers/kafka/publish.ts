@@ -14,7 +14,7 @@ import type { Window } from "../publishing/window.ts";
 import { receiptOf } from "./carry.ts";
 import type { TopicDescription } from "./driver.ts";
 import type { Failure } from "./failures.ts";
-import { groupLoads, type Item, planLanes } from "./plan.ts";
+import { type Item, planLanes, type Request, requestsOf } from "./plan.ts";
 import { isFailure, type OpenSession, type SendOutcome, type Sessions } from "./sessions.ts";
 import type { Topics } from "./topics.ts";
 
@@ -95,14 +95,12 @@ function createSender({ sessions, topics }: Publishing, call: Call<Item>, scope:
   /** How often each batch has met a leader that moved. */
   const moves = new Map<Load<Item>, number>();
 
-  async function sendTogether(session: OpenSession, loads: readonly Load<Item>[]): Promise<void> {
-    const [first] = loads;
-    if (first === undefined) return;
+  async function sendTogether(session: OpenSession, { leader, topic, loads }: Request): Promise<void> {
     const batches = loads.map(({ items }) => ({
       partition: items[0]?.partition ?? 0,
       records: items.map(({ record }) => record),
     }));
-    const outcomes = await session.send(first.destination, batches, scope);
+    const outcomes = await session.send(leader, topic, batches, scope);
     for (const [place, load] of loads.entries()) conclude(load, outcomes[place]);
   }
 
@@ -152,11 +150,8 @@ function createSender({ sessions, topics }: Publishing, call: Call<Item>, scope:
         for (const load of loads) call.settle(load, session ?? ABORTED);
         return;
       }
-      const groups = groupLoads(loads, session.combines, (topic) => {
-        const known = topics.find(topic);
-        return known instanceof Promise ? [] : known.leaders;
-      });
-      await Promise.all(groups.map((group) => sendTogether(session, group)));
+      const requests = requestsOf(loads, topics.leaderOf);
+      await Promise.all(requests.map((request) => sendTogether(session, request)));
     },
   };
 }

@@ -6,17 +6,17 @@
 import { onAbort } from "../../runtime/abort.ts";
 import { describeError, RowpostError } from "../../runtime/errors.ts";
 import { type AbortScope, follow } from "../publishing/abort-scope.ts";
+import { closeQuietly } from "../publishing/lifecycle.ts";
 import type { BatchOutcome, Driver, PartitionBatch, Session, TopicDescription } from "./driver.ts";
-import { closeQuietly, FaultError } from "./driver.ts";
+import { FaultError } from "./driver.ts";
 import { type Failure, failureOfQuestion, failureOfSend, unanswered } from "./failures.ts";
 
 /** What an open session can do, with deadlines on everything, and failures instead of errors. */
 export interface OpenSession {
-  readonly combines: boolean;
   check(signal: AbortSignal): Promise<Failure | undefined>;
   describe(topic: string): Promise<TopicDescription | Failure>;
   /** After the abort, or the request's time, what has no answer is unknown. */
-  send(topic: string, batches: readonly PartitionBatch[], by: Abort): Promise<SendOutcome[]>;
+  send(leader: number, topic: string, batches: readonly PartitionBatch[], by: Abort): Promise<SendOutcome[]>;
 }
 
 type Abort = AbortScope | AbortSignal;
@@ -174,15 +174,14 @@ export function createSessions(options: SessionsOptions): Sessions {
     }
 
     const attended: OpenSession = {
-      combines: session.combines,
       async check(signal) {
         const answer = await during(ask(session.check(), signal));
         return isFailure(answer) ? answer : undefined;
       },
       // Shared by calls with different deadlines, so its only limits are its own time and close().
       describe: (topic) => during(ask(session.describe(topic), stop.signal)),
-      async send(topic, batches, by) {
-        const sent = await during(before(session.send(topic, batches), requestTimeoutMs, by, stop.signal));
+      async send(leader, topic, batches, by) {
+        const sent = await during(before(session.send(leader, topic, batches), requestTimeoutMs, by, stop.signal));
         if (sent !== OVER) return sent.map((outcome) => judgedOutcome(outcome));
         const code = by.aborted || stop.signal.aborted ? "ABORTED" : "REQUEST_TIMEOUT";
         const failure = judged(unanswered(code, "no answer to the produce request in its time"));
@@ -241,6 +240,7 @@ export function isFailure(value: unknown): value is Failure {
 
 function failureOfError(error: unknown): Failure {
   if (error instanceof FaultError) return failureOfQuestion(error.fault);
+  if (error instanceof RowpostError) return unusable(error);
   return failureOfQuestion({ kind: "lost", code: "KAFKA_CLIENT", text: describeError(error) });
 }
 

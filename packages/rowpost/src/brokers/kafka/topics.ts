@@ -7,6 +7,8 @@ import { isFailure } from "./sessions.ts";
 export interface Topics {
   /** The topic, at once when it is known. Never rejects. */
   find(topic: string): TopicDescription | Promise<TopicDescription | Failure>;
+  /** The node that led the partition when the cluster was last asked; -1 when none did. */
+  leaderOf(topic: string, partition: number): number;
   /** Asks again at the next use. */
   forget(topic: string): void;
 }
@@ -72,6 +74,7 @@ export function createTopics({ describe, now }: TopicsOptions): Topics {
       asking.set(topic, question);
       return question;
     },
+    leaderOf: (topic, partition) => known.get(topic)?.description.leaders[partition] ?? -1,
     forget(topic) {
       const found = known.get(topic);
       if (found !== undefined) found.isFresh = false;

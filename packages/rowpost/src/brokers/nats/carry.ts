@@ -6,6 +6,7 @@
 
 import type { OutgoingMessage, PublishFailed } from "../broker.ts";
 import { failed } from "../publishing/failures.ts";
+import { percentDecode, percentEncode } from "../publishing/percent-encoding.ts";
 import type { EncodedHeaders } from "./client.ts";
 
 /**
@@ -52,7 +53,7 @@ export function messageIdOf(type: string, key: string, prefix: string): string {
   return `${prefix}${percentEncode(type, ID_UNSAFE)}:${percentEncode(key, ID_UNSAFE)}`;
 }
 
-const ID_UNSAFE = /[%:\s\p{Cc}]/u;
+const ID_UNSAFE = /[%:\s\p{Cc}]/gu;
 
 /**
  * Fields for the server, which stand first: it searches the block for their names, also inside the
@@ -103,13 +104,13 @@ const isPlainValue = (value: string): boolean => !/\p{Cc}|^\s|\s$/u.test(value);
  * Each blank is encoded, inner ones too: it is simple, and happens to values that need encoding
  * anyway.
  */
-const VALUE_UNSAFE = /[%\s\p{Cc}]/u;
+const VALUE_UNSAFE = /[%\s\p{Cc}]/gu;
 /**
  * Printable ASCII but for the colon, and for the two signs that the list of encoded names is made
  * of.
  */
 const PLAIN_NAME = /^[!-9;-~]+$/;
-const NAME_UNSAFE = /[^A-Za-z0-9._~-]/u;
+const NAME_UNSAFE = /[^A-Za-z0-9._~-]/gu;
 
 const wireNames = new Map<string, string>();
 /** Header names are few; if they are not, somebody puts data into them. */
@@ -132,7 +133,7 @@ function wireNameOf(name: string): string {
 /** Encoded so that it is another name than the plain one: the first character always. */
 function encodeFirst(name: string): string {
   const [first = "", ...rest] = name;
-  return percentEncode(first, /./su) + percentEncode(rest.join(""), NAME_UNSAFE);
+  return percentEncode(first, /./gsu) + percentEncode(rest.join(""), NAME_UNSAFE);
 }
 
 /**
@@ -158,24 +159,4 @@ export function decodeNatsHeaders(
     else decoded.set(name, value);
   }
   return Object.fromEntries(decoded);
-}
-
-/** Replaces the characters that match by `%XX` for each of their UTF-8 bytes. */
-function percentEncode(text: string, unsafe: RegExp): string {
-  if (!unsafe.test(text)) return text;
-  let safe = "";
-  for (const character of text) {
-    if (!unsafe.test(character)) safe += character;
-    else for (const byte of Buffer.from(character)) safe += `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
-  }
-  return safe;
-}
-
-/** Undoes {@link percentEncode}; text that is no percent-encoding stays as it is. */
-function percentDecode(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
 }

@@ -1,6 +1,7 @@
 /** What is used of `@nats-io/transport-node`, as structural types, and how it is loaded. */
 
-import { ConfigurationError, MissingPeerError } from "../../runtime/errors.ts";
+import { ConfigurationError } from "../../runtime/errors.ts";
+import { loadedPeer } from "../settings/peer.ts";
 
 /** A message as the client hands it over. */
 export interface NatsMessage {
@@ -64,15 +65,10 @@ export interface NatsModule {
   credsAuthenticator(credentials: Uint8Array): unknown;
 }
 
-/** Loads the client. Rejects with {@link MissingPeerError}. */
-export async function loadNats(): Promise<NatsModule> {
-  let loaded: unknown;
-  try {
-    loaded = await import("@nats-io/transport-node");
-  } catch (cause) {
-    throw new MissingPeerError("@nats-io/transport-node", "rowpost/nats", { cause, range: "^3.4.0" });
-  }
-  return loaded as NatsModule;
+/** Loads the client. Rejects with `MissingPeerError`. */
+export function loadNats(): Promise<NatsModule> {
+  const name = "@nats-io/transport-node";
+  return loadedPeer(import("@nats-io/transport-node"), name, { neededFor: "rowpost/nats", range: "^3.4.0" });
 }
 
 /** Recognizes the user's connection by what is called on it. Throws {@link ConfigurationError}. */

@@ -12,6 +12,7 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { isIP, Socket } from "node:net";
 import type { PublishFailed } from "../broker.ts";
 import { failed } from "../publishing/failures.ts";
+import { nodeTls } from "../settings/tls-options.ts";
 import type { NatsConnection, NatsModule } from "./client.ts";
 import { describeConnectError } from "./failures.ts";
 import type { ServerAddress, Settings } from "./options.ts";
@@ -162,11 +163,8 @@ function authenticatorOf(client: NatsModule, { login }: Settings): { readonly au
 
 function tlsOf(address: ServerAddress, { tls }: Settings): { readonly tls?: Readonly<Record<string, unknown>> } {
   if (tls === undefined) return {};
-  const { serverName, rejectUnauthorized = true, ca, cert, key } = tls;
-  const files = Object.fromEntries(Object.entries({ ca, cert, key }).filter(([, text]) => text !== undefined));
   // Without a name Node.js would check the certificate of an IP address against "localhost",
   // because it gets a socket that is open already.
-  const named = serverName === undefined && isIP(address.host) !== 0 ? { host: address.host } : {};
-  const servername = serverName === undefined ? {} : { servername: serverName };
-  return { tls: { ...files, rejectUnauthorized, ...named, ...servername } };
+  const isUnnamed = tls.serverName === undefined && isIP(address.host) !== 0;
+  return { tls: { ...nodeTls(tls), ...(isUnnamed && { host: address.host }) } };
 }

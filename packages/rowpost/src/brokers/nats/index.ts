@@ -10,10 +10,9 @@
  * to 66,000 through this adapter (14 to 21 ms).
  */
 
-import { describeError } from "../../runtime/errors.ts";
 import type { Broker, PublishFailed } from "../broker.ts";
 import { type AbortScope, orAborted } from "../publishing/abort-scope.ts";
-import { failed } from "../publishing/failures.ts";
+import { failed, unusableFailure } from "../publishing/failures.ts";
 import { createBroker } from "../publishing/lifecycle.ts";
 import { ABORTED, failBatch } from "../publishing/results.ts";
 import { createWindow } from "../publishing/window.ts";
@@ -32,12 +31,6 @@ export type { NatsOptions } from "./options.ts";
 export { natsOptionsFromUrl } from "./url.ts";
 
 /**
- * Most bytes on their way to one topic at once, so that large messages do not fill the memory: 32
- * of the largest (1 MiB unless configured otherwise).
- */
-const MAX_BYTES_IN_FLIGHT = 33_554_432;
-
-/**
  * A broker that publishes to NATS JetStream. Opens nothing until the first `publish` or `check`.
  * Throws `ConfigurationError` for wrong options; without `@nats-io/transport-node` its `check`
  * rejects with `MissingPeerError`.
@@ -49,7 +42,7 @@ export function nats(options: NatsOptions): Broker {
   const publishing: Publishing = {
     settings,
     streams: createStreams(settings),
-    window: createWindow({ loads: settings.maxInFlight, bytes: MAX_BYTES_IN_FLIGHT }),
+    window: createWindow({ loads: settings.maxInFlight }),
   };
   let opening: Promise<Links> | undefined;
   let links: Links | undefined;
@@ -72,9 +65,7 @@ export function nats(options: NatsOptions): Broker {
     try {
       return await orAborted((await open()).link(), scope);
     } catch (error) {
-      // The peer is missing: no message's fault, and nothing was sent.
-      const code = error instanceof Error && "code" in error ? String(error.code) : "NATS_UNUSABLE";
-      return failed("connection", code, describeError(error));
+      return unusableFailure(error);
     }
   }
 

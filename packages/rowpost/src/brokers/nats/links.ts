@@ -5,6 +5,7 @@
 
 import type { PublishFailed } from "../broker.ts";
 import { closedFailure, failed } from "../publishing/failures.ts";
+import { closeQuietly } from "../publishing/lifecycle.ts";
 import type { NatsModule } from "./client.ts";
 import { type Dialed, type Dialing, dial } from "./dial.ts";
 import { type Link, openLink } from "./link.ts";
@@ -29,8 +30,6 @@ const PING_TIMEOUT_MS = 2000;
  * knock without pause.
  */
 const RETRY_AFTER_MS = 200;
-/** A close that cannot be written because the server does not read is not waited for. */
-const CLOSE_TIMEOUT_MS = 500;
 
 const CLOSED = closedFailure("NATS");
 
@@ -150,11 +149,6 @@ export function createLinks(settings: Settings, client: NatsModule | undefined):
 }
 
 async function end({ connection, destroy }: Dialed): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, CLOSE_TIMEOUT_MS);
-  });
-  await Promise.race([connection.close().catch(() => undefined), late]);
-  clearTimeout(timer);
+  await closeQuietly(connection.close());
   destroy();
 }

@@ -1,4 +1,5 @@
 /** How a failure is made, for all adapters. What an error of a server means stays with each. */
+import { describeError } from "../../runtime/errors.ts";
 import type { FailureScope, PublishFailed } from "../broker.ts";
 
 /** A row of an adapter's failure table. */
@@ -24,6 +25,12 @@ export function failed(
 /** What a rule says of an error. */
 export function failedBy(rule: Rule, code: string, words: string): PublishFailed {
   return failed(rule.scope, code, rule.advice === undefined ? words : `${words} (${rule.advice})`, rule);
+}
+
+/** The client cannot be loaded: no message's fault, and nothing was sent. */
+export function unusableFailure(error: unknown): PublishFailed {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "CLIENT_UNUSABLE";
+  return failed("connection", code, describeError(error));
 }
 
 /** For calls after `close()`; `title` as people write it. */

@@ -1,4 +1,5 @@
 /** A broker from its start to its end: what every adapter does around a publish call. */
+import { withDeadline } from "../../runtime/deadline.ts";
 import { BrokerError, describeError } from "../../runtime/errors.ts";
 import type { Broker, BrokerFeatures, OutgoingMessage, PublishResult } from "../broker.ts";
 import { type AbortScope, createAbortScope } from "./abort-scope.ts";
@@ -21,6 +22,14 @@ export interface Adapter {
   readonly check: () => Promise<void>;
   /** Ends what was opened. The running calls were aborted before. Called once. */
   readonly close: () => Promise<void>;
+}
+
+/** How long a close may take: a server that does not answer it notices the closed socket. */
+export const CLOSE_WITHIN_MS = 500;
+
+/** Resolves when the closing is done or has failed, at the latest after {@link CLOSE_WITHIN_MS}. */
+export async function closeQuietly(closing: Promise<unknown>): Promise<void> {
+  await withDeadline(() => closing, { what: "closing", ms: CLOSE_WITHIN_MS }).catch(() => undefined);
 }
 
 export function createBroker({ name, title, features, publish, check, close }: Adapter): Broker {

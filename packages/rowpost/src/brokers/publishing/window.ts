@@ -22,17 +22,23 @@ export interface Window {
 
 /** What a single destination may have under way; all of them together at most twice as much. */
 export interface WindowWidth {
+  /** Default: as many as their bytes allow. */
   readonly loads?: number | undefined;
-  /** Bounds memory when bodies are large. */
-  readonly bytes: number;
+  /** Bounds memory when bodies are large. Default 32 MiB. */
+  readonly bytes?: number | undefined;
 }
+
+const DEFAULT_BYTES = 33_554_432;
 
 interface Waiting {
   readonly destination: string;
   readonly bytes: number;
 }
 
-export function createWindow({ loads = Number.POSITIVE_INFINITY, bytes: width }: WindowWidth): Window {
+export function createWindow({
+  loads = Number.POSITIVE_INFINITY,
+  bytes: width = DEFAULT_BYTES,
+}: WindowWidth = {}): Window {
   const places = createFairShares({ capacity: 2 * loads });
   const volume = createFairShares({ capacity: 2 * width });
   const waiting = new Map<() => void, Waiting>();

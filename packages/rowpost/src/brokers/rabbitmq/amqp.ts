@@ -1,5 +1,5 @@
 /** The part of amqplib that is used, by its shape, and loading it. */
-import { MissingPeerError } from "../../runtime/errors.ts";
+import { loadedPeer } from "../settings/peer.ts";
 
 /**
  * A connection as `amqplib.connect` of amqplib 2.3.1 or newer resolves to; a recovering one will
@@ -76,13 +76,7 @@ export type AmqpConnect = (
   socket: Readonly<Record<string, unknown>>,
 ) => Promise<RabbitmqConnection & { close(): Promise<void> }>;
 
-/** Loads amqplib. Rejects with {@link MissingPeerError}. */
-export async function loadAmqp(): Promise<AmqpConnect> {
-  let loaded: unknown;
-  try {
-    loaded = await import("amqplib");
-  } catch (cause) {
-    throw new MissingPeerError("amqplib", "The RabbitMQ broker", { cause, range: "^2.3.1" });
-  }
-  return (loaded as { readonly connect: AmqpConnect }).connect;
+/** Loads amqplib. Rejects with `MissingPeerError`. */
+export function loadAmqp(): Promise<{ readonly connect: AmqpConnect }> {
+  return loadedPeer(import("amqplib"), "amqplib", { neededFor: "The RabbitMQ broker", range: "^2.3.1" });
 }

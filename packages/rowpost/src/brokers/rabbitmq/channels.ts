@@ -9,8 +9,9 @@
 import { randomBytes } from "node:crypto";
 import type { PublishFailed } from "../broker.ts";
 import { failed } from "../publishing/failures.ts";
+import { closeQuietly } from "../publishing/lifecycle.ts";
 import type { Address } from "./carry.ts";
-import { CLOSE_WITHIN_MS, CLOSED, type Connection, type Link, within } from "./connection.ts";
+import { CLOSED, type Connection, type Link } from "./connection.ts";
 import {
   blockedBy,
   failureOfEnd,
@@ -162,7 +163,7 @@ export function createChannels(connection: Connection): Channels {
       closed = true;
       const closing = [...channels.values()].map(({ channel }) => channel.close());
       channels.clear();
-      await within(Promise.all(closing), CLOSE_WITHIN_MS, () => undefined).catch(() => undefined);
+      await closeQuietly(Promise.all(closing));
     },
   };
 }

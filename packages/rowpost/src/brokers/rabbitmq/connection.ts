@@ -8,6 +8,8 @@ import { onAbort } from "../../runtime/abort.ts";
 import { BrokerError, describeError } from "../../runtime/errors.ts";
 import type { PublishFailed } from "../broker.ts";
 import { closedFailure, failed } from "../publishing/failures.ts";
+import { CLOSE_WITHIN_MS, closeQuietly } from "../publishing/lifecycle.ts";
+import { nodeTls } from "../settings/tls-options.ts";
 import { type AmqpChannel, type AmqpInside, loadAmqp, type RabbitmqConnection } from "./amqp.ts";
 import { isOver, type Said, saidBy } from "./failures.ts";
 import type { Settings } from "./options.ts";
@@ -40,8 +42,6 @@ export interface Connection {
   close(): Promise<void>;
 }
 
-/** How long a close may take: a server that does not answer it notices the closed socket. */
-export const CLOSE_WITHIN_MS = 500;
 /** What amqplib agrees on unless the server wants less. */
 const FRAME_BYTES = 131_072;
 
@@ -131,7 +131,7 @@ async function openOwn(
   onBlocked: (reason: string) => void,
   stop: AbortSignal,
 ): Promise<OwnLink> {
-  const connect = await loadAmqp();
+  const { connect } = await loadAmqp();
   const { label, secure, host, port, vhost, username, password } = server;
   // Ends the socket in whatever state it is: amqplib's own close waits for the server's answer.
   const socket = new AbortController();
@@ -149,7 +149,7 @@ async function openOwn(
       heartbeat: settings.heartbeatSeconds,
     },
     {
-      ...tlsOptions(settings, secure),
+      ...(secure && nodeTls(settings.tls)),
       // Else Nagle's algorithm holds back what is smaller than a segment until the server has
       // acknowledged the one before.
       noDelay: true,
@@ -167,8 +167,7 @@ async function openOwn(
     connection.on("close", () => endSoon(stop, end));
     return Object.assign(watched, {
       async close() {
-        if (watched.lost === undefined)
-          await within(connection.close(), CLOSE_WITHIN_MS, () => undefined).catch(() => undefined);
+        if (watched.lost === undefined) await closeQuietly(connection.close());
         end("the RabbitMQ broker was closed");
       },
     });
@@ -196,12 +195,6 @@ function endSoon(stop: AbortSignal, end: (reason: string) => void): void {
     clearTimeout(timer);
     end(reason);
   });
-}
-
-function tlsOptions({ tls }: Settings, secure: boolean): Readonly<Record<string, unknown>> {
-  if (!secure) return {};
-  const { ca, cert, key, rejectUnauthorized = true, serverName } = tls;
-  return { ca, cert, key, rejectUnauthorized, ...(serverName !== undefined && { servername: serverName }) };
 }
 
 interface WatchOptions {
@@ -287,7 +280,7 @@ function watch(connection: RabbitmqConnection, options: WatchOptions): Watched {
 }
 
 /** The value, or a rejection after a while; `tooLate` is called first. */
-export async function within<Value>(promise: Promise<Value>, ms: number, tooLate: () => void): Promise<Value> {
+async function within<Value>(promise: Promise<Value>, ms: number, tooLate: () => void): Promise<Value> {
   let timer: NodeJS.Timeout | undefined;
   const expired = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => {

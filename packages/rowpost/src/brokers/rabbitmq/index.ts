@@ -21,12 +21,6 @@ export type { RabbitmqOptions, RabbitmqRoute } from "./options.ts";
 export { rabbitmqOptionsFromUrl } from "./url.ts";
 
 /**
- * Most bytes of a topic's bodies that are handed over and not confirmed, so that large ones do not
- * fill the memory.
- */
-const MAX_BYTES_IN_FLIGHT = 33_554_432;
-
-/**
  * A broker that publishes to RabbitMQ: with its own connection, opened at the first `publish` or
  * `check`, or on one of amqplib that is open already. Throws {@link ConfigurationError} for wrong
  * options; without amqplib its `check` rejects with `MissingPeerError`.
@@ -44,7 +38,7 @@ export function rabbitmq(given: RabbitmqOptions | RabbitmqConnection): Broker {
   const channels = createChannels(connection);
   const publishing: Publishing = {
     channels,
-    window: createWindow({ loads: settings.maxInFlight, bytes: MAX_BYTES_IN_FLIGHT }),
+    window: createWindow({ loads: settings.maxInFlight }),
     route: settings.route,
     maxBodyBytes: settings.maxBodyBytes,
     calls,

@@ -3,8 +3,9 @@
  * one is made that can be trusted with a publish.
  */
 
-import { ConfigurationError, MissingPeerError } from "../../runtime/errors.ts";
-import type { TlsOptions } from "../settings/tls-options.ts";
+import { ConfigurationError } from "../../runtime/errors.ts";
+import { loadedPeer } from "../settings/peer.ts";
+import { nodeTls } from "../settings/tls-options.ts";
 import type { Address } from "./address.ts";
 
 /**
@@ -47,7 +48,7 @@ export interface IoPipeline {
 
 export type IoReply = readonly [error: unknown, reply?: unknown];
 
-/** Makes a client that is not connected yet. Rejects with {@link MissingPeerError}. */
+/** Makes a client that is not connected yet. Rejects with `MissingPeerError`. */
 export type ClientFactory = () => Promise<IoClient>;
 
 /**
@@ -104,7 +105,10 @@ const CLUSTER = {
 export function ownClients(address: Address, connectTimeoutMs: number): ClientFactory {
   return async () => {
     const { host, port, db, username, password, tls } = address;
-    const ioredis = await loadIoredis();
+    const ioredis = await loadedPeer<IoredisModule>(import("ioredis"), "ioredis", {
+      neededFor: "The Redis broker",
+      range: "^5.4.0 || ^6.0.0",
+    });
     return new ioredis.Redis({
       ...ONE_CONNECTION,
       host,
@@ -112,7 +116,7 @@ export function ownClients(address: Address, connectTimeoutMs: number): ClientFa
       db,
       username,
       password,
-      tls: tls === undefined ? undefined : tlsOf(tls),
+      tls: tls === undefined ? undefined : nodeTls(tls),
       connectTimeout: connectTimeoutMs,
       connectionName: "rowpost",
       // We look at INFO ourselves; ioredis would wait for a server that loads, with a timer that
@@ -148,20 +152,6 @@ function assertShape(client: unknown): void {
   );
 }
 
-function tlsOf({ ca, cert, key, serverName, rejectUnauthorized }: TlsOptions): object {
-  return { ca, cert, key, servername: serverName, rejectUnauthorized };
-}
-
 interface IoredisModule {
   readonly Redis: new (options: object) => IoClient;
-}
-
-async function loadIoredis(): Promise<IoredisModule> {
-  let imported: unknown;
-  try {
-    imported = await import("ioredis");
-  } catch (cause) {
-    throw new MissingPeerError("ioredis", "The Redis broker", { cause, range: "^5.4.0 || ^6.0.0" });
-  }
-  return imported as IoredisModule;
 }

@@ -8,6 +8,7 @@
 
 import { createHash } from "node:crypto";
 import type { OutgoingMessage } from "../broker.ts";
+import { percentDecode, percentEncode } from "../publishing/percent-encoding.ts";
 import { type Failure, messageFailure } from "./failures.ts";
 
 /**
@@ -25,7 +26,7 @@ const HEADER_EMPTY = "rowpost-empty";
 const HEADER_CONTENT_TYPE = "content-type";
 
 const JSON_TYPE = "application/json";
-const NOT_UNRESERVED = /[^A-Za-z0-9._~-]/;
+const NOT_UNRESERVED = /[^A-Za-z0-9._~-]/gu;
 // What RocketMQ calls a control character (Java's isISOControl): C0, DEL and C1. It stores
 // properties separated by U+0001 and U+0002.
 const CONTROL = /\p{Cc}/u;
@@ -57,7 +58,7 @@ export function tagOf(type: string): string {
  * The exact key is in the header `rowpost-key`.
  */
 export function indexKeyOf(key: string): string {
-  return percentEncode(key, /[\s\p{Cc}]/u);
+  return percentEncode(key, /[\s\p{Cc}]/gu);
 }
 
 /**
@@ -91,12 +92,12 @@ export function propertiesOf(message: OutgoingMessage): string[] | Failure {
       empty.push(name);
     } else if (CONTROL.test(value)) {
       encoded.push(name);
-      properties.push(name, percentEncode(value, /[%\p{Cc}]/u));
+      properties.push(name, percentEncode(value, /[%\p{Cc}]/gu));
     } else {
       properties.push(name, value);
     }
   }
-  if (!typed) properties.push(HEADER_CONTENT_TYPE, percentEncode(message.contentType, /\p{Cc}/u));
+  if (!typed) properties.push(HEADER_CONTENT_TYPE, percentEncode(message.contentType, /\p{Cc}/gu));
   if (encoded.length > 0) properties.push(HEADER_ENCODED, nameList(encoded));
   if (empty.length > 0) properties.push(HEADER_EMPTY, nameList(empty));
   return properties;
@@ -123,7 +124,7 @@ export function headersOf(properties: Iterable<readonly [name: string, value: st
 
 /** Names separated by commas; a comma or `%` in one of them is percent-encoded. */
 function nameList(names: readonly string[]): string {
-  return names.map((name) => percentEncode(name, /[%,]/)).join(",");
+  return names.map((name) => percentEncode(name, /[%,]/gu)).join(",");
 }
 
 const NAMELESS =
@@ -131,25 +132,6 @@ const NAMELESS =
 
 function namesIn(list: string | undefined): string[] {
   return list === undefined ? [] : list.split(",").map(percentDecode);
-}
-
-/** Undoes {@link percentEncode}; text that is no percent-encoding stays as it is. */
-function percentDecode(text: string): string {
-  return text.replace(/(?:%[0-9A-F]{2})+/gi, (bytes) => Buffer.from(bytes.replaceAll("%", ""), "hex").toString());
-}
-
-/** Replaces the characters that match by `%XX` for each of their UTF-8 bytes. */
-function percentEncode(text: string, forbidden: RegExp): string {
-  if (!forbidden.test(text)) return text;
-  let encoded = "";
-  for (const character of text) {
-    if (!forbidden.test(character)) {
-      encoded += character;
-      continue;
-    }
-    for (const byte of Buffer.from(character)) encoded += `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
-  }
-  return encoded;
 }
 
 function hash(text: string): string {

@@ -6,7 +6,7 @@
  */
 
 import { fileURLToPath } from "node:url";
-import { MissingPeerError } from "../../runtime/errors.ts";
+import { loadedPeer } from "../settings/peer.ts";
 
 /** Headers of a call. */
 export interface GrpcMetadata {
@@ -152,10 +152,7 @@ export function grpcName(code: number): string {
 
 let loaded: Promise<GrpcRuntime> | undefined;
 
-/**
- * Loads the peers and parses the protos, once per process (about 60 ms). Rejects with {@link
- * MissingPeerError}.
- */
+/** Loads the peers and parses the protos, once per process (60 ms). Rejects with `MissingPeerError`. */
 export function loadGrpc(): Promise<GrpcRuntime> {
   loaded ??= load().catch((error: unknown) => {
     loaded = undefined; // installed meanwhile? then the next call finds it
@@ -165,12 +162,11 @@ export function loadGrpc(): Promise<GrpcRuntime> {
 }
 
 async function load(): Promise<GrpcRuntime> {
-  const grpc = await importPeer<GrpcModule>("@grpc/grpc-js", "^1.14.0", () => import("@grpc/grpc-js"));
-  const loader = await importPeer<ProtoLoaderModule>(
-    "@grpc/proto-loader",
-    "^0.8.0",
-    () => import("@grpc/proto-loader"),
-  );
+  const neededFor = "The RocketMQ broker";
+  const grpc = await loadedPeer<GrpcModule>(import("@grpc/grpc-js"), "@grpc/grpc-js", { neededFor, range: "^1.14.0" });
+  const loader = await loadedPeer<ProtoLoaderModule>(import("@grpc/proto-loader"), "@grpc/proto-loader", {
+    ...{ neededFor, range: "^0.8.0" },
+  });
   // src/brokers/rocketmq and dist/brokers/rocketmq are equally deep.
   const protos = fileURLToPath(new URL("../../../proto", import.meta.url));
   const definition = loader.loadSync("apache/rocketmq/v2/service.proto", {
@@ -178,19 +174,5 @@ async function load(): Promise<GrpcRuntime> {
     enums: String,
     longs: Number,
   });
-  return { grpc, methods: methodsOf(definition["apache.rocketmq.v2.MessagingService"]) };
-}
-
-async function importPeer<Module>(name: string, range: string, load: () => Promise<unknown>): Promise<Module> {
-  let imported: unknown;
-  try {
-    imported = await load();
-  } catch (cause) {
-    throw new MissingPeerError(name, "The RocketMQ broker", { cause, range });
-  }
-  return imported as Module;
-}
-
-function methodsOf(service: unknown): Readonly<Record<MethodName, GrpcMethod>> {
-  return service as Readonly<Record<MethodName, GrpcMethod>>;
+  return { grpc, methods: definition["apache.rocketmq.v2.MessagingService"] as GrpcRuntime["methods"] };
 }

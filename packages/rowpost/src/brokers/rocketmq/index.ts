@@ -9,9 +9,9 @@
 
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
-import { BrokerError, describeError } from "../../runtime/errors.ts";
-import type { Broker, PublishFailed } from "../broker.ts";
-import { failed } from "../publishing/failures.ts";
+import { BrokerError } from "../../runtime/errors.ts";
+import type { Broker } from "../broker.ts";
+import { unusableFailure } from "../publishing/failures.ts";
 import { createBroker } from "../publishing/lifecycle.ts";
 import { failBatch } from "../publishing/results.ts";
 import { inTurns, topicOf } from "../publishing/turns.ts";
@@ -31,11 +31,6 @@ export { headersOf as decodeRocketmqHeaders } from "./carry.ts";
 export type { RocketmqOptions } from "./options.ts";
 export { rocketmqOptionsFromUrl } from "./url.ts";
 
-/**
- * Most bytes of requests on their way to one topic at once, so that large bodies do not fill the
- * memory: 8 of the largest.
- */
-const MAX_BYTES_IN_FLIGHT = 33_554_432;
 /** What RocketMQ takes unless it is configured otherwise. */
 const DEFAULT_MAX_BODY_BYTES = 4_194_304;
 
@@ -79,7 +74,7 @@ export function rocketmq(options: RocketmqOptions): Broker {
       try {
         parts = opened ?? (await open());
       } catch (error) {
-        return failBatch(batch, unusable(error));
+        return failBatch(batch, unusableFailure(error));
       }
       parts.session.touch();
       return await inTurns(batch, scope, topicOf, (messages) => publishBatch(parts.publishing, messages, scope));
@@ -150,7 +145,7 @@ function publishingOf(
   const warned = new Set<string>();
   return {
     routes,
-    window: createWindow({ loads: settings.maxInFlight, bytes: MAX_BYTES_IN_FLIGHT }),
+    window: createWindow({ loads: settings.maxInFlight }),
     send: (request, scope) =>
       connection.call(method, request, { timeoutMs: settings.requestTimeoutMs, scope, serialize: asItIs }),
     namespace: settings.namespace,
@@ -240,10 +235,4 @@ function adviceFor({ tls }: Settings): string {
   return tls === undefined
     ? `${port} A proxy that takes TLS only needs the tls option.`
     : `${port} Does it speak TLS, with a certificate that tls.ca trusts?`;
-}
-
-/** The peers are missing: no message's fault, and nothing was sent. */
-function unusable(error: unknown): PublishFailed {
-  const code = error instanceof Error && "code" in error ? String(error.code) : "ROCKETMQ_UNUSABLE";
-  return failed("connection", code, describeError(error));
 }

@@ -5,6 +5,7 @@
  */
 
 import { hostname, platform, release } from "node:os";
+import { CLOSE_WITHIN_MS } from "../publishing/lifecycle.ts";
 import type { Channel, Connection } from "./connection.ts";
 import { failureOfStatus, type RocketmqStatus } from "./failures.ts";
 import type { GrpcRuntime, GrpcStream } from "./grpc.ts";
@@ -39,10 +40,6 @@ const HEARTBEAT_MS = 10_000;
  */
 const REOPEN_MIN_MS = 1000;
 const REOPEN_MAX_MS = 10_000;
-/**
- * How long telling the server that we end may take: it notices the closed connection as well.
- */
-const CLOSE_WITHIN_MS = 500;
 
 /** The stream of settings, opened again when it ends. */
 interface Telemetry {

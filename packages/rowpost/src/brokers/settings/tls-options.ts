@@ -16,6 +16,24 @@ export interface TlsOptions {
   readonly serverName?: string | undefined;
 }
 
+/** What `tls.connect` takes. Without a name it checks the certificate against the host. */
+export function nodeTls({ ca, cert, key, rejectUnauthorized = true, serverName }: TlsOptions): NodeTls {
+  const given = Object.entries({ ca: pem(ca), cert: pem(cert), key: pem(key), servername: serverName });
+  return { rejectUnauthorized, ...Object.fromEntries(given.filter(([, text]) => text !== undefined)) };
+}
+
+export interface NodeTls {
+  readonly ca?: string | Buffer;
+  readonly cert?: string | Buffer;
+  readonly key?: string | Buffer;
+  readonly rejectUnauthorized: boolean;
+  readonly servername?: string;
+}
+
+function pem(text: string | Uint8Array | undefined): string | Buffer | undefined {
+  return text instanceof Uint8Array ? Buffer.from(text) : text;
+}
+
 /**
  * The options of an adapter whose `tls` is a switch or the options themselves: an empty object for
  * `true`, undefined for plaintext. Throws {@link ConfigurationError} for half a pair.

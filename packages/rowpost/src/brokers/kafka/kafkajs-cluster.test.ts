@@ -1,15 +1,10 @@
-/**
- * Several leaders, of which tests have no servers: which request goes where, and what each
- * partition is told.
- */
+/** What is asked over kafkajs's connections, and what each partition is told. */
 import kafkajs from "kafkajs";
 import { describe, expect, test } from "vitest";
-import type { PartitionBatch } from "./driver.ts";
+import type { BatchOutcome, PartitionBatch } from "./driver.ts";
 import type { KafkajsClient } from "./given-client.ts";
-import { directSender } from "./kafkajs-direct.ts";
-import { settingsFrom } from "./options.ts";
+import { type Cluster, clusterOf, createProduce } from "./kafkajs-cluster.ts";
 
-const settings = settingsFrom({ brokers: "a:9092" });
 const batches = (...partitions: number[]): PartitionBatch[] =>
   partitions.map((partition) => ({ partition, records: [] }));
 
@@ -19,10 +14,18 @@ interface Answer {
   readonly baseOffset: bigint;
 }
 
+type Produce = (leader: number, ...partitions: number[]) => Promise<BatchOutcome[]>;
+
+/** Requests for a topic over the connections of such a cluster. */
+function producing(brokerPool: object): Produce {
+  const produce = createProduce({ brokerPool } as Cluster, 1000);
+  return (leader, ...partitions) => produce(leader, "orders", batches(...partitions));
+}
+
 /** The inside of kafkajs with these nodes, each with its answer. */
-function clientOf(nodes: ReadonlyMap<number, () => Promise<readonly Answer[]>>, sent: number[]): KafkajsClient {
+function poolOf(nodes: ReadonlyMap<number, () => Promise<readonly Answer[]>>, sent: number[]): object {
   let isKnown = false;
-  const brokerPool = {
+  return {
     getNodeIds: () => (isKnown ? [...nodes.keys()].map(String) : []),
     async refreshMetadata(topics: readonly string[]) {
       sent.push(topics.length * 1000);
@@ -36,7 +39,6 @@ function clientOf(nodes: ReadonlyMap<number, () => Promise<readonly Answer[]>>, 
       return { connectionPool: { send }, versions: { 0: { maxVersion: 13 } } };
     },
   };
-  return { [Symbol("private:Kafka:createCluster")]: () => ({ brokerPool }) } as unknown as KafkajsClient;
 }
 
 const answers =
@@ -47,40 +49,23 @@ const refused = async (): Promise<never> => {
   throw Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
 };
 
-describe("partitions of several leaders", () => {
-  test("one request for each leader, one outcome for each partition, in the order asked", async () => {
+describe("requests to several leaders", () => {
+  test("one outcome for each partition, in the order asked", async () => {
     const sent: number[] = [];
-    const client = clientOf(
-      new Map([
-        [1, answers({ partition: 2, errorCode: 10, baseOffset: -1n }, { partition: 0, errorCode: 0, baseOffset: 70n })],
-        [2, refused],
-        [3, answers()],
-      ]),
-      sent,
-    );
-    let asked = 0;
-    const describe = async (): Promise<{ leaders: number[] }> => {
-      asked += 1;
-      return { leaders: [1, 2, 1, -1, 3] };
-    };
-    const sender = directSender(client, { settings, describe });
-    const outcomes = await sender?.send("orders", batches(0, 1, 2, 3, 4, 5));
-    expect(outcomes).toMatchObject([
-      { baseOffset: 70n },
-      { fault: { kind: "unreachable", code: "ECONNREFUSED" } },
-      { fault: { kind: "answer", code: 10, name: "MESSAGE_TOO_LARGE" } },
-      { fault: { kind: "answer", name: "LEADER_NOT_AVAILABLE" } },
-      { fault: { kind: "lost", code: "NO_RECEIPT" } },
-      { fault: { kind: "answer", name: "LEADER_NOT_AVAILABLE" } },
+    const nodes = new Map([
+      [1, answers({ partition: 2, errorCode: 10, baseOffset: -1n }, { partition: 0, errorCode: 0, baseOffset: 70n })],
+      [2, refused],
+      [3, answers()],
+    ]);
+    const produce = producing(poolOf(nodes, sent));
+    expect(await Promise.all([produce(1, 0, 2), produce(2, 1), produce(3, 4), produce(-1, 3, 5)])).toMatchObject([
+      [{ baseOffset: 70n }, { fault: { kind: "answer", code: 10, name: "MESSAGE_TOO_LARGE" } }],
+      [{ fault: { kind: "unreachable", code: "ECONNREFUSED" } }],
+      [{ fault: { kind: "lost", code: "NO_RECEIPT" } }],
+      [{ fault: { name: "LEADER_NOT_AVAILABLE" } }, { fault: { kind: "answer", name: "LEADER_NOT_AVAILABLE" } }],
     ]);
     // All of them ask for the nodes once.
     expect(sent.toSorted((left, right) => left - right)).toEqual([1, 2, 3, 1000]);
-    await Promise.all([
-      sender?.send("orders", batches(0)),
-      sender?.send("stock", batches(0)),
-      sender?.send("stock", batches(2)),
-    ]);
-    expect(asked).toBe(2);
   });
 });
 
@@ -113,9 +98,11 @@ describe("a leader that cannot be reached while another one's request is written
         return { connectionPool: { send }, versions: null };
       },
     };
-    const client = { [Symbol("private:Kafka:createCluster")]: () => ({ brokerPool }) } as unknown as KafkajsClient;
-    const sender = directSender(client, { settings, describe: async () => ({ leaders: [1, 2] }) });
-    expect(await sender?.send("orders", batches(0, 1))).toMatchObject([{ baseOffset: 7n }, { fault: { kind } }]);
+    const produce = producing(brokerPool);
+    expect(await Promise.all([produce(1, 0), produce(2, 1)])).toMatchObject([
+      [{ baseOffset: 7n }],
+      [{ fault: { kind } }],
+    ]);
   });
 });
 
@@ -125,7 +112,7 @@ describe("the version of the request", () => {
     readonly response: { decode(answer: Buffer): Promise<object> };
   }
 
-  async function send(maxVersion: number | undefined): Promise<{ carried: Carried[]; outcomes: object | undefined }> {
+  async function send(maxVersion: number | undefined): Promise<{ carried: Carried[]; outcomes: BatchOutcome[] }> {
     const carried: Carried[] = [];
     const brokerPool = {
       getNodeIds: () => ["1"],
@@ -140,10 +127,7 @@ describe("the version of the request", () => {
         return { connectionPool: pool, versions: maxVersion === undefined ? null : { 0: { maxVersion } } };
       },
     };
-    const client = { [Symbol("private:Kafka:createCluster")]: () => ({ brokerPool }) } as unknown as KafkajsClient;
-    const sender = directSender(client, { settings, describe: async () => ({ leaders: [1] }) });
-    const outcomes = await sender?.send("orders", batches(0));
-    return { carried, outcomes };
+    return { carried, outcomes: await producing(brokerPool)(1, 0) };
   }
 
   test.each([
@@ -174,12 +158,14 @@ describe("the version of the request", () => {
 
 test("the installed kafkajs is built as it is used here", () => {
   const client = new kafkajs.Kafka({ brokers: ["127.0.0.1:1"], logLevel: 0 }) as unknown as KafkajsClient;
-  const describe = async (): Promise<{ leaders: number[] }> => ({ leaders: [] });
-  const sender = directSender(client, { settings, describe });
-  expect(sender).toMatchObject({ combines: true });
+  expect(clusterOf(client)).toMatchObject({ brokerPool: {} });
 });
 
-test("a client that is built differently is not touched", () => {
-  const describe = async (): Promise<{ leaders: number[] }> => ({ leaders: [] });
-  expect(directSender({} as KafkajsClient, { settings, describe })).toBeUndefined();
+test.each([
+  ["nothing", {}],
+  ["another pool", { [Symbol("private:Kafka:createCluster")]: () => ({ brokerPool: {} }) }],
+])("a client with %s inside is refused, and told what to install", (_, client) => {
+  expect(() => clusterOf(client as unknown as KafkajsClient)).toThrow(
+    /built differently from 2\.2\.4.*@platformatic\/kafka/,
+  );
 });
