@@ -6,10 +6,7 @@
 
 /** A message on its way out. */
 export interface OutgoingMessage {
-  /**
-   * Primary key of the row, a decimal string. Not an identity for consumers: that is `type` and
-   * `key`.
-   */
+  /** Primary key of the row, in decimal. No identity for consumers: that is `type` and `key`. */
   readonly id: string;
   readonly type: string;
   readonly key: string;
@@ -18,10 +15,7 @@ export interface OutgoingMessage {
   readonly body: string | Uint8Array;
   /** Media type of the body; `application/json` when the table has no such column. */
   readonly contentType: string;
-  /**
-   * User headers, `traceparent` when there is one, and the identity: `rowpost-id`, `rowpost-type`,
-   * `rowpost-key`, `rowpost-attempt`.
-   */
+  /** The user's, `traceparent`, `rowpost-id`, `rowpost-type`, `rowpost-key`, `rowpost-attempt`. */
   readonly headers: Readonly<Record<string, string>>;
   /** Messages with equal keys must reach the broker in the order in which `publish` gets them. */
   readonly orderingKey: string | undefined;
@@ -32,9 +26,7 @@ export interface OutgoingMessage {
 /** The broker acknowledged the message with its own receipt. Only this makes a row `sent`. */
 export interface PublishSent {
   readonly status: "sent";
-  /**
-   * The broker's receipt, at most 255 characters, as DESIGN's broker table says for each broker.
-   */
+  /** The broker's receipt, at most 255 characters; the broker's page says what it is made of. */
   readonly messageId: string;
 }
 
@@ -55,14 +47,9 @@ export type FailureScope = "message" | "destination" | "connection" | "unknown";
 export interface PublishFailed {
   readonly status: "failed";
   readonly scope: FailureScope;
-  /**
-   * False: no retry can help (the relay settles it as `failed` at once). Only meaningful for
-   * `message`.
-   */
+  /** Of scope `message`. False: no retry can help, and it is settled as `failed` at once. */
   readonly retriable: boolean;
-  /**
-   * The broker's code or name for it, such as `MESSAGE_BODY_TOO_LARGE`, `ECONNREFUSED`, `HTTP_503`.
-   */
+  /** The broker's name for it, such as `MESSAGE_BODY_TOO_LARGE`, `ECONNREFUSED`, `HTTP_503`. */
   readonly code: string;
   /** The broker's own words. Goes into `fail_reason`. */
   readonly reason: string;
@@ -82,15 +69,9 @@ export interface PublishNotStarted {
 
 export type PublishResult = PublishSent | PublishFailed | PublishNotStarted;
 
-/**
- * What an adapter can do. Read by the contract suite, which tries what is claimed and skips what is
- * not, and by `routes`, which claims what holds for all of its brokers.
- */
+/** What an adapter can do: read by the contract suite, and by `routes`. */
 export interface BrokerFeatures {
-  /**
-   * `key`: equal ordering keys keep their order on the broker. `none`: the broker has no such thing
-   * (order of publishing still holds).
-   */
+  /** `key`: equal ordering keys keep their order. `none`: only publishing has an order. */
   readonly ordering: "key" | "none";
   /** The broker tells an unknown topic apart from other failures. */
   readonly reportsUnknownTopic: boolean;
@@ -100,10 +81,7 @@ export interface BrokerFeatures {
 
 /** Options of one {@link Broker.publish} call. */
 export interface PublishOptions {
-  /**
-   * Aborted when the relay's publish timeout passed. Messages handed over by then are `unknown`,
-   * the rest `notStarted`.
-   */
+  /** Aborted at the relay's publish timeout. */
   readonly signal: AbortSignal;
 }
 
@@ -115,10 +93,7 @@ export interface PublishOptions {
 export interface BrokerRoutes {
   /** Their names, each once. */
   readonly brokers: readonly string[];
-  /**
-   * The one that takes the topic; undefined: none does, and its messages fail. Always the same for
-   * a topic.
-   */
+  /** The one that takes the topic, always the same; undefined: none, and its messages fail. */
   brokerOf(topic: string): string | undefined;
 }
 

@@ -27,10 +27,7 @@ export { verifyWebhook } from "./http/signature.ts";
 
 const CHECK_TIMEOUT_MS = 10_000;
 
-/**
- * Makes the HTTP broker. Throws `ConfigurationError` on options that cannot work; connects at the
- * first publish.
- */
+/** Makes the HTTP broker. Throws `ConfigurationError`; connects at the first publish. */
 export function http(options: HttpBrokerOptions): Broker {
   const settings = settingsOf(options);
   const connections = createConnections(settings);

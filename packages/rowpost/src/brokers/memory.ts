@@ -1,7 +1,4 @@
-/**
- * A broker inside this process: for tests of programs that use rowpost, for first steps, and as the
- * reference of the broker contract. What it holds ends with the process.
- */
+/** A broker inside this process: for tests, first steps, and as the contract's reference. */
 import { createSystemClock } from "../runtime/clock.ts";
 import { DeadlineError } from "../runtime/deadline.ts";
 import { ConfigurationError, describeError } from "../runtime/errors.ts";
@@ -29,10 +26,7 @@ export type OutcomeHook = (
 export interface MemoryBrokerOptions {
   /** Messages kept for `published()`; the oldest are forgotten first. Default 10,000. */
   readonly maxMessages?: number | undefined;
-  /**
-   * Topics that exist. Default: every topic does. Messages to others fail as a message failure,
-   * `TOPIC_NOT_FOUND`.
-   */
+  /** Topics that exist; others fail with `TOPIC_NOT_FOUND`. Default: every topic does. */
   readonly topics?: readonly string[] | undefined;
   /** Larger bodies are refused, `BODY_TOO_LARGE`. Default: no limit. */
   readonly maxBodyBytes?: number | undefined;
@@ -48,9 +42,7 @@ export interface MemoryBrokerOptions {
 
 /** The memory broker: a {@link Broker} that can be looked into. */
 export interface MemoryBroker extends Broker {
-  /**
-   * What consumers would see by now, in the order in which it was accepted, at most `maxMessages`.
-   */
+  /** What consumers would see by now, in order of acceptance, at most `maxMessages`. */
   published(topic?: string): readonly PublishedMessage[];
   /**
    * Resolves with `published()` once `count` messages were accepted since the start (or since
@@ -163,8 +155,7 @@ function createInbox(options: MemoryBrokerOptions): Inbox {
       receipts += 1;
       kept.push({ ...message, messageId: String(receipts) });
       acceptedCount += 1;
-      // Cut in one go when it is twice the bound: shifting at each message would copy the array
-      // each time.
+      // Cut in one go: shifting at each message would copy the array each time.
       if (kept.length >= 2 * maxMessages) kept = kept.slice(-maxMessages);
       for (const waiter of waiters) if (acceptedCount >= waiter.count) waiter.resolve();
       return String(receipts);

@@ -18,10 +18,7 @@ import { ABORTED, failBatch } from "./publishing/results.ts";
 import { inTurns } from "./publishing/turns.ts";
 import { topicMatcher, whatIsWrongWith } from "./routes/patterns.ts";
 
-/**
- * Topic patterns with their brokers, in the order in which they are tried: an object, or a list of
- * pairs.
- */
+/** Topic patterns with their brokers, in the order in which they are tried. */
 export type RouteTable = Readonly<Record<string, Broker>> | readonly (readonly [pattern: string, broker: Broker])[];
 
 /** Options of {@link routes}. */
@@ -39,19 +36,14 @@ interface Route {
 /** A broker behind the routes, once, however many patterns lead to it. */
 interface Part {
   readonly broker: Broker;
-  /**
-   * Unique: the broker's own name, followed by its patterns when another one is called the same.
-   */
+  /** The broker's own name, and its patterns when another one is called the same. */
   readonly name: string;
   readonly patterns: readonly string[];
 }
 
 /** Stands for `otherwise` where patterns are named. */
 const OTHERWISE = "otherwise";
-/**
- * Topics whose route is remembered; then all are forgotten, so that one-off topics cannot grow the
- * map for ever.
- */
+/** Then all are forgotten, so that one-off topics cannot grow the map for ever. */
 const REMEMBERED_TOPICS = 10_000;
 
 /**
@@ -75,10 +67,7 @@ export function routes(table: RouteTable, { otherwise }: RoutesOptions = {}): Br
     return part;
   }
 
-  /**
-   * The results of one broker's share. What it should never do is told as the relay would tell it,
-   * and spoils nobody else's results.
-   */
+  /** One broker's share. What it should never do is told as the relay would tell it. */
   async function publishAt(
     part: Part | undefined,
     messages: readonly OutgoingMessage[],
@@ -150,8 +139,7 @@ function checkedRoutes(table: RouteTable, otherwise: Broker | undefined): readon
   }
   const list: Route[] = [];
   for (const [pattern, broker] of pairs) {
-    // An object lists such keys first, whatever the order in which they were written, and the order
-    // decides.
+    // An object lists such keys first, and the order decides.
     if (!Array.isArray(table) && /^\d+$/.test(pattern) && pairs.length > 1) {
       throw new ConfigurationError(
         `routes: the order of "${pattern}" is lost in an object; give a list: [["${pattern}", broker], …]`,

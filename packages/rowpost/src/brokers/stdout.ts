@@ -13,10 +13,7 @@ import { createWindow } from "./publishing/window.ts";
 
 /** Options of {@link stdout}. */
 export interface StdoutBrokerOptions {
-  /**
-   * Where lines go. Default: this process's standard output. Handed in, so never closed by the
-   * broker.
-   */
+  /** Default: this process's standard output. Never closed by the broker. */
   readonly stream?: Writable | undefined;
 }
 
@@ -31,10 +28,7 @@ export interface StdoutLine {
   readonly attempt: number;
   readonly contentType: string;
   readonly headers: Readonly<Record<string, string>>;
-  /**
-   * The body's text as it is (JSON is not parsed, so it stands here as a string); base64 when it is
-   * binary.
-   */
+  /** A text as it is (JSON is not parsed: it is a string here); base64 when it is binary. */
   readonly body: string;
   readonly bodyEncoding?: "base64" | undefined;
 }
@@ -105,10 +99,7 @@ interface Line extends PlacedMessage {
   readonly bytes: number;
 }
 
-/**
- * What is written together. Each ordering key once: a message may only be handed over when the one
- * before it of its key has been taken.
- */
+/** Each ordering key once: its next message waits until this one has been taken. */
 function chunksOf(batch: readonly OutgoingMessage[]): Line[][] {
   const chunks: Line[][] = [];
   let keys = new Set<string>();

@@ -1,7 +1,4 @@
-/**
- * One request and its answer, with the question that matters answered for every way it can go
- * wrong: was it handed over?
- */
+/** One request and its answer, and whatever goes wrong: was it handed over? */
 import type { ClientRequest, IncomingMessage, Agent as PlainAgent } from "node:http";
 import { request as plainRequest } from "node:http";
 import type { Agent as SecureAgent } from "node:https";
@@ -111,10 +108,7 @@ interface ReceivedBody {
   answer(): HttpAnswer;
 }
 
-/**
- * Keeps the beginning of the body and reads on to its end, so that the connection can be used
- * again.
- */
+/** Keeps the beginning of the body and reads to its end, to use the connection again. */
 function receiveBody(message: IncomingMessage, onEnd: () => void): ReceivedBody {
   const chunks: Buffer[] = [];
   let length = 0;

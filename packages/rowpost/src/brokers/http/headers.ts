@@ -1,21 +1,16 @@
 /**
- * Message headers as HTTP headers. HTTP carries names made of token characters and values of
- * visible ASCII; whatever else a message has in its headers is percent-encoded, and the header
- * `rowpost-encoded` lists which ones, so that nothing is lost and nothing is ambiguous.
+ * Message headers as HTTP headers: names of token characters, values of visible ASCII. Whatever
+ * else there is goes percent-encoded, and `rowpost-encoded` lists which ones.
  */
 
 import { percentDecode, percentEncode } from "../publishing/percent-encoding.ts";
 
-/**
- * Lists, parted by commas, the headers of the request whose name and value are percent-encoded.
- * Absent when there are none.
- */
+/** Lists, parted by commas, the headers whose name and value are percent-encoded. */
 export const HEADER_ENCODED = "rowpost-encoded";
 
 /**
- * Names that frame the request or belong to the transport, and the one that Node's
- * `request.headers`, a plain object, cannot hold. A message header of such a name goes out with its
- * first letter encoded.
+ * Names that belong to the transport, and `__proto__`, which Node's `request.headers` cannot hold.
+ * They go out with their first letter encoded.
  */
 const TAKEN_NAMES: ReadonlySet<string> = new Set([
   "__proto__",
@@ -70,10 +65,7 @@ export function encodeHeaders(
   return Object.fromEntries(wire);
 }
 
-/**
- * The first letter always, so that the name is another one than the transport's; the rest where it
- * is no token character.
- */
+/** The first letter always, to be another name than the transport's. */
 function encodeName(name: string): string {
   const [first = "", ...rest] = name;
   return `${percentEncode(first, /./gsu)}${percentEncode(rest.join(""), /[^A-Za-z0-9!#$&'*+.^_`|~-]/gu)}`.toLowerCase();
@@ -90,8 +82,7 @@ export function decodeWebhookHeaders(
   const list = headers[HEADER_ENCODED];
   const encoded = new Set(typeof list === "string" ? list.split(",").map((name) => name.trim()) : []);
   const decoded = new Map<string, string>();
-  // Plain ones first: a decoded name may be one that the transport has too, and the message's is
-  // what is asked for.
+  // Plain ones first: of two with a name the message's own, which is encoded, is asked for.
   for (const [name, value] of Object.entries(headers)) {
     if (value !== undefined && name !== HEADER_ENCODED && !encoded.has(name))
       decoded.set(name, [value].flat().join(", "));

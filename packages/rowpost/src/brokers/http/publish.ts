@@ -1,7 +1,4 @@
-/**
- * How messages are handed over: each as one request, as many side by side as the window has room
- * for.
- */
+/** How messages are handed over: each as a request, as many at once as the window has room for. */
 import { describeError } from "../../runtime/errors.ts";
 import type { OutgoingMessage, PublishFailed, PublishResult } from "../broker.ts";
 import type { AbortScope } from "../publishing/abort-scope.ts";

@@ -35,10 +35,7 @@ export interface AnswerContext {
  */
 const RETRIABLE_4XX: ReadonlySet<number> = new Set([401, 403, 404, 405, 407, 408, 425]);
 
-/**
- * A Retry-After of more than a day is taken as a day: a mistaken date must not silence a topic for
- * years.
- */
+/** A mistaken date must not silence a topic for years. */
 const MAX_RETRY_AFTER_MS = 86_400_000;
 
 /** What becomes of a message that was answered. */
@@ -46,8 +43,7 @@ export function outcomeOfAnswer(answer: HttpAnswer, context: AnswerContext): Out
   const { status } = answer;
   if (status >= 200 && status < 300) return receiptOf(answer, context);
   const retryAfterMs = retryAfter(answer.headers["retry-after"], context.nowMs);
-  // 429 is about a rate by definition; 503 is the whole service only where it says when it will be
-  // back, else this request.
+  // 503 is the whole service only where it says when it will be back, else this request.
   const isThrottled = status === 429 || (status === 503 && retryAfterMs !== undefined);
   const isRetriable = status >= 500 || (status >= 300 && status < 400) || RETRIABLE_4XX.has(status);
   const scope = isThrottled ? "destination" : "message";
@@ -55,10 +51,7 @@ export function outcomeOfAnswer(answer: HttpAnswer, context: AnswerContext): Out
   return failed(scope, `HTTP_${status}`, reasonOf(answer, context.label), { retriable, retryAfterMs });
 }
 
-/**
- * The receiver's own receipt where it gives one (a header, or `id` in a JSON body), else the id
- * that it was sent. At most 255 characters.
- */
+/** The receiver's own receipt (a header, or `id` in a JSON body), else the id that it was sent. */
 function receiptOf(answer: HttpAnswer, context: AnswerContext): string {
   const header = answer.headers[context.receiptHeader];
   if (typeof header === "string" && header !== "") return header.slice(0, 255);
@@ -97,10 +90,7 @@ function reasonOf(answer: HttpAnswer, label: string): string {
   return excerpt === "" ? answered : `${answered}: ${excerpt}`;
 }
 
-/**
- * Seconds, or an HTTP date. Undefined when there is none, when it cannot be read, and when it has
- * passed.
- */
+/** Seconds, or an HTTP date; undefined when there is none, or it cannot be read or has passed. */
 function retryAfter(value: string | readonly string[] | undefined, nowMs: number): number | undefined {
   if (typeof value !== "string") return undefined;
   const waitMs = /^\d+$/.test(value) ? Number(value) * 1_000 : Date.parse(value) - nowMs;

@@ -10,40 +10,22 @@ import { targetOf } from "./target.ts";
 
 /** Options of {@link http}. Exactly one of `url` and `urlByTopic`. */
 export interface HttpBrokerOptions {
-  /**
-   * Where all messages go; the topic is told by the header `rowpost-topic`. User and password in it
-   * become basic authentication.
-   */
+  /** Where all messages go, with `rowpost-topic`. User and password become basic authentication. */
   readonly url?: string | URL | undefined;
-  /**
-   * Where messages of a topic go. Undefined for a topic that does not exist: its messages fail as
-   * message failures that can be retried.
-   */
+  /** Where messages of a topic go. Undefined: no such topic; they fail, and can be retried. */
   readonly urlByTopic?: ((topic: string) => string | URL | undefined) | undefined;
-  /**
-   * Signing secret, `whsec_<base64>` or any text. Several while it is being changed: each signs.
-   * Default: none, requests are not signed.
-   */
+  /** Signing secret, `whsec_<base64>` or any text; several while it changes. Default: unsigned. */
   readonly secret?: string | readonly string[] | undefined;
-  /**
-   * For one request, from the connection to the status line and the body. Default 15,000. The
-   * relay's publish timeout ends it earlier.
-   */
+  /** From the connection to the answer's body. Default 15,000. Ends at the publish timeout. */
   readonly timeoutMs?: number | undefined;
   /**
    * Requests, and so connections, to one endpoint at once, over all calls. To all endpoints
    * together at most twice as many, shared so that one that hangs holds up no other. Default 32.
    */
   readonly maxInFlight?: number | undefined;
-  /**
-   * Sent with every request, such as `authorization` or `x-api-key`. They win over headers of
-   * messages, which then go out encoded.
-   */
+  /** Sent with every request, such as `authorization`. Message headers of such names go encoded. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /**
-   * Larger bodies are refused without asking the receiver. Default: none; a receiver then answers
-   * 413.
-   */
+  /** Larger bodies are refused unasked. Default: none; a receiver then answers 413. */
   readonly maxBodyBytes?: number | undefined;
   /** Header of the answer that holds the receiver's receipt. Default `rowpost-receipt`. */
   readonly receiptHeader?: string | undefined;
@@ -72,10 +54,7 @@ export interface HttpSettings {
   readonly maxBodyBytes: number | undefined;
   readonly clock: Clock;
   readonly tls: HttpTlsOptions;
-  /**
-   * Scope of an endpoint that cannot be reached: with one url that is everything, with a url for
-   * each topic it is that topic.
-   */
+  /** Of an endpoint that cannot be reached: everything with one url, else its topic. */
   readonly awayScope: "connection" | "destination";
   /** The endpoint of a topic, or why there is none. */
   target(topic: string): Target | PublishFailed;

@@ -8,10 +8,7 @@ import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { percentEncode } from "../publishing/percent-encoding.ts";
 
-/**
- * Longest id that is sent readable; it is the receipt too where the receiver gives none, and
- * `message_id` holds 255 characters.
- */
+/** It is the receipt too where the receiver gives none; `message_id` has room for so many. */
 const MAX_ID_LENGTH = 255;
 
 /**
@@ -60,10 +57,7 @@ export interface SignedContent {
   readonly body: Uint8Array;
 }
 
-/**
- * The value of `webhook-signature`: one signature for each secret, the new one first while a secret
- * is being changed.
- */
+/** The value of `webhook-signature`: one for each secret, the new one first. */
 export function sign(content: SignedContent, secrets: readonly Buffer[]): string {
   return secrets.map((secret) => `v1,${digest(content, secret).toString("base64")}`).join(" ");
 }
@@ -80,10 +74,7 @@ export interface VerifyWebhookOptions {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   /** The body as it came, before any parsing: a parsed and printed JSON has other bytes. */
   readonly body: Uint8Array | string;
-  /**
-   * The timestamp may differ this much from this host's clock, either way: an old request played
-   * again is refused. Default 300,000.
-   */
+  /** How far the timestamp may be from this host's clock, against replays. Default 300,000. */
   readonly toleranceMs?: number | undefined;
   /** Epoch milliseconds; default `Date.now()`. */
   readonly nowMs?: number | undefined;

@@ -1,7 +1,4 @@
-/**
- * What becomes of a message in Kafka's record: key, value and headers, all of them bytes, so that
- * nothing needs encoding.
- */
+/** What becomes of a message in Kafka's record: all of it bytes, so that nothing needs encoding. */
 
 import type { OutgoingMessage } from "../broker.ts";
 
@@ -17,22 +14,15 @@ export interface WireRecord {
 const CONTENT_TYPE = "content-type";
 const JSON_TYPE = "application/json";
 
-/**
- * Lengths, timestamp and offset of a record: seven variable-length numbers, 10 bytes at most each,
- * and most have 1 or 2.
- */
+/** Lengths, timestamp and offset: seven variable-length numbers of 1 or 2 bytes, rarely more. */
 const RECORD_OVERHEAD = 32;
 /** Two lengths, 5 bytes at most each. */
 const HEADER_OVERHEAD = 10;
 
-/**
- * The ordering key decides the partition, without one the message key; so the order of a key is the
- * order of its partition.
- */
+/** The ordering key, or the message key, decides the partition. */
 export function recordOf(message: OutgoingMessage): WireRecord {
   const key = Buffer.from(message.orderingKey ?? message.key);
-  // A body without bytes is a value of length 0, not null: null is a tombstone, which deletes the
-  // key from a compacted topic.
+  // An empty body is no null: that would be a tombstone, which deletes the key when compacted.
   const { body } = message;
   const value =
     typeof body === "string" ? Buffer.from(body) : Buffer.from(body.buffer, body.byteOffset, body.byteLength);
@@ -44,20 +34,14 @@ export function recordOf(message: OutgoingMessage): WireRecord {
   return { key, value, headers, bytes };
 }
 
-/**
- * The headers as they are; the media type of a body that is not JSON as `content-type`, unless the
- * user set one.
- */
+/** As they are, and `content-type` of a body that is not JSON, unless the user set one. */
 function headersOf({ headers, contentType }: OutgoingMessage): Readonly<Record<string, string>> {
   if (contentType === JSON_TYPE || contentType === "") return headers;
   if (Object.keys(headers).some((name) => name.toLowerCase() === CONTENT_TYPE)) return headers;
   return { ...headers, [CONTENT_TYPE]: contentType };
 }
 
-/**
- * Column `message_id` has 255 characters; a topic's name may have 249 and a partition with its
- * offset 30.
- */
+/** A topic's name may have 249 characters, a partition with its offset 30. */
 const RECEIPT_LENGTH = 255;
 
 /** The receipt: `topic-partition@offset`. Of a very long topic name the end is left out. */

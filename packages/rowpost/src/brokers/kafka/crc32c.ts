@@ -21,10 +21,7 @@ function createSlices(): Int32Array {
   return slices;
 }
 
-/**
- * The checksum of `bytes[start..end)`, unsigned. Four bytes a step: 0.34 ms for 330 kB, byte by
- * byte 0.79.
- */
+/** The checksum of `bytes[start..end)`. Four bytes a step: 0.34 ms for 330 kB, one by one 0.79. */
 export function crc32c(bytes: Uint8Array, start: number, end: number): number {
   let sum = -1;
   let at = start;

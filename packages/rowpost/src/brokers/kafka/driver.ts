@@ -1,7 +1,4 @@
-/**
- * What the adapter needs of a Kafka client. Two packages can do it: `kafkajs.ts` and
- * `platformatic.ts`.
- */
+/** What the adapter needs of a Kafka client: of kafkajs, or of \@platformatic/kafka. */
 
 import type { WireRecord } from "./carry.ts";
 import type { Fault } from "./failures.ts";
@@ -12,10 +9,7 @@ export interface PartitionBatch {
   readonly records: readonly WireRecord[];
 }
 
-/**
- * What became of a batch: the offset of its first record (the others follow one by one), or why it
- * was not acknowledged.
- */
+/** The offset of a batch's first record (the others follow), or why it was not acknowledged. */
 export type BatchOutcome = { readonly baseOffset: bigint } | { readonly fault: Fault };
 
 /** A topic as the cluster describes it: the node that leads each partition. */
@@ -23,10 +17,7 @@ export interface TopicDescription {
   readonly leaders: readonly number[];
 }
 
-/**
- * A connected client. After a broken connection or a time-out it is closed and another one opened:
- * both packages are at their worst there.
- */
+/** A connected client. After a broken connection or a time-out another one takes its place. */
 export interface Session {
   /** Resolves when the cluster answers, else rejects with a {@link FaultError}. */
   check(): Promise<void>;
@@ -43,15 +34,9 @@ export interface Session {
 
 /** Opens sessions. */
 export interface Driver {
-  /**
-   * Rejects with a {@link FaultError} when the cluster cannot be reached. The signal ends the
-   * attempt, where that is possible.
-   */
+  /** Rejects with a {@link FaultError}. The signal ends the attempt, where that is possible. */
   open(signal: AbortSignal): Promise<Session>;
-  /**
-   * False with a client of the user's: an attempt lasts for as long as that client's own settings
-   * let it.
-   */
+  /** False with a client of the user's, which goes by its own settings. */
   readonly endsAttempts: boolean;
 }
 

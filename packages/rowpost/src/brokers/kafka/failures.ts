@@ -1,7 +1,4 @@
-/**
- * What a failure is about: Kafka's error codes and broken connections, mapped to the scopes of the
- * broker contract. The codes are those of https://kafka.apache.org/protocol#protocol_error_codes.
- */
+/** What a failure is about. Codes: https://kafka.apache.org/protocol#protocol_error_codes */
 
 import type { LoadFailure } from "../publishing/call.ts";
 import { failedBy, type Rule as SharedRule } from "../publishing/failures.ts";
@@ -35,16 +32,10 @@ interface Rule extends SharedRule {
 const NEVER: Rule = { scope: "message", retriable: false, divisible: true };
 /** The topic is away or throttled for now. Kafka names no time. */
 const LATER: Rule = { scope: "destination", retryAfterMs: 1000 };
-/**
- * The partition is led by another broker, or by none at the moment; the broker that was asked
- * stored nothing.
- */
+/** Led by another broker, or by none at the moment; the one that was asked stored nothing. */
 const MOVED: Rule = { scope: "destination", stale: true };
 const EVERYTHING: Rule = { scope: "connection", endsSession: true };
-/**
- * The leader has stored it, but not as safely as asked: not acknowledged, so not sent; stored twice
- * when it is sent again.
- */
+/** Stored by the leader, but not as safely as asked; when it is sent again, stored twice. */
 const HALF_STORED: Rule = { scope: "unknown" };
 
 const TOO_LARGE: Rule = {
@@ -65,8 +56,7 @@ export const INVALID_RECORD = 87;
 const RULES: Readonly<Record<number, readonly [name: string, Rule]>> = {
   [-1]: ["UNKNOWN_SERVER_ERROR", { scope: "unknown", advice: "the broker's log has the reason" }],
   2: ["CORRUPT_MESSAGE", NEVER],
-  // Topics are made while messages wait, so this can come right by itself. From a produce request
-  // it can also mean a partition that moved.
+  // Topics are made while messages wait. From a produce request it can also be a moved partition.
   [UNKNOWN_TOPIC]: [
     "UNKNOWN_TOPIC_OR_PARTITION",
     {
@@ -119,8 +109,7 @@ export function failureOfSend(fault: Fault): Failure {
     case "denied":
       return denied(fault.text);
     case "unreachable":
-      // Of one leader; whether the cluster is away shows when it is asked where the partition is
-      // now.
+      // Of one leader; whether the cluster is away shows when it is asked for the partition.
       return build(fault.code, fault.text, { ...MOVED, endsSession: true });
     case "lost":
       return build(fault.code, fault.text, { scope: "unknown", endsSession: true });
@@ -131,10 +120,7 @@ function answered({ code, name, text }: Fault & { readonly kind: "answer" }): Fa
   return build(name, text, RULES[code]?.[1] ?? { scope: "unknown" });
 }
 
-/**
- * The failure of a question (who leads, are you there): no message was handed over, whatever
- * happened to it.
- */
+/** The failure of a question (who leads, are you there): nothing was handed over. */
 export function failureOfQuestion(fault: Fault): Failure {
   switch (fault.kind) {
     case "answer": {
@@ -155,10 +141,7 @@ export function messageFailure(code: string, reason: string, options: { readonly
   return build(code, reason, { scope: "message", retriable: options.retriable });
 }
 
-/**
- * A topic that was there a moment ago: a broker that starts may not know it yet, so this is not
- * held against the message.
- */
+/** Of a topic that was there a moment ago: a broker that starts may not know it yet. */
 export function awayForNow(failure: Failure): Failure {
   return { ...failure, scope: "destination", retryAfterMs: LATER.retryAfterMs };
 }

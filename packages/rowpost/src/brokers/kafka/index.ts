@@ -63,10 +63,7 @@ export function kafka(options: KafkaOptions): Broker {
   });
 }
 
-/**
- * The broker of a URL such as `kafka://host1:9092,host2:9092?tls=true`; the account comes from the
- * environment, or the URL.
- */
+/** The broker of `kafka://host1:9092,host2:9092?tls=true`; see {@link kafkaOptionsFromUrl}. */
 export function kafkaFromUrl(url: string, env: Readonly<Record<string, string | undefined>> = process.env): Broker {
   return kafka(kafkaOptionsFromUrl(url, env));
 }

@@ -62,7 +62,7 @@ export function clusterOf(client: KafkajsClient): Cluster {
   );
 }
 
-/** Asks about topics, or with none whether the cluster answers. Rejects with a {@link FaultError}. */
+/** About topics; with none, whether the cluster answers. Rejects with a {@link FaultError}. */
 export async function ask({ brokerPool }: Cluster, topics: readonly string[]): Promise<readonly TopicMetadata[]> {
   try {
     return (await (await brokerPool.findConnectedBroker()).metadata(topics)).topicMetadata;
@@ -103,8 +103,7 @@ export function createProduce(
     } catch (error) {
       return sameForAll(batches, { ...faultOfCode(INVALID_RECORD), text: describeError(error) });
     }
-    // Of this request alone: others are written meanwhile. kafkajs encodes once it is connected and
-    // logged in, and writes at once.
+    // Others are written meanwhile. kafkajs encodes once it is connected, and writes at once.
     let isWritten = false;
     const written = (): Buffer => {
       isWritten = true;

@@ -1,7 +1,4 @@
-/**
- * The driver on kafkajs, for Node.js 20 and for those who have it already. Only its connections are
- * used (`kafkajs-cluster.ts`).
- */
+/** The driver on kafkajs, of which only the connections are used (`kafkajs-cluster.ts`). */
 
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
@@ -53,8 +50,7 @@ function ownClient(module: KafkajsModule, settings: Settings): { readonly client
     socket.setNoDelay(true);
     socket.setKeepAlive(true, KEEP_ALIVE_MS);
     sockets.add(socket);
-    // It may connect again, or for the first time, after it was told to end. Later, because it has
-    // no listener for the error yet.
+    // It may connect again after it was told to end. Later: it has no listener for errors yet.
     if (ended) setImmediate(() => socket.destroy(new Error(ENDED)));
     socket.once("close", () => sockets.delete(socket));
     return socket;

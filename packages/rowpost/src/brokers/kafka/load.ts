@@ -9,10 +9,7 @@ import { type PlatformaticModule, platformaticDriver } from "./platformatic.ts";
 const KAFKAJS_RANGE = "^2.2.4";
 const PLATFORMATIC_RANGE = ">=2.10.0 <3";
 
-/**
- * Rejects with {@link MissingPeerError}, which names what can be installed, or {@link
- * ConfigurationError}.
- */
+/** Rejects with {@link MissingPeerError} or {@link ConfigurationError}. */
 export async function loadDriver(settings: Settings): Promise<Driver> {
   const { given, driver } = settings;
   if (given?.kind === "kafkajs") return kafkajsDriver(undefined, settings);

@@ -22,10 +22,7 @@ export interface KafkaSaslOptions {
 
 /** Options of {@link kafka}: either `brokers` or a `client`. */
 export interface KafkaOptions {
-  /**
-   * Addresses of some brokers of the cluster, `host:port` (9092 when left out), as a list or
-   * separated by commas. The others are found through them.
-   */
+  /** Some brokers of the cluster, `host:port` (default 9092), as a list or with commas. */
   readonly brokers?: string | readonly string[] | undefined;
   /**
    * A client of yours instead of addresses, told by its shape and never closed by us: the `Kafka`
@@ -38,20 +35,11 @@ export interface KafkaOptions {
   /** TLS with the usual authorities (`true`), or with these settings. Default false: plaintext. */
   readonly tls?: boolean | TlsOptions | undefined;
   readonly sasl?: KafkaSaslOptions | undefined;
-  /**
-   * Which package to use. Default: \@platformatic/kafka where it is installed and runs on this
-   * Node.js, else kafkajs.
-   */
+  /** Default: \@platformatic/kafka where it is installed and runs on this Node.js, else kafkajs. */
   readonly driver?: "platformatic" | "kafkajs" | undefined;
-  /**
-   * How long connecting may take, in milliseconds, 100 to 600,000: to a broker that answers, with
-   * login and the cluster's description. Default 5,000.
-   */
+  /** To a broker that answers, login included: 100 to 600,000 ms. Default 5,000. */
   readonly connectTimeoutMs?: number | undefined;
-  /**
-   * How long one produce request may take, in milliseconds, 100 to 600,000. Default 10,000.
-   * Afterwards its outcome is unknown.
-   */
+  /** Of a produce request, 100 to 600,000 ms. Default 10,000. Afterwards its outcome is unknown. */
   readonly requestTimeoutMs?: number | undefined;
 }
 
@@ -77,10 +65,7 @@ export interface Settings {
 
 const DEFAULT_PORT = 9092;
 const DEFAULT_CONNECT_TIMEOUT_MS = 5000;
-/**
- * As long as a stalled disk or the election of a leader; afterwards a retry makes a duplicate if it
- * did go through.
- */
+/** A stalled disk, or the election of a leader. After it a retry can make a duplicate. */
 const DEFAULT_REQUEST_TIMEOUT_MS = 10_000;
 
 /** What a client of the user's has settled already. */

@@ -1,7 +1,4 @@
-/**
- * Which partition a key belongs to: as Kafka's own Java producer, kafkajs and most others have it,
- * so that a key stays where it was.
- */
+/** Which partition a key belongs to: as Kafka's own Java producer and kafkajs have it. */
 
 /** The partition of a key among `count`. */
 export function partitionOf(key: Uint8Array, count: number): number {

@@ -19,11 +19,7 @@ export interface Item extends Placed {
   readonly bytes: number;
 }
 
-/**
- * Most bytes of a batch of several records. Kafka takes batches of 1,048,588 bytes unless it, or
- * the topic, is configured otherwise; a batch above the limit is refused whole, and then sent in
- * halves.
- */
+/** Kafka takes batches of 1,048,588 bytes unless configured otherwise; a larger one is halved. */
 const MAX_BATCH_BYTES = 1_000_000;
 /** Most bytes of one request, of several partitions. */
 const MAX_REQUEST_BYTES = 8_000_000;

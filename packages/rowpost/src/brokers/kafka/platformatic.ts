@@ -74,9 +74,7 @@ function producerOptions({ brokers, clientId, tls, sasl, connectTimeoutMs, reque
   };
 }
 
-/**
- * Servers that share an address are told apart by the name asked for. An address is no such name.
- */
+/** Servers that share an address are told apart by the name asked for; an address is none. */
 function hasNames(brokers: readonly string[]): boolean {
   return brokers.every((broker) => isIP(broker.replace(/:\d+$/, "")) === 0);
 }
@@ -240,8 +238,7 @@ function textOr(text: unknown, otherwise: string): string {
 /** What an error of the package means for what no answer tells of. */
 export function faultOf(error: unknown): Fault {
   const faults = leavesOf(error).map(faultOfLeaf);
-  // One try of several may have got through: only when none did it is certain that nothing was
-  // handed over.
+  // Of several tries one may have got through.
   return (
     faults.find(({ kind }) => kind === "lost") ?? faults[0] ?? { kind: "lost", code: "UNKNOWN", text: wordsOf(error) }
   );
@@ -254,10 +251,7 @@ function leavesOf(error: unknown): ErrorLike[] {
   return Array.isArray(errors) && errors.length > 0 ? (errors as unknown[]).flatMap(leavesOf) : [error];
 }
 
-/**
- * The package's words for a connection that did not come about; requests are only written
- * afterwards.
- */
+/** The package's words for no connection; requests are only written afterwards. */
 const CONNECTING = /^Connection to .* (failed|timed out)|ready|Broker requires TLS|(Client|pool) is closed/;
 
 function faultOfLeaf(leaf: ErrorLike): Fault {

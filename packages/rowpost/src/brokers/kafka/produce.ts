@@ -28,10 +28,7 @@ const REQUEST_OVERHEAD = 24;
 /** Partition and length before a batch (8), its header (61). */
 const BATCH_OVERHEAD = 69;
 
-/**
- * The body of a request for one topic. Its answer comes when all replicas in sync have the records,
- * or `timeoutMs` is over.
- */
+/** The body of a request for one topic, to all replicas in sync within `timeoutMs`. */
 export function encodeProduce(topic: string, batches: readonly PartitionBatch[], timeoutMs: number): Buffer {
   let capacity = REQUEST_OVERHEAD + Buffer.byteLength(topic);
   for (const { records } of batches) {
@@ -55,9 +52,7 @@ export function encodeProduce(topic: string, batches: readonly PartitionBatch[],
   return bytes.subarray(0, at);
 }
 
-/**
- * A batch of magic 2, uncompressed, of no idempotent producer (-1 thrice). Returns where it ends.
- */
+/** A batch of magic 2, uncompressed, of no idempotent producer. Returns where it ends. */
 function writeBatch(bytes: Buffer, start: number, records: readonly WireRecord[]): number {
   const now = BigInt(Date.now());
   let at = bytes.writeBigInt64BE(0n, start); // the broker gives the offset
@@ -111,10 +106,7 @@ function writeText(bytes: Buffer, at: number, text: string): number {
   return putLength(bytes, at, guessed, guessed + bytes.write(text, guessed));
 }
 
-/**
- * Puts the length of `bytes[from..end)` at `at`, and what has that length right behind it. Returns
- * where it ends then.
- */
+/** Puts the length of `bytes[from..end)` at `at`, and it right behind. Returns where it ends. */
 function putLength(bytes: Buffer, at: number, from: number, end: number): number {
   const length = end - from;
   const start = at + sizeOfVarint(length);
@@ -144,8 +136,7 @@ function sizeOfVarint(number: number): number {
 
 /** The answer to a request of that version. */
 export function decodeProduced(answer: Buffer, version: number): ProduceAnswer {
-  // Of each partition the time of the append is left out, and what newer versions add: where the
-  // log starts.
+  // The time of the append, and in newer versions where the log starts.
   const skipped = version >= 5 ? 16 : 8;
   const partitions: ProducedPartition[] = [];
   let at = 4;

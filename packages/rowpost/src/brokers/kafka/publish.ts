@@ -1,7 +1,4 @@
-/**
- * How messages are handed to Kafka: the batches of each partition, those that can share a request
- * in one; and looking for a leader that moved.
- */
+/** How messages are handed to Kafka, and how a leader that moved is looked for. */
 
 import type { OutgoingMessage, PublishResult } from "../broker.ts";
 import { type AbortScope, orAborted } from "../publishing/abort-scope.ts";
@@ -25,10 +22,7 @@ export interface Publishing {
   readonly window: Window;
 }
 
-/**
- * A leader that moved is elected within tens of milliseconds; after all of these waits the topic is
- * away.
- */
+/** A leader is elected within tens of milliseconds; after all of these the topic is away. */
 const MOVED_WAITS_MS: readonly number[] = [50, 100, 200, 400];
 
 export async function publishBatch(
@@ -125,10 +119,7 @@ function createSender({ sessions, topics }: Publishing, call: Call<Item>, scope:
     call.settle(load, failure);
   }
 
-  /**
-   * Looks where the partition is now, after a while; when it is nowhere, or has moved too often,
-   * its messages fail.
-   */
+  /** Looks where the partition is now; its messages fail when it has moved too often. */
   async function followLeader(load: Load<Item>, failure: Failure): Promise<Failure | typeof ABORTED | typeof AGAIN> {
     const topic = load.destination;
     topics.forget(topic);

@@ -1,7 +1,4 @@
-/**
- * The session in use: opened at the first need, replaced after it broke, closed when the last call
- * on it has ended.
- */
+/** The session in use: opened when needed, replaced when it broke, closed after its last call. */
 
 import { onAbort } from "../../runtime/abort.ts";
 import { describeError, RowpostError } from "../../runtime/errors.ts";
@@ -37,10 +34,7 @@ export interface SessionsOptions {
 }
 
 interface Alive {
-  /**
-   * Closes it, once nothing runs on it any more. Resolves when it is closed, or too late to be
-   * waited for.
-   */
+  /** Closes it after its last call. Resolves when it is closed, or too late to be waited for. */
   end(): Promise<void>;
 }
 
@@ -51,10 +45,7 @@ export function createSessions(options: SessionsOptions): Sessions {
   let current: Promise<OpenSession | Failure> | undefined;
   let opened: OpenSession | undefined;
   let driver: Promise<Driver> | undefined;
-  /**
-   * An attempt that cannot be ended: one at a time, or each call of an outage would leave one more
-   * that goes on trying.
-   */
+  /** One at a time of those that cannot be ended, or each call of an outage would leave one. */
   let pending: Promise<Session> | undefined;
   const stop = new AbortController();
 

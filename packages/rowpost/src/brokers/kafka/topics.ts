@@ -8,7 +8,7 @@ export interface Topics {
   /** The topic, at once when it is known. Never rejects. */
   find(topic: string): TopicDescription | Promise<TopicDescription | Failure>;
   /** The node that led the partition when the cluster was last asked; -1 when none did. */
-  leaderOf(topic: string, partition: number): number;
+  readonly leaderOf: (topic: string, partition: number) => number;
   /** Asks again at the next use. */
   forget(topic: string): void;
 }
@@ -19,15 +19,9 @@ export interface TopicsOptions {
   readonly now: () => number;
 }
 
-/**
- * Partitions that were added are used after this time; leaders that moved show at once, by an
- * error.
- */
+/** New partitions are used after this time; leaders that moved show at once. */
 const KEEP_MS = 60_000;
-/**
- * A topic that was there this long ago and now is not counts as away, because a broker that starts
- * may not know it yet.
- */
+/** One that was there less than this ago is away: a broker that starts may not know it yet. */
 const MISSED_MS = 60_000;
 /** Topics that are remembered. */
 const MAX_TOPICS = 10_000;

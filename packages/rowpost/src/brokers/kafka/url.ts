@@ -1,7 +1,4 @@
-/**
- * `kafka://host:port[,host:port]?…`: the options as one line, for the command line and
- * configuration files.
- */
+/** `kafka://host:port[,host:port]?…`: the options as one line. */
 
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { percentDecoded } from "../../runtime/percent-decoded.ts";
@@ -18,10 +15,7 @@ import {
 import { DRIVERS, type KafkaOptions, type KafkaSaslOptions, MECHANISMS } from "./options.ts";
 
 const FORM = "kafka://[user:password@]host:9092[,host:9092…][?tls=true&sasl=scram-sha-256]";
-/**
- * Variables that the account is taken from: a secret in a URL ends up in process lists and logs.
- * They win over the URL's.
- */
+/** They win over the URL's, which ends up in process lists and logs. */
 const USERNAME = "ROWPOST_KAFKA_USERNAME";
 const PASSWORD = "ROWPOST_KAFKA_PASSWORD";
 

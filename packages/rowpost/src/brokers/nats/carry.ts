@@ -9,18 +9,15 @@ import { failed } from "../publishing/failures.ts";
 import { percentDecode, percentEncode } from "../publishing/percent-encoding.ts";
 import type { EncodedHeaders } from "./client.ts";
 
-/**
- * Lists, separated by commas, the headers whose name and value are percent-encoded. Absent when
- * there are none.
- */
+/** Lists, with commas, the headers whose name and value are percent-encoded. */
 const HEADER_ENCODED = "rowpost-encoded";
 /** Media type of the body, where it is not JSON. */
 const HEADER_CONTENT_TYPE = "content-type";
 const JSON_TYPE = "application/json";
 
 /**
- * The server reads a publish command of at most 4,096 bytes (`max_control_line`) and ends the
- * connection over a longer one; beside the subject it holds the reply address and two sizes.
+ * The server ends the connection over a command of more than 4,096 bytes (`max_control_line`);
+ * beside the subject it holds the reply address and two sizes.
  */
 const MAX_SUBJECT_BYTES = 2048;
 
@@ -55,10 +52,7 @@ export function messageIdOf(type: string, key: string, prefix: string): string {
 
 const ID_UNSAFE = /[%:\s\p{Cc}]/gu;
 
-/**
- * Fields for the server, which stand first: it searches the block for their names, also inside the
- * values before them.
- */
+/** Fields for the server stand first: it also finds their names inside earlier values. */
 export type ServerFields = Readonly<Record<string, string | undefined>>;
 
 /** The header block of a message: what the server reads, then the message's own. */
@@ -95,20 +89,11 @@ export function asHeaders(block: Uint8Array): EncodedHeaders {
   return { encode: () => block };
 }
 
-/**
- * NATS cuts blanks off at both ends (the client: whatever JavaScript calls white space), and lines
- * end a header.
- */
+/** NATS cuts white space off at both ends, and lines end a header. */
 const isPlainValue = (value: string): boolean => !/\p{Cc}|^\s|\s$/u.test(value);
-/**
- * Each blank is encoded, inner ones too: it is simple, and happens to values that need encoding
- * anyway.
- */
+/** Inner blanks too: it is simpler. */
 const VALUE_UNSAFE = /[%\s\p{Cc}]/gu;
-/**
- * Printable ASCII but for the colon, and for the two signs that the list of encoded names is made
- * of.
- */
+/** Printable ASCII but for the colon, and the two signs of the list of encoded names. */
 const PLAIN_NAME = /^[!-9;-~]+$/;
 const NAME_UNSAFE = /[^A-Za-z0-9._~-]/gu;
 
@@ -116,10 +101,7 @@ const wireNames = new Map<string, string>();
 /** Header names are few; if they are not, somebody puts data into them. */
 const MAX_WIRE_NAMES = 1000;
 
-/**
- * The name itself, or encoded: what NATS cannot carry, what the server would obey (`Nats-Rollup`
- * empties a stream), and our own list.
- */
+/** What NATS cannot carry, what the server would obey (`Nats-Rollup`), and our list go encoded. */
 function wireNameOf(name: string): string {
   const known = wireNames.get(name);
   if (known !== undefined) return known;

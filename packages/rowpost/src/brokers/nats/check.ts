@@ -9,10 +9,7 @@ import type { Settings } from "./options.ts";
 
 const ASK_TIMEOUT_MS = 5000;
 
-/**
- * Connects, asks JetStream, and looks at the stream where the option names one. Throws {@link
- * BrokerError} with advice.
- */
+/** Asks JetStream, and for the stream that the option names. Throws {@link BrokerError}. */
 export async function checkServer(links: Links, settings: Settings): Promise<void> {
   const link = await links.link();
   if ("scope" in link) throw unusable(link, settings);
@@ -20,9 +17,7 @@ export async function checkServer(links: Links, settings: Settings): Promise<voi
   else await checkStream(link, settings.onlyStream, settings);
 }
 
-/**
- * A user who may not ask for it can publish all the same: that a question was denied is no failure.
- */
+/** A user who may not ask can publish all the same. */
 async function checkJetStream(link: Link, settings: Settings): Promise<void> {
   const answer = await link.ask(`${settings.apiPrefix}.INFO`, {}, ASK_TIMEOUT_MS);
   if (answer.kind === "nobody") throw notEnabled(settings);
@@ -59,9 +54,7 @@ interface StreamConfig {
   readonly storage?: string | undefined;
 }
 
-/**
- * A stream that sends no receipts proves nothing; one in memory forgets what it gave a receipt for.
- */
+/** Without receipts nothing is proven; one in memory forgets what it gave a receipt for. */
 function refuseConfig(name: string, { no_ack: noAck, sealed, storage }: StreamConfig, settings: Settings): void {
   if (noAck === true) {
     throw new BrokerError(

@@ -39,10 +39,7 @@ interface Sockets {
 }
 
 const current = new AsyncLocalStorage<Sockets>();
-/**
- * Attempts that run; the hooks that note sockets cost every promise of the process a little, so
- * they are there only as long.
- */
+/** While there are some, hooks note sockets, which costs every promise of the process a little. */
 let attempts = 0;
 
 const noteSocket = (message: unknown): void => {
@@ -114,10 +111,7 @@ function label({ host, port }: ServerAddress): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/**
- * A server that went away without a word is noticed after 20 to 30 seconds, also when nothing is
- * published.
- */
+/** A server that went away without a word is noticed after 20 to 30 seconds. */
 const PING_INTERVAL_MS = 10_000;
 const PINGS_WITHOUT_ANSWER = 2;
 
@@ -129,8 +123,7 @@ function connectOptions(
   return {
     servers: [label(address)],
     name: settings.name,
-    // A connection that broke is replaced, so that what was handed to the old one is never sent by
-    // the new one behind our back.
+    // Else what was handed to the old connection could be sent by the new one.
     reconnect: false,
     noRandomize: true,
     ignoreClusterUpdates: true,
@@ -163,8 +156,7 @@ function authenticatorOf(client: NatsModule, { login }: Settings): { readonly au
 
 function tlsOf(address: ServerAddress, { tls }: Settings): { readonly tls?: Readonly<Record<string, unknown>> } {
   if (tls === undefined) return {};
-  // Without a name Node.js would check the certificate of an IP address against "localhost",
-  // because it gets a socket that is open already.
+  // Node.js gets an open socket, and would check an address against "localhost".
   const isUnnamed = tls.serverName === undefined && isIP(address.host) !== 0;
   return { tls: { ...nodeTls(tls), ...(isUnnamed && { host: address.host }) } };
 }

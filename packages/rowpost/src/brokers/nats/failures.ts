@@ -33,8 +33,7 @@ const RULES: Readonly<Record<number, Rule>> = {
   },
   10002: { scope: "destination", code: "ACCOUNT_LIMIT" },
   10008: { scope: "destination" },
-  // A limit of the stream with discard: new, or a disk that takes no more. Seen: maximum messages,
-  // bytes, messages per subject.
+  // Seen: maximum messages, bytes, messages per subject with discard: new.
   10077: { scope: "destination", code: "STREAM_FULL" },
   10109: { scope: "destination", code: "STREAM_SEALED" },
   10167: { scope: "destination", code: "TOO_MANY_REQUESTS" },
@@ -44,10 +43,7 @@ const RULES: Readonly<Record<number, Rule>> = {
   10158: { scope: "unknown", code: "DUPLICATE_IN_PROCESS" },
 };
 
-/**
- * The failure of a publish that JetStream refused: certain that this attempt was not stored, but
- * for 10158.
- */
+/** Of a publish that JetStream refused: this attempt was not stored, but for 10158. */
 export function failureOfError(error: JetStreamError): PublishFailed {
   const { code = 0, err_code: number = 0, description = "no description" } = error;
   const isForNow = code >= 500 || code === 429;

@@ -72,8 +72,7 @@ export function nats(options: NatsOptions): Broker {
   return createBroker({
     name: "nats",
     title: "NATS",
-    // The server itself has no limit of the body alone: it counts headers and body together
-    // (max_payload).
+    // The server limits headers and body together (max_payload).
     features: () => ({ ordering: "key", reportsUnknownTopic: true, maxBodyBytes: settings.maxBodyBytes }),
     async publish(batch, scope) {
       const found = await link(scope);
@@ -90,10 +89,7 @@ export function nats(options: NatsOptions): Broker {
   });
 }
 
-/**
- * The broker of a URL such as `nats://host1:4222,host2:4222?stream=ORDERS`; secrets come from the
- * environment.
- */
+/** The broker of `nats://host1:4222,host2:4222?stream=ORDERS`; see {@link natsOptionsFromUrl}. */
 export function natsFromUrl(url: string, env: Readonly<Record<string, string | undefined>> = process.env): Broker {
   return nats(natsOptionsFromUrl(url, env));
 }

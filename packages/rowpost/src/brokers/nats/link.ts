@@ -1,7 +1,4 @@
-/**
- * A connection in use: messages go out with an address for their receipt, and receipts find their
- * messages.
- */
+/** A connection in use: messages carry an address for their receipt, which finds them. */
 
 import { randomBytes } from "node:crypto";
 import type { PublishFailed } from "../broker.ts";
@@ -41,10 +38,7 @@ export interface Link {
   readonly isDoubtful: boolean;
   /** Most bytes of headers and body together. */
   maxPayload(): number;
-  /**
-   * Hands a message over; `settle` is called once, later. Returns what forgets it: its outcome is
-   * then nobody's business.
-   */
+  /** `settle` is called once, later. Returns what forgets the message. */
   send(handover: Handover): () => void;
   /** Asks JetStream's API. Never rejects. */
   ask(subject: string, request: object, timeoutMs: number): Promise<ApiAnswer>;
@@ -73,10 +67,7 @@ interface Pending {
 /** What the server takes unless it is configured otherwise. */
 const DEFAULT_MAX_PAYLOAD = 1_048_576;
 
-/**
- * Subscribes to the address of the receipts. Resolves to a failure when that is not allowed, or not
- * answered within the time.
- */
+/** Resolves to a failure when we may not subscribe to the receipts, or get no answer in time. */
 export async function openLink(options: LinkOptions, timeoutMs: number): Promise<Link | PublishFailed> {
   let created: ReturnType<typeof createLink>;
   try {
@@ -85,8 +76,7 @@ export async function openLink(options: LinkOptions, timeoutMs: number): Promise
     return failed("connection", "CONNECTION_LOST", describeConnectError(error).reason);
   }
   const { link, deniedInbox } = created;
-  // The server's refusal of the subscription comes before its answer to the ping: a receipt could
-  // not reach us, so nothing may go out.
+  // A refused subscription is told before the ping is answered: no receipt could reach us.
   const answers = await link.ping(timeoutMs);
   const denied = deniedInbox();
   if (answers && denied === undefined) return link;
@@ -132,10 +122,7 @@ function createLink(options: LinkOptions): { readonly link: Link; readonly denie
     for (const end of pings) end(false);
   }
 
-  /**
-   * After an exception the client would read no more from the connection, for the user's own
-   * subscriptions on it neither.
-   */
+  /** An exception would end the client's reading, for the user's own subscriptions too. */
   function onMessage(error: Error | null, message: NatsMessage): void {
     received += 1;
     try {
@@ -153,8 +140,7 @@ function createLink(options: LinkOptions): { readonly link: Link; readonly denie
 
   function receive(message: NatsMessage): void {
     const token = message.subject.slice(inbox.length);
-    // Until it is understood, it is of a program that listens to the subject too. JetStream's may
-    // still come.
+    // For now it may be of a program that listens to the subject too; JetStream's may still come.
     const found = pending.get(token);
     if (found !== undefined) found.answered = "an answer came from a program that is not JetStream";
     const isNobody = message.data.length === 0 && message.headers?.code === 503;
@@ -197,10 +183,7 @@ function createLink(options: LinkOptions): { readonly link: Link; readonly denie
     settleAll(code, reason);
   }
 
-  /**
-   * The server names the subject and not the message: its first one on the way is the one, as good
-   * as always.
-   */
+  /** The server names the subject only: its first message on the way will do. */
   function onDenied(subject: string, reason: string): void {
     for (const [token, { subject: ours }] of pending) {
       if (ours !== subject) continue;

@@ -1,7 +1,4 @@
-/**
- * The connection that publishing uses: made at the first use, replaced when it broke or fell
- * silent.
- */
+/** The connection in use: made at the first use, replaced when it broke or fell silent. */
 
 import type { PublishFailed } from "../broker.ts";
 import { closedFailure, failed } from "../publishing/failures.ts";
@@ -20,15 +17,9 @@ export interface Links {
   close(): Promise<void>;
 }
 
-/**
- * A server that does not answer a ping for so long is frozen or gone: what follows is held back
- * instead of handed over.
- */
+/** A server that does not answer for so long gets nothing more. */
 const PING_TIMEOUT_MS = 2000;
-/**
- * How long a failed connect stands for the next ones, so that callers who are turned away do not
- * knock without pause.
- */
+/** A failed connect stands for the next ones so long, so that nobody knocks without pause. */
 const RETRY_AFTER_MS = 200;
 
 const CLOSED = closedFailure("NATS");
@@ -66,8 +57,7 @@ export function createLinks(settings: Settings, client: NatsModule | undefined):
         "the NATS connection that was handed in is closed; make a new broker on a new one",
       );
     }
-    // One that was refused its receipts is over while the connection goes on, and they may be
-    // allowed again.
+    // It was refused its receipts, which may be allowed again.
     if (link?.isOver === false) {
       return failed("connection", "CONNECTION_LOST", "the NATS connection that was handed in has no server now");
     }

@@ -14,10 +14,7 @@ export interface NatsOptions {
    * next. `tls://` stands for the option `tls`.
    */
   readonly servers?: string | readonly string[] | undefined;
-  /**
-   * Instead of `servers`: a `NatsConnection` that you have already, with its own reconnects. It is
-   * left open by `close`.
-   */
+  /** Instead of `servers`: a `NatsConnection` of yours, with its own reconnects; left open. */
   readonly connection?: unknown;
   /** Log in with a user and a password. */
   readonly user?: string | undefined;
@@ -28,19 +25,13 @@ export interface NatsOptions {
   readonly nkeySeed?: string | undefined;
   /** Log in with a JWT and its key: the text of a `.creds` file. */
   readonly credentials?: string | undefined;
-  /**
-   * TLS with the usual authorities (`true`), or with these settings. Default: only where the server
-   * demands it.
-   */
+  /** `true`: the usual authorities. Default: TLS only where the server demands it. */
   readonly tls?: boolean | TlsOptions | undefined;
   /** Name of the connection in the server's monitoring. Default `rowpost`. */
   readonly name?: string | undefined;
   /** Subject of a topic: a text that is put before it, or a function. Default: the topic itself. */
   readonly subject?: string | ((topic: string) => string) | undefined;
-  /**
-   * Stream that must take a topic's messages; one that lands in another stream is refused. Default:
-   * whichever takes the subject.
-   */
+  /** Stream that must take a topic's messages. Default: whichever takes the subject. */
   readonly stream?: string | ((topic: string) => string | undefined) | undefined;
   /**
    * Put before each message id (`Nats-Msg-Id`). JetStream drops copies by it, stream-wide: when two
@@ -50,26 +41,15 @@ export interface NatsOptions {
   readonly messageIdPrefix?: string | undefined;
   /** JetStream domain, for asking which streams there are. Default: the connection's own. */
   readonly domain?: string | undefined;
-  /**
-   * Where receipts come to, for accounts that may not subscribe to `_INBOX.>`. Default `_INBOX`.
-   */
+  /** Where receipts come to, if not below `_INBOX`, the default. */
   readonly inboxPrefix?: string | undefined;
   /** Most messages without a receipt at once, over all publish calls, 1 to 10,000. Default 1024. */
   readonly maxInFlight?: number | undefined;
-  /**
-   * Larger bodies are refused without asking the server. Default: none but the server's own limit
-   * (`max_payload`, of headers and body together).
-   */
+  /** Larger bodies are refused unasked. Default: the server's limit, which counts headers too. */
   readonly maxBodyBytes?: number | undefined;
-  /**
-   * How long a receipt may take, in milliseconds, 100 to 600,000. Default 10,000. Afterwards the
-   * outcome is unknown.
-   */
+  /** For a receipt, 100 to 600,000 ms. Default 10,000. Afterwards the outcome is unknown. */
   readonly ackTimeoutMs?: number | undefined;
-  /**
-   * How long one server may take until it has accepted the connection, in milliseconds, 100 to
-   * 600,000. Default 5,000.
-   */
+  /** For one server to accept the connection, 100 to 600,000 ms. Default 5,000. */
   readonly connectTimeoutMs?: number | undefined;
   /** Takes warnings. Default: `process.emitWarning`. */
   readonly onWarning?: ((warning: string) => void) | undefined;
@@ -118,15 +98,9 @@ export interface Settings {
  * Above 10,000 in one stream the server throws messages away (`max_buffered_msgs`, since 2.11).
  */
 const DEFAULT_IN_FLIGHT = 1024;
-/**
- * As long as a stalled disk or an election; afterwards a retry carries the same message id, which
- * JetStream knows again.
- */
+/** A stalled disk, or an election. A retry after it is known to JetStream by its id. */
 const DEFAULT_ACK_TIMEOUT_MS = 10_000;
-/**
- * Below the relay's publish timeout (10 s by default), so that a silent server is told apart from a
- * slow receipt.
- */
+/** Below the relay's publish timeout: a silent server is not taken for a slow receipt. */
 const DEFAULT_CONNECT_TIMEOUT_MS = 5000;
 const DEFAULT_PORT = 4222;
 

@@ -1,7 +1,6 @@
 /**
  * How messages are handed to NATS: one by one, those of a key each behind the receipt of the one
- * before. (NATS keeps the order of a connection, but a stream that refuses one message takes the
- * next.)
+ * before, since a stream that refuses one message takes the next.
  */
 
 import type { OutgoingMessage, PublishFailed, PublishResult } from "../broker.ts";
@@ -31,9 +30,7 @@ const UNEXPLAINED = destinationFailure(
   "nobody takes the subject, and JetStream did not say why in time",
 );
 
-/**
- * `message_id` has 255 characters, and so may a stream's name have; the sequence stands at the end.
- */
+/** A stream's name may have as many; the sequence stands at the end. */
 const MAX_RECEIPT_LENGTH = 255;
 
 export function publishBatch(
@@ -72,8 +69,7 @@ function carrierOn({ settings, streams }: Publishing, link: Link, call: Call<Pla
     } else if (outcome.kind === "failed") {
       call.settle(load, outcome.failure);
     } else {
-      // Certain that nothing was stored; why, is a question that may take longer than this call
-      // has.
+      // Nothing was stored; the question why may take longer than this call has.
       asking.add(load);
       void streams.explain(link, subject, load.destination).then((failure) => call.settle(load, failure));
     }

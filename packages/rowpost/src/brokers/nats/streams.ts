@@ -18,10 +18,7 @@ interface NamesAnswer {
 }
 
 export interface Streams {
-  /**
-   * The failure of a message that nobody took. Never rejects; one question at a time for a subject,
-   * however many ask.
-   */
+  /** Why nobody took it. Never rejects; one question at a time for a subject. */
   explain(link: Link, subject: string, topic: string): Promise<PublishFailed>;
 }
 

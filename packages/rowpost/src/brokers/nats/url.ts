@@ -1,7 +1,4 @@
-/**
- * `nats://host:port[,host:port]?…`: the options as one line, for the command line and configuration
- * files.
- */
+/** `nats://host:port[,host:port]?…`: the options as one line. */
 
 import { ConfigurationError } from "../../runtime/errors.ts";
 import {

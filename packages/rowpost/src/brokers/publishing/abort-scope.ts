@@ -1,7 +1,4 @@
-/**
- * The end of a publish call, handed down to whatever waits: one listener on each of its signals,
- * however many requests the call has.
- */
+/** The end of a publish call: one listener on each signal, however many requests it has. */
 import { onAbort } from "../../runtime/abort.ts";
 
 /** Why a call ended before its time. */
@@ -42,8 +39,7 @@ export function createAbortScope({ deadline, closing }: AbortSources = {}): Abor
       return scope.ending !== undefined;
     },
     get ending() {
-      // The signals themselves: with several calls on one signal, another call may be told first,
-      // and make room for this one.
+      // The signals themselves: another call may be told first, and make room for this one.
       if (closing?.aborted === true) return "closed";
       if (deadline?.aborted === true) return "deadline";
       return isAborted ? "closed" : undefined;
@@ -69,10 +65,7 @@ export function follow(by: AbortScope | AbortSignal, run: () => void): () => voi
   return by instanceof AbortSignal ? onAbort(by, run) : by.onAbort(run);
 }
 
-/**
- * The value, or undefined as soon as the scope or signal is aborted. The work goes on; what comes
- * of it then is nobody's.
- */
+/** The value, or undefined as soon as it is aborted. The work goes on, and is nobody's. */
 export function orAborted<Value>(work: Promise<Value>, by: AbortScope | AbortSignal): Promise<Value | undefined> {
   return new Promise((resolve, reject) => {
     const stopFollowing = follow(by, () => resolve(undefined));

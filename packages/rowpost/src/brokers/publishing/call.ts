@@ -61,25 +61,16 @@ export type Handed = LoadFailure | typeof AGAIN | undefined;
 
 /** How an adapter hands over. */
 export interface Carrier<Item extends Placed> {
-  /**
-   * Hands a load over, to `settle` it later or at once. Or says why it cannot go; or `AGAIN`, and
-   * calls `retry` when it can.
-   */
+  /** Hands it over, to `settle` it; or says why not; or `AGAIN`, and calls `retry` when it can. */
   hand(load: Load<Item>, retry: () => void): Handed;
-  /**
-   * The call has ended: lets the load go, whose outcome is this. Without it the adapter settles
-   * what is under way by itself, soon after its scope was aborted.
-   */
+  /** The call has ended with this load under way. Without it the adapter settles it soon after. */
   leave?(load: Load<Item>, ending: Ending): LoadFailure;
 }
 
 export interface Call<Item extends Placed> {
   /** Adds a lane, by its first load. */
   start(first: Load<Item>): void;
-  /**
-   * The outcome of its only message, or of each one by one, or a failure of all of them. Ignored
-   * when the call left it.
-   */
+  /** The outcome of its only message, of each, or of all. Ignored when the call left it. */
   readonly settle: (load: Load<Item>, outcome: Outcome | readonly Outcome[] | typeof AGAIN) => void;
   /** As `settle`, with what the work resolves to; its rejection is a fault of the adapter. */
   settleBy(load: Load<Item>, work: Promise<Outcome | readonly Outcome[] | typeof AGAIN>): void;

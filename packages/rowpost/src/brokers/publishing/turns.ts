@@ -6,10 +6,7 @@ import type { OutgoingMessage, PublishResult } from "../broker.ts";
 import type { AbortScope } from "./abort-scope.ts";
 import { createResults } from "./results.ts";
 
-/**
- * Publishes turn after turn: a key whose messages change their part goes on in the next one. A part
- * is whatever keeps the order of a key by itself.
- */
+/** A key whose messages change their part, which keeps its order, goes on in the next turn. */
 export async function inTurns<Part>(
   batch: readonly OutgoingMessage[],
   scope: Pick<AbortScope, "aborted">,

@@ -12,9 +12,7 @@ export interface Window {
   take(destination: string, bytes: number): boolean;
   /** Gives both back, and calls those that wait and now have room. */
   giveBack(destination: string, bytes: number): void;
-  /**
-   * Calls back once when `take` with these bytes would succeed; in the order in which they came.
-   */
+  /** Calls back once when `take` with these bytes would succeed, in order of asking. */
   onRoom(destination: string, bytes: number, callback: () => void): void;
   /** Takes the callback back. */
   stopWaiting(callback: () => void): void;
@@ -47,8 +45,7 @@ export function createWindow({
   /** The destination whose waiter is being called. */
   let called: string | undefined;
 
-  // A load larger than its destination's share goes when nothing else of it is under way: it waits
-  // for its own kind only.
+  // A load larger than its share goes when nothing else of its destination is under way.
   const fits = (destination: string, bytes: number): boolean =>
     places.free(destination) > 0 && (bytes <= volume.free(destination) || places.usedBy(destination) === 0);
 

@@ -1,10 +1,7 @@
 /** The part of amqplib that is used, by its shape, and loading it. */
 import { loadedPeer } from "../settings/peer.ts";
 
-/**
- * A connection as `amqplib.connect` of amqplib 2.3.1 or newer resolves to; a recovering one will
- * do.
- */
+/** As `amqplib.connect` of amqplib 2.3.1 or newer resolves to; a recovering one will do. */
 export interface RabbitmqConnection {
   createConfirmChannel(): Promise<AmqpChannel>;
   on(event: string, listener: (...given: never[]) => void): unknown;
@@ -13,15 +10,10 @@ export interface RabbitmqConnection {
 
 /** A channel of amqplib with confirms switched on. */
 export interface AmqpChannel {
-  /**
-   * False: its buffer is full until `drain`. Throws, with nothing written, when the message cannot
-   * be encoded or the channel is closed.
-   */
+  /** False: its buffer is full until `drain`. Throws, with nothing written. */
   publish(exchange: string, routingKey: string, content: Buffer, options: AmqpProperties): boolean;
   checkExchange(exchange: string): Promise<unknown>;
-  /**
-   * Ends after what was published before; the promise waits for the server's answer, however long.
-   */
+  /** After what was published before, when the server answers, however long that takes. */
   close(): Promise<void>;
   on(event: string, listener: (...given: never[]) => void): unknown;
 }
@@ -47,10 +39,7 @@ export interface AmqpProperties {
   readonly headers: Readonly<Record<string, string | undefined>>;
 }
 
-/**
- * Event `ack` and `nack`: the message with this number on its channel; with `multiple` all before
- * it as well.
- */
+/** Events `ack` and `nack`; with `multiple` also of all messages before it. */
 export interface AmqpConfirm {
   readonly deliveryTag: number;
   readonly multiple: boolean;
@@ -62,10 +51,7 @@ export interface AmqpReturn {
   readonly properties: { readonly messageId?: string; readonly headers?: Readonly<Record<string, unknown>> };
 }
 
-/**
- * What is known to be inside of a connection or a channel, when it is there: their documented types
- * show less.
- */
+/** Inside a connection or channel, if it is there: their documented types show less. */
 export interface AmqpInside {
   readonly connection?: { readonly frameMax?: unknown; readonly blocked?: unknown; readonly stream?: unknown };
 }

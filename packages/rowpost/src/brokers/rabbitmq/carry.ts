@@ -1,7 +1,4 @@
-/**
- * An outgoing message in the terms of AMQP 0-9-1: which field carries what, and what none can
- * carry.
- */
+/** An outgoing message in the terms of AMQP 0-9-1. */
 
 import { createHash } from "node:crypto";
 import { describeError } from "../../runtime/errors.ts";
@@ -15,10 +12,7 @@ import type { RabbitmqRoute } from "./options.ts";
 const SHORT_STRING_BYTES = 255;
 /** amqplib encodes all headers of a message into a buffer of this size. */
 const CLIENT_TABLE_BYTES = 65_536;
-/**
- * Frame, class, size and flags, and every property of ours at its largest but the headers: five
- * short strings, mode, priority, timestamp.
- */
+/** Frame, class, size, flags, five short strings, mode, priority and timestamp at most. */
 const FRAME_REST_BYTES = 22 + 5 * 256 + 10;
 /** `message_id` of the row holds this many characters. */
 const RECEIPT_LENGTH = 255;
@@ -64,10 +58,7 @@ export interface Limits {
   readonly frameBytes: number;
 }
 
-/**
- * Why a message cannot go out; undefined when it can. Before anything is sent: the server would end
- * the channel, neighbors and all.
- */
+/** Why a message cannot go out: the server would end the channel, neighbors and all. */
 export function unsendable(message: OutgoingMessage, bytes: number, limits: Limits): PublishFailed | undefined {
   if (bytes > limits.bodyBytes) {
     const advice = "raise maxBodyBytes where the server's max_message_size is larger";
@@ -118,10 +109,7 @@ export function propertiesOf(
   return properties;
 }
 
-/**
- * `type:key` as in the header `rowpost-id`; `sha256-` and its digest when it is longer than 255
- * bytes. The same for every attempt.
- */
+/** As in the header `rowpost-id`, or its digest. The same for every attempt. */
 function messageIdOf({ type, key }: OutgoingMessage): string {
   const id = `${type}:${key}`;
   return isShort(id) ? id : `sha256-${createHash("sha256").update(id).digest("base64url")}`;
@@ -130,9 +118,8 @@ function messageIdOf({ type, key }: OutgoingMessage): string {
 const ATTEMPT = "rowpost-attempt";
 
 /**
- * What a message that comes back is known by: its id, which attempt it is, and its routing key.
- * Identities are unique in one table only, and several relays may publish through one broker, so
- * the id alone is not enough.
+ * What a returned message is known by. Several relays with a table each may publish through one
+ * broker, so the id alone is not enough.
  */
 export function likenessOf(message: OutgoingMessage, { routingKey }: Address): string {
   return likeness(messageIdOf(message), message.headers[ATTEMPT], routingKey);
@@ -154,10 +141,7 @@ export function contentOf(body: string | Uint8Array): Buffer {
   return Buffer.from(body.buffer, body.byteOffset, body.byteLength);
 }
 
-/**
- * `exchange/routing key#channel-number`: the number is the one that the server confirmed, which
- * begins anew on every channel.
- */
+/** `exchange/routing key#channel-number`: the number that the server confirmed on the channel. */
 export function receiptOf({ exchange, routingKey }: Address, channel: string, deliveryTag: number): string {
   const sequence = `#${channel}-${deliveryTag}`;
   const place = `${exchange}/${routingKey}`;

@@ -34,15 +34,9 @@ export interface OpenChannel {
 }
 
 export interface Channels {
-  /**
-   * The channel of an exchange, opened where there is none; or why there can be none. Never
-   * rejects.
-   */
+  /** The channel of an exchange, or why there can be none. Never rejects. */
   of(exchange: string): OpenChannel | Promise<OpenChannel | PublishFailed>;
-  /**
-   * Why no message may go to this routing key of its exchange just now; undefined when nothing is
-   * known against it.
-   */
+  /** Why no message may go to this routing key just now; undefined: nothing is known. */
   refusalOf(address: Address): PublishFailed | undefined;
   /** Largest body that the server takes, once it said so. */
   readonly largestBody: number;
@@ -50,15 +44,9 @@ export interface Channels {
   close(): Promise<void>;
 }
 
-/**
- * Exchanges come out of the mapping, so a faulty one can make up any number of them; a server
- * allows 2,047 channels.
- */
+/** A faulty mapping can make up any number of exchanges; a server allows 2,047 channels. */
 const MAX_CHANNELS = 64;
-/**
- * A missing or forbidden exchange, or a forbidden routing key, is asked for at most this often,
- * however many publishes want it.
- */
+/** What is missing or forbidden is asked for at most this often. */
 const REFUSED_FOR_MS = 1_000;
 
 export function createChannels(connection: Connection): Channels {
@@ -83,10 +71,7 @@ export function createChannels(connection: Connection): Channels {
     return () => failed;
   }
 
-  /**
-   * One routing key is forbidden. Messages with other ones, which are not, may have been stored
-   * before the channel ended.
-   */
+  /** Messages with other routing keys may have been stored before the channel ended. */
   function endedByTopic(
     exchange: string,
     said: Said,

@@ -1,7 +1,4 @@
-/**
- * The connection to a node: opened when it is needed, one at a time, and again after it was lost;
- * or the one that the user handed in.
- */
+/** The connection to a node, opened when it is needed and again after a loss; or the user's. */
 
 import { hostname } from "node:os";
 import { onAbort } from "../../runtime/abort.ts";
@@ -24,10 +21,7 @@ export interface Link {
   /** Why the server takes no messages for now (a resource alarm); undefined when it does. */
   readonly blocked: string | undefined;
   readonly frameBytes: number;
-  /**
-   * Rejects with an `Error`, after `connectTimeoutMs` at the latest: the connection is then taken
-   * for dead, and ended if it is ours.
-   */
+  /** Rejects after `connectTimeoutMs`: the connection is then dead, and ended if it is ours. */
   openChannel(): Promise<AmqpChannel>;
 }
 
@@ -35,10 +29,7 @@ export interface Link {
 export interface Connection {
   /** The open connection, or a new one; all callers wait for the same. */
   open(): Promise<Link | PublishFailed>;
-  /**
-   * Closes it, for half a second at most, and leaves no socket; a connection of the user stays
-   * open. Never rejects.
-   */
+  /** Leaves no socket, after half a second at most; the user's connection stays open. */
   close(): Promise<void>;
 }
 
@@ -150,8 +141,7 @@ async function openOwn(
     },
     {
       ...(secure && nodeTls(settings.tls)),
-      // Else Nagle's algorithm holds back what is smaller than a segment until the server has
-      // acknowledged the one before.
+      // Nagle's algorithm would hold back what is smaller than a segment.
       noDelay: true,
       signal: socket.signal,
       clientProperties: { connection_name: `rowpost ${hostname()} ${process.pid}` },
@@ -160,8 +150,7 @@ async function openOwn(
   const { connectTimeoutMs } = settings;
   try {
     const connection = await within(opening, connectTimeoutMs, () => end(silence(label, connectTimeoutMs)));
-    // Told again with the event `close`. Nobody listening would end the process. (A user's own
-    // connection has the user's listener.)
+    // `close` tells it again. Without a listener it would end the process.
     connection.on("error", () => undefined);
     const watched = watch(connection, { label, settings, onBlocked, end });
     connection.on("close", () => endSoon(stop, end));
@@ -220,8 +209,7 @@ function watch(connection: RabbitmqConnection, options: WatchOptions): Watched {
   let away: Said | undefined;
   let blocked: string | undefined = inside?.blocked === true ? "a resource alarm" : undefined;
   const listeners: Readonly<Record<string, (...given: unknown[]) => void>> = {
-    // Comes with the error, if one was the reason. A connection that recovers by itself ends only
-    // when it gives up.
+    // With the error, if one was the reason. One that recovers by itself ends when it gives up.
     close: (error: unknown) => {
       lost = error === undefined ? { code: "CONNECTION_CLOSED", reason: "it was closed" } : saidBy(error);
     },
@@ -264,8 +252,7 @@ function watch(connection: RabbitmqConnection, options: WatchOptions): Watched {
         });
       } catch (error) {
         opening.then((late) => late.close()).catch(() => undefined);
-        // A node that shuts down may end the connection in the packet in which it opened it:
-        // `close` came before anybody could listen.
+        // A node that shuts down may have ended the connection before anybody could listen.
         if (end !== undefined && isOver(error)) {
           lost ??= saidBy(error);
           end(`${label} ended the connection`);
@@ -309,8 +296,7 @@ function connectFailure(error: unknown, { label, secure, vhost, username }: Rabb
     const advice = `check user (${username}) and password; guest may only log in from the server's own host`;
     return failed("connection", code, `${label}: ${reason}; ${advice}`);
   }
-  // amqplib does not tell what the server said at this step; it is a virtual host that is missing
-  // or not permitted, or a limit.
+  // amqplib does not tell: a virtual host that is missing or not permitted, or a limit.
   if (/Expected ConnectionOpenOk; got <ConnectionClose/.test(reason)) {
     const advice = "does it exist, may the user use it, and is its connection limit not reached?";
     return failed("connection", "VHOST_REFUSED", `${label} refused the virtual host ${vhost}: ${advice}`);

@@ -33,10 +33,7 @@ export interface Said {
   readonly reason: string;
 }
 
-/**
- * amqplib wraps the server's words in its own: `Channel closed by server: 404 (NOT-FOUND) with
- * message "NOT_FOUND - no exchange …"`.
- */
+/** In amqplib's words: `Channel closed by server: 404 (NOT-FOUND) with message "NOT_FOUND - …"`. */
 export function saidBy(error: unknown): Said {
   const message = error instanceof Error ? error.message : String(error);
   const [, number = "", words = ""] = /(\d{3}) \([A-Z-]+\) with message "(.*)"$/s.exec(message) ?? [];
@@ -59,10 +56,7 @@ export function isAboutExchange(said: Said): boolean {
   return said.code === "NOT_FOUND" || (said.code === "ACCESS_REFUSED" && !isAboutRoutingKey(said));
 }
 
-/**
- * What a refusal by topic permissions begins with: the user may write to the exchange, but not with
- * this routing key.
- */
+/** The user may write to the exchange, but not with this routing key. */
 const TOPIC_REFUSED = "access to topic '";
 
 /** The user may write to the exchange, and not with some routing key. */
@@ -91,10 +85,7 @@ export function refusedByTopic(exchange: string, routingKey: string, { code, rea
 interface ChannelEnd {
   readonly exchange: string;
   readonly said: Said;
-  /**
-   * The server took a message on this channel before: it is not known any more which of the rest it
-   * took.
-   */
+  /** The server took a message on this channel before. */
   readonly proven: boolean;
 }
 
@@ -142,18 +133,13 @@ export function unroutable(topic: string, exchange: string, routingKey: string):
   return failed("message", "NO_ROUTE", words);
 }
 
-/**
- * A queue refused the message: it is full and rejects (`x-overflow`), or it cannot store for now.
- * Another one may have taken it.
- */
+/** It is full and rejects (`x-overflow`), or cannot store now. Another queue may have taken it. */
 export function refusedByQueue(topic: string): PublishFailed {
   const words = `topic ${topic}: a queue refused the message (nack): it is full with x-overflow=reject-publish, or cannot store for now`;
   return failed("destination", "NACKED", words);
 }
 
-/**
- * A resource alarm: the server takes no messages from anybody until memory or disk is free again.
- */
+/** A resource alarm: nobody may publish until memory or disk is free again. */
 export function blockedBy(reason: string): PublishFailed {
   const words = `RabbitMQ takes no messages for now: ${reason}`;
   return failed("connection", "CONNECTION_BLOCKED", words);

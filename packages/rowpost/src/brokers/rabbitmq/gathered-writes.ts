@@ -5,19 +5,13 @@
  */
 import type { AmqpChannel, AmqpInside, AmqpSocket } from "./amqp.ts";
 
-/**
- * Taken when this is loaded, as amqplib takes its own: a test's fake one would leave the socket
- * corked for ever.
- */
+/** As amqplib takes its own: a test's fake one would leave the socket corked for ever. */
 const later = setImmediate;
 
 /** One for each socket, however many channels are on it. */
 const gatherers = new WeakMap<AmqpSocket, () => void>();
 
-/**
- * What to call behind each publish on this channel. Does nothing where the socket is not to be
- * found.
- */
+/** What to call behind each publish. Does nothing where there is no socket to be found. */
 export function gathererOf(channel: AmqpChannel): () => void {
   const socket = (channel as AmqpInside).connection?.stream;
   if (!isSocket(socket)) return () => undefined;
@@ -62,8 +56,7 @@ function createGatherer(socket: AmqpSocket): () => void {
     if (gathering) return;
     gathering = true;
     socket.cork();
-    // The publish before has queued a tick, in which amqplib orders the immediate that writes. Ours
-    // is ordered behind it, so it runs right after it.
+    // The publish queued a tick, in which amqplib orders its immediate; ours is right behind it.
     process.nextTick(later, releaseAll);
   };
 }

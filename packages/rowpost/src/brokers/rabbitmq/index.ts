@@ -1,8 +1,4 @@
-/**
- * RabbitMQ through amqplib: confirm channels, persistent and mandatory messages. See
- * `docs/brokers/rabbitmq.md` for what goes where, and for the settings of queues that lose
- * messages.
- */
+/** RabbitMQ through amqplib's confirm channels. See `docs/brokers/rabbitmq.md`. */
 import { BrokerError, describeError } from "../../runtime/errors.ts";
 import type { Broker } from "../broker.ts";
 import { createBroker } from "../publishing/lifecycle.ts";
@@ -80,10 +76,7 @@ export function rabbitmq(given: RabbitmqOptions | RabbitmqConnection): Broker {
   });
 }
 
-/**
- * The broker of a URL such as `amqp://user:password@host1:5672,host2:5672/vhost?exchange=shop`; see
- * {@link rabbitmqOptionsFromUrl}.
- */
+/** The broker of `amqp://host1,host2/vhost?exchange=shop`; see {@link rabbitmqOptionsFromUrl}. */
 export function rabbitmqFromUrl(
   url: string,
   environment: Readonly<Record<string, string | undefined>> = process.env,

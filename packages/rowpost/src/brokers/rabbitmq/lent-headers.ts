@@ -14,8 +14,7 @@ export function createHeaderLender(): (headers: OutgoingMessage["headers"]) => A
   let lent = emptyHeaders();
   return (headers) => {
     let names = 0;
-    // amqplib leaves out what is undefined. Names that tracing around `publish` has put in are
-    // among them.
+    // amqplib leaves out what is undefined. Tracing may have put names in.
     for (const name in lent) {
       lent[name] = undefined;
       names += 1;

@@ -22,45 +22,24 @@ export interface RabbitmqOptions {
    * default to guest.
    */
   readonly url?: string | readonly string[] | undefined;
-  /**
-   * A connection of amqplib that is open already. It is left open; when it ends, this broker cannot
-   * publish any more.
-   */
+  /** An open connection of amqplib. It is left open; once it ends, nothing can be published. */
   readonly connection?: RabbitmqConnection | undefined;
   /** With `url`: win over the ones in it. */
   readonly username?: string | undefined;
   readonly password?: string | undefined;
   /** With `amqps:` URLs: what the connection trusts and how it proves itself. */
   readonly tls?: TlsOptions | undefined;
-  /**
-   * Exchange of all messages; the topic is the routing key. Default "": the topic is the name of a
-   * queue. Not together with `route`.
-   */
+  /** Exchange of all messages, with the topic as routing key. Default "": the topic's queue. */
   readonly exchange?: string | undefined;
-  /**
-   * Exchange and routing key of a message. Messages of one ordering key should get the same. What
-   * it throws fails the message.
-   */
+  /** Exchange and routing key of a message, the same for an ordering key. May throw: it fails. */
   readonly route?: ((message: OutgoingMessage) => RabbitmqRoute) | undefined;
-  /**
-   * Most messages that are handed over and not confirmed, over all publish calls, 1 to 65,535.
-   * Default 1,024.
-   */
+  /** Most messages that are not confirmed, over all calls, 1 to 65,535. Default 1,024. */
   readonly maxInFlight?: number | undefined;
-  /**
-   * Larger bodies fail without being sent. Default 16,777,216: what RabbitMQ 4 takes unless
-   * configured otherwise.
-   */
+  /** Larger bodies fail unsent. Default 16,777,216: what RabbitMQ 4 takes by default. */
   readonly maxBodyBytes?: number | undefined;
-  /**
-   * How long a connection or a channel may take to open, in milliseconds, 100 to 60,000. Default
-   * 5,000.
-   */
+  /** For a connection or a channel to open, 100 to 60,000 ms. Default 5,000. */
   readonly connectTimeoutMs?: number | undefined;
-  /**
-   * With `url`: a connection without a sign of life for two of these intervals is given up; 1 to
-   * 3,600, or 0 for never. Default 10. The server may ask for less.
-   */
+  /** With `url`: two intervals without a sign of life end it; 1 to 3,600, 0: never. Default 10. */
   readonly heartbeatSeconds?: number | undefined;
 }
 
@@ -111,10 +90,7 @@ export function settingsFrom(options: RabbitmqOptions): Settings {
   };
 }
 
-/**
- * Said instead of ignored: somebody who gives a CA must not get a connection that does not look at
- * it.
- */
+/** Not ignored: a CA must not be given for a connection that does not look at it. */
 function checkWhatBelongsToUrl(options: RabbitmqOptions): void {
   if (options.connection === undefined) return;
   const names = ["username", "password", "tls", "heartbeatSeconds"] as const;
@@ -125,8 +101,5 @@ function checkWhatBelongsToUrl(options: RabbitmqOptions): void {
 }
 
 const DEFAULT_IN_FLIGHT = 1_024;
-/**
- * RabbitMQ 3 takes eight times as much, RabbitMQ 4 this: what is larger would close the channel for
- * its neighbors too.
- */
+/** What is larger closes the channel for its neighbors too. RabbitMQ 3 takes eight times it. */
 const DEFAULT_MAX_BODY_BYTES = 16_777_216;

@@ -1,7 +1,4 @@
-/**
- * One confirm channel: what was handed to it and is not confirmed yet, and what the server says
- * about each.
- */
+/** One confirm channel: what is not confirmed yet, and what the server says of each. */
 
 import type { OutgoingMessage, PublishFailed } from "../broker.ts";
 import { failed } from "../publishing/failures.ts";
@@ -54,10 +51,7 @@ export interface PublishChannel {
   holds(likeness: string): boolean;
   /** Calls back once when no message of this likeness is on its way any more. */
   onFree(likeness: string, callback: () => void): void;
-  /**
-   * Hands a message over and returns its number. Throws, with nothing handed over, when it cannot
-   * be encoded.
-   */
+  /** Returns the message's number. Throws, with nothing handed over, if it cannot be encoded. */
   hand(message: Handing): number;
   /** Calls back once when there is room again, or when it ended. */
   onRoom(callback: () => void): void;
@@ -168,8 +162,7 @@ export function createPublishChannel({ channel, name, lostBy, onEnd }: PublishCh
       entry.returned = true;
       return;
     }
-    // One that nobody waits for any more; or one that cannot be told, so that no confirm of this
-    // channel is a receipt.
+    // Abandoned; or not to be told, so that no confirm of this channel is a receipt.
     if (!retired) inDoubt = true;
     retired = true;
   });

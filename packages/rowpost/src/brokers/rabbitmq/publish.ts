@@ -101,8 +101,7 @@ function carrierOf(
       withServer.set(load, { channel, deliveryTag: channel.hand({ message, address, likeness, answer }) });
       return undefined;
     } catch (error) {
-      // The client writes nothing of a message that it cannot encode, nor on a connection that is
-      // being closed.
+      // The client writes nothing that it cannot encode, nor on a connection being closed.
       if (isOver(error)) return failed("connection", "CONNECTION_CLOSED", error.message);
       // A header that is no text, for instance.
       return refusal("MESSAGE_INVALID", describeError(error));

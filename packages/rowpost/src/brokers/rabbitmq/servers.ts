@@ -46,8 +46,7 @@ function serverFrom(url: string, account: Account): RabbitmqServer {
     secure,
     host: percentDecoded("rabbitmq broker: the host in the url", hostname.replace(/^\[(.*)\]$/, "$1")),
     port: port === "" ? (secure ? 5671 : 5672) : Number(port),
-    // "amqp://host" and "amqp://host/" both mean the vhost "/", which is called "%2F" where it is
-    // written out.
+    // Both "amqp://host" and "amqp://host/" mean the vhost "/", written out "%2F".
     vhost: pathname.length > 1 ? percentDecoded("rabbitmq broker: the vhost in the url", pathname.slice(1)) : "/",
     username:
       account.username ?? (anonymous ? "guest" : percentDecoded("rabbitmq broker: the user in the url", username)),

@@ -1,7 +1,4 @@
-/**
- * `amqp://user:password@host:5672,host:5672/vhost?…`: the options as one line, for the command line
- * and configuration files.
- */
+/** `amqp://user:password@host:5672,host:5672/vhost?…`: the options as one line. */
 import { ConfigurationError } from "../../runtime/errors.ts";
 import {
   optionsOf,
@@ -14,10 +11,7 @@ import {
 } from "../settings/url-settings.ts";
 import type { RabbitmqOptions } from "./options.ts";
 
-/**
- * Variables of user and password: a secret in a URL ends up in process lists and logs. They win
- * over the URL's.
- */
+/** They win over the URL's, which ends up in process lists and logs. */
 const USERNAME = "ROWPOST_RABBITMQ_USERNAME";
 const PASSWORD = "ROWPOST_RABBITMQ_PASSWORD";
 

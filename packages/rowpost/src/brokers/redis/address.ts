@@ -23,10 +23,7 @@ interface Credentials {
   readonly tls?: TlsOptions | undefined;
 }
 
-/**
- * Takes a url apart. Its text may hold a password, so that no error repeats it. Throws {@link
- * ConfigurationError}.
- */
+/** Takes a url apart; no error repeats it, for its password. Throws {@link ConfigurationError}. */
 export function addressOf(url: string | URL, { username, password, tls }: Credentials): Address {
   const text = String(url);
   if (!URL.canParse(text)) throw new ConfigurationError(`redis broker: the url cannot be read; expected ${FORM}`);

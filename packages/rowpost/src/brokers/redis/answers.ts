@@ -35,8 +35,7 @@ function ofTransaction(queued: readonly IoReply[], [error, reply]: IoReply): Out
     const ids: readonly unknown[] = Array.isArray(reply) ? reply : [];
     return queued.map((_, index) => (ids[index] instanceof Error ? failureOf(ids[index]) : idOf(ids[index])));
   }
-  // EXECABORT says only that something was refused; what it was stands in the answer to that
-  // command.
+  // EXECABORT only says that something was refused; the answer to that command says what.
   const [refusal] = queued.find(([refused]) => isReplyError(refused)) ?? [error];
   const failed = failureOf(refusal);
   return queued.map(() => failed);

@@ -1,18 +1,11 @@
-/**
- * What is used of ioredis (5.4 and newer, 6) and of clients of its shape, such as iovalkey; and how
- * one is made that can be trusted with a publish.
- */
+/** What is used of ioredis (5.4 and newer, 6) and clients of its shape; how one of ours is made. */
 
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { loadedPeer } from "../settings/peer.ts";
 import { nodeTls } from "../settings/tls-options.ts";
 import type { Address } from "./address.ts";
 
-/**
- * A client that the user has: `Redis` or `Cluster` of ioredis or iovalkey, with or without
- * sentinels. Nothing is sent on it and it is left open: its options and nodes are taken by
- * `duplicate`. See {@link clientFactory} for why.
- */
+/** `Redis` or `Cluster` of ioredis or iovalkey: its options and nodes are taken by `duplicate`. */
 export interface RedisClient {
   readonly isCluster: boolean;
   duplicate(...overrides: never[]): unknown;
@@ -39,10 +32,7 @@ export interface IoPipeline {
   xadd(key: string, ...args: readonly (string | Buffer)[]): unknown;
   multi(): unknown;
   wait(replicas: number, timeoutMs: number): unknown;
-  /**
-   * After `multi`: adds EXEC. Else sends everything, and resolves with one `[error, reply]` for
-   * each command.
-   */
+  /** After `multi` it adds EXEC. Else it sends all, and resolves with each `[error, reply]`. */
   exec(): Promise<readonly IoReply[]>;
 }
 
@@ -51,10 +41,7 @@ export type IoReply = readonly [error: unknown, reply?: unknown];
 /** Makes a client that is not connected yet. Rejects with `MissingPeerError`. */
 export type ClientFactory = () => Promise<IoClient>;
 
-/**
- * Time from the end of a connection to the destruction of its socket, when the other side does not
- * answer the QUIT.
- */
+/** From the end of a connection to the end of its socket, without an answer to the QUIT. */
 const DISCONNECT_MS = 100;
 
 /**
@@ -119,8 +106,7 @@ export function ownClients(address: Address, connectTimeoutMs: number): ClientFa
       tls: tls === undefined ? undefined : nodeTls(tls),
       connectTimeout: connectTimeoutMs,
       connectionName: "rowpost",
-      // We look at INFO ourselves; ioredis would wait for a server that loads, with a timer that
-      // outlives the connection.
+      // ioredis would wait for a server that loads, with a timer that outlives the connection.
       enableReadyCheck: false,
     });
   };

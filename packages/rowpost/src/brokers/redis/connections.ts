@@ -27,15 +27,9 @@ export interface LentConnection {
 }
 
 export interface Connections {
-  /**
-   * A connection that is ready, or why there is none. Never rejects; takes at most
-   * `connectTimeoutMs`, for which a caller need not wait.
-   */
+  /** A connection that is ready, or why there is none, within `connectTimeoutMs`. Never rejects. */
   lend(): Promise<LentConnection | Failure>;
-  /**
-   * Asks the server now, on the connection that there is or a new one. Undefined: it can be
-   * published to. Never rejects.
-   */
+  /** Asks the server now, on a connection as lent. Undefined: it can be published to. */
   verify(): Promise<Failure | undefined>;
   /** Ends all of them. Resolves when their sockets are gone. */
   close(): Promise<void>;
@@ -76,8 +70,7 @@ export function createConnections(settings: Settings): Connections {
       facts: undefined,
     };
     links.add(link);
-    // Without a listener ioredis prints errors. The first one is the reason; those that follow say
-    // that the connection is closed.
+    // Without it ioredis prints errors. The first is the reason, later ones say it is closed.
     client.on("error", (error) => {
       link.lastError ??= error;
     });
@@ -158,8 +151,7 @@ export function createConnections(settings: Settings): Connections {
       if (usable) return lent(opened);
       if (opening === asked) opening = undefined;
       if ("status" in opened) return opened;
-      // One that was there before may have broken meanwhile. One that broke as soon as it was made
-      // is a failure.
+      // One of before may have broken meanwhile. One that broke at once is a failure.
       if (!known) return failureOfConnect(opened.lastError ?? new Error("it was closed at once"), settings.label);
     }
   }
@@ -186,8 +178,7 @@ export function createConnections(settings: Settings): Connections {
     async close() {
       closed = true;
       for (const link of links) end(link);
-      // What is still connecting fails now; a client whose package is still being loaded is not
-      // used any more.
+      // What is still connecting fails now; a client that is still loaded is not used.
       await opening;
       const ends = Promise.all([...links].map(({ ended }) => ended));
       await withDeadline(() => ends, { what: "closing", ms: END_WITHIN_MS }).catch(() => undefined);

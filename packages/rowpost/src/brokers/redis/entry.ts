@@ -28,10 +28,7 @@ export function fieldsOf(message: OutgoingMessage): (string | Buffer)[] {
   return fields;
 }
 
-/**
- * The client tells text and bytes by Buffer, and takes any other array for text. A view, not a
- * copy.
- */
+/** The client takes any other array than a Buffer for text. A view, not a copy. */
 function bytesOf(body: string | Uint8Array): string | Buffer {
   if (typeof body === "string" || Buffer.isBuffer(body)) return body;
   return Buffer.from(body.buffer, body.byteOffset, body.byteLength);

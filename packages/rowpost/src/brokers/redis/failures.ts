@@ -11,10 +11,7 @@ import { failedBy, type Rule as SharedRule } from "../publishing/failures.ts";
 
 /** A failure, with what it says about the connection. */
 export interface Failure extends PublishFailed {
-  /**
-   * The server on this connection is not, or not any more, the one to write to: the next call makes
-   * a new one.
-   */
+  /** This server is no more the one to write to: the next call makes a new connection. */
   readonly reconnect: boolean;
 }
 
@@ -35,8 +32,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   TRYAGAIN: LATER,
   MOVED,
   ASK: MOVED,
-  // A primary that became a replica; the new primary is behind the same name, or known to the
-  // sentinels.
+  // The new primary is behind the same name, or known to the sentinels.
   READONLY: { scope: "connection", reconnect: true },
   LOADING: { scope: "connection" },
   MASTERDOWN: { scope: "connection", reconnect: true },
@@ -85,8 +81,7 @@ export function isReplyError(error: unknown): error is Error {
 
 /** The failure that an error of Redis means. */
 export function failureOfReply(error: Error): Failure {
-  // An unknown command is repeated with its arguments: parts of a message do not belong into
-  // fail_reason.
+  // An unknown command is repeated with parts of the message.
   const words = error.message.replace(/,? with args beginning with:.*$/s, "").trim();
   const first = /^[A-Z]+/.exec(words)?.[0] ?? "";
   const known = RULES[first];
@@ -99,10 +94,7 @@ export function failureOfReply(error: Error): Failure {
   return failure(code, words, rule ?? { scope: "message" });
 }
 
-/**
- * The failure of commands that got no answer. ioredis refuses a command by itself when the socket
- * is gone already; everything else may have been written.
- */
+/** Of commands without an answer. ioredis itself refuses those for a socket that is gone. */
 export function failureOfClient(error: unknown): Failure {
   const words = describeError(error);
   if (/Stream isn't writeable|Cluster isn't ready/.test(words)) return notConnected("CONNECTION_LOST", words);
@@ -129,10 +121,7 @@ export function failureOfConnect(error: unknown, label: string): Failure {
   return notConnected(code, `cannot connect to ${label}: ${inner.message || code}`);
 }
 
-/**
- * A refused connection to several addresses of one name, or to all nodes of a cluster, hides its
- * reason one level below.
- */
+/** With several addresses, or nodes of a cluster, the reason is one level below. */
 function innermost(error: unknown): Error {
   if (!(error instanceof Error)) return new Error(String(error));
   if (error instanceof AggregateError && error.errors[0] instanceof Error) return error.errors[0];

@@ -1,7 +1,6 @@
 /**
  * Redis Streams: each message is one XADD to the stream of its topic, through ioredis or a client
- * of its shape. See docs/brokers/redis.md for the fields of an entry and for what `sent` is worth
- * on a server.
+ * of its shape. See docs/brokers/redis.md.
  */
 
 import { BrokerError } from "../../runtime/errors.ts";
@@ -21,15 +20,9 @@ export { decodeRedisEntry, type RedisEntry } from "./entry.ts";
 export type { RedisOptions } from "./options.ts";
 export { redisOptionsFromUrl } from "./url.ts";
 
-/**
- * Messages of one write. 1 MiB is also the least that `proto-max-bulk-len` can be: what a server
- * may refuse by closing the connection goes alone.
- */
+/** Of one write. `proto-max-bulk-len` is never below 1 MiB: what a server may refuse goes alone. */
 const PIECES: PieceLimits = { messages: 512, bytes: 1_048_576 };
-/**
- * What may be on its way to one topic at once, over all calls, so that large bodies do not fill the
- * memory: what waits here is `notStarted` at a deadline, and not `unknown`.
- */
+/** What waits here is `notStarted` at a deadline, and not `unknown`. */
 const MAX_BYTES_IN_FLIGHT = 16_777_216;
 
 /**
@@ -69,10 +62,7 @@ export function redis(options: RedisOptions): Broker {
   });
 }
 
-/**
- * The broker of a URL such as `redis://127.0.0.1:6379/0?prefix=shop:`; see {@link
- * redisOptionsFromUrl}.
- */
+/** The broker of `redis://127.0.0.1:6379/0?prefix=shop:`; see {@link redisOptionsFromUrl}. */
 export function redisFromUrl(
   url: string,
   environment: Readonly<Record<string, string | undefined>> = process.env,

@@ -1,16 +1,10 @@
-/**
- * What a server says of itself before anything is published to it: whether it can be written to,
- * and whether it keeps what it is given.
- */
+/** Before anything is published: can the server be written to, and does it keep what it gets? */
 
 import type { IoClient } from "./client.ts";
 import type { Failure } from "./failures.ts";
 import { failure, isReplyError, notConnected } from "./failures.ts";
 
-/**
- * Largest value of a field, unless the server says something else: `proto-max-bulk-len` as Redis
- * sets it.
- */
+/** `proto-max-bulk-len` as Redis sets it. */
 const DEFAULT_MAX_BULK_BYTES = 536_870_912;
 
 /** A server that may be published to. */
@@ -19,10 +13,7 @@ export interface ServerFacts {
   readonly maxBulkBytes: number;
 }
 
-/**
- * Looks at the primary, or at every primary of a cluster. What this user may not ask (ACL) stays
- * unknown and is no reason to refuse. Rejects when the connection breaks.
- */
+/** Of each primary. What this user may not ask (ACL) is no reason to refuse. May reject. */
 export async function inspectServer(
   client: IoClient,
   options: { readonly allowEviction: boolean },

@@ -42,25 +42,13 @@ export interface RedisOptions {
    * primary's answer is enough. What fewer have is published again.
    */
   readonly minReplicas?: number | undefined;
-  /**
-   * How long to wait for them, in milliseconds, 1 to 600,000. Default 2,000. Should be well below
-   * the relay's publish timeout.
-   */
+  /** How long to wait for them, 1 to 600,000 ms. Default 2,000: well below the publish timeout. */
   readonly replicaTimeoutMs?: number | undefined;
-  /**
-   * Larger bodies are refused without asking the server. Default: the server's
-   * `proto-max-bulk-len`, 512 MB unless configured otherwise.
-   */
+  /** Larger bodies are refused unasked. Default: the server's `proto-max-bulk-len`, 512 MB. */
   readonly maxBodyBytes?: number | undefined;
-  /**
-   * For a connection, from the first packet to the server's greeting, in milliseconds, 100 to
-   * 600,000. Default 5,000.
-   */
+  /** From the first packet to the server's greeting, 100 to 600,000 ms. Default 5,000. */
   readonly connectTimeoutMs?: number | undefined;
-  /**
-   * True: publish also to a server that drops whole streams when its memory is full (an `allkeys-…`
-   * policy). Default false: refuse it.
-   */
+  /** Publish also where full memory drops whole streams (`allkeys-…` policies). Default false. */
   readonly allowEviction?: boolean | undefined;
 }
 
@@ -80,10 +68,7 @@ export interface Settings {
   readonly allowEviction: boolean;
 }
 
-/**
- * Checks options. Throws {@link ConfigurationError}, which names the option and never holds a
- * password.
- */
+/** Throws {@link ConfigurationError}, which names the option and never holds a password. */
 export function settingsFrom(options: RedisOptions): Settings {
   const { missingStream = "create", maxLength, minReplicas = 0, replicaTimeoutMs = 2_000, maxBodyBytes } = options;
   if (missingStream !== "create" && missingStream !== "fail") {

@@ -80,8 +80,7 @@ function itemOf({ index, orderingKey, message }: PlacedMessage): Item {
   let bytes = FRAME_BYTES;
   let largestBytes = 0;
   for (const field of fields) {
-    // A character has one to three bytes for each of its units; texts are counted only where it can
-    // matter.
+    // At most three bytes for each unit; texts are counted only where it can matter.
     const isKnown = typeof field === "object" || field.length * 3 <= largestBytes;
     const size = isKnown ? field.length : Buffer.byteLength(field);
     bytes += size;

@@ -107,8 +107,7 @@ function carrierOn(
 
   return {
     hand(piece) {
-      // ioredis refuses what is written on a connection that has ended with the same words with
-      // which it gives up what was written before.
+      // ioredis refuses this with the words with which it gives up what was written before.
       if (client.status !== "ready") {
         return notConnected("CONNECTION_LOST", `the connection to ${settings.label} broke before this message's turn`);
       }

@@ -1,6 +1,4 @@
-/**
- * `redis://host:port/db?…`: the options as one line, for the command line and configuration files.
- */
+/** `redis://host:port/db?…`: the options as one line. */
 
 import {
   oneOfSetting,
@@ -14,10 +12,7 @@ import {
 } from "../settings/url-settings.ts";
 import type { RedisOptions } from "./options.ts";
 
-/**
- * Variables that credentials are taken from: a secret in a URL ends up in process lists and logs.
- * They win over the URL's.
- */
+/** They win over the URL's, which ends up in process lists and logs. */
 const USERNAME = "ROWPOST_REDIS_USERNAME";
 const PASSWORD = "ROWPOST_REDIS_PASSWORD";
 

@@ -11,10 +11,7 @@ import type { OutgoingMessage } from "../broker.ts";
 import { percentDecode, percentEncode } from "../publishing/percent-encoding.ts";
 import { type Failure, messageFailure } from "./failures.ts";
 
-/**
- * Longest `type:key` that is used as it is. Twice that would fit the column, but each byte of it is
- * stored twice at the broker.
- */
+/** Twice that would fit the column, but the broker stores each byte of it twice. */
 const PLAIN_ID_LENGTH = 128;
 /** RocketMQ refuses a message group of 64 bytes. */
 const GROUP_BYTES = 63;
@@ -27,8 +24,7 @@ const HEADER_CONTENT_TYPE = "content-type";
 
 const JSON_TYPE = "application/json";
 const NOT_UNRESERVED = /[^A-Za-z0-9._~-]/gu;
-// What RocketMQ calls a control character (Java's isISOControl): C0, DEL and C1. It stores
-// properties separated by U+0001 and U+0002.
+// Java's isISOControl: C0, DEL and C1. Properties are stored with U+0001 and U+0002 between.
 const CONTROL = /\p{Cc}/u;
 
 /**
@@ -43,28 +39,18 @@ export function messageIdOf(type: string, key: string): string {
   return `sha256-${hash(`${type.length}:${type}:${key}`)}`;
 }
 
-/**
- * The tag: the message type, with `|` (which separates tags in a subscription) and control
- * characters as `_`.
- */
+/** The message type, with `_` for control characters and `|`, which parts tags. */
 export function tagOf(type: string): string {
   const tag = type.replace(/\||\p{Cc}/gu, "_");
   return tag.trim() === "" ? "" : tag;
 }
 
-/**
- * The index key: the message key, with blanks and control characters percent-encoded. RocketMQ
- * stores a message's keys joined by spaces, so that `order 42` would be found as `order` and `42`.
- * The exact key is in the header `rowpost-key`.
- */
+/** The message key, percent-encoded where a blank would make it two. `rowpost-key` is exact. */
 export function indexKeyOf(key: string): string {
   return percentEncode(key, /[\s\p{Cc}]/gu);
 }
 
-/**
- * The message group: the text itself, or `sha256-` and its hash when it is longer than 63 bytes or
- * holds what a group may not.
- */
+/** The text, or `sha256-` and its hash when it is too long or holds what a group may not. */
 export function groupOf(text: string): string {
   // A character has at most 3 bytes for each UTF-16 unit, so short texts need no counting.
   const short = text.length * 3 <= GROUP_BYTES || Buffer.byteLength(text) <= GROUP_BYTES;
@@ -104,9 +90,8 @@ export function propertiesOf(message: OutgoingMessage): string[] | Failure {
 }
 
 /**
- * The headers of a message as they were published, out of the user properties that a consumer got:
- * what `rowpost-encoded` and `rowpost-empty` name is put back. Properties of other programs pass
- * through.
+ * A message's headers out of the user properties that a consumer got: what `rowpost-encoded` and
+ * `rowpost-empty` name is put back. Properties of other programs pass through.
  */
 export function headersOf(properties: Iterable<readonly [name: string, value: string]>): Record<string, string> {
   const headers = Object.fromEntries(properties);

@@ -56,19 +56,14 @@ export interface Connection {
   current(): Channel;
   /** True when the current channel is connected. */
   connected(): boolean;
-  /**
-   * Drops the current channel for a fresh one at the next call, such as when the server asks for
-   * it.
-   */
+  /** Drops the current channel for a fresh one, such as when the server asks for it. */
   reconnect(): void;
   close(): void;
 }
 
 export interface CallOptions {
   readonly timeoutMs: number;
-  /**
-   * Cancels the call; without one it runs until its deadline, or until the connection is closed.
-   */
+  /** Cancels the call. Default: only its deadline and `close` do. */
   readonly scope?: AbortScope;
   readonly serialize?: (message: unknown) => Buffer;
 }
@@ -80,29 +75,23 @@ export interface ConnectionOptions {
   readonly metadata: ReturnType<typeof createCallMetadata>;
 }
 
-/**
- * How long a connection may take, TLS and HTTP/2 settings included, before the next endpoint is
- * tried.
- */
+/** For a connection, with TLS and HTTP/2 settings; then the next endpoint is tried. */
 const CONNECT_TIMEOUT_MS = 3000;
 
 /** A call that was aborted after this long without an answer makes its connection suspect. */
 const SILENCE_MS = 1000;
 
 /**
- * While nobody listens grpc-js tries again after 0.1 s, then after 1.6 times as long each time up
- * to 0.5 s: full speed at most half a second after the server is back, for two refused connections
- * a second. Its own default is up to 2 minutes.
+ * grpc-js tries again after 0.1 to 0.5 s, not up to 2 minutes: full speed half a second after the
+ * server is back, for two refused connections a second.
  */
 const CHANNEL_OPTIONS: Readonly<Record<string, unknown>> = {
   "grpc.initial_reconnect_backoff_ms": 100,
   "grpc.max_reconnect_backoff_ms": 500,
-  // A name that moved to another address (a restarted pod) is found within 2 s; the default is 30
-  // s.
+  // Finds a restarted pod's new address within 2 s instead of 30.
   "grpc.dns_min_time_between_resolutions_ms": 2000,
   "grpc.service_config_disable_resolution": 1,
-  // Its own sockets, so that close() closes them and two adapters in one process do not share a
-  // suspect connection.
+  // `close` closes its sockets, and no other adapter shares a suspect one.
   "grpc.use_local_subchannel_pool": 1,
   "grpc.max_send_message_length": -1,
   "grpc.enable_channelz": 0,
@@ -151,8 +140,7 @@ export function createConnection(options: ConnectionOptions): Connection {
         metadata: options.metadata(),
       });
       if (result.ok) return result;
-      // Our own abort after a while means what a deadline means: the server was silent for that
-      // long.
+      // As after a deadline: the server was silent for that long.
       if (scope.aborted && result.written && Date.now() - startedAt >= SILENCE_MS) drop(channel);
       if (scope.aborted || !concernsEndpoint(result)) return result;
       leave(channel, result);
@@ -165,8 +153,7 @@ export function createConnection(options: ConnectionOptions): Connection {
       try {
         return await call(method, message, callOptions);
       } catch (error) {
-        // grpc-js throws before anything is written: certificates that are none, a channel that was
-        // closed in this very moment.
+        // Before anything is written: certificates that are none, a channel closed just now.
         return notWritten(GRPC_UNAVAILABLE, describeError(error), lifetime.aborted ? "CLOSED" : "CLIENT_ERROR");
       }
     },
@@ -195,10 +182,7 @@ export function createConnection(options: ConnectionOptions): Connection {
   };
 }
 
-/**
- * A deadline or a broken connection says something about the endpoint; other status codes come from
- * the server or our own abort.
- */
+/** Other status codes come from the server, or our own abort. */
 function concernsEndpoint(failure: CallFailure): boolean {
   return failure.grpcCode === GRPC_UNAVAILABLE || failure.grpcCode === GRPC_DEADLINE_EXCEEDED;
 }
@@ -246,10 +230,7 @@ async function callOn(
   });
 }
 
-/**
- * Resolves to true once a call would get an answer about the connection at once, be it good or bad;
- * to false when it took too long.
- */
+/** True once a call would learn at once about the connection; false after the deadline. */
 async function connecting(client: GrpcClient, deadline: number, scope: AbortScope): Promise<boolean> {
   const channel = client.getChannel();
   while (!scope.aborted) {

@@ -13,10 +13,7 @@ export interface Endpoint {
 
 const DEFAULT_PORT = 8081;
 
-/**
- * Endpoints from a list or a text with commas (or semicolons, as the official clients have it).
- * Throws {@link ConfigurationError}.
- */
+/** From a list or a text with commas or semicolons. Throws {@link ConfigurationError}. */
 export function endpointsFrom(endpoints: string | readonly string[]): Endpoint[] {
   const used = addressList(endpoints, {
     account: "endpoints: no keys in endpoints; accessKey and secretKey are options of their own",

@@ -34,10 +34,7 @@ export interface Failure extends LoadFailure {
   readonly topicIsMissing: boolean;
 }
 
-/**
- * RocketMQ names no time when it throttles; its own producers wait up to 1 s (`backoff_policy` of
- * the settings).
- */
+/** RocketMQ names no time; its own producers wait up to 1 s. */
 const RETRY_AFTER_MS = 1000;
 
 interface Rule extends SharedRule {
@@ -93,8 +90,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   // acknowledged, so not sent. That may last, so no attempt is counted; and as each probe leaves a
   // copy, no time is named, and the topic rests longer each time.
   HA_NOT_AVAILABLE: { scope: "destination", retriable: true },
-  // Not provoked. The broker was asked and did not answer the proxy, or the flush or the replica,
-  // in time: it may be stored.
+  // Not provoked. The proxy, flush or replica got no answer in time: it may be stored.
   PROXY_TIMEOUT: MAY_BE_STORED,
   MASTER_PERSISTENCE_TIMEOUT: MAY_BE_STORED,
   SLAVE_PERSISTENCE_TIMEOUT: MAY_BE_STORED,
@@ -185,8 +181,7 @@ function ruleOfCall(call: CallFailure): Rule {
     case GRPC_UNAVAILABLE:
       return { scope: "unknown", retriable: true };
     default:
-      // UNKNOWN, INTERNAL, …: a server that chokes on a request. One message may do it, so its
-      // neighbours are given another chance.
+      // A server that chokes, perhaps on one message: its neighbors are given another chance.
       return { scope: "unknown", retriable: true, divisible: true };
   }
 }

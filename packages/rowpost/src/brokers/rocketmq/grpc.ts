@@ -23,10 +23,7 @@ export interface GrpcError {
 /** A running unary call. */
 export interface GrpcCall {
   cancel(): void;
-  /**
-   * `address:port` once the call was given to a connection; before that the channel's target, or
-   * `unknown`.
-   */
+  /** `address:port` once it was given to a connection; before, the target or `unknown`. */
   getPeer(): string;
 }
 
@@ -152,7 +149,7 @@ export function grpcName(code: number): string {
 
 let loaded: Promise<GrpcRuntime> | undefined;
 
-/** Loads the peers and parses the protos, once per process (60 ms). Rejects with `MissingPeerError`. */
+/** Loads the peers and the protos, once per process (60 ms). Rejects with `MissingPeerError`. */
 export function loadGrpc(): Promise<GrpcRuntime> {
   loaded ??= load().catch((error: unknown) => {
     loaded = undefined; // installed meanwhile? then the next call finds it

@@ -91,10 +91,7 @@ export function rocketmq(options: RocketmqOptions): Broker {
   });
 }
 
-/**
- * The broker of a URL such as `rocketmq://host1:8081,host2:8081/namespace?tls=true&batch=64`; keys
- * come from the environment.
- */
+/** The broker of `rocketmq://host1,host2/namespace`; see {@link rocketmqOptionsFromUrl}. */
 export function rocketmqFromUrl(url: string, env: Readonly<Record<string, string | undefined>> = process.env): Broker {
   return rocketmq(rocketmqOptionsFromUrl(url, env));
 }
@@ -208,10 +205,7 @@ function routeFailure(result: CallResult): Failure | undefined {
   return failure;
 }
 
-/**
- * A heartbeat: signed like every call, needs no topic, and without a session it is answered
- * "unknown client".
- */
+/** A heartbeat: signed, without a topic, and without a session answered "unknown client". */
 async function checkWith({ runtime, connection }: Opened, settings: Settings): Promise<void> {
   const result = await connection.call(runtime.methods.Heartbeat, PRODUCER, {
     timeoutMs: settings.requestTimeoutMs,

@@ -22,16 +22,11 @@ export interface RocketmqOptions {
   readonly secretKey?: string | undefined;
   /** Token of a temporary access key. */
   readonly sessionToken?: string | undefined;
-  /**
-   * Most messages without a group in one request, 1 to 1024. Default 256. 1 sends each on its own.
-   */
+  /** Most messages without a group in one request, 1 to 1024. Default 256. */
   readonly batchSize?: number | undefined;
   /** Most requests on their way at once, over all publish calls, 1 to 1024. Default 64. */
   readonly maxInFlight?: number | undefined;
-  /**
-   * How long one request may take, in milliseconds, 100 to 600,000. Default 10,000. Afterwards its
-   * outcome is unknown.
-   */
+  /** Of one request, 100 to 600,000 ms. Default 10,000. Afterwards its outcome is unknown. */
   readonly requestTimeoutMs?: number | undefined;
   /**
    * What to do with a message that has an ordering key on a topic that is not FIFO, and so keeps no
@@ -69,15 +64,9 @@ export interface Settings {
  * queue.
  */
 const DEFAULT_BATCH_SIZE = 256;
-/**
- * FIFO messages, one in each request: 2.5-2.9k/s with 16 in flight, 3.2-5.1k with 32, 5.3-7.7k with
- * 64, no more with 128.
- */
+/** FIFO, one a request: 2.5-2.9k/s with 16 in flight, 3.2-5.1k with 32, 5.3-7.7k with 64 or 128. */
 const DEFAULT_IN_FLIGHT = 64;
-/**
- * As long as a stalled disk or a long collection of garbage at the broker; afterwards a retry makes
- * a duplicate if it did go through.
- */
+/** A stalled disk, or collection of garbage. After it a retry can make a duplicate. */
 const DEFAULT_REQUEST_TIMEOUT_MS = 10_000;
 
 /** Checks options. Throws {@link ConfigurationError}, which names the option. */
@@ -117,10 +106,7 @@ function keysFrom({ accessKey, secretKey, sessionToken }: RocketmqOptions): Acce
   };
 }
 
-/**
- * What goes into a gRPC header, which takes printable ASCII only. The value is not repeated: it may
- * be a secret.
- */
+/** A gRPC header takes printable ASCII. The error does not repeat it: it may be a secret. */
 function carried(name: string, value: string): string {
   if (/^[\x20-\x7e]*$/.test(value)) return value;
   throw new ConfigurationError(

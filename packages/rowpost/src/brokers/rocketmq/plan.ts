@@ -44,10 +44,7 @@ export interface PlanOptions {
   readonly maxRequestBytes: number;
   /** Largest body that the server said it takes. */
   readonly maxBodyBytes: number | undefined;
-  /**
-   * Fail keyed messages of a topic that has no order, instead of publishing them one after the
-   * other.
-   */
+  /** Fail keyed messages of a topic without order, instead of publishing them one by one. */
   readonly refuseUnordered: boolean;
 }
 
@@ -94,10 +91,7 @@ function append(lists: Map<string, Item[][]>, name: string, request: Item[]): vo
   else list.push(request);
 }
 
-/**
- * Fills requests with whole units; a unit that must be cut continues in the next request of the
- * same lane.
- */
+/** Fills requests with whole units; one that must be cut goes on in the same lane. */
 function packUnits(units: readonly (readonly Item[])[], options: PlanOptions): Lane[] {
   const lanes: Item[][][] = [];
   let request: Item[] = [];
@@ -164,8 +158,7 @@ function kindOf(
     );
   }
   if (accepts.has("NORMAL") || accepts.has("MESSAGE_TYPE_UNSPECIFIED")) return NORMAL;
-  // A FIFO message must have a group: the key spreads unkeyed messages over the queues, and they do
-  // not wait for each other.
+  // It must have a group: the key spreads messages over the queues.
   if (accepts.has("FIFO")) return { messageType: WIRE_FIFO, group: groupOf(key) };
   return conflict(
     `topic ${topic} takes ${list(accepts)} messages only; create it with message.type=NORMAL, FIFO or MIXED`,

@@ -28,10 +28,7 @@ export interface Publishing {
   readonly onUnordered: (topic: string, accepts: ReadonlySet<string>) => void;
 }
 
-/**
- * Most bytes of a request with several messages. The server refuses about 4 MB; from 512 KB on a
- * request is bound by its bytes, and smaller ones share the connection better.
- */
+/** The server refuses about 4 MB; from 512 KB on a larger request gains nothing. */
 const MAX_REQUEST_BYTES = 1_048_576;
 
 export async function publishBatch(

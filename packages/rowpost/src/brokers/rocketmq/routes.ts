@@ -14,20 +14,11 @@ export type RouteAnswer =
 
 /** Cached routes. */
 export interface Routes {
-  /**
-   * The route of a topic, asked for when it is not known. A route older than 30 s is used once more
-   * while it is asked for again.
-   */
+  /** Asked for when it is not known. After 30 s it is used once more while it is asked for. */
   find(topic: string): RouteAnswer | Promise<RouteAnswer>;
-  /**
-   * The server contradicted the route: it is asked for again before its next use. Returns the
-   * failure to report, which may be milder.
-   */
+  /** The server contradicted it: it is asked for anew. Returns the failure, perhaps milder. */
   contradicted(topic: string, failure: Failure): Failure;
-  /**
-   * Every route is asked for again at its next use, as after a lost connection: the broker may have
-   * come back with other topics.
-   */
+  /** All are asked for anew: after a lost connection a broker may have other topics. */
   expireAll(): void;
   /** Topics that exist, for the telemetry settings. */
   topics(): string[];
@@ -35,10 +26,7 @@ export interface Routes {
 
 /** As the official clients do. */
 const REFRESH_AFTER_MS = 30_000;
-/**
- * A topic that is missing is asked for at most once a second, however many publishes want it; the
- * proxy itself may not see a new one for 20 s.
- */
+/** A missing topic is asked for so often at most; the proxy may not see a new one for 20 s. */
 const MISSING_FOR_MS = 1000;
 /**
  * A topic that was there and is missing now is first taken for a broker that restarts: the proxy
@@ -130,8 +118,7 @@ export function createRoutes({ query, now }: RoutesOptions): Routes {
         return { ...(answer.failure ?? failure), routeIsWrong: false };
       }
       entry.answer = { failure };
-      // Made anew with another type: while the proxy does not know of it yet, the old type would
-      // only be refused again.
+      // While the proxy does not know the new type yet, the old one would only be refused.
       entry.lastRoute = undefined;
       entry.refreshAt = Number.NEGATIVE_INFINITY;
       return { ...failure, routeIsWrong: false };

@@ -13,9 +13,7 @@ import { CLIENT_VERSION } from "./metadata.ts";
 
 /** The session with whatever server the connection leads to at the moment. */
 export interface Session {
-  /**
-   * Opens the session where there is none: called by each publish, costs nothing when all is well.
-   */
+  /** Opens the session where there is none; free when all is well. */
   touch(): void;
   /** Largest body, from the server's settings; undefined until they came. */
   maxBodyBytes(): number | undefined;
@@ -34,10 +32,7 @@ export interface SessionOptions {
 
 /** As the official clients do. */
 const HEARTBEAT_MS = 10_000;
-/**
- * A stream that ended is opened again after 1 s, then after twice as long each time up to 10 s, and
- * at once by the next publish after that.
- */
+/** A stream that ended is opened again after 1 to 10 s, at once by a publish after that. */
 const REOPEN_MIN_MS = 1000;
 const REOPEN_MAX_MS = 10_000;
 

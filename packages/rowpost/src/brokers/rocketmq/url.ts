@@ -1,7 +1,4 @@
-/**
- * `rocketmq://host:port[,host:port]/namespace?…`: the options as one line, for the command line and
- * configuration files.
- */
+/** `rocketmq://host:port[,host:port]/namespace?…`: the options as one line. */
 
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { percentDecoded } from "../../runtime/percent-decoded.ts";

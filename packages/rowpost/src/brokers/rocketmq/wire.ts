@@ -12,16 +12,11 @@
  * measured twice and nothing is moved.
  */
 
-/**
- * Message type on the wire (`MessageType`). The server derives it from the properties; it is sent
- * for gateways that look at it.
- */
+/** `MessageType`, for gateways; the server derives it from the properties. */
 export const WIRE_NORMAL = 1;
 export const WIRE_FIFO = 2;
 
-/**
- * One message as it goes into a request. All texts are legal for RocketMQ already (see `carry.ts`).
- */
+/** A message in a request. Its texts are legal for RocketMQ (`carry.ts`). */
 export interface WireMessage {
   readonly messageId: string;
   readonly tag: string;
@@ -54,10 +49,7 @@ const VARINT_MAX = 10;
 /** Tags, lengths, timestamps and enums of one message, generously. */
 const FIXED_BYTES = 128;
 
-/**
- * Bytes that a message adds to a request at most; used for the buffer and, with its exact body, for
- * filling requests.
- */
+/** Bytes that it adds to a request at most, its body exactly. */
 export function messageBytes(message: WireMessage): number {
   let characters = message.messageId.length + message.tag.length + message.key.length + (message.group?.length ?? 0);
   for (const text of message.properties) characters += text.length + 4;
@@ -158,10 +150,7 @@ function writeText(writer: Writer, field: number, text: string, high?: number): 
   writeByte(writer, field);
 }
 
-/**
- * Short ASCII texts, nearly all of them, are written by a loop: a call into the runtime costs more
- * below about 40 characters.
- */
+/** Short ASCII goes by a loop: below 40 characters a call into the runtime costs more. */
 function writeCharacters(writer: Writer, text: string): number {
   const { bytes } = writer;
   if (text.length <= 40) {

@@ -29,8 +29,7 @@ export function whatIsWrongWith(pattern: string, before: readonly string[]): str
   if (/(?:^|\.)[#>]$/.test(pattern)) {
     return `"${pattern}" would be compared as it stands: here * alone stands for any characters, dots included`;
   }
-  // The star of the later pattern is a character that only a star of the earlier one takes: then
-  // that one takes all it stands for.
+  // Only a star takes the later one's star: then it takes all that this one stands for.
   const covering = before.find((earlier) => topicMatcher(earlier)(pattern));
   if (covering === pattern) return `"${pattern}" stands there twice`;
   if (covering !== undefined) {

@@ -1,9 +1,6 @@
 import { MissingPeerError } from "../../runtime/errors.ts";
 
-/**
- * An optional peer that is being imported. Rejects with {@link MissingPeerError}, which tells
- * `neededFor` what to install.
- */
+/** A peer that is being imported. Rejects with {@link MissingPeerError}. */
 export async function loadedPeer<Module>(
   importing: Promise<unknown>,
   name: string,

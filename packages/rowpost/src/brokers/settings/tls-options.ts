@@ -1,9 +1,6 @@
 import { ConfigurationError } from "../../runtime/errors.ts";
 
-/**
- * What a TLS connection trusts and how it proves itself: the same options for every broker. Texts
- * are PEM, not file names.
- */
+/** What a TLS connection trusts and how it proves itself. Texts are PEM, not file names. */
 export interface TlsOptions {
   /** Certificates of the authorities to trust. Default: the ones that Node.js brings along. */
   readonly ca?: string | Uint8Array | undefined;
@@ -34,10 +31,7 @@ function pem(text: string | Uint8Array | undefined): string | Buffer | undefined
   return text instanceof Uint8Array ? Buffer.from(text) : text;
 }
 
-/**
- * The options of an adapter whose `tls` is a switch or the options themselves: an empty object for
- * `true`, undefined for plaintext. Throws {@link ConfigurationError} for half a pair.
- */
+/** Empty for `true`, undefined for plaintext. Throws {@link ConfigurationError} for half a pair. */
 export function checkedTls(tls: boolean | TlsOptions | undefined): TlsOptions | undefined {
   if (typeof tls !== "object") return tls === true ? {} : undefined;
   if ((tls.cert === undefined) === (tls.key === undefined)) return tls;

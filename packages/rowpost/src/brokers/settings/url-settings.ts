@@ -1,21 +1,12 @@
-/**
- * Settings behind the `?` of a broker's URL: the same words and the same errors for every broker.
- * No error holds the URL, which may hold a password.
- */
+/** Settings behind the `?` of a broker's URL. No error holds the URL, or its password. */
 import { readFileSync } from "node:fs";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import type { TlsOptions } from "./tls-options.ts";
 
-/**
- * Settings of TLS, the same in every URL: `tls` is `true`, `false` or `insecure`, the next three
- * name PEM files, the last is the name in the certificate.
- */
+/** `tls` is `true`, `false` or `insecure`, three are PEM files, one is the certificate's name. */
 export const TLS_SETTINGS: readonly string[] = ["tls", "ca", "cert", "key", "serverName"];
 
-/**
- * The settings by name. Throws {@link ConfigurationError} for a name that is not known, or is there
- * twice.
- */
+/** Throws {@link ConfigurationError} for a name that is not known, or is there twice. */
 export function settingsIn(query: string, known: readonly string[]): URLSearchParams {
   const settings = new URLSearchParams(query);
   for (const name of settings.keys()) {
@@ -27,10 +18,7 @@ export function settingsIn(query: string, known: readonly string[]): URLSearchPa
   return settings;
 }
 
-/**
- * Options out of the settings that are there: `names` says which option a setting is, `convert`
- * what its text means.
- */
+/** Of the settings that are there: `names` says which option each is, `convert` its value. */
 export function optionsOf<Option extends string, Value>(
   settings: URLSearchParams,
   names: Readonly<Record<string, Option>>,
@@ -67,10 +55,7 @@ export function oneOfSetting<const Word extends string>(words: readonly Word[]):
   };
 }
 
-/**
- * Secrets out of the environment: a URL ends up in process lists and logs. Empty variables are as
- * good as none.
- */
+/** Out of the environment: URLs end up in process lists. Empty variables are none. */
 export function secretsOf<Option extends string>(
   environment: Readonly<Record<string, string | undefined>>,
   variables: Readonly<Record<Option, string>>,
@@ -92,10 +77,7 @@ export function fileSetting(name: string, path: string): Buffer {
   }
 }
 
-/**
- * The `tls` option of an adapter whose URL scheme does not decide about TLS; `isAsked`: it does
- * here, and asks for it.
- */
+/** Where the scheme does not decide about TLS; `isAsked`: it does here, and asks for it. */
 export function tlsOption(settings: URLSearchParams, isAsked = false): boolean | TlsOptions | undefined {
   const word = settings.get("tls");
   const isOn = word === null ? undefined : word === "insecure" || truth("tls", word, "true, false or insecure");
@@ -111,10 +93,7 @@ export function tlsOption(settings: URLSearchParams, isAsked = false): boolean |
   return hasDetails ? details : (isOn ?? (isAsked || undefined));
 }
 
-/**
- * The TLS options of an adapter whose URL scheme decides: `secureScheme` is the one with TLS, such
- * as `amqps`.
- */
+/** Where the scheme decides: `secureScheme` is the one with TLS, such as `amqps`. */
 export function tlsOfScheme(settings: URLSearchParams, url: string, secureScheme: string): TlsOptions | undefined {
   const isSecure = url.slice(0, secureScheme.length + 1).toLowerCase() === `${secureScheme}:`;
   const tls = tlsOption(settings, isSecure);
