@@ -33,7 +33,8 @@ const BUILDERS = {
   resetBackoff: ["reset"],
   listTimed: ["timed"],
   applyTimed: ["applyTexts"],
-  failUnknownStates: ["failUnknown"],
+  failUnknownStates: ["failUnknown", "failStrays"],
+  failUnreached: ["failUnreached", "failStrays"],
   lockFinished: ["finished", "removalStatements"],
   passFinished: ["pass", "removalStatements"],
 };
@@ -171,6 +172,7 @@ function lookingAfter({ facts, housekeeping }) {
       transition,
     ]),
     ["failUnknownStates", housekeeping.failUnknownStates(500)],
+    ["failUnreached", housekeeping.failUnreached(500)],
     ["gauges", housekeeping.gauges()],
   ];
 }

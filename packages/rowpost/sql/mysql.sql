@@ -102,7 +102,7 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (
 -- and not committed yet. A row in `sending` that somebody holds is left for the sweep of rule:
 -- watched-sending.
 UPDATE (SELECT m.`id` AS id FROM `local_message` AS m IGNORE INDEX (PRIMARY)
-    WHERE m.`state` = 1 AND CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`) USING utf8mb4)) % 16 IN (0)
+    WHERE m.`state` = 1 AND CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 IN (0)
     LIMIT 1000000 FOR UPDATE SKIP LOCKED) AS j
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`next_retry_at` = IF(m.`deliver_at` > UTC_TIMESTAMP(3), m.`deliver_at`, NULL), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3), m.`state` = 0;
@@ -154,21 +154,21 @@ DELETE FROM `local_message_relay` WHERE table_name = ? AND seen_at < UTC_TIMESTA
 -- bounded-scan); a row of a shard that is not asked for comes back without its body. A program that
 -- inserts with plain SQL may have set deliver_at alone; such a row is waiting, and is left out of
 -- the immediate branch until it is due.
-(SELECT m.`id` AS id, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`) USING utf8mb4)) % 16 AS shard, m.`message_type` AS message_type, m.`message_key` AS message_key,
+(SELECT m.`id` AS id, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, m.`message_type` AS message_type, m.`message_key` AS message_key,
     m.`topic` AS topic, IF(OCTET_LENGTH(m.`message_body`) <= 1048576, m.`message_body`, NULL) AS message_body, m.`headers` AS headers, m.`content_type` AS content_type,
     m.`ordering_key` AS ordering_key, m.`retry_count` AS retry_count, m.`delivery_count` AS delivery_count,
     m.`lock_version` AS lock_version,
-    (m.`sent_at` IS NOT NULL) AS resend, TIMESTAMPDIFF(MICROSECOND, m.`next_retry_at`, UTC_TIMESTAMP(3)) DIV 1000 AS waiting_ms,
+    (m.`sent_at` IS NOT NULL) AS resend, TIMESTAMPDIFF(MICROSECOND, GREATEST(m.`gmt_create`, COALESCE(m.`deliver_at`, m.`gmt_create`)), UTC_TIMESTAMP(3)) DIV 1000 AS waiting_ms,
     OCTET_LENGTH(m.`message_body`) AS body_bytes, 1 AS due
   FROM `local_message` AS m IGNORE INDEX (PRIMARY)
   WHERE m.`state` = 0 AND m.`next_retry_at` <= UTC_TIMESTAMP(3)
   ORDER BY m.`next_retry_at`, m.`id` LIMIT 125)
 UNION ALL
-(SELECT m.`id` AS id, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`) USING utf8mb4)) % 16 AS shard, m.`message_type` AS message_type, m.`message_key` AS message_key,
+(SELECT m.`id` AS id, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, m.`message_type` AS message_type, m.`message_key` AS message_key,
     m.`topic` AS topic, IF(OCTET_LENGTH(m.`message_body`) <= 1048576, m.`message_body`, NULL) AS message_body, m.`headers` AS headers, m.`content_type` AS content_type,
     m.`ordering_key` AS ordering_key, m.`retry_count` AS retry_count, m.`delivery_count` AS delivery_count,
     m.`lock_version` AS lock_version,
-    (m.`sent_at` IS NOT NULL) AS resend, TIMESTAMPDIFF(MICROSECOND, m.`gmt_create`, UTC_TIMESTAMP(3)) DIV 1000 AS waiting_ms,
+    (m.`sent_at` IS NOT NULL) AS resend, TIMESTAMPDIFF(MICROSECOND, GREATEST(m.`gmt_create`, COALESCE(m.`deliver_at`, m.`gmt_create`)), UTC_TIMESTAMP(3)) DIV 1000 AS waiting_ms,
     OCTET_LENGTH(m.`message_body`) AS body_bytes, 0 AS due
   FROM `local_message` AS m IGNORE INDEX (PRIMARY)
   WHERE m.`state` = 0 AND m.`next_retry_at` IS NULL AND m.`id` > ?
@@ -176,22 +176,22 @@ UNION ALL
   ORDER BY m.`id` LIMIT 500);
 
 -- scan, of some shards
-(SELECT m.`id` AS id, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`) USING utf8mb4)) % 16 AS shard, m.`message_type` AS message_type, m.`message_key` AS message_key,
-    m.`topic` AS topic, IF(CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`) USING utf8mb4)) % 16 IN (-1, 0, 1) AND OCTET_LENGTH(m.`message_body`) <= 1048576, m.`message_body`, NULL) AS message_body, m.`headers` AS headers, m.`content_type` AS content_type,
+(SELECT m.`id` AS id, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, m.`message_type` AS message_type, m.`message_key` AS message_key,
+    m.`topic` AS topic, IF(CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 IN (-1, 0, 1) AND OCTET_LENGTH(m.`message_body`) <= 1048576, m.`message_body`, NULL) AS message_body, m.`headers` AS headers, m.`content_type` AS content_type,
     m.`ordering_key` AS ordering_key, m.`retry_count` AS retry_count, m.`delivery_count` AS delivery_count,
     m.`lock_version` AS lock_version,
-    (m.`sent_at` IS NOT NULL) AS resend, TIMESTAMPDIFF(MICROSECOND, m.`next_retry_at`, UTC_TIMESTAMP(3)) DIV 1000 AS waiting_ms,
-    IF(CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`) USING utf8mb4)) % 16 IN (-1, 0, 1), OCTET_LENGTH(m.`message_body`), 0) AS body_bytes, 1 AS due
+    (m.`sent_at` IS NOT NULL) AS resend, TIMESTAMPDIFF(MICROSECOND, GREATEST(m.`gmt_create`, COALESCE(m.`deliver_at`, m.`gmt_create`)), UTC_TIMESTAMP(3)) DIV 1000 AS waiting_ms,
+    IF(CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 IN (-1, 0, 1), OCTET_LENGTH(m.`message_body`), 0) AS body_bytes, 1 AS due
   FROM `local_message` AS m IGNORE INDEX (PRIMARY)
   WHERE m.`state` = 0 AND m.`next_retry_at` <= UTC_TIMESTAMP(3)
   ORDER BY m.`next_retry_at`, m.`id` LIMIT 125)
 UNION ALL
-(SELECT m.`id` AS id, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`) USING utf8mb4)) % 16 AS shard, m.`message_type` AS message_type, m.`message_key` AS message_key,
-    m.`topic` AS topic, IF(CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`) USING utf8mb4)) % 16 IN (-1, 0, 1) AND OCTET_LENGTH(m.`message_body`) <= 1048576, m.`message_body`, NULL) AS message_body, m.`headers` AS headers, m.`content_type` AS content_type,
+(SELECT m.`id` AS id, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, m.`message_type` AS message_type, m.`message_key` AS message_key,
+    m.`topic` AS topic, IF(CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 IN (-1, 0, 1) AND OCTET_LENGTH(m.`message_body`) <= 1048576, m.`message_body`, NULL) AS message_body, m.`headers` AS headers, m.`content_type` AS content_type,
     m.`ordering_key` AS ordering_key, m.`retry_count` AS retry_count, m.`delivery_count` AS delivery_count,
     m.`lock_version` AS lock_version,
-    (m.`sent_at` IS NOT NULL) AS resend, TIMESTAMPDIFF(MICROSECOND, m.`gmt_create`, UTC_TIMESTAMP(3)) DIV 1000 AS waiting_ms,
-    IF(CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`) USING utf8mb4)) % 16 IN (-1, 0, 1), OCTET_LENGTH(m.`message_body`), 0) AS body_bytes, 0 AS due
+    (m.`sent_at` IS NOT NULL) AS resend, TIMESTAMPDIFF(MICROSECOND, GREATEST(m.`gmt_create`, COALESCE(m.`deliver_at`, m.`gmt_create`)), UTC_TIMESTAMP(3)) DIV 1000 AS waiting_ms,
+    IF(CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 IN (-1, 0, 1), OCTET_LENGTH(m.`message_body`), 0) AS body_bytes, 0 AS due
   FROM `local_message` AS m IGNORE INDEX (PRIMARY)
   WHERE m.`state` = 0 AND m.`next_retry_at` IS NULL AND m.`id` > ?
     AND (m.`deliver_at` IS NULL OR m.`deliver_at` <= UTC_TIMESTAMP(3))
@@ -202,11 +202,11 @@ UNION ALL
 -- begins with (state, topic). They find ids alone, in the index alone, and the rows are read by id:
 -- a text with all fields in 40 branches would take longer to parse than to run. Topics stand as
 -- constants, one branch each; a join with a list of topics read the whole index.
-SELECT m.`id` AS id, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`) USING utf8mb4)) % 16 AS shard, m.`message_type` AS message_type, m.`message_key` AS message_key,
+SELECT m.`id` AS id, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, m.`message_type` AS message_type, m.`message_key` AS message_key,
     m.`topic` AS topic, IF(OCTET_LENGTH(m.`message_body`) <= 1048576, m.`message_body`, NULL) AS message_body, m.`headers` AS headers, m.`content_type` AS content_type,
     m.`ordering_key` AS ordering_key, m.`retry_count` AS retry_count, m.`delivery_count` AS delivery_count,
     m.`lock_version` AS lock_version,
-    (m.`sent_at` IS NOT NULL) AS resend, TIMESTAMPDIFF(MICROSECOND, IF(p.due = 1, m.`next_retry_at`, m.`gmt_create`), UTC_TIMESTAMP(3)) DIV 1000 AS waiting_ms,
+    (m.`sent_at` IS NOT NULL) AS resend, TIMESTAMPDIFF(MICROSECOND, GREATEST(m.`gmt_create`, COALESCE(m.`deliver_at`, m.`gmt_create`)), UTC_TIMESTAMP(3)) DIV 1000 AS waiting_ms,
     OCTET_LENGTH(m.`message_body`) AS body_bytes, p.due AS due
   FROM ((SELECT m.`id` AS id, 1 AS due FROM `local_message` AS m IGNORE INDEX (PRIMARY)
     WHERE m.`waiting_topic` = ? AND m.`next_retry_at` <= UTC_TIMESTAMP(3)
@@ -451,7 +451,7 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]
 
 -- listSending
 -- Aliases: id shard delivery_count lock_version topic.
-SELECT m.`id` AS id, m.`topic` AS topic, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`) USING utf8mb4)) % 16 AS shard, m.`delivery_count` AS delivery_count, m.`lock_version` AS lock_version
+SELECT m.`id` AS id, m.`topic` AS topic, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, m.`delivery_count` AS delivery_count, m.`lock_version` AS lock_version
   FROM `local_message` AS m
   WHERE m.`state` = 1  LIMIT 500;
 
@@ -471,21 +471,21 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]
 -- listTimed
 -- A range of (state, next_retry_at) for each state; each reads at most LIMIT rows.
 (SELECT m.`id` AS id, m.`state` AS state, m.`message_type` AS message_type,
-    m.`message_key` AS message_key, m.`topic` AS topic, m.`retry_count` AS retry_count, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`) USING utf8mb4)) % 16 AS shard, m.`delivery_count` AS delivery_count, m.`lock_version` AS lock_version,
+    m.`message_key` AS message_key, m.`topic` AS topic, m.`retry_count` AS retry_count, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, m.`delivery_count` AS delivery_count, m.`lock_version` AS lock_version,
     TIMESTAMPDIFF(MICROSECOND, m.`gmt_create`, UTC_TIMESTAMP(3)) DIV 1000 AS age_ms
   FROM `local_message` AS m IGNORE INDEX (PRIMARY)
   WHERE m.`state` = 2 AND m.`next_retry_at` <= UTC_TIMESTAMP(3)
   ORDER BY m.`next_retry_at` LIMIT 500)
 UNION ALL
 (SELECT m.`id` AS id, m.`state` AS state, m.`message_type` AS message_type,
-    m.`message_key` AS message_key, m.`topic` AS topic, m.`retry_count` AS retry_count, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`) USING utf8mb4)) % 16 AS shard, m.`delivery_count` AS delivery_count, m.`lock_version` AS lock_version,
+    m.`message_key` AS message_key, m.`topic` AS topic, m.`retry_count` AS retry_count, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, m.`delivery_count` AS delivery_count, m.`lock_version` AS lock_version,
     TIMESTAMPDIFF(MICROSECOND, m.`gmt_create`, UTC_TIMESTAMP(3)) DIV 1000 AS age_ms
   FROM `local_message` AS m IGNORE INDEX (PRIMARY)
   WHERE m.`state` = 3 AND m.`next_retry_at` <= UTC_TIMESTAMP(3)
   ORDER BY m.`next_retry_at` LIMIT 500)
 UNION ALL
 (SELECT m.`id` AS id, m.`state` AS state, m.`message_type` AS message_type,
-    m.`message_key` AS message_key, m.`topic` AS topic, m.`retry_count` AS retry_count, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`) USING utf8mb4)) % 16 AS shard, m.`delivery_count` AS delivery_count, m.`lock_version` AS lock_version,
+    m.`message_key` AS message_key, m.`topic` AS topic, m.`retry_count` AS retry_count, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, m.`delivery_count` AS delivery_count, m.`lock_version` AS lock_version,
     TIMESTAMPDIFF(MICROSECOND, m.`gmt_create`, UTC_TIMESTAMP(3)) DIV 1000 AS age_ms
   FROM `local_message` AS m IGNORE INDEX (PRIMARY)
   WHERE m.`state` = 5 AND m.`next_retry_at` <= UTC_TIMESTAMP(3)
@@ -548,10 +548,19 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', token BIGINT PATH '$
 -- at the known ones. SKIP LOCKED, because an UPDATE over a condition waits for every row it meets
 -- that a user has inserted and not committed yet, whatever its state.
 UPDATE (SELECT c.id FROM (SELECT m.`id` AS id FROM `local_message` AS m
-    WHERE m.`state` NOT IN (0, 1, 2, 3, 4, 5)
+    WHERE (m.`state` NOT IN (0, 1, 2, 3, 4, 5) OR m.`state` IS NULL)
     LIMIT 500 FOR UPDATE SKIP LOCKED) AS c) AS j
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
-  SET m.`fail_reason` = CONCAT('UNKNOWN_STATE: the column held ', m.`state`, '; retry the message, or correct the program that wrote it'),
+  SET m.`fail_reason` = CONCAT('UNKNOWN_STATE: the column held ', COALESCE(m.`state`, 'NULL'), '; retry the message, or correct the program that wrote it'),
+    m.`next_retry_at` = NULL, m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3), m.`state` = 3;
+
+-- failUnreached
+-- A range of the primary key, which is empty in a healthy table.
+UPDATE (SELECT c.id FROM (SELECT m.`id` AS id FROM `local_message` AS m
+    WHERE m.`id` < 1 AND m.`state` = 0
+    LIMIT 500 FOR UPDATE SKIP LOCKED) AS c) AS j
+  STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
+  SET m.`fail_reason` = 'ID_BELOW_ONE: ids begin at 1, and no relay looks below; insert the message again with an id of the column itself',
     m.`next_retry_at` = NULL, m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3), m.`state` = 3;
 
 -- gauges

@@ -126,7 +126,7 @@ WHERE lease.table_name = 'local_message' AND lease.shard = free.shard;
 UPDATE local_message m
 SET state = 0, next_retry_at = CASE WHEN m.deliver_at > statement_timestamp() THEN m.deliver_at END, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
 WHERE m.id = ANY (ARRAY(SELECT m.id FROM local_message m
-  WHERE m.state = 1 AND (hashtext(COALESCE(m.ordering_key, m.message_key) COLLATE "C") & 15) = ANY ($1::integer[])
+  WHERE m.state = 1 AND (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) = ANY ($1::integer[])
   FOR UPDATE SKIP LOCKED));
 
 -- recoverListed
@@ -175,7 +175,7 @@ DELETE FROM local_message_relay WHERE table_name = 'local_message' AND seen_at <
 -- it went. A program that inserts with plain SQL may have set deliver_at alone; such a row is
 -- waiting, and is left out here until it is due.
 SELECT waiting.* FROM (
-  (SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key) COLLATE "C") & 15) AS shard, m.message_type AS message_type, m.message_key AS message_key,
+  (SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) AS shard, m.message_type AS message_type, m.message_key AS message_key,
     m.topic AS topic, CASE WHEN octet_length(m.message_body) <= $4::bigint THEN m.message_body END AS message_body, m.headers AS headers,
     m.content_type AS content_type, m.ordering_key AS ordering_key,
     m.retry_count AS retry_count, m.delivery_count AS delivery_count,
@@ -188,7 +188,7 @@ SELECT waiting.* FROM (
   ORDER BY m.id
   LIMIT $2::bigint)
   UNION ALL
-  (SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key) COLLATE "C") & 15) AS shard, m.message_type AS message_type, m.message_key AS message_key,
+  (SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) AS shard, m.message_type AS message_type, m.message_key AS message_key,
     m.topic AS topic, CASE WHEN octet_length(m.message_body) <= $4::bigint THEN m.message_body END AS message_body, m.headers AS headers,
     m.content_type AS content_type, m.ordering_key AS ordering_key,
     m.retry_count AS retry_count, m.delivery_count AS delivery_count,
@@ -202,26 +202,26 @@ SELECT waiting.* FROM (
 
 -- scan, of some shards
 SELECT waiting.* FROM (
-  (SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key) COLLATE "C") & 15) AS shard, m.message_type AS message_type, m.message_key AS message_key,
-    m.topic AS topic, CASE WHEN (hashtext(COALESCE(m.ordering_key, m.message_key) COLLATE "C") & 15) = ANY ($5::integer[]) AND octet_length(m.message_body) <= $4::bigint THEN m.message_body END AS message_body, m.headers AS headers,
+  (SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) AS shard, m.message_type AS message_type, m.message_key AS message_key,
+    m.topic AS topic, CASE WHEN (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) = ANY ($5::integer[]) AND octet_length(m.message_body) <= $4::bigint THEN m.message_body END AS message_body, m.headers AS headers,
     m.content_type AS content_type, m.ordering_key AS ordering_key,
     m.retry_count AS retry_count, m.delivery_count AS delivery_count,
     m.lock_version AS lock_version, CASE WHEN m.sent_at IS NULL THEN 0 ELSE 1 END AS resend,
     LEAST(GREATEST((date_part('epoch', statement_timestamp()) - date_part('epoch', GREATEST(m.gmt_create, m.deliver_at))) * 1000, 0), 9007199254740991)::bigint AS waiting_ms, 0 AS due,
-    CASE WHEN (hashtext(COALESCE(m.ordering_key, m.message_key) COLLATE "C") & 15) = ANY ($5::integer[]) THEN octet_length(m.message_body) ELSE 0 END AS body_bytes
+    CASE WHEN (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) = ANY ($5::integer[]) THEN octet_length(m.message_body) ELSE 0 END AS body_bytes
   FROM local_message m
   WHERE m.state = 0 AND m.next_retry_at IS NULL AND m.id > $1::bigint
     AND (m.deliver_at IS NULL OR m.deliver_at <= statement_timestamp())
   ORDER BY m.id
   LIMIT $2::bigint)
   UNION ALL
-  (SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key) COLLATE "C") & 15) AS shard, m.message_type AS message_type, m.message_key AS message_key,
-    m.topic AS topic, CASE WHEN (hashtext(COALESCE(m.ordering_key, m.message_key) COLLATE "C") & 15) = ANY ($5::integer[]) AND octet_length(m.message_body) <= $4::bigint THEN m.message_body END AS message_body, m.headers AS headers,
+  (SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) AS shard, m.message_type AS message_type, m.message_key AS message_key,
+    m.topic AS topic, CASE WHEN (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) = ANY ($5::integer[]) AND octet_length(m.message_body) <= $4::bigint THEN m.message_body END AS message_body, m.headers AS headers,
     m.content_type AS content_type, m.ordering_key AS ordering_key,
     m.retry_count AS retry_count, m.delivery_count AS delivery_count,
     m.lock_version AS lock_version, CASE WHEN m.sent_at IS NULL THEN 0 ELSE 1 END AS resend,
     LEAST(GREATEST((date_part('epoch', statement_timestamp()) - date_part('epoch', GREATEST(m.gmt_create, m.deliver_at))) * 1000, 0), 9007199254740991)::bigint AS waiting_ms, 1 AS due,
-    CASE WHEN (hashtext(COALESCE(m.ordering_key, m.message_key) COLLATE "C") & 15) = ANY ($5::integer[]) THEN octet_length(m.message_body) ELSE 0 END AS body_bytes
+    CASE WHEN (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) = ANY ($5::integer[]) THEN octet_length(m.message_body) ELSE 0 END AS body_bytes
   FROM local_message m
   WHERE m.state = 0 AND m.next_retry_at <= statement_timestamp()
   ORDER BY m.next_retry_at, m.id
@@ -234,7 +234,7 @@ SELECT waiting.* FROM (
 -- walks all ids for a few rows of one topic. Topics and limits stand as constants, without a
 -- parameter: what is prepared is planned for no topic in particular, and then walks all that are
 -- due. Each text is planned anew.
-SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key) COLLATE "C") & 15) AS shard, m.message_type AS message_type, m.message_key AS message_key,
+SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) AS shard, m.message_type AS message_type, m.message_key AS message_key,
     m.topic AS topic, CASE WHEN octet_length(m.message_body) <= 1048576 THEN m.message_body END AS message_body, m.headers AS headers,
     m.content_type AS content_type, m.ordering_key AS ordering_key,
     m.retry_count AS retry_count, m.delivery_count AS delivery_count,
@@ -559,7 +559,7 @@ WHERE m.id = scanned.id AND fence.shard = scanned.shard AND m.state = 0 AND COAL
 
 -- listSending
 -- Aliases: id shard delivery_count lock_version topic.
-SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key) COLLATE "C") & 15) AS shard, m.delivery_count AS delivery_count,
+SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) AS shard, m.delivery_count AS delivery_count,
   m.lock_version AS lock_version, m.topic AS topic
 FROM local_message m
 WHERE m.state = 1
@@ -590,21 +590,21 @@ WHERE m.id = stray.id AND fence.shard = stray.shard AND m.id = free.id
 -- Three walks along the index of timed rows, each in its order; only their ends are sorted
 -- together.
 SELECT id, shard, delivery_count, lock_version, state, message_type, message_key, topic, retry_count, age_ms
-FROM ((SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key) COLLATE "C") & 15) AS shard,
+FROM ((SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) AS shard,
     m.delivery_count AS delivery_count, m.lock_version AS lock_version, m.state AS state, m.message_type AS message_type,
     m.message_key AS message_key, m.topic AS topic, m.retry_count AS retry_count, LEAST(GREATEST((date_part('epoch', statement_timestamp()) - date_part('epoch', m.gmt_create)) * 1000, 0), 9007199254740991)::bigint AS age_ms,
     m.next_retry_at AS due_at
   FROM local_message m
   WHERE m.state = 2 AND m.next_retry_at <= statement_timestamp()
   ORDER BY m.next_retry_at, m.id
-  LIMIT $1::bigint) UNION ALL (SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key) COLLATE "C") & 15) AS shard,
+  LIMIT $1::bigint) UNION ALL (SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) AS shard,
     m.delivery_count AS delivery_count, m.lock_version AS lock_version, m.state AS state, m.message_type AS message_type,
     m.message_key AS message_key, m.topic AS topic, m.retry_count AS retry_count, LEAST(GREATEST((date_part('epoch', statement_timestamp()) - date_part('epoch', m.gmt_create)) * 1000, 0), 9007199254740991)::bigint AS age_ms,
     m.next_retry_at AS due_at
   FROM local_message m
   WHERE m.state = 3 AND m.next_retry_at <= statement_timestamp()
   ORDER BY m.next_retry_at, m.id
-  LIMIT $1::bigint) UNION ALL (SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key) COLLATE "C") & 15) AS shard,
+  LIMIT $1::bigint) UNION ALL (SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) AS shard,
     m.delivery_count AS delivery_count, m.lock_version AS lock_version, m.state AS state, m.message_type AS message_type,
     m.message_key AS message_key, m.topic AS topic, m.retry_count AS retry_count, LEAST(GREATEST((date_part('epoch', statement_timestamp()) - date_part('epoch', m.gmt_create)) * 1000, 0), 9007199254740991)::bigint AS age_ms,
     m.next_retry_at AS due_at
@@ -677,6 +677,14 @@ UPDATE local_message m
 SET state = 3, next_retry_at = NULL,
   fail_reason = left('UNKNOWN_STATE: the state was ' || COALESCE(m.state::text, 'NULL') || ', which is none of 0, 1, 2, 3, 4, 5; somebody changed the row by hand', 1024), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
 WHERE m.id = ANY (ARRAY(SELECT id FROM local_message WHERE (state IN (0, 1, 2, 3, 4, 5)) IS NOT TRUE ORDER BY id LIMIT $1::bigint FOR UPDATE SKIP LOCKED));
+
+-- failUnreached
+-- Rows that somebody else has locked are left for the next round. If we die right after it: they
+-- are failed, and a person sees why.
+UPDATE local_message m
+SET state = 3, next_retry_at = NULL,
+  fail_reason = left('ID_BELOW_ONE: ids begin at 1, and no relay looks below; insert the message again with an id of the column itself', 1024), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
+WHERE m.id = ANY (ARRAY(SELECT id FROM local_message WHERE id < 1 AND state = 0 ORDER BY id LIMIT $1::bigint FOR UPDATE SKIP LOCKED));
 
 -- gauges
 -- Aliases: topic state count oldest_age_ms.

@@ -447,12 +447,18 @@ FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, va
 WHERE m.id = decided.id AND +m.state IN (2, 3) AND COALESCE(m.lock_version, 0) = decided.token;
 
 -- failUnknownStates
--- If we die right after it: the rows are failed, and a person sees why. In the order of the partial
--- index on such rows, so that it is used.
+-- If we die right after it: the rows are failed, and a person sees why.
 UPDATE local_message AS m
 SET state = 3, next_retry_at = NULL,
   fail_reason = substr('UNKNOWN_STATE: the state was ' || COALESCE(m.state, 'NULL') || ', which is none of 0, 1, 2, 3, 4, 5; somebody changed the row by hand', 1, 1024), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
-WHERE m.id IN (SELECT id FROM local_message WHERE state NOT IN (0, 1, 2, 3, 4, 5) ORDER BY state LIMIT ?);
+WHERE m.id IN (SELECT id FROM local_message WHERE state NOT IN (0, 1, 2, 3, 4, 5) UNION ALL SELECT id FROM local_message WHERE state IS NULL LIMIT ?);
+
+-- failUnreached
+-- If we die right after it: the rows are failed, and a person sees why.
+UPDATE local_message AS m
+SET state = 3, next_retry_at = NULL,
+  fail_reason = substr('ID_BELOW_ONE: ids begin at 1, and no relay looks below; insert the message again with an id of the column itself', 1, 1024), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+WHERE m.id IN (SELECT id FROM local_message WHERE id < 1 AND +state = 0 LIMIT ?);
 
 -- gauges
 -- Aliases: topic state count oldest_age_ms.

@@ -69,6 +69,8 @@ export interface ScannedMessage {
   readonly topic: string;
   /** Null: larger than the request's bodyLimit; {@link RelayStore.readBodies} reads it. */
   readonly body: string | null;
+  /** The column holds NULL: nobody can send it. */
+  readonly isBodyNull: boolean;
   /** Length of the body as it is stored; 0 for a row of a shard that was not asked for. */
   readonly bodyBytes: number;
   /** JSON text of the headers column; null = none. */
@@ -83,7 +85,10 @@ export interface ScannedMessage {
   readonly lockVersion: number;
   /** It was `sent` before (a resend): stands outside its key's order (rule: key-order). */
   readonly resend: boolean;
-  /** Milliseconds since it could first be sent, by the database clock; for metrics. */
+  /**
+   * Milliseconds since it could first be sent, by the database clock, however often it was tried
+   * since; for metrics, and for how long the slow tier tries it.
+   */
   readonly waitingMs: number;
   /** True: from the due branch (next_retry_at <= now); false: from the immediate branch. */
   readonly due: boolean;
@@ -362,7 +367,10 @@ export interface HousekeepingStore {
    * the number of rows that changed.
    */
   applyTimed(request: { readonly decisions: readonly TimedDecision[] }): Promise<number>;
-  /** Rows in no known state -> failed, with a reason. Returns the number. */
+  /**
+   * Rows in no known state, and pending ones whose id is below 1, where no scan looks -> failed,
+   * with a reason. Returns the number.
+   */
   failUnknownStates(request: { readonly limit: number }): Promise<number>;
   /**
    * pending -> failed for rows that cannot be sent as they are (broken headers or body, too many

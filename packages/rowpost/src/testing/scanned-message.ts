@@ -6,7 +6,8 @@ import type { ScannedMessage } from "../relay/store.ts";
 export function scannedMessage(change: Partial<ScannedMessage> = {}): ScannedMessage {
   const id = change.id ?? "1";
   return {
-    ...{ id, shard: 0, type: "t", key: id, topic: "orders", body: "{}", bodyBytes: 2, headers: null },
+    ...{ id, shard: 0, type: "t", key: id, topic: "orders", body: "{}", bodyBytes: 2 },
+    ...{ isBodyNull: false, headers: null },
     ...{ contentType: null, orderingKey: null, retryCount: 0, deliveryCount: 0, lockVersion: 0 },
     ...{ deliverAtMs: null, resend: false, waitingMs: 0, due: false },
     ...change,

@@ -216,6 +216,7 @@ function hot(statements: DialectStatements): Readonly<Record<string, Hot>> {
       atMost: BATCH + OVERHEAD,
     },
     failUnknownStates: { statement: housekeeping.failUnknownStates(BATCH), atMost: OVERHEAD },
+    failUnreached: { statement: housekeeping.failUnreached(BATCH), atMost: OVERHEAD },
     findIdentities: {
       statement: enqueue.findIdentities(rows.map(({ id }) => sampleMessage({ key: `k${id}` }))),
       atMost: batch,
@@ -364,7 +365,7 @@ async function budgets(store: RelayStore, counted: CountingConnections): Promise
   await within("listSending", 1, () => housekeeping.listSending({ shards: undefined, limit: 10 }));
   await within("recover", 1, () => housekeeping.recover({ fence, rows: claimed }));
   await within("listTimed", 1, () => housekeeping.listTimed({ limit: 10 }));
-  await within("failUnknownStates", 1, () => housekeeping.failUnknownStates({ limit: 10 }));
+  await within("failUnknownStates", 2, () => housekeeping.failUnknownStates({ limit: 10 }));
   await within("park", 1, () => housekeeping.park({ fence, rows: next.slice(0, 10), parkMs: 5 }));
   const broken = next.slice(10, 20).map((row) => ({ ...row, failReason: "x" }));
   await within("failPending", 1, () => housekeeping.failPending({ fence, rows: broken, nextRetryInMs: null }));

@@ -148,6 +148,7 @@ export function otherStatements(statements: DialectStatements): Statement[] {
       ),
     ),
     housekeeping.failUnknownStates(10),
+    housekeeping.failUnreached(10),
     housekeeping.failPending({ fence, rows: rows.map((row) => ({ ...row, failReason: "x" })), nextRetryInMs: null }),
     housekeeping.suspendPending({ fence, rows, failReason: "x", endsInMs: 5 }),
     housekeeping.park({ fence, rows, parkMs: 5 }),

@@ -6,7 +6,7 @@ import { allowedFrom } from "../../message/states.ts";
 import type { TimedDecision } from "../../relay/store.ts";
 import { inIdOrder } from "../../runtime/compare-ids.ts";
 import { BEHIND_BASE } from "../sql/behind.ts";
-import type { HousekeepingStatements } from "../sql/statements.ts";
+import { type HousekeepingStatements, ID_BELOW_ONE } from "../sql/statements.ts";
 import { archiveStatements } from "./archive.ts";
 import { behindStatements } from "./behind.ts";
 import { whole } from "./clock.ts";
@@ -38,12 +38,24 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
      */
     failUnknownStates: (limit) => ({
       name: "failUnknownStates",
-      text: `UPDATE (SELECT c.id FROM (SELECT ${column("id")} AS id FROM ${messages} AS m
-    WHERE ${column("state")} NOT IN (${names.states(["pending", "sending", "sent", "failed", "consumed", "suspended"])})
-    LIMIT ${whole(limit)} FOR UPDATE SKIP LOCKED) AS c) AS j
-  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
-  SET ${column("failReason")} = CONCAT('UNKNOWN_STATE: the column held ', ${column("state")}, '; retry the message, or correct the program that wrote it'),
-    ${column("nextRetryAt")} = NULL${names.bumpVersion}${names.touch}, ${column("state")} = ${state("failed")}`,
+      text: failStrays(
+        names,
+        `(${column("state")} NOT IN (${names.states(["pending", "sending", "sent", "failed", "consumed", "suspended"])}) OR ${column("state")} IS NULL)`,
+        `CONCAT('UNKNOWN_STATE: the column held ', COALESCE(${column("state")}, 'NULL'), '; retry the message, or correct the program that wrote it')`,
+        limit,
+      ),
+      params: [],
+    }),
+
+    /** A range of the primary key, which is empty in a healthy table. */
+    failUnreached: (limit) => ({
+      name: "failUnreached",
+      text: failStrays(
+        names,
+        `${column("id")} < 1 AND ${column("state")} = ${state("pending")}`,
+        `'${ID_BELOW_ONE}'`,
+        limit,
+      ),
       params: [],
     }),
 
@@ -71,6 +83,20 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
       };
     },
   };
+}
+
+/**
+ * Locks what nobody holds of the rows of a condition, and fails them. If we die right after it: a
+ * person sees why.
+ */
+function failStrays(names: MysqlNames, where: string, reason: string, limit: number): string {
+  const { column, messages, state } = names;
+  return `UPDATE (SELECT c.id FROM (SELECT ${column("id")} AS id FROM ${messages} AS m
+    WHERE ${where}
+    LIMIT ${whole(limit)} FOR UPDATE SKIP LOCKED) AS c) AS j
+  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
+  SET ${column("failReason")} = ${reason},
+    ${column("nextRetryAt")} = NULL${names.bumpVersion}${names.touch}, ${column("state")} = ${state("failed")}`;
 }
 
 /** Reads, each bounded. */

@@ -156,9 +156,8 @@ function notDelayed({ column, has, state }: Words, { nowMs }: ClockWords): strin
 }
 
 function fenceWords({ column, has, layout, shards }: Words, { now }: ClockWords): FenceWords {
-  const orderingKey = has("orderingKey")
-    ? `COALESCE(${column("orderingKey")}, ${column("messageKey")})`
-    : column("messageKey");
+  // '': a row without a key is somebody's too, who makes it failed.
+  const orderingKey = `COALESCE(${has("orderingKey") ? `${column("orderingKey")}, ` : ""}${column("messageKey")}, '')`;
   const tokenOf = (row: Omit<RowToken, "shard">): number => (hasClaimToken(layout) ? row.lockVersion : 0);
   return {
     shardOf: `CRC32(CONVERT(${orderingKey} USING utf8mb4)) % 16`,

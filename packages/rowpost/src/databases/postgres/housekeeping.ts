@@ -7,7 +7,7 @@ import { inIdOrder } from "../../runtime/compare-ids.ts";
 import { BEHIND_BASE } from "../sql/behind.ts";
 import { removalCalls } from "../sql/calls.ts";
 import { literal } from "../sql/sql-names.ts";
-import type { HousekeepingStatements } from "../sql/statements.ts";
+import { type HousekeepingStatements, ID_BELOW_ONE } from "../sql/statements.ts";
 import { timedChanges, timedTexts } from "../sql/timed-changes.ts";
 import { behindStatements } from "./behind.ts";
 import {
@@ -28,6 +28,7 @@ import { unknownState } from "./schema.ts";
 export function housekeepingStatements(names: Names): HousekeepingStatements {
   return {
     ...sweepStatements(names),
+    ...strayStatements(names),
     ...timerStatements(names),
     ...fencedStatements(names),
     ...removalStatements(names),
@@ -35,10 +36,8 @@ export function housekeepingStatements(names: Names): HousekeepingStatements {
   };
 }
 
-function sweepStatements(
-  names: Names,
-): Pick<HousekeepingStatements, "listSending" | "recoverRows" | "failUnknownStates" | "gauges"> {
-  const { id, state, topic, failReason, nextRetryAt, gmtCreate } = names.column;
+function sweepStatements(names: Names): Pick<HousekeepingStatements, "listSending" | "recoverRows" | "gauges"> {
+  const { id, state, topic, nextRetryAt, gmtCreate } = names.column;
   // Reads the small index of rows in `sending`; no lock.
   const list = (
     where: string,
@@ -65,12 +64,6 @@ SET ${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingNow}${
 FROM ${strays}, fence, free
 WHERE m.${id} = stray.id AND fence.shard = stray.shard AND m.${id} = free.${id}
   AND m.${state} = ${names.state("sending")} AND ${names.tokenMatches("stray")}`;
-  // Rows that somebody else has locked are left for the next round. If we die right after it: they
-  // are failed, and a person sees why.
-  const failUnknown = `UPDATE ${names.table} m
-SET ${state} = ${names.state("failed")}, ${nextRetryAt} = NULL,
-  ${failReason} = left('UNKNOWN_STATE: the state was ' || COALESCE(m.${state}::text, 'NULL') || ', which is none of ${names.knownStates.replaceAll("'", "")}; somebody changed the row by hand', ${names.layout.failReasonLength})${names.changed}
-WHERE m.${id} = ANY (ARRAY(SELECT ${id} FROM ${names.table} WHERE ${unknownState(names)} ORDER BY ${id} LIMIT $1::bigint FOR UPDATE SKIP LOCKED))`;
   const bounded = (which: string): string =>
     `(SELECT m.${topic} AS topic, m.${state} AS state, m.${gmtCreate} AS since FROM ${names.table} m WHERE ${which} LIMIT ${GAUGE_ROWS})`;
   const gauges = `SELECT topic, state, count(*) AS count, ${msSince("min(since)")} AS oldest_age_ms
@@ -95,8 +88,26 @@ GROUP BY topic, state`;
       text: recover,
       params: [...fenceParams(fence, rows), ...tokenParams(names, inIdOrder(rows))],
     }),
-    failUnknownStates: (limit) => ({ name: "failUnknownStates", text: failUnknown, params: [limit] }),
     gauges: () => ({ name: "gauges", text: gauges, params: [] }),
+  };
+}
+
+function strayStatements(names: Names): Pick<HousekeepingStatements, "failUnknownStates" | "failUnreached"> {
+  const { id, state, failReason, nextRetryAt } = names.column;
+  // Rows that somebody else has locked are left for the next round. If we die right after it: they
+  // are failed, and a person sees why.
+  const failStrays = (where: string, reason: string): string => `UPDATE ${names.table} m
+SET ${state} = ${names.state("failed")}, ${nextRetryAt} = NULL,
+  ${failReason} = left(${reason}, ${names.layout.failReasonLength})${names.changed}
+WHERE m.${id} = ANY (ARRAY(SELECT ${id} FROM ${names.table} WHERE ${where} ORDER BY ${id} LIMIT $1::bigint FOR UPDATE SKIP LOCKED))`;
+  const failUnknown = failStrays(
+    unknownState(names),
+    `'UNKNOWN_STATE: the state was ' || COALESCE(m.${state}::text, 'NULL') || ', which is none of ${names.knownStates.replaceAll("'", "")}; somebody changed the row by hand'`,
+  );
+  const failUnreached = failStrays(`${id} < 1 AND ${state} = ${names.state("pending")}`, literal(ID_BELOW_ONE));
+  return {
+    failUnknownStates: (limit) => ({ name: "failUnknownStates", text: failUnknown, params: [limit] }),
+    failUnreached: (limit) => ({ name: "failUnreached", text: failUnreached, params: [limit] }),
   };
 }
 

@@ -34,7 +34,8 @@ export function createNames(layout: TableLayout): Names {
     later: (left, right) => `GREATEST(${left}, ${right})`,
   });
   const { messageKey, orderingKey } = names.column;
-  const hashed = orderingKey === undefined ? `m.${messageKey}` : `COALESCE(m.${orderingKey}, m.${messageKey})`;
+  // '': a row without a key is somebody's too, who makes it failed.
+  const hashed = `COALESCE(${orderingKey === undefined ? "" : `m.${orderingKey}, `}m.${messageKey}, '')`;
   return { ...names, shard: `(hashtext(${hashed} COLLATE "C") & ${SHARDS - 1})` };
 }
 

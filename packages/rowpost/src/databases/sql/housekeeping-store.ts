@@ -67,7 +67,8 @@ export function createHousekeepingStore({ layout, statements, slots }: Housekeep
       return changed;
     },
 
-    failUnknownStates: ({ limit }) => change(housekeeping.failUnknownStates(limit)),
+    failUnknownStates: async ({ limit }) =>
+      (await change(housekeeping.failUnknownStates(limit))) + (await change(housekeeping.failUnreached(limit))),
 
     async failPending({ rows, ...request }) {
       if (rows.length === 0) return 0;
@@ -97,7 +98,7 @@ export function createHousekeepingStore({ layout, statements, slots }: Housekeep
         if (state === "unknown") return [];
         return [
           {
-            topic: text(row, "topic"),
+            topic: textOrNull(row, "topic") ?? "",
             state,
             count: integer(row, "count"),
             oldestAgeMs: Math.max(0, integer(row, "oldest_age_ms")),

@@ -35,14 +35,22 @@ export function text(row: Row, alias: string): string {
 
 /** Text, or null for NULL (and for an alias that the statement leaves out). */
 export function textOrNull(row: Row, alias: string): string | null {
-  const value = row[alias];
-  return value === null || value === undefined ? null : text(row, alias);
+  return isNull(row, alias) ? null : text(row, alias);
+}
+
+/** Text, or "" for NULL: a table of somebody's own may have it where ours cannot. */
+function textOrEmpty(row: Row, alias: string): string {
+  return textOrNull(row, alias) ?? "";
 }
 
 /** A whole number below 2^53; NULL counts as 0. */
 export function integer(row: Row, alias: string): number {
   const value = row[alias];
   return typeof value === "number" ? value : Number(value ?? 0);
+}
+
+function isNull(row: Row, alias: string): boolean {
+  return row[alias] === null || row[alias] === undefined;
 }
 
 /** 1, "1", 1n or true. */
@@ -68,13 +76,16 @@ function knownState(layout: TableLayout, row: Row): MessageState {
 }
 
 export function scannedMessage(row: Row): ScannedMessage {
+  // NULL is also the body that is too large for this scan, or of a shard that was not asked for.
+  const isBodyNull = isNull(row, "message_body") && isNull(row, "body_bytes");
   return {
     id: text(row, "id"),
     shard: integer(row, "shard"),
-    type: text(row, "message_type"),
-    key: text(row, "message_key"),
-    topic: text(row, "topic"),
-    body: textOrNull(row, "message_body"),
+    type: textOrEmpty(row, "message_type"),
+    key: textOrEmpty(row, "message_key"),
+    topic: textOrEmpty(row, "topic"),
+    body: isBodyNull ? "" : textOrNull(row, "message_body"),
+    isBodyNull,
     bodyBytes: integer(row, "body_bytes"),
     headers: textOrNull(row, "headers"),
     contentType: textOrNull(row, "content_type"),
@@ -96,7 +107,7 @@ export function keyQueueRow(layout: TableLayout, row: Row): KeyQueueRow {
     due: flag(row, "due"),
     resend: flag(row, "resend"),
     retryCount: integer(row, "retry_count"),
-    type: text(row, "message_type"),
+    type: textOrEmpty(row, "message_type"),
   };
 }
 
@@ -115,7 +126,7 @@ export function sendingRow(row: Row): SendingRow {
     shard: integer(row, "shard"),
     deliveryCount: integer(row, "delivery_count"),
     lockVersion: integer(row, "lock_version"),
-    topic: text(row, "topic"),
+    topic: textOrEmpty(row, "topic"),
   };
 }
 
@@ -125,8 +136,8 @@ export function timedRow(layout: TableLayout, row: Row): TimedRow | undefined {
   return {
     ...sendingRow(row),
     state,
-    type: text(row, "message_type"),
-    key: text(row, "message_key"),
+    type: textOrEmpty(row, "message_type"),
+    key: textOrEmpty(row, "message_key"),
     retryCount: integer(row, "retry_count"),
     ageMs: integer(row, "age_ms"),
   };
@@ -173,12 +184,12 @@ export function storedMessage(layout: TableLayout, row: Row, archived: boolean):
     column === undefined ? undefined : textOrNull(row, alias);
   return {
     id: text(row, "id"),
-    type: text(row, "message_type"),
-    key: text(row, "message_key"),
-    topic: text(row, "topic"),
+    type: textOrEmpty(row, "message_type"),
+    key: textOrEmpty(row, "message_key"),
+    topic: textOrEmpty(row, "topic"),
     state: decodeState(layout, row["state"]),
     rawState: String(row["state"]),
-    body: text(row, "message_body"),
+    body: textOrEmpty(row, "message_body"),
     headers: optional(columns.headers, "headers"),
     contentType: optional(columns.contentType, "content_type"),
     orderingKey: optional(columns.orderingKey, "ordering_key"),
@@ -196,8 +207,8 @@ export function storedMessage(layout: TableLayout, row: Row, archived: boolean):
     consumedAt: optional(columns.consumedAt, "consumed_at"),
     createdBy: optional(columns.createdBy, "created_by"),
     updatedBy: optional(columns.updatedBy, "updated_by"),
-    gmtCreate: text(row, "gmt_create"),
-    gmtModified: text(row, "gmt_modified"),
+    gmtCreate: textOrEmpty(row, "gmt_create"),
+    gmtModified: textOrEmpty(row, "gmt_modified"),
     archived,
   };
 }

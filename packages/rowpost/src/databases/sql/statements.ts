@@ -115,7 +115,7 @@ export interface RelayStatements {
    * + `immediateLimit` rows are examined, whoever owns them (rule: bounded-scan). With `shards`,
    * examined rows of other shards may come back too, with message_body NULL: the flow drops them,
    * and knows from them where to go on. message_body is NULL where it is larger than bodyLimit;
-   * body_bytes is its length, or 0 for a row of another shard.
+   * body_bytes is its length, 0 for a row of another shard, NULL where the column is NULL.
    */
   scan(request: ScanRequest): Statement;
   /**
@@ -187,6 +187,10 @@ export interface BehindRow extends RowToken {
   readonly instant: string;
 }
 
+/** `fail_reason` of a row that `failUnreached` fails. Without a quote. */
+export const ID_BELOW_ONE =
+  "ID_BELOW_ONE: ids begin at 1, and no relay looks below; insert the message again with an id of the column itself";
+
 export interface HousekeepingStatements {
   /** Aliases: id shard delivery_count lock_version topic. */
   listSending(request: { readonly shards: readonly number[] | undefined; readonly limit: number }): Statement;
@@ -210,6 +214,8 @@ export interface HousekeepingStatements {
     readonly skipLocked?: boolean | undefined;
   }): Statement;
   failUnknownStates(limit: number): Statement;
+  /** Pending rows whose id is below 1: scans begin at 1. */
+  failUnreached(limit: number): Statement;
   failPending(request: {
     readonly fence: Fence;
     readonly rows: readonly (RowToken & { readonly failReason: string })[];

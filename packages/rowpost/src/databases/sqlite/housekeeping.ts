@@ -5,7 +5,8 @@
 import type { TimedDecision } from "../../relay/store.ts";
 import { BEHIND_BASE } from "../sql/behind.ts";
 import { removalCalls } from "../sql/calls.ts";
-import type { HousekeepingStatements } from "../sql/statements.ts";
+import { literal } from "../sql/sql-names.ts";
+import { type HousekeepingStatements, ID_BELOW_ONE } from "../sql/statements.ts";
 import { timedChanges, timedTexts } from "../sql/timed-changes.ts";
 import { behindStatements } from "./behind.ts";
 import {
@@ -38,7 +39,7 @@ const GAUGE_ROWS = 100_000;
 
 function sweepStatements(
   names: Names,
-): Pick<HousekeepingStatements, "listSending" | "recoverRows" | "failUnknownStates" | "gauges"> {
+): Pick<HousekeepingStatements, "listSending" | "recoverRows" | "failUnknownStates" | "failUnreached" | "gauges"> {
   const { id, state, topic, failReason, nextRetryAt, gmtCreate } = names.column;
   const list = `SELECT CAST(m.${id} AS TEXT) AS id, 0 AS shard, ${names.read("deliveryCount", "0")} AS delivery_count, ${names.read("lockVersion", "0")} AS lock_version,
   m.${topic} AS topic
@@ -53,12 +54,17 @@ SET ${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingNow}${
 FROM ${TOKEN_SOURCE} AS stray
 WHERE m.${id} = stray.id AND ${names.isIn("sending")} AND ${names.tokenMatches("stray")}
   AND ${fenceCondition(names)}`;
-  // If we die right after it: the rows are failed, and a person sees why. In the order of the
-  // partial index on such rows, so that it is used.
-  const failUnknown = `UPDATE ${names.table} AS m
+  // If we die right after it: the rows are failed, and a person sees why.
+  const failStrays = (reason: string, ...conditions: readonly string[]): string => `UPDATE ${names.table} AS m
 SET ${state} = ${names.state("failed")}, ${nextRetryAt} = NULL,
-  ${failReason} = substr('UNKNOWN_STATE: the state was ' || COALESCE(m.${state}, 'NULL') || ', which is none of ${names.knownStates.replaceAll("'", "")}; somebody changed the row by hand', 1, ${names.layout.failReasonLength})${names.changed}
-WHERE m.${id} IN (SELECT ${id} FROM ${names.table} WHERE ${unknownState(names)} ORDER BY ${state} LIMIT ?)`;
+  ${failReason} = substr(${reason}, 1, ${names.layout.failReasonLength})${names.changed}
+WHERE m.${id} IN (${conditions.map((where) => `SELECT ${id} FROM ${names.table} WHERE ${where}`).join(" UNION ALL ")} LIMIT ?)`;
+  const failUnknown = failStrays(
+    `'UNKNOWN_STATE: the state was ' || COALESCE(m.${state}, 'NULL') || ', which is none of ${names.knownStates.replaceAll("'", "")}; somebody changed the row by hand'`,
+    unknownState(names),
+    `${state} IS NULL`,
+  );
+  const failUnreached = failStrays(literal(ID_BELOW_ONE), `${id} < 1 AND +${state} = ${names.state("pending")}`);
   const bounded = (one: "pending" | "sending" | "failed" | "suspended"): string =>
     `SELECT * FROM (SELECT m.${topic} AS topic, m.${state} AS state, m.${gmtCreate} AS since FROM ${names.table} AS m WHERE m.${state} = ${names.state(one)} LIMIT ${GAUGE_ROWS})`;
   const gauges = `SELECT topic, state, count(*) AS count, ${msSince("min(since)")} AS oldest_age_ms
@@ -73,6 +79,7 @@ GROUP BY topic, state`;
       params: [tokenRows(names, rows), ...fenceParams(fence)],
     }),
     failUnknownStates: (limit) => ({ name: "failUnknownStates", text: failUnknown, params: [limit] }),
+    failUnreached: (limit) => ({ name: "failUnreached", text: failUnreached, params: [limit] }),
     gauges: () => ({ name: "gauges", text: gauges, params: [] }),
   };
 }

@@ -20,8 +20,9 @@ export function prepareMessage(
   row: ScannedMessage & { readonly body: string },
   { hasContentType, countsClaims }: PrepareOptions,
 ): Prepared {
-  if (row.type === "" || row.key === "") return { broken: "BROKEN_ROW: message type or message key is empty" };
-  if (row.topic === "") return { broken: "BROKEN_ROW: topic is empty" };
+  if (row.type === "" || row.key === "") return { broken: "BROKEN_ROW: message type or message key is empty or NULL" };
+  if (row.topic === "") return { broken: "BROKEN_ROW: topic is empty or NULL" };
+  if (row.isBodyNull) return { broken: "BROKEN_ROW: message body is NULL" };
   if (row.orderingKey === "") return { broken: "BROKEN_ROW: ordering key is an empty text; leave it NULL" };
   const body = decodeBody({ ...row, body: row.body ?? "" }, { hasContentType });
   if (body.broken !== undefined) return { broken: `BROKEN_BODY: ${body.broken}` };

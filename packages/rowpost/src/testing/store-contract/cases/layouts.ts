@@ -14,14 +14,14 @@ import type { StoreCaseContext } from "../context.ts";
 import { fenceOf, freshOwner } from "../context.ts";
 import { failed, retried, sent } from "../outcome.ts";
 
-/** Optional columns that a table may do without. */
 /** The columns without which there is no local message table. */
 const NEEDED: readonly string[] = [
   ...["id", "messageType", "messageKey", "topic", "messageBody", "state", "retryCount", "nextRetryAt"],
   ...["failReason", "gmtCreate", "gmtModified"],
 ];
 
-const NONE: Partial<LayoutColumns> = Object.fromEntries(
+/** The others, which a table may do without. */
+export const NO_OPTIONAL_COLUMNS: Partial<LayoutColumns> = Object.fromEntries(
   Object.keys(defaultLayout.columns)
     .filter((name) => !NEEDED.includes(name))
     .map((name) => [name, undefined]),
@@ -34,7 +34,7 @@ const NONE: Partial<LayoutColumns> = Object.fromEntries(
 const wordsLayout: TableLayout = createLayout({
   base: defaultLayout,
   table: "order",
-  columns: { ...NONE, topic: "group", messageKey: "Key", messageBody: "消息内容", state: "状态" },
+  columns: { ...NO_OPTIONAL_COLUMNS, topic: "group", messageKey: "Key", messageBody: "消息内容", state: "状态" },
   states: {
     pending: "待发送",
     sending: "发送中",

@@ -26,6 +26,21 @@ async function idsOf(context: StoreCaseContext, due: boolean, request: Partial<S
 
 export const scanCases: readonly StoreContractCase[] = [
   {
+    name: "scan: how long a message waits is counted from when it could first be sent, however often it was tried",
+    async run(context) {
+      const dayMs = 86_400_000;
+      const rows = await context.putAll([
+        { createdInMs: -9 * dayMs, retryCount: 8, nextRetryInMs: -1_000 },
+        { createdInMs: -9 * dayMs, retryCount: 8 },
+        { createdInMs: -9 * dayMs, deliverInMs: -2 * dayMs, nextRetryInMs: -2 * dayMs },
+      ]);
+      const found = new Map((await context.scan()).map(({ id, waitingMs }) => [id, waitingMs]));
+      for (const [index, days] of [9, 9, 2].entries()) {
+        context.assertInMs(-(found.get(rows[index]?.id ?? "") ?? 0), -days * dayMs, `waiting of row ${index}`);
+      }
+    },
+  },
+  {
     name: "scan: returns a waiting message with all that is known of it",
     async run(context) {
       const { columns } = context.layout;
@@ -54,6 +69,7 @@ export const scanCases: readonly StoreContractCase[] = [
         topic: "shipping",
         body: '{"n":1}',
         bodyBytes: 7,
+        isBodyNull: false,
         headers: has(columns.headers, '{"a":"b"}', null),
         contentType: has(columns.contentType, "text/plain", null),
         orderingKey: null,
