@@ -12,7 +12,7 @@ import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { report } from "./project-files.mjs";
 
-const PUBLISHED = ["packages/rowpost", "packages/server"];
+const PUBLISHED = ["packages/rowpost", "packages/server", "packages/nestjs"];
 const attw = fileURLToPath(new URL("dist/index.js", import.meta.resolve("@arethetypeswrong/cli/package.json")));
 
 const folder = mkdtempSync(join(tmpdir(), "rowpost-packages-"));

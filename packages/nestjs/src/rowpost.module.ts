@@ -1,0 +1,71 @@
+/** The module. */
+import { type DynamicModule, Logger, Module } from "@nestjs/common";
+import { createOutbox, createRelay, type Outbox, type Relay } from "rowpost";
+import { RowpostHealthIndicator } from "./health.ts";
+import { fromNestLogger } from "./logger.ts";
+import type { RowpostAsyncOptions, RowpostOptions } from "./options.ts";
+import { RelayHost } from "./relay-host.ts";
+import { getHealthToken, getOutboxToken, getRelayToken } from "./tokens.ts";
+
+const OPTIONS = Symbol("rowpost options");
+
+/**
+ * Makes `Outbox`, `Relay` and `RowpostHealthIndicator` injectable everywhere in the application,
+ * and starts and stops the relay with it.
+ *
+ *     RowpostModule.forRootAsync({
+ *       inject: [ConfigService],
+ *       useFactory: (config: ConfigService) => ({
+ *         database: mysql({ url: config.getOrThrow("DATABASE_URL") }),
+ *         relay: { broker: rocketmq({ endpoints: config.getOrThrow("ROCKETMQ") }) },
+ *       }),
+ *     })
+ */
+@Module({})
+export class RowpostModule {
+  /**
+   * Options as they are at hand. `name` tells several outboxes of one application apart. What
+   * `createOutbox` and `createRelay` refuse is thrown when the application is created.
+   */
+  static forRoot({ name, ...options }: RowpostOptions & Pick<RowpostAsyncOptions, "name">): DynamicModule {
+    return RowpostModule.forRootAsync({ name, useFactory: () => options });
+  }
+
+  /** Options from a factory that gets injected what it needs. */
+  static forRootAsync({ name, imports = [], inject = [], useFactory }: RowpostAsyncOptions): DynamicModule {
+    const outbox = getOutboxToken(name);
+    const relay = getRelayToken(name);
+    const health = getHealthToken(name);
+    return {
+      module: RowpostModule,
+      global: true,
+      imports,
+      providers: [
+        { provide: OPTIONS, inject, useFactory },
+        { provide: outbox, inject: [OPTIONS], useFactory: outboxOf },
+        { provide: relay, inject: [OPTIONS], useFactory: relayOf },
+        { provide: RelayHost, inject: [OPTIONS, relay], useFactory: hostOf },
+        { provide: health, inject: [RelayHost, relay], useFactory: healthOf },
+      ],
+      exports: [outbox, relay, health],
+    };
+  }
+}
+
+const logger = fromNestLogger(new Logger("Rowpost"));
+
+function outboxOf({ database, layout, createdBy, limits, onDuplicate }: RowpostOptions): Outbox {
+  return createOutbox({ database, layout, createdBy, limits, onDuplicate });
+}
+
+function relayOf({ database, layout, relay }: RowpostOptions): Relay | undefined {
+  return relay && createRelay({ logger, ...relay, database, layout });
+}
+
+function hostOf(options: RowpostOptions, relay: Relay | undefined): RelayHost {
+  return new RelayHost(options, relay, options.relay?.logger ?? logger);
+}
+
+function healthOf(host: RelayHost, relay: Relay | undefined): RowpostHealthIndicator {
+  return new RowpostHealthIndicator(host, relay);
+}

@@ -1,0 +1,43 @@
+/** What can be injected, and by which token. */
+import { Inject } from "@nestjs/common";
+import type { Outbox as RowpostOutbox, Relay as RowpostRelay } from "rowpost";
+import { RowpostHealthIndicator } from "./health.ts";
+
+/** A token with the name of its type: `constructor(readonly outbox: Outbox)` needs no decorator. */
+type Token<T> = abstract new () => T;
+
+/** The outbox: the type, and the token by which Nest injects it. */
+export type Outbox = RowpostOutbox;
+export const Outbox: Token<Outbox> = class Outbox {} as unknown as Token<Outbox>;
+
+/**
+ * The relay of this process, for its events and counts; the module starts and stops it. Injects
+ * `undefined` where the module has no `relay` option.
+ */
+export type Relay = RowpostRelay;
+export const Relay: Token<Relay> = class Relay {} as unknown as Token<Relay>;
+
+/** Token of an outbox: the class {@link Outbox}, or that of the module with this name. */
+export function getOutboxToken(name?: string): Token<Outbox> | string {
+  return name === undefined ? Outbox : `rowpost:outbox:${name}`;
+}
+
+/** Token of a relay: the class {@link Relay}, or that of the module with this name. */
+export function getRelayToken(name?: string): Token<Relay> | string {
+  return name === undefined ? Relay : `rowpost:relay:${name}`;
+}
+
+/** Token of a health indicator: its class, or that of the module with this name. */
+export function getHealthToken(name?: string): typeof RowpostHealthIndicator | string {
+  return name === undefined ? RowpostHealthIndicator : `rowpost:health:${name}`;
+}
+
+/** Injects the outbox of the module with this name: `@InjectOutbox("payments")`. */
+export function InjectOutbox(name?: string): ParameterDecorator & PropertyDecorator {
+  return Inject(getOutboxToken(name));
+}
+
+/** Injects the relay of the module with this name. */
+export function InjectRelay(name?: string): ParameterDecorator & PropertyDecorator {
+  return Inject(getRelayToken(name));
+}
