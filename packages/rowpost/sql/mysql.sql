@@ -11,13 +11,12 @@
 -- Writing a message, in the user's transaction
 
 -- insert
--- Multi-row VALUES. The first value carries the check that the connection is in a transaction, as
--- an executable comment of MariaDB: outside one EXP(999) is out of range and nothing is inserted.
--- It costs nothing that can be measured; a sub-query of two rows in its place made an insert of one
--- row 1.5 to 2 times as long. MySQL has no such variable and reads a comment; there the executor
--- knows.
-INSERT INTO `local_message` (`message_type`, `message_key`, `topic`, `message_body`, `headers`, `content_type`, `ordering_key`, `created_by`, `updated_by`, `state`, `gmt_create`, `gmt_modified`)
-  VALUES (/*M! IF(@@in_transaction = 1 OR @@autocommit = 0, */ ? /*M! , EXP(999)) */, ?, ?, ?, ?, ?, ?, ?, ?, 0, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3));
+-- Multi-row VALUES. The state of the first row stands in front of everything that a user gave and
+-- carries the check of the session (see checked), which costs nothing that can be measured; a
+-- sub-query of two rows in its place made an insert of one row 1.5 to 2 times as long.
+INSERT INTO `local_message` (`state`, `message_type`, `message_key`, `topic`, `message_body`, `headers`, `content_type`, `ordering_key`, `created_by`, `updated_by`, `gmt_create`, `gmt_modified`)
+  VALUES (CASE WHEN @@character_set_client <> 'utf8mb4' OR @@character_set_connection <> 'utf8mb4' THEN EXP(998)
+    WHEN FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode) THEN EXP(997) /*M! WHEN @@in_transaction = 0 AND @@autocommit = 1 THEN EXP(999) */ ELSE 0 END, ?, ?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3));
 
 -- seeIdentities
 -- A consistent read: no lock. In REPEATABLE READ on MySQL 8 and 9 an INSERT that fails on a
@@ -26,9 +25,11 @@ INSERT INTO `local_message` (`message_type`, `message_key`, `topic`, `message_bo
 -- row is looked at, it reads nothing where it would gain nothing or do harm: MariaDB, where a
 -- failed INSERT holds up its neighbours only, and a read view made here could fail later statements
 -- of the user (innodb_snapshot_isolation); SERIALIZABLE, where a plain read locks, gaps as well;
--- READ COMMITTED, where nobody is held up.
+-- READ COMMITTED, where nobody is held up. The other statements come after an INSERT; this one
+-- comes first, and so checks the session like it.
 SELECT m.`message_type` AS messagetype, m.`message_key` AS messagekey FROM `local_message` AS m
-  WHERE /*M! FALSE AND */ /*!80000 @@transaction_isolation = 'REPEATABLE-READ' AND */ ((m.`message_type` = ? AND m.`message_key` = ?));
+  WHERE CASE WHEN @@character_set_client <> 'utf8mb4' OR @@character_set_connection <> 'utf8mb4' THEN EXP(998)
+    WHEN FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode) THEN EXP(997) ELSE TRUE END /*M! AND FALSE */ /*!80000 AND @@transaction_isolation = 'REPEATABLE-READ' */ AND ((m.`message_type` = ? AND m.`message_key` = ?));
 
 -- findIdentities
 -- Locks the rows in share mode against removal: so it reads what is committed now, also in a

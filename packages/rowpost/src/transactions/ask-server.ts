@@ -9,6 +9,7 @@ import {
   askBySetTransaction,
   isMariadb,
   okStatus,
+  requireBackslashEscapes,
   statusSaysOpen,
 } from "./mysql-status.ts";
 import { askByLock } from "./pg-status.ts";
@@ -37,7 +38,10 @@ export async function askServer(dialect: DialectName, asking: Asking): Promise<b
   if (asking.prepares === true) return await askBySetTransaction(asking.run);
   if (asking.okPacket !== undefined) {
     const status = okStatus(asking.okPacket(await asking.run(ASK_STATUS)));
-    if (status !== undefined) return statusSaysOpen(status);
+    if (status !== undefined) {
+      requireBackslashEscapes(status);
+      return statusSaysOpen(status);
+    }
   }
   return await askBySavepoint(asking.run);
 }

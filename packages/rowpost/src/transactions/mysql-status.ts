@@ -4,11 +4,13 @@
  * that an ordinary account may use, so it takes a round trip before the INSERT (0.05 to 0.1 ms on
  * one machine).
  */
+import { ConfigurationError } from "../runtime/errors.ts";
 import { type Shape, shapeOf } from "./shape.ts";
 
 /** Flags of the OK packet, from the MySQL client/server protocol. */
 const IN_TRANSACTION = 0x0001;
 const AUTOCOMMIT = 0x0002;
+const NO_BACKSLASH_ESCAPES = 0x0200;
 
 /**
  * The server's own word: a transaction is open, or autocommit is off, in which case the next
@@ -16,6 +18,20 @@ const AUTOCOMMIT = 0x0002;
  */
 export function statusSaysOpen(status: number): boolean {
   return (status & IN_TRANSACTION) !== 0 || (status & AUTOCOMMIT) === 0;
+}
+
+/**
+ * Under NO_BACKSLASH_ESCAPES a quote in a value that mysql2 writes into the text of a statement
+ * ends the value, and what follows it is read as SQL (rule: exact-text).
+ */
+export function requireBackslashEscapes(status: number): void {
+  if ((status & NO_BACKSLASH_ESCAPES) !== 0) throw noBackslashEscapes();
+}
+
+function noBackslashEscapes(): ConfigurationError {
+  return new ConfigurationError(
+    "the sql_mode of this connection has NO_BACKSLASH_ESCAPES, under which mysql2 and what is built on it let a value end early and go on as SQL: take the mode out (SET SESSION sql_mode = …, or on the server). Nothing was written.",
+  );
 }
 
 /**
@@ -67,17 +83,22 @@ const mariadbByOwner = new WeakMap<object, boolean>();
 /**
  * For ORMs: is the server MariaDB, so that nothing has to be asked because the INSERT checks for
  * itself? One SELECT for the lifetime of `owner`, the part of the ORM that all its transactions
- * share; when the ORM has hidden it, one each time.
+ * share; when the ORM has hidden it, one each time. It also refuses NO_BACKSLASH_ESCAPES before the
+ * ORM's first value, which a driver may write into a statement.
  */
 export async function isMariadb(owner: unknown, ask: (text: string) => Promise<unknown>): Promise<boolean> {
   const key = shapeOf(owner);
   const known = key && mariadbByOwner.get(key);
   if (known !== undefined) return known;
-  const version = findVersion(await ask("SELECT VERSION() AS rowpostversion"));
+  const version = findVersion(await ask(ASK_VERSION));
+  if (version?.startsWith(REFUSED) === true) throw noBackslashEscapes();
   const mariadb = version !== undefined && /mariadb/i.test(version);
   if (key !== undefined) mariadbByOwner.set(key, mariadb);
   return mariadb;
 }
+
+const REFUSED = "NO_BACKSLASH_ESCAPES";
+const ASK_VERSION = `SELECT CONCAT(IF(FIND_IN_SET('${REFUSED}', @@sql_mode), '${REFUSED} ', ''), VERSION()) AS rowpostversion`;
 
 /**
  * Rows, [rows, fields], { rows }, { records }: the one field is found in any of them. Its name is

@@ -2,8 +2,9 @@
  * mysql2: connections in promise and callback form, alone or from a pool. Also what TypeORM, Knex,
  * Sequelize and Drizzle have underneath.
  */
+import { ConfigurationError } from "../runtime/errors.ts";
 import type { Executor, QueryResult, Statement } from "./executor.ts";
-import { ASK_STATUS, okStatus, statusSaysOpen } from "./mysql-status.ts";
+import { ASK_STATUS, okStatus, requireBackslashEscapes, statusSaysOpen } from "./mysql-status.ts";
 import { type OwnConnection, USER_STATEMENT } from "./own-transaction.ts";
 import { isPrepared, isPreparedForUser } from "./prepare.ts";
 import { hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
@@ -47,6 +48,17 @@ type Way = "prepared" | "text" | "careful";
 /** Runs a statement and gives the driver's result: rows, or the OK packet. */
 type RawRun = (text: string, values: readonly unknown[], way: Way) => Promise<unknown>;
 
+/**
+ * Whatever the session says, mysql2 encodes by the charset of its options (rule: exact-text). With
+ * "utf8" that is CESU-8.
+ */
+function requireUtf8(core: Shape): void {
+  if (core["clientEncoding"] === "utf8" || core["clientEncoding"] === undefined) return;
+  throw new ConfigurationError(
+    'this mysql2 connection encodes text otherwise than in utf8mb4, so that letters would be stored as other ones: set charset: "utf8mb4" in the options of the pool. Nothing was written.',
+  );
+}
+
 /** A mysql2 connection as an executor; undefined for anything else. */
 export function mysql2Executor(handle: Shape): Executor | undefined {
   const connection = recognize(handle);
@@ -77,6 +89,7 @@ function recognize(handle: Shape): Recognized | undefined {
   if (core["_closing"] === true || core["_fatalError"]) {
     throw refusal("a closed or lost mysql2 connection", "take a new one, BEGIN on it and pass it");
   }
+  requireUtf8(core);
   return { core, run: core === handle ? callbackRun(core) : promiseRun(handle as unknown as PromiseConnection) };
 }
 
@@ -135,13 +148,31 @@ function toResult(result: unknown): QueryResult {
   return queryResult(result, shapeOf(result)?.["affectedRows"]);
 }
 
-function executorOf({ core, run }: Recognized): Executor {
+/** Connections of users whose sql_mode was looked at once; later changes the INSERT finds. */
+const looked = new WeakSet<object>();
+
+function executorOf(connection: Recognized): Executor {
+  const { core, run } = connection;
   const mariadb = isMariadbServer(core);
   return {
     kind: "mysql2",
-    run: async (statement) => toResult(await runStatement(run, statement)),
-    inTransaction: async () => mariadb || askStatus(run),
+    run: async (statement) => {
+      if (statement.params.length > 0 && !looked.has(core)) await mayInsert(connection);
+      return toResult(await runStatement(run, statement));
+    },
+    inTransaction: async () => mariadb || mayInsert(connection),
   };
+}
+
+/**
+ * Whether it is in a transaction. Throws `ConfigurationError` where values would not stay values
+ * (rule: exact-text).
+ */
+async function mayInsert({ core, run }: Recognized): Promise<boolean> {
+  const status = await readStatus(run);
+  requireBackslashEscapes(status);
+  looked.add(core);
+  return statusSaysOpen(status);
 }
 
 /** From the handshake: MariaDB's INSERT checks for itself. */
@@ -159,9 +190,15 @@ function mayEndIt({ name, text }: Statement): boolean {
   return name === USER_STATEMENT && !/^\s*\(*\s*(?:SELECT|SHOW|WITH|DESC|DESCRIBE|EXPLAIN|VALUES|TABLE)\b/i.test(text);
 }
 
-async function askStatus(run: RawRun): Promise<boolean> {
-  const status = okStatus(await run(ASK_STATUS, [], "text"));
-  return status !== undefined && statusSaysOpen(status);
+/** Autocommit and no transaction, where the driver hides it. */
+const NOT_KNOWN = 0x0002;
+
+async function readStatus(run: RawRun): Promise<number> {
+  return okStatus(await run(ASK_STATUS, [], "text")) ?? NOT_KNOWN;
+}
+
+async function isOpen(run: RawRun): Promise<boolean> {
+  return statusSaysOpen(await readStatus(run));
 }
 
 /** A mysql2 pool or idle connection for a transaction of our own; undefined for anything else. */
@@ -171,7 +208,7 @@ export async function openMysql2(handle: Shape): Promise<OwnConnection | undefin
   }
   const connection = recognize(handle);
   if (connection === undefined) return undefined;
-  if (await askStatus(connection.run)) {
+  if (await isOpen(connection.run)) {
     // BEGIN would commit what is open.
     throw refusal(
       "a mysql2 connection with a transaction of its own",
@@ -198,26 +235,35 @@ async function fromPool(handle: Shape): Promise<Recognized> {
   return { core: shape, run: callbackRun(shape) };
 }
 
-function own({ core, run }: Recognized, pooled: boolean): OwnConnection {
+function own(connection: Recognized, pooled: boolean): OwnConnection {
+  const { core, run } = connection;
   let open = true;
   return {
     executor: {
       kind: "mysql2",
       // A connection of the user's can be used beside us: what happened there is not seen here.
-      ...(pooled ? {} : { inTransaction: async () => isMariadbServer(core) || askStatus(run) }),
+      ...(pooled ? {} : { inTransaction: async () => isMariadbServer(core) || mayInsert(connection) }),
       run: async (statement) => {
         const result = await runStatement(run, statement);
         const status = okStatus(result) ?? okStatus(Array.isArray(result) ? result.at(-1) : undefined);
         if (status !== undefined) open = statusSaysOpen(status);
-        else if (mayEndIt(statement)) open = await askStatus(run);
+        else if (mayEndIt(statement)) open = await isOpen(run);
         return toResult(result);
       },
     },
-    begin: () => run("START TRANSACTION", [], "text"),
+    begin: async () => {
+      const status = okStatus(await run("START TRANSACTION", [], "text")) ?? NOT_KNOWN;
+      try {
+        requireBackslashEscapes(status);
+      } catch (error) {
+        await run("ROLLBACK", [], "text");
+        throw error;
+      }
+    },
     commit: () => run("COMMIT", [], "text"),
     rollback: () => run("ROLLBACK", [], "text"),
     ended: async (afterError) => {
-      if (afterError) open = await askStatus(run);
+      if (afterError) open = await isOpen(run);
       return !open;
     },
     release: (broken) => {

@@ -9,6 +9,7 @@ import * as drivers from "./driver-handles.ts";
 import { type CasePlace, createTables, defineHandleCases } from "./handle-cases.ts";
 import { type Connect, targetOf } from "./handles.ts";
 import * as orms from "./orm-handles.ts";
+import { defineSettingsCases } from "./settings-cases.ts";
 
 /**
  * A handle and its price: statements of one enqueue. MariaDB checks inside the INSERT that there is
@@ -91,6 +92,9 @@ describeWithService(["mariadb", "mysql9", "postgres"], "handles", ({ name: servi
   for (const [name, connect, onMysql, onPostgres] of HANDLES) {
     const price = service === "postgres" ? onPostgres : onMysql;
     if (price === undefined) continue;
+    if (service !== "postgres") {
+      defineSettingsCases(name, { place: () => place, open: () => connect(targetOf(test.url, () => {})) });
+    }
     defineHandleCases(name, {
       place: () => place,
       open: () =>

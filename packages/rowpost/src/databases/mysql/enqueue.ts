@@ -1,9 +1,11 @@
 /**
  * Writing messages in a user's transaction. These statements run on connections whose settings are
- * not ours: nothing depends on their time zone or sql_mode.
+ * not ours: nothing depends on their time zone, and character set and sql_mode are checked.
  */
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
+import { ConfigurationError } from "../../runtime/errors.ts";
 import type { EnqueueStatements } from "../sql/statements.ts";
+import { errorMentions, errorNumber } from "./errors.ts";
 import { type MysqlNames, quoteName } from "./names.ts";
 
 /** A value of the INSERT: its column, its SQL, its parameters. */
@@ -21,6 +23,7 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
   const { column, messages } = names;
   const plain = fields(names, false);
   const delayed = fields(names, true);
+  const stateColumn = quoteName(names.layout.columns.state);
   const find = `SELECT ${column("messageType")} AS messagetype, ${column("messageKey")} AS messagekey FROM ${messages} AS m`;
   const same = `${column("messageType")} = ? AND ${column("messageKey")} = ?`;
   const identities = (list: readonly EncodedMessage[]): { where: string; params: unknown[] } => ({
@@ -30,24 +33,20 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
 
   return {
     /**
-     * Multi-row VALUES. The first value carries the check that the connection is in a transaction,
-     * as an executable comment of MariaDB: outside one EXP(999) is out of range and nothing is
-     * inserted. It costs nothing that can be measured; a sub-query of two rows in its place made an
-     * insert of one row 1.5 to 2 times as long. MySQL has no such variable and reads a comment;
-     * there the executor knows.
+     * Multi-row VALUES. The state of the first row stands in front of everything that a user gave
+     * and carries the check of the session (see checked), which costs nothing that can be measured;
+     * a sub-query of two rows in its place made an insert of one row 1.5 to 2 times as long.
      */
     insert(list) {
       const chosen = list.some((message) => message.delayMs !== null || message.deliverAtMs !== null) ? delayed : plain;
       const params: unknown[] = [];
       for (const message of list) for (const { bind } of chosen) bind?.(message, params);
-      const row = chosen.map(({ sql }) => sql).join(", ");
-      const first = chosen
-        .map(({ sql }, index) => (index === 0 ? `${IN_TRANSACTION_OPEN}${sql}${IN_TRANSACTION_CLOSE}` : sql))
-        .join(", ");
+      const pending = names.state("pending");
+      const values = chosen.map(({ sql }) => sql).join(", ");
       return {
         name: list.length === 1 ? "insertMessage" : "insertMessages",
-        text: `INSERT INTO ${messages} (${chosen.map((field) => quoteName(field.column)).join(", ")})
-  VALUES (${first})${`, (${row})`.repeat(list.length - 1)}`,
+        text: `INSERT INTO ${messages} (${[stateColumn, ...chosen.map((field) => quoteName(field.column))].join(", ")})
+  VALUES (${checked(pending, IN_TRANSACTION)}, ${values})${`, (${pending}, ${values})`.repeat(list.length - 1)}`,
         params,
       };
     },
@@ -74,14 +73,15 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
      * false before any row is looked at, it reads nothing where it would gain nothing or do harm:
      * MariaDB, where a failed INSERT holds up its neighbours only, and a read view made here could
      * fail later statements of the user (innodb_snapshot_isolation); SERIALIZABLE, where a plain
-     * read locks, gaps as well; READ COMMITTED, where nobody is held up.
+     * read locks, gaps as well; READ COMMITTED, where nobody is held up. The other statements come
+     * after an INSERT; this one comes first, and so checks the session like it.
      */
     seeIdentities(list) {
       const { where, params } = identities(list);
       return {
         name: "seeIdentities",
         text: `${find}
-  WHERE /*M! FALSE AND */ /*!80000 @@transaction_isolation = 'REPEATABLE-READ' AND */ (${where})`,
+  WHERE ${checked("TRUE")} /*M! AND FALSE */ /*!80000 AND @@transaction_isolation = 'REPEATABLE-READ' */ AND (${where})`,
         params,
       };
     },
@@ -99,16 +99,59 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
 
 /**
  * With autocommit off every statement is in a transaction, although the variable says so only after
- * the first one.
+ * the first one. An executable comment of MariaDB: MySQL has no such variable, and there the
+ * executor knows.
  */
-const IN_TRANSACTION_OPEN = "/*M! IF(@@in_transaction = 1 OR @@autocommit = 0, */ ";
-const IN_TRANSACTION_CLOSE = " /*M! , EXP(999)) */";
+const IN_TRANSACTION = " /*M! WHEN @@in_transaction = 0 AND @@autocommit = 1 THEN EXP(999) */";
 
 /**
- * What the server says of it: errno 1690 with the expression, which tells it from a value of the
- * user's that is out of range.
+ * `value`, or an error where the session would store something else than it was given (rule:
+ * exact-text); `more` cases may be added. The server looks at it before any value of the user's
+ * comes into effect, whoever has set the session and whenever. EXP(997) and above are out of range,
+ * and the statement changes nothing.
  */
-export const NOT_IN_TRANSACTION = { number: 1690, text: "exp(999)" };
+function checked(value: string, more = ""): string {
+  return `CASE WHEN @@character_set_client <> 'utf8mb4' OR @@character_set_connection <> 'utf8mb4' THEN EXP(998)
+    WHEN FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode) THEN EXP(997)${more} ELSE ${value} END`;
+}
+
+/**
+ * Is this what the server answers to the case with this number? Errno 1690 with the expression,
+ * which tells it from a value of the user's that is out of range.
+ */
+function answersCase(error: unknown, number: 997 | 998 | 999): boolean {
+  return errorNumber(error) === 1690 && errorMentions(error, `exp(${number})`);
+}
+
+/** The INSERT's own check found no transaction. */
+export function isOutsideTransaction(error: unknown): boolean {
+  return answersCase(error, 999);
+}
+
+/** What is wrong with the session, as its check found it. */
+export function unfitSession(error: unknown): ConfigurationError | undefined {
+  if (answersCase(error, 998) || INCONVERTIBLE.has(errorNumber(error))) {
+    return new ConfigurationError(
+      'this connection does not carry text in utf8mb4, so that letters would be stored as other ones: set charset: "utf8mb4" in the options of the pool or ORM, and send no other SET NAMES. Nothing was written.',
+      { cause: error },
+    );
+  }
+  if (answersCase(error, 997) || UNREADABLE.has(errorNumber(error))) {
+    return new ConfigurationError(
+      "a value would not stay one value in the text of a statement: the sql_mode of this connection has NO_BACKSLASH_ESCAPES, which its driver does not mind; take the mode out (SET SESSION sql_mode = …, or on the server). Nothing was written.",
+      { cause: error },
+    );
+  }
+  return undefined;
+}
+
+/**
+ * What the server may say before it comes to the check: no such conversion (3988, 3854, 1300), or
+ * none between these (1267).
+ */
+const INCONVERTIBLE = new Set([3988, 3854, 1300, 1267]);
+/** A statement of ours that the server cannot read, or not as an INSERT, was broken by a value. */
+const UNREADABLE = new Set([1064, 1136]);
 
 function fields(names: MysqlNames, delayed: boolean): readonly Field[] {
   const { layout } = names;
@@ -126,7 +169,6 @@ function fields(names: MysqlNames, delayed: boolean): readonly Field[] {
   add("orderingKey", "?", ({ orderingKey }, params) => params.push(orderingKey));
   add("createdBy", "?", ({ createdBy }, params) => params.push(createdBy));
   add("updatedBy", "?", ({ createdBy }, params) => params.push(createdBy));
-  add("state", names.state("pending"));
   // The user's session may have any time zone: NOW() is not the server's own time there.
   const now =
     layout.clock === "utc" ? "UTC_TIMESTAMP(3)" : "CONVERT_TZ(UTC_TIMESTAMP(3), '+00:00', @@global.time_zone)";

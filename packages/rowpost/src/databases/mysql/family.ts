@@ -3,8 +3,8 @@ import type { Executor, Transaction } from "../../transactions/executor.ts";
 import type { Database } from "../database.ts";
 import { createSqlDatabase } from "../sql/sql-database.ts";
 import type { Driver } from "./driver.ts";
-import { NOT_IN_TRANSACTION } from "./enqueue.ts";
-import { endsTransaction, errorMentions, errorNumber, isDuplicate } from "./errors.ts";
+import { isOutsideTransaction, unfitSession } from "./enqueue.ts";
+import { endsTransaction, isDuplicate } from "./errors.ts";
 import { openSession } from "./session.ts";
 import { createStatements } from "./statements.ts";
 
@@ -28,8 +28,8 @@ export function createFamilyDatabase(driver: Driver, transactions: Transactions)
     hasEngineColumns: true,
     isDuplicate,
     endsTransaction,
-    isOutsideTransaction: (error) =>
-      errorNumber(error) === NOT_IN_TRANSACTION.number && errorMentions(error, NOT_IN_TRANSACTION.text),
+    isOutsideTransaction,
+    unfitSession,
     close: () => driver.close(),
   });
 }

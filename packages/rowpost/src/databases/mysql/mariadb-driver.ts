@@ -63,7 +63,9 @@ export function createMariadbDriver(source: MariadbSource): Driver {
     connect: async () => wrap(await open(), userPool !== undefined),
     async pool() {
       if (userPool !== undefined) return userPool;
-      ownPool ??= loadMariadb().then((driver) => driver.createPool({ ...address, charset: "utf8mb4" }));
+      // A server may be set to ignore the charset of the handshake.
+      const options = { ...address, charset: "utf8mb4", initSql: "SET NAMES utf8mb4" };
+      ownPool ??= loadMariadb().then((driver) => driver.createPool(options));
       return await ownPool;
     },
     async close() {

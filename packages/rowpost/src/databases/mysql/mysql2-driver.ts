@@ -20,6 +20,7 @@ interface Mysql2Connection {
 interface Mysql2Pool {
   getConnection(callback: Callback<Mysql2Connection>): void;
   end(callback: Callback<unknown>): void;
+  on(event: "connection", listener: (connection: { query(sql: string): unknown }) => void): unknown;
   readonly config?: { readonly connectionConfig?: Readonly<Record<string, unknown>> };
 }
 
@@ -90,9 +91,12 @@ export function createMysql2Driver(source: Mysql2Source): Driver {
     connect: async () => wrap(await open(), address === undefined && userPool !== undefined),
     async pool() {
       if (userPool !== undefined) return userPool;
-      ownPool ??= loadMysql2().then((driver) =>
-        driver.createPool({ ...address, charset: "utf8mb4", supportBigNumbers: true }),
-      );
+      ownPool ??= loadMysql2().then((driver) => {
+        const made = driver.createPool({ ...address, charset: "utf8mb4", supportBigNumbers: true });
+        // A server may be set to ignore the charset of the handshake. Goes ahead of the first use.
+        made.on("connection", (connection) => connection.query("SET NAMES utf8mb4"));
+        return made;
+      });
       return await ownPool;
     },
     async close() {

@@ -3,7 +3,12 @@
  * and proof that it is dead.
  */
 import { randomBytes } from "node:crypto";
-import { DatabaseUnavailableError, describeError, TransactionLostError } from "../../runtime/errors.ts";
+import {
+  ConfigurationError,
+  DatabaseUnavailableError,
+  describeError,
+  TransactionLostError,
+} from "../../runtime/errors.ts";
 import type { Executor, QueryResult, Statement } from "../../transactions/executor.ts";
 import type { Session, SessionOptions } from "../database.ts";
 import { text, textOrNull } from "../sql/rows.ts";
@@ -16,6 +21,13 @@ const DEFAULT_LOCK_WAIT_TIMEOUT_MS = 3_000;
 /** How often, and for how long, `abandon` asks whether the server is done with the session. */
 const ABANDON_POLL_MS = 20;
 const ABANDON_POLLS = 250;
+/** What sql_select_limit says when nobody has set it. */
+const NO_LIMIT = "18446744073709551615";
+/**
+ * What a value may lose on its way: a letter outside of the basic plane, and a backslash (rule:
+ * exact-text).
+ */
+const PROBE = { text: "\u{20BB7}\\'", hex: "F0A0AEB75C27" };
 
 interface Opened {
   readonly connection: DriverConnection;
@@ -51,19 +63,35 @@ async function prepare(connection: DriverConnection, options: SessionOptions, ti
   const zone = options.clock === "server" ? "@@global.time_zone" : "'+00:00'";
   const run = (text: string, params: readonly unknown[] = []): Promise<QueryResult> =>
     connection.query(text, params, timeoutMs);
-  await run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
+  await run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE");
+  // A server may ignore what the driver asked for, or set something else at its start of a session.
+  await run("SET NAMES utf8mb4");
   await run(
     `SET SESSION autocommit = 1, time_zone = ${zone}, sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION',
-  innodb_lock_wait_timeout = ${lockWait}, lock_wait_timeout = ${Math.max(lockWait, 5)}`,
+  innodb_lock_wait_timeout = ${lockWait}, lock_wait_timeout = ${Math.max(lockWait, 5)}, completion_type = 0,
+  sql_safe_updates = 0, sql_big_selects = 1, sql_select_limit = ${NO_LIMIT}
+  /*M! , max_statement_time = 0 */ /*!80000 , max_execution_time = 0 */`,
   );
   // The lock lives exactly as long as the server works for this session: it goes after the
   // rollback. `abandon` asks for it, and so cannot take a connection that came later and got the
   // same id (after a restart of the server) for this one.
   const lockName = `rowpost.session.${randomBytes(12).toString("hex")}`;
-  const { rows } = await run("SELECT VERSION() AS version, GET_LOCK(?, 1) AS locked", [lockName]);
-  const version = rows[0] === undefined ? "" : text(rows[0], "version");
+  const { rows } = await run("SELECT VERSION() AS version, GET_LOCK(?, 1) AS locked, ? AS probe, HEX(?) AS bytes", [
+    lockName,
+    PROBE.text,
+    PROBE.text,
+  ]);
+  const row = rows[0] ?? {};
+  if (text(row, "probe") !== PROBE.text || text(row, "bytes") !== PROBE.hex) throw unfit();
+  const version = text(row, "version");
   const product = /mariadb/i.test(version) ? "mariadb" : "mysql";
   return { connection, lockName, server: { product, version } };
+}
+
+function unfit(): ConfigurationError {
+  return new ConfigurationError(
+    'the connections of this pool carry text in another encoding than utf8mb4, so that letters would be read and stored as other ones: set charset: "utf8mb4" in the options of the pool',
+  );
 }
 
 function createSession(driver: Driver, opened: Opened, timeoutMs: number): Session {

@@ -19,6 +19,8 @@ export interface WriterParts {
   readonly endsTransaction?: ((error: unknown) => boolean) | undefined;
   /** Is it what the INSERT answers outside a transaction? */
   readonly isOutsideTransaction?: ((error: unknown) => boolean) | undefined;
+  /** Is it what the check of the session answers (rule: exact-text)? Then what is wrong with it. */
+  readonly unfitSession?: ((error: unknown) => Error | undefined) | undefined;
 }
 
 export function createMessageWriter(parts: WriterParts): MessageWriter {
@@ -87,7 +89,7 @@ async function insertReporting(
   duplicates: "throw" | "ignore",
 ): Promise<ReadonlySet<string>> {
   const { enqueue } = parts.statements;
-  const { rows } = await runInsert(parts, tx, enqueue.insert(messages));
+  const { rows } = await runChecked(parts, tx, enqueue.insert(messages));
   if (rows.length === messages.length) return new Set();
   const inserted = new Set(rows.map((row) => identityOf(storedIdentity(row))));
   const rest = messages.filter((message) => !inserted.has(identityOf(message)));
@@ -119,7 +121,7 @@ async function insertOrLookUp(
   let fruitless = 0;
   while (left.length > 0) {
     try {
-      const { affected } = await runInsert(parts, tx, parts.statements.enqueue.insert(left));
+      const { affected } = await runChecked(parts, tx, parts.statements.enqueue.insert(left));
       if (affected === 0) throw outsideTransaction();
       return there;
     } catch (error) {
@@ -155,18 +157,18 @@ async function lookFirst(
 ): Promise<ReadonlySet<string>> {
   const { enqueue } = parts.statements;
   if (enqueue.seeIdentities === undefined) return new Set();
-  const { rows } = await tx.run(enqueue.seeIdentities(messages));
+  const { rows } = await runChecked(parts, tx, enqueue.seeIdentities(messages));
   const seen = new Set(rows.map((row) => identityOf(storedIdentity(row))));
   const found = messages.filter((message) => seen.has(identityOf(message)));
   return new Set(found.length === 0 ? [] : (await findStored(parts, tx, found)).map(identityOf));
 }
 
-async function runInsert(parts: WriterParts, tx: Executor, statement: Statement): Promise<QueryResult> {
+async function runChecked(parts: WriterParts, tx: Executor, statement: Statement): Promise<QueryResult> {
   try {
     return await tx.run(statement);
   } catch (error) {
     if (parts.isOutsideTransaction?.(error) === true) throw outsideTransaction(error);
-    throw error;
+    throw parts.unfitSession?.(error) ?? error;
   }
 }
 
