@@ -39,7 +39,7 @@ ours() { # name address
   local account='' path='/?[a-z0-9_]*'
   case $1 in
     mariadb | mysql*) account='root@' ;;
-    postgres) account='postgres@' ;;
+    postgres | pgbouncer) account='postgres@' ;;
     rabbitmq) account='guest:guest@' ;;
   esac
   [[ $2 =~ ^[a-z]+://$account(127\.0\.0\.1|localhost):[0-9]+$path$ ]]

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What the scripts mysql, mariadb, postgres, rocketmq, kafka, rabbitmq and redis have in common. Sourced, never run.
+# What the scripts mysql, mariadb, postgres, pgbouncer, rocketmq, kafka, rabbitmq and redis have in common. Sourced, never run.
 #
 # A script that sources this sets
 #   me        its name, for messages

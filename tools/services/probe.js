@@ -49,6 +49,12 @@ export const services = {
     expects: /^PostgreSQL /,
     version: postgresVersion,
   },
+  pgbouncer: {
+    variable: "ROWPOST_TEST_PGBOUNCER",
+    defaultAddress: "postgres://postgres@127.0.0.1:6432/postgres",
+    expects: /^PgBouncer /,
+    version: pgbouncerVersion,
+  },
   rocketmq: {
     variable: "ROWPOST_TEST_ROCKETMQ",
     defaultAddress: "rocketmq://127.0.0.1:8081",
@@ -136,6 +142,24 @@ async function mysqlVersion(url) {
 
 /** @param {URL} url */
 async function postgresVersion(url) {
+  return `PostgreSQL ${(await askPostgres(url, "SHOW server_version")).server_version}`;
+}
+
+/**
+ * Of its console, once PostgreSQL has answered through it.
+ * @param {URL} url
+ */
+async function pgbouncerVersion(url) {
+  await askPostgres(url, "SELECT 1");
+  return (await askPostgres(Object.assign(url, { pathname: "/pgbouncer" }), "SHOW VERSION")).version;
+}
+
+/**
+ * The first row of the answer.
+ * @param {URL} url
+ * @param {string} question
+ */
+async function askPostgres(url, question) {
   const { default: pg } = await import("pg");
   const client = new pg.Client({
     connectionString: url.href,
@@ -145,8 +169,7 @@ async function postgresVersion(url) {
   client.on("error", () => {});
   try {
     await client.connect();
-    const { rows } = await client.query("SHOW server_version");
-    return `PostgreSQL ${rows[0].server_version}`;
+    return (await client.query(question)).rows[0];
   } finally {
     await client.end().catch(() => {});
   }

@@ -47,12 +47,10 @@ SELECT messagetype, messagekey, (SELECT CASE WHEN pg_try_advisory_xact_lock(-124
     THEN pg_notify('rowpost.local_message', '') IS NULL END) AS rung FROM inserted;
 
 -- findIdentities
--- Locks what it finds against removal, so that what it reports is still there when the caller reads
--- it.
+-- No lock: that would need the UPDATE privilege, which who only enqueues has no use for.
 SELECT m.message_type::text COLLATE "C" AS messagetype, m.message_key::text COLLATE "C" AS messagekey
 FROM json_to_recordset($1::text::json) AS wanted (type text, key text)
-JOIN local_message m ON m.message_type = wanted.type AND m.message_key = wanted.key
-FOR KEY SHARE OF m;
+JOIN local_message m ON m.message_type = wanted.type AND m.message_key = wanted.key;
 
 -- deleteIdentities
 -- Locks rows that this transaction has inserted.

@@ -9,6 +9,9 @@ import type { RelaySettings } from "./options.ts";
 import type { Settlement } from "./publishing/settler.ts";
 import type { RowNow, ScannedMessage } from "./store.ts";
 
+/** Lines about one outage: each of the relay's parts may meet it in its own words. */
+const MOST_REASONS = 8;
+
 /** What a relay has done since it was made. */
 export interface RelayCounts {
   /** Receipts recorded. */
@@ -55,6 +58,8 @@ export function createRelayReports(settings: RelaySettings, events: EventEmitter
     suspended: 0,
   };
   const away = new Set<string>();
+  /** Reasons logged since the database was last there. */
+  const said = new Set<string>();
 
   function settledSent(settlement: Settlement): void {
     counts.sent += 1;
@@ -125,14 +130,18 @@ export function createRelayReports(settings: RelaySettings, events: EventEmitter
     },
     databaseAway(part, error) {
       metrics.increment("rowpost_database_errors_total", { statement: part });
-      if (away.size === 0) {
-        logger.error("the database does not answer; trying again", { part, error: describeError(error) });
-        events.emit("databaseAway", { error });
+      const reason = describeError(error);
+      // A connection that was cut, and then a server that takes no writes: both are worth a line.
+      if (!said.has(reason) && said.size < MOST_REASONS) {
+        said.add(reason);
+        logger.error("the database does not answer; trying again", { part, error: reason });
       }
+      if (away.size === 0) events.emit("databaseAway", { error });
       away.add(part);
     },
     databaseBack(part) {
       if (!away.delete(part) || away.size > 0) return;
+      said.clear();
       logger.info("the database answers again");
       events.emit("databaseBack", {});
     },

@@ -29,6 +29,8 @@ export interface PgClient {
   connect(): Promise<unknown>;
   query(query: PgQuery): Promise<PgResult>;
   end(): Promise<void>;
+  /** As whoever answered gives it for this connection; a pooler gives one of its own. */
+  readonly processID?: number | null;
   on(event: "error" | "end" | "notification", listener: (detail?: unknown) => void): unknown;
   /**
    * Present in pg 8; cutting the socket is the only way to leave a connection that does not answer.
@@ -62,7 +64,11 @@ export interface PostgresOptions {
    * its own, made with the pool's options.
    */
   readonly pool?: PgPool | undefined;
-  /** `postgres://user:password@host:port/database`. */
+  /**
+   * `postgres://user:password@host:port/database`. The pool that is made of it asks for keepalive,
+   * and gives a statement up that has no answer for a minute; in `options` (`query_timeout`,
+   * milliseconds) it may be another time, 0 for none.
+   */
   readonly url?: string | undefined;
   /** The same under pg's name for it. */
   readonly connectionString?: string | undefined;
@@ -91,6 +97,13 @@ export interface Driver {
 type ClientClass = new (config: PgConfig) => PgClient;
 
 const DEFAULT_CONNECT_TIMEOUT_MS = 10_000;
+/** The system's default is two hours. */
+const KEEPALIVE_DELAY_MS = 10_000;
+/**
+ * For the pool that is made here. A server that is gone without a word lets a COMMIT wait for 15
+ * minutes, as long as the system repeats it; keepalive does not see that.
+ */
+const DEFAULT_QUERY_TIMEOUT_MS = 60_000;
 
 /** Checks the options and makes the driver; nothing is loaded or connected yet. */
 export function createDriver(options: PostgresOptions): Driver {
@@ -104,6 +117,7 @@ export function createDriver(options: PostgresOptions): Driver {
       ...config,
       application_name: `rowpost ${purpose}`,
       keepAlive: true,
+      keepAliveInitialDelayMillis: KEEPALIVE_DELAY_MS,
       // Ours are set by the session; a pool's would cut statements at other times than it expects.
       statement_timeout: undefined,
       query_timeout: undefined,
@@ -129,6 +143,9 @@ export function createDriver(options: PostgresOptions): Driver {
         const pool = new Pool({
           connectionTimeoutMillis: DEFAULT_CONNECT_TIMEOUT_MS,
           application_name: "rowpost",
+          keepAlive: true,
+          keepAliveInitialDelayMillis: KEEPALIVE_DELAY_MS,
+          query_timeout: DEFAULT_QUERY_TIMEOUT_MS,
           ...config,
         });
         pool.on("error", () => undefined);

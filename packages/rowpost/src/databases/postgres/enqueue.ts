@@ -16,12 +16,10 @@ export function enqueueStatements(names: Names): EnqueueStatements {
   return enqueueCalls(
     {
       insert: insertText(names),
-      // Locks what it finds against removal, so that what it reports is still there when the caller
-      // reads it.
+      // No lock: that would need the UPDATE privilege, which who only enqueues has no use for.
       findIdentities: `SELECT ${identity(names, "m.")}
 FROM ${wanted}
-JOIN ${table} m ON ${same}
-FOR KEY SHARE OF m`,
+JOIN ${table} m ON ${same}`,
       // Locks rows that this transaction has inserted.
       deleteIdentities: `DELETE FROM ${table} m USING ${wanted} WHERE ${same}`,
     },

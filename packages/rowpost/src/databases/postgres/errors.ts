@@ -25,6 +25,9 @@ export function errorCode(error: unknown, depth = 0): string | undefined {
  */
 const CONFLICT: ReadonlySet<string> = new Set(["40001", "40P01", "55P03"]);
 
+/** A write where none is taken. */
+const READ_ONLY = "25006";
+
 /**
  * The server goes, or has no room, or is not the one that takes writes: shutdown, crash of another
  * backend, starting up, too many connections, idle time-outs, read-only after a fail-over. 57014 is
@@ -39,7 +42,7 @@ const AWAY: ReadonlySet<string> = new Set([
   "57014",
   "53300",
   "25P03",
-  "25006",
+  READ_ONLY,
   "53400",
 ]);
 
@@ -70,6 +73,12 @@ export function isOutdatedPlan(error: unknown): boolean {
 export function translateError(error: unknown, statement: string): unknown {
   if (error instanceof RowpostError) return error;
   const code = errorCode(error);
+  if (code === READ_ONLY) {
+    return new DatabaseUnavailableError(
+      `${statement}: the database takes no writes now, because it is a replica or default_transaction_read_only is on (${describeError(error)})`,
+      { cause: error },
+    );
+  }
   if (isAway(error)) {
     return new DatabaseUnavailableError(
       `${statement}: the database did not answer, or the connection is gone (${describeError(error)})`,
@@ -80,6 +89,12 @@ export function translateError(error: unknown, statement: string): unknown {
     return new DatabaseConflictError(`${statement}: another transaction was in the way (${describeError(error)})`, {
       cause: error,
     });
+  }
+  if (code === "42501" && /row-level security/.test(describeError(error))) {
+    return new SchemaError(
+      `${statement}: ${describeError(error)}; rows that a policy hides would never be sent, so this role needs to own the table, or BYPASSRLS`,
+      { cause: error },
+    );
   }
   if (code === "42P01" || code === "42703") {
     return new SchemaError(

@@ -13,6 +13,7 @@ import type { Executor, QueryResult, Statement } from "../../transactions/execut
 import type { Session, SessionOptions, SessionPurpose } from "../database.ts";
 import { cut, type Driver, type PgClient, type PgQuery, type PgResult } from "./driver.ts";
 import { isAway, isOutdatedPlan, translateError } from "./errors.ts";
+import { refuseSplitSession } from "./pooler.ts";
 
 const DEFAULT_STATEMENT_TIMEOUT_MS = 30_000;
 const DEFAULT_LOCK_WAIT_TIMEOUT_MS = 3_000;
@@ -40,7 +41,10 @@ interface Backend {
 /** Nothing was done, and the next try prepares the statement under a new name. */
 class OutdatedPlanError extends DatabaseConflictError {}
 
-/** Opens a session. Throws `DatabaseUnavailableError` when the server cannot be reached. */
+/**
+ * Opens a session. Throws `DatabaseUnavailableError` when the server cannot be reached, and
+ * `ConfigurationError` behind a pooler that would split the session.
+ */
 export async function openSession(driver: Driver, options: SessionOptions): Promise<Session> {
   const timeoutMs = options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS;
   let client: PgClient;
@@ -50,6 +54,7 @@ export async function openSession(driver: Driver, options: SessionOptions): Prom
     throw translateError(error, `connect to ${driver.label}`);
   }
   try {
+    await refuseSplitSession(driver, client, (of, query) => answer(of, query, timeoutMs));
     const backend = await prepare(client, options, timeoutMs);
     return createSession(driver, client, { backend, timeoutMs, purpose: options.purpose });
   } catch (error) {
@@ -60,7 +65,9 @@ export async function openSession(driver: Driver, options: SessionOptions): Prom
 
 /**
  * Each setting is explicit: a server's, database's or role's defaults must not change what the
- * statements mean.
+ * statements mean. But for default_transaction_read_only, with which an administrator keeps writers
+ * out before a switchover. A row that a policy hides from this role would never be sent, and nobody
+ * would be told: with row_security off the server refuses such a statement.
  *
  * The planner's settings are for queues: statistics are from a time when the table was empty, or
  * full, and a plan that reads all of it to find the next 500 rows stops the relay. Every hot
@@ -76,7 +83,7 @@ async function prepare(client: PgClient, options: SessionOptions, timeoutMs: num
     "client_encoding = 'UTF8'",
     "standard_conforming_strings = on",
     "default_transaction_isolation = 'read committed'",
-    "default_transaction_read_only = off",
+    "row_security = off",
     `statement_timeout = ${Math.max(1, Math.ceil(timeoutMs))}`,
     `lock_timeout = ${Math.max(1, Math.ceil(lockWaitMs))}`,
     `idle_in_transaction_session_timeout = ${Math.max(1_000, Math.ceil(timeoutMs))}`,

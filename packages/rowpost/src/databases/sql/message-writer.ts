@@ -3,7 +3,12 @@
  * is there already.
  */
 import type { EncodedMessage, EnqueueStatus, MessageWriter } from "../../outbox/message-writer.ts";
-import { DuplicateMessageError, InvalidMessageError, TransactionRequiredError } from "../../runtime/errors.ts";
+import {
+  DuplicateMessageError,
+  InvalidMessageError,
+  SchemaError,
+  TransactionRequiredError,
+} from "../../runtime/errors.ts";
 import type { Executor, QueryResult, Statement } from "../../transactions/executor.ts";
 import type { TableLayout } from "./layout.ts";
 import { type Row, text } from "./rows.ts";
@@ -92,17 +97,32 @@ async function insertReporting(
   const { rows } = await runChecked(parts, tx, enqueue.insert(messages));
   if (rows.length === messages.length) return new Set();
   const inserted = new Set(rows.map((row) => identityOf(storedIdentity(row))));
-  const rest = messages.filter((message) => !inserted.has(identityOf(message)));
-  const stored = await findStored(parts, tx, rest);
-  // Nothing inserted, nothing there: the statement's own check found no transaction.
-  if (inserted.size === 0 && stored.length === 0) throw outsideTransaction();
-  if (duplicates === "throw") {
+  let rest = messages.filter((message) => !inserted.has(identityOf(message)));
+  let stored = await findStored(parts, tx, rest);
+  if (stored.length < rest.length) {
+    // The row in the way was removed meanwhile: once more.
+    const again = await runInsert(parts, tx, enqueue.insert(rest));
+    for (const row of again.rows) inserted.add(identityOf(storedIdentity(row)));
+    rest = messages.filter((message) => !inserted.has(identityOf(message)));
+    if (rest.length === 0) return new Set();
+    stored = await findStored(parts, tx, rest);
+  }
+  const unwritten = stored.length < rest.length;
+  if (unwritten || duplicates === "throw") {
     const undone = messages.filter((message) => inserted.has(identityOf(message)));
     if (undone.length > 0) await tx.run(enqueue.deleteIdentities(undone));
-    throw new DuplicateMessageError(rest.map(({ type, key }) => ({ type, key })));
+    throw unwritten ? notWritten(rest) : new DuplicateMessageError(rest.map(({ type, key }) => ({ type, key })));
   }
   refuseFolded(rest, stored);
   return new Set(rest.map(identityOf));
+}
+
+/** Called a duplicate, the message would be lost: there is no other one of its identity. */
+function notWritten(messages: readonly EncodedMessage[]): SchemaError {
+  return new SchemaError(
+    `the INSERT wrote nothing for ${messages.map(identityOf).join(", ").replaceAll("\0", ":")}, and no such row can be seen: ` +
+      "a trigger of the table swallows it, or row-level security hides a row with this type and key. Nothing of this call is in the table.",
+  );
 }
 
 /**
