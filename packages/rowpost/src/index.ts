@@ -94,7 +94,7 @@ export {
   TransactionLostError,
   TransactionRequiredError,
 } from "./runtime/errors.ts";
-export { type Logger, silentLogger } from "./runtime/logger.ts";
+export { type Logger, silentLogger, stderrLogger } from "./runtime/logger.ts";
 export {
   createMetricsRegistry,
   METRICS,

@@ -1,7 +1,7 @@
 /**
  * A relay as a process: started, told about, stopped by signals, or run once until nothing is due.
  */
-import { type Broker, createRelay, type Logger, type Relay, type RelayOptions } from "rowpost";
+import { createRelay, type Logger, type Relay, type RelayOptions } from "rowpost";
 import type { ExitCode } from "./cli/context.ts";
 import { CommandFailure } from "./cli/failure.ts";
 import { aborted, OUTPUT_CLOSED, watchSignals } from "./signals.ts";
@@ -22,17 +22,17 @@ const SUMMARY_MS = 60_000;
 /**
  * Runs a relay until SIGTERM, SIGINT or the end of standard output's reader, or with `onceMs` until
  * nothing is due. Returns 0 when everything was settled (and with `onceMs`: sent), else 1. Throws
- * when the table is not as the layout says, the database is away, or, with `onceMs`, the broker is.
+ * when the table is not as the layout says, the database is away, or the broker refuses us; with
+ * `onceMs` also when the broker is away.
  */
 export async function runRelay(options: DaemonOptions): Promise<ExitCode> {
-  const { logger, broker } = options.relay;
+  const { logger } = options.relay;
   // Before anything is opened or said: it refuses options that cannot work.
   const relay = createRelay(options.relay);
   const signals = watchSignals((name) =>
     logger.error("second signal: ending without waiting for messages in flight", { signal: name }),
   );
   try {
-    await checkBroker(broker, options, signals.signal);
     return options.onceMs === undefined
       ? await runUntilSignal(relay, options, signals.signal)
       : await drainOnce(relay, options, { timeoutMs: options.onceMs, signal: signals.signal });
@@ -41,27 +41,22 @@ export async function runRelay(options: DaemonOptions): Promise<ExitCode> {
   }
 }
 
-/** A daemon waits for its broker, as it would later on; a run for cron has nobody to wait for. */
-async function checkBroker(broker: Broker, options: DaemonOptions, signal: AbortSignal): Promise<void> {
+/** A daemon waits for its broker; a run for cron has nobody to wait for. */
+async function checkBroker({ relay, brokerLabel }: DaemonOptions, signal: AbortSignal): Promise<void> {
   try {
-    await Promise.race([broker.check(), aborted(signal)]);
+    await Promise.race([relay.broker.check(), aborted(signal)]);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    const isOurs =
-      error instanceof Error && "code" in error && (error.code === "MISSING_PEER" || error.code === "CONFIGURATION");
     // What goes to the others can be sent; what cannot makes the run end with 1.
-    const isPart = error instanceof Error && "code" in error && error.code === "ROUTES_PARTLY_AWAY";
-    if ((options.onceMs !== undefined && !isPart) || isOurs) {
-      throw new CommandFailure(`the broker ${options.brokerLabel} cannot be used: ${reason}`, { cause: error });
-    }
-    options.relay.logger.error("the broker cannot be used yet; messages wait until it can", { reason });
+    if (error instanceof Error && "code" in error && error.code === "ROUTES_PARTLY_AWAY") return;
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new CommandFailure(`the broker ${brokerLabel} cannot be used: ${reason}`, { cause: error });
   }
 }
 
 async function runUntilSignal(relay: Relay, options: DaemonOptions, signal: AbortSignal): Promise<ExitCode> {
   const { logger } = options.relay;
-  await relay.start();
-  logger.info("relay runs", { ...labels(options), owner: relay.owner });
+  await Promise.race([relay.start(), aborted(signal)]);
+  if (!signal.aborted) logger.info("relay runs", { ...labels(options), owner: relay.owner });
   const { broker } = options.relay;
   if ((broker.routes?.brokers ?? [broker.name]).some((name) => name.startsWith("memory"))) {
     logger.warn("the broker memory: forgets every message; it is for trying things out");
@@ -80,6 +75,7 @@ async function drainOnce(
   options: DaemonOptions,
   limits: { readonly timeoutMs: number; readonly signal: AbortSignal },
 ): Promise<ExitCode> {
+  await checkBroker(options, limits.signal);
   const report = await relay.drain(limits);
   const done = report.complete && report.drained;
   const level = done ? "info" : "error";

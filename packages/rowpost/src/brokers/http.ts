@@ -75,7 +75,8 @@ async function checkEndpoint(target: Target, settings: HttpSettings, connections
   const { status } = outcome.answer;
   if (status === 401 || status === 403 || status === 407) {
     const advice = "check the credentials: the url's user and password, or the headers option";
-    throw new BrokerError("BROKER_UNAUTHORIZED", `${label} answered ${status} to HEAD; ${advice}`);
+    // Says little of a POST, which may be signed, or allowed where HEAD is not.
+    throw new BrokerError("BROKER_UNAUTHORIZED", `${label} answered ${status} to HEAD; ${advice}`, { retriable: true });
   }
   if (status >= 502 && status <= 504) {
     const advice = "the gateway in front of it is there, the receiver behind it is not";

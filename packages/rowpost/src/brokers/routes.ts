@@ -221,7 +221,8 @@ async function checkAll(parts: readonly Part[]): Promise<void> {
     `${bad.length} of ${parts.length} brokers cannot be used: ${told.join("; ")}`,
     {
       cause: new AggregateError(bad.map(({ error }) => error)),
-      retriable: bad.every(({ error }) => isRetriable(error)),
+      // One that is refused holds up its own topics, and not the relay, which the others need.
+      retriable: lasting === undefined && (bad.length < parts.length || bad.some(({ error }) => isRetriable(error))),
     },
   );
 }

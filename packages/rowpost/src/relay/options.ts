@@ -7,7 +7,7 @@ import type { Clock } from "../runtime/clock.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { ConfigurationError } from "../runtime/errors.ts";
 import type { Logger } from "../runtime/logger.ts";
-import { silentLogger } from "../runtime/logger.ts";
+import { silentLogger, stderrLogger } from "../runtime/logger.ts";
 import type { Metrics } from "../runtime/metrics.ts";
 import { silentMetrics } from "../runtime/metrics.ts";
 import { wholeNumber } from "../runtime/whole-number.ts";
@@ -48,6 +48,11 @@ export type FaultPoint =
 export interface RelayOptions {
   readonly database: Database;
   readonly broker: Broker;
+  /**
+   * `stop` closes the broker, when no other relay of this process uses it any more; an open
+   * connection would keep the process alive. False: it stays open, and you close it. Default true.
+   */
+  readonly closeBroker?: boolean | undefined;
   /** Default: the layout of `rowpost migrate`, table `local_message`. */
   readonly layout?: TableLayout | undefined;
   /**
@@ -102,7 +107,8 @@ export interface RelayOptions {
   readonly failAfter?: number | undefined;
   /** Name of this instance for people. Default host:pid. */
   readonly label?: string | undefined;
-  readonly logger?: Logger | undefined;
+  /** Default: warnings and errors go to standard error. `silent`: nowhere. */
+  readonly logger?: Logger | "silent" | undefined;
   readonly metrics?: Metrics | undefined;
   readonly clock?: Clock | undefined;
   /** For tests. */
@@ -111,6 +117,7 @@ export interface RelayOptions {
 
 /** {@link RelayOptions} with every default filled in. */
 export interface RelaySettings {
+  readonly closeBroker: boolean;
   readonly batchSize: number;
   readonly windowSize: number;
   readonly windowBytes: number;
@@ -162,6 +169,7 @@ export function relaySettings(options: RelayOptions): RelaySettings {
   const base: RetryPolicy = { ...DEFAULT_RETRY_POLICY, ...options.retry };
   const policyByType = new Map([...policies].map(([name, type]) => [name, { ...base, ...type.retry }]));
   return {
+    closeBroker: options.closeBroker ?? true,
     batchSize,
     windowSize: wholeNumber("windowSize", options.windowSize ?? batchSize * 4, 1, 100_000),
     windowBytes: wholeNumber("windowBytes", options.windowBytes ?? WINDOW_BYTES, 1, Number.MAX_SAFE_INTEGER),
@@ -186,7 +194,7 @@ export function relaySettings(options: RelayOptions): RelaySettings {
     failAfter: wholeNumber("failAfter", options.failAfter ?? 10, 2, 10_000),
     onFailed: options.onFailed ?? "block",
     label: options.label ?? `pid:${process.pid}`,
-    logger: options.logger ?? silentLogger,
+    logger: options.logger === "silent" ? silentLogger : (options.logger ?? stderrLogger),
     metrics: options.metrics ?? silentMetrics,
     clock: options.clock ?? systemClock,
     reach: options.onFaultPoint ?? nothing,

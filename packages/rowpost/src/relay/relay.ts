@@ -5,6 +5,7 @@
  */
 import { RowpostError } from "../runtime/errors.ts";
 import { createEventEmitter, type Listener } from "../runtime/events.ts";
+import { useBroker } from "./broker-use.ts";
 import { createRelayEngine } from "./engine.ts";
 import type { RelayEvents } from "./events.ts";
 import { type RelayOptions, relaySettings } from "./options.ts";
@@ -35,14 +36,16 @@ export interface DrainReport extends RelayCounts, StopReport {
 
 export interface Relay {
   /**
-   * Opens the store, takes leases and runs until {@link Relay.stop}. Rejects, with nothing left
-   * running, when the table is not as the layout says.
+   * Opens the store, asks the broker, takes leases and runs until {@link Relay.stop}. Rejects, with
+   * nothing left running, for what no waiting mends: a table that is not as the layout says, a
+   * package that is missing, credentials or options that the broker refuses; and when the database
+   * is away. A broker that is away is waited for, and said to be so at level error.
    */
   start(): Promise<void>;
   /**
    * Takes nothing new, finishes what is in flight within `drainTimeoutMs`, gives unstarted rows
-   * back uncounted, releases the leases. Called again, also while it runs, it answers the same. It
-   * ends a `start` or `drain` that is under way.
+   * back uncounted, releases the leases, and closes the broker (see `closeBroker`). Called again,
+   * also while it runs, it answers the same. It ends a `start` or `drain` that is under way.
    */
   stop(): Promise<StopReport>;
   /**
@@ -78,6 +81,8 @@ export function createRelay(options: RelayOptions): Relay {
     settings,
     events,
   });
+  const broker = useBroker(options.broker, settings);
+  const stopping = new AbortController();
   let phase: "new" | "ticking" | "running" | "stopped" = "new";
 
   function enter(next: "ticking" | "running"): void {
@@ -100,15 +105,25 @@ export function createRelay(options: RelayOptions): Relay {
   async function end(): Promise<StopReport> {
     const before = phase;
     phase = "stopped";
-    if (before === "new") return { drained: true, unsettled: 0 };
+    stopping.abort();
     // Stopped while it starts: what the opening takes, leases and sessions, has to be given back.
     await opening?.catch(() => undefined);
-    return await engine.stop();
+    try {
+      return before === "new" ? { drained: true, unsettled: 0 } : await engine.stop();
+    } finally {
+      await broker.end();
+    }
+  }
+
+  /** Rejects only when both have come to their end, so that a stop finds neither under way. */
+  async function open(): Promise<void> {
+    const parts = await Promise.allSettled([engine.open(), broker.check(stopping.signal)]);
+    for (const part of parts) if (part.status === "rejected") throw part.reason;
   }
 
   async function start(): Promise<void> {
     enter("running");
-    opening = engine.open();
+    opening = open();
     try {
       await opening;
     } catch (error) {
@@ -124,7 +139,7 @@ export function createRelay(options: RelayOptions): Relay {
     async tick() {
       if (phase === "new") {
         enter("ticking");
-        opening = engine.open();
+        opening = open();
         await opening;
       } else enter("ticking");
       const before = { ...engine.counts };

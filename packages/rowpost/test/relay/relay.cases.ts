@@ -32,7 +32,7 @@ export function defineRelayCases(service: RelayTestService): void {
 
   function setUp(brokerOptions: MemoryBrokerOptions = {}, options: Partial<RelayOptions> = {}) {
     const broker = memory(brokerOptions);
-    const relay = createRelay({ database: database.connect(), broker, ...options });
+    const relay = createRelay({ database: database.connect(), broker, logger: "silent", ...options });
     relays.push(relay);
     return { broker, relay };
   }

@@ -78,9 +78,9 @@ function cannotBeUsed({ brokers, tls }: Settings, { code, reason, scope }: Failu
     ? ""
     : `. Is it running, is this a client port (9092 by default; not 9093, a controller), and can the addresses in its advertised.listeners be reached from here? And ${tlsAdvice}`;
   return new BrokerError(code, `${where} cannot be used: ${code}: ${reason}${advice}`, {
-    retriable: scope !== "message" && code !== "UNAUTHORIZED",
+    retriable: scope !== "message" && !ADVISED.includes(code),
   });
 }
 
-/** Failures that say themselves what to do. */
+/** Failures that say themselves what to do, and stay until somebody does it. */
 const ADVISED: readonly string[] = ["UNAUTHORIZED", "MISSING_PEER", "CONFIGURATION"];

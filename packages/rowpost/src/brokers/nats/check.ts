@@ -96,8 +96,11 @@ function noAnswer(settings: Settings): BrokerError {
 
 function unusable({ code, reason }: PublishFailed, settings: Settings): BrokerError {
   const text = `NATS at ${where(settings)} cannot be used: ${code}: ${reason}. ${adviceFor(code, settings)}`;
-  return new BrokerError(code, text, { retriable: code !== "UNAUTHORIZED" && code !== "PERMISSION_DENIED" });
+  return new BrokerError(code, text, { retriable: !LASTING.has(code) });
 }
+
+/** Somebody has to change something before these go away. */
+const LASTING: ReadonlySet<string> = new Set(["UNAUTHORIZED", "PERMISSION_DENIED", "MISSING_PEER"]);
 
 function adviceFor(code: string, { tls, connection }: Settings): string {
   if (connection !== undefined) return "Look at the connection that was handed in.";

@@ -48,7 +48,9 @@ export function rabbitmq(given: RabbitmqOptions | RabbitmqConnection): Broker {
     async check() {
       const link = await connection.open();
       if ("status" in link) {
-        throw new BrokerError(link.code, `RabbitMQ cannot be used: ${link.reason}`, { retriable: true });
+        throw new BrokerError(link.code, `RabbitMQ cannot be used: ${link.reason}`, {
+          retriable: !LASTING.has(link.code),
+        });
       }
       if (link.blocked !== undefined) {
         const { code, reason } = blockedBy(link.blocked);
@@ -64,7 +66,7 @@ export function rabbitmq(given: RabbitmqOptions | RabbitmqConnection): Broker {
         const { code, reason } = saidBy(error);
         const advice = code === "NOT_FOUND" ? "; declare it, or correct the option exchange" : "";
         throw new BrokerError(code, `RabbitMQ at ${link.label} cannot be used: ${reason}${advice}`, {
-          retriable: true,
+          retriable: !LASTING.has(code),
           cause: describeError(error),
         });
       }
@@ -75,6 +77,9 @@ export function rabbitmq(given: RabbitmqOptions | RabbitmqConnection): Broker {
     },
   });
 }
+
+/** Somebody has to change something before these go away. */
+const LASTING: ReadonlySet<string> = new Set(["MISSING_PEER", "ACCESS_REFUSED"]);
 
 /** The broker of `amqp://host1,host2/vhost?exchange=shop`; see {@link rabbitmqOptionsFromUrl}. */
 export function rabbitmqFromUrl(
