@@ -173,7 +173,7 @@ function lookingAfter({ facts, housekeeping }) {
     ]),
     ["failUnknownStates", housekeeping.failUnknownStates(500)],
     ["failUnreached", housekeeping.failUnreached(500)],
-    ["gauges", housekeeping.gauges()],
+    ["gauges", housekeeping.gauges(10_000)],
   ];
 }
 
@@ -188,11 +188,21 @@ function movingAway({ housekeeping }) {
 }
 
 function people({ admin }) {
+  const find = { archived: false, newestFirst: true, limit: 50 };
   return [
+    ["find", admin.find({ ...find, along: "names", match: { types: ["order.created"], key: "20261121-0042" } })],
+    ["find, of a rare state", admin.find({ ...find, along: "states", match: { states: ["failed"], topic: "orders" } })],
     [
-      "list",
-      admin.list({ filter: { topic: "orders", states: ["failed"] }, limit: 100, beforeId: "100", archived: false }),
+      "find, in a step along the ids",
+      admin.find({ ...find, along: "ids", match: { failReasonContains: "away" }, lowId: "80001", highId: "100000" }),
     ],
+    ["chunkEnd", admin.chunkEnd({ archived: false, newestFirst: true, rows: 20_000, highId: "100000" })],
+    ["readMessages", admin.readMessages({ archived: false, bodies: false, ids: ["100"] })],
+    ["nextType", admin.nextType({ archived: false, after: "order.created" })],
+    ["idBounds", admin.idBounds({ archived: false })],
+    ["createdFrom", admin.createdFrom({ archived: false, ids: ["100", "200"] })],
+    ["countStates", admin.countStates({ states: ["failed"], limit: 10_000 })],
+    ["oldestDue", admin.oldestDue()],
     ["countByState", admin.countByState()],
     ["lockRows", admin.lockRows(["100"])],
     ["operatorRetry", admin.operatorRetry({ ids: ["100"], action })],

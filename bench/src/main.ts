@@ -7,6 +7,7 @@ import { writeReport } from "./results/report.ts";
 import type { BenchResult } from "./results/result.ts";
 import { plainTable, targetText } from "./results/table.ts";
 import { loadStatements, migrateTables } from "./rowpost.ts";
+import { adminReads } from "./scenarios/admin-reads.ts";
 import { isolationBacklog } from "./scenarios/isolation-backlog.ts";
 import { isolationBytes } from "./scenarios/isolation-bytes.ts";
 import { isolationEndpoint } from "./scenarios/isolation-endpoint.ts";
@@ -23,6 +24,7 @@ import { openerOf } from "./servers/open.ts";
 import type { BenchDatabase } from "./servers/server.ts";
 
 const SCENARIOS: Readonly<Record<string, Scenario>> = {
+  "admin-reads": adminReads,
   "outbox-enqueue": outboxEnqueue,
   "outbox-drain": outboxDrain,
   "outbox-latency": outboxLatency,

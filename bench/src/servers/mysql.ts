@@ -8,6 +8,7 @@ import {
   type BareConnection,
   type BenchDatabase,
   BODY_BYTES,
+  HISTORY_ROWS,
   type LoadRequest,
   loadSteps,
   optionalValues,
@@ -113,16 +114,24 @@ function processOf(url: URL): number | undefined {
   return named.length === 1 ? named[0]?.pid : undefined;
 }
 
+const FINISHED = {
+  state: "2",
+  delivery_count: "1",
+  lock_version: "2",
+  message_id: "LPAD(HEX(n), 32, '0')",
+  last_retry_at: "UTC_TIMESTAMP(3)",
+  sent_at: "UTC_TIMESTAMP(3)",
+};
+
 /** Values by column, as SQL over the number `n`, beside the ones that all kinds have. */
 const VALUES: Readonly<Record<RowKind, Readonly<Record<string, string>>>> = {
   waiting: {},
-  finished: {
-    state: "2",
-    delivery_count: "1",
-    lock_version: "2",
-    message_id: "LPAD(HEX(n), 32, '0')",
-    last_retry_at: "UTC_TIMESTAMP(3)",
-    sent_at: "UTC_TIMESTAMP(3)",
+  finished: FINISHED,
+  history: {
+    ...FINISHED,
+    state: "IF(n % 400 = 0, 3, 2)",
+    fail_reason: "IF(n % 400 = 0, 'ECONNREFUSED: the endpoint is away', NULL)",
+    gmt_create: `UTC_TIMESTAMP(3) - INTERVAL (${HISTORY_ROWS} - n) SECOND`,
   },
   delayed: {
     deliver_at: "UTC_TIMESTAMP(3) + INTERVAL 1 HOUR",

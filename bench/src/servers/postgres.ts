@@ -10,6 +10,7 @@ import {
   type BareConnection,
   type BenchDatabase,
   BODY_BYTES,
+  HISTORY_ROWS,
   type LoadRequest,
   loadSteps,
   optionalValues,
@@ -125,16 +126,24 @@ async function postmasterOf(client: pg.Client): Promise<number | undefined> {
   return backend?.name === "postgres" ? backend.parent : undefined;
 }
 
+const FINISHED = {
+  state: "2",
+  delivery_count: "1",
+  lock_version: "2",
+  message_id: "lpad(to_hex(n), 32, '0')",
+  last_retry_at: "now()",
+  sent_at: "now()",
+};
+
 /** Values by column, as SQL over the number `n`, beside the ones that all kinds have. */
 const VALUES: Readonly<Record<RowKind, Readonly<Record<string, string>>>> = {
   waiting: {},
-  finished: {
-    state: "2",
-    delivery_count: "1",
-    lock_version: "2",
-    message_id: "lpad(to_hex(n), 32, '0')",
-    last_retry_at: "now()",
-    sent_at: "now()",
+  finished: FINISHED,
+  history: {
+    ...FINISHED,
+    state: "CASE WHEN n % 400 = 0 THEN 3 ELSE 2 END",
+    fail_reason: "CASE WHEN n % 400 = 0 THEN 'ECONNREFUSED: the endpoint is away' END",
+    gmt_create: `now() - (${HISTORY_ROWS} - n) * interval '1 second'`,
   },
   delayed: { deliver_at: "now() + interval '1 hour'", next_retry_at: "now() + interval '1 hour'" },
   failed: {

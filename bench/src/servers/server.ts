@@ -38,7 +38,15 @@ export type RowKind =
   /** pending, deliver_at and next_retry_at in an hour. */
   | "delayed"
   /** failed, slow retry in an hour. */
-  | "failed";
+  | "failed"
+  /**
+   * finished, one in 400 failed for good, a second apart: the last of {@link HISTORY_ROWS} is of
+   * now.
+   */
+  | "history";
+
+/** Rows of a big table. */
+export const HISTORY_ROWS = 2_000_000;
 
 /** Rows to load: keys are numbered from `first`, so that loads do not collide. */
 export interface LoadRequest {

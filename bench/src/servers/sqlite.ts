@@ -9,6 +9,7 @@ import {
   type BareConnection,
   type BenchDatabase,
   BODY_BYTES,
+  HISTORY_ROWS,
   type LoadRequest,
   loadSteps,
   optionalValues,
@@ -150,16 +151,24 @@ function bareConnection(handle: SqliteHandle): BareConnection {
 const NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now')";
 const HOUR = "strftime('%Y-%m-%d %H:%M:%f', 'now', '+1 hour')";
 
+const FINISHED = {
+  state: "2",
+  delivery_count: "1",
+  lock_version: "2",
+  message_id: "printf('%032x', n)",
+  last_retry_at: NOW,
+  sent_at: NOW,
+};
+
 /** Values by column, as SQL over the number `n`, beside the ones that all kinds have. */
 const VALUES: Readonly<Record<RowKind, Readonly<Record<string, string>>>> = {
   waiting: {},
-  finished: {
-    state: "2",
-    delivery_count: "1",
-    lock_version: "2",
-    message_id: "printf('%032x', n)",
-    last_retry_at: NOW,
-    sent_at: NOW,
+  finished: FINISHED,
+  history: {
+    ...FINISHED,
+    state: "CASE WHEN n % 400 = 0 THEN 3 ELSE 2 END",
+    fail_reason: "CASE WHEN n % 400 = 0 THEN 'ECONNREFUSED: the endpoint is away' END",
+    gmt_create: `strftime('%Y-%m-%d %H:%M:%f', 'now', (n - ${HISTORY_ROWS}) || ' seconds')`,
   },
   delayed: { deliver_at: HOUR, next_retry_at: HOUR },
   failed: {

@@ -565,8 +565,8 @@ UPDATE (SELECT c.id FROM (SELECT m.`id` AS id FROM `local_message` AS m
     m.`next_retry_at` = NULL, m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3), m.`state` = 3;
 
 -- gauges
--- Unfinished rows only, and at most 10,000 of each state: more is "many", and a gauge must not cost
--- what a drain costs.
+-- Unfinished rows only, and a bounded number of each state: more is "many", and a gauge must not
+-- cost what a drain costs.
 SELECT g.topic AS topic, g.state AS state, COUNT(*) AS count, MAX(TIMESTAMPDIFF(MICROSECOND, g.since, UTC_TIMESTAMP(3))) DIV 1000 AS oldest_age_ms
   FROM (
     (SELECT m.`topic` AS topic, m.`state` AS state, m.`gmt_create` AS since
@@ -619,15 +619,41 @@ DELETE FROM `local_message_archive` WHERE archived_at <= UTC_TIMESTAMP(3) - INTE
 -- =================================================================================================
 -- What people do
 
--- list
--- Aliases: the fields of StoredMessage in snake_case, `state` raw.
+-- find
+SELECT m.`id` AS id, m.`lock_version` AS lock_version
+FROM (SELECT m.`id` AS id FROM `local_message` AS m
+WHERE m.`message_type` IN (?) AND m.`message_key` = ?
+  ORDER BY m.`id` DESC LIMIT 50) AS f
+STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = f.id
+ORDER BY m.`id` DESC;
+
+-- find, of a rare state
+SELECT m.`id` AS id, m.`lock_version` AS lock_version
+FROM (SELECT m.`id` AS id FROM `local_message` AS m IGNORE INDEX (PRIMARY)
+WHERE m.`topic` = ? AND m.`state` IN (3)
+  ORDER BY m.`id` DESC LIMIT 50) AS f
+STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = f.id
+ORDER BY m.`id` DESC;
+
+-- find, in a step along the ids
+SELECT m.`id` AS id, m.`lock_version` AS lock_version
+FROM (SELECT m.`id` AS id FROM `local_message` AS m FORCE INDEX (PRIMARY)
+WHERE m.`id` >= 80001 AND m.`id` <= 100000 AND LOCATE(?, m.`fail_reason`) > 0
+  ORDER BY m.`id` DESC LIMIT 50) AS f
+STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = f.id
+ORDER BY m.`id` DESC;
+
+-- chunkEnd
+SELECT m.`id` AS id FROM `local_message` AS m FORCE INDEX (PRIMARY)
+WHERE m.`id` <= 100000
+ORDER BY m.`id` DESC LIMIT 1 OFFSET 19999;
+
+-- readMessages
 SELECT m.`id` AS id,
     m.`message_type` AS message_type,
     m.`message_key` AS message_key,
     m.`topic` AS topic,
     m.`state` AS state,
-    m.`message_body` AS message_body,
-    m.`headers` AS headers,
     m.`content_type` AS content_type,
     m.`ordering_key` AS ordering_key,
     m.`retry_count` AS retry_count,
@@ -644,13 +670,35 @@ SELECT m.`id` AS id,
     m.`updated_by` AS updated_by,
     CONCAT(LEFT(DATE_FORMAT(m.`gmt_create`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS gmt_create,
     CONCAT(LEFT(DATE_FORMAT(m.`gmt_modified`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS gmt_modified
-  FROM `local_message` AS m
-  WHERE m.`topic` = ? AND m.`state` IN (3) AND m.`id` < ?
-  ORDER BY m.`id` DESC LIMIT 100;
+  FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` IN (100);
+
+-- nextType
+-- MIN of a range of the unique key is one look into it.
+SELECT MIN(m.`message_type`) AS message_type FROM `local_message` AS m WHERE m.`message_type` > ?;
+
+-- idBounds
+SELECT MIN(m.`id`) AS first_id, MAX(m.`id`) AS last_id FROM `local_message` AS m;
+
+-- createdFrom
+(SELECT m.`id` AS id, CONCAT(LEFT(DATE_FORMAT(m.`gmt_create`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS gmt_create
+  FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` >= 100 ORDER BY m.`id` LIMIT 1)
+UNION ALL
+(SELECT m.`id` AS id, CONCAT(LEFT(DATE_FORMAT(m.`gmt_create`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS gmt_create
+  FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` >= 200 ORDER BY m.`id` LIMIT 1);
+
+-- countStates
+-- Reads the index on the state and no row.
+SELECT 3 AS state, COUNT(*) AS count FROM (
+  SELECT 1 AS one FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`state` = 3 LIMIT 10000) AS c;
+
+-- oldestDue
+(SELECT m.`id` AS id, m.`topic` AS topic, TIMESTAMPDIFF(MICROSECOND, m.`gmt_create`, UTC_TIMESTAMP(3)) DIV 1000 AS waiting_ms
+  FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`state` = 0 AND m.`next_retry_at` IS NULL ORDER BY m.`id` LIMIT 1)
+UNION ALL
+(SELECT m.`id` AS id, m.`topic` AS topic, TIMESTAMPDIFF(MICROSECOND, m.`next_retry_at`, UTC_TIMESTAMP(3)) DIV 1000 AS waiting_ms
+  FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`state` = 0 AND m.`next_retry_at` <= UTC_TIMESTAMP(3) ORDER BY m.`next_retry_at` LIMIT 1);
 
 -- countByState
--- Counts everything: a walk over the whole table, for a person who asks. The relay's gauges are
--- bounded instead.
 SELECT m.`topic` AS topic, m.`state` AS state, COUNT(*) AS count,
     TIMESTAMPDIFF(MICROSECOND, MIN(m.`gmt_create`), UTC_TIMESTAMP(3)) DIV 1000 AS oldest_age_ms
   FROM `local_message` AS m GROUP BY m.`topic`, m.`state` ORDER BY topic, state;
@@ -694,7 +742,8 @@ INSERT INTO `local_message_suspension` (table_name, scope, value, reason, author
 DELETE FROM `local_message_suspension` WHERE table_name = ? AND scope = ? AND value = ?;
 
 -- listSuspendedBy
--- Alias: id. Rows suspended by this rule (told by the beginning of fail_reason, see ruleReason).
-SELECT m.`id` AS id FROM `local_message` AS m
+-- Aliases: id lock_version. Rows suspended by this rule (told by the beginning of fail_reason, see
+-- ruleReason).
+SELECT m.`id` AS id, m.`lock_version` AS lock_version FROM `local_message` AS m
   WHERE m.`state` = 5 AND CAST(LEFT(m.`fail_reason`, CHAR_LENGTH(?)) AS BINARY) = CAST(? AS BINARY)
   ORDER BY m.`id` LIMIT 500;

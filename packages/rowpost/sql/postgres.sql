@@ -685,22 +685,22 @@ SET state = 3, next_retry_at = NULL,
 WHERE m.id = ANY (ARRAY(SELECT id FROM local_message WHERE id < 1 AND state = 0 ORDER BY id LIMIT $1::bigint FOR UPDATE SKIP LOCKED));
 
 -- gauges
--- Aliases: topic state count oldest_age_ms.
+-- Aliases: topic state count oldest_age_ms. Reads at most about `limit` rows of each state.
 SELECT topic, state, count(*) AS count, LEAST(GREATEST((date_part('epoch', statement_timestamp()) - date_part('epoch', min(since))) * 1000, 0), 9007199254740991)::bigint AS oldest_age_ms
 FROM (
-  (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message m WHERE m.state = 0 AND m.next_retry_at IS NULL LIMIT 100000)
+  (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message m WHERE m.state = 0 AND m.next_retry_at IS NULL LIMIT $1::bigint)
   UNION ALL
-  (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message m WHERE m.state = 0 AND m.next_retry_at IS NOT NULL LIMIT 100000)
+  (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message m WHERE m.state = 0 AND m.next_retry_at IS NOT NULL LIMIT $1::bigint)
   UNION ALL
-  (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message m WHERE m.state = 1 LIMIT 100000)
+  (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message m WHERE m.state = 1 LIMIT $1::bigint)
   UNION ALL
-  (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message m WHERE m.state = 3 AND m.next_retry_at IS NULL LIMIT 100000)
+  (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message m WHERE m.state = 3 AND m.next_retry_at IS NULL LIMIT $1::bigint)
   UNION ALL
-  (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message m WHERE m.state = 3 AND m.next_retry_at IS NOT NULL LIMIT 100000)
+  (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message m WHERE m.state = 3 AND m.next_retry_at IS NOT NULL LIMIT $1::bigint)
   UNION ALL
-  (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message m WHERE m.state = 5 AND m.next_retry_at IS NULL LIMIT 100000)
+  (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message m WHERE m.state = 5 AND m.next_retry_at IS NULL LIMIT $1::bigint)
   UNION ALL
-  (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message m WHERE m.state = 5 AND m.next_retry_at IS NOT NULL LIMIT 100000)) unfinished
+  (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message m WHERE m.state = 5 AND m.next_retry_at IS NOT NULL LIMIT $1::bigint)) unfinished
 GROUP BY topic, state;
 
 -- =================================================================================================
@@ -743,17 +743,59 @@ DELETE FROM local_message_archive WHERE ctid = ANY (ARRAY(
 -- =================================================================================================
 -- What people do
 
--- list
--- Reads the small index of rows in `sending`; no lock.
-SELECT m.id AS id, m.message_type AS message_type, m.message_key AS message_key, m.topic AS topic, m.message_body AS message_body, m.state AS state, m.retry_count AS retry_count, COALESCE(to_char(m.next_retry_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.next_retry_at)::text) AS next_retry_at, m.fail_reason AS fail_reason, COALESCE(to_char(m.gmt_create AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.gmt_create)::text) AS gmt_create, COALESCE(to_char(m.gmt_modified AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.gmt_modified)::text) AS gmt_modified, COALESCE(to_char(m.last_retry_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.last_retry_at)::text) AS last_retry_at, m.headers AS headers, m.content_type AS content_type, m.ordering_key AS ordering_key, m.delivery_count AS delivery_count, COALESCE(to_char(m.deliver_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.deliver_at)::text) AS deliver_at, m.message_id AS message_id, m.lock_version AS lock_version, COALESCE(to_char(m.sent_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.sent_at)::text) AS sent_at, COALESCE(to_char(m.consumed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.consumed_at)::text) AS consumed_at, m.created_by AS created_by, m.updated_by AS updated_by
-FROM local_message AS m
-WHERE m.topic = $1 AND m.state IN (3) AND m.id < $2::bigint
-ORDER BY m.id DESC
-LIMIT $3;
+-- find
+SELECT m.id AS id, m.lock_version AS lock_version FROM local_message m
+WHERE m.message_type IN ($1) AND m.message_key = $2
+ORDER BY m.id DESC LIMIT 50;
+
+-- find, of a rare state
+WITH found AS MATERIALIZED (
+  SELECT m.id AS id FROM local_message m WHERE m.state = 3 AND m.next_retry_at IS NULL AND m.topic = $1
+  UNION ALL
+  SELECT m.id AS id FROM local_message m WHERE m.state = 3 AND m.next_retry_at IS NOT NULL AND m.topic = $1
+)
+SELECT m.id AS id, m.lock_version AS lock_version FROM (SELECT id FROM found ORDER BY id DESC LIMIT 50) f
+JOIN local_message m ON m.id = f.id
+ORDER BY m.id DESC;
+
+-- find, in a step along the ids
+SELECT m.id AS id, m.lock_version AS lock_version FROM local_message m
+WHERE m.id >= 80001 AND m.id <= 100000 AND position($1 IN m.fail_reason) > 0
+ORDER BY m.id DESC LIMIT 50;
+
+-- chunkEnd
+SELECT m.id AS id FROM local_message m
+WHERE m.id <= 100000
+ORDER BY m.id DESC OFFSET 19999 LIMIT 1;
+
+-- readMessages
+SELECT m.id AS id, m.message_type AS message_type, m.message_key AS message_key, m.topic AS topic, m.state AS state, m.retry_count AS retry_count, COALESCE(to_char(m.next_retry_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.next_retry_at)::text) AS next_retry_at, m.fail_reason AS fail_reason, COALESCE(to_char(m.gmt_create AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.gmt_create)::text) AS gmt_create, COALESCE(to_char(m.gmt_modified AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.gmt_modified)::text) AS gmt_modified, COALESCE(to_char(m.last_retry_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.last_retry_at)::text) AS last_retry_at, m.content_type AS content_type, m.ordering_key AS ordering_key, m.delivery_count AS delivery_count, COALESCE(to_char(m.deliver_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.deliver_at)::text) AS deliver_at, m.message_id AS message_id, m.lock_version AS lock_version, COALESCE(to_char(m.sent_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.sent_at)::text) AS sent_at, COALESCE(to_char(m.consumed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.consumed_at)::text) AS consumed_at, m.created_by AS created_by, m.updated_by AS updated_by FROM local_message m WHERE m.id = ANY ($1::bigint[]);
+
+-- nextType
+-- MIN of a range of the unique key is one look into it.
+SELECT MIN(m.message_type) AS message_type FROM local_message m WHERE m.message_type > $1::text;
+
+-- idBounds
+SELECT min(m.id) AS first_id, max(m.id) AS last_id FROM local_message m;
+
+-- createdFrom
+SELECT found.id, found.gmt_create FROM unnest($1::bigint[]) AS wanted (id)
+CROSS JOIN LATERAL (SELECT m.id AS id, COALESCE(to_char(m.gmt_create AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.gmt_create)::text) AS gmt_create FROM local_message m
+  WHERE m.id >= wanted.id ORDER BY m.id LIMIT 1) found;
+
+-- countStates
+SELECT 3 AS state, count(*) AS count FROM (SELECT 1 FROM local_message m WHERE m.state = 3 AND m.next_retry_at IS NULL LIMIT $1::bigint) counted
+UNION ALL
+SELECT 3 AS state, count(*) AS count FROM (SELECT 1 FROM local_message m WHERE m.state = 3 AND m.next_retry_at IS NOT NULL LIMIT $1::bigint) counted;
+
+-- oldestDue
+(SELECT m.id AS id, m.topic AS topic, LEAST(GREATEST((date_part('epoch', statement_timestamp()) - date_part('epoch', m.gmt_create)) * 1000, 0), 9007199254740991)::bigint AS waiting_ms FROM local_message m
+  WHERE m.state = 0 AND m.next_retry_at IS NULL ORDER BY m.id LIMIT 1)
+UNION ALL
+(SELECT m.id AS id, m.topic AS topic, LEAST(GREATEST((date_part('epoch', statement_timestamp()) - date_part('epoch', m.next_retry_at)) * 1000, 0), 9007199254740991)::bigint AS waiting_ms FROM local_message m
+  WHERE m.state = 0 AND m.next_retry_at <= statement_timestamp() ORDER BY m.state, m.next_retry_at, m.id LIMIT 1);
 
 -- countByState
--- Everything is counted, because a person asked: 200 ms for a million rows. The relay's gauges are
--- bounded instead.
 SELECT m.topic AS topic, m.state AS state, count(*) AS count, LEAST(GREATEST((date_part('epoch', statement_timestamp()) - date_part('epoch', min(m.gmt_create))) * 1000, 0), 9007199254740991)::bigint AS oldest_age_ms
 FROM local_message m
 GROUP BY m.topic, m.state;
@@ -803,8 +845,9 @@ DO UPDATE SET reason = EXCLUDED.reason, author = EXCLUDED.author, ends_at = EXCL
 DELETE FROM local_message_suspension WHERE table_name = 'local_message' AND scope = $1 AND value = $2;
 
 -- listSuspendedBy
--- Alias: id. Rows suspended by this rule (told by the beginning of fail_reason, see ruleReason).
-SELECT m.id AS id FROM local_message m
+-- Aliases: id lock_version. Rows suspended by this rule (told by the beginning of fail_reason, see
+-- ruleReason).
+SELECT m.id AS id, m.lock_version AS lock_version FROM local_message m
 WHERE m.state = 5 AND starts_with(m.fail_reason, $1)
 ORDER BY m.id
 LIMIT $2::bigint;

@@ -461,16 +461,16 @@ SET state = 3, next_retry_at = NULL,
 WHERE m.id IN (SELECT id FROM local_message WHERE id < 1 AND +state = 0 LIMIT ?);
 
 -- gauges
--- Aliases: topic state count oldest_age_ms.
+-- Aliases: topic state count oldest_age_ms. Reads at most about `limit` rows of each state.
 SELECT topic, state, count(*) AS count, CAST(round((julianday('now') - julianday(min(since))) * 86400000.0) AS INTEGER) AS oldest_age_ms
 FROM (
-  SELECT * FROM (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message AS m WHERE m.state = 0 LIMIT 100000)
+  SELECT * FROM (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message AS m WHERE m.state = 0 LIMIT ?)
   UNION ALL
-  SELECT * FROM (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message AS m WHERE m.state = 1 LIMIT 100000)
+  SELECT * FROM (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message AS m WHERE m.state = 1 LIMIT ?)
   UNION ALL
-  SELECT * FROM (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message AS m WHERE m.state = 3 LIMIT 100000)
+  SELECT * FROM (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message AS m WHERE m.state = 3 LIMIT ?)
   UNION ALL
-  SELECT * FROM (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message AS m WHERE m.state = 5 LIMIT 100000)) AS unfinished
+  SELECT * FROM (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message AS m WHERE m.state = 5 LIMIT ?)) AS unfinished
 GROUP BY topic, state;
 
 -- =================================================================================================
@@ -506,17 +506,57 @@ DELETE FROM local_message_archive WHERE rowid IN (
 -- =================================================================================================
 -- What people do
 
--- list
--- The claim without a mark (rule: listed-in-flight). Owner and epoch are checked by the statement
--- that writes the list.
-SELECT CAST(m.id AS TEXT) AS id, m.message_type AS message_type, m.message_key AS message_key, m.topic AS topic, m.message_body AS message_body, m.state AS state, m.retry_count AS retry_count, strftime('%Y-%m-%dT%H:%M:%fZ', m.next_retry_at) AS next_retry_at, m.fail_reason AS fail_reason, strftime('%Y-%m-%dT%H:%M:%fZ', m.gmt_create) AS gmt_create, strftime('%Y-%m-%dT%H:%M:%fZ', m.gmt_modified) AS gmt_modified, strftime('%Y-%m-%dT%H:%M:%fZ', m.last_retry_at) AS last_retry_at, m.headers AS headers, m.content_type AS content_type, m.ordering_key AS ordering_key, m.delivery_count AS delivery_count, strftime('%Y-%m-%dT%H:%M:%fZ', m.deliver_at) AS deliver_at, m.message_id AS message_id, m.lock_version AS lock_version, strftime('%Y-%m-%dT%H:%M:%fZ', m.sent_at) AS sent_at, strftime('%Y-%m-%dT%H:%M:%fZ', m.consumed_at) AS consumed_at, m.created_by AS created_by, m.updated_by AS updated_by
+-- find
+SELECT CAST(m.id AS TEXT) AS id, m.lock_version AS lock_version
 FROM local_message AS m
-WHERE m.topic = ? AND m.state IN (3) AND m.id < CAST(? AS INTEGER)
-ORDER BY m.id DESC
-LIMIT ?;
+WHERE m.message_type IN (?) AND m.message_key = ?
+ORDER BY +m.id DESC LIMIT 50;
+
+-- find, of a rare state
+SELECT CAST(m.id AS TEXT) AS id, m.lock_version AS lock_version
+FROM local_message AS m
+WHERE m.topic = ? AND m.state IN (3)
+ORDER BY +m.id DESC LIMIT 50;
+
+-- find, in a step along the ids
+SELECT CAST(m.id AS TEXT) AS id, m.lock_version AS lock_version
+FROM local_message AS m
+WHERE m.id >= 80001 AND m.id <= 100000 AND instr(m.fail_reason, ?) > 0
+ORDER BY m.id DESC LIMIT 50;
+
+-- chunkEnd
+SELECT CAST(m.id AS TEXT) AS id FROM local_message AS m
+WHERE m.id <= 100000
+ORDER BY m.id DESC LIMIT 1 OFFSET 19999;
+
+-- readMessages
+SELECT CAST(m.id AS TEXT) AS id, m.message_type AS message_type, m.message_key AS message_key, m.topic AS topic, m.state AS state, m.retry_count AS retry_count, strftime('%Y-%m-%dT%H:%M:%fZ', m.next_retry_at) AS next_retry_at, m.fail_reason AS fail_reason, strftime('%Y-%m-%dT%H:%M:%fZ', m.gmt_create) AS gmt_create, strftime('%Y-%m-%dT%H:%M:%fZ', m.gmt_modified) AS gmt_modified, strftime('%Y-%m-%dT%H:%M:%fZ', m.last_retry_at) AS last_retry_at, m.content_type AS content_type, m.ordering_key AS ordering_key, m.delivery_count AS delivery_count, strftime('%Y-%m-%dT%H:%M:%fZ', m.deliver_at) AS deliver_at, m.message_id AS message_id, m.lock_version AS lock_version, strftime('%Y-%m-%dT%H:%M:%fZ', m.sent_at) AS sent_at, strftime('%Y-%m-%dT%H:%M:%fZ', m.consumed_at) AS consumed_at, m.created_by AS created_by, m.updated_by AS updated_by FROM local_message AS m WHERE m.id IN (SELECT value FROM json_each(?));
+
+-- nextType
+-- MIN of a range of the unique key is one look into it.
+SELECT MIN(m.message_type) AS message_type FROM local_message AS m WHERE m.message_type > ?;
+
+-- idBounds
+-- Two look-ups: min and max in one SELECT would walk the table.
+SELECT CAST((SELECT min(id) FROM local_message) AS TEXT) AS first_id,
+  CAST((SELECT max(id) FROM local_message) AS TEXT) AS last_id;
+
+-- createdFrom
+SELECT CAST(m.id AS TEXT) AS id, strftime('%Y-%m-%dT%H:%M:%fZ', m.gmt_create) AS gmt_create
+FROM json_each(?) AS wanted
+JOIN local_message AS m ON m.id = (SELECT min(n.id) FROM local_message AS n WHERE n.id >= wanted.value);
+
+-- countStates
+SELECT 3 AS state, count(*) AS count FROM (SELECT 1 FROM local_message AS m WHERE m.state = 3 LIMIT 10000);
+
+-- oldestDue
+SELECT * FROM (SELECT CAST(m.id AS TEXT) AS id, m.topic AS topic, CAST(round((julianday('now') - julianday(m.gmt_create)) * 86400000.0) AS INTEGER) AS waiting_ms FROM local_message AS m
+  WHERE m.state = 0 AND m.next_retry_at IS NULL ORDER BY m.id LIMIT 1)
+UNION ALL
+SELECT * FROM (SELECT CAST(m.id AS TEXT) AS id, m.topic AS topic, CAST(round((julianday('now') - julianday(m.next_retry_at)) * 86400000.0) AS INTEGER) AS waiting_ms FROM local_message AS m
+  WHERE m.state = 0 AND m.next_retry_at <= strftime('%Y-%m-%d %H:%M:%f', 'now') ORDER BY m.next_retry_at LIMIT 1);
 
 -- countByState
--- Everything is counted, because a person asked. The relay's gauges are bounded instead.
 SELECT m.topic AS topic, m.state AS state, count(*) AS count, CAST(round((julianday('now') - julianday(min(m.gmt_create))) * 86400000.0) AS INTEGER) AS oldest_age_ms
 FROM local_message AS m
 GROUP BY m.topic, m.state;
@@ -559,8 +599,9 @@ DO UPDATE SET reason = excluded.reason, author = excluded.author, ends_at = excl
 DELETE FROM local_message_suspension WHERE table_name = 'local_message' AND scope = ? AND value = ?;
 
 -- listSuspendedBy
--- Alias: id. Rows suspended by this rule (told by the beginning of fail_reason, see ruleReason).
-SELECT CAST(m.id AS TEXT) AS id FROM local_message AS m
+-- Aliases: id lock_version. Rows suspended by this rule (told by the beginning of fail_reason, see
+-- ruleReason).
+SELECT CAST(m.id AS TEXT) AS id, m.lock_version AS lock_version FROM local_message AS m
 WHERE m.state = 5 AND instr(m.fail_reason, ?) = 1
 ORDER BY m.id
 LIMIT ?;

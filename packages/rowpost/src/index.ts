@@ -57,11 +57,19 @@ export {
   type Transition,
 } from "./message/states.ts";
 export type {
+  ChangeConflict,
   ChangeReport,
+  ChangeTarget,
   MessageAdmin,
   MessageFilter,
+  MessagePage,
+  MessageSummary,
+  OldestDue,
   OperatorAction,
   OutboxStatus,
+  SeenMessage,
+  StateCount,
+  StateTotal,
   StoredMessage,
 } from "./outbox/message-admin.ts";
 export type { EnqueueStatus } from "./outbox/message-writer.ts";

@@ -98,7 +98,7 @@ describe("looking", () => {
     expect(await json("list --after 1h --key b-1")).toMatchObject([{ id: "1007", type: "order.created" }]);
 
     const table = (await on("list --limit 2")).stdout.split("\n");
-    expect(table[0]).toMatch(/^ *ID +TYPE +KEY +TOPIC +STATE/);
+    expect(table[0]).toMatch(/^ *ID +TYPE +KEY +TOPIC +ORDERING KEY +STATE/);
     expect(table[1]).toMatch(/1007 +order\.created +b-1 +bills +pending 待发送/);
     expect(table[3]).toBe("the newest 2; --limit shows more, a filter less");
 
@@ -112,8 +112,9 @@ describe("looking", () => {
       stderr: "rowpost: there is no message with id 99999\n",
     });
 
-    expect((await on("status")).stdout).toMatch(/^orders +pending 待发送 +1005 /m);
-    expect(await json("status")).toMatchObject({
+    expect((await on("status")).stdout).toMatch(/^\(all topics\) +pending 待发送 +1007$/m);
+    expect((await on("status --exact")).stdout).toMatch(/^orders +pending 待发送 +1005 /m);
+    expect(await json("status --exact")).toMatchObject({
       counts: [
         { topic: "bills", state: "pending", count: 2 },
         { topic: "orders", count: 1_005 },
@@ -212,7 +213,7 @@ describe("changing", () => {
     expect((await on("relay --broker memory: --once")).code).toBe(0);
 
     expect((await on("archive --topic orders --before 1h --reason old")).stdout).toBe(
-      "no finished message matches the filter\n",
+      "archived 0 messages\nno message matches the filter\n",
     );
     expect((await on("archive --topic orders --reason done")).stdout).toBe("archived 3 messages\n");
     expect(await states()).toEqual({ 1: "failed", 2: "failed" });
@@ -220,6 +221,7 @@ describe("changing", () => {
     expect(await json("show 4")).toMatchObject({ id: "4", archived: true });
     expect(await json("archive --state failed --topic orders --delete --reason typo")).toEqual({
       changed: 2,
+      conflicts: [],
       mode: "delete",
     });
     expect(await states()).toEqual({});

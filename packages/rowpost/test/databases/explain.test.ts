@@ -222,7 +222,7 @@ function hot(statements: DialectStatements): Readonly<Record<string, Hot>> {
       atMost: batch,
     },
     // Unfinished rows are counted one by one, and the temporary rows of the groups.
-    gauges: { statement: housekeeping.gauges(), atMost: 12_000 },
+    gauges: { statement: housekeeping.gauges(10_000), atMost: 12_000 },
   };
 }
 

@@ -226,7 +226,7 @@ describeWithService(MYSQL_SERVICES, "tables", (service) => {
         expect(await store.settle({ fence, outcomes, elapsedMs: 3, from: "sending" })).toEqual([]);
         expect(await store.housekeeping.failUnknownStates({ limit: 10 })).toBe(1);
         const admin = fixture.database.messageAdmin({ layout });
-        const listed = await admin.list({ filter: {}, limit: 10 });
+        const listed = (await admin.list({ filter: {}, limit: 10 })).messages;
         await admin.close();
         expect(listed.map(({ key, state }) => [key, state])).toEqual([
           ["odd", "failed"],

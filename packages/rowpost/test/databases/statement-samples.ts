@@ -166,27 +166,7 @@ export function otherStatements(statements: DialectStatements): Statement[] {
     housekeeping.copyToArchive(ids),
     housekeeping.deleteRows(ids),
     housekeeping.purgeArchive({ olderThanMs: 5, limit: 10 }),
-    housekeeping.gauges(),
-    ...[true, false].map((archived) =>
-      admin.list({
-        filter: {
-          ids,
-          type: "t",
-          key: "k",
-          topic: "orders",
-          orderingKey: "o",
-          states: ["pending", "failed"],
-          failReasonContains: "x",
-          createdAfter: "2026-01-01T00:00:00Z",
-          createdBefore: "2036-01-01T00:00:00Z",
-        },
-        limit: 10,
-        beforeId: "100",
-        archived,
-      }),
-    ),
-    admin.list({ filter: {}, limit: 10, beforeId: undefined, archived: false }),
-    admin.countByState(),
+    housekeeping.gauges(10),
     admin.lockRows(ids),
     admin.operatorRetry({ ids, action }),
     admin.suspendRows({ ids, action, untilMs: 5 }),
@@ -194,5 +174,37 @@ export function otherStatements(statements: DialectStatements): Statement[] {
     admin.putSuspension({ scope: "topic", value: "orders", reason: "r", author: "a", endsInMs: null }),
     admin.deleteSuspension({ scope: "topic", value: "orders" }),
     admin.listSuspendedBy({ scope: "topic", value: "orders", limit: 10 }),
+    ...insightSamples(statements, ids),
+  ];
+}
+
+/** What operators look at. */
+function insightSamples({ admin: insight }: DialectStatements, ids: readonly string[]): Statement[] {
+  const match = {
+    ids,
+    types: ["t", "u"],
+    key: "k",
+    topic: "orders",
+    orderingKey: "o",
+    states: ["pending", "sending", "failed"],
+    failReasonContains: "x",
+    createdAfter: "2026-01-01T00:00:00Z",
+    createdBefore: "2036-01-01T00:00:00Z",
+  } as const;
+  const all = { newestFirst: true, limit: 10 };
+  return [
+    ...[true, false].flatMap((archived) => [
+      insight.find({ ...all, match, archived, along: "names", lowId: "1", highId: "100" }),
+      insight.find({ ...all, match: {}, archived, along: "ids", lowId: "1", newestFirst: false }),
+      insight.readMessages({ ids, archived, bodies: archived }),
+      insight.chunkEnd({ archived, newestFirst: archived, rows: 10, lowId: "1" }),
+      insight.nextType({ archived, after: "t" }),
+      insight.idBounds({ archived }),
+      insight.createdFrom({ archived, ids }),
+    ]),
+    insight.find({ ...all, match: { states: ["pending", "failed"] }, archived: false, along: "states" }),
+    insight.countStates({ states: ["sent", "sending"], limit: 10 }),
+    insight.countByState(),
+    insight.oldestDue(),
   ];
 }

@@ -1,6 +1,6 @@
 /** `rowpost archive`: moves finished messages into the archive table, or deletes them. */
 import { Command } from "commander";
-import { changeInBatches } from "./change.ts";
+import { changeInBatches, printChange } from "./change.ts";
 import { addConnectionOptions, type ConnectionFlags, withAdmin } from "./connection.ts";
 import type { CommandContext, ExitCode } from "./context.ts";
 import {
@@ -11,7 +11,6 @@ import {
   changingFilter,
   type FilterFlags,
 } from "./filter.ts";
-import { countText, printJson, printLine } from "./output.ts";
 
 interface ArchiveFlags extends ConnectionFlags, FilterFlags, ActionFlags {
   readonly delete?: true;
@@ -35,18 +34,21 @@ Examples:
       const action = actionOf(context, flags);
       const mode = flags.delete === true ? "delete" : "archive";
       const verb = mode === "delete" ? "deleted" : "archived";
-      const { changed } = await withAdmin(context, flags, (admin) =>
-        changeInBatches(context, { limit: flags.limit, verb }, async (limit) => ({
-          changed: await admin.remove({ filter, mode, action, limit }),
-          conflicts: [],
-        })),
+      const report = await withAdmin(context, flags, (admin) =>
+        changeInBatches(context, { limit: flags.limit, verb }, (part) =>
+          admin.remove({ filter, mode, action, ...part }),
+        ),
       );
-      if (flags.json === true) printJson(context, { changed, mode });
-      else
-        printLine(
+      finish(
+        printChange(
           context,
-          changed === 0 ? "no finished message matches the filter" : `${verb} ${countText(changed, "message")}`,
-        );
-      finish(0);
+          { ...report, mode },
+          {
+            verb,
+            json: flags.json === true,
+            allowed: "sent, consumed and named failed messages",
+          },
+        ),
+      );
     });
 }

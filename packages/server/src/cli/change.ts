@@ -2,7 +2,7 @@
  * Changing many messages: in batches, with progress, until none is left or the limit is reached;
  * and how the outcome is told.
  */
-import type { ChangeReport } from "rowpost";
+import type { ChangeConflict, ChangeReport } from "rowpost";
 import type { CommandContext, ExitCode } from "./context.ts";
 import { countText, createProgress, printJson, printLine } from "./output.ts";
 
@@ -12,33 +12,38 @@ import { countText, createProgress, printJson, printLine } from "./output.ts";
  */
 const BATCH_SIZE = 1_000;
 
+/** What became of a change in all its batches. */
+export interface ChangeResult extends Omit<ChangeReport, "nextAfterId"> {
+  /** What a removal did. */
+  readonly mode?: "archive" | "delete";
+}
+
 /**
- * Runs `change` again and again, each time with at most the number of messages that are still
- * allowed.
+ * Runs `change` in the order of ids until no other message matches, each time with at most the
+ * number of messages that are still allowed.
  */
 export async function changeInBatches(
   context: CommandContext,
   options: { readonly limit: number | undefined; readonly verb: string },
-  change: (limit: number) => Promise<ChangeReport>,
-): Promise<ChangeReport> {
+  change: (part: { readonly limit: number; readonly afterId: string | undefined }) => Promise<ChangeReport>,
+): Promise<ChangeResult> {
   const limit = options.limit ?? Number.POSITIVE_INFINITY;
   const progress = createProgress(context);
-  const conflicts = new Map<string, ChangeReport["conflicts"][number]>();
+  const conflicts: ChangeConflict[] = [];
   let changed = 0;
+  let afterId: string | undefined;
   try {
-    while (changed < limit) {
-      const batch = Math.min(BATCH_SIZE, limit - changed);
-      const report = await change(batch);
+    do {
+      const report = await change({ limit: Math.min(BATCH_SIZE, limit - changed), afterId });
       changed += report.changed;
-      for (const conflict of report.conflicts) conflicts.set(conflict.id, conflict);
+      conflicts.push(...report.conflicts);
       progress.show(`${options.verb} ${countText(changed, "message")} …`);
-      // Fewer than asked for: nothing else matches. Conflicts would match again and again.
-      if (report.changed + report.conflicts.length < batch || report.changed === 0) break;
-    }
+      afterId = report.nextAfterId;
+    } while (afterId !== undefined && changed < limit);
   } finally {
     progress.end();
   }
-  return { changed, conflicts: [...conflicts.values()] };
+  return { changed, conflicts };
 }
 
 /**
@@ -47,7 +52,7 @@ export async function changeInBatches(
  */
 export function printChange(
   context: CommandContext,
-  report: ChangeReport,
+  report: ChangeResult,
   options: { readonly verb: string; readonly json: boolean; readonly allowed: string },
 ): ExitCode {
   const { changed, conflicts } = report;

@@ -1,6 +1,7 @@
 /** `rowpost list`: messages that match a filter, the newest first. */
 import { Command } from "commander";
-import type { MessageAdmin, StoredMessage } from "rowpost";
+import type { MessageAdmin, MessagePage, MessageSummary } from "rowpost";
+import { duration } from "./arguments.ts";
 import { addConnectionOptions, type ConnectionFlags, withAdmin } from "./connection.ts";
 import type { CommandContext, ExitCode } from "./context.ts";
 import { addFilterOptions, type FilterFlags, filterOf } from "./filter.ts";
@@ -8,6 +9,7 @@ import { printJson, printLine, shortened, stateText, tableText } from "./output.
 
 interface ListFlags extends ConnectionFlags, FilterFlags {
   readonly archived?: true;
+  readonly timeLimit: number;
 }
 
 const DEFAULT_LIMIT = 50;
@@ -19,6 +21,12 @@ export function listCommand(context: CommandContext, finish: (code: ExitCode) =>
   return addFilterOptions(addConnectionOptions(new Command("list")))
     .description(`list messages, the newest first (default: ${DEFAULT_LIMIT})`)
     .option("--archived", "look into the archive")
+    .option(
+      "--time-limit <duration>",
+      "how long to look for messages that no index leads to; exit code 1 when it was not enough",
+      duration,
+      10_000,
+    )
     .addHelpText(
       "after",
       `
@@ -28,46 +36,54 @@ Examples:
   rowpost list --database mysql://app@127.0.0.1/shop --reason-contains TOPIC_NOT_FOUND --json`,
     )
     .action(async (flags: ListFlags) => {
-      const limit = flags.limit ?? DEFAULT_LIMIT;
-      const messages = await withAdmin(context, flags, (admin) => readPages(admin, flags, limit));
-      if (flags.json === true) printJson(context, messages);
-      else printMessages(context, messages, limit);
-      finish(0);
+      const found = await withAdmin(context, flags, (admin) => readPages(admin, flags));
+      if (flags.json === true) printJson(context, found.messages);
+      else printMessages(context, found, flags.limit ?? DEFAULT_LIMIT);
+      if (found.timeIsUp) {
+        context.stderr.write(
+          `rowpost: the time was over at id ${found.nextBeforeId ?? ""}; older messages were not looked at (--time-limit, --before)\n`,
+        );
+      }
+      finish(found.timeIsUp ? 1 : 0);
     });
 }
 
-async function readPages(admin: MessageAdmin, flags: ListFlags, limit: number): Promise<StoredMessage[]> {
+async function readPages(admin: MessageAdmin, flags: ListFlags): Promise<MessagePage> {
   const filter = filterOf(flags);
-  const messages: StoredMessage[] = [];
-  while (messages.length < limit) {
-    const asked = Math.min(PAGE_SIZE, limit - messages.length);
-    const last = messages.at(-1)?.id;
-    const page = await admin.list({
-      filter,
-      limit: asked,
-      archived: flags.archived === true,
-      ...(last === undefined ? {} : { beforeId: last }),
+  const limit = flags.limit ?? DEFAULT_LIMIT;
+  const messages: MessageSummary[] = [];
+  const untilMs = performance.now() + flags.timeLimit;
+  let page: MessagePage;
+  let beforeId: string | undefined;
+  do {
+    page = await admin.list({
+      ...{ filter, beforeId, archived: flags.archived === true },
+      limit: Math.min(PAGE_SIZE, limit - messages.length),
+      timeLimitMs: Math.max(0, untilMs - performance.now()),
     });
-    messages.push(...page);
-    if (page.length < asked) break;
-  }
-  return messages;
+    messages.push(...page.messages);
+    beforeId = page.nextBeforeId;
+  } while (beforeId !== undefined && !page.timeIsUp && messages.length < limit);
+  return { ...page, messages };
 }
 
-function printMessages(context: CommandContext, messages: readonly StoredMessage[], limit: number): void {
+function printMessages(context: CommandContext, { messages, nextBeforeId }: MessagePage, limit: number): void {
   if (messages.length === 0) {
-    printLine(context, "no message matches");
+    printLine(context, nextBeforeId === undefined ? "no message matches" : "no message matches so far");
     return;
   }
-  const columns = ["ID", "TYPE", "KEY", "TOPIC", "STATE", "RETRIES", "NEXT", "CREATED", "REASON"].map((title) => ({
-    title,
-    ...(title === "ID" || title === "RETRIES" ? { align: "right" as const } : {}),
-  }));
+  const columns = ["ID", "TYPE", "KEY", "TOPIC", "ORDERING KEY", "STATE", "RETRIES", "NEXT", "CREATED", "REASON"].map(
+    (title) => ({
+      title,
+      ...(title === "ID" || title === "RETRIES" ? { align: "right" as const } : {}),
+    }),
+  );
   const rows = messages.map((message) => [
     message.id,
     message.type,
     message.key,
     message.topic,
+    message.orderingKey ?? "",
     message.state === "unknown" ? `unknown (${message.rawState})` : stateText(context, message.state),
     String(message.retryCount),
     message.nextRetryAt ?? "",
@@ -75,5 +91,6 @@ function printMessages(context: CommandContext, messages: readonly StoredMessage
     shortened(message.failReason ?? "", 60),
   ]);
   printLine(context, tableText(context, columns, rows));
-  if (messages.length === limit) printLine(context, `the newest ${limit}; --limit shows more, a filter less`);
+  if (messages.length === limit && nextBeforeId !== undefined)
+    printLine(context, `the newest ${limit}; --limit shows more, a filter less`);
 }

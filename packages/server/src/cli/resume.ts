@@ -35,8 +35,8 @@ async function resumeRows(context: CommandContext, flags: ResumeFlags): Promise<
   const filter = changingFilter(flags, { allowed: ["suspended"] });
   const action = actionOf(context, flags, DEFAULT_REASON);
   const report = await withAdmin(context, flags, (admin) =>
-    changeInBatches(context, { limit: flags.limit, verb: "resumed" }, (limit) =>
-      admin.resume({ filter, action, limit }),
+    changeInBatches(context, { limit: flags.limit, verb: "resumed" }, (part) =>
+      admin.resume({ filter, action, ...part }),
     ),
   );
   return printChange(context, report, {

@@ -34,8 +34,8 @@ Examples:
       const filter = changingFilter(flags, { allowed: resend ? ["failed", "sent"] : ["failed"] });
       const action = actionOf(context, flags, "retried by hand");
       const report = await withAdmin(context, flags, (admin) =>
-        changeInBatches(context, { limit: flags.limit, verb: "retried" }, (limit) =>
-          admin.retry({ filter, action, resend, limit }),
+        changeInBatches(context, { limit: flags.limit, verb: "retried" }, (part) =>
+          admin.retry({ filter, action, resend, ...part }),
         ),
       );
       finish(

@@ -78,8 +78,8 @@ async function suspendRows(context: CommandContext, flags: SuspendFlags, endsInM
   const filter = changingFilter(flags, { allowed: ["pending", "failed"] });
   const action = actionOf(context, flags);
   const report = await withAdmin(context, flags, (admin) =>
-    changeInBatches(context, { limit: flags.limit, verb: "suspended" }, (limit) =>
-      admin.suspend({ filter, action, limit, ...(endsInMs === null ? {} : { untilMs: endsInMs }) }),
+    changeInBatches(context, { limit: flags.limit, verb: "suspended" }, (part) =>
+      admin.suspend({ filter, action, ...part, ...(endsInMs === null ? {} : { untilMs: endsInMs }) }),
     ),
   );
   return printChange(context, report, {

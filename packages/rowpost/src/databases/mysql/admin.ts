@@ -1,16 +1,11 @@
-/**
- * What operators see and change. Reads are keyset-paged by id; changes lock their rows first and
- * then write them by id.
- */
+/** What operators change: they lock their rows first and then write them by id. */
 
-import type { MessageState } from "../../message/states.ts";
 import { allowedFrom } from "../../message/states.ts";
 import { ruleReason } from "../../message/suspension-reason.ts";
-import type { MessageFilter, OperatorAction } from "../../outbox/message-admin.ts";
-import { BEHIND_BASE } from "../sql/behind.ts";
-import type { LayoutColumns } from "../sql/layout.ts";
+import type { OperatorAction } from "../../outbox/message-admin.ts";
 import type { AdminStatements } from "../sql/statements.ts";
 import { COMPANION_NOW, whole } from "./clock.ts";
+import { insightStatements } from "./insight.ts";
 import type { MysqlNames } from "./names.ts";
 
 const IDS = "JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j";
@@ -26,33 +21,7 @@ export function adminStatements(names: MysqlNames): AdminStatements {
     `${action.reason} (${action.author})`.slice(0, names.layout.failReasonLength);
 
   return {
-    list({ filter, limit, beforeId, archived }) {
-      const { where, params } = filterSql(names, filter);
-      if (beforeId !== undefined) {
-        where.push(`${column("id")} < ?`);
-        params.push(beforeId);
-      }
-      return {
-        name: archived ? "listArchived" : "list",
-        text: `SELECT ${storedFields(names).join(",\n    ")}
-  FROM ${archived ? names.archive : messages} AS m
-  ${where.length === 0 ? "" : `WHERE ${where.join(" AND ")}`}
-  ORDER BY ${column("id")} DESC LIMIT ${whole(limit)}`,
-        params,
-      };
-    },
-
-    /**
-     * Counts everything: a walk over the whole table, for a person who asks. The relay's gauges are
-     * bounded instead.
-     */
-    countByState: () => ({
-      name: "countByState",
-      text: `SELECT ${column("topic")} AS topic, ${column("state")} AS state, COUNT(*) AS count,
-    TIMESTAMPDIFF(MICROSECOND, MIN(${column("gmtCreate")}), ${names.nowMs}) DIV 1000 AS oldest_age_ms
-  FROM ${messages} AS m GROUP BY ${column("topic")}, ${column("state")} ORDER BY topic, state`,
-      params: [],
-    }),
+    ...insightStatements(names),
 
     /**
      * Held until the change that follows in the same transaction; in id order, like everything else
@@ -126,80 +95,10 @@ export function adminStatements(names: MysqlNames): AdminStatements {
 
     listSuspendedBy: ({ scope, value, limit }) => ({
       name: "listSuspendedBy",
-      text: `SELECT ${column("id")} AS id FROM ${messages} AS m
+      text: `SELECT ${column("id")} AS id, ${select("lockVersion", "lock_version", "0")} FROM ${messages} AS m
   WHERE ${column("state")} = ${state("suspended")} AND CAST(LEFT(${column("failReason")}, CHAR_LENGTH(?)) AS BINARY) = CAST(? AS BINARY)
   ORDER BY ${column("id")} LIMIT ${whole(limit)}`,
       params: [ruleReason({ scope, value }), ruleReason({ scope, value })],
     }),
   };
-}
-
-/** Fields of StoredMessage in snake_case; instants as ISO texts. */
-function storedFields(names: MysqlNames): string[] {
-  const { column, select } = names;
-  const instant = (property: keyof LayoutColumns, alias: string): string =>
-    `${names.has(property) ? names.iso(column(property)) : "NULL"} AS ${alias}`;
-  return [
-    `${column("id")} AS id`,
-    `${column("messageType")} AS message_type`,
-    `${column("messageKey")} AS message_key`,
-    `${column("topic")} AS topic`,
-    `${column("state")} AS state`,
-    `${column("messageBody")} AS message_body`,
-    select("headers", "headers", "NULL"),
-    select("contentType", "content_type", "NULL"),
-    select("orderingKey", "ordering_key", "NULL"),
-    `${column("retryCount")} AS retry_count`,
-    select("deliveryCount", "delivery_count", "0"),
-    instant("deliverAt", "deliver_at"),
-    // A time that tells of a head is no time of any zone.
-    `IF(${column("nextRetryAt")} >= '${BEHIND_BASE}', LEFT(DATE_FORMAT(${column("nextRetryAt")}, '%Y-%m-%dT%H:%i:%s.%fZ'), 23), ${names.iso(column("nextRetryAt"))}) AS next_retry_at`,
-    instant("lastRetryAt", "last_retry_at"),
-    `${column("failReason")} AS fail_reason`,
-    select("messageId", "message_id", "NULL"),
-    select("lockVersion", "lock_version", "0"),
-    instant("sentAt", "sent_at"),
-    instant("consumedAt", "consumed_at"),
-    select("createdBy", "created_by", "NULL"),
-    select("updatedBy", "updated_by", "NULL"),
-    instant("gmtCreate", "gmt_create"),
-    instant("gmtModified", "gmt_modified"),
-  ];
-}
-
-function filterSql(names: MysqlNames, filter: MessageFilter): { where: string[]; params: unknown[] } {
-  const { column } = names;
-  const where: string[] = [];
-  const params: unknown[] = [];
-  function equals(property: keyof LayoutColumns, value: string | undefined): void {
-    if (value === undefined) return;
-    where.push(names.has(property) ? `${column(property)} = ?` : "FALSE");
-    if (names.has(property)) params.push(value);
-  }
-  if (filter.ids !== undefined) {
-    where.push(`${column("id")} IN (${filter.ids.length === 0 ? "NULL" : filter.ids.map(() => "?").join(", ")})`);
-    params.push(...filter.ids);
-  }
-  equals("messageType", filter.type);
-  equals("messageKey", filter.key);
-  equals("topic", filter.topic);
-  equals("orderingKey", filter.orderingKey);
-  if (filter.states !== undefined) {
-    const states: readonly MessageState[] = filter.states;
-    where.push(states.length === 0 ? "FALSE" : `${column("state")} IN (${names.states(states)})`);
-  }
-  if (filter.failReasonContains !== undefined) {
-    where.push(`LOCATE(?, ${column("failReason")}) > 0`);
-    params.push(filter.failReasonContains);
-  }
-  // As milliseconds, like every instant that goes into a statement; the flow has checked the texts.
-  if (filter.createdAfter !== undefined) {
-    where.push(`${column("gmtCreate")} > ${names.fromEpochMs("?")}`);
-    params.push(Date.parse(filter.createdAfter));
-  }
-  if (filter.createdBefore !== undefined) {
-    where.push(`${column("gmtCreate")} < ${names.fromEpochMs("?")}`);
-    params.push(Date.parse(filter.createdBefore));
-  }
-  return { where, params };
 }

@@ -134,17 +134,17 @@ function looks(names: MysqlNames): Pick<HousekeepingStatements, Looks> {
     }),
 
     /**
-     * Unfinished rows only, and at most 10,000 of each state: more is "many", and a gauge must not
-     * cost what a drain costs.
+     * Unfinished rows only, and a bounded number of each state: more is "many", and a gauge must
+     * not cost what a drain costs.
      */
-    gauges: () => ({
+    gauges: (limit) => ({
       name: "gauges",
       text: `SELECT g.topic AS topic, g.state AS state, COUNT(*) AS count, MAX(TIMESTAMPDIFF(MICROSECOND, g.since, ${names.nowMs})) DIV 1000 AS oldest_age_ms
   FROM (
 ${(["pending", "sending", "failed", "suspended"] as const)
   .map(
     (each) => `    (SELECT ${column("topic")} AS topic, ${column("state")} AS state, ${column("gmtCreate")} AS since
-      FROM ${messages} AS m IGNORE INDEX (PRIMARY) WHERE ${column("state")} = ${state(each)} LIMIT 10000)`,
+      FROM ${messages} AS m IGNORE INDEX (PRIMARY) WHERE ${column("state")} = ${state(each)} LIMIT ${whole(limit)})`,
   )
   .join("\n    UNION ALL\n")}
   ) AS g GROUP BY g.topic, g.state`,

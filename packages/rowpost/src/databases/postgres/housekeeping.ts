@@ -65,7 +65,7 @@ FROM ${strays}, fence, free
 WHERE m.${id} = stray.id AND fence.shard = stray.shard AND m.${id} = free.${id}
   AND m.${state} = ${names.state("sending")} AND ${names.tokenMatches("stray")}`;
   const bounded = (which: string): string =>
-    `(SELECT m.${topic} AS topic, m.${state} AS state, m.${gmtCreate} AS since FROM ${names.table} m WHERE ${which} LIMIT ${GAUGE_ROWS})`;
+    `(SELECT m.${topic} AS topic, m.${state} AS state, m.${gmtCreate} AS since FROM ${names.table} m WHERE ${which} LIMIT $1::bigint)`;
   const gauges = `SELECT topic, state, count(*) AS count, ${msSince("min(since)")} AS oldest_age_ms
 FROM (
   ${[
@@ -88,7 +88,7 @@ GROUP BY topic, state`;
       text: recover,
       params: [...fenceParams(fence, rows), ...tokenParams(names, inIdOrder(rows))],
     }),
-    gauges: () => ({ name: "gauges", text: gauges, params: [] }),
+    gauges: (limit) => ({ name: "gauges", text: gauges, params: [limit] }),
   };
 }
 
@@ -110,12 +110,6 @@ WHERE m.${id} = ANY (ARRAY(SELECT ${id} FROM ${names.table} WHERE ${where} ORDER
     failUnreached: (limit) => ({ name: "failUnreached", text: failUnreached, params: [limit] }),
   };
 }
-
-/**
- * Rows of each kind that the gauges look at: with more, a count means "at least". Reading 100,000
- * rows takes some 50 ms.
- */
-const GAUGE_ROWS = 100_000;
 
 function timerStatements(names: Names): Pick<HousekeepingStatements, "listTimed" | "applyTimed" | "resetBackoff"> {
   const { id, state, topic, messageType, messageKey, retryCount, nextRetryAt, gmtCreate, deliverAt } = names.column;

@@ -8,6 +8,7 @@ import { ruleReason } from "../../message/suspension-reason.ts";
 import type { OperatorAction } from "../../outbox/message-admin.ts";
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
 import type { Statement } from "../../transactions/executor.ts";
+import type { InsightStatements } from "./insight-statements.ts";
 import { clip } from "./rows.ts";
 import type { SqlNames } from "./sql-names.ts";
 import type { AdminStatements, EnqueueStatements, HousekeepingStatements, LeaseStatements } from "./statements.ts";
@@ -66,7 +67,7 @@ export function registryCalls(
   };
 }
 
-type OperatorName = Exclude<keyof AdminStatements, "list">;
+type OperatorName = Exclude<keyof AdminStatements, keyof InsightStatements>;
 
 /**
  * The changes take: reason, author (where the layout has updated_by), for suspendRows its
@@ -85,7 +86,6 @@ export function operatorCalls(
     ...(names.column.updatedBy === undefined ? [] : [clip(author, limits.createdBy)]),
   ];
   return {
-    countByState: () => call("countByState", []),
     lockRows: (ids) => call("lockRows", [encodeIds(ids)]),
     operatorRetry: ({ ids, action }) => call("operatorRetry", [...by(action), encodeIds(ids)]),
     suspendRows: ({ ids, action, untilMs }) => call("suspendRows", [...by(action), untilMs, encodeIds(ids)]),

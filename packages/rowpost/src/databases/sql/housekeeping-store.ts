@@ -6,6 +6,7 @@ import { DatabaseConflictError } from "../../runtime/errors.ts";
 import { grouped } from "../../runtime/grouped.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import { behindInstant, headOfInstant } from "./behind.ts";
+import { COUNTED_ROWS } from "./insight-statements.ts";
 import type { TableLayout } from "./layout.ts";
 import { clip, decodeState, integer, sendingRow, suspensionRule, text, textOrNull, timedRow } from "./rows.ts";
 import type { SessionSlots } from "./session-slots.ts";
@@ -93,7 +94,7 @@ export function createHousekeepingStore({ layout, statements, slots }: Housekeep
     purgeArchive: (request) => change(housekeeping.purgeArchive(request)),
 
     async gauges() {
-      return (await read(housekeeping.gauges())).flatMap((row) => {
+      return (await read(housekeeping.gauges(COUNTED_ROWS))).flatMap((row) => {
         const state = decodeState(layout, row["state"]);
         if (state === "unknown") return [];
         return [

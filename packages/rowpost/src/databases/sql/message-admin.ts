@@ -2,29 +2,35 @@
  * What operators do, on any SQL database: look, and change by hand within the legal transitions.
  */
 
-import type { MessageState, TransitionName } from "../../message/states.ts";
-import { allowedFrom } from "../../message/states.ts";
+import { allowedFrom, type MessageState } from "../../message/states.ts";
 import { ruleReason } from "../../message/suspension-reason.ts";
 import type {
+  ChangeConflict,
   ChangeReport,
+  ChangeTarget,
   MessageAdmin,
   MessageFilter,
   OperatorAction,
-  StoredMessage,
+  SeenMessage,
 } from "../../outbox/message-admin.ts";
 import type { SuspensionRule } from "../../relay/store.ts";
+import { compareIds, inIdOrder } from "../../runtime/compare-ids.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import type { Executor, Statement } from "../../transactions/executor.ts";
 import { checkSchema } from "./check-schema.ts";
 import { moveRows } from "./housekeeping-store.ts";
+import { createMessageSearch } from "./message-search.ts";
+import { readStatus } from "./message-status.ts";
 import type { StoreParts } from "./relay-store.ts";
-import { decodeState, integer, relayInstance, shardLease, storedMessage, suspensionRule, text } from "./rows.ts";
+import { decodeState, integer, type Row, text } from "./rows.ts";
 import { createSessionSlots } from "./session-slots.ts";
 
 /** Rows of one page and of one change at most. */
 const MOST_ROWS = 1_000;
-/** An instance that has been silent for this long is shown as gone. */
-const INSTANCE_TIMEOUT_MS = 60_000;
+/** How long a list looks for messages that no index leads to. */
+const LIST_SEARCH_MS = 5_000;
+/** The same for one call of a change; the next one goes on where it ended. */
+const CHANGE_SEARCH_MS = 2_000;
 /** `removed` by a person: finished rows, and `failed` ones that the filter names. */
 const REMOVABLE: readonly MessageState[] = ["sent", "consumed", "failed"];
 
@@ -42,100 +48,113 @@ export function createMessageAdmin(parts: StoreParts): MessageAdmin {
       return session;
     },
   });
-  const read = (statement: Statement): Promise<readonly Readonly<Record<string, unknown>>[]> =>
+  const read = (statement: Statement): Promise<readonly Row[]> =>
     slots.use("housekeeping", async (session) => (await session.run(statement)).rows);
   const inTransaction = <T>(work: (tx: Executor) => Promise<T>): Promise<T> =>
     slots.retry("housekeeping", (session) => session.transaction(work));
 
-  async function list(
-    filter: MessageFilter,
-    limit: number,
-    beforeId: string | undefined,
-    archived: boolean,
-  ): Promise<StoredMessage[]> {
-    checkFilter(filter);
-    const rows = await read(statements.admin.list({ filter, limit: clampLimit(limit), beforeId, archived }));
-    return rows.map((row) => storedMessage(layout, row, archived));
-  }
+  const search = createMessageSearch({ layout, statements, read });
 
   /**
-   * Rows that a change means: named ones whatever their state is (so that a conflict can be
-   * reported), else those in an allowed state.
+   * Rows that a change means, the lowest ids first: named ones whatever their state is (so that a
+   * conflict can be reported), else those in an allowed state.
    */
-  async function targets(filter: MessageFilter, allowed: readonly MessageState[], limit: number): Promise<string[]> {
+  async function targets(request: ChangeTarget, allowed: readonly MessageState[]): Promise<Targets> {
+    const { afterId, filter, seen } = request;
+    const limit = clampLimit(request.limit);
+    if (seen !== undefined) return namedTargets(seen, limit, afterId);
     refuseEmpty(filter);
-    const states = filter.states ?? (isNamed(filter) ? undefined : allowed);
-    const narrowed =
-      states === undefined || isNamed(filter) ? states : states.filter((state) => allowed.includes(state));
-    const rows = await list(
-      { ...filter, ...(narrowed === undefined ? {} : { states: narrowed }) },
-      limit,
-      undefined,
-      false,
-    );
-    return rows.map(({ id }) => id);
+    checkFilter(filter);
+    const states = isNamed(filter)
+      ? filter.states
+      : (filter.states?.filter((state) => allowed.includes(state)) ?? allowed);
+    const { found, next } = await search.search({
+      ...{ filter: { ...filter, ...(states === undefined ? {} : { states }) }, limit, behindId: afterId },
+      ...{ newestFirst: false, archived: false, timeLimitMs: CHANGE_SEARCH_MS },
+    });
+    return { rows: found, nextAfterId: next };
   }
 
+  /** Locks what is meant, and hands over what may be changed: as it was seen, and in its states. */
   async function change(
-    request: { readonly filter: MessageFilter; readonly limit: number },
+    request: ChangeTarget,
     allowed: readonly MessageState[],
-    statement: (ids: readonly string[]) => Statement,
+    write: (tx: Executor, ids: readonly string[]) => Promise<number>,
   ): Promise<ChangeReport> {
-    const ids = await targets(request.filter, allowed, request.limit);
-    if (ids.length === 0) return { changed: 0, conflicts: [] };
+    checkAction(request.action);
+    const { nextAfterId, rows } = await targets(request, allowed);
+    if (rows.length === 0) return { changed: 0, conflicts: [], nextAfterId };
     return await inTransaction(async (tx) => {
-      const { free, conflicts } = sort(await lock(tx, ids), allowed);
-      const changed = free.length === 0 ? 0 : (await tx.run(statement(free))).affected;
-      return { changed, conflicts };
+      const { conflicts, free } = sort(await lock(tx, rows), rows, allowed);
+      return { changed: free.length === 0 ? 0 : await write(tx, free), conflicts, nextAfterId };
     });
   }
 
-  async function lock(tx: Executor, ids: readonly string[]): Promise<ChangeReport["conflicts"]> {
-    const { rows } = await tx.run(statements.admin.lockRows(ids));
-    return rows.map((row) => ({ id: text(row, "id"), state: decodeState(layout, row["state"]) }));
+  async function lock(tx: Executor, rows: readonly SeenMessage[]): Promise<ChangeConflict[]> {
+    const locked = await tx.run(statements.admin.lockRows(rows.map(({ id }) => id)));
+    return locked.rows.map((row) => ({
+      id: text(row, "id"),
+      state: decodeState(layout, row["state"]),
+      lockVersion: layout.columns.lockVersion === undefined ? undefined : integer(row, "lock_version"),
+    }));
   }
 
-  return {
-    async status() {
-      const counts = (await read(statements.admin.countByState())).map((row) => ({
-        topic: text(row, "topic"),
-        state: decodeState(layout, row["state"]),
-        count: integer(row, "count"),
-        oldestAgeMs: Math.max(0, integer(row, "oldest_age_ms")),
-      }));
-      const leases = (await read(statements.leases.readLeases())).map(shardLease);
-      const instances = (await read(statements.leases.readInstances(INSTANCE_TIMEOUT_MS))).map(relayInstance);
-      const suspensions = (await read(statements.leases.readSuspensions())).map(suspensionRule);
-      return { counts, leases, instances, suspensions };
-    },
+  const writing =
+    (statement: (ids: readonly string[]) => Statement) =>
+    async (tx: Executor, ids: readonly string[]): Promise<number> =>
+      (await tx.run(statement(ids))).affected;
 
-    list: (request) => list(request.filter, request.limit, request.beforeId, request.archived ?? false),
+  return {
+    status: async ({ exact = false } = {}) => await readStatus({ layout, statements, read }, exact),
+
+    async list({ archived = false, beforeId, filter, limit, timeLimitMs = LIST_SEARCH_MS }) {
+      checkFilter(beforeId === undefined ? filter : { ...filter, ids: [...(filter.ids ?? []), beforeId] });
+      const { found, next, timeIsUp } = await search.search({
+        ...{ filter, limit: clampLimit(limit), behindId: beforeId },
+        ...{ newestFirst: true, archived, timeLimitMs },
+      });
+      const ids = found.map(({ id }) => id);
+      return { messages: await search.summaries(ids, archived), nextBeforeId: next, timeIsUp };
+    },
 
     async show(identity) {
       const filter: MessageFilter =
         "id" in identity ? { ids: [identity.id] } : { type: identity.type, key: identity.key };
-      const exact = (rows: readonly StoredMessage[]): StoredMessage | undefined =>
-        "id" in identity
-          ? rows[0]
-          : (rows.find(({ type, key }) => type === identity.type && key === identity.key) ?? rows[0]);
-      return exact(await list(filter, 10, undefined, false)) ?? exact(await list(filter, 10, undefined, true));
+      checkFilter(filter);
+      for (const archived of [false, true]) {
+        const request = { filter, limit: 10, newestFirst: true, archived, timeLimitMs: LIST_SEARCH_MS };
+        const ids = (await search.search(request)).found.map(({ id }) => id);
+        const messages = await search.messages(ids, archived);
+        const exact = messages.find(
+          ({ key, type }) => !("id" in identity) && type === identity.type && key === identity.key,
+        );
+        if (messages[0] !== undefined) return exact ?? messages[0];
+      }
+      return undefined;
     },
 
-    retry(request) {
-      const allowed =
-        request.resend === true
-          ? transitionFrom("operatorRetry")
-          : transitionFrom("operatorRetry").filter((state) => state !== "sent");
-      return change(request, allowed, (ids) => statements.admin.operatorRetry({ ids, action: request.action }));
-    },
+    retry: (request) =>
+      change(
+        request,
+        allowedFrom("operatorRetry").filter((state) => request.resend === true || state !== "sent"),
+        writing((ids) => statements.admin.operatorRetry({ ids, action: request.action })),
+      ),
 
     suspend: (request) =>
-      change(request, transitionFrom("suspend"), (ids) =>
-        statements.admin.suspendRows({ ids, action: request.action, untilMs: request.untilMs ?? null }),
+      change(
+        request,
+        allowedFrom("suspend"),
+        writing((ids) =>
+          statements.admin.suspendRows({ ids, action: request.action, untilMs: request.untilMs ?? null }),
+        ),
       ),
 
     resume: (request) =>
-      change(request, transitionFrom("resume"), (ids) => statements.admin.resumeRows({ ids, action: request.action })),
+      change(
+        request,
+        allowedFrom("resume"),
+        writing((ids) => statements.admin.resumeRows({ ids, action: request.action })),
+      ),
 
     async suspendScope(rule) {
       await slots.retry("housekeeping", (session) => session.run(statements.admin.putSuspension(checkRule(rule))));
@@ -146,8 +165,13 @@ export function createMessageAdmin(parts: StoreParts): MessageAdmin {
       let resumed = 0;
       for (;;) {
         const rows = await read(statements.admin.listSuspendedBy({ scope, value, limit: MOST_ROWS }));
-        const ids = rows.map((row) => text(row, "id"));
-        const changed = ids.length === 0 ? 0 : await resumeBatch(ids, action);
+        const seen = rows.map((row) => ({ id: text(row, "id"), lockVersion: integer(row, "lock_version") }));
+        const target = { filter: {}, seen, action, limit: MOST_ROWS };
+        const { changed } = await change(
+          target,
+          allowedFrom("resume"),
+          writing((ids) => statements.admin.resumeRows({ ids, action })),
+        );
         resumed += changed;
         // A row that somebody else has changed meanwhile is not suspended by this rule any more and
         // does not come back; none changed: done.
@@ -155,43 +179,46 @@ export function createMessageAdmin(parts: StoreParts): MessageAdmin {
       }
     },
 
-    async remove({ filter, mode, action, limit }) {
-      checkAction(action);
-      const finished = REMOVABLE.filter(
-        (state) => state !== "failed" || isNamed(filter) || filter.states?.includes("failed") === true,
-      );
-      const ids = await targets(filter, finished, limit);
-      if (ids.length === 0) return 0;
-      return await inTransaction(async (tx) => {
-        const { free } = sort(await lock(tx, ids), finished);
-        if (free.length > 0) await moveRows(tx, statements.housekeeping, mode, free);
-        return free.length;
+    remove({ mode, ...request }) {
+      const { filter, seen } = request;
+      const named = seen !== undefined || isNamed(filter) || filter.states?.includes("failed") === true;
+      const finished = REMOVABLE.filter((state) => state !== "failed" || named);
+      return change(request, finished, async (tx, ids) => {
+        await moveRows(tx, statements.housekeeping, mode, ids);
+        return ids.length;
       });
     },
 
     close: () => slots.close(),
   };
-
-  function resumeBatch(ids: readonly string[], action: OperatorAction): Promise<number> {
-    return inTransaction(async (tx) => {
-      const { free } = sort(await lock(tx, ids), transitionFrom("resume"));
-      return free.length === 0 ? 0 : (await tx.run(statements.admin.resumeRows({ ids: free, action }))).affected;
-    });
-  }
 }
 
-function transitionFrom(name: TransitionName): readonly MessageState[] {
-  return allowedFrom(name);
+/** Rows that a change means, as they were seen. */
+interface Targets {
+  readonly rows: readonly SeenMessage[];
+  readonly nextAfterId: string | undefined;
+}
+
+function namedTargets(seen: readonly SeenMessage[], limit: number, afterId: string | undefined): Targets {
+  const left = inIdOrder(seen).filter(({ id }) => afterId === undefined || compareIds(id, afterId) > 0);
+  checkFilter({ ids: left.map(({ id }) => id) });
+  const rows = left.slice(0, limit);
+  return { rows, nextAfterId: rows.length < left.length ? rows.at(-1)?.id : undefined };
 }
 
 /** Locked rows that may be changed, and the others as they are. */
 function sort(
-  rows: ChangeReport["conflicts"],
+  locked: readonly ChangeConflict[],
+  seen: readonly SeenMessage[],
   allowed: readonly MessageState[],
-): { readonly free: readonly string[]; readonly conflicts: ChangeReport["conflicts"] } {
-  const conflicts = rows.filter(({ state }) => state === "unknown" || !allowed.includes(state));
-  const blocked = new Set(conflicts.map(({ id }) => id));
-  return { free: rows.map(({ id }) => id).filter((id) => !blocked.has(id)), conflicts };
+): { readonly free: readonly string[]; readonly conflicts: readonly ChangeConflict[] } {
+  const versions = new Map(seen.map(({ id, lockVersion }) => [id, lockVersion]));
+  const isFree = ({ id, lockVersion, state }: ChangeConflict): boolean =>
+    state !== "unknown" && allowed.includes(state) && (lockVersion === undefined || lockVersion === versions.get(id));
+  return {
+    free: locked.filter(isFree).map(({ id }) => id),
+    conflicts: locked.filter((row) => !isFree(row)),
+  };
 }
 
 function isNamed(filter: MessageFilter): boolean {

@@ -1,58 +1,55 @@
-/**
- * The list that operators look at, newest first: a WHERE from the filter's fields, for dialects
- * with any placeholders.
- */
+/** A WHERE from a filter's fields, for dialects with any words and placeholders. */
+import type { MessageState } from "../../message/states.ts";
 import type { Statement } from "../../transactions/executor.ts";
-import type { EncodeIds } from "./calls.ts";
-import type { SqlNames } from "./sql-names.ts";
-import type { AdminStatements } from "./statements.ts";
+import type { FindRequest, IdRange } from "./insight-statements.ts";
+import type { LayoutColumns } from "./layout.ts";
 
 /** What a dialect has its own words for. */
-export interface ListWords {
-  /** Everything that rows.ts reads. */
-  readonly columns: string;
-  readonly encodeIds: EncodeIds;
+export interface FindWords {
+  /** `m.column`, or undefined where the layout has none. */
+  column(property: keyof LayoutColumns): string | undefined;
+  stateIn(states: readonly MessageState[]): string;
   /** Placeholder of the nth value, from 1. */
   place(number: number): string;
-  asId(place: string): string;
+  idIn(column: string, ids: readonly string[]): string;
+  /** An instant of the table from the placeholder of epoch milliseconds. */
   asInstant(place: string): string;
-  idIn(column: string, place: string): string;
   contains(column: string, place: string): string;
+  /** The whole statement: its conditions without those on the states. */
+  select(request: FindRequest, where: readonly string[]): string;
 }
 
-type ListRequest = Parameters<AdminStatements["list"]>[0];
+/** Conditions on the id. They are checked decimal numbers, and stand in the text. */
+export function idConditions(column: string, { highId, lowId }: IdRange): string[] {
+  return [
+    ...(lowId === undefined ? [] : [`${column} >= ${lowId}`]),
+    ...(highId === undefined ? [] : [`${column} <= ${highId}`]),
+  ];
+}
 
-/**
- * A page of messages by the primary key. Reads no more than its limit where the filter is met
- * often; a rare one is looked for to the end.
- */
-export function listStatement(names: SqlNames, request: ListRequest, words: ListWords): Statement {
-  const { archived, beforeId, filter, limit } = request;
-  const { column } = names;
+/** ` WHERE … AND …`, or nothing. */
+export function whereText(conditions: readonly string[]): string {
+  return conditions.length === 0 ? "" : `\nWHERE ${conditions.join(" AND ")}`;
+}
+
+/** Ids of messages that match. */
+export function findStatement(request: FindRequest, words: FindWords): Statement {
+  const { createdAfter, createdBefore, failReasonContains, ids, key, orderingKey, topic, types } = request.match;
   const params: unknown[] = [];
-  const where: string[] = [];
+  const column = (property: keyof LayoutColumns): string => words.column(property) ?? "NULL";
+  const where = idConditions(column("id"), request);
   const bind = (value: unknown): string => words.place(params.push(value));
-  const equals = (name: string | undefined, value: string | undefined): void => {
-    if (value !== undefined) where.push(name === undefined ? "false" : `m.${name} = ${bind(value)}`);
+  const equals = (property: keyof LayoutColumns, value: string | undefined): void => {
+    if (value !== undefined) where.push(`${column(property)} = ${bind(value)}`);
   };
-  const { createdAfter, createdBefore, failReasonContains, ids, states } = filter;
-  if (ids !== undefined) where.push(words.idIn(`m.${column.id}`, bind(words.encodeIds(ids))));
-  equals(column.messageType, filter.type);
-  equals(column.messageKey, filter.key);
-  equals(column.topic, filter.topic);
-  equals(column.orderingKey, filter.orderingKey);
-  if (states !== undefined)
-    where.push(states.length === 0 ? "false" : `m.${column.state} IN (${names.state(...states)})`);
-  if (failReasonContains !== undefined) where.push(words.contains(`m.${column.failReason}`, bind(failReasonContains)));
-  if (createdAfter !== undefined) where.push(`m.${column.gmtCreate} > ${words.asInstant(bind(createdAfter))}`);
-  if (createdBefore !== undefined) where.push(`m.${column.gmtCreate} < ${words.asInstant(bind(createdBefore))}`);
-  if (beforeId !== undefined) where.push(`m.${column.id} < ${words.asId(bind(beforeId))}`);
-  return {
-    name: "list",
-    text: `SELECT ${words.columns}
-FROM ${archived ? names.archive : names.table} AS m${where.length === 0 ? "" : `\nWHERE ${where.join(" AND ")}`}
-ORDER BY m.${column.id} DESC
-LIMIT ${bind(limit)}`,
-    params,
-  };
+  if (ids !== undefined) where.push(words.idIn(column("id"), ids));
+  if (types !== undefined) where.push(`${column("messageType")} IN (${types.map(bind).join(", ")})`);
+  equals("messageKey", key);
+  equals("topic", topic);
+  equals("orderingKey", orderingKey);
+  if (failReasonContains !== undefined) where.push(words.contains(column("failReason"), bind(failReasonContains)));
+  const instant = (text: string): string => words.asInstant(bind(Date.parse(text)));
+  if (createdAfter !== undefined) where.push(`${column("gmtCreate")} > ${instant(createdAfter)}`);
+  if (createdBefore !== undefined) where.push(`${column("gmtCreate")} < ${instant(createdBefore)}`);
+  return { name: "find", text: words.select(request, where), params };
 }

@@ -5,7 +5,7 @@
  */
 import type { MessageState } from "../../message/states.ts";
 import { MESSAGE_STATES } from "../../message/states.ts";
-import type { StoredMessage } from "../../outbox/message-admin.ts";
+import type { MessageSummary, StoredMessage } from "../../outbox/message-admin.ts";
 import type {
   KeyQueueRow,
   RelayInstance,
@@ -39,7 +39,7 @@ export function textOrNull(row: Row, alias: string): string | null {
 }
 
 /** Text, or "" for NULL: a table of somebody's own may have it where ours cannot. */
-function textOrEmpty(row: Row, alias: string): string {
+export function textOrEmpty(row: Row, alias: string): string {
   return textOrNull(row, alias) ?? "";
 }
 
@@ -178,7 +178,13 @@ function suspensionScope(value: string): SuspensionRule["scope"] {
   return SCOPES.find((scope) => scope === value) ?? "relay";
 }
 
+/** With its body and headers, from a statement that reads them. */
 export function storedMessage(layout: TableLayout, row: Row, archived: boolean): StoredMessage {
+  const headers = layout.columns.headers === undefined ? undefined : textOrNull(row, "headers");
+  return { ...messageSummary(layout, row, archived), body: textOrEmpty(row, "message_body"), headers };
+}
+
+export function messageSummary(layout: TableLayout, row: Row, archived: boolean): MessageSummary {
   const columns = layout.columns;
   const optional = (column: string | undefined, alias: string): string | null | undefined =>
     column === undefined ? undefined : textOrNull(row, alias);
@@ -189,8 +195,6 @@ export function storedMessage(layout: TableLayout, row: Row, archived: boolean):
     topic: textOrEmpty(row, "topic"),
     state: decodeState(layout, row["state"]),
     rawState: String(row["state"]),
-    body: textOrEmpty(row, "message_body"),
-    headers: optional(columns.headers, "headers"),
     contentType: optional(columns.contentType, "content_type"),
     orderingKey: optional(columns.orderingKey, "ordering_key"),
     retryCount: integer(row, "retry_count"),

@@ -196,15 +196,22 @@ const INSTANTS: ReadonlySet<string> = new Set([
   "gmtModified",
 ]);
 
+const BODIES: ReadonlySet<string> = new Set(["messageBody", "headers"]);
+
 /**
- * All columns of row `m`, each under its property's name in snake_case, which is what rows.ts
- * reads.
+ * Columns of row `m`, each under its property's name in snake_case, which is what rows.ts reads;
+ * the body and headers only with `bodies`.
  */
 export function listedColumns(
   names: SqlNames,
-  as: { readonly id: (column: string) => string; readonly instant: (column: string) => string },
+  as: {
+    readonly id: (column: string) => string;
+    readonly instant: (column: string) => string;
+    readonly bodies: boolean;
+  },
 ): string {
-  const listed = Object.entries(names.column).map(([property, name]) => {
+  const wanted = Object.entries(names.column).filter(([property]) => as.bodies || !BODIES.has(property));
+  const listed = wanted.map(([property, name]) => {
     const column = `m.${name}`;
     const value = property === "id" ? as.id(column) : INSTANTS.has(property) ? as.instant(column) : column;
     return `${value} AS ${property.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`;

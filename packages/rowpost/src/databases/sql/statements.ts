@@ -2,14 +2,14 @@
  * What a dialect supplies: one whole statement for each operation, built from the layout. The flow
  * (which statement when, in which transaction, what its answer means) is written once in this
  * folder. Each dialect folder has the same file names: `scan.ts claim.ts settle.ts leases.ts
- * enqueue.ts housekeeping.ts admin.ts schema.ts`.
+ * enqueue.ts housekeeping.ts admin.ts insight.ts schema.ts`.
  *
  * Rows come back under the aliases that the comments name, so that they are decoded once. BIGINTs
  * are returned as text. Instants are returned as ISO 8601 UTC text (`…T…Z`, milliseconds), or as
  * differences in milliseconds.
  */
 
-import type { MessageFilter, OperatorAction } from "../../outbox/message-admin.ts";
+import type { OperatorAction } from "../../outbox/message-admin.ts";
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
 import type {
   Fence,
@@ -23,6 +23,7 @@ import type {
   TopicScan,
 } from "../../relay/store.ts";
 import type { Statement } from "../../transactions/executor.ts";
+import type { InsightStatements } from "./insight-statements.ts";
 
 /** Facts about a dialect or server that change the flow, each with its consequence. */
 export interface DialectFacts {
@@ -258,20 +259,11 @@ export interface HousekeepingStatements {
   copyToArchive(ids: readonly string[]): Statement;
   deleteRows(ids: readonly string[]): Statement;
   purgeArchive(request: { readonly olderThanMs: number; readonly limit: number }): Statement;
-  /** Aliases: topic state count oldest_age_ms. */
-  gauges(): Statement;
+  /** Aliases: topic state count oldest_age_ms. Reads at most about `limit` rows of each state. */
+  gauges(limit: number): Statement;
 }
 
-export interface AdminStatements {
-  /** Aliases: the fields of StoredMessage in snake_case, `state` raw. */
-  list(request: {
-    readonly filter: MessageFilter;
-    readonly limit: number;
-    readonly beforeId: string | undefined;
-    readonly archived: boolean;
-  }): Statement;
-  /** Aliases: topic state count oldest_age_ms, over all states. */
-  countByState(): Statement;
+export interface AdminStatements extends InsightStatements {
   /** Locks the rows of these ids in id order. Aliases: id state lock_version. */
   lockRows(ids: readonly string[]): Statement;
   operatorRetry(request: { readonly ids: readonly string[]; readonly action: OperatorAction }): Statement;
@@ -284,7 +276,8 @@ export interface AdminStatements {
   putSuspension(rule: SuspensionRule): Statement;
   deleteSuspension(request: { readonly scope: SuspensionRule["scope"]; readonly value: string }): Statement;
   /**
-   * Alias: id. Rows suspended by this rule (told by the beginning of fail_reason, see ruleReason).
+   * Aliases: id lock_version. Rows suspended by this rule (told by the beginning of fail_reason,
+   * see ruleReason).
    */
   listSuspendedBy(request: {
     readonly scope: SuspensionRule["scope"];

@@ -1,45 +1,27 @@
-/** What a person does by hand: look at messages, retry, suspend, resume. */
+/** What a person does by hand: retry, suspend, resume. */
 import { allowedFrom, type TransitionName } from "../../message/states.ts";
 import { operatorCalls } from "../sql/calls.ts";
-import { listStatement } from "../sql/message-list.ts";
-import { listedColumns } from "../sql/sql-names.ts";
 import type { AdminStatements } from "../sql/statements.ts";
-import { after, isoText, jsonIds, msSince, type Names, NOW } from "./names.ts";
+import { insightStatements } from "./insight.ts";
+import { after, jsonIds, type Names, NOW } from "./names.ts";
 
 const GIVEN = "IN (SELECT value FROM json_each(?))";
 
 /** Statements of the operator's port. */
 export function adminStatements(names: Names): AdminStatements {
   const texts = { ...readTexts(names), ...changeTexts(names), ...ruleTexts(names) };
-  const columns = listedColumns(names, { id: (column) => `CAST(${column} AS TEXT)`, instant: isoText });
-  return {
-    ...operatorCalls(names, texts, jsonIds),
-    list: (request) =>
-      listStatement(names, request, {
-        columns,
-        encodeIds: jsonIds,
-        place: () => "?",
-        asId: (place) => `CAST(${place} AS INTEGER)`,
-        asInstant: (place) => `strftime('%Y-%m-%d %H:%M:%f', ${place})`,
-        idIn: (column) => `${column} ${GIVEN}`,
-        contains: (column, place) => `instr(${column}, ${place}) > 0`,
-      }),
-  };
+  return { ...operatorCalls(names, texts, jsonIds), ...insightStatements(names) };
 }
 
-function readTexts(names: Names): Readonly<Record<"countByState" | "lockRows" | "listSuspendedBy", string>> {
-  const { id, state, topic, gmtCreate, failReason } = names.column;
+function readTexts(names: Names): Readonly<Record<"lockRows" | "listSuspendedBy", string>> {
+  const { id, state, failReason } = names.column;
   return {
-    // Everything is counted, because a person asked. The relay's gauges are bounded instead.
-    countByState: `SELECT m.${topic} AS topic, m.${state} AS state, count(*) AS count, ${msSince(`min(m.${gmtCreate})`)} AS oldest_age_ms
-FROM ${names.table} AS m
-GROUP BY m.${topic}, m.${state}`,
     // Locks nothing: the transaction around it has the file's only write lock.
     lockRows: `SELECT CAST(m.${id} AS TEXT) AS id, m.${state} AS state, ${names.read("lockVersion", "0")} AS lock_version
 FROM ${names.table} AS m
 WHERE m.${id} ${GIVEN}
 ORDER BY m.${id}`,
-    listSuspendedBy: `SELECT CAST(m.${id} AS TEXT) AS id FROM ${names.table} AS m
+    listSuspendedBy: `SELECT CAST(m.${id} AS TEXT) AS id, ${names.read("lockVersion", "0")} AS lock_version FROM ${names.table} AS m
 WHERE m.${state} = ${names.state("suspended")} AND instr(m.${failReason}, ?) = 1
 ORDER BY m.${id}
 LIMIT ?`,

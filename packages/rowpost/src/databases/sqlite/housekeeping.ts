@@ -26,20 +26,17 @@ import {
 /** Statements of the housekeeping store. */
 export function housekeepingStatements(names: Names): HousekeepingStatements {
   return {
-    ...sweepStatements(names),
-    ...timerStatements(names),
+    ...behindStatements(names),
     ...fencedStatements(names),
     ...removalStatements(names),
-    ...behindStatements(names),
+    ...sweepStatements(names),
+    ...timerStatements(names),
   };
 }
 
-/** Rows of each state that the gauges look at: with more, a count means "at least". */
-const GAUGE_ROWS = 100_000;
+type Sweeps = "listSending" | "recoverRows" | "failUnknownStates" | "failUnreached" | "gauges";
 
-function sweepStatements(
-  names: Names,
-): Pick<HousekeepingStatements, "listSending" | "recoverRows" | "failUnknownStates" | "failUnreached" | "gauges"> {
+function sweepStatements(names: Names): Pick<HousekeepingStatements, Sweeps> {
   const { id, state, topic, failReason, nextRetryAt, gmtCreate } = names.column;
   const list = `SELECT CAST(m.${id} AS TEXT) AS id, 0 AS shard, ${names.read("deliveryCount", "0")} AS delivery_count, ${names.read("lockVersion", "0")} AS lock_version,
   m.${topic} AS topic
@@ -66,7 +63,7 @@ WHERE m.${id} IN (${conditions.map((where) => `SELECT ${id} FROM ${names.table} 
   );
   const failUnreached = failStrays(literal(ID_BELOW_ONE), `${id} < 1 AND +${state} = ${names.state("pending")}`);
   const bounded = (one: "pending" | "sending" | "failed" | "suspended"): string =>
-    `SELECT * FROM (SELECT m.${topic} AS topic, m.${state} AS state, m.${gmtCreate} AS since FROM ${names.table} AS m WHERE m.${state} = ${names.state(one)} LIMIT ${GAUGE_ROWS})`;
+    `SELECT * FROM (SELECT m.${topic} AS topic, m.${state} AS state, m.${gmtCreate} AS since FROM ${names.table} AS m WHERE m.${state} = ${names.state(one)} LIMIT ?)`;
   const gauges = `SELECT topic, state, count(*) AS count, ${msSince("min(since)")} AS oldest_age_ms
 FROM (
   ${[bounded("pending"), bounded("sending"), bounded("failed"), bounded("suspended")].join("\n  UNION ALL\n  ")}) AS unfinished
@@ -80,7 +77,7 @@ GROUP BY topic, state`;
     }),
     failUnknownStates: (limit) => ({ name: "failUnknownStates", text: failUnknown, params: [limit] }),
     failUnreached: (limit) => ({ name: "failUnreached", text: failUnreached, params: [limit] }),
-    gauges: () => ({ name: "gauges", text: gauges, params: [] }),
+    gauges: (limit) => ({ name: "gauges", text: gauges, params: [limit, limit, limit, limit] }),
   };
 }
 
@@ -89,7 +86,9 @@ export function unknownState(names: Names): string {
   return `${names.column.state} NOT IN (${names.knownStates})`;
 }
 
-function timerStatements(names: Names): Pick<HousekeepingStatements, "listTimed" | "applyTimed" | "resetBackoff"> {
+type Timers = "listTimed" | "applyTimed" | "resetBackoff";
+
+function timerStatements(names: Names): Pick<HousekeepingStatements, Timers> {
   const { id, state, topic, messageType, messageKey, retryCount, nextRetryAt, gmtCreate, deliverAt } = names.column;
   // Three walks along the index, each in its order; only their ends are sorted together.
   const timed = (one: "sent" | "failed" | "suspended"): string => `SELECT * FROM (

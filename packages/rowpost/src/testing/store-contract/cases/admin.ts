@@ -6,6 +6,7 @@ import { ConfigurationError } from "../../../runtime/errors.ts";
 import type { StoreContractCase } from "../case.ts";
 import type { PutRow, PutValues } from "../context.ts";
 import { listCases } from "./list.ts";
+import { seenCases } from "./seen.ts";
 
 const HOUR_MS = 3_600_000;
 const ACTION = { author: "ann", reason: "ticket 7" };
@@ -54,6 +55,7 @@ const CHANGE_NAMES = Object.keys(CHANGES) as ChangeName[];
 
 export const adminCases: readonly StoreContractCase[] = [
   ...listCases,
+  ...seenCases,
   ...CHANGE_NAMES.map(
     (name): StoreContractCase => ({
       name: `admin: ${name} changes rows in its states, and names the others with their real state`,
@@ -182,7 +184,11 @@ export const adminCases: readonly StoreContractCase[] = [
       const row = await context.put({ rawState: typeof context.layout.states.pending === "number" ? 99 : "nonsense" });
       for (const name of CHANGE_NAMES) {
         const report = await context.assertUnchanged([row], () => CHANGES[name].run(context.admin, { ids: [row.id] }));
-        assert.deepEqual(report, { changed: 0, conflicts: [{ id: row.id, state: "unknown" }] }, name);
+        assert.deepEqual(
+          [report.changed, report.conflicts.map(({ id, state }) => [id, state])],
+          [0, [[row.id, "unknown"]]],
+          name,
+        );
       }
     },
   },
@@ -195,7 +201,9 @@ export const adminCases: readonly StoreContractCase[] = [
         start: () => CHANGES.retry.run(context.admin, { ids: [row.id] }),
         meanwhile: (edit) => edit(row, { state: "sending", lockVersion: 9 }),
       });
-      assert.deepEqual(report, { changed: 0, conflicts: [{ id: row.id, state: "sending" }] });
+      const lockVersion = context.layout.columns.lockVersion === undefined ? undefined : 9;
+      assert.deepEqual(report.conflicts, [{ id: row.id, state: "sending", lockVersion }]);
+      assert.equal(report.changed, 0);
       assert.equal((await context.row(row)).state, "sending");
     },
   },
@@ -218,7 +226,7 @@ export const adminCases: readonly StoreContractCase[] = [
         const rows = await context.putAll(MESSAGE_STATES.map((state) => ({ state, topic: "old" })));
         const ids = rows.map(({ id }) => id);
         const named = filter.ids === undefined ? filter : { ids };
-        const count = await context.admin.remove({ filter: named, mode, action: ACTION, limit: 100 });
+        const { changed: count } = await context.admin.remove({ filter: named, mode, action: ACTION, limit: 100 });
         const gone: MessageState[] = [];
         for (const row of rows) if ((await context.table.find(row.id)) === undefined) gone.push(stateOf(rows, row));
         assert.equal(gone.length, count);
@@ -246,7 +254,7 @@ export const adminCases: readonly StoreContractCase[] = [
       const beat = { owner, label: "host:1", leaseMs: 60_000, instanceTimeoutMs: 60_000, held: [] };
       await context.store.leases.heartbeat(beat);
       await context.admin.suspendScope({ scope: "topic", value: "other", reason: "r", author: "a", endsInMs: null });
-      const status = await context.other.admin.status();
+      const status = await context.other.admin.status({ exact: true });
       const counts = status.counts.map(({ count, state, topic }) => `${topic} ${state} ${count}`).sort();
       const all = [...MESSAGE_STATES, "unknown"].map((state) => `orders ${state} 1`);
       assert.deepEqual(counts, [...all, "other pending 1"].sort());

@@ -80,7 +80,7 @@ export const archiveCases: readonly StoreContractCase[] = [
       assert.deepEqual(await context.archive.exact(row.id), before);
       const { rows } = await context.sql(`SELECT ${dialect.ownMsUntil("archived_at")} AS in_ms FROM ${own.archive}`);
       context.assertInMs(Number(rows[0]?.["in_ms"]), 0, "archived_at");
-      const [listed] = await context.admin.list({ filter: { ids: [row.id] }, limit: 10, archived: true });
+      const [listed] = (await context.admin.list({ filter: { ids: [row.id] }, limit: 10, archived: true })).messages;
       assert.deepEqual([listed?.id, listed?.state, listed?.archived], [row.id, "sent", true]);
     },
   },

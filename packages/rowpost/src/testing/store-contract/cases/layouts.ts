@@ -112,7 +112,7 @@ export const layoutCases: readonly StoreContractCase[] = [
         assert.ok(one && two && three);
         const outcomes = [sent(one), retried(two), failed(three)];
         assert.deepEqual(await store.settle({ fence, outcomes, elapsedMs: 5, from: "sending" }), []);
-        const listed = await admin.list({ filter: {}, limit: 10 });
+        const listed = (await admin.list({ filter: {}, limit: 10 })).messages;
         const shown = listed.map(({ key, rawState, retryCount, state }) => [key, state, rawState, retryCount]);
         assert.deepEqual(shown, [
           ["k-3", "failed", "发送失败", 1],

@@ -8,9 +8,10 @@ import type { PutRow, PutValues, StoreCaseContext } from "../context.ts";
 
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 const HOUR_MS = 3_600_000;
+const ACTION = { author: "ann", reason: "ticket 7" };
 
 async function idsOf(context: StoreCaseContext, filter: MessageFilter): Promise<string[]> {
-  return (await context.admin.list({ filter, limit: 100 })).map(({ id }) => id);
+  return (await context.admin.list({ filter, limit: 100 })).messages.map(({ id }) => id);
 }
 
 /** Each filter, with the row that it means; every other row differs in just that. */
@@ -31,9 +32,9 @@ export const listCases: readonly StoreContractCase[] = [
           limit: 3,
           ...(beforeId === undefined ? {} : { beforeId }),
         });
-        assert.ok(page.length <= 3);
-        seen.push(...page.map(({ id }) => id));
-        beforeId = page.length < 3 ? undefined : page.at(-1)?.id;
+        assert.ok(page.messages.length <= 3);
+        seen.push(...page.messages.map(({ id }) => id));
+        beforeId = page.nextBeforeId;
       } while (beforeId !== undefined && seen.length <= ids.length);
       assert.deepEqual(seen, ids);
     },
@@ -60,8 +61,11 @@ export const listCases: readonly StoreContractCase[] = [
         createdBy: "shop",
         updatedBy: "ann",
       });
-      const [found] = await context.admin.list({ filter: {}, limit: 10 });
-      assert.ok(found !== undefined);
+      const [listed] = (await context.admin.list({ filter: {}, limit: 10 })).messages;
+      const found = await context.admin.show({ id: row.id });
+      assert.ok(listed !== undefined && found !== undefined);
+      const { body: _body, headers: _headers, ...summary } = found;
+      assert.deepEqual(listed, summary, "a list carries no bodies and no headers");
       const { columns, states } = context.layout;
       const has = <Value>(column: string | undefined, value: Value): Value | undefined =>
         column === undefined ? undefined : value;
@@ -167,6 +171,77 @@ export const listCases: readonly StoreContractCase[] = [
     },
   },
   {
+    name: "list: a window of time is found among many messages, also where ids are far apart",
+    async run(context) {
+      const rows = await context.putAll(
+        Array.from({ length: 200 }, (_, index) => ({ createdInMs: (index - 200) * 600_000 })),
+      );
+      const [last] = rows.slice(-1);
+      assert.ok(last);
+      const ids = rows.map(({ id }) => id);
+      const first = await context.admin.show({ id: ids[100] ?? "" });
+      const at = (minutes: number): string =>
+        new Date(Date.parse(first?.gmtCreate ?? "") + minutes * 60_000).toISOString();
+      const filter = { createdAfter: at(-1), createdBefore: at(21) };
+      assert.deepEqual(await idsOf(context, filter), ids.slice(100, 103).reverse());
+      await context.sql(`UPDATE ${context.own.messages} SET id = 8000000000000000000 WHERE id = ${last.id}`);
+      assert.deepEqual(await idsOf(context, filter), ids.slice(100, 103).reverse());
+      assert.deepEqual(await idsOf(context, { createdAfter: at(985) }), ["8000000000000000000"]);
+      assert.deepEqual(await idsOf(context, { createdAfter: at(2_000) }), []);
+      assert.deepEqual(await idsOf(context, { createdBefore: at(-2_000) }), []);
+    },
+  },
+  {
+    name: "list: a window of time misses no message where ids and times have nothing to do with each other",
+    async run(context) {
+      const rows = await context.putAll(
+        Array.from({ length: 120 }, (_, index) => ({ createdInMs: -((index * 37) % 120) * 3 * HOUR_MS })),
+      );
+      const shown = await Promise.all(rows.map(({ id }) => context.admin.show({ id })));
+      const bound = new Date(Date.now() - 100 * HOUR_MS).toISOString();
+      const expected = shown.flatMap((one) => (one !== undefined && one.gmtCreate > bound ? [one.id] : [])).reverse();
+      assert.deepEqual(await idsOf(context, { createdAfter: bound }), expected);
+    },
+  },
+  {
+    name: "list: a key is found without its type, whatever types there are, and in the archive",
+    async run(context) {
+      const types = ["contract.a", "contract.b", "contract.b2", "contract.c"];
+      const rows = await context.putAll(types.map((type) => ({ type, state: "sent" as const })));
+      const [, second] = rows;
+      assert.ok(second);
+      assert.deepEqual(await idsOf(context, { key: second.key }), [second.id]);
+      assert.deepEqual(await idsOf(context, { key: "nobody's" }), []);
+      const request = { filter: { ids: [second.id] }, mode: "archive", action: ACTION, limit: 1 } as const;
+      await context.admin.remove(request);
+      const archived = await context.admin.list({ filter: { key: second.key }, limit: 10, archived: true });
+      assert.deepEqual(
+        archived.messages.map(({ id }) => id),
+        [second.id],
+      );
+    },
+  },
+  {
+    name: "list: when the time is over it says how far it came, and goes on from there",
+    async run(context) {
+      const rows = await context.putAll(Array.from({ length: 2_100 }, (_, index) => ({ key: `many-${index}` })));
+      const [lowest] = rows;
+      assert.ok(lowest);
+      const failReason = "found at last";
+      await context.sql(`UPDATE ${context.own.messages} SET fail_reason = '${failReason}' WHERE id = ${lowest.id}`);
+      const filter = { failReasonContains: failReason };
+      const first = await context.admin.list({ filter, limit: 10, timeLimitMs: 0 });
+      assert.deepEqual([first.messages, first.timeIsUp], [[], true]);
+      assert.equal(first.nextBeforeId, rows.at(-2_000)?.id);
+      const rest = await context.admin.list({ filter, limit: 10, beforeId: first.nextBeforeId });
+      assert.deepEqual(
+        rest.messages.map(({ id }) => id),
+        [lowest.id],
+      );
+      assert.deepEqual([rest.timeIsUp, rest.nextBeforeId], [false, undefined]);
+    },
+  },
+  {
     name: "list: what is no id or no instant is refused",
     async run(context) {
       const wrong: MessageFilter[] = [
@@ -185,7 +260,7 @@ export const listCases: readonly StoreContractCase[] = [
     async run(context) {
       const rawState = typeof context.layout.states.pending === "number" ? 99 : "nonsense";
       await context.put({ rawState });
-      const [found] = await context.admin.list({ filter: {}, limit: 1 });
+      const [found] = (await context.admin.list({ filter: {}, limit: 1 })).messages;
       assert.deepEqual([found?.state, found?.rawState], ["unknown", String(rawState)]);
     },
   },

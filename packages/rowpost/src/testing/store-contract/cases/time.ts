@@ -21,7 +21,7 @@ async function databaseNow(context: StoreCaseContext): Promise<number> {
 /** The only row of the table, after one message was enqueued. */
 async function enqueued(context: StoreCaseContext, changes: Partial<EncodedMessage>): Promise<string> {
   await context.enqueue([context.message(changes)]);
-  const [row] = await context.admin.list({ filter: {}, limit: 1 });
+  const [row] = (await context.admin.list({ filter: {}, limit: 1 })).messages;
   return row?.id ?? assert.fail("no row");
 }
 
@@ -70,7 +70,7 @@ export const timeCases: readonly StoreContractCase[] = [
       const keys = ["a", "b", "c", "d"];
       const times = [{}, { delayMs: HOUR_MS }, { deliverAtMs }, {}];
       await context.enqueue(keys.map((key, index) => context.message({ key, ...times[index] })));
-      const rows = await context.admin.list({ filter: {}, limit: 10 });
+      const rows = (await context.admin.list({ filter: {}, limit: 10 })).messages;
       const inMs = new Map<string, number | null>();
       for (const { id, key } of rows) inMs.set(key, (await context.row(id)).nextRetryInMs);
       assert.deepEqual([inMs.get("a"), inMs.get("d")], [null, null]);
@@ -152,7 +152,7 @@ export const timeCases: readonly StoreContractCase[] = [
         await context.writer.insert(tx, messages, { duplicates: "throw" });
         await tx.query(zone.leave);
       });
-      const rows = await context.admin.list({ filter: {}, limit: 10 });
+      const rows = (await context.admin.list({ filter: {}, limit: 10 })).messages;
       assert.equal(rows.length, 3);
       for (const { id } of rows) {
         const { createdInMs, modifiedInMs, nextRetryInMs } = await context.row(id);

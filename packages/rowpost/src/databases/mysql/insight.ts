@@ -1,0 +1,161 @@
+/** What operators look at. Nothing here locks, and each statement but one reads few rows. */
+import { BEHIND_BASE } from "../sql/behind.ts";
+import type { FindRequest, InsightStatements } from "../sql/insight-statements.ts";
+import type { LayoutColumns } from "../sql/layout.ts";
+import { type FindWords, findStatement, idConditions, whereText } from "../sql/message-list.ts";
+import { whole } from "./clock.ts";
+import type { MysqlNames } from "./names.ts";
+
+export function insightStatements(names: MysqlNames): InsightStatements {
+  const { column, messages, state } = names;
+  const id = column("id");
+  const tableOf = (archived: boolean): string => (archived ? names.archive : messages);
+  const words = findWords(names);
+  return {
+    ...countStatements(names),
+    find: (request) => findStatement(request, words),
+
+    readMessages: ({ archived, bodies, ids }) => ({
+      name: "readMessages",
+      text: `SELECT ${[...summaryFields(names), ...(bodies ? bodyFields(names) : [])].join(",\n    ")}
+  FROM ${tableOf(archived)} AS m FORCE INDEX (PRIMARY) WHERE ${words.idIn(id, ids)}`,
+      params: [],
+    }),
+
+    chunkEnd: ({ archived, newestFirst, rows, ...range }) => ({
+      name: "chunkEnd",
+      text: `SELECT ${id} AS id FROM ${tableOf(archived)} AS m FORCE INDEX (PRIMARY)${whereText(idConditions(id, range))}
+ORDER BY ${id} ${newestFirst ? "DESC" : "ASC"} LIMIT 1 OFFSET ${whole(rows - 1)}`,
+      params: [],
+    }),
+
+    // MIN of a range of the unique key is one look into it.
+    nextType: ({ after, archived }) => ({
+      name: "nextType",
+      text: `SELECT MIN(${column("messageType")}) AS message_type FROM ${tableOf(archived)} AS m WHERE ${column("messageType")} > ?`,
+      params: [after],
+    }),
+
+    idBounds: ({ archived }) => ({
+      name: "idBounds",
+      text: `SELECT MIN(${id}) AS first_id, MAX(${id}) AS last_id FROM ${tableOf(archived)} AS m`,
+      params: [],
+    }),
+
+    createdFrom: ({ archived, ids }) => ({
+      name: "createdFrom",
+      text: ids
+        .map(
+          (each) => `(SELECT ${id} AS id, ${names.iso(column("gmtCreate"))} AS gmt_create
+  FROM ${tableOf(archived)} AS m FORCE INDEX (PRIMARY) WHERE ${id} >= ${each} ORDER BY ${id} LIMIT 1)`,
+        )
+        .join("\nUNION ALL\n"),
+      params: [],
+    }),
+
+    oldestDue() {
+      const first = (since: string, where: string, order: string): string =>
+        `(SELECT ${id} AS id, ${column("topic")} AS topic, TIMESTAMPDIFF(MICROSECOND, ${since}, ${names.nowMs}) DIV 1000 AS waiting_ms
+  FROM ${messages} AS m IGNORE INDEX (PRIMARY) WHERE ${column("state")} = ${state("pending")} AND ${where} ORDER BY ${order} LIMIT 1)`;
+      const time = column("nextRetryAt");
+      return {
+        name: "oldestDue",
+        text: `${first(column("gmtCreate"), `${time} IS NULL`, id)}
+UNION ALL
+${first(time, `${time} <= ${names.nowMs}`, time)}`,
+        params: [],
+      };
+    },
+  };
+}
+
+function countStatements(names: MysqlNames): Pick<InsightStatements, "countStates" | "countByState"> {
+  const { column, messages, state } = names;
+  return {
+    /** Reads the index on the state and no row. */
+    countStates: ({ limit, states }) => ({
+      name: "countStates",
+      text: states
+        .map(
+          (each) => `SELECT ${state(each)} AS state, COUNT(*) AS count FROM (
+  SELECT 1 AS one FROM ${messages} AS m IGNORE INDEX (PRIMARY) WHERE ${column("state")} = ${state(each)} LIMIT ${whole(limit)}) AS c`,
+        )
+        .join("\nUNION ALL\n"),
+      params: [],
+    }),
+
+    countByState: () => ({
+      name: "countByState",
+      text: `SELECT ${column("topic")} AS topic, ${column("state")} AS state, COUNT(*) AS count,
+    TIMESTAMPDIFF(MICROSECOND, MIN(${column("gmtCreate")}), ${names.nowMs}) DIV 1000 AS oldest_age_ms
+  FROM ${messages} AS m GROUP BY ${column("topic")}, ${column("state")} ORDER BY topic, state`,
+      params: [],
+    }),
+  };
+}
+
+function findWords(names: MysqlNames): FindWords {
+  const { column, has, messages, select } = names;
+  const stateIn: FindWords["stateIn"] = (states) => `${column("state")} IN (${names.states(states)})`;
+  // Told which way to go: the optimizer does not know how rare a state or a reason is.
+  const hint: Readonly<Record<FindRequest["along"], string>> = {
+    ids: " FORCE INDEX (PRIMARY)",
+    states: " IGNORE INDEX (PRIMARY)",
+    names: "",
+  };
+  return {
+    stateIn,
+    column: (property) => (has(property) ? column(property) : undefined),
+    place: () => "?",
+    idIn: (name, ids) => `${name} IN (${ids.length === 0 ? "NULL" : ids.join(", ")})`,
+    asInstant: (place) => names.fromEpochMs(place),
+    contains: (name, place) => `LOCATE(${place}, ${name}) > 0`,
+    select({ along, archived, limit, match, newestFirst }, where) {
+      const conditions = match.states === undefined ? where : [...where, stateIn(match.states)];
+      const order = `ORDER BY ${column("id")} ${newestFirst ? "DESC" : "ASC"}`;
+      const table = archived ? names.archive : messages;
+      // The ids first: an index that has the state and the id is then all that is read of the
+      // rows that do not come on the page.
+      return `SELECT ${column("id")} AS id, ${select("lockVersion", "lock_version", "0")}
+FROM (SELECT ${column("id")} AS id FROM ${table} AS m${hint[along]}${whereText(conditions)}
+  ${order} LIMIT ${whole(limit)}) AS f
+STRAIGHT_JOIN ${table} AS m FORCE INDEX (PRIMARY) ON ${column("id")} = f.id
+${order}`;
+    },
+  };
+}
+
+/** Fields of MessageSummary in snake_case; instants as ISO texts. */
+function summaryFields(names: MysqlNames): string[] {
+  const { column, select } = names;
+  const instant = (property: keyof LayoutColumns, alias: string): string =>
+    `${names.has(property) ? names.iso(column(property)) : "NULL"} AS ${alias}`;
+  return [
+    `${column("id")} AS id`,
+    `${column("messageType")} AS message_type`,
+    `${column("messageKey")} AS message_key`,
+    `${column("topic")} AS topic`,
+    `${column("state")} AS state`,
+    select("contentType", "content_type", "NULL"),
+    select("orderingKey", "ordering_key", "NULL"),
+    `${column("retryCount")} AS retry_count`,
+    select("deliveryCount", "delivery_count", "0"),
+    instant("deliverAt", "deliver_at"),
+    // A time that tells of a head is no time of any zone.
+    `IF(${column("nextRetryAt")} >= '${BEHIND_BASE}', LEFT(DATE_FORMAT(${column("nextRetryAt")}, '%Y-%m-%dT%H:%i:%s.%fZ'), 23), ${names.iso(column("nextRetryAt"))}) AS next_retry_at`,
+    instant("lastRetryAt", "last_retry_at"),
+    `${column("failReason")} AS fail_reason`,
+    select("messageId", "message_id", "NULL"),
+    select("lockVersion", "lock_version", "0"),
+    instant("sentAt", "sent_at"),
+    instant("consumedAt", "consumed_at"),
+    select("createdBy", "created_by", "NULL"),
+    select("updatedBy", "updated_by", "NULL"),
+    instant("gmtCreate", "gmt_create"),
+    instant("gmtModified", "gmt_modified"),
+  ];
+}
+
+function bodyFields({ column, select }: MysqlNames): string[] {
+  return [`${column("messageBody")} AS message_body`, select("headers", "headers", "NULL")];
+}

@@ -1,0 +1,131 @@
+/** What operators look at. Nothing here locks, and each statement but one reads few rows. */
+import type { MessageState } from "../../message/states.ts";
+import type { InsightStatements } from "../sql/insight-statements.ts";
+import { type FindWords, findStatement, idConditions, whereText } from "../sql/message-list.ts";
+import { listedColumns } from "../sql/sql-names.ts";
+import { isoText, msSince, type Names, NOW, numberArray } from "./names.ts";
+
+export function insightStatements(names: Names): InsightStatements {
+  const { gmtCreate, id, messageType, nextRetryAt, state, topic } = names.column;
+  const tableOf = (archived: boolean): string => (archived ? names.archive : names.table);
+  const words = findWords(names);
+  const columns = (bodies: boolean): string =>
+    listedColumns(names, { id: (column) => column, instant: isoText, bodies });
+  return {
+    ...countStatements(names),
+    find: (request) => findStatement(request, words),
+
+    readMessages: ({ archived, bodies, ids }) => ({
+      name: "readMessages",
+      text: `SELECT ${columns(bodies)} FROM ${tableOf(archived)} m WHERE m.${id} = ANY ($1::bigint[])`,
+      params: [numberArray(ids)],
+    }),
+
+    chunkEnd: ({ archived, newestFirst, rows, ...range }) => ({
+      name: "chunkEnd",
+      text: `SELECT m.${id} AS id FROM ${tableOf(archived)} m${whereText(idConditions(`m.${id}`, range))}
+ORDER BY m.${id} ${newestFirst ? "DESC" : "ASC"} OFFSET ${rows - 1} LIMIT 1`,
+      params: [],
+    }),
+
+    // MIN of a range of the unique key is one look into it.
+    nextType: ({ after, archived }) => ({
+      name: "nextType",
+      text: `SELECT MIN(m.${messageType}) AS message_type FROM ${tableOf(archived)} m WHERE m.${messageType} > $1::text`,
+      params: [after],
+    }),
+
+    idBounds: ({ archived }) => ({
+      name: "idBounds",
+      text: `SELECT min(m.${id}) AS first_id, max(m.${id}) AS last_id FROM ${tableOf(archived)} m`,
+      params: [],
+    }),
+
+    createdFrom: ({ archived, ids }) => ({
+      name: "createdFrom",
+      text: `SELECT found.id, found.gmt_create FROM unnest($1::bigint[]) AS wanted (id)
+CROSS JOIN LATERAL (SELECT m.${id} AS id, ${isoText(`m.${gmtCreate}`)} AS gmt_create FROM ${tableOf(archived)} m
+  WHERE m.${id} >= wanted.id ORDER BY m.${id} LIMIT 1) found`,
+      params: [numberArray(ids)],
+    }),
+
+    oldestDue() {
+      const first = (since: string, where: string, order: string): string =>
+        `(SELECT m.${id} AS id, m.${topic} AS topic, ${msSince(since)} AS waiting_ms FROM ${names.table} m
+  WHERE m.${state} = ${names.state("pending")} AND ${where} ORDER BY ${order} LIMIT 1)`;
+      const time = `m.${nextRetryAt}`;
+      return {
+        name: "oldestDue",
+        text: `${first(`m.${gmtCreate}`, `${time} IS NULL`, `m.${id}`)}
+UNION ALL
+${first(time, `${time} <= ${NOW}`, `m.${state}, ${time}, m.${id}`)}`,
+        params: [],
+      };
+    },
+  };
+}
+
+/** Rows without a time and with one stand in different partial indexes, `sending` ones in one. */
+function branches(names: Names, state: MessageState): readonly string[] {
+  const { nextRetryAt, state: column } = names.column;
+  const is = `m.${column} = ${names.state(state)}`;
+  if (state === "sending") return [is];
+  return [`${is} AND m.${nextRetryAt} IS NULL`, `${is} AND m.${nextRetryAt} IS NOT NULL`];
+}
+
+function countStatements(names: Names): Pick<InsightStatements, "countStates" | "countByState"> {
+  const { gmtCreate, state, topic } = names.column;
+  return {
+    countStates: ({ limit, states }) => ({
+      name: "countStates",
+      text: states
+        .flatMap((each) => branches(names, each).map((where) => [names.state(each), where]))
+        .map(
+          ([value, where]) =>
+            `SELECT ${value} AS state, count(*) AS count FROM (SELECT 1 FROM ${names.table} m WHERE ${where} LIMIT $1::bigint) counted`,
+        )
+        .join("\nUNION ALL\n"),
+      params: [limit],
+    }),
+    countByState: () => ({
+      name: "countByState",
+      text: `SELECT m.${topic} AS topic, m.${state} AS state, count(*) AS count, ${msSince(`min(m.${gmtCreate})`)} AS oldest_age_ms
+FROM ${names.table} m
+GROUP BY m.${topic}, m.${state}`,
+      params: [],
+    }),
+  };
+}
+
+function findWords(names: Names): FindWords {
+  const { id, state } = names.column;
+  const fields = `m.${id} AS id, ${names.read("lockVersion", "0::bigint")} AS lock_version`;
+  const stateIn: FindWords["stateIn"] = (states) => `m.${state} IN (${names.state(...states)})`;
+  return {
+    stateIn,
+    column: (property) => (names.column[property] === undefined ? undefined : `m.${names.column[property]}`),
+    place: (number) => `$${number}`,
+    idIn: (column, ids) => `${column} = ANY ('${numberArray(ids)}'::bigint[])`,
+    asInstant: (place) => `to_timestamp(${place}::float8 / 1000)`,
+    contains: (column, place) => `position(${place} IN ${column}) > 0`,
+    select({ along, archived, limit, match, newestFirst }, where) {
+      const from = `FROM ${archived ? names.archive : names.table} m`;
+      const order = newestFirst ? "DESC" : "ASC";
+      const states = match.states;
+      if (along !== "states" || states === undefined) {
+        const conditions = states === undefined ? where : [...where, stateIn(states)];
+        return `SELECT ${fields} ${from}${whereText(conditions)}\nORDER BY m.${id} ${order} LIMIT ${limit}`;
+      }
+      // MATERIALIZED: the planner does not know how rare a state is, and would walk the table in
+      // the order of ids to find the first rows soon. The ids first: an index has the states too.
+      const found = states
+        .flatMap((each) => branches(names, each))
+        .map((branch) => `  SELECT m.${id} AS id ${from} WHERE ${[branch, ...where].join(" AND ")}`);
+      return `WITH found AS MATERIALIZED (\n${found.join("\n  UNION ALL\n")}
+)
+SELECT ${fields} FROM (SELECT id FROM found ORDER BY id ${order} LIMIT ${limit}) f
+JOIN ${names.table} m ON m.${id} = f.id
+ORDER BY m.${id} ${order}`;
+    },
+  };
+}

@@ -1,0 +1,79 @@
+/** What the table and its relays are like now, for operators. */
+import type { OldestDue, OutboxStatus, StateTotal } from "../../outbox/message-admin.ts";
+import { COUNTED_ROWS, type InsightParts } from "./insight-statements.ts";
+import {
+  decodeState,
+  integer,
+  type Row,
+  relayInstance,
+  shardLease,
+  suspensionRule,
+  text,
+  textOrEmpty,
+} from "./rows.ts";
+import type { DialectStatements } from "./statements.ts";
+
+/**
+ * Rows of a state whose topics are read. Each may be on a page of its own, which is not in memory:
+ * 5,000 of them took 440 ms on a table of 2,000,000 rows (MariaDB 10.11).
+ */
+const SAMPLED_ROWS = 300;
+const UNFINISHED = ["pending", "sending", "failed", "suspended"] as const;
+/** An instance that has been silent for this long is shown as gone. */
+const INSTANCE_TIMEOUT_MS = 60_000;
+
+export interface MessageStatusParts extends Omit<InsightParts, "statements"> {
+  readonly statements: Pick<DialectStatements, "admin" | "housekeeping" | "leases">;
+}
+
+/** Reads a bounded number of rows; with `exact` the whole table. */
+export async function readStatus(
+  { layout, read, statements }: MessageStatusParts,
+  exact: boolean,
+): Promise<OutboxStatus> {
+  const { admin, housekeeping, leases } = statements;
+  const rows = await read(exact ? admin.countByState() : housekeeping.gauges(SAMPLED_ROWS));
+  const counts = rows.map((row) => ({
+    topic: textOrEmpty(row, "topic"),
+    state: decodeState(layout, row["state"]),
+    count: integer(row, "count"),
+    oldestAgeMs: Math.max(0, integer(row, "oldest_age_ms")),
+  }));
+  const totals = exact ? totalsOf(counts, Number.POSITIVE_INFINITY) : await boundedTotals();
+  const isPart = (state: StateTotal["state"]): boolean =>
+    totalsOf(counts).some(
+      (seen) => seen.state === state && totals.some((all) => all.state === state && all.count > seen.count),
+    );
+  return {
+    exact,
+    totals,
+    counts: counts.map((one) => ({ ...one, atLeast: !exact && isPart(one.state) })),
+    oldestDue: oldestOf(await read(admin.oldestDue())),
+    leases: (await read(leases.readLeases())).map(shardLease),
+    instances: (await read(leases.readInstances(INSTANCE_TIMEOUT_MS))).map(relayInstance),
+    suspensions: (await read(leases.readSuspensions())).map(suspensionRule),
+  };
+
+  async function boundedTotals(): Promise<StateTotal[]> {
+    const found = await read(admin.countStates({ states: UNFINISHED, limit: COUNTED_ROWS }));
+    return totalsOf(found.map((row) => ({ state: decodeState(layout, row["state"]), count: integer(row, "count") })));
+  }
+}
+
+/** Counts of several topics, or of parts of an index, together. */
+function totalsOf(counts: readonly Pick<StateTotal, "state" | "count">[], most = COUNTED_ROWS): StateTotal[] {
+  const totals = new Map<StateTotal["state"], number>();
+  for (const { count, state } of counts) totals.set(state, (totals.get(state) ?? 0) + count);
+  return [...totals]
+    .filter(([, count]) => count > 0)
+    .map(([state, count]) => ({ state, count, atLeast: count >= most }));
+}
+
+function oldestOf(rows: readonly Row[]): OldestDue | undefined {
+  const due = rows.map((row) => ({
+    id: text(row, "id"),
+    topic: textOrEmpty(row, "topic"),
+    waitingMs: Math.max(0, integer(row, "waiting_ms")),
+  }));
+  return due.sort((left, right) => right.waitingMs - left.waitingMs)[0];
+}

@@ -1,0 +1,111 @@
+/** What operators look at. Nothing here locks, and each statement but one reads few rows. */
+import type { InsightStatements } from "../sql/insight-statements.ts";
+import { type FindWords, findStatement, idConditions, whereText } from "../sql/message-list.ts";
+import { listedColumns } from "../sql/sql-names.ts";
+import { isoText, jsonIds, msSince, type Names, NOW } from "./names.ts";
+
+export function insightStatements(names: Names): InsightStatements {
+  const { gmtCreate, id, messageType, nextRetryAt, state, topic } = names.column;
+  const tableOf = (archived: boolean): string => (archived ? names.archive : names.table);
+  const textOfId = (column: string): string => `CAST(${column} AS TEXT)`;
+  const columns = (bodies: boolean): string => listedColumns(names, { id: textOfId, instant: isoText, bodies });
+  const words = findWords(names);
+  return {
+    ...countStatements(names),
+    find: (request) => findStatement(request, words),
+
+    readMessages: ({ archived, bodies, ids }) => ({
+      name: "readMessages",
+      text: `SELECT ${columns(bodies)} FROM ${tableOf(archived)} AS m WHERE m.${id} IN (SELECT value FROM json_each(?))`,
+      params: [jsonIds(ids)],
+    }),
+
+    chunkEnd: ({ archived, newestFirst, rows, ...range }) => ({
+      name: "chunkEnd",
+      text: `SELECT ${textOfId(`m.${id}`)} AS id FROM ${tableOf(archived)} AS m${whereText(idConditions(`m.${id}`, range))}
+ORDER BY m.${id} ${newestFirst ? "DESC" : "ASC"} LIMIT 1 OFFSET ${rows - 1}`,
+      params: [],
+    }),
+
+    // MIN of a range of the unique key is one look into it.
+    nextType: ({ after, archived }) => ({
+      name: "nextType",
+      text: `SELECT MIN(m.${messageType}) AS message_type FROM ${tableOf(archived)} AS m WHERE m.${messageType} > ?`,
+      params: [after],
+    }),
+
+    // Two look-ups: min and max in one SELECT would walk the table.
+    idBounds: ({ archived }) => ({
+      name: "idBounds",
+      text: `SELECT ${textOfId(`(SELECT min(${id}) FROM ${tableOf(archived)})`)} AS first_id,
+  ${textOfId(`(SELECT max(${id}) FROM ${tableOf(archived)})`)} AS last_id`,
+      params: [],
+    }),
+
+    createdFrom: ({ archived, ids }) => ({
+      name: "createdFrom",
+      text: `SELECT ${textOfId(`m.${id}`)} AS id, ${isoText(`m.${gmtCreate}`)} AS gmt_create
+FROM json_each(?) AS wanted
+JOIN ${tableOf(archived)} AS m ON m.${id} = (SELECT min(n.${id}) FROM ${tableOf(archived)} AS n WHERE n.${id} >= wanted.value)`,
+      params: [jsonIds(ids)],
+    }),
+
+    oldestDue() {
+      const first = (since: string, where: string, order: string): string =>
+        `SELECT * FROM (SELECT ${textOfId(`m.${id}`)} AS id, m.${topic} AS topic, ${msSince(since)} AS waiting_ms FROM ${names.table} AS m
+  WHERE m.${state} = ${names.state("pending")} AND ${where} ORDER BY ${order} LIMIT 1)`;
+      const time = `m.${nextRetryAt}`;
+      return {
+        name: "oldestDue",
+        text: `${first(`m.${gmtCreate}`, `${time} IS NULL`, `m.${id}`)}
+UNION ALL
+${first(time, `${time} <= ${NOW}`, time)}`,
+        params: [],
+      };
+    },
+  };
+}
+
+function countStatements(names: Names): Pick<InsightStatements, "countStates" | "countByState"> {
+  const { gmtCreate, state, topic } = names.column;
+  return {
+    countStates: ({ limit, states }) => ({
+      name: "countStates",
+      text: states
+        .map(
+          (each) =>
+            `SELECT ${names.state(each)} AS state, count(*) AS count FROM (SELECT 1 FROM ${names.table} AS m WHERE m.${state} = ${names.state(each)} LIMIT ${limit})`,
+        )
+        .join("\nUNION ALL\n"),
+      params: [],
+    }),
+    countByState: () => ({
+      name: "countByState",
+      text: `SELECT m.${topic} AS topic, m.${state} AS state, count(*) AS count, ${msSince(`min(m.${gmtCreate})`)} AS oldest_age_ms
+FROM ${names.table} AS m
+GROUP BY m.${topic}, m.${state}`,
+      params: [],
+    }),
+  };
+}
+
+function findWords(names: Names): FindWords {
+  const { id, state } = names.column;
+  const stateIn: FindWords["stateIn"] = (states) => `m.${state} IN (${names.state(...states)})`;
+  return {
+    stateIn,
+    column: (property) => (names.column[property] === undefined ? undefined : `m.${names.column[property]}`),
+    place: () => "?",
+    idIn: (column, ids) => `${column} IN (${ids.join(", ")})`,
+    asInstant: (place) => `strftime('%Y-%m-%d %H:%M:%f', ${place} / 1000.0, 'unixepoch')`,
+    contains: (column, place) => `instr(${column}, ${place}) > 0`,
+    select({ along, archived, limit, match, newestFirst }, where) {
+      const conditions = match.states === undefined ? where : [...where, stateIn(match.states)];
+      // The + keeps the order of ids from choosing the way.
+      const order = along === "ids" ? `m.${id}` : `+m.${id}`;
+      return `SELECT CAST(m.${id} AS TEXT) AS id, ${names.read("lockVersion", "0")} AS lock_version
+FROM ${archived ? names.archive : names.table} AS m${whereText(conditions)}
+ORDER BY ${order} ${newestFirst ? "DESC" : "ASC"} LIMIT ${limit}`;
+    },
+  };
+}
