@@ -1,7 +1,6 @@
 /** What a failure is about. Codes: https://kafka.apache.org/protocol#protocol_error_codes */
 
-import type { LoadFailure } from "../publishing/call.ts";
-import { failedBy, type Rule as SharedRule } from "../publishing/failures.ts";
+import { type FailedBy, failedBy, type Rule as SharedRule } from "../publishing/failures.ts";
 
 /** What went wrong, as a driver found it out. */
 export type Fault =
@@ -14,19 +13,16 @@ export type Fault =
   /** No answer, or something that the driver does not know: what was sent may be stored. */
   | { readonly kind: "lost"; readonly code: string; readonly text: string };
 
-/** A failure, with what to do about the request that met it. */
-export interface Failure extends LoadFailure {
-  /** The partition has moved, or the topic is gone: look again before the next try. */
-  readonly stale: boolean;
-  /** The connection is of no more use. */
-  readonly endsSession: boolean;
-}
-
 interface Rule extends SharedRule {
   readonly divisible?: boolean;
+  /** The partition has moved, or the topic is gone: look again before the next try. */
   readonly stale?: boolean;
+  /** The connection is of no more use. */
   readonly endsSession?: boolean;
 }
+
+/** A failure, with what to do about the request that met it. */
+export type Failure = FailedBy<Rule>;
 
 /** Wrong for ever: the same message is refused again. In a batch it may be any of them. */
 const NEVER: Rule = { scope: "message", retriable: false, divisible: true };
@@ -157,10 +153,5 @@ function denied(text: string): Failure {
 }
 
 function build(code: string, text: string, rule: Rule): Failure {
-  return {
-    ...failedBy(rule, code, text === "" ? code : text),
-    divisible: rule.divisible ?? false,
-    stale: rule.stale ?? false,
-    endsSession: rule.endsSession ?? false,
-  };
+  return failedBy(rule, code, text === "" ? code : text);
 }

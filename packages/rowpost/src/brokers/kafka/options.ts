@@ -2,8 +2,8 @@
 
 import { hostname } from "node:os";
 import { ConfigurationError } from "../../runtime/errors.ts";
-import { wholeNumber } from "../../runtime/whole-number.ts";
 import { addressList } from "../settings/address-list.ts";
+import { type Checked, numbersOf, oneOf, timeoutBounds } from "../settings/checked.ts";
 import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";
 import { type GivenClient, type KafkaClient, recognize } from "./given-client.ts";
 
@@ -43,30 +43,22 @@ export interface KafkaOptions {
   readonly requestTimeoutMs?: number | undefined;
 }
 
-/** {@link KafkaSaslOptions}, complete. */
-export interface Account {
-  readonly mechanism: "plain" | "scram-sha-256" | "scram-sha-512";
-  readonly username: string;
-  readonly password: string;
-}
-
 /** Checked options with their defaults. */
-export interface Settings {
+export interface Settings extends Checked<KafkaOptions, "clientId" | "connectTimeoutMs" | "requestTimeoutMs"> {
   /** `host:port` each; empty with a client of the user's. */
   readonly brokers: readonly string[];
   readonly given: GivenClient | undefined;
-  readonly clientId: string;
   readonly tls: TlsOptions | undefined;
-  readonly sasl: Account | undefined;
-  readonly driver: "platformatic" | "kafkajs" | undefined;
-  readonly connectTimeoutMs: number;
-  readonly requestTimeoutMs: number;
+  readonly sasl: Checked<KafkaSaslOptions, keyof KafkaSaslOptions> | undefined;
+  readonly driver: KafkaOptions["driver"];
 }
 
 const DEFAULT_PORT = 9092;
-const DEFAULT_CONNECT_TIMEOUT_MS = 5000;
-/** A stalled disk, or the election of a leader. After it a retry can make a duplicate. */
-const DEFAULT_REQUEST_TIMEOUT_MS = 10_000;
+const NUMBERS = {
+  connectTimeoutMs: timeoutBounds(5000),
+  /** A stalled disk, or the election of a leader. After it a retry can make a duplicate. */
+  requestTimeoutMs: timeoutBounds(10_000),
+} as const;
 
 /** What a client of the user's has settled already. */
 const OF_THE_CLIENT = ["brokers", "clientId", "tls", "sasl", "driver"] as const;
@@ -84,19 +76,8 @@ export function settingsFrom(options: KafkaOptions): Settings {
     clientId: options.clientId ?? `rowpost@${hostname().replace(/[^A-Za-z0-9._-]/g, "_")}`,
     tls: checkedTls(options.tls),
     sasl: saslFrom(options.sasl),
-    driver: oneOf("driver", options.driver, DRIVERS),
-    connectTimeoutMs: wholeNumber(
-      "connectTimeoutMs",
-      options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS,
-      100,
-      600_000,
-    ),
-    requestTimeoutMs: wholeNumber(
-      "requestTimeoutMs",
-      options.requestTimeoutMs ?? DEFAULT_REQUEST_TIMEOUT_MS,
-      100,
-      600_000,
-    ),
+    driver: oneOf("driver", options.driver, [undefined, ...DRIVERS]),
+    ...numbersOf(options, NUMBERS),
   };
 }
 
@@ -115,20 +96,11 @@ function brokersFrom(brokers: string | readonly string[]): string[] {
   });
 }
 
-function saslFrom(sasl: KafkaSaslOptions | undefined): Account | undefined {
+function saslFrom(sasl: KafkaSaslOptions | undefined): Settings["sasl"] {
   if (sasl === undefined) return undefined;
-  const mechanism = oneOf("sasl.mechanism", sasl.mechanism, MECHANISMS) ?? "plain";
+  const mechanism = oneOf("sasl.mechanism", sasl.mechanism ?? "plain", MECHANISMS);
   if (!sasl.username || !sasl.password) {
     throw new ConfigurationError("sasl.username and sasl.password belong together: give both, or leave sasl out");
   }
   return { mechanism, username: sasl.username, password: sasl.password };
-}
-
-function oneOf<Value extends string>(
-  name: string,
-  value: Value | undefined,
-  known: readonly Value[],
-): Value | undefined {
-  if (value === undefined || known.includes(value)) return value;
-  throw new ConfigurationError(`${name} must be ${known.join(", ")}; not "${value}"`);
 }

@@ -1,8 +1,8 @@
 /** Options of the NATS broker, and what is checked before anything is opened. */
 
 import { ConfigurationError } from "../../runtime/errors.ts";
-import { wholeNumber } from "../../runtime/whole-number.ts";
 import { addressList } from "../settings/address-list.ts";
+import { type Checked, numbersOf, optionalNumber, timeoutBounds } from "../settings/checked.ts";
 import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";
 import { connectionFrom, type NatsConnection } from "./client.ts";
 
@@ -66,42 +66,46 @@ export type Login =
   | { readonly kind: "password"; readonly user: string; readonly password: string }
   | { readonly kind: "token" | "nkey" | "credentials"; readonly secret: string };
 
+type Present =
+  | "name"
+  | "messageIdPrefix"
+  | "inboxPrefix"
+  | "maxInFlight"
+  | "ackTimeoutMs"
+  | "connectTimeoutMs"
+  | "onWarning";
+
 /** Checked options with their defaults. */
-export interface Settings {
+export interface Settings extends Checked<NatsOptions, Present> {
   /** Undefined: we connect ourselves. */
   readonly connection: NatsConnection | undefined;
   readonly servers: readonly ServerAddress[];
   readonly login: Login | undefined;
   readonly tls: TlsOptions | undefined;
-  readonly name: string;
   readonly subject: (topic: string) => string;
   readonly stream: (topic: string) => string | undefined;
   /** The stream when it is the same for all topics. */
   readonly onlyStream: string | undefined;
-  readonly messageIdPrefix: string;
   readonly apiPrefix: string;
-  readonly inboxPrefix: string;
-  readonly maxInFlight: number;
   readonly maxBodyBytes: number | undefined;
-  readonly ackTimeoutMs: number;
-  readonly connectTimeoutMs: number;
-  readonly onWarning: (warning: string) => void;
 }
 
-/**
- * Messages without a receipt in a bare loop, 400-byte bodies and seven headers, server (2.9.10,
- * file storage) and client on the same two cores:
- *
- *   in flight      64     256     512    1024    2048
- *   messages/s    38k     49k     56k     72k     58k
- *
- * Above 10,000 in one stream the server throws messages away (`max_buffered_msgs`, since 2.11).
- */
-const DEFAULT_IN_FLIGHT = 1024;
-/** A stalled disk, or an election. A retry after it is known to JetStream by its id. */
-const DEFAULT_ACK_TIMEOUT_MS = 10_000;
-/** Below the relay's publish timeout: a silent server is not taken for a slow receipt. */
-const DEFAULT_CONNECT_TIMEOUT_MS = 5000;
+const NUMBERS = {
+  /**
+   * Messages without a receipt in a bare loop, 400-byte bodies and seven headers, server (2.9.10,
+   * file storage) and client on the same two cores:
+   *
+   *   in flight      64     256     512    1024    2048
+   *   messages/s    38k     49k     56k     72k     58k
+   *
+   * Above 10,000 in one stream the server throws messages away (`max_buffered_msgs`, since 2.11).
+   */
+  maxInFlight: [1024, 1, 10_000],
+  /** A stalled disk, or an election. A retry after it is known to JetStream by its id. */
+  ackTimeoutMs: timeoutBounds(10_000),
+  /** Below the relay's publish timeout: a silent server is not taken for a slow receipt. */
+  connectTimeoutMs: timeoutBounds(5000),
+} as const;
 const DEFAULT_PORT = 4222;
 
 /** Checks options. Throws {@link ConfigurationError}, which names the option and never a secret. */
@@ -122,18 +126,8 @@ export function settingsFrom(options: NatsOptions): Settings {
     messageIdPrefix: token("messageIdPrefix", options.messageIdPrefix ?? "", /^[!-~]*$/),
     apiPrefix: apiPrefixOf(options.domain),
     inboxPrefix: token("inboxPrefix", options.inboxPrefix ?? "_INBOX", /^[^\s.*>]+(\.[^\s.*>]+)*$/),
-    maxInFlight: wholeNumber("maxInFlight", options.maxInFlight ?? DEFAULT_IN_FLIGHT, 1, 10_000),
-    maxBodyBytes:
-      options.maxBodyBytes === undefined
-        ? undefined
-        : wholeNumber("maxBodyBytes", options.maxBodyBytes, 1, 2 ** 31 - 1),
-    ackTimeoutMs: wholeNumber("ackTimeoutMs", options.ackTimeoutMs ?? DEFAULT_ACK_TIMEOUT_MS, 100, 600_000),
-    connectTimeoutMs: wholeNumber(
-      "connectTimeoutMs",
-      options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS,
-      100,
-      600_000,
-    ),
+    maxBodyBytes: optionalNumber("maxBodyBytes", options.maxBodyBytes, 1),
+    ...numbersOf(options, NUMBERS),
     onWarning:
       options.onWarning ?? ((warning) => process.emitWarning(warning, { type: "RowpostWarning", code: "NATS" })),
   };

@@ -22,10 +22,13 @@ export function failed(
   return { status: "failed", scope, retriable, code, reason, retryAfterMs };
 }
 
-/** What a rule says of an error. */
-export function failedBy(rule: Rule, code: string, words: string): PublishFailed {
-  return failed(rule.scope, code, rule.advice === undefined ? words : `${words} (${rule.advice})`, rule);
+/** What a rule says of an error, with what the adapter's own rules say beside. */
+export function failedBy<Own extends Rule>({ advice, ...rule }: Own, code: string, words: string): FailedBy<Own> {
+  const reason = advice === undefined ? words : `${words} (${advice})`;
+  return { ...rule, ...failed(rule.scope, code, reason, rule) };
 }
+
+export type FailedBy<Own extends Rule> = PublishFailed & Omit<Own, "advice">;
 
 /** The client cannot be loaded: no message's fault, and nothing was sent. */
 export function unusableFailure(error: unknown): PublishFailed {

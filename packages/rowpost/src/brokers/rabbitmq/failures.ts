@@ -2,26 +2,6 @@
 import type { PublishFailed } from "../broker.ts";
 import { failed } from "../publishing/failures.ts";
 
-/** Codes of AMQP 0-9-1 that a server ends a channel or a connection with. */
-const REPLY_NAMES: Readonly<Record<number, string>> = {
-  311: "CONTENT_TOO_LARGE",
-  320: "CONNECTION_FORCED",
-  402: "INVALID_PATH",
-  403: "ACCESS_REFUSED",
-  404: "NOT_FOUND",
-  405: "RESOURCE_LOCKED",
-  406: "PRECONDITION_FAILED",
-  501: "FRAME_ERROR",
-  502: "SYNTAX_ERROR",
-  503: "COMMAND_INVALID",
-  504: "CHANNEL_ERROR",
-  505: "UNEXPECTED_FRAME",
-  506: "RESOURCE_ERROR",
-  530: "NOT_ALLOWED",
-  540: "NOT_IMPLEMENTED",
-  541: "INTERNAL_ERROR",
-};
-
 /** The message can never be sent as it is. */
 export function refusal(code: string, reason: string): PublishFailed {
   return failed("message", code, reason, { retriable: false });
@@ -36,13 +16,12 @@ export interface Said {
 /** In amqplib's words: `Channel closed by server: 404 (NOT-FOUND) with message "NOT_FOUND - …"`. */
 export function saidBy(error: unknown): Said {
   const message = error instanceof Error ? error.message : String(error);
-  const [, number = "", words = ""] = /(\d{3}) \([A-Z-]+\) with message "(.*)"$/s.exec(message) ?? [];
-  if (number !== "") {
-    const code = REPLY_NAMES[Number(number)] ?? `AMQP_${number}`;
-    return { code, reason: words.replace(/\\"/g, '"').replace(/^[A-Z_]+ - /, "") };
+  const [, name = "", words = ""] = /\d{3} \(([A-Z-]+)\) with message "(.*)"$/s.exec(message) ?? [];
+  if (name !== "") {
+    return { code: name.replaceAll("-", "_"), reason: words.replace(/\\"/g, '"').replace(/^[A-Z_]+ - /, "") };
   }
   const code = error instanceof Error && "code" in error ? error.code : undefined;
-  if (typeof code === "number") return { code: REPLY_NAMES[code] ?? `AMQP_${code}`, reason: message };
+  if (typeof code === "number") return { code: `AMQP_${code}`, reason: message };
   return { code: typeof code === "string" ? code : "CONNECTION_LOST", reason: message };
 }
 

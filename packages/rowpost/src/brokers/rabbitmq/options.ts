@@ -1,7 +1,7 @@
 /** Options of the RabbitMQ broker, and what is checked before anything is opened. */
 import { ConfigurationError } from "../../runtime/errors.ts";
-import { wholeNumber } from "../../runtime/whole-number.ts";
 import type { OutgoingMessage } from "../broker.ts";
+import { type Checked, numbersOf } from "../settings/checked.ts";
 import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";
 import type { RabbitmqConnection } from "./amqp.ts";
 import { type RabbitmqServer, serversFrom } from "./servers.ts";
@@ -44,19 +44,23 @@ export interface RabbitmqOptions {
 }
 
 /** Checked options with their defaults. */
-export interface Settings {
+export interface Settings
+  extends Checked<RabbitmqOptions, "route" | "maxInFlight" | "maxBodyBytes" | "connectTimeoutMs" | "heartbeatSeconds"> {
   /** Empty when a connection was handed in. */
   readonly servers: readonly RabbitmqServer[];
   readonly connection: RabbitmqConnection | undefined;
   readonly tls: TlsOptions;
-  readonly route: (message: OutgoingMessage) => RabbitmqRoute;
   /** The exchange of all messages, when there is one that has a name. */
   readonly exchange: string | undefined;
-  readonly maxInFlight: number;
-  readonly maxBodyBytes: number;
-  readonly connectTimeoutMs: number;
-  readonly heartbeatSeconds: number;
 }
+
+const NUMBERS = {
+  maxInFlight: [1_024, 1, 65_535],
+  /** What is larger closes the channel for its neighbors too. RabbitMQ 3 takes eight times it. */
+  maxBodyBytes: [16_777_216, 1, 536_870_912],
+  connectTimeoutMs: [5_000, 100, 60_000],
+  heartbeatSeconds: [10, 0, 3_600],
+} as const;
 
 /** Checks options. Throws {@link ConfigurationError}, which names the option. */
 export function settingsFrom(options: RabbitmqOptions): Settings {
@@ -83,10 +87,7 @@ export function settingsFrom(options: RabbitmqOptions): Settings {
     tls: checkedTls(options.tls) ?? {},
     route: route ?? (({ topic }) => ({ exchange, routingKey: topic })),
     exchange: exchange === "" ? undefined : exchange,
-    maxInFlight: wholeNumber("maxInFlight", options.maxInFlight ?? DEFAULT_IN_FLIGHT, 1, 65_535),
-    maxBodyBytes: wholeNumber("maxBodyBytes", options.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES, 1, 536_870_912),
-    connectTimeoutMs: wholeNumber("connectTimeoutMs", options.connectTimeoutMs ?? 5_000, 100, 60_000),
-    heartbeatSeconds: wholeNumber("heartbeatSeconds", options.heartbeatSeconds ?? 10, 0, 3_600),
+    ...numbersOf(options, NUMBERS),
   };
 }
 
@@ -99,7 +100,3 @@ function checkWhatBelongsToUrl(options: RabbitmqOptions): void {
     "rabbitmq broker: username, password, tls and heartbeatSeconds belong to url; a connection has its own",
   );
 }
-
-const DEFAULT_IN_FLIGHT = 1_024;
-/** What is larger closes the channel for its neighbors too. RabbitMQ 3 takes eight times it. */
-const DEFAULT_MAX_BODY_BYTES = 16_777_216;

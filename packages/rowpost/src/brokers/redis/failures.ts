@@ -6,18 +6,15 @@
 
 import { DeadlineError } from "../../runtime/deadline.ts";
 import { describeError } from "../../runtime/errors.ts";
-import type { PublishFailed } from "../broker.ts";
-import { failedBy, type Rule as SharedRule } from "../publishing/failures.ts";
-
-/** A failure, with what it says about the connection. */
-export interface Failure extends PublishFailed {
-  /** This server is no more the one to write to: the next call makes a new connection. */
-  readonly reconnect: boolean;
-}
+import { type FailedBy, failedBy, type Rule as SharedRule } from "../publishing/failures.ts";
 
 interface Rule extends SharedRule {
+  /** This server is no more the one to write to: the next call makes a new connection. */
   readonly reconnect?: boolean;
 }
+
+/** A failure, with what it says about the connection. */
+export type Failure = FailedBy<Rule>;
 
 const LATER: Rule = { scope: "destination" };
 const MOVED: Rule = { scope: "destination", reconnect: true };
@@ -131,5 +128,5 @@ function innermost(error: unknown): Error {
 
 /** A failure found without an answer of the server. */
 export function failure(code: string, reason: string, rule: Rule): Failure {
-  return { ...failedBy(rule, code, reason), reconnect: rule.reconnect ?? false };
+  return failedBy(rule, code, reason);
 }

@@ -1,7 +1,7 @@
 /** Options of the Redis broker, and what is checked before anything is opened. */
 
 import { ConfigurationError } from "../../runtime/errors.ts";
-import { wholeNumber } from "../../runtime/whole-number.ts";
+import { type Checked, numbersOf, oneOf, optionalNumber, timeoutBounds } from "../settings/checked.ts";
 import type { TlsOptions } from "../settings/tls-options.ts";
 import { addressOf } from "./address.ts";
 import type { ClientFactory, RedisClient } from "./client.ts";
@@ -53,34 +53,33 @@ export interface RedisOptions {
 }
 
 /** Checked options with their defaults. */
-export interface Settings {
+export interface Settings
+  extends Checked<
+    RedisOptions,
+    "streamOf" | "minReplicas" | "replicaTimeoutMs" | "connectTimeoutMs" | "allowEviction"
+  > {
   readonly createClient: ClientFactory;
   /** For texts: scheme, host and port without credentials. */
   readonly label: string;
-  readonly streamOf: (topic: string) => string;
   /** What stands between the key and the fields of every XADD. */
   readonly xaddArguments: readonly string[];
   readonly createsStreams: boolean;
-  readonly minReplicas: number;
-  readonly replicaTimeoutMs: number;
   readonly maxBodyBytes: number | undefined;
-  readonly connectTimeoutMs: number;
-  readonly allowEviction: boolean;
 }
+
+const NUMBERS = {
+  minReplicas: [0, 0, 1_000],
+  replicaTimeoutMs: [2_000, 1, 600_000],
+  connectTimeoutMs: timeoutBounds(5_000),
+} as const;
 
 /** Throws {@link ConfigurationError}, which names the option and never holds a password. */
 export function settingsFrom(options: RedisOptions): Settings {
-  const { missingStream = "create", maxLength, minReplicas = 0, replicaTimeoutMs = 2_000, maxBodyBytes } = options;
-  if (missingStream !== "create" && missingStream !== "fail") {
-    throw new ConfigurationError(
-      `redis broker: missingStream must be "create" or "fail", not ${String(missingStream)}`,
-    );
-  }
-  const connectTimeoutMs = wholeNumber("connectTimeoutMs", options.connectTimeoutMs ?? 5_000, 100, 600_000);
-  if (maxLength !== undefined) wholeNumber("maxLength", maxLength, 1, Number.MAX_SAFE_INTEGER);
-  if (maxBodyBytes !== undefined) wholeNumber("maxBodyBytes", maxBodyBytes, 1, Number.MAX_SAFE_INTEGER);
+  const missingStream = oneOf("redis broker: missingStream", options.missingStream ?? "create", ["create", "fail"]);
+  const maxLength = optionalNumber("maxLength", options.maxLength, 1);
+  const numbers = numbersOf(options, NUMBERS);
   return {
-    ...clientsOf(options, connectTimeoutMs),
+    ...clientsOf(options, numbers.connectTimeoutMs),
     streamOf: options.streamOf ?? ((topic) => topic),
     xaddArguments: [
       ...(missingStream === "fail" ? ["NOMKSTREAM"] : []),
@@ -88,10 +87,8 @@ export function settingsFrom(options: RedisOptions): Settings {
       "*",
     ],
     createsStreams: missingStream === "create",
-    minReplicas: wholeNumber("minReplicas", minReplicas, 0, 1_000),
-    replicaTimeoutMs: wholeNumber("replicaTimeoutMs", replicaTimeoutMs, 1, 600_000),
-    maxBodyBytes,
-    connectTimeoutMs,
+    maxBodyBytes: optionalNumber("maxBodyBytes", options.maxBodyBytes, 1),
+    ...numbers,
     allowEviction: options.allowEviction ?? false,
   };
 }

@@ -148,7 +148,7 @@ function write(
 }
 
 function saysReconnect(outcome: Outcome): boolean {
-  return typeof outcome === "object" && outcome.reconnect;
+  return typeof outcome === "object" && outcome.reconnect === true;
 }
 
 const NO_ANSWER: Failure = failure("NO_ANSWER", "no answer before the publish deadline", { scope: "unknown" });

@@ -45,8 +45,7 @@ describe("failureOfStatus", () => {
   });
 
   test("only what can lie in one message makes a batch worth dividing", () => {
-    const divisible = (code: string, message = ""): boolean | undefined =>
-      failureOfStatus({ code, message })?.divisible;
+    const divisible = (code: string, message = ""): boolean => failureOfStatus({ code, message })?.divisible === true;
     expect(divisible("MESSAGE_BODY_TOO_LARGE")).toBe(true);
     expect(divisible("ILLEGAL_MESSAGE_PROPERTY_KEY")).toBe(true);
     expect(divisible("INTERNAL_SERVER_ERROR", "message body size exceeded")).toBe(true);

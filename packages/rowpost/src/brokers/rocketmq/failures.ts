@@ -6,8 +6,7 @@
  * The codes and their texts were provoked on RocketMQ 5.5.0 unless a comment says otherwise.
  */
 
-import type { LoadFailure } from "../publishing/call.ts";
-import { failedBy, type Rule as SharedRule } from "../publishing/failures.ts";
+import { type FailedBy, failed, failedBy, type Rule as SharedRule } from "../publishing/failures.ts";
 import type { CallFailure } from "./connection.ts";
 import {
   GRPC_CANCELLED,
@@ -26,23 +25,20 @@ export interface RocketmqStatus {
   readonly message?: string | undefined;
 }
 
-/** A failure, with what to do about the request that met it. */
-export interface Failure extends LoadFailure {
-  /** The topic is not what the cached route says. */
-  readonly routeIsWrong: boolean;
-  /** And this is because it does not exist. */
-  readonly topicIsMissing: boolean;
-}
-
 /** RocketMQ names no time; its own producers wait up to 1 s. */
 const RETRY_AFTER_MS = 1000;
 
 interface Rule extends SharedRule {
   /** In a batch it may be any of them. */
   readonly divisible?: boolean;
+  /** The topic is not what the cached route says. */
   readonly routeIsWrong?: boolean;
+  /** And this is because it does not exist. */
   readonly topicIsMissing?: boolean;
 }
+
+/** A failure, with what to do about the request that met it. */
+export type Failure = FailedBy<Rule>;
 
 /** Wrong for ever: the same message is refused again. In a batch it may be any of them. */
 const NEVER: Rule = { scope: "message", retriable: false, divisible: true };
@@ -118,7 +114,7 @@ export function failureOfStatus(status: RocketmqStatus | undefined): Failure | u
   const rule = ruleOf(code, words);
   const name = typeof code === "number" ? `ROCKETMQ_${code}` : code;
   const reason = words === "" ? name : words;
-  return failure(name, reason, rule);
+  return failedBy(rule, name, reason);
 }
 
 function ruleOf(code: string | number, words: string): Rule {
@@ -156,7 +152,7 @@ function ruleOfUnauthorized(words: string): Rule {
 /** The failure of a call that got no answer. */
 export function failureOfCall(call: CallFailure): Failure {
   const name = call.connectCode ?? grpcName(call.grpcCode);
-  return failure(name, plainDetails(call.details), ruleOfCall(call));
+  return failedBy(ruleOfCall(call), name, plainDetails(call.details));
 }
 
 /** grpc-js wraps the reason of a failed connection in three layers of words. */
@@ -188,14 +184,5 @@ function ruleOfCall(call: CallFailure): Rule {
 
 /** A failure found without asking the server. */
 export function messageFailure(code: string, reason: string, options: { readonly retriable: boolean }): Failure {
-  return failure(code, reason, { scope: "message", retriable: options.retriable });
-}
-
-function failure(code: string, reason: string, rule: Rule): Failure {
-  return {
-    ...failedBy(rule, code, reason),
-    divisible: rule.divisible ?? false,
-    routeIsWrong: rule.routeIsWrong ?? false,
-    topicIsMissing: rule.topicIsMissing ?? false,
-  };
+  return failed("message", code, reason, options);
 }

@@ -1,7 +1,7 @@
 /** Options of the RocketMQ broker, and what is checked before anything is opened. */
 
 import { ConfigurationError } from "../../runtime/errors.ts";
-import { wholeNumber } from "../../runtime/whole-number.ts";
+import { type Checked, numbersOf, oneOf, timeoutBounds } from "../settings/checked.ts";
 import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";
 import { type Endpoint, endpointsFrom } from "./endpoints.ts";
 import type { AccessKeys } from "./metadata.ts";
@@ -38,57 +38,42 @@ export interface RocketmqOptions {
   readonly onWarning?: ((warning: string) => void) | undefined;
 }
 
+type Present = "namespace" | "batchSize" | "maxInFlight" | "requestTimeoutMs" | "unorderedTopic" | "onWarning";
+
 /** Checked options with their defaults. */
-export interface Settings {
+export interface Settings extends Checked<RocketmqOptions, Present> {
   readonly endpoints: readonly Endpoint[];
-  readonly namespace: string;
   readonly tls: TlsOptions | undefined;
   readonly keys: AccessKeys | undefined;
-  readonly batchSize: number;
-  readonly maxInFlight: number;
-  readonly requestTimeoutMs: number;
-  readonly unorderedTopic: "warn" | "publish" | "fail";
-  readonly onWarning: (warning: string) => void;
 }
 
-/**
- * Measured with 400-byte bodies and four properties through `publish`, server and client on the
- * same two busy cores, four calls of 500 messages at a time, medians of five rounds (CPU in
- * milliseconds per 1,000 messages):
- *
- *   batch           64    128    256    500
- *   server CPU    21.2   21.6   17.8   16.4
- *   client CPU    14.0    9.0    8.5    7.0
- *
- * More than 256 gains little, while more messages share the fate of one request and go to one
- * queue.
- */
-const DEFAULT_BATCH_SIZE = 256;
-/** FIFO, one a request: 2.5-2.9k/s with 16 in flight, 3.2-5.1k with 32, 5.3-7.7k with 64 or 128. */
-const DEFAULT_IN_FLIGHT = 64;
-/** A stalled disk, or collection of garbage. After it a retry can make a duplicate. */
-const DEFAULT_REQUEST_TIMEOUT_MS = 10_000;
+const NUMBERS = {
+  /**
+   * CPU in milliseconds for 1,000 messages of 400 bytes and four properties, four calls of 500 at a
+   * time, server and client on the same two cores, medians of five rounds:
+   *
+   *   batch           64    128    256    500
+   *   server        21.2   21.6   17.8   16.4
+   *   client        14.0    9.0    8.5    7.0
+   *
+   * More than 256 gains little, and more messages share the fate of one request.
+   */
+  batchSize: [256, 1, 1024],
+  /** FIFO, one a request: 2.5-2.9k/s with 16 in flight, 3.2-5.1k with 32, 5.3-7.7k from 64 on. */
+  maxInFlight: [64, 1, 1024],
+  /** A stalled disk, or collection of garbage. After it a retry can make a duplicate. */
+  requestTimeoutMs: timeoutBounds(10_000),
+} as const;
 
 /** Checks options. Throws {@link ConfigurationError}, which names the option. */
 export function settingsFrom(options: RocketmqOptions): Settings {
-  const unorderedTopic = options.unorderedTopic ?? "warn";
-  if (!["warn", "publish", "fail"].includes(unorderedTopic)) {
-    throw new ConfigurationError(`unorderedTopic must be "warn", "publish" or "fail", not ${String(unorderedTopic)}`);
-  }
   return {
     endpoints: endpointsFrom(options.endpoints),
     namespace: carried("namespace", options.namespace ?? ""),
     tls: checkedTls(options.tls),
     keys: keysFrom(options),
-    batchSize: wholeNumber("batchSize", options.batchSize ?? DEFAULT_BATCH_SIZE, 1, 1024),
-    maxInFlight: wholeNumber("maxInFlight", options.maxInFlight ?? DEFAULT_IN_FLIGHT, 1, 1024),
-    requestTimeoutMs: wholeNumber(
-      "requestTimeoutMs",
-      options.requestTimeoutMs ?? DEFAULT_REQUEST_TIMEOUT_MS,
-      100,
-      600_000,
-    ),
-    unorderedTopic,
+    ...numbersOf(options, NUMBERS),
+    unorderedTopic: oneOf("unorderedTopic", options.unorderedTopic ?? "warn", ["warn", "publish", "fail"]),
     onWarning:
       options.onWarning ?? ((warning) => process.emitWarning(warning, { type: "RowpostWarning", code: "ROCKETMQ" })),
   };

@@ -1,0 +1,39 @@
+import { ConfigurationError } from "../../runtime/errors.ts";
+import { wholeNumber } from "../../runtime/whole-number.ts";
+
+/** Options that are there once they are checked. */
+export type Checked<Options, Name extends keyof Options> = {
+  readonly [Key in Name]-?: Exclude<Options[Key], undefined>;
+};
+
+/** The least and the most that a number may be, and what it is when nobody says. */
+type Bounds = readonly [byDefault: number, least: number, most: number];
+
+/** For what may take its time on a network, in milliseconds; how long when nobody says. */
+export function timeoutBounds(byDefaultMs: number): Bounds {
+  return [byDefaultMs, 100, 600_000];
+}
+
+/** Whole numbers among the options. Throws `ConfigurationError`, which names the option. */
+export function numbersOf<Name extends string>(
+  options: { readonly [Key in NoInfer<Name>]?: number | undefined },
+  bounds: Readonly<Record<Name, Bounds>>,
+): Record<Name, number> {
+  const numbers: Partial<Record<Name, number>> = {};
+  for (const [name, [byDefault, least, most]] of Object.entries(bounds) as [Name, Bounds][]) {
+    numbers[name] = wholeNumber(name, options[name] ?? byDefault, least, most);
+  }
+  return numbers as Record<Name, number>;
+}
+
+/** A whole number of at least so many, where there is one. */
+export function optionalNumber(name: string, value: number | undefined, least: number): number | undefined {
+  return value === undefined ? undefined : wholeNumber(name, value, least, Number.MAX_SAFE_INTEGER);
+}
+
+/** The value, if it is one of these. Throws {@link ConfigurationError}, which names the option. */
+export function oneOf<Value>(name: string, value: Value, known: readonly Value[]): Value {
+  if (known.includes(value)) return value;
+  const words = known.filter((each) => each !== undefined).map((each) => JSON.stringify(each));
+  throw new ConfigurationError(`${name} must be ${words.join(" or ")}, not ${String(value)}`);
+}
