@@ -47,9 +47,8 @@ export function http(options: HttpBrokerOptions): Broker {
 }
 
 /**
- * The HTTP broker for `--broker http://…` and `--broker https://…`: the url is the endpoint as it
- * stands. The signing secret comes from `ROWPOST_HTTP_SECRET` (several parted by blanks while it is
- * being changed), never from the url or a command line, which others can read.
+ * The url is the endpoint as it stands. The signing secret comes from `ROWPOST_HTTP_SECRET`
+ * (several with blanks between while it changes), never from the url, which others can read.
  */
 export function httpFromUrl(
   url: string | URL,

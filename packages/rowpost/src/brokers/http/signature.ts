@@ -29,9 +29,8 @@ export function webhookId(type: string, key: string): string {
 const ID_UNSAFE = /[^A-Za-z0-9_~!*'()-]/gu;
 
 /**
- * The bytes of a signing secret: `whsec_` and base64, or any other text, whose UTF-8 bytes are then
- * the key. Throws `ConfigurationError` when it is empty, not base64 after `whsec_`, or an
- * asymmetric key (`whsk_`, not supported).
+ * The bytes of a signing secret: `whsec_` and base64, or any text. Throws `ConfigurationError` when
+ * it is empty, no base64, or an asymmetric key (`whsk_`, not supported).
  */
 export function secretBytes(secret: string): Buffer {
   if (secret.startsWith("whsk_") || secret.startsWith("whpk_")) {

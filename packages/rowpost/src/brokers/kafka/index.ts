@@ -1,9 +1,7 @@
 /**
- * Kafka, through kafkajs or \@platformatic/kafka, whichever is given or installed. The two packages
- * only carry requests here: partitions, batches, order after a failure, and what an error means are
- * decided in this folder, once for both.
- *
- * See `docs/brokers/kafka.md` for what goes where in a Kafka record.
+ * Kafka, through kafkajs or \@platformatic/kafka. The packages only carry requests here:
+ * partitions, batches, order, and what an error means are decided in this folder, once for both.
+ * See `docs/brokers/kafka.md`.
  */
 
 import { BrokerError } from "../../runtime/errors.ts";
@@ -27,10 +25,8 @@ export { kafkaOptionsFromUrl } from "./url.ts";
 
 /**
  * A broker that publishes to Kafka. Opens nothing until the first `publish` or `check`. Throws
- * {@link ConfigurationError} for wrong options and for a client that could lose messages; with
- * neither package installed its `check` rejects with a `BrokerError` that names both.
- *
- * The receipt of a message (`message_id`) is `topic-partition@offset`.
+ * `ConfigurationError` for wrong options, and for a client that could lose messages. The receipt of
+ * a message (`message_id`) is `topic-partition@offset`.
  */
 export function kafka(options: KafkaOptions): Broker {
   const settings = settingsFrom(options);

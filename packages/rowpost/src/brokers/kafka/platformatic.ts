@@ -1,9 +1,7 @@
 /**
- * The driver on \@platformatic/kafka, which needs Node.js 22.22 or newer.
- *
- * One request for all partitions of a leader: the answer's parts come with the error, so that each
- * partition has its own outcome. Its retries, idempotence, and its own second try at a leader that
- * moved are off.
+ * The driver on \@platformatic/kafka, which needs Node.js 22.22 or newer. Its error for a request
+ * holds the answer's parts, so that each partition has its own outcome. Its retries, idempotence,
+ * and second try at a leader that moved are off.
  */
 
 import { isIP, type Socket } from "node:net";

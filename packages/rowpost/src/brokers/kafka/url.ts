@@ -23,11 +23,9 @@ const NUMBERS = { connectTimeoutMs: "connectTimeoutMs", timeoutMs: "requestTimeo
 const KNOWN = [...TLS_SETTINGS, "sasl", "clientId", "driver", ...Object.keys(NUMBERS)];
 
 /**
- * Options from a URL. Query: `tls` (`true`, `false`, `insecure`), `ca`, `cert`, `key` (PEM files),
- * `serverName`, `sasl` (`plain`, `scram-sha-256`, `scram-sha-512`), `clientId`, `driver`,
- * `connectTimeoutMs`, `timeoutMs`. The account comes from ROWPOST_KAFKA_USERNAME and
- * ROWPOST_KAFKA_PASSWORD, or from the URL, percent-encoded. Throws {@link ConfigurationError} for
- * anything else, naming it.
+ * The settings of its query are on the adapter's page. The account comes from
+ * ROWPOST_KAFKA_USERNAME and ROWPOST_KAFKA_PASSWORD, or from the URL, percent-encoded. Throws
+ * {@link ConfigurationError} for anything else, naming it.
  */
 export function kafkaOptionsFromUrl(url: string, env: Readonly<Record<string, string | undefined>>): KafkaOptions {
   // Not the WHATWG parser: it knows no list of hosts.

@@ -1,7 +1,6 @@
 /**
- * What a failure is about: JetStream's error codes, the client's errors and what the server said
- * about them, mapped to the scopes of the broker contract. Codes and texts are those of
- * nats-server's `errors.json`; what a comment calls "seen" was provoked on nats-server 2.9.10.
+ * What a failure is about. Codes and texts are those of nats-server's `errors.json`; what a comment
+ * calls "seen" was provoked on nats-server 2.9.10.
  */
 
 import type { PublishFailed } from "../broker.ts";

@@ -32,10 +32,8 @@ export { natsOptionsFromUrl } from "./url.ts";
 
 /**
  * A broker that publishes to NATS JetStream. Opens nothing until the first `publish` or `check`.
- * Throws `ConfigurationError` for wrong options; without `@nats-io/transport-node` its `check`
- * rejects with `MissingPeerError`.
- *
- * The receipt of a message (`message_id`) is `stream:sequence`.
+ * Throws `ConfigurationError` for wrong options. The receipt of a message (`message_id`) is
+ * `stream:sequence`.
  */
 export function nats(options: NatsOptions): Broker {
   const settings = settingsFrom(options);

@@ -33,11 +33,9 @@ const FILES = { creds: "credentials", nkey: "nkeySeed" } as const;
 const KNOWN = [...Object.keys({ ...TEXTS, ...NUMBERS, ...FILES }), ...TLS_SETTINGS];
 
 /**
- * Options from a URL; `tls://` for TLS. Query keys: `stream`, `prefix` (before each subject),
- * `idPrefix` (before each message id), `domain`, `inbox`, `inFlight`, `timeoutMs`, `maxBodyBytes`,
- * `creds` and `nkey` (files), `tls` (`true`, `false`, `insecure`), `ca`, `cert`, `key` (PEM files),
- * `serverName`. User and password come from ROWPOST_NATS_USER and ROWPOST_NATS_PASSWORD, a token
- * from ROWPOST_NATS_TOKEN. Throws {@link ConfigurationError} for anything else, naming it.
+ * The settings of its query are on the adapter's page. User and password come from
+ * ROWPOST_NATS_USER and ROWPOST_NATS_PASSWORD, or a token from ROWPOST_NATS_TOKEN. Throws {@link
+ * ConfigurationError} for anything else, naming it.
  */
 export function natsOptionsFromUrl(url: string, env: Readonly<Record<string, string | undefined>>): NatsOptions {
   // Not the WHATWG parser: it knows no list of hosts.

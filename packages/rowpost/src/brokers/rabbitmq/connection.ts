@@ -168,9 +168,9 @@ async function openOwn(
 }
 
 /**
- * Ends the socket of a lost connection: at the latest after half a second, in which amqplib's
- * answer to a server that says goodbye goes out, or when the broker is closed. amqplib only writes
- * an end, which a frozen server never answers, so that the socket would keep the process alive.
+ * Ends the socket of a lost connection after half a second, in which amqplib's answer to a server
+ * that says goodbye goes out. amqplib only writes an end, which a frozen server never answers, so
+ * that the socket would keep the process alive.
  */
 function endSoon(stop: AbortSignal, end: (reason: string) => void): void {
   const reason = "the connection was lost";

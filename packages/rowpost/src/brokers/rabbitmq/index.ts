@@ -17,12 +17,9 @@ export type { RabbitmqOptions, RabbitmqRoute } from "./options.ts";
 export { rabbitmqOptionsFromUrl } from "./url.ts";
 
 /**
- * A broker that publishes to RabbitMQ: with its own connection, opened at the first `publish` or
- * `check`, or on one of amqplib that is open already. Throws {@link ConfigurationError} for wrong
- * options; without amqplib its `check` rejects with `MissingPeerError`.
- *
- * The receipt of a message (`message_id`) is `exchange/routing key#channel-number`, with the number
- * that RabbitMQ confirmed.
+ * A broker that publishes to RabbitMQ. Opens nothing until the first `publish` or `check`. Throws
+ * `ConfigurationError` for wrong options. The receipt of a message (`message_id`) is
+ * `exchange/routing key#channel-number`, with the number that RabbitMQ confirmed.
  */
 export function rabbitmq(given: RabbitmqOptions | RabbitmqConnection): Broker {
   const options = "createConfirmChannel" in given ? { connection: given } : given;

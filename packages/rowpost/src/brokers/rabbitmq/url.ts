@@ -24,9 +24,7 @@ const NUMBERS = {
 const KNOWN = ["exchange", ...Object.keys(NUMBERS), ...TLS_SETTINGS];
 
 /**
- * Options from a URL. Settings behind the `?`: `exchange`, `inFlight`, `maxBodyBytes`,
- * `connectTimeoutMs`, `heartbeatSeconds`; for `amqps:` also `ca`, `cert`, `key` (PEM files),
- * `serverName`, and `tls=insecure` to accept any certificate. User and password may stand in
+ * The settings of its query are on the adapter's page. User and password may stand in
  * ROWPOST_RABBITMQ_USERNAME and ROWPOST_RABBITMQ_PASSWORD instead. Throws {@link
  * ConfigurationError}, without the URL.
  */

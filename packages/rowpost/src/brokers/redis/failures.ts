@@ -1,7 +1,6 @@
 /**
- * What a failure is about: the errors that Redis answers with, and the ones of the client, mapped
- * to the scopes of the broker contract. An error that Redis answers proves that this command stored
- * nothing. Provoked on Redis 7.0.15 unless a comment says otherwise.
+ * What a failure is about. An error that Redis answers proves that this command stored nothing.
+ * Provoked on Redis 7.0.15 unless a comment says otherwise.
  */
 
 import { DeadlineError } from "../../runtime/deadline.ts";

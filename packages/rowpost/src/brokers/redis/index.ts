@@ -27,10 +27,8 @@ const MAX_BYTES_IN_FLIGHT = 16_777_216;
 
 /**
  * A broker that publishes to Redis Streams. Opens nothing until the first `publish` or `check`.
- * Throws `ConfigurationError` for wrong options; without `ioredis` its `check` rejects with the
- * line that installs it (a client that is given needs no package).
- *
- * The receipt of a message (`message_id`) is the id of its entry.
+ * Throws `ConfigurationError` for wrong options. The receipt of a message (`message_id`) is the id
+ * of its entry.
  */
 export function redis(options: RedisOptions): Broker {
   const settings = settingsFrom(options);

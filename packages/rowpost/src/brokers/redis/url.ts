@@ -26,12 +26,9 @@ const NUMBERS = {
 const KNOWN = ["prefix", "missingStream", "allowEviction", ...Object.keys(NUMBERS), ...TLS_SETTINGS];
 
 /**
- * Options from a URL. Settings: `prefix` (stands before each topic in the stream's key),
- * `maxLength`, `missingStream`, `minReplicas`, `replicaTimeoutMs`, `maxBodyBytes`,
- * `connectTimeoutMs`, `allowEviction`; for `rediss://` also `ca`, `cert`, `key` (PEM files),
- * `serverName`, and `tls=insecure` to accept any certificate. ROWPOST_REDIS_USERNAME and
- * ROWPOST_REDIS_PASSWORD win over what stands in the URL. Throws {@link ConfigurationError} for
- * anything else, naming it.
+ * The settings of its query are on the adapter's page. ROWPOST_REDIS_USERNAME and
+ * ROWPOST_REDIS_PASSWORD win over what stands in the URL. Throws `ConfigurationError` for anything
+ * else, naming it.
  */
 export function redisOptionsFromUrl(
   url: string,

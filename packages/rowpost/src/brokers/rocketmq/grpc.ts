@@ -1,8 +1,6 @@
 /**
- * The two optional peers, loaded on first use, and the few things of them that are called here.
- *
- * The types are structural: `rowpost/rocketmq` can be imported, type-checked and bundled without
- * the packages, and no type of theirs is in a public signature.
+ * The two optional peers, and the few things of them that are called here, as structural types:
+ * `rowpost/rocketmq` can be type-checked and bundled without them.
  */
 
 import { fileURLToPath } from "node:url";

@@ -22,8 +22,8 @@ import { type GrpcRuntime, loadGrpc } from "./grpc.ts";
 import { createCallMetadata } from "./metadata.ts";
 import { type RocketmqOptions, type Settings, settingsFrom } from "./options.ts";
 import { type Publishing, publishBatch } from "./publish.ts";
-import { createRoutes, type RouteAnswer, type Routes } from "./routes.ts";
-import { createSession, PRODUCER, resourceOf, type Session, UNKNOWN_CLIENT } from "./session.ts";
+import { createRoutes, type RouteAnswer } from "./routes.ts";
+import { createSession, PRODUCER, resourceOf, UNKNOWN_CLIENT } from "./session.ts";
 import { rocketmqOptionsFromUrl } from "./url.ts";
 
 export type { TlsOptions as RocketmqTlsOptions } from "../settings/tls-options.ts";
@@ -36,18 +36,15 @@ const DEFAULT_MAX_BODY_BYTES = 4_194_304;
 
 /**
  * A broker that publishes to RocketMQ 5. Opens nothing until the first `publish` or `check`. Throws
- * {@link ConfigurationError} for wrong options; without `@grpc/grpc-js` and `@grpc/proto-loader`
- * its `check` rejects with {@link MissingPeerError}.
- *
- * The receipt of a message (`message_id`) is its own id, made from type and key, the same for every
- * attempt.
+ * `ConfigurationError` for wrong options. The receipt of a message (`message_id`) is its own id,
+ * made from type and key, the same for every attempt.
  */
 export function rocketmq(options: RocketmqOptions): Broker {
   const settings = settingsFrom(options);
-  let opening: Promise<Opened> | undefined;
-  let opened: Opened | undefined;
+  let opening: Promise<Publishing> | undefined;
+  let opened: Publishing | undefined;
 
-  const open = (): Promise<Opened> => {
+  const open = (): Promise<Publishing> => {
     opening ??= loadGrpc().then(
       (runtime) => {
         opened = openWith(runtime, settings);
@@ -70,14 +67,14 @@ export function rocketmq(options: RocketmqOptions): Broker {
       maxBodyBytes: opened?.session.maxBodyBytes() ?? DEFAULT_MAX_BODY_BYTES,
     }),
     async publish(batch, scope) {
-      let parts: Opened;
+      let parts: Publishing;
       try {
         parts = opened ?? (await open());
       } catch (error) {
         return failBatch(batch, unusableFailure(error));
       }
       parts.session.touch();
-      return await inTurns(batch, scope, topicOf, (messages) => publishBatch(parts.publishing, messages, scope));
+      return await inTurns(batch, scope, topicOf, (messages) => publishBatch(parts, messages, scope));
     },
     async check() {
       await checkWith(await open(), settings);
@@ -96,75 +93,36 @@ export function rocketmqFromUrl(url: string, env: Readonly<Record<string, string
   return rocketmq(rocketmqOptionsFromUrl(url, env));
 }
 
-/** What exists once the peers are loaded. */
-interface Opened {
-  readonly runtime: GrpcRuntime;
-  readonly connection: Connection;
-  readonly session: Session;
-  readonly publishing: Publishing;
-}
-
-function openWith(runtime: GrpcRuntime, settings: Settings): Opened {
-  const bornHost = hostname();
-  const connection = createConnection({
-    runtime,
-    endpoints: settings.endpoints,
-    tls: settings.tls,
-    metadata: createCallMetadata({
-      grpc: runtime.grpc,
-      clientId: `rowpost@${bornHost.replace(/[^\x21-\x7e]/g, "_")}@${process.pid}@${randomUUID()}`,
-      namespace: settings.namespace,
-      keys: settings.keys,
-    }),
-  });
+function openWith(runtime: GrpcRuntime, settings: Settings): Publishing {
+  const { endpoints, tls, namespace, keys, maxInFlight, requestTimeoutMs } = settings;
+  const clientId = `rowpost@${hostname().replace(/[^\x21-\x7e]/g, "_")}@${process.pid}@${randomUUID()}`;
+  const metadata = createCallMetadata({ grpc: runtime.grpc, clientId, namespace, keys });
+  const connection = createConnection({ runtime, endpoints, tls, metadata });
   const routes = createRoutes({
     query: (topic) => queryRoute(runtime, connection, settings, topic),
     now: () => performance.now(),
   });
-  const session = createSession({
-    runtime,
-    connection,
-    namespace: settings.namespace,
-    requestTimeoutMs: settings.requestTimeoutMs,
-    topics: () => routes.topics(),
-  });
-  return { runtime, connection, session, publishing: publishingOf(runtime, connection, routes, session, settings) };
+  const topics = (): string[] => routes.topics();
+  const session = createSession({ runtime, connection, namespace, requestTimeoutMs, topics });
+  const window = createWindow({ loads: maxInFlight });
+  return { settings, runtime, connection, session, routes, window, onUnordered: createWarner(settings) };
 }
 
-function publishingOf(
-  runtime: GrpcRuntime,
-  connection: Connection,
-  routes: Routes,
-  session: Session,
-  settings: Settings,
-): Publishing {
-  const method = runtime.methods.SendMessage;
+/** Warns once for each topic. */
+function createWarner({ unorderedTopic, onWarning }: Settings): Publishing["onUnordered"] {
   const warned = new Set<string>();
-  return {
-    routes,
-    window: createWindow({ loads: settings.maxInFlight }),
-    send: (request, scope) =>
-      connection.call(method, request, { timeoutMs: settings.requestTimeoutMs, scope, serialize: asItIs }),
-    namespace: settings.namespace,
-    bornHost: hostname(),
-    batchSize: settings.batchSize,
-    refuseUnordered: settings.unorderedTopic === "fail",
-    maxBodyBytes: () => session.maxBodyBytes(),
-    onUnordered(topic, accepts) {
-      if (settings.unorderedTopic !== "warn" || warned.has(topic) || warned.size >= MAX_WARNED) return;
-      warned.add(topic);
-      settings.onWarning(
-        `RocketMQ topic ${topic} takes ${[...accepts].join(", ")} messages and keeps no order: messages with an ordering key are published in their order, ` +
-          'but consumers may see them in another. Create the topic with message.type=FIFO, or set unorderedTopic: "publish" where that is fine.',
-      );
-    },
+  return (topic, accepts) => {
+    if (unorderedTopic !== "warn" || warned.has(topic) || warned.size >= MAX_WARNED) return;
+    warned.add(topic);
+    onWarning(
+      `RocketMQ topic ${topic} takes ${[...accepts].join(", ")} messages and keeps no order: messages with an ordering key are published in their order, ` +
+        'but consumers may see them in another. Create the topic with message.type=FIFO, or set unorderedTopic: "publish" where that is fine.',
+    );
   };
 }
 
 /** Topics that are remembered as warned of. */
 const MAX_WARNED = 1000;
-
-const asItIs = (request: unknown): Buffer => request as Buffer;
 
 async function queryRoute(
   runtime: GrpcRuntime,
@@ -206,7 +164,7 @@ function routeFailure(result: CallResult): Failure | undefined {
 }
 
 /** A heartbeat: signed, without a topic, and without a session answered "unknown client". */
-async function checkWith({ runtime, connection }: Opened, settings: Settings): Promise<void> {
+async function checkWith({ runtime, connection }: Publishing, settings: Settings): Promise<void> {
   const result = await connection.call(runtime.methods.Heartbeat, PRODUCER, {
     timeoutMs: settings.requestTimeoutMs,
   });

@@ -1,29 +1,29 @@
 /** How messages are handed to RocketMQ: the requests of each topic, as its type asks for. */
 
+import { hostname } from "node:os";
 import type { OutgoingMessage, PublishResult } from "../broker.ts";
 import { type AbortScope, orAborted } from "../publishing/abort-scope.ts";
 import { byTopic } from "../publishing/by-topic.ts";
 import { type Call, createCall, type Load } from "../publishing/call.ts";
 import { type PlacedMessage, startRequests } from "../publishing/lanes.ts";
 import type { Window } from "../publishing/window.ts";
-import type { CallResult } from "./connection.ts";
+import type { Connection } from "./connection.ts";
 import { type Failure, failureOfCall, failureOfStatus, type RocketmqStatus } from "./failures.ts";
+import type { GrpcRuntime } from "./grpc.ts";
+import type { Settings } from "./options.ts";
 import { type Item, planTopic } from "./plan.ts";
 import type { Routes } from "./routes.ts";
+import type { Session } from "./session.ts";
 import { encodeSendRequest } from "./wire.ts";
 
 /** What publishing needs of the rest of the adapter. */
 export interface Publishing {
+  readonly settings: Settings;
+  readonly runtime: GrpcRuntime;
+  readonly connection: Connection;
+  readonly session: Session;
   readonly routes: Routes;
   readonly window: Window;
-  /** One SendMessage with an encoded request. Never rejects. */
-  readonly send: (request: Buffer, scope: AbortScope) => Promise<CallResult>;
-  readonly namespace: string;
-  readonly bornHost: string;
-  readonly batchSize: number;
-  readonly refuseUnordered: boolean;
-  /** Largest body that the server said it takes; undefined while it has not said so. */
-  readonly maxBodyBytes: () => number | undefined;
   /** Called when keyed messages went to a topic that keeps no order. */
   readonly onUnordered: (topic: string, accepts: ReadonlySet<string>) => void;
 }
@@ -72,14 +72,15 @@ async function startTopic(
     for (const placed of messages) call.refuse(placed, topic, failure);
     return;
   }
-  const maxBodyBytes = publishing.maxBodyBytes();
+  const { batchSize, unorderedTopic } = publishing.settings;
+  const maxBodyBytes = publishing.session.maxBodyBytes();
   const plan = planTopic(messages, {
     topic,
     accepts: route.accepts,
-    batchSize: publishing.batchSize,
+    batchSize,
     maxRequestBytes: Math.min(MAX_REQUEST_BYTES, maxBodyBytes ?? MAX_REQUEST_BYTES),
     maxBodyBytes,
-    refuseUnordered: publishing.refuseUnordered,
+    refuseUnordered: unorderedTopic === "fail",
   });
   if (plan.unordered > 0) publishing.onUnordered(topic, route.accepts);
   for (const { placed, failure } of plan.refused) call.refuse(placed, topic, failure);
@@ -92,15 +93,19 @@ async function send(
   { destination: topic, items }: Load<Item>,
   scope: AbortScope,
 ): Promise<readonly string[] | Failure> {
-  const { namespace, bornHost } = publishing;
+  const { connection, runtime, settings } = publishing;
+  const { namespace, requestTimeoutMs: timeoutMs } = settings;
   const request = encodeSendRequest(
-    { namespace, topic, bornHost, bornAtMs: Date.now() },
+    { namespace, topic, bornHost: BORN_HOST, bornAtMs: Date.now() },
     items.map(({ wire }) => wire),
   );
-  const result = await publishing.send(request, scope);
+  const result = await connection.call(runtime.methods.SendMessage, request, { timeoutMs, scope, serialize: asItIs });
   const failure = result.ok ? failureOfAnswer(result.response as SendAnswer) : failureOfCall(result);
   return failure === undefined ? items.map(({ wire }) => wire.messageId) : concluded(publishing, topic, failure);
 }
+
+const BORN_HOST = hostname();
+const asItIs = (request: unknown): Buffer => request as Buffer;
 
 /** What a failure says of what is known of topics. */
 function concluded({ routes }: Publishing, topic: string, failure: Failure): Failure {

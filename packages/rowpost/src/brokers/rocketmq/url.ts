@@ -24,10 +24,9 @@ const NUMBERS = { batch: "batchSize", inFlight: "maxInFlight", timeoutMs: "reque
 const KNOWN = [...Object.keys(NUMBERS), "unordered", ...TLS_SETTINGS];
 
 /**
- * Options from a URL. Query keys: `tls` (`true`, `false`, `insecure`), `ca`, `cert`, `key` (PEM
- * files), `serverName`, `batch`, `inFlight`, `timeoutMs`, `unordered`. Keys come from
- * ROWPOST_ROCKETMQ_ACCESS_KEY, ROWPOST_ROCKETMQ_SECRET_KEY and ROWPOST_ROCKETMQ_SESSION_TOKEN.
- * Throws {@link ConfigurationError} for anything else, naming it.
+ * The settings of its query are on the adapter's page. Keys come from ROWPOST_ROCKETMQ_ACCESS_KEY,
+ * ROWPOST_ROCKETMQ_SECRET_KEY and ROWPOST_ROCKETMQ_SESSION_TOKEN. Throws {@link ConfigurationError}
+ * for anything else, naming it.
  */
 export function rocketmqOptionsFromUrl(
   url: string,

@@ -1,9 +1,8 @@
 import { ConfigurationError } from "../../runtime/errors.ts";
 
 /**
- * The addresses in a list, or in a text with commas (or what `separator` says). Throws {@link
- * ConfigurationError} with `account` when one holds a user or password, and with `empty` when there
- * is none.
+ * Of a list, or a text with commas (or `separator`). Throws {@link ConfigurationError} with
+ * `account` when one holds a user or password, and with `empty` when there is none.
  */
 export function addressList(
   given: string | readonly string[],
