@@ -42,6 +42,8 @@ export interface SessionOptions {
    * Default "utc".
    */
   readonly clock?: "utc" | "server";
+  /** Called once when the session dies, by a lost connection, a time-out or `abandon`. */
+  readonly onLost?: () => void;
 }
 
 /**
@@ -66,6 +68,14 @@ export interface Session {
    */
   abandon(): Promise<void>;
   close(): Promise<void>;
+  /**
+   * Name of a lock that the server holds for this session alone, and gives up only when it has
+   * ended and no statement of it can take effect any more (rule: session-lock). New with each
+   * session. Undefined for a purpose other than `lease`, and where not everybody sees such a lock.
+   */
+  readonly lock: string | undefined;
+  /** Of these locks of other sessions, those that nobody holds. */
+  freeLocks(locks: readonly string[]): Promise<string[]>;
   /**
    * True once the connection is lost, timed out or closed. A dead session is replaced, not revived.
    */

@@ -48,8 +48,7 @@ export function createRelayEngine({ database, broker, layout, settings, events }
   const store = database.relayStore({ layout });
   const source = createSource({ database, layout, settings, store });
   const reports = createRelayReports(settings, events);
-  const freed = createWakeUp(clock);
-  const wakeUp = createWakeUp(clock);
+  const [freed, wakeUp, heartbeatDue] = [createWakeUp(clock), createWakeUp(clock), createWakeUp(clock)];
 
   function lookAgain(): void {
     scans.restart();
@@ -77,6 +76,7 @@ export function createRelayEngine({ database, broker, layout, settings, events }
     window,
     // The rows just recovered may lie before the place that was reached.
     ...leaseEvents(settings, reports, events, () => scans.restart()),
+    onSessionLost: heartbeatDue.ring,
   });
   const parking = createParking({
     broker,
@@ -111,6 +111,7 @@ export function createRelayEngine({ database, broker, layout, settings, events }
     window,
     freed,
     wakeUp,
+    heartbeatDue,
     parking,
     flow,
     publisher,
@@ -121,13 +122,17 @@ export function createRelayEngine({ database, broker, layout, settings, events }
   return { ...runner, owner, counts: reports.counts, resetBackoff: (topic) => housekeeping.resetBackoff(topic) };
 }
 
+const WITHOUT_LOCK =
+  "this connection to the database holds no lock that other relays can see (a cluster, a proxy, or a platform " +
+  "without /proc): should this relay be killed, its messages wait until its lease ends";
+
 /** What the relay tells and does when shards come and go. */
 function leaseEvents(
   settings: RelaySettings,
   reports: RelayReports,
   events: EventEmitter<RelayEvents>,
   lookAgain: () => void,
-): Pick<LeaseKeeperOptions, "onAcquired" | "onLost" | "onReleased"> {
+): Pick<LeaseKeeperOptions, "onAcquired" | "onLost" | "onReleased" | "onNoLock"> {
   return {
     async onAcquired(shards, recovered) {
       settings.logger.info("acquired shards", { shards: shards.length, recovered });
@@ -144,6 +149,9 @@ function leaseEvents(
     async onReleased(shards) {
       events.emit("shardsReleased", { shards });
       await settings.reach("released");
+    },
+    onNoLock() {
+      settings.logger.info(WITHOUT_LOCK, { leaseMs: settings.leaseMs });
     },
   };
 }

@@ -5,6 +5,7 @@ import type { RoundResult } from "./claiming/round.ts";
 import type { Housekeeping } from "./housekeeping/housekeeping.ts";
 import type { InFlightWindow } from "./in-flight.ts";
 import type { LeaseKeeper } from "./leases/lease-keeper.ts";
+import { LOOK_MS } from "./leases/lock-watch.ts";
 import type { RelaySettings } from "./options.ts";
 import { createPollPace } from "./pacing/poll-pace.ts";
 import { firstRing, type WakeUp } from "./pacing/wake-up.ts";
@@ -23,6 +24,8 @@ export interface RelayRunnerOptions {
   readonly freed: WakeUp;
   /** Rings when there may be something new to send. */
   readonly wakeUp: WakeUp;
+  /** Rings when the lease session was lost. */
+  readonly heartbeatDue: WakeUp;
   readonly parking: Pick<Parking, "room" | "setAside" | "followers">;
   readonly flow: RelayFlow;
   readonly publisher: Publisher;
@@ -111,6 +114,21 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
     }
   }
 
+  async function heartbeatStep(): Promise<Step> {
+    const rung = options.heartbeatDue.count;
+    const dueMs = lastHeartbeatMs + settings.heartbeatMs - clock.monotonicMs();
+    if (dueMs > 0 && keeper.hasSession && !(await keeper.look())) {
+      const ms = Math.min(dueMs, LOOK_MS);
+      await options.heartbeatDue.wait({ sinceCount: rung, ms, signal: stopping.signal });
+      return { waitMs: 0, asked: false };
+    }
+    const before = keeper.heldCount;
+    const couldPublish = keeper.hasSession;
+    await heartbeat();
+    if (keeper.heldCount > before || !couldPublish) wakeUp.ring();
+    return { waitMs: 0, asked: true };
+  }
+
   async function roundStep(): Promise<Step> {
     const rung = wakeUp.count;
     const left = freed.count;
@@ -169,14 +187,7 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
       ended.push(source.doorbell.subscribe(wakeUp.ring));
       loops.push(
         loop("relay", roundStep),
-        loop("heartbeat", async () => {
-          const dueMs = lastHeartbeatMs + settings.heartbeatMs - clock.monotonicMs();
-          if (dueMs > 0) return { waitMs: dueMs, asked: false };
-          const before = keeper.heldCount;
-          await heartbeat();
-          if (keeper.heldCount > before) wakeUp.ring();
-          return { waitMs: settings.heartbeatMs, asked: true };
-        }),
+        loop("heartbeat", heartbeatStep),
         loop("housekeeping", async () => {
           const asked = await housekeeping.turn();
           return { waitMs: settings.housekeepingMs, asked };
@@ -191,7 +202,8 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
       );
     },
     async tick() {
-      if (clock.monotonicMs() - lastHeartbeatMs >= settings.heartbeatMs || keeper.heldCount === 0) await heartbeat();
+      const isDue = clock.monotonicMs() - lastHeartbeatMs >= settings.heartbeatMs;
+      if (isDue || keeper.heldCount === 0 || !keeper.hasSession) await heartbeat();
       const result = await options.round();
       await parking.setAside.idle();
       await flow.idle();

@@ -236,8 +236,17 @@ export interface RelayInstance {
 
 export interface LeaseView {
   readonly leases: readonly ShardLease[];
-  readonly instances: readonly RelayInstance[];
+  readonly instances: readonly (RelayInstance & SessionLock)[];
   readonly suspensions: readonly SuspensionRule[];
+}
+
+/** What tells that a relay is dead before its leases end (rule: session-lock). */
+export interface SessionLock {
+  /**
+   * Name of the lock that the relay's lease session holds, for as long as it lives; undefined: its
+   * connection proves nothing, the lease alone decides.
+   */
+  readonly lock?: string | undefined;
 }
 
 /** Leases: narrow enough to be simulated. */
@@ -270,6 +279,10 @@ export interface LeaseStore {
   release(request: { readonly owner: string; readonly shards: readonly HeldShard[] }): Promise<void>;
   /** Removes this instance from the registry. */
   leave(owner: string): Promise<void>;
+  /** Of these session locks, those that nobody holds: their sessions have ended. */
+  freeLocks(locks: readonly string[]): Promise<readonly string[]>;
+  /** Calls `listener` each time the session that holds our own lock is lost. */
+  onSessionLost(listener: () => void): void;
 }
 
 /** The relay's work on messages. */

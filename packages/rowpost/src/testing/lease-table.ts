@@ -7,10 +7,23 @@ import type { LeaseStore, ShardLease } from "../relay/store.ts";
 
 export interface LeaseTable {
   /** The port for one relay. Its calls fail while `reachable` says so. */
-  store(options?: { readonly reachable?: () => boolean }): LeaseStore;
+  store(options?: LeaseTableStoreOptions): LeaseTableStore;
   /** The database's clock. */
   nowMs: number;
   readonly rows: readonly ShardLease[];
+}
+
+export interface LeaseTableStoreOptions {
+  readonly reachable?: () => boolean;
+  /** Its session holds a lock that others see. Default true. */
+  readonly hasLock?: boolean;
+}
+
+export interface LeaseTableStore extends LeaseStore {
+  /** The session is lost, its lock is free; the next heartbeat has another one. */
+  loseSession(): void;
+  /** The same for a process that is killed: nobody is told. */
+  kill(): void;
 }
 
 interface MutableLease {
@@ -26,10 +39,18 @@ export function createLeaseTable(shardCount = 16): LeaseTable {
   const rows: MutableLease[] = Array.from({ length: shardCount }, (_, shard) => ({
     ...{ shard, owner: undefined, epoch: 0, leaseUntil: "", leaseMs: 0 },
   }));
-  const seen = new Map<string, { label: string; atMs: number }>();
+  const seen = new Map<string, { label: string; lock: string | undefined; atMs: number }>();
+  const heldLocks = new Set<string>();
+  let sessions = 0;
   const table = { nowMs: 0, rows, store };
 
-  function store({ reachable = () => true }: { readonly reachable?: () => boolean } = {}): LeaseStore {
+  function store({ reachable = () => true, hasLock = true }: LeaseTableStoreOptions = {}): LeaseTableStore {
+    let lock: string | undefined;
+    let tellLost = (): void => {};
+    function kill(): void {
+      if (lock !== undefined) heldLocks.delete(lock);
+      lock = undefined;
+    }
     async function guard(): Promise<void> {
       await Promise.resolve();
       if (!reachable()) throw new Error("the database does not answer");
@@ -40,14 +61,19 @@ export function createLeaseTable(shardCount = 16): LeaseTable {
     return {
       async heartbeat({ owner, label, leaseMs, instanceTimeoutMs, held }) {
         await guard();
-        seen.set(owner, { label, atMs: table.nowMs });
+        if (hasLock && lock === undefined) {
+          sessions += 1;
+          lock = `session ${sessions}`;
+          heldLocks.add(lock);
+        }
+        seen.set(owner, { label, lock, atMs: table.nowMs });
         const still = held.filter(({ shard, epoch }) => {
           const row = owns(owner, shard, epoch);
           if (row !== undefined) row.leaseUntil = String(table.nowMs + leaseMs);
           return row !== undefined;
         });
-        const instances = [...seen].map(([name, { label: text, atMs }]) => ({
-          ...{ owner: name, label: text, alive: Math.abs(table.nowMs - atMs) < instanceTimeoutMs },
+        const instances = [...seen].map(([name, { label: text, lock: held, atMs }]) => ({
+          ...{ owner: name, label: text, lock: held, alive: Math.abs(table.nowMs - atMs) < instanceTimeoutMs },
         }));
         return { held: still, leases: rows.map((row) => ({ ...row })), instances, suspensions: [] };
       },
@@ -73,6 +99,18 @@ export function createLeaseTable(shardCount = 16): LeaseTable {
         await guard();
         seen.delete(owner);
       },
+      async freeLocks(locks) {
+        await guard();
+        return locks.filter((each) => !heldLocks.has(each));
+      },
+      onSessionLost(listener) {
+        tellLost = listener;
+      },
+      loseSession() {
+        kill();
+        tellLost();
+      },
+      kill,
     };
   }
 

@@ -278,6 +278,8 @@ function countStatements(database: Database): CountingConnections {
       };
       return {
         server: session.server,
+        lock: session.lock,
+        freeLocks: (locks) => session.freeLocks(locks),
         get dead() {
           return session.dead;
         },

@@ -102,6 +102,37 @@ export function defineDatabaseFaultCases(service: "mariadb" | "postgres"): void 
     });
   });
 
+  it("a relay that loses its lease session publishes nothing before it has another one (rule: session-lock)", async () => {
+    const broker = memory();
+    const made = createRelay({
+      ...{ database: through, broker, leaseMs: 20_000, publishTimeoutMs: 1_000 },
+      onFaultPoint: async (reached) => {
+        if (reached === "beforeSettle") settling();
+        if (reached !== "beforePublish" || happened) return;
+        happened = true;
+        await proxy.refuse();
+        await proxy.cut();
+        await away;
+      },
+    });
+    let happened = false;
+    let settling = (): void => {};
+    relay = made;
+    const away = new Promise<void>((resolve) => made.on("databaseAway", () => resolve()));
+    // What was claimed is written back, or its receipt is.
+    const settles = new Promise<void>((resolve) => {
+      settling = resolve;
+    });
+    await database.insert([{ key: "1" }]);
+    await made.start();
+    await settles;
+    expect(broker.published()).toEqual([]);
+    await proxy.accept();
+    await untilSent(1);
+    expect(broker.published()).toHaveLength(1);
+    expect(made.counts).toMatchObject({ returned: 1, fenced: 0, outcomesLost: 0 });
+  });
+
   it("a cut while the claim is under way: whatever became of it, every message is sent, and in order", async () => {
     const { broker } = await sendWithFault("beforeClaim", () => proxy.cut());
     for (const orderingKey of ["k0", "k1"]) {

@@ -32,6 +32,8 @@ const PROBE = { text: "\u{20BB7}\\'", hex: "F0A0AEB75C27" };
 interface Opened {
   readonly connection: DriverConnection;
   readonly lockName: string;
+  /** Undefined in a cluster, where a lock is known to one node. */
+  readonly lock: string | undefined;
   readonly server: Session["server"];
 }
 
@@ -45,7 +47,7 @@ export async function openSession(driver: Driver, options: SessionOptions): Prom
     throw translateError(error, `connect to ${driver.label}`);
   }
   try {
-    return createSession(driver, await prepare(connection, options, timeoutMs), timeoutMs);
+    return createSession(driver, await prepare(connection, options, timeoutMs), { ...options, timeoutMs });
   } catch (error) {
     connection.destroy();
     throw translateError(error, `open a session on ${driver.label}`);
@@ -85,7 +87,14 @@ async function prepare(connection: DriverConnection, options: SessionOptions, ti
   if (text(row, "probe") !== PROBE.text || text(row, "bytes") !== PROBE.hex) throw unfit();
   const version = text(row, "version");
   const product = /mariadb/i.test(version) ? "mariadb" : "mysql";
-  return { connection, lockName, server: { product, version } };
+  // Galera and group replication: a lock is known to the node that gave it.
+  const cluster =
+    options.purpose === "lease"
+      ? await run(`SHOW GLOBAL VARIABLES WHERE (Variable_name = 'wsrep_on' AND Value = 'ON')
+  OR (Variable_name = 'group_replication_group_name' AND Value <> '')`)
+      : undefined;
+  const lock = cluster?.rows.length === 0 ? lockName : undefined;
+  return { connection, lockName, lock, server: { product, version } };
 }
 
 function unfit(): ConfigurationError {
@@ -94,8 +103,12 @@ function unfit(): ConfigurationError {
   );
 }
 
-function createSession(driver: Driver, opened: Opened, timeoutMs: number): Session {
-  const { connection, lockName, server } = opened;
+function createSession(
+  driver: Driver,
+  opened: Opened,
+  { timeoutMs, onLost }: Pick<SessionOptions, "onLost"> & { readonly timeoutMs: number },
+): Session {
+  const { connection, lockName, lock, server } = opened;
   let dead = false;
   const turns = createTurns();
   /**
@@ -110,6 +123,7 @@ function createSession(driver: Driver, opened: Opened, timeoutMs: number): Sessi
     dead = true;
     connection.destroy();
     for (const fail of waiting) fail(new DatabaseUnavailableError(`the session of ${driver.label} was cut`, { cause }));
+    onLost?.();
   }
 
   function query(statement: Statement): Promise<QueryResult> {
@@ -171,6 +185,8 @@ function createSession(driver: Driver, opened: Opened, timeoutMs: number): Sessi
 
   return {
     server,
+    lock,
+    freeLocks: (locks) => turns.take(async () => (await send(freeLocks(locks))).rows.map((row) => text(row, "name"))),
     get dead() {
       return dead;
     },
@@ -187,6 +203,15 @@ function createSession(driver: Driver, opened: Opened, timeoutMs: number): Sessi
       dead = true;
       await connection.end().catch(() => connection.destroy());
     },
+  };
+}
+
+function freeLocks(locks: readonly string[]): Statement {
+  return {
+    name: "freeLocks",
+    text: `SELECT j.name AS name FROM JSON_TABLE(?, '$[*]' COLUMNS (name VARCHAR(64) CHARACTER SET ascii PATH '$')) AS j
+  WHERE IS_FREE_LOCK(j.name) = 1`,
+    params: [JSON.stringify(locks)],
   };
 }
 

@@ -3,6 +3,7 @@
  * is dead.
  */
 
+import { randomBytes } from "node:crypto";
 import {
   DatabaseConflictError,
   DatabaseUnavailableError,
@@ -10,7 +11,7 @@ import {
   TransactionLostError,
 } from "../../runtime/errors.ts";
 import type { Executor, QueryResult, Statement } from "../../transactions/executor.ts";
-import type { Session, SessionOptions, SessionPurpose } from "../database.ts";
+import type { Session, SessionOptions } from "../database.ts";
 import { cut, type Driver, type PgClient, type PgQuery, type PgResult } from "./driver.ts";
 import { isAway, isOutdatedPlan, translateError } from "./errors.ts";
 import { refuseSplitSession } from "./pooler.ts";
@@ -56,7 +57,8 @@ export async function openSession(driver: Driver, options: SessionOptions): Prom
   try {
     await refuseSplitSession(driver, client, (of, query) => answer(of, query, timeoutMs));
     const backend = await prepare(client, options, timeoutMs);
-    return createSession(driver, client, { backend, timeoutMs, purpose: options.purpose });
+    const lock = options.purpose === "lease" ? await takeLock(client, timeoutMs) : undefined;
+    return createSession(driver, client, { backend, timeoutMs, lock, ...options });
   } catch (error) {
     cut(client);
     throw translateError(error, `open a session on ${driver.label}`);
@@ -109,6 +111,22 @@ async function prepare(client: PgClient, options: SessionOptions, timeoutMs: num
   return { pid: Number(row?.["pid"]), startedAt: String(row?.["started_at"]), version: String(row?.["version"]) };
 }
 
+/** An advisory lock of the session's own, which nobody else asks for. */
+async function takeLock(client: PgClient, timeoutMs: number): Promise<string> {
+  const lock = String(randomBytes(8).readBigInt64BE());
+  await answer(client, { text: "SELECT pg_advisory_lock($1::bigint)", values: [lock] }, timeoutMs);
+  return lock;
+}
+
+/**
+ * Takes each lock for the length of this statement, shared: two who look at once do not take it for
+ * held because of each other.
+ */
+function freeLocks(locks: readonly string[]): Statement {
+  const text = `SELECT lock::text AS lock FROM unnest($1::bigint[]) AS lock WHERE pg_try_advisory_xact_lock_shared(lock)`;
+  return { name: "freeLocks", text, params: [`{${locks.filter((lock) => /^-?\d{1,19}$/.test(lock)).join(",")}}`] };
+}
+
 /**
  * The client's answer, or an error after `timeoutMs` and the grace. The connection must then be
  * cut: its next answer would be this one's.
@@ -136,9 +154,9 @@ async function answer(client: PgClient, query: PgQuery, timeoutMs: number): Prom
 function createSession(
   driver: Driver,
   client: PgClient,
-  opened: { readonly backend: Backend; readonly timeoutMs: number; readonly purpose: SessionPurpose },
+  opened: SessionOptions & { readonly backend: Backend; readonly timeoutMs: number; readonly lock: string | undefined },
 ): Session {
-  const { backend, timeoutMs, purpose } = opened;
+  const { backend, timeoutMs, purpose, lock } = opened;
   const names = new Map<string, string>();
   let prepared = 0;
   let dead = false;
@@ -154,6 +172,7 @@ function createSession(
     if (dead) return;
     dead = true;
     cut(client);
+    opened.onLost?.();
   }
 
   /**
@@ -244,6 +263,8 @@ function createSession(
 
   return {
     server: { product: "postgres", version: backend.version },
+    lock,
+    freeLocks: (locks) => inTurn(async () => (await send(freeLocks(locks))).rows.map(({ lock: free }) => String(free))),
     get dead() {
       return dead;
     },

@@ -1,24 +1,53 @@
-/** Leases on any SQL database (rules: takeover-fence, watched-sending, hand-over). */
+/** Leases on any SQL database (rules: takeover-fence, watched-sending, hand-over, session-lock). */
 import type { LeaseStore } from "../../relay/store.ts";
 import type { Executor } from "../../transactions/executor.ts";
-import { relayInstance, shardLease, suspensionRule } from "./rows.ts";
+import type { Session } from "../database.ts";
+import { labelWithLock, lockedInstance, shardLease, suspensionRule } from "./rows.ts";
 import type { SessionSlots } from "./session-slots.ts";
 import type { DialectStatements, LeaseStatements } from "./statements.ts";
 
 export interface LeaseStoreParts {
   readonly statements: Pick<DialectStatements, "leases">;
   readonly slots: SessionSlots;
+  /** Calls its argument when the session of the slot `lease` is lost. */
+  readonly onSessionLost: (listener: () => void) => void;
 }
 
-export function createLeaseStore({ statements, slots }: LeaseStoreParts): LeaseStore {
+export function createLeaseStore({ statements, slots, onSessionLost }: LeaseStoreParts): LeaseStore {
   const { leases } = statements;
+  let isProven: Promise<boolean> | undefined;
+
+  /**
+   * The session's lock, if another session of ours sees that it is held. Behind a proxy that hands
+   * the statements of one session to several connections, or to several servers, it looks free to
+   * its owner too. Asked once: what stands between us and the server stays.
+   */
+  async function provenLock({ lock }: Session): Promise<string | undefined> {
+    if (lock === undefined) return undefined;
+    isProven ??= slots
+      .use("settle", (other) => other.freeLocks([lock]))
+      .then(
+        (free) => free.length === 0,
+        (error: unknown) => {
+          isProven = undefined;
+          throw error;
+        },
+      );
+    return (await isProven) ? lock : undefined;
+  }
+
   return {
+    onSessionLost,
+    freeLocks: (locks) => slots.use("lease", (session) => session.freeLocks(locks)),
+
     async heartbeat({ owner, label, leaseMs, instanceTimeoutMs, held }) {
       return await slots.retry("lease", async (session) => {
-        await session.run(leases.reportInstance({ owner, label: label.slice(0, 255) }));
+        // Before the renewal: who looks for the lock of our last session must not find our leases
+        // renewed and only its name.
+        await session.run(leases.reportInstance({ owner, label: labelWithLock(label, await provenLock(session)) }));
         if (held.length > 0) await session.run(leases.renew({ owner, leaseMs, held }));
         const rows = (await session.run(leases.readLeases())).rows.map(shardLease);
-        const instances = (await session.run(leases.readInstances(instanceTimeoutMs))).rows.map(relayInstance);
+        const instances = (await session.run(leases.readInstances(instanceTimeoutMs))).rows.map(lockedInstance);
         const suspensions = (await session.run(leases.readSuspensions())).rows.map(suspensionRule);
         // Read after the renewal: what is ours here at its epoch was ours when it was renewed,
         // because epochs only grow.

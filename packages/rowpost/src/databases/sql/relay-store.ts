@@ -39,6 +39,10 @@ const MOST_WIDENING = 4;
 export function createRelayStore(parts: StoreParts): RelayStore {
   const { layout, statements } = parts;
   let options = DEFAULT_OPTIONS;
+  const lostListeners = new Set<() => void>();
+  const onLost = (): void => {
+    for (const listener of lostListeners) listener();
+  };
   const claimPastLocks = createPastLocks();
   const slots = createSessionSlots({
     proveLost: !hasClaimToken(layout),
@@ -49,11 +53,12 @@ export function createRelayStore(parts: StoreParts): RelayStore {
         statementTimeoutMs: options.statementTimeoutMs,
         lockWaitTimeoutMs: options.lockWaitTimeoutMs,
         clock: layout.clock,
+        ...(slot === "lease" ? { onLost } : {}),
       }),
   });
 
   return {
-    leases: createLeaseStore({ statements, slots }),
+    leases: createLeaseStore({ statements, slots, onSessionLost: (listener) => void lostListeners.add(listener) }),
     housekeeping: createHousekeepingStore({ layout, statements, slots }),
 
     async open(chosen) {

@@ -12,6 +12,7 @@ import type {
   RowNow,
   ScannedMessage,
   SendingRow,
+  SessionLock,
   ShardLease,
   SuspensionRule,
   TimedRow,
@@ -154,7 +155,25 @@ export function shardLease(row: Row): ShardLease {
 }
 
 export function relayInstance(row: Row): RelayInstance {
-  return { owner: text(row, "owner"), label: text(row, "label"), alive: flag(row, "alive") };
+  const label = text(row, "label");
+  const mark = label.lastIndexOf(LOCK_MARK);
+  return { owner: text(row, "owner"), label: mark < 0 ? label : label.slice(0, mark), alive: flag(row, "alive") };
+}
+
+/** Between the words for people and the name of the session lock, in the label column. */
+const LOCK_MARK = " lock=";
+
+/** What stands in the label column: at most 255 characters. */
+export function labelWithLock(label: string, lock: string | undefined): string {
+  const mark = `${LOCK_MARK}${lock ?? ""}`;
+  return `${label.slice(0, 255 - mark.length)}${mark}`;
+}
+
+/** With the name of its session lock. A version that wrote none leaves it undefined. */
+export function lockedInstance(row: Row): RelayInstance & SessionLock {
+  const instance = relayInstance(row);
+  const label = text(row, "label");
+  return { ...instance, lock: label.slice(instance.label.length + LOCK_MARK.length) || undefined };
 }
 
 export function suspensionRule(row: Row): SuspensionRule {

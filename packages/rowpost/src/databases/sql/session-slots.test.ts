@@ -12,6 +12,8 @@ function fakeSession(
   let dead = false;
   return {
     server: { product: "sqlite", version: "0" },
+    lock: undefined,
+    freeLocks: () => Promise.resolve([]),
     run: () => Promise.resolve({ rows: [], affected: 0 }),
     transaction: () => Promise.reject(new Error("not here")),
     async abandon() {

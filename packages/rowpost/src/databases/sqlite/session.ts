@@ -10,6 +10,7 @@ import { withHandle } from "../../transactions/sqlite-handle.ts";
 import type { Session, SessionOptions } from "../database.ts";
 import { type SqliteHandle, type SqliteStatement, sqliteVersion } from "./driver.ts";
 import { isBusy, translateError } from "./errors.ts";
+import { endedProcesses, processLock } from "./process-lock.ts";
 
 const DEFAULT_LOCK_WAIT_TIMEOUT_MS = 3_000;
 const FIRST_PAUSE_MS = 1;
@@ -135,6 +136,8 @@ export function createSession(handle: SqliteHandle, options: SessionOptions): Se
 
   return {
     server,
+    lock: options.purpose === "lease" ? processLock() : undefined,
+    freeLocks: (locks) => Promise.resolve(endedProcesses(locks)),
     get dead() {
       return dead;
     },
@@ -148,6 +151,7 @@ export function createSession(handle: SqliteHandle, options: SessionOptions): Se
     async abandon() {
       dead = true;
       abandoned = true;
+      options.onLost?.();
       await withHandle(handle, () => Promise.resolve());
     },
     /** The handle stays open: it is the database object's. */

@@ -1,34 +1,43 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createLeaseTable, type LeaseTable } from "../../testing/lease-table.ts";
+import { createLeaseTable, type LeaseTable, type LeaseTableStore } from "../../testing/lease-table.ts";
 import { createManualClock, type ManualClock } from "../../testing/manual-clock.ts";
 import { createLeaseKeeper, type LeaseKeeper } from "./lease-keeper.ts";
+import { LOOK_MS } from "./lock-watch.ts";
 
 const LEASE_MS = 10_000;
 const HEARTBEAT_MS = 1_000;
 
 interface Member {
   readonly keeper: LeaseKeeper;
+  readonly store: LeaseTableStore;
   readonly lost: number[];
   readonly inFlight: Map<number, number>;
+  /** Said that no lock stands for it. */
+  readonly untold: string[];
   reachable: boolean;
 }
 
-function member(table: LeaseTable, clock: ManualClock, owner: string): Member {
+function member(table: LeaseTable, clock: ManualClock, owner: string, { hasLock = true } = {}): Member {
   const lost: number[] = [];
+  const store = table.store({ reachable: () => self.reachable, hasLock });
   const inFlight = new Map<number, number>();
   const self: Member = {
+    store,
     lost,
     inFlight,
+    untold: [],
     reachable: true,
     keeper: createLeaseKeeper({
-      leases: table.store({ reachable: () => self.reachable }),
+      leases: store,
       owner,
       settings: { label: owner, leaseMs: LEASE_MS, heartbeatMs: HEARTBEAT_MS, clock },
       window: { countOf: (shard) => inFlight.get(shard) ?? 0 },
       onAcquired: () => {},
       onLost: (shards) => void lost.push(...shards),
       onReleased: () => {},
+      onSessionLost: () => {},
+      onNoLock: () => self.untold.push(owner),
     }),
   };
   return self;
@@ -153,12 +162,110 @@ describe("leases", () => {
     expect(relay.keeper.heldCount).toBe(0);
   });
 
+  describe("of an owner whose session lock is free", () => {
+    /** `a` holds everything; `b` has seen it. */
+    async function bench({ hasLock = true } = {}) {
+      const clock = createManualClock();
+      const table = createLeaseTable();
+      const owner = member(table, clock, "a", { hasLock });
+      const heir = member(table, clock, "b");
+      await owner.keeper.heartbeat();
+      await heir.keeper.heartbeat();
+      // Nothing of it goes over to the second one by sharing.
+      for (let shard = 0; shard < 16; shard += 1) owner.inFlight.set(shard, 1);
+      return { clock, table, owner, heir };
+    }
+
+    it("are taken at the second look, and without a share for the dead (rule: session-lock)", async () => {
+      const { clock, table, owner, heir } = await bench();
+      expect(await heir.keeper.look()).toBe(false);
+      owner.store.kill();
+      expect(await heir.keeper.look()).toBe(true);
+      await heir.keeper.heartbeat();
+      expect(heir.keeper.heldCount).toBe(0);
+      await pass(table, clock, LOOK_MS);
+      expect(await heir.keeper.look()).toBe(true);
+      await heir.keeper.heartbeat();
+      expect(heir.keeper.heldCount).toBe(16);
+      expect(table.rows.every(({ epoch }) => epoch === 2)).toBe(true);
+    });
+
+    it("are not taken when it is back with another session (rule: session-lock)", async () => {
+      const { clock, table, owner, heir } = await bench();
+      owner.store.loseSession();
+      await heir.keeper.look();
+      await heir.keeper.heartbeat();
+      await owner.keeper.heartbeat();
+      await pass(table, clock, LOOK_MS);
+      await heir.keeper.look();
+      await heir.keeper.heartbeat();
+      expect([owner.keeper.heldCount, owner.keeper.usable(0).length, heir.keeper.heldCount]).toEqual([16, 8, 0]);
+    });
+
+    it("are not used by itself before its next heartbeat (rule: session-lock)", async () => {
+      const { owner } = await bench();
+      expect(owner.keeper.mayPublish(0, 1)).toBe(true);
+      owner.store.loseSession();
+      expect([owner.keeper.hasSession, owner.keeper.mayPublish(0, 1), owner.keeper.usable(0)]).toEqual([
+        false,
+        false,
+        [],
+      ]);
+      // An outcome may still be written: the lease has not ended, and the fence decides.
+      expect(owner.keeper.leftMs(0)).toBeGreaterThan(0);
+      await owner.keeper.heartbeat();
+      expect(owner.keeper.mayPublish(0, 1)).toBe(true);
+    });
+
+    it("are left to the lease where no lock stands for it, which it says once (rule: session-lock)", async () => {
+      const { clock, table, owner, heir } = await bench({ hasLock: false });
+      await owner.keeper.heartbeat();
+      expect([owner.untold, heir.untold]).toEqual([["a"], []]);
+      for (let look = 0; look < 3; look += 1) {
+        await pass(table, clock, LOOK_MS);
+        expect(await heir.keeper.look()).toBe(false);
+        await heir.keeper.heartbeat();
+      }
+      expect(heir.keeper.heldCount).toBe(0);
+      await pass(table, clock, LEASE_MS);
+      await heir.keeper.heartbeat();
+      expect(heir.keeper.heldCount).toBe(16);
+    });
+
+    it("are left to it for a while when our own session was lost as well (rule: session-lock)", async () => {
+      const { clock, table, owner, heir } = await bench();
+      // A server that restarts ends both; the heir is back first.
+      owner.store.loseSession();
+      heir.store.loseSession();
+      await heir.keeper.heartbeat();
+      await pass(table, clock, 2 * LOOK_MS);
+      await heir.keeper.look();
+      await heir.keeper.heartbeat();
+      expect(heir.keeper.heldCount).toBe(0);
+      await owner.keeper.heartbeat();
+      expect(owner.lost).toEqual([]);
+    });
+
+    it("are taken from one that was back for its turn and then died", async () => {
+      const { clock, table, owner, heir } = await bench();
+      owner.store.loseSession();
+      await owner.keeper.heartbeat();
+      owner.store.kill();
+      await heir.keeper.heartbeat();
+      await pass(table, clock, LOOK_MS);
+      await heir.keeper.heartbeat();
+      expect(heir.keeper.heldCount).toBe(16);
+    });
+  });
+
   it("never lets two relays work on one shard at once, whatever stops, freezes or steps", async () => {
     const step = fc.oneof(
       fc.record({ do: fc.constant("heartbeat" as const), who: fc.nat(2) }),
       fc.record({ do: fc.constant("pass" as const), ms: fc.integer({ min: 1, max: 6_000 }) }),
       fc.record({ do: fc.constant("databaseClock" as const), ms: fc.integer({ min: -100_000, max: 100_000 }) }),
       fc.record({ do: fc.constant("cut" as const), who: fc.nat(2), reachable: fc.boolean() }),
+      fc.record({ do: fc.constant("loseSession" as const), who: fc.nat(2) }),
+      fc.record({ do: fc.constant("look" as const), who: fc.nat(2) }),
       fc.record({ do: fc.constant("work" as const), who: fc.nat(2), shard: fc.nat(3), count: fc.nat(1) }),
     );
     await fc.assert(
@@ -172,11 +279,13 @@ describe("leases", () => {
           else {
             const chosen = members[action.who] as Member;
             if (action.do === "cut") chosen.reachable = action.reachable;
+            else if (action.do === "loseSession") chosen.store.loseSession();
+            else if (action.do === "look") await chosen.keeper.look().catch(() => {});
             else if (action.do === "work") chosen.inFlight.set(action.shard, action.count);
             else await chosen.keeper.heartbeat().catch(() => {});
           }
           for (let shard = 0; shard < 4; shard += 1) {
-            const workers = members.filter(({ keeper }) => keeper.leftMs(shard) > 0);
+            const workers = members.filter(({ keeper }) => keeper.mayPublish(shard, 1));
             expect(workers.length).toBeLessThanOrEqual(1);
           }
         }

@@ -7,7 +7,7 @@
  * - A shard is taken when it is free, or when its row (owner, epoch, lease_until) was seen
  *   unchanged for the owner's whole lease length on our own clock. lease_until itself is never
  *   compared with a clock: a database clock that stepped neither steals nor freezes a shard (rule:
- *   hand-over).
+ *   hand-over). A dead owner's is taken at once where its session lock tells (rule: session-lock).
  * - Every acquisition raises the epoch and recovers, also that of a shard which the table says is
  *   ours already: the reply to an earlier acquisition may have been lost, and with it what it held
  *   (rule: watched-sending).
@@ -17,6 +17,7 @@
 import type { InFlightWindow } from "../in-flight.ts";
 import type { RelaySettings } from "../options.ts";
 import type { Fence, HeldShard, LeaseStore, LeaseView, ShardLease, SuspensionRule } from "../store.ts";
+import { createLockWatch } from "./lock-watch.ts";
 
 /** Options of {@link createLeaseKeeper}. */
 export interface LeaseKeeperOptions {
@@ -27,6 +28,10 @@ export interface LeaseKeeperOptions {
   readonly onAcquired: (shards: readonly number[], recovered: number) => void | Promise<void>;
   readonly onLost: (shards: readonly number[]) => void;
   readonly onReleased: (shards: readonly number[]) => void | Promise<void>;
+  /** The lease session is lost: a heartbeat at once gets another one. */
+  readonly onSessionLost: () => void;
+  /** Nobody can be told by a lock that this relay is dead: its shards wait for their leases. */
+  readonly onNoLock: () => void;
 }
 
 export interface LeaseKeeper {
@@ -35,6 +40,13 @@ export interface LeaseKeeper {
    * then run out by themselves.
    */
   heartbeat(): Promise<void>;
+  /** Looks at the locks of other owners. True: a heartbeat at once may find something to take. */
+  look(): Promise<boolean>;
+  /**
+   * Our session, and its lock, stood at the last heartbeat and have not been lost since. Without
+   * them no publish starts: others may take our shards before our leases end (rule: session-lock).
+   */
+  readonly hasSession: boolean;
   /**
    * Gives every shard back whose publishes have settled. For `stop`: no shard is taken any more.
    * Returns true when all were given back.
@@ -47,8 +59,10 @@ export interface LeaseKeeper {
   forget(): void;
   /** Removes this instance from the registry. */
   leave(): Promise<void>;
-  /** Shards that may be scanned: held, not being given away, with at least this much time left. */
+  /** Shards that may be scanned: publishable and not being given away. */
   usable(minLeftMs: number): readonly number[];
+  /** A publish may start: held, with at least this much time left, and with the session's lock. */
+  mayPublish(shard: number, minLeftMs: number): boolean;
   /** Milliseconds of lease left on a shard; 0 when it is not held. */
   leftMs(shard: number): number;
   /** Epoch of a held shard. */
@@ -77,6 +91,7 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
   const { label, leaseMs, heartbeatMs, clock } = options.settings;
   const held = new Map<number, Held>();
   const sightings = new Map<number, Sighting>();
+  const watch = createLockWatch(leases, owner, clock);
   /**
    * Not used any more, and not yet certainly given back: else a lost statement would cost the next
    * owner the rest of the lease.
@@ -85,6 +100,16 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
   let shardCount = 0;
   let suspensions: readonly SuspensionRule[] = [];
   let leaving = false;
+  let hasSession = false;
+  let lostSessions = 0;
+  let isTold = false;
+
+  leases.onSessionLost(() => {
+    lostSessions += 1;
+    hasSession = false;
+    watch.forget();
+    options.onSessionLost();
+  });
 
   function heldShards(): HeldShard[] {
     return [...held].map(([shard, { epoch }]) => ({ shard, epoch }));
@@ -93,6 +118,7 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
   async function heartbeat(): Promise<void> {
     const sentAtMs = clock.monotonicMs();
     const asked = heldShards();
+    const lostBefore = lostSessions;
     // An instance is given up for dead only after the longest pause that still leaves its leases
     // valid.
     const instanceTimeoutMs = Math.max(4 * heartbeatMs, Math.floor(leaseMs / 2));
@@ -100,7 +126,14 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
     suspensions = view.suspensions;
     shardCount = view.leases.length;
     keepRenewed(asked, view.held, sentAtMs);
+    // A session that is lost again meanwhile is no better than the one before.
+    if (lostSessions === lostBefore) hasSession = true;
+    if (!isTold && !view.instances.some((instance) => instance.owner === owner && instance.lock !== undefined)) {
+      isTold = true;
+      options.onNoLock();
+    }
     observe(view.leases);
+    await watch.observe(view);
     const share = fairShare(view);
     giveUpExtra(share);
     await releaseDrained();
@@ -140,7 +173,8 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
    * ids get the remainder.
    */
   function fairShare(view: LeaseView): number {
-    const alive = new Set(view.instances.filter((instance) => instance.alive).map((instance) => instance.owner));
+    const instances = view.instances.filter((instance) => instance.alive && !watch.isDead(instance.owner));
+    const alive = new Set(instances.map((instance) => instance.owner));
     alive.add(owner);
     const order = [...alive].sort();
     const extra = order.indexOf(owner) < shardCount % order.length ? 1 : 0;
@@ -180,7 +214,7 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
     if (wanted <= 0) return;
     const takeable = view.leases.filter((lease) => {
       if (held.has(lease.shard)) return false;
-      if (lease.owner === undefined || lease.owner === owner) return true;
+      if (lease.owner === undefined || lease.owner === owner || watch.isDead(lease.owner)) return true;
       const seen = sightings.get(lease.shard);
       return seen !== undefined && nowMs - seen.sinceMs >= lease.leaseMs;
     });
@@ -201,9 +235,18 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
     return lease === undefined ? 0 : Math.max(0, lease.validUntilMs - clock.monotonicMs());
   }
 
+  function mayPublish(shard: number, minLeftMs: number): boolean {
+    return hasSession && held.has(shard) && leftMs(shard) >= minLeftMs;
+  }
+
   return {
     heartbeat,
+    look: () => watch.look(),
+    get hasSession() {
+      return hasSession;
+    },
     leftMs,
+    mayPublish,
     async releaseSettled() {
       leaving = true;
       for (const [, lease] of held) lease.draining = true;
@@ -214,7 +257,7 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
     leave: () => leases.leave(owner),
     usable: (minLeftMs) =>
       [...held]
-        .filter(([shard, lease]) => !lease.draining && leftMs(shard) >= minLeftMs)
+        .filter(([shard, lease]) => !lease.draining && mayPublish(shard, minLeftMs))
         .map(([shard]) => shard)
         .sort((left, right) => left - right),
     epochOf: (shard) => held.get(shard)?.epoch,

@@ -21,7 +21,7 @@ it("a probe that is given back unpublished does not keep its topic resting for e
     settings,
     window: { size: 0 },
     // Less is left of the lease than a publish may take.
-    keeper: { leftMs: () => 1 },
+    keeper: { mayPublish: () => false },
     health: createHealth({
       ...{ settings, breaker, outlets: createOutlets({ broker, clock, windowSize: 2_000 }) },
       ...{ events: createEventEmitter<RelayEvents>({ logger: silentLogger }) },

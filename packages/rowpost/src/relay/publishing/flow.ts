@@ -14,7 +14,7 @@ import type { Settler } from "./settler.ts";
 
 export interface RelayFlowOptions {
   readonly settings: RelaySettings;
-  readonly keeper: Pick<LeaseKeeper, "leftMs">;
+  readonly keeper: Pick<LeaseKeeper, "mayPublish">;
   readonly window: Pick<InFlightWindow, "size">;
   readonly health: Health;
   readonly publisher: Publisher;
@@ -37,7 +37,10 @@ export interface RelayFlow {
 
 const STOPPING: PublishResult = { status: "notStarted", reason: "the relay is stopping" };
 const BEHIND: PublishResult = { status: "notStarted", reason: "an earlier message of its key changed meanwhile" };
-const LEASE_SHORT: PublishResult = { status: "notStarted", reason: "too little is left of the lease" };
+const LEASE_SHORT: PublishResult = {
+  status: "notStarted",
+  reason: "too little is left of the lease, or its session is lost",
+};
 
 /**
  * The round that claimed this batch goes on with its next scan after one turn of the event loop
@@ -62,10 +65,10 @@ export function createRelayFlow(options: RelayFlowOptions): RelayFlow {
     await settings.reach("beforePublish");
     const ready: InFlight[] = [];
     const back: InFlight[] = [];
-    // Between the claim and here the process may have been frozen: no publish starts with less
-    // lease than its deadline.
+    // Between the claim and here the process may have been frozen, or its session lost: no publish
+    // starts with less lease than its deadline, nor without the lock (rule: session-lock).
     for (const message of messages) {
-      const fits = !refusing && keeper.leftMs(message.row.shard) >= settings.publishTimeoutMs;
+      const fits = !refusing && keeper.mayPublish(message.row.shard, settings.publishTimeoutMs);
       (fits ? ready : back).push(message);
     }
     giveBack(back, refusing ? STOPPING : LEASE_SHORT);

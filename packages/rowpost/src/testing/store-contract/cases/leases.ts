@@ -31,6 +31,35 @@ function beat(
 
 export const leaseCases: readonly StoreContractCase[] = [
   {
+    name: "leases: a session's lock is seen by others for as long as the session lives, and its loss is told (rule: session-lock)",
+    // Engines without them have no server either: there the lock is the process.
+    needs: ["rowLocks"],
+    async run(context) {
+      const { store, other } = context;
+      let losses = 0;
+      store.leases.onSessionLost(() => {
+        losses += 1;
+      });
+      const owner = freshOwner();
+      const lockOf = async (): Promise<string> => {
+        const { instances } = await beat(context, { owner });
+        const { label, lock } = instances.find((instance) => instance.owner === owner) ?? {};
+        assert.equal(label, "host:1");
+        assert.ok(lock !== undefined);
+        return lock;
+      };
+      const first = await lockOf();
+      assert.equal(await lockOf(), first);
+      assert.deepEqual(await other.store.leases.freeLocks([first]), []);
+      await store.abandonSessions();
+      assert.equal(losses, 1);
+      assert.deepEqual(await other.store.leases.freeLocks([first]), [first]);
+      const second = await lockOf();
+      assert.notEqual(second, first);
+      assert.deepEqual(await other.store.leases.freeLocks([first, second]), [first]);
+    },
+  },
+  {
     name: "leases: there is one lease for each shard, free at first",
     async run(context) {
       const leases = await context.leases();
