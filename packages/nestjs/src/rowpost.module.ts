@@ -1,6 +1,6 @@
 /** The module. */
 import { type DynamicModule, Logger, Module } from "@nestjs/common";
-import { createOutbox, createRelay, type Outbox, type Relay } from "rowpost";
+import { createOutbox, createRelay, type Outbox, type Relay, silentLogger } from "rowpost";
 import { RowpostHealthIndicator } from "./health.ts";
 import { fromNestLogger } from "./logger.ts";
 import type { RowpostAsyncOptions, RowpostOptions } from "./options.ts";
@@ -63,7 +63,8 @@ function relayOf({ database, layout, relay }: RowpostOptions): Relay | undefined
 }
 
 function hostOf(options: RowpostOptions, relay: Relay | undefined): RelayHost {
-  return new RelayHost(options, relay, options.relay?.logger ?? logger);
+  const chosen = options.relay?.logger ?? logger;
+  return new RelayHost(options, relay, chosen === "silent" ? silentLogger : chosen);
 }
 
 function healthOf(host: RelayHost, relay: Relay | undefined): RowpostHealthIndicator {

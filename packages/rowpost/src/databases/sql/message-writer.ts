@@ -101,7 +101,7 @@ async function insertReporting(
   let stored = await findStored(parts, tx, rest);
   if (stored.length < rest.length) {
     // The row in the way was removed meanwhile: once more.
-    const again = await runInsert(parts, tx, enqueue.insert(rest));
+    const again = await runChecked(parts, tx, enqueue.insert(rest));
     for (const row of again.rows) inserted.add(identityOf(storedIdentity(row)));
     rest = messages.filter((message) => !inserted.has(identityOf(message)));
     if (rest.length === 0) return new Set();
