@@ -34,8 +34,9 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
   return {
     /**
      * Multi-row VALUES. The state of the first row stands in front of everything that a user gave
-     * and carries the check of the session (see checked), which costs nothing that can be measured;
-     * a sub-query of two rows in its place made an insert of one row 1.5 to 2 times as long.
+     * and carries the check of the session (see checked). That costs about 16 us a statement on
+     * MariaDB 10.11 and 9 to 18 on MySQL, where a lone INSERT takes 65 and 104; a sub-query of two
+     * rows in its place made it 1.5 to 2 times as long.
      */
     insert(list) {
       const chosen = list.some((message) => message.delayMs !== null || message.deliverAtMs !== null) ? delayed : plain;
