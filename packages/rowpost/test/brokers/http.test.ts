@@ -445,7 +445,7 @@ describe("configuration", () => {
     const checked = broker({ url });
     await checked.check();
     status = 403;
-    await expect(checked.check()).rejects.toMatchObject({ code: "BROKER_UNAUTHORIZED", retriable: false });
+    await expect(checked.check()).rejects.toMatchObject({ code: "BROKER_UNAUTHORIZED", retriable: true });
     status = 502;
     await expect(checked.check()).rejects.toMatchObject({ code: "BROKER_UNREACHABLE", retriable: true });
     await broker({ urlByTopic: () => undefined }).check();

@@ -21,7 +21,7 @@ await migrate(database, { layout: database.defaultLayout });
 const outbox = createOutbox({ database });
 await outbox.transaction((tx) => outbox.enqueue(tx, { type: "t", key: `${process.pid}`, topic, body: {} }));
 
-const relay = createRelay({ database, broker, publishTimeoutMs: 2_000 });
+const relay = createRelay({ database, broker });
 const outcome = new Promise((done) => {
   relay.on("sent", () => done("sent"));
   relay.on("brokerAway", () => done("away"));
