@@ -97,6 +97,7 @@ export {
   InvalidMessageError,
   MissingAwaitError,
   MissingPeerError,
+  PermissionError,
   RowpostError,
   SchemaError,
   TransactionLostError,

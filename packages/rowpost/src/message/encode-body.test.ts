@@ -107,3 +107,15 @@ describe("a body that JSON would change is refused, with where it is", () => {
     expect(encoded("a\0b\ud83d").body).toBe('"a\\u0000b\\ud83d"');
   });
 });
+
+test("a JSON text goes as it stands with jsonText, and only if it is one", () => {
+  const given = (body: unknown, contentType?: string): EncodedBody =>
+    encodeBody("message t:k", { body, contentType, jsonText: true }, DEFAULT_LIMITS.bodyBytes);
+  const text = '{"n": 12345678901234567890}';
+  expect(given(text)).toEqual({ body: text, contentType: null });
+  expect(given("[]", "application/cloudevents+json").contentType).toBe("application/cloudevents+json");
+  expect(encoded(text).body).toBe(JSON.stringify(text));
+  for (const [body, type] of [["{n:1}"], [{}], ["{}", "text/plain"], [Buffer.from("{}")]] as const) {
+    expect(() => given(body, type)).toThrow(/jsonText is/);
+  }
+});

@@ -7,6 +7,7 @@ import { types } from "node:util";
 import { describeError, type InvalidMessageError } from "../runtime/errors.ts";
 import { invalid, textFault } from "./check-text.ts";
 import { BASE64_MARK, BINARY_CONTENT_TYPE, isJsonContentType, JSON_CONTENT_TYPE } from "./content-type.ts";
+import type { NewMessage } from "./message.ts";
 
 /** Body and content type as the columns hold them. */
 export interface EncodedBody {
@@ -25,11 +26,11 @@ const CONTENT_TYPE_LENGTH = 64;
  */
 export function encodeBody(
   name: string,
-  given: { readonly body: unknown; readonly contentType?: string | undefined },
+  given: Pick<NewMessage, "body" | "contentType" | "jsonText">,
   maxBytes: number,
 ): EncodedBody {
   if (given.contentType !== undefined) checkContentType(name, given.contentType);
-  const encoded = columnsOf(name, given.body, given.contentType);
+  const encoded = columnsOf(name, given);
   const { body, contentType } = encoded;
   // UTF-8 has at most three bytes for each unit of a JavaScript string: most bodies need no
   // counting.
@@ -57,7 +58,11 @@ function checkContentType(name: string, contentType: unknown): void {
   }
 }
 
-function columnsOf(name: string, body: unknown, contentType: string | undefined): EncodedBody {
+function columnsOf(
+  name: string,
+  { body, contentType, jsonText }: Pick<NewMessage, "body" | "contentType" | "jsonText">,
+): EncodedBody {
+  if (jsonText === true) return { body: givenJson(name, body, contentType), contentType: contentTypeOf(contentType) };
   if (body instanceof Uint8Array) {
     const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
     return { body: bytes.toString("base64"), contentType: `${contentType ?? BINARY_CONTENT_TYPE}${BASE64_MARK}` };
@@ -73,7 +78,26 @@ function columnsOf(name: string, body: unknown, contentType: string | undefined)
     if (fault !== undefined) throw invalid(name, `the body ${fault}; pass it as a Uint8Array`);
     return { body, contentType };
   }
-  return { body: toJson(name, body), contentType: contentType === JSON_CONTENT_TYPE ? null : (contentType ?? null) };
+  return { body: toJson(name, body), contentType: contentTypeOf(contentType) };
+}
+
+function contentTypeOf(contentType: string | undefined): string | null {
+  return contentType === undefined || contentType === JSON_CONTENT_TYPE ? null : contentType;
+}
+
+/** A text that is JSON already, as it stands. */
+function givenJson(name: string, body: unknown, contentType: string | undefined): string {
+  if (typeof body !== "string" || (contentType !== undefined && !isJsonContentType(contentType))) {
+    throw invalid(name, "jsonText is for a body that is a JSON text, with a content type of JSON or none");
+  }
+  const fault = textFault(body);
+  if (fault !== undefined) throw invalid(name, `the body ${fault}`);
+  try {
+    JSON.parse(body);
+  } catch (cause) {
+    throw invalid(name, `jsonText is set, but the body is not JSON: ${describeError(cause)}`, cause);
+  }
+  return body;
 }
 
 /**

@@ -90,6 +90,7 @@ const FIELDS: ReadonlySet<string> = new Set([
   "delayMs",
   "deliverAt",
   "contentType",
+  "jsonText",
   "createdBy",
 ] satisfies readonly (keyof NewMessage)[]);
 

@@ -48,6 +48,11 @@ export interface NewMessage<Body = unknown> {
    * Uint8Array.
    */
   readonly contentType?: string | undefined;
+  /**
+   * The body is a JSON text already, such as `JSON.stringify` makes: it goes as it stands, once it
+   * was seen to be JSON. Without this a text is a JSON string, quotes and all.
+   */
+  readonly jsonText?: boolean | undefined;
   /** System or code that wrote it (`created_by`). Default: the `createdBy` of the outbox. */
   readonly createdBy?: string | undefined;
 }

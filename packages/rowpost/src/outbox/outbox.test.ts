@@ -183,3 +183,27 @@ test("types: one message has one status, an array has an array, and a transactio
   expectTypeOf(() => outbox.transaction(async () => 5)).returns.resolves.toEqualTypeOf<number>();
   expectTypeOf(() => outbox.transaction({}, async (tx) => tx)).returns.resolves.toEqualTypeOf<Transaction>();
 });
+
+test.each([
+  [{ pool: {} }, /createOutbox takes \{ database \}, made by mysql/],
+  [undefined, /createOutbox takes \{ database \}/],
+  [{ database: {} }, /createOutbox takes \{ database \}/],
+  [{ layout: "t_local_message" }, /layout is "t_local_message"; it must be an object: tLocalMessageLayout/],
+  [{ onDuplicates: "ignore" }, /"onDuplicates" is not an option \(database, layout/],
+])("options of the wrong shape are refused by name: %s", (options, reason) => {
+  const own = options !== undefined && ("layout" in options || "onDuplicates" in options);
+  const given = (own ? { database, ...options } : options) as Parameters<typeof createOutbox>[0];
+  const make = (): unknown => createOutbox(given);
+  expect(make).toThrow(ConfigurationError);
+  expect(make).toThrow(reason);
+});
+
+test("an enqueue without the table, or with an option that there is not, says what helps", async () => {
+  await database.transaction((tx) => tx.query("DROP TABLE local_message"));
+  await expect(enqueue(message("a"))).rejects.toMatchObject({
+    code: "SCHEMA",
+    message: expect.stringMatching(/rowpost migrate/),
+  });
+  const wrong = outbox.transaction((tx) => outbox.enqueue(tx, message("a"), { ignore: true } as object));
+  await expect(wrong).rejects.toThrow(/enqueue: "ignore" is not an option/);
+});

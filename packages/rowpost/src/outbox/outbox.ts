@@ -44,11 +44,12 @@ export interface Outbox {
    * a transaction of Drizzle, Kysely, Knex, TypeORM, MikroORM, Sequelize or Prisma.
    *
    * Throws, with nothing written: `InvalidMessageError` (a field, size or body that cannot be),
-   * `ConfigurationError` (the table has no column for it), `TransactionRequiredError` (a pool, an
-   * ended or absent transaction, an unknown object), `DuplicateMessageError` ((type, key) is there
-   * already; the transaction stays usable, but on MySQL 8 and 9 roll it back soon: until it ends it
-   * holds up every other enqueue into the table). Errors of the database are passed on as the
-   * driver throws them.
+   * `ConfigurationError` (the table has no column for it), `SchemaError` (a table or column is
+   * missing), `PermissionError` (a right is), `TransactionRequiredError` (a pool, an ended or
+   * absent transaction, an unknown object), `DuplicateMessageError` ((type, key) is there already;
+   * the transaction stays usable, but on MySQL 8 and 9 roll it back soon: until it ends it holds up
+   * every other enqueue into the table). Errors of the database are passed on as the driver throws
+   * them.
    */
   enqueue(tx: unknown, message: NewMessage, options?: EnqueueOptions): Promise<EnqueueStatus>;
   /**
@@ -87,10 +88,12 @@ export const MESSAGES_PER_STATEMENT = 1_000;
 export const TEXT_PER_STATEMENT = 4_194_304;
 
 /**
- * Makes an outbox. Connects to nothing. Throws `ConfigurationError` for limits that are no positive
- * whole numbers, and for a `createdBy` on a layout without that column.
+ * Makes an outbox. Connects to nothing. Throws `ConfigurationError` for an option that there is
+ * not, a database or layout that is none, limits that are no positive whole numbers, and a
+ * `createdBy` on a layout without that column.
  */
 export function createOutbox(options: OutboxOptions): Outbox {
+  checkShape(options);
   const { database, onDuplicate = "throw" } = options;
   const layout = options.layout ?? database.defaultLayout;
   const rules = rulesOf(layout, options);
@@ -114,9 +117,15 @@ export function createOutbox(options: OutboxOptions): Outbox {
   async function write(
     executor: Executor,
     given: NewMessage | readonly NewMessage[],
-    { onDuplicate: duplicates = onDuplicate }: EnqueueOptions,
+    { onDuplicate: duplicates = onDuplicate, ...others }: EnqueueOptions,
   ): Promise<EnqueueStatus | EnqueueStatus[]> {
     checkOnDuplicate(duplicates);
+    const [unknown] = Object.keys(others);
+    if (unknown !== undefined) {
+      throw new ConfigurationError(
+        `enqueue: "${unknown}" is not an option (onDuplicate); those of a message stand in it`,
+      );
+    }
     const messages = Array.isArray(given) ? (given as readonly NewMessage[]) : [given as NewMessage];
     const encoded = await encodeAll(messages, rules);
     const statuses = await insertAll(writer, executor, encoded, duplicates);
@@ -142,6 +151,38 @@ export function createOutbox(options: OutboxOptions): Outbox {
   }
 
   return { enqueue: enqueue as Outbox["enqueue"], transaction, wake: () => database.doorbell.ring() };
+}
+
+const OPTIONS: readonly string[] = [
+  "database",
+  "layout",
+  "createdBy",
+  "limits",
+  "onDuplicate",
+] satisfies readonly (keyof OutboxOptions)[];
+
+/** In plain JavaScript nobody else says so, or only the first enqueue does, in words of V8. */
+function checkShape(given: OutboxOptions): void {
+  const options: Readonly<Record<string, unknown>> = typeof given === "object" && given !== null ? { ...given } : {};
+  const { database, layout } = options;
+  const unknown = Object.keys(options).find((name) => !OPTIONS.includes(name));
+  if (unknown !== undefined && database !== undefined) {
+    throw new ConfigurationError(`createOutbox: "${unknown}" is not an option (${OPTIONS.join(", ")})`);
+  }
+  if (!hasMethod(database, "messageWriter")) {
+    throw new ConfigurationError(
+      "createOutbox takes { database }, made by mysql({ pool }) of rowpost/mysql, or by mariadb(), postgres() or sqlite() of the entries of these names",
+    );
+  }
+  if (layout !== undefined && (typeof layout !== "object" || layout === null || !("columns" in layout))) {
+    throw new ConfigurationError(
+      `createOutbox: layout is ${typeof layout === "string" ? JSON.stringify(layout) : typeof layout}; it must be an object: tLocalMessageLayout, messageTableLayout, or what createLayout makes`,
+    );
+  }
+}
+
+function hasMethod(value: unknown, name: string): boolean {
+  return typeof value === "object" && value !== null && typeof Reflect.get(value, name) === "function";
 }
 
 function rulesOf(layout: StoreOptions["layout"], { createdBy, limits, onDuplicate }: OutboxOptions): MessageRules {

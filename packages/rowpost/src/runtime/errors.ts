@@ -128,6 +128,16 @@ export class SchemaError extends RowpostError {
 }
 
 /**
+ * The database user lacks a right. The message says what the server refused; the page on database
+ * rights has the GRANTs for enqueue, relay and operator.
+ */
+export class PermissionError extends RowpostError {
+  constructor(what: string, options: { cause?: unknown } = {}) {
+    super("PERMISSION", `${what}; the page "Database rights" of the docs has the GRANTs`, options);
+  }
+}
+
+/**
  * The broker cannot be used: not reachable, wrong credentials, or a configuration that cannot prove
  * delivery.
  */

@@ -1,5 +1,12 @@
 /** MySQL's error numbers, found wherever a driver or an ORM has put the original error. */
-import { DatabaseConflictError, DatabaseUnavailableError, describeError, RowpostError } from "../../runtime/errors.ts";
+import {
+  DatabaseConflictError,
+  DatabaseUnavailableError,
+  describeError,
+  PermissionError,
+  RowpostError,
+  SchemaError,
+} from "../../runtime/errors.ts";
 
 /**
  * Where wrappers keep the error they wrap: `cause` (most), `parent`/`original` (Sequelize),
@@ -103,6 +110,20 @@ export function endsTransaction(error: unknown): boolean {
   return isConflict(error) || isAway(error);
 }
 
+/** Denied: database, table, column, routine, a right of the whole server. */
+const DENIED = new Set([1044, 1142, 1143, 1370, 1227]);
+/** No such table, no such column. */
+const ABSENT = new Set([1146, 1054]);
+
+/** What the tables or the rights on them lack, as an error of ours; undefined for anything else. */
+export function lackOf(error: unknown, statement: string): RowpostError | undefined {
+  const number = errorNumber(error);
+  const said = `${statement}: ${describeError(error)}`;
+  if (DENIED.has(number)) return new PermissionError(said, { cause: error });
+  if (!ABSENT.has(number)) return undefined;
+  return new SchemaError(`${said}; "rowpost migrate" makes what is missing`, { cause: error });
+}
+
 /** A driver's error as one of ours, where it means one; anything else as it is. */
 export function translateError(error: unknown, statement: string): unknown {
   if (error instanceof RowpostError) return error;
@@ -117,5 +138,5 @@ export function translateError(error: unknown, statement: string): unknown {
       cause: error,
     });
   }
-  return error;
+  return lackOf(error, statement) ?? error;
 }

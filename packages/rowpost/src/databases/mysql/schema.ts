@@ -78,7 +78,7 @@ export function schemaStatements(names: MysqlNames): SchemaStatements {
 }
 
 /** What checks the tables as they are. */
-function liveTable(layout: TableLayout): Pick<SchemaStatements, "columns" | "indexes"> {
+function liveTable(layout: TableLayout): Pick<SchemaStatements, "columns" | "lookAt" | "indexes"> {
   const companions = companionTables(layout);
   const schema = layout.schema === undefined ? "DATABASE()" : "?";
   return {
@@ -97,6 +97,12 @@ function liveTable(layout: TableLayout): Pick<SchemaStatements, "columns" | "ind
         companions.suspension,
         companions.archive,
       ],
+    }),
+    // information_schema shows nobody a table on which he has no right.
+    lookAt: (table) => ({
+      name: `look at ${table}`,
+      text: `SELECT 1 AS one FROM ${layout.schema === undefined ? "" : `${quoteName(layout.schema)}.`}${quoteName(table)} WHERE 1 = 0`,
+      params: [],
     }),
     // An index on a part of the topic finds no topic alone.
     indexes: () => ({

@@ -3,6 +3,7 @@ import {
   DatabaseConflictError,
   DatabaseUnavailableError,
   describeError,
+  PermissionError,
   RowpostError,
   SchemaError,
 } from "../../runtime/errors.ts";
@@ -69,6 +70,15 @@ export function isOutdatedPlan(error: unknown): boolean {
   return code === "0A000" || code === "26000";
 }
 
+/** What the tables or the rights on them lack, as an error of ours; undefined for anything else. */
+export function lackOf(error: unknown, statement: string): RowpostError | undefined {
+  const code = errorCode(error);
+  const said = `${statement}: ${describeError(error)}`;
+  if (code === "42501") return new PermissionError(said, { cause: error });
+  if (code !== "42P01" && code !== "42703") return undefined;
+  return new SchemaError(`${said}; "rowpost migrate" makes what is missing`, { cause: error });
+}
+
 /** A driver's error as one of ours, where it means one; anything else as it is. */
 export function translateError(error: unknown, statement: string): unknown {
   if (error instanceof RowpostError) return error;
@@ -96,11 +106,5 @@ export function translateError(error: unknown, statement: string): unknown {
       { cause: error },
     );
   }
-  if (code === "42P01" || code === "42703") {
-    return new SchemaError(
-      `${statement}: ${describeError(error)}; "rowpost migrate" makes the tables that are missing`,
-      { cause: error },
-    );
-  }
-  return error;
+  return lackOf(error, statement) ?? error;
 }

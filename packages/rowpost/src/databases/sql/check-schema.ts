@@ -1,6 +1,6 @@
 /** Does the live database have what the layout says? Asked once, when a relay or a tool opens. */
 
-import { SchemaError } from "../../runtime/errors.ts";
+import { PermissionError, SchemaError } from "../../runtime/errors.ts";
 import type { Session } from "../database.ts";
 import type { LayoutColumns, TableLayout } from "./layout.ts";
 import { companionTables } from "./layouts.ts";
@@ -27,9 +27,10 @@ export interface CheckedSchema {
 }
 
 /**
- * Throws `SchemaError` with every table and column that is missing, and the command that makes
- * them. In the default layout it also refuses an identity column whose collation folds case or
- * accents; the seeds' tables have such columns by their own DDL, and the writer compares there.
+ * Throws `PermissionError` for a table that this user may not see, and `SchemaError` with every
+ * table and column that is missing, and the command that makes them. In the default layout it also
+ * refuses an identity column whose collation folds case or accents; the seeds' tables have such
+ * columns by their own DDL, and the writer compares there.
  */
 export async function checkSchema(
   session: Session,
@@ -47,6 +48,7 @@ export async function checkSchema(
     if (integer(row, "keeps_ms") === 1) keepMs.add(column);
   }
   const problems = missing(layout, tables, found);
+  if (problems.length > 0) await findDenied(session, schema, layout, tables);
   if (problems.length === 0 && layout.name === "default") {
     for (const property of IDENTITY_COLUMNS) {
       const column = layout.columns[property];
@@ -66,6 +68,22 @@ export async function checkSchema(
     `the database does not fit the layout ${layout.name}: ${problems.join("; ")}. ` +
       `Run: rowpost migrate --database URL --layout ${layout.name}${layout.name === layout.table || layout.name === "default" ? "" : ` --table ${layout.table}`}`,
   );
+}
+
+/** Throws `PermissionError` when a table is only hidden from this user. */
+async function findDenied(
+  session: Session,
+  { lookAt }: SchemaStatements,
+  layout: TableLayout,
+  tables: ReadonlySet<string>,
+): Promise<void> {
+  const { shard, relay, suspension, archive } = companionTables(layout);
+  for (const table of [layout.table, shard, relay, suspension, archive]) {
+    if (lookAt === undefined || tables.has(table.toLowerCase())) continue;
+    await session.run(lookAt(table)).catch((error: unknown) => {
+      if (error instanceof PermissionError) throw error;
+    });
+  }
 }
 
 function missing(layout: TableLayout, tables: ReadonlySet<string>, found: ReadonlyMap<string, unknown>): string[] {

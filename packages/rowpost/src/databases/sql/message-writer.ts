@@ -6,6 +6,7 @@ import type { EncodedMessage, EnqueueStatus, MessageWriter } from "../../outbox/
 import {
   DuplicateMessageError,
   InvalidMessageError,
+  type RowpostError,
   SchemaError,
   TransactionRequiredError,
 } from "../../runtime/errors.ts";
@@ -26,6 +27,8 @@ export interface WriterParts {
   readonly isOutsideTransaction?: ((error: unknown) => boolean) | undefined;
   /** Is it what the check of the session answers (rule: exact-text)? Then what is wrong with it. */
   readonly unfitSession?: ((error: unknown) => Error | undefined) | undefined;
+  /** What the tables or the rights on them lack, as an error of ours; undefined for others. */
+  readonly lackOf: (error: unknown, statement: string) => RowpostError | undefined;
 }
 
 export function createMessageWriter(parts: WriterParts): MessageWriter {
@@ -41,7 +44,9 @@ export function createMessageWriter(parts: WriterParts): MessageWriter {
       }
       if (duplicates === "throw" && first.size < messages.length) throw new DuplicateMessageError(repeated(messages));
 
-      const there = await insertNew(parts, tx, [...first.values()], duplicates);
+      const there = await insertNew(parts, tx, [...first.values()], duplicates).catch((error: unknown) => {
+        throw parts.lackOf(error, "enqueue") ?? error;
+      });
       if (there.size === 0 && first.size === messages.length) return messages.map(() => "enqueued");
       const seen = new Set<string>();
       return messages.map((message): EnqueueStatus => {

@@ -12,7 +12,7 @@ import type { DialectStatements } from "./statements.ts";
 /** What a dialect brings. */
 export interface SqlDatabaseParts
   extends Pick<Database, "dialect" | "label" | "connect" | "transaction" | "executor" | "close">,
-    Pick<WriterParts, "isDuplicate" | "endsTransaction" | "isOutsideTransaction" | "unfitSession"> {
+    Pick<WriterParts, "isDuplicate" | "endsTransaction" | "isOutsideTransaction" | "lackOf" | "unfitSession"> {
   /** Layouts keep the columns that only MySQL has. */
   readonly hasEngineColumns?: boolean | undefined;
   readonly createStatements: (layout: TableLayout) => DialectStatements;
@@ -26,7 +26,7 @@ export interface SqlDatabaseParts
 
 /** Builds the statements of each layout once. */
 export function createSqlDatabase(parts: SqlDatabaseParts): Database {
-  const { connect, endsTransaction, isDuplicate, isOutsideTransaction, sharedSession, unfitSession } = parts;
+  const { connect, endsTransaction, isDuplicate, isOutsideTransaction, lackOf, sharedSession, unfitSession } = parts;
   const fitting = parts.hasEngineColumns === true ? (layout: TableLayout) => layout : withoutEngineColumns;
   const doorbell = createDoorbell();
   const made = new Map<TableLayout, DialectStatements>();
@@ -56,6 +56,7 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
         isDuplicate,
         endsTransaction,
         isOutsideTransaction,
+        lackOf,
         unfitSession,
       }),
     relayStore: ({ layout }) => createRelayStore(storeParts(layout)),

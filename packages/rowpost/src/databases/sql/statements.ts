@@ -340,6 +340,11 @@ export interface SchemaStatements {
    */
   columns(): Statement;
   /**
+   * Fails by what is wrong with a table that `columns` does not show: it is not there, or the user
+   * has no right on it. Undefined where the catalog shows every table to everybody.
+   */
+  readonly lookAt?: ((table: string) => Statement) | undefined;
+  /**
    * Aliases: index_name, place (from 0), column_name (NULL for an expression), predicate (of a
    * partial index, as the server writes it). Of the message table.
    */

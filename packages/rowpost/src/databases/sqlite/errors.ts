@@ -32,6 +32,12 @@ export function isBusy(error: unknown): boolean {
   return code === BUSY || code === LOCKED;
 }
 
+/** What the tables lack, as an error of ours; undefined for anything else. */
+export function lackOf(error: unknown, statement: string): RowpostError | undefined {
+  if (!(error instanceof Error) || !/no such (table|column)|has no column/.test(error.message)) return undefined;
+  return new SchemaError(`${statement}: ${error.message}; "rowpost migrate" makes what is missing`, { cause: error });
+}
+
 /** SQLite's error as one of ours, where it means one; anything else as it is. */
 export function translateError(error: unknown, statement: string): unknown {
   if (error instanceof RowpostError) return error;
@@ -47,10 +53,5 @@ export function translateError(error: unknown, statement: string): unknown {
       cause: error,
     });
   }
-  if (error instanceof Error && /no such (table|column)/.test(error.message)) {
-    return new SchemaError(`${statement}: ${error.message}; "rowpost migrate" makes the tables that are missing`, {
-      cause: error,
-    });
-  }
-  return error;
+  return lackOf(error, statement) ?? error;
 }

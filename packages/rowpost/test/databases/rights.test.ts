@@ -1,0 +1,129 @@
+/** The GRANTs of docs/rights.md, each list with a user who has nothing else. */
+import { readFileSync } from "node:fs";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { memory } from "../../src/brokers/memory.ts";
+import type { Database } from "../../src/databases/database.ts";
+import { mysql } from "../../src/databases/mysql/index.ts";
+import { postgres } from "../../src/databases/postgres/index.ts";
+import { migrate } from "../../src/databases/sql/migrate.ts";
+import { createOutbox } from "../../src/outbox/outbox.ts";
+import { createRelay } from "../../src/relay/relay.ts";
+import { createTestDatabase, describeWithService, type TestDatabase } from "../services.ts";
+
+const page = readFileSync(new URL("../../../../docs/rights.md", import.meta.url), "utf8");
+
+/** The statements under `-- name` in the fence of an engine. */
+function grants(engine: "mysql" | "postgres", name: string): readonly string[] {
+  const fence = [...page.matchAll(/```sql\n(.*?)```/gs)][engine === "mysql" ? 0 : 1]?.[1] ?? "";
+  const list = fence.split(/^-- /m).find((part) => part.startsWith(`${name}\n`)) ?? "";
+  return [...list.matchAll(/GRANT [^;]+/g)].map(([statement]) => statement);
+}
+
+const message = (key: string) => ({ type: "t", key, topic: "orders", body: {} });
+
+describeWithService(["mariadb", "mysql9", "postgres"], "rights", ({ name: service }) => {
+  const engine = service === "postgres" ? "postgres" : "mysql";
+  const open = (url: string): Database => (engine === "mysql" ? mysql({ url }) : postgres({ url }));
+  let server: TestDatabase;
+  let owner: Database;
+  let users: { readonly name: string; readonly database: Database }[];
+
+  beforeEach(async () => {
+    server = await createTestDatabase(service);
+    owner = open(server.url);
+    users = [];
+    await migrate(owner, { layout: owner.defaultLayout });
+  });
+
+  afterEach(async () => {
+    for (const { name, database } of users) {
+      await database.close();
+      if (engine === "postgres") await sql(`DROP OWNED BY ${name}`);
+      await sql(engine === "mysql" ? `DROP USER ${name}` : `DROP ROLE ${name}`);
+    }
+    await owner.close();
+    await server.drop();
+  });
+
+  async function sql(text: string): Promise<void> {
+    const session = await owner.connect({ purpose: "tool" });
+    await session.run({ name: "test", text, params: [] });
+    await session.close();
+  }
+
+  /** A user with the rights of this list, or with none on the tables. */
+  async function user(role: string, rights: readonly string[]): Promise<Database> {
+    const name = `${server.name.slice(-8)}_${role}`.replace(/^/, "u");
+    await sql(
+      engine === "mysql" ? `CREATE USER ${name} IDENTIFIED BY 'Pw_1'` : `CREATE ROLE ${name} LOGIN PASSWORD 'Pw_1'`,
+    );
+    // Somebody who may not even use the database cannot connect to it.
+    if (engine === "mysql") await sql(`GRANT CREATE TEMPORARY TABLES ON ${server.name}.* TO ${name}`);
+    for (const right of rights) await sql(right.replace(new RegExp(`TO ${role}$`), `TO ${name}`));
+    const url = new URL(server.url);
+    [url.username, url.password] = [name, "Pw_1"];
+    const database = open(url.href);
+    users.push({ name, database });
+    return database;
+  }
+
+  test("shop enqueues, also duplicates and several; relay publishes and archives; operator does the rest", async () => {
+    const shop = await user("shop", grants(engine, "shop"));
+    const outbox = createOutbox({ database: shop });
+    await outbox.transaction((tx) => outbox.enqueue(tx, [message("a"), message("b")]));
+    const ignored = outbox.transaction((tx) =>
+      outbox.enqueue(tx, [message("b"), message("c")], { onDuplicate: "ignore" }),
+    );
+    expect(await ignored).toEqual(["duplicate", "enqueued"]);
+    const twice = outbox.transaction((tx) => outbox.enqueue(tx, [message("d"), message("c")]));
+    await expect(twice).rejects.toMatchObject({ code: "DUPLICATE_MESSAGE" });
+
+    const operator = (await user("operator", grants(engine, "operator"))).messageAdmin({ layout: owner.defaultLayout });
+    const action = { author: "ops", reason: "test" };
+    expect((await operator.list({ filter: {}, limit: 10 })).messages).toHaveLength(3);
+    const suspended = { filter: { key: "c" }, action, limit: 10 };
+    expect((await operator.suspend(suspended)).changed).toBe(1);
+    expect((await operator.resume(suspended)).changed).toBe(1);
+    await operator.suspendScope({ scope: "topic", value: "none", ...action, endsInMs: null });
+    await operator.resumeScope({ scope: "topic", value: "none", action });
+    await operator.status();
+    await operator.close();
+
+    const database = await user("relay", grants(engine, "relay"));
+    const broker = memory();
+    const retention = { onSent: "archive", keepMs: 0, archiveForMs: 0 } as const;
+    const problems: string[] = [];
+    const told = (text: string, fields?: object): void => void problems.push(`${text} ${JSON.stringify(fields)}`);
+    const logger = { debug: () => undefined, info: () => undefined, warn: told, error: told };
+    const relay = createRelay({ database, broker, retention, logger });
+    await relay.tick();
+    await relay.tick();
+    await relay.stop();
+    expect(broker.published("orders").map(({ key }) => key)).toEqual(["a", "b", "c"]);
+    expect(problems).toEqual([]);
+    const left = await owner.transaction((tx) => tx.query("SELECT id FROM local_message"));
+    expect(left).toEqual([]);
+  });
+
+  test("a right that is missing is told as such, and never as a missing table", async () => {
+    const nobody = await user("nobody", []);
+    const options = { sendingMark: "on", statementTimeoutMs: 5_000, lockWaitTimeoutMs: 1_000 } as const;
+    const store = nobody.relayStore({ layout: owner.defaultLayout });
+    await expect(store.open(options)).rejects.toMatchObject({
+      code: "PERMISSION",
+      message: expect.stringMatching(/local_message/),
+    });
+    await store.close();
+    const outbox = createOutbox({ database: nobody });
+    const enqueued = outbox.transaction((tx) => outbox.enqueue(tx, message("a")));
+    await expect(enqueued).rejects.toMatchObject({
+      code: "PERMISSION",
+      message: expect.stringMatching(/^(?!.*migrate)/),
+    });
+    await sql("DROP TABLE local_message_relay");
+    await sql("DROP TABLE local_message");
+    const gone = createOutbox({ database: owner });
+    const lost = gone.transaction((tx) => gone.enqueue(tx, message("a")));
+    await expect(lost).rejects.toMatchObject({ code: "SCHEMA", message: expect.stringMatching(/rowpost migrate/) });
+  });
+});
