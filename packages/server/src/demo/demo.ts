@@ -104,6 +104,8 @@ async function prepare(
     // patient.
     retry: { baseMs: 50, factor: 2, maxMs: 1_000, maxAttempts: 20 },
     poll: { minMs: 5, maxMs: 50 },
+    // The picture and the last line tell what happened.
+    logger: "silent",
   });
   listen(relay, recent);
   await relay.start();

@@ -42,6 +42,17 @@ describe("scan plan (rule: isolation)", () => {
     expect(await plan.next()).toBeUndefined();
   });
 
+  it("tells what a scan left out although a probe has come due since", async () => {
+    const { plan, closed } = bench();
+    plan.returned(await plan.next(), rows("hung", "a"), false);
+    closed.add("hung");
+    expect(await plan.next()).toMatchObject({ topics: ["a"] });
+    closed.clear();
+    expect(plan.closed()).toEqual(["hung"]);
+    plan.returned(await plan.next(), rows("hung"), false);
+    expect(plan.closed()).toEqual([]);
+  });
+
   it("asks which topics have rows at most every 200 ms", async () => {
     const { plan, closed, asked, clock, waiting } = bench();
     closed.add("hung");

@@ -46,7 +46,10 @@ export interface ScanPlan {
   next(): Promise<Plan>;
   /** Tells what a scan brought; `full`: there may be more. */
   returned(plan: Plan, rows: readonly Pick<ScannedMessage, "topic">[], full: boolean): void;
-  /** Topics that had rows lately and take nothing now. */
+  /**
+   * Topics that had rows lately and take nothing now, or took nothing when the last scan was
+   * planned: a probe may have come due since, and that scan did not look at their rows.
+   */
   closed(): readonly string[];
 }
 
@@ -75,6 +78,8 @@ export function createScanPlan({ store, room, clock, isAble }: ScanPlanOptions):
   let turn = false;
   let lookAtMs = Number.NEGATIVE_INFINITY;
   let ends: readonly string[] = [];
+  /** Topics that the last plan left out. */
+  let leftOut: readonly string[] = [];
 
   const isOpen = (topic: string): boolean => room.of(topic) > 0;
 
@@ -136,12 +141,15 @@ export function createScanPlan({ store, room, clock, isAble }: ScanPlanOptions):
   }
 
   return {
-    closed: () => [...known.keys()].filter((topic) => !isOpen(topic)),
+    closed: () => [...new Set([...leftOut, ...[...known.keys()].filter((topic) => !isOpen(topic))])],
     async next() {
+      leftOut = [];
       if (!isAble()) return undefined;
       if (room.closed().length > 0 || ![...known.keys()].every(isOpen)) {
         const looked = await look();
-        return inTurn([...known.keys()].filter(isOpen), looked);
+        const open = new Set([...known.keys()].filter(isOpen));
+        leftOut = [...known.keys()].filter((topic) => !open.has(topic));
+        return inTurn([...open], looked);
       }
       had.clear();
       if (!backlog) return undefined;
