@@ -186,6 +186,7 @@ function settlerEvents({ settings, reports, window, followers }: SettlerListener
       reports.outcomeLost(settlement);
     },
     onDatabaseError: (error) => reports.databaseAway("settle", error),
+    onRefused: reports.refused,
   };
 }
 

@@ -35,6 +35,8 @@ export interface RelayReports {
   settled(settlements: readonly Settlement[]): void;
   fenced(settlement: Settlement, now: RowNow | undefined): void;
   outcomeLost(settlement: Settlement): void;
+  /** The table does not take an outcome; see `SettlerEvents.onRefused`. */
+  refused(settlement: Settlement, error: unknown, isHeld: boolean): void;
   failed(message: EventMessage, reason: string, slowRetryInMs: number | null): void;
   suspended(messages: readonly ScannedMessage[]): void;
   recovered(count: number): void;
@@ -60,6 +62,8 @@ export function createRelayReports(settings: RelaySettings, events: EventEmitter
   const away = new Set<string>();
   /** Reasons logged since the database was last there. */
   const said = new Set<string>();
+  /** Why texts were not taken, logged. */
+  const shortened = new Set<string>();
 
   function settledSent(settlement: Settlement): void {
     counts.sent += 1;
@@ -116,6 +120,17 @@ export function createRelayReports(settings: RelaySettings, events: EventEmitter
         about(row),
       );
       events.emit("outcomeLost", { message: about(row) });
+    },
+    refused({ message: { row }, outcome }, error, isHeld) {
+      metrics.increment("rowpost_database_errors_total", { statement: "settle" });
+      const reason = describeError(error);
+      const fields = { ...about(row), outcome: outcome.toState, error: reason };
+      if (isHeld) {
+        logger.error("the table does not take the outcome of a message; trying again while the lease lives", fields);
+      } else if (!shortened.has(reason) && shortened.size < MOST_REASONS) {
+        shortened.add(reason);
+        logger.warn("the table does not take a receipt or fail_reason as it is; writing it in ASCII or cut", fields);
+      }
     },
     suspended(messages) {
       counts.suspended += messages.length;

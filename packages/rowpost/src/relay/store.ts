@@ -334,7 +334,8 @@ export interface RelayStore {
    * Writes outcomes, one statement for those `sent` and one for the rest. `elapsedMs`: how long ago
    * the attempt began (last_retry_at). Returns the rows that are not as their outcome says, as they
    * are now: empty when all were written, now or by an earlier copy of this settle. A row that
-   * somebody holds locked keeps no other one waiting: it comes back with `isHeld`.
+   * somebody holds locked keeps no other one waiting: it comes back with `isHeld`. Throws
+   * `RowRefusedError` when the table does not take one of them; those `sent` may be written then.
    */
   settle(request: {
     readonly fence: Fence;

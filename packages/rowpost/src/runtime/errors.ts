@@ -118,6 +118,17 @@ export class DatabaseConflictError extends RowpostError {
 }
 
 /**
+ * The database refused to write a row: a text too long for its column or outside its character set,
+ * a CHECK, a unique key, a trigger. Nothing of the statement was written. The message has the
+ * database's words.
+ */
+export class RowRefusedError extends RowpostError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super("ROW_REFUSED", message, options);
+  }
+}
+
+/**
  * The table, a column or a migration is missing or different from what the layout says. The message
  * names it and the command that helps.
  */

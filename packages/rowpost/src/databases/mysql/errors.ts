@@ -110,6 +110,21 @@ export function endsTransaction(error: unknown): boolean {
   return isConflict(error) || isAway(error);
 }
 
+/**
+ * A value of one row: data truncated, cut or out of range, a wrong string for the character set,
+ * NULL, a CHECK (MySQL, MariaDB), a foreign key, SIGNAL in a trigger.
+ */
+const REFUSED = new Set([1048, 1264, 1265, 1366, 1406, 1452, 1644, 3819, 3854, 3988, 4025]);
+
+/**
+ * Is it one row that the table does not take? A SIGNAL may have a number of its own, but seldom a
+ * SQLSTATE of another class than 45.
+ */
+export function isRowRefused(error: unknown): boolean {
+  if (REFUSED.has(errorNumber(error)) || isDuplicate(error)) return true;
+  return visit(error, ({ sqlState }) => typeof sqlState === "string" && sqlState.startsWith("45"));
+}
+
 /** Denied: database, table, column, routine, a right of the whole server. */
 const DENIED = new Set([1044, 1142, 1143, 1370, 1227]);
 /** No such table, no such column. */

@@ -4,7 +4,7 @@ import type { Database } from "../database.ts";
 import { createSqlDatabase } from "../sql/sql-database.ts";
 import type { Driver } from "./driver.ts";
 import { isOutsideTransaction, unfitSession } from "./enqueue.ts";
-import { endsTransaction, isDuplicate, lackOf } from "./errors.ts";
+import { endsTransaction, isDuplicate, isRowRefused, lackOf } from "./errors.ts";
 import { openSession } from "./session.ts";
 import { createStatements } from "./statements.ts";
 
@@ -27,6 +27,7 @@ export function createFamilyDatabase(driver: Driver, transactions: Transactions)
     createStatements,
     hasEngineColumns: true,
     isDuplicate,
+    isRowRefused,
     endsTransaction,
     lackOf,
     isOutsideTransaction,

@@ -70,6 +70,14 @@ export function isOutdatedPlan(error: unknown): boolean {
   return code === "0A000" || code === "26000";
 }
 
+/**
+ * Is it one row that the table does not take? Data errors such as 22001 (too long) and 22P05 (not
+ * in the database's encoding), constraints, a view's CHECK OPTION, RAISE in a trigger.
+ */
+export function isRowRefused(error: unknown): boolean {
+  return /^(22|23|44|P0001)/.test(errorCode(error) ?? "");
+}
+
 /** What the tables or the rights on them lack, as an error of ours; undefined for anything else. */
 export function lackOf(error: unknown, statement: string): RowpostError | undefined {
   const code = errorCode(error);

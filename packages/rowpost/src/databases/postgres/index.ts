@@ -4,7 +4,7 @@ import type { Database } from "../database.ts";
 import { createSqlDatabase } from "../sql/sql-database.ts";
 import { createDriver, type PostgresOptions } from "./driver.ts";
 import { channelOf } from "./enqueue.ts";
-import { errorCode, lackOf } from "./errors.ts";
+import { errorCode, isRowRefused, lackOf } from "./errors.ts";
 import { listenOn } from "./listen.ts";
 import { openSession } from "./session.ts";
 import { createStatements } from "./statements.ts";
@@ -33,6 +33,7 @@ export function postgres(options: PostgresOptions): Database {
     executor: (handle) => toExecutor(handle, "postgres", { prepare }),
     createStatements,
     isDuplicate: (error) => errorCode(error) === UNIQUE_VIOLATION,
+    isRowRefused,
     lackOf,
     listen: (layout, doorbell) => listenOn({ driver, channel: channelOf(layout), doorbell }),
     close: () => driver.close(),

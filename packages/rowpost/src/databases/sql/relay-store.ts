@@ -23,6 +23,8 @@ export interface StoreParts {
   readonly layout: TableLayout;
   readonly statements: DialectStatements;
   connect(options: SessionOptions): Promise<Session>;
+  /** Does this error mean that the table does not take a row as it is to be written? */
+  readonly isRowRefused: (error: unknown) => boolean;
   /** SQLite: all sessions are one handle. */
   readonly sharedSession?: boolean | undefined;
 }
@@ -122,7 +124,7 @@ export function createRelayStore(parts: StoreParts): RelayStore {
       return held.rows.map((row) => integer(row, "shard"));
     },
 
-    settle: createSettle({ layout, statements, slots }),
+    settle: createSettle({ layout, statements, slots, isRowRefused: parts.isRowRefused }),
     abandonSessions: () => slots.abandon(),
     close: () => slots.close(),
   };

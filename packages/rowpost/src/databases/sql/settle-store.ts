@@ -3,6 +3,7 @@
  * holds.
  */
 import type { Fence, Outcome, RowNow } from "../../relay/store.ts";
+import { describeError, RowRefusedError } from "../../runtime/errors.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import type { TableLayout } from "./layout.ts";
 import { hasClaimToken } from "./layouts.ts";
@@ -23,6 +24,7 @@ export interface SettleParts {
   readonly layout: TableLayout;
   readonly statements: DialectStatements;
   readonly slots: SessionSlots;
+  readonly isRowRefused: (error: unknown) => boolean;
 }
 
 /** Makes the function that writes outcomes. */
@@ -30,6 +32,7 @@ export function createSettle({
   layout,
   statements,
   slots,
+  isRowRefused,
 }: SettleParts): (request: SettleRequest) => Promise<RowNow[]> {
   const settlePastLocks = createPastLocks();
 
@@ -43,13 +46,20 @@ export function createSettle({
     held: Set<string>,
   ): Promise<readonly Outcome[]> {
     if (outcomes.length === 0) return [];
-    return await settlePastLocks(
-      async () => {
-        const { affected } = await slots.use("settle", (session) => session.run(statementFor(outcomes)));
-        return affected === outcomes.length ? [] : outcomes;
-      },
-      () => writeUnheld(outcomes, statementFor, held),
-    );
+    try {
+      return await settlePastLocks(
+        async () => {
+          const { affected } = await slots.use("settle", (session) => session.run(statementFor(outcomes)));
+          return affected === outcomes.length ? [] : outcomes;
+        },
+        () => writeUnheld(outcomes, statementFor, held),
+      );
+    } catch (error) {
+      if (!isRowRefused(error)) throw error;
+      throw new RowRefusedError(`settle: the table does not take an outcome (${describeError(error)})`, {
+        cause: error,
+      });
+    }
   }
 
   /**

@@ -5,14 +5,15 @@ import type { TableLayout } from "./layout.ts";
 import { defaultLayout } from "./layouts.ts";
 import { createMessageAdmin } from "./message-admin.ts";
 import { createMessageWriter, type WriterParts } from "./message-writer.ts";
-import { createRelayStore } from "./relay-store.ts";
+import { createRelayStore, type StoreParts } from "./relay-store.ts";
 import { withoutEngineColumns } from "./sql-names.ts";
 import type { DialectStatements } from "./statements.ts";
 
 /** What a dialect brings. */
 export interface SqlDatabaseParts
   extends Pick<Database, "dialect" | "label" | "connect" | "transaction" | "executor" | "close">,
-    Pick<WriterParts, "isDuplicate" | "endsTransaction" | "isOutsideTransaction" | "lackOf" | "unfitSession"> {
+    Pick<WriterParts, "isDuplicate" | "endsTransaction" | "isOutsideTransaction" | "lackOf" | "unfitSession">,
+    Pick<StoreParts, "isRowRefused"> {
   /** Layouts keep the columns that only MySQL has. */
   readonly hasEngineColumns?: boolean | undefined;
   readonly createStatements: (layout: TableLayout) => DialectStatements;
@@ -26,7 +27,8 @@ export interface SqlDatabaseParts
 
 /** Builds the statements of each layout once. */
 export function createSqlDatabase(parts: SqlDatabaseParts): Database {
-  const { connect, endsTransaction, isDuplicate, isOutsideTransaction, lackOf, sharedSession, unfitSession } = parts;
+  const { connect, endsTransaction, isDuplicate, isOutsideTransaction, isRowRefused, lackOf } = parts;
+  const { sharedSession, unfitSession } = parts;
   const fitting = parts.hasEngineColumns === true ? (layout: TableLayout) => layout : withoutEngineColumns;
   const doorbell = createDoorbell();
   const made = new Map<TableLayout, DialectStatements>();
@@ -37,7 +39,7 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
       statements = parts.createStatements(layout);
       made.set(layout, statements);
     }
-    return { layout: fitting(layout), statements, connect, sharedSession };
+    return { layout: fitting(layout), statements, connect, isRowRefused, sharedSession };
   }
 
   return {

@@ -9,6 +9,8 @@ import {
 
 const BUSY = 5;
 const LOCKED = 6;
+const TOO_BIG = 18;
+const CONSTRAINT = 19;
 /** I/O error, disk full, cannot open, corrupt, not a database, read-only, out of memory. */
 const AWAY: ReadonlySet<number> = new Set([10, 13, 14, 11, 26, 8, 7]);
 
@@ -24,6 +26,12 @@ function resultCode(error: unknown): number | undefined {
     if (error.code.startsWith("SQLITE_LOCKED")) return LOCKED;
   }
   return undefined;
+}
+
+/** Is it one row that the table does not take? CHECK, unique key, RAISE in a trigger; too big. */
+export function isRowRefused(error: unknown): boolean {
+  const code = resultCode(error);
+  return code === CONSTRAINT || code === TOO_BIG;
 }
 
 /** Another connection holds the lock: nothing happened, and trying again helps. */

@@ -5,7 +5,7 @@ import { runTransaction, toExecutor } from "../../transactions/index.ts";
 import type { Database } from "../database.ts";
 import { createSqlDatabase } from "../sql/sql-database.ts";
 import { fileOf, isMemory, openHandle, type SqliteHandle } from "./driver.ts";
-import { lackOf } from "./errors.ts";
+import { isRowRefused, lackOf } from "./errors.ts";
 import { createSession } from "./session.ts";
 import { createStatements } from "./statements.ts";
 
@@ -51,6 +51,7 @@ export function sqlite(options: SqliteOptions): Database {
     // Our INSERT skips duplicates by itself; another unique key of a user's own table is the user's
     // error.
     isDuplicate: () => false,
+    isRowRefused,
     lackOf,
     sharedSession: true,
     close: () => handles.close(),

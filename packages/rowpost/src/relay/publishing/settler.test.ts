@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { RowRefusedError } from "../../runtime/errors.ts";
 import { silentMetrics } from "../../runtime/metrics.ts";
 import { createManualClock } from "../../testing/manual-clock.ts";
 import { inFlightMessage } from "../../testing/scanned-message.ts";
-import type { RelayStore, RowNow } from "../store.ts";
+import type { Outcome, RelayStore, RowNow } from "../store.ts";
 import { createSettler, type Settlement } from "./settler.ts";
 
 function settlement(id: string, epoch = 1): Settlement {
@@ -20,11 +21,19 @@ function settlement(id: string, epoch = 1): Settlement {
 function bench(options: { answers: (() => RowNow[])[]; hasClaimToken?: boolean; leaseMs?: number; epoch?: number }) {
   const clock = createManualClock();
   const calls: string[] = [];
-  const told = { settled: [] as string[], fenced: [] as string[], lost: [] as string[], errors: 0 };
+  const written: Outcome[] = [];
+  const told = {
+    settled: [] as string[],
+    fenced: [] as string[],
+    lost: [] as string[],
+    refused: [] as string[],
+    errors: 0,
+  };
   const lease = { leftMs: options.leaseMs ?? 60_000 };
   const store: Pick<RelayStore, "settle" | "abandonSessions"> = {
     async settle({ outcomes }) {
       calls.push(`settle ${outcomes.map(({ id }) => id).join(",")}`);
+      written.push(...outcomes);
       return (options.answers.shift() ?? (() => []))();
     },
     async abandonSessions() {
@@ -48,13 +57,18 @@ function bench(options: { answers: (() => RowNow[])[]; hasClaimToken?: boolean; 
       onDatabaseError: () => {
         told.errors += 1;
       },
+      onRefused: ({ message }, _, isHeld) => told.refused.push(`${message.row.id} ${isHeld ? "held" : "plainer"}`),
     },
   });
-  return { settler, clock, calls, told, lease };
+  return { settler, clock, calls, written, told, lease };
 }
 
 const away = (): RowNow[] => {
   throw new Error("the database does not answer");
+};
+
+const refuse = (): RowNow[] => {
+  throw new RowRefusedError("too long");
 };
 
 describe("settler", () => {
@@ -72,7 +86,7 @@ describe("settler", () => {
     settler.submit([settlement("1")]);
     await clock.advance(2_000);
     await settler.idle();
-    expect(told).toEqual({ settled: ["1"], fenced: [], lost: [], errors: 2 });
+    expect(told).toEqual({ settled: ["1"], fenced: [], lost: [], refused: [], errors: 2 });
   });
 
   it("gives an outcome up when its lease has ended: another relay may have the row", async () => {
@@ -109,6 +123,44 @@ describe("settler", () => {
     settler.submit([settlement("1"), settlement("2")]);
     await settler.idle();
     expect(told).toMatchObject({ settled: ["1"], fenced: ["2"] });
+  });
+
+  it("halves a batch that the table refuses until the odd one is alone, and writes that in plainer words", async () => {
+    const { settler, calls, written, told } = bench({
+      answers: [() => [], refuse, refuse, refuse, () => []],
+    });
+    settler.submit([settlement("0")]);
+    settler.submit(["1", "2", "3", "4"].map((id) => settlement(id)));
+    await settler.idle();
+    expect(calls).toEqual([
+      "settle 0",
+      "settle 1,2,3,4",
+      "settle 1,2",
+      "settle 1",
+      "settle 1",
+      "settle 2",
+      "settle 3,4",
+    ]);
+    expect(told).toEqual({
+      settled: ["0", "1", "2", "3", "4"],
+      ...{ fenced: [], lost: [], refused: ["1 plainer"], errors: 0 },
+    });
+    expect(written.filter(({ id }) => id === "1").at(-1)).toMatchObject({ toState: "sent", messageId: null });
+  });
+
+  it("holds a row that the table refuses in any words, says so once, and gives it up with the lease", async () => {
+    const { settler, clock, calls, told, lease } = bench({
+      answers: [refuse, refuse, refuse, () => [], refuse, refuse],
+    });
+    settler.submit([settlement("1"), settlement("2")]);
+    await clock.advance(0);
+    expect([told.settled, told.refused, settler.waiting]).toEqual([["2"], ["1 plainer", "1 held"], 1]);
+    await clock.advance(500);
+    expect(calls).toEqual(["settle 1,2", "settle 1", "settle 1", "settle 2", "settle 1"]);
+    lease.leftMs = 0;
+    await clock.advance(500);
+    await settler.idle();
+    expect(told).toMatchObject({ lost: ["1"], refused: ["1 plainer", "1 held"], errors: 0 });
   });
 
   it("lets the others go while somebody holds a row, writes that again alone, and gives it up with the lease", async () => {

@@ -5,16 +5,20 @@
  */
 import type { PublishResult } from "../../brokers/broker.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { RowRefusedError } from "../../runtime/errors.ts";
 import type { InFlight } from "../in-flight.ts";
 import type { LeaseKeeper } from "../leases/lease-keeper.ts";
 import type { RelaySettings } from "../options.ts";
 import type { Outcome, RelayStore, RowNow } from "../store.ts";
+import { inPlainerWords } from "./plainer-words.ts";
 
 /** One published message with what is to be written. */
 export interface Settlement {
   readonly message: InFlight;
   readonly result: PublishResult;
   readonly outcome: Outcome;
+  /** What is written instead, with plainer texts: the table has refused those of `outcome`. */
+  readonly written?: Outcome | undefined;
   /** Monotonic start of its publish. */
   readonly startedMs: number;
 }
@@ -28,6 +32,11 @@ export interface SettlerEvents {
   /** The lease ended before the outcome could be written. */
   onLost(settlement: Settlement): void;
   onDatabaseError(error: unknown): void;
+  /**
+   * The table does not take this outcome. `isHeld`: not even without its texts, so it is tried
+   * again and again; else it is written with plainer ones. Each is told once.
+   */
+  onRefused(settlement: Settlement, error: RowRefusedError, isHeld: boolean): void;
 }
 
 export interface SettlerOptions {
@@ -69,6 +78,8 @@ export function createSettler(options: SettlerOptions): Settler {
    */
   const again: (readonly Settlement[])[] = [];
   const held = new Set<Promise<void>>();
+  /** Refused by the table, and told; true: held for it. */
+  const refused = new WeakMap<InFlight, boolean>();
   let heldCount = 0;
   let working = 0;
   let running: Promise<void> | undefined;
@@ -97,7 +108,7 @@ export function createSettler(options: SettlerOptions): Settler {
         const startedMs = clock.monotonicMs();
         const unmatched = await store.settle({
           fence: keeper.fence(),
-          outcomes: left.map((settlement) => settlement.outcome),
+          outcomes: left.map(({ outcome, written }) => written ?? outcome),
           elapsedMs: Math.round(startedMs - Math.min(...left.map((settlement) => settlement.startedMs))),
           from: settings.sendingMark === "on" ? "sending" : "pending",
         });
@@ -106,10 +117,36 @@ export function createSettler(options: SettlerOptions): Settler {
         report(left, unmatched);
         return;
       } catch (error) {
+        if (error instanceof RowRefusedError) return await writeRefused(left, error);
         events.onDatabaseError(error);
         await clock.sleep(Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(tries, 10)));
       }
     }
+  }
+
+  /**
+   * The table does not take one of these. Halves until that one is alone, so that no other waits
+   * for it: some 2 log2(n) settles more for one in n. It is then written in plainer words, or in
+   * none; if it is not taken even so, it waits like a row that somebody holds.
+   */
+  async function writeRefused(batch: readonly Settlement[], error: RowRefusedError): Promise<void> {
+    const [only, ...others] = batch;
+    if (only === undefined) return;
+    if (others.length > 0) {
+      const half = Math.ceil(batch.length / 2);
+      await writeBatch(batch.slice(0, half));
+      await writeBatch(batch.slice(half));
+      return;
+    }
+    const written = inPlainerWords(only.written ?? only.outcome);
+    const isHeld = written === undefined;
+    const told = refused.get(only.message);
+    if (told === undefined || (isHeld && !told)) {
+      refused.set(only.message, isHeld);
+      events.onRefused(only, error, isHeld);
+    }
+    if (isHeld) hold(batch);
+    else await writeBatch([{ ...only, written }]);
   }
 
   /**

@@ -1,0 +1,27 @@
+/** Outcomes for a table that does not take their texts. */
+import type { Outcome } from "../store.ts";
+
+/** Shorter ones say nothing any more. */
+const SHORTEST = 8;
+
+/**
+ * The same outcome with texts that more tables take: first in ASCII, other characters as \uXXXX;
+ * then half as long each time, since a column may be shorter than the layout says; last without
+ * them. Undefined when nothing is left to leave out.
+ */
+export function inPlainerWords(outcome: Outcome): Outcome | undefined {
+  const messageId = plainer(outcome.messageId);
+  const failReason = plainer(outcome.failReason);
+  if (messageId === outcome.messageId && failReason === outcome.failReason) return undefined;
+  return { ...outcome, messageId, failReason };
+}
+
+function plainer(text: string | null): string | null {
+  if (text === null) return null;
+  const ascii = text.replace(
+    /[\u0080-\uFFFF]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}`,
+  );
+  if (ascii !== text) return ascii;
+  return text.length <= SHORTEST ? null : text.slice(0, text.length >> 1);
+}
