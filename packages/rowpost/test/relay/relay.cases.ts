@@ -8,6 +8,7 @@ import { createManualClock } from "../../src/testing/manual-clock.ts";
 import { createRelayDatabase, type RelayTestDatabase, type RelayTestService } from "./bench-database.ts";
 
 const PENDING = 0;
+const SENDING = 1;
 const SENT = 2;
 const FAILED = 3;
 const SUSPENDED = 5;
@@ -77,6 +78,22 @@ export function defineRelayCases(service: RelayTestService): void {
           messages.map(({ key: number }) => Number(number)).filter((number) => number % 7 === key),
         );
       }
+    });
+
+    it("does not call a table drained while a relay that may be dead has shards of it", async () => {
+      const { relay: first } = setUp();
+      await first.tick();
+      await first.stop();
+      await database.insert(Array.from({ length: 64 }, (_, index) => ({ key: String(index) })));
+      await database.sql("UPDATE local_message SET state = 1");
+      // As an old relay that holds no lock left it: nobody can tell before the lease ends.
+      await database.sql(
+        "UPDATE local_message_shard SET owner = 'gone', epoch = epoch + 1, lease_ms = 3600000 WHERE shard < 8",
+      );
+      const { relay } = setUp();
+      const { sent, complete } = await relay.drain({ timeoutMs: 1_000 });
+      const { [SENDING]: left = 0 } = await database.states();
+      expect({ complete, all: sent + left, isLeft: left > 0 }).toEqual({ complete: false, all: 64, isLeft: true });
     });
 
     it("wakes for a message of another program while it runs", async () => {

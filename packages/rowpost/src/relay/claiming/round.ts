@@ -185,7 +185,8 @@ export function createRound(options: RoundOptions): () => Promise<RoundResult> {
     // In the middle of a sweep the rest may hold something; what was passed over goes when
     // something leaves the window.
     const next = !scan.complete && !waits ? "again" : scans.clean || window.size === 0 ? "wait" : "full";
-    const isOver = scan.whole && scans.clean && followers.still && !(await scans.leavesClosed(shards));
+    const isQuiet = scan.whole && scans.clean && followers.still && keeper.othersLive;
+    const isOver = isQuiet && !(await scans.leavesClosed(shards));
     return { claimed: 0, next, exhausted: isOver, asked: true };
   }
 }

@@ -246,6 +246,26 @@ describe("leases", () => {
       expect(owner.lost).toEqual([]);
     });
 
+    it("may hold messages that nobody has, until they are taken", async () => {
+      const { clock, table, owner, heir } = await bench();
+      expect(heir.keeper.othersLive).toBe(true);
+      owner.store.kill();
+      await heir.keeper.look();
+      expect(heir.keeper.othersLive).toBe(false);
+      await pass(table, clock, LOOK_MS);
+      await heir.keeper.heartbeat();
+      expect([heir.keeper.heldCount, heir.keeper.othersLive]).toEqual([16, true]);
+    });
+
+    it("may do so as well where no lock stands for it, until it is seen to renew its lease", async () => {
+      const { clock, table, owner, heir } = await bench({ hasLock: false });
+      expect(heir.keeper.othersLive).toBe(false);
+      await pass(table, clock, HEARTBEAT_MS);
+      await owner.keeper.heartbeat();
+      await heir.keeper.heartbeat();
+      expect(heir.keeper.othersLive).toBe(true);
+    });
+
     it("are taken from one that was back for its turn and then died", async () => {
       const { clock, table, owner, heir } = await bench();
       owner.store.loseSession();

@@ -71,6 +71,11 @@ export interface LeaseKeeper {
   readonly heldCount: number;
   /** All shards of the table are held here. */
   readonly holdsAll: boolean;
+  /**
+   * Every shard that is not held here has an owner that lives: its lock is held, or it has renewed
+   * its lease before our eyes. Else messages of a dead relay may be left, which nobody has yet.
+   */
+  readonly othersLive: boolean;
   readonly suspensions: readonly SuspensionRule[];
 }
 
@@ -98,6 +103,9 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
    */
   let owed: readonly HeldShard[] = [];
   let shardCount = 0;
+  let rows: readonly ShardLease[] = [];
+  /** Owners that were seen to renew a lease. */
+  const renewing = new Set<string>();
   let suspensions: readonly SuspensionRule[] = [];
   let leaving = false;
   let hasSession = false;
@@ -125,6 +133,7 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
     const view = await leases.heartbeat({ owner, label, leaseMs, instanceTimeoutMs, held: asked });
     suspensions = view.suspensions;
     shardCount = view.leases.length;
+    rows = view.leases;
     keepRenewed(asked, view.held, sentAtMs);
     // A session that is lost again meanwhile is no better than the one before.
     if (lostSessions === lostBefore) hasSession = true;
@@ -155,16 +164,20 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
     if (lost.length > 0) options.onLost(lost);
   }
 
-  function observe(rows: readonly ShardLease[]): void {
+  function observe(seen: readonly ShardLease[]): void {
     const nowMs = clock.monotonicMs();
-    for (const lease of rows) {
+    const owners = new Set(seen.map((lease) => lease.owner));
+    for (const gone of renewing) if (!owners.has(gone)) renewing.delete(gone);
+    for (const lease of seen) {
       const known = sightings.get(lease.shard)?.lease;
       const same =
         known !== undefined &&
         known.owner === lease.owner &&
         known.epoch === lease.epoch &&
         known.leaseUntil === lease.leaseUntil;
-      if (!same) sightings.set(lease.shard, { lease, sinceMs: nowMs });
+      if (same) continue;
+      if (known !== undefined && known.epoch === lease.epoch && lease.owner !== undefined) renewing.add(lease.owner);
+      sightings.set(lease.shard, { lease, sinceMs: nowMs });
     }
   }
 
@@ -271,6 +284,12 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
     },
     get holdsAll() {
       return held.size > 0 && held.size === shardCount;
+    },
+    get othersLive() {
+      return rows.every(({ shard, owner: other }) => {
+        if (held.has(shard)) return true;
+        return other !== undefined && (watch.isAlive(other) || (renewing.has(other) && !watch.isDead(other)));
+      });
     },
     get suspensions() {
       return suspensions;

@@ -32,6 +32,8 @@ export interface LockWatch {
    * name.
    */
   isDead(owner: string): boolean;
+  /** The last look found this owner's lock held. */
+  isAlive(owner: string): boolean;
   /** Our own session is lost: what was seen does not count, and nothing for a while after it. */
   forget(): void;
 }
@@ -46,6 +48,8 @@ export function createLockWatch(leases: Pick<LeaseStore, "freeLocks">, owner: st
   const told = new Set<string>();
   /** Nothing counts before this instant; undefined: not before our own next heartbeat. */
   let countsFromMs: number | undefined = Number.NEGATIVE_INFINITY;
+  /** Locks that the last look found held. */
+  let taken: ReadonlySet<string> = new Set();
 
   function isFree(lock: string): boolean {
     const since = freeSince.get(lock);
@@ -55,8 +59,10 @@ export function createLockWatch(leases: Pick<LeaseStore, "freeLocks">, owner: st
   /** True: one is newly free, or has now been so for long enough. */
   async function look(): Promise<boolean> {
     const nowMs = clock.monotonicMs();
+    taken = new Set();
     if (locks.size === 0 || countsFromMs === undefined || nowMs < countsFromMs) return false;
     const free = new Set(await leases.freeLocks([...locks.values()]));
+    taken = new Set([...locks.values()].filter((lock) => !free.has(lock)));
     for (const lock of freeSince.keys()) {
       if (free.has(lock)) continue;
       freeSince.delete(lock);
@@ -85,6 +91,7 @@ export function createLockWatch(leases: Pick<LeaseStore, "freeLocks">, owner: st
       const lock = locks.get(other);
       return lock !== undefined && isFree(lock);
     },
+    isAlive: (other) => taken.has(locks.get(other) ?? ""),
     forget() {
       freeSince.clear();
       countsFromMs = undefined;
