@@ -42,8 +42,7 @@ export class RelayHost implements OnApplicationBootstrap, BeforeApplicationShutd
       await this.#relay.start();
     } catch (error) {
       this.#phase = "stopped";
-      await this.#closing("the broker", this.#options.relay?.broker);
-      await this.#closing("the database", this.#options.database);
+      await this.#closeDatabase();
       throw error;
     }
     this.#phase = "running";
@@ -67,18 +66,17 @@ export class RelayHost implements OnApplicationBootstrap, BeforeApplicationShutd
       // The hooks of other modules have to run all the same.
       this.#logger.error("relay did not stop in order", { error });
     }
-    await this.#closing("the broker", this.#options.relay?.broker);
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await this.#closing("the database", this.#options.database);
+    await this.#closeDatabase();
   }
 
-  async #closing(what: string, resource: { close(): Promise<void> } | undefined): Promise<void> {
+  async #closeDatabase(): Promise<void> {
     try {
-      await resource?.close();
+      await this.#options.database.close();
     } catch (error) {
-      this.#logger.error(`${what} did not close in order`, { error });
+      this.#logger.error("the database did not close in order", { error });
     }
   }
 }

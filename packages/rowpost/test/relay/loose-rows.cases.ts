@@ -63,7 +63,7 @@ export function defineLooseRowsCases(service: RelayTestService): void {
         [null, "BROKEN_ROW: message type or message key is empty or NULL"],
       ]);
       const admin = own.messageAdmin({ layout });
-      expect(await admin.list({ filter: {}, limit: 20 })).toHaveLength(10);
+      expect((await admin.list({ filter: {}, limit: 20 })).messages).toHaveLength(10);
       await admin.close();
     });
   });
