@@ -108,17 +108,29 @@ export function defineDatabaseFaultCases(service: "mariadb" | "postgres"): void 
       ...{ database: through, broker, leaseMs: 20_000, publishTimeoutMs: 1_000 },
       onFaultPoint: async (reached) => {
         if (reached === "beforeSettle") settling();
+        if (reached === "heartbeat" && isCut) heartbeat();
         if (reached !== "beforePublish" || happened) return;
         happened = true;
         await proxy.refuse();
         await proxy.cut();
-        await away;
+        isCut = true;
+        await knows;
       },
     });
     let happened = false;
+    let isCut = false;
     let settling = (): void => {};
     relay = made;
-    const away = new Promise<void>((resolve) => made.on("databaseAway", () => resolve()));
+    // The second heartbeat since: the first has failed, so the relay knows of its lease session,
+    // and not only of one of the others that were cut with it.
+    let heartbeats = 0;
+    let heartbeat = (): void => {};
+    const knows = new Promise<void>((resolve) => {
+      heartbeat = () => {
+        heartbeats += 1;
+        if (heartbeats === 2) resolve();
+      };
+    });
     // What was claimed is written back, or its receipt is.
     const settles = new Promise<void>((resolve) => {
       settling = resolve;
