@@ -51,6 +51,7 @@ measure() {
 for address in "$BENCH_MARIADB" "$BENCH_POSTGRES" "$BENCH_SQLITE" "$BENCH_MYSQL"; do
   measure outbox-enqueue "$address"
   measure outbox-latency "$address"
+  measure relay-takeover "$address"
 done
 for address in "$BENCH_MARIADB" "$BENCH_POSTGRES" "$BENCH_SQLITE"; do
   measure outbox-drain "$address"

@@ -16,6 +16,8 @@ export interface BenchArguments {
   readonly check: boolean;
   /** Only these variants; empty = all of the scenario. */
   readonly variants: readonly string[];
+  /** Times that `relay-takeover` ends a relay. Default 10, with `--quick` 2. */
+  readonly rounds: number;
   /** Broker of the scenario `outbox-broker`. */
   readonly broker: string;
 }
@@ -35,11 +37,13 @@ export class UsageError extends Error {
 
 export const USAGE = `npm run bench -- SCENARIO --database URL [--messages N] [--runs N] [--variant NAME]... [--quick] [--check] [--json]
 npm run bench -- outbox-broker --database URL --broker URL …
+npm run bench -- relay-takeover --database URL [--rounds N] …
 npm run bench -- report FILE... [--output bench/RESULTS.md]
 
 URL: mysql://user@host:port  mariadb://user@host:port  postgres://user@host:port  sqlite:FILE
 Each run makes a database of its own there (rowpost_bench_PID) and drops it.
 --broker URL of outbox-broker: kafka:// amqp:// nats:// redis:// rocketmq:// (default rocketmq://127.0.0.1:8081)
+--rounds N of relay-takeover: how often a relay is ended (default 10)
 --runs N [3]   --messages N [each scenario's own]   --quick: 5,000 messages, one run   --json: one line for each result
 --check: exit code 1 when a target is missed; 2 = wrong usage.`;
 
@@ -63,6 +67,7 @@ export function parseBenchArguments(words: readonly string[]): BenchArguments | 
     json: values.json ?? false,
     check: values.check ?? false,
     variants: values.variant ?? [],
+    rounds: wholeNumber("rounds", values.rounds) ?? (values.quick ? 2 : 10),
     broker: values.broker ?? "rocketmq://127.0.0.1:8081",
   };
 }
@@ -90,6 +95,7 @@ function parse(words: readonly string[]) {
         messages: { type: "string" },
         runs: { type: "string" },
         variant: { type: "string", multiple: true },
+        rounds: { type: "string" },
         broker: { type: "string" },
         output: { type: "string" },
         quick: { type: "boolean" },

@@ -19,6 +19,7 @@ import { outboxLatency } from "./scenarios/outbox-latency.ts";
 import { outboxMemory } from "./scenarios/outbox-memory.ts";
 import { outboxOutage } from "./scenarios/outbox-outage.ts";
 import { outboxPeers } from "./scenarios/outbox-peers.ts";
+import { relayTakeover } from "./scenarios/relay-takeover.ts";
 import type { Scenario } from "./scenarios/scenario.ts";
 import { openerOf } from "./servers/open.ts";
 import type { BenchDatabase } from "./servers/server.ts";
@@ -37,6 +38,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   "outbox-memory": outboxMemory,
   "outbox-outage": outboxOutage,
   "outbox-peers": outboxPeers,
+  "relay-takeover": relayTakeover,
   "isolation-endpoint": isolationEndpoint,
   "isolation-key": isolationKey,
   "isolation-backlog": isolationBacklog,

@@ -18,6 +18,8 @@ export interface RelayProcessOrder {
   /** All topics to the one endpoint: when it is away, so is the broker. */
   readonly oneEndpoint?: boolean;
   readonly publishTimeoutMs?: number | undefined;
+  /** The broker that answers at once writes each message into this file: see ledger.ts. */
+  readonly ledger?: string | undefined;
 }
 
 /** The relay has started; it may not hold shards yet. */

@@ -21,6 +21,8 @@ export interface RelayProcess {
   memory(): { readonly now: number; readonly highest: number } | undefined;
   /** Drains and ends. */
   stop(): Promise<void>;
+  /** Sends a signal; resolves when the process has ended. */
+  end(signal: "SIGKILL" | "SIGTERM"): Promise<void>;
 }
 
 /** Starts a relay process and resolves when its relay has started. */
@@ -45,20 +47,21 @@ export async function startRelayProcess(order: RelayProcessOrder): Promise<Relay
       return await report;
     },
     memory: () => residentBytes(pid),
-    stop: () => stopped(child),
+    stop: () => ended(child, () => child.send("stop")),
+    end: (signal) => ended(child, () => child.kill(signal)),
   };
 }
 
 /** A relay that cannot finish what is in flight ends when it has used up its own time to drain. */
 const STOP_LIMIT_MS = 30_000;
 
-/** Asks the process to stop. One that was ended by the system (out of memory) has stopped. */
-async function stopped(child: ChildProcess): Promise<void> {
+/** Asks the process to end. One that was ended by the system (out of memory) has ended. */
+async function ended(child: ChildProcess, ask: () => void): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
-  const ended = new Promise((resolve) => child.once("exit", resolve));
-  child.send("stop");
+  const exit = new Promise((resolve) => child.once("exit", resolve));
+  ask();
   const limit = setTimeout(() => child.kill("SIGKILL"), STOP_LIMIT_MS);
-  await ended;
+  await exit;
   clearTimeout(limit);
 }
 
@@ -166,7 +169,7 @@ async function untilPublished(running: readonly RelayProcess[], messages: number
  * Waits until every shard has an owner and every relay a share (SQLite has one shard, so one relay
  * has none). Returns the shares.
  */
-async function untilShared(database: BenchDatabase, relays: number): Promise<string> {
+export async function untilShared(database: BenchDatabase, relays: number): Promise<string> {
   const end = performance.now() + 60_000;
   for (;;) {
     const all = await database.number("SELECT COUNT(*) FROM local_message_shard");

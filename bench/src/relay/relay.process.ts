@@ -2,9 +2,11 @@
  * A relay in a process of its own, with a broker that answers at once or endpoints of the bench.
  * Started by processes.ts, told by IPC what to do.
  */
+import { appendFileSync } from "node:fs";
 import { type Broker, createRelay } from "rowpost";
 import { instantBroker } from "../broker.ts";
 import { openRowpost } from "../rowpost.ts";
+import { ledgerLines } from "./ledger.ts";
 import {
   machineMs,
   numberOf,
@@ -31,6 +33,13 @@ async function run(order: RelayProcessOrder): Promise<void> {
   const { database, close } = await openRowpost(order.url);
   const { sendingMark, label, publishTimeoutMs } = order;
   const relay = createRelay({ database, broker: await brokerOf(order), sendingMark, label, publishTimeoutMs });
+  const stop = (): void => {
+    void relay
+      .stop()
+      .then(close)
+      .then(() => process.exit(0));
+  };
+  process.once("SIGTERM", stop);
   process.on("message", (request: RelayProcessRequest) => {
     if (request === "report") {
       say({
@@ -42,10 +51,7 @@ async function run(order: RelayProcessOrder): Promise<void> {
       numbers = [];
       times = [];
     } else {
-      void relay
-        .stop()
-        .then(close)
-        .then(() => process.exit(0));
+      stop();
     }
   });
   await relay.start();
@@ -53,7 +59,7 @@ async function run(order: RelayProcessOrder): Promise<void> {
   tellCount();
 }
 
-async function brokerOf({ endpoints, oneEndpoint = false, record }: RelayProcessOrder): Promise<Broker> {
+async function brokerOf({ endpoints, oneEndpoint = false, record, ledger }: RelayProcessOrder): Promise<Broker> {
   if (endpoints !== undefined) {
     const { http } = await import("rowpost/http");
     return http(oneEndpoint ? { url: endpoints } : { urlByTopic: (topic) => `${endpoints}/${topic}` });
@@ -61,6 +67,7 @@ async function brokerOf({ endpoints, oneEndpoint = false, record }: RelayProcess
   return instantBroker((batch) => {
     const now = machineMs();
     published += batch.length;
+    if (ledger !== undefined) appendFileSync(ledger, ledgerLines(batch, now));
     if (!record) return;
     for (const { key } of batch) {
       numbers.push(numberOf(key));
