@@ -82,7 +82,8 @@ interface Takeovers {
   readonly lines: readonly LedgerLine[];
 }
 
-async function runTakeovers({ database, options, progress }: BenchContext, variant: string, plan: Plan) {
+async function runTakeovers(context: BenchContext, variant: string, plan: Plan): Promise<Takeovers> {
+  const { database, options } = context;
   const folder = mkdtempSync(join(tmpdir(), "rowpost_takeover_"));
   const file = join(folder, "ledger");
   const ledger = followLedger(file);
@@ -100,14 +101,15 @@ async function runTakeovers({ database, options, progress }: BenchContext, varia
     for (let round = 1; round <= options.rounds; round += 1) {
       await untilShared(database, relays.length);
       const takeover = await takeOver(ledger, relays, plan, start);
-      progress(`${variant}, round ${round} of ${options.rounds}: ${takeover.publishedMs.toFixed(0)} ms`);
+      context.progress(`${variant}, round ${round} of ${options.rounds}: ${takeover.publishedMs.toFixed(0)} ms`);
       rounds.push(takeover);
     }
     const offered = await flow.stop();
     const all = (): boolean => new Set(ledger.read().map(({ number }) => number)).size >= offered;
     // Those that are not there by then are counted as lost.
     await until(all).catch(() => {});
-    return { rounds, offered, lines: ledger.read() } satisfies Takeovers;
+    await Promise.all(relays.splice(0).map((relay) => relay.stop()));
+    return { rounds, offered, lines: ledger.read() };
   } finally {
     await flow.stop();
     await Promise.all(relays.map((relay) => relay.stop()));
