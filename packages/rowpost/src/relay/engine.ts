@@ -186,7 +186,7 @@ function settlerEvents({ settings, reports, window, followers }: SettlerListener
       reports.outcomeLost(settlement);
     },
     onDatabaseError: (error) => reports.databaseAway("settle", error),
-    onRefused: reports.refused,
+    onRefused: (settlement, error, isHeld) => reports.refused(settlement, error, isHeld),
   };
 }
 

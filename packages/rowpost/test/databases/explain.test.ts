@@ -91,6 +91,7 @@ function costs(
       layout,
       statements: create(layout),
       connect: counted.connect,
+      isRowRefused: () => false,
       sharedSession: database.dialect === "sqlite",
     });
     try {

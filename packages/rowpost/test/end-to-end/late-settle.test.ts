@@ -103,6 +103,7 @@ describeWithService(["mariadb", "mysql9"], "a late settle without a claim token"
         const session = await options.connect(sessionOptions);
         return options.guarded ? session : withoutAbandon(session);
       },
+      isRowRefused: () => false,
     });
     const database: Database = {
       ...place.database,
