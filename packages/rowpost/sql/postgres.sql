@@ -677,11 +677,11 @@ SET state = 3, next_retry_at = NULL,
 WHERE m.id = ANY (ARRAY(SELECT id FROM local_message WHERE (state IN (0, 1, 2, 3, 4, 5)) IS NOT TRUE ORDER BY id LIMIT $1::bigint FOR UPDATE SKIP LOCKED));
 
 -- failUnreached
--- Rows that somebody else has locked are left for the next round. If we die right after it: they
--- are failed, and a person sees why.
+-- With the id in it, because a constant is cast to the column while the statement is planned: where
+-- the column is shorter than the layout says, it would fail with no such row in the table.
 UPDATE local_message m
 SET state = 3, next_retry_at = NULL,
-  fail_reason = left('ID_BELOW_ONE: ids begin at 1, and no relay looks below; insert the message again with an id of the column itself', 1024), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
+  fail_reason = left('ID_BELOW_ONE: ids begin at 1, and no relay looks below; insert the message again with an id of the column itself' || ' (this one: ' || m.id || ')', 1024), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
 WHERE m.id = ANY (ARRAY(SELECT id FROM local_message WHERE id < 1 AND state = 0 ORDER BY id LIMIT $1::bigint FOR UPDATE SKIP LOCKED));
 
 -- gauges

@@ -104,7 +104,12 @@ WHERE m.${id} = ANY (ARRAY(SELECT ${id} FROM ${names.table} WHERE ${where} ORDER
     unknownState(names),
     `'UNKNOWN_STATE: the state was ' || COALESCE(m.${state}::text, 'NULL') || ', which is none of ${names.knownStates.replaceAll("'", "")}; somebody changed the row by hand'`,
   );
-  const failUnreached = failStrays(`${id} < 1 AND ${state} = ${names.state("pending")}`, literal(ID_BELOW_ONE));
+  // With the id in it, because a constant is cast to the column while the statement is planned:
+  // where the column is shorter than the layout says, it would fail with no such row in the table.
+  const failUnreached = failStrays(
+    `${id} < 1 AND ${state} = ${names.state("pending")}`,
+    `${literal(ID_BELOW_ONE)} || ' (this one: ' || m.${id} || ')'`,
+  );
   return {
     failUnknownStates: (limit) => ({ name: "failUnknownStates", text: failUnknown, params: [limit] }),
     failUnreached: (limit) => ({ name: "failUnreached", text: failUnreached, params: [limit] }),
