@@ -7,10 +7,12 @@ import { ConfigurationError } from "../../runtime/errors.ts";
 import { cut, type Driver, type PgClient, type PgQuery, type PgResult } from "./driver.ts";
 
 /**
- * Looks at a pooler. It hands out first what was given back last, so the first one tells, unless
- * another client was faster.
+ * Looks at a pooler. It hands out first what was given back last, so the first one mostly tells,
+ * unless another client was faster. Beside six busy clients of PgBouncer 1.18, 4,800 sessions took
+ * 0 to 8 looks more, and three of them 14 or 17. Once all looks have passed, no session of this
+ * driver asks again.
  */
-const LOOKS = 10;
+const LOOKS = 100;
 
 /** Drivers behind a pooler that was seen to keep a connection for each client. */
 const keepingSessions = new WeakSet<Driver>();
