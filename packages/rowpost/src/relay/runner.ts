@@ -132,6 +132,7 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
   async function roundStep(): Promise<Step> {
     const rung = wakeUp.count;
     const left = freed.count;
+    const { returned } = parking.followers;
     const result = await options.round();
     if (result.claimed > 0) pace.found();
     // A scan full of rows that are not to be claimed goes on with the next ones, but not at full
@@ -144,9 +145,18 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
       await firstRing({ ms: idleWaitMs(), signal: stopping.signal }, [freed, left], [wakeUp, rung]);
       return { waitMs: 0, asked };
     }
-    if (result.exhausted && window.size === 0) for (const resolve of exhaustedWaiters) resolve();
+    if (exhaustedWaiters.size > 0 && result.exhausted && window.size === 0) {
+      if (await hasReturned(returned)) return { waitMs: 0, asked };
+      for (const resolve of exhaustedWaiters) resolve();
+    }
     await wakeUp.wait({ sinceCount: rung, ms: idleWaitMs(), signal: stopping.signal });
     return { waitMs: 0, asked };
+  }
+
+  /** Messages came back from behind their heads since there were so many, or do now. */
+  async function hasReturned(before: number): Promise<boolean> {
+    await parking.followers.release(true);
+    return parking.followers.returned !== before;
   }
 
   function idleWaitMs(): number {
@@ -204,13 +214,14 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
     async tick() {
       const isDue = clock.monotonicMs() - lastHeartbeatMs >= settings.heartbeatMs;
       if (isDue || keeper.heldCount === 0 || !keeper.hasSession) await heartbeat();
+      const { returned } = parking.followers;
       const result = await options.round();
       await parking.setAside.idle();
       await flow.idle();
       // Heads that were settled bring their followers back.
       await parking.followers.idle();
       await housekeeping.turn();
-      return { claimed: result.claimed, exhausted: result.exhausted };
+      return { claimed: result.claimed, exhausted: result.exhausted && !(await hasReturned(returned)) };
     },
     async exhausted(timeoutMs, signal) {
       let done = false;

@@ -46,8 +46,14 @@ export interface Followers {
   gone(orderingKey: string, id: string): void;
   /** No message of this key is under way any more: followers of its gone heads may come forward. */
   keyFreed(orderingKey: string): void;
-  /** Brings back what stands behind heads that are gone. For the leader. Returns the number. */
-  release(): Promise<number>;
+  /**
+   * Brings back what stands behind heads that are gone, of the heads whose turn it is; with `all`,
+   * of every head. For the leader, and before a table is called drained: the relay that saw a head
+   * go may have been killed before it brought its followers back. Returns the number.
+   */
+  release(all?: boolean): Promise<number>;
+  /** How many were brought back so far, by whichever way. */
+  readonly returned: number;
   /** Nothing is being brought back. */
   readonly still: boolean;
   /** Resolves when nothing is under way. Never rejects. */
@@ -89,6 +95,9 @@ export function createFollowers({ store, keeper, settings, isAble, wake }: Follo
   const freed = new Set<string>();
   let running: Promise<void> | undefined;
   let afterHeadId = "0";
+  let returned = 0;
+  /** One look at a time: a second one would pass over the rows that the first has locked. */
+  let looking: Promise<unknown> = Promise.resolve();
 
   function start(work: () => Promise<void>): void {
     running ??= work()
@@ -149,8 +158,27 @@ export function createFollowers({ store, keeper, settings, isAble, wake }: Follo
 
   async function broughtBack(headIds: readonly string[]): Promise<number> {
     const count = await housekeeping.bringBack({ headIds, limit: batchSize });
+    returned += count;
     if (count > 0) wake();
     return count;
+  }
+
+  async function release(all: boolean): Promise<number> {
+    if (!isAble()) return 0;
+    if (all) afterHeadId = "0";
+    for (let look = 0; all || look < LOOKS; look += 1) {
+      const found = await housekeeping.headsOfBehind({
+        afterHeadId,
+        limit: HEADS_PER_LOOK,
+        failedBlocks: settings.onFailed === "block",
+      });
+      const isEnd = found.length < HEADS_PER_LOOK;
+      afterHeadId = isEnd ? "0" : (found.at(-1)?.headId ?? "0");
+      const headIds = found.filter(({ stands }) => !stands).map(({ headId }) => headId);
+      if (headIds.length > 0) return await broughtBack(headIds);
+      if (isEnd) break;
+    }
+    return 0;
   }
 
   return {
@@ -177,21 +205,13 @@ export function createFollowers({ store, keeper, settings, isAble, wake }: Follo
       freed.add(orderingKey);
       start(bringBack);
     },
-    async release() {
-      if (!isAble()) return 0;
-      for (let look = 0; look < LOOKS; look += 1) {
-        const found = await housekeeping.headsOfBehind({
-          afterHeadId,
-          limit: HEADS_PER_LOOK,
-          failedBlocks: settings.onFailed === "block",
-        });
-        const isEnd = found.length < HEADS_PER_LOOK;
-        afterHeadId = isEnd ? "0" : (found.at(-1)?.headId ?? "0");
-        const headIds = found.filter(({ stands }) => !stands).map(({ headId }) => headId);
-        if (headIds.length > 0) return await broughtBack(headIds);
-        if (isEnd) break;
-      }
-      return 0;
+    release(all = false) {
+      const result = looking.then(() => release(all));
+      looking = result.catch(() => undefined);
+      return result;
+    },
+    get returned() {
+      return returned;
     },
     get still() {
       return running === undefined && freed.size === 0;
