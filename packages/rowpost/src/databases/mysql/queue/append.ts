@@ -1,0 +1,112 @@
+/**
+ * Appending, in a transaction of the user's or of ours. These run on connections whose settings are
+ * not ours: nothing depends on their time zone, ids come back as text, and character set and
+ * sql_mode are checked.
+ */
+import type { QueuedMessage } from "../../../queue/store.ts";
+import { infoTable } from "../../sql/queue/names.ts";
+import type { AppendStatements, SourceStatements } from "../../sql/queue/statements.ts";
+import { COMPANION_NOW, whole } from "../clock.ts";
+import { checked, IN_TRANSACTION } from "../enqueue.ts";
+import { quoteName } from "../names.ts";
+import { CLOCK_MS } from "./topics.ts";
+
+export const append: AppendStatements = {
+  /**
+   * Locks the counter rows, in order of the partitions, until the transaction ends: whoever gets
+   * later ids commits later, so a reader that has seen an id has seen all before it. If we die
+   * right after it, the counters are as before.
+   */
+  advance: (topic, counts, { asked }) => [
+    {
+      name: "advance",
+      text: `UPDATE JSON_TABLE(?, '$[*]' COLUMNS (partition_no INT PATH '$[0]', messages INT PATH '$[1]')) AS j
+  STRAIGHT_JOIN message_topic_partition AS c ON c.topic_id = ? AND c.partition_no = j.partition_no
+  SET c.last_id = CASE WHEN FALSE THEN 0${asked ? NOT_ENDED : ""} ELSE GREATEST(c.last_id + 1, (${CLOCK_MS}) * 65536) + j.messages - 1 END`,
+      params: [JSON.stringify(counts), topic],
+    },
+    {
+      name: "advanced",
+      text: `SELECT CASE WHEN FALSE THEN 0${NOT_ENDED} ELSE partition_no END AS partitionno, CAST(last_id AS CHAR) AS lastid, keyed_partitions AS keyedpartitions
+  FROM message_topic_partition WHERE topic_id = ? AND partition_no IN (${counts.map(([partition]) => whole(partition)).join(", ")})`,
+      params: [topic],
+    },
+  ],
+
+  /** New rows at the end of their partition; nobody reads them before the counter is committed. */
+  insertMessages({ topic, month, rows, producer }) {
+    const delayed = rows.some(({ message }) => message.delayMs !== null || message.deliverAtMs !== null);
+    const params: unknown[] = [];
+    const values: string[] = [];
+    for (const [index, { id, message }] of rows.entries()) {
+      const partition = whole(message.partition);
+      const first = index === 0 ? checked(partition, IN_TRANSACTION + NOT_ENDED) : partition;
+      values.push(`(${first}, ${id}, ?, ?, ?, ?, ?, ?, ?, ?, ?${delayed ? `, ${DELIVER_AT}` : ""})`);
+      params.push(...textsOf(message), producer.ip, producer.port, producer.group);
+      if (delayed) params.push(message.delayMs, message.deliverAtMs);
+    }
+    return {
+      name: rows.length === 1 ? "appendMessage" : "appendMessages",
+      text: `INSERT INTO ${quoteName(infoTable(topic, month))} (partition_no, message_id, message_key, message_type, message_data, content_type, headers, ordering_key, ip, port, producer_group${delayed ? ", deliver_at" : ""})
+  VALUES ${values.join(", ")}`,
+      params,
+    };
+  },
+};
+
+/**
+ * ROW_COUNT() is that of the statement before, whoever sent it: 1 after the question whether there
+ * is a transaction, the rows of an UPDATE or INSERT, -1 after a SELECT, and 0 after COMMIT,
+ * ROLLBACK, ROLLBACK TO and BEGIN. So none of these came between.
+ */
+const NOT_ENDED = " WHEN ROW_COUNT() = 0 THEN EXP(999)";
+
+/** Parameters: delay in milliseconds, epoch milliseconds; one of them, or neither. */
+const DELIVER_AT =
+  "COALESCE(UTC_TIMESTAMP(3) + INTERVAL (? * 1000) MICROSECOND, TIMESTAMP'1970-01-01 00:00:00' + INTERVAL (? * 1000) MICROSECOND)";
+
+function textsOf(message: QueuedMessage): readonly (string | null)[] {
+  const { key, type, body, contentType, headers, orderingKey } = message;
+  return [key, type, body, contentType, headers, orderingKey];
+}
+
+/** What was appended under a source id, so that a second append of it appends nothing. */
+export const sources: SourceStatements = {
+  /**
+   * Locks these rows until the transaction ends: who appends the same at once waits here, and then
+   * finds them. If we die right after it, nothing is known of them. The second one reads what is
+   * committed now, whatever the isolation is.
+   */
+  putSources: (topic, sources) => [
+    {
+      name: "putSources",
+      text: `INSERT INTO message_source (topic_id, source_id, message_id, gmt_create)
+  SELECT ?, j.source_id, j.message_id, ${COMPANION_NOW}
+  FROM JSON_TABLE(?, '$[*]' COLUMNS (source_id VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin PATH '$[0]', message_id BIGINT PATH '$[1]')) AS j
+  ON DUPLICATE KEY UPDATE message_id = message_source.message_id`,
+      params: [
+        topic,
+        `[${sources.map(({ sourceId, messageId }) => `[${JSON.stringify(sourceId)},${messageId}]`).join(",")}]`,
+      ],
+    },
+    {
+      name: "readSources",
+      text: `SELECT source_id AS sourceid, CAST(message_id AS CHAR) AS messageid FROM message_source
+  WHERE topic_id = ? AND source_id IN (${sources.map(() => "?").join(", ")}) LOCK IN SHARE MODE`,
+      params: [topic, ...sources.map(({ sourceId }) => sourceId)],
+    },
+  ],
+
+  /** Locks the rows that it deletes, which nobody appends again: they are older than any retry. */
+  forgetSources: (olderThanMs, limit) => ({
+    name: "forgetSources",
+    text: `DELETE FROM message_source WHERE gmt_create < ${COMPANION_NOW} - INTERVAL ${whole(olderThanMs)} * 1000 MICROSECOND ORDER BY gmt_create LIMIT ${whole(limit)}`,
+    params: [],
+  }),
+
+  seeTables: () => ({
+    name: "seeTables",
+    text: "SELECT 1 AS seen FROM message_source WHERE topic_id = ''",
+    params: [],
+  }),
+};

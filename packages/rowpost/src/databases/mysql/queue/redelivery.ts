@@ -1,0 +1,69 @@
+/** What a group gets again. Written in the transaction that has the partition's progress locked. */
+import type { RedeliveryStatements } from "../../sql/queue/statements.ts";
+import { BEHIND_UNTIL, redeliveryRows } from "../../sql/queue/values.ts";
+import { COMPANION_NOW as NOW, whole } from "../clock.ts";
+import { BYTES } from "./schema.ts";
+
+const AGAIN = `JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', state INT PATH '$[1]', attempt INT PATH '$[2]', due_ms BIGINT PATH '$[3]',
+    fail_reason VARCHAR(1024) CHARACTER SET utf8mb4 PATH '$[4]', ordering_key VARCHAR(128) CHARACTER SET utf8mb4 PATH '$[5]')) AS j`;
+const DUE = `COALESCE(${NOW} + INTERVAL j.due_ms * 1000 MICROSECOND, TIMESTAMP'${BEHIND_UNTIL}')`;
+const KEYS = `JSON_TABLE(?, '$[*]' COLUMNS (ordering_key VARCHAR(128) ${BYTES} PATH '$')) AS j`;
+const PLACE = "topic_id = ? AND consumer_group_id = ?";
+
+export const redelivery: RedeliveryStatements = {
+  /** Locks the rows that it writes; nobody else writes them while the progress row is locked. */
+  putRedeliveries: ({ topic, group }, partition, redeliveries) => ({
+    name: "putRedeliveries",
+    text: `INSERT INTO message_redelivery (topic_id, consumer_group_id, partition_no, message_id, state, attempt, next_attempt_at, fail_reason, ordering_key, gmt_create, gmt_modified)
+  SELECT ?, ?, ${whole(partition)}, j.id, j.state, j.attempt, ${DUE}, j.fail_reason, j.ordering_key, ${NOW}, ${NOW}
+  FROM ${AGAIN}
+  ON DUPLICATE KEY UPDATE state = VALUES(state), attempt = VALUES(attempt), first_attempt = 0, next_attempt_at = VALUES(next_attempt_at),
+    fail_reason = VALUES(fail_reason), ordering_key = VALUES(ordering_key), gmt_modified = ${NOW}`,
+    params: [topic, group, redeliveryRows(redeliveries)],
+  }),
+
+  /** As above. One that somebody has skipped or discarded meanwhile does not come back. */
+  changeRedeliveries: ({ topic, group }, partition, redeliveries) => ({
+    name: "changeRedeliveries",
+    text: `UPDATE ${AGAIN}
+  STRAIGHT_JOIN message_redelivery AS r ON r.topic_id = ? AND r.consumer_group_id = ? AND r.partition_no = ${whole(partition)} AND r.message_id = j.id
+  SET r.next_attempt_at = ${DUE}, r.fail_reason = j.fail_reason, r.ordering_key = j.ordering_key, r.gmt_modified = ${NOW}, r.state = j.state, r.attempt = j.attempt
+  WHERE r.state = 0 AND r.attempt = j.attempt - 1`,
+    params: [redeliveryRows(redeliveries), topic, group],
+  }),
+
+  /** As above. */
+  deleteRedeliveries: ({ topic, group }, partition, ids) => ({
+    name: "deleteRedeliveries",
+    text: `DELETE FROM message_redelivery WHERE ${PLACE} AND partition_no = ${whole(partition)} AND message_id IN (${ids.join(", ")})`,
+    params: [topic, group],
+  }),
+
+  /** As above: so nothing comes before the first one while it is looked for. */
+  releaseKeys: ({ topic, group }, partition, orderingKeys) => ({
+    name: "releaseKeys",
+    text: `UPDATE (SELECT MIN(w.message_id) AS id FROM ${KEYS}
+    STRAIGHT_JOIN message_redelivery AS w ON w.topic_id = ? AND w.consumer_group_id = ? AND w.partition_no = ${whole(partition)} AND w.ordering_key = j.ordering_key
+    WHERE w.state = 0 GROUP BY w.ordering_key) AS head
+  STRAIGHT_JOIN message_redelivery AS r ON r.topic_id = ? AND r.consumer_group_id = ? AND r.partition_no = ${whole(partition)} AND r.message_id = head.id
+  SET r.next_attempt_at = ${NOW}
+  WHERE r.next_attempt_at >= TIMESTAMP'${BEHIND_UNTIL}'`,
+    params: [JSON.stringify(orderingKeys), topic, group, topic, group],
+  }),
+
+  heldUpKeys: ({ topic, group }, partition, orderingKeys) => ({
+    name: "heldUpKeys",
+    text: `SELECT j.ordering_key AS orderingkey FROM ${KEYS}
+  WHERE EXISTS (SELECT 1 FROM message_redelivery AS r WHERE r.topic_id = ? AND r.consumer_group_id = ? AND r.partition_no = ${whole(partition)}
+    AND r.ordering_key = j.ordering_key AND r.state = 0)`,
+    params: [JSON.stringify(orderingKeys), topic, group],
+  }),
+
+  dueRedeliveries: ({ topic, group }, partition, limit) => ({
+    name: "dueRedeliveries",
+    text: `SELECT CAST(message_id AS CHAR) AS id, attempt, first_attempt AS firstattempt, ordering_key AS orderingkey FROM message_redelivery
+  WHERE ${PLACE} AND partition_no = ${whole(partition)} AND state = 0 AND next_attempt_at <= ${NOW}
+  ORDER BY next_attempt_at LIMIT ${whole(limit)}`,
+    params: [topic, group],
+  }),
+};

@@ -1,0 +1,129 @@
+/** Appending, in a transaction of the user's or of ours. */
+import type { QueuedMessage } from "../../../queue/store.ts";
+import { infoTable } from "../../sql/queue/names.ts";
+import type { AppendStatements, SourceStatements } from "../../sql/queue/statements.ts";
+import { quoteName } from "../../sql/sql-names.ts";
+import { ringOn } from "../enqueue.ts";
+import { NOW, numberArray, textArray } from "../names.ts";
+import { CLOCK_MS } from "./topics.ts";
+
+/** Channel that an append notifies and consumers listen on. */
+export const QUEUE_CHANNEL = "rowpost.message_queue";
+
+export const append: AppendStatements = {
+  /**
+   * Locks the counter rows, in order of the partitions, until the transaction ends: whoever gets
+   * later ids commits later, so a reader that has seen an id has seen all before it. If we die
+   * right after it, the counters are as before.
+   */
+  advance: (topic, counts) => [
+    {
+      name: "advance",
+      text: `WITH wanted AS MATERIALIZED (
+  SELECT c.partition_no, batch.messages
+  FROM message_topic_partition c
+  JOIN unnest($2::integer[], $3::integer[]) AS batch (partition_no, messages) ON batch.partition_no = c.partition_no
+  WHERE c.topic_id = $1
+  ORDER BY c.partition_no
+  FOR UPDATE OF c)
+UPDATE message_topic_partition c
+SET last_id = GREATEST(c.last_id + 1, ${CLOCK_MS} * 65536) + wanted.messages - 1
+FROM wanted
+WHERE c.topic_id = $1 AND c.partition_no = wanted.partition_no
+RETURNING c.partition_no AS partitionno, c.last_id::text AS lastid, c.keyed_partitions AS keyedpartitions, txid_current()::text AS txid`,
+      params: [
+        topic,
+        numberArray(counts.map(([partition]) => partition)),
+        numberArray(counts.map(([, messages]) => messages)),
+      ],
+    },
+  ],
+
+  /**
+   * New rows at the end of their partition; nobody reads them before the counter is committed. None
+   * in any other transaction than that of `advance`.
+   */
+  insertMessages({ topic, month, rows, producer, txid }) {
+    const messages = rows.map(({ message }) => message);
+    const texts = TEXTS.filter(([, field]) => messages.some((message) => message[field] !== null));
+    const delayed = messages.some(({ delayMs, deliverAtMs }) => delayMs !== null || deliverAtMs !== null);
+    const arrays: readonly (readonly [name: string, type: string, values: string])[] = [
+      ["p", "integer", numberArray(messages.map(({ partition }) => partition))],
+      ["id", "bigint", numberArray(rows.map(({ id }) => id))],
+      ["body", "text", textArray(messages.map(({ body }) => body))],
+      ...texts.map(([, field]) => [field, "text", textArray(messages.map((message) => message[field]))] as const),
+      ...(delayed ? delays(messages) : []),
+    ];
+    const columns = [...texts.map(([column]) => column), ...(delayed ? ["deliver_at"] : [])];
+    const values = [...texts.map(([, field]) => `incoming."${field}"`), ...(delayed ? [DELIVER_AT] : [])];
+    return {
+      name: "appendMessages",
+      text: `WITH appended AS (
+  INSERT INTO ${quoteName(infoTable(topic, month))} (${["partition_no", "message_id", "message_data", ...columns].join(", ")}, ip, port, producer_group)
+  SELECT ${["incoming.p", "incoming.id", "incoming.body", ...values].join(", ")}, $1, $2::integer, $3
+  FROM unnest(${arrays.map(([, type], index) => `$${index + 5}::text::${type}[]`).join(", ")}) AS incoming (${arrays.map(([name]) => `"${name}"`).join(", ")})
+  WHERE txid_current_if_assigned() = $4::bigint
+  RETURNING 1 AS one)
+SELECT count(*)::integer AS appended, ${ringOn(QUEUE_CHANNEL)} AS rung FROM appended`,
+      params: [producer.ip, producer.port, producer.group, txid ?? null, ...arrays.map(([, , list]) => list)],
+    };
+  },
+};
+
+/** Left out where no message of the statement has one: an array of NULLs costs the server too. */
+const TEXTS = [
+  ["message_key", "key"],
+  ["message_type", "type"],
+  ["content_type", "contentType"],
+  ["headers", "headers"],
+  ["ordering_key", "orderingKey"],
+] as const satisfies readonly (readonly [column: string, field: keyof QueuedMessage])[];
+
+const DELIVER_AT = `CASE WHEN incoming.deliver_at_ms IS NOT NULL THEN to_timestamp(incoming.deliver_at_ms / 1000.0)
+      ELSE ${NOW} + incoming.delay_ms * interval '1 millisecond' END`;
+
+function delays(messages: readonly QueuedMessage[]) {
+  return [
+    ["delay_ms", "bigint", numberArray(messages.map(({ delayMs }) => delayMs))],
+    ["deliver_at_ms", "bigint", numberArray(messages.map(({ deliverAtMs }) => deliverAtMs))],
+  ] as const;
+}
+
+/** What was appended under a source id, so that a second append of it appends nothing. */
+export const sources: SourceStatements = {
+  /**
+   * Locks these rows until the transaction ends: who appends the same at once waits here, and then
+   * finds them. If we die right after it, nothing is known of them. A row that is there is written
+   * as it is, so that it comes back.
+   */
+  putSources: (topic, sources) => [
+    {
+      name: "putSources",
+      text: `INSERT INTO message_source (topic_id, source_id, message_id)
+SELECT $1::varchar, incoming.source_id, incoming.message_id
+FROM unnest($2::text[], $3::bigint[]) AS incoming (source_id, message_id)
+ON CONFLICT (topic_id, source_id) DO UPDATE SET message_id = message_source.message_id
+RETURNING source_id AS sourceid, message_id::text AS messageid`,
+      params: [
+        topic,
+        textArray(sources.map(({ sourceId }) => sourceId)),
+        numberArray(sources.map(({ messageId }) => messageId)),
+      ],
+    },
+  ],
+
+  /** Locks the rows that it deletes, which nobody appends again: they are older than any retry. */
+  forgetSources: (olderThanMs, limit) => ({
+    name: "forgetSources",
+    text: `DELETE FROM message_source WHERE (topic_id, source_id) IN (
+  SELECT topic_id, source_id FROM message_source WHERE gmt_create < ${NOW} - $1::bigint * interval '1 millisecond'
+  ORDER BY gmt_create LIMIT $2::bigint FOR UPDATE SKIP LOCKED)`,
+    params: [olderThanMs, limit],
+  }),
+
+  seeTables: () => ({
+    name: "seeTables",
+    text: "SELECT 1 AS seen FROM message_source WHERE topic_id = ''",
+    params: [],
+  }),
+};

@@ -1,0 +1,77 @@
+/** What a group gets again. Written in the transaction that has the partition's progress locked. */
+import type { RedeliveryStatements } from "../../sql/queue/statements.ts";
+import { BEHIND_UNTIL } from "../../sql/queue/values.ts";
+import { NOW, numberArray, textArray } from "../names.ts";
+
+const DUE = `CASE WHEN again.due_ms IS NULL THEN '${BEHIND_UNTIL}Z'::timestamptz ELSE ${NOW} + again.due_ms * interval '1 millisecond' END`;
+const PLACE = "topic_id = $1 AND consumer_group_id = $2 AND partition_no = $3";
+const AGAIN = `unnest($4::bigint[], $5::smallint[], $6::integer[], $7::bigint[], $8::text[], $9::text[])
+  AS again (id, state, attempt, due_ms, fail_reason, ordering_key)`;
+
+function columns(redeliveries: Parameters<RedeliveryStatements["putRedeliveries"]>[2]): readonly string[] {
+  return [
+    numberArray(redeliveries.map(({ id }) => id)),
+    numberArray(redeliveries.map(({ state }) => (state === "dead" ? 1 : 0))),
+    numberArray(redeliveries.map(({ attempt }) => attempt)),
+    numberArray(redeliveries.map(({ dueInMs }) => (dueInMs === null ? null : Math.ceil(dueInMs)))),
+    textArray(redeliveries.map(({ failReason }) => failReason)),
+    textArray(redeliveries.map(({ orderingKey }) => orderingKey ?? null)),
+  ];
+}
+
+export const redelivery: RedeliveryStatements = {
+  /** Locks the rows that it writes; nobody else writes them while the progress row is locked. */
+  putRedeliveries: ({ topic, group }, partition, redeliveries) => ({
+    name: "putRedeliveries",
+    text: `INSERT INTO message_redelivery (topic_id, consumer_group_id, partition_no, message_id, state, attempt, next_attempt_at, fail_reason, ordering_key)
+SELECT $1, $2, $3::integer, again.id, again.state, again.attempt, ${DUE}, again.fail_reason, again.ordering_key
+FROM ${AGAIN}
+ON CONFLICT (topic_id, consumer_group_id, partition_no, message_id) DO UPDATE
+SET state = EXCLUDED.state, attempt = EXCLUDED.attempt, first_attempt = 0, next_attempt_at = EXCLUDED.next_attempt_at,
+  fail_reason = EXCLUDED.fail_reason, ordering_key = EXCLUDED.ordering_key, gmt_modified = ${NOW}`,
+    params: [topic, group, partition, ...columns(redeliveries)],
+  }),
+
+  /** As above. One that somebody has skipped or discarded meanwhile does not come back. */
+  changeRedeliveries: ({ topic, group }, partition, redeliveries) => ({
+    name: "changeRedeliveries",
+    text: `UPDATE message_redelivery r
+SET state = again.state, attempt = again.attempt, next_attempt_at = ${DUE}, fail_reason = again.fail_reason, ordering_key = again.ordering_key, gmt_modified = ${NOW}
+FROM ${AGAIN}
+WHERE r.topic_id = $1 AND r.consumer_group_id = $2 AND r.partition_no = $3 AND r.message_id = again.id AND r.state = 0 AND r.attempt = again.attempt - 1`,
+    params: [topic, group, partition, ...columns(redeliveries)],
+  }),
+
+  /** As above. */
+  deleteRedeliveries: ({ topic, group }, partition, ids) => ({
+    name: "deleteRedeliveries",
+    text: `DELETE FROM message_redelivery WHERE ${PLACE} AND message_id = ANY ($4::bigint[])`,
+    params: [topic, group, partition, numberArray(ids)],
+  }),
+
+  /** As above: so nothing comes before the first one while it is looked for. */
+  releaseKeys: ({ topic, group }, partition, orderingKeys) => ({
+    name: "releaseKeys",
+    text: `UPDATE message_redelivery r
+SET next_attempt_at = ${NOW}
+FROM (SELECT ordering_key, min(message_id) AS id FROM message_redelivery
+  WHERE ${PLACE} AND ordering_key = ANY ($4::text[]) AND state = 0 GROUP BY ordering_key) first
+WHERE r.topic_id = $1 AND r.consumer_group_id = $2 AND r.partition_no = $3 AND r.message_id = first.id AND r.next_attempt_at >= '${BEHIND_UNTIL}Z'::timestamptz`,
+    params: [topic, group, partition, textArray(orderingKeys)],
+  }),
+
+  heldUpKeys: ({ topic, group }, partition, orderingKeys) => ({
+    name: "heldUpKeys",
+    text: `SELECT wanted.key AS orderingkey FROM unnest($4::text[]) AS wanted (key)
+WHERE EXISTS (SELECT 1 FROM message_redelivery WHERE ${PLACE} AND ordering_key = wanted.key AND state = 0)`,
+    params: [topic, group, partition, textArray(orderingKeys)],
+  }),
+
+  dueRedeliveries: ({ topic, group }, partition, limit) => ({
+    name: "dueRedeliveries",
+    text: `SELECT message_id::text AS id, attempt, first_attempt AS firstattempt, ordering_key AS orderingkey FROM message_redelivery
+WHERE ${PLACE} AND state = 0 AND next_attempt_at <= ${NOW}
+ORDER BY next_attempt_at LIMIT $4::bigint`,
+    params: [topic, group, partition, limit],
+  }),
+};

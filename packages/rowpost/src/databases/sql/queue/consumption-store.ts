@@ -1,0 +1,180 @@
+/**
+ * One group's side on any SQL database: leases, reads, and the one transaction that ends a batch.
+ */
+import { queueMonth } from "../../../message/queue-id.ts";
+import type { ConsumptionRecord, ConsumptionStore, GroupKey, StoredQueueMessage } from "../../../queue/store.ts";
+import type { Executor } from "../../../transactions/executor.ts";
+import type { Session, SessionOptions } from "../../database.ts";
+import { createLeaseStore } from "../lease-store.ts";
+import { integer, type Row, text, textOrNull } from "../rows.ts";
+import { createSessionSlots } from "../session-slots.ts";
+import type { QueueStatements } from "./statements.ts";
+
+export interface ConsumptionParts {
+  readonly statements: QueueStatements;
+  readonly connect: (options: SessionOptions) => Promise<Session>;
+  readonly sharedSession: boolean | undefined;
+  readonly isTableMissing: (error: unknown) => boolean;
+}
+
+export function createConsumptionStore(
+  { statements, connect, sharedSession, isTableMissing }: ConsumptionParts,
+  key: GroupKey,
+  lockWaitTimeoutMs: number,
+): ConsumptionStore {
+  const { consume, groups, redelivery } = statements;
+  const leases = statements.holding(key);
+  const lostListeners = new Set<() => void>();
+  const onLost = (): void => {
+    for (const listener of lostListeners) listener();
+  };
+  const slots = createSessionSlots({
+    proveLost: false,
+    shared: sharedSession,
+    connect: (slot) =>
+      connect({
+        purpose: slot === "lease" ? "lease" : "relay",
+        lockWaitTimeoutMs,
+        ...(slot === "lease" ? { onLost } : {}),
+      }),
+  });
+
+  async function read(statement: Parameters<Session["run"]>[0]): Promise<readonly Row[]> {
+    return (await slots.retry("scan", (session) => session.run(statement))).rows;
+  }
+
+  const settleIn: ConsumptionStore["settleIn"] = async (tx, owner, settlement, place) => {
+    const { partition, epoch, nextId, records, redeliveries, redelivered, released = [] } = settlement;
+    const month = nextId === undefined ? 0 : queueMonth(nextId);
+    const fence = await tx.run(consume.moveProgress(key, { partition, owner, epoch, nextId, month }));
+    if (fence.affected !== 1) return false;
+    for (const [of, list] of byMonth(records)) {
+      await tx.run(consume.insertRecords(key, { month: of, round: settlement.round, place, records: list }));
+    }
+    const fresh = redeliveries.filter(({ again }) => again !== true);
+    const again = redeliveries.filter((each) => each.again === true);
+    if (fresh.length > 0) await tx.run(redelivery.putRedeliveries(key, partition, fresh));
+    if (again.length > 0) await tx.run(redelivery.changeRedeliveries(key, partition, again));
+    if (redelivered.length > 0) await tx.run(redelivery.deleteRedeliveries(key, partition, redelivered));
+    if (released.length > 0) await tx.run(redelivery.releaseKeys(key, partition, released));
+    return true;
+  };
+
+  return {
+    leases: createLeaseStore({ leases, slots, onSessionLost: (listener) => void lostListeners.add(listener) }),
+    settleIn,
+
+    async join(start) {
+      await slots.retry("lease", async (session) => {
+        await session.run(leases.forgetInstances());
+        await session.run(groups.putGroup(key));
+        const { rows } = await session.run(consume.readProgress(key));
+        await session.run(consume.insertProgress(key, rows.length > 0 ? "start" : start));
+      });
+    },
+
+    async progress(partitions) {
+      const rows = await read(consume.readProgress(key));
+      return rows
+        .map((row) => ({
+          partition: integer(row, "partitionno"),
+          nextId: text(row, "nextid"),
+          round: integer(row, "round"),
+          epoch: integer(row, "epoch"),
+        }))
+        .filter(({ partition }) => partitions.includes(partition));
+    },
+
+    async counters() {
+      const rows = await read(consume.readCounters(key));
+      const lastIds = new Map(
+        rows.map((row) => {
+          const partition = integer(row, "partitionno");
+          return [partition, String((BigInt(text(row, "lastid")) << 6n) | BigInt(partition))];
+        }),
+      );
+      return { lastIds, paused: rows.some((row) => integer(row, "paused") === 1) };
+    },
+
+    async heldUp(partition, orderingKeys) {
+      const rows = await read(redelivery.heldUpKeys(key, partition, orderingKeys));
+      return rows.map((row) => text(row, "orderingkey"));
+    },
+
+    async read(request) {
+      try {
+        return (await read(consume.readMessages({ topic: key.topic, ...request }))).map(storedMessage);
+      } catch (error) {
+        if (isTableMissing(error)) return undefined;
+        throw error;
+      }
+    },
+
+    async due(partition, limit) {
+      const rows = await read(redelivery.dueRedeliveries(key, partition, limit));
+      return rows.map((row) => ({
+        id: text(row, "id"),
+        attempt: integer(row, "attempt"),
+        firstAttempt: integer(row, "firstattempt"),
+        orderingKey: textOrNull(row, "orderingkey"),
+      }));
+    },
+
+    async readIds(ids) {
+      const found: StoredQueueMessage[] = [];
+      for (const [month, list] of byMonth(ids.map((id) => ({ id })))) {
+        try {
+          const rows = await read(consume.readIds({ topic: key.topic, month, ids: list.map(({ id }) => id) }));
+          found.push(...rows.map(storedMessage));
+        } catch (error) {
+          if (!isTableMissing(error)) throw error;
+        }
+      }
+      return found;
+    },
+
+    async settle(owner, settlement, place) {
+      try {
+        await slots.retry("settle", (session) =>
+          session.transaction(async (tx: Executor) => {
+            if (!(await settleIn(tx, owner, settlement, place))) throw new FencedOut();
+          }),
+        );
+        return true;
+      } catch (error) {
+        if (error instanceof FencedOut) return false;
+        throw error;
+      }
+    },
+
+    close: () => slots.close(),
+  };
+}
+
+/** Rolls back a transaction whose partition is not ours any more. */
+class FencedOut extends Error {}
+
+function byMonth<Item extends Pick<ConsumptionRecord, "id">>(items: readonly Item[]): Map<number, Item[]> {
+  const months = new Map<number, Item[]>();
+  for (const item of items) {
+    const month = queueMonth(item.id);
+    const list = months.get(month);
+    if (list === undefined) months.set(month, [item]);
+    else list.push(item);
+  }
+  return months;
+}
+
+function storedMessage(row: Row): StoredQueueMessage {
+  return {
+    id: text(row, "id"),
+    partition: integer(row, "partition_no"),
+    key: textOrNull(row, "message_key"),
+    type: textOrNull(row, "message_type"),
+    body: text(row, "message_data"),
+    contentType: textOrNull(row, "content_type"),
+    headers: textOrNull(row, "headers"),
+    orderingKey: textOrNull(row, "ordering_key"),
+    dueInMs: integer(row, "due_in_ms"),
+  };
+}

@@ -1,0 +1,301 @@
+/**
+ * Moving the progress of a group on any SQL database. All partitions in one transaction, which
+ * locks their progress first: so a settle, a takeover, another rewind and the dropping of a month
+ * come before it and are seen, or after it and find the new epoch. No row of a message is touched.
+ */
+import { firstIdOf, queueMonth } from "../../../message/queue-id.ts";
+import type {
+  CountedPartition,
+  RewindDone,
+  RewindEntry,
+  RewindRefusal,
+  RewindRequest,
+  RewindStore,
+  RewoundPartition,
+} from "../../../queue/rewinding/store.ts";
+import type { GroupKey } from "../../../queue/store.ts";
+import { compareIds } from "../../../runtime/compare-ids.ts";
+import type { QueryResult, Statement } from "../../../transactions/executor.ts";
+import { integer, type Row, text } from "../rows.ts";
+import { createSessionSlots } from "../session-slots.ts";
+import type { ConsumptionParts } from "./consumption-store.ts";
+import { monthOfTable } from "./names.ts";
+import type { QueueStatements } from "./statements.ts";
+
+type RewindParts = Pick<ConsumptionParts, "connect" | "sharedSession" | "statements">;
+type Run = (statement: Statement) => Promise<QueryResult>;
+
+/** What a group is at, and what its topic has. */
+interface Situation {
+  readonly partitions: readonly { readonly partition: number; readonly nextId: string; readonly round: number }[];
+  /** Behind the last message of each partition. */
+  readonly ends: ReadonlyMap<number, string>;
+  /** Months with a table, in order. */
+  readonly months: readonly number[];
+  readonly dropped: readonly number[];
+  /** Of this group, the newest first. */
+  readonly lastRewind: readonly RewindEntry[];
+}
+
+interface Moves {
+  readonly partitions: readonly RewoundPartition[];
+  readonly droppedMonths: readonly number[];
+}
+
+/** More than a topic can have partitions: a whole rewind. */
+const A_REWIND = 64;
+
+export function createRewindStore({ connect, sharedSession, statements }: RewindParts): RewindStore {
+  const slots = createSessionSlots({
+    proveLost: false,
+    shared: sharedSession,
+    connect: () => connect({ purpose: "relay", lockWaitTimeoutMs: 10_000, statementTimeoutMs: 120_000 }),
+  });
+  const log = async (run: Run, key: GroupKey, limit: number): Promise<RewindEntry[]> =>
+    (await run(statements.rewind.readRewinds(key, limit))).rows.map(rewindEntry);
+
+  return {
+    plan: (request) =>
+      slots.retry("scan", async (session) => {
+        const run: Run = (statement) => session.run(statement);
+        const moves = await planned(statements, run, request, statements.consume.readProgress(request));
+        if ("refused" in moves) return moves;
+        const partitions: CountedPartition[] = [];
+        for (const move of moves.partitions) {
+          partitions.push({ ...move, ...(await count(statements, run, request, move)) });
+        }
+        return { partitions, droppedMonths: moves.droppedMonths };
+      }),
+
+    rewind: (request) =>
+      slots.retry("settle", (session) =>
+        session.transaction(async (tx) => {
+          const run: Run = (statement) => tx.run(statement);
+          const moves = await planned(statements, run, request, statements.rewind.lockProgress(request));
+          return "refused" in moves ? moves : await move(statements, run, request, moves);
+        }),
+      ),
+
+    log: (key, limit) => slots.retry("scan", (session) => log((statement) => session.run(statement), key, limit)),
+    close: () => slots.close(),
+  };
+}
+
+/** Where each partition would go; `progress` reads it, with or without locks. */
+async function planned(
+  statements: QueueStatements,
+  run: Run,
+  request: RewindRequest,
+  progress: Statement,
+): Promise<Moves | RewindRefusal> {
+  const { group, target, expected } = request;
+  const situation = await situationOf(statements, run, request, progress);
+  if (situation.partitions.length === 0) return { refused: "unknown group", group };
+  const moved = (expected ?? []).flatMap(({ partition, from }) => {
+    const at = situation.partitions.find((each) => each.partition === partition)?.nextId ?? "0";
+    return at === from ? [] : [{ partition, at }];
+  });
+  if (moved.length > 0) return { refused: "moved", partitions: moved };
+  const goals = await goalsOf(statements, run, request, situation);
+  if ("refused" in goals) return goals;
+
+  const gone = new Set<number>();
+  const partitions: RewoundPartition[] = [];
+  for (const { partition, nextId } of situation.partitions) {
+    const goal = goals.get(partition);
+    if (goal === undefined) continue;
+    const missing = situation.dropped.filter((month) => month >= queueMonth(goal) && month < queueMonth(nextId));
+    for (const month of missing) gone.add(month);
+    const first = situation.months.find((month) => month >= queueMonth(goal));
+    const isOver = missing.length > 0 && first !== undefined && first > queueMonth(goal);
+    const to = isOver ? firstIdOf(first) : goal;
+    if (to !== nextId) partitions.push({ partition, from: nextId, to });
+  }
+  const droppedMonths = [...gone].sort((left, right) => left - right);
+  const mayBegin = request.overDroppedMonths || target.kind === "start";
+  if (droppedMonths.length > 0 && !mayBegin) return { refused: "dropped months", months: droppedMonths };
+  return { partitions, droppedMonths };
+}
+
+async function situationOf(
+  statements: QueueStatements,
+  run: Run,
+  request: RewindRequest,
+  progress: Statement,
+): Promise<Situation> {
+  const { topic, partitions } = request;
+  // First: with locks, what follows is read as the last one to hold them left it.
+  const { rows } = await run(progress);
+  const own = rows
+    .map((row) => ({
+      partition: integer(row, "partitionno"),
+      nextId: text(row, "nextid"),
+      round: integer(row, "round"),
+    }))
+    .filter(({ partition }) => partitions === undefined || partitions.includes(partition));
+  const counters = await run(statements.consume.readCounters(request));
+  const dropped = (await run(statements.search.droppedMonths(topic))).rows.map((row) => integer(row, "month"));
+  const tables = (await run(statements.topics.monthTables(topic))).rows.flatMap(
+    (row) => monthOfTable(topic, text(row, "name")) ?? [],
+  );
+  const entries = (await run(statements.rewind.readRewinds(request, A_REWIND))).rows.map(rewindEntry);
+  return {
+    partitions: own.sort((left, right) => left.partition - right.partition),
+    ends: new Map(
+      counters.rows.map((row) => {
+        const partition = integer(row, "partitionno");
+        return [partition, String(((BigInt(text(row, "lastid")) << 6n) | BigInt(partition)) + 1n)];
+      }),
+    ),
+    months: tables.filter((month) => !dropped.includes(month)).sort((left, right) => left - right),
+    dropped,
+    lastRewind: entries.filter(({ rewind }) => rewind === entries[0]?.rewind),
+  };
+}
+
+/** The lowest id that is to come next, of each partition that is to move. */
+async function goalsOf(
+  statements: QueueStatements,
+  run: Run,
+  request: RewindRequest,
+  situation: Situation,
+): Promise<ReadonlyMap<number, string> | RewindRefusal> {
+  const { target, topic } = request;
+  const { partitions, ends, months, lastRewind } = situation;
+  const each = (goal: (partition: number, nextId: string) => string): ReadonlyMap<number, string> =>
+    new Map(partitions.map(({ partition, nextId }) => [partition, goal(partition, nextId)]));
+  const endOf = (partition: number): string => ends.get(partition) ?? "0";
+
+  switch (target.kind) {
+    case "start":
+      return each(() => (months[0] === undefined ? "0" : firstIdOf(months[0])));
+    case "end":
+      return each(endOf);
+    case "time":
+      return each((partition) => (compareIds(target.id, endOf(partition)) > 0 ? endOf(partition) : target.id));
+    case "id": {
+      // A goal ahead of the last message would pass over those that are to come.
+      const last = [...ends.values()].sort(compareIds).at(-1) ?? "0";
+      if (compareIds(target.id, last) > 0) return { refused: "ahead", lastId: String(BigInt(last) - 1n) };
+      return each((partition) => (compareIds(target.id, endOf(partition)) > 0 ? endOf(partition) : target.id));
+    }
+    case "group": {
+      const { rows } = await run(statements.consume.readProgress({ topic, group: target.group }));
+      if (rows.length === 0) return { refused: "unknown group", group: target.group };
+      return new Map(rows.map((row) => [integer(row, "partitionno"), text(row, "nextid")]));
+    }
+    case "back": {
+      const goals = new Map<number, string>();
+      for (const { partition, nextId } of partitions) {
+        goals.set(
+          partition,
+          await back(statements, run, { topic, partition, nextId, months, places: target.messages }),
+        );
+      }
+      return goals;
+    }
+    case "undo": {
+      if (lastRewind.length === 0 || lastRewind.some(({ undoOf }) => undoOf !== null)) {
+        return { refused: "nothing to undo" };
+      }
+      const before = new Map(lastRewind.map((entry) => [entry.partition, entry]));
+      const goals = partitions.flatMap(({ partition, nextId }): [number, string][] => {
+        const entry = before.get(partition);
+        if (entry === undefined) return [];
+        // What has been replayed already is not passed over again, nor replayed once more.
+        const wasBack = compareIds(entry.to, entry.from) < 0;
+        return [[partition, wasBack && compareIds(nextId, entry.from) > 0 ? nextId : entry.from]];
+      });
+      return new Map(goals);
+    }
+  }
+}
+
+/** The message so many places before, over the months; the first one when there are fewer. */
+async function back(
+  statements: QueueStatements,
+  run: Run,
+  at: { topic: string; partition: number; nextId: string; months: readonly number[]; places: number },
+): Promise<string> {
+  const { topic, partition, nextId } = at;
+  let left = at.places;
+  let first = nextId;
+  for (const month of at.months.toReversed()) {
+    if (month > queueMonth(nextId)) continue;
+    const { rows } = await run(statements.rewind.placesBefore(topic, { month, partition, id: nextId, places: left }));
+    if (rows[0] !== undefined) return text(rows[0], "id");
+    const range = { month, partition, fromId: "0", toId: String(BigInt(nextId) - 1n) };
+    const counted = await run(statements.rewind.countMessages(topic, range));
+    const messages = integer(counted.rows[0] ?? {}, "n");
+    left -= messages;
+    if (messages > 0) first = firstIdOf(month);
+  }
+  return first;
+}
+
+async function count(
+  statements: QueueStatements,
+  run: Run,
+  key: GroupKey,
+  { partition, from, to }: RewoundPartition,
+): Promise<Pick<CountedPartition, "consumed" | "messages">> {
+  const [low, high] = compareIds(from, to) < 0 ? [from, to] : [to, from];
+  const toId = String(BigInt(high) - 1n);
+  const tables = (await run(statements.topics.monthTables(key.topic))).rows.flatMap(
+    (row) => monthOfTable(key.topic, text(row, "name")) ?? [],
+  );
+  let messages = 0;
+  let consumed = 0;
+  for (const month of tables) {
+    if (month < queueMonth(low) || month > queueMonth(toId)) continue;
+    const range = { month, partition, fromId: low, toId };
+    const all = integer((await run(statements.rewind.countMessages(key.topic, range))).rows[0] ?? {}, "n");
+    if (all === 0) continue;
+    const done = integer((await run(statements.rewind.countConsumed(key, range))).rows[0] ?? {}, "n");
+    messages += all;
+    // Batches of several rounds overlap.
+    consumed += Math.min(all, done);
+  }
+  return { messages, consumed };
+}
+
+async function move(
+  statements: QueueStatements,
+  run: Run,
+  request: RewindRequest,
+  { partitions, droppedMonths }: Moves,
+): Promise<RewindDone> {
+  const { rewind: own } = statements;
+  const { author, reason, target } = request;
+  const { rows: progress } = await run(own.lockProgress(request));
+  const [last] = (await run(own.readRewinds(request, 1))).rows.map(rewindEntry);
+  const rewind = (last?.rewind ?? 0) + 1;
+  const undoOf = target.kind === "undo" ? (last?.rewind ?? null) : null;
+  let setAside = 0;
+  let restored = 0;
+  for (const { partition, from, to } of partitions) {
+    const { affected } = await run(own.movePartition(request, { partition, from, to, month: queueMonth(to) }));
+    if (affected !== 1) throw new Error(`partition ${partition} has moved although it is locked`);
+    const round = integer(progress.find((row) => integer(row, "partitionno") === partition) ?? {}, "round") + 1;
+    await run(own.insertRewind(request, { rewind, partition, round, from, to, undoOf, author, reason }));
+    await run(own.forgetReplayed(request, partition, from));
+    restored += (await run(own.restore(request, partition, to))).affected;
+    setAside += (await run(own.setAside(request, partition, to))).affected;
+  }
+  return { rewind: partitions.length === 0 ? undefined : rewind, partitions, droppedMonths, setAside, restored };
+}
+
+function rewindEntry(row: Row): RewindEntry {
+  const undoOf = row["undo_of"];
+  return {
+    rewind: integer(row, "rewind_no"),
+    partition: integer(row, "partition_no"),
+    round: integer(row, "round"),
+    from: text(row, "from_id"),
+    to: text(row, "to_id"),
+    undoOf: undoOf === null || undoOf === undefined ? null : Number(undoOf),
+    author: text(row, "author"),
+    reason: text(row, "reason"),
+    at: text(row, "at"),
+  };
+}

@@ -1,0 +1,163 @@
+/**
+ * What a dialect supplies for the queue. Each dialect has the same files: `schema.ts topics.ts
+ * append.ts consume.ts redelivery.ts leases.ts`, and those of the `…-statements.ts` files here.
+ * Rows come back under the aliases that the comments name; ids as text. Aliases of what runs on
+ * handles of users have no underscore.
+ */
+import type {
+  AppendRequest,
+  ConsumerPlace,
+  GroupKey,
+  GroupStart,
+  NewTopic,
+  QueuedMessage,
+  ReadRequest,
+  Settlement,
+} from "../../../queue/store.ts";
+import type { Statement } from "../../../transactions/executor.ts";
+import type { HoldingStatements, SchemaStatements } from "../statements.ts";
+import type { GroupStatements } from "./groups-statements.ts";
+import type { TOPIC_TABLES } from "./names.ts";
+import type { RetentionStatements } from "./retention-statements.ts";
+import type { RewindStatements } from "./rewind-statements.ts";
+import type { SearchStatements } from "./search-statements.ts";
+import type { VerifyStatements } from "./verify-statements.ts";
+
+/** DDL and rows of topics. */
+export interface TopicStatements {
+  /** CREATE TABLE IF NOT EXISTS of a month's two tables. */
+  createMonth(topic: string, month: number): readonly string[];
+  /** DROP TABLE IF EXISTS. */
+  dropTable(table: string): string;
+  /** Aliases: name. Tables whose name begins like those of the topic; more than these, perhaps. */
+  monthTables(topic: string): Statement;
+  /** Aliases: nowms. Epoch milliseconds of the server's clock. */
+  now(): Statement;
+  /** Inserts nothing when the topic is there. */
+  insertTopic(topic: NewTopic): Statement;
+  /** The counters of all partitions below `partitions`; those that are there stay as they are. */
+  insertCounters(topic: NewTopic): Statement;
+  /** Aliases: topic partitions keyedpartitions retentionmonths. One topic, or all. */
+  readTopics(topic: string | undefined): Statement;
+  updateTopic(topic: NewTopic): Statement;
+  /** Aliases: partitionno. Waits for appends under way and keeps the next ones waiting. */
+  lockCounters(topic: string): Statement;
+  /** Aliases: unread. 1 when some group has not read all of the topic. */
+  isUnread(topic: string): Statement;
+  /** Keyed messages go to all partitions from now on. */
+  spreadKeys(topic: string): Statement;
+  /** The rows of the topic in one of the queue's own tables. */
+  deleteTopic(table: (typeof TOPIC_TABLES)[number], topic: string): Statement;
+}
+
+/** Runs on handles of users, whose settings are not ours. */
+export interface AppendStatements {
+  /**
+   * Takes the next ids: last_id = max(last_id + 1, clock << 16) + n - 1, in order of the
+   * partitions. Aliases of the last one: partitionno lastid keyedpartitions, and on PostgreSQL
+   * txid.
+   */
+  advance(
+    topic: string,
+    counts: readonly (readonly [partition: number, messages: number])[],
+    check: { readonly asked: boolean },
+  ): readonly Statement[];
+  /**
+   * One INSERT into the table of one month, sent right behind `advance` or another one. Fails, or
+   * inserts nothing (alias: appended), where the transaction has ended since.
+   */
+  insertMessages(request: {
+    readonly topic: string;
+    readonly month: number;
+    readonly rows: readonly { readonly id: string; readonly message: QueuedMessage }[];
+    readonly producer: AppendRequest["producer"];
+    readonly txid: string | undefined;
+  }): Statement;
+}
+
+/** What was appended under a source id. In transactions of rowpost's own. */
+export interface SourceStatements {
+  /**
+   * Takes note of these, where they are not known; waits for whoever is about to. Aliases of the
+   * last one: sourceid messageid, of all of them as they stand now.
+   */
+  putSources(topic: string, sources: readonly NewSource[]): readonly Statement[];
+  /** Deletes some that are older than this. */
+  forgetSources(olderThanMs: number, limit: number): Statement;
+  /** Fails where the queue's tables are missing. */
+  seeTables(): Statement;
+}
+
+export interface NewSource {
+  readonly sourceId: string;
+  /** Of the message that is about to be appended. */
+  readonly messageId: string;
+}
+
+export interface ConsumeStatements {
+  /** Rows of the group for partitions that have none. */
+  insertProgress(key: GroupKey, start: GroupStart): Statement;
+  /** Aliases: partitionno nextid round epoch. */
+  readProgress(key: GroupKey): Statement;
+  /** Aliases: partitionno lastid (the counter) paused. */
+  readCounters(key: GroupKey): Statement;
+  /**
+   * A range of the primary key, in its order. Aliases: id message_key message_type message_data
+   * content_type headers ordering_key due_in_ms.
+   */
+  readMessages(request: ReadRequest): Statement;
+  /** The same of single ids, all of one month, in their order. */
+  readIds(request: { readonly topic: string; readonly month: number; readonly ids: readonly string[] }): Statement;
+  /** 1 row when the partition is this owner's at this epoch, else none. */
+  moveProgress(key: GroupKey, request: ProgressRequest): Statement;
+  /** One INSERT into the records of one month. */
+  insertRecords(
+    key: GroupKey,
+    request: {
+      readonly month: number;
+      readonly round: number;
+      readonly place: ConsumerPlace;
+      readonly records: Settlement["records"];
+    },
+  ): Statement;
+}
+
+export interface ProgressRequest {
+  readonly partition: number;
+  readonly owner: string;
+  readonly epoch: number;
+  /** Undefined: only looks and locks. */
+  readonly nextId: string | undefined;
+  readonly month: number;
+}
+
+export interface RedeliveryStatements {
+  /** Inserted, or changed where they are. */
+  putRedeliveries(key: GroupKey, partition: number, redeliveries: Settlement["redeliveries"]): Statement;
+  /** Changes those that are there as they were when they were taken: one attempt less. */
+  changeRedeliveries(key: GroupKey, partition: number, redeliveries: Settlement["redeliveries"]): Statement;
+  deleteRedeliveries(key: GroupKey, partition: number, ids: readonly string[]): Statement;
+  /** The first waiting message of each of these ordering keys is due now, if it waited behind. */
+  releaseKeys(key: GroupKey, partition: number, orderingKeys: readonly string[]): Statement;
+  /** Aliases: orderingkey. Those of these that have a waiting message. */
+  heldUpKeys(key: GroupKey, partition: number, orderingKeys: readonly string[]): Statement;
+  /** Aliases: id attempt firstattempt orderingkey. */
+  dueRedeliveries(key: GroupKey, partition: number, limit: number): Statement;
+}
+
+/** All statements of the queue in one dialect. */
+export interface QueueStatements {
+  readonly groups: GroupStatements;
+  schema(): SchemaStatements;
+  readonly topics: TopicStatements;
+  readonly append: AppendStatements;
+  readonly sources: SourceStatements;
+  readonly consume: ConsumeStatements;
+  readonly redelivery: RedeliveryStatements;
+  readonly search: SearchStatements;
+  readonly verify: VerifyStatements;
+  readonly rewind: RewindStatements;
+  readonly retention: RetentionStatements;
+  /** Leases of a group; `shard` is the partition. */
+  holding(key: GroupKey): HoldingStatements;
+}

@@ -1,0 +1,97 @@
+/**
+ * Topics on any SQL database: which statement when. DDL is never part of an append: MySQL commits
+ * with it.
+ */
+import { monthAfter, monthOf } from "../../../message/queue-id.ts";
+import type { TopicStore } from "../../../queue/store.ts";
+import { integer, text } from "../rows.ts";
+import type { SessionSlots } from "../session-slots.ts";
+import { infoTable, monthOfTable, recordTable, TOPIC_TABLES } from "./names.ts";
+import type { QueueStatements } from "./statements.ts";
+
+export function createTopicStore({ topics }: Pick<QueueStatements, "topics">, slots: SessionSlots): TopicStore {
+  async function months(topic: string): Promise<number[]> {
+    const { rows } = await slots.retry("housekeeping", (session) => session.run(topics.monthTables(topic)));
+    const found = rows.flatMap((row) => monthOfTable(topic, text(row, "name")) ?? []);
+    return found.sort((left, right) => left - right);
+  }
+
+  async function currentMonth(): Promise<number> {
+    const { rows } = await slots.retry("housekeeping", (session) => session.run(topics.now()));
+    return monthOf(Number(text(rows[0] ?? {}, "nowms")));
+  }
+
+  async function makeMonths(topic: string, wanted: readonly number[]): Promise<void> {
+    const statements = wanted.flatMap((month) => topics.createMonth(topic, month));
+    await runAll("createMonth", statements);
+  }
+
+  async function runAll(name: string, statements: readonly string[]): Promise<void> {
+    for (const statement of statements) {
+      await slots.retry("housekeeping", (session) => session.run({ name, text: statement, params: [] }));
+    }
+  }
+
+  return {
+    months,
+    currentMonth,
+    makeMonths,
+
+    async create(topic) {
+      // Before the topic: whoever finds it finds its tables.
+      const month = await currentMonth();
+      await makeMonths(topic.topic, [month, monthAfter(month)]);
+      return await slots.retry("housekeeping", (session) =>
+        session.transaction(async (tx) => {
+          const known = await tx.run(topics.readTopics(topic.topic));
+          if (known.rows.length > 0) return false;
+          await tx.run(topics.insertTopic(topic));
+          await tx.run(topics.insertCounters(topic));
+          return true;
+        }),
+      );
+    },
+
+    async list(topic) {
+      const { rows } = await slots.retry("housekeeping", (session) => session.run(topics.readTopics(topic)));
+      return rows.map((row) => ({
+        topic: text(row, "topic"),
+        partitions: integer(row, "partitions"),
+        keyedPartitions: integer(row, "keyedpartitions"),
+        retentionMonths: row["retentionmonths"] === null ? null : integer(row, "retentionmonths"),
+      }));
+    },
+
+    async alter(change) {
+      await slots.retry("housekeeping", (session) =>
+        session.transaction(async (tx) => {
+          await tx.run(topics.updateTopic(change));
+          await tx.run(topics.insertCounters(change));
+          // Nothing is appended from here to the commit. Messages of one key in two partitions have
+          // no order among them: so its partition changes only when everybody has read the old one.
+          await tx.run(topics.lockCounters(change.topic));
+          const { rows } = await tx.run(topics.isUnread(change.topic));
+          if (integer(rows[0] ?? {}, "unread") === 0) await tx.run(topics.spreadKeys(change.topic));
+        }),
+      );
+    },
+
+    async remove(topic) {
+      const removed = await slots.retry("housekeeping", (session) =>
+        session.transaction(async (tx) => {
+          let rows = 0;
+          for (const table of TOPIC_TABLES) rows += (await tx.run(topics.deleteTopic(table, topic))).affected;
+          return rows > 0;
+        }),
+      );
+      // Also those that an earlier call left behind when it was killed here.
+      const left = await months(topic);
+      const tables = left.flatMap((month) => [infoTable(topic, month), recordTable(topic, month)]);
+      await runAll(
+        "dropTable",
+        tables.map((table) => topics.dropTable(table)),
+      );
+      return removed || left.length > 0;
+    },
+  };
+}

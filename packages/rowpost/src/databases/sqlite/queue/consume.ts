@@ -1,0 +1,90 @@
+/** Reading for a group, and writing what it has finished. */
+import { infoTable, recordTable } from "../../sql/queue/names.ts";
+import type { ConsumeStatements } from "../../sql/queue/statements.ts";
+import { RESULTS, startId } from "../../sql/queue/values.ts";
+import { quoteName } from "../../sql/sql-names.ts";
+import { jsonIds, msSince, NOW } from "../names.ts";
+
+const COLUMNS = `CAST(m.message_id AS TEXT) AS id, m.partition_no AS partition_no, m.message_key AS message_key, m.message_type AS message_type,
+  m.message_data AS message_data, m.content_type AS content_type, m.headers AS headers, m.ordering_key AS ordering_key,
+  CASE WHEN m.deliver_at IS NULL THEN 0 ELSE -${msSince("m.deliver_at")} END AS due_in_ms`;
+
+const BEHIND_LAST = "(c.last_id + 1) * 64 + c.partition_no";
+
+export const consume: ConsumeStatements = {
+  // What is there stays as it is.
+  insertProgress: ({ topic, group }, start) => ({
+    name: "insertProgress",
+    text: `INSERT INTO message_consumption (topic_id, consumer_group_id, partition_no, begin_message_id, next_message_id, message_date)
+SELECT c.topic_id, ?, c.partition_no, ${start === "end" ? `${BEHIND_LAST}, ${BEHIND_LAST}` : "CAST(? AS INTEGER), CAST(? AS INTEGER)"}, 0
+FROM message_topic_partition AS c WHERE c.topic_id = ?
+ON CONFLICT (topic_id, consumer_group_id, partition_no) DO NOTHING`,
+    params: [group, ...(start === "end" ? [] : [startId(start), startId(start)]), topic],
+  }),
+
+  readProgress: ({ topic, group }) => ({
+    name: "readProgress",
+    text: `SELECT partition_no AS partitionno, CAST(next_message_id AS TEXT) AS nextid, round, epoch
+FROM message_consumption WHERE topic_id = ? AND consumer_group_id = ?`,
+    params: [topic, group],
+  }),
+
+  readCounters: ({ topic, group }) => ({
+    name: "readCounters",
+    text: `SELECT c.partition_no AS partitionno, CAST(c.last_id AS TEXT) AS lastid, CASE WHEN g.paused_at IS NULL THEN 0 ELSE 1 END AS paused
+FROM message_topic_partition AS c LEFT JOIN message_group AS g ON g.topic_id = c.topic_id AND g.consumer_group_id = ?
+WHERE c.topic_id = ?`,
+    params: [group, topic],
+  }),
+
+  readMessages: ({ topic, month, partition, fromId, toId, limit }) => ({
+    name: "readMessages",
+    text: `SELECT ${COLUMNS}
+FROM ${quoteName(infoTable(topic, month))} AS m
+WHERE m.partition_no = ? AND m.message_id BETWEEN CAST(? AS INTEGER) AND CAST(? AS INTEGER)
+ORDER BY m.message_id LIMIT ?`,
+    params: [partition, fromId, toId, limit],
+  }),
+
+  readIds: ({ topic, month, ids }) => ({
+    name: "readIds",
+    text: `SELECT ${COLUMNS}
+FROM json_each(?) AS wanted JOIN ${quoteName(infoTable(topic, month))} AS m ON m.partition_no = (wanted.value & 63) AND m.message_id = wanted.value
+ORDER BY m.message_id`,
+    params: [jsonIds(ids)],
+  }),
+
+  moveProgress: ({ topic, group }, { partition, owner, epoch, nextId, month }) => ({
+    name: "moveProgress",
+    text: `UPDATE message_consumption
+SET next_message_id = COALESCE(CAST(? AS INTEGER), next_message_id), message_date = CASE WHEN ? IS NULL THEN message_date ELSE ? END, update_time = ${NOW}
+WHERE topic_id = ? AND consumer_group_id = ? AND partition_no = ? AND owner = ? AND epoch = ?`,
+    params: [nextId ?? null, nextId ?? null, month, topic, group, partition, owner, epoch],
+  }),
+
+  insertRecords: ({ topic, group }, { month, round, place, records }) => ({
+    name: "insertRecords",
+    text: `INSERT INTO ${quoteName(recordTable(topic, month))}
+  (message_id, consumer_group_id, round, attempt, result, duration_ms, message_key, error, last_message_id, messages, ip, port, instance, consumption_time)
+SELECT ${field(0)}, ?, ?, ${[1, 2, 3, 4, 5, 6, 7].map(field).join(", ")}, ?, ?, ?, ${NOW}
+FROM json_each(?) WHERE true
+ON CONFLICT (message_id, consumer_group_id, round, attempt) DO NOTHING`,
+    params: [
+      group,
+      round,
+      place.ip,
+      place.port,
+      place.instance,
+      `[${records
+        .map(
+          ({ id, lastId, messages, key, attempt, result, durationMs, error }) =>
+            `[${id},${attempt},${RESULTS[result]},${durationMs},${JSON.stringify(key)},${JSON.stringify(error)},${lastId},${messages}]`,
+        )
+        .join(",")}]`,
+    ],
+  }),
+};
+
+function field(place: number): string {
+  return `json_extract(value, '$[${place}]')`;
+}

@@ -1,0 +1,62 @@
+/** What a group gets again. Written in the transaction that has moved the partition's progress. */
+import type { RedeliveryStatements } from "../../sql/queue/statements.ts";
+import { BEHIND_UNTIL, redeliveryRows } from "../../sql/queue/values.ts";
+import { after, jsonIds, NOW } from "../names.ts";
+
+const PLACE = "topic_id = ? AND consumer_group_id = ? AND partition_no = ?";
+const DUE = `COALESCE(${after(field(3))}, '${BEHIND_UNTIL}')`;
+
+export const redelivery: RedeliveryStatements = {
+  putRedeliveries: ({ topic, group }, partition, redeliveries) => ({
+    name: "putRedeliveries",
+    text: `INSERT INTO message_redelivery (topic_id, consumer_group_id, partition_no, message_id, state, attempt, next_attempt_at, fail_reason, ordering_key, gmt_create, gmt_modified)
+SELECT ?, ?, ?, ${field(0)}, ${field(1)}, ${field(2)}, ${DUE}, ${field(4)}, ${field(5)}, ${NOW}, ${NOW} FROM json_each(?) WHERE true
+ON CONFLICT (topic_id, consumer_group_id, partition_no, message_id) DO UPDATE
+SET state = excluded.state, attempt = excluded.attempt, first_attempt = 0, next_attempt_at = excluded.next_attempt_at,
+  fail_reason = excluded.fail_reason, ordering_key = excluded.ordering_key, gmt_modified = excluded.gmt_modified`,
+    params: [topic, group, partition, redeliveryRows(redeliveries)],
+  }),
+
+  // One that somebody has skipped or discarded meanwhile does not come back.
+  changeRedeliveries: ({ topic, group }, partition, redeliveries) => ({
+    name: "changeRedeliveries",
+    text: `UPDATE message_redelivery
+SET state = ${field(1)}, attempt = ${field(2)}, next_attempt_at = ${DUE}, fail_reason = ${field(4)}, ordering_key = ${field(5)}, gmt_modified = ${NOW}
+FROM json_each(?)
+WHERE ${PLACE} AND message_id = ${field(0)} AND state = 0 AND attempt = ${field(2)} - 1`,
+    params: [redeliveryRows(redeliveries), topic, group, partition],
+  }),
+
+  deleteRedeliveries: ({ topic, group }, partition, ids) => ({
+    name: "deleteRedeliveries",
+    text: `DELETE FROM message_redelivery WHERE ${PLACE} AND message_id IN (SELECT value FROM json_each(?))`,
+    params: [topic, group, partition, jsonIds(ids)],
+  }),
+
+  releaseKeys: ({ topic, group }, partition, orderingKeys) => ({
+    name: "releaseKeys",
+    text: `UPDATE message_redelivery SET next_attempt_at = ${NOW}
+WHERE ${PLACE} AND next_attempt_at >= '${BEHIND_UNTIL}' AND message_id IN (
+  SELECT min(message_id) FROM message_redelivery WHERE ${PLACE} AND ordering_key IN (SELECT value FROM json_each(?)) AND state = 0 GROUP BY ordering_key)`,
+    params: [topic, group, partition, topic, group, partition, JSON.stringify(orderingKeys)],
+  }),
+
+  heldUpKeys: ({ topic, group }, partition, orderingKeys) => ({
+    name: "heldUpKeys",
+    text: `SELECT value AS orderingkey FROM json_each(?) AS wanted
+WHERE EXISTS (SELECT 1 FROM message_redelivery AS r WHERE ${PLACE} AND r.ordering_key = wanted.value AND r.state = 0)`,
+    params: [JSON.stringify(orderingKeys), topic, group, partition],
+  }),
+
+  dueRedeliveries: ({ topic, group }, partition, limit) => ({
+    name: "dueRedeliveries",
+    text: `SELECT CAST(message_id AS TEXT) AS id, attempt, first_attempt AS firstattempt, ordering_key AS orderingkey FROM message_redelivery
+WHERE ${PLACE} AND state = 0 AND next_attempt_at <= ${NOW}
+ORDER BY next_attempt_at LIMIT ?`,
+    params: [topic, group, partition, limit],
+  }),
+};
+
+function field(place: number): string {
+  return `json_extract(value, '$[${place}]')`;
+}

@@ -1,0 +1,65 @@
+/**
+ * Ids of the message queue stored in SQL: 63 bits, (41 bits of milliseconds since 2020 << 16 bits
+ * of sequence) << 6 bits of partition. The database gives them, in the transaction of the append;
+ * here they are only taken apart. Decimal strings: they do not fit a JS number.
+ */
+
+/** Ids count from 2020-01-01T00:00:00Z; 41 bits of milliseconds reach to September 2089. */
+export const QUEUE_EPOCH_MS = 1_577_836_800_000;
+/** A partition is the last 6 bits. */
+export const MOST_PARTITIONS = 64;
+
+const PARTITION_BITS = 6n;
+const SEQUENCE_BITS = 16n;
+
+/** The id that follows `last` in a partition; `last` is the partition's counter. */
+export function queueId(last: bigint, partition: number): string {
+  return String((last << PARTITION_BITS) | BigInt(partition));
+}
+
+/** When the message was appended, by the database's clock. */
+export function queueIdMs(id: string): number {
+  return QUEUE_EPOCH_MS + Number(BigInt(id) >> (PARTITION_BITS + SEQUENCE_BITS));
+}
+
+/** The month table that an id belongs to, such as 202611: of its own time, in UTC. */
+export function queueMonth(id: string): number {
+  return monthOf(queueIdMs(id));
+}
+
+/** Year and month of an instant in UTC, such as 202611. */
+export function monthOf(epochMs: number): number {
+  const date = new Date(epochMs);
+  return date.getUTCFullYear() * 100 + date.getUTCMonth() + 1;
+}
+
+/** The month after this one. */
+export function monthAfter(month: number): number {
+  return month % 100 === 12 ? month + 89 : month + 1;
+}
+
+/** Messages from the first to the last that one consumption record is about, at most. */
+export const MOST_IN_A_RECORD = 1_000;
+
+/** The lowest id of an instant: nothing that was appended before has it or a higher one. */
+export function queueIdAt(epochMs: number): string {
+  const ms = Math.min(Math.max(0, Math.ceil(epochMs) - QUEUE_EPOCH_MS), LAST_MS);
+  return String(BigInt(ms) << (PARTITION_BITS + SEQUENCE_BITS));
+}
+
+/** The lowest id of a month. */
+export function firstIdOf(month: number): string {
+  return queueIdAt(Date.UTC(Math.floor(month / 100), (month % 100) - 1, 1));
+}
+
+/** The highest id that there can be. */
+export const LAST_QUEUE_ID: string = String(2n ** 63n - 1n);
+
+const LAST_MS = 2 ** 41 - 1;
+
+/** Months from one to another, with both. */
+export function monthsBetween(first: number, last: number): number[] {
+  const months: number[] = [];
+  for (let month = first; month <= last; month = monthAfter(month)) months.push(month);
+  return months;
+}

@@ -1,0 +1,172 @@
+/** What a consumer may be told, and what it is told by default. */
+import { randomBytes } from "node:crypto";
+import { type BackoffOptions, backoffMs } from "../../runtime/backoff.ts";
+import { refuseUnknown } from "../../runtime/check-options.ts";
+import { type Clock, systemClock } from "../../runtime/clock.ts";
+import { ConfigurationError } from "../../runtime/errors.ts";
+import { type Logger, silentLogger, stderrLogger } from "../../runtime/logger.ts";
+import type { Transaction } from "../../transactions/executor.ts";
+import type { GroupStart } from "../store.ts";
+import { checkGroup, checkTopic } from "../topics/names.ts";
+import type { ConsumedMessage } from "./message.ts";
+
+/** What a handler gets beside the message. */
+export interface HandlerContext {
+  /** With `transactional`: the transaction that the record and the progress are written in. */
+  readonly tx: Transaction;
+  /** Aborted when the partition was lost or the consumer's stop has no more time. */
+  readonly signal: AbortSignal;
+}
+
+/** What {@link ConsumeOptions.handler} is. */
+export type MessageHandler = (message: ConsumedMessage, context: HandlerContext) => unknown;
+
+/** Options of `queue.consume`. */
+export interface ConsumeOptions {
+  /** Topic to read; it has to be there. */
+  readonly topic: string;
+  /** Every group gets every message; the members of one group share them. */
+  readonly group: string;
+  /**
+   * Called for each message; those of one ordering key one after the other. A message is consumed
+   * when it returns, or the promise that it returns resolves; a throw is a failed attempt.
+   */
+  readonly handler: MessageHandler;
+  /** Handlers that run at once in this member. Default 10; with `transactional` one a partition. */
+  readonly concurrency?: number | undefined;
+  /** Messages read at once of a partition. Default 200. */
+  readonly batchSize?: number | undefined;
+  /**
+   * The handler's own writes, through `context.tx`, are committed together with the record and the
+   * progress: a crash repeats nothing. Default false: at least once.
+   */
+  readonly transactional?: boolean | undefined;
+  /** A record for each message (default), or one for all of a batch that went well. */
+  readonly records?: "each" | "batch" | undefined;
+  /** Where a new group begins. Default `start`. One that is known goes on where it was. */
+  readonly from?: GroupStart | undefined;
+  /** After a failed attempt. Defaults: 8 attempts, 1 s, doubled up to 10 min, with full jitter. */
+  readonly retry?:
+    | { readonly maxAttempts?: number; readonly baseMs?: number; readonly factor?: number; readonly maxMs?: number }
+    | undefined;
+  /**
+   * What a message that fails does to later ones of its ordering key: `skip` (default) lets them
+   * go on; with `block` they wait until it is consumed, dead, skipped or discarded.
+   */
+  readonly onFailed?: "block" | "skip" | undefined;
+  /** How long a member that is silent keeps its partitions. Default 10,000. */
+  readonly leaseMs?: number | undefined;
+  /** Bounds of the adaptive polling. Default 5 to 100. */
+  readonly poll?: { readonly minMs?: number; readonly maxMs?: number } | undefined;
+  /** How long `stop` waits for handlers. Default 30,000. */
+  readonly drainTimeoutMs?: number | undefined;
+  /** Name of this member for people. Default `pid:…`. */
+  readonly label?: string | undefined;
+  /** Default: warnings and errors on standard error. */
+  readonly logger?: Logger | "silent" | undefined;
+  /** For tests. */
+  readonly clock?: Clock | undefined;
+  /** For tests: called at named points; what it does happens there. */
+  readonly onFaultPoint?: ((point: ConsumerFaultPoint) => void | Promise<void>) | undefined;
+}
+
+/** Points at which tests kill or freeze a member. */
+export type ConsumerFaultPoint = "read" | "handled" | "before settle" | "within settle" | "after settle";
+
+export interface ConsumerSettings extends Pick<ConsumeOptions, "topic" | "group" | "handler"> {
+  readonly concurrency: number;
+  readonly batchSize: number;
+  readonly transactional: boolean;
+  readonly records: "each" | "batch";
+  readonly from: GroupStart;
+  readonly onFailed: "block" | "skip";
+  readonly maxAttempts: number;
+  readonly leaseMs: number;
+  readonly heartbeatMs: number;
+  readonly lockWaitTimeoutMs: number;
+  readonly poll: { readonly minMs: number; readonly maxMs: number };
+  readonly drainTimeoutMs: number;
+  readonly label: string;
+  readonly owner: string;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  readonly reach: (point: ConsumerFaultPoint) => void | Promise<void>;
+  retryInMs(attempt: number): number;
+}
+
+const OPTIONS: ReadonlySet<string> = new Set([
+  "topic",
+  "group",
+  "handler",
+  "concurrency",
+  "batchSize",
+  "transactional",
+  "records",
+  "from",
+  "retry",
+  "onFailed",
+  "leaseMs",
+  "poll",
+  "drainTimeoutMs",
+  "label",
+  "logger",
+  "clock",
+  "onFaultPoint",
+] satisfies readonly (keyof ConsumeOptions)[]);
+
+/** Checked, with the defaults. Throws `ConfigurationError`, `InvalidNameError`. */
+export function consumerSettings(options: ConsumeOptions): ConsumerSettings {
+  refuseUnknown("consume", options, [...OPTIONS]);
+  if (typeof options.handler !== "function") {
+    throw new ConfigurationError("consume takes a handler: async (message, { tx, signal }) => { … }");
+  }
+  const { records = "each", from = "start", retry = {}, onFailed = "skip" } = options;
+  if (onFailed !== "block" && onFailed !== "skip") {
+    throw new ConfigurationError(`onFailed is ${String(onFailed)}; it must be "block" or "skip"`);
+  }
+  if (records !== "each" && records !== "batch") {
+    throw new ConfigurationError(`records is ${String(records)}; it must be "each" or "batch"`);
+  }
+  checkStart(from);
+  const leaseMs = whole("leaseMs", options.leaseMs ?? 10_000, 1_000);
+  const backoff: Omit<BackoffOptions, "attempt"> = {
+    baseMs: whole("retry.baseMs", retry.baseMs ?? 1_000, 0),
+    factor: retry.factor ?? 2,
+    maxMs: whole("retry.maxMs", retry.maxMs ?? 600_000, 0),
+  };
+  return {
+    topic: checkTopic(options.topic),
+    group: checkGroup(options.group),
+    handler: options.handler,
+    concurrency: whole("concurrency", options.concurrency ?? 10, 1),
+    batchSize: whole("batchSize", options.batchSize ?? 200, 1),
+    transactional: options.transactional === true,
+    records,
+    from,
+    onFailed,
+    maxAttempts: whole("retry.maxAttempts", retry.maxAttempts ?? 8, 1),
+    leaseMs,
+    heartbeatMs: Math.max(100, Math.floor(leaseMs / 10)),
+    // A row that somebody holds must not starve the renewal (rule: takeover-fence).
+    lockWaitTimeoutMs: Math.max(250, Math.floor(leaseMs / 5)),
+    poll: { minMs: options.poll?.minMs ?? 5, maxMs: options.poll?.maxMs ?? 100 },
+    drainTimeoutMs: whole("drainTimeoutMs", options.drainTimeoutMs ?? 30_000, 0),
+    label: options.label ?? `pid:${process.pid}`,
+    owner: randomBytes(12).toString("hex"),
+    logger: options.logger === "silent" ? silentLogger : (options.logger ?? stderrLogger),
+    clock: options.clock ?? systemClock,
+    reach: options.onFaultPoint ?? (() => undefined),
+    retryInMs: (attempt) => backoffMs({ ...backoff, attempt }),
+  };
+}
+
+function checkStart(from: unknown): void {
+  const id = typeof from === "object" && from !== null && "id" in from ? from.id : undefined;
+  if (from === "start" || from === "end" || (typeof id === "string" && /^\d{1,18}$/.test(id))) return;
+  throw new ConfigurationError(`from must be "start", "end" or { id } with the id of a message as text`);
+}
+
+function whole(name: string, value: number, least: number): number {
+  if (Number.isInteger(value) && value >= least) return value;
+  throw new ConfigurationError(`${name} is ${value}; it must be a whole number of at least ${least}`);
+}

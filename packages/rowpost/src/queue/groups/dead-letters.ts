@@ -1,0 +1,295 @@
+/** Dead letters and redeliveries of a group: listed, redelivered, edited as a copy, discarded. */
+
+import { checkQueueId } from "../../message/queue-errors.ts";
+import { ConfigurationError } from "../../runtime/errors.ts";
+import type { Transaction } from "../../transactions/executor.ts";
+import { ONLY_GROUP_HEADER } from "../consuming/deliver.ts";
+import { type TailedMessage, tailedMessage } from "../consuming/message.ts";
+import type { QueueMessage } from "../producing/encode.ts";
+import type { ConsumptionStore, GroupKey, StoredQueueMessage } from "../store.ts";
+import { checkGroup, checkTopic } from "../topics/names.ts";
+import { NoDeadLetterError } from "./errors.ts";
+import { checkedHand, type GroupParts, type HandOptions, requireGroup } from "./groups.ts";
+import type { GroupStore, HandResult, StoredRedelivery } from "./store.ts";
+
+/** Which redeliveries are meant. */
+export interface DeadLetterFilter {
+  /** The topic. */
+  readonly topic: string;
+  /** The consumer group. */
+  readonly group: string;
+  /** `dead` (default): what was given up. `waiting`: what comes again. */
+  readonly state?: "dead" | "waiting" | "both" | undefined;
+  /** Part of the last error, as it is written. */
+  readonly error?: string | undefined;
+}
+
+/** Options of `queue.deadLetters`. */
+export interface DeadLetterOptions extends DeadLetterFilter {
+  /** At most so many. Default 100. */
+  readonly limit?: number | undefined;
+  /** Where the page before ended: its `next`. */
+  readonly after?: string | undefined;
+}
+
+/** A message that a group gets again, or no more. */
+export interface DeadLetter {
+  /** Id of the message. */
+  readonly id: string;
+  /** From 0. */
+  readonly partition: number;
+  /** Given up, or to come again. */
+  readonly state: "dead" | "waiting";
+  /** Attempts so far. */
+  readonly attempt: number;
+  /** What the last one ended with. */
+  readonly error: string | undefined;
+  /** Undefined for a dead letter, and for one that waits behind another one of its ordering key. */
+  readonly nextAttemptAt: string | undefined;
+  /** When it came to this. */
+  readonly since: string;
+  /** Undefined: its row is not there any more. */
+  readonly message: TailedMessage | undefined;
+}
+
+/** A page of {@link DeadLetter}s, in order of partition and id. */
+export interface DeadLetterPage {
+  /** In order of partition and id. */
+  readonly letters: readonly DeadLetter[];
+  /** Goes into `after`; undefined: that was all. */
+  readonly next: string | undefined;
+}
+
+/** Options of `queue.redeliver` and `queue.discard`: messages by their ids, or all that match. */
+export interface RedeliverOptions extends DeadLetterFilter {
+  /** These, whatever the filter says. */
+  readonly ids?: readonly string[] | undefined;
+  /** Without ids: all that match the filter. */
+  readonly all?: true | undefined;
+}
+
+/** Options of `queue.discard`. */
+export interface DiscardOptions extends Omit<RedeliverOptions, "state">, HandOptions {}
+
+/** What became of a change. */
+export interface HandReport {
+  /** Messages that were changed. */
+  readonly changed: number;
+  /** Ids that were named and are in no state for it, with the one that they are in. */
+  readonly conflicts: readonly { readonly id: string; readonly state: "waiting" | "dead" | "aside" | "absent" }[];
+}
+
+/** Options of `queue.editDeadLetter`. */
+export interface EditOptions extends HandOptions {
+  /** The dead letter. */
+  readonly id: string;
+  /** What is different in the copy; the rest is as it was. */
+  readonly change: Partial<
+    Pick<QueueMessage, "body" | "headers" | "contentType" | "jsonText" | "key" | "type" | "orderingKey">
+  >;
+}
+
+const PAGE = 500;
+
+export interface DeadLetterParts extends GroupParts {
+  /** Reads messages; knows no group. */
+  readonly messages: (topic: string) => Pick<ConsumptionStore, "readIds" | "close">;
+  readonly ip: string | null;
+  readonly transaction: <T>(work: (tx: Transaction) => Promise<T>) => Promise<T>;
+  /** Makes the tables that an append may need: not within a transaction. */
+  readonly prepare: (topic: string) => Promise<void>;
+  readonly append: (
+    messages: readonly QueueMessage[],
+    tx: Transaction,
+    own: Readonly<Record<string, string>>,
+  ) => Promise<string[]>;
+  /** Something is due: consumers of this process look at once. */
+  readonly wake: () => void;
+}
+
+/** One page of them. */
+export async function deadLetters(parts: DeadLetterParts, options: DeadLetterOptions): Promise<DeadLetterPage> {
+  const key = keyOf(options);
+  const { limit = 100 } = options;
+  if (!(Number.isInteger(limit) && limit >= 1)) {
+    throw new ConfigurationError(`limit is ${limit}; it must be a whole number of at least 1`);
+  }
+  const after = options.after === undefined ? undefined : checkQueueId("after", options.after);
+  await requireGroup(parts, key);
+  const found: StoredRedelivery[] = [];
+  let next: string | undefined;
+  for await (const row of matching(parts.store, key, options, after)) {
+    if (found.length >= limit) {
+      next = found.at(-1)?.id;
+      break;
+    }
+    found.push(row);
+  }
+  const reader = parts.messages(key.topic);
+  try {
+    const letters: DeadLetter[] = [];
+    // One at a time: a body may have 16 MB.
+    for (const row of found) {
+      const [message] = await reader.readIds([row.id]);
+      letters.push(letterOf(row, message === undefined ? undefined : tailedMessage(key.topic, message)));
+    }
+    return { letters, next };
+  } finally {
+    await reader.close();
+  }
+}
+
+/** Due now; a dead letter with all its attempts again. */
+export async function redeliver(parts: DeadLetterParts, options: RedeliverOptions): Promise<HandReport> {
+  const key = keyOf(options);
+  checkChoice(options);
+  await requireGroup(parts, key);
+  const report = await change(parts.store, key, options, (partition, ids) =>
+    parts.store.redeliver(key, partition, ids),
+  );
+  parts.wake();
+  return report;
+}
+
+/** Out of the dead letters; a record says who did it. */
+export async function discard(parts: DeadLetterParts, options: DiscardOptions): Promise<HandReport> {
+  const { key, note } = checkedHand(options, parts.ip);
+  checkChoice(options);
+  await requireGroup(parts, key);
+  return await change(parts.store, key, { ...options, state: "dead" }, (partition, ids) =>
+    parts.store.remove(key, partition, { ids, from: "dead", result: "discarded", note }),
+  );
+}
+
+/** Appends a changed copy for this group alone, and discards the old one, in one transaction. */
+export async function editDeadLetter(parts: DeadLetterParts, options: EditOptions): Promise<string> {
+  const { key, note } = checkedHand(options, parts.ip);
+  const id = checkQueueId("id", options.id);
+  await requireGroup(parts, key);
+  const reader = parts.messages(key.topic);
+  let row: StoredQueueMessage | undefined;
+  try {
+    [row] = await reader.readIds([id]);
+  } finally {
+    await reader.close();
+  }
+  if (row === undefined) throw new NoDeadLetterError(id, key.group, "absent");
+  const old = tailedMessage(key.topic, row);
+  const [theirs, own] = partedHeaders(old.headers);
+  const copy = copyOf({ ...old, headers: theirs }, options);
+  await parts.prepare(key.topic);
+  const partition = partitionOfId(id);
+  const [copyId = ""] = await parts.transaction(async (tx) => {
+    const [result] = await parts.store.removeIn(tx, key, partition, {
+      ...{ ids: [id], from: "dead", result: "discarded" },
+      note: { ...note, reason: `${note.reason} (edited as a copy)` },
+    });
+    if (result?.result !== "changed") throw new NoDeadLetterError(id, key.group, result?.result ?? "absent");
+    return await parts.append([copy], tx, { ...own, [ONLY_GROUP_HEADER]: key.group });
+  });
+  parts.wake();
+  return copyId;
+}
+
+/** Those of the producer, and those of rowpost's own making, which nobody may give. */
+function partedHeaders(headers: Readonly<Record<string, string>>): readonly [Headers, Headers] {
+  const entries = Object.entries(headers);
+  const isOwn = ([name]: readonly [string, string]): boolean => /^rowpost-/i.test(name);
+  return [Object.fromEntries(entries.filter((each) => !isOwn(each))), Object.fromEntries(entries.filter(isOwn))];
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+function copyOf(old: TailedMessage, { topic, change: changed }: EditOptions): QueueMessage {
+  const isText = typeof old.body === "string" && old.contentType !== "application/json";
+  const base: QueueMessage = {
+    topic,
+    body: old.body,
+    ...(isText || old.body instanceof Uint8Array ? { contentType: old.contentType } : {}),
+    ...(old.key === undefined ? {} : { key: old.key }),
+    ...(old.type === undefined ? {} : { type: old.type }),
+    ...(old.orderingKey === undefined ? {} : { orderingKey: old.orderingKey }),
+  };
+  const { contentType: _contentType, ...untyped } = base;
+  const headers = { ...old.headers, ...changed.headers };
+  return { ...("body" in changed ? untyped : base), ...changed, headers };
+}
+
+function keyOf({ topic, group, state = "dead", error }: DeadLetterFilter): GroupKey {
+  if (!["dead", "waiting", "both"].includes(state)) {
+    throw new ConfigurationError(`state is ${String(state)}; it must be "dead", "waiting" or "both"`);
+  }
+  if (error !== undefined && typeof error !== "string") throw new ConfigurationError("error is a part of a text");
+  return { topic: checkTopic(topic), group: checkGroup(group) };
+}
+
+/** In order of partition and id, whose order is that of ids within a partition. */
+async function* matching(
+  store: GroupStore,
+  key: GroupKey,
+  { state = "dead", error }: Pick<DeadLetterFilter, "state" | "error">,
+  after: string | undefined,
+): AsyncGenerator<StoredRedelivery> {
+  let place = after === undefined ? { partition: -1, id: "0" } : { partition: partitionOfId(after), id: after };
+  for (;;) {
+    const rows = await store.page(key, place, PAGE);
+    for (const row of rows) {
+      const isMeant = state === "both" ? row.state !== "aside" : row.state === state;
+      if (isMeant && (error === undefined || (row.failReason ?? "").includes(error))) yield row;
+    }
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < PAGE) return;
+    place = last;
+  }
+}
+
+function checkChoice({ ids, all }: Pick<RedeliverOptions, "ids" | "all">): void {
+  if ((ids === undefined) === (all !== true)) {
+    throw new ConfigurationError("which messages? Give ids, or all: true for all that match the filter");
+  }
+  for (const id of ids ?? []) checkQueueId("id", id);
+}
+
+function partitionOfId(id: string): number {
+  return Number(BigInt(id) & 63n);
+}
+
+async function change(
+  store: GroupStore,
+  key: GroupKey,
+  options: RedeliverOptions,
+  run: (partition: number, ids: readonly string[]) => Promise<HandResult[]>,
+): Promise<HandReport> {
+  const { ids } = options;
+  const conflicts: { id: string; state: Exclude<HandResult["result"], "changed"> }[] = [];
+  let changed = 0;
+  const runBatch = async (partition: number, batch: readonly string[]): Promise<void> => {
+    for (const { id, result } of await run(partition, batch)) {
+      if (result === "changed") changed += 1;
+      // One that matched a moment ago is no surprise; one that was named is.
+      else if (ids !== undefined) conflicts.push({ id, state: result });
+    }
+  };
+  const batches = new Map<number, string[]>();
+  const take = async (partition: number, id: string): Promise<void> => {
+    const batch = batches.get(partition) ?? [];
+    batches.set(partition, batch);
+    batch.push(id);
+    if (batch.length >= PAGE) await runBatch(partition, batch.splice(0));
+  };
+  if (ids !== undefined) {
+    for (const id of new Set(ids)) await take(partitionOfId(id), id);
+  } else for await (const { partition, id } of matching(store, key, options, undefined)) await take(partition, id);
+  for (const [partition, batch] of batches) if (batch.length > 0) await runBatch(partition, batch);
+  return { changed, conflicts };
+}
+
+function letterOf(row: StoredRedelivery, message: TailedMessage | undefined): DeadLetter {
+  const { id, partition, attempt, failReason, nextAttemptAt, changedAt } = row;
+  return {
+    ...{ id, partition, attempt, message, state: row.state === "dead" ? "dead" : "waiting" },
+    error: failReason ?? undefined,
+    nextAttemptAt: row.state === "dead" ? undefined : (nextAttemptAt ?? undefined),
+    since: changedAt,
+  };
+}

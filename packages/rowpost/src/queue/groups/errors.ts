@@ -1,0 +1,17 @@
+/** What people can get wrong about groups. */
+import { RowpostError } from "../../runtime/errors.ts";
+
+/** The message cannot be skipped as it is now; the message says why. Nothing was written. */
+export class CannotSkipError extends RowpostError {
+  constructor(message: string) {
+    super("CANNOT_SKIP", message);
+  }
+}
+
+/** The dead letter was consumed, redelivered or discarded since. Nothing was written. */
+export class NoDeadLetterError extends RowpostError {
+  constructor(id: string, group: string, now: string) {
+    const state = now === "absent" ? "is not there" : `is ${now}`;
+    super("NO_DEAD_LETTER", `message ${id} is no dead letter of group ${group}: its redelivery ${state} now`);
+  }
+}

@@ -1,0 +1,259 @@
+/** Looking at consumer groups; pausing them; skipping a message that holds one up. */
+import { checkQueueId, UnknownGroupError } from "../../message/queue-errors.ts";
+import { monthOf, queueIdMs } from "../../message/queue-id.ts";
+import { ConfigurationError } from "../../runtime/errors.ts";
+import type { GroupKey } from "../store.ts";
+import { checkGroup, checkTopic } from "../topics/names.ts";
+import { CannotSkipError } from "./errors.ts";
+import type { GroupStore, HandNote, StoredGroupPartition } from "./store.ts";
+
+/** A number that was counted up to a limit. */
+export interface CountUpTo {
+  /** As far as it was counted. */
+  readonly count: number;
+  /** There are more, perhaps. */
+  readonly atLeast: boolean;
+}
+
+/** A partition as one group sees it. */
+export interface GroupPartition {
+  /** From 0. */
+  readonly partition: number;
+  /** The lowest id that the group has not finished. */
+  readonly nextId: string;
+  /** Messages that the group has not finished, beside redeliveries. */
+  readonly lag: CountUpTo;
+  /** Age of the first of them; 0 when there is none. */
+  readonly lagMs: number;
+  /** The first of them; undefined when there is none. */
+  readonly head:
+    | { readonly id: string; readonly key: string | undefined; readonly type: string | undefined }
+    | undefined;
+  /** Since the group has written anything here; undefined: never. */
+  readonly movedMsAgo: number | undefined;
+  /** Messages that failed and come again. */
+  readonly waiting: CountUpTo;
+  /** Of these, what waits behind another one of its ordering key. */
+  readonly behind: CountUpTo;
+  /** Given up after their last attempt. */
+  readonly dead: CountUpTo;
+  /** The oldest of those that come again, with its last error. */
+  readonly oldestWaiting:
+    | {
+        readonly id: string;
+        readonly attempt: number;
+        readonly error: string | undefined;
+        readonly nextAttemptAt: string | undefined;
+      }
+    | undefined;
+  /** Age of the oldest message that is neither consumed nor dead; 0 when there is none. */
+  readonly oldestUnfinishedMs: number;
+  /** Who holds it; undefined: nobody. */
+  readonly member:
+    | { readonly owner: string; readonly label: string | undefined; readonly since: string | undefined }
+    | undefined;
+}
+
+/** A consumer group of a topic. */
+export interface GroupStatus {
+  /** Topic that it reads. */
+  readonly topic: string;
+  /** Its name. */
+  readonly group: string;
+  /** Who paused it, when and why; undefined: it runs. */
+  readonly paused: { readonly at: string; readonly author: string; readonly reason: string } | undefined;
+  /** The sum over its partitions. */
+  readonly lag: CountUpTo;
+  /** The largest of its partitions. */
+  readonly lagMs: number;
+  /** Age of the oldest message that is neither consumed nor dead; 0 when there is none. */
+  readonly oldestUnfinishedMs: number;
+  /** Messages that failed and come again. */
+  readonly waiting: CountUpTo;
+  /** Given up after their last attempt. */
+  readonly dead: CountUpTo;
+  /** In order of their numbers. */
+  readonly partitions: readonly GroupPartition[];
+}
+
+/** Options of `queue.groups`. */
+export interface GroupsOptions {
+  /** The topic. */
+  readonly topic: string;
+  /** Only this one. */
+  readonly group?: string | undefined;
+  /** Counts of a partition are exact up to here. Default 10,000. */
+  readonly countUpTo?: number | undefined;
+}
+
+/** Who does it, and why: kept with it. */
+export interface HandOptions {
+  /** The topic. */
+  readonly topic: string;
+  /** The consumer group. */
+  readonly group: string;
+  /** Who does it, 1 to 64 characters. */
+  readonly author: string;
+  /** Why, 1 to 255 characters. */
+  readonly reason: string;
+}
+
+/** Options of `queue.skip`. */
+export interface SkipOptions extends HandOptions {
+  /** The message. */
+  readonly id: string;
+}
+
+const LONGEST_AUTHOR = 64;
+const LONGEST_REASON = 255;
+
+/** Checked. Throws `ConfigurationError`, `InvalidNameError`. */
+export function checkedHand(
+  options: HandOptions,
+  ip: string | null,
+): { readonly key: GroupKey; readonly note: HandNote } {
+  const { topic, group, author, reason } = options;
+  const key = { topic: checkTopic(topic), group: checkGroup(group) };
+  return {
+    key,
+    note: { author: note("author", author, LONGEST_AUTHOR), reason: note("reason", reason, LONGEST_REASON), ip },
+  };
+}
+
+function note(name: string, value: unknown, longest: number): string {
+  const text = typeof value === "string" ? value.replaceAll("\0", "").trim() : "";
+  if (text !== "" && text.length <= longest && text.isWellFormed()) return text;
+  throw new ConfigurationError(`${name} is 1 to ${longest} characters: it is kept for whoever asks later`);
+}
+
+/** Every group of a topic, in order of their names. */
+export async function groupsOf(parts: GroupParts, options: GroupsOptions): Promise<GroupStatus[]> {
+  const { store } = parts;
+  const { topic, group, countUpTo = 10_000 } = options;
+  checkTopic(topic);
+  if (group !== undefined) checkGroup(group);
+  if (!(Number.isInteger(countUpTo) && countUpTo >= 1)) {
+    throw new ConfigurationError(`countUpTo is ${countUpTo}; it must be a whole number of at least 1`);
+  }
+  await parts.requireTopic(topic);
+  const rows = await store.partitions(topic, group);
+  if (group !== undefined && rows.length === 0) throw new UnknownGroupError(topic, group);
+  const nowMs = await store.nowMs();
+  const found = new Map<string, { readonly row: StoredGroupPartition; readonly partitions: GroupPartition[] }>();
+  for (const row of rows) {
+    const seen = found.get(row.group) ?? { row, partitions: [] };
+    found.set(row.group, seen);
+    seen.partitions.push(await partitionStatus(store, { topic, row, nowMs, countUpTo }));
+  }
+  return [...found.values()].map(({ row, partitions }) => groupStatus(topic, row, partitions));
+}
+
+interface PartitionRequest {
+  readonly topic: string;
+  readonly row: StoredGroupPartition;
+  readonly nowMs: number;
+  readonly countUpTo: number;
+}
+
+async function partitionStatus(
+  store: GroupStore,
+  { topic, row, nowMs, countUpTo }: PartitionRequest,
+): Promise<GroupPartition> {
+  const { partition, nextId, lastId } = row;
+  const key = { topic, group: row.group };
+  // One more than is told tells whether there are more.
+  const { messages, first } = await store.unread(topic, { partition, fromId: nextId, toId: lastId }, countUpTo + 1);
+  const again = await store.redeliveries(key, partition, countUpTo + 1);
+  const [oldest] =
+    again.oldest === null ? [] : await store.page(key, { partition, id: String(BigInt(again.oldest) - 1n) }, 1);
+  const ageOf = (id: string | undefined): number => (id === undefined ? 0 : Math.max(0, nowMs - queueIdMs(id)));
+  const more = again.waiting + again.dead > countUpTo;
+  const upTo = (count: number): CountUpTo => ({ count, atLeast: more });
+  return {
+    partition,
+    nextId,
+    lag: { count: Math.min(messages, countUpTo), atLeast: messages > countUpTo },
+    lagMs: ageOf(first?.id),
+    head:
+      first === undefined ? undefined : { id: first.id, key: first.key ?? undefined, type: first.type ?? undefined },
+    movedMsAgo: row.movedMs ?? undefined,
+    waiting: upTo(again.waiting),
+    behind: upTo(again.behind),
+    dead: upTo(again.dead),
+    oldestWaiting:
+      oldest === undefined || oldest.state !== "waiting"
+        ? undefined
+        : {
+            ...{ id: oldest.id, attempt: oldest.attempt, error: oldest.failReason ?? undefined },
+            nextAttemptAt: oldest.nextAttemptAt ?? undefined,
+          },
+    oldestUnfinishedMs: Math.max(ageOf(first?.id), ageOf(again.oldest ?? undefined)),
+    member:
+      row.owner === null
+        ? undefined
+        : { owner: row.owner, label: row.label ?? undefined, since: row.heldSince ?? undefined },
+  };
+}
+
+function groupStatus(topic: string, row: StoredGroupPartition, partitions: readonly GroupPartition[]): GroupStatus {
+  const sum = (of: (partition: GroupPartition) => CountUpTo): CountUpTo => ({
+    count: partitions.reduce((total, each) => total + of(each).count, 0),
+    atLeast: partitions.some((each) => of(each).atLeast),
+  });
+  return {
+    topic,
+    group: row.group,
+    paused:
+      row.pausedAt === null
+        ? undefined
+        : { at: row.pausedAt, author: row.pausedBy ?? "", reason: row.pauseReason ?? "" },
+    lag: sum(({ lag }) => lag),
+    lagMs: Math.max(0, ...partitions.map(({ lagMs }) => lagMs)),
+    oldestUnfinishedMs: Math.max(0, ...partitions.map(({ oldestUnfinishedMs }) => oldestUnfinishedMs)),
+    waiting: sum(({ waiting }) => waiting),
+    dead: sum(({ dead }) => dead),
+    partitions,
+  };
+}
+
+export interface GroupParts {
+  readonly store: GroupStore;
+  /** Throws `UnknownTopicError`. */
+  readonly requireTopic: (topic: string) => Promise<unknown>;
+}
+
+/** Throws `UnknownTopicError`, `UnknownGroupError`. */
+export async function requireGroup(
+  { store, requireTopic }: GroupParts,
+  { topic, group }: GroupKey,
+): Promise<StoredGroupPartition[]> {
+  await requireTopic(topic);
+  const rows = await store.partitions(topic, group);
+  if (rows.length === 0) throw new UnknownGroupError(topic, group);
+  return rows;
+}
+
+/** Out of its redelivery, or as the first message that the group has not finished. */
+export async function skip(parts: GroupParts, options: SkipOptions, ip: string | null): Promise<void> {
+  const { store } = parts;
+  const { key, note: why } = checkedHand(options, ip);
+  const id = checkQueueId("id", options.id);
+  const rows = await requireGroup(parts, key);
+  const partition = Number(BigInt(id) & 63n);
+  const row = rows.find((each) => each.partition === partition);
+  if (row === undefined)
+    throw new CannotSkipError(`there is no message ${id}: topic ${key.topic} has no partition ${partition}`);
+  const removal = { ids: [id], from: "waiting or dead", result: "skipped", note: why } as const;
+  const [result] = await store.remove(key, partition, removal);
+  if (result?.result === "changed") return;
+  const outcome = await store.skipHead(key, id, why);
+  if (outcome === "skipped") return;
+  const head = `${monthOf(queueIdMs(row.nextId))}, id ${row.nextId}`;
+  throw new CannotSkipError(
+    {
+      finished: `group ${key.group} has finished message ${id} already, or it is set aside by a rewind`,
+      "no message": `there is no message ${id} in topic ${key.topic}`,
+      "not the first": `message ${id} is not the first that group ${key.group} has not finished in partition ${partition} (its progress: ${head}), and it waits for no redelivery`,
+    }[outcome],
+  );
+}

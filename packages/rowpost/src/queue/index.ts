@@ -1,0 +1,52 @@
+/** The queue without its broker; `rowpost/queue` has both. */
+export {
+  ArchiveError,
+  InvalidIdError,
+  MonthDroppedError,
+  MonthNotDroppedError,
+  RewindRefusedError,
+  UnknownGroupError,
+} from "../message/queue-errors.ts";
+export { InvalidNameError, UnknownTopicError } from "../runtime/errors.ts";
+export type { Consumer } from "./consuming/consumer.ts";
+export type { ConsumedMessage, TailedMessage } from "./consuming/message.ts";
+export type { ConsumeOptions, ConsumerFaultPoint, HandlerContext, MessageHandler } from "./consuming/options.ts";
+export type { GroupCalls } from "./groups/calls.ts";
+export type {
+  DeadLetter,
+  DeadLetterFilter,
+  DeadLetterOptions,
+  DeadLetterPage,
+  DiscardOptions,
+  EditOptions,
+  HandReport,
+  RedeliverOptions,
+} from "./groups/dead-letters.ts";
+export { CannotSkipError, NoDeadLetterError } from "./groups/errors.ts";
+export type {
+  CountUpTo,
+  GroupPartition,
+  GroupStatus,
+  GroupsOptions,
+  HandOptions,
+  SkipOptions,
+} from "./groups/groups.ts";
+export type { QueueMessage } from "./producing/encode.ts";
+export type { AppendIn, RelayedAppends, RelayedMessage } from "./producing/relayed.ts";
+export { createQueue, type Queue, type QueueOptions } from "./queue.ts";
+export type { TailOptions } from "./reading/tail.ts";
+export type { DropMonthOptions, MonthDropped, RetentionOutcome } from "./retention/retention.ts";
+export type { RewindOptions, RewindPosition, RewindReport, UndoRewindOptions } from "./rewinding/rewind.ts";
+export type { RewindEntry, RewoundPartition } from "./rewinding/store.ts";
+export type {
+  QueueMessageAttempt,
+  QueueMessageDetail,
+  QueueMessageGroup,
+  QueueMessageSummary,
+  QueueSearch,
+  QueueSearchAnswer,
+} from "./searching/search.ts";
+export type { ConsumptionEntry, DroppedMonth } from "./searching/store.ts";
+export type { GroupStart, TopicSettings } from "./store.ts";
+export type { TopicOptions } from "./topics/topics.ts";
+export type { UnaccountedMessages, VerifyAnswer, VerifyOptions, VerifyPosition } from "./verifying/verify.ts";

@@ -1,0 +1,191 @@
+/**
+ * Appending: in a transaction that is run again when a month's table was missing, shared with other
+ * calls that came meanwhile, or in one of the user's.
+ */
+import type { QueueDatabase } from "../../databases/database.ts";
+import {
+  DatabaseUnavailableError,
+  InvalidMessageError,
+  RowpostError,
+  UnknownTopicError,
+} from "../../runtime/errors.ts";
+import { grouped } from "../../runtime/grouped.ts";
+import type { Executor } from "../../transactions/executor.ts";
+import type { AppendResult, ProducerPlace, QueuedMessage, QueueStore } from "../store.ts";
+import type { Topics } from "../topics/topics.ts";
+import { encodeQueueMessage, partitionOf, type QueueMessage } from "./encode.ts";
+import { createGather, type Gather } from "./gather.ts";
+
+export interface AppenderOptions {
+  readonly store: Pick<QueueStore, "append">;
+  readonly topics: Topics;
+  readonly producer: ProducerPlace;
+  readonly doorbell: QueueDatabase["doorbell"];
+  /** Begins, runs, commits. */
+  readonly transaction: <T>(work: (tx: Executor) => Promise<T>) => Promise<T>;
+}
+
+/** An encoded message of one topic. */
+export interface Item {
+  readonly topic: string;
+  readonly message: Omit<QueuedMessage, "partition">;
+}
+
+export interface Appender {
+  /**
+   * Appends in an open transaction, all or nothing; ids in the order of the items. A throw
+   * means that it has to be rolled back.
+   */
+  appendIn(tx: Executor, items: readonly Item[]): Promise<string[]>;
+  /** Runs it; again when something was missing that could be made meanwhile. Wakes consumers. */
+  mending<T>(topics: ReadonlySet<string>, run: () => Promise<T>): Promise<T>;
+  /** Ids in the order of the messages. `own`: headers of rowpost's own making. */
+  append(
+    messages: readonly QueueMessage[],
+    tx: Executor | undefined,
+    own?: Readonly<Record<string, string>>,
+  ): Promise<string[]>;
+}
+
+/** A month that has just come, partitions that have just changed: one more try each. */
+const TRIES = 4;
+
+/** Messages of several calls in one transaction: it holds its counters for some 50 ms at most. */
+const GATHERED_MESSAGES = 1_000;
+
+interface Call {
+  readonly items: readonly Item[];
+  ids: readonly string[];
+}
+
+export function createAppender({ store, topics, producer, doorbell, transaction }: AppenderOptions): Appender {
+  let turn = 0;
+  /** One for each topic: what waits for a topic's counters keeps nobody else waiting. */
+  const gathers = new Map<string, Gather<Call>>();
+
+  function gatherOf(topic: string): Gather<Call> {
+    const known = gathers.get(topic);
+    if (known !== undefined) return known;
+    const made = createGather<Call>({
+      commit,
+      most: GATHERED_MESSAGES,
+      sizeOf: ({ items }) => items.length,
+      // COMMIT without an answer is one of these: to append again could append twice.
+      leftNothing: (error) => !(error instanceof DatabaseUnavailableError),
+    });
+    gathers.set(topic, made);
+    return made;
+  }
+
+  async function commit(calls: readonly Call[]): Promise<void> {
+    const ids = await mended(() =>
+      transaction((own) =>
+        appendIn(
+          own,
+          calls.flatMap(({ items }) => items),
+        ),
+      ),
+    );
+    let next = 0;
+    for (const call of calls) {
+      call.ids = ids.slice(next, next + call.items.length);
+      next += call.items.length;
+    }
+  }
+
+  /** One topic after the other, in order of their names, as whoever locks several counters. */
+  async function appendIn(tx: Executor, items: readonly Item[]): Promise<string[]> {
+    const ids: string[] = [];
+    turn = (turn + 1) % 0x40000000;
+    const byTopic = grouped(items.entries(), ([, { topic }]) => topic);
+    for (const [topic, entries] of [...byTopic].sort(([left], [right]) => (left < right ? -1 : 1))) {
+      const settings = await topics.settings(topic, "ever");
+      const messages = entries.map(([, { message }]) => ({
+        ...message,
+        partition: partitionOf(message, settings, turn),
+      }));
+      const result = await store.append(tx, { topic, messages, producer, keyedPartitions: settings.keyedPartitions });
+      if (!("ids" in result)) throw new NotAppended(topic, result);
+      for (const [place, [index]] of entries.entries()) ids[index] = result.ids[place] ?? "";
+    }
+    return ids;
+  }
+
+  /** Asks about the topics; `ever`: takes what is known, for a user may hold SQLite's one lock. */
+  async function prepare(names: ReadonlySet<string>, seen?: "ever"): Promise<void> {
+    for (const topic of names) {
+      await topics.settings(topic, seen);
+      await topics.prepareNow(topic, seen);
+    }
+  }
+
+  async function mended<T>(run: () => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        const result = await run();
+        doorbell.ring();
+        return result;
+      } catch (error) {
+        if (!(error instanceof NotAppended)) throw error;
+        await mend(error);
+        if (attempt >= TRIES) throw error;
+      }
+    }
+  }
+
+  /** Not in the append's transaction: DDL would commit what it has done so far. */
+  async function mend({ topic, problem }: NotAppended): Promise<void> {
+    topics.forget(topic);
+    if (problem.problem === "unknown topic") {
+      await topics.settings(topic);
+      return;
+    }
+    if (problem.problem === "missing month") await topics.prepare(topic, problem.month);
+  }
+
+  return {
+    appendIn,
+    async mending(names, run) {
+      await prepare(names);
+      return await mended(run);
+    },
+    async append(messages, tx, own) {
+      const items = messages.map((message): Item => {
+        const { topic, ...encoded } = encodeQueueMessage(message, own);
+        return { topic, message: encoded };
+      });
+      const names = new Set(items.map(({ topic }) => topic).sort());
+      if (tx === undefined) {
+        await prepare(names);
+        const call: Call = { items, ids: [] };
+        const [topic, ...others] = names;
+        if (topic !== undefined) await (others.length === 0 ? gatherOf(topic).run(call) : commit([call]));
+        return [...call.ids];
+      }
+      if (items.some(({ message }) => message.sourceId !== null)) {
+        throw new InvalidMessageError(
+          "sourceId is for appends without a transaction of yours: in yours, what is done once is appended once",
+        );
+      }
+      await prepare(names, "ever");
+      return await appendIn(tx, items);
+    },
+  };
+}
+
+/** What a user's transaction meets too, and has to be rolled back for. */
+class NotAppended extends RowpostError {
+  readonly topic: string;
+  readonly problem: Exclude<AppendResult, { readonly ids: readonly string[] }>;
+
+  constructor(topic: string, problem: NotAppended["problem"]) {
+    const unknown = problem.problem === "unknown topic" ? new UnknownTopicError(topic).message : undefined;
+    super(
+      "NOT_APPENDED",
+      unknown ?? `topic ${topic} has changed meanwhile (${problem.problem}): roll back and run the transaction again`,
+      { retriable: unknown === undefined },
+    );
+    this.topic = topic;
+    this.problem = problem;
+  }
+}

@@ -1,0 +1,92 @@
+/** A message of the queue before any SQL: checked, encoded, and the partition that it goes to. */
+import { checkText } from "../../message/check-text.ts";
+import { encodeDelay } from "../../message/encode.ts";
+import { encodeBody } from "../../message/encode-body.ts";
+import { encodeHeaders } from "../../message/encode-headers.ts";
+import { DEFAULT_LIMITS, type NewMessage } from "../../message/message.ts";
+import { InvalidMessageError } from "../../runtime/errors.ts";
+import type { QueuedMessage, TopicSettings } from "../store.ts";
+import { checkTopic } from "../topics/names.ts";
+
+/** A message to be appended: as for the outbox, but that it needs neither a key nor a type. */
+export interface QueueMessage<Body = unknown> extends Omit<NewMessage<Body>, "type" | "key" | "topic" | "createdBy"> {
+  /** Topic that it is appended to; it has to be there. */
+  readonly topic: string;
+  /** Business key to search by, such as an order number. Several messages may have the same. */
+  readonly key?: string | undefined;
+  /** What happened, such as `order.created`. */
+  readonly type?: string | undefined;
+  /**
+   * What it is known by where it comes from, 1 to 128 visible ASCII characters: another append to
+   * this topic under the same one appends nothing and resolves to the id of the first, for 30 days
+   * at least. Not in a transaction of yours.
+   */
+  readonly sourceId?: string | undefined;
+}
+
+const FIELDS: ReadonlySet<string> = new Set([
+  "topic",
+  "key",
+  "type",
+  "body",
+  "headers",
+  "orderingKey",
+  "delayMs",
+  "deliverAt",
+  "contentType",
+  "jsonText",
+  "sourceId",
+] satisfies readonly (keyof QueueMessage)[]);
+
+/** Everything but the partition, which needs the topic. Throws what says which field is wrong. */
+export function encodeQueueMessage(
+  message: QueueMessage,
+  own?: Readonly<Record<string, string>>,
+): Omit<QueuedMessage, "partition"> & { topic: string } {
+  if (typeof message !== "object" || message === null) {
+    throw new InvalidMessageError(`a message of the queue is an object { topic, body }, not ${String(message)}`);
+  }
+  const topic = checkTopic(message.topic);
+  const name = message.key === undefined ? `message for ${topic}` : `message ${String(message.key)} for ${topic}`;
+  for (const field of Object.keys(message)) {
+    if (!FIELDS.has(field)) {
+      throw new InvalidMessageError(`${name}: "${field}" is not a field of a message (${[...FIELDS].join(", ")})`);
+    }
+  }
+  const { orderingKey, type, key } = message;
+  return {
+    topic,
+    key: key === undefined ? null : checkText(name, "key", key, DEFAULT_LIMITS.key),
+    type: type === undefined ? null : checkText(name, "type", type, DEFAULT_LIMITS.type),
+    ...encodeBody(name, message, DEFAULT_LIMITS.bodyBytes),
+    headers: encodeHeaders(name, message.headers, own),
+    orderingKey:
+      orderingKey === undefined ? null : checkText(name, "orderingKey", orderingKey, DEFAULT_LIMITS.orderingKey),
+    ...encodeDelay(name, message),
+    sourceId: message.sourceId === undefined ? null : checkSourceId(name, message.sourceId),
+  };
+}
+
+function checkSourceId(name: string, sourceId: unknown): string {
+  if (typeof sourceId === "string" && /^[\x21-\x7e]{1,128}$/.test(sourceId)) return sourceId;
+  throw new InvalidMessageError(`${name}: sourceId is 1 to 128 characters of ASCII, without blanks`);
+}
+
+/**
+ * Messages with one ordering key share a partition. Those without one are spread over all of them,
+ * a call's together: `turn` says whose turn it is.
+ */
+export function partitionOf(
+  { orderingKey }: Pick<QueuedMessage, "orderingKey">,
+  { keyedPartitions, partitions }: TopicSettings,
+  turn: number,
+): number {
+  return orderingKey === null ? turn % partitions : hashOf(orderingKey) % keyedPartitions;
+}
+
+/** 32 bits of FNV-1a over the bytes. */
+function hashOf(text: string): number {
+  let hash = 0x811c9dc5;
+  for (const byte of Buffer.from(text)) hash = Math.imul(hash ^ byte, 0x01000193);
+  return hash >>> 0;
+}

@@ -1,0 +1,70 @@
+/** Reads a partition from a position on, from one month's table to the next. */
+import { monthAfter, queueMonth } from "../../message/queue-id.ts";
+import { compareIds } from "../../runtime/compare-ids.ts";
+import type { ConsumptionStore, StoredQueueMessage } from "../store.ts";
+
+/** What of the store reading needs; it knows no group. */
+export type ReadStore = Pick<ConsumptionStore, "read" | "counters" | "close">;
+
+export interface ReaderOptions {
+  readonly store: Pick<ReadStore, "read">;
+  /** Months that have a table, in order. */
+  readonly months: () => Promise<readonly number[]>;
+  readonly partition: number;
+  /** The first id that is read. */
+  readonly fromId: string;
+}
+
+export interface Reader {
+  /** Up to `limit` messages that follow the last ones; `lastId` is the counter as read before. */
+  read(lastId: string, limit: number): Promise<StoredQueueMessage[]>;
+  /** Goes back to this id. */
+  readFrom(id: string): void;
+}
+
+/** The counter of a partition that never had a message stands below. */
+const NO_MESSAGE = 64n;
+
+export function createReader({ store, months, partition, fromId }: ReaderOptions): Reader {
+  let nextId = fromId;
+  let month = 0;
+  let known: readonly number[] = [];
+
+  /** The first table from this month on; looked for again when it is not known. */
+  async function tableFrom(least: number): Promise<number | undefined> {
+    const found = known.find((each) => each >= least);
+    if (found !== undefined && found === least) return found;
+    known = await months();
+    return known.find((each) => each >= least);
+  }
+
+  return {
+    readFrom(id) {
+      nextId = id;
+      month = 0;
+    },
+    async read(lastId, limit) {
+      if (BigInt(lastId) < NO_MESSAGE) return [];
+      const lastMonth = queueMonth(lastId);
+      while (compareIds(nextId, lastId) <= 0) {
+        const table = await tableFrom(Math.max(month, queueMonth(nextId)));
+        if (table === undefined || table > lastMonth) break;
+        const rows = await store.read({ month: table, partition, fromId: nextId, toId: lastId, limit });
+        const last = rows?.at(-1);
+        // The counter that was read first lies in a later month: nothing more comes into this one.
+        const isOver = table < lastMonth && (rows === undefined || rows.length < limit);
+        if (rows === undefined) known = [];
+        month = isOver ? monthAfter(table) : table;
+        if (last !== undefined) nextId = idAfter(last.id);
+        if (rows !== undefined && rows.length > 0) return rows;
+        if (!isOver) break;
+      }
+      return [];
+    },
+  };
+}
+
+/** The next id, whoever's partition it is. */
+export function idAfter(id: string): string {
+  return String(BigInt(id) + 1n);
+}

@@ -1,0 +1,113 @@
+/** Following a topic without a group: nobody's progress moves, and nothing is recorded. */
+import type { QueueDatabase } from "../../databases/database.ts";
+import { QUEUE_EPOCH_MS } from "../../message/queue-id.ts";
+import { createPollPace } from "../../relay/pacing/poll-pace.ts";
+import { createWakeUp } from "../../relay/pacing/wake-up.ts";
+import { systemClock } from "../../runtime/clock.ts";
+import { compareIds } from "../../runtime/compare-ids.ts";
+import { ConfigurationError, UnknownTopicError } from "../../runtime/errors.ts";
+import { type TailedMessage, tailedMessage } from "../consuming/message.ts";
+import type { TopicStore } from "../store.ts";
+import { checkTopic } from "../topics/names.ts";
+import { createReader, idAfter, type Reader, type ReadStore } from "./reader.ts";
+
+/** Options of `queue.tail`. */
+export interface TailOptions {
+  /** Topic to follow; it has to be there. */
+  readonly topic: string;
+  /**
+   * Where to begin: `end` (default) shows what is appended from now on, `start` everything that is
+   * kept, an id or an instant what was appended from there on.
+   */
+  readonly from?: "start" | "end" | { readonly id: string } | { readonly at: Date } | undefined;
+  /** Ends after this many messages. Default: never. */
+  readonly limit?: number | undefined;
+  /** Ends it. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface TailParts {
+  readonly store: ReadStore;
+  readonly topics: Pick<TopicStore, "months">;
+  readonly database: Pick<QueueDatabase, "doorbell" | "listen">;
+}
+
+const PAGE = 200;
+
+const FIELDS: readonly string[] = ["topic", "from", "limit", "signal"] satisfies readonly (keyof TailOptions)[];
+
+/** Checked. Throws `ConfigurationError`, `InvalidNameError`. */
+export function checkedTail(options: TailOptions): TailOptions {
+  const unknown = Object.keys(options).find((name) => !FIELDS.includes(name));
+  if (unknown !== undefined) {
+    throw new ConfigurationError(`tail: "${unknown}" is not an option (${FIELDS.join(", ")})`);
+  }
+  checkTopic(options.topic);
+  const { from = "end", limit = 1 } = options;
+  if (!(Number.isInteger(limit) && limit >= 1)) {
+    throw new ConfigurationError(`limit is ${limit}; it must be a whole number of at least 1`);
+  }
+  firstId(from);
+  return options;
+}
+
+/** Yields messages until the signal is aborted or the limit is reached; closes the store. */
+export async function* tail(
+  options: TailOptions,
+  { store, topics, database }: TailParts,
+): AsyncGenerator<TailedMessage> {
+  const { topic, from = "end", limit = Number.POSITIVE_INFINITY } = options;
+  const signal = options.signal ?? new AbortController().signal;
+  const wakeUp = createWakeUp(systemClock);
+  const pace = createPollPace({ minMs: 5, maxMs: 100 }, systemClock);
+  const readers = new Map<number, Reader>();
+  const start = firstId(from);
+  const listening = await database.listen();
+  const unsubscribe = database.doorbell.subscribe(() => wakeUp.ring());
+  let yielded = 0;
+  try {
+    while (!signal.aborted) {
+      const rung = wakeUp.count;
+      const { lastIds } = await store.counters();
+      if (lastIds.size === 0) throw new UnknownTopicError(topic);
+      const isFirst = readers.size === 0;
+      let full = false;
+      const page = [];
+      for (const [partition, lastId] of lastIds) {
+        // A partition that comes later has nothing that was there before.
+        const fromId = start ?? (isFirst ? idAfter(lastId) : "0");
+        const reader =
+          readers.get(partition) ?? createReader({ store, partition, fromId, months: () => topics.months(topic) });
+        readers.set(partition, reader);
+        const messages = await reader.read(lastId, PAGE);
+        if (messages.length > 0) full = true;
+        page.push(...messages);
+      }
+      for (const message of page.sort((left, right) => compareIds(left.id, right.id))) {
+        if (signal.aborted) return;
+        yield tailedMessage(topic, message);
+        yielded += 1;
+        if (yielded >= limit) return;
+      }
+      if (full) pace.found();
+      else await wakeUp.wait({ sinceCount: rung, ms: pace.nextWaitMs(), signal });
+    }
+  } finally {
+    unsubscribe();
+    await listening?.close();
+    await store.close();
+  }
+}
+
+/** Undefined: behind what is there. */
+function firstId(from: NonNullable<TailOptions["from"]>): string | undefined {
+  if (from === "end") return undefined;
+  if (from === "start") return "0";
+  if (typeof from === "object" && "id" in from && /^\d{1,18}$/.test(String(from.id))) return from.id;
+  if (typeof from === "object" && "at" in from && from.at instanceof Date && !Number.isNaN(from.at.getTime())) {
+    return String(BigInt(Math.max(0, from.at.getTime() - QUEUE_EPOCH_MS)) << 22n);
+  }
+  throw new ConfigurationError(
+    'from must be "start", "end", { id } with the id of a message as text, or { at } with a Date',
+  );
+}

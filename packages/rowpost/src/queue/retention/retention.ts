@@ -1,0 +1,205 @@
+/** Dropping months that are over: one by hand, or those past the retention of their topics. */
+import { randomBytes } from "node:crypto";
+import { MonthNotDroppedError } from "../../message/queue-errors.ts";
+import { monthOf } from "../../message/queue-id.ts";
+import { ConfigurationError, describeError } from "../../runtime/errors.ts";
+import { said } from "../rewinding/rewind.ts";
+import type { TopicStore } from "../store.ts";
+import { checkTopic } from "../topics/names.ts";
+import { archiveMonth } from "./archive.ts";
+import type { DropBegin, DropRequest, MonthCounts, NeedingGroup, RetentionStore } from "./store.ts";
+
+/** Options of `queue.dropMonth`. */
+export interface DropMonthOptions {
+  /** The topic. */
+  readonly topic: string;
+  /** Such as 202611; it has to be over. */
+  readonly month: number;
+  /** Who does it; stands in the log. */
+  readonly author: string;
+  /** Why; stands in the log. */
+  readonly reason: string;
+  /** Also when a group still needs it: its unread messages are lost to that group. */
+  readonly force?: boolean | undefined;
+  /** Folder that the month is written to first, as NDJSON with gzip. */
+  readonly archiveTo?: string | undefined;
+  /** Called with the rows written so far. */
+  readonly onProgress?: ((progress: { readonly archivedRows: number }) => void) | undefined;
+}
+
+/** A month that was dropped. */
+export interface MonthDropped extends MonthCounts {
+  /** The topic. */
+  readonly topic: string;
+  /** Such as 202611. */
+  readonly month: number;
+  /** Redeliveries and dead letters that went with it. */
+  readonly redeliveries: number;
+  /** The files that hold it, where it was archived. */
+  readonly archive: readonly string[];
+}
+
+/** What became of a month that is past its topic's retention. */
+export interface RetentionOutcome {
+  /** The topic. */
+  readonly topic: string;
+  /** Such as 202611. */
+  readonly month: number;
+  /** Undefined: it is still there. */
+  readonly dropped: MonthDropped | undefined;
+  /** Why it is. */
+  readonly problem: string | undefined;
+}
+
+const FIELDS: ReadonlySet<string> = new Set([
+  "topic",
+  "month",
+  "author",
+  "reason",
+  "force",
+  "archiveTo",
+  "onProgress",
+] satisfies readonly (keyof DropMonthOptions)[]);
+
+export async function dropMonth(store: RetentionStore, options: DropMonthOptions): Promise<MonthDropped> {
+  const request = checked(options);
+  const { topic, month } = request;
+  const begun = await store.begin(request);
+  if ("refused" in begun) throw refusal(request, begun);
+  const kept = begun.isThere ? await lookAndKeep(store, request, options) : NOTHING;
+  if (!(await store.drop(topic, month))) {
+    await store.release(request);
+    throw new MonthNotDroppedError(
+      "IN_USE",
+      `topic ${topic}: the tables of ${month} are being read by a long transaction; nobody sees the month any more, and the next run drops them`,
+      true,
+    );
+  }
+  const { redeliveries } = await store.finish(request);
+  return { topic, month, ...kept, redeliveries };
+}
+
+/** A call that was killed has counted and archived it already: the log has it. */
+const NOTHING = { messages: 0, records: 0, archive: [] as readonly string[] };
+
+/** Counts, and archives when asked. When that fails, the month is as before. */
+async function lookAndKeep(
+  store: RetentionStore,
+  request: DropRequest,
+  { archiveTo, onProgress }: DropMonthOptions,
+): Promise<MonthCounts & Pick<MonthDropped, "archive">> {
+  const { topic, month } = request;
+  try {
+    if (archiveTo === undefined) {
+      const counts = await store.count(topic, month);
+      await stillOurs(store, request, counts);
+      return { ...counts, archive: [] };
+    }
+    const onRows = async (archivedRows: number): Promise<void> => {
+      onProgress?.({ archivedRows });
+      await stillOurs(store, request);
+    };
+    const { files, counts } = await archiveMonth(store, { ...request, folder: archiveTo, onRows });
+    await stillOurs(store, request, counts, files.join(" "));
+    return { ...counts, archive: files };
+  } catch (error) {
+    await store.takeBack(request);
+    throw error;
+  }
+}
+
+async function stillOurs(
+  store: RetentionStore,
+  request: DropRequest,
+  counts?: MonthCounts,
+  archive?: string,
+): Promise<void> {
+  if (await store.touch(request, counts, archive)) return;
+  throw refusal(request, { refused: "busy" });
+}
+
+function refusal({ topic, month }: DropRequest, begun: Exclude<DropBegin, { readonly begun: true }>): Error {
+  const what = `topic ${topic}: ${month} was not dropped`;
+  switch (begun.refused) {
+    case "needed":
+      return new MonthNotDroppedError(
+        "NEEDED",
+        `${what}: ${begun.groups.map(needText).join("; ")}. Let them read on, or drop it with force`,
+        true,
+      );
+    case "not over":
+      return new MonthNotDroppedError("NOT_OVER", `${what}: it is not over; it is ${begun.currentMonth}`, false);
+    case "busy":
+      return new MonthNotDroppedError("BUSY", `${what}: another call is dropping it; run this one again later`, true);
+    case "no such month":
+      return new MonthNotDroppedError("NO_SUCH_MONTH", `${what}: it has no tables`, false);
+    case "gone":
+      return new MonthNotDroppedError("GONE", `${what}: it was dropped before`, false);
+  }
+}
+
+function needText({ group, partitions, waiting }: NeedingGroup): string {
+  const unread = partitions.map(({ partition, nextId }) => `partition ${partition} from id ${nextId} on`).join(", ");
+  const parts = [
+    ...(partitions.length > 0 ? [`has unread messages (${unread})`] : []),
+    ...(waiting > 0 ? [`gets ${waiting} messages of it again`] : []),
+  ];
+  return `group ${group} ${parts.join(" and ")}`;
+}
+
+function checked(options: DropMonthOptions): DropRequest {
+  const unknown = Object.keys(options).find((name) => !FIELDS.has(name));
+  if (unknown !== undefined) {
+    throw new ConfigurationError(`dropMonth: "${unknown}" is not an option (${[...FIELDS].join(", ")})`);
+  }
+  const { month, force } = options;
+  if (!(Number.isInteger(month) && month >= 202001 && month <= 208912 && month % 100 >= 1 && month % 100 <= 12)) {
+    throw new ConfigurationError(`dropMonth: month is ${String(month)}; it must be a year and a month, such as 202611`);
+  }
+  return {
+    topic: checkTopic(options.topic),
+    month,
+    owner: randomBytes(12).toString("hex"),
+    author: said("author", options.author, 64),
+    reason: said("reason", options.reason, 255),
+    force: force === true,
+  };
+}
+
+export interface RetentionParts {
+  readonly store: RetentionStore;
+  readonly topics: Pick<TopicStore, "currentMonth" | "list" | "months">;
+  /** Of this process; the earlier one of both clocks counts. */
+  readonly nowMs: () => number;
+}
+
+/** Every month past its topic's retention, of one topic or of all. */
+export async function applyRetention(
+  { store, topics, nowMs }: RetentionParts,
+  options: { readonly topic?: string | undefined; readonly archiveTo?: string | undefined } = {},
+): Promise<RetentionOutcome[]> {
+  const outcomes: RetentionOutcome[] = [];
+  // A database clock that stepped ahead by a year must not cost a year of messages.
+  const current = Math.min(await topics.currentMonth(), monthOf(nowMs()));
+  for (const { topic, retentionMonths } of await topics.list(options.topic)) {
+    if (retentionMonths === null) continue;
+    // A month is kept whole until its last message is that old.
+    const last = monthsBefore(current, retentionMonths);
+    for (const month of (await topics.months(topic)).filter((each) => each < last)) {
+      const reason = `retention of ${retentionMonths} months`;
+      try {
+        const archiveTo = options.archiveTo;
+        const dropped = await dropMonth(store, { topic, month, author: "retention", reason, archiveTo });
+        outcomes.push({ topic, month, dropped, problem: undefined });
+      } catch (error) {
+        outcomes.push({ topic, month, dropped: undefined, problem: describeError(error) });
+      }
+    }
+  }
+  return outcomes;
+}
+
+function monthsBefore(month: number, count: number): number {
+  const months = Math.floor(month / 100) * 12 + (month % 100) - 1 - count;
+  return Math.floor(months / 12) * 100 + (months % 12) + 1;
+}

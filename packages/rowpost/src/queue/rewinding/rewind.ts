@@ -1,0 +1,168 @@
+/** Rewinding a group (回拨): what is asked, checked, and what is answered. */
+import { checkQueueId, MonthDroppedError, RewindRefusedError, UnknownGroupError } from "../../message/queue-errors.ts";
+import { queueIdAt } from "../../message/queue-id.ts";
+import { ConfigurationError } from "../../runtime/errors.ts";
+import { checkGroup, checkTopic } from "../topics/names.ts";
+import type {
+  RewindEntry,
+  RewindRefusal,
+  RewindRequest,
+  RewindStore,
+  RewindTarget,
+  RewoundPartition,
+} from "./store.ts";
+
+/**
+ * Where a group is to go on. `end`: behind the last message. `time`: at the first message that was
+ * appended then or later. `id`: at this message, in every partition at what is not before it.
+ * `group`: where that group is. `back`: so many messages before, in each partition.
+ */
+export type RewindPosition =
+  | "start"
+  | "end"
+  | { readonly time: Date }
+  | { readonly id: string }
+  | { readonly group: string }
+  | { readonly back: number };
+
+/** Options of `queue.rewind`. */
+export interface RewindOptions {
+  /** The topic. */
+  readonly topic: string;
+  /** The consumer group. */
+  readonly group: string;
+  /** Where the group is to go on. */
+  readonly to: RewindPosition;
+  /** Who does it; stands in the log. */
+  readonly author: string;
+  /** Why; stands in the log. */
+  readonly reason: string;
+  /** Changes nothing, and counts what would be replayed. */
+  readonly dryRun?: boolean | undefined;
+  /** `partitions` of a dry run: refused when the group is not there any more. */
+  readonly expected?: readonly Pick<RewoundPartition, "from" | "partition">[] | undefined;
+  /** These only. Default: all. */
+  readonly partitions?: readonly number[] | undefined;
+  /** Messages of dropped months cannot come again. Default `refuse`; `skip`: begin behind them. */
+  readonly droppedMonths?: "refuse" | "skip" | undefined;
+}
+
+/** Options of `queue.undoRewind`. */
+export type UndoRewindOptions = Pick<RewindOptions, "topic" | "group" | "author" | "reason" | "dryRun" | "expected">;
+
+/** What a rewind did, or would do. */
+export interface RewindReport {
+  /** Nothing was changed. */
+  readonly dryRun: boolean;
+  /** Its number in the log. Undefined: it was a dry run, or the group was there already. */
+  readonly rewind: number | undefined;
+  /** Those that move. A dry run counts the messages in between, and those consumed already. */
+  readonly partitions: readonly (RewoundPartition & { readonly messages?: number; readonly consumed?: number })[];
+  /** Messages that come again, or are passed over. Undefined without `dryRun`. */
+  readonly messages: number | undefined;
+  /** Those of them that the group has consumed already. Undefined without `dryRun`. */
+  readonly consumed: number | undefined;
+  /** Months that were left out because they were dropped, such as 202611. */
+  readonly droppedMonths: readonly number[];
+  /** Redeliveries and dead letters that are set aside, because their messages come again. */
+  readonly setAside: number;
+  /** Those of an earlier rewind that are there again, because their messages do not come again. */
+  readonly restored: number;
+}
+
+const FIELDS: ReadonlySet<string> = new Set([
+  "topic",
+  "group",
+  "to",
+  "author",
+  "reason",
+  "dryRun",
+  "expected",
+  "partitions",
+  "droppedMonths",
+] satisfies readonly (keyof RewindOptions)[]);
+
+export async function rewindGroup(store: RewindStore, options: RewindOptions): Promise<RewindReport> {
+  return await run(store, checked("rewind", options, targetOf(options.to)), options.dryRun === true);
+}
+
+export async function undoRewind(store: RewindStore, options: UndoRewindOptions): Promise<RewindReport> {
+  return await run(store, checked("undoRewind", options, { kind: "undo" }), options.dryRun === true);
+}
+
+export async function rewindLog(store: RewindStore, topic: string, group: string, limit = 100): Promise<RewindEntry[]> {
+  return await store.log({ topic: checkTopic(topic), group: checkGroup(group) }, limit);
+}
+
+async function run(store: RewindStore, request: RewindRequest, dryRun: boolean): Promise<RewindReport> {
+  if (dryRun) {
+    const plan = await store.plan(request);
+    if ("refused" in plan) throw refusal(request, plan);
+    const sum = (of: "consumed" | "messages"): number => plan.partitions.reduce((total, each) => total + each[of], 0);
+    const counted = { messages: sum("messages"), consumed: sum("consumed") };
+    return { dryRun, rewind: undefined, ...plan, ...counted, setAside: 0, restored: 0 };
+  }
+  const done = await store.rewind(request);
+  if ("refused" in done) throw refusal(request, done);
+  return { dryRun, ...done, messages: undefined, consumed: undefined };
+}
+
+function refusal({ topic, group }: RewindRequest, refused: RewindRefusal): Error {
+  const what = `group ${group} of topic ${topic} was not moved`;
+  switch (refused.refused) {
+    case "unknown group":
+      return new UnknownGroupError(topic, refused.group);
+    case "dropped months":
+      return new MonthDroppedError(what, refused.months, 'With droppedMonths: "skip" it begins behind them.');
+    case "ahead":
+      return new RewindRefusedError(`${what}: the id is ahead of the last message, ${refused.lastId}`);
+    case "nothing to undo":
+      return new RewindRefusedError(`${what}: its last rewind was an undo, or it was never rewound`);
+    case "moved": {
+      const places = refused.partitions.map(({ partition, at }) => `partition ${partition} is at ${at}`).join(", ");
+      return new RewindRefusedError(`${what}: it has moved on since (${places}); look again with dryRun`);
+    }
+  }
+}
+
+function checked(name: string, options: RewindOptions | UndoRewindOptions, target: RewindTarget): RewindRequest {
+  const unknown = Object.keys(options).find((field) => !FIELDS.has(field));
+  if (unknown !== undefined) {
+    throw new ConfigurationError(`${name}: "${unknown}" is not an option (${[...FIELDS].join(", ")})`);
+  }
+  const { partitions, droppedMonths = "refuse", expected } = options as RewindOptions;
+  if (droppedMonths !== "refuse" && droppedMonths !== "skip") {
+    throw new ConfigurationError(`${name}: droppedMonths must be "refuse" or "skip"`);
+  }
+  return {
+    topic: checkTopic(options.topic),
+    group: checkGroup(options.group),
+    target,
+    partitions,
+    expected: expected?.map(({ partition, from }) => ({ partition, from: checkQueueId("expected", from) })),
+    overDroppedMonths: droppedMonths === "skip",
+    author: said("author", options.author, 64),
+    reason: said("reason", options.reason, 255),
+  };
+}
+
+function targetOf(to: RewindPosition): RewindTarget {
+  if (to === "start" || to === "end") return { kind: to };
+  if (typeof to === "object" && to !== null) {
+    if ("id" in to) return { kind: "id", id: checkQueueId("to.id", to.id) };
+    if ("group" in to) return { kind: "group", group: checkGroup(to.group) };
+    if ("time" in to && to.time instanceof Date && !Number.isNaN(to.time.getTime())) {
+      return { kind: "time", id: queueIdAt(to.time.getTime()) };
+    }
+    if ("back" in to && Number.isInteger(to.back) && to.back >= 1) return { kind: "back", messages: to.back };
+  }
+  throw new ConfigurationError(
+    'rewind: to is "start", "end", { time: Date }, { id }, { group } or { back: how many messages }',
+  );
+}
+
+/** Who and why have to be said: somebody will ask. */
+export function said(name: string, value: unknown, most: number): string {
+  if (typeof value === "string" && value.trim() !== "" && value.length <= most && !value.includes("\0")) return value;
+  throw new ConfigurationError(`${name} is a text of 1 to ${most} characters: it stands in the log`);
+}

@@ -1,0 +1,301 @@
+/** Searching a topic, and looking at one message: what is asked, checked, and what is answered. */
+import { isJsonContentType } from "../../message/content-type.ts";
+import { decodeBody, decodeHeaders } from "../../message/decode.ts";
+import { checkQueueId, MonthDroppedError } from "../../message/queue-errors.ts";
+import { LAST_QUEUE_ID, queueIdAt, queueIdMs } from "../../message/queue-id.ts";
+import { ConfigurationError, UnknownTopicError } from "../../runtime/errors.ts";
+import { checkTopic } from "../topics/names.ts";
+import type {
+  ConsumptionEntry,
+  DroppedMonth,
+  FoundMessage,
+  GroupPlace,
+  MessageDetail,
+  SearchRequest,
+  SearchStore,
+} from "./store.ts";
+
+/** What `queue.search` looks for. Everything that is given has to be so. */
+export interface QueueSearch {
+  /** The topic. */
+  readonly topic: string;
+  /** Appended at this instant or later. Default: from the first message that is there. */
+  readonly from?: Date | undefined;
+  /** Appended before this instant. Default: up to now. */
+  readonly to?: Date | undefined;
+  /** Its business key. This way goes along an index. */
+  readonly key?: string | undefined;
+  /** Its id. This way goes along an index. */
+  readonly id?: string | undefined;
+  /** One of its headers. Looks at every message of the range until the page is full. */
+  readonly header?: { readonly name: string; readonly value: string } | undefined;
+  /** Its message type. Looks at every message of the range until the page is full. */
+  readonly type?: string | undefined;
+  /** Messages of a page, 1 to 1,000. Default 50. */
+  readonly limit?: number | undefined;
+  /** `next` of the page before. */
+  readonly before?: string | undefined;
+  /** After this long the answer is what was found so far. Default 5,000. */
+  readonly timeLimitMs?: number | undefined;
+}
+
+/** A message in a list, without its body. */
+export interface QueueMessageSummary {
+  /** The topic. */
+  readonly topic: string;
+  /** Decimal text. */
+  readonly id: string;
+  /** Partition of the topic, from 0. */
+  readonly partition: number;
+  /** Business key, where it has one. */
+  readonly key: string | undefined;
+  /** Message type, where it has one. */
+  readonly type: string | undefined;
+  /** As it stands in the row; undefined = JSON. */
+  readonly contentType: string | undefined;
+  /** Those of the producer; undefined when the row's cannot be read. */
+  readonly headers: Readonly<Record<string, string>> | undefined;
+  /** Messages with equal ones keep their order. */
+  readonly orderingKey: string | undefined;
+  /** The time in its id: when it was appended, by the database's clock. */
+  readonly sentAt: Date;
+  /** Not to be delivered before. */
+  readonly deliverAt: Date | undefined;
+  /** Who appended it. */
+  readonly producer: {
+    readonly group: string | undefined;
+    readonly ip: string | undefined;
+    readonly port: number | undefined;
+  };
+}
+
+/** A page, the newest first, and how far it can be believed. */
+export interface QueueSearchAnswer {
+  /** The newest first. */
+  readonly messages: readonly QueueMessageSummary[];
+  /** The whole range was searched, and no month of it was dropped. */
+  readonly complete: boolean;
+  /** Why it ended: all was searched, the page is full, or the time was over. */
+  readonly stopped: "end" | "limit" | "time";
+  /** Pass it as `before`, and the search goes on there; undefined: all was searched. */
+  readonly next: string | undefined;
+  /** Messages that were looked at. */
+  readonly rows: number;
+  /** Months that were looked into, the newest first, such as 202611. */
+  readonly months: readonly number[];
+  /** Months of the range whose tables were dropped: who, when, why, and where its archive is. */
+  readonly droppedMonths: readonly DroppedMonth[];
+  /**
+   * Months of the range without a table that nobody dropped by rowpost: nothing was appended in
+   * them, or somebody dropped them by hand.
+   */
+  readonly absentMonths: readonly number[];
+}
+
+/** How far one group is with a message. */
+export interface QueueMessageGroup {
+  /** The consumer group. */
+  readonly group: string;
+  /**
+   * `unread`: still to come. `waiting`: to come again. `dead`: given up. `skipped`: by somebody.
+   * `consumed`. `passed`: before the group's progress, without a record: the group began behind it,
+   * or was rewound past it.
+   */
+  readonly state: "unread" | "waiting" | "dead" | "consumed" | "skipped" | "passed";
+  /** Attempts so far, of one that waits or is dead. */
+  readonly attempts: number | undefined;
+  /** When one that waits comes again. */
+  readonly nextAttemptAt: Date | undefined;
+  /** Its last error, of one that waits or is dead. */
+  readonly failReason: string | undefined;
+}
+
+/** One attempt of one group. */
+export interface QueueMessageAttempt extends Omit<ConsumptionEntry, "at" | "error" | "ip" | "port"> {
+  /** When its outcome was written, by the database's clock. */
+  readonly at: Date;
+  /** Its error, of a failed attempt. */
+  readonly error: string | undefined;
+  /** Address of the consumer. */
+  readonly ip: string | undefined;
+  /** Port of the consumer, where it told one. */
+  readonly port: number | undefined;
+}
+
+/** All that is known of a message. */
+export interface QueueMessageDetail extends QueueMessageSummary {
+  /** A JSON value, a text, or bytes; undefined when it cannot be read. */
+  readonly body: unknown;
+  /** As it stands in the row. */
+  readonly bodyText: string;
+  /** Why body or headers cannot be read. */
+  readonly problem: string | undefined;
+  /** Who consumed it, when, from where: every attempt, in order of groups, rounds and attempts. */
+  readonly attempts: readonly QueueMessageAttempt[];
+  /** Every group of the topic, and how far it is with the message. */
+  readonly groups: readonly QueueMessageGroup[];
+}
+
+const FIELDS: ReadonlySet<string> = new Set([
+  "topic",
+  "from",
+  "to",
+  "key",
+  "id",
+  "header",
+  "type",
+  "limit",
+  "before",
+  "timeLimitMs",
+] satisfies readonly (keyof QueueSearch)[]);
+
+export async function searchQueue(store: SearchStore, given: QueueSearch): Promise<QueueSearchAnswer> {
+  const request = checkedSearch(given);
+  const found = await store.search(request);
+  if (found === undefined) throw new UnknownTopicError(request.topic);
+  return {
+    messages: found.messages.map((message) => summaryOf(request.topic, message)),
+    complete: found.stopped === "end" && found.dropped.length === 0,
+    stopped: found.stopped,
+    next: found.nextId,
+    rows: found.rows,
+    months: found.months,
+    droppedMonths: found.dropped,
+    absentMonths: found.absent,
+  };
+}
+
+function checkedSearch(given: QueueSearch): SearchRequest {
+  const unknown = Object.keys(given).find((name) => !FIELDS.has(name));
+  if (unknown !== undefined) {
+    throw new ConfigurationError(`search: "${unknown}" is not an option (${[...FIELDS].join(", ")})`);
+  }
+  const { key, type, header } = given;
+  const topic = checkTopic(given.topic);
+  const id = given.id === undefined ? undefined : checkQueueId("id", given.id);
+  const from = given.from === undefined ? "0" : queueIdAt(instant("from", given.from));
+  const to = given.to === undefined ? LAST_QUEUE_ID : before(queueIdAt(instant("to", given.to)));
+  const last = given.before === undefined ? to : lower(to, before(checkQueueId("before", given.before)));
+  return {
+    topic,
+    fromId: id === undefined ? from : higher(from, id),
+    toId: id === undefined ? last : lower(last, id),
+    key,
+    matches: (message) =>
+      (type === undefined || message.type === type) &&
+      (header === undefined || headersOf(message)?.[header.name] === header.value),
+    limit: within("limit", given.limit ?? 50, 1_000),
+    timeLimitMs: within("timeLimitMs", given.timeLimitMs ?? 5_000, 600_000),
+  };
+}
+
+function before(id: string): string {
+  return String(BigInt(id) - 1n);
+}
+
+function lower(left: string, right: string): string {
+  return BigInt(left) < BigInt(right) ? left : right;
+}
+
+function higher(left: string, right: string): string {
+  return BigInt(left) > BigInt(right) ? left : right;
+}
+
+/** Milliseconds of an instant. */
+function instant(name: string, value: unknown): number {
+  if (value instanceof Date && !Number.isNaN(value.getTime())) return value.getTime();
+  throw new ConfigurationError(`${name} must be a Date`);
+}
+
+function within(name: string, value: number, most: number): number {
+  if (Number.isInteger(value) && value >= 1 && value <= most) return value;
+  throw new ConfigurationError(`${name} is ${value}; it must be a whole number from 1 to ${most}`);
+}
+
+function headersOf(message: FoundMessage): Readonly<Record<string, string>> | undefined {
+  const decoded = decodeHeaders(message.headers);
+  return decoded.broken === undefined ? decoded.headers : undefined;
+}
+
+function summaryOf(topic: string, message: FoundMessage): QueueMessageSummary {
+  const { id, partition, key, type, contentType, orderingKey, deliverAt, producerGroup, ip, port } = message;
+  return {
+    ...{ topic, id, partition },
+    key: key ?? undefined,
+    type: type ?? undefined,
+    contentType: contentType ?? undefined,
+    headers: headersOf(message),
+    orderingKey: orderingKey ?? undefined,
+    sentAt: new Date(queueIdMs(id)),
+    deliverAt: deliverAt === null ? undefined : new Date(deliverAt),
+    producer: { group: producerGroup ?? undefined, ip: ip ?? undefined, port: port ?? undefined },
+  };
+}
+
+export async function showMessage(
+  store: SearchStore,
+  topic: string,
+  id: string,
+): Promise<QueueMessageDetail | undefined> {
+  const found = await store.detail(checkTopic(topic), checkQueueId("id", id));
+  if (found === undefined) return undefined;
+  if ("month" in found) throw monthDropped(`message ${id} of topic ${topic}`, found);
+  return detailOf(topic, found);
+}
+
+function monthDropped(what: string, { month, author, droppedAt, archive }: DroppedMonth): MonthDroppedError {
+  const where = archive === null ? "It was not archived." : `Its archive: ${archive}.`;
+  return new MonthDroppedError(what, [month], `${author} dropped it at ${droppedAt}. ${where}`);
+}
+
+function detailOf(topic: string, { message, entries, groups }: MessageDetail): QueueMessageDetail {
+  const body = decodeBody(message, { hasContentType: true });
+  const headers = decodeHeaders(message.headers);
+  return {
+    ...summaryOf(topic, message),
+    body: body.broken === undefined ? bodyOf(body) : undefined,
+    bodyText: message.body,
+    problem: body.broken ?? headers.broken,
+    attempts: entries
+      .toSorted(
+        (left, right) =>
+          compareTexts(left.group, right.group) || left.round - right.round || left.attempt - right.attempt,
+      )
+      .map(({ at, error, ip, port, ...rest }) => ({
+        ...rest,
+        at: new Date(at),
+        error: error ?? undefined,
+        ip: ip ?? undefined,
+        port: port ?? undefined,
+      })),
+    groups: groups.map((place) => groupOf(message.id, place, entries)),
+  };
+}
+
+function bodyOf({ body, contentType }: { readonly body: string | Uint8Array; readonly contentType: string }): unknown {
+  return typeof body === "string" && isJsonContentType(contentType) ? JSON.parse(body) : body;
+}
+
+function groupOf(
+  id: string,
+  { group, nextId, round, redelivery }: GroupPlace,
+  entries: readonly ConsumptionEntry[],
+): QueueMessageGroup {
+  const own = entries.filter((entry) => entry.group === group);
+  const has = (result: ConsumptionEntry["result"]): boolean => own.some((entry) => entry.result === result);
+  const again = redelivery?.state === "set aside" ? undefined : redelivery;
+  const rest = {
+    attempts: again?.attempt,
+    nextAttemptAt: again?.state === "waiting" ? new Date(again.nextAttemptAt) : undefined,
+    failReason: again?.failReason ?? undefined,
+  };
+  const isUnread = BigInt(nextId) <= BigInt(id) && !own.some((entry) => entry.round === round);
+  if (isUnread) return { group, state: "unread", ...rest };
+  if (again !== undefined) return { group, state: again.state === "dead" ? "dead" : "waiting", ...rest };
+  const state = has("consumed") ? "consumed" : has("skipped") ? "skipped" : has("dead") ? "dead" : "passed";
+  return { group, state, ...rest };
+}
+
+function compareTexts(left: string, right: string): number {
+  return left < right ? -1 : left > right ? 1 : 0;
+}

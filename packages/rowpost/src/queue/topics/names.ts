@@ -1,0 +1,29 @@
+/** Names that become part of a table's name, or of a key: checked before they get near SQL. */
+import { InvalidNameError } from "../../runtime/errors.ts";
+
+/**
+ * The longest topic: with `_message_info_consumption_202611` behind it, it is the 63 characters
+ * that PostgreSQL takes as a table's name.
+ */
+const LONGEST_TOPIC = 31;
+const LONGEST_GROUP = 64;
+
+/** The topic, if it is one: lower case letters of English, digits and underscores. */
+export function checkTopic(topic: unknown): string {
+  if (typeof topic === "string" && topic.length <= LONGEST_TOPIC && /^[a-z0-9_]+$/.test(topic)) return topic;
+  throw new InvalidNameError(
+    `a topic of the message queue is 1 to ${LONGEST_TOPIC} characters of a-z, 0-9 and _, because it becomes part of a table's name; not ${shown(topic)}`,
+  );
+}
+
+/** The consumer group, if it is one. */
+export function checkGroup(group: unknown): string {
+  if (typeof group === "string" && group.length <= LONGEST_GROUP && /^[\w.:-]+$/.test(group)) return group;
+  throw new InvalidNameError(
+    `a consumer group is 1 to ${LONGEST_GROUP} characters of A-Z, a-z, 0-9 and _ . : -; not ${shown(group)}`,
+  );
+}
+
+function shown(value: unknown): string {
+  return typeof value === "string" ? JSON.stringify(value.slice(0, 80)) : typeof value;
+}

@@ -1,0 +1,146 @@
+/** What people do with topics, and what this process knows of them. */
+import { MOST_PARTITIONS, monthAfter } from "../../message/queue-id.ts";
+import { refuseUnknown } from "../../runtime/check-options.ts";
+import { ConfigurationError, UnknownTopicError } from "../../runtime/errors.ts";
+import type { NewTopic, TopicSettings, TopicStore } from "../store.ts";
+import { checkTopic } from "./names.ts";
+
+/** Options of a topic. */
+export interface TopicOptions {
+  /** 1 to 31 characters of a-z, 0-9 and _. */
+  readonly topic: string;
+  /**
+   * 1 to 64; default 1. Each is read by one member of a group at a time, in its order; they may
+   * grow later, and never shrink.
+   */
+  readonly partitions?: number | undefined;
+  /** Months that messages are kept; null, the default, is for ever. */
+  readonly retentionMonths?: number | null | undefined;
+}
+
+export interface Topics {
+  create(options: TopicOptions): Promise<{ readonly created: boolean; readonly topic: TopicSettings }>;
+  alter(options: TopicOptions): Promise<TopicSettings>;
+  list(): Promise<TopicSettings[]>;
+  remove(topic: string): Promise<boolean>;
+  /** As it was seen last, at most {@link FRESH_MS} ago, or `ever`. Throws `UnknownTopicError`. */
+  settings(topic: string, seen?: "ever"): Promise<TopicSettings>;
+  /** What is known of a topic is out of date. */
+  forget(topic: string): void;
+  /** Makes the tables of this month and the next. */
+  prepare(topic: string, month: number): Promise<void>;
+  /** The same for the month that the database's clock shows, asked once an hour, or once `ever`. */
+  prepareNow(topic: string, seen?: "ever"): Promise<void>;
+}
+
+/** The next month's table is made a month ahead, so this may be any time. */
+const LOOK_AT_MONTH_MS = 3_600_000;
+
+/** Other processes change a topic too. */
+const FRESH_MS = 5_000;
+
+export function createTopics(store: TopicStore, monotonicMs: () => number): Topics {
+  const known = new Map<string, { readonly settings: TopicSettings; readonly atMs: number }>();
+  const prepared = new Set<string>();
+  const lookedAtMs = new Map<string, number>();
+
+  function remember(settings: TopicSettings): TopicSettings {
+    known.set(settings.topic, { settings, atMs: monotonicMs() });
+    return settings;
+  }
+
+  async function read(topic: string): Promise<TopicSettings> {
+    const [settings] = await store.list(topic);
+    if (settings === undefined) {
+      known.delete(topic);
+      throw new UnknownTopicError(topic);
+    }
+    return remember(settings);
+  }
+
+  function forget(topic: string): void {
+    known.delete(topic);
+    lookedAtMs.delete(topic);
+    for (const each of prepared) if (each.startsWith(`${topic} `)) prepared.delete(each);
+  }
+
+  async function prepare(topic: string, month: number): Promise<void> {
+    const name = `${topic} ${month}`;
+    if (prepared.has(name)) return;
+    // What is there is not made again: DDL waits for whoever uses the table.
+    const there = new Set(await store.months(topic));
+    const missing = [month, monthAfter(month)].filter((each) => !there.has(each));
+    await store.makeMonths(topic, missing);
+    prepared.add(name);
+  }
+
+  return {
+    forget,
+    prepare,
+    async prepareNow(topic, seen) {
+      const nowMs = monotonicMs();
+      const lookedMs = lookedAtMs.get(topic);
+      if (lookedMs !== undefined && (seen === "ever" || nowMs - lookedMs < LOOK_AT_MONTH_MS)) return;
+      await prepare(topic, await store.currentMonth());
+      lookedAtMs.set(topic, nowMs);
+    },
+
+    async create(options) {
+      const topic = checked(options);
+      const created = await store.create({
+        topic: topic.topic,
+        partitions: topic.partitions ?? 1,
+        retentionMonths: topic.retentionMonths ?? null,
+      });
+      lookedAtMs.set(topic.topic, monotonicMs());
+      return { created, topic: await read(topic.topic) };
+    },
+
+    async alter(options) {
+      const { topic, partitions, retentionMonths } = checked(options);
+      const before = await read(topic);
+      if (partitions !== undefined && partitions < before.partitions) {
+        throw new ConfigurationError(
+          `topic ${topic} has ${before.partitions} partitions; they may grow, and not shrink to ${partitions}: the messages in them would have no reader`,
+        );
+      }
+      await store.alter({
+        topic,
+        partitions: partitions ?? before.partitions,
+        retentionMonths: retentionMonths === undefined ? before.retentionMonths : retentionMonths,
+      });
+      return await read(topic);
+    },
+
+    list: () => store.list(),
+
+    async remove(topic) {
+      const removed = await store.remove(checkTopic(topic));
+      forget(topic);
+      return removed;
+    },
+
+    async settings(topic, whenever) {
+      const seen = known.get(checkTopic(topic));
+      const isGood = seen !== undefined && (whenever === "ever" || monotonicMs() - seen.atMs < FRESH_MS);
+      return isGood ? seen.settings : await read(topic);
+    },
+  };
+}
+
+type CheckedTopic = Pick<TopicOptions, "partitions" | "retentionMonths"> & Pick<NewTopic, "topic">;
+
+function checked(options: TopicOptions): CheckedTopic {
+  const { topic, partitions, retentionMonths, ...others } = options;
+  checkTopic(topic);
+  refuseUnknown("a topic", others, ["topic", "partitions", "retentionMonths"]);
+  if (partitions !== undefined && !(Number.isInteger(partitions) && partitions >= 1 && partitions <= MOST_PARTITIONS)) {
+    throw new ConfigurationError(`partitions is ${partitions}; it must be a whole number from 1 to ${MOST_PARTITIONS}`);
+  }
+  if (typeof retentionMonths === "number" && !(Number.isInteger(retentionMonths) && retentionMonths >= 1)) {
+    throw new ConfigurationError(
+      `retentionMonths is ${retentionMonths}; it must be a whole number of at least 1, or null`,
+    );
+  }
+  return { topic, partitions, retentionMonths };
+}

@@ -1,0 +1,45 @@
+/**
+ * A member of a group in a process of its own. It writes a line into a ledger for each message and
+ * kills itself with SIGKILL, or stops itself with SIGSTOP, at a named fault point. Ends by itself,
+ * with exit code 0, when SIGTERM has stopped it.
+ *
+ * Arguments as JSON in argv[2]: { kind, url, ledger, group, transactional, point?, hit?, signal? }
+ */
+import { appendFileSync } from "node:fs";
+import { createQueue } from "../../dist/queue/index.js";
+
+const { kind, url, ledger, group, transactional, point, hit, signal = "SIGKILL" } = JSON.parse(process.argv[2] ?? "{}");
+
+async function open() {
+  if (kind === "sqlite") return (await import("../../dist/databases/sqlite/index.js")).sqlite({ file: url });
+  if (kind === "postgres") return (await import("../../dist/databases/postgres/index.js")).postgres({ url });
+  return (await import("../../dist/databases/mysql/index.js")).mysql({ url });
+}
+
+let hits = 0;
+const database = await open();
+const queue = createQueue({ database });
+const text = `INSERT INTO effects (id) VALUES (${kind === "postgres" ? "$1" : "?"})`;
+const consumer = await queue.consume({
+  topic: "orders",
+  group,
+  transactional,
+  batchSize: 20,
+  logger: "silent",
+  async handler({ id, key }, { tx }) {
+    appendFileSync(ledger, `${process.pid} ${key} ${id}\n`);
+    if (transactional) await tx.query(text, [id]);
+  },
+  onFaultPoint(reached) {
+    if (reached === point && ++hits === hit) process.kill(process.pid, signal);
+  },
+});
+process.send?.("ready");
+async function stop() {
+  const stopped = await consumer.stop();
+  await queue.close();
+  await database.close();
+  process.send?.(stopped);
+  process.disconnect?.();
+}
+process.once("SIGTERM", () => void stop());

@@ -1,0 +1,113 @@
+/** Members that die or freeze at named points: what they leave, and how soon others go on. */
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { type ConsumerFaultPoint, createQueue, type Queue } from "../../src/queue/index.ts";
+import { untilStopped } from "../own-process.ts";
+import { describeOnEach, type QueuePlace } from "./places.ts";
+
+const PROGRAM = fileURLToPath(new URL("./consumer.process.mjs", import.meta.url));
+const MESSAGES = 200;
+
+describeOnEach("members that die", (make, { isServer }) => {
+  let place: QueuePlace;
+  let queue: Queue;
+  let folder: string;
+  let ledger: string;
+  const children: ChildProcess[] = [];
+
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), "rowpost_queue_"));
+    ledger = join(folder, "ledger");
+    writeFileSync(ledger, "");
+    place = await make();
+    queue = createQueue({ database: place.open() });
+    await queue.migrate();
+    await queue.createTopic({ topic: "orders" });
+    await place.query("CREATE TABLE effects (id VARCHAR(30) NOT NULL)");
+  });
+  afterEach(async () => {
+    for (const child of children.splice(0)) if (child.exitCode === null) child.kill("SIGKILL");
+    await queue.close();
+    await place.drop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  function start(task: object): ChildProcess {
+    const child = fork(PROGRAM, [JSON.stringify({ ...place.address, ledger, group: "g", ...task })], { execArgv: [] });
+    children.push(child);
+    return child;
+  }
+
+  const until = (condition: () => unknown): Promise<unknown> =>
+    vi.waitUntil(condition, { timeout: 40_000, interval: 10 });
+  const delivered = (): string[] =>
+    readFileSync(ledger, "utf8")
+      .split("\n")
+      .slice(0, -1)
+      .map((line) => line.split(" ")[2] as string);
+  const append = (): Promise<string[]> =>
+    queue.append(
+      Array.from({ length: MESSAGES }, (_, index) => ({ topic: "orders", key: String(index), body: index })),
+    );
+  const records = async (): Promise<number> => {
+    const [table] = await place.query("SELECT message_date FROM message_consumption");
+    const [row] = await place.query(
+      `SELECT COUNT(*) AS n FROM orders_message_info_consumption_${Number(table?.["message_date"])}`,
+    );
+    return Number(row?.["n"]);
+  };
+
+  const points: ConsumerFaultPoint[] = ["read", "handled", "before settle", "after settle"];
+
+  it.each(points)("repeats only what was under way: killed at '%s'", { timeout: 60_000 }, async (point) => {
+    const ids = await append();
+    const killed = start({ transactional: false, point, hit: point === "handled" ? 65 : 4 });
+    await once(killed, "exit");
+    expect(killed.signalCode).toBe("SIGKILL");
+    start({ transactional: false });
+    await until(() => new Set(delivered()).size === MESSAGES);
+    await until(async () => (await records()) === MESSAGES);
+    const seen = delivered();
+    // At most two batches of 20 are under way.
+    expect(seen.length - MESSAGES).toBeLessThanOrEqual(40);
+    expect([...new Set(seen)]).toEqual(ids);
+  });
+
+  it.each([...points, "within settle" as const])(
+    "has each effect once when it is transactional: killed at '%s'",
+    { timeout: 60_000 },
+    async (point) => {
+      const ids = await append();
+      const killed = start({ transactional: true, point, hit: point === "handled" ? 65 : 4 });
+      await once(killed, "exit");
+      expect(killed.signalCode).toBe("SIGKILL");
+      start({ transactional: true });
+      await until(async () => (await records()) === MESSAGES);
+      const effects = await place.query("SELECT id FROM effects ORDER BY id");
+      expect(effects.map(({ id }) => id)).toEqual(ids);
+    },
+  );
+
+  // On SQLite the frozen one has the file's only write lock: nobody can go on before it does.
+  if (!isServer) return;
+
+  it("goes on without a member that is frozen past its lease, whose late settle changes nothing", {
+    timeout: 60_000,
+  }, async () => {
+    const ids = await append();
+    const frozen = start({ transactional: true, point: "within settle", hit: 2, signal: "SIGSTOP" });
+    await untilStopped(frozen.pid as number);
+    start({ transactional: true });
+    await until(async () => (await records()) === MESSAGES);
+    frozen.kill("SIGCONT");
+    frozen.kill("SIGTERM");
+    await once(frozen, "exit");
+    const effects = await place.query("SELECT id FROM effects ORDER BY id");
+    expect(effects.map(({ id }) => id)).toEqual(ids);
+  });
+});

@@ -1,0 +1,65 @@
+/** Appends of one process that come together: who shares a transaction, and who waits for whom. */
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { compareIds } from "../../src/runtime/compare-ids.ts";
+import { describeOnEach, type OpenQueue, openQueue } from "./places.ts";
+
+describeOnEach("appends that come together", (make, { isServer }) => {
+  let opened: OpenQueue;
+
+  beforeEach(async () => {
+    opened = await openQueue(make, { partitions: 2 });
+  });
+  afterEach(() => opened.close());
+
+  it("are all there, each with its own ids, in the order of the calls", async () => {
+    const { queue } = opened;
+    await queue.createTopic({ topic: "bills" });
+    const calls = Array.from({ length: 60 }, (_, call) =>
+      queue.append(
+        Array.from({ length: (call % 3) + 1 }, (_each, index) => ({
+          topic: call % 5 === 0 ? "bills" : "orders",
+          key: `${call}-${index}`,
+          body: call,
+          orderingKey: "one",
+        })),
+      ),
+    );
+    const ids = await Promise.all(calls);
+    for (const topic of ["bills", "orders"]) {
+      const wanted = ids.flatMap((list, call) =>
+        (call % 5 === 0) === (topic === "bills") ? list.map((id, index) => ({ id, key: `${call}-${index}` })) : [],
+      );
+      const { messages } = await queue.search({ topic, limit: 1_000 });
+      const found = messages
+        .map(({ id, key }) => ({ id, key }))
+        .toSorted((left, right) => compareIds(left.id, right.id));
+      expect(found).toEqual(wanted);
+    }
+  });
+
+  if (isServer) {
+    it("do not wait for another topic, whose counter somebody holds", async () => {
+      const { queue, database } = opened;
+      await queue.createTopic({ topic: "held" });
+      let letGo = (): void => undefined;
+      const held = new Promise<void>((resolve) => {
+        letGo = resolve;
+      });
+      let holds = (): void => undefined;
+      const holding = new Promise<void>((resolve) => {
+        holds = resolve;
+      });
+      const holder = database.transaction(async (tx) => {
+        await queue.append(tx, [{ topic: "held", body: 1 }]);
+        holds();
+        await held;
+      });
+      await holding;
+      const waiting = queue.append({ topic: "held", body: 2 });
+      expect(await queue.append({ topic: "orders", body: 3 })).toHaveLength(1);
+      letGo();
+      await holder;
+      expect(await waiting).toHaveLength(1);
+    });
+  }
+});

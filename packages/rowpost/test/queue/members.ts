@@ -1,0 +1,40 @@
+/** Members that a test starts, and how it waits for what they do. */
+import { vi } from "vitest";
+import type { ConsumeOptions, Consumer, Queue, QueueMessage } from "../../src/queue/index.ts";
+
+type Given = Partial<ConsumeOptions> & Pick<ConsumeOptions, "handler">;
+
+/** The members of one test. */
+export interface Members {
+  start(options: Given): Promise<Consumer>;
+  /** What each said, in the order in which they were started. */
+  stopAll(): Promise<Awaited<ReturnType<Consumer["stop"]>>[]>;
+}
+
+/** Of topic `orders` and group `billing`, unless the options say otherwise. */
+export function createMembers(queue: Queue, usual: Partial<ConsumeOptions> = {}): Members {
+  const running: Consumer[] = [];
+  return {
+    async start(options) {
+      const names = { topic: "orders", group: "billing", logger: "silent" } as const;
+      const member = await queue.consume({ ...names, ...usual, ...options });
+      running.push(member);
+      return member;
+    },
+    async stopAll() {
+      const stopped = [];
+      for (const member of running.splice(0)) stopped.push(await member.stop());
+      return stopped;
+    },
+  };
+}
+
+/** Messages of the topic `orders` with the keys and bodies 0, 1, 2 and so on. */
+export function numbers(count: number, more: object = {}): QueueMessage[] {
+  return Array.from({ length: count }, (_, index) => ({ topic: "orders", key: String(index), body: index, ...more }));
+}
+
+/** Resolves once it holds; a slow machine may take a minute. */
+export function until(condition: () => unknown): Promise<unknown> {
+  return vi.waitUntil(condition, { timeout: 60_000, interval: 5 });
+}
