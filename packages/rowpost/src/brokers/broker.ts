@@ -8,8 +8,11 @@
 export interface OutgoingMessage {
   /** Primary key of the row, in decimal. No identity for consumers: that is `type` and `key`. */
   readonly id: string;
+  /** What happened; with `key` the identity for consumers. */
   readonly type: string;
+  /** Business identity, unique within the type. */
   readonly key: string;
+  /** Destination on the broker. */
   readonly topic: string;
   /** Text goes out as UTF-8. Never parsed or changed by an adapter. */
   readonly body: string | Uint8Array;
@@ -21,10 +24,13 @@ export interface OutgoingMessage {
   readonly orderingKey: string | undefined;
   /** 1 for the first claim of the message. */
   readonly attempt: number;
+  /** It was `sent` before, and is wanted again: what knows copies must not drop it as one. */
+  readonly resend?: boolean | undefined;
 }
 
 /** The broker acknowledged the message with its own receipt. Only this makes a row `sent`. */
 export interface PublishSent {
+  /** Tells the results apart. */
   readonly status: "sent";
   /** The broker's receipt, at most 255 characters; the broker's page says what it is made of. */
   readonly messageId: string;
@@ -45,7 +51,9 @@ export type FailureScope = "message" | "destination" | "connection" | "unknown";
 
 /** The message was not acknowledged. */
 export interface PublishFailed {
+  /** Tells the results apart. */
   readonly status: "failed";
+  /** What the failure is about. */
   readonly scope: FailureScope;
   /** Of scope `message`. False: no retry can help, and it is settled as `failed` at once. */
   readonly retriable: boolean;
@@ -63,10 +71,13 @@ export interface PublishFailed {
  * back uncounted.
  */
 export interface PublishNotStarted {
+  /** Tells the results apart. */
   readonly status: "notStarted";
+  /** For logs: which of the two it was. */
   readonly reason: string;
 }
 
+/** What became of one message of a {@link Broker.publish} call. */
 export type PublishResult = PublishSent | PublishFailed | PublishNotStarted;
 
 /** What an adapter can do: read by the contract suite, and by `routes`. */
@@ -83,6 +94,28 @@ export interface BrokerFeatures {
 export interface PublishOptions {
   /** Aborted at the relay's publish timeout. */
   readonly signal: AbortSignal;
+  /** For a broker that keeps messages in the relay's own database. */
+  readonly transaction?: RelayTransaction | undefined;
+}
+
+/**
+ * Storing messages and settling their rows in one transaction: both are there, or neither. A broker
+ * that uses it for messages of this call still gives each its result.
+ */
+export interface RelayTransaction {
+  /** The database object that the relay was made with: it is this one, or it is of no use. */
+  readonly database: object;
+  /**
+   * Begins a transaction, locks the rows of these messages, calls `store` with those that are still
+   * in this relay's hands (and with no follower of one that is not), writes them `sent` with the
+   * receipts that it resolves to, and commits. Resolves to the receipts by message id; what has
+   * none was not stored. Rejects with what `store` rejects with, and with errors of the database:
+   * nothing was written then, but with a `CommitUnknownError`, perhaps all.
+   */
+  settle(
+    messages: readonly OutgoingMessage[],
+    store: (tx: unknown, messages: readonly OutgoingMessage[]) => Promise<readonly string[]>,
+  ): Promise<ReadonlyMap<string, string>>;
 }
 
 /**
@@ -120,10 +153,14 @@ export interface BrokerRoutes {
 export interface Broker {
   /** Short name for logs and metrics, such as `rocketmq`. */
   readonly name: string;
+  /** What this adapter can do. */
   readonly features: BrokerFeatures;
   /** Only of a broker that stands for several: which of them takes what. */
   readonly routes?: BrokerRoutes | undefined;
+  /** Hands messages over; one result for each, in the order of the batch. */
   publish(batch: readonly OutgoingMessage[], options: PublishOptions): Promise<PublishResult[]>;
+  /** Resolves when the broker can be reached and lets us in, else rejects with a `BrokerError`. */
   check(): Promise<void>;
+  /** Ends what the adapter opened; may be called twice. */
   close(): Promise<void>;
 }

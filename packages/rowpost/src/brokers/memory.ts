@@ -1,8 +1,9 @@
 /** A broker inside this process: for tests, first steps, and as the contract's reference. */
+import { checkOptions, type OptionKinds } from "../runtime/check-options.ts";
 import { createSystemClock } from "../runtime/clock.ts";
 import { DeadlineError } from "../runtime/deadline.ts";
 import { ConfigurationError, describeError } from "../runtime/errors.ts";
-import type { Broker, OutgoingMessage, PublishFailed, PublishResult } from "./broker.ts";
+import type { Broker, OutgoingMessage, PublishFailed, PublishOptions, PublishResult } from "./broker.ts";
 import type { AbortScope } from "./publishing/abort-scope.ts";
 import { createCall, type Outcome } from "./publishing/call.ts";
 import { failed } from "./publishing/failures.ts";
@@ -40,6 +41,13 @@ export interface MemoryBrokerOptions {
   readonly outcome?: OutcomeHook | undefined;
 }
 
+const KINDS: OptionKinds<MemoryBrokerOptions> = {
+  maxMessages: "number",
+  topics: "array",
+  maxBodyBytes: "number",
+  outcome: "function",
+};
+
 /** The memory broker: a {@link Broker} that can be looked into. */
 export interface MemoryBroker extends Broker {
   /** What consumers would see by now, in order of acceptance, at most `maxMessages`. */
@@ -69,6 +77,7 @@ interface Inbox {
 
 /** Makes a memory broker. Throws `ConfigurationError` on options that mean nothing. */
 export function memory(options: MemoryBrokerOptions = {}): MemoryBroker {
+  checkOptions("memory broker", options, KINDS);
   const { topics, maxBodyBytes, outcome } = options;
   const known = topics === undefined ? undefined : new Set(topics);
   const inbox = createInbox(options);
@@ -101,7 +110,7 @@ export function memory(options: MemoryBrokerOptions = {}): MemoryBroker {
   function publish(
     batch: readonly OutgoingMessage[],
     scope: AbortScope,
-    signal: AbortSignal,
+    { signal }: PublishOptions,
   ): Promise<PublishResult[]> {
     const call = createCall<PlacedMessage>({
       ...{ count: batch.length, scope, window },

@@ -3,6 +3,7 @@
  * The relay keeps them apart (a connection gate and a window for each), so that one that is away,
  * silent or slow holds up nobody else. See docs/brokers/routes.md.
  */
+import { checkOptions } from "../runtime/check-options.ts";
 import { BrokerError, ConfigurationError, describeError } from "../runtime/errors.ts";
 import { grouped } from "../runtime/grouped.ts";
 import type {
@@ -52,7 +53,9 @@ const REMEMBERED_TOPICS = 10_000;
  * wins. Closing it closes each broker once. Throws `ConfigurationError` for patterns that could
  * never be reached, say nothing, or have no broker.
  */
-export function routes(table: RouteTable, { otherwise }: RoutesOptions = {}): Broker {
+export function routes(table: RouteTable, options: RoutesOptions = {}): Broker {
+  checkOptions("routes", options, { otherwise: "any" });
+  const { otherwise } = options;
   const list = checkedRoutes(table, otherwise);
   const parts = partsOf(list, otherwise);
   const partByBroker = new Map(parts.map((part) => [part.broker, part]));
@@ -131,6 +134,9 @@ function adapterBug(reason: string): PublishResult {
 }
 
 function checkedRoutes(table: RouteTable, otherwise: Broker | undefined): readonly Route[] {
+  if (typeof table !== "object" || table === null) {
+    throw new ConfigurationError('routes: takes patterns with their brokers, such as { "orders.*": broker }');
+  }
   const pairs = Array.isArray(table) ? (table as readonly (readonly [string, Broker])[]) : Object.entries(table);
   if (pairs.length === 0) {
     throw new ConfigurationError(

@@ -3,6 +3,7 @@
  * pipe (`rowpost relay --broker stdout: | …`).
  */
 import type { Writable } from "node:stream";
+import { checkOptions } from "../runtime/check-options.ts";
 import { BrokerError } from "../runtime/errors.ts";
 import type { Broker, OutgoingMessage, PublishFailed } from "./broker.ts";
 import { type Call, createCall, type Load } from "./publishing/call.ts";
@@ -45,6 +46,7 @@ const LINE_BYTES = 256;
  * connection failure: nothing is counted, and the relay waits for it to come back.
  */
 export function stdout(options: StdoutBrokerOptions = {}): Broker {
+  checkOptions("stdout broker", options, { stream: { has: "write", from: "a stream that can be written to" } });
   const { stream = process.stdout } = options;
   const window = createWindow();
   let lineCount = 0;

@@ -3,6 +3,7 @@
  * must fail the case that stands for the rule. A case that no broken adapter fails would prove
  * nothing about the others.
  */
+import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Broker, OutgoingMessage, PublishOptions, PublishResult } from "../../src/brokers/broker.ts";
 import type { BrokerHarness } from "../../src/testing/index.ts";
@@ -196,6 +197,17 @@ const httpMutants: readonly Mutant[] = [
     () => ({ close: async () => undefined }),
     "close ends the calls",
     /for calls that cannot end by themselves/,
+  ],
+  [
+    "close is short",
+    ({ close }) => ({
+      async close() {
+        await delay(3_000);
+        await close();
+      },
+    }),
+    "close says goodbye",
+    /a relay that stops does not wait longer/,
   ],
 ];
 

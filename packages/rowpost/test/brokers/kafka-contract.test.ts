@@ -65,7 +65,7 @@ describeWithService("kafka", "the Kafka broker and its faults", () => {
       outgoing(`${driver}-${key}`, { topic: TOPICS.main, ...changes });
     const sends = (broker: Broker): Promise<void> =>
       expect
-        .poll(async () => counts(await broker.publish([message("probe")], noDeadline())), { timeout: 20_000 })
+        .poll(async () => counts(await broker.publish([message("probe")], noDeadline())), { timeout: 30_000 })
         .toEqual({ sent: 1 });
 
     test.each([
@@ -219,7 +219,7 @@ describeWithService("kafka", "the Kafka broker and its faults", () => {
         const publishing = broker.publish([message("closed")], noDeadline());
         await endsByItself("close", broker.close());
         expect(counts(await publishing)).toEqual({ notStarted: 1 });
-        await expect.poll(() => added(before, resources()), { timeout: 5000 }).toEqual([]);
+        await expect.poll(() => added(before, resources()), { timeout: 30_000 }).toEqual([]);
       } finally {
         await server.thaw();
       }

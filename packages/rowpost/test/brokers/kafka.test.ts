@@ -194,7 +194,7 @@ describeWithService("kafka", "the Kafka broker", (service) => {
       await createTopics(address, [{ topic: gone, numPartitions: 2 }]);
       const again = async (): Promise<unknown> =>
         counts(await broker.publish([message("g-2", { topic: gone })], noDeadline()));
-      await expect.poll(again, { timeout: 5000 }).toEqual({ sent: 1 });
+      await expect.poll(again, { timeout: 30_000 }).toEqual({ sent: 1 });
       await deleteTopics(address, [gone]);
     });
   });
@@ -257,7 +257,7 @@ describeWithService("kafka", "a client of kafkajs that connects without end", (s
       for (let call = 0; call < 3; call += 1) expect(await publish()).toEqual({ "connection CONNECT_TIMEOUT": 1 });
       expect(attempts()).toBe(1);
       await proxy.accept();
-      await expect.poll(publish, { timeout: 10_000 }).toEqual({ sent: 1 });
+      await expect.poll(publish, { timeout: 30_000 }).toEqual({ sent: 1 });
       expect(attempts()).toBe(1);
     } finally {
       await broker.close();
@@ -271,8 +271,8 @@ describeWithService("kafka", "a client of kafkajs that connects without end", (s
       expect(await publish()).toEqual({ "connection CONNECT_TIMEOUT": 1 });
       await endsByItself("close", broker.close());
       await proxy.accept();
-      await expect.poll(() => proxy.bytesToTarget(), { timeout: 10_000 }).toBeGreaterThan(0);
-      await expect.poll(() => proxy.connectionCount(), { timeout: 10_000 }).toBe(0);
+      await expect.poll(() => proxy.bytesToTarget(), { timeout: 30_000 }).toBeGreaterThan(0);
+      await expect.poll(() => proxy.connectionCount(), { timeout: 30_000 }).toBe(0);
     } finally {
       await proxy.close();
     }

@@ -196,7 +196,7 @@ describeWithService("nats", "the NATS broker without JetStream", () => {
     await expect.poll(makeStream, { timeout: 30_000, interval: 200 }).toBe("made");
     const broker = toClose(nats({ servers: addresses, ackTimeoutMs: 1000 }));
     const sent = async (): Promise<string | undefined> => (await publish(broker))?.status;
-    await expect.poll(sent, { timeout: 10_000, interval: 100 }).toBe("sent");
+    await expect.poll(sent, { timeout: 30_000, interval: 100 }).toBe("sent");
     await Promise.all(others.map((server) => server.kill()));
     // Until the last one knows that it is alone, receipts are missing (unknown); then nothing takes
     // the subject, or what is left says so (10008).

@@ -244,7 +244,7 @@ describeWithService("rabbitmq", "the RabbitMQ broker and its faults", () => {
       await queues.channel.assertExchange(exchange, "fanout", { autoDelete: true });
       await queues.channel.bindQueue(topic, exchange, "");
       await expect
-        .poll(() => broker.publish([outgoing("bad-now", { topic })], noDeadline()), { timeout: 5_000, interval: 50 })
+        .poll(() => broker.publish([outgoing("bad-now", { topic })], noDeadline()), { timeout: 30_000, interval: 50 })
         .toMatchObject([{ status: "sent" }]);
     });
 
@@ -459,7 +459,7 @@ describeWithService("rabbitmq", "the RabbitMQ broker and its faults", () => {
               if (last !== undefined) seen.push(last);
               return last;
             },
-            { timeout: 20_000, interval: 10 },
+            { timeout: 30_000, interval: 10 },
           )
           .toMatchObject({ status: "failed", scope: "connection", code: "CONNECTION_BLOCKED" });
         // Known by now, and told before the deadline.
@@ -479,12 +479,12 @@ describeWithService("rabbitmq", "the RabbitMQ broker and its faults", () => {
         await server.ctl("set_vm_memory_high_watermark", "0.8");
       }
       await expect
-        .poll(() => broker.publish([outgoing("a-y", { topic })], within(2_000)), { timeout: 10_000, interval: 50 })
+        .poll(() => broker.publish([outgoing("a-y", { topic })], within(2_000)), { timeout: 30_000, interval: 50 })
         .toMatchObject([{ status: "sent" }]);
       // A connection that came anew during the alarm was never told that it ended.
       await expect
         .poll(() => onRecovering.publish([outgoing("b-y", { topic })], within(2_000)), {
-          timeout: 10_000,
+          timeout: 30_000,
           interval: 50,
         })
         .toMatchObject([{ status: "sent" }]);
@@ -514,7 +514,7 @@ describeWithService("rabbitmq", "the RabbitMQ broker and its faults", () => {
       await queues.channel.consume(topic, (message) => void arrived.add(String(message?.properties.messageId)), {
         noAck: true,
       });
-      await expect.poll(() => arrived.size, { timeout: 20_000 }).toBeGreaterThanOrEqual(confirmed);
+      await expect.poll(() => arrived.size, { timeout: 30_000 }).toBeGreaterThanOrEqual(confirmed);
       const stillThere = batch.filter((_message, index) => results[index]?.status === "sent");
       for (const { key } of stillThere) expect(arrived.has(`order.created:${key}`), `${key} was confirmed`).toBe(true);
       await expect
@@ -524,10 +524,10 @@ describeWithService("rabbitmq", "the RabbitMQ broker and its faults", () => {
             left = left.filter((_message, index) => again[index]?.status !== "sent");
             return left.length;
           },
-          { timeout: 20_000 },
+          { timeout: 30_000 },
         )
         .toBe(0);
-      await expect.poll(() => arrived.size, { timeout: 20_000 }).toBe(batch.length);
+      await expect.poll(() => arrived.size, { timeout: 30_000 }).toBe(batch.length);
     }, 120_000);
 
     test("frozen: a call ends at its deadline, the next finds the connection dead, and it comes back", async () => {
@@ -557,9 +557,9 @@ describeWithService("rabbitmq", "the RabbitMQ broker and its faults", () => {
         await server.thaw();
       }
       await expect
-        .poll(() => broker.publish([outgoing("z-4", { topic })], within(2_000)), { timeout: 10_000, interval: 50 })
+        .poll(() => broker.publish([outgoing("z-4", { topic })], within(2_000)), { timeout: 30_000, interval: 50 })
         .toMatchObject([{ status: "sent" }]);
-    }, 30_000);
+    });
 
     test("the next node of the list is used, within the same call", async () => {
       const topic = await queues.create("nodes");
@@ -697,7 +697,7 @@ describeWithService("rabbitmq", "the RabbitMQ broker and its faults", () => {
       await proxy.cut();
       await disconnected;
       await expect
-        .poll(() => broker.publish([outgoing("r-1", { topic })], within(2_000)), { timeout: 10_000, interval: 50 })
+        .poll(() => broker.publish([outgoing("r-1", { topic })], within(2_000)), { timeout: 30_000, interval: 50 })
         .toMatchObject([{ status: "sent" }]);
     });
   });

@@ -161,7 +161,7 @@ describeWithService("redis", "the Redis broker behind sentinels", () => {
     // The sentinel has to know the replica before it can choose it.
     const watcher = createAdmin(sentinel.port);
     closers.push(() => watcher.disconnect());
-    await expect.poll(() => watcher.info("sentinel").catch(() => ""), { timeout: 15_000 }).toContain("slaves=1");
+    await expect.poll(() => watcher.info("sentinel").catch(() => ""), { timeout: 30_000 }).toContain("slaves=1");
     await primary.kill();
     // The new primary has no replica of its own, so that nothing can be proven any more.
     const alone = redis({ client });

@@ -326,7 +326,7 @@ describeWithService("redis", "the Redis broker", () => {
     );
     const publishing = broker.publish(batch, noDeadline());
     // The second write of keyed messages waits for the answer to the first, of 512.
-    await expect.poll(() => admin.xlen(topic), { timeout: 10_000, interval: 10 }).toBe(512);
+    await expect.poll(() => admin.xlen(topic), { timeout: 30_000, interval: 10 }).toBe(512);
     await proxy.cut();
     expect(countsWithCode(await publishing)).toEqual({
       "unknown CONNECTION_LOST": 512,
@@ -427,7 +427,7 @@ describeWithService("redis", "the Redis broker", () => {
       const broker = create({ url, minReplicas: 1, replicaTimeoutMs: 400 });
       const batch = [message("1"), message("2", { orderingKey: "k" }), message("3", { orderingKey: "k" })];
       await expect
-        .poll(async () => statuses(await broker.publish(batch, within(5_000))), { timeout: 15_000 })
+        .poll(async () => statuses(await broker.publish(batch, within(5_000))), { timeout: 30_000 })
         .toEqual(["sent", "sent", "sent"]);
       await replica.freeze();
       try {
@@ -439,7 +439,7 @@ describeWithService("redis", "the Redis broker", () => {
         await replica.thaw();
       }
       await expect
-        .poll(async () => statuses(await broker.publish(batch, within(5_000))), { timeout: 15_000 })
+        .poll(async () => statuses(await broker.publish(batch, within(5_000))), { timeout: 30_000 })
         .toEqual(["sent", "sent", "sent"]);
     }, 60_000);
   });

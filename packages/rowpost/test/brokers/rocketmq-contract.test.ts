@@ -286,7 +286,7 @@ describeWithService("rocketmq", "the RocketMQ broker and its faults", () => {
       await delay(50);
       await endsByItself("close", broker.close());
       expect(await publishing).toMatchObject([{ status: "failed", scope: "unknown" }]);
-      await expect.poll(() => added(before, resources()), { timeout: 5000 }).toEqual([]);
+      await expect.poll(() => added(before, resources()), { timeout: 30_000 }).toEqual([]);
     } finally {
       await server.thaw();
     }
@@ -317,5 +317,5 @@ function received({ body, properties, messageId, receivedAtMs }: ConsumedMessage
 async function sends(broker: Broker): Promise<void> {
   const probe = async (): Promise<string | undefined> =>
     (await broker.publish([message("probe")], noDeadline()))[0]?.status;
-  await expect.poll(probe, { timeout: 20_000, interval: 50 }).toBe("sent");
+  await expect.poll(probe, { timeout: 30_000, interval: 50 }).toBe("sent");
 }

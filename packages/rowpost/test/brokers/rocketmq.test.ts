@@ -303,7 +303,7 @@ describeWithService("rocketmq", "the RocketMQ broker", (service) => {
       try {
         await expect
           .poll(async () => (await broker.publish([outgoing("t-1", { topic: missing })], noDeadline()))[0]?.status, {
-            timeout: 10_000,
+            timeout: 30_000,
             interval: 200,
           })
           .toBe("sent");
@@ -329,7 +329,7 @@ describeWithService("rocketmq", "the RocketMQ broker", (service) => {
       try {
         const publish = async (key: string): Promise<PublishResult | undefined> =>
           (await broker.publish([outgoing(key, { topic: changing, orderingKey: "k" })], noDeadline()))[0];
-        await expect.poll(async () => (await publish("c-1"))?.status, { timeout: 10_000 }).toBe("sent");
+        await expect.poll(async () => (await publish("c-1"))?.status, { timeout: 30_000 }).toBe("sent");
         await createTopic(server, changing, "FIFO");
         const seen: (PublishResult | undefined)[] = [];
         await expect
@@ -339,7 +339,7 @@ describeWithService("rocketmq", "the RocketMQ broker", (service) => {
               const last = seen.at(-1);
               return last?.status === "sent" && seen.some((result) => result?.status === "failed");
             },
-            { timeout: 20_000, interval: 100 },
+            { timeout: 30_000, interval: 100 },
           )
           .toBe(true);
         expect(seen.find((result) => result?.status === "failed")).toMatchObject({

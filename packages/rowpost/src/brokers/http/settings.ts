@@ -1,4 +1,5 @@
 import { validateHeaderName, validateHeaderValue } from "node:http";
+import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { ConfigurationError, describeError } from "../../runtime/errors.ts";
@@ -37,10 +38,27 @@ export interface HttpBrokerOptions {
 
 /** TLS options of {@link HttpBrokerOptions}, as of `node:tls`. */
 export interface HttpTlsOptions {
+  /** Certificates of the authorities to trust. Default: the ones that Node.js brings along. */
   readonly ca?: string | undefined;
+  /** Certificate chain of this client, together with `key`. */
   readonly cert?: string | undefined;
+  /** Private key of `cert`. */
   readonly key?: string | undefined;
 }
+
+const KINDS: OptionKinds<HttpBrokerOptions> = {
+  url: ["string", "object"],
+  urlByTopic: "function",
+  secret: ["string", "array"],
+  timeoutMs: "number",
+  maxInFlight: "number",
+  headers: "object",
+  maxBodyBytes: "number",
+  receiptHeader: "string",
+  tls: "object",
+  clock: "object",
+};
+const TLS_KINDS: OptionKinds<HttpTlsOptions> = { ca: "string", cert: "string", key: "string" };
 
 /** Options with their defaults, checked. */
 export interface HttpSettings {
@@ -62,6 +80,8 @@ export interface HttpSettings {
 
 /** Throws `ConfigurationError` on options that cannot work. */
 export function settingsOf(options: HttpBrokerOptions): HttpSettings {
+  checkOptions("http broker", options, KINDS);
+  checkOptions("http broker, tls", options.tls ?? {}, TLS_KINDS);
   const {
     url,
     urlByTopic,

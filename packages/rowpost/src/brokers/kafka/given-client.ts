@@ -12,15 +12,21 @@ import { ConfigurationError } from "../../runtime/errors.ts";
 
 /** The `Kafka` object of kafkajs: what is called of it. */
 export interface KafkajsClient {
+  /** Makes a producer. */
   producer(options?: object): object;
+  /** Makes an admin client. */
   admin(options?: object): object;
+  /** Not called: tells a `Kafka` object from others. */
   consumer(options: never): object;
 }
 
 /** A `Producer` of \@platformatic/kafka: what is called of it. */
 export interface PlatformaticClient {
+  /** Sends a batch. */
   send(options: never): Promise<unknown>;
+  /** Asks for topics and their partitions. */
   metadata(options: never): Promise<unknown>;
+  /** Not used: tells a `Producer` from others. */
   readonly connections: object;
 }
 

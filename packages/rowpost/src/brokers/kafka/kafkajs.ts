@@ -3,7 +3,7 @@
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { onAbort } from "../../runtime/abort.ts";
-import { closeQuietly } from "../publishing/lifecycle.ts";
+import { closeQuietly } from "../../runtime/deadline.ts";
 import { nodeTls } from "../settings/tls-options.ts";
 import { type Driver, FaultError, type Session } from "./driver.ts";
 import type { KafkajsClient } from "./given-client.ts";

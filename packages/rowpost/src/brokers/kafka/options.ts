@@ -1,9 +1,10 @@
 /** Options of the Kafka broker, and what is checked before anything is opened. */
 
 import { hostname } from "node:os";
+import { checkOptions, type OptionKinds, oneOf } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { addressList } from "../settings/address-list.ts";
-import { type Checked, numbersOf, oneOf, timeoutBounds } from "../settings/checked.ts";
+import { type Checked, numbersOf, timeoutBounds } from "../settings/checked.ts";
 import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";
 import { type GivenClient, type KafkaClient, recognize } from "./given-client.ts";
 
@@ -16,7 +17,9 @@ export const MECHANISMS = ["plain", "scram-sha-256", "scram-sha-512"] as const;
 export interface KafkaSaslOptions {
   /** Default `plain`. */
   readonly mechanism?: "plain" | "scram-sha-256" | "scram-sha-512" | undefined;
+  /** User name. */
   readonly username: string;
+  /** Its password. */
   readonly password: string;
 }
 
@@ -34,6 +37,7 @@ export interface KafkaOptions {
   readonly clientId?: string | undefined;
   /** TLS with the usual authorities (`true`), or with these settings. Default false: plaintext. */
   readonly tls?: boolean | TlsOptions | undefined;
+  /** Login. Default: none. */
   readonly sasl?: KafkaSaslOptions | undefined;
   /** Default: \@platformatic/kafka where it is installed and runs on this Node.js, else kafkajs. */
   readonly driver?: "platformatic" | "kafkajs" | undefined;
@@ -53,6 +57,18 @@ export interface Settings extends Checked<KafkaOptions, "clientId" | "connectTim
   readonly driver: KafkaOptions["driver"];
 }
 
+const KINDS: OptionKinds<KafkaOptions> = {
+  brokers: ["string", "array"],
+  client: ["object", "function"],
+  clientId: "string",
+  tls: ["boolean", "object"],
+  sasl: "object",
+  driver: "string",
+  connectTimeoutMs: "number",
+  requestTimeoutMs: "number",
+};
+const SASL_KINDS: OptionKinds<KafkaSaslOptions> = { mechanism: "string", username: "string", password: "string" };
+
 const DEFAULT_PORT = 9092;
 const NUMBERS = {
   connectTimeoutMs: timeoutBounds(5000),
@@ -65,6 +81,7 @@ const OF_THE_CLIENT = ["brokers", "clientId", "tls", "sasl", "driver"] as const;
 
 /** Checks options. Throws {@link ConfigurationError}, which names the option. */
 export function settingsFrom(options: KafkaOptions): Settings {
+  checkOptions("kafka broker", options, KINDS);
   const given = options.client === undefined ? undefined : recognize(options.client);
   const extra = OF_THE_CLIENT.find((name) => options[name] !== undefined);
   if (given !== undefined && extra !== undefined) {
@@ -98,6 +115,7 @@ function brokersFrom(brokers: string | readonly string[]): string[] {
 
 function saslFrom(sasl: KafkaSaslOptions | undefined): Settings["sasl"] {
   if (sasl === undefined) return undefined;
+  checkOptions("kafka broker, sasl", sasl, SASL_KINDS);
   const mechanism = oneOf("sasl.mechanism", sasl.mechanism ?? "plain", MECHANISMS);
   if (!sasl.username || !sasl.password) {
     throw new ConfigurationError("sasl.username and sasl.password belong together: give both, or leave sasl out");

@@ -5,7 +5,7 @@
  */
 
 import { isIP, type Socket } from "node:net";
-import { closeQuietly } from "../publishing/lifecycle.ts";
+import { closeQuietly } from "../../runtime/deadline.ts";
 import { nodeTls } from "../settings/tls-options.ts";
 import {
   type BatchOutcome,

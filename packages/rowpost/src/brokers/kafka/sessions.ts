@@ -1,9 +1,9 @@
 /** The session in use: opened when needed, replaced when it broke, closed after its last call. */
 
 import { onAbort } from "../../runtime/abort.ts";
+import { closeQuietly } from "../../runtime/deadline.ts";
 import { describeError, RowpostError } from "../../runtime/errors.ts";
 import { type AbortScope, follow } from "../publishing/abort-scope.ts";
-import { closeQuietly } from "../publishing/lifecycle.ts";
 import type { BatchOutcome, Driver, PartitionBatch, Session, TopicDescription } from "./driver.ts";
 import { FaultError } from "./driver.ts";
 import { type Failure, failureOfQuestion, failureOfSend, unanswered } from "./failures.ts";

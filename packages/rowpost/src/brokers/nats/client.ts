@@ -68,10 +68,10 @@ export interface NatsModule {
 /** Loads the client. Rejects with `MissingPeerError`. */
 export function loadNats(): Promise<NatsModule> {
   const name = "@nats-io/transport-node";
-  return loadedPeer(import("@nats-io/transport-node"), name, { neededFor: "rowpost/nats", range: "^3.4.0" });
+  return loadedPeer(import("@nats-io/transport-node"), name, { neededFor: "rowpost/nats", range: "^3.0.0" });
 }
 
-/** Recognizes the user's connection by what is called on it. Throws {@link ConfigurationError}. */
+/** Recognizes the user's connection by what is called on it. Throws `ConfigurationError`. */
 export function connectionFrom(value: unknown): NatsConnection {
   const methods = ["publish", "subscribe", "flush", "status", "closed", "close", "isClosed"];
   const candidate = value as Readonly<Record<string, unknown>> | null;

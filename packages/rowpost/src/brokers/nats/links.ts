@@ -1,8 +1,8 @@
 /** The connection in use: made at the first use, replaced when it broke or fell silent. */
 
+import { closeQuietly } from "../../runtime/deadline.ts";
 import type { PublishFailed } from "../broker.ts";
 import { closedFailure, failed } from "../publishing/failures.ts";
-import { closeQuietly } from "../publishing/lifecycle.ts";
 import type { NatsModule } from "./client.ts";
 import { type Dialed, type Dialing, dial } from "./dial.ts";
 import { type Link, openLink } from "./link.ts";

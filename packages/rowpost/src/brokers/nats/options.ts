@@ -1,5 +1,6 @@
 /** Options of the NATS broker, and what is checked before anything is opened. */
 
+import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { addressList } from "../settings/address-list.ts";
 import { type Checked, numbersOf, optionalNumber, timeoutBounds } from "../settings/checked.ts";
@@ -18,6 +19,7 @@ export interface NatsOptions {
   readonly connection?: unknown;
   /** Log in with a user and a password. */
   readonly user?: string | undefined;
+  /** Password of `user`. */
   readonly password?: string | undefined;
   /** Log in with a token. */
   readonly token?: string | undefined;
@@ -90,6 +92,28 @@ export interface Settings extends Checked<NatsOptions, Present> {
   readonly maxBodyBytes: number | undefined;
 }
 
+const KINDS: OptionKinds<NatsOptions> = {
+  servers: ["string", "array"],
+  connection: "any",
+  user: "string",
+  password: "string",
+  token: "string",
+  nkeySeed: "string",
+  credentials: "string",
+  tls: ["boolean", "object"],
+  name: "string",
+  subject: ["string", "function"],
+  stream: ["string", "function"],
+  messageIdPrefix: "string",
+  domain: "string",
+  inboxPrefix: "string",
+  maxInFlight: "number",
+  maxBodyBytes: "number",
+  ackTimeoutMs: "number",
+  connectTimeoutMs: "number",
+  onWarning: "function",
+};
+
 const NUMBERS = {
   /**
    * Messages without a receipt in a bare loop, 400-byte bodies and seven headers, server (2.9.10,
@@ -108,8 +132,9 @@ const NUMBERS = {
 } as const;
 const DEFAULT_PORT = 4222;
 
-/** Checks options. Throws {@link ConfigurationError}, which names the option and never a secret. */
+/** Checks options. Throws `ConfigurationError`, which names the option and never a secret. */
 export function settingsFrom(options: NatsOptions): Settings {
+  checkOptions("nats broker", options, KINDS);
   const connection = options.connection === undefined ? undefined : ownConnection(options);
   const servers = connection === undefined ? serversFrom(options.servers) : { addresses: [], tls: false };
   const { stream, subject = "" } = options;

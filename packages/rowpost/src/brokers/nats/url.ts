@@ -34,8 +34,8 @@ const KNOWN = [...Object.keys({ ...TEXTS, ...NUMBERS, ...FILES }), ...TLS_SETTIN
 
 /**
  * The settings of its query are on the adapter's page. User and password come from
- * ROWPOST_NATS_USER and ROWPOST_NATS_PASSWORD, or a token from ROWPOST_NATS_TOKEN. Throws {@link
- * ConfigurationError} for anything else, naming it.
+ * ROWPOST_NATS_USER and ROWPOST_NATS_PASSWORD, or a token from ROWPOST_NATS_TOKEN. Throws
+ * `ConfigurationError` for anything else, naming it.
  */
 export function natsOptionsFromUrl(url: string, env: Readonly<Record<string, string | undefined>>): NatsOptions {
   // Not the WHATWG parser: it knows no list of hosts.

@@ -1,7 +1,6 @@
 /** A broker from its start to its end: what every adapter does around a publish call. */
-import { withDeadline } from "../../runtime/deadline.ts";
 import { BrokerError, describeError } from "../../runtime/errors.ts";
-import type { Broker, BrokerFeatures, OutgoingMessage, PublishResult } from "../broker.ts";
+import type { Broker, BrokerFeatures, OutgoingMessage, PublishOptions, PublishResult } from "../broker.ts";
 import { type AbortScope, createAbortScope } from "./abort-scope.ts";
 import { closedFailure, failed } from "./failures.ts";
 import { ABORTED, failBatch } from "./results.ts";
@@ -17,19 +16,11 @@ export interface Adapter {
   readonly publish: (
     batch: readonly OutgoingMessage[],
     scope: AbortScope,
-    deadline: AbortSignal,
+    options: PublishOptions,
   ) => Promise<PublishResult[]>;
   readonly check: () => Promise<void>;
   /** Ends what was opened. The running calls were aborted before. Called once. */
   readonly close: () => Promise<void>;
-}
-
-/** How long a close may take: a server that does not answer it notices the closed socket. */
-export const CLOSE_WITHIN_MS = 500;
-
-/** Resolves when the closing is done or has failed, at the latest after {@link CLOSE_WITHIN_MS}. */
-export async function closeQuietly(closing: Promise<unknown>): Promise<void> {
-  await withDeadline(() => closing, { what: "closing", ms: CLOSE_WITHIN_MS }).catch(() => undefined);
 }
 
 export function createBroker({ name, title, features, publish, check, close }: Adapter): Broker {
@@ -42,13 +33,14 @@ export function createBroker({ name, title, features, publish, check, close }: A
     get features() {
       return features();
     },
-    async publish(batch, { signal }) {
+    async publish(batch, options) {
+      const { signal } = options;
       if (closed !== undefined) return failBatch(batch, closedAs);
       if (signal.aborted) return batch.map(() => ABORTED);
       if (batch.length === 0) return [];
       const scope = createAbortScope({ deadline: signal, closing: closing.signal });
       try {
-        return await publish(batch, scope, signal);
+        return await publish(batch, scope, options);
       } catch (error) {
         // A fault of the adapter, or of something in a message: what was handed over may be stored.
         scope.abort();

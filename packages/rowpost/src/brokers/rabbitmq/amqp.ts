@@ -1,10 +1,13 @@
 /** The part of amqplib that is used, by its shape, and loading it. */
 import { loadedPeer } from "../settings/peer.ts";
 
-/** As `amqplib.connect` of amqplib 2.3.1 or newer resolves to; a recovering one will do. */
+/** As `amqplib.connect` of amqplib 0.10.3 or newer resolves to; a recovering one will do. */
 export interface RabbitmqConnection {
+  /** Opens a channel with confirms. */
   createConfirmChannel(): Promise<AmqpChannel>;
+  /** For `close` and `error`. */
   on(event: string, listener: (...given: never[]) => void): unknown;
+  /** Ends what `on` began. */
   off(event: string, listener: (...given: unknown[]) => void): unknown;
 }
 
@@ -64,5 +67,5 @@ export type AmqpConnect = (
 
 /** Loads amqplib. Rejects with `MissingPeerError`. */
 export function loadAmqp(): Promise<{ readonly connect: AmqpConnect }> {
-  return loadedPeer(import("amqplib"), "amqplib", { neededFor: "The RabbitMQ broker", range: "^2.3.1" });
+  return loadedPeer(import("amqplib"), "amqplib", { neededFor: "The RabbitMQ broker", range: ">=0.10.3 <3" });
 }

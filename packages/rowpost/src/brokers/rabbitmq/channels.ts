@@ -7,9 +7,9 @@
  */
 
 import { randomBytes } from "node:crypto";
+import { closeQuietly } from "../../runtime/deadline.ts";
 import type { PublishFailed } from "../broker.ts";
 import { failed } from "../publishing/failures.ts";
-import { closeQuietly } from "../publishing/lifecycle.ts";
 import type { Address } from "./carry.ts";
 import { CLOSED, type Connection, type Link } from "./connection.ts";
 import {

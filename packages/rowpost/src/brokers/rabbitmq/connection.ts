@@ -2,10 +2,10 @@
 
 import { hostname } from "node:os";
 import { onAbort } from "../../runtime/abort.ts";
+import { CLOSE_WITHIN_MS, closeQuietly } from "../../runtime/deadline.ts";
 import { BrokerError, describeError } from "../../runtime/errors.ts";
 import type { PublishFailed } from "../broker.ts";
 import { closedFailure, failed } from "../publishing/failures.ts";
-import { CLOSE_WITHIN_MS, closeQuietly } from "../publishing/lifecycle.ts";
 import { nodeTls } from "../settings/tls-options.ts";
 import { type AmqpChannel, type AmqpInside, loadAmqp, type RabbitmqConnection } from "./amqp.ts";
 import { isOver, type Said, saidBy } from "./failures.ts";

@@ -22,7 +22,7 @@ export { rabbitmqOptionsFromUrl } from "./url.ts";
  * `exchange/routing key#channel-number`, with the number that RabbitMQ confirmed.
  */
 export function rabbitmq(given: RabbitmqOptions | RabbitmqConnection): Broker {
-  const options = "createConfirmChannel" in given ? { connection: given } : given;
+  const options = isConnection(given) ? { connection: given } : given;
   const settings = settingsFrom(options);
   const calls: Publishing["calls"] = new Set();
   const connection = createConnection(settings, (reason) => {
@@ -73,6 +73,11 @@ export function rabbitmq(given: RabbitmqOptions | RabbitmqConnection): Broker {
       await connection.close();
     },
   });
+}
+
+/** Anything else is looked at as options. */
+function isConnection(given: RabbitmqOptions | RabbitmqConnection): given is RabbitmqConnection {
+  return typeof given === "object" && given !== null && "createConfirmChannel" in given;
 }
 
 /** Somebody has to change something before these go away. */

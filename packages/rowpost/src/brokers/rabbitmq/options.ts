@@ -1,4 +1,5 @@
 /** Options of the RabbitMQ broker, and what is checked before anything is opened. */
+import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import type { OutgoingMessage } from "../broker.ts";
 import { type Checked, numbersOf } from "../settings/checked.ts";
@@ -26,6 +27,7 @@ export interface RabbitmqOptions {
   readonly connection?: RabbitmqConnection | undefined;
   /** With `url`: win over the ones in it. */
   readonly username?: string | undefined;
+  /** Password of `username`. */
   readonly password?: string | undefined;
   /** With `amqps:` URLs: what the connection trusts and how it proves itself. */
   readonly tls?: TlsOptions | undefined;
@@ -54,6 +56,20 @@ export interface Settings
   readonly exchange: string | undefined;
 }
 
+const KINDS: OptionKinds<RabbitmqOptions> = {
+  url: ["string", "array"],
+  connection: "object",
+  username: "string",
+  password: "string",
+  tls: "object",
+  exchange: "string",
+  route: "function",
+  maxInFlight: "number",
+  maxBodyBytes: "number",
+  connectTimeoutMs: "number",
+  heartbeatSeconds: "number",
+};
+
 const NUMBERS = {
   maxInFlight: [1_024, 1, 65_535],
   /** What is larger closes the channel for its neighbors too. RabbitMQ 3 takes eight times it. */
@@ -62,8 +78,9 @@ const NUMBERS = {
   heartbeatSeconds: [10, 0, 3_600],
 } as const;
 
-/** Checks options. Throws {@link ConfigurationError}, which names the option. */
+/** Checks options. Throws `ConfigurationError`, which names the option. */
 export function settingsFrom(options: RabbitmqOptions): Settings {
+  checkOptions("rabbitmq broker", options, KINDS);
   const { url, connection, exchange, route } = options;
   if ((url === undefined) === (connection === undefined)) {
     throw new ConfigurationError("rabbitmq broker: give exactly one of url and connection");

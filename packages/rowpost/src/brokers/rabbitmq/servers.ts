@@ -21,7 +21,7 @@ export interface Account {
   readonly password?: string | undefined;
 }
 
-/** Throws {@link ConfigurationError}, without the URL, which may hold a password. */
+/** Throws `ConfigurationError`, without the URL, which may hold a password. */
 export function serversFrom(url: string | readonly string[], account: Account): RabbitmqServer[] {
   const servers = [url].flat().map((each) => serverFrom(each, account));
   if (servers.length === 0) throw new ConfigurationError("rabbitmq broker: url is an empty list");

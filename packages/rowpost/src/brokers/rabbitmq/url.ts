@@ -25,8 +25,8 @@ const KNOWN = ["exchange", ...Object.keys(NUMBERS), ...TLS_SETTINGS];
 
 /**
  * The settings of its query are on the adapter's page. User and password may stand in
- * ROWPOST_RABBITMQ_USERNAME and ROWPOST_RABBITMQ_PASSWORD instead. Throws {@link
- * ConfigurationError}, without the URL.
+ * ROWPOST_RABBITMQ_USERNAME and ROWPOST_RABBITMQ_PASSWORD instead. Throws
+ * `ConfigurationError`, without the URL.
  */
 export function rabbitmqOptionsFromUrl(
   url: string,

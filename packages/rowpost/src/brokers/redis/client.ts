@@ -1,4 +1,4 @@
-/** What is used of ioredis (5.4 and newer, 6) and clients of its shape; how one of ours is made. */
+/** What is used of ioredis (5.3.2 and newer, 6) and clients of its shape; how ours are made. */
 
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { loadedPeer } from "../settings/peer.ts";
@@ -7,8 +7,11 @@ import type { Address } from "./address.ts";
 
 /** `Redis` or `Cluster` of ioredis or iovalkey: its options and nodes are taken by `duplicate`. */
 export interface RedisClient {
+  /** A `Cluster` says true. */
   readonly isCluster: boolean;
+  /** Makes the connection that is used, with the same options. */
   duplicate(...overrides: never[]): unknown;
+  /** Takes the entries of a batch, on the duplicate. */
   pipeline(...commands: never[]): unknown;
 }
 
@@ -94,7 +97,8 @@ export function ownClients(address: Address, connectTimeoutMs: number): ClientFa
     const { host, port, db, username, password, tls } = address;
     const ioredis = await loadedPeer<IoredisModule>(import("ioredis"), "ioredis", {
       neededFor: "The Redis broker",
-      range: "^5.4.0 || ^6.0.0",
+      range: "^5.3.2 || ^6.0.0",
+      fits: ({ Redis }) => Redis !== undefined,
     });
     return new ioredis.Redis({
       ...ONE_CONNECTION,

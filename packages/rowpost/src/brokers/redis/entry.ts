@@ -36,8 +36,11 @@ function bytesOf(body: string | Uint8Array): string | Buffer {
 
 /** What a consumer makes of an entry. */
 export interface RedisEntry<Value extends string | Uint8Array = string> {
+  /** Text, or bytes when the entry was read as buffers. */
   readonly body: Value;
+  /** Media type of the body. */
   readonly contentType: string;
+  /** Of the message; undefined when it has none. */
   readonly orderingKey: string | undefined;
   /** As they were published. */
   readonly headers: Readonly<Record<string, string>>;

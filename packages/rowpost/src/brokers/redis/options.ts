@@ -1,7 +1,8 @@
 /** Options of the Redis broker, and what is checked before anything is opened. */
 
+import { checkOptions, type OptionKinds, oneOf } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
-import { type Checked, numbersOf, oneOf, optionalNumber, timeoutBounds } from "../settings/checked.ts";
+import { type Checked, numbersOf, optionalNumber, timeoutBounds } from "../settings/checked.ts";
 import type { TlsOptions } from "../settings/tls-options.ts";
 import { addressOf } from "./address.ts";
 import type { ClientFactory, RedisClient } from "./client.ts";
@@ -18,6 +19,7 @@ export interface RedisOptions {
   readonly client?: RedisClient | undefined;
   /** With `url`: user and password, where they do not stand in it. */
   readonly username?: string | undefined;
+  /** Password of `username`, or of the default user. */
   readonly password?: string | undefined;
   /** With a `rediss://` url. */
   readonly tls?: TlsOptions | undefined;
@@ -67,6 +69,22 @@ export interface Settings
   readonly maxBodyBytes: number | undefined;
 }
 
+const KINDS: OptionKinds<RedisOptions> = {
+  url: ["string", "object"],
+  client: ["object", "function"],
+  username: "string",
+  password: "string",
+  tls: "object",
+  streamOf: "function",
+  maxLength: "number",
+  missingStream: "string",
+  minReplicas: "number",
+  replicaTimeoutMs: "number",
+  maxBodyBytes: "number",
+  connectTimeoutMs: "number",
+  allowEviction: "boolean",
+};
+
 const NUMBERS = {
   minReplicas: [0, 0, 1_000],
   replicaTimeoutMs: [2_000, 1, 600_000],
@@ -75,6 +93,7 @@ const NUMBERS = {
 
 /** Throws {@link ConfigurationError}, which names the option and never holds a password. */
 export function settingsFrom(options: RedisOptions): Settings {
+  checkOptions("redis broker", options, KINDS);
   const missingStream = oneOf("redis broker: missingStream", options.missingStream ?? "create", ["create", "fail"]);
   const maxLength = optionalNumber("maxLength", options.maxLength, 1);
   const numbers = numbersOf(options, NUMBERS);

@@ -3,8 +3,8 @@
  * `rowpost/rocketmq` can be type-checked and bundled without them.
  */
 
-import { fileURLToPath } from "node:url";
 import { loadedPeer } from "../settings/peer.ts";
+import { serviceDefinition } from "./definition.ts";
 
 /** Headers of a call. */
 export interface GrpcMetadata {
@@ -76,6 +76,7 @@ interface GrpcModule {
     options: Readonly<Record<string, unknown>>,
   ) => GrpcClient;
   readonly Metadata: new () => GrpcMetadata;
+  readonly experimental?: { readonly SUBCHANNEL_ARGS_EXCLUDE_KEY_PREFIX?: unknown };
   readonly credentials: {
     createInsecure(): GrpcCredentials;
     createSsl(
@@ -95,7 +96,7 @@ export interface GrpcMethod {
 }
 
 interface ProtoLoaderModule {
-  loadSync(file: string, options: object): Readonly<Record<string, unknown>>;
+  fromJSON(json: object, options: object): Readonly<Record<string, unknown>>;
 }
 
 /** The methods of `apache.rocketmq.v2.MessagingService` that a producer calls. */
@@ -144,16 +145,15 @@ export function loadGrpc(): Promise<GrpcRuntime> {
 
 async function load(): Promise<GrpcRuntime> {
   const neededFor = "The RocketMQ broker";
-  const grpc = await loadedPeer<GrpcModule>(import("@grpc/grpc-js"), "@grpc/grpc-js", { neededFor, range: "^1.14.0" });
+  const grpc = await loadedPeer<GrpcModule>(import("@grpc/grpc-js"), "@grpc/grpc-js", {
+    ...{ neededFor, range: "^1.13.0" },
+    // Up to 1.12 a call whose connection broke looks as if it had never been written. The constant
+    // came with 1.13.
+    fits: ({ experimental }) => experimental?.SUBCHANNEL_ARGS_EXCLUDE_KEY_PREFIX !== undefined,
+  });
   const loader = await loadedPeer<ProtoLoaderModule>(import("@grpc/proto-loader"), "@grpc/proto-loader", {
-    ...{ neededFor, range: "^0.8.0" },
+    ...{ neededFor, range: "^0.7.10 || ^0.8.0" },
   });
-  // src/brokers/rocketmq and dist/brokers/rocketmq are equally deep.
-  const protos = fileURLToPath(new URL("../../../proto", import.meta.url));
-  const definition = loader.loadSync("apache/rocketmq/v2/service.proto", {
-    includeDirs: [protos],
-    enums: String,
-    longs: Number,
-  });
+  const definition = loader.fromJSON(serviceDefinition(), { enums: String, longs: Number });
   return { grpc, methods: definition["apache.rocketmq.v2.MessagingService"] as GrpcRuntime["methods"] };
 }

@@ -1,7 +1,8 @@
 /** Options of the RocketMQ broker, and what is checked before anything is opened. */
 
+import { checkOptions, type OptionKinds, oneOf } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
-import { type Checked, numbersOf, oneOf, timeoutBounds } from "../settings/checked.ts";
+import { type Checked, numbersOf, timeoutBounds } from "../settings/checked.ts";
 import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";
 import { type Endpoint, endpointsFrom } from "./endpoints.ts";
 import type { AccessKeys } from "./metadata.ts";
@@ -19,6 +20,7 @@ export interface RocketmqOptions {
   readonly tls?: boolean | TlsOptions | undefined;
   /** Access key and its secret, where the cluster asks for them. */
   readonly accessKey?: string | undefined;
+  /** Secret of `accessKey`. */
   readonly secretKey?: string | undefined;
   /** Token of a temporary access key. */
   readonly sessionToken?: string | undefined;
@@ -47,6 +49,20 @@ export interface Settings extends Checked<RocketmqOptions, Present> {
   readonly keys: AccessKeys | undefined;
 }
 
+const KINDS: OptionKinds<RocketmqOptions> = {
+  endpoints: ["string", "array"],
+  namespace: "string",
+  tls: ["boolean", "object"],
+  accessKey: "string",
+  secretKey: "string",
+  sessionToken: "string",
+  batchSize: "number",
+  maxInFlight: "number",
+  requestTimeoutMs: "number",
+  unorderedTopic: "string",
+  onWarning: "function",
+};
+
 const NUMBERS = {
   /**
    * CPU in milliseconds for 1,000 messages of 400 bytes and four properties, four calls of 500 at a
@@ -67,8 +83,9 @@ const NUMBERS = {
 
 /** Checks options. Throws {@link ConfigurationError}, which names the option. */
 export function settingsFrom(options: RocketmqOptions): Settings {
+  checkOptions("rocketmq broker", options, KINDS);
   return {
-    endpoints: endpointsFrom(options.endpoints),
+    endpoints: endpointsFrom(options.endpoints ?? ""),
     namespace: carried("namespace", options.namespace ?? ""),
     tls: checkedTls(options.tls),
     keys: keysFrom(options),

@@ -5,7 +5,7 @@
  */
 
 import { hostname, platform, release } from "node:os";
-import { CLOSE_WITHIN_MS } from "../publishing/lifecycle.ts";
+import { CLOSE_WITHIN_MS } from "../../runtime/deadline.ts";
 import type { Channel, Connection } from "./connection.ts";
 import { failureOfStatus, type RocketmqStatus } from "./failures.ts";
 import type { GrpcRuntime, GrpcStream } from "./grpc.ts";

@@ -1,4 +1,3 @@
-import { ConfigurationError } from "../../runtime/errors.ts";
 import { wholeNumber } from "../../runtime/whole-number.ts";
 
 /** Options that are there once they are checked. */
@@ -29,11 +28,4 @@ export function numbersOf<Name extends string>(
 /** A whole number of at least so many, where there is one. */
 export function optionalNumber(name: string, value: number | undefined, least: number): number | undefined {
   return value === undefined ? undefined : wholeNumber(name, value, least, Number.MAX_SAFE_INTEGER);
-}
-
-/** The value, if it is one of these. Throws {@link ConfigurationError}, which names the option. */
-export function oneOf<Value>(name: string, value: Value, known: readonly Value[]): Value {
-  if (known.includes(value)) return value;
-  const words = known.filter((each) => each !== undefined).map((each) => JSON.stringify(each));
-  throw new ConfigurationError(`${name} must be ${words.join(" or ")}, not ${String(value)}`);
 }

@@ -17,6 +17,7 @@ export const GUARD_MS = 7_000;
 
 /** Handed to each case. */
 export interface BrokerCaseContext {
+  /** What the suite was called with. */
   readonly harness: BrokerHarness;
   /** Made for this case and closed after it. */
   readonly broker: Broker;
@@ -49,7 +50,9 @@ export interface BrokerCaseContext {
 
 /** Options of one call. */
 export interface PublishCallOptions {
+  /** When the signal is aborted. Default 10,000. */
   readonly deadlineMs?: number | undefined;
+  /** Default: the case's. */
   readonly broker?: Broker | undefined;
 }
 

@@ -7,6 +7,7 @@ import type { MuteDirection } from "../tcp-proxy.ts";
 
 /** A message as a consumer on the other side got it. */
 export interface ReceivedMessage {
+  /** The bytes that arrived. */
   readonly body: Uint8Array;
   /**
    * Names in lower case. Where the adapter encodes names or values (and documents it), decoded as
@@ -26,6 +27,7 @@ export interface ReceivedMessage {
 
 /** Which messages a case waits for. */
 export interface ConsumeRequest {
+  /** Where to look. */
   readonly topic: string;
   /**
    * Only messages whose header `rowpost-key` begins with this. Every case has a prefix of its own.
@@ -61,10 +63,15 @@ export interface ContractTopics {
  * Faults between the broker under test and its server. A `TcpProxy` of `rowpost/testing` is one.
  */
 export interface BrokerFaults {
+  /** Breaks all connections. */
   cut(): Promise<void>;
+  /** Lets nothing through any more, and breaks nothing. */
   mute(direction?: MuteDirection): void;
+  /** Ends `mute`. */
   unmute(): void;
+  /** Breaks all connections and takes no new ones. */
   refuse(): Promise<void>;
+  /** Ends `refuse`. */
   accept(): Promise<void>;
   /** Bytes that arrived at the server, so that a case can tell that a message was handed over. */
   bytesToTarget(): number;
@@ -81,12 +88,14 @@ export interface BrokerHarness {
   createBroker(): Broker | Promise<Broker>;
   /** What the adapter should say of itself; compared with what it does say. */
   readonly features: BrokerFeatures;
+  /** Topics that exist on the server. */
   readonly topics: ContractTopics;
   /**
    * Returns what has arrived so far, copies included, in the order of arrival. Calls do not
    * compete: a message may be returned many times.
    */
   consume(request: ConsumeRequest): Promise<readonly ReceivedMessage[]>;
+  /** Undefined: cases with faults are skipped. */
   readonly faults?: BrokerFaults | undefined;
   /**
    * Stops the server and starts it again; resolves when it runs. What it had acknowledged must
@@ -104,6 +113,11 @@ export interface BrokerHarness {
    * name none.
    */
   readonly refusedBodyBytes?: number | undefined;
+  /**
+   * The body goes out in a step that waits for the answer to one before it, as within a
+   * transaction: it cannot be at a server whose answers do not come back.
+   */
+  readonly handsOverInSteps?: boolean | undefined;
   /** A broker with wrong credentials. */
   readonly createUnauthorized?: (() => Broker | Promise<Broker>) | undefined;
   /** Size of the big body where the features name no limit. Default 1 MiB. */
@@ -119,6 +133,7 @@ export interface BrokerHarness {
 /** What a case cannot do without. */
 export type BrokerNeed =
   | "faults"
+  | "oneRequest"
   | "restart"
   | "unsendable"
   | "unauthorized"
@@ -146,6 +161,11 @@ export function unmetNeed(need: BrokerNeed, harness: BrokerHarness): UnmetNeed |
   switch (need) {
     case "faults":
       return skipUnless(harness.faults, "there is no connection that could be broken (no `faults`)");
+    case "oneRequest":
+      return skipUnless(
+        harness.handsOverInSteps !== true || undefined,
+        "a message is handed over in steps, each after the answer to the one before (`handsOverInSteps`)",
+      );
     case "restart":
       return skipUnless(harness.restart, "the server cannot be restarted from here (no `restart`)");
     case "unauthorized":

@@ -8,6 +8,9 @@ import type { BrokerContractCase } from "../case.ts";
 import type { BrokerCaseContext } from "../context.ts";
 import { describe, GUARD_MS, given, guarded } from "../context.ts";
 
+/** Twice what a relay gives a broker. */
+const CLOSE_GUARD_MS = 2_000;
+
 export const lifecycleCases: readonly BrokerContractCase[] = [
   {
     name: "check resolves when the server can be used",
@@ -78,6 +81,16 @@ export const lifecycleCases: readonly BrokerContractCase[] = [
       const complaint = "close waited for calls that cannot end by themselves";
       const [results] = await guarded(Promise.all([publishing, context.broker.close()]), complaint);
       for (const result of results) assert.notEqual(result.status, "sent");
+    },
+  },
+  {
+    name: "close says goodbye for a moment only to a server that does not answer",
+    needs: ["faults"],
+    async run(context) {
+      const faults = given(context.harness.faults, "faults");
+      await context.publishAll([context.message()]);
+      faults.mute();
+      await guarded(context.broker.close(), "a relay that stops does not wait longer", CLOSE_GUARD_MS);
     },
   },
   {

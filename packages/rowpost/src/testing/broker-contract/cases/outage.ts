@@ -32,7 +32,7 @@ export const outageCases: readonly BrokerContractCase[] = [
   },
   {
     name: "a message whose connection breaks after it was handed over is unknown",
-    needs: ["faults"],
+    needs: ["faults", "oneRequest"],
     async run(context) {
       const faults = given(context.harness.faults, "faults");
       await context.publishAll([context.message()]);

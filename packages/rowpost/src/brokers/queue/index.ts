@@ -1,0 +1,154 @@
+/**
+ * The message queue stored in SQL as a broker. In the relay's own database each message is appended
+ * in the transaction that writes its row `sent`; in another one a second append of a row is
+ * recognized. See docs/queue.md.
+ */
+import type { Queue } from "../../queue/queue.ts";
+import type { TopicOptions } from "../../queue/topics/topics.ts";
+import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
+import { BrokerError } from "../../runtime/errors.ts";
+import type { Broker, OutgoingMessage, PublishOptions, PublishResult } from "../broker.ts";
+import type { AbortScope } from "../publishing/abort-scope.ts";
+import { byTopic } from "../publishing/by-topic.ts";
+import { type Call, createCall, type Load, type Outcome } from "../publishing/call.ts";
+import { failed } from "../publishing/failures.ts";
+import { bodyBytes, type PlacedMessage, startRequests } from "../publishing/lanes.ts";
+import { createBroker } from "../publishing/lifecycle.ts";
+import { inTurns, topicOf } from "../publishing/turns.ts";
+import { createWindow, type Window } from "../publishing/window.ts";
+import { failureOf, isConflict, isUnknownTopic } from "./failures.ts";
+
+/** Options of {@link queueBroker}. */
+export interface QueueBrokerOptions {
+  /** Made by `createQueue`; it stays open when the broker is closed. */
+  readonly queue: Queue;
+  /**
+   * A topic that the queue does not have is made with these. Without it such messages fail, and are
+   * tried again.
+   */
+  readonly createTopics?: Omit<TopicOptions, "topic"> | undefined;
+}
+
+/** Of one append. */
+const MOST_MESSAGES = 500;
+const MOST_BYTES = 1_048_576;
+/** Of one append that others were in the way of. */
+const TRIES = 3;
+
+/**
+ * A broker that appends to a queue. The receipt of a message (`message_id`) is its id there. Throws
+ * `ConfigurationError` for wrong options.
+ */
+export function queueBroker(settings: QueueBrokerOptions): Broker {
+  checkOptions("queueBroker", settings, KINDS);
+  const window = createWindow();
+  return createBroker({
+    name: "queue",
+    title: "queue",
+    features: () => ({
+      ordering: "key",
+      reportsUnknownTopic: settings.createTopics === undefined,
+      maxBodyBytes: undefined,
+    }),
+    publish: (batch, scope, call) =>
+      inTurns(batch, scope, topicOf, (messages) => publishTurn({ settings, window, call }, messages, scope)),
+    async check() {
+      try {
+        await settings.queue.relayed.ready();
+      } catch (error) {
+        const { code, reason, scope } = failureOf(error);
+        throw new BrokerError(code, `the message queue cannot be used: ${reason}`, {
+          cause: error,
+          retriable: scope === "connection",
+        });
+      }
+    },
+    close: () => Promise.resolve(),
+  });
+}
+
+interface Publishing {
+  readonly settings: QueueBrokerOptions;
+  readonly window: Window;
+  readonly call: PublishOptions;
+}
+
+interface Item extends PlacedMessage {
+  readonly bytes: number;
+}
+
+async function publishTurn(
+  { settings, window, call: { transaction } }: Publishing,
+  batch: readonly OutgoingMessage[],
+  scope: AbortScope,
+): Promise<PublishResult[]> {
+  const { relayed } = settings.queue;
+  const shared = transaction?.database === relayed.database ? transaction : undefined;
+
+  async function append(messages: readonly OutgoingMessage[]): Promise<readonly Outcome[]> {
+    if (shared === undefined) return await relayed.append(messages);
+    const receipts = await relayed.appendWithin(messages, (appendIn) =>
+      shared.settle(messages, (tx, ours) => {
+        // Nobody waits for it any more: what has not begun need not.
+        if (scope.aborted) throw new Error("the publish call has ended");
+        return appendIn(tx, ours);
+      }),
+    );
+    return messages.map(({ id }) => receipts.get(id) ?? NOT_OURS);
+  }
+
+  async function outcomesOf({ items, destination }: Load<Item>): Promise<Outcome | readonly Outcome[]> {
+    const messages = items.map(({ message }) => message);
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await append(messages);
+      } catch (error) {
+        if (attempt < TRIES && !scope.aborted) {
+          if (isConflict(error)) continue;
+          if (isUnknownTopic(error) && settings.createTopics !== undefined) {
+            await settings.queue.createTopic({ ...settings.createTopics, topic: destination });
+            continue;
+          }
+        }
+        return failureOf(error);
+      }
+    }
+  }
+
+  const call: Call<Item> = createCall<Item>({
+    ...{ count: batch.length, scope, window },
+    carrier: (own) => ({
+      hand(load) {
+        own.settleBy(load, outcomesOf(load));
+        return undefined;
+      },
+      leave: () => failed("unknown", "NO_ANSWER", "the queue's database did not answer before the publish deadline"),
+    }),
+  });
+  for (const [topic, messages] of byTopic(batch)) startRequests(call, topic, requestsOf(messages));
+  return await call.done;
+}
+
+const NOT_OURS: Outcome = { status: "notStarted", reason: "its row is held by somebody, or not this relay's any more" };
+
+function requestsOf(messages: readonly PlacedMessage[]): Item[][] {
+  const requests: Item[][] = [];
+  let bytes = MOST_BYTES;
+  for (const placed of messages) {
+    const item = { ...placed, bytes: bodyBytes(placed.message) };
+    const last = requests.at(-1);
+    if (last === undefined || last.length >= MOST_MESSAGES || bytes + item.bytes > MOST_BYTES) {
+      requests.push([item]);
+      bytes = item.bytes;
+    } else {
+      last.push(item);
+      bytes += item.bytes;
+    }
+  }
+  return requests;
+}
+
+const KINDS: OptionKinds<QueueBrokerOptions> = {
+  queue: { needed: true, has: "relayed", from: "made by createQueue({ database }) of rowpost/queue" },
+  createTopics: "object",
+};
