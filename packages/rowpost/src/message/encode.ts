@@ -125,9 +125,10 @@ export const LONGEST_DELAY_MS = 315_360_000_000;
 /** Latest `deliverAt`: the end of the year 9999, where DATETIME ends. */
 const LATEST_INSTANT_MS = 253_402_300_799_999;
 
-function encodeDelay(
+/** When the message `name` may be delivered. */
+export function encodeDelay(
   name: string,
-  { delayMs, deliverAt }: NewMessage,
+  { delayMs, deliverAt }: Pick<NewMessage, "delayMs" | "deliverAt">,
 ): Pick<EncodedMessage, "delayMs" | "deliverAtMs"> {
   if (delayMs !== undefined && deliverAt !== undefined) throw invalid(name, "delayMs and deliverAt exclude each other");
   if (deliverAt !== undefined) return { delayMs: null, deliverAtMs: instantOf(name, deliverAt) };

@@ -90,10 +90,15 @@ export type MessageInput<Body, Key extends string | undefined = string> = Omit<
 
 /** A declared message type. */
 export interface MessageType<Body = unknown, Key extends string | undefined = string> {
+  /** Stored as `message_type`. */
   readonly name: string;
+  /** Topic of its messages that name none. */
   readonly topic: string;
+  /** Checks bodies at enqueue; undefined: anything that is JSON. */
   readonly schema: StandardSchema<Body> | undefined;
+  /** The whole policy, defaults filled in. */
   readonly retry: RetryPolicy;
+  /** Undefined: consumers do not confirm. */
   readonly confirm: ConfirmRule | undefined;
   /**
    * A message for `outbox.enqueue`. The keys are derived here, from the body as given; the body is
@@ -111,6 +116,7 @@ export const DECLARED_TYPE: unique symbol = Symbol("rowpost.messageType");
 
 /** A message that remembers its declared type, so that enqueue validates it. */
 export interface TypedMessage<Body = unknown> extends NewMessage<Body> {
+  /** The type that it was made of. */
   readonly [DECLARED_TYPE]: { readonly name: string; readonly schema: StandardSchema | undefined };
 }
 

@@ -57,16 +57,37 @@ export interface NewMessage<Body = unknown> {
   readonly createdBy?: string | undefined;
 }
 
+/** What the compiler says of a BigInt in a body: JSON has none, so it is passed as a string. */
+export interface BigIntIsNotJson {
+  /** No value has it: the name is what the compiler prints. */
+  readonly "a BigInt is not JSON: pass it as a string": never;
+}
+
+/** A body as JSON can carry it; a BigInt in it does not compile. */
+export type JsonAble<Body> = Body extends bigint
+  ? BigIntIsNotJson
+  : Body extends object
+    ? Body extends Uint8Array | ((...given: never) => unknown) | { toJSON(): unknown }
+      ? Body
+      : { readonly [Name in keyof Body]: JsonAble<Body[Name]> }
+    : Body;
+
 /**
  * Limits of the default layout; a layout with narrower columns lowers them. Characters, but
  * `bodyBytes` is bytes of UTF-8.
  */
 export interface MessageLimits {
+  /** Of `type`, in characters. */
   readonly type: number;
+  /** Of `key`, in characters. */
   readonly key: number;
+  /** Of `topic`, in characters. */
   readonly topic: number;
+  /** Of `orderingKey`, in characters. */
   readonly orderingKey: number;
+  /** Of `createdBy`, in characters. */
   readonly createdBy: number;
+  /** Of the body as stored, in bytes of UTF-8; bytes are stored as base64. */
   readonly bodyBytes: number;
 }
 

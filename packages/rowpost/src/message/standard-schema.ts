@@ -7,6 +7,7 @@ import { InvalidMessageError } from "../runtime/errors.ts";
 
 /** One thing that is wrong with a value. */
 export interface StandardIssue {
+  /** What is wrong. */
   readonly message: string;
   /** Where in the value: keys, or objects that hold one. */
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
@@ -25,9 +26,13 @@ export type StandardResult<Output> =
  * `Output` what it becomes.
  */
 export interface StandardSchema<Input = unknown, Output = unknown> {
+  /** What the specification asks a schema to have. */
   readonly "~standard": {
+    /** Of the specification. */
     readonly version: 1;
+    /** Name of the library. */
     readonly vendor: string;
+    /** Checks a value. */
     readonly validate: (value: unknown) => StandardResult<Output> | Promise<StandardResult<Output>>;
     /** Exists for the type checker only. */
     readonly types?: { readonly input: Input; readonly output: Output } | undefined;

@@ -39,9 +39,13 @@ export type TransitionActor = "relay" | "housekeeping" | "operator" | "consumer"
 
 /** One legal change of state. `name` is unique and is what statements and tests refer to. */
 export interface Transition {
+  /** Its name in statements, logs and tests. */
   readonly name: TransitionName;
+  /** States that it may start from. */
   readonly from: readonly MessageState[];
+  /** State that it ends in. */
   readonly to: MessageState;
+  /** Who may make it. */
   readonly by: readonly TransitionActor[];
   /** What is written besides the state, in words; `lock_version + 1` and `gmt_modified` always. */
   readonly writes: string;
@@ -160,7 +164,7 @@ export const TRANSITIONS: readonly Transition[] = [
     from: ["pending", "failed"],
     to: "suspended",
     by: ["operator", "relay"],
-    writes: "fail_reason = reason and author, next_retry_at = until or NULL",
+    writes: "next_retry_at = until or NULL; by a rule fail_reason = the rule and its reason",
   },
   {
     name: "resume",

@@ -3,49 +3,74 @@
  * by the CLI, the API and the console.
  */
 import type { MessageState } from "../message/states.ts";
-import type { RelayInstance, ShardLease, SuspensionRule } from "../relay/store.ts";
+import type { RelayStatus, ShardLease, SuspensionRule } from "../relay/store.ts";
 
 /**
  * What a list shows of a message: all but its body and headers. Instants are ISO 8601 UTC texts;
  * ids decimal strings. Fields of columns that a layout lacks are undefined.
  */
 export interface MessageSummary {
+  /** Primary key, in decimal. */
   readonly id: string;
+  /** First part of the identity. */
   readonly type: string;
+  /** Second part of the identity. */
   readonly key: string;
+  /** Destination on the broker. */
   readonly topic: string;
+  /** `unknown`: the column holds a value that the layout does not name. */
   readonly state: MessageState | "unknown";
   /** The value in the column, when `state` is `unknown`. */
   readonly rawState: string;
+  /** Media type of the body. */
   readonly contentType: string | null | undefined;
+  /** Null: it has none. */
   readonly orderingKey: string | null | undefined;
+  /** Counted attempts that failed. */
   readonly retryCount: number;
+  /** Claims since the last settle. */
   readonly deliveryCount: number | undefined;
+  /** Not before then. */
   readonly deliverAt: string | null | undefined;
+  /** When a relay has to look at it again; null in `pending`: now. */
   readonly nextRetryAt: string | null;
   /** Id of the message that this one is set behind, as nextRetryAt tells it. */
   readonly behindId: string | undefined;
+  /** Start of the last attempt. */
   readonly lastRetryAt: string | null | undefined;
+  /** Why the last attempt failed, or what an operator said. */
   readonly failReason: string | null;
+  /** The broker's receipt. */
   readonly messageId: string | null | undefined;
+  /** Changes so far; what {@link SeenMessage} compares. */
   readonly lockVersion: number | undefined;
+  /** When the receipt came. */
   readonly sentAt: string | null | undefined;
+  /** When the consumer confirmed. */
   readonly consumedAt: string | null | undefined;
+  /** Who wrote it. */
   readonly createdBy: string | null | undefined;
+  /** Who changed it by hand. */
   readonly updatedBy: string | null | undefined;
+  /** When it was written. */
   readonly gmtCreate: string;
+  /** When it was last changed. */
   readonly gmtModified: string;
+  /** It is in the archive table. */
   readonly archived: boolean;
 }
 
 /** A message with its body and headers. */
 export interface StoredMessage extends MessageSummary {
+  /** As stored: bytes are base64. */
   readonly body: string;
+  /** As stored: a JSON object. */
   readonly headers: string | null | undefined;
 }
 
 /** Messages of one page, and how far the search for them came. */
 export interface MessagePage {
+  /** The newest first. */
   readonly messages: readonly MessageSummary[];
   /** Where to go on, as `beforeId`; undefined: there are no others. */
   readonly nextBeforeId: string | undefined;
@@ -58,28 +83,92 @@ export interface MessagePage {
  * that changes rows.
  */
 export interface MessageFilter {
+  /** Any of these. */
   readonly ids?: readonly string[];
+  /** Exactly. */
   readonly type?: string;
+  /** Exactly; fast together with `type`, and without it by the types that there are. */
   readonly key?: string;
+  /** Exactly. */
   readonly topic?: string;
+  /** Exactly. */
   readonly orderingKey?: string;
+  /** Any of these. */
   readonly states?: readonly MessageState[];
   /** Part of fail_reason. */
   readonly failReasonContains?: string;
+  /** ISO 8601 with a zone; later than this. */
   readonly createdAfter?: string;
+  /** ISO 8601 with a zone; earlier than this. */
   readonly createdBefore?: string;
 }
 
-/** Who did it and why; goes into updated_by and fail_reason. */
+/**
+ * Who did it and why; goes into updated_by and the audit table. `fail_reason` keeps the last error.
+ */
 export interface OperatorAction {
+  /** Who. */
   readonly author: string;
+  /** Why. */
   readonly reason: string;
+}
+
+/** What a person did to a message, as the audit table has it. */
+export interface ChangeByHand {
+  /** When, ISO 8601 UTC. */
+  readonly at: string;
+  /** Who. */
+  readonly author: string;
+  /** `retry`, `suspend`, `resume`, `archive`, `delete`. */
+  readonly action: string;
+  /** Why, in their own words. */
+  readonly reason: string;
+}
+
+/** What holds a message, or what became of it. */
+export type HeldBy =
+  | "archived"
+  | "sent"
+  | "confirmation"
+  | "consumed"
+  | "failed"
+  | "suspended"
+  | "sending"
+  | "unknown state"
+  | "delay"
+  | "backoff"
+  | "ordering key"
+  | "suspension rule"
+  | "no relay"
+  | "shard without owner"
+  | "silent owner"
+  | "broker away"
+  | "topic rests"
+  | "nothing";
+
+/** The first rule that holds a message. */
+export interface Explanation {
+  /** The rule. */
+  readonly heldBy: HeldBy;
+  /** A sentence for people. */
+  readonly text: string;
+  /** ISO 8601 UTC: when it ends, as far as that is known. */
+  readonly until?: string | undefined;
+  /** ISO 8601 UTC: since when, as far as that is known. */
+  readonly since?: string | undefined;
+  /** Id of the message in front of it. */
+  readonly behindId?: string | undefined;
+  /** Name of the relay that has its shard. */
+  readonly relay?: string | undefined;
 }
 
 /** Messages of a topic in a state. */
 export interface StateCount {
+  /** The topic. */
   readonly topic: string;
+  /** `unknown`: values that the layout does not name. */
   readonly state: MessageState | "unknown";
+  /** How many were counted. */
   readonly count: number;
   /** There may be more of them, and more topics in this state: only a part was looked at. */
   readonly atLeast: boolean;
@@ -89,7 +178,9 @@ export interface StateCount {
 
 /** Messages in a state. */
 export interface StateTotal {
+  /** `unknown`: values that the layout does not name. */
   readonly state: MessageState | "unknown";
+  /** How many were counted. */
   readonly count: number;
   /** There may be more: the count ended there. */
   readonly atLeast: boolean;
@@ -97,8 +188,11 @@ export interface StateTotal {
 
 /** The message that has been due for longest. */
 export interface OldestDue {
+  /** Its id. */
   readonly id: string;
+  /** Its topic. */
   readonly topic: string;
+  /** For how long it could have been sent. */
   readonly waitingMs: number;
 }
 
@@ -112,20 +206,27 @@ export interface OutboxStatus {
   readonly counts: readonly StateCount[];
   /** Undefined: nothing is due. */
   readonly oldestDue: OldestDue | undefined;
+  /** Which relay holds which shard. */
   readonly leases: readonly ShardLease[];
-  readonly instances: readonly RelayInstance[];
+  /** Relays that have reported themselves within the last day. */
+  readonly instances: readonly RelayStatus[];
+  /** Rules that hold messages back. */
   readonly suspensions: readonly SuspensionRule[];
 }
 
 /** A message as somebody saw it. */
 export interface SeenMessage {
+  /** Its id. */
   readonly id: string;
+  /** `lockVersion` of its {@link MessageSummary}. */
   readonly lockVersion: number;
 }
 
 /** A message that was meant and not changed, as it is. */
 export interface ChangeConflict {
+  /** Its id. */
   readonly id: string;
+  /** The state that it is in. */
   readonly state: MessageState | "unknown";
   /** Undefined where the layout has no lock_version. */
   readonly lockVersion: number | undefined;
@@ -133,7 +234,9 @@ export interface ChangeConflict {
 
 /** Which messages a change by hand means. */
 export interface ChangeTarget {
+  /** Which messages; an empty one is refused. */
   readonly filter: MessageFilter;
+  /** Who changes them, and why. */
   readonly action: OperatorAction;
   /** At most this many, the lowest ids first. At most 1,000. */
   readonly limit: number;
@@ -150,12 +253,15 @@ export interface ChangeTarget {
  * Changes by hand: legal transitions only; `changed` rows, and the others with their real state.
  */
 export interface ChangeReport {
+  /** How many were changed. */
   readonly changed: number;
+  /** Those that were meant and are in another state. */
   readonly conflicts: readonly ChangeConflict[];
   /** Where to go on, as `afterId`; undefined: no other message matches. */
   readonly nextAfterId: string | undefined;
 }
 
+/** Looks at messages and changes them by hand: what `rowpost list`, `retry` and the others do. */
 export interface MessageAdmin {
   /**
    * Counts of unfinished messages up to 10,000 of each state; with `exact` of all messages, which
@@ -173,11 +279,24 @@ export interface MessageAdmin {
     readonly archived?: boolean;
     readonly timeLimitMs?: number | undefined;
   }): Promise<MessagePage>;
+  /** One message with its body, from the archive too; undefined: there is none. */
   show(
     identity: { readonly id: string } | { readonly type: string; readonly key: string },
   ): Promise<StoredMessage | undefined>;
-  /** failed (and sent, with `resend`) -> pending, retry_count = 0. */
-  retry(request: ChangeTarget & { readonly resend?: boolean }): Promise<ChangeReport>;
+  /** Why this message is not sent: the first rule of the relay that holds it. */
+  explain(message: MessageSummary): Promise<Explanation>;
+  /** What people did to the message with this id, the newest first. */
+  changes(id: string): Promise<ChangeByHand[]>;
+  /**
+   * failed (and sent, with `resend`) -> pending, retry_count = 0. With `now` also pending ones that
+   * wait for their next attempt: they are due at once. A delay is not cut short.
+   */
+  retry(request: ChangeTarget & { readonly resend?: boolean; readonly now?: boolean }): Promise<ChangeReport>;
+  /**
+   * Brings all messages of a topic forward that wait for their next attempt, in the order of ids, a
+   * millisecond apart. Returns how many.
+   */
+  resetBackoff(request: { readonly topic: string; readonly action: OperatorAction }): Promise<number>;
   /** pending, failed -> suspended. */
   suspend(request: ChangeTarget & { readonly untilMs?: number }): Promise<ChangeReport>;
   /** suspended -> pending. */
@@ -192,5 +311,6 @@ export interface MessageAdmin {
   }): Promise<number>;
   /** sent, consumed (and failed, named) -> archive or deleted. */
   remove(request: ChangeTarget & { readonly mode: "archive" | "delete" }): Promise<ChangeReport>;
+  /** Ends its connections. */
   close(): Promise<void>;
 }

@@ -7,7 +7,8 @@ export type { EncodedMessage };
 /** What became of each message of a call, in its order. */
 export type EnqueueStatus = "enqueued" | "duplicate";
 
-export interface MessageWriter {
+/** One call of enqueue. */
+export interface EnqueueCall {
   /**
    * Inserts all messages with one statement. `duplicates: "throw"`: a (type, key) that is there
    * already makes the call fail with `DuplicateMessageError`; no row of the call stays and the
@@ -17,7 +18,6 @@ export interface MessageWriter {
    * `TransactionRequiredError`, with nothing left behind, when the handle is in no transaction.
    */
   insert(
-    tx: Executor,
     messages: readonly EncodedMessage[],
     options: { readonly duplicates: "throw" | "ignore" },
   ): Promise<EnqueueStatus[]>;
@@ -27,5 +27,16 @@ export interface MessageWriter {
    * the statement would be committed alone, and would take away what somebody else has written
    * under the same identity meanwhile.
    */
-  undo(tx: Executor, messages: readonly EncodedMessage[], error: unknown): Promise<void>;
+  undo(messages: readonly EncodedMessage[], error: unknown): Promise<void>;
+}
+
+export interface MessageWriter {
+  /**
+   * Ties a call to the transaction that is open now: nothing of it is written in another one, or in
+   * none, however late its statements are sent. `later`: the first of them is not sent in this turn
+   * of the program.
+   */
+  begin(tx: Executor, options: { readonly later: boolean }): EnqueueCall;
+  /** A call of one statement. */
+  insert(tx: Executor, ...call: Parameters<EnqueueCall["insert"]>): ReturnType<EnqueueCall["insert"]>;
 }

@@ -1,19 +1,21 @@
 /** The producer's side: messages that are written in the transaction of the business change. */
 import type { Database, StoreOptions } from "../databases/database.ts";
 import { type EncodedMessage, encodeMessage, type MessageRules } from "../message/encode.ts";
-import type { MessageLimits, NewMessage } from "../message/message.ts";
+import type { JsonAble, MessageLimits, NewMessage } from "../message/message.ts";
 import { DECLARED_TYPE, type TypedMessage } from "../message/message-type.ts";
 import { validateWith } from "../message/standard-schema.ts";
+import { checkOptions, databaseWith, LAYOUT, type OptionKinds, refuseUnknown } from "../runtime/check-options.ts";
 import { ConfigurationError, TransactionRequiredError } from "../runtime/errors.ts";
 import { activeTraceHeaders, loadTelemetry } from "../runtime/trace-context.ts";
 import type { Executor, Transaction } from "../transactions/executor.ts";
-import type { EnqueueStatus, MessageWriter } from "./message-writer.ts";
+import type { EnqueueCall, EnqueueStatus } from "./message-writer.ts";
 
 /** What happens with a (type, key) that is in the table already: the call throws, or reports it. */
 export type OnDuplicate = "throw" | "ignore";
 
 /** Options of {@link createOutbox}. */
 export interface OutboxOptions {
+  /** Where the messages go: `mysql(…)`, `mariadb(…)`, `postgres(…)` or `sqlite(…)`. */
   readonly database: Database;
   /** Default: the table that `rowpost migrate` makes. */
   readonly layout?: StoreOptions["layout"] | undefined;
@@ -34,6 +36,14 @@ export interface EnqueueOptions {
   readonly onDuplicate?: OnDuplicate | undefined;
 }
 
+/** A message; one of a declared type is left to its schema, which may make JSON of what it gets. */
+export type Enqueueable<Body> = NewMessage<Body> & (TypedMessage<Body> | { readonly body: JsonAble<Body> });
+
+/** Several messages, each with a body of its own. */
+export type EnqueueableList<Bodies extends readonly unknown[]> = {
+  readonly [Index in keyof Bodies]: Enqueueable<Bodies[Index]>;
+};
+
 /** What {@link createOutbox} makes. */
 export interface Outbox {
   /**
@@ -51,13 +61,17 @@ export interface Outbox {
    * every other enqueue into the table). Errors of the database are passed on as the driver throws
    * them.
    */
-  enqueue(tx: unknown, message: NewMessage, options?: EnqueueOptions): Promise<EnqueueStatus>;
+  enqueue<Body>(tx: unknown, message: Enqueueable<Body>, options?: EnqueueOptions): Promise<EnqueueStatus>;
   /**
    * Writes several, with one statement for each {@link MESSAGES_PER_STATEMENT} messages or {@link
    * TEXT_PER_STATEMENT} characters of bodies. All are checked before the first is written, and when
    * one cannot be written none of the call stays. Resolves to one status for each, in order.
    */
-  enqueue(tx: unknown, messages: readonly NewMessage[], options?: EnqueueOptions): Promise<EnqueueStatus[]>;
+  enqueue<const Bodies extends readonly unknown[]>(
+    tx: unknown,
+    messages: EnqueueableList<Bodies>,
+    options?: EnqueueOptions,
+  ): Promise<EnqueueStatus[]>;
   /**
    * Begins on the database's own pool or handle, runs `work`, commits, and wakes the relay of this
    * process; rolls back and rethrows when `work` throws. Throws `TransactionLostError` when the
@@ -93,11 +107,12 @@ export const TEXT_PER_STATEMENT = 4_194_304;
  * `createdBy` on a layout without that column.
  */
 export function createOutbox(options: OutboxOptions): Outbox {
-  checkShape(options);
+  checkOptions("createOutbox", options, KINDS);
   const { database, onDuplicate = "throw" } = options;
   const layout = options.layout ?? database.defaultLayout;
   const rules = rulesOf(layout, options);
   const writer = database.messageWriter({ layout });
+  void loadTelemetry();
 
   function enqueue(
     tx: unknown,
@@ -120,15 +135,12 @@ export function createOutbox(options: OutboxOptions): Outbox {
     { onDuplicate: duplicates = onDuplicate, ...others }: EnqueueOptions,
   ): Promise<EnqueueStatus | EnqueueStatus[]> {
     checkOnDuplicate(duplicates);
-    const [unknown] = Object.keys(others);
-    if (unknown !== undefined) {
-      throw new ConfigurationError(
-        `enqueue: "${unknown}" is not an option (onDuplicate); those of a message stand in it`,
-      );
-    }
+    refuseUnknown("enqueue", others, ["onDuplicate"]);
     const messages = Array.isArray(given) ? (given as readonly NewMessage[]) : [given as NewMessage];
-    const encoded = await encodeAll(messages, rules);
-    const statuses = await insertAll(writer, executor, encoded, duplicates);
+    const encoding = encodeAll(messages, rules);
+    const later = encoding instanceof Promise;
+    const call = writer.begin(executor, { later });
+    const statuses = await insertAll(call, later ? await encoding : encoding, duplicates);
     if (Array.isArray(given)) return statuses;
     const [status] = statuses;
     if (status === undefined) throw new Error("the database answered an enqueue with no status");
@@ -153,37 +165,13 @@ export function createOutbox(options: OutboxOptions): Outbox {
   return { enqueue: enqueue as Outbox["enqueue"], transaction, wake: () => database.doorbell.ring() };
 }
 
-const OPTIONS: readonly string[] = [
-  "database",
-  "layout",
-  "createdBy",
-  "limits",
-  "onDuplicate",
-] satisfies readonly (keyof OutboxOptions)[];
-
-/** In plain JavaScript nobody else says so, or only the first enqueue does, in words of V8. */
-function checkShape(given: OutboxOptions): void {
-  const options: Readonly<Record<string, unknown>> = typeof given === "object" && given !== null ? { ...given } : {};
-  const { database, layout } = options;
-  const unknown = Object.keys(options).find((name) => !OPTIONS.includes(name));
-  if (unknown !== undefined && database !== undefined) {
-    throw new ConfigurationError(`createOutbox: "${unknown}" is not an option (${OPTIONS.join(", ")})`);
-  }
-  if (!hasMethod(database, "messageWriter")) {
-    throw new ConfigurationError(
-      "createOutbox takes { database }, made by mysql({ pool }) of rowpost/mysql, or by mariadb(), postgres() or sqlite() of the entries of these names",
-    );
-  }
-  if (layout !== undefined && (typeof layout !== "object" || layout === null || !("columns" in layout))) {
-    throw new ConfigurationError(
-      `createOutbox: layout is ${typeof layout === "string" ? JSON.stringify(layout) : typeof layout}; it must be an object: tLocalMessageLayout, messageTableLayout, or what createLayout makes`,
-    );
-  }
-}
-
-function hasMethod(value: unknown, name: string): boolean {
-  return typeof value === "object" && value !== null && typeof Reflect.get(value, name) === "function";
-}
+const KINDS: OptionKinds<OutboxOptions> = {
+  database: databaseWith("messageWriter"),
+  layout: LAYOUT,
+  createdBy: "string",
+  limits: "object",
+  onDuplicate: "string",
+};
 
 function rulesOf(layout: StoreOptions["layout"], { createdBy, limits, onDuplicate }: OutboxOptions): MessageRules {
   if (onDuplicate !== undefined) checkOnDuplicate(onDuplicate);
@@ -212,16 +200,27 @@ function checkOnDuplicate(value: unknown): void {
 }
 
 /**
- * Validates and encodes every message before anything is written. Awaits only what has to be waited
- * for.
+ * Validates and encodes every message before anything is written. A promise only where something
+ * has to be waited for: the first statement of a call that needs no waiting is sent at once, in
+ * front of whatever the program sends next.
  */
-async function encodeAll(messages: readonly NewMessage[], rules: MessageRules): Promise<EncodedMessage[]> {
-  await loadTelemetry();
+function encodeAll(
+  messages: readonly NewMessage[],
+  rules: MessageRules,
+): readonly EncodedMessage[] | Promise<readonly EncodedMessage[]> {
+  const loading = loadTelemetry();
+  if (loading !== undefined) return loading.then(() => encodeAll(messages, rules));
   const trace = activeTraceHeaders();
   const encoded: EncodedMessage[] = [];
-  for (const message of messages) {
+  for (const [index, message] of messages.entries()) {
     const validated = validateDeclared(message);
-    encoded.push(encodeMessage(validated instanceof Promise ? await validated : validated, rules, trace));
+    if (validated instanceof Promise) {
+      return validated.then(async (body) => {
+        const one = encodeMessage(body, rules, trace);
+        return [...encoded, one, ...(await encodeAll(messages.slice(index + 1), rules))];
+      });
+    }
+    encoded.push(encodeMessage(validated, rules, trace));
   }
   return encoded;
 }
@@ -243,8 +242,7 @@ function validateDeclared(message: NewMessage): NewMessage | Promise<NewMessage>
  * back.
  */
 async function insertAll(
-  writer: MessageWriter,
-  tx: Executor,
+  call: EnqueueCall,
   messages: readonly EncodedMessage[],
   duplicates: OnDuplicate,
 ): Promise<EnqueueStatus[]> {
@@ -253,13 +251,13 @@ async function insertAll(
   const written: EncodedMessage[] = [];
   for (const part of parts) {
     try {
-      const partStatuses = await writer.insert(tx, part, { duplicates });
+      const partStatuses = await call.insert(part, { duplicates });
       statuses.push(...partStatuses);
       written.push(...part.filter((_, index) => partStatuses[index] === "enqueued"));
     } catch (error) {
       // Where the transaction is lost nothing can be taken back, and nothing has to be. The caller
       // gets the first error.
-      await writer.undo(tx, written, error).catch(() => undefined);
+      await call.undo(written, error).catch(() => undefined);
       throw error;
     }
   }

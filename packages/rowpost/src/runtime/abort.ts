@@ -20,6 +20,27 @@ export function onAbort(signal: AbortSignal | undefined, run: (reason: unknown) 
   return () => signal.removeEventListener("abort", listener);
 }
 
+/** Resolves when the signal is aborted. */
+export function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => void onAbort(signal, () => resolve()));
+}
+
+/**
+ * Settles as `work` does, or rejects with what `reason` gives as soon as the signal is aborted: the
+ * work is then left behind, and whatever comes of it is dropped.
+ */
+export function unlessAborted<Result>(
+  signal: AbortSignal | undefined,
+  work: Promise<Result>,
+  reason: () => unknown,
+): Promise<Result> {
+  if (signal === undefined) return work;
+  return new Promise((resolve, reject) => {
+    const stopFollowing = onAbort(signal, () => reject(reason()));
+    work.then(resolve, reject).finally(stopFollowing);
+  });
+}
+
 /** A signal that follows others, and the function that takes its listeners off them again. */
 export interface LinkedSignal {
   readonly signal: AbortSignal;

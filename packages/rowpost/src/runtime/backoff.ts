@@ -41,3 +41,15 @@ export function backoffCeilingMs({ attempt, baseMs, factor, maxMs }: BackoffOpti
   const exponent = Math.min(Math.max(attempt - 1, 0), 64);
   return Math.floor(Math.min(maxMs, baseMs * factor ** exponent));
 }
+
+/** The longest {@link retryPauseMs}. */
+export const LONGEST_RETRY_MS = 1_000;
+const FIRST_RETRY_MS = 50;
+
+/**
+ * Wait of a loop after this many failed statements in a row: from 100 ms doubled up to a second.
+ * Without jitter: it is one loop, and not a crowd.
+ */
+export function retryPauseMs(failures: number): number {
+  return backoffCeilingMs({ attempt: failures + 1, baseMs: FIRST_RETRY_MS, factor: 2, maxMs: LONGEST_RETRY_MS });
+}

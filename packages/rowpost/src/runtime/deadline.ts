@@ -39,3 +39,13 @@ export async function withDeadline<Result>(
     timer.cancel();
   }
 }
+
+/** How long a goodbye may take: a server that does not answer it notices the closed socket. */
+export const CLOSE_WITHIN_MS = 500;
+/** How long a pool waits for the transactions that run on it. */
+export const POOL_CLOSE_MS = 5_000;
+
+/** Resolves when the closing is done or has failed, at the latest after `ms`. */
+export async function closeQuietly(closing: Promise<unknown>, ms: number = CLOSE_WITHIN_MS): Promise<void> {
+  await withDeadline(() => closing, { what: "closing", ms }).catch(() => undefined);
+}

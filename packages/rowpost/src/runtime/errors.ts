@@ -26,11 +26,16 @@ export class ConfigurationError extends RowpostError {
   }
 }
 
-/** An optional peer package is missing. The message holds the `npm install` line. */
+/** An optional peer package is missing or too old. The message holds the `npm install` line. */
 export class MissingPeerError extends RowpostError {
-  constructor(packageName: string, neededFor: string, options: { cause?: unknown; range?: string } = {}) {
+  constructor(
+    packageName: string,
+    neededFor: string,
+    options: { cause?: unknown; range?: string; unfit?: boolean } = {},
+  ) {
     const spec = options.range === undefined ? packageName : `"${packageName}@${options.range}"`;
-    super("MISSING_PEER", `${neededFor} needs the package ${packageName}: npm install ${spec}`, {
+    const what = options.unfit === true ? "another version of the package" : "the package";
+    super("MISSING_PEER", `${neededFor} needs ${what} ${packageName}: npm install ${spec}`, {
       cause: options.cause,
     });
   }
@@ -118,6 +123,15 @@ export class DatabaseConflictError extends RowpostError {
 }
 
 /**
+ * The answer to COMMIT did not come, or was an error: the transaction may have taken effect or not.
+ */
+export class CommitUnknownError extends RowpostError {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super("COMMIT_UNKNOWN", message, { ...options, retriable: true });
+  }
+}
+
+/**
  * The database refused to write a row: a text too long for its column or outside its character set,
  * a CHECK, a unique key, a trigger. Nothing of the statement was written. The message has the
  * database's words.
@@ -145,6 +159,27 @@ export class SchemaError extends RowpostError {
 export class PermissionError extends RowpostError {
   constructor(what: string, options: { cause?: unknown } = {}) {
     super("PERMISSION", `${what}; the page "Database rights" of the docs has the GRANTs`, options);
+  }
+}
+
+/** A topic or group of the message queue cannot have this name. No SQL was run. */
+export class InvalidNameError extends RowpostError {
+  constructor(message: string) {
+    super("INVALID_NAME", message);
+  }
+}
+
+/** The message queue has no such topic. Nothing was written. */
+export class UnknownTopicError extends RowpostError {
+  /** The topic as it was asked for. */
+  readonly topic: string;
+
+  constructor(topic: string) {
+    super(
+      "UNKNOWN_TOPIC",
+      `the message queue has no topic "${topic}"; queue.createTopic({ topic: "${topic}" }) or "rowpost queue create ${topic}" makes it`,
+    );
+    this.topic = topic;
   }
 }
 

@@ -9,9 +9,13 @@ export type LogFields = Readonly<Record<string, unknown>>;
  * Must not throw.
  */
 export interface Logger {
+  /** What only a developer wants to know. */
   debug(message: string, fields?: LogFields): void;
+  /** Starts, stops and takeovers. */
   info(message: string, fields?: LogFields): void;
+  /** Works, but somebody should know. */
   warn(message: string, fields?: LogFields): void;
+  /** Somebody has to act. */
   error(message: string, fields?: LogFields): void;
 }
 

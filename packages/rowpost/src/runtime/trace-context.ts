@@ -13,22 +13,27 @@ interface TelemetryApi {
   readonly propagation: { inject(context: object, carrier: Record<string, string>): void };
 }
 
-let loading: Promise<TelemetryApi | undefined> | undefined;
+let loading: Promise<void> | undefined;
 let api: TelemetryApi | undefined;
 let loaded = false;
 
 /**
- * Looks for the package, once in a process; later calls are free. A program that does not have it
- * stays as it is.
+ * Looks for the package, once in a process; undefined when that is done. A program that does not
+ * have it stays as it is.
  */
-export async function loadTelemetry(): Promise<void> {
-  if (loaded) return;
-  loading ??= import("@opentelemetry/api").then(
-    (module) => module as unknown as TelemetryApi,
-    () => undefined,
-  );
-  api = await loading;
-  loaded = true;
+export function loadTelemetry(): Promise<void> | undefined {
+  if (loaded) return undefined;
+  loading ??= import("@opentelemetry/api")
+    .then(
+      (module) => {
+        api = module as unknown as TelemetryApi;
+      },
+      () => undefined,
+    )
+    .then(() => {
+      loaded = true;
+    });
+  return loading;
 }
 
 /**

@@ -1,0 +1,18 @@
+/** Bringing the backed-off messages of a topic forward, batch by batch. */
+
+const BATCH = 500;
+/** A million rows: what comes in meanwhile could keep it going. */
+const MOST_BATCHES = 2_000;
+
+/** Repeats one batch until it comes back less than full; the total. */
+export async function resetBackoff(
+  step: (batch: { readonly limit: number; readonly stepMs: number }) => Promise<number>,
+): Promise<number> {
+  let total = 0;
+  for (let batch = 0; batch < MOST_BATCHES; batch += 1) {
+    const count = await step({ limit: BATCH, stepMs: 1 });
+    total += count;
+    if (count < BATCH) break;
+  }
+  return total;
+}
