@@ -17,7 +17,8 @@
 -- place made it 1.5 to 2 times as long.
 INSERT INTO `local_message` (`state`, `message_type`, `message_key`, `topic`, `message_body`, `headers`, `content_type`, `ordering_key`, `created_by`, `updated_by`, `gmt_create`, `gmt_modified`)
   VALUES (CASE WHEN @@character_set_client <> 'utf8mb4' OR @@character_set_connection <> 'utf8mb4' THEN EXP(998)
-    WHEN FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode) THEN EXP(997) /*M! WHEN @@in_transaction = 0 AND @@autocommit = 1 THEN EXP(999) */ ELSE 0 END, ?, ?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3));
+    WHEN FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode) THEN EXP(997) /*M! WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@sql_mode) THEN EXP(995) */
+    WHEN NOT (FIND_IN_SET('STRICT_TRANS_TABLES', @@sql_mode) OR FIND_IN_SET('STRICT_ALL_TABLES', @@sql_mode)) THEN EXP(996) /*M! WHEN @@in_transaction = 0 AND @@autocommit = 1 THEN EXP(999) */ /*!80000 WHEN ROW_COUNT() = 0 THEN EXP(999) */ ELSE 0 END, ?, ?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3));
 
 -- seeIdentities
 -- A consistent read: no lock. In REPEATABLE READ on MySQL 8 and 9 an INSERT that fails on a
@@ -30,7 +31,13 @@ INSERT INTO `local_message` (`state`, `message_type`, `message_key`, `topic`, `m
 -- comes first, and so checks the session like it.
 SELECT m.`message_type` AS messagetype, m.`message_key` AS messagekey FROM `local_message` AS m
   WHERE CASE WHEN @@character_set_client <> 'utf8mb4' OR @@character_set_connection <> 'utf8mb4' THEN EXP(998)
-    WHEN FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode) THEN EXP(997) ELSE TRUE END /*M! AND FALSE */ /*!80000 AND @@transaction_isolation = 'REPEATABLE-READ' */ AND ((m.`message_type` = ? AND m.`message_key` = ?));
+    WHEN FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode) THEN EXP(997) /*M! WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@sql_mode) THEN EXP(995) */ /*!80000 WHEN ROW_COUNT() = 0 THEN EXP(999) */ ELSE TRUE END /*M! AND FALSE */ /*!80000 AND @@transaction_isolation = 'REPEATABLE-READ' */ AND ((m.`message_type` = ? AND m.`message_key` = ?));
+
+-- readRoom
+SELECT c.COLUMN_NAME AS columnname, c.CHARACTER_MAXIMUM_LENGTH AS characters, c.CHARACTER_OCTET_LENGTH AS bytes,
+    c.CHARACTER_SET_NAME AS charsetname, c.DATA_TYPE AS datatype
+  FROM information_schema.COLUMNS AS c
+  WHERE CASE WHEN FALSE THEN FALSE /*!80000 WHEN ROW_COUNT() = 0 THEN EXP(999) */ ELSE TRUE END AND c.TABLE_SCHEMA = DATABASE() AND c.TABLE_NAME = ?;
 
 -- findIdentities
 -- Locks the rows in share mode against removal: so it reads what is committed now, also in a
@@ -38,11 +45,11 @@ SELECT m.`message_type` AS messagetype, m.`message_key` AS messagekey FROM `loca
 -- row: with OR, three rows of a small table were read as the whole index, every gap of it was
 -- locked, and nobody else could enqueue. 1,000 take 45 ms. An identity that is not there leaves the
 -- lock of a gap.
-(SELECT m.`message_type` AS messagetype, m.`message_key` AS messagekey FROM `local_message` AS m WHERE m.`message_type` = ? AND m.`message_key` = ? LOCK IN SHARE MODE);
+(SELECT m.`message_type` AS messagetype, m.`message_key` AS messagekey FROM `local_message` AS m WHERE CASE WHEN FALSE THEN FALSE /*!80000 WHEN ROW_COUNT() = 0 THEN EXP(999) */ ELSE TRUE END AND m.`message_type` = ? AND m.`message_key` = ? LOCK IN SHARE MODE);
 
 -- deleteIdentities
 -- Locks rows that this transaction has inserted.
-DELETE m FROM `local_message` AS m WHERE /*M! (@@in_transaction = 1 OR @@autocommit = 0) AND */ ((m.`message_type` = ? AND m.`message_key` = ?));
+DELETE m FROM `local_message` AS m WHERE /*M! (@@in_transaction = 1 OR @@autocommit = 0) AND */ CASE WHEN FALSE THEN FALSE /*!80000 WHEN ROW_COUNT() = 0 THEN EXP(999) */ ELSE TRUE END AND ((m.`message_type` = ? AND m.`message_key` = ?));
 
 -- =================================================================================================
 -- Holding shards
@@ -60,6 +67,17 @@ INSERT INTO `local_message_shard` (table_name, shard)
 -- registry that it writes, one or those of the dead, until its own end; no other statement does.
 INSERT INTO `local_message_relay` (table_name, owner, label, seen_at) VALUES (?, ?, ?, UTC_TIMESTAMP(3))
   ON DUPLICATE KEY UPDATE label = VALUES(label), seen_at = UTC_TIMESTAMP(3);
+
+-- writeReport
+-- Which relays run, and what they must not send. Each statement that writes locks the rows of the
+-- registry that it writes, one or those of the dead, until its own end; no other statement does.
+UPDATE `local_message_relay` SET report = ?, reported_at = UTC_TIMESTAMP(3) WHERE table_name = ? AND owner = ?;
+
+-- readReports
+-- Rows: owner, label, silent_ms (since its last sign of life), report, report_age_ms (NULL: none).
+SELECT owner, label, TIMESTAMPDIFF(MICROSECOND, seen_at, UTC_TIMESTAMP(3)) DIV 1000 AS silent_ms, report,
+    TIMESTAMPDIFF(MICROSECOND, reported_at, UTC_TIMESTAMP(3)) DIV 1000 AS report_age_ms
+  FROM `local_message_relay` WHERE table_name = ? ORDER BY owner;
 
 -- renew
 -- Locks the lease rows that it writes; a takeover of one of them comes before it or after it, and
@@ -327,6 +345,16 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]
   WHERE (m.`state` = 1 AND COALESCE(m.`lock_version`, 0) = j.token)
     OR (m.`state` = 4 AND m.`delivery_count` = j.delivery_count);
 
+-- deleteSent
+-- A DELETE of several tables locks the lease rows that it reads in share mode, as the UPDATE does.
+-- A row that a confirmation has overtaken is left to housekeeping. If we die before it, the message
+-- is sent again, with the same identity; right after it, nothing is missing.
+DELETE m FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]')) AS j
+  STRAIGHT_JOIN `local_message_shard` AS s
+    ON s.table_name = ? AND s.shard = j.shard AND s.owner = ? AND s.epoch = j.epoch
+  STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
+  WHERE m.`state` = 1 AND COALESCE(m.`lock_version`, 0) = j.token;
+
 -- settleOther
 -- Back to `pending`, or `failed`. A return that was not an attempt (retry_delta = 0) leaves
 -- last_retry_at alone.
@@ -420,6 +448,26 @@ UPDATE (SELECT c.id, ROW_NUMBER() OVER (ORDER BY c.id) - 1 AS place FROM (
     ORDER BY m.`id` LIMIT 500 FOR UPDATE SKIP LOCKED) AS c) AS j
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`next_retry_at` = UTC_TIMESTAMP(3) + INTERVAL (j.place * 1) * 1000 MICROSECOND, m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3)
+  WHERE m.`state` = 0;
+
+-- readClock
+-- For a clock that was set back. Locks rows that nobody holds, in id order; no relay works on them,
+-- because they are not due. If we die right after it: those rows are due, and the others are found
+-- by nobody until their time comes.
+SELECT TIMESTAMPDIFF(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', UTC_TIMESTAMP(3)) DIV 1000 AS now_ms;
+
+-- shortenWaits
+-- For a clock that was set back. Locks rows that nobody holds, in id order; no relay works on them,
+-- because they are not due. If we die right after it: those rows are due, and the others are found
+-- by nobody until their time comes.
+UPDATE (SELECT c.id, ROW_NUMBER() OVER (ORDER BY c.id) - 1 AS place FROM (
+    SELECT m.`id` AS id FROM `local_message` AS m
+    WHERE m.`state` = 0 AND m.`retry_count` > 0
+      AND m.`next_retry_at` > UTC_TIMESTAMP(3) + INTERVAL (600000) * 1000 MICROSECOND AND m.`next_retry_at` < '3000-01-01 00:00:00.000'
+      AND (m.`deliver_at` IS NULL OR m.`next_retry_at` > m.`deliver_at` + INTERVAL 600000 * 1000 MICROSECOND)
+    ORDER BY m.`id` LIMIT 500 FOR UPDATE SKIP LOCKED) AS c) AS j
+  STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
+  SET m.`next_retry_at` = GREATEST(COALESCE(m.`deliver_at`, UTC_TIMESTAMP(3) + INTERVAL (j.place * 1) * 1000 MICROSECOND), UTC_TIMESTAMP(3) + INTERVAL (j.place * 1) * 1000 MICROSECOND), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3)
   WHERE m.`state` = 0;
 
 -- suspendPending
@@ -545,22 +593,29 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', token BIGINT PATH '$
   SET m.`next_retry_at` = IF(m.`state` = 2, TIMESTAMP'9999-12-31 00:00:00', NULL), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3)
   WHERE m.`state` IN (2, 3) AND COALESCE(m.`lock_version`, 0) = j.token;
 
--- failUnknownStates
+-- listStrays
 -- NOT IN of constants is read as the ranges between them: an unknown state is found without looking
--- at the known ones. SKIP LOCKED, because an UPDATE over a condition waits for every row it meets
--- that a user has inserted and not committed yet, whatever its state.
-UPDATE (SELECT c.id FROM (SELECT m.`id` AS id FROM `local_message` AS m
-    WHERE (m.`state` NOT IN (0, 1, 2, 3, 4, 5) OR m.`state` IS NULL)
-    LIMIT 500 FOR UPDATE SKIP LOCKED) AS c) AS j
+-- at the known ones. The other is a range of the primary key, empty in a healthy table.
+(SELECT m.`id` AS id FROM `local_message` AS m WHERE (m.`state` NOT IN (0, 1, 2, 3, 4, 5) OR m.`state` IS NULL) LIMIT 500)
+UNION ALL
+(SELECT m.`id` AS id FROM `local_message` AS m WHERE m.`id` < 1 AND m.`state` = 0 LIMIT 500);
+
+-- failUnknownStates
+-- SKIP LOCKED, because an UPDATE over a condition waits for every row it meets that a user has
+-- inserted and not committed yet, whatever its state.
+UPDATE (SELECT c.id FROM (SELECT m.`id` AS id FROM `local_message` AS m FORCE INDEX (PRIMARY)
+    WHERE m.`id` IN (100) AND (m.`state` NOT IN (0, 1, 2, 3, 4, 5) OR m.`state` IS NULL)
+    LIMIT 1 FOR UPDATE SKIP LOCKED) AS c) AS j
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`fail_reason` = CONCAT('UNKNOWN_STATE: the column held ', COALESCE(m.`state`, 'NULL'), '; retry the message, or correct the program that wrote it'),
     m.`next_retry_at` = NULL, m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3), m.`state` = 3;
 
 -- failUnreached
--- A range of the primary key, which is empty in a healthy table.
-UPDATE (SELECT c.id FROM (SELECT m.`id` AS id FROM `local_message` AS m
-    WHERE m.`id` < 1 AND m.`state` = 0
-    LIMIT 500 FOR UPDATE SKIP LOCKED) AS c) AS j
+-- Locks what nobody holds of the rows of a condition, and fails them. If we die right after it: a
+-- person sees why.
+UPDATE (SELECT c.id FROM (SELECT m.`id` AS id FROM `local_message` AS m FORCE INDEX (PRIMARY)
+    WHERE m.`id` IN (100) AND m.`id` < 1 AND m.`state` = 0
+    LIMIT 1 FOR UPDATE SKIP LOCKED) AS c) AS j
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`fail_reason` = 'ID_BELOW_ONE: ids begin at 1, and no relay looks below; insert the message again with an id of the column itself',
     m.`next_retry_at` = NULL, m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3), m.`state` = 3;
@@ -687,6 +742,25 @@ UNION ALL
 (SELECT m.`id` AS id, CONCAT(LEFT(DATE_FORMAT(m.`gmt_create`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS gmt_create
   FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` >= 200 ORDER BY m.`id` LIMIT 1);
 
+-- placeOf
+SELECT CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, CONCAT(LEFT(DATE_FORMAT(UTC_TIMESTAMP(3), '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS clock, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), m.`next_retry_at`) DIV 1000 AS due_in_ms,
+    TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), m.`deliver_at`) DIV 1000 AS deliver_in_ms
+  FROM `local_message` AS m WHERE m.`id` = 100;
+
+-- countWaiting
+-- Ranges of the index on the state and the time; of those that wait also the rows.
+SELECT 'due' AS kind, COUNT(*) AS count, NULL AS next_in_ms FROM (SELECT 1 AS one FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`state` = 0 AND m.`next_retry_at` IS NULL LIMIT 10000) AS c
+UNION ALL
+SELECT 'due', COUNT(*), NULL FROM (SELECT 1 AS one FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`state` = 0 AND m.`next_retry_at` <= UTC_TIMESTAMP(3) LIMIT 10000) AS c
+UNION ALL
+SELECT IF(c.held, 'delayed', 'backoff'), COUNT(*), MIN(c.in_ms) FROM (SELECT COALESCE(m.`deliver_at` > UTC_TIMESTAMP(3), FALSE) AS held, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), m.`next_retry_at`) DIV 1000 AS in_ms FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`state` = 0 AND m.`next_retry_at` > UTC_TIMESTAMP(3) AND m.`next_retry_at` < '3000-01-01 00:00:00.000' LIMIT 10000) AS c GROUP BY c.held
+UNION ALL
+SELECT 'behind', COUNT(*), NULL FROM (SELECT 1 AS one FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`state` = 0 AND m.`next_retry_at` >= '3000-01-01 00:00:00.000' LIMIT 10000) AS c;
+
+-- readChanges
+SELECT CONCAT(LEFT(DATE_FORMAT(made_at, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS made_at, author, action, reason, ids
+  FROM `local_message_audit` WHERE table_name = ? AND first_id <= 100 AND last_id >= 100 ORDER BY id DESC LIMIT 100;
+
 -- countStates
 -- Reads the index on the state and no row.
 SELECT 3 AS state, COUNT(*) AS count FROM (
@@ -710,25 +784,36 @@ SELECT m.`topic` AS topic, m.`state` AS state, COUNT(*) AS count,
 SELECT m.`id` AS id, m.`state` AS state, m.`lock_version` AS lock_version
   FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` IN (100) ORDER BY m.`id` FOR UPDATE;
 
+-- recordChange
+-- Adds a row of its own; commits, or does not, with the change that it tells of.
+INSERT INTO `local_message_audit` (table_name, made_at, author, action, reason, changed, first_id, last_id, ids, details)
+  VALUES (?, UTC_TIMESTAMP(3), ?, ?, ?, ?, ?, ?, ?, ?);
+
 -- operatorRetry
 -- The rows are locked by lockRows already, here and in the two that follow; the states are looked
 -- at once more because a statement must not depend on another's care.
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
-  SET m.`retry_count` = 0, m.`delivery_count` = 0, m.`next_retry_at` = IF(m.`deliver_at` > UTC_TIMESTAMP(3), m.`deliver_at`, NULL), m.`fail_reason` = ?, m.`updated_by` = LEFT(?, 64), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3),
+  SET m.`retry_count` = 0, m.`delivery_count` = 0, m.`next_retry_at` = IF(m.`deliver_at` > UTC_TIMESTAMP(3), m.`deliver_at`, NULL), m.`fail_reason` = IF(LEFT(m.`fail_reason`, 18) = 'suspended by rule ', NULL, m.`fail_reason`), m.`updated_by` = LEFT(?, 64), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3),
     m.`state` = 0
   WHERE m.`state` IN (3, 2);
+
+-- bringForward
+-- As operatorRetry: locked already.
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
+  SET m.`next_retry_at` = NULL, m.`updated_by` = LEFT(?, 64), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3)
+  WHERE m.`state` = 0 AND m.`next_retry_at` > UTC_TIMESTAMP(3) AND m.`next_retry_at` < '3000-01-01 00:00:00.000' AND (m.`deliver_at` IS NULL OR m.`deliver_at` <= UTC_TIMESTAMP(3));
 
 -- suspendRows
 -- As operatorRetry: locked already.
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
-  SET m.`fail_reason` = ?, m.`next_retry_at` = NULL, m.`updated_by` = LEFT(?, 64), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3),
+  SET m.`fail_reason` = IF(LEFT(m.`fail_reason`, 18) = 'suspended by rule ', NULL, m.`fail_reason`), m.`next_retry_at` = NULL, m.`updated_by` = LEFT(?, 64), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3),
     m.`state` = 5
   WHERE m.`state` IN (0, 3);
 
 -- resumeRows
 -- As operatorRetry: locked already.
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
-  SET m.`fail_reason` = ?, m.`next_retry_at` = IF(m.`deliver_at` > UTC_TIMESTAMP(3), m.`deliver_at`, NULL), m.`updated_by` = LEFT(?, 64), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3),
+  SET m.`fail_reason` = IF(LEFT(m.`fail_reason`, 18) = 'suspended by rule ', NULL, m.`fail_reason`), m.`next_retry_at` = IF(m.`deliver_at` > UTC_TIMESTAMP(3), m.`deliver_at`, NULL), m.`updated_by` = LEFT(?, 64), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3),
     m.`state` = 0
   WHERE m.`state` IN (5);
 

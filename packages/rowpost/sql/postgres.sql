@@ -9,6 +9,9 @@
 -- =================================================================================================
 -- Writing a message, in the user's transaction
 
+-- markTransaction
+SELECT set_config('rowpost.tx', 'mark', true);
+
 -- insert
 -- One statement for any number of messages, one text for all of them: it can be prepared, and needs
 -- no escaping of bodies. Measured with 100 messages of 400 bytes, not prepared: this 2.5 us of
@@ -21,6 +24,11 @@
 -- duplicate is left out, the transaction stays usable, and the caller sees it by its absence. Waits
 -- only for another transaction that inserts the same identity. If the transaction does not commit,
 -- nothing of it was there.
+--
+-- $2 is the mark of the call. With $3 the transaction must have it already, else nothing is
+-- inserted: the INSERT of a call that nobody awaits may come behind the ROLLBACK. Without $3 it is
+-- the first statement of the call, in its place by the order of the driver, and leaves the mark for
+-- those after it. A sub-query, so that it is done once, before the first row.
 WITH inserted AS (
   INSERT INTO local_message (message_type, message_key, topic, message_body, headers, content_type, ordering_key, state, deliver_at, next_retry_at, created_by, updated_by, gmt_create, gmt_modified)
   SELECT incoming.type,
@@ -41,6 +49,7 @@ WITH inserted AS (
     statement_timestamp()
   FROM json_to_recordset($1::text::json) AS incoming (type text, key text, topic text, body text, headers text, content_type text,
     ordering_key text, delay_ms bigint, deliver_at_ms bigint, created_by text)
+  WHERE (SELECT CASE WHEN $3::boolean THEN COALESCE(current_setting('rowpost.tx', true), '') = $2 ELSE set_config('rowpost.tx', $2, true) = $2 END)
   ON CONFLICT (message_type, message_key) DO NOTHING
   RETURNING message_type::text COLLATE "C" AS messagetype, message_key::text COLLATE "C" AS messagekey)
 SELECT messagetype, messagekey, (SELECT CASE WHEN pg_try_advisory_xact_lock(-1247639744, ((date_part('epoch', transaction_timestamp()) * 20)::bigint % 2147483647)::integer)
@@ -50,11 +59,12 @@ SELECT messagetype, messagekey, (SELECT CASE WHEN pg_try_advisory_xact_lock(-124
 -- No lock: that would need the UPDATE privilege, which who only enqueues has no use for.
 SELECT m.message_type::text COLLATE "C" AS messagetype, m.message_key::text COLLATE "C" AS messagekey
 FROM json_to_recordset($1::text::json) AS wanted (type text, key text)
-JOIN local_message m ON m.message_type = wanted.type AND m.message_key = wanted.key;
+JOIN local_message m ON m.message_type = wanted.type AND m.message_key = wanted.key
+UNION ALL SELECT NULL, NULL WHERE NOT COALESCE(current_setting('rowpost.tx', true), '') = $2;
 
 -- deleteIdentities
 -- Locks rows that this transaction has inserted.
-DELETE FROM local_message m USING json_to_recordset($1::text::json) AS wanted (type text, key text) WHERE m.message_type = wanted.type AND m.message_key = wanted.key;
+DELETE FROM local_message m USING json_to_recordset($1::text::json) AS wanted (type text, key text) WHERE COALESCE(current_setting('rowpost.tx', true), '') = $2 AND m.message_type = wanted.type AND m.message_key = wanted.key;
 
 -- =================================================================================================
 -- Holding shards
@@ -71,6 +81,16 @@ ON CONFLICT (table_name, shard) DO NOTHING;
 -- registry that it writes, one or those of the dead, until its own end; no other statement does.
 INSERT INTO local_message_relay (table_name, owner, label, seen_at) VALUES ('local_message', $1, $2, statement_timestamp())
 ON CONFLICT (table_name, owner) DO UPDATE SET label = EXCLUDED.label, seen_at = EXCLUDED.seen_at;
+
+-- writeReport
+-- Which relays run, and what they must not send. Each statement that writes locks the rows of the
+-- registry that it writes, one or those of the dead, until its own end; no other statement does.
+UPDATE local_message_relay SET report = $1, reported_at = statement_timestamp() WHERE table_name = 'local_message' AND owner = $2;
+
+-- readReports
+-- Rows: owner, label, silent_ms (since its last sign of life), report, report_age_ms (NULL: none).
+SELECT owner, label, CASE WHEN isfinite(seen_at) AND isfinite(statement_timestamp()) THEN (date_part('epoch', statement_timestamp() - seen_at) * 1000)::bigint END AS silent_ms, report, CASE WHEN isfinite(reported_at) AND isfinite(statement_timestamp()) THEN (date_part('epoch', statement_timestamp() - reported_at) * 1000)::bigint END AS report_age_ms
+FROM local_message_relay WHERE table_name = 'local_message' ORDER BY owner;
 
 -- renew
 -- Changes no key column, so it waits for no fence (see fenceClause), and a takeover that came first
@@ -397,6 +417,22 @@ WHERE m.id = outcome.id AND fence.shard = outcome.shard
   AND ((m.state = 1 AND COALESCE(m.lock_version, 0) = outcome.token)
     OR (m.state = 4 AND m.message_id IS NULL AND m.delivery_count = outcome.delivery_count));
 
+-- deleteSent
+-- A row that a confirmation has overtaken is left to housekeeping. Locks like the settle of sent
+-- rows. If we die before it, the message is sent again, with the same identity; right after it:
+-- done.
+WITH fence AS MATERIALIZED (
+  SELECT lease.shard
+  FROM local_message_shard lease
+  JOIN unnest($2::integer[], $3::bigint[]) AS held (shard, epoch) ON held.shard = lease.shard AND held.epoch = lease.epoch
+  WHERE lease.table_name = 'local_message' AND lease.owner = $1
+  ORDER BY lease.shard
+  FOR KEY SHARE OF lease)
+DELETE FROM local_message m
+USING unnest($4::bigint[], $5::integer[], $6::bigint[]) AS outcome (id, shard, token), fence
+WHERE m.id = outcome.id AND fence.shard = outcome.shard
+  AND m.state = 1 AND COALESCE(m.lock_version, 0) = outcome.token;
+
 -- settleOther
 -- Failures and uncounted returns: pending with a time, or failed. The start of the attempt is
 -- written where there was one (retry_delta 1). Locks like the settle of sent rows. If we die right
@@ -518,6 +554,26 @@ FROM (SELECT picked.id, row_number() OVER (ORDER BY picked.id) - 1 AS place FROM
     SELECT m.id AS id FROM local_message m
     WHERE m.state = 0 AND m.next_retry_at > statement_timestamp() + $2::bigint * $3::bigint * interval '1 millisecond' AND m.next_retry_at < ('3000-01-01 00:00:00.000' || 'Z')::timestamptz AND m.topic = $1 AND (m.deliver_at > statement_timestamp()) IS NOT TRUE
     ORDER BY m.id LIMIT $2::bigint FOR UPDATE SKIP LOCKED) picked) ramp
+WHERE m.id = ramp.id;
+
+-- readClock
+-- For a clock that was set back. Locks rows that nobody holds, in id order; no relay works on them,
+-- because they are not due. If we die right after it: those rows are due, and the others are found
+-- by nobody until their time comes.
+SELECT (date_part('epoch', statement_timestamp()) * 1000)::bigint AS now_ms;
+
+-- shortenWaits
+-- For a clock that was set back. Locks rows that nobody holds, in id order; no relay works on them,
+-- because they are not due. If we die right after it: those rows are due, and the others are found
+-- by nobody until their time comes.
+UPDATE local_message m
+SET next_retry_at = GREATEST(m.deliver_at, statement_timestamp() + ramp.place * $3::bigint * interval '1 millisecond'), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
+FROM (SELECT picked.id, row_number() OVER (ORDER BY picked.id) - 1 AS place FROM (
+    SELECT m.id AS id FROM local_message m
+    WHERE m.state = 0 AND m.retry_count > 0
+      AND m.next_retry_at > statement_timestamp() + $2::bigint * interval '1 millisecond' AND m.next_retry_at < ('3000-01-01 00:00:00.000' || 'Z')::timestamptz
+      AND (m.deliver_at IS NULL OR m.next_retry_at > m.deliver_at + $2::bigint * interval '1 millisecond')
+    ORDER BY m.id LIMIT $1::bigint FOR UPDATE SKIP LOCKED) picked) ramp
 WHERE m.id = ramp.id;
 
 -- suspendPending
@@ -668,21 +724,27 @@ SET next_retry_at = CASE WHEN m.state = 2 THEN timestamptz '9999-12-31T00:00:00Z
 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) AS decided (id, token, next_ms, fail_reason), free
 WHERE m.id = decided.id AND m.id = free.id AND m.state IN (2, 3) AND COALESCE(m.lock_version, 0) = decided.token;
 
+-- listStrays
+-- Alias: id. What the two statements that follow are about; locks nothing.
+(SELECT id AS id FROM local_message WHERE (state IN (0, 1, 2, 3, 4, 5)) IS NOT TRUE ORDER BY id LIMIT $1::bigint)
+UNION ALL
+(SELECT id AS id FROM local_message WHERE id < 1 AND state = 0 ORDER BY id LIMIT $1::bigint);
+
 -- failUnknownStates
 -- Rows that somebody else has locked are left for the next round. If we die right after it: they
 -- are failed, and a person sees why.
 UPDATE local_message m
 SET state = 3, next_retry_at = NULL,
   fail_reason = left('UNKNOWN_STATE: the state was ' || COALESCE(m.state::text, 'NULL') || ', which is none of 0, 1, 2, 3, 4, 5; somebody changed the row by hand', 1024), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
-WHERE m.id = ANY (ARRAY(SELECT id FROM local_message WHERE (state IN (0, 1, 2, 3, 4, 5)) IS NOT TRUE ORDER BY id LIMIT $1::bigint FOR UPDATE SKIP LOCKED));
+WHERE m.id = ANY (ARRAY(SELECT id FROM local_message WHERE id = ANY ($1::bigint[]) AND (state IN (0, 1, 2, 3, 4, 5)) IS NOT TRUE ORDER BY id FOR UPDATE SKIP LOCKED));
 
 -- failUnreached
--- With the id in it, because a constant is cast to the column while the statement is planned: where
--- the column is shorter than the layout says, it would fail with no such row in the table.
+-- Rows that somebody else has locked are left for the next round. If we die right after it: they
+-- are failed, and a person sees why.
 UPDATE local_message m
 SET state = 3, next_retry_at = NULL,
   fail_reason = left('ID_BELOW_ONE: ids begin at 1, and no relay looks below; insert the message again with an id of the column itself' || ' (this one: ' || m.id || ')', 1024), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
-WHERE m.id = ANY (ARRAY(SELECT id FROM local_message WHERE id < 1 AND state = 0 ORDER BY id LIMIT $1::bigint FOR UPDATE SKIP LOCKED));
+WHERE m.id = ANY (ARRAY(SELECT id FROM local_message WHERE id = ANY ($1::bigint[]) AND id < 1 AND state = 0 ORDER BY id FOR UPDATE SKIP LOCKED));
 
 -- gauges
 -- Aliases: topic state count oldest_age_ms. Reads at most about `limit` rows of each state.
@@ -783,6 +845,24 @@ SELECT found.id, found.gmt_create FROM unnest($1::bigint[]) AS wanted (id)
 CROSS JOIN LATERAL (SELECT m.id AS id, COALESCE(to_char(m.gmt_create AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.gmt_create)::text) AS gmt_create FROM local_message m
   WHERE m.id >= wanted.id ORDER BY m.id LIMIT 1) found;
 
+-- placeOf
+SELECT (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) AS shard, COALESCE(to_char(statement_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (statement_timestamp())::text) AS clock, CASE WHEN isfinite(statement_timestamp()) AND isfinite(m.next_retry_at) THEN (date_part('epoch', m.next_retry_at - statement_timestamp()) * 1000)::bigint END AS due_in_ms,
+  CASE WHEN isfinite(statement_timestamp()) AND isfinite(m.deliver_at) THEN (date_part('epoch', m.deliver_at - statement_timestamp()) * 1000)::bigint END AS deliver_in_ms
+FROM local_message m WHERE m.id = $1::bigint;
+
+-- countWaiting
+SELECT 'due' AS kind, count(*) AS count, NULL::bigint AS next_in_ms FROM (SELECT 1 FROM local_message m WHERE m.state = 0 AND m.next_retry_at IS NULL LIMIT $1::bigint) c
+UNION ALL
+SELECT 'due', count(*), NULL FROM (SELECT 1 FROM local_message m WHERE m.state = 0 AND m.next_retry_at <= statement_timestamp() LIMIT $1::bigint) c
+UNION ALL
+SELECT CASE WHEN c.held THEN 'delayed' ELSE 'backoff' END, count(*), min(c.in_ms) FROM (SELECT COALESCE(m.deliver_at > statement_timestamp(), false) AS held, CASE WHEN isfinite(statement_timestamp()) AND isfinite(m.next_retry_at) THEN (date_part('epoch', m.next_retry_at - statement_timestamp()) * 1000)::bigint END AS in_ms FROM local_message m WHERE m.state = 0 AND m.next_retry_at > statement_timestamp() AND m.next_retry_at < ('3000-01-01 00:00:00.000' || 'Z')::timestamptz LIMIT $1::bigint) c GROUP BY c.held
+UNION ALL
+SELECT 'behind', count(*), NULL FROM (SELECT 1 FROM local_message m WHERE m.state = 0 AND m.next_retry_at >= ('3000-01-01 00:00:00.000' || 'Z')::timestamptz LIMIT $1::bigint) c;
+
+-- readChanges
+SELECT COALESCE(to_char(made_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (made_at)::text) AS made_at, author, action, reason, ids
+FROM local_message_audit WHERE table_name = 'local_message' AND first_id <= $1::bigint AND last_id >= $1::bigint ORDER BY id DESC LIMIT $2::bigint;
+
 -- countStates
 SELECT 3 AS state, count(*) AS count FROM (SELECT 1 FROM local_message m WHERE m.state = 3 AND m.next_retry_at IS NULL LIMIT $1::bigint) counted
 UNION ALL
@@ -809,29 +889,48 @@ WHERE m.id = ANY ($1::bigint[])
 ORDER BY m.id
 FOR UPDATE OF m;
 
+-- recordChange
+-- Adds a row of its own; commits, or does not, with the change that it tells of.
+INSERT INTO local_message_audit (table_name, made_at, author, action, reason, changed, first_id, last_id, ids, details)
+VALUES ('local_message', statement_timestamp(), $1, $2, $3, $4, $5, $6, $7, $8);
+
 -- operatorRetry
 -- The rows are locked by lockRows already; the states are looked at once more because a statement
--- must not depend on another's care. Values: $1 reason, $2 author where the layout has updated_by,
--- then the milliseconds of a suspension, then the ids.
+-- must not depend on another's care. The last error stays; what a rule said when it suspended the
+-- row is over. Values: $1 author where the layout has updated_by, then the milliseconds of a
+-- suspension, then the ids.
 UPDATE local_message m
-SET state = 0, next_retry_at = CASE WHEN m.deliver_at > statement_timestamp() THEN m.deliver_at END, retry_count = 0, delivery_count = 0, fail_reason = $1::text, updated_by = $2::text, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
-WHERE m.id = ANY ($3::bigint[]) AND m.state IN (3, 2);
+SET state = 0, next_retry_at = CASE WHEN m.deliver_at > statement_timestamp() THEN m.deliver_at END, retry_count = 0, delivery_count = 0, fail_reason = CASE WHEN NOT starts_with(m.fail_reason, 'suspended by rule ') THEN m.fail_reason END, updated_by = $1::text, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
+WHERE m.id = ANY ($2::bigint[]) AND m.state IN (3, 2);
+
+-- bringForward
+-- The rows are locked by lockRows already; the states are looked at once more because a statement
+-- must not depend on another's care. The last error stays; what a rule said when it suspended the
+-- row is over. Values: $1 author where the layout has updated_by, then the milliseconds of a
+-- suspension, then the ids.
+UPDATE local_message m
+SET next_retry_at = NULL, updated_by = $1::text, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
+WHERE m.id = ANY ($2::bigint[]) AND m.state = 0
+  AND m.next_retry_at > statement_timestamp() AND m.next_retry_at < ('3000-01-01 00:00:00.000' || 'Z')::timestamptz
+  AND (m.deliver_at > statement_timestamp()) IS NOT TRUE;
 
 -- suspendRows
 -- The rows are locked by lockRows already; the states are looked at once more because a statement
--- must not depend on another's care. Values: $1 reason, $2 author where the layout has updated_by,
--- then the milliseconds of a suspension, then the ids.
+-- must not depend on another's care. The last error stays; what a rule said when it suspended the
+-- row is over. Values: $1 author where the layout has updated_by, then the milliseconds of a
+-- suspension, then the ids.
 UPDATE local_message m
-SET state = 5, next_retry_at = statement_timestamp() + $3::bigint * interval '1 millisecond', fail_reason = $1::text, updated_by = $2::text, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
-WHERE m.id = ANY ($4::bigint[]) AND m.state IN (0, 3);
+SET state = 5, next_retry_at = statement_timestamp() + $2::bigint * interval '1 millisecond', fail_reason = CASE WHEN NOT starts_with(m.fail_reason, 'suspended by rule ') THEN m.fail_reason END, updated_by = $1::text, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
+WHERE m.id = ANY ($3::bigint[]) AND m.state IN (0, 3);
 
 -- resumeRows
 -- The rows are locked by lockRows already; the states are looked at once more because a statement
--- must not depend on another's care. Values: $1 reason, $2 author where the layout has updated_by,
--- then the milliseconds of a suspension, then the ids.
+-- must not depend on another's care. The last error stays; what a rule said when it suspended the
+-- row is over. Values: $1 author where the layout has updated_by, then the milliseconds of a
+-- suspension, then the ids.
 UPDATE local_message m
-SET state = 0, next_retry_at = CASE WHEN m.deliver_at > statement_timestamp() THEN m.deliver_at END, fail_reason = $1::text, updated_by = $2::text, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
-WHERE m.id = ANY ($3::bigint[]) AND m.state IN (5);
+SET state = 0, next_retry_at = CASE WHEN m.deliver_at > statement_timestamp() THEN m.deliver_at END, fail_reason = CASE WHEN NOT starts_with(m.fail_reason, 'suspended by rule ') THEN m.fail_reason END, updated_by = $1::text, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
+WHERE m.id = ANY ($2::bigint[]) AND m.state IN (5);
 
 -- putSuspension
 -- Locks its one rule. Relays read it at their next heartbeat.

@@ -36,7 +36,8 @@ RETURNING message_type AS messagetype, message_key AS messagekey;
 
 -- findIdentities
 -- Rows: messagetype, messagekey as stored, of those identities (compared as the column's collation
--- does); a locking read, so that it sees what made the insert fail.
+-- does); a locking read, so that it sees what made the insert fail. With a mark there is a row
+-- more, without an identity, when it is another transaction.
 SELECT m.message_type AS messagetype, m.message_key AS messagekey
 FROM (SELECT json_extract(value, '$[0]') AS type, json_extract(value, '$[1]') AS key FROM json_each(?)) AS wanted
 JOIN local_message AS m ON m.message_type = wanted.type AND m.message_key = wanted.key;
@@ -55,6 +56,15 @@ INSERT INTO local_message_shard (table_name, shard) VALUES ('local_message', 0) 
 -- reportInstance
 INSERT INTO local_message_relay (table_name, owner, label, seen_at) VALUES ('local_message', ?, ?, strftime('%Y-%m-%d %H:%M:%f', 'now'))
 ON CONFLICT (table_name, owner) DO UPDATE SET label = excluded.label, seen_at = excluded.seen_at;
+
+-- writeReport
+-- What the instance says of itself, JSON. Changes nothing where it has not reported itself yet.
+UPDATE local_message_relay SET report = ?, reported_at = strftime('%Y-%m-%d %H:%M:%f', 'now') WHERE table_name = 'local_message' AND owner = ?;
+
+-- readReports
+-- Rows: owner, label, silent_ms (since its last sign of life), report, report_age_ms (NULL: none).
+SELECT owner, label, CAST(round((julianday('now') - julianday(seen_at)) * 86400000.0) AS INTEGER) AS silent_ms, report, CAST(round((julianday('now') - julianday(reported_at)) * 86400000.0) AS INTEGER) AS report_age_ms
+FROM local_message_relay WHERE table_name = 'local_message' ORDER BY owner;
 
 -- renew
 -- lease_until = now + leaseMs for held shards at their epoch.
@@ -83,9 +93,9 @@ SET owner = ?, epoch = epoch + 1, lease_until = strftime('%Y-%m-%d %H:%M:%f', 'n
 WHERE table_name = 'local_message' AND shard = 0 AND epoch = ? AND owner IS ? AND strftime('%Y-%m-%dT%H:%M:%fZ', lease_until) = ?;
 
 -- recoverShards
--- Second: `sending` rows of these shards back to pending, lock_version + 1, next_retry_at =
--- deliver_at when ahead, else NULL. Rows that a user holds are passed over where the engine can
--- (rule: watched-sending finds them later).
+-- Second of a takeover: `sending` rows of these shards back to pending, lock_version + 1,
+-- next_retry_at = deliver_at when ahead, else NULL. Rows that a user holds are passed over where
+-- the engine can (rule: watched-sending finds them later).
 UPDATE local_message AS m
 SET state = 0, next_retry_at = CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 WHERE m.state = 1 AND EXISTS (SELECT 1 FROM json_each(?) WHERE value = 0);
@@ -276,6 +286,14 @@ WHERE m.id = outcome.id
     OR (+m.state IN (4) AND m.message_id IS NULL AND m.delivery_count = outcome.delivery_count))
   AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
 
+-- deleteSent
+-- A row that a confirmation has overtaken is left to housekeeping. The rows are found first, by
+-- their ids, and then deleted: a DELETE joins nothing. If we die before it, the message is sent
+-- again, with the same identity; right after it: done.
+DELETE FROM local_message WHERE id IN (
+  SELECT m.id FROM (SELECT value ->> 0 AS id, value ->> 1 AS token FROM json_each(?)) AS outcome CROSS JOIN local_message AS m ON m.id = outcome.id
+  WHERE +m.state IN (1) AND COALESCE(m.lock_version, 0) = outcome.token AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?));
+
 -- settleOther
 -- Failures and uncounted returns: pending with a time, or failed. The start of the attempt is
 -- written where there was one (retry_delta 1). If we die right after it: done.
@@ -345,6 +363,24 @@ SET next_retry_at = strftime('%Y-%m-%d %H:%M:%f', 'now', ((ramp.place * ?) / 100
 FROM (SELECT picked.id AS id, row_number() OVER (ORDER BY picked.id) - 1 AS place FROM (
     SELECT m.id AS id FROM local_message AS m
     WHERE m.state = 0 AND m.next_retry_at > strftime('%Y-%m-%d %H:%M:%f', 'now', ((? * ?) / 1000.0) || ' seconds') AND m.next_retry_at < '3000-01-01 00:00:00.000' AND m.topic = ? AND (m.deliver_at IS NULL OR m.deliver_at <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
+    ORDER BY m.id LIMIT ?) AS picked) AS ramp
+WHERE m.id = ramp.id;
+
+-- readClock
+-- For a clock that was set back. If we die right after it: those rows are due, and the others are
+-- found by nobody until their time comes.
+SELECT CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) AS now_ms;
+
+-- shortenWaits
+-- For a clock that was set back. If we die right after it: those rows are due, and the others are
+-- found by nobody until their time comes.
+UPDATE local_message AS m
+SET next_retry_at = max(strftime('%Y-%m-%d %H:%M:%f', 'now', ((ramp.place * ?) / 1000.0) || ' seconds'), COALESCE(m.deliver_at, '')), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT picked.id AS id, row_number() OVER (ORDER BY picked.id) - 1 AS place FROM (
+    SELECT m.id AS id FROM local_message AS m
+    WHERE m.state = 0 AND m.retry_count > 0
+      AND m.next_retry_at > strftime('%Y-%m-%d %H:%M:%f', 'now', (? / 1000.0) || ' seconds') AND m.next_retry_at < '3000-01-01 00:00:00.000'
+      AND (m.deliver_at IS NULL OR m.next_retry_at > strftime('%Y-%m-%d %H:%M:%f', m.deliver_at, (? / 1000.0) || ' seconds'))
     ORDER BY m.id LIMIT ?) AS picked) AS ramp
 WHERE m.id = ramp.id;
 
@@ -446,19 +482,27 @@ SET next_retry_at = CASE WHEN m.state = 2 THEN '9999-12-31 00:00:00.000' END, fa
 FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, value ->> 3 AS fail_reason FROM json_each(?)) AS decided
 WHERE m.id = decided.id AND +m.state IN (2, 3) AND COALESCE(m.lock_version, 0) = decided.token;
 
+-- listStrays
+-- Alias: id. What the two statements that follow are about; locks nothing.
+SELECT * FROM (SELECT CAST(id AS TEXT) AS id FROM local_message WHERE state NOT IN (0, 1, 2, 3, 4, 5) LIMIT ?)
+UNION ALL
+SELECT * FROM (SELECT CAST(id AS TEXT) AS id FROM local_message WHERE state IS NULL LIMIT ?)
+UNION ALL
+SELECT * FROM (SELECT CAST(id AS TEXT) AS id FROM local_message WHERE id < 1 AND +state = 0 LIMIT ?);
+
 -- failUnknownStates
 -- If we die right after it: the rows are failed, and a person sees why.
 UPDATE local_message AS m
 SET state = 3, next_retry_at = NULL,
   fail_reason = substr('UNKNOWN_STATE: the state was ' || COALESCE(m.state, 'NULL') || ', which is none of 0, 1, 2, 3, 4, 5; somebody changed the row by hand', 1, 1024), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
-WHERE m.id IN (SELECT id FROM local_message WHERE state NOT IN (0, 1, 2, 3, 4, 5) UNION ALL SELECT id FROM local_message WHERE state IS NULL LIMIT ?);
+WHERE m.id IN (SELECT value FROM json_each(?)) AND (state NOT IN (0, 1, 2, 3, 4, 5) OR state IS NULL);
 
 -- failUnreached
 -- If we die right after it: the rows are failed, and a person sees why.
 UPDATE local_message AS m
 SET state = 3, next_retry_at = NULL,
   fail_reason = substr('ID_BELOW_ONE: ids begin at 1, and no relay looks below; insert the message again with an id of the column itself', 1, 1024), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
-WHERE m.id IN (SELECT id FROM local_message WHERE id < 1 AND +state = 0 LIMIT ?);
+WHERE m.id IN (SELECT value FROM json_each(?)) AND (id < 1 AND +state = 0);
 
 -- gauges
 -- Aliases: topic state count oldest_age_ms. Reads at most about `limit` rows of each state.
@@ -546,6 +590,24 @@ SELECT CAST(m.id AS TEXT) AS id, strftime('%Y-%m-%dT%H:%M:%fZ', m.gmt_create) AS
 FROM json_each(?) AS wanted
 JOIN local_message AS m ON m.id = (SELECT min(n.id) FROM local_message AS n WHERE n.id >= wanted.value);
 
+-- placeOf
+SELECT 0 AS shard, strftime('%Y-%m-%dT%H:%M:%fZ', 'now') AS clock, -CAST(round((julianday('now') - julianday(m.next_retry_at)) * 86400000.0) AS INTEGER) AS due_in_ms,
+  -CAST(round((julianday('now') - julianday(m.deliver_at)) * 86400000.0) AS INTEGER) AS deliver_in_ms
+FROM local_message AS m WHERE m.id = 100;
+
+-- countWaiting
+SELECT 'due' AS kind, count(*) AS count, NULL AS next_in_ms FROM (SELECT 1 FROM local_message AS m WHERE m.state = 0 AND m.next_retry_at IS NULL LIMIT 10000) AS c
+UNION ALL
+SELECT 'due', count(*), NULL FROM (SELECT 1 FROM local_message AS m WHERE m.state = 0 AND m.next_retry_at <= strftime('%Y-%m-%d %H:%M:%f', 'now') LIMIT 10000) AS c
+UNION ALL
+SELECT CASE WHEN c.held THEN 'delayed' ELSE 'backoff' END, count(*), min(c.in_ms) FROM (SELECT COALESCE(m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now'), 0) AS held, -CAST(round((julianday('now') - julianday(m.next_retry_at)) * 86400000.0) AS INTEGER) AS in_ms FROM local_message AS m WHERE m.state = 0 AND m.next_retry_at > strftime('%Y-%m-%d %H:%M:%f', 'now') AND m.next_retry_at < '3000-01-01 00:00:00.000' LIMIT 10000) AS c GROUP BY c.held
+UNION ALL
+SELECT 'behind', count(*), NULL FROM (SELECT 1 FROM local_message AS m WHERE m.state = 0 AND m.next_retry_at >= '3000-01-01 00:00:00.000' LIMIT 10000) AS c;
+
+-- readChanges
+SELECT strftime('%Y-%m-%dT%H:%M:%fZ', made_at) AS made_at, author, action, reason, ids
+FROM local_message_audit WHERE table_name = 'local_message' AND first_id <= 100 AND last_id >= 100 ORDER BY id DESC LIMIT 100;
+
 -- countStates
 SELECT 3 AS state, count(*) AS count FROM (SELECT 1 FROM local_message AS m WHERE m.state = 3 LIMIT 10000);
 
@@ -568,25 +630,38 @@ FROM local_message AS m
 WHERE m.id IN (SELECT value FROM json_each(?))
 ORDER BY m.id;
 
+-- recordChange
+-- Adds an entry to the audit table, in the transaction of the change.
+INSERT INTO local_message_audit (table_name, made_at, author, action, reason, changed, first_id, last_id, ids, details)
+VALUES ('local_message', strftime('%Y-%m-%d %H:%M:%f', 'now'), ?, ?, ?, ?, ?, ?, ?, ?);
+
 -- operatorRetry
 -- The states are looked at once more although lockRows has: a statement must not depend on
--- another's care.
+-- another's care. The last error stays; what a rule said when it suspended the row is over.
 UPDATE local_message AS m
-SET fail_reason = ?, updated_by = ?, state = 0, next_retry_at = CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END, retry_count = 0, delivery_count = 0, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+SET fail_reason = CASE WHEN instr(m.fail_reason, 'suspended by rule ') = 1 THEN NULL ELSE m.fail_reason END, updated_by = ?, state = 0, next_retry_at = CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END, retry_count = 0, delivery_count = 0, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 WHERE m.id IN (SELECT value FROM json_each(?)) AND +m.state IN (3, 2);
+
+-- bringForward
+-- The states are looked at once more although lockRows has: a statement must not depend on
+-- another's care. The last error stays; what a rule said when it suspended the row is over.
+UPDATE local_message AS m
+SET next_retry_at = NULL, updated_by = ?, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+WHERE m.id IN (SELECT value FROM json_each(?)) AND +m.state IN (0) AND m.next_retry_at > strftime('%Y-%m-%d %H:%M:%f', 'now') AND m.next_retry_at < '3000-01-01 00:00:00.000'
+  AND (m.deliver_at IS NULL OR m.deliver_at <= strftime('%Y-%m-%d %H:%M:%f', 'now'));
 
 -- suspendRows
 -- The states are looked at once more although lockRows has: a statement must not depend on
--- another's care.
+-- another's care. The last error stays; what a rule said when it suspended the row is over.
 UPDATE local_message AS m
-SET fail_reason = ?, updated_by = ?, state = 5, next_retry_at = strftime('%Y-%m-%d %H:%M:%f', 'now', (? / 1000.0) || ' seconds'), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+SET fail_reason = CASE WHEN instr(m.fail_reason, 'suspended by rule ') = 1 THEN NULL ELSE m.fail_reason END, updated_by = ?, state = 5, next_retry_at = strftime('%Y-%m-%d %H:%M:%f', 'now', (? / 1000.0) || ' seconds'), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 WHERE m.id IN (SELECT value FROM json_each(?)) AND +m.state IN (0, 3);
 
 -- resumeRows
 -- The states are looked at once more although lockRows has: a statement must not depend on
--- another's care.
+-- another's care. The last error stays; what a rule said when it suspended the row is over.
 UPDATE local_message AS m
-SET fail_reason = ?, updated_by = ?, state = 0, next_retry_at = CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+SET fail_reason = CASE WHEN instr(m.fail_reason, 'suspended by rule ') = 1 THEN NULL ELSE m.fail_reason END, updated_by = ?, state = 0, next_retry_at = CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 WHERE m.id IN (SELECT value FROM json_each(?)) AND +m.state IN (5);
 
 -- putSuspension

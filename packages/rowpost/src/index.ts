@@ -30,11 +30,13 @@ export {
 } from "./databases/sql/layouts.ts";
 export { type MigrationReport, migrate } from "./databases/sql/migrate.ts";
 export {
+  type BigIntIsNotJson,
   DEFAULT_LIMITS,
   HEADER_ATTEMPT,
   HEADER_ID,
   HEADER_KEY,
   HEADER_TYPE,
+  type JsonAble,
   type MessageLimits,
   type NewMessage,
 } from "./message/message.ts";
@@ -57,9 +59,12 @@ export {
   type Transition,
 } from "./message/states.ts";
 export type {
+  ChangeByHand,
   ChangeConflict,
   ChangeReport,
   ChangeTarget,
+  Explanation,
+  HeldBy,
   MessageAdmin,
   MessageFilter,
   MessagePage,
@@ -75,6 +80,8 @@ export type {
 export type { EnqueueStatus } from "./outbox/message-writer.ts";
 export {
   createOutbox,
+  type Enqueueable,
+  type EnqueueableList,
   type EnqueueOptions,
   MESSAGES_PER_STATEMENT,
   type OnDuplicate,
@@ -84,9 +91,24 @@ export {
 } from "./outbox/outbox.ts";
 export type { EventMessage, RelayEvents } from "./relay/events.ts";
 export type { RelayMessageType, RelayOptions, RetentionOptions } from "./relay/options.ts";
-export { createRelay, type DrainReport, type Relay, type StopReport, type TickReport } from "./relay/relay.ts";
+export {
+  createRelay,
+  type DrainOptions,
+  type DrainReport,
+  type Relay,
+  type RelayHealth,
+  type StopReport,
+  type TickReport,
+} from "./relay/relay.ts";
 export type { RelayCounts } from "./relay/reports.ts";
-export type { RelayInstance, ShardLease, SuspensionRule } from "./relay/store.ts";
+export type {
+  LeftMessages,
+  RelayInstance,
+  RelayReport,
+  RelayStatus,
+  ShardLease,
+  SuspensionRule,
+} from "./relay/store.ts";
 export { type Clock, createSystemClock, systemClock } from "./runtime/clock.ts";
 export {
   BrokerError,

@@ -5,6 +5,7 @@
  */
 import type { MessageAdmin } from "../outbox/message-admin.ts";
 import type { MessageWriter } from "../outbox/message-writer.ts";
+import type { QueueStore } from "../queue/store.ts";
 import type { RelayStore } from "../relay/store.ts";
 import type { Executor, QueryResult, Statement, Transaction } from "../transactions/executor.ts";
 import type { TableLayout } from "./sql/layout.ts";
@@ -26,6 +27,7 @@ export type SessionPurpose = "relay" | "lease" | "tool" | "listen";
 
 /** Options of {@link Database.connect}. */
 export interface SessionOptions {
+  /** What it is for; decides settings and time-outs. */
   readonly purpose: SessionPurpose;
   /**
    * A statement that has no answer after this long fails with `DatabaseUnavailableError`, and the
@@ -42,6 +44,11 @@ export interface SessionOptions {
    * Default "utc".
    */
   readonly clock?: "utc" | "server";
+  /**
+   * Aborted: the connection is cut at once, also one that is still being made. What waits for an
+   * answer fails, and may have taken effect.
+   */
+  readonly signal?: AbortSignal | undefined;
   /** Called once when the session dies, by a lost connection, a time-out or `abandon`. */
   readonly onLost?: () => void;
 }
@@ -55,6 +62,7 @@ export interface Session {
    * `mariadb`, `mysql`, `postgres`, `sqlite`, with the server's version; for logs and error texts.
    */
   readonly server: { readonly product: "mariadb" | "mysql" | "postgres" | "sqlite"; readonly version: string };
+  /** Runs one statement. */
   run(statement: Statement): Promise<QueryResult>;
   /**
    * BEGIN, `work`, COMMIT; ROLLBACK and rethrow when it throws. A COMMIT that the server turned
@@ -67,6 +75,7 @@ export interface Session {
    * still take effect (rule: claim-token). Rejects when the server cannot be asked; ask again then.
    */
   abandon(): Promise<void>;
+  /** Says goodbye; cuts the connection when that takes more than half a second. */
   close(): Promise<void>;
   /**
    * Name of a lock that the server holds for this session alone, and gives up only when it has
@@ -101,11 +110,22 @@ export interface StoreOptions {
   readonly layout: TableLayout;
 }
 
+/** What the message queue needs of a database. */
+export interface QueueDatabase {
+  /** Rings when something was appended. */
+  readonly doorbell: Doorbell;
+  /** PostgreSQL: LISTENs for the appends of other processes. Elsewhere undefined: poll. */
+  listen(): Promise<{ close(): Promise<void> } | undefined>;
+  store(): QueueStore;
+}
+
 /** A database that rowpost works on. */
 export interface Database {
+  /** Which statements it speaks. */
   readonly dialect: DialectName;
   /** For logs: scheme, host, port and database, never a password. */
   readonly label: string;
+  /** Opens a connection of rowpost's own. */
   connect(options: SessionOptions): Promise<Session>;
   /**
    * The layout of a table that `rowpost migrate` makes: what an outbox or a relay uses when none is
@@ -123,19 +143,25 @@ export interface Database {
    * `TransactionRequiredError` for anything else.
    */
   executor(handle: unknown): Executor;
+  /** Wakes relays of this process. */
   readonly doorbell: Doorbell;
   /**
    * PostgreSQL: LISTENs on the channel of this table and rings the doorbell. Elsewhere resolves to
-   * undefined: poll.
+   * undefined: poll. The signal cuts the connection.
    */
-  listen(layout: TableLayout): Promise<{ close(): Promise<void> } | undefined>;
+  listen(layout: TableLayout, signal?: AbortSignal): Promise<{ close(): Promise<void> } | undefined>;
   /**
    * Migrations and what checks them: for `migrate` (databases/sql/migrate.ts) and `rowpost doctor`.
    */
   schema(options: StoreOptions): SchemaStatements;
+  /** The port of `createOutbox`. */
   messageWriter(options: StoreOptions): MessageWriter;
+  /** The port of `createRelay`. */
   relayStore(options: StoreOptions): RelayStore;
+  /** Looks at messages and changes them by hand. */
   messageAdmin(options: StoreOptions): MessageAdmin;
+  /** For the message queue stored in SQL. */
+  readonly queue: QueueDatabase;
   /** Closes what this object opened; a pool or handle that the user passed in stays open. */
   close(): Promise<void>;
 }

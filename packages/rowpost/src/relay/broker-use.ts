@@ -1,5 +1,6 @@
 /** A relay's broker from start to stop: whether it can be used at all, and who closes it. */
 import type { Broker } from "../brokers/broker.ts";
+import { withDeadline } from "../runtime/deadline.ts";
 import { describeError } from "../runtime/errors.ts";
 import type { RelaySettings } from "./options.ts";
 
@@ -13,6 +14,9 @@ export interface BrokerUse {
   /** Closes the broker, when it is the relay's to close and no other relay uses it. */
   end(): Promise<void>;
 }
+
+/** Our adapters say goodbye for half a second at most; others may not have thought of it. */
+const CLOSE_MS = 1_000;
 
 /** Relays of this process that were made and not stopped, by their broker. */
 const users = new WeakMap<Broker, number>();
@@ -56,7 +60,7 @@ export function useBroker(
       const left = (users.get(broker) ?? 1) - 1;
       users.set(broker, left);
       if (left > 0 || !closeBroker) return;
-      await broker.close().catch((error: unknown) => {
+      await withDeadline(() => broker.close(), { what: "closing", ms: CLOSE_MS }).catch((error: unknown) => {
         logger.error("the broker could not be closed", { broker: broker.name, error: describeError(error) });
       });
     },

@@ -13,7 +13,8 @@ import { createScans } from "./claiming/scans.ts";
 import type { RelayEvents } from "./events.ts";
 import { createHousekeeping } from "./housekeeping/housekeeping.ts";
 import { createSendingSweep } from "./housekeeping/sending-sweep.ts";
-import { createInFlightWindow, type InFlightWindow } from "./in-flight.ts";
+import { createInFlightWindow, type InFlight, type InFlightWindow } from "./in-flight.ts";
+import { createDuty } from "./leases/duty.ts";
 import { createLeaseKeeper, type LeaseKeeperOptions } from "./leases/lease-keeper.ts";
 import type { RelaySettings } from "./options.ts";
 import { createWakeUp } from "./pacing/wake-up.ts";
@@ -21,10 +22,13 @@ import type { Followers } from "./parking/followers.ts";
 import { createParking } from "./parking/parking.ts";
 import { createRelayFlow } from "./publishing/flow.ts";
 import { createPublisher } from "./publishing/publisher.ts";
+import { createSameTransaction } from "./publishing/same-transaction.ts";
 import { createSettler, type SettlerEvents } from "./publishing/settler.ts";
 import { createRelayReports, type RelayCounts, type RelayReports } from "./reports.ts";
 import { createRelayRunner, type RelayRunner } from "./runner.ts";
+import { createSelfReport } from "./self-report.ts";
 import { createSource } from "./source.ts";
+import type { LeftMessages, RelayReport } from "./store.ts";
 
 export interface RelayEngineOptions {
   readonly database: Database;
@@ -32,21 +36,26 @@ export interface RelayEngineOptions {
   readonly layout: TableLayout;
   readonly settings: RelaySettings;
   readonly events: EventEmitter<RelayEvents>;
+  /** Cuts every connection to the database: a stop takes no longer. */
+  readonly cutoff: AbortSignal;
 }
 
 /** The running parts of one relay; see relay.ts for what its methods promise. */
 export interface RelayEngine extends RelayRunner {
   readonly owner: string;
   readonly counts: RelayCounts;
+  report(): RelayReport;
+  left(): Promise<LeftMessages>;
   resetBackoff(topic: string): Promise<number>;
 }
 
 /** Makes the engine; nothing is opened yet. */
-export function createRelayEngine({ database, broker, layout, settings, events }: RelayEngineOptions): RelayEngine {
+export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
+  const { database, broker, layout, settings, events, cutoff } = options;
   const { clock, publishTimeoutMs } = settings;
   const owner = randomUUID();
   const store = database.relayStore({ layout });
-  const source = createSource({ database, layout, settings, store });
+  const source = createSource({ database, layout, settings, store, cutoff });
   const reports = createRelayReports(settings, events);
   const [freed, wakeUp, heartbeatDue] = [createWakeUp(clock), createWakeUp(clock), createWakeUp(clock)];
 
@@ -97,29 +106,24 @@ export function createRelayEngine({ database, broker, layout, settings, events }
   const settled = settlerEvents({ settings, reports, window, followers });
   const settler = createSettler({ store, keeper, settings, clock, hasClaimToken, events: settled });
   const publisher = createPublisher({ broker, clock, publishTimeoutMs });
-  const flow = createRelayFlow({ settings, keeper, window, health, publisher, settler });
+  const transactionOf = (group: readonly InFlight[]) =>
+    createSameTransaction({ database, store, keeper, settings, clock }, group);
+  const flow = createRelayFlow({ settings, keeper, window, health, publisher, settler, transactionOf });
   const claim = createClaim({ store, settings, keeper, window, giveBack: flow.giveBack });
   const { publish } = flow;
   const round = createRound({ store, layout, settings, keeper, window, scans, parking, claim, publish });
   const sendingSweep = createSendingSweep({ store, keeper, window, clock, publishTimeoutMs });
+  const selfReport = createSelfReport({ owner, store, settings, keeper, window, parking, events, heartbeatDue });
   const wake = wakeUp.ring;
   const housekeeping = createHousekeeping({ store, keeper, settings, reports, events, followers, sendingSweep, wake });
-  const runner = createRelayRunner({
-    settings,
-    reports,
-    keeper,
-    window,
-    freed,
-    wakeUp,
-    heartbeatDue,
-    parking,
-    flow,
-    publisher,
-    round,
-    housekeeping,
-    source,
-  });
-  return { ...runner, owner, counts: reports.counts, resetBackoff: (topic) => housekeeping.resetBackoff(topic) };
+  const duty = createDuty({ settings, keeper, reports, store });
+  const parts = { freed, wakeUp, heartbeatDue, parking, flow, publisher, round, housekeeping, source, selfReport };
+  const runner = createRelayRunner({ settings, reports, keeper, duty, window, ...parts });
+  return {
+    ...{ ...runner, owner, counts: reports.counts, report: () => selfReport.now() },
+    left: () => store.housekeeping.left(),
+    resetBackoff: (topic) => housekeeping.resetBackoff(topic),
+  };
 }
 
 const WITHOUT_LOCK =

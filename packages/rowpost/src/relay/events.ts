@@ -6,9 +6,13 @@ import type { MessageState } from "../message/states.ts";
 
 /** A message in an event. */
 export interface EventMessage {
+  /** Primary key of the row, in decimal. */
   readonly id: string;
+  /** First part of the identity. */
   readonly type: string;
+  /** Second part of the identity. */
   readonly key: string;
+  /** Destination on the broker. */
   readonly topic: string;
 }
 
@@ -34,16 +38,24 @@ export interface RelayEvents {
    * the message again.
    */
   readonly outcomeLost: { readonly message: EventMessage };
+  /** Shards are ours now; `recovered`: messages that their last owner had left in `sending`. */
   readonly shardsAcquired: { readonly shards: readonly number[]; readonly recovered: number };
+  /** Leases ended before they were renewed: nothing of these shards is started any more. */
   readonly shardsLost: { readonly shards: readonly number[] };
+  /** Shards were given to others, or given back by `stop`. */
   readonly shardsReleased: { readonly shards: readonly number[] };
   /** Rows in `sending` that no window held were brought back to pending (rule: watched-sending). */
   readonly recovered: { readonly count: number };
+  /** A topic rests after failures; its messages wait. `reason`: the words of the broker. */
   readonly topicPaused: { readonly topic: string; readonly reason: string };
+  /** The topic takes messages again. */
   readonly topicResumed: { readonly topic: string };
   /** Its messages wait, uncounted. `broker`: its name, or behind `routes` the name of the one. */
   readonly brokerAway: { readonly broker: string; readonly reason: string };
+  /** The broker can be reached again. */
   readonly brokerBack: { readonly broker: string };
+  /** The database cannot be reached; told once until `databaseBack`. */
   readonly databaseAway: { readonly error: unknown };
+  /** The database can be reached again. */
   readonly databaseBack: Record<string, never>;
 }

@@ -1,8 +1,18 @@
 /** Options of the relay: defaults and checks in one place. */
+import { hostname } from "node:os";
 import type { Broker } from "../brokers/broker.ts";
 import type { Database, TableLayout } from "../databases/database.ts";
 import type { ConfirmRule, RetryPolicy } from "../message/message-type.ts";
 import { DEFAULT_RETRY_POLICY } from "../message/message-type.ts";
+import {
+  BROKER,
+  checkOptions,
+  databaseWith,
+  LAYOUT,
+  type OptionKinds,
+  oneOf,
+  refuseUnknown,
+} from "../runtime/check-options.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { ConfigurationError } from "../runtime/errors.ts";
@@ -15,8 +25,11 @@ import type { PollOptions } from "./pacing/poll-pace.ts";
 
 /** What the relay needs to know of a message type; a `messageType(...)` object is one. */
 export interface RelayMessageType {
+  /** The `message_type`. */
   readonly name: string;
+  /** What differs from the policy of the relay. Durations in milliseconds. */
   readonly retry?: Partial<RetryPolicy> | undefined;
+  /** Consumers confirm; undefined: `sent` is the end. */
   readonly confirm?: ConfirmRule | undefined;
 }
 
@@ -36,6 +49,9 @@ export type FaultPoint =
   | "beforeClaim"
   | "claimed"
   | "beforePublish"
+  | "beforeAppend"
+  | "appended"
+  | "beforeCommit"
   | "published"
   | "beforeSettle"
   | "settled"
@@ -46,7 +62,9 @@ export type FaultPoint =
 
 /** Options of `createRelay`. */
 export interface RelayOptions {
+  /** Where the messages are: `mysql(…)`, `mariadb(…)`, `postgres(…)` or `sqlite(…)`. */
   readonly database: Database;
+  /** Where they go: `rocketmq(…)`, `kafka(…)`, `memory()`, …, or `routes(…)` for several. */
   readonly broker: Broker;
   /**
    * `stop` closes the broker, when no other relay of this process uses it any more; an open
@@ -93,7 +111,9 @@ export interface RelayOptions {
    * listed-in-flight). Default `on`.
    */
   readonly sendingMark?: "on" | "off" | undefined;
+  /** Waits between looks at the table. Default 10 to 250 ms. */
   readonly poll?: Partial<PollOptions> | undefined;
+  /** What happens with finished messages. Default: they stay. */
   readonly retention?: Partial<RetentionOptions> | undefined;
   /** Time that `stop` gives to what is in flight. Default publishTimeoutMs + 5,000. */
   readonly drainTimeoutMs?: number | undefined;
@@ -104,12 +124,15 @@ export interface RelayOptions {
    * (rule: crash-counting). Default 3 and 10.
    */
   readonly suspectAfter?: number | undefined;
+  /** See `suspectAfter`. */
   readonly failAfter?: number | undefined;
   /** Name of this instance for people. Default host:pid. */
   readonly label?: string | undefined;
   /** Default: warnings and errors go to standard error. `silent`: nowhere. */
   readonly logger?: Logger | "silent" | undefined;
+  /** Default: not measured. `createMetricsRegistry()` keeps them as Prometheus text. */
   readonly metrics?: Metrics | undefined;
+  /** For tests. Default: the clock of the system. */
   readonly clock?: Clock | undefined;
   /** For tests. */
   readonly onFaultPoint?: ((point: FaultPoint) => void | Promise<void>) | undefined;
@@ -137,6 +160,8 @@ export interface RelaySettings {
   readonly metrics: Metrics;
   readonly clock: Clock;
   readonly reach: (point: FaultPoint) => void | Promise<void>;
+  /** No backoff of any type is longer. */
+  readonly longestBackoffMs: number;
   policyOf(type: string): RetryPolicy;
   confirmOf(type: string): ConfirmRule | undefined;
 }
@@ -149,8 +174,56 @@ const LEASE_HEADROOM_MS = 10_000;
 
 const WINDOW_BYTES = 32 * 1_048_576;
 
+const KINDS: OptionKinds<RelayOptions> = {
+  database: databaseWith("relayStore"),
+  broker: BROKER,
+  closeBroker: "boolean",
+  layout: LAYOUT,
+  types: "array",
+  retry: "object",
+  onFailed: "string",
+  batchSize: "number",
+  windowSize: "number",
+  windowBytes: "number",
+  publishTimeoutMs: "number",
+  leaseMs: "number",
+  heartbeatMs: "number",
+  sendingMark: "string",
+  poll: "object",
+  retention: "object",
+  drainTimeoutMs: "number",
+  housekeepingMs: "number",
+  suspectAfter: "number",
+  failAfter: "number",
+  label: "string",
+  logger: ["object", "string"],
+  metrics: "object",
+  clock: "object",
+  onFaultPoint: "function",
+};
+const POLL_KINDS: OptionKinds<PollOptions> = { minMs: "number", maxMs: "number" };
+const RETENTION_KINDS: OptionKinds<RetentionOptions> = { onSent: "string", keepMs: "number", archiveForMs: "number" };
+
+/** Throws `ConfigurationError` for what the types of the options would not let through. */
+function checkShape(options: RelayOptions): void {
+  checkOptions("createRelay", options, KINDS);
+  const { retry = {}, poll = {}, retention = {}, logger } = options;
+  refuseUnknown("createRelay, retry", retry, Object.keys(DEFAULT_RETRY_POLICY));
+  checkOptions("createRelay, poll", poll, POLL_KINDS);
+  checkOptions("createRelay, retention", retention, RETENTION_KINDS);
+  oneOf("createRelay: onFailed", options.onFailed, [undefined, "block", "skip"]);
+  oneOf("createRelay: sendingMark", options.sendingMark, [undefined, "on", "off"]);
+  oneOf("createRelay: retention.onSent", retention.onSent, [undefined, "keep", "archive", "delete"]);
+  if (typeof logger === "string") oneOf("createRelay: logger", logger, ["silent"]);
+  for (const type of options.types ?? []) {
+    if (typeof type === "object" && type !== null && typeof type.name === "string") continue;
+    throw new ConfigurationError("createRelay: types takes what messageType makes, or { name, retry, confirm }");
+  }
+}
+
 /** Fills in the defaults and refuses what cannot work. */
 export function relaySettings(options: RelayOptions): RelaySettings {
+  checkShape(options);
   const batchSize = wholeNumber("batchSize", options.batchSize ?? 500, 1, 10_000);
   const publishTimeoutMs = wholeNumber("publishTimeoutMs", options.publishTimeoutMs ?? 10_000, 10, 600_000);
   const leaseMs = wholeNumber(
@@ -193,11 +266,12 @@ export function relaySettings(options: RelayOptions): RelaySettings {
     suspectAfter: wholeNumber("suspectAfter", options.suspectAfter ?? 3, 1, 1_000),
     failAfter: wholeNumber("failAfter", options.failAfter ?? 10, 2, 10_000),
     onFailed: options.onFailed ?? "block",
-    label: options.label ?? `pid:${process.pid}`,
+    label: options.label ?? `${hostname()}:${process.pid}`,
     logger: options.logger === "silent" ? silentLogger : (options.logger ?? stderrLogger),
     metrics: options.metrics ?? silentMetrics,
     clock: options.clock ?? systemClock,
     reach: options.onFaultPoint ?? nothing,
+    longestBackoffMs: Math.max(base.maxMs, ...[...policyByType.values()].map(({ maxMs }) => maxMs)),
     policyOf: (type) => policyByType.get(type) ?? base,
     confirmOf: (type) => policies.get(type)?.confirm,
   };

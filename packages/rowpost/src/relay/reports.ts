@@ -26,8 +26,19 @@ export interface RelayCounts {
   readonly fenced: number;
   /** Outcomes that the lease did not live to see recorded. */
   readonly outcomesLost: number;
+  /** Messages found in `sending` that nobody had in hand, and brought back. */
   readonly recovered: number;
+  /** Messages held back by a rule. */
   readonly suspended: number;
+}
+
+/** What a part of the relay has met since its statements last worked. */
+export interface Failing {
+  /** Monotonic times of the first and the latest failure in a row. */
+  readonly sinceMs: number;
+  readonly lastMs: number;
+  /** The latest one's words. */
+  readonly error: string;
 }
 
 export interface RelayReports {
@@ -44,6 +55,8 @@ export interface RelayReports {
   databaseAway(part: string, error: unknown): void;
   /** A statement of this part worked. */
   databaseBack(part: string): void;
+  /** Undefined: the last statement of this part worked. */
+  failing(part: string): Failing | undefined;
 }
 
 /** Makes the reports of one relay. */
@@ -59,7 +72,7 @@ export function createRelayReports(settings: RelaySettings, events: EventEmitter
     recovered: 0,
     suspended: 0,
   };
-  const away = new Set<string>();
+  const away = new Map<string, Failing>();
   /** Reasons logged since the database was last there. */
   const said = new Set<string>();
   /** Why texts were not taken, logged. */
@@ -89,7 +102,7 @@ export function createRelayReports(settings: RelaySettings, events: EventEmitter
   function failed(message: EventMessage, reason: string, slowRetryInMs: number | null): void {
     counts.failed += 1;
     metrics.increment("rowpost_failed_total", { topic: message.topic });
-    logger.warn("a message failed", { ...about(message), reason, slowRetryInMs });
+    logger.error("a message failed", { ...about(message), reason, slowRetryInMs });
     events.emit("failed", { message: about(message), reason, slowRetryInMs });
   }
 
@@ -152,7 +165,8 @@ export function createRelayReports(settings: RelaySettings, events: EventEmitter
         logger.error("the database does not answer; trying again", { part, error: reason });
       }
       if (away.size === 0) events.emit("databaseAway", { error });
-      away.add(part);
+      const nowMs = settings.clock.monotonicMs();
+      away.set(part, { sinceMs: away.get(part)?.sinceMs ?? nowMs, lastMs: nowMs, error: reason });
     },
     databaseBack(part) {
       if (!away.delete(part) || away.size > 0) return;
@@ -160,6 +174,7 @@ export function createRelayReports(settings: RelaySettings, events: EventEmitter
       logger.info("the database answers again");
       events.emit("databaseBack", {});
     },
+    failing: (part) => away.get(part),
   };
 }
 

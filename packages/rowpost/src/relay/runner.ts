@@ -1,9 +1,11 @@
 /** The loops of a relay, and how they begin and end. */
 import { setImmediate } from "node:timers/promises";
-import { onAbort } from "../runtime/abort.ts";
+import { onAbort, untilAborted } from "../runtime/abort.ts";
+import { LONGEST_RETRY_MS, retryPauseMs } from "../runtime/backoff.ts";
 import type { RoundResult } from "./claiming/round.ts";
 import type { Housekeeping } from "./housekeeping/housekeeping.ts";
 import type { InFlightWindow } from "./in-flight.ts";
+import type { Duty } from "./leases/duty.ts";
 import type { LeaseKeeper } from "./leases/lease-keeper.ts";
 import { LOOK_MS } from "./leases/lock-watch.ts";
 import type { RelaySettings } from "./options.ts";
@@ -13,19 +15,22 @@ import type { Parking } from "./parking/parking.ts";
 import type { RelayFlow } from "./publishing/flow.ts";
 import type { Publisher } from "./publishing/publisher.ts";
 import type { RelayReports } from "./reports.ts";
+import type { SelfReport } from "./self-report.ts";
 import type { RelaySource } from "./source.ts";
 
 export interface RelayRunnerOptions {
   readonly settings: RelaySettings;
   readonly reports: RelayReports;
   readonly keeper: LeaseKeeper;
+  readonly duty: Duty;
   readonly window: InFlightWindow;
   /** Rings when a message left the window. */
   readonly freed: WakeUp;
   /** Rings when there may be something new to send. */
   readonly wakeUp: WakeUp;
-  /** Rings when the lease session was lost. */
+  /** Rings when the lease session was lost, and when there is something to report. */
   readonly heartbeatDue: WakeUp;
+  readonly selfReport: Pick<SelfReport, "tell">;
   readonly parking: Pick<Parking, "room" | "setAside" | "followers">;
   readonly flow: RelayFlow;
   readonly publisher: Publisher;
@@ -49,6 +54,8 @@ export interface RelayRunner {
   exhausted(timeoutMs: number, signal?: AbortSignal): Promise<boolean>;
   stop(): Promise<{ readonly drained: boolean; readonly unsettled: number }>;
   wake(): void;
+  /** Since the last heartbeat that the database answered; undefined: none yet. */
+  heartbeatAgoMs(): number | undefined;
 }
 
 /** What a step of a loop came to. */
@@ -57,15 +64,12 @@ interface Step {
   readonly asked: boolean;
 }
 
-/** Waits of the loops after a statement failed: from here doubled up to a second. */
-const FIRST_RETRY_MS = 50;
-const LONGEST_RETRY_MS = 1_000;
 /** How often `stop` looks again when nothing settles meanwhile: the database may be away. */
 const STOP_STEP_MS = 100;
 
 /** Makes the runner; nothing runs yet. */
 export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
-  const { settings, reports, keeper, window, freed, wakeUp, parking, flow, housekeeping, source } = options;
+  const { settings, reports, keeper, duty, window, freed, wakeUp, parking, flow, housekeeping, source } = options;
   const { clock } = settings;
   const pace = createPollPace(settings.poll, clock);
   const stopping = new AbortController();
@@ -73,14 +77,19 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
   const ended: (() => void | Promise<void>)[] = [];
   const exhaustedWaiters = new Set<() => void>();
   let lastHeartbeatMs = Number.NEGATIVE_INFINITY;
+  /** When the last heartbeat that was answered began. */
+  let beatenMs: number | undefined;
   let opened = false;
 
   async function heartbeat(): Promise<void> {
-    lastHeartbeatMs = clock.monotonicMs();
+    const startedMs = clock.monotonicMs();
+    lastHeartbeatMs = startedMs;
     try {
       await settings.reach("heartbeat");
       await keeper.heartbeat();
+      beatenMs = startedMs;
     } catch (error) {
+      duty.heartbeatFailed();
       // Due again at once; whoever calls paces the tries.
       lastHeartbeatMs = Number.NEGATIVE_INFINITY;
       throw error;
@@ -109,15 +118,20 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
       } catch (error) {
         failures += 1;
         reports.databaseAway(name, error);
-        await clock.sleep(Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(failures, 8)), stopping.signal);
+        await clock.sleep(retryPauseMs(failures), stopping.signal);
       }
     }
   }
 
   async function heartbeatStep(): Promise<Step> {
     const rung = options.heartbeatDue.count;
+    if (!duty.isOn) {
+      await options.heartbeatDue.wait({ sinceCount: rung, ms: LONGEST_RETRY_MS, signal: stopping.signal });
+      return { waitMs: 0, asked: false };
+    }
     const dueMs = lastHeartbeatMs + settings.heartbeatMs - clock.monotonicMs();
     if (dueMs > 0 && keeper.hasSession && !(await keeper.look())) {
+      await options.selfReport.tell();
       const ms = Math.min(dueMs, LOOK_MS);
       await options.heartbeatDue.wait({ sinceCount: rung, ms, signal: stopping.signal });
       return { waitMs: 0, asked: false };
@@ -126,10 +140,22 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
     const couldPublish = keeper.hasSession;
     await heartbeat();
     if (keeper.heldCount > before || !couldPublish) wakeUp.ring();
+    await duty.heartbeatWorked();
     return { waitMs: 0, asked: true };
   }
 
+  /** Off duty: whether it can work again. */
+  async function lookStep(): Promise<Step> {
+    const isBack = await duty.look();
+    if (isBack) {
+      lastHeartbeatMs = Number.NEGATIVE_INFINITY;
+      options.heartbeatDue.ring();
+    }
+    return { waitMs: isBack ? 0 : LONGEST_RETRY_MS, asked: true };
+  }
+
   async function roundStep(): Promise<Step> {
+    if (!duty.isOn) return await lookStep();
     const rung = wakeUp.count;
     const left = freed.count;
     const { returned } = parking.followers;
@@ -146,25 +172,24 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
       return { waitMs: 0, asked };
     }
     if (exhaustedWaiters.size > 0 && result.exhausted && window.size === 0) {
-      if (await hasReturned(returned)) return { waitMs: 0, asked };
+      if (await hasFollowers(returned)) return { waitMs: settings.poll.maxMs, asked };
       for (const resolve of exhaustedWaiters) resolve();
     }
     await wakeUp.wait({ sinceCount: rung, ms: idleWaitMs(), signal: stopping.signal });
     return { waitMs: 0, asked };
   }
 
-  /** Messages came back from behind their heads since there were so many, or do now. */
-  async function hasReturned(before: number): Promise<boolean> {
+  /** Followers of gone heads came back since there were so many, do now, or are held locked. */
+  async function hasFollowers(before: number): Promise<boolean> {
     await parking.followers.release(true);
-    return parking.followers.returned !== before;
+    return parking.followers.returned !== before || parking.followers.isHeld;
   }
 
   function idleWaitMs(): number {
     return parking.room.waitMs(() => pace.nextWaitMs());
   }
 
-  async function settleEverything(): Promise<boolean> {
-    const deadlineMs = clock.monotonicMs() + settings.drainTimeoutMs;
+  async function settleEverything(deadlineMs: number): Promise<boolean> {
     flow.refuse();
     const never = new AbortController().signal;
     let aborted = false;
@@ -188,6 +213,7 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
 
   return {
     wake: wakeUp.ring,
+    heartbeatAgoMs: () => (beatenMs === undefined ? undefined : Math.round(clock.monotonicMs() - beatenMs)),
     async open() {
       await source.open();
       opened = true;
@@ -221,7 +247,8 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
       // Heads that were settled bring their followers back.
       await parking.followers.idle();
       await housekeeping.turn();
-      return { claimed: result.claimed, exhausted: result.exhausted && !(await hasReturned(returned)) };
+      await options.selfReport.tell();
+      return { claimed: result.claimed, exhausted: result.exhausted && !(await hasFollowers(returned)) };
     },
     async exhausted(timeoutMs, signal) {
       let done = false;
@@ -239,12 +266,13 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
       return done;
     },
     async stop() {
+      const deadlineMs = clock.monotonicMs() + settings.drainTimeoutMs;
       stopping.abort();
       await Promise.all(loops);
       for (const end of ended) await end();
       await parking.setAside.idle();
       await parking.followers.idle();
-      const drained = opened ? await settleEverything() : true;
+      const drained = opened ? await settleEverything(deadlineMs) : true;
       // Heads that were settled last bring their followers back.
       await parking.followers.idle();
       const unsettled = window.size;
@@ -258,9 +286,4 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
       return { drained, unsettled };
     },
   };
-}
-
-function untilAborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }

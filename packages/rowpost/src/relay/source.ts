@@ -21,6 +21,8 @@ export interface RelaySourceOptions {
   readonly layout: TableLayout;
   readonly settings: RelaySettings;
   readonly store: Pick<RelayStore, "open" | "close">;
+  /** Cuts every connection to the database. */
+  readonly cutoff: AbortSignal;
 }
 
 /** A statement may take this long before its session is given up; well below a lease. */
@@ -31,18 +33,21 @@ const WITHOUT_INDEX =
   "looked for among its rows; create it to keep topics apart";
 
 /** Nothing is opened yet. */
-export function createSource({ database, layout, settings, store }: RelaySourceOptions): RelaySource {
+export function createSource({ database, layout, settings, store, cutoff }: RelaySourceOptions): RelaySource {
   let abilities: TableAbilities = { scansByTopic: false, setsBehind: false, missingIndexes: [] };
   return {
     doorbell: database.doorbell,
-    listen: () => database.listen(layout),
+    listen: () => database.listen(layout, cutoff),
     close: () => store.close(),
     get abilities() {
       return abilities;
     },
     async open() {
-      abilities = await store.open(storeOptions(settings));
+      abilities = await store.open({ ...storeOptions(settings), signal: cutoff });
       for (const statement of abilities.missingIndexes) settings.logger.warn(WITHOUT_INDEX, { statement });
+      const zone = abilities.shiftingZone;
+      if (zone !== undefined)
+        settings.logger.warn("the instants of this table are in a zone with daylight saving", { zone });
     },
   };
 }

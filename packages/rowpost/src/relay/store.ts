@@ -5,9 +5,12 @@
  * epoch it acquired (rule: takeover-fence): a relay that lost its lease changes nothing.
  */
 import type { MessageState } from "../message/states.ts";
+import type { Executor } from "../transactions/executor.ts";
+import type { EventMessage } from "./events.ts";
 
 /** Who may relay a shard until when, as it stands in the table. */
 export interface ShardLease {
+  /** Its number, from 0. */
   readonly shard: number;
   /** Random id of the owning relay's start; undefined = free. */
   readonly owner: string | undefined;
@@ -57,6 +60,11 @@ export interface TableAbilities {
    * For each missing ability that an index would give: the one CREATE INDEX statement, for the log.
    */
   readonly missingIndexes: readonly string[];
+  /**
+   * The zone of the table's instants, where they are not in UTC and it has daylight saving: in the
+   * hour that it repeats in autumn, a wait can be an hour longer.
+   */
+  readonly shiftingZone?: string | undefined;
 }
 
 /** A waiting message, as a scan returns it. */
@@ -188,6 +196,31 @@ export interface SendingRow extends RowToken {
   readonly topic: string;
 }
 
+/** A row that housekeeping failed because nobody could ever have sent it. */
+export interface FailedStray extends EventMessage {
+  readonly reason: string;
+}
+
+/** Unfinished messages by what they wait for; each count ends at about 10,000. */
+export interface LeftMessages {
+  /** Could be sent now. */
+  readonly due: number;
+  /** Wait for their next attempt. */
+  readonly backoff: number;
+  /** Until the first of them is due; undefined: there is none. */
+  readonly nextBackoffInMs: number | undefined;
+  /** Wait for the time that they were enqueued with. */
+  readonly delayed: number;
+  /** Are set behind an earlier message of their ordering key. */
+  readonly behind: number;
+  /** In the hands of a relay, perhaps of a dead one. */
+  readonly sending: number;
+  /** Tried again late, or only by a person. */
+  readonly failed: number;
+  /** Held back by a person or a rule. */
+  readonly suspended: number;
+}
+
 /**
  * A row that housekeeping has to decide about: next_retry_at has come in `sent`, `failed` or
  * `suspended`.
@@ -217,10 +250,13 @@ export interface TimedDecision extends RowToken {
  * A rule that suspends more than one message: an ordering key, a topic, a type, or the whole relay.
  */
 export interface SuspensionRule {
+  /** What it holds back. */
   readonly scope: "ordering_key" | "topic" | "type" | "relay";
   /** The key, topic or type; "*" for the relay. */
   readonly value: string;
+  /** Why. */
   readonly reason: string;
+  /** Who. */
   readonly author: string;
   /** Milliseconds until it ends; null = until it is lifted. */
   readonly endsInMs: number | null;
@@ -228,10 +264,51 @@ export interface SuspensionRule {
 
 /** A relay instance that reported lately. */
 export interface RelayInstance {
+  /** Random id, as in the lease rows. */
   readonly owner: string;
   /** host:pid, for people. */
   readonly label: string;
+  /** It has told of itself lately. */
   readonly alive: boolean;
+}
+
+/** What a relay says of itself beside its heartbeat. Durations are from when it was written. */
+export interface RelayReport {
+  /** Version of rowpost. */
+  readonly version: string;
+  /** Those that it holds. */
+  readonly shards: readonly number[];
+  /** Messages claimed and not settled. */
+  readonly inFlight: number;
+  /** So many of one topic may be. */
+  readonly windowSize: number;
+  /** What a failed message does to later ones of its ordering key. */
+  readonly onFailed: "block" | "skip";
+  /** One, or those behind `routes`. */
+  readonly brokers: readonly {
+    readonly name: string;
+    /** Undefined: nobody knows it to be away. */
+    readonly awayForMs: number | undefined;
+    readonly reason: string | undefined;
+    /** While it is away: some of the topics that wait for it; undefined: all do. */
+    readonly topics: readonly string[] | undefined;
+  }[];
+  /** Topics that take nothing for now; 0 ms: the message that finds out is under way or next. */
+  readonly restingTopics: readonly { readonly topic: string; readonly restsForMs: number; readonly reason: string }[];
+  /** More of them, which are not named. */
+  readonly moreResting: number;
+  /** The last thing that went wrong. */
+  readonly lastError: { readonly what: string; readonly agoMs: number } | undefined;
+}
+
+/** A relay that has reported itself within the last day, as others see it. */
+export interface RelayStatus extends RelayInstance {
+  /** Since its last sign of life, by the database's clock. */
+  readonly silentMs: number;
+  /** Undefined: it has written none yet, or its version writes none. */
+  readonly report: RelayReport | undefined;
+  /** Age of the report. Its own durations count to now. */
+  readonly reportAgeMs: number | undefined;
 }
 
 export interface LeaseView {
@@ -277,6 +354,8 @@ export interface LeaseStore {
   }): Promise<{ readonly acquired: readonly HeldShard[]; readonly recovered: number }>;
   /** Gives shards away: owner NULL. Only those still ours at that epoch. */
   release(request: { readonly owner: string; readonly shards: readonly HeldShard[] }): Promise<void>;
+  /** Writes what this instance says of itself beside its heartbeat: JSON, for people elsewhere. */
+  report(request: { readonly owner: string; readonly report: string }): Promise<void>;
   /** Removes this instance from the registry. */
   leave(owner: string): Promise<void>;
   /** Of these session locks, those that nobody holds: their sessions have ended. */
@@ -343,7 +422,31 @@ export interface RelayStore {
     readonly elapsedMs: number;
     /** State that the rows were claimed in: `sending`, or `pending` with sendingMark off. */
     readonly from: "sending" | "pending";
+    /**
+     * `archive`, `delete`: what becomes at once of rows that are `sent` and wait for no
+     * confirmation; a row that is gone counts as settled. Default `keep`.
+     */
+    readonly onSent?: "keep" | "archive" | "delete" | undefined;
   }): Promise<RowNow[]>;
+  /**
+   * Storing and settling in one transaction, for a broker that keeps messages in this database:
+   * locks those of these rows that are as they were claimed and that nobody else holds, calls
+   * `store` with their ids, writes what it resolves to (all `sent`), and commits. Resolves to the
+   * ids that were settled. When the fence lets fewer rows through than were stored, nothing is
+   * written, and it resolves to none. Rejects with what `store` rejects with, with errors of the
+   * database, and, perhaps written, with `CommitUnknownError`.
+   */
+  settleWithin(request: {
+    readonly fence: Fence;
+    /** As claimed. */
+    readonly rows: readonly RowToken[];
+    readonly from: "sending" | "pending";
+    readonly onSent: "keep" | "archive" | "delete";
+    readonly elapsedMs: () => number;
+    readonly store: (tx: Executor, ids: ReadonlySet<string>) => Promise<readonly Outcome[]>;
+    /** For tests. */
+    readonly beforeCommit: () => void | Promise<void>;
+  }): Promise<ReadonlySet<string>>;
   /**
    * Drops every session, and proves that none of their statements can still take effect (rule:
    * claim-token for layouts without a claim token). New sessions are opened on the next call.
@@ -357,6 +460,8 @@ export interface RelayStoreOptions {
   readonly sendingMark: "on" | "off";
   readonly statementTimeoutMs: number;
   readonly lockWaitTimeoutMs: number;
+  /** Aborted: every connection is cut, every call fails at once, and none is opened any more. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /**
@@ -383,9 +488,11 @@ export interface HousekeepingStore {
   applyTimed(request: { readonly decisions: readonly TimedDecision[] }): Promise<number>;
   /**
    * Rows in no known state, and pending ones whose id is below 1, where no scan looks -> failed,
-   * with a reason. Returns the number.
+   * with a reason. Returns them.
    */
-  failUnknownStates(request: { readonly limit: number }): Promise<number>;
+  failUnknownStates(request: { readonly limit: number }): Promise<readonly FailedStray[]>;
+  /** What is left to be sent, bounded: each count ends at about 10,000. */
+  left(): Promise<LeftMessages>;
   /**
    * pending -> failed for rows that cannot be sent as they are (broken headers or body, too many
    * recoveries). Fenced.
@@ -450,6 +557,17 @@ export interface HousekeepingStore {
    * deliver_at (rule: delay-is-not-retry). Rows that are set behind stay.
    */
   resetBackoff(request: { readonly topic: string; readonly limit: number; readonly stepMs: number }): Promise<number>;
+  /** The database's clock, in milliseconds of the epoch. */
+  clockMs(): Promise<number>;
+  /**
+   * Brings pending rows that have failed before, and wait longer than `beyondMs` from now, forward,
+   * in id order, ramped; never below deliver_at. Rows that are set behind, and held ones, stay.
+   */
+  shortenWaits(request: {
+    readonly beyondMs: number;
+    readonly limit: number;
+    readonly stepMs: number;
+  }): Promise<number>;
   /**
    * Moves finished rows to the archive, or deletes them: locked with their state, one transaction,
    * counts compared (rule: checked-move). Returns the number.

@@ -7,8 +7,11 @@ import { setTimeout as delay } from "node:timers/promises";
 
 /** What came of each case. */
 export interface ContractReport {
+  /** Names of the cases. */
   readonly passed: readonly string[];
+  /** Cases that failed, with what they threw. */
   readonly failed: readonly { readonly name: string; readonly error: unknown }[];
+  /** Cases that were not run, and why. */
   readonly skipped: readonly { readonly name: string; readonly reason: string }[];
 }
 

@@ -95,6 +95,7 @@ export function createLeaseTable(shardCount = 16): LeaseTable {
           if (row !== undefined) row.owner = undefined;
         }
       },
+      report: guard,
       async leave(owner) {
         await guard();
         seen.delete(owner);

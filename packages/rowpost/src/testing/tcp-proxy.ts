@@ -23,7 +23,9 @@ export type MuteDirection = "both" | "toTarget" | "toClient";
 
 /** A running proxy. */
 export interface TcpProxy {
+  /** Where it listens. */
   readonly host: string;
+  /** Where it listens. */
   readonly port: number;
   /** Can be changed at any time; holds for chunks that arrive from then on. */
   delayMs: number;
@@ -38,6 +40,7 @@ export interface TcpProxy {
    * on at {@link unmute}.
    */
   mute(direction?: MuteDirection): void;
+  /** Ends `mute`. */
   unmute(): void;
   /**
    * Stops listening: new connections get ECONNREFUSED. Existing ones go on (use {@link cut} for

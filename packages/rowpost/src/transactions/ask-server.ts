@@ -5,14 +5,13 @@
 import type { DialectName } from "../databases/database.ts";
 import {
   ASK_STATUS,
-  askBySavepoint,
   askBySetTransaction,
   isMariadb,
+  knownMariadb,
   okStatus,
   requireBackslashEscapes,
   statusSaysOpen,
 } from "./mysql-status.ts";
-import { askByLock } from "./pg-status.ts";
 
 /** How an ORM is asked. */
 export interface Asking {
@@ -22,20 +21,22 @@ export interface Asking {
   readonly owner: unknown;
   /** The driver's OK packet inside the ORM's answer; absent where the ORM hides it. */
   okPacket?(answer: unknown): unknown;
-  /** The ORM prepares every statement. Default false. */
-  readonly prepares?: boolean;
 }
 
 /**
  * An ORM knows whether its own transaction has been ended by its own means. It does not notice when
  * the server ended it, or when a handle was kept, and its next statement would be committed alone,
- * or in another one's transaction. One round trip; MySQL through Kysely two; MariaDB none.
+ * or in another one's transaction. One round trip on MySQL; MariaDB none; PostgreSQL none here, see
+ * `inTransaction`.
  */
-export async function askServer(dialect: DialectName, asking: Asking): Promise<boolean> {
-  if (dialect === "postgres") return await askByLock(asking.run);
-  if (dialect === "sqlite") return await askByBegin(asking.run);
+export function askServer(dialect: DialectName, asking: Asking): boolean | undefined | Promise<boolean> {
+  if (dialect === "postgres") return undefined;
+  if (dialect === "sqlite") return askByBegin(asking.run);
+  return knownMariadb(asking.owner) || askMysql(asking);
+}
+
+async function askMysql(asking: Asking): Promise<boolean> {
   if (await isMariadb(asking.owner, asking.run)) return true;
-  if (asking.prepares === true) return await askBySetTransaction(asking.run);
   if (asking.okPacket !== undefined) {
     const status = okStatus(asking.okPacket(await asking.run(ASK_STATUS)));
     if (status !== undefined) {
@@ -43,7 +44,7 @@ export async function askServer(dialect: DialectName, asking: Asking): Promise<b
       return statusSaysOpen(status);
     }
   }
-  return await askBySavepoint(asking.run);
+  return await askBySetTransaction(asking.run);
 }
 
 /** SQLite refuses a BEGIN inside a transaction, and nothing else happens. */

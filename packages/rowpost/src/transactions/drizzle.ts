@@ -30,8 +30,10 @@ export function drizzleExecutor(handle: Shape, dialect: DialectName): Executor |
     );
   }
   const tx = handle as unknown as Tx;
+  const client = shapeOf(shapeOf(handle["session"])?.["client"]);
   return {
     kind: "drizzle",
+    pipelines: client !== undefined && hasMethods(client, "unsafe", "notify"),
     run: async ({ params, text }) => fromDriver(await tx.execute(query(text, params))),
     inTransaction: () =>
       askServer(dialect, {

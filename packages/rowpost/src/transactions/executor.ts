@@ -11,6 +11,7 @@
 export interface Statement {
   /** Stable name: key of prepared statements, of query budgets and of the EXPLAIN tests. */
   readonly name: string;
+  /** SQL with the placeholders of its dialect. */
   readonly text: string;
   /**
    * Numbers, strings, null, Uint8Array, and for PostgreSQL arrays of them. Never a JS Date (drivers
@@ -31,14 +32,24 @@ export interface QueryResult {
 export interface Executor {
   /** How the handle was recognized, such as `mysql2`, `kysely`; for error texts. */
   readonly kind: string;
+  /** Runs one statement. */
   run(statement: Statement): Promise<QueryResult>;
   /**
-   * Whether the connection is in a transaction at this moment. Asked before an INSERT that cannot
-   * check it in SQL (MySQL 8 and 9, SQLite); free where the driver knows, else one round trip. True
-   * without a question where the INSERT checks for itself (MariaDB, PostgreSQL). Absent: a
-   * transaction of rowpost's own, which knows by itself when it has ended.
+   * Statements of one turn are sent one behind the other without waiting for answers, and what
+   * comes behind the end of the transaction may never get one (postgres.js).
    */
-  inTransaction?(): Promise<boolean>;
+  readonly pipelines?: boolean;
+  /**
+   * Whether the connection is in a transaction. A plain answer is free and holds for a statement
+   * that is handed over in the same turn: the driver knows, and sends in the order of the calls, or
+   * the INSERT checks for itself (MariaDB). A promise took a round trip (MySQL 8 and 9), and the
+   * statement right behind it has to see that nothing ended the transaction since. `undefined`:
+   * only a mark in the transaction can tell (PostgreSQL). Absent: a transaction of rowpost's own,
+   * which knows by itself when it has ended.
+   */
+  inTransaction?(): boolean | undefined | Promise<boolean>;
+  /** Asks PostgreSQL, in one round trip, on behalf of callers that leave no mark. */
+  askServer?(): Promise<boolean>;
   /**
    * Takes note of a call that belongs to this transaction: the COMMIT waits for nobody, so it is
    * refused while one is unfinished. Absent where the COMMIT is not ours.

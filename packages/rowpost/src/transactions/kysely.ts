@@ -40,19 +40,17 @@ export function kyselyExecutor(handle: Shape, dialect: DialectName): Executor | 
       throw isEnded(error) ? finished("Kysely transaction", error) : error;
     }
   }
+  async function ask(): Promise<boolean> {
+    const owner = shapeOf(trx.getExecutor())?.["adapter"];
+    return (await askServer(dialect, { run: (text) => trx.executeQuery(compiled(text, [])), owner })) ?? true;
+  }
   return {
     kind: "kysely",
     run: async ({ params, text }) => {
       const { numAffectedRows, rows } = await whileOpen(() => trx.executeQuery(compiled(text, params)));
       return queryResult(rows, numAffectedRows);
     },
-    inTransaction: () =>
-      whileOpen(() =>
-        askServer(dialect, {
-          run: async (text) => await trx.executeQuery(compiled(text, [])),
-          owner: shapeOf(trx.getExecutor())?.["adapter"],
-        }),
-      ),
+    inTransaction: () => (dialect === "postgres" ? undefined : whileOpen(ask)),
   };
 }
 

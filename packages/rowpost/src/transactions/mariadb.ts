@@ -1,6 +1,6 @@
 /** The mariadb driver: connections in promise and callback form, alone or from a pool. */
 import type { Executor, Statement } from "./executor.ts";
-import { statusSaysOpen } from "./mysql-status.ts";
+import { ASK_STATUS, statusSaysOpen } from "./mysql-status.ts";
 import type { OwnConnection } from "./own-transaction.ts";
 import { isPrepared } from "./prepare.ts";
 import { hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
@@ -22,7 +22,6 @@ interface Call {
 interface Connection {
   query(call: Call, values: readonly unknown[]): Promise<unknown>;
   execute(call: Call, values: readonly unknown[]): Promise<unknown>;
-  ping(): Promise<unknown>;
   isValid(): boolean;
   release?(): Promise<unknown>;
   destroy(): void;
@@ -77,9 +76,7 @@ type Callback = (error: Error | null, result: unknown) => void;
 
 /** The callback form under the promise form's methods. */
 function promised(connection: Connection): Connection {
-  const raw = connection as unknown as Record<"query" | "execute", (...args: unknown[]) => void> & {
-    ping(options: undefined, callback: Callback): void;
-  };
+  const raw = connection as unknown as Record<"query" | "execute", (...args: unknown[]) => void>;
   const wrap = (start: (done: Callback) => void): Promise<unknown> =>
     new Promise((resolve, reject) => {
       start((error, result) => {
@@ -90,7 +87,6 @@ function promised(connection: Connection): Connection {
   return {
     query: (call, values) => wrap((done) => raw.query(call, values, done)),
     execute: (call, values) => wrap((done) => raw.execute(call, values, done)),
-    ping: () => wrap((done) => raw.ping(undefined, done)),
     isValid: () => connection.isValid(),
     destroy: () => connection.destroy(),
     get info() {
@@ -130,12 +126,12 @@ function executorOf(connection: Connection): Executor {
  */
 async function isOpen(connection: Connection): Promise<boolean> {
   if (!statusSaysOpen(connection.info.status)) return false;
-  await connection.ping();
+  await connection.query(callOf(ASK_STATUS), []);
   return statusSaysOpen(connection.info.status);
 }
 
 /** On MariaDB the INSERT checks for itself; a status that says no saves it all the same. */
-async function mayInsert(connection: Connection): Promise<boolean> {
+function mayInsert(connection: Connection): boolean | Promise<boolean> {
   const { serverVersion, status } = connection.info;
   return serverVersion.mariaDb ? statusSaysOpen(status) : isOpen(connection);
 }

@@ -43,29 +43,16 @@ export function okStatus(result: unknown): number | undefined {
   return typeof status === "number" ? status : undefined;
 }
 
-/** The cheapest statement there is; its OK packet carries the status. */
-export const ASK_STATUS = "DO 0";
-
 /**
- * For handles that hide the OK packet: a savepoint outlives its statement only inside a
- * transaction. Two round trips, no trace left. Not through prepared statements, which know no
- * SAVEPOINT on MySQL.
+ * Its OK packet carries the status; and ROW_COUNT() is 1 after it, which the INSERT behind it looks
+ * at: it is 0 after whatever ends a transaction.
  */
-export async function askBySavepoint(run: (text: string) => Promise<unknown>): Promise<boolean> {
-  await run("SAVEPOINT rowpost_is_open");
-  try {
-    await run("RELEASE SAVEPOINT rowpost_is_open");
-    return true;
-  } catch (error) {
-    if (hasErrorNumber(error, NO_SUCH_SAVEPOINT)) return false;
-    throw error;
-  }
-}
+export const ASK_STATUS = "SELECT 0 INTO @rowpost_is_open";
 
 /**
- * For handles that prepare every statement: inside a transaction SET TRANSACTION is refused with
- * error 1568, which changes nothing there. Outside it is accepted, and says of the connection's
- * next transaction what is the default anyway.
+ * For handles that hide the OK packet: inside a transaction SET TRANSACTION is refused with error
+ * 1568, which changes nothing there. Outside it is accepted, and says of the connection's next
+ * transaction what is the default anyway.
  */
 export async function askBySetTransaction(run: (text: string) => Promise<unknown>): Promise<boolean> {
   try {
@@ -79,6 +66,12 @@ export async function askBySetTransaction(run: (text: string) => Promise<unknown
 
 /** By an object that lives as long as the user's pool or ORM. */
 const mariadbByOwner = new WeakMap<object, boolean>();
+
+/** True where {@link isMariadb} has found so before. */
+export function knownMariadb(owner: unknown): boolean {
+  const key = shapeOf(owner);
+  return key !== undefined && mariadbByOwner.get(key) === true;
+}
 
 /**
  * For ORMs: is the server MariaDB, so that nothing has to be asked because the INSERT checks for
@@ -116,7 +109,6 @@ function findVersion(answer: unknown, depth = 0): string | undefined {
   return undefined;
 }
 
-const NO_SUCH_SAVEPOINT = 1305;
 const TRANSACTION_IN_PROGRESS = 1568;
 
 /** Looks through the wrappers that ORMs put around an error of the server. */

@@ -160,7 +160,7 @@ function executorOf(connection: Recognized): Executor {
       if (statement.params.length > 0 && !looked.has(core)) await mayInsert(connection);
       return toResult(await runStatement(run, statement));
     },
-    inTransaction: async () => mariadb || mayInsert(connection),
+    inTransaction: () => mariadb || mayInsert(connection),
   };
 }
 
@@ -242,7 +242,7 @@ function own(connection: Recognized, pooled: boolean): OwnConnection {
     executor: {
       kind: "mysql2",
       // A connection of the user's can be used beside us: what happened there is not seen here.
-      ...(pooled ? {} : { inTransaction: async () => isMariadbServer(core) || mayInsert(connection) }),
+      ...(pooled ? {} : { inTransaction: () => isMariadbServer(core) || mayInsert(connection) }),
       run: async (statement) => {
         const result = await runStatement(run, statement);
         const status = okStatus(result) ?? okStatus(Array.isArray(result) ? result.at(-1) : undefined);

@@ -141,6 +141,8 @@ function guardTransaction(connection: OwnConnection): Guard {
         return result;
       } finally {
         over = true;
+        // What the mariadb driver prepares first, it would send behind the ROLLBACK.
+        await calls.ended();
       }
     },
   };
@@ -150,6 +152,8 @@ interface Calls {
   readonly watch: <T>(call: Promise<T>) => Promise<T>;
   /** Throws `MissingAwaitError` while one of them is unfinished. */
   readonly requireFinished: () => void;
+  /** Resolves when none of them is under way any more. */
+  readonly ended: () => Promise<unknown>;
 }
 
 /** The enqueues and queries that the work has started. */
@@ -161,6 +165,7 @@ function watchCalls(): Calls {
       unfinished.add(call);
       return call;
     },
+    ended: () => Promise.allSettled(unfinished),
     requireFinished: () => {
       if (unfinished.size === 0) return;
       // The error below tells of them; as unhandled rejections they would end the process as well.

@@ -33,10 +33,11 @@ export async function askByLock(run: (text: string) => Promise<unknown>): Promis
  * other one is refused until the transaction is rolled back (rule: ended-transaction).
  */
 export function sayingWhenFailed(executor: Executor): Executor {
+  const run: Executor["run"] = (statement) => executor.run(statement).catch(rethrow);
   return {
     ...executor,
-    run: (statement) => executor.run(statement).catch(rethrow),
-    inTransaction: async () => (await executor.inTransaction?.().catch(rethrow)) ?? true,
+    run,
+    askServer: () => askByLock((text) => run({ name: "askServer", text, params: [] })),
   };
 }
 

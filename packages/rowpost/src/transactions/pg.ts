@@ -61,17 +61,24 @@ function recognize(handle: Shape): Client | undefined {
   return handle as unknown as Client;
 }
 
-function executorOf(client: Client, options: PostgresOptions): Executor {
+/** `onAnswer` hears of each answer; a text with several statements has several. */
+function executorOf(
+  client: Client,
+  options: PostgresOptions,
+  onAnswer?: (answer: Result | readonly Result[]) => void,
+): Executor {
   return {
     kind: "pg",
     run: async ({ name, params, text }: Statement) => {
       // With text and values apart pg copies no configuration object: 2 us for each statement.
-      const { rowCount, rows } = await (options.prepare === true && name !== USER_STATEMENT
+      const answer = await (options.prepare === true && name !== USER_STATEMENT
         ? client.query({ name: preparedName(text), text, values: params })
         : client.query(text, params));
+      onAnswer?.(answer);
+      const { rowCount, rows } = answer;
       return queryResult(rows, rowCount ?? undefined);
     },
-    inTransaction: () => isOpen(client),
+    inTransaction: () => knownOpen(client),
   };
 }
 
@@ -90,10 +97,13 @@ function preparedName(text: string): string {
   return name;
 }
 
+function knownOpen(client: Client): boolean | undefined {
+  const status = client.getTransactionStatus?.() ?? undefined;
+  return status && status !== "I";
+}
+
 async function isOpen(client: Client): Promise<boolean> {
-  const status = client.getTransactionStatus?.();
-  if (status !== undefined && status !== null) return status !== "I";
-  return askByLock((text) => client.query(text));
+  return knownOpen(client) ?? (await askByLock((text) => client.query(text)));
 }
 
 /** A pg pool or idle client for a transaction of our own; undefined for anything else. */
@@ -116,8 +126,14 @@ function own(client: Client, options: PostgresOptions): OwnConnection {
   // nobody listens. The query rejects too.
   const heard = (): void => {};
   client.on("error", heard);
+  /** Before pg 8.18: a statement has ended the transaction, or went back to a savepoint of it. */
+  let mayBeOver = false;
+  const look = (answer: Result | readonly Result[]): void => {
+    mayBeOver ||= [answer].flat().some(({ command }) => /^(?:COMMIT|ROLLBACK|PREPARE)/.test(command));
+  };
+  const onAnswer = client.getTransactionStatus === undefined ? look : undefined;
   return {
-    executor: sayingWhenFailed(executorOf(client, options)),
+    executor: sayingWhenFailed(executorOf(client, options, onAnswer)),
     begin: () => client.query("BEGIN"),
     commit: async () => {
       // PostgreSQL answers the COMMIT of a failed transaction with ROLLBACK, and with no error
@@ -132,7 +148,12 @@ function own(client: Client, options: PostgresOptions): OwnConnection {
     rollback: () => client.query("ROLLBACK"),
     // A failed transaction is not over: the user may go back to a savepoint. Until then the server
     // itself refuses every statement.
-    ended: () => client.getTransactionStatus?.() === "I",
+    ended: async (afterError) => {
+      if (client.getTransactionStatus !== undefined) return client.getTransactionStatus() === "I";
+      if (!afterError && !mayBeOver) return false;
+      mayBeOver = false;
+      return !(await isOpen(client).catch(() => true));
+    },
     release: (broken) => {
       client.off("error", heard);
       client.release?.(broken);

@@ -3,7 +3,7 @@ import type { Executor, Statement } from "./executor.ts";
 import type { OwnConnection, Work } from "./own-transaction.ts";
 import { transact, USER_STATEMENT } from "./own-transaction.ts";
 import type { PostgresOptions } from "./pg.ts";
-import { askByLock, sayingWhenFailed } from "./pg-status.ts";
+import { sayingWhenFailed } from "./pg-status.ts";
 import { hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
 
 interface Sql {
@@ -37,6 +37,7 @@ function isSql(handle: Shape): boolean {
 function executorOf(sql: Sql, options: PostgresOptions): Executor {
   return {
     kind: "postgres.js",
+    pipelines: true,
     run: async ({ name, params, text }: Statement) => {
       const prepare = options.prepare === true && name !== USER_STATEMENT;
       const result = await sql.unsafe(text, params, { prepare });
@@ -44,7 +45,7 @@ function executorOf(sql: Sql, options: PostgresOptions): Executor {
       // nothing.
       return queryResult(result, shapeOf(result)?.["count"] ?? undefined);
     },
-    inTransaction: () => askByLock((text) => sql.unsafe(text, [], { prepare: false })),
+    inTransaction: () => undefined,
   };
 }
 

@@ -31,8 +31,7 @@ export function prismaExecutor(handle: Shape, dialect: DialectName): Executor | 
       const answer = await send(text, params);
       return queryResult(answer, Array.isArray(answer) ? undefined : answer);
     },
-    inTransaction: () =>
-      askServer(dialect, { run: (text) => send(text, []), owner: handle["_originalClient"], prepares: true }),
+    inTransaction: () => askServer(dialect, { run: (text) => send(text, []), owner: handle["_originalClient"] }),
   };
 }
 

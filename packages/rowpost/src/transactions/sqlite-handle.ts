@@ -31,7 +31,7 @@ interface Handle {
  */
 export function sqliteExecutor(handle: Shape): Executor | undefined {
   const database = recognize(handle);
-  return database && { ...executorOf(database), inTransaction: async () => isOpen(database) };
+  return database && { ...executorOf(database), inTransaction: () => isOpen(database) };
 }
 
 function recognize(handle: Shape): Handle | undefined {

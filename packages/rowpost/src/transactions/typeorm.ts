@@ -5,7 +5,7 @@
 import type { DialectName } from "../databases/database.ts";
 import { askServer } from "./ask-server.ts";
 import type { Executor } from "./executor.ts";
-import { hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
+import { finished, hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
 
 interface Structured {
   readonly raw: unknown;
@@ -31,15 +31,23 @@ export function typeormExecutor(handle: Shape, dialect: DialectName): Executor |
     );
   }
   const runner = shape as unknown as QueryRunner;
+  async function send(text: string, params: readonly unknown[]): Promise<Structured> {
+    try {
+      return await runner.query(text, params, true);
+    } catch (error) {
+      // It was given back while the statement was on its way.
+      throw shape?.["isReleased"] === true ? finished("TypeORM transaction", error) : error;
+    }
+  }
   return {
     kind: "typeorm",
     run: async ({ params, text }) => {
-      const { affected, records } = await runner.query(text, params, true);
+      const { affected, records } = await send(text, params);
       return queryResult(records, affected);
     },
     inTransaction: () =>
       askServer(dialect, {
-        run: (text) => runner.query(text, [], true),
+        run: (text) => send(text, []),
         owner: runner.dataSource ?? runner.connection,
         okPacket: (answer) => shapeOf(answer)?.["raw"],
       }),

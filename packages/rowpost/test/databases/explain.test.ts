@@ -154,6 +154,7 @@ function hot(statements: DialectStatements): Readonly<Record<string, Hot>> {
       statement: relay.settleSent({ fence, outcomes: sent, elapsedMs: 5, from: "sending" }),
       atMost: batch,
     },
+    deleteSent: { statement: relay.deleteSent({ fence, rows, from: "sending" }), atMost: batch },
     settleOther: {
       statement: relay.settleOther({ fence, outcomes: failed, elapsedMs: 5, from: "sending" }),
       atMost: batch,
@@ -200,6 +201,12 @@ function hot(statements: DialectStatements): Readonly<Record<string, Hot>> {
       atMost: 6_000,
       rare: true,
     },
+    // Done once after the clock was set back: all that is delayed is looked at.
+    shortenWaits: {
+      statement: housekeeping.shortenWaits({ beyondMs: 600_000, limit: BATCH, stepMs: 1 }),
+      atMost: 6_000,
+      rare: true,
+    },
     lockFinished: {
       statement: housekeeping.lockFinished({ state: "sent", olderThanMs: 0, afterId: "0", limit: BATCH }),
       atMost: 6 * BATCH + OVERHEAD,
@@ -216,8 +223,7 @@ function hot(statements: DialectStatements): Readonly<Record<string, Hot>> {
       statement: housekeeping.passFinished({ state: "sent", afterId: "0", rows: BATCH }),
       atMost: BATCH + OVERHEAD,
     },
-    failUnknownStates: { statement: housekeeping.failUnknownStates(BATCH), atMost: OVERHEAD },
-    failUnreached: { statement: housekeeping.failUnreached(BATCH), atMost: OVERHEAD },
+    listStrays: { statement: housekeeping.listStrays(BATCH), atMost: OVERHEAD },
     findIdentities: {
       statement: enqueue.findIdentities(rows.map(({ id }) => sampleMessage({ key: `k${id}` }))),
       atMost: batch,
@@ -368,7 +374,7 @@ async function budgets(store: RelayStore, counted: CountingConnections): Promise
   await within("listSending", 1, () => housekeeping.listSending({ shards: undefined, limit: 10 }));
   await within("recover", 1, () => housekeeping.recover({ fence, rows: claimed }));
   await within("listTimed", 1, () => housekeeping.listTimed({ limit: 10 }));
-  await within("failUnknownStates", 2, () => housekeeping.failUnknownStates({ limit: 10 }));
+  await within("failUnknownStates", 1, () => housekeeping.failUnknownStates({ limit: 10 }));
   await within("park", 1, () => housekeeping.park({ fence, rows: next.slice(0, 10), parkMs: 5 }));
   const broken = next.slice(10, 20).map((row) => ({ ...row, failReason: "x" }));
   await within("failPending", 1, () => housekeeping.failPending({ fence, rows: broken, nextRetryInMs: null }));

@@ -45,7 +45,11 @@ describeWithService(MYSQL_SERVICES, "statements", (service) => {
         const statements = createStatements(layout);
         for (const statement of [...hotStatements(statements), ...otherStatements(statements)]) {
           await (await connection.prepare(statement.text)).close();
-          await session.transaction((tx) => tx.run(statement));
+          await session.transaction(async (tx) => {
+            // An INSERT that asks about the statement before it finds none that ended anything.
+            await tx.run({ name: "before", text: "SELECT 1", params: [] });
+            await tx.run(statement);
+          });
         }
         await session.close();
         await fixture.openStore();

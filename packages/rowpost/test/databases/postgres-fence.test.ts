@@ -149,7 +149,7 @@ describeWithService("postgres", "fence", () => {
     }
   });
 
-  for (const name of ["claim", "settleSent", "settleOther", "recoverRows", "park"] as const) {
+  for (const name of ["claim", "settleSent", "deleteSent", "settleOther", "recoverRows", "park"] as const) {
     test(`${name} that meets a takeover under way waits for it, looks again, and changes nothing`, async () => {
       const { housekeeping, relay: statements } = fixture.statements;
       if (name !== "claim" && name !== "park") expect((await relay.run(claim())).affected).toBe(8);
@@ -163,6 +163,7 @@ describeWithService("postgres", "fence", () => {
             elapsedMs: 1,
             from: "sending",
           }),
+        deleteSent: () => statements.deleteSent({ fence, rows: claimed, from: "sending" }),
         settleOther: () =>
           statements.settleOther({
             fence,

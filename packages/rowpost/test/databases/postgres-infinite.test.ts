@@ -86,7 +86,7 @@ VALUES ('t', $1, 'orders', '{}'${names.map((_, index) => `, $${index + 2}`).join
       housekeeping.gauges(10_000),
       housekeeping.listTimed(10),
       housekeeping.listSending({ shards: undefined, limit: 10 }),
-      housekeeping.failUnknownStates(10),
+      housekeeping.failUnknownStates(["1"]),
       housekeeping.resetBackoff({ topic: "orders", limit: 10, stepMs: 5 }),
       housekeeping.lockFinished({ state: "sent", olderThanMs: 5, afterId: "0", limit: 10 }),
       admin.countByState(),

@@ -122,11 +122,17 @@ describe("a SQLite file", () => {
   test("a transaction that SQLite ended by itself runs nothing more (rule: ended-transaction)", async () => {
     const session = await fixture.session();
     const work = session.transaction(async (tx) => {
-      await tx.run(sql("INSERT INTO local_message_relay VALUES ('t', 'a', 'l', 'now')"));
+      await tx.run(
+        sql("INSERT INTO local_message_relay (table_name, owner, label, seen_at) VALUES ('t', 'a', 'l', 'now')"),
+      );
       // What a full disk or an I/O error does: the whole transaction is gone, and the next
       // statement would commit alone.
       await tx
-        .run(sql("INSERT OR ROLLBACK INTO local_message_relay VALUES ('t', 'a', 'l', 'now')"))
+        .run(
+          sql(
+            "INSERT OR ROLLBACK INTO local_message_relay (table_name, owner, label, seen_at) VALUES ('t', 'a', 'l', 'now')",
+          ),
+        )
         .catch(() => undefined);
       await expect(tx.run(sql("DELETE FROM local_message_relay"))).rejects.toMatchObject({ code: "TRANSACTION_LOST" });
     });

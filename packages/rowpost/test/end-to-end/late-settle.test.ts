@@ -141,10 +141,10 @@ describeWithService(["mariadb", "mysql9"], "a late settle without a claim token"
     proxy.unmute();
     // Either nobody is left to take the bytes, or they have had their effect.
     const decided = async () => proxy.connectionCount() === 0 || (await place.row("m")).retries !== 1;
-    await expect.poll(decided, { timeout: 10_000 }).toBe(true);
+    await expect.poll(decided, { timeout: 30_000 }).toBe(true);
     const row = await place.row("m");
     accept();
-    await expect.poll(async () => (await place.row("m")).state, { timeout: 10_000 }).toBe(sent);
+    await expect.poll(async () => (await place.row("m")).state, { timeout: 30_000 }).toBe(sent);
     await made.stop();
     return { row, attempts: attempts(), counts: made.counts, end: await place.row("m") };
   }
@@ -200,12 +200,12 @@ describeWithService(["mariadb", "mysql9"], "a late settle without a claim token"
       return copies;
     };
     // The server refreshes this view only when nobody has read it for 0.1 s.
-    const slowly = { timeout: 10_000, interval: 150 };
+    const slowly = { timeout: 30_000, interval: 150 };
     await expect.poll(look, slowly).toHaveLength(1);
     const [first] = copies;
     await expect.poll(async () => (await look()).some((id) => id !== first), slowly).toBe(true);
     await holder.sql("COMMIT");
-    await expect.poll(async () => (await place.row("m")).state, { timeout: 10_000 }).toBe(sent);
+    await expect.poll(async () => (await place.row("m")).state, { timeout: 30_000 }).toBe(sent);
     return copies.length;
   }
 

@@ -292,4 +292,4 @@ export function defineSeedTableCases(service: DatabaseServiceName): void {
   }
 }
 
-const SOON = { timeout: 10_000, interval: 50 };
+const SOON = { timeout: 30_000, interval: 50 };

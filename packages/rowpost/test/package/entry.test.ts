@@ -3,7 +3,7 @@
  * loaded by an import, because they are optional: whoever uses PostgreSQL has no mysql2. Looks at
  * the built package, as Node would load it for a user.
  */
-import { execFile } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
 import { isBuiltin } from "node:module";
 import { fileURLToPath } from "node:url";
@@ -16,7 +16,7 @@ const packageFolder = fileURLToPath(new URL("../../", import.meta.url));
 const sourceFolder = fileURLToPath(new URL("../../src/", import.meta.url));
 
 interface Manifest {
-  readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>;
+  readonly exports: Readonly<Record<string, string | { readonly require: { readonly default: string } }>>;
   readonly dependencies?: Readonly<Record<string, string>>;
   readonly peerDependencies: Readonly<Record<string, string>>;
   readonly peerDependenciesMeta: Readonly<Record<string, { readonly optional?: boolean }>>;
@@ -75,6 +75,13 @@ function packageOf(specifier: string): string {
     .join("/");
 }
 
+/** The file for a loader that knows `require` and `default` only, as Jest's. */
+function commonjsFile(entry: string): string {
+  const found = manifest.exports[entry];
+  if (found === undefined || typeof found === "string") throw new Error(`${entry} has no file for require`);
+  return `${packageFolder}${found.require.default}`;
+}
+
 /** What came of importing an entry: the names it exports, or why it could not be imported. */
 type Outcome = { readonly names: readonly string[] } | { readonly failure: string };
 
@@ -82,7 +89,8 @@ let outcomes: Readonly<Record<string, Outcome>>;
 
 beforeAll(async () => {
   const compiler = fileURLToPath(import.meta.resolve("typescript/lib/tsc.js"));
-  const built = run(process.execPath, [compiler, "-b", `${packageFolder}tsconfig.build.json`]);
+  const projects = ["build", "cjs"].map((name) => `${packageFolder}tsconfig.${name}.json`);
+  const built = run(process.execPath, [compiler, "-b", ...projects]);
   await built.catch((error: { stdout: string }) => {
     throw new Error(`the package does not build:\n${error.stdout}`);
   });
@@ -90,7 +98,7 @@ beforeAll(async () => {
   const specifiers = [...entries.map(specifierOf), "mysql2"];
   const { stdout } = await run(process.execPath, [importer, ...specifiers], { cwd: packageFolder });
   outcomes = JSON.parse(stdout);
-}, 120_000);
+}, 300_000);
 
 const specifierOf = (entry: string): string => entry.replace(".", "rowpost");
 
@@ -102,6 +110,34 @@ describe("the built package", () => {
 
   it.each(entries)("%s loads no package", (entry) => {
     expect(outcomes[specifierOf(entry)]).toEqual({ names: expect.arrayContaining([expect.any(String)]) });
+  });
+
+  it.each(entries)("%s is there as CommonJS too, with the same names, and loads no package", (entry) => {
+    const script = `
+      const names = Object.keys(require(${JSON.stringify(commonjsFile(entry))}));
+      const foreign = Object.keys(require.cache).filter((file) => file.includes("node_modules"));
+      console.log(JSON.stringify({ names: names.sort(), foreign }));`;
+    const options = ["--no-experimental-require-module", "-e", script];
+    const stdout = execFileSync(process.execPath, options, { encoding: "utf8" });
+    const outcome = outcomes[specifierOf(entry)];
+    const names = outcome !== undefined && "names" in outcome ? [...outcome.names].sort() : [];
+    expect(JSON.parse(stdout)).toEqual({ names, foreign: [] });
+  });
+
+  it("is one copy in Node, required or imported", () => {
+    const script = `
+      const required = require("rowpost");
+      import("rowpost").then((imported) => console.log(required.RowpostError === imported.RowpostError));`;
+    const stdout = execFileSync(process.execPath, ["-e", script], { cwd: packageFolder, encoding: "utf8" });
+    expect(stdout.trim()).toBe("true");
+  });
+
+  it("asks as CommonJS for nothing that Jest's loader lacks", async () => {
+    const names = await readdir(`${packageFolder}cjs`, { recursive: true });
+    const scripts = names.filter((name) => name.endsWith(".js"));
+    const texts = await Promise.all(scripts.map((name) => readFile(`${packageFolder}cjs/${name}`, "utf8")));
+    const code = texts.join("\n").replaceAll(/^\s*(?:\*|\/[/*]).*$/gm, "");
+    expect(code.match(/\bimport\.meta\b|[^.\w`]import\(/g)).toBeNull();
   });
 
   it("is imported where a driver would be noticed", () => {

@@ -56,6 +56,17 @@ it("stop, drain and a start that fails close the broker; closeBroker: false leav
   expect(closed()).toBe(0);
 });
 
+it("a stop does not wait for a broker that never closes, and says so", async () => {
+  const said: string[] = [];
+  const { broker } = countingBroker({ close: () => new Promise(() => undefined) });
+  const nothing = (): void => undefined;
+  const logger: Logger = { debug: nothing, info: nothing, warn: nothing, error: (line) => said.push(line) };
+  const relay = relayOf(broker, { logger });
+  await relay.start();
+  expect(await relay.stop()).toEqual({ drained: true, unsettled: 0 });
+  expect(said).toEqual(["the broker could not be closed"]);
+});
+
 /** Its tables were never made. */
 function brokenDatabase(): RelayOptions["database"] {
   const connected = database.connect();

@@ -52,11 +52,14 @@ export function defineRefusedRowsCases(service: RelayTestService, options: Refus
     return found.map((row) => ({ key: row["k"], state: Number(row["s"]), reason: row["f"], receipt: row["m"] }));
   }
 
-  async function tick(broker: MemoryBroker): Promise<readonly string[]> {
+  async function tick(
+    broker: MemoryBroker,
+    onSent: "keep" | "archive" | "delete" = "keep",
+  ): Promise<readonly string[]> {
     const lines: string[] = [];
     const note = (line: string): void => void lines.push(line);
     const logger = { debug() {}, info() {}, warn: note, error: note };
-    const relay = createRelay({ database: database.connect(), broker, logger });
+    const relay = createRelay({ database: database.connect(), broker, logger, retention: { onSent } });
     await relay.tick();
     await relay.stop();
     return lines;
@@ -97,6 +100,16 @@ export function defineRefusedRowsCases(service: RelayTestService, options: Refus
       expect(lines.filter((line) => line.includes("does not take"))).toHaveLength(1);
     });
 
+    for (const onSent of ["delete", "archive"] as const) {
+      it(`stays sent with onSent ${onSent} where another table refers to the row, and only that one`, async () => {
+        await insert();
+        await database.sql("CREATE TABLE parcel (message BIGINT, FOREIGN KEY (message) REFERENCES local_message (id))");
+        await database.sql("INSERT INTO parcel SELECT id FROM local_message WHERE message_key = 'odd'");
+        await tick(memory(), onSent);
+        expect(await rows()).toEqual([expect.objectContaining({ key: "odd", state: SENT })]);
+      });
+    }
+
     it("waits alone where a trigger refuses it, is told once, and is written once it is allowed", async () => {
       for (const sql of options.refuseOdd) await database.sql(sql);
       await insert();
@@ -116,11 +129,11 @@ export function defineRefusedRowsCases(service: RelayTestService, options: Refus
       try {
         await isHeld;
         await expect
-          .poll(async () => (await rows()).filter(({ state }) => state === SENT).length, { timeout: 5_000 })
+          .poll(async () => (await rows()).filter(({ state }) => state === SENT).length, { timeout: 30_000 })
           .toBe(5);
         expect(await rows()).toEqual(others);
         await database.sql(options.allowOdd);
-        await expect.poll(async () => (await rows())[2]?.state, { timeout: 5_000 }).toBe(SENT);
+        await expect.poll(async () => (await rows())[2]?.state, { timeout: 30_000 }).toBe(SENT);
       } finally {
         await relay.stop();
       }

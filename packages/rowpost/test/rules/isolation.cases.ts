@@ -227,14 +227,14 @@ function peopleCases(bench: RuleBench, service: RelayTestService): void {
     await session.transaction(async (tx) => {
       await tx.run({ name: "test", text: "SELECT id FROM local_message FOR UPDATE", params: [] });
       await relay.start();
-      await expect.poll(() => waits, { timeout: 15_000 }).toBe(1);
+      await expect.poll(() => waits, { timeout: 30_000 }).toBe(1);
       for (const key of ["1", "2", "3"]) {
         await database.insert([{ key }]);
         await broker.waitFor(Number(key), { withinMs: 15_000 });
       }
     });
     free();
-    await expect.poll(() => relay.counts.failed, { timeout: 15_000 }).toBe(1);
+    await expect.poll(() => relay.counts.failed, { timeout: 30_000 }).toBe(1);
     await relay.stop();
     await session.close();
   });
@@ -265,11 +265,11 @@ function peopleCases(bench: RuleBench, service: RelayTestService): void {
     relay.on("sent", ({ message }) => void settled.push(message.key));
     await database.insert([{ key: "held" }, ...Array.from({ length: 100 }, (_, index) => ({ key: `free${index}` }))]);
     await relay.start();
-    await expect.poll(() => settled.length, { timeout: 15_000 }).toBe(100);
+    await expect.poll(() => settled.length, { timeout: 30_000 }).toBe(100);
     expect(settled).not.toContain("held");
     release();
     await held;
-    await expect.poll(() => settled.length, { timeout: 15_000 }).toBe(101);
+    await expect.poll(() => settled.length, { timeout: 30_000 }).toBe(101);
     await relay.stop();
     await session.close();
     expect(broker.published()).toHaveLength(101);
@@ -311,7 +311,7 @@ function housekeepingCases(bench: RuleBench, service: RelayTestService): void {
         housekeeping: {
           ...store.housekeeping,
           applyTimed: () => Promise.reject(new Error("a row is locked")),
-          failUnknownStates: () => Promise.resolve(asked.push("unknown states")),
+          failUnknownStates: () => Promise.resolve(asked.push("unknown states")).then(() => []),
           gauges: () => Promise.resolve(asked.push("gauges")).then(() => []),
         },
       }),

@@ -59,7 +59,7 @@ describeWithService(["mariadb", "mysql8", "mysql9"], "a transaction that the ser
     const outcome = failing.catch((error: unknown) => error);
     const waiting = `SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT' AND trx_mysql_thread_id = ${victim.threadId}`;
     // InnoDB makes this table anew only when nobody has read it for 100 ms.
-    await expect.poll(() => values(waiting), { timeout: 10_000, interval: 150 }).toEqual([1]);
+    await expect.poll(() => values(waiting), { timeout: 30_000, interval: 150 }).toEqual([1]);
     expect(await outbox.enqueue(other, message("first"))).toBe("enqueued");
     await other.query("COMMIT");
     expect(String(await outcome)).toMatch(/deadlock/i);

@@ -10,6 +10,8 @@ import {
   type NewMessage,
   TransactionRequiredError,
 } from "../../src/index.ts";
+import type { EncodedMessage } from "../../src/outbox/message-writer.ts";
+import type { Executor } from "../../src/transactions/executor.ts";
 import type { Handles } from "./handles.ts";
 
 /** Rows as another connection sees them. */
@@ -63,6 +65,21 @@ function message(change: Partial<NewMessage> = {}): NewMessage {
 }
 
 class Rollback extends Error {}
+
+function encoded(key: string): EncodedMessage {
+  return {
+    ...{ type: "order.created", key, topic: "orders", body: "{}", headers: null, contentType: null },
+    ...{ orderingKey: null, delayMs: null, deliverAtMs: null, createdBy: "test" },
+  };
+}
+
+function signal(): { readonly given: Promise<void>; readonly give: () => void } {
+  let give = (): void => {};
+  const given = new Promise<void>((resolve) => {
+    give = resolve;
+  });
+  return { given, give };
+}
 
 /** Defines the tests of one kind of handle. */
 export function defineHandleCases(name: string, options: CaseOptions): void {
@@ -199,5 +216,76 @@ export function defineHandleCases(name: string, options: CaseOptions): void {
         expect((await onlooker.keys()).includes(late.key)).toBe(answer === "enqueued");
       }
     });
+
+    test("an enqueue that nobody awaits before a rollback leaves no message, in no transaction (rule: ended-transaction)", async () => {
+      const { database, onlooker } = options.place();
+      const outbox = createOutbox({ database });
+      for (let round = 0; round < 20; round += 1) {
+        const late = message();
+        let outcome: Promise<unknown> = Promise.resolve();
+        const rolledBack = handles.transaction(async (tx, insertOrder) => {
+          if (round % 2 === 0) await insertOrder(late.key);
+          outcome = outbox.enqueue(tx, late).catch((error: unknown) => error);
+          for (let turn = 0; turn < round % 5; turn += 1) await Promise.resolve();
+          throw new Rollback();
+        });
+        await expect(rolledBack).rejects.toBeInstanceOf(Rollback);
+        // The next user of the connection.
+        await handles.transaction(async (_, insertOrder) => void (await insertOrder(`next-${late.key}`)));
+        const answer = await outcome;
+        if (answer !== "enqueued") {
+          expect(answer).toBeInstanceOf(TransactionRequiredError);
+          expect(String(answer)).toContain("await");
+        }
+        expect(await onlooker.keys()).not.toContain(late.key);
+      }
+    });
+
+    test.each([
+      ["in no transaction", false],
+      ["in the next one on the connection", true],
+    ])(
+      "an INSERT that arrives behind the rollback, %s, is refused, and no row is left (rule: ended-transaction)",
+      async (_, isNext) => {
+        const { database, onlooker } = options.place();
+        const writer = database.messageWriter({ layout: database.defaultLayout });
+        const late = encoded(message().key);
+        const arrived = signal();
+        const rolledBack = signal();
+        let outcome: Promise<unknown> = Promise.resolve();
+        const first = handles.transaction(async (tx) => {
+          const executor = database.executor(tx);
+          // Who knows sends in the same turn, so that nothing comes between; MariaDB looks besides.
+          const known = executor.inTransaction?.();
+          await known;
+          const inTurn = known === true || executor.pipelines === true;
+          if (inTurn && (isNext || database.dialect !== "mysql")) return;
+          const slow: Executor = {
+            kind: "slow",
+            inTransaction: () => executor.inTransaction?.(),
+            run: async (statement) => {
+              if (statement.name.startsWith("insert")) {
+                arrived.give();
+                await rolledBack.given;
+              }
+              return await executor.run(statement);
+            },
+          };
+          outcome = writer.insert(slow, [late], { duplicates: "throw" }).catch((error: unknown) => error);
+          await arrived.given;
+          throw new Rollback();
+        });
+        await first.catch((error: unknown) => expect(error).toBeInstanceOf(Rollback));
+        if (isNext) {
+          await handles.transaction(async () => {
+            rolledBack.give();
+            await outcome;
+          });
+        }
+        rolledBack.give();
+        expect(await outcome).not.toEqual(["enqueued"]);
+        expect(await onlooker.keys()).not.toContain(late.key);
+      },
+    );
   });
 }

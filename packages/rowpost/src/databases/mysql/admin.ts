@@ -1,8 +1,10 @@
 /** What operators change: they lock their rows first and then write them by id. */
 
 import { allowedFrom } from "../../message/states.ts";
-import { ruleReason } from "../../message/suspension-reason.ts";
+import { RULE_WORDS, ruleReason } from "../../message/suspension-reason.ts";
 import type { OperatorAction } from "../../outbox/message-admin.ts";
+import { BEHIND_BASE } from "../sql/behind.ts";
+import { auditValues } from "../sql/calls.ts";
 import type { AdminStatements } from "../sql/statements.ts";
 import { COMPANION_NOW, whole } from "./clock.ts";
 import { insightStatements } from "./insight.ts";
@@ -17,8 +19,8 @@ export function adminStatements(names: MysqlNames): AdminStatements {
     names.has("updatedBy")
       ? { set: `, ${column("updatedBy")} = LEFT(?, 64)`, params: [action.author] }
       : { set: "", params: [] };
-  const reasonOf = (action: OperatorAction): string =>
-    `${action.reason} (${action.author})`.slice(0, names.layout.failReasonLength);
+  /** The last error stays; what a rule said when it suspended the row is over. */
+  const lastError = `${column("failReason")} = IF(LEFT(${column("failReason")}, ${RULE_WORDS.length}) = '${RULE_WORDS}', NULL, ${column("failReason")})`;
 
   return {
     ...insightStatements(names),
@@ -44,10 +46,25 @@ export function adminStatements(names: MysqlNames): AdminStatements {
       return {
         name: "operatorRetry",
         text: `UPDATE ${IDS} STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
-  SET ${column("retryCount")} = 0${counts}, ${column("nextRetryAt")} = ${names.atOnce}, ${column("failReason")} = ?${author.set}${names.bumpVersion}${names.touch},
+  SET ${column("retryCount")} = 0${counts}, ${column("nextRetryAt")} = ${names.atOnce}, ${lastError}${author.set}${names.bumpVersion}${names.touch},
     ${column("state")} = ${state("pending")}
   WHERE ${column("state")} IN (${names.states(allowedFrom("operatorRetry"))})`,
-        params: [idParam(ids), reasonOf(action), ...author.params],
+        params: [idParam(ids), ...author.params],
+      };
+    },
+
+    /** As operatorRetry: locked already. */
+    bringForward({ ids, action }) {
+      const author = byAuthor(action);
+      const tried = names.has("deliverAt")
+        ? `(${column("deliverAt")} IS NULL OR ${column("deliverAt")} <= ${names.nowMs})`
+        : `COALESCE(${column("retryCount")}, 0) > 0`;
+      return {
+        name: "bringForward",
+        text: `UPDATE ${IDS} STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
+  SET ${column("nextRetryAt")} = NULL${author.set}${names.bumpVersion}${names.touch}
+  WHERE ${column("state")} = ${state("pending")} AND ${column("nextRetryAt")} > ${names.nowMs} AND ${column("nextRetryAt")} < '${BEHIND_BASE}' AND ${tried}`,
+        params: [idParam(ids), ...author.params],
       };
     },
 
@@ -57,10 +74,10 @@ export function adminStatements(names: MysqlNames): AdminStatements {
       return {
         name: "suspendRows",
         text: `UPDATE ${IDS} STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
-  SET ${column("failReason")} = ?, ${column("nextRetryAt")} = ${untilMs === null ? "NULL" : names.later(whole(untilMs))}${author.set}${names.bumpVersion}${names.touch},
+  SET ${lastError}, ${column("nextRetryAt")} = ${untilMs === null ? "NULL" : names.later(whole(untilMs))}${author.set}${names.bumpVersion}${names.touch},
     ${column("state")} = ${state("suspended")}
   WHERE ${column("state")} IN (${names.states(allowedFrom("suspend"))})${names.notDelayed}`,
-        params: [idParam(ids), reasonOf(action), ...author.params],
+        params: [idParam(ids), ...author.params],
       };
     },
 
@@ -70,12 +87,20 @@ export function adminStatements(names: MysqlNames): AdminStatements {
       return {
         name: "resumeRows",
         text: `UPDATE ${IDS} STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
-  SET ${column("failReason")} = ?, ${column("nextRetryAt")} = ${names.atOnce}${author.set}${names.bumpVersion}${names.touch},
+  SET ${lastError}, ${column("nextRetryAt")} = ${names.atOnce}${author.set}${names.bumpVersion}${names.touch},
     ${column("state")} = ${state("pending")}
   WHERE ${column("state")} IN (${names.states(allowedFrom("resume"))})`,
-        params: [idParam(ids), reasonOf(action), ...author.params],
+        params: [idParam(ids), ...author.params],
       };
     },
+
+    /** Adds a row of its own; commits, or does not, with the change that it tells of. */
+    recordChange: (entry) => ({
+      name: "recordChange",
+      text: `INSERT INTO ${names.audit} (table_name, made_at, author, action, reason, changed, first_id, last_id, ids, details)
+  VALUES (?, ${COMPANION_NOW}, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      params: [tableKey, ...auditValues(entry)],
+    }),
 
     /** Locks its one rule. Relays read it at their next heartbeat. */
     putSuspension: (rule) => ({

@@ -34,27 +34,46 @@ export interface ClockWords {
   readonly fromEpochMs: (expression: string) => string;
 }
 
+/** Epoch milliseconds as a UTC instant. */
+export function utcOfEpochMs(expression: string): string {
+  return `${EPOCH_START} + INTERVAL (${expression}) * 1000 MICROSECOND`;
+}
+
+/**
+ * The wall clock of a zone at a UTC instant that a row waits for: one that the wall clock does not
+ * show before. In the hour that a zone repeats in autumn, the plain conversion of its second pass
+ * was shown in the first one already. So what an hour before has, an hour later, counts too: the
+ * row waits for the end of the second pass. Everywhere else both are the same, or the first is
+ * later. `utc` stands in it twice, and with it its parameters.
+ */
+export function wallClockOnce(utc: string, zone: string): string {
+  const wall = (instant: string): string => `CONVERT_TZ(${instant}, '+00:00', ${zone})`;
+  return `GREATEST(${wall(utc)}, ${wall(`${utc} - INTERVAL 1 HOUR`)} + INTERVAL 1 HOUR)`;
+}
+
 export function clockWords(layout: TableLayout, deliverAt: string | undefined): ClockWords {
   const utc = layout.clock === "utc";
   const nowMs = utc ? "UTC_TIMESTAMP(3)" : "NOW(3)";
   const nowSeconds = utc ? "UTC_TIMESTAMP()" : "NOW()";
+  /** In UTC. */
+  const ahead = (milliseconds: string): string =>
+    layout.fractionDigits === 3
+      ? `UTC_TIMESTAMP(3) + INTERVAL (${milliseconds}) * 1000 MICROSECOND`
+      : // MySQL rounds a fraction to the nearest second and MariaDB cuts it off; the next whole second is never early on either.
+        `UTC_TIMESTAMP() + INTERVAL CEIL((MICROSECOND(UTC_TIMESTAMP(3)) + (${milliseconds}) * 1000) / 1000000) SECOND`;
   const toUtc = (expression: string): string =>
     utc ? expression : `CONVERT_TZ(${expression}, @@session.time_zone, '+00:00')`;
   return {
     now: layout.fractionDigits === 3 ? nowMs : nowSeconds,
     nowMs,
-    later: (milliseconds) =>
-      layout.fractionDigits === 3
-        ? `${nowMs} + INTERVAL (${milliseconds}) * 1000 MICROSECOND`
-        : // MySQL rounds a fraction to the nearest second and MariaDB cuts it off; the next whole second is never early on either.
-          `${nowSeconds} + INTERVAL CEIL((MICROSECOND(${nowMs}) + (${milliseconds}) * 1000) / 1000000) SECOND`,
+    later: (milliseconds) => (utc ? ahead(milliseconds) : wallClockOnce(ahead(milliseconds), "@@session.time_zone")),
     ago: (milliseconds) => `${nowMs} - INTERVAL ${whole(milliseconds)} * 1000 MICROSECOND`,
     notBeforeDelivery: (instant) =>
       deliverAt === undefined ? instant : `GREATEST(COALESCE(${deliverAt}, ${instant}), ${instant})`,
     atOnce: deliverAt === undefined ? "NULL" : `IF(${deliverAt} > ${nowMs}, ${deliverAt}, NULL)`,
     iso: (expression) => `CONCAT(LEFT(DATE_FORMAT(${toUtc(expression)}, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z')`,
     fromEpochMs: (expression) => {
-      const instant = `${EPOCH_START} + INTERVAL (${expression}) * 1000 MICROSECOND`;
+      const instant = utcOfEpochMs(expression);
       return utc ? instant : `CONVERT_TZ(${instant}, '+00:00', @@global.time_zone)`;
     },
   };

@@ -1,19 +1,62 @@
 /** Where a server is: options of one's own, or a URL. */
+import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { percentDecoded } from "../../runtime/percent-decoded.ts";
 
 /** An address and credentials; names as both drivers have them. */
 export interface ConnectionOptions {
+  /** Default: localhost. */
   readonly host?: string;
+  /** Default 3306. */
   readonly port?: number;
+  /** User name. */
   readonly user?: string;
+  /** Its password. */
   readonly password?: string;
+  /** Database of the tables. */
   readonly database?: string;
+  /** Unix socket, instead of `host` and `port`. */
   readonly socketPath?: string;
   /** TLS options of Node, or true for its defaults. */
   readonly ssl?: unknown;
   /** Milliseconds. Default: the driver's. */
   readonly connectTimeout?: number;
+}
+
+const KINDS: OptionKinds<ConnectionOptions> = {
+  host: "string",
+  port: "number",
+  user: "string",
+  password: "string",
+  database: "string",
+  socketPath: "string",
+  ssl: ["boolean", "object", "string"],
+  connectTimeout: "number",
+};
+
+/** What an entry is given: one of these, and nothing beside it. */
+export type Source = { readonly pool: unknown } | { readonly connection: ConnectionOptions };
+
+/**
+ * The pool, or where the server is. Throws `ConfigurationError` for both or neither, and for an
+ * option that there is not: a driver would ignore it.
+ */
+export function sourceOf(what: string, given: object, own: Readonly<Record<string, "boolean">> = {}): Source {
+  const settings = `${what}: takes { pool }, { url } or connection options such as { host, port, user, password, database }`;
+  if (typeof given !== "object" || given === null) throw new ConfigurationError(settings);
+  const way = "pool" in given ? "pool" : "url" in given ? "url" : undefined;
+  const beside = Object.keys(given).filter((name) => name !== way);
+  if (way !== undefined && beside.length > 0) {
+    throw new ConfigurationError(`${settings}; not ${beside.join(", ")} beside ${way}`);
+  }
+  if ("pool" in given) return { pool: given.pool };
+  if ("url" in given) {
+    checkOptions(what, given, { url: "string" });
+    return { connection: parseUrl(String(given.url)) };
+  }
+  if (Object.keys(given).length === 0) throw new ConfigurationError(settings);
+  checkOptions<object>(what, given, { ...KINDS, ...own });
+  return { connection: given };
 }
 
 /**

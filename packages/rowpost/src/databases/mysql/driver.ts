@@ -13,7 +13,7 @@ export interface DriverConnection {
    * an answer with one that `isAway` knows, and the connection must then be destroyed.
    */
   query(text: string, params: readonly unknown[], timeoutMs: number): Promise<QueryResult>;
-  /** Cuts the socket. */
+  /** Cuts the socket at once; what waits for an answer fails. */
   destroy(): void;
   /** Says goodbye and closes. */
   end(): Promise<void>;
@@ -25,13 +25,16 @@ export interface DriverConnection {
 export interface Driver {
   /** For logs: `mysql://host:port/database`, never a password. */
   readonly label: string;
-  /** A new connection of rowpost's own, never one that goes back to a pool. */
-  connect(): Promise<DriverConnection>;
+  /**
+   * A new connection of rowpost's own, never one that goes back to a pool. The signal ends the
+   * attempt.
+   */
+  connect(signal?: AbortSignal): Promise<DriverConnection>;
   /**
    * The driver's own pool object for transactions of users: theirs, or one that this driver makes
    * at the first use.
    */
   pool(): Promise<unknown>;
-  /** Closes what this driver opened; a user's pool stays open. */
+  /** Closes what this driver opened, at the latest after five seconds; a user's pool stays open. */
   close(): Promise<void>;
 }

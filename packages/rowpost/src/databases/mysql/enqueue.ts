@@ -4,7 +4,9 @@
  */
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
-import type { EnqueueStatements } from "../sql/statements.ts";
+import { LenientSessionError } from "../sql/column-room.ts";
+import { type EnqueueStatements, UNASKED } from "../sql/statements.ts";
+import { utcOfEpochMs, wallClockOnce } from "./clock.ts";
 import { errorMentions, errorNumber } from "./errors.ts";
 import { type MysqlNames, quoteName } from "./names.ts";
 
@@ -21,6 +23,7 @@ interface Field {
 
 export function enqueueStatements(names: MysqlNames): EnqueueStatements {
   const { column, messages } = names;
+  const { schema, table } = names.layout;
   const plain = fields(names, false);
   const delayed = fields(names, true);
   const stateColumn = quoteName(names.layout.columns.state);
@@ -38,7 +41,7 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
      * MariaDB 10.11 and 9 to 18 on MySQL, where a lone INSERT takes 65 and 104; a sub-query of two
      * rows in its place made it 1.5 to 2 times as long.
      */
-    insert(list) {
+    insert(list, { asked, fits } = UNASKED) {
       const chosen = list.some((message) => message.delayMs !== null || message.deliverAtMs !== null) ? delayed : plain;
       const params: unknown[] = [];
       for (const message of list) for (const { bind } of chosen) bind?.(message, params);
@@ -47,7 +50,7 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
       return {
         name: list.length === 1 ? "insertMessage" : "insertMessages",
         text: `INSERT INTO ${messages} (${[stateColumn, ...chosen.map((field) => quoteName(field.column))].join(", ")})
-  VALUES (${checked(pending, IN_TRANSACTION)}, ${values})${`, (${pending}, ${values})`.repeat(list.length - 1)}`,
+  VALUES (${checked(pending, `${fits === true ? "" : STRICT}${IN_TRANSACTION}${asked ? NOT_ENDED : ""}`)}, ${values})${`, (${pending}, ${values})`.repeat(list.length - 1)}`,
         params,
       };
     },
@@ -59,10 +62,13 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
      * was locked, and nobody else could enqueue. 1,000 take 45 ms. An identity that is not there
      * leaves the lock of a gap.
      */
-    findIdentities(list) {
+    findIdentities(list, { asked } = UNASKED) {
+      const first = asked ? `${notEnded("TRUE")} AND ` : "";
       return {
         name: "findIdentities",
-        text: list.map(() => `(${find} WHERE ${same} LOCK IN SHARE MODE)`).join("\n  UNION ALL "),
+        text: list
+          .map((_, index) => `(${find} WHERE ${index === 0 ? first : ""}${same} LOCK IN SHARE MODE)`)
+          .join("\n  UNION ALL "),
         params: identities(list).params,
       };
     },
@@ -77,22 +83,30 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
      * read locks, gaps as well; READ COMMITTED, where nobody is held up. The other statements come
      * after an INSERT; this one comes first, and so checks the session like it.
      */
-    seeIdentities(list) {
+    seeIdentities: (list, { asked } = UNASKED) => {
       const { where, params } = identities(list);
       return {
         name: "seeIdentities",
         text: `${find}
-  WHERE ${checked("TRUE")} /*M! AND FALSE */ /*!80000 AND @@transaction_isolation = 'REPEATABLE-READ' */ AND (${where})`,
+  WHERE ${checked("TRUE", asked ? NOT_ENDED : "")} /*M! AND FALSE */ /*!80000 AND @@transaction_isolation = 'REPEATABLE-READ' */ AND (${where})`,
         params,
       };
     },
 
+    readRoom: ({ asked }) => ({
+      name: "readRoom",
+      text: `SELECT c.COLUMN_NAME AS columnname, c.CHARACTER_MAXIMUM_LENGTH AS characters, c.CHARACTER_OCTET_LENGTH AS bytes,
+    c.CHARACTER_SET_NAME AS charsetname, c.DATA_TYPE AS datatype
+  FROM information_schema.COLUMNS AS c
+  WHERE ${asked ? `${notEnded("TRUE")} AND ` : ""}c.TABLE_SCHEMA = ${schema === undefined ? "DATABASE()" : "?"} AND c.TABLE_NAME = ?`,
+      params: [...(schema === undefined ? [] : [schema]), table],
+    }),
+
     /** Locks rows that this transaction has inserted. */
-    deleteIdentities(list) {
+    deleteIdentities(list, { asked } = UNASKED) {
       const { where, params } = identities(list);
-      // In an open transaction only, as MariaDB can tell here and MySQL is asked before: else it
-      // would be committed alone.
-      const isOpen = "/*M! (@@in_transaction = 1 OR @@autocommit = 0) AND */ ";
+      // In an open transaction only: else it would be committed alone.
+      const isOpen = `/*M! (@@in_transaction = 1 OR @@autocommit = 0) AND */ ${asked ? `${notEnded("TRUE")} AND ` : ""}`;
       return { name: "deleteIdentities", text: `DELETE m FROM ${messages} AS m WHERE ${isOpen}(${where})`, params };
     },
   };
@@ -103,24 +117,43 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
  * the first one. An executable comment of MariaDB: MySQL has no such variable, and there the
  * executor knows.
  */
-const IN_TRANSACTION = " /*M! WHEN @@in_transaction = 0 AND @@autocommit = 1 THEN EXP(999) */";
+export const IN_TRANSACTION = " /*M! WHEN @@in_transaction = 0 AND @@autocommit = 1 THEN EXP(999) */";
+
+/**
+ * For MySQL, behind a statement of the same call. ROW_COUNT() speaks of the statement before this
+ * one, whoever sent it: 1 after the question, -1 after a SELECT and an error, and 0 after COMMIT,
+ * ROLLBACK, ROLLBACK TO and BEGIN. So none of these came between, and what was true is true.
+ */
+const NOT_ENDED = " /*!80000 WHEN ROW_COUNT() = 0 THEN EXP(999) */";
+
+function notEnded(value: string): string {
+  return `CASE WHEN FALSE THEN FALSE${NOT_ENDED} ELSE ${value} END`;
+}
+
+/**
+ * Without these modes the server cuts a value that is too long, and replaces letters that the
+ * column's character set lacks. EMPTY_STRING_IS_NULL is MariaDB's, and makes NULL of an empty body.
+ */
+const STRICT = `
+    WHEN NOT (FIND_IN_SET('STRICT_TRANS_TABLES', @@sql_mode) OR FIND_IN_SET('STRICT_ALL_TABLES', @@sql_mode)) THEN EXP(996)`;
+const EMPTY_AS_NULL = " /*M! WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@sql_mode) THEN EXP(995) */";
 
 /**
  * `value`, or an error where the session would store something else than it was given (rule:
  * exact-text); `more` cases may be added. The server looks at it before any value of the user's
- * comes into effect, whoever has set the session and whenever. EXP(997) and above are out of range,
+ * comes into effect, whoever has set the session and whenever. EXP(995) and above are out of range,
  * and the statement changes nothing.
  */
-function checked(value: string, more = ""): string {
+export function checked(value: string, more = ""): string {
   return `CASE WHEN @@character_set_client <> 'utf8mb4' OR @@character_set_connection <> 'utf8mb4' THEN EXP(998)
-    WHEN FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode) THEN EXP(997)${more} ELSE ${value} END`;
+    WHEN FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode) THEN EXP(997)${EMPTY_AS_NULL}${more} ELSE ${value} END`;
 }
 
 /**
  * Is this what the server answers to the case with this number? Errno 1690 with the expression,
  * which tells it from a value of the user's that is out of range.
  */
-function answersCase(error: unknown, number: 997 | 998 | 999): boolean {
+function answersCase(error: unknown, number: 995 | 996 | 997 | 998 | 999): boolean {
   return errorNumber(error) === 1690 && errorMentions(error, `exp(${number})`);
 }
 
@@ -134,6 +167,18 @@ export function unfitSession(error: unknown): ConfigurationError | undefined {
   if (answersCase(error, 998) || INCONVERTIBLE.has(errorNumber(error))) {
     return new ConfigurationError(
       'this connection does not carry text in utf8mb4, so that letters would be stored as other ones: set charset: "utf8mb4" in the options of the pool or ORM, and send no other SET NAMES. Nothing was written.',
+      { cause: error },
+    );
+  }
+  if (answersCase(error, 996)) {
+    return new LenientSessionError(
+      "the sql_mode of this connection has no STRICT_TRANS_TABLES, so that the server stores what does not fit in another form and says nothing, and the columns of the message table cannot be read to check it before: set the mode, or grant a right on the table. Nothing was written.",
+      { cause: error },
+    );
+  }
+  if (answersCase(error, 995)) {
+    return new ConfigurationError(
+      "the sql_mode of this connection has EMPTY_STRING_IS_NULL, under which an empty text is stored as NULL: take the mode out. Nothing was written.",
       { cause: error },
     );
   }
@@ -178,9 +223,13 @@ function fields(names: MysqlNames, delayed: boolean): readonly Field[] {
   add("gmtModified", instant);
   if (delayed) {
     // Parameters: delay in milliseconds, else epoch milliseconds, else NULL twice. The later column
-    // repeats them.
-    const at = notEarly(names, `COALESCE(${now} + INTERVAL (? * 1000) MICROSECOND, ${names.fromEpochMs("?")})`);
-    const bind: Field["bind"] = ({ delayMs, deliverAtMs }, params) => params.push(delayMs, deliverAtMs);
+    // repeats them, and so does a wall clock.
+    const utc = `COALESCE(UTC_TIMESTAMP(3) + INTERVAL (? * 1000) MICROSECOND, ${utcOfEpochMs("?")})`;
+    const isUtc = layout.clock === "utc";
+    const at = notEarly(names, isUtc ? utc : wallClockOnce(utc, "@@global.time_zone"));
+    const bind: Field["bind"] = isUtc
+      ? ({ delayMs, deliverAtMs }, params) => params.push(delayMs, deliverAtMs)
+      : ({ delayMs, deliverAtMs }, params) => params.push(delayMs, deliverAtMs, delayMs, deliverAtMs);
     add("deliverAt", at, bind);
     add("nextRetryAt", at, bind);
   }

@@ -114,7 +114,7 @@ export function endsTransaction(error: unknown): boolean {
  * A value of one row: data truncated, cut or out of range, a wrong string for the character set,
  * NULL, a CHECK (MySQL, MariaDB), a foreign key, SIGNAL in a trigger.
  */
-const REFUSED = new Set([1048, 1264, 1265, 1366, 1406, 1452, 1644, 3819, 3854, 3988, 4025]);
+const REFUSED = new Set([1048, 1216, 1217, 1264, 1265, 1366, 1406, 1451, 1452, 1644, 3819, 3854, 3988, 4025]);
 
 /**
  * Is it one row that the table does not take? A SIGNAL may have a number of its own, but seldom a
@@ -129,6 +129,11 @@ export function isRowRefused(error: unknown): boolean {
 const DENIED = new Set([1044, 1142, 1143, 1370, 1227]);
 /** No such table, no such column. */
 const ABSENT = new Set([1146, 1054]);
+
+/** Is a table not there? */
+export function isTableMissing(error: unknown): boolean {
+  return errorNumber(error) === 1146;
+}
 
 /** What the tables or the rights on them lack, as an error of ours; undefined for anything else. */
 export function lackOf(error: unknown, statement: string): RowpostError | undefined {

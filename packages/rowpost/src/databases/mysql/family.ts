@@ -4,7 +4,8 @@ import type { Database } from "../database.ts";
 import { createSqlDatabase } from "../sql/sql-database.ts";
 import type { Driver } from "./driver.ts";
 import { isOutsideTransaction, unfitSession } from "./enqueue.ts";
-import { endsTransaction, isDuplicate, isRowRefused, lackOf } from "./errors.ts";
+import { endsTransaction, isDuplicate, isRowRefused, isTableMissing, lackOf } from "./errors.ts";
+import * as queueStatements from "./queue/statements.ts";
 import { openSession } from "./session.ts";
 import { createStatements } from "./statements.ts";
 
@@ -25,6 +26,8 @@ export function createFamilyDatabase(driver: Driver, transactions: Transactions)
     transaction: async (work, on) => await transactions.runTransaction(on ?? (await driver.pool()), "mysql", work),
     executor: (handle) => transactions.toExecutor(handle, "mysql"),
     createStatements,
+    queueStatements,
+    isTableMissing,
     hasEngineColumns: true,
     isDuplicate,
     isRowRefused,

@@ -2,7 +2,7 @@
  * The small work on messages: the sweep of `sending` rows, timers, suspension, archive and gauges.
  */
 import type { TransitionName } from "../../message/states.ts";
-import { allowedFrom } from "../../message/states.ts";
+import { allowedFrom, MESSAGE_STATES } from "../../message/states.ts";
 import type { TimedDecision } from "../../relay/store.ts";
 import { inIdOrder } from "../../runtime/compare-ids.ts";
 import { BEHIND_BASE } from "../sql/behind.ts";
@@ -28,34 +28,40 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
     ...fencedChanges(names),
     ...archiveStatements(names),
     ...behindStatements(names),
+    ...clockStatements(names),
 
     applyTimed: (request) => applyTimed(names, request),
 
     /**
      * NOT IN of constants is read as the ranges between them: an unknown state is found without
-     * looking at the known ones. SKIP LOCKED, because an UPDATE over a condition waits for every
+     * looking at the known ones. The other is a range of the primary key, empty in a healthy table.
+     */
+    listStrays: (limit) => ({
+      name: "listStrays",
+      text: [unknownState(names), unreached(names)]
+        .map((where) => `(SELECT ${column("id")} AS id FROM ${messages} AS m WHERE ${where} LIMIT ${whole(limit)})`)
+        .join("\nUNION ALL\n"),
+      params: [],
+    }),
+
+    /**
+     * SKIP LOCKED, because an UPDATE over a condition waits for every
      * row it meets that a user has inserted and not committed yet, whatever its state.
      */
-    failUnknownStates: (limit) => ({
+    failUnknownStates: (ids) => ({
       name: "failUnknownStates",
       text: failStrays(
         names,
-        `(${column("state")} NOT IN (${names.states(["pending", "sending", "sent", "failed", "consumed", "suspended"])}) OR ${column("state")} IS NULL)`,
+        unknownState(names),
         `CONCAT('UNKNOWN_STATE: the column held ', COALESCE(${column("state")}, 'NULL'), '; retry the message, or correct the program that wrote it')`,
-        limit,
+        ids,
       ),
       params: [],
     }),
 
-    /** A range of the primary key, which is empty in a healthy table. */
-    failUnreached: (limit) => ({
+    failUnreached: (ids) => ({
       name: "failUnreached",
-      text: failStrays(
-        names,
-        `${column("id")} < 1 AND ${column("state")} = ${state("pending")}`,
-        `'${ID_BELOW_ONE}'`,
-        limit,
-      ),
+      text: failStrays(names, unreached(names), `'${ID_BELOW_ONE}'`, ids),
       params: [],
     }),
 
@@ -86,14 +92,54 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
 }
 
 /**
+ * For a clock that was set back. Locks rows that nobody holds, in id order; no relay works on them,
+ * because they are not due. If we die right after it: those rows are due, and the others are found
+ * by nobody until their time comes.
+ */
+function clockStatements(names: MysqlNames): Pick<HousekeepingStatements, "shortenWaits" | "readClock"> {
+  const { column, messages, state } = names;
+  const own = (ms: string): string =>
+    names.has("deliverAt")
+      ? `\n      AND (${column("deliverAt")} IS NULL OR ${column("nextRetryAt")} > ${column("deliverAt")} + INTERVAL ${ms} * 1000 MICROSECOND)`
+      : "";
+  return {
+    readClock: () => ({
+      name: "readClock",
+      text: "SELECT TIMESTAMPDIFF(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', UTC_TIMESTAMP(3)) DIV 1000 AS now_ms",
+      params: [],
+    }),
+    shortenWaits: ({ beyondMs, limit, stepMs }) => ({
+      name: "shortenWaits",
+      text: `UPDATE (SELECT c.id, ROW_NUMBER() OVER (ORDER BY c.id) - 1 AS place FROM (
+    SELECT ${column("id")} AS id FROM ${messages} AS m
+    WHERE ${column("state")} = ${state("pending")} AND ${column("retryCount")} > 0
+      AND ${column("nextRetryAt")} > ${names.later(whole(beyondMs))} AND ${column("nextRetryAt")} < '${BEHIND_BASE}'${own(whole(beyondMs))}
+    ORDER BY ${column("id")} LIMIT ${whole(limit)} FOR UPDATE SKIP LOCKED) AS c) AS j
+  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
+  SET ${column("nextRetryAt")} = ${names.notBeforeDelivery(names.later(`j.place * ${whole(stepMs)}`))}${names.bumpVersion}${names.touch}
+  WHERE ${column("state")} = ${state("pending")}`,
+      params: [],
+    }),
+  };
+}
+
+function unknownState({ column, states }: MysqlNames): string {
+  return `(${column("state")} NOT IN (${states(MESSAGE_STATES)}) OR ${column("state")} IS NULL)`;
+}
+
+function unreached({ column, state }: MysqlNames): string {
+  return `${column("id")} < 1 AND ${column("state")} = ${state("pending")}`;
+}
+
+/**
  * Locks what nobody holds of the rows of a condition, and fails them. If we die right after it: a
  * person sees why.
  */
-function failStrays(names: MysqlNames, where: string, reason: string, limit: number): string {
-  const { column, messages, state } = names;
-  return `UPDATE (SELECT c.id FROM (SELECT ${column("id")} AS id FROM ${messages} AS m
-    WHERE ${where}
-    LIMIT ${whole(limit)} FOR UPDATE SKIP LOCKED) AS c) AS j
+function failStrays(names: MysqlNames, where: string, reason: string, ids: readonly string[]): string {
+  const { column, state } = names;
+  return `UPDATE (SELECT c.id FROM (SELECT ${column("id")} AS id FROM ${names.byId}
+    WHERE ${column("id")} IN (${ids.length === 0 ? "NULL" : ids.join(", ")}) AND ${where}
+    LIMIT ${whole(ids.length)} FOR UPDATE SKIP LOCKED) AS c) AS j
   STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${column("failReason")} = ${reason},
     ${column("nextRetryAt")} = NULL${names.bumpVersion}${names.touch}, ${column("state")} = ${state("failed")}`;

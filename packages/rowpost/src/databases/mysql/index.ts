@@ -1,8 +1,7 @@
 /** `rowpost/mysql`: MySQL 8 and 9, and MariaDB, through mysql2. */
-import { ConfigurationError } from "../../runtime/errors.ts";
 import { runTransaction, toExecutor } from "../../transactions/index.ts";
 import type { Database } from "../database.ts";
-import { type ConnectionOptions, parseUrl } from "./connection-options.ts";
+import { type ConnectionOptions, sourceOf } from "./connection-options.ts";
 import { createFamilyDatabase } from "./family.ts";
 import { createMysql2Driver } from "./mysql2-driver.ts";
 
@@ -20,14 +19,6 @@ export type MysqlOptions = { readonly pool: unknown } | { readonly url: string }
  * `ConfigurationError` for something that is no pool, or a URL that cannot be read.
  */
 export function mysql(options: MysqlOptions): Database {
-  if (typeof options !== "object" || options === null) {
-    throw new ConfigurationError(
-      "mysql() takes { pool }, { url } or connection options such as { host, port, user, password, database }",
-    );
-  }
-  const driver =
-    "pool" in options
-      ? createMysql2Driver({ pool: options.pool })
-      : createMysql2Driver({ connection: "url" in options ? parseUrl(options.url) : options });
+  const driver = createMysql2Driver(sourceOf("mysql()", options));
   return createFamilyDatabase(driver, { toExecutor, runTransaction });
 }

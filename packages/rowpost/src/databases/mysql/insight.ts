@@ -53,6 +53,21 @@ ORDER BY ${id} ${newestFirst ? "DESC" : "ASC"} LIMIT 1 OFFSET ${whole(rows - 1)}
       params: [],
     }),
 
+    placeOf: (of) => ({
+      name: "placeOf",
+      text: `SELECT ${names.shardOf} AS shard, ${names.iso(names.nowMs)} AS clock, ${msUntil(names, column("nextRetryAt"))} AS due_in_ms,
+    ${names.has("deliverAt") ? msUntil(names, column("deliverAt")) : "NULL"} AS deliver_in_ms
+  FROM ${messages} AS m WHERE ${id} = ${of}`,
+      params: [],
+    }),
+
+    readChanges: ({ id: changed, limit }) => ({
+      name: "readChanges",
+      text: `SELECT CONCAT(LEFT(DATE_FORMAT(made_at, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS made_at, author, action, reason, ids
+  FROM ${names.audit} WHERE table_name = ? AND first_id <= ${changed} AND last_id >= ${changed} ORDER BY id DESC LIMIT ${whole(limit)}`,
+      params: [names.tableKey],
+    }),
+
     oldestDue() {
       const first = (since: string, where: string, order: string): string =>
         `(SELECT ${id} AS id, ${column("topic")} AS topic, TIMESTAMPDIFF(MICROSECOND, ${since}, ${names.nowMs}) DIV 1000 AS waiting_ms
@@ -69,9 +84,32 @@ ${first(time, `${time} <= ${names.nowMs}`, time)}`,
   };
 }
 
-function countStatements(names: MysqlNames): Pick<InsightStatements, "countStates" | "countByState"> {
+function msUntil({ nowMs }: MysqlNames, instant: string): string {
+  return `TIMESTAMPDIFF(MICROSECOND, ${nowMs}, ${instant}) DIV 1000`;
+}
+
+function countStatements(names: MysqlNames): Pick<InsightStatements, "countStates" | "countByState" | "countWaiting"> {
   const { column, messages, state } = names;
+  const time = column("nextRetryAt");
+  const waiting = (where: string, limit: number, fields = "1 AS one"): string =>
+    `(SELECT ${fields} FROM ${messages} AS m IGNORE INDEX (PRIMARY) WHERE ${column("state")} = ${state("pending")} AND ${where} LIMIT ${whole(limit)}) AS c`;
+  const delayed = names.has("deliverAt")
+    ? `COALESCE(${column("deliverAt")} > ${names.nowMs}, FALSE)`
+    : `COALESCE(${column("retryCount")}, 0) = 0`;
   return {
+    /** Ranges of the index on the state and the time; of those that wait also the rows. */
+    countWaiting: (limit) => ({
+      name: "countWaiting",
+      text: `SELECT 'due' AS kind, COUNT(*) AS count, NULL AS next_in_ms FROM ${waiting(`${time} IS NULL`, limit)}
+UNION ALL
+SELECT 'due', COUNT(*), NULL FROM ${waiting(`${time} <= ${names.nowMs}`, limit)}
+UNION ALL
+SELECT IF(c.held, 'delayed', 'backoff'), COUNT(*), MIN(c.in_ms) FROM ${waiting(`${time} > ${names.nowMs} AND ${time} < '${BEHIND_BASE}'`, limit, `${delayed} AS held, ${msUntil(names, time)} AS in_ms`)} GROUP BY c.held
+UNION ALL
+SELECT 'behind', COUNT(*), NULL FROM ${waiting(`${time} >= '${BEHIND_BASE}'`, limit)}`,
+      params: [],
+    }),
+
     /** Reads the index on the state and no row. */
     countStates: ({ limit, states }) => ({
       name: "countStates",

@@ -19,7 +19,14 @@ const FORGET_AFTER_HOURS = 24;
  */
 const MOST_RECOVERED = 1_000_000;
 
-type Registry = "reportInstance" | "removeInstance" | "forgetInstances" | "readInstances" | "readSuspensions";
+type Registry =
+  | "reportInstance"
+  | "writeReport"
+  | "readReports"
+  | "removeInstance"
+  | "forgetInstances"
+  | "readInstances"
+  | "readSuspensions";
 type Takeover = "take" | "recoverShards" | "recoverListed" | "clearListed";
 
 export function leaseStatements(names: MysqlNames): LeaseStatements {
@@ -87,6 +94,20 @@ function registryStatements({ relays, suspensions, tableKey }: MysqlNames): Pick
       text: `INSERT INTO ${relays} (table_name, owner, label, seen_at) VALUES (?, ?, ?, ${NOW})
   ON DUPLICATE KEY UPDATE label = VALUES(label), seen_at = ${NOW}`,
       params: [tableKey, owner, label],
+    }),
+
+    writeReport: ({ owner, report }) => ({
+      name: "writeReport",
+      text: `UPDATE ${relays} SET report = ?, reported_at = ${NOW} WHERE table_name = ? AND owner = ?`,
+      params: [report, tableKey, owner],
+    }),
+
+    readReports: () => ({
+      name: "readReports",
+      text: `SELECT owner, label, TIMESTAMPDIFF(MICROSECOND, seen_at, ${NOW}) DIV 1000 AS silent_ms, report,
+    TIMESTAMPDIFF(MICROSECOND, reported_at, ${NOW}) DIV 1000 AS report_age_ms
+  FROM ${relays} WHERE table_name = ? ORDER BY owner`,
+      params: [tableKey],
     }),
 
     removeInstance: (owner) => ({

@@ -3,9 +3,12 @@
  * types stands in a signature.
  */
 
+import { connect as connectSocket, type Socket } from "node:net";
+import { closeQuietly, POOL_CLOSE_MS } from "../../runtime/deadline.ts";
 import { ConfigurationError, MissingPeerError } from "../../runtime/errors.ts";
 import type { QueryResult } from "../../transactions/executor.ts";
-import { addressLabel, type ConnectionOptions } from "./connection-options.ts";
+import { createConnection, cutError, untilOpen } from "./connection.ts";
+import { addressLabel, type Source } from "./connection-options.ts";
 import type { Driver, DriverConnection } from "./driver.ts";
 
 interface MariadbConnection {
@@ -40,27 +43,37 @@ const QUERY_OPTIONS = {
 
 const CONNECTION_OPTIONS = { charset: "utf8mb4", foundRows: true, multipleStatements: false };
 
-export type MariadbSource = { readonly pool: unknown } | { readonly connection: ConnectionOptions };
-
 /**
  * A driver for the mariadb package. A user's pool does not show its address: each session takes a
  * connection of it for as long as it lives, and destroys it at the end, so that nobody else gets
  * one with our settings. The pool has to have room for them (five for a relay).
  */
-export function createMariadbDriver(source: MariadbSource): Driver {
+export function createMariadbDriver(source: Source): Driver {
   const userPool = "pool" in source ? checkPool(source.pool) : undefined;
   const address = "connection" in source ? source.connection : undefined;
   let ownPool: Promise<MariadbPool> | undefined;
 
-  async function open(): Promise<MariadbConnection> {
-    if (userPool !== undefined) return await userPool.getConnection();
+  async function open(signal: AbortSignal | undefined): Promise<DriverConnection> {
+    if (userPool !== undefined) {
+      const connection = await userPool.getConnection();
+      return wrap(connection, () => connection.destroy());
+    }
     const driver = await loadMariadb();
-    return await driver.createConnection({ ...address, ...CONNECTION_OPTIONS });
+    let socket: Socket | undefined;
+    const cut = (): void => void socket?.destroy(cutError());
+    const stream = (): Socket => {
+      socket = connectSocket({ host: address?.host ?? "localhost", port: address?.port ?? 3306, noDelay: true });
+      return socket;
+    };
+    // The driver keeps its socket to itself, but takes one that it is given.
+    const options = { ...address, ...CONNECTION_OPTIONS, ...(address?.socketPath === undefined ? { stream } : {}) };
+    const connection = await untilOpen(signal, driver.createConnection(options), cut);
+    return wrap(connection, socket === undefined ? () => connection.destroy() : cut, () => connection.end());
   }
 
   return {
     label: addressLabel(address),
-    connect: async () => wrap(await open(), userPool !== undefined),
+    connect: open,
     async pool() {
       if (userPool !== undefined) return userPool;
       // A server may be set to ignore the charset of the handshake.
@@ -71,46 +84,28 @@ export function createMariadbDriver(source: MariadbSource): Driver {
     async close() {
       const closing = await ownPool;
       ownPool = undefined;
-      await closing?.end();
+      if (closing !== undefined) await closeQuietly(closing.end(), POOL_CLOSE_MS);
     },
   };
 }
 
 /**
- * `lent`: from the user's pool, where end() would give it back, with our settings and locks on it.
+ * Without `end`: from the user's pool, where end() would give it back, with our settings and locks
+ * on it.
  */
-function wrap(connection: MariadbConnection, lent: boolean): DriverConnection {
-  return {
-    query(text, params, timeoutMs) {
-      return new Promise<QueryResult>((resolve, reject) => {
-        // The driver's own time-out is a setting of MariaDB's, which a frozen server does not keep.
-        const timer = setTimeout(() => reject(timedOut(timeoutMs)), timeoutMs);
-        connection.query({ sql: text, ...QUERY_OPTIONS }, params).then(
-          (result) => {
-            clearTimeout(timer);
-            resolve(toQueryResult(result));
-          },
-          (error: unknown) => {
-            clearTimeout(timer);
-            reject(error);
-          },
-        );
-      });
-    },
-    destroy: () => connection.destroy(),
+function wrap(connection: MariadbConnection, cut: () => void, end?: () => Promise<void>): DriverConnection {
+  return createConnection({
+    query: async (text, params) => toQueryResult(await connection.query({ sql: text, ...QUERY_OPTIONS }, params)),
+    cut,
     async end() {
-      if (lent) connection.destroy();
-      else await connection.end();
+      if (end === undefined) cut();
+      else await end();
     },
     onLost(listener) {
       connection.on("error", listener);
       connection.on("end", listener);
     },
-  };
-}
-
-function timedOut(timeoutMs: number): Error {
-  return Object.assign(new Error(`no answer from the server within ${timeoutMs} ms`), { code: "ETIMEDOUT" });
+  });
 }
 
 /** Rows carry a `meta` property on the array, not in the rows. */
@@ -142,6 +137,6 @@ async function loadMariadb(): Promise<Mariadb> {
     const loaded = (await import("mariadb")) as unknown as Mariadb & { default?: Mariadb };
     return loaded.default ?? loaded;
   } catch (error) {
-    throw new MissingPeerError("mariadb", "rowpost/mariadb", { cause: error, range: ">=3.5.3 <4" });
+    throw new MissingPeerError("mariadb", "rowpost/mariadb", { cause: error, range: ">=3.2.2 <4" });
   }
 }

@@ -2,10 +2,9 @@
  * `rowpost/mariadb`: MariaDB, and MySQL 8 and 9, through the mariadb package: 20 to 50 % less
  * client CPU than mysql2.
  */
-import { ConfigurationError } from "../../runtime/errors.ts";
 import { runTransaction, toExecutor } from "../../transactions/index.ts";
 import type { Database } from "../database.ts";
-import { type ConnectionOptions, parseUrl } from "./connection-options.ts";
+import { type ConnectionOptions, sourceOf } from "./connection-options.ts";
 import { createFamilyDatabase } from "./family.ts";
 import { createMariadbDriver } from "./mariadb-driver.ts";
 
@@ -26,14 +25,6 @@ export type MariadbOptions =
  * Throws `ConfigurationError` for something that is no pool, or a URL that cannot be read.
  */
 export function mariadb(options: MariadbOptions): Database {
-  if (typeof options !== "object" || options === null) {
-    throw new ConfigurationError(
-      "mariadb() takes { pool }, { url } or connection options such as { host, port, user, password, database }",
-    );
-  }
-  const driver =
-    "pool" in options
-      ? createMariadbDriver({ pool: options.pool })
-      : createMariadbDriver({ connection: "url" in options ? parseUrl(options.url) : options });
+  const driver = createMariadbDriver(sourceOf("mariadb()", options, { allowPublicKeyRetrieval: "boolean" }));
   return createFamilyDatabase(driver, { toExecutor, runTransaction });
 }

@@ -3,24 +3,32 @@
  * its types stands in a signature.
  */
 
+import { closeQuietly, POOL_CLOSE_MS } from "../../runtime/deadline.ts";
 import { ConfigurationError, MissingPeerError } from "../../runtime/errors.ts";
 import type { QueryResult } from "../../transactions/executor.ts";
-import { addressLabel, type ConnectionOptions } from "./connection-options.ts";
+import { createConnection, cutError, untilOpen } from "./connection.ts";
+import { addressLabel, type ConnectionOptions, type Source } from "./connection-options.ts";
 import type { Driver, DriverConnection } from "./driver.ts";
 
 type Callback<T> = (error: unknown, result: T) => void;
 
 interface Mysql2Connection {
-  query(options: { sql: string; values: readonly unknown[]; timeout: number }, callback: Callback<unknown>): void;
-  destroy(): void;
+  query(options: { sql: string; values: readonly unknown[] }, callback: Callback<unknown>): void;
   end(callback: Callback<unknown>): void;
+  destroy(): void;
+  readonly stream: {
+    destroy(error?: Error): unknown;
+    once(event: "close", listener: () => void): unknown;
+  };
   on(event: "error" | "end" | "connect", listener: (error: unknown) => void): unknown;
 }
+
+type PooledConnection = Pick<Mysql2Connection, "on" | "stream"> & { query(sql: string): unknown };
 
 interface Mysql2Pool {
   getConnection(callback: Callback<Mysql2Connection>): void;
   end(callback: Callback<unknown>): void;
-  on(event: "connection", listener: (connection: { query(sql: string): unknown }) => void): unknown;
+  on(event: "connection", listener: (connection: PooledConnection) => void): unknown;
   readonly config?: { readonly connectionConfig?: Readonly<Record<string, unknown>> };
 }
 
@@ -67,34 +75,39 @@ const OUR_OPTIONS = {
   flags: ["FOUND_ROWS"],
 };
 
-export type Mysql2Source = { readonly pool: unknown } | { readonly connection: ConnectionOptions };
-
 /** A driver for mysql2, over the user's pool or with an address of its own. */
-export function createMysql2Driver(source: Mysql2Source): Driver {
+export function createMysql2Driver(source: Source): Driver {
   const userPool = "pool" in source ? corePool(source.pool) : undefined;
   const address = "connection" in source ? source.connection : poolAddress(userPool);
   let ownPool: Promise<Mysql2Pool> | undefined;
+  /** Of our own pool. */
+  const pooled = new Set<PooledConnection>();
 
   /** A pool without readable settings lends a connection that never goes back. */
-  async function open(): Promise<Mysql2Connection> {
+  async function open(signal: AbortSignal | undefined): Promise<Mysql2Connection> {
     if (address === undefined && userPool !== undefined) return await fromPool(userPool);
     const driver = await loadMysql2();
-    return await new Promise((resolve, reject) => {
-      const connection = driver.createConnection({ ...address, ...OUR_OPTIONS });
+    const connection = driver.createConnection({ ...address, ...OUR_OPTIONS });
+    const opening = new Promise<Mysql2Connection>((resolve, reject) => {
       connection.on("error", reject);
       connection.on("connect", () => resolve(connection));
     });
+    return await untilOpen(signal, opening, () => void connection.stream.destroy(cutError()));
   }
 
   return {
     label: addressLabel(address),
-    connect: async () => wrap(await open(), address === undefined && userPool !== undefined),
+    connect: async (signal) => wrap(await open(signal), address === undefined && userPool !== undefined),
     async pool() {
       if (userPool !== undefined) return userPool;
       ownPool ??= loadMysql2().then((driver) => {
         const made = driver.createPool({ ...address, charset: "utf8mb4", supportBigNumbers: true });
         // A server may be set to ignore the charset of the handshake. Goes ahead of the first use.
-        made.on("connection", (connection) => connection.query("SET NAMES utf8mb4"));
+        made.on("connection", (connection) => {
+          connection.query("SET NAMES utf8mb4");
+          pooled.add(connection);
+          connection.on("end", () => pooled.delete(connection));
+        });
         return made;
       });
       return await ownPool;
@@ -102,7 +115,9 @@ export function createMysql2Driver(source: Mysql2Source): Driver {
     async close() {
       const closing = await ownPool;
       ownPool = undefined;
-      if (closing !== undefined) await new Promise<void>((resolve) => closing.end(() => resolve()));
+      if (closing === undefined) return;
+      await closeQuietly(new Promise<void>((resolve) => closing.end(() => resolve())), POOL_CLOSE_MS);
+      for (const { stream } of pooled) stream.destroy();
     },
   };
 }
@@ -120,10 +135,10 @@ function fromPool(pool: Mysql2Pool): Promise<Mysql2Connection> {
  * `lent`: from the user's pool, where end() would give it back, with our settings and locks on it.
  */
 function wrap(connection: Mysql2Connection, lent: boolean): DriverConnection {
-  return {
-    query(text, params, timeoutMs) {
+  return createConnection({
+    query(text, params) {
       return new Promise<QueryResult>((resolve, reject) => {
-        connection.query({ sql: text, values: params, timeout: timeoutMs }, (error, result) => {
+        connection.query({ sql: text, values: params }, (error, result) => {
           if (error !== null && error !== undefined) return reject(asError(error));
           if (Array.isArray(result)) return resolve({ rows: result, affected: 0 });
           const header = result as { affectedRows?: number };
@@ -131,21 +146,22 @@ function wrap(connection: Mysql2Connection, lent: boolean): DriverConnection {
         });
       });
     },
-    destroy: () => connection.destroy(),
+    cut() {
+      // Takes it out of the user's pool, and shuts down our side only.
+      connection.destroy();
+      connection.stream.destroy(cutError());
+    },
     end: () =>
-      new Promise((resolve, reject) => {
-        if (lent) {
-          connection.destroy();
-          resolve();
-          return;
-        }
-        connection.end((error) => (error === null || error === undefined ? resolve() : reject(asError(error))));
+      new Promise((resolve) => {
+        connection.stream.once("close", resolve);
+        if (lent) connection.destroy();
+        else connection.end(() => undefined);
       }),
     onLost(listener) {
       connection.on("error", listener);
       connection.on("end", listener);
     },
-  };
+  });
 }
 
 function asError(error: unknown): Error {
@@ -180,7 +196,7 @@ async function loadMysql2(): Promise<Mysql2> {
     const loaded = (await import("mysql2")) as unknown as { default: Mysql2 };
     return loaded.default;
   } catch (error) {
-    throw new MissingPeerError("mysql2", "rowpost/mysql", { cause: error, range: ">=3.23.3 <4" });
+    throw new MissingPeerError("mysql2", "rowpost/mysql", { cause: error, range: ">=3.11.0 <4" });
   }
 }
 

@@ -41,6 +41,7 @@ interface Words {
   readonly shards: string;
   readonly relays: string;
   readonly suspensions: string;
+  readonly audit: string;
   readonly migrations: string;
   /** `m.`column``; throws for a column that the layout lacks. */
   readonly column: (name: keyof LayoutColumns) => string;
@@ -139,6 +140,7 @@ function quoteWords(layout: TableLayout): Words {
     shards: qualify(companions.shard),
     relays: qualify(companions.relay),
     suspensions: qualify(companions.suspension),
+    audit: qualify(companions.audit),
     migrations: qualify(companions.migration),
     column,
     has,

@@ -3,6 +3,7 @@
  * changes: its checksum stands in databases.
  */
 
+import type { Statement } from "../../transactions/executor.ts";
 import type { TableLayout } from "../sql/layout.ts";
 import { companionTables } from "../sql/layouts.ts";
 import type { Migration, SchemaStatements } from "../sql/statements.ts";
@@ -69,11 +70,24 @@ export function schemaStatements(names: MysqlNames): SchemaStatements {
     }),
     alreadyDone: (error) => ALREADY_DONE.has(errorNumber(error)),
     ...liveTable(layout),
+    zone: layout.clock === "server" ? zone : undefined,
     topicIndex: {
       create: `CREATE INDEX idx_waiting_topic ON ${names.messages} (${topicColumns(layout).map(quoteName).join(", ")})`,
       usable: [{ columns: topicColumns(layout).slice(0, -1), predicate: undefined }],
     },
     comparesBytes: (collation) => collation === null || collation.endsWith("_bin"),
+  };
+}
+
+/** Twelve months of the session's zone, which is the server's own. Reads no table. */
+function zone(): Statement {
+  const months = Array.from({ length: 12 }, (_, month) => `SELECT UTC_TIMESTAMP() + INTERVAL ${month} MONTH AS at`);
+  return {
+    name: "zone",
+    text: `SELECT IF(@@session.time_zone = 'SYSTEM', @@system_time_zone, @@session.time_zone) AS zone,
+    COUNT(DISTINCT TIMESTAMPDIFF(MINUTE, u.at, CONVERT_TZ(u.at, '+00:00', @@session.time_zone))) > 1 AS shifts
+  FROM (${months.join(" UNION ALL ")}) AS u`,
+    params: [],
   };
 }
 
@@ -88,13 +102,14 @@ function liveTable(layout: TableLayout): Pick<SchemaStatements, "columns" | "loo
       text: `SELECT c.TABLE_NAME AS table_name, c.COLUMN_NAME AS column_name, c.COLLATION_NAME AS collation,
     c.DATA_TYPE = 'datetime' AND c.DATETIME_PRECISION >= 3 AS keeps_ms
   FROM information_schema.COLUMNS AS c
-  WHERE c.TABLE_SCHEMA = ${schema} AND c.TABLE_NAME IN (?, ?, ?, ?, ?)`,
+  WHERE c.TABLE_SCHEMA = ${schema} AND c.TABLE_NAME IN (?, ?, ?, ?, ?, ?)`,
       params: [
         ...(layout.schema === undefined ? [] : [layout.schema]),
         layout.table,
         companions.shard,
         companions.relay,
         companions.suspension,
+        companions.audit,
         companions.archive,
       ],
     }),
@@ -146,6 +161,7 @@ function migrations(names: MysqlNames): readonly Migration[] {
         `ALTER TABLE ${names.archive} DROP PRIMARY KEY, ADD PRIMARY KEY (${quoteName(layout.columns.id)}, archived_at)`,
       ],
     },
+    { version: 6, name: "reports of relays, and what people did", statements: operations(names) },
   ];
 }
 
@@ -255,6 +271,31 @@ function companionTable(names: MysqlNames): readonly string[] {
   gmt_create DATETIME(3) NOT NULL DEFAULT (UTC_TIMESTAMP(3)) COMMENT 'UTC',
   PRIMARY KEY (table_name, scope, value)
 ) ${TABLE_OPTIONS} COMMENT='what must not be sent for now'`,
+  ];
+}
+
+/** Several message tables may share these: what is there already stays. */
+function operations({ audit, relays }: MysqlNames): readonly string[] {
+  return [
+    `ALTER TABLE ${relays}
+  ADD COLUMN report MEDIUMTEXT CHARACTER SET utf8mb4 NULL COMMENT 'JSON: what the relay says of itself',
+  ADD COLUMN reported_at DATETIME(3) NULL COMMENT 'UTC'`,
+    `CREATE TABLE IF NOT EXISTS ${audit} (
+  id BIGINT NOT NULL AUTO_INCREMENT,
+  table_name VARCHAR(160) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  made_at DATETIME(3) NOT NULL COMMENT 'UTC',
+  author VARCHAR(64) NOT NULL COMMENT 'who',
+  action VARCHAR(32) CHARACTER SET ascii NOT NULL COMMENT 'retry, suspend, resume, archive, delete, …',
+  reason VARCHAR(1024) NOT NULL COMMENT 'why, in their own words',
+  changed INT NOT NULL COMMENT 'messages',
+  first_id BIGINT NULL COMMENT 'lowest id that was changed',
+  last_id BIGINT NULL,
+  ids MEDIUMTEXT NULL COMMENT 'JSON: the ids that were changed',
+  details MEDIUMTEXT NULL COMMENT 'JSON: a rule, a topic, …',
+  PRIMARY KEY (id),
+  KEY idx_message (table_name, last_id, first_id) COMMENT 'what was done to a message',
+  KEY idx_made_at (made_at)
+) ${TABLE_OPTIONS} COMMENT='what people did by hand'`,
   ];
 }
 

@@ -3,6 +3,8 @@
  * and proof that it is dead.
  */
 import { randomBytes } from "node:crypto";
+import { onAbort } from "../../runtime/abort.ts";
+import { closeQuietly } from "../../runtime/deadline.ts";
 import {
   ConfigurationError,
   DatabaseUnavailableError,
@@ -42,13 +44,16 @@ export async function openSession(driver: Driver, options: SessionOptions): Prom
   const timeoutMs = options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS;
   let connection: DriverConnection;
   try {
-    connection = await driver.connect();
+    connection = await driver.connect(options.signal);
   } catch (error) {
     throw translateError(error, `connect to ${driver.label}`);
   }
+  const stopFollowing = onAbort(options.signal, () => connection.destroy());
+  connection.onLost(stopFollowing);
   try {
     return createSession(driver, await prepare(connection, options, timeoutMs), { ...options, timeoutMs });
   } catch (error) {
+    stopFollowing();
     connection.destroy();
     throw translateError(error, `open a session on ${driver.label}`);
   }
@@ -106,43 +111,27 @@ function unfit(): ConfigurationError {
 function createSession(
   driver: Driver,
   opened: Opened,
-  { timeoutMs, onLost }: Pick<SessionOptions, "onLost"> & { readonly timeoutMs: number },
+  { timeoutMs, onLost, signal }: Pick<SessionOptions, "onLost" | "signal"> & { readonly timeoutMs: number },
 ): Session {
   const { connection, lockName, lock, server } = opened;
   let dead = false;
   const turns = createTurns();
-  /**
-   * Statements without an answer. mysql2 leaves them without one when their connection is
-   * destroyed.
-   */
-  const waiting = new Set<(error: unknown) => void>();
-  connection.onLost((error) => die(error));
+  connection.onLost(die);
 
-  function die(cause?: unknown): void {
+  function die(): void {
     if (dead) return;
     dead = true;
     connection.destroy();
-    for (const fail of waiting) fail(new DatabaseUnavailableError(`the session of ${driver.label} was cut`, { cause }));
     onLost?.();
-  }
-
-  function query(statement: Statement): Promise<QueryResult> {
-    return new Promise((resolve, reject) => {
-      waiting.add(reject);
-      connection
-        .query(statement.text, statement.params, timeoutMs)
-        .then(resolve, reject)
-        .finally(() => waiting.delete(reject));
-    });
   }
 
   async function send(statement: Statement): Promise<QueryResult> {
     if (dead)
       throw new DatabaseUnavailableError(`${statement.name}: this session of ${driver.label} is closed or lost`);
     try {
-      return await query(statement);
+      return await connection.query(statement.text, statement.params, timeoutMs);
     } catch (error) {
-      if (isAway(error)) die(error);
+      if (isAway(error) || error instanceof DatabaseUnavailableError) die();
       throw translateError(error, statement.name);
     }
   }
@@ -194,14 +183,15 @@ function createSession(
     transaction: (work) => turns.take(() => transact(work)),
     async abandon() {
       die();
-      await proveGone(driver, lockName);
+      await proveGone(driver, lockName, signal);
     },
     async close() {
       if (dead) return;
-      await turns.settled();
+      await closeQuietly(turns.settled());
       if (dead) return;
       dead = true;
-      await connection.end().catch(() => connection.destroy());
+      await closeQuietly(connection.end());
+      connection.destroy();
     },
   };
 }
@@ -227,8 +217,8 @@ function lostError(what: string, cause: unknown): TransactionLostError {
  * no statement of that session can take effect: the server gives the lock up only after it has
  * rolled back or finished what it was doing (rule: claim-token).
  */
-async function proveGone(driver: Driver, lockName: string): Promise<void> {
-  const connection = await driver.connect().catch((error: unknown) => {
+async function proveGone(driver: Driver, lockName: string, signal: AbortSignal | undefined): Promise<void> {
+  const connection = await driver.connect(signal).catch((error: unknown) => {
     throw translateError(error, `prove that a session of ${driver.label} is dead`);
   });
   try {

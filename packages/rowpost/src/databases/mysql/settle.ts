@@ -20,7 +20,9 @@ import type { MysqlNames } from "./names.ts";
  * (message_id of 32, two DATETIME(3)) the pad does nothing; 64 leaves room for longer receipts.
  */
 
-export function settleStatements(names: MysqlNames): Pick<RelayStatements, "settleSent" | "settleOther"> {
+export function settleStatements(
+  names: MysqlNames,
+): Pick<RelayStatements, "settleSent" | "settleOther" | "deleteSent"> {
   const { column, state, layout } = names;
   const counted = names.has("deliveryCount");
   const consumed = `${column("state")} = ${state("consumed")}`;
@@ -128,5 +130,18 @@ export function settleStatements(names: MysqlNames): Pick<RelayStatements, "sett
         ],
       };
     },
+
+    /**
+     * A DELETE of several tables locks the lease rows that it reads in share mode, as the UPDATE
+     * does. A row that a confirmation has overtaken is left to housekeeping. If we die before it,
+     * the message is sent again, with the same identity; right after it, nothing is missing.
+     */
+    deleteSent: ({ fence, rows, from }) => ({
+      name: "deleteSent",
+      text: `DELETE m FROM ${names.fencedSource()}
+  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
+  WHERE ${column("state")} = ${state(from)} ${names.tokenMatches}`,
+      params: [names.fencedRows(fence, rows, undefined, lockOrder(from)), names.tableKey, fence.owner],
+    }),
   };
 }

@@ -1,8 +1,11 @@
 /** What a person does by hand: retry, suspend, resume. */
+import { RULE_WORDS } from "../../message/suspension-reason.ts";
+import { BEHIND_BASE } from "../sql/behind.ts";
 import { operatorCalls } from "../sql/calls.ts";
+import { literal } from "../sql/sql-names.ts";
 import type { AdminStatements } from "../sql/statements.ts";
 import { insightStatements } from "./insight.ts";
-import { after, type Names, NOW, numberArray } from "./names.ts";
+import { after, instant, type Names, NOW, numberArray } from "./names.ts";
 
 /** Statements of the operator's port. */
 export function adminStatements(names: Names): AdminStatements {
@@ -19,6 +22,9 @@ WHERE m.${id} = ANY ($1::bigint[])
 ORDER BY m.${id}
 FOR UPDATE OF m`,
       ...changeTexts(names),
+      // Adds a row of its own; commits, or does not, with the change that it tells of.
+      recordChange: `INSERT INTO ${names.auditTable} (table_name, made_at, author, action, reason, changed, first_id, last_id, ids, details)
+VALUES (${tableKey}, ${NOW}, $1, $2, $3, $4, $5, $6, $7, $8)`,
       // Locks its one rule. Relays read it at their next heartbeat.
       putSuspension: `INSERT INTO ${suspensionTable} (table_name, scope, value, reason, author, ends_at, gmt_create)
 VALUES (${tableKey}, $1, $2, $3, $4, ${after("$5::bigint")}, ${NOW})
@@ -38,14 +44,18 @@ LIMIT $2::bigint`,
 
 /**
  * The rows are locked by lockRows already; the states are looked at once more because a statement
- * must not depend on another's care. Values: $1 reason, $2 author where the layout has updated_by,
- * then the milliseconds of a suspension, then the ids.
+ * must not depend on another's care. The last error stays; what a rule said when it suspended the
+ * row is over. Values: $1 author where the layout has updated_by, then the milliseconds of a
+ * suspension, then the ids.
  */
-function changeTexts(names: Names): Readonly<Record<"operatorRetry" | "suspendRows" | "resumeRows", string>> {
-  const { failReason, id, nextRetryAt, retryCount, state } = names.column;
-  const next = names.column.updatedBy === undefined ? 2 : 3;
+function changeTexts(
+  names: Names,
+): Readonly<Record<"operatorRetry" | "bringForward" | "suspendRows" | "resumeRows", string>> {
+  const { deliverAt, failReason, id, nextRetryAt, retryCount, state } = names.column;
+  const next = names.column.updatedBy === undefined ? 1 : 2;
+  const lastError = `${failReason} = CASE WHEN NOT starts_with(m.${failReason}, '${RULE_WORDS}') THEN m.${failReason} END`;
   const change = (set: string, from: string, ids: number): string => `UPDATE ${names.table} m
-SET ${set}, ${failReason} = $1::text${names.set("updatedBy", "$2::text")}${names.changed}
+SET ${set}, ${lastError}${names.set("updatedBy", "$1::text")}${names.changed}
 WHERE m.${id} = ANY ($${ids}::bigint[]) AND m.${state} IN (${from})`;
   const pending = `${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingNow}`;
   return {
@@ -54,6 +64,11 @@ WHERE m.${id} = ANY ($${ids}::bigint[]) AND m.${state} IN (${from})`;
       names.from("operatorRetry"),
       next,
     ),
+    bringForward: `UPDATE ${names.table} m
+SET ${nextRetryAt} = NULL${names.set("updatedBy", "$1::text")}${names.changed}
+WHERE m.${id} = ANY ($${next}::bigint[]) AND m.${state} = ${names.state("pending")}
+  AND m.${nextRetryAt} > ${NOW} AND m.${nextRetryAt} < ${instant(literal(BEHIND_BASE))}
+  AND (${deliverAt === undefined ? `COALESCE(m.${retryCount}, 0) = 0` : `m.${deliverAt} > ${NOW}`}) IS NOT TRUE`,
     suspendRows: `${change(
       `${state} = ${names.state("suspended")}, ${nextRetryAt} = ${after(`$${next}::bigint`)}`,
       names.from("suspend"),

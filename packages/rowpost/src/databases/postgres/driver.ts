@@ -3,6 +3,9 @@
  * of the driver stands in a signature, and the package is loaded at the first connection, or not at
  * all when the user's pool brings it along.
  */
+import { onAbort } from "../../runtime/abort.ts";
+import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
+import { closeQuietly, POOL_CLOSE_MS } from "../../runtime/deadline.ts";
 import { ConfigurationError, MissingPeerError } from "../../runtime/errors.ts";
 
 /** An answer of pg. */
@@ -45,9 +48,15 @@ export interface PgPoolClient extends PgClient {
 
 /** A pool of pg. */
 export interface PgPool {
+  /** Takes a client. */
   connect(): Promise<PgPoolClient>;
+  /** Not called on a pool of yours. */
   end(): Promise<void>;
+  /** For errors of idle clients. */
   on(event: "error", listener: (error: unknown) => void): unknown;
+  /** For those of the pool that is made here. */
+  on(event: "connect" | "remove", listener: (client: PgPoolClient) => void): unknown;
+  /** What the relay makes its own connections with. */
   readonly options?: object;
 }
 
@@ -72,6 +81,7 @@ export interface PostgresOptions {
   readonly url?: string | undefined;
   /** The same under pg's name for it. */
   readonly connectionString?: string | undefined;
+  /** Connection options of pg, instead of a URL. */
   readonly options?: PgConfig | undefined;
   /**
    * Keeps the statements of `outbox.enqueue` prepared on each connection of pg or postgres.js: a
@@ -86,11 +96,14 @@ export interface PostgresOptions {
 export interface Driver {
   /** For logs, without a password. */
   readonly label: string;
-  /** A connected client of rowpost's own, never one of the user's pool. The caller ends it. */
-  connect(purpose: string): Promise<PgClient>;
+  /**
+   * A connected client of rowpost's own, never one of the user's pool. The caller ends it; the
+   * signal cuts it, also while it connects.
+   */
+  connect(purpose: string, signal?: AbortSignal): Promise<PgClient>;
   /** The user's pool, or one that is made at the first call. */
   pool(): Promise<PgPool>;
-  /** Ends the pool if it was made here. */
+  /** Ends the pool if it was made here, at the latest after five seconds. */
   close(): Promise<void>;
 }
 
@@ -109,8 +122,10 @@ const DEFAULT_QUERY_TIMEOUT_MS = 60_000;
 export function createDriver(options: PostgresOptions): Driver {
   const config = configOf(options);
   let made: Promise<PgPool> | undefined;
+  /** Clients of our own pool. */
+  const pooled = new Set<PgPoolClient>();
 
-  async function connect(purpose: string): Promise<PgClient> {
+  async function connect(purpose: string, signal?: AbortSignal): Promise<PgClient> {
     const Client = classOf(options.pool, "Client") ?? (await loadPg()).Client;
     const client = new Client({
       connectionTimeoutMillis: DEFAULT_CONNECT_TIMEOUT_MS,
@@ -126,6 +141,11 @@ export function createDriver(options: PostgresOptions): Driver {
     // Without a listener an error on an idle connection would end the process.
     client.on("error", () => undefined);
     try {
+      signal?.throwIfAborted();
+      client.on(
+        "end",
+        onAbort(signal, () => cut(client)),
+      );
       await client.connect();
     } catch (error) {
       cut(client);
@@ -149,6 +169,8 @@ export function createDriver(options: PostgresOptions): Driver {
           ...config,
         });
         pool.on("error", () => undefined);
+        pool.on("connect", (client) => pooled.add(client));
+        pool.on("remove", (client) => pooled.delete(client));
         return pool;
       });
       return await made;
@@ -156,9 +178,17 @@ export function createDriver(options: PostgresOptions): Driver {
     async close() {
       const pool = await made;
       made = undefined;
-      await pool?.end();
+      if (pool === undefined) return;
+      await closeQuietly(pool.end(), POOL_CLOSE_MS);
+      for (const client of pooled) cut(client);
     },
   };
+}
+
+/** Says goodbye, and leaves at the latest after half a second. */
+export async function end(client: PgClient): Promise<void> {
+  await closeQuietly(client.end());
+  cut(client);
 }
 
 /** Leaves a connection at once: what the server still does for it goes on there. */
@@ -187,7 +217,7 @@ async function loadPg(): Promise<{ Client: ClientClass; Pool: new (config: PgCon
     const { Client, Pool } = loaded.default;
     return { Client: Client as ClientClass, Pool: Pool as new (config: PgConfig) => PgPool };
   } catch (error) {
-    throw new MissingPeerError("pg", "rowpost/postgres", { cause: error, range: "^8.23" });
+    throw new MissingPeerError("pg", "rowpost/postgres", { cause: error, range: "^8.11.3" });
   }
 }
 
@@ -196,7 +226,16 @@ function classOf(pool: object | undefined, name: string): ClientClass | undefine
   return typeof value === "function" ? (value as ClientClass) : undefined;
 }
 
+const KINDS: OptionKinds<PostgresOptions> = {
+  pool: "object",
+  url: "string",
+  connectionString: "string",
+  options: "object",
+  prepare: "boolean",
+};
+
 function configOf(options: PostgresOptions): PgConfig {
+  checkOptions("postgres() takes exactly one of pool, url, options", options, KINDS);
   const { pool, url, connectionString, options: own } = options;
   const given = [pool, url ?? connectionString, own].filter((each) => each !== undefined);
   if (given.length !== 1 || (url !== undefined && connectionString !== undefined)) {

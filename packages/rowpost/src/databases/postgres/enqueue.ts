@@ -13,19 +13,40 @@ export function enqueueStatements(names: Names): EnqueueStatements {
   const { table, column } = names;
   const wanted = "json_to_recordset($1::text::json) AS wanted (type text, key text)";
   const same = `m.${column.messageType} = wanted.type AND m.${column.messageKey} = wanted.key`;
-  return enqueueCalls(
-    {
-      insert: insertText(names),
-      // No lock: that would need the UPDATE privilege, which who only enqueues has no use for.
-      findIdentities: `SELECT ${identity(names, "m.")}
+  return {
+    ...enqueueCalls(
+      {
+        insert: insertText(names),
+        // No lock: that would need the UPDATE privilege, which who only enqueues has no use for.
+        findIdentities: `SELECT ${identity(names, "m.")}
 FROM ${wanted}
-JOIN ${table} m ON ${same}`,
-      // Locks rows that this transaction has inserted.
-      deleteIdentities: `DELETE FROM ${table} m USING ${wanted} WHERE ${same}`,
-    },
-    { identity: ({ type, key }) => ({ type, key }), message: insertedRow },
-  );
+JOIN ${table} m ON ${same}
+UNION ALL SELECT NULL, NULL WHERE NOT ${MARKED}`,
+        // Locks rows that this transaction has inserted.
+        deleteIdentities: `DELETE FROM ${table} m USING ${wanted} WHERE ${MARKED} AND ${same}`,
+      },
+      {
+        identity: ({ type, key }) => ({ type, key }),
+        message: insertedRow,
+        check: ({ asked, mark }, name) => (name === "insert" ? [mark, asked] : [mark]),
+      },
+    ),
+    markTransaction: (mark) => ({
+      name: "markTransaction",
+      // With a parameter postgres.js would keep the INSERT back for the answer.
+      text: `SELECT set_config('${MARK}', ${literal(mark)}, true)`,
+      params: [],
+    }),
+  };
 }
+
+/**
+ * A setting that the server takes back at the end of the transaction, and at a rollback to a
+ * savepoint from before it.
+ */
+const MARK = "rowpost.tx";
+/** Is this the transaction with the mark? */
+const MARKED = `COALESCE(current_setting('${MARK}', true), '') = $2`;
 
 /**
  * In one type and collation, whatever the columns have or get: a prepared statement whose result is
@@ -85,8 +106,7 @@ function hashOf(text: string): number {
  * as repeated; after a rollback to a savepoint, which takes lock and notification back, they do
  * both anew.
  */
-function ring(layout: TableLayout): string {
-  const channel = channelOf(layout);
+export function ringOn(channel: string): string {
   const window = "((date_part('epoch', transaction_timestamp()) * 20)::bigint % 2147483647)::integer";
   return `(SELECT CASE WHEN pg_try_advisory_xact_lock(${hashOf(channel)}, ${window})
     THEN pg_notify(${literal(channel)}, '') IS NULL END)`;
@@ -104,6 +124,11 @@ function ring(layout: TableLayout): string {
  * duplicate is left out, the transaction stays usable, and the caller sees it by its absence. Waits
  * only for another transaction that inserts the same identity. If the transaction does not commit,
  * nothing of it was there.
+ *
+ * $2 is the mark of the call. With $3 the transaction must have it already, else nothing is
+ * inserted: the INSERT of a call that nobody awaits may come behind the ROLLBACK. Without $3 it is
+ * the first statement of the call, in its place by the order of the driver, and leaves the mark for
+ * those after it. A sub-query, so that it is done once, before the first row.
  */
 function insertText(names: Names): string {
   const { column, table, layout } = names;
@@ -130,7 +155,8 @@ function insertText(names: Names): string {
   SELECT ${fields.map(([, value]) => value).join(",\n    ")}
   FROM json_to_recordset($1::text::json) AS incoming (type text, key text, topic text, body text, headers text, content_type text,
     ordering_key text, delay_ms bigint, deliver_at_ms bigint, created_by text)
+  WHERE (SELECT CASE WHEN $3::boolean THEN ${MARKED} ELSE set_config('${MARK}', $2, true) = $2 END)
   ON CONFLICT (${column.messageType}, ${column.messageKey}) DO NOTHING
   RETURNING ${identity(names)})
-SELECT messagetype, messagekey, ${ring(layout)} AS rung FROM inserted`;
+SELECT messagetype, messagekey, ${ringOn(channelOf(layout))} AS rung FROM inserted`;
 }

@@ -78,6 +78,11 @@ export function isRowRefused(error: unknown): boolean {
   return /^(22|23|44|P0001)/.test(errorCode(error) ?? "");
 }
 
+/** Is a table not there? A session of ours says so with a SchemaError around the server's words. */
+export function isTableMissing(error: unknown): boolean {
+  return errorCode(error instanceof SchemaError ? error.cause : error) === "42P01";
+}
+
 /** What the tables or the rights on them lack, as an error of ours; undefined for anything else. */
 export function lackOf(error: unknown, statement: string): RowpostError | undefined {
   const code = errorCode(error);

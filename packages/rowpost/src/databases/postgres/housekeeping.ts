@@ -30,6 +30,7 @@ export function housekeepingStatements(names: Names): HousekeepingStatements {
     ...sweepStatements(names),
     ...strayStatements(names),
     ...timerStatements(names),
+    ...clockStatements(names),
     ...fencedStatements(names),
     ...removalStatements(names),
     ...behindStatements(names),
@@ -92,27 +93,31 @@ GROUP BY topic, state`;
   };
 }
 
-function strayStatements(names: Names): Pick<HousekeepingStatements, "failUnknownStates" | "failUnreached"> {
+function strayStatements(
+  names: Names,
+): Pick<HousekeepingStatements, "listStrays" | "failUnknownStates" | "failUnreached"> {
   const { id, state, failReason, nextRetryAt } = names.column;
   // Rows that somebody else has locked are left for the next round. If we die right after it: they
   // are failed, and a person sees why.
   const failStrays = (where: string, reason: string): string => `UPDATE ${names.table} m
 SET ${state} = ${names.state("failed")}, ${nextRetryAt} = NULL,
   ${failReason} = left(${reason}, ${names.layout.failReasonLength})${names.changed}
-WHERE m.${id} = ANY (ARRAY(SELECT ${id} FROM ${names.table} WHERE ${where} ORDER BY ${id} LIMIT $1::bigint FOR UPDATE SKIP LOCKED))`;
+WHERE m.${id} = ANY (ARRAY(SELECT ${id} FROM ${names.table} WHERE ${id} = ANY ($1::bigint[]) AND ${where} ORDER BY ${id} FOR UPDATE SKIP LOCKED))`;
   const failUnknown = failStrays(
     unknownState(names),
     `'UNKNOWN_STATE: the state was ' || COALESCE(m.${state}::text, 'NULL') || ', which is none of ${names.knownStates.replaceAll("'", "")}; somebody changed the row by hand'`,
   );
   // With the id in it, because a constant is cast to the column while the statement is planned:
   // where the column is shorter than the layout says, it would fail with no such row in the table.
-  const failUnreached = failStrays(
-    `${id} < 1 AND ${state} = ${names.state("pending")}`,
-    `${literal(ID_BELOW_ONE)} || ' (this one: ' || m.${id} || ')'`,
-  );
+  const unreached = `${id} < 1 AND ${state} = ${names.state("pending")}`;
+  const list = [unknownState(names), unreached]
+    .map((where) => `(SELECT ${id} AS id FROM ${names.table} WHERE ${where} ORDER BY ${id} LIMIT $1::bigint)`)
+    .join("\nUNION ALL\n");
+  const failUnreached = failStrays(unreached, `${literal(ID_BELOW_ONE)} || ' (this one: ' || m.${id} || ')'`);
   return {
-    failUnknownStates: (limit) => ({ name: "failUnknownStates", text: failUnknown, params: [limit] }),
-    failUnreached: (limit) => ({ name: "failUnreached", text: failUnreached, params: [limit] }),
+    listStrays: (limit) => ({ name: "listStrays", text: list, params: [limit] }),
+    failUnknownStates: (ids) => ({ name: "failUnknownStates", text: failUnknown, params: [numberArray(ids)] }),
+    failUnreached: (ids) => ({ name: "failUnreached", text: failUnreached, params: [numberArray(ids)] }),
   };
 }
 
@@ -165,6 +170,40 @@ WHERE m.${id} = ramp.id`;
       name: "resetBackoff",
       text: reset,
       params: [which, limit, stepMs],
+    }),
+  };
+}
+
+/**
+ * For a clock that was set back. Locks rows that nobody holds, in id order; no relay works on them,
+ * because they are not due. If we die right after it: those rows are due, and the others are found
+ * by nobody until their time comes.
+ */
+function clockStatements(names: Names): Pick<HousekeepingStatements, "shortenWaits" | "readClock"> {
+  const { id, state, retryCount, nextRetryAt, deliverAt } = names.column;
+  const ramp = after("ramp.place * $3::bigint");
+  const own =
+    deliverAt === undefined
+      ? ""
+      : `\n      AND (m.${deliverAt} IS NULL OR m.${nextRetryAt} > m.${deliverAt} + $2::bigint * interval '1 millisecond')`;
+  const forward = `UPDATE ${names.table} m
+SET ${nextRetryAt} = ${deliverAt === undefined ? ramp : `GREATEST(m.${deliverAt}, ${ramp})`}${names.changed}
+FROM (SELECT picked.id, row_number() OVER (ORDER BY picked.id) - 1 AS place FROM (
+    SELECT m.${id} AS id FROM ${names.table} m
+    WHERE m.${state} = ${names.state("pending")} AND m.${retryCount} > 0
+      AND m.${nextRetryAt} > ${after("$2::bigint")} AND m.${nextRetryAt} < ${instant(literal(BEHIND_BASE))}${own}
+    ORDER BY m.${id} LIMIT $1::bigint FOR UPDATE SKIP LOCKED) picked) ramp
+WHERE m.${id} = ramp.id`;
+  return {
+    readClock: () => ({
+      name: "readClock",
+      text: `SELECT (date_part('epoch', ${NOW}) * 1000)::bigint AS now_ms`,
+      params: [],
+    }),
+    shortenWaits: ({ beyondMs, limit, stepMs }) => ({
+      name: "shortenWaits",
+      text: forward,
+      params: [limit, beyondMs, stepMs],
     }),
   };
 }

@@ -4,8 +4,10 @@ import type { Database } from "../database.ts";
 import { createSqlDatabase } from "../sql/sql-database.ts";
 import { createDriver, type PostgresOptions } from "./driver.ts";
 import { channelOf } from "./enqueue.ts";
-import { errorCode, isRowRefused, lackOf } from "./errors.ts";
+import { errorCode, isRowRefused, isTableMissing, lackOf } from "./errors.ts";
 import { listenOn } from "./listen.ts";
+import { QUEUE_CHANNEL } from "./queue/append.ts";
+import * as queueStatements from "./queue/statements.ts";
 import { openSession } from "./session.ts";
 import { createStatements } from "./statements.ts";
 
@@ -35,7 +37,10 @@ export function postgres(options: PostgresOptions): Database {
     isDuplicate: (error) => errorCode(error) === UNIQUE_VIOLATION,
     isRowRefused,
     lackOf,
-    listen: (layout, doorbell) => listenOn({ driver, channel: channelOf(layout), doorbell }),
+    queueStatements,
+    isTableMissing,
+    listen: (of, doorbell, signal) =>
+      listenOn({ driver, channel: of === "queue" ? QUEUE_CHANNEL : channelOf(of), doorbell, signal }),
     close: () => driver.close(),
   });
 }

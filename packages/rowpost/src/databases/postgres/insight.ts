@@ -1,12 +1,13 @@
 /** What operators look at. Nothing here locks, and each statement but one reads few rows. */
 import type { MessageState } from "../../message/states.ts";
+import { BEHIND_BASE } from "../sql/behind.ts";
 import type { InsightStatements } from "../sql/insight-statements.ts";
 import { type FindWords, findStatement, idConditions, whereText } from "../sql/message-list.ts";
-import { listedColumns } from "../sql/sql-names.ts";
-import { isoText, msSince, type Names, NOW, numberArray } from "./names.ts";
+import { listedColumns, literal } from "../sql/sql-names.ts";
+import { instant, isoText, msBetween, msSince, type Names, NOW, numberArray } from "./names.ts";
 
 export function insightStatements(names: Names): InsightStatements {
-  const { gmtCreate, id, messageType, nextRetryAt, state, topic } = names.column;
+  const { deliverAt, gmtCreate, id, messageType, nextRetryAt, state, topic } = names.column;
   const tableOf = (archived: boolean): string => (archived ? names.archive : names.table);
   const words = findWords(names);
   const columns = (bodies: boolean): string =>
@@ -49,6 +50,21 @@ CROSS JOIN LATERAL (SELECT m.${id} AS id, ${isoText(`m.${gmtCreate}`)} AS gmt_cr
       params: [numberArray(ids)],
     }),
 
+    placeOf: (of) => ({
+      name: "placeOf",
+      text: `SELECT ${names.shard} AS shard, ${isoText(NOW)} AS clock, ${msBetween(NOW, `m.${nextRetryAt}`)} AS due_in_ms,
+  ${deliverAt === undefined ? "NULL::bigint" : msBetween(NOW, `m.${deliverAt}`)} AS deliver_in_ms
+FROM ${names.table} m WHERE m.${id} = $1::bigint`,
+      params: [of],
+    }),
+
+    readChanges: ({ id: changed, limit }) => ({
+      name: "readChanges",
+      text: `SELECT ${isoText("made_at")} AS made_at, author, action, reason, ids
+FROM ${names.auditTable} WHERE table_name = ${names.tableKey} AND first_id <= $1::bigint AND last_id >= $1::bigint ORDER BY id DESC LIMIT $2::bigint`,
+      params: [changed, limit],
+    }),
+
     oldestDue() {
       const first = (since: string, where: string, order: string): string =>
         `(SELECT m.${id} AS id, m.${topic} AS topic, ${msSince(since)} AS waiting_ms FROM ${names.table} m
@@ -73,9 +89,26 @@ function branches(names: Names, state: MessageState): readonly string[] {
   return [`${is} AND m.${nextRetryAt} IS NULL`, `${is} AND m.${nextRetryAt} IS NOT NULL`];
 }
 
-function countStatements(names: Names): Pick<InsightStatements, "countStates" | "countByState"> {
-  const { gmtCreate, state, topic } = names.column;
+function countStatements(names: Names): Pick<InsightStatements, "countStates" | "countByState" | "countWaiting"> {
+  const { deliverAt, gmtCreate, nextRetryAt, retryCount, state, topic } = names.column;
+  const time = `m.${nextRetryAt}`;
+  const waiting = (where: string, fields = "1"): string =>
+    `(SELECT ${fields} FROM ${names.table} m WHERE m.${state} = ${names.state("pending")} AND ${where} LIMIT $1::bigint) c`;
+  const base = instant(literal(BEHIND_BASE));
+  const delayed =
+    deliverAt === undefined ? `COALESCE(m.${retryCount}, 0) = 0` : `COALESCE(m.${deliverAt} > ${NOW}, false)`;
   return {
+    countWaiting: (limit) => ({
+      name: "countWaiting",
+      text: `SELECT 'due' AS kind, count(*) AS count, NULL::bigint AS next_in_ms FROM ${waiting(`${time} IS NULL`)}
+UNION ALL
+SELECT 'due', count(*), NULL FROM ${waiting(`${time} <= ${NOW}`)}
+UNION ALL
+SELECT CASE WHEN c.held THEN 'delayed' ELSE 'backoff' END, count(*), min(c.in_ms) FROM ${waiting(`${time} > ${NOW} AND ${time} < ${base}`, `${delayed} AS held, ${msBetween(NOW, time)} AS in_ms`)} GROUP BY c.held
+UNION ALL
+SELECT 'behind', count(*), NULL FROM ${waiting(`${time} >= ${base}`)}`,
+      params: [limit],
+    }),
     countStates: ({ limit, states }) => ({
       name: "countStates",
       text: states

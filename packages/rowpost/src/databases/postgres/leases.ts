@@ -140,6 +140,9 @@ function registryStatements(names: Names): ReturnType<typeof registryCalls> {
   const { relayTable, suspensionTable, tableKey } = names;
   const report = `INSERT INTO ${relayTable} (table_name, owner, label, seen_at) VALUES (${tableKey}, $1, $2, ${NOW})
 ON CONFLICT (table_name, owner) DO UPDATE SET label = EXCLUDED.label, seen_at = EXCLUDED.seen_at`;
+  const writeReport = `UPDATE ${relayTable} SET report = $1, reported_at = ${NOW} WHERE table_name = ${tableKey} AND owner = $2`;
+  const readReports = `SELECT owner, label, ${msBetween("seen_at", NOW)} AS silent_ms, report, ${msBetween("reported_at", NOW)} AS report_age_ms
+FROM ${relayTable} WHERE table_name = ${tableKey} ORDER BY owner`;
   const remove = `DELETE FROM ${relayTable} WHERE table_name = ${tableKey} AND owner = $1`;
   const forget = `DELETE FROM ${relayTable} WHERE table_name = ${tableKey} AND seen_at < ${NOW} - interval '1 day'`;
   // Both bounds: after the server's clock was set back, a dead instance would else stay alive until
@@ -153,6 +156,8 @@ ORDER BY scope, value`;
   return registryCalls(
     {
       reportInstance: report,
+      writeReport,
+      readReports,
       removeInstance: remove,
       forgetInstances: forget,
       readInstances: instances,

@@ -3,7 +3,7 @@
  * losing it costs latency only.
  */
 import type { Doorbell } from "../database.ts";
-import { cut, type Driver, type PgClient } from "./driver.ts";
+import { cut, type Driver, end, type PgClient } from "./driver.ts";
 
 /** First and longest wait before the next try to connect again. */
 const RECONNECT_MIN_MS = 100;
@@ -17,6 +17,7 @@ export interface ListenOptions {
   readonly driver: Driver;
   readonly channel: string;
   readonly doorbell: Doorbell;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /**
@@ -33,7 +34,7 @@ export async function listenOn(options: ListenOptions): Promise<{ close(): Promi
   let probe: NodeJS.Timeout | undefined;
 
   async function open(): Promise<void> {
-    const client = await driver.connect("listen");
+    const client = await driver.connect("listen", options.signal);
     const lost = (): void => {
       if (current === client) reconnectLater();
     };
@@ -47,7 +48,7 @@ export async function listenOn(options: ListenOptions): Promise<{ close(): Promi
       throw error;
     }
     if (closed) {
-      await client.end().catch(() => cut(client));
+      await end(client);
       return;
     }
     current = client;
@@ -87,7 +88,7 @@ export async function listenOn(options: ListenOptions): Promise<{ close(): Promi
       clearTimeout(probe);
       const client = current;
       current = undefined;
-      await client?.end().catch(() => cut(client));
+      if (client !== undefined) await end(client);
     },
   };
 }

@@ -4,7 +4,7 @@
  * statements and locks there, and leave them on the connections of the application.
  */
 import { ConfigurationError } from "../../runtime/errors.ts";
-import { cut, type Driver, type PgClient, type PgQuery, type PgResult } from "./driver.ts";
+import { type Driver, end, type PgClient, type PgQuery, type PgResult } from "./driver.ts";
 
 /**
  * Looks at a pooler. It hands out first what was given back last, so the first one mostly tells,
@@ -26,12 +26,13 @@ export async function refuseSplitSession(
   driver: Driver,
   client: PgClient,
   answer: (client: PgClient, query: PgQuery) => Promise<PgResult>,
+  signal: AbortSignal | undefined,
 ): Promise<void> {
   const backendOf = async (of: PgClient): Promise<number> =>
     Number((await answer(of, { text: "SELECT pg_backend_pid() AS pid" })).rows[0]?.["pid"]);
   const ours = await backendOf(client);
   if (ours === client.processID || keepingSessions.has(driver)) return;
-  const other = await driver.connect("watch");
+  const other = await driver.connect("watch", signal);
   try {
     for (let look = 0; look < LOOKS; look += 1) {
       // Its transaction keeps the connection that it got. In transaction mode that is the one that
@@ -41,7 +42,7 @@ export async function refuseSplitSession(
       await answer(other, { text: "ROLLBACK" });
     }
   } finally {
-    await other.end().catch(() => cut(other));
+    await end(other);
   }
   keepingSessions.add(driver);
 }

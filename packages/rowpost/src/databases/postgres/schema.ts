@@ -80,7 +80,16 @@ WHERE i.indrelid = to_regclass($1::text) AND i.indisvalid`;
     columns: () => ({
       name: "columns",
       text: columnsText,
-      params: [textArray([names.table, names.shardTable, names.relayTable, names.suspensionTable, names.archive])],
+      params: [
+        textArray([
+          names.table,
+          names.shardTable,
+          names.relayTable,
+          names.suspensionTable,
+          names.auditTable,
+          names.archive,
+        ]),
+      ],
     }),
     indexes: () => ({
       name: "indexes",
@@ -106,6 +115,7 @@ function migrations(names: Names): readonly Migration[] {
       statements: custom ? [] : [topicIndex(names, "CREATE INDEX IF NOT EXISTS")],
     },
     { version: 5, name: "archive takes an id again", statements: archiveKey(names) },
+    { version: 6, name: "reports of relays, and what people did", statements: operations(names) },
   ];
 }
 
@@ -258,6 +268,33 @@ function companionTablesOf(names: Names): readonly string[] {
     `COMMENT ON TABLE ${names.shardTable} IS 'who may relay which messages'`,
     `COMMENT ON TABLE ${names.relayTable} IS 'running relays'`,
     `COMMENT ON TABLE ${names.suspensionTable} IS 'what must not be sent for now'`,
+  ];
+}
+
+/** Several message tables may share these: what is there already stays. */
+function operations({ auditTable, layout, relayTable }: Names): readonly string[] {
+  const index = (name: string, columns: string): string =>
+    `CREATE INDEX IF NOT EXISTS ${quoteName(`${layout.companion}_audit_${name}`.slice(-63))} ON ${auditTable} (${columns})`;
+  return [
+    `ALTER TABLE ${relayTable}
+  ADD COLUMN IF NOT EXISTS report text,
+  ADD COLUMN IF NOT EXISTS reported_at ${INSTANT}`,
+    `CREATE TABLE IF NOT EXISTS ${auditTable} (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  table_name varchar(160) COLLATE "C" NOT NULL,
+  made_at ${INSTANT} NOT NULL,
+  author varchar(64) NOT NULL,
+  action varchar(32) COLLATE "C" NOT NULL,
+  reason varchar(1024) NOT NULL,
+  changed integer NOT NULL,
+  first_id bigint,
+  last_id bigint,
+  ids text,
+  details text
+)`,
+    index("message", "table_name, last_id, first_id"),
+    index("made", "made_at"),
+    `COMMENT ON TABLE ${auditTable} IS 'what people did by hand'`,
   ];
 }
 

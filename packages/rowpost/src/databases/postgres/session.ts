@@ -4,6 +4,7 @@
  */
 
 import { randomBytes } from "node:crypto";
+import { closeQuietly } from "../../runtime/deadline.ts";
 import {
   DatabaseConflictError,
   DatabaseUnavailableError,
@@ -12,7 +13,7 @@ import {
 } from "../../runtime/errors.ts";
 import type { Executor, QueryResult, Statement } from "../../transactions/executor.ts";
 import type { Session, SessionOptions } from "../database.ts";
-import { cut, type Driver, type PgClient, type PgQuery, type PgResult } from "./driver.ts";
+import { cut, type Driver, end, type PgClient, type PgQuery, type PgResult } from "./driver.ts";
 import { isAway, isOutdatedPlan, translateError } from "./errors.ts";
 import { refuseSplitSession } from "./pooler.ts";
 
@@ -50,12 +51,12 @@ export async function openSession(driver: Driver, options: SessionOptions): Prom
   const timeoutMs = options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS;
   let client: PgClient;
   try {
-    client = await driver.connect(options.purpose);
+    client = await driver.connect(options.purpose, options.signal);
   } catch (error) {
     throw translateError(error, `connect to ${driver.label}`);
   }
   try {
-    await refuseSplitSession(driver, client, (of, query) => answer(of, query, timeoutMs));
+    await refuseSplitSession(driver, client, (of, query) => answer(of, query, timeoutMs), options.signal);
     const backend = await prepare(client, options, timeoutMs);
     const lock = options.purpose === "lease" ? await takeLock(client, timeoutMs) : undefined;
     return createSession(driver, client, { backend, timeoutMs, lock, ...options });
@@ -272,14 +273,14 @@ function createSession(
     transaction: (work) => inTurn(() => transact(work)),
     async abandon() {
       die();
-      await proveGone(driver, backend);
+      await proveGone(driver, backend, opened.signal);
     },
     async close() {
       if (dead) return;
-      await turn.catch(() => undefined);
+      await closeQuietly(turn);
       if (dead) return;
       dead = true;
-      await client.end().catch(() => cut(client));
+      await end(client);
     },
   };
 }
@@ -300,11 +301,11 @@ function lostError(what: string, cause: unknown): TransactionLostError {
  * only after it has finished or rolled back what it was doing, so afterwards no statement of that
  * session can take effect (rule: claim-token). The same role may terminate its own backends.
  */
-async function proveGone(driver: Driver, backend: Backend): Promise<void> {
+async function proveGone(driver: Driver, backend: Backend, signal: AbortSignal | undefined): Promise<void> {
   const what = `prove that a session of ${driver.label} is dead`;
   let client: PgClient;
   try {
-    client = await driver.connect("watch");
+    client = await driver.connect("watch", signal);
   } catch (error) {
     throw translateError(error, what);
   }
@@ -327,6 +328,6 @@ async function proveGone(driver: Driver, backend: Backend): Promise<void> {
   } catch (error) {
     throw translateError(error, what);
   } finally {
-    await client.end().catch(() => cut(client));
+    await end(client);
   }
 }

@@ -10,8 +10,9 @@ import { after, fenceClause, fenceParams, type Names, NOW, numberArray, textArra
 type From = "sending" | "pending";
 
 /** Statements that settle. */
-export function settleStatements(names: Names): Pick<RelayStatements, "settleSent" | "settleOther"> {
+export function settleStatements(names: Names): Pick<RelayStatements, "settleSent" | "settleOther" | "deleteSent"> {
   const sent = { sending: settleSentText(names, "sending"), pending: settleSentText(names, "pending") };
+  const deleted = { sending: deleteSentText(names, "sending"), pending: deleteSentText(names, "pending") };
   const other = { sending: settleOtherText(names, "sending"), pending: settleOtherText(names, "pending") };
   // A value that no text asks for has no type, and is refused.
   const elapsed = (elapsedMs: number): readonly number[] => (names.column.lastRetryAt === undefined ? [] : [elapsedMs]);
@@ -48,6 +49,11 @@ export function settleStatements(names: Names): Pick<RelayStatements, "settleSen
         ],
       };
     },
+    deleteSent: ({ fence, rows, from }) => ({
+      name: "deleteSent",
+      text: deleted[from],
+      params: [...fenceParams(fence, rows), ...tokenParams(names, inIdOrder(rows))],
+    }),
   };
 }
 
@@ -79,6 +85,20 @@ FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $7::bigint[], $8::integer
     AS outcome (id, shard, token, next_ms, delivery_count, message_id), fence
 WHERE m.${id} = outcome.id AND fence.shard = outcome.shard
   AND ((m.${state} = ${names.state(from)} AND ${names.tokenMatches("outcome")})${overtaken})`;
+}
+
+/**
+ * A row that a confirmation has overtaken is left to housekeeping. Locks like the settle of sent
+ * rows. If we die before it, the message is sent again, with the same identity; right after it:
+ * done.
+ */
+function deleteSentText(names: Names, from: From): string {
+  const { id, state } = names.column;
+  return `${fenceClause(names)}
+DELETE FROM ${names.table} m
+USING unnest($4::bigint[], $5::integer[], $6::bigint[]) AS outcome (id, shard, token), fence
+WHERE m.${id} = outcome.id AND fence.shard = outcome.shard
+  AND m.${state} = ${names.state(from)} AND ${names.tokenMatches("outcome")}`;
 }
 
 /**

@@ -13,7 +13,7 @@ export async function readAbilities(
   session: Session,
   options: {
     readonly layout: TableLayout;
-    readonly schema: Pick<SchemaStatements, "indexes" | "topicIndex">;
+    readonly schema: Pick<SchemaStatements, "indexes" | "topicIndex" | "zone">;
     readonly checked: CheckedSchema;
   },
 ): Promise<TableAbilities> {
@@ -24,7 +24,14 @@ export async function readAbilities(
     scansByTopic,
     setsBehind: orderingKey !== undefined && checked.nextRetryKeepsMs,
     missingIndexes: scansByTopic ? [] : [schema.topicIndex.create],
+    shiftingZone: await shiftingZone(session, schema),
   };
+}
+
+async function shiftingZone(session: Session, { zone }: Pick<SchemaStatements, "zone">): Promise<string | undefined> {
+  if (zone === undefined) return undefined;
+  const [row] = (await session.run(zone())).rows;
+  return row !== undefined && integer(row, "shifts") === 1 ? text(row, "zone") : undefined;
 }
 
 /** Columns of one index, and the condition of a partial one. */

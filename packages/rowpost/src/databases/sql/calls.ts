@@ -11,7 +11,15 @@ import type { Statement } from "../../transactions/executor.ts";
 import type { InsightStatements } from "./insight-statements.ts";
 import { clip } from "./rows.ts";
 import type { SqlNames } from "./sql-names.ts";
-import type { AdminStatements, EnqueueStatements, HousekeepingStatements, LeaseStatements } from "./statements.ts";
+import {
+  type AdminStatements,
+  type AuditEntry,
+  type EnqueueStatements,
+  type HousekeepingStatements,
+  type LeaseStatements,
+  type TransactionCheck,
+  UNASKED,
+} from "./statements.ts";
 
 /** Texts under the names of the calls. */
 type Texts<Statements, Name extends keyof Statements> = Readonly<Record<Name, string>>;
@@ -19,7 +27,7 @@ type Texts<Statements, Name extends keyof Statements> = Readonly<Record<Name, st
 /** How a dialect takes a list of ids as one value. */
 export type EncodeIds = (ids: readonly string[]) => unknown;
 
-type EnqueueName = Exclude<keyof EnqueueStatements, "seeIdentities">;
+type EnqueueName = "insert" | "findIdentities" | "deleteIdentities";
 
 /** All messages of a call are one value. */
 export function enqueueCalls(
@@ -27,14 +35,16 @@ export function enqueueCalls(
   encode: {
     readonly message: (message: EncodedMessage) => unknown;
     readonly identity: (message: EncodedMessage) => unknown;
+    /** Values behind the messages. */
+    readonly check?: (check: TransactionCheck, name: EnqueueName) => readonly unknown[];
   },
-): EnqueueStatements {
+): Pick<EnqueueStatements, EnqueueName> {
   const call =
     (name: EnqueueName, one: (message: EncodedMessage) => unknown) =>
-    (messages: readonly EncodedMessage[]): Statement => ({
+    (messages: readonly EncodedMessage[], check = UNASKED): Statement => ({
       name,
       text: texts[name],
-      params: [JSON.stringify(messages.map(one))],
+      params: [JSON.stringify(messages.map(one)), ...(encode.check?.(check, name) ?? [])],
     });
   return {
     insert: call("insert", encode.message),
@@ -43,11 +53,18 @@ export function enqueueCalls(
   };
 }
 
-type RegistryName = "reportInstance" | "removeInstance" | "forgetInstances" | "readInstances" | "readSuspensions";
+type RegistryName =
+  | "reportInstance"
+  | "writeReport"
+  | "readReports"
+  | "removeInstance"
+  | "forgetInstances"
+  | "readInstances"
+  | "readSuspensions";
 
 /**
- * reportInstance: owner, label. removeInstance: owner. readInstances: the time-out in milliseconds,
- * as often as the text asks for it.
+ * reportInstance: owner, label. writeReport: report, owner. removeInstance: owner. readInstances:
+ * the time-out in milliseconds, as often as the text asks for it.
  */
 export function registryCalls(
   texts: Texts<LeaseStatements, RegistryName>,
@@ -56,6 +73,8 @@ export function registryCalls(
   const call = (name: RegistryName, params: readonly unknown[]): Statement => ({ name, text: texts[name], params });
   return {
     reportInstance: ({ owner, label }) => call("reportInstance", [owner, label]),
+    writeReport: ({ owner, report }) => call("writeReport", [report, owner]),
+    readReports: () => call("readReports", []),
     removeInstance: (owner) => call("removeInstance", [owner]),
     forgetInstances: () => call("forgetInstances", []),
     readInstances: (timeoutMs) =>
@@ -70,9 +89,10 @@ export function registryCalls(
 type OperatorName = Exclude<keyof AdminStatements, keyof InsightStatements>;
 
 /**
- * The changes take: reason, author (where the layout has updated_by), for suspendRows its
- * milliseconds, ids. putSuspension: scope, value, reason, author, milliseconds. deleteSuspension:
- * scope, value. listSuspendedBy: beginning of the reason, limit. lockRows: ids.
+ * The changes take: author (where the layout has updated_by), for suspendRows its milliseconds,
+ * ids. recordChange: author, action, reason, changed, first id, last id, ids, details.
+ * putSuspension: scope, value, reason, author, milliseconds. deleteSuspension: scope, value.
+ * listSuspendedBy: beginning of the reason, limit. lockRows: ids.
  */
 export function operatorCalls(
   names: SqlNames,
@@ -81,13 +101,13 @@ export function operatorCalls(
 ): Pick<AdminStatements, OperatorName> {
   const { failReasonLength, limits } = names.layout;
   const call = (name: OperatorName, params: readonly unknown[]): Statement => ({ name, text: texts[name], params });
-  const by = ({ author, reason }: OperatorAction): readonly unknown[] => [
-    clip(`${reason} (${author})`, failReasonLength),
-    ...(names.column.updatedBy === undefined ? [] : [clip(author, limits.createdBy)]),
-  ];
+  const by = ({ author }: OperatorAction): readonly unknown[] =>
+    names.column.updatedBy === undefined ? [] : [clip(author, limits.createdBy)];
   return {
     lockRows: (ids) => call("lockRows", [encodeIds(ids)]),
+    recordChange: (entry) => call("recordChange", auditValues(entry)),
     operatorRetry: ({ ids, action }) => call("operatorRetry", [...by(action), encodeIds(ids)]),
+    bringForward: ({ ids, action }) => call("bringForward", [...by(action), encodeIds(ids)]),
     suspendRows: ({ ids, action, untilMs }) => call("suspendRows", [...by(action), untilMs, encodeIds(ids)]),
     resumeRows: ({ ids, action }) => call("resumeRows", [...by(action), encodeIds(ids)]),
     putSuspension: ({ author, endsInMs, reason, scope, value }) =>
@@ -95,6 +115,16 @@ export function operatorCalls(
     deleteSuspension: ({ scope, value }) => call("deleteSuspension", [scope, value]),
     listSuspendedBy: ({ limit, ...rule }) => call("listSuspendedBy", [clip(ruleReason(rule), failReasonLength), limit]),
   };
+}
+
+/**
+ * Values of an entry: author, action, reason, changed, first id, last id, ids, details. The ids
+ * stand as a JSON array of numbers.
+ */
+export function auditValues({ action, author, changed, details, ids, reason }: AuditEntry): readonly unknown[] {
+  const listed = ids === undefined ? null : `[${ids.join(",")}]`;
+  const bounds = [ids?.at(0) ?? null, ids?.at(-1) ?? null];
+  return [clip(author, 64), action, clip(reason, 1_024), changed, ...bounds, listed, details ?? null];
 }
 
 type RemovalName = "lockFinished" | "passFinished" | "copyToArchive" | "deleteRows" | "purgeArchive";

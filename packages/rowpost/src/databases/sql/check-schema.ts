@@ -8,10 +8,23 @@ import { integer, text, textOrNull } from "./rows.ts";
 import type { SchemaStatements } from "./statements.ts";
 
 /** Columns of rowpost's own tables. */
-const COMPANION_COLUMNS: Readonly<Record<"shard" | "relay" | "suspension", readonly string[]>> = {
+const COMPANION_COLUMNS: Readonly<Record<"shard" | "relay" | "suspension" | "audit", readonly string[]>> = {
   shard: ["table_name", "shard", "owner", "epoch", "lease_until", "lease_ms", "in_flight"],
-  relay: ["table_name", "owner", "label", "seen_at"],
+  relay: ["table_name", "owner", "label", "seen_at", "report", "reported_at"],
   suspension: ["table_name", "scope", "value", "reason", "author", "ends_at", "gmt_create"],
+  audit: [
+    "id",
+    "table_name",
+    "made_at",
+    "author",
+    "action",
+    "reason",
+    "changed",
+    "first_id",
+    "last_id",
+    "ids",
+    "details",
+  ],
 };
 
 /**
@@ -77,8 +90,8 @@ async function findDenied(
   layout: TableLayout,
   tables: ReadonlySet<string>,
 ): Promise<void> {
-  const { shard, relay, suspension, archive } = companionTables(layout);
-  for (const table of [layout.table, shard, relay, suspension, archive]) {
+  const { shard, relay, suspension, audit, archive } = companionTables(layout);
+  for (const table of [layout.table, shard, relay, suspension, audit, archive]) {
     if (lookAt === undefined || tables.has(table.toLowerCase())) continue;
     await session.run(lookAt(table)).catch((error: unknown) => {
       if (error instanceof PermissionError) throw error;
@@ -93,6 +106,7 @@ function missing(layout: TableLayout, tables: ReadonlySet<string>, found: Readon
     [companions.shard, COMPANION_COLUMNS.shard],
     [companions.relay, COMPANION_COLUMNS.relay],
     [companions.suspension, COMPANION_COLUMNS.suspension],
+    [companions.audit, COMPANION_COLUMNS.audit],
     [companions.archive, ["archived_at"]],
   ];
   const problems: string[] = [];

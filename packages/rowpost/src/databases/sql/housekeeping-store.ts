@@ -2,24 +2,37 @@
 
 import type { HousekeepingStore, RowToken, SuspensionRule } from "../../relay/store.ts";
 import { compareIds } from "../../runtime/compare-ids.ts";
-import { DatabaseConflictError } from "../../runtime/errors.ts";
+import { DatabaseConflictError, RowRefusedError } from "../../runtime/errors.ts";
 import { grouped } from "../../runtime/grouped.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import { behindInstant, headOfInstant } from "./behind.ts";
 import { COUNTED_ROWS } from "./insight-statements.ts";
 import type { TableLayout } from "./layout.ts";
-import { clip, decodeState, integer, sendingRow, suspensionRule, text, textOrNull, timedRow } from "./rows.ts";
+import { leftMessages } from "./left-messages.ts";
+import {
+  clip,
+  decodeState,
+  integer,
+  messageSummary,
+  sendingRow,
+  suspensionRule,
+  text,
+  textOrNull,
+  timedRow,
+} from "./rows.ts";
 import type { SessionSlots } from "./session-slots.ts";
 import type { DialectStatements } from "./statements.ts";
 
 export interface HousekeepingParts {
   readonly layout: TableLayout;
-  readonly statements: Pick<DialectStatements, "housekeeping" | "leases" | "relay">;
+  readonly statements: Pick<DialectStatements, "admin" | "housekeeping" | "leases" | "relay">;
   readonly slots: SessionSlots;
+  readonly isRowRefused: (error: unknown) => boolean;
 }
 
-export function createHousekeepingStore({ layout, statements, slots }: HousekeepingParts): HousekeepingStore {
-  const { housekeeping, leases } = statements;
+export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingStore {
+  const { layout, slots, statements } = parts;
+  const { admin, housekeeping, leases } = statements;
   const read = (statement: Statement): Promise<readonly Readonly<Record<string, unknown>>[]> =>
     slots.use("housekeeping", async (session) => (await session.run(statement)).rows);
   const change = (statement: Statement): Promise<number> =>
@@ -68,8 +81,20 @@ export function createHousekeepingStore({ layout, statements, slots }: Housekeep
       return changed;
     },
 
-    failUnknownStates: async ({ limit }) =>
-      (await change(housekeeping.failUnknownStates(limit))) + (await change(housekeeping.failUnreached(limit))),
+    async failUnknownStates({ limit }) {
+      const ids = (await read(housekeeping.listStrays(limit))).map((row) => text(row, "id"));
+      if (ids.length === 0) return [];
+      await change(housekeeping.failUnknownStates(ids));
+      await change(housekeeping.failUnreached(ids));
+      // Those that somebody holds, or has mended meanwhile, are not failed.
+      const rows = await read(admin.readMessages({ ids, archived: false, bodies: false }));
+      return rows
+        .map((row) => messageSummary(layout, row, false))
+        .filter(({ state }) => state === "failed")
+        .map(({ failReason, id, key, topic, type }) => ({ id, key, topic, type, reason: failReason ?? "" }));
+    },
+
+    left: async () => await leftMessages({ layout, read, admin }),
 
     async failPending({ rows, ...request }) {
       if (rows.length === 0) return 0;
@@ -88,8 +113,15 @@ export function createHousekeepingStore({ layout, statements, slots }: Housekeep
 
     park: async (request) => (request.rows.length === 0 ? 0 : await change(housekeeping.park(request))),
     ...behindCalls(layout, statements, slots),
-    removeFinished: createRemoval(housekeeping, slots),
+    removeFinished: createRemoval(parts),
     resetBackoff: (request) => change(housekeeping.resetBackoff(request)),
+    shortenWaits: (request) => change(housekeeping.shortenWaits(request)),
+
+    async clockMs() {
+      const [row] = await read(housekeeping.readClock());
+      if (row === undefined) throw new Error("the database answered no row to the question for its clock");
+      return integer(row, "now_ms");
+    },
 
     purgeArchive: (request) => change(housekeeping.purgeArchive(request)),
 
@@ -117,21 +149,45 @@ type Removal = Parameters<HousekeepingStore["removeFinished"]>[0];
  * limit, at the next ones of a walk through all the others, which begins again at the end. Without
  * the walk 500 young rows with the lowest ids keep every old one behind them.
  */
-function createRemoval(
-  housekeeping: DialectStatements["housekeeping"],
-  slots: SessionSlots,
-): HousekeepingStore["removeFinished"] {
+function createRemoval({
+  statements: { housekeeping },
+  slots,
+  isRowRefused,
+}: HousekeepingParts): HousekeepingStore["removeFinished"] {
   /** Where the walk looks next: behind this id, and as many rows further. */
   const places = new Map<Removal["states"][number], { readonly afterId: string; readonly rows: number }>();
 
-  function move(mode: Removal["mode"], request: Parameters<typeof housekeeping.lockFinished>[0]): Promise<number> {
-    return slots.retry("housekeeping", (session) =>
-      session.transaction(async (tx) => {
-        const ids = (await tx.run(housekeeping.lockFinished(request))).rows.map((row) => text(row, "id"));
-        if (ids.length > 0) await moveRows(tx, housekeeping, mode, ids);
-        return ids.length;
-      }),
-    );
+  /**
+   * A row that cannot be deleted, because another table refers to it, stays: halves until it is
+   * alone, so that the others go.
+   */
+  async function move(
+    mode: Removal["mode"],
+    request: Parameters<typeof housekeeping.lockFinished>[0],
+  ): Promise<number> {
+    let ids: readonly string[] = [];
+    try {
+      return await slots.retry("housekeeping", (session) =>
+        session.transaction(async (tx) => {
+          ids = (await tx.run(housekeeping.lockFinished(request))).rows.map((row) => text(row, "id"));
+          if (ids.length === 0) return 0;
+          if (mode === "archive") await copyRows(tx, housekeeping, ids);
+          await deleteRows(tx, housekeeping, ids).catch((error: unknown) => {
+            throw isRowRefused(error) ? new RowRefusedError("a row cannot be deleted", { cause: error }) : error;
+          });
+          return ids.length;
+        }),
+      );
+    } catch (error) {
+      if (!(error instanceof RowRefusedError)) throw error;
+      const half = Math.floor(request.limit / 2);
+      if (half === 0) return 0;
+      const afterId = ids[half - 1] ?? ids.at(-1) ?? request.afterId;
+      return (
+        (await move(mode, { ...request, limit: half })) +
+        (await move(mode, { ...request, afterId, limit: request.limit - half }))
+      );
+    }
   }
 
   async function pass(state: Removal["states"][number], afterId: string, rows: number): Promise<string | undefined> {
@@ -213,8 +269,17 @@ export async function moveRows(
   mode: "archive" | "delete",
   ids: readonly string[],
 ): Promise<void> {
-  if (mode === "archive")
-    expectCount("copied to the archive", ids, (await tx.run(statements.copyToArchive(ids))).affected);
+  if (mode === "archive") await copyRows(tx, statements, ids);
+  await deleteRows(tx, statements, ids);
+}
+
+type Mover = Parameters<typeof moveRows>[0];
+
+async function copyRows(tx: Mover, statements: DialectStatements["housekeeping"], ids: readonly string[]) {
+  expectCount("copied to the archive", ids, (await tx.run(statements.copyToArchive(ids))).affected);
+}
+
+async function deleteRows(tx: Mover, statements: DialectStatements["housekeeping"], ids: readonly string[]) {
   expectCount("deleted", ids, (await tx.run(statements.deleteRows(ids))).affected);
 }
 

@@ -67,6 +67,21 @@ export interface InsightStatements {
   countStates(request: { readonly states: readonly MessageState[]; readonly limit: number }): Statement;
   /** Aliases: topic state count oldest_age_ms, over all states. Reads the whole table. */
   countByState(): Statement;
+  /**
+   * Aliases: shard, clock (the database's, ISO text), due_in_ms, deliver_in_ms (NULL: no such
+   * time).
+   */
+  placeOf(id: string): Statement;
+  /**
+   * Aliases: kind count next_in_ms, of pending messages: `due`, `backoff`, `delayed` or `behind`;
+   * at most about `limit` of each; a kind may come in several rows.
+   */
+  countWaiting(limit: number): Statement;
+  /**
+   * Aliases: made_at (ISO text) author action reason ids. The newest `limit` changes by hand that
+   * may have changed this message: `ids` says whether they have.
+   */
+  readChanges(request: { readonly id: string; readonly limit: number }): Statement;
   /** Aliases: id topic waiting_ms. At most two rows: the first without a time, the first due. */
   oldestDue(): Statement;
 }

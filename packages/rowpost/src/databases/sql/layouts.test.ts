@@ -20,6 +20,7 @@ describe("createLayout", () => {
       shard: "orders_outbox_shard",
       relay: "orders_outbox_relay",
       suspension: "orders_outbox_suspension",
+      audit: "orders_outbox_audit",
       migration: "orders_outbox_migration",
       archive: "orders_outbox_archive",
     });

@@ -8,6 +8,7 @@
 
 import { DEFAULT_LIMITS, type MessageLimits } from "../../message/message.ts";
 import { MESSAGE_STATES, type MessageState } from "../../message/states.ts";
+import { checkOptions, LAYOUT, type OptionKinds, oneOf, refuseUnknown } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import type { LayoutColumns, TableLayout } from "./layout.ts";
 
@@ -196,6 +197,35 @@ export interface LayoutOptions {
   readonly messageIdLength?: number | undefined;
 }
 
+const KINDS: OptionKinds<LayoutOptions> = {
+  base: LAYOUT,
+  table: "string",
+  schema: "string",
+  companion: "string",
+  columns: "object",
+  states: "object",
+  clock: "string",
+  fractionDigits: "number",
+  limits: "object",
+  failReasonLength: "number",
+  messageIdLength: "number",
+};
+
+/** Throws `ConfigurationError` for what the types of the options would not let through. */
+function checkShape(options: LayoutOptions): void {
+  checkOptions("createLayout", options, KINDS);
+  const { columns = {}, states = {}, limits = {} } = options;
+  refuseUnknown("createLayout, columns", columns, Object.keys(defaultLayout.columns));
+  refuseUnknown("createLayout, states", states, MESSAGE_STATES);
+  refuseUnknown("createLayout, limits", limits, Object.keys(DEFAULT_LIMITS));
+  for (const [name, column] of Object.entries<unknown>({ ...columns })) {
+    if (column === undefined || typeof column === "string") continue;
+    throw new ConfigurationError(`createLayout: columns.${name} must be the name of a column, or undefined`);
+  }
+  oneOf("createLayout: clock", options.clock, [undefined, "utc", "server"]);
+  oneOf("createLayout: fractionDigits", options.fractionDigits, [undefined, 0, 3]);
+}
+
 /**
  * A layout for a table of one's own: a shipped layout with other names, states or clock. With other
  * columns or states than the base has, its name is `custom`: `rowpost migrate` then makes only the
@@ -203,6 +233,7 @@ export interface LayoutOptions {
  * that no database takes, or states that cannot be told apart.
  */
 export function createLayout(options: LayoutOptions = {}): TableLayout {
+  checkShape(options);
   const base = options.base ?? defaultLayout;
   const table = options.table ?? base.table;
   const chosen: LayoutColumns = { ...base.columns, ...options.columns };
@@ -234,6 +265,7 @@ export interface CompanionTables {
   readonly shard: string;
   readonly relay: string;
   readonly suspension: string;
+  readonly audit: string;
   readonly migration: string;
   /**
    * One for each message table: its columns are that table's, and ids of two tables would meet in a
@@ -248,6 +280,7 @@ export function companionTables(layout: TableLayout): CompanionTables {
     shard: `${layout.companion}_shard`,
     relay: `${layout.companion}_relay`,
     suspension: `${layout.companion}_suspension`,
+    audit: `${layout.companion}_audit`,
     migration: `${layout.companion}_migration`,
     archive: `${layout.table}_archive`,
   };

@@ -3,7 +3,7 @@ import type { Statement } from "../../transactions/executor.ts";
 import type { Session } from "../database.ts";
 import { createLeaseStore } from "./lease-store.ts";
 import { createSessionSlots } from "./session-slots.ts";
-import type { DialectStatements, LeaseStatements } from "./statements.ts";
+import type { LeaseStatements } from "./statements.ts";
 
 /** Labels that two heartbeats report, on sessions for which `lock` is or is not seen by others. */
 async function labels(lock: string | undefined, isSeen: boolean): Promise<string[]> {
@@ -29,7 +29,7 @@ async function labels(lock: string | undefined, isSeen: boolean): Promise<string
     readSuspensions: () => nothing,
   };
   const store = createLeaseStore({
-    statements: { leases } as Pick<DialectStatements, "leases">,
+    leases: leases as LeaseStatements,
     slots: createSessionSlots({ proveLost: false, connect: () => Promise.resolve(session) }),
     onSessionLost() {},
   });

@@ -4,17 +4,18 @@ import type { Executor } from "../../transactions/executor.ts";
 import type { Session } from "../database.ts";
 import { labelWithLock, lockedInstance, shardLease, suspensionRule } from "./rows.ts";
 import type { SessionSlots } from "./session-slots.ts";
-import type { DialectStatements, LeaseStatements } from "./statements.ts";
+import type { HoldingStatements, LeaseStatements, RecoveryStatements } from "./statements.ts";
 
 export interface LeaseStoreParts {
-  readonly statements: Pick<DialectStatements, "leases">;
+  /** Recovery and suspensions are the relay's: a group's partitions have neither. */
+  readonly leases: HoldingStatements &
+    Partial<RecoveryStatements & Pick<LeaseStatements, "readSuspensions" | "writeReport">>;
   readonly slots: SessionSlots;
   /** Calls its argument when the session of the slot `lease` is lost. */
   readonly onSessionLost: (listener: () => void) => void;
 }
 
-export function createLeaseStore({ statements, slots, onSessionLost }: LeaseStoreParts): LeaseStore {
-  const { leases } = statements;
+export function createLeaseStore({ leases, slots, onSessionLost }: LeaseStoreParts): LeaseStore {
   let isProven: Promise<boolean> | undefined;
 
   /**
@@ -48,13 +49,13 @@ export function createLeaseStore({ statements, slots, onSessionLost }: LeaseStor
         if (held.length > 0) await session.run(leases.renew({ owner, leaseMs, held }));
         const rows = (await session.run(leases.readLeases())).rows.map(shardLease);
         const instances = (await session.run(leases.readInstances(instanceTimeoutMs))).rows.map(lockedInstance);
-        const suspensions = (await session.run(leases.readSuspensions())).rows.map(suspensionRule);
+        const rules = leases.readSuspensions === undefined ? [] : (await session.run(leases.readSuspensions())).rows;
         // Read after the renewal: what is ours here at its epoch was ours when it was renewed,
         // because epochs only grow.
         const still = held.filter(({ shard, epoch }) =>
           rows.some((lease) => lease.shard === shard && lease.owner === owner && lease.epoch === epoch),
         );
-        return { leases: rows, instances, suspensions, held: still };
+        return { leases: rows, instances, suspensions: rules.map(suspensionRule), held: still };
       });
     },
 
@@ -66,6 +67,11 @@ export function createLeaseStore({ statements, slots, onSessionLost }: LeaseStor
     async release({ owner, shards }) {
       if (shards.length === 0) return;
       await slots.retry("lease", (session) => session.run(leases.release({ owner, shards })));
+    },
+
+    async report(request) {
+      const { writeReport } = leases;
+      if (writeReport !== undefined) await slots.retry("lease", (session) => session.run(writeReport(request)));
     },
 
     async leave(owner) {
@@ -85,7 +91,7 @@ export function createLeaseStore({ statements, slots, onSessionLost }: LeaseStor
  */
 async function takeOver(
   tx: Pick<Executor, "run">,
-  leases: LeaseStatements,
+  leases: LeaseStoreParts["leases"],
   { owner, leaseMs, observed }: Parameters<LeaseStore["acquire"]>[0],
 ): ReturnType<LeaseStore["acquire"]> {
   const { affected } = await tx.run(leases.take({ owner, leaseMs, observed }));
@@ -98,8 +104,10 @@ async function takeOver(
       : [],
   );
   const shards = acquired.map(({ shard }) => shard);
-  let recovered = (await tx.run(leases.recoverShards(shards))).affected;
-  recovered += (await tx.run(leases.recoverListed(shards))).affected;
-  await tx.run(leases.clearListed(shards));
+  let recovered = 0;
+  for (const recover of [leases.recoverShards, leases.recoverListed]) {
+    if (recover !== undefined) recovered += (await tx.run(recover(shards))).affected;
+  }
+  if (leases.clearListed !== undefined) await tx.run(leases.clearListed(shards));
   return { acquired, recovered };
 }

@@ -16,14 +16,17 @@ import type {
 import type { SuspensionRule } from "../../relay/store.ts";
 import { compareIds, inIdOrder } from "../../runtime/compare-ids.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
+import { resetBackoff } from "../../runtime/reset-backoff.ts";
 import type { Executor, Statement } from "../../transactions/executor.ts";
+import { auditEntry, changesOf } from "./changes-by-hand.ts";
 import { checkSchema } from "./check-schema.ts";
 import { moveRows } from "./housekeeping-store.ts";
+import { explainMessage } from "./message-explain.ts";
 import { createMessageSearch } from "./message-search.ts";
 import { readStatus } from "./message-status.ts";
 import type { StoreParts } from "./relay-store.ts";
 import { decodeState, integer, type Row, text } from "./rows.ts";
-import { createSessionSlots } from "./session-slots.ts";
+import { createSessionSlots, type SessionSlots } from "./session-slots.ts";
 
 /** Rows of one page and of one change at most. */
 const MOST_ROWS = 1_000;
@@ -34,20 +37,32 @@ const CHANGE_SEARCH_MS = 2_000;
 /** `removed` by a person: finished rows, and `failed` ones that the filter names. */
 const REMOVABLE: readonly MessageState[] = ["sent", "consumed", "failed"];
 
-/** Makes the operator's view of one message table. Sessions are opened at the first use. */
-export function createMessageAdmin(parts: StoreParts): MessageAdmin {
+/** Sessions of the operator's tools: the first one checks the table against the layout. */
+function createToolSlots(parts: StoreParts): SessionSlots {
   const { layout, statements } = parts;
   let checked = false;
-  const slots = createSessionSlots({
+  return createSessionSlots({
     proveLost: false,
     shared: parts.sharedSession,
     connect: async () => {
       const session = await parts.connect({ purpose: "tool", clock: layout.clock });
-      if (!checked) await checkSchema(session, { layout, schema: statements.schema });
+      try {
+        if (!checked) await checkSchema(session, { layout, schema: statements.schema });
+      } catch (error) {
+        // Nobody else has it, and open it would keep the process alive.
+        await session.close();
+        throw error;
+      }
       checked = true;
       return session;
     },
   });
+}
+
+/** Makes the operator's view of one message table. Sessions are opened at the first use. */
+export function createMessageAdmin(parts: StoreParts): MessageAdmin {
+  const { layout, statements } = parts;
+  const slots = createToolSlots(parts);
   const read = (statement: Statement): Promise<readonly Row[]> =>
     slots.use("housekeeping", async (session) => (await session.run(statement)).rows);
   const inTransaction = <T>(work: (tx: Executor) => Promise<T>): Promise<T> =>
@@ -75,8 +90,12 @@ export function createMessageAdmin(parts: StoreParts): MessageAdmin {
     return { rows: found, nextAfterId: next };
   }
 
-  /** Locks what is meant, and hands over what may be changed: as it was seen, and in its states. */
+  /**
+   * Locks what is meant, and hands over what may be changed: as it was seen, and in its states. Who
+   * did it and why is written down in the same transaction.
+   */
   async function change(
+    what: string,
     request: ChangeTarget,
     allowed: readonly MessageState[],
     write: (tx: Executor, ids: readonly string[]) => Promise<number>,
@@ -86,7 +105,20 @@ export function createMessageAdmin(parts: StoreParts): MessageAdmin {
     if (rows.length === 0) return { changed: 0, conflicts: [], nextAfterId };
     return await inTransaction(async (tx) => {
       const { conflicts, free } = sort(await lock(tx, rows), rows, allowed);
-      return { changed: free.length === 0 ? 0 : await write(tx, free), conflicts, nextAfterId };
+      const changed = free.length === 0 ? 0 : await write(tx, free);
+      if (changed > 0)
+        await tx.run(statements.admin.recordChange(auditEntry(what, request.action, { changed, ids: free })));
+      return { changed, conflicts, nextAfterId };
+    });
+  }
+
+  /** A change of a rule, and that it was made. */
+  async function changeRule(what: string, action: OperatorAction, rule: RuleName, statement: Statement): Promise<void> {
+    checkAction(action);
+    const details = JSON.stringify({ rule: { scope: rule.scope, value: rule.value } });
+    await inTransaction(async (tx) => {
+      const { affected } = await tx.run(statement);
+      if (affected > 0) await tx.run(statements.admin.recordChange(auditEntry(what, action, { changed: 0, details })));
     });
   }
 
@@ -133,15 +165,44 @@ export function createMessageAdmin(parts: StoreParts): MessageAdmin {
       return undefined;
     },
 
+    explain: (message) => explainMessage({ layout, statements, read, search }, message),
+
+    async changes(id) {
+      checkFilter({ ids: [id] });
+      return await changesOf({ read, statements }, id);
+    },
+
     retry: (request) =>
       change(
+        "retry",
         request,
-        allowedFrom("operatorRetry").filter((state) => request.resend === true || state !== "sent"),
-        writing((ids) => statements.admin.operatorRetry({ ids, action: request.action })),
+        [
+          ...allowedFrom("operatorRetry").filter((state) => request.resend === true || state !== "sent"),
+          ...(request.now === true ? (["pending"] as const) : []),
+        ],
+        async (tx, ids) => {
+          const { action } = request;
+          // First those that wait already: the others become pending by the second statement.
+          const brought =
+            request.now === true ? (await tx.run(statements.admin.bringForward({ ids, action }))).affected : 0;
+          return brought + (await tx.run(statements.admin.operatorRetry({ ids, action }))).affected;
+        },
       ),
+
+    async resetBackoff({ action, topic }) {
+      checkAction(action);
+      const total = await resetBackoff((batch) =>
+        inTransaction(async (tx) => (await tx.run(statements.housekeeping.resetBackoff({ topic, ...batch }))).affected),
+      );
+      const details = JSON.stringify({ topic });
+      const entry = auditEntry("reset backoff", action, { changed: total, details });
+      if (total > 0) await inTransaction((tx) => tx.run(statements.admin.recordChange(entry)));
+      return total;
+    },
 
     suspend: (request) =>
       change(
+        "suspend",
         request,
         allowedFrom("suspend"),
         writing((ids) =>
@@ -151,23 +212,26 @@ export function createMessageAdmin(parts: StoreParts): MessageAdmin {
 
     resume: (request) =>
       change(
+        "resume",
         request,
         allowedFrom("resume"),
         writing((ids) => statements.admin.resumeRows({ ids, action: request.action })),
       ),
 
     async suspendScope(rule) {
-      await slots.retry("housekeeping", (session) => session.run(statements.admin.putSuspension(checkRule(rule))));
+      await changeRule("suspend rule", rule, rule, statements.admin.putSuspension(checkRule(rule)));
     },
 
     async resumeScope({ scope, value, action }) {
-      await slots.retry("housekeeping", (session) => session.run(statements.admin.deleteSuspension({ scope, value })));
+      const rule = { scope, value };
+      await changeRule("resume rule", action, rule, statements.admin.deleteSuspension(rule));
       let resumed = 0;
       for (;;) {
         const rows = await read(statements.admin.listSuspendedBy({ scope, value, limit: MOST_ROWS }));
         const seen = rows.map((row) => ({ id: text(row, "id"), lockVersion: integer(row, "lock_version") }));
         const target = { filter: {}, seen, action, limit: MOST_ROWS };
         const { changed } = await change(
+          "resume",
           target,
           allowedFrom("resume"),
           writing((ids) => statements.admin.resumeRows({ ids, action })),
@@ -183,7 +247,7 @@ export function createMessageAdmin(parts: StoreParts): MessageAdmin {
       const { filter, seen } = request;
       const named = seen !== undefined || isNamed(filter) || filter.states?.includes("failed") === true;
       const finished = REMOVABLE.filter((state) => state !== "failed" || named);
-      return change(request, finished, async (tx, ids) => {
+      return change(mode, request, finished, async (tx, ids) => {
         await moveRows(tx, statements.housekeeping, mode, ids);
         return ids.length;
       });
@@ -192,6 +256,8 @@ export function createMessageAdmin(parts: StoreParts): MessageAdmin {
     close: () => slots.close(),
   };
 }
+
+type RuleName = Pick<SuspensionRule, "scope" | "value">;
 
 /** Rows that a change means, as they were seen. */
 interface Targets {

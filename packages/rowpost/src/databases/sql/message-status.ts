@@ -1,16 +1,7 @@
 /** What the table and its relays are like now, for operators. */
 import type { OldestDue, OutboxStatus, StateTotal } from "../../outbox/message-admin.ts";
 import { COUNTED_ROWS, type InsightParts } from "./insight-statements.ts";
-import {
-  decodeState,
-  integer,
-  type Row,
-  relayInstance,
-  shardLease,
-  suspensionRule,
-  text,
-  textOrEmpty,
-} from "./rows.ts";
+import { decodeState, integer, type Row, relayStatus, shardLease, suspensionRule, text, textOrEmpty } from "./rows.ts";
 import type { DialectStatements } from "./statements.ts";
 
 /**
@@ -19,8 +10,6 @@ import type { DialectStatements } from "./statements.ts";
  */
 const SAMPLED_ROWS = 300;
 const UNFINISHED = ["pending", "sending", "failed", "suspended"] as const;
-/** An instance that has been silent for this long is shown as gone. */
-const INSTANCE_TIMEOUT_MS = 60_000;
 
 export interface MessageStatusParts extends Omit<InsightParts, "statements"> {
   readonly statements: Pick<DialectStatements, "admin" | "housekeeping" | "leases">;
@@ -50,7 +39,7 @@ export async function readStatus(
     counts: counts.map((one) => ({ ...one, atLeast: !exact && isPart(one.state) })),
     oldestDue: oldestOf(await read(admin.oldestDue())),
     leases: (await read(leases.readLeases())).map(shardLease),
-    instances: (await read(leases.readInstances(INSTANCE_TIMEOUT_MS))).map(relayInstance),
+    instances: (await read(leases.readReports())).map(relayStatus),
     suspensions: (await read(leases.readSuspensions())).map(suspensionRule),
   };
 

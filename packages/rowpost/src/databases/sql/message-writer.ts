@@ -2,41 +2,44 @@
  * Enqueue on any SQL database: one INSERT in the user's transaction, and what to do when a message
  * is there already.
  */
-import type { EncodedMessage, EnqueueStatus, MessageWriter } from "../../outbox/message-writer.ts";
-import {
-  DuplicateMessageError,
-  InvalidMessageError,
-  type RowpostError,
-  SchemaError,
-  TransactionRequiredError,
-} from "../../runtime/errors.ts";
-import type { Executor, QueryResult, Statement } from "../../transactions/executor.ts";
+import type { EncodedMessage, EnqueueCall, EnqueueStatus, MessageWriter } from "../../outbox/message-writer.ts";
+import { DuplicateMessageError, InvalidMessageError, type RowpostError, SchemaError } from "../../runtime/errors.ts";
+import type { Executor, QueryResult } from "../../transactions/executor.ts";
+import { LenientSessionError, requireRoom, type TableRoom, tableRoom } from "./column-room.ts";
+import { type CallParts, callIn, outsideTransaction, type Send } from "./enqueue-call.ts";
 import type { TableLayout } from "./layout.ts";
-import { type Row, text } from "./rows.ts";
+import { lowerCased, type Row, text } from "./rows.ts";
 import type { DialectStatements } from "./statements.ts";
 
 /** What a dialect brings to the writer. */
-export interface WriterParts {
+export interface WriterParts extends CallParts {
   readonly layout: TableLayout;
   readonly statements: Pick<DialectStatements, "facts" | "enqueue">;
   /** Is this error a violated unique key, however an ORM has wrapped it? */
   readonly isDuplicate: (error: unknown) => boolean;
   /** Has the server, or may it have, rolled the whole transaction back with this error? */
   readonly endsTransaction?: ((error: unknown) => boolean) | undefined;
-  /** Is it what the INSERT answers outside a transaction? */
-  readonly isOutsideTransaction?: ((error: unknown) => boolean) | undefined;
-  /** Is it what the check of the session answers (rule: exact-text)? Then what is wrong with it. */
-  readonly unfitSession?: ((error: unknown) => Error | undefined) | undefined;
   /** What the tables or the rights on them lack, as an error of ours; undefined for others. */
   readonly lackOf: (error: unknown, statement: string) => RowpostError | undefined;
 }
 
-export function createMessageWriter(parts: WriterParts): MessageWriter {
+export function createMessageWriter(given: WriterParts): MessageWriter {
+  const parts: Parts = { ...given, room: {} };
+  const begin = (tx: Executor, { later }: { readonly later: boolean }): EnqueueCall =>
+    createCall(parts, callIn(parts, tx, later));
+  return { begin, insert: (tx, messages, options) => begin(tx, { later: false }).insert(messages, options) };
+}
+
+interface Parts extends WriterParts {
+  /** What the columns take, once a lenient session has been met. */
+  readonly room: { known?: TableRoom };
+}
+
+function createCall(parts: Parts, send: Send): EnqueueCall {
   return {
-    async insert(tx, messages, { duplicates }) {
+    async insert(messages, { duplicates }) {
       if (messages.length === 0) return [];
       for (const message of messages) checkColumns(parts.layout, message);
-      await requireTransaction(tx);
       const first = new Map<string, EncodedMessage>();
       for (const message of messages) {
         const identity = identityOf(message);
@@ -44,7 +47,7 @@ export function createMessageWriter(parts: WriterParts): MessageWriter {
       }
       if (duplicates === "throw" && first.size < messages.length) throw new DuplicateMessageError(repeated(messages));
 
-      const there = await insertNew(parts, tx, [...first.values()], duplicates).catch((error: unknown) => {
+      const there = await insertNew(parts, send, [...first.values()], duplicates).catch((error: unknown) => {
         throw parts.lackOf(error, "enqueue") ?? error;
       });
       if (there.size === 0 && first.size === messages.length) return messages.map(() => "enqueued");
@@ -57,10 +60,9 @@ export function createMessageWriter(parts: WriterParts): MessageWriter {
       });
     },
 
-    async undo(tx, messages, error) {
+    async undo(messages, error) {
       if (messages.length === 0 || parts.endsTransaction?.(error) === true) return;
-      await requireTransaction(tx);
-      await tx.run(parts.statements.enqueue.deleteIdentities(messages));
+      await send((check) => parts.statements.enqueue.deleteIdentities(messages, check));
     },
   };
 }
@@ -82,40 +84,40 @@ function repeated(messages: readonly EncodedMessage[]): EncodedMessage[] {
 
 /** Inserts those that are not in the table, and returns the identities that were. */
 function insertNew(
-  parts: WriterParts,
-  tx: Executor,
+  parts: Parts,
+  send: Send,
   messages: readonly EncodedMessage[],
   duplicates: "throw" | "ignore",
 ): Promise<ReadonlySet<string>> {
   const insert = parts.statements.facts.insertReportsDuplicates ? insertReporting : insertOrLookUp;
-  return insert(parts, tx, messages, duplicates);
+  return insert(parts, send, messages, duplicates);
 }
 
 /** The INSERT skips duplicates and returns what it inserted. */
 async function insertReporting(
-  parts: WriterParts,
-  tx: Executor,
+  parts: Parts,
+  send: Send,
   messages: readonly EncodedMessage[],
   duplicates: "throw" | "ignore",
 ): Promise<ReadonlySet<string>> {
   const { enqueue } = parts.statements;
-  const { rows } = await runChecked(parts, tx, enqueue.insert(messages));
+  const { rows } = await send((check) => enqueue.insert(messages, check));
   if (rows.length === messages.length) return new Set();
   const inserted = new Set(rows.map((row) => identityOf(storedIdentity(row))));
   let rest = messages.filter((message) => !inserted.has(identityOf(message)));
-  let stored = await findStored(parts, tx, rest);
+  let stored = await findStored(parts, send, rest);
   if (stored.length < rest.length) {
     // The row in the way was removed meanwhile: once more.
-    const again = await runChecked(parts, tx, enqueue.insert(rest));
+    const again = await send((check) => enqueue.insert(rest, check));
     for (const row of again.rows) inserted.add(identityOf(storedIdentity(row)));
     rest = messages.filter((message) => !inserted.has(identityOf(message)));
     if (rest.length === 0) return new Set();
-    stored = await findStored(parts, tx, rest);
+    stored = await findStored(parts, send, rest);
   }
   const unwritten = stored.length < rest.length;
   if (unwritten || duplicates === "throw") {
     const undone = messages.filter((message) => inserted.has(identityOf(message)));
-    if (undone.length > 0) await tx.run(enqueue.deleteIdentities(undone));
+    if (undone.length > 0) await send((check) => enqueue.deleteIdentities(undone, check));
     throw unwritten ? notWritten(rest) : new DuplicateMessageError(rest.map(({ type, key }) => ({ type, key })));
   }
   refuseFolded(rest, stored);
@@ -136,22 +138,22 @@ function notWritten(messages: readonly EncodedMessage[]): SchemaError {
  * fails only for what was committed after this transaction's snapshot, or meanwhile.
  */
 async function insertOrLookUp(
-  parts: WriterParts,
-  tx: Executor,
+  parts: Parts,
+  send: Send,
   messages: readonly EncodedMessage[],
   duplicates: "throw" | "ignore",
 ): Promise<ReadonlySet<string>> {
-  const there = new Set(duplicates === "ignore" ? await lookFirst(parts, tx, messages) : []);
+  const there = new Set(duplicates === "ignore" ? await lookFirst(parts, send, messages) : []);
   let left = messages.filter((message) => !there.has(identityOf(message)));
   let fruitless = 0;
   while (left.length > 0) {
     try {
-      const { affected } = await runChecked(parts, tx, parts.statements.enqueue.insert(left));
+      const { affected } = await insertFitting(parts, send, left);
       if (affected === 0) throw outsideTransaction();
       return there;
     } catch (error) {
       if (!parts.isDuplicate(error)) throw error;
-      const stored = await findStored(parts, tx, left);
+      const stored = await findStored(parts, send, left);
       // The row in the way was removed meanwhile: once more. Else two of this call are one to the
       // table, or another unique key was meant.
       if (stored.length === 0 && fruitless > 0) {
@@ -169,32 +171,42 @@ async function insertOrLookUp(
 }
 
 /**
+ * A session without a strict sql_mode refuses the INSERT. Then the columns are read, once for all
+ * calls, and the values held against them before they are sent.
+ */
+async function insertFitting(parts: Parts, send: Send, messages: readonly EncodedMessage[]): Promise<QueryResult> {
+  const { layout, room, statements } = parts;
+  const insert = (): Promise<QueryResult> => {
+    const { known } = room;
+    if (known !== undefined) for (const message of messages) requireRoom(layout, known, message);
+    return send((check) => statements.enqueue.insert(messages, { ...check, fits: known !== undefined }));
+  };
+  try {
+    return await insert();
+  } catch (error) {
+    const { readRoom } = statements.enqueue;
+    if (!(error instanceof LenientSessionError) || readRoom === undefined) throw error;
+    const { rows } = await send(readRoom);
+    if (rows.length === 0) throw error;
+    room.known = tableRoom(rows);
+    return await insert();
+  }
+}
+
+/**
  * Those of ours that are in the table, byte for byte, as far as this transaction sees them: one
  * that only a collation takes for ours, and one that was committed after the snapshot, is left to
  * the INSERT. Looked up once more under lock: the snapshot may hold a row that is gone, and SET
  * TRANSACTION may have made the read a dirty one, of a row that is then rolled back; called a
  * duplicate, the message would be lost.
  */
-async function lookFirst(
-  parts: WriterParts,
-  tx: Executor,
-  messages: readonly EncodedMessage[],
-): Promise<ReadonlySet<string>> {
-  const { enqueue } = parts.statements;
-  if (enqueue.seeIdentities === undefined) return new Set();
-  const { rows } = await runChecked(parts, tx, enqueue.seeIdentities(messages));
+async function lookFirst(parts: Parts, send: Send, messages: readonly EncodedMessage[]): Promise<ReadonlySet<string>> {
+  const { seeIdentities } = parts.statements.enqueue;
+  if (seeIdentities === undefined) return new Set();
+  const { rows } = await send((check) => seeIdentities(messages, check));
   const seen = new Set(rows.map((row) => identityOf(storedIdentity(row))));
   const found = messages.filter((message) => seen.has(identityOf(message)));
-  return new Set(found.length === 0 ? [] : (await findStored(parts, tx, found)).map(identityOf));
-}
-
-async function runChecked(parts: WriterParts, tx: Executor, statement: Statement): Promise<QueryResult> {
-  try {
-    return await tx.run(statement);
-  } catch (error) {
-    if (parts.isOutsideTransaction?.(error) === true) throw outsideTransaction(error);
-    throw parts.unfitSession?.(error) ?? error;
-  }
+  return new Set(found.length === 0 ? [] : (await findStored(parts, send, found)).map(identityOf));
 }
 
 interface Identity {
@@ -202,21 +214,14 @@ interface Identity {
   readonly key: string;
 }
 
-/**
- * A handle of the user's may rename columns, to camelCase or PascalCase: these aliases have nothing
- * to rename but the case of their letters.
- */
 function storedIdentity(row: Row): Identity {
-  const fields = Object.fromEntries(Object.entries(row).map(([name, value]) => [name.toLowerCase(), value]));
+  const fields = lowerCased(row);
   return { type: text(fields, "messagetype"), key: text(fields, "messagekey") };
 }
 
-async function findStored(
-  parts: WriterParts,
-  tx: Executor,
-  messages: readonly EncodedMessage[],
-): Promise<readonly Identity[]> {
-  const { rows } = await tx.run(parts.statements.enqueue.findIdentities(messages));
+async function findStored(parts: Parts, send: Send, messages: readonly EncodedMessage[]): Promise<readonly Identity[]> {
+  const { rows } = await send((check) => parts.statements.enqueue.findIdentities(messages, check));
+  if (rows.some((row) => Object.values(row).includes(null))) throw outsideTransaction();
   return rows.map(storedIdentity);
 }
 
@@ -246,23 +251,6 @@ function foldedTogether(messages: readonly EncodedMessage[]): readonly Identity[
     seen.add(folded);
     return [];
   });
-}
-
-/**
- * Asked before the INSERT where the engine has no way to say it in SQL; free where the driver
- * knows.
- */
-async function requireTransaction(tx: Executor): Promise<void> {
-  if (tx.inTransaction === undefined) return;
-  if (!(await tx.inTransaction())) throw outsideTransaction();
-}
-
-function outsideTransaction(cause?: unknown): TransactionRequiredError {
-  return new TransactionRequiredError(
-    "the connection is in no transaction: a message is written in the transaction of the business change, or it may be published without it. " +
-      "Begin one, or use outbox.transaction(); if you have begun one, it ended before this enqueue: put await before outbox.enqueue. Nothing was written.",
-    { cause },
-  );
 }
 
 /**

@@ -30,10 +30,17 @@ export async function migrate(
 ): Promise<MigrationReport> {
   const schema = database.schema({ layout: options.layout });
   if (options.print === true) return { applied: [], sql: printMigrations(schema.migrations) };
-  const session = await database.connect({ purpose: "tool", lockWaitTimeoutMs: 30_000, statementTimeoutMs: 120_000 });
+  return { applied: await runMigrations(database, schema), sql: undefined };
+}
+
+/** Runs what is missing; its names. */
+export async function runMigrations(
+  { connect }: Pick<Database, "connect">,
+  schema: SchemaStatements,
+): Promise<readonly string[]> {
+  const session = await connect({ purpose: "tool", lockWaitTimeoutMs: 30_000, statementTimeoutMs: 120_000 });
   try {
-    const applied = await (schema.transactional ? inTransaction(session, schema) : underLock(session, schema));
-    return { applied, sql: undefined };
+    return await (schema.transactional ? inTransaction(session, schema) : underLock(session, schema));
   } finally {
     await session.close();
   }

@@ -16,6 +16,7 @@ import { createPastLocks } from "./past-locks.ts";
 import { integer, keyQueueRow, scannedMessage, text, textOrNull } from "./rows.ts";
 import { createSessionSlots, type SessionSlots } from "./session-slots.ts";
 import { createSettle } from "./settle-store.ts";
+import { createSettleWithin } from "./settle-within.ts";
 import type { DialectStatements } from "./statements.ts";
 
 /** What a dialect brings to the flow. */
@@ -49,19 +50,25 @@ export function createRelayStore(parts: StoreParts): RelayStore {
   const slots = createSessionSlots({
     proveLost: !hasClaimToken(layout),
     shared: parts.sharedSession,
+    signal: () => options.signal,
     connect: (slot) =>
       parts.connect({
         purpose: slot === "lease" ? "lease" : "relay",
         statementTimeoutMs: options.statementTimeoutMs,
         lockWaitTimeoutMs: options.lockWaitTimeoutMs,
         clock: layout.clock,
+        signal: options.signal,
         ...(slot === "lease" ? { onLost } : {}),
       }),
   });
 
   return {
-    leases: createLeaseStore({ statements, slots, onSessionLost: (listener) => void lostListeners.add(listener) }),
-    housekeeping: createHousekeepingStore({ layout, statements, slots }),
+    leases: createLeaseStore({
+      leases: statements.leases,
+      slots,
+      onSessionLost: (listener) => void lostListeners.add(listener),
+    }),
+    housekeeping: createHousekeepingStore({ layout, statements, slots, isRowRefused: parts.isRowRefused }),
 
     async open(chosen) {
       options = chosen;
@@ -125,6 +132,7 @@ export function createRelayStore(parts: StoreParts): RelayStore {
     },
 
     settle: createSettle({ layout, statements, slots, isRowRefused: parts.isRowRefused }),
+    settleWithin: createSettleWithin({ layout, statements, slots, isRowRefused: parts.isRowRefused }),
     abandonSessions: () => slots.abandon(),
     close: () => slots.close(),
   };

@@ -9,6 +9,8 @@ import type { MessageSummary, StoredMessage } from "../../outbox/message-admin.t
 import type {
   KeyQueueRow,
   RelayInstance,
+  RelayReport,
+  RelayStatus,
   RowNow,
   ScannedMessage,
   SendingRow,
@@ -22,6 +24,14 @@ import type { TableLayout } from "./layout.ts";
 
 /** A row under its aliases. */
 export type Row = Readonly<Record<string, unknown>>;
+
+/**
+ * A handle of the user's may rename columns, to camelCase or PascalCase: aliases of one word have
+ * nothing to rename but the case of their letters.
+ */
+export function lowerCased(row: Row): Row {
+  return Object.fromEntries(Object.entries(row).map(([name, value]) => [name.toLowerCase(), value]));
+}
 
 /** Text of a column that is never NULL; a buffer (VARBINARY, BLOB) is read as UTF-8. */
 export function text(row: Row, alias: string): string {
@@ -154,10 +164,41 @@ export function shardLease(row: Row): ShardLease {
   };
 }
 
-export function relayInstance(row: Row): RelayInstance {
+function relayInstance(row: Row): RelayInstance {
   const label = text(row, "label");
   const mark = label.lastIndexOf(LOCK_MARK);
   return { owner: text(row, "owner"), label: mark < 0 ? label : label.slice(0, mark), alive: flag(row, "alive") };
+}
+
+/** An instance that has been silent for this long is shown as gone. */
+const INSTANCE_TIMEOUT_MS = 60_000;
+
+export function relayStatus(row: Row): RelayStatus {
+  const { label, owner } = relayInstance(row);
+  const silentMs = integer(row, "silent_ms");
+  const report = reportOf(textOrNull(row, "report"), integer(row, "report_age_ms"));
+  return {
+    ...{ owner, label, silentMs: Math.max(0, silentMs), alive: Math.abs(silentMs) < INSTANCE_TIMEOUT_MS },
+    ...{ report, reportAgeMs: report === undefined ? undefined : integer(row, "report_age_ms") },
+  };
+}
+
+/** With its durations counted to now. Undefined for what another version wrote in another form. */
+function reportOf(json: string | null, ageMs: number): RelayReport | undefined {
+  try {
+    const { brokers, lastError, restingTopics, ...rest } = JSON.parse(json ?? "null") as RelayReport;
+    return {
+      ...rest,
+      brokers: brokers.map((each) => ({
+        ...each,
+        awayForMs: each.awayForMs === undefined ? undefined : each.awayForMs + ageMs,
+      })),
+      restingTopics: restingTopics.map((each) => ({ ...each, restsForMs: Math.max(0, each.restsForMs - ageMs) })),
+      lastError: lastError && { ...lastError, agoMs: lastError.agoMs + ageMs },
+    };
+  } catch {
+    return undefined;
+  }
 }
 
 /** Between the words for people and the name of the session lock, in the label column. */
@@ -167,6 +208,12 @@ const LOCK_MARK = " lock=";
 export function labelWithLock(label: string, lock: string | undefined): string {
   const mark = `${LOCK_MARK}${lock ?? ""}`;
   return `${label.slice(0, 255 - mark.length)}${mark}`;
+}
+
+/** The words for people. */
+export function labelWithoutLock(label: string): string {
+  const end = label.lastIndexOf(LOCK_MARK);
+  return end === -1 ? label : label.slice(0, end);
 }
 
 /** With the name of its session lock. A version that wrote none leaves it undefined. */

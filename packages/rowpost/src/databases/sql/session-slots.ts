@@ -4,11 +4,12 @@
  * row lock.
  */
 
+import { unlessAborted } from "../../runtime/abort.ts";
 import { DatabaseConflictError, DatabaseUnavailableError } from "../../runtime/errors.ts";
 import type { Session } from "../database.ts";
 
 /** Kinds of work that get a session of their own. */
-export type SlotName = "lease" | "scan" | "settle" | "housekeeping";
+export type SlotName = "lease" | "scan" | "settle" | "append" | "housekeeping";
 
 export interface SessionSlots {
   /**
@@ -37,11 +38,14 @@ export interface SessionSlotsOptions {
    * nothing that tells a late statement of the old one from a new one (rule: claim-token).
    */
   readonly proveLost: boolean;
+  /** Aborted: all work fails at once, answered or not, and no session is opened any more. */
+  readonly signal?: (() => AbortSignal | undefined) | undefined;
   /** SQLite has one handle: all slots share it. */
   readonly shared?: boolean | undefined;
 }
 
 const TRIES = 4;
+const CLOSED = "the sessions of this relay are closed; the database did not answer before it stopped";
 
 export function createSessionSlots(options: SessionSlotsOptions): SessionSlots {
   const sessions = new Map<SlotName, Promise<Session>>();
@@ -51,7 +55,7 @@ export function createSessionSlots(options: SessionSlotsOptions): SessionSlots {
 
   async function open(slot: SlotName): Promise<Session> {
     // Work that outlives its relay must not open what nobody closes.
-    if (closed) throw new DatabaseUnavailableError("the sessions of this relay are closed");
+    if (closed || options.signal?.()?.aborted === true) throw new DatabaseUnavailableError(CLOSED);
     if (options.proveLost) await proveDoubtful();
     return await options.connect(slot);
   }
@@ -88,7 +92,8 @@ export function createSessionSlots(options: SessionSlotsOptions): SessionSlots {
   }
 
   async function use<T>(slot: SlotName, work: (session: Session) => Promise<T>): Promise<T> {
-    return await work(await sessionOf(slot));
+    const working = sessionOf(slot).then(work);
+    return await unlessAborted(options.signal?.(), working, () => new DatabaseUnavailableError(CLOSED));
   }
 
   return {
@@ -114,7 +119,8 @@ export function createSessionSlots(options: SessionSlotsOptions): SessionSlots {
       closed = true;
       const open = [...sessions.values()];
       sessions.clear();
-      for (const promise of open) await (await promise.catch(() => undefined))?.close();
+      const closing = open.map((promise) => promise.then((session) => session.close()).catch(() => undefined));
+      await unlessAborted(options.signal?.(), Promise.all(closing), () => undefined).catch(() => undefined);
       // What could not be proven dead must not keep a process from ending: its connection is cut
       // already.
       doubtful.clear();

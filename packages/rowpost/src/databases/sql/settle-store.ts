@@ -2,9 +2,10 @@
  * Writing outcomes on any SQL database: for all rows at once, and past rows that somebody else
  * holds.
  */
-import type { Fence, Outcome, RowNow } from "../../relay/store.ts";
-import { describeError, RowRefusedError } from "../../runtime/errors.ts";
-import type { Statement } from "../../transactions/executor.ts";
+import type { Outcome, RelayStore, RowNow, RowToken } from "../../relay/store.ts";
+import { describeError, PermissionError, RowRefusedError } from "../../runtime/errors.ts";
+import type { Session } from "../database.ts";
+import { moveRows } from "./housekeeping-store.ts";
 import type { TableLayout } from "./layout.ts";
 import { hasClaimToken } from "./layouts.ts";
 import { createPastLocks } from "./past-locks.ts";
@@ -12,13 +13,8 @@ import { clip, rowNow, text } from "./rows.ts";
 import type { SessionSlots } from "./session-slots.ts";
 import type { DialectStatements } from "./statements.ts";
 
-/** What is to be written; see `RelayStore.settle`. */
-export interface SettleRequest {
-  readonly fence: Fence;
-  readonly outcomes: readonly Outcome[];
-  readonly elapsedMs: number;
-  readonly from: "sending" | "pending";
-}
+/** What is to be written. */
+export type SettleRequest = Parameters<RelayStore["settle"]>[0];
 
 export interface SettleParts {
   readonly layout: TableLayout;
@@ -40,22 +36,27 @@ export function createSettle({
    * Returns the ids of outcomes that may not be written; `held` gets those of them whose rows
    * somebody holds.
    */
-  async function write(
-    outcomes: readonly Outcome[],
-    statementFor: (outcomes: readonly Outcome[]) => Statement,
-    held: Set<string>,
-  ): Promise<readonly Outcome[]> {
+  async function write(outcomes: readonly Outcome[], change: Change, held: Set<string>): Promise<readonly Outcome[]> {
     if (outcomes.length === 0) return [];
     try {
       return await settlePastLocks(
         async () => {
-          const { affected } = await slots.use("settle", (session) => session.run(statementFor(outcomes)));
+          const affected = await slots.use("settle", (session) =>
+            change.severalStatements === true
+              ? session.transaction((tx) => change.run(tx, outcomes))
+              : change.run(session, outcomes),
+          );
           return affected === outcomes.length ? [] : outcomes;
         },
-        () => writeUnheld(outcomes, statementFor, held),
+        () => writeUnheld(outcomes, change, held),
       );
     } catch (error) {
-      if (!isRowRefused(error)) throw error;
+      const isRefused = isRowRefused(error);
+      // Refused as one of several: the caller halves until it is alone.
+      const isAlone = isRefused && outcomes.length === 1;
+      if (change.otherwise !== undefined && (isAlone || error instanceof PermissionError))
+        return await write(outcomes, change.otherwise, held);
+      if (!isRefused) throw error;
       throw new RowRefusedError(`settle: the table does not take an outcome (${describeError(error)})`, {
         cause: error,
       });
@@ -73,7 +74,7 @@ export function createSettle({
    */
   async function writeUnheld(
     outcomes: readonly Outcome[],
-    statementFor: (outcomes: readonly Outcome[]) => Statement,
+    change: Change,
     held: Set<string>,
   ): Promise<readonly Outcome[]> {
     return await slots.retry("settle", (session) =>
@@ -81,7 +82,7 @@ export function createSettle({
         const found = await tx.run(statements.relay.lockFreeRows(outcomes.map(({ id }) => id)));
         const ids = new Set(found.rows.map((row) => text(row, "id")));
         const free = outcomes.filter(({ id }) => ids.has(id));
-        const affected = free.length === 0 ? 0 : (await tx.run(statementFor(free))).affected;
+        const affected = free.length === 0 ? 0 : await change.run(tx, free);
         const rest = outcomes.filter(({ id }) => !ids.has(id));
         for (const { id } of rest) held.add(id);
         return affected === free.length ? rest : outcomes;
@@ -90,27 +91,89 @@ export function createSettle({
   }
 
   return async (request) => {
-    const sent: Outcome[] = [];
-    const other: Outcome[] = [];
-    for (const outcome of request.outcomes) {
-      const clean = {
-        ...outcome,
-        messageId: outcome.messageId === null ? null : clip(outcome.messageId, layout.messageIdLength),
-        failReason: outcome.failReason === null ? null : clip(outcome.failReason, layout.failReasonLength),
-      };
-      (outcome.toState === "sent" ? sent : other).push(clean);
-    }
+    const [kept, removed, other] = sorted(layout, request);
     const held = new Set<string>();
-    const { relay } = statements;
+    const { toKeep, toRemove, toOther } = changes(statements, request);
     const doubtful = [
-      ...(await write(sent, (outcomes) => relay.settleSent({ ...request, outcomes }), held)),
-      ...(await write(other, (outcomes) => relay.settleOther({ ...request, outcomes }), held)),
+      ...(await write(kept, toKeep, held)),
+      ...(await write(removed, toRemove, held)),
+      ...(await write(other, toOther, held)),
     ];
     if (doubtful.length === 0) return [];
-    const { rows } = await slots.use("settle", (session) => session.run(relay.readRows(doubtful.map(({ id }) => id))));
+    const ids = doubtful.map(({ id }) => id);
+    const { rows } = await slots.use("settle", (session) => session.run(statements.relay.readRows(ids)));
     const now = new Map(rows.map((row) => [text(row, "id"), rowNow(layout, row)]));
-    return unsettled(layout, doubtful, { now, held, from: request.from });
+    const gone = new Set(removed.flatMap(({ id }) => (now.has(id) ? [] : [id])));
+    return unsettled(
+      layout,
+      doubtful.filter(({ id }) => !gone.has(id)),
+      { now, held, from: request.from },
+    );
   };
+}
+
+/** How the outcomes of one kind are written. */
+export interface Change {
+  /** Returns how many rows it has found as they were claimed. */
+  run(tx: Pick<Session, "run">, outcomes: readonly Outcome[]): Promise<number>;
+  readonly severalStatements?: boolean;
+  /** What is done instead when the table does not take it. */
+  readonly otherwise?: Change;
+}
+
+/**
+ * A row that need not be kept is gone with its receipt: one DELETE, or the settle and the move in
+ * one transaction. A move that does not find every row as it was claimed is left to housekeeping.
+ * So is what the table refuses (another one refers to the row), and what this account may not do.
+ */
+export function changes(
+  { relay, housekeeping }: DialectStatements,
+  { onSent, ...request }: Omit<SettleRequest, "outcomes">,
+): Readonly<Record<"toKeep" | "toRemove" | "toOther", Change>> {
+  const toKeep: Change = {
+    run: async (tx, outcomes) => (await tx.run(relay.settleSent({ ...request, outcomes }))).affected,
+  };
+  const toDelete: Change = {
+    run: async (tx, rows) => (await tx.run(relay.deleteSent({ ...request, rows }))).affected,
+    otherwise: toKeep,
+  };
+  const toArchive: Change = {
+    async run(tx, outcomes) {
+      const affected = await toKeep.run(tx, outcomes);
+      const ids = outcomes.map(({ id }) => id);
+      if (affected === outcomes.length) await moveRows(tx, housekeeping, "archive", ids);
+      return affected;
+    },
+    severalStatements: true,
+    otherwise: toKeep,
+  };
+  return {
+    toKeep,
+    toRemove: onSent === "archive" ? toArchive : toDelete,
+    toOther: { run: async (tx, outcomes) => (await tx.run(relay.settleOther({ ...request, outcomes }))).affected },
+  };
+}
+
+/** Outcomes with texts that fit: sent and kept, sent and removed, all others. */
+export function sorted(
+  layout: TableLayout,
+  { outcomes, onSent = "keep" }: Pick<SettleRequest, "outcomes" | "onSent">,
+): readonly [readonly Outcome[], readonly Outcome[], readonly Outcome[]] {
+  const kept: Outcome[] = [];
+  const removed: Outcome[] = [];
+  const other: Outcome[] = [];
+  for (const outcome of outcomes) {
+    const clean = {
+      ...outcome,
+      messageId: outcome.messageId === null ? null : clip(outcome.messageId, layout.messageIdLength),
+      failReason: outcome.failReason === null ? null : clip(outcome.failReason, layout.failReasonLength),
+    };
+    if (outcome.toState !== "sent") other.push(clean);
+    // One with a deadline waits for its confirmation.
+    else if (onSent === "keep" || outcome.nextRetryInMs !== null) kept.push(clean);
+    else removed.push(clean);
+  }
+  return [kept, removed, other];
 }
 
 interface Found {
@@ -140,12 +203,16 @@ function unsettled(layout: TableLayout, outcomes: readonly Outcome[], { now, hel
  */
 function isStillOurs(layout: TableLayout, outcome: Outcome, now: RowNow, from: "sending" | "pending"): boolean {
   if (now.state === "consumed" && outcome.toState === "sent") return sameDelivery(layout, outcome, now);
-  if (now.state !== from) return false;
-  if (hasClaimToken(layout)) return now.lockVersion === outcome.lockVersion;
-  return sameDelivery(layout, outcome, now);
+  return isAsClaimed(layout, outcome, now, from);
 }
 
-function sameDelivery(layout: TableLayout, outcome: Outcome, now: RowNow): boolean {
+export function isAsClaimed(layout: TableLayout, token: RowToken, now: RowNow, from: "sending" | "pending"): boolean {
+  if (now.state !== from) return false;
+  if (hasClaimToken(layout)) return now.lockVersion === token.lockVersion;
+  return sameDelivery(layout, token, now);
+}
+
+function sameDelivery(layout: TableLayout, outcome: RowToken, now: RowNow): boolean {
   return layout.columns.deliveryCount === undefined || now.deliveryCount === outcome.deliveryCount;
 }
 

@@ -5,6 +5,8 @@ import type { TableLayout } from "./layout.ts";
 import { defaultLayout } from "./layouts.ts";
 import { createMessageAdmin } from "./message-admin.ts";
 import { createMessageWriter, type WriterParts } from "./message-writer.ts";
+import { createQueueStore } from "./queue/queue-store.ts";
+import type { QueueStatements } from "./queue/statements.ts";
 import { createRelayStore, type StoreParts } from "./relay-store.ts";
 import { withoutEngineColumns } from "./sql-names.ts";
 import type { DialectStatements } from "./statements.ts";
@@ -17,11 +19,17 @@ export interface SqlDatabaseParts
   /** Layouts keep the columns that only MySQL has. */
   readonly hasEngineColumns?: boolean | undefined;
   readonly createStatements: (layout: TableLayout) => DialectStatements;
+  readonly queueStatements: QueueStatements;
+  readonly isTableMissing: (error: unknown) => boolean;
   /** All sessions are one handle. */
   readonly sharedSession?: boolean | undefined;
   /** Where the engine can tell of other processes' messages. */
   readonly listen?:
-    | ((layout: TableLayout, doorbell: Database["doorbell"]) => ReturnType<Database["listen"]>)
+    | ((
+        of: TableLayout | "queue",
+        doorbell: Database["doorbell"],
+        signal?: AbortSignal,
+      ) => ReturnType<Database["listen"]>)
     | undefined;
 }
 
@@ -31,6 +39,7 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
   const { sharedSession, unfitSession } = parts;
   const fitting = parts.hasEngineColumns === true ? (layout: TableLayout) => layout : withoutEngineColumns;
   const doorbell = createDoorbell();
+  const queueDoorbell = createDoorbell();
   const made = new Map<TableLayout, DialectStatements>();
 
   function storeParts(layout: TableLayout) {
@@ -50,7 +59,7 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
     transaction: parts.transaction,
     executor: parts.executor,
     doorbell,
-    listen: (layout) => parts.listen?.(layout, doorbell) ?? Promise.resolve(undefined),
+    listen: (layout, signal) => parts.listen?.(layout, doorbell, signal) ?? Promise.resolve(undefined),
     schema: ({ layout }) => storeParts(layout).statements.schema,
     messageWriter: ({ layout }) =>
       createMessageWriter({
@@ -63,6 +72,20 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
       }),
     relayStore: ({ layout }) => createRelayStore(storeParts(layout)),
     messageAdmin: ({ layout }) => createMessageAdmin(storeParts(layout)),
+    queue: {
+      doorbell: queueDoorbell,
+      listen: () => parts.listen?.("queue", queueDoorbell) ?? Promise.resolve(undefined),
+      store: () =>
+        createQueueStore({
+          statements: parts.queueStatements,
+          connect,
+          sharedSession,
+          isTableMissing: parts.isTableMissing,
+          isRowRefused,
+          isOutsideTransaction,
+          unfitSession,
+        }),
+    },
     close: parts.close,
   };
 }

@@ -29,6 +29,7 @@ export interface SqlNames {
   readonly shardTable: string;
   readonly relayTable: string;
   readonly suspensionTable: string;
+  readonly auditTable: string;
   readonly migrationTable: string;
   /** Literal of `table_name` in the companion tables. */
   readonly tableKey: string;
@@ -113,6 +114,7 @@ export function createSqlNames(layout: TableLayout, words: DialectWords): SqlNam
     shardTable: inSchema(layout, companions.shard),
     relayTable: inSchema(layout, companions.relay),
     suspensionTable: inSchema(layout, companions.suspension),
+    auditTable: inSchema(layout, companions.audit),
     migrationTable: inSchema(layout, companions.migration),
     tableKey: literal(tableKey(layout)),
     column,

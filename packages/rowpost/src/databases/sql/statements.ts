@@ -46,28 +46,55 @@ export interface DialectFacts {
  */
 export interface EnqueueStatements {
   /**
-   * Inserts nothing when the connection is in no transaction, where the engine can tell. Rows:
-   * messagetype, messagekey of what was inserted (facts.insertReportsDuplicates).
+   * Inserts nothing outside of the transaction, where the engine can tell. Rows: messagetype,
+   * messagekey of what was inserted (facts.insertReportsDuplicates).
    */
-  insert(messages: readonly EncodedMessage[]): Statement;
+  insert(messages: readonly EncodedMessage[], check?: TransactionCheck): Statement;
   /**
    * Rows: messagetype, messagekey as stored, of those identities (compared as the column's
-   * collation does); a locking read, so that it sees what made the insert fail.
+   * collation does); a locking read, so that it sees what made the insert fail. With a mark there
+   * is a row more, without an identity, when it is another transaction.
    */
-  findIdentities(messages: readonly EncodedMessage[]): Statement;
+  findIdentities(messages: readonly EncodedMessage[], check?: TransactionCheck): Statement;
   /**
    * A plain read, asked before an INSERT that ignores duplicates, where one that fails would hold
    * up other transactions. What it answers is looked up with findIdentities; it may answer nothing.
    * Rows as there. Absent where the INSERT reports duplicates itself.
    */
-  seeIdentities?(messages: readonly EncodedMessage[]): Statement;
+  readonly seeIdentities?: (messages: readonly EncodedMessage[], check?: TransactionCheck) => Statement;
   /** Deletes the given identities: undo of a partly inserted call. */
-  deleteIdentities(messages: readonly EncodedMessage[]): Statement;
+  deleteIdentities(messages: readonly EncodedMessage[], check?: TransactionCheck): Statement;
+  /**
+   * Rows: columnname, characters, bytes, charsetname, datatype of the message table. Absent where
+   * the server always refuses what does not fit.
+   */
+  readonly readRoom?: (check: TransactionCheck) => Statement;
+  /** Leaves a mark that ends with the transaction. Absent where there is another way to know. */
+  readonly markTransaction?: (mark: string) => Statement;
 }
 
-export interface LeaseStatements {
-  /** INSERT of the missing shard rows; concurrent calls agree. */
-  ensureShards(): Statement;
+/**
+ * How the statements of one enqueue find out that they run in the transaction in which it was
+ * called, and not behind its end (rule: ended-transaction).
+ */
+export interface TransactionCheck {
+  /**
+   * A statement of this call has gone before, and this one must find that the transaction has not
+   * ended since; false for the first one where the driver keeps the order, and in transactions of
+   * our own.
+   */
+  readonly asked: boolean;
+  /** Unlike that of any other call. */
+  readonly mark: string;
+  /** The values were held against the columns, so that a lenient session may insert them. */
+  readonly fits?: boolean;
+}
+
+/** For the first statement, where nothing has to be found. */
+export const UNASKED: TransactionCheck = { asked: false, mark: "" };
+
+/** Leases of anything that is shared among instances: shards of a table, partitions of a group. */
+export interface HoldingStatements {
   reportInstance(instance: { readonly owner: string; readonly label: string }): Statement;
   removeInstance(owner: string): Statement;
   /** Deletes registry rows silent for a day, so that the table does not grow with every restart. */
@@ -78,8 +105,6 @@ export interface LeaseStatements {
   readLeases(): Statement;
   /** Rows: owner, label, alive (0/1). */
   readInstances(instanceTimeoutMs: number): Statement;
-  /** Rows: scope, value, reason, author, ends_in_ms. Those that have ended are left out. */
-  readSuspensions(): Statement;
   /**
    * First statement of a takeover (rule: takeover-fence): epoch + 1, owner, lease_until, for rows
    * exactly as observed.
@@ -89,10 +114,15 @@ export interface LeaseStatements {
     readonly leaseMs: number;
     readonly observed: readonly ShardLease[];
   }): Statement;
+  release(request: { readonly owner: string; readonly shards: readonly HeldShard[] }): Statement;
+}
+
+/** What an owner leaves in `sending`, and how it comes back. */
+export interface RecoveryStatements {
   /**
-   * Second: `sending` rows of these shards back to pending, lock_version + 1, next_retry_at =
-   * deliver_at when ahead, else NULL. Rows that a user holds are passed over where the engine can
-   * (rule: watched-sending finds them later).
+   * Second of a takeover: `sending` rows of these shards back to pending, lock_version + 1,
+   * next_retry_at = deliver_at when ahead, else NULL. Rows that a user holds are passed over where
+   * the engine can (rule: watched-sending finds them later).
    */
   recoverShards(shards: readonly number[]): Statement;
   /**
@@ -101,7 +131,22 @@ export interface LeaseStatements {
    */
   recoverListed(shards: readonly number[]): Statement;
   clearListed(shards: readonly number[]): Statement;
-  release(request: { readonly owner: string; readonly shards: readonly HeldShard[] }): Statement;
+}
+
+export interface LeaseStatements extends HoldingStatements, RecoveryStatements {
+  /** INSERT of the missing shard rows; concurrent calls agree. */
+  ensureShards(): Statement;
+  /**
+   * What the instance says of itself, JSON. Changes nothing where it has not reported itself yet.
+   */
+  writeReport(instance: { readonly owner: string; readonly report: string }): Statement;
+  /**
+   * Rows: owner, label, silent_ms (since its last sign of life), report, report_age_ms (NULL:
+   * none).
+   */
+  readReports(): Statement;
+  /** Rows: scope, value, reason, author, ends_in_ms. Those that have ended are left out. */
+  readSuspensions(): Statement;
 }
 
 /** A scan of some topics. */
@@ -173,6 +218,12 @@ export interface RelayStatements {
     readonly elapsedMs: number;
     readonly from: "sending" | "pending";
   }): Statement;
+  /** Instead of `settleSent`, for rows that need not be kept: those in `from` are deleted. */
+  deleteSent(request: {
+    readonly fence: Fence;
+    readonly rows: readonly RowToken[];
+    readonly from: "sending" | "pending";
+  }): Statement;
   /** pending or failed outcomes. */
   settleOther(request: {
     readonly fence: Fence;
@@ -214,9 +265,11 @@ export interface HousekeepingStatements {
     readonly decisions: readonly TimedDecision[];
     readonly skipLocked?: boolean | undefined;
   }): Statement;
-  failUnknownStates(limit: number): Statement;
-  /** Pending rows whose id is below 1: scans begin at 1. */
-  failUnreached(limit: number): Statement;
+  /** Alias: id. What the two statements that follow are about; locks nothing. */
+  listStrays(limit: number): Statement;
+  failUnknownStates(ids: readonly string[]): Statement;
+  /** Those of them that are pending and have an id below 1: scans begin at 1. */
+  failUnreached(ids: readonly string[]): Statement;
   failPending(request: {
     readonly fence: Fence;
     readonly rows: readonly (RowToken & { readonly failReason: string })[];
@@ -238,6 +291,9 @@ export interface HousekeepingStatements {
   /** Alias: instant, ISO 8601 text. The next one at which a row is set behind; NULL for none. */
   nextBehind(afterInstant: string): Statement;
   resetBackoff(request: { readonly topic: string; readonly limit: number; readonly stepMs: number }): Statement;
+  /** Alias: now_ms, of the epoch. Reads no table. */
+  readClock(): Statement;
+  shortenWaits(request: { readonly beyondMs: number; readonly limit: number; readonly stepMs: number }): Statement;
   /**
    * Alias: id. Locks finished rows of this state, old enough, skipping rows that others hold where
    * the engine can. Only rows with next_retry_at NULL: a `sent` row with a time waits for its
@@ -263,10 +319,31 @@ export interface HousekeepingStatements {
   gauges(limit: number): Statement;
 }
 
+/** What a person did, as it is written down beside the change. */
+export interface AuditEntry {
+  readonly action: string;
+  readonly author: string;
+  readonly reason: string;
+  /** Messages that were changed. */
+  readonly changed: number;
+  /** Which ones, in the order of ids; undefined: not known one by one. */
+  readonly ids: readonly string[] | undefined;
+  /** JSON. */
+  readonly details: string | undefined;
+}
+
 export interface AdminStatements extends InsightStatements {
+  /** Adds an entry to the audit table, in the transaction of the change. */
+  recordChange(entry: AuditEntry): Statement;
   /** Locks the rows of these ids in id order. Aliases: id state lock_version. */
   lockRows(ids: readonly string[]): Statement;
+  /** The changes by hand leave fail_reason as it is, but for the words of a suspension rule. */
   operatorRetry(request: { readonly ids: readonly string[]; readonly action: OperatorAction }): Statement;
+  /**
+   * Pending rows that wait for their next attempt; not those that are delayed still or set behind
+   * another one.
+   */
+  bringForward(request: { readonly ids: readonly string[]; readonly action: OperatorAction }): Statement;
   suspendRows(request: {
     readonly ids: readonly string[];
     readonly action: OperatorAction;
@@ -349,6 +426,11 @@ export interface SchemaStatements {
    * partial index, as the server writes it). Of the message table.
    */
   indexes(): Statement;
+  /**
+   * Aliases: zone, shifts (1: it changes its offset from UTC within a year). Undefined where the
+   * instants of the message table are in UTC.
+   */
+  readonly zone?: (() => Statement) | undefined;
   /** The index for scanTopics. */
   readonly topicIndex: TopicIndex;
   /** Is a key column of this collation compared byte for byte? */

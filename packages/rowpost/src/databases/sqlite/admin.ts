@@ -1,5 +1,7 @@
 /** What a person does by hand: retry, suspend, resume. */
 import { allowedFrom, type TransitionName } from "../../message/states.ts";
+import { RULE_WORDS } from "../../message/suspension-reason.ts";
+import { BEHIND_BASE } from "../sql/behind.ts";
 import { operatorCalls } from "../sql/calls.ts";
 import type { AdminStatements } from "../sql/statements.ts";
 import { insightStatements } from "./insight.ts";
@@ -30,25 +32,33 @@ LIMIT ?`,
 
 /**
  * The states are looked at once more although lockRows has: a statement must not depend on
- * another's care.
+ * another's care. The last error stays; what a rule said when it suspended the row is over.
  */
-function changeTexts(names: Names): Readonly<Record<"operatorRetry" | "suspendRows" | "resumeRows", string>> {
-  const { id, state, retryCount, nextRetryAt, failReason } = names.column;
+function changeTexts(
+  names: Names,
+): Readonly<Record<"operatorRetry" | "bringForward" | "suspendRows" | "resumeRows", string>> {
+  const { deliverAt, id, state, retryCount, nextRetryAt, failReason } = names.column;
   const change = (transition: TransitionName, set: string): string => `UPDATE ${names.table} AS m
-SET ${failReason} = ?${names.set("updatedBy", "?")}, ${set}${names.changed}
+SET ${failReason} = CASE WHEN instr(m.${failReason}, '${RULE_WORDS}') = 1 THEN NULL ELSE m.${failReason} END${names.set("updatedBy", "?")}, ${set}${names.changed}
 WHERE m.${id} ${GIVEN} AND ${names.isIn(...allowedFrom(transition))}`;
   const pending = `${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingNow}`;
   const suspended = `${state} = ${names.state("suspended")}, ${nextRetryAt} = ${after("?")}`;
   return {
     operatorRetry: change("operatorRetry", `${pending}, ${retryCount} = 0${names.set("deliveryCount", "0")}`),
+    bringForward: `UPDATE ${names.table} AS m
+SET ${nextRetryAt} = NULL${names.set("updatedBy", "?")}${names.changed}
+WHERE m.${id} ${GIVEN} AND ${names.isIn("pending")} AND m.${nextRetryAt} > ${NOW} AND m.${nextRetryAt} < '${BEHIND_BASE}'
+  AND ${deliverAt === undefined ? `COALESCE(m.${retryCount}, 0) > 0` : `(m.${deliverAt} IS NULL OR m.${deliverAt} <= ${NOW})`}`,
     suspendRows: `${change("suspend", suspended)}${names.notDelayed}`,
     resumeRows: change("resume", pending),
   };
 }
 
-function ruleTexts(names: Names): Readonly<Record<"putSuspension" | "deleteSuspension", string>> {
-  const { suspensionTable, tableKey } = names;
+function ruleTexts(names: Names): Readonly<Record<"recordChange" | "putSuspension" | "deleteSuspension", string>> {
+  const { auditTable, suspensionTable, tableKey } = names;
   return {
+    recordChange: `INSERT INTO ${auditTable} (table_name, made_at, author, action, reason, changed, first_id, last_id, ids, details)
+VALUES (${tableKey}, ${NOW}, ?, ?, ?, ?, ?, ?, ?, ?)`,
     putSuspension: `INSERT INTO ${suspensionTable} (table_name, scope, value, reason, author, ends_at, gmt_create)
 VALUES (${tableKey}, ?, ?, ?, ?, ${after("?")}, ${NOW})
 ON CONFLICT (table_name, scope, value)

@@ -7,7 +7,9 @@ import { isBusy, translateError } from "./errors.ts";
 
 /** A prepared statement. */
 export interface SqliteStatement {
+  /** Runs it and returns its rows. */
   all(...params: readonly unknown[]): unknown[];
+  /** Runs it and returns how many rows it changed. */
   run(...params: readonly unknown[]): { readonly changes: number | bigint };
 }
 
@@ -16,8 +18,11 @@ export interface SqliteStatement {
  * these.
  */
 export interface SqliteHandle {
+  /** Prepares one statement. */
   prepare(text: string): SqliteStatement;
+  /** Runs statements without parameters. */
   exec(text: string): unknown;
+  /** Not called on a handle of yours. */
   close(): unknown;
   /** node:sqlite and @photostructure/sqlite. */
   readonly isTransaction?: boolean;

@@ -40,6 +40,11 @@ export function isBusy(error: unknown): boolean {
   return code === BUSY || code === LOCKED;
 }
 
+/** Is a table not there? */
+export function isTableMissing(error: unknown): boolean {
+  return error instanceof Error && /no such table/.test(error.message);
+}
+
 /** What the tables lack, as an error of ours; undefined for anything else. */
 export function lackOf(error: unknown, statement: string): RowpostError | undefined {
   if (!(error instanceof Error) || !/no such (table|column)|has no column/.test(error.message)) return undefined;

@@ -31,10 +31,11 @@ export function housekeepingStatements(names: Names): HousekeepingStatements {
     ...removalStatements(names),
     ...sweepStatements(names),
     ...timerStatements(names),
+    ...clockStatements(names),
   };
 }
 
-type Sweeps = "listSending" | "recoverRows" | "failUnknownStates" | "failUnreached" | "gauges";
+type Sweeps = "listSending" | "recoverRows" | "listStrays" | "failUnknownStates" | "failUnreached" | "gauges";
 
 function sweepStatements(names: Names): Pick<HousekeepingStatements, Sweeps> {
   const { id, state, topic, failReason, nextRetryAt, gmtCreate } = names.column;
@@ -52,16 +53,19 @@ FROM ${TOKEN_SOURCE} AS stray
 WHERE m.${id} = stray.id AND ${names.isIn("sending")} AND ${names.tokenMatches("stray")}
   AND ${fenceCondition(names)}`;
   // If we die right after it: the rows are failed, and a person sees why.
-  const failStrays = (reason: string, ...conditions: readonly string[]): string => `UPDATE ${names.table} AS m
+  const failStrays = (reason: string, condition: string): string => `UPDATE ${names.table} AS m
 SET ${state} = ${names.state("failed")}, ${nextRetryAt} = NULL,
   ${failReason} = substr(${reason}, 1, ${names.layout.failReasonLength})${names.changed}
-WHERE m.${id} IN (${conditions.map((where) => `SELECT ${id} FROM ${names.table} WHERE ${where}`).join(" UNION ALL ")} LIMIT ?)`;
+WHERE m.${id} IN (SELECT value FROM json_each(?)) AND (${condition})`;
   const failUnknown = failStrays(
     `'UNKNOWN_STATE: the state was ' || COALESCE(m.${state}, 'NULL') || ', which is none of ${names.knownStates.replaceAll("'", "")}; somebody changed the row by hand'`,
-    unknownState(names),
-    `${state} IS NULL`,
+    `${unknownState(names)} OR ${state} IS NULL`,
   );
-  const failUnreached = failStrays(literal(ID_BELOW_ONE), `${id} < 1 AND +${state} = ${names.state("pending")}`);
+  const unreached = `${id} < 1 AND +${state} = ${names.state("pending")}`;
+  const strays = [unknownState(names), `${state} IS NULL`, unreached]
+    .map((where) => `SELECT * FROM (SELECT CAST(${id} AS TEXT) AS id FROM ${names.table} WHERE ${where} LIMIT ?)`)
+    .join("\nUNION ALL\n");
+  const failUnreached = failStrays(literal(ID_BELOW_ONE), unreached);
   const bounded = (one: "pending" | "sending" | "failed" | "suspended"): string =>
     `SELECT * FROM (SELECT m.${topic} AS topic, m.${state} AS state, m.${gmtCreate} AS since FROM ${names.table} AS m WHERE m.${state} = ${names.state(one)} LIMIT ?)`;
   const gauges = `SELECT topic, state, count(*) AS count, ${msSince("min(since)")} AS oldest_age_ms
@@ -75,8 +79,9 @@ GROUP BY topic, state`;
       text: recover,
       params: [tokenRows(names, rows), ...fenceParams(fence)],
     }),
-    failUnknownStates: (limit) => ({ name: "failUnknownStates", text: failUnknown, params: [limit] }),
-    failUnreached: (limit) => ({ name: "failUnreached", text: failUnreached, params: [limit] }),
+    listStrays: (limit) => ({ name: "listStrays", text: strays, params: [limit, limit, limit] }),
+    failUnknownStates: (ids) => ({ name: "failUnknownStates", text: failUnknown, params: [jsonIds(ids)] }),
+    failUnreached: (ids) => ({ name: "failUnreached", text: failUnreached, params: [jsonIds(ids)] }),
     gauges: (limit) => ({ name: "gauges", text: gauges, params: [limit, limit, limit, limit] }),
   };
 }
@@ -133,6 +138,39 @@ WHERE m.${id} = ramp.id`;
       name: "resetBackoff",
       text: reset,
       params: [stepMs, limit, stepMs, which, limit],
+    }),
+  };
+}
+
+/**
+ * For a clock that was set back. If we die right after it: those rows are due, and the others are
+ * found by nobody until their time comes.
+ */
+function clockStatements(names: Names): Pick<HousekeepingStatements, "shortenWaits" | "readClock"> {
+  const { id, state, retryCount, nextRetryAt, deliverAt } = names.column;
+  const ramp = after("(ramp.place * ?)");
+  const own =
+    deliverAt === undefined
+      ? ""
+      : `\n      AND (m.${deliverAt} IS NULL OR m.${nextRetryAt} > strftime('%Y-%m-%d %H:%M:%f', m.${deliverAt}, (? / 1000.0) || ' seconds'))`;
+  const forward = `UPDATE ${names.table} AS m
+SET ${nextRetryAt} = ${deliverAt === undefined ? ramp : `max(${ramp}, COALESCE(m.${deliverAt}, ''))`}${names.changed}
+FROM (SELECT picked.id AS id, row_number() OVER (ORDER BY picked.id) - 1 AS place FROM (
+    SELECT m.${id} AS id FROM ${names.table} AS m
+    WHERE m.${state} = ${names.state("pending")} AND m.${retryCount} > 0
+      AND m.${nextRetryAt} > ${after("?")} AND m.${nextRetryAt} < '${BEHIND_BASE}'${own}
+    ORDER BY m.${id} LIMIT ?) AS picked) AS ramp
+WHERE m.${id} = ramp.id`;
+  return {
+    readClock: () => ({
+      name: "readClock",
+      text: "SELECT CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) AS now_ms",
+      params: [],
+    }),
+    shortenWaits: ({ beyondMs, limit, stepMs }) => ({
+      name: "shortenWaits",
+      text: forward,
+      params: [stepMs, beyondMs, ...(deliverAt === undefined ? [] : [beyondMs]), limit],
     }),
   };
 }

@@ -1,11 +1,13 @@
 /** `rowpost/sqlite`: SQLite, through node:sqlite or @photostructure/sqlite. */
 
+import { checkOptions } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { runTransaction, toExecutor } from "../../transactions/index.ts";
 import type { Database } from "../database.ts";
 import { createSqlDatabase } from "../sql/sql-database.ts";
 import { fileOf, isMemory, openHandle, type SqliteHandle } from "./driver.ts";
-import { isRowRefused, lackOf } from "./errors.ts";
+import { isRowRefused, isTableMissing, lackOf } from "./errors.ts";
+import * as queueStatements from "./queue/statements.ts";
 import { createSession } from "./session.ts";
 import { createStatements } from "./statements.ts";
 
@@ -48,6 +50,8 @@ export function sqlite(options: SqliteOptions): Database {
     transaction: async (work, on) => await runTransaction(on ?? (await handles.forTransactions()), "sqlite", work),
     executor: (handle) => toExecutor(handle, "sqlite"),
     createStatements,
+    queueStatements,
+    isTableMissing,
     // Our INSERT skips duplicates by itself; another unique key of a user's own table is the user's
     // error.
     isDuplicate: () => false,
@@ -66,6 +70,7 @@ interface Handles {
 }
 
 function createHandles(options: SqliteOptions): Handles {
+  checkOptions("sqlite()", options, { file: "string", handle: "object", onWarning: "function" });
   const { file, handle } = options;
   if ((file === undefined) === (handle === undefined)) {
     throw new ConfigurationError('sqlite() takes exactly one of file and handle: sqlite({ file: "orders.db" })');

@@ -1,11 +1,12 @@
 /** What operators look at. Nothing here locks, and each statement but one reads few rows. */
+import { BEHIND_BASE } from "../sql/behind.ts";
 import type { InsightStatements } from "../sql/insight-statements.ts";
 import { type FindWords, findStatement, idConditions, whereText } from "../sql/message-list.ts";
 import { listedColumns } from "../sql/sql-names.ts";
 import { isoText, jsonIds, msSince, type Names, NOW } from "./names.ts";
 
 export function insightStatements(names: Names): InsightStatements {
-  const { gmtCreate, id, messageType, nextRetryAt, state, topic } = names.column;
+  const { deliverAt, gmtCreate, id, messageType, nextRetryAt, state, topic } = names.column;
   const tableOf = (archived: boolean): string => (archived ? names.archive : names.table);
   const textOfId = (column: string): string => `CAST(${column} AS TEXT)`;
   const columns = (bodies: boolean): string => listedColumns(names, { id: textOfId, instant: isoText, bodies });
@@ -50,6 +51,21 @@ JOIN ${tableOf(archived)} AS m ON m.${id} = (SELECT min(n.${id}) FROM ${tableOf(
       params: [jsonIds(ids)],
     }),
 
+    placeOf: (of) => ({
+      name: "placeOf",
+      text: `SELECT 0 AS shard, ${isoText("'now'")} AS clock, -${msSince(`m.${nextRetryAt}`)} AS due_in_ms,
+  ${deliverAt === undefined ? "NULL" : `-${msSince(`m.${deliverAt}`)}`} AS deliver_in_ms
+FROM ${names.table} AS m WHERE m.${id} = ${of}`,
+      params: [],
+    }),
+
+    readChanges: ({ id: changed, limit }) => ({
+      name: "readChanges",
+      text: `SELECT ${isoText("made_at")} AS made_at, author, action, reason, ids
+FROM ${names.auditTable} WHERE table_name = ${names.tableKey} AND first_id <= ${changed} AND last_id >= ${changed} ORDER BY id DESC LIMIT ${limit}`,
+      params: [],
+    }),
+
     oldestDue() {
       const first = (since: string, where: string, order: string): string =>
         `SELECT * FROM (SELECT ${textOfId(`m.${id}`)} AS id, m.${topic} AS topic, ${msSince(since)} AS waiting_ms FROM ${names.table} AS m
@@ -66,9 +82,24 @@ ${first(time, `${time} <= ${NOW}`, time)}`,
   };
 }
 
-function countStatements(names: Names): Pick<InsightStatements, "countStates" | "countByState"> {
-  const { gmtCreate, state, topic } = names.column;
+function countStatements(names: Names): Pick<InsightStatements, "countStates" | "countByState" | "countWaiting"> {
+  const { deliverAt, gmtCreate, nextRetryAt, retryCount, state, topic } = names.column;
+  const time = `m.${nextRetryAt}`;
+  const waiting = (where: string, limit: number, fields = "1"): string =>
+    `(SELECT ${fields} FROM ${names.table} AS m WHERE m.${state} = ${names.state("pending")} AND ${where} LIMIT ${limit}) AS c`;
+  const delayed = deliverAt === undefined ? `COALESCE(m.${retryCount}, 0) = 0` : `COALESCE(m.${deliverAt} > ${NOW}, 0)`;
   return {
+    countWaiting: (limit) => ({
+      name: "countWaiting",
+      text: `SELECT 'due' AS kind, count(*) AS count, NULL AS next_in_ms FROM ${waiting(`${time} IS NULL`, limit)}
+UNION ALL
+SELECT 'due', count(*), NULL FROM ${waiting(`${time} <= ${NOW}`, limit)}
+UNION ALL
+SELECT CASE WHEN c.held THEN 'delayed' ELSE 'backoff' END, count(*), min(c.in_ms) FROM ${waiting(`${time} > ${NOW} AND ${time} < '${BEHIND_BASE}'`, limit, `${delayed} AS held, -${msSince(time)} AS in_ms`)} GROUP BY c.held
+UNION ALL
+SELECT 'behind', count(*), NULL FROM ${waiting(`${time} >= '${BEHIND_BASE}'`, limit)}`,
+      params: [],
+    }),
     countStates: ({ limit, states }) => ({
       name: "countStates",
       text: states

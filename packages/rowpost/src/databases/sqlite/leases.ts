@@ -76,6 +76,9 @@ function registryStatements(names: Names): ReturnType<typeof registryCalls> {
   const { relayTable, suspensionTable, tableKey } = names;
   const report = `INSERT INTO ${relayTable} (table_name, owner, label, seen_at) VALUES (${tableKey}, ?, ?, ${NOW})
 ON CONFLICT (table_name, owner) DO UPDATE SET label = excluded.label, seen_at = excluded.seen_at`;
+  const writeReport = `UPDATE ${relayTable} SET report = ?, reported_at = ${NOW} WHERE table_name = ${tableKey} AND owner = ?`;
+  const readReports = `SELECT owner, label, ${msSince("seen_at")} AS silent_ms, report, ${msSince("reported_at")} AS report_age_ms
+FROM ${relayTable} WHERE table_name = ${tableKey} ORDER BY owner`;
   const remove = `DELETE FROM ${relayTable} WHERE table_name = ${tableKey} AND owner = ?`;
   const forget = `DELETE FROM ${relayTable} WHERE table_name = ${tableKey} AND seen_at < strftime('%Y-%m-%d %H:%M:%f', 'now', '-1 day')`;
   // Both bounds: after the clock was set back, a dead instance would else stay alive until the
@@ -87,6 +90,8 @@ ORDER BY scope, value`;
   return registryCalls(
     {
       reportInstance: report,
+      writeReport,
+      readReports,
       removeInstance: remove,
       forgetInstances: forget,
       readInstances: instances,

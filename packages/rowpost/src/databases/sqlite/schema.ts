@@ -15,8 +15,8 @@ import { type Names, NOW } from "./names.ts";
  */
 export function schemaStatements(names: Names): SchemaStatements {
   const { migrationTable, tableKey, layout } = names;
-  const companions = companionTables(layout);
-  const tables = [layout.table, companions.shard, companions.relay, companions.suspension, companions.archive];
+  const { archive, audit, relay, shard, suspension } = companionTables(layout);
+  const tables = [layout.table, shard, relay, suspension, audit, archive];
   const schema = layout.schema === undefined ? "" : ", ?";
   const schemaTable = layout.schema === undefined ? "sqlite_schema" : `${quoteName(layout.schema)}.sqlite_schema`;
   return {
@@ -47,8 +47,9 @@ export function schemaStatements(names: Names): SchemaStatements {
       text: `INSERT INTO ${migrationTable} (table_name, version, name, checksum, applied_at) VALUES (${tableKey}, ?, ?, ?, ${NOW})`,
       params: [migration.version, migration.name, checksum],
     }),
-    // Every statement says IF NOT EXISTS, and a migration that stopped half way has left nothing.
-    alreadyDone: () => false,
+    // A migration that stopped half way has left nothing, but several message tables may share the
+    // tables of the relay; ADD COLUMN cannot say IF NOT EXISTS.
+    alreadyDone: (error) => error instanceof Error && /duplicate column name: report/.test(error.message),
     columns: () => ({
       name: "columns",
       text: `SELECT wanted.value AS table_name, found.name AS column_name, NULL AS collation, 1 AS keeps_ms
@@ -86,6 +87,7 @@ function migrations(names: Names): readonly Migration[] {
     { version: 3, name: "archive", statements: archiveTable(names) },
     { version: 4, name: "waiting rows by topic", statements: unlessCustom(topicIndex(names)) },
     { version: 5, name: "archive takes an id again", statements: archiveKey(names) },
+    { version: 6, name: "reports of relays, and what people did", statements: operations(names) },
   ];
 }
 
@@ -167,6 +169,30 @@ function companionTablesOf(names: Names): readonly string[] {
   gmt_create TEXT NOT NULL DEFAULT (${NOW}),
   PRIMARY KEY (table_name, scope, value)
 )`,
+  ];
+}
+
+function operations({ auditTable, layout, relayTable }: Names): readonly string[] {
+  const index = (name: string, columns: string): string =>
+    `CREATE INDEX IF NOT EXISTS ${inSchema(layout, `${layout.companion}_audit_${name}`)} ON ${quoteName(companionTables(layout).audit)} (${columns})`;
+  return [
+    `ALTER TABLE ${relayTable} ADD COLUMN report TEXT`,
+    `ALTER TABLE ${relayTable} ADD COLUMN reported_at TEXT`,
+    `CREATE TABLE IF NOT EXISTS ${auditTable} (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  table_name TEXT NOT NULL,
+  made_at TEXT NOT NULL,
+  author TEXT NOT NULL,
+  action TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  changed INTEGER NOT NULL,
+  first_id INTEGER,
+  last_id INTEGER,
+  ids TEXT,
+  details TEXT
+)`,
+    index("message", "table_name, last_id, first_id"),
+    index("made", "made_at"),
   ];
 }
 

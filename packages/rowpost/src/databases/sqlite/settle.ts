@@ -3,17 +3,27 @@
  * `fenceCondition`), bound to one claim (rule: claim-token).
  */
 import type { RelayStatements } from "../sql/statements.ts";
-import { after, before, fenceCondition, fenceParams, jsonRows, type Names, NOW } from "./names.ts";
+import {
+  after,
+  before,
+  fenceCondition,
+  fenceParams,
+  jsonRows,
+  type Names,
+  NOW,
+  TOKEN_SOURCE,
+  tokenRows,
+} from "./names.ts";
 
 type From = "sending" | "pending";
 
 /** Statements that settle. */
-export function settleStatements(names: Names): Pick<RelayStatements, "settleSent" | "settleOther"> {
+export function settleStatements(names: Names): Pick<RelayStatements, "settleSent" | "settleOther" | "deleteSent"> {
   const both = (text: (names: Names, from: From) => string): Readonly<Record<From, string>> => ({
     pending: text(names, "pending"),
     sending: text(names, "sending"),
   });
-  const [sent, other] = [both(settleSentText), both(settleOtherText)];
+  const [sent, other, deleted] = [both(settleSentText), both(settleOtherText), both(deleteSentText)];
   const elapsed = (elapsedMs: number): readonly number[] => (names.column.lastRetryAt === undefined ? [] : [elapsedMs]);
   return {
     settleSent: ({ fence, outcomes, elapsedMs, from }) => ({
@@ -41,6 +51,11 @@ export function settleStatements(names: Names): Pick<RelayStatements, "settleSen
         ...fenceParams(fence),
       ],
     }),
+    deleteSent: ({ fence, rows, from }) => ({
+      name: "deleteSent",
+      text: deleted[from],
+      params: [tokenRows(names, rows), ...fenceParams(fence)],
+    }),
   };
 }
 
@@ -65,6 +80,18 @@ FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, va
 WHERE m.${id} = outcome.id
   AND ((${names.isIn(from)} AND ${names.tokenMatches("outcome")})${overtaken})
   AND ${fenceCondition(names)}`;
+}
+
+/**
+ * A row that a confirmation has overtaken is left to housekeeping. The rows are found first, by
+ * their ids, and then deleted: a DELETE joins nothing. If we die before it, the message is sent
+ * again, with the same identity; right after it: done.
+ */
+function deleteSentText(names: Names, from: From): string {
+  const { id } = names.column;
+  return `DELETE FROM ${names.table} WHERE ${id} IN (
+  SELECT m.${id} FROM ${TOKEN_SOURCE} AS outcome CROSS JOIN ${names.table} AS m ON m.${id} = outcome.id
+  WHERE ${names.isIn(from)} AND ${names.tokenMatches("outcome")} AND ${fenceCondition(names)})`;
 }
 
 /**

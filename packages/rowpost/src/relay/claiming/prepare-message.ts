@@ -46,6 +46,7 @@ export function prepareMessage(
       },
       orderingKey: row.orderingKey ?? undefined,
       attempt,
+      ...(row.resend ? { resend: true } : {}),
     },
   };
 }

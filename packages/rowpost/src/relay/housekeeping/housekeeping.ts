@@ -6,6 +6,7 @@
  */
 import type { MessageState } from "../../message/states.ts";
 import type { EventEmitter } from "../../runtime/events.ts";
+import { resetBackoff } from "../../runtime/reset-backoff.ts";
 import type { RelayEvents } from "../events.ts";
 import type { LeaseKeeper } from "../leases/lease-keeper.ts";
 import type { RelaySettings } from "../options.ts";
@@ -14,17 +15,17 @@ import { slowRetryInMs } from "../publishing/outcome.ts";
 import { about, type RelayReports } from "../reports.ts";
 import type { RelayStore, TimedDecision, TimedRow } from "../store.ts";
 import type { SendingSweep } from "./sending-sweep.ts";
+import { createSteppedClock } from "./stepped-clock.ts";
 
 /** Rows of one housekeeping statement. */
 const BATCH = 500;
 /** Full batches that one turn works off before it lets the relay have the database again. */
 const BATCHES_PER_TURN = 10;
-/** Batches of one reset of a topic's backoff at most: a million rows. */
-const RESET_BATCHES = 2_000;
 /** The relay brings most of them back at once; this is for those that it does not know of. */
 const FOLLOWERS_EVERY_MS = 5_000;
 const UNKNOWN_STATES_EVERY_MS = 10_000;
 const GAUGES_EVERY_MS = 15_000;
+const CLOCK_EVERY_MS = 10_000;
 /** The shard whose holder does what must be done once. */
 const LEADER_SHARD = 0;
 
@@ -168,7 +169,11 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
 
   async function unknownStates(): Promise<boolean> {
     if (!isTime("unknown states", UNKNOWN_STATES_EVERY_MS)) return false;
-    await repeat(() => housekeeping.failUnknownStates({ limit: BATCH }));
+    await repeat(async () => {
+      const failed = await housekeeping.failUnknownStates({ limit: BATCH });
+      for (const message of failed) reports.failed(message, message.reason, null);
+      return failed.length;
+    });
     return true;
   }
 
@@ -223,6 +228,14 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
     }
   }
 
+  const lookAtClock = createSteppedClock({ housekeeping, settings });
+
+  async function steppedClock(): Promise<boolean> {
+    if (!isTime("clock", CLOCK_EVERY_MS)) return false;
+    if ((await lookAtClock()) > 0) options.wake();
+    return true;
+  }
+
   /**
    * A job that fails ends the turn, which tells its error, and goes to the end: the next turn
    * begins with the jobs behind it. So one that fails every time starves no other; and while the
@@ -236,6 +249,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
     removeFinished,
     purgeArchive,
     gauges,
+    steppedClock,
   ];
 
   return {
@@ -254,12 +268,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
       return asked;
     },
     async resetBackoff(topic) {
-      let total = 0;
-      for (let batch = 0; batch < RESET_BATCHES; batch += 1) {
-        const count = await housekeeping.resetBackoff({ topic, limit: BATCH, stepMs: 1 });
-        total += count;
-        if (count < BATCH) break;
-      }
+      const total = await resetBackoff((batch) => housekeeping.resetBackoff({ topic, ...batch }));
       options.wake();
       return total;
     },

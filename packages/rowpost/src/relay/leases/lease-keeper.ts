@@ -53,6 +53,12 @@ export interface LeaseKeeper {
    */
   releaseSettled(): Promise<boolean>;
   /**
+   * Gives back what has settled, holds nothing any more, and signs off: the other leases run out by
+   * themselves. No shard is taken until `rejoin`.
+   */
+  giveUp(): Promise<void>;
+  rejoin(): void;
+  /**
    * Holds nothing any more; the leases run out by themselves. What is still to be settled is lost.
    * For the end of a `stop` that could not drain.
    */
@@ -252,6 +258,13 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
     return hasSession && held.has(shard) && leftMs(shard) >= minLeftMs;
   }
 
+  async function releaseSettled(): Promise<boolean> {
+    leaving = true;
+    for (const [, lease] of held) lease.draining = true;
+    await releaseDrained();
+    return held.size === 0 && owed.length === 0;
+  }
+
   return {
     heartbeat,
     look: () => watch.look(),
@@ -260,11 +273,17 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
     },
     leftMs,
     mayPublish,
-    async releaseSettled() {
-      leaving = true;
-      for (const [, lease] of held) lease.draining = true;
-      await releaseDrained();
-      return held.size === 0 && owed.length === 0;
+    releaseSettled,
+    async giveUp() {
+      try {
+        await releaseSettled();
+      } finally {
+        held.clear();
+      }
+      await leases.leave(owner);
+    },
+    rejoin() {
+      leaving = false;
     },
     forget: () => held.clear(),
     leave: () => leases.leave(owner),

@@ -3,7 +3,15 @@ import { createManualClock } from "../../testing/manual-clock.ts";
 import { createConnectionGate } from "./connection-gate.ts";
 import { createTopicBreaker, MESSAGE_PROBE } from "./topic-breaker.ts";
 
-const NOTHING = { topic: "orders", sent: 0, destination: 0, unknown: 0, retriable: 0, retryAfterMs: undefined };
+const NOTHING = {
+  topic: "orders",
+  sent: 0,
+  destination: 0,
+  unknown: 0,
+  retriable: 0,
+  retryAfterMs: undefined,
+  reason: "",
+};
 
 describe("topic breaker", () => {
   it("rests a topic whose destination is away, longer each time, and probes with one message", async () => {
@@ -79,9 +87,9 @@ describe("connection gate", () => {
     const clock = createManualClock();
     const gate = createConnectionGate(clock);
     expect(gate.allowance()).toBe(Number.POSITIVE_INFINITY);
-    expect(gate.unreachable()).toBe(true);
+    expect(gate.unreachable("ECONNREFUSED")).toBe(true);
     for (let failure = 0; failure < 20; failure += 1) {
-      expect(gate.unreachable()).toBe(false);
+      expect(gate.unreachable("ECONNREFUSED")).toBe(false);
       expect(gate.waitMs()).toBeLessThanOrEqual(1_000);
       expect(gate.waitMs()).toBeGreaterThan(0);
       expect(gate.allowance()).toBe(0);

@@ -27,14 +27,17 @@ export interface ConnectionGate {
    */
   answered(): boolean;
   /** It could not be reached. Returns true when that closed the gate. */
-  unreachable(): boolean;
+  unreachable(reason: string): boolean;
   readonly open: boolean;
+  /** Undefined: open. `sinceMs` by the monotonic clock; the reason is that of the last probe. */
+  readonly away: { readonly sinceMs: number; readonly reason: string } | undefined;
 }
 
 /** Makes an open gate. */
 export function createConnectionGate(clock: Clock): ConnectionGate {
   let failures = 0;
   let probeAtMs = 0;
+  let away: ConnectionGate["away"];
 
   function waitMs(): number {
     return failures === 0 ? 0 : Math.max(0, probeAtMs - clock.monotonicMs());
@@ -44,6 +47,9 @@ export function createConnectionGate(clock: Clock): ConnectionGate {
     waitMs,
     get open() {
       return failures === 0;
+    },
+    get away() {
+      return away;
     },
     allowance() {
       if (failures === 0) return Number.POSITIVE_INFINITY;
@@ -56,10 +62,12 @@ export function createConnectionGate(clock: Clock): ConnectionGate {
     answered() {
       const opened = failures > 0;
       failures = 0;
+      away = undefined;
       return opened;
     },
-    unreachable() {
+    unreachable(reason) {
       failures += 1;
+      away = { sinceMs: away?.sinceMs ?? clock.monotonicMs(), reason };
       // From 50 ms upwards with jitter: two relays must not probe in step.
       probeAtMs =
         clock.monotonicMs() + 50 + backoffMs({ attempt: failures, baseMs: 100, factor: 2, maxMs: PROBE_EVERY_MS - 50 });

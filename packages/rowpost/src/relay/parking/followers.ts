@@ -54,6 +54,8 @@ export interface Followers {
   release(all?: boolean): Promise<number>;
   /** How many were brought back so far, by whichever way. */
   readonly returned: number;
+  /** The last look found some behind heads that are gone, and somebody holds them locked. */
+  readonly isHeld: boolean;
   /** Nothing is being brought back. */
   readonly still: boolean;
   /** Resolves when nothing is under way. Never rejects. */
@@ -96,6 +98,7 @@ export function createFollowers({ store, keeper, settings, isAble, wake }: Follo
   let running: Promise<void> | undefined;
   let afterHeadId = "0";
   let returned = 0;
+  let isHeld = false;
   /** One look at a time: a second one would pass over the rows that the first has locked. */
   let looking: Promise<unknown> = Promise.resolve();
 
@@ -166,6 +169,7 @@ export function createFollowers({ store, keeper, settings, isAble, wake }: Follo
   async function release(all: boolean): Promise<number> {
     if (!isAble()) return 0;
     if (all) afterHeadId = "0";
+    isHeld = false;
     for (let look = 0; all || look < LOOKS; look += 1) {
       const found = await housekeeping.headsOfBehind({
         afterHeadId,
@@ -175,7 +179,9 @@ export function createFollowers({ store, keeper, settings, isAble, wake }: Follo
       const isEnd = found.length < HEADS_PER_LOOK;
       afterHeadId = isEnd ? "0" : (found.at(-1)?.headId ?? "0");
       const headIds = found.filter(({ stands }) => !stands).map(({ headId }) => headId);
-      if (headIds.length > 0) return await broughtBack(headIds);
+      const count = headIds.length === 0 ? 0 : await broughtBack(headIds);
+      if (count > 0) return count;
+      isHeld ||= headIds.length > 0;
       if (isEnd) break;
     }
     return 0;
@@ -212,6 +218,9 @@ export function createFollowers({ store, keeper, settings, isAble, wake }: Follo
     },
     get returned() {
       return returned;
+    },
+    get isHeld() {
+      return isHeld;
     },
     get still() {
       return running === undefined && freed.size === 0;

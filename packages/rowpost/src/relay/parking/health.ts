@@ -69,7 +69,7 @@ export function createHealth({ settings, outlets, breaker, events, ...on }: Heal
       logger.info("the broker answers again", { broker });
       events.emit("brokerBack", { broker });
       on.onBrokerBack();
-    } else if (tally.connection > 0 && gate.unreachable()) {
+    } else if (tally.connection > 0 && gate.unreachable(reason)) {
       metrics.gauge("rowpost_broker_away", { broker }, 1);
       logger.error("the broker cannot be reached; waiting for it", { broker, reason });
       events.emit("brokerAway", { broker, reason });

@@ -21,6 +21,8 @@ export interface Outlets {
   readonly all: readonly Outlet[];
   /** The outlet that takes the topic. */
   of(topic: string): Outlet;
+  /** Topics seen lately that this one takes; undefined: it takes all. */
+  topicsOf(name: string): readonly string[] | undefined;
 }
 
 export interface OutletsOptions {
@@ -49,6 +51,10 @@ export function createOutlets({ broker, clock, windowSize }: OutletsOptions): Ou
 
   return {
     all,
+    topicsOf(name) {
+      if (routes === undefined) return undefined;
+      return [...byTopic].flatMap(([topic, outlet]) => (outlet.name === name ? [topic] : []));
+    },
     of(topic) {
       if (routes === undefined) return all[0] ?? nowhere;
       const known = byTopic.get(topic);

@@ -8,7 +8,7 @@ import type { RelayReports } from "../reports.ts";
 import type { RelayStore } from "../store.ts";
 import { createFollowers, type Followers } from "./followers.ts";
 import { createHealth, type Health } from "./health.ts";
-import { createOutlets } from "./outlets.ts";
+import { createOutlets, type Outlets } from "./outlets.ts";
 import { createRoom, type Room } from "./room.ts";
 import { createSetAside, type SetAside } from "./set-aside.ts";
 import { createTopicBreaker, type TopicBreaker } from "./topic-breaker.ts";
@@ -16,6 +16,7 @@ import { createTopicBreaker, type TopicBreaker } from "./topic-breaker.ts";
 export interface Parking {
   readonly room: Room;
   readonly breaker: TopicBreaker;
+  readonly outlets: Outlets;
   readonly health: Health;
   readonly followers: Followers;
   readonly setAside: SetAside;
@@ -44,6 +45,7 @@ export function createParking(options: ParkingOptions): Parking {
   const breaker = createTopicBreaker(clock);
   return {
     breaker,
+    outlets,
     room: createRoom({ outlets, breaker, batchSize, windowBytes }),
     health: createHealth({ settings, outlets, breaker, events, onTopicBack, onBrokerBack: onRelease }),
     followers: createFollowers({ store, keeper, settings, isAble: setsBehind, wake: onRelease }),

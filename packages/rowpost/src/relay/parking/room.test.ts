@@ -69,13 +69,21 @@ describe("room (rule: isolation)", () => {
 
   it("closes a resting topic and no other", () => {
     const { room, breaker } = bench();
-    breaker.report({ topic: "away", sent: 0, destination: 1, unknown: 0, retriable: 0, retryAfterMs: undefined });
+    breaker.report({
+      topic: "away",
+      sent: 0,
+      destination: 1,
+      unknown: 0,
+      retriable: 0,
+      retryAfterMs: undefined,
+      reason: "",
+    });
     expect([room.of("away"), room.of("orders"), room.closed()]).toEqual([0, 100, ["away"]]);
   });
 
   it("probes a broker that is away with one message, and with another topic's when that one hangs", async () => {
     const { room, outlets, clock } = bench();
-    outlets.all[0]?.gate.unreachable();
+    outlets.all[0]?.gate.unreachable("ECONNREFUSED");
     expect(room.away).toBe(true);
     await clock.advance(1_000);
     expect(enter(room, [...messages("hung", 3), ...messages("orders", 3)])).toBe(1);

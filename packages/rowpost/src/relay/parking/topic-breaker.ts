@@ -46,6 +46,8 @@ export interface TopicReport {
   /** Failures of scope `message` that a retry can mend. */
   readonly retriable: number;
   readonly retryAfterMs: number | undefined;
+  /** Of the last failure. */
+  readonly reason: string;
 }
 
 export interface TopicBreaker {
@@ -66,6 +68,8 @@ export interface TopicBreaker {
   wasAway(topic: string): boolean;
   /** Topics that are not well. */
   open(): IterableIterator<string>;
+  /** The same with what is known of them; `restsForMs` 0: its probe is due or under way. */
+  resting(): readonly { readonly topic: string; readonly restsForMs: number; readonly reason: string }[];
 }
 
 /**
@@ -81,6 +85,7 @@ interface OpenBreaker {
   openUntilMs: number;
   probe: number;
   probing: number;
+  reason: string;
 }
 
 /** Makes a breaker with every topic closed. */
@@ -104,7 +109,7 @@ export function createTopicBreaker(clock: Clock): TopicBreaker {
       const breaker = open.get(topic);
       if (breaker !== undefined) breaker.probing += count;
     },
-    report({ topic, sent, destination, unknown, retriable, retryAfterMs }) {
+    report({ topic, sent, destination, unknown, retriable, retryAfterMs, reason }) {
       const known = open.get(topic);
       if (sent > 0) {
         open.delete(topic);
@@ -133,7 +138,7 @@ export function createTopicBreaker(clock: Clock): TopicBreaker {
         backoffCeilingMs({ attempt: failures, baseMs: 200, factor: 2, maxMs: longest });
       const now = clock.monotonicMs();
       open.set(topic, {
-        ...{ kind, failures, openUntilMs: now + wait },
+        ...{ kind, failures, openUntilMs: now + wait, reason },
         ...{ probe: kind === "refusing" ? MESSAGE_PROBE : 1, probing: 0 },
       });
       for (const [name, breaker] of open) if (now - breaker.openUntilMs > FORGET_MS) open.delete(name);
@@ -144,5 +149,6 @@ export function createTopicBreaker(clock: Clock): TopicBreaker {
       return breaker?.kind === "away" && breaker.failures >= AWAY_FAILURES;
     },
     open: () => open.keys(),
+    resting: () => [...open].map(([topic, { reason }]) => ({ topic, restsForMs: restMs(topic), reason })),
   };
 }

@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { memory } from "../../brokers/memory.ts";
+import { sqlite } from "../../databases/sqlite/index.ts";
 import { createEventEmitter } from "../../runtime/events.ts";
 import { silentLogger } from "../../runtime/logger.ts";
 import { createManualClock } from "../../testing/manual-clock.ts";
@@ -16,7 +17,7 @@ it("a probe that is given back unpublished does not keep its topic resting for e
   const clock = createManualClock();
   const broker = memory();
   const breaker = createTopicBreaker(clock);
-  const settings = relaySettings({ database: undefined as never, broker, clock });
+  const settings = relaySettings({ database: sqlite({ file: ":memory:" }), broker, clock });
   const flow = createRelayFlow({
     settings,
     window: { size: 0 },
@@ -29,8 +30,17 @@ it("a probe that is given back unpublished does not keep its topic resting for e
     }),
     publisher: createPublisher({ broker, clock, publishTimeoutMs: 10_000 }),
     settler: { submit: () => {}, waiting: 0, idle: () => Promise.resolve() },
+    transactionOf: () => ({ database: {}, settled: new Map(), settle: () => Promise.resolve(new Map()) }),
   });
-  breaker.report({ topic: "orders", sent: 0, destination: 1, unknown: 0, retriable: 0, retryAfterMs: undefined });
+  breaker.report({
+    topic: "orders",
+    sent: 0,
+    destination: 1,
+    unknown: 0,
+    retriable: 0,
+    retryAfterMs: undefined,
+    reason: "",
+  });
   await clock.advance(1_000);
   breaker.taken("orders", 1);
   expect(breaker.allowance("orders")).toBe(0);

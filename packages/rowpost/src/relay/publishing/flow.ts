@@ -10,6 +10,7 @@ import type { RelaySettings } from "../options.ts";
 import type { Health } from "../parking/health.ts";
 import { outcomeOf } from "./outcome.ts";
 import { groupForPublish, type Publisher } from "./publisher.ts";
+import type { SameTransaction } from "./same-transaction.ts";
 import type { Settler } from "./settler.ts";
 
 export interface RelayFlowOptions {
@@ -19,6 +20,7 @@ export interface RelayFlowOptions {
   readonly health: Health;
   readonly publisher: Publisher;
   readonly settler: Settler;
+  readonly transactionOf: (group: readonly InFlight[]) => SameTransaction;
 }
 
 export interface RelayFlow {
@@ -55,7 +57,7 @@ async function nextScanIsSent(): Promise<void> {
 
 /** Makes the flow of one relay. */
 export function createRelayFlow(options: RelayFlowOptions): RelayFlow {
-  const { settings, keeper, window, health, publisher, settler } = options;
+  const { settings, keeper, window, health, publisher, settler, transactionOf } = options;
   const { clock, metrics } = settings;
   const running = new Set<Promise<void>>();
   let refusing = false;
@@ -87,7 +89,9 @@ export function createRelayFlow(options: RelayFlowOptions): RelayFlow {
   /** All of one topic. */
   async function publishGroup(group: readonly InFlight[]): Promise<void> {
     const startedMs = clock.monotonicMs();
-    const results = await publisher.publish(group);
+    const transaction = transactionOf(group);
+    const answers = await publisher.publish(group, transaction);
+    const results = group.map(({ row }, index) => written(transaction, row.id) ?? answers[index] ?? STOPPING);
     await settings.reach("published");
     const topic = group[0]?.row.topic ?? "";
     const durationMs = clock.monotonicMs() - startedMs;
@@ -100,15 +104,21 @@ export function createRelayFlow(options: RelayFlowOptions): RelayFlow {
       metrics.observe("rowpost_delivery_delay_ms", { topic }, oldest + durationMs);
     }
     health.learn(topic, results);
-    settle(group, results, startedMs);
+    settle(group, results, startedMs, transaction.settled);
   }
 
-  function settle(messages: readonly InFlight[], results: readonly PublishResult[], startedMs: number): void {
+  function settle(
+    messages: readonly InFlight[],
+    results: readonly PublishResult[],
+    startedMs: number,
+    settled?: SameTransaction["settled"],
+  ): void {
     const delay = { destinationRestMs: health.restMs(messages[0]?.row.topic ?? "") };
     settler.submit(
       messages.map((message, index) => {
         const result = results[index] ?? STOPPING;
-        return { message, result, outcome: outcomeOf(message.row, result, settings, delay), startedMs };
+        const outcome = outcomeOf(message.row, result, settings, delay);
+        return { message, result, outcome, startedMs, isWritten: settled?.has(message.row.id) === true };
       }),
     );
   }
@@ -131,4 +141,10 @@ export function createRelayFlow(options: RelayFlowOptions): RelayFlow {
       }
     },
   };
+}
+
+/** Its row is `sent` already, also when the broker had no time left to say so. */
+function written({ settled }: SameTransaction, id: string): PublishResult | undefined {
+  const messageId = settled.get(id);
+  return messageId === undefined ? undefined : { status: "sent", messageId };
 }

@@ -4,7 +4,7 @@
  * open meanwhile, and every call ends: by its answer, by its deadline, or a second later by ours.
  */
 
-import type { Broker, FailureScope, PublishResult } from "../../brokers/broker.ts";
+import type { Broker, FailureScope, PublishOptions, PublishResult, RelayTransaction } from "../../brokers/broker.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { describeError } from "../../runtime/errors.ts";
 import { grouped } from "../../runtime/grouped.ts";
@@ -53,7 +53,7 @@ export interface PublisherOptions {
 
 export interface Publisher {
   /** Publishes one group. Results are of the same length and order. Never rejects. */
-  publish(messages: readonly InFlight[]): Promise<readonly PublishResult[]>;
+  publish(messages: readonly InFlight[], transaction?: RelayTransaction): Promise<readonly PublishResult[]>;
   /**
    * Aborts the calls under way: what was handed over is an unknown outcome, the rest was not
    * started.
@@ -65,19 +65,22 @@ export interface Publisher {
 export function createPublisher({ broker, clock, publishTimeoutMs }: PublisherOptions): Publisher {
   const running = new Set<AbortController>();
 
-  async function publish(messages: readonly InFlight[]): Promise<readonly PublishResult[]> {
+  async function publish(
+    messages: readonly InFlight[],
+    transaction?: RelayTransaction,
+  ): Promise<readonly PublishResult[]> {
     const controller = new AbortController();
     running.add(controller);
     const deadline = clock.setTimer(() => controller.abort(), publishTimeoutMs);
     try {
-      return await answerOf(messages, controller.signal);
+      return await answerOf(messages, { signal: controller.signal, transaction });
     } finally {
       deadline.cancel();
       running.delete(controller);
     }
   }
 
-  function answerOf(messages: readonly InFlight[], signal: AbortSignal): Promise<readonly PublishResult[]> {
+  function answerOf(messages: readonly InFlight[], call: PublishOptions): Promise<readonly PublishResult[]> {
     return new Promise((resolve) => {
       function unknownForAll(code: string, reason: string): void {
         const result: PublishResult = { status: "failed", scope: "unknown", retriable: true, code, reason };
@@ -89,7 +92,7 @@ export function createPublisher({ broker, clock, publishTimeoutMs }: PublisherOp
           `the ${broker.name} adapter did not answer within ${publishTimeoutMs + GRACE_MS} ms`,
         );
       }, publishTimeoutMs + GRACE_MS);
-      handOver(messages, signal).then(
+      handOver(messages, call).then(
         (results) => {
           giveUp.cancel();
           const wrong = whatIsWrong(results, messages.length);
@@ -105,10 +108,10 @@ export function createPublisher({ broker, clock, publishTimeoutMs }: PublisherOp
   }
 
   /** async: an adapter that throws before it returns a promise rejects here as well. */
-  async function handOver(messages: readonly InFlight[], signal: AbortSignal): Promise<readonly PublishResult[]> {
+  async function handOver(messages: readonly InFlight[], call: PublishOptions): Promise<readonly PublishResult[]> {
     return await broker.publish(
       messages.map((message) => message.outgoing),
-      { signal },
+      call,
     );
   }
 

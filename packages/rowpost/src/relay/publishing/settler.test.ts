@@ -49,7 +49,13 @@ function bench(options: { answers: (() => RowNow[])[]; hasClaimToken?: boolean; 
       epochOf: () => options.epoch ?? 1,
       leftMs: () => lease.leftMs,
     },
-    settings: { batchSize: 2, sendingMark: "on", reach: () => {}, metrics: silentMetrics },
+    settings: {
+      batchSize: 2,
+      sendingMark: "on",
+      retention: { onSent: "keep", keepMs: 0, archiveForMs: undefined },
+      reach: () => {},
+      metrics: silentMetrics,
+    },
     events: {
       onSettled: (batch) => told.settled.push(...batch.map(({ message }) => message.row.id)),
       onFenced: ({ message }) => told.fenced.push(message.row.id),

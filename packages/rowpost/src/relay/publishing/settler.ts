@@ -4,6 +4,7 @@
  * outcomes are kept and written again as long as the lease lives, instead of publishing twice.
  */
 import type { PublishResult } from "../../brokers/broker.ts";
+import { retryPauseMs } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { RowRefusedError } from "../../runtime/errors.ts";
 import type { InFlight } from "../in-flight.ts";
@@ -19,6 +20,8 @@ export interface Settlement {
   readonly outcome: Outcome;
   /** What is written instead, with plainer texts: the table has refused those of `outcome`. */
   readonly written?: Outcome | undefined;
+  /** It was written in the transaction that stored the message. */
+  readonly isWritten?: boolean;
   /** Monotonic start of its publish. */
   readonly startedMs: number;
 }
@@ -42,7 +45,7 @@ export interface SettlerEvents {
 export interface SettlerOptions {
   readonly store: Pick<RelayStore, "settle" | "abandonSessions">;
   readonly keeper: Pick<LeaseKeeper, "fence" | "epochOf" | "leftMs">;
-  readonly settings: Pick<RelaySettings, "batchSize" | "sendingMark" | "reach" | "metrics">;
+  readonly settings: Pick<RelaySettings, "batchSize" | "sendingMark" | "retention" | "reach" | "metrics">;
   readonly clock: Clock;
   /**
    * The layout has a claim token (lock_version or delivery_count). Without one a settle is only
@@ -65,8 +68,6 @@ export interface Settler {
  * none of them.
  */
 const HELD_MS = 500;
-const FIRST_RETRY_MS = 50;
-const LONGEST_RETRY_MS = 1_000;
 
 /** Makes a settler; it works whenever something was submitted. */
 export function createSettler(options: SettlerOptions): Settler {
@@ -111,6 +112,7 @@ export function createSettler(options: SettlerOptions): Settler {
           outcomes: left.map(({ outcome, written }) => written ?? outcome),
           elapsedMs: Math.round(startedMs - Math.min(...left.map((settlement) => settlement.startedMs))),
           from: settings.sendingMark === "on" ? "sending" : "pending",
+          onSent: settings.retention.keepMs === 0 ? settings.retention.onSent : "keep",
         });
         settings.metrics.observe("rowpost_settle_duration_ms", {}, clock.monotonicMs() - startedMs);
         await settings.reach("settled");
@@ -119,7 +121,7 @@ export function createSettler(options: SettlerOptions): Settler {
       } catch (error) {
         if (error instanceof RowRefusedError) return await writeRefused(left, error);
         events.onDatabaseError(error);
-        await clock.sleep(Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(tries, 10)));
+        await clock.sleep(retryPauseMs(tries));
       }
     }
   }
@@ -196,8 +198,10 @@ export function createSettler(options: SettlerOptions): Settler {
 
   return {
     submit(settlements) {
-      if (settlements.length === 0) return;
-      queue = queue.concat(settlements);
+      const written = settlements.filter(({ isWritten }) => isWritten);
+      if (written.length > 0) events.onSettled(written);
+      if (written.length === settlements.length) return;
+      queue = queue.concat(written.length === 0 ? settlements : settlements.filter(({ isWritten }) => !isWritten));
       running ??= run();
     },
     get waiting() {

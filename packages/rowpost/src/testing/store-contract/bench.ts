@@ -28,20 +28,31 @@ const POOL = 320;
 
 /** One running copy of a program on the database. */
 export interface StoreInstance {
+  /** With sessions of its own. */
   readonly database: Database;
+  /** Of the relay. */
   readonly store: RelayStore;
+  /** Of the operator. */
   readonly admin: MessageAdmin;
+  /** Of the outbox. */
   readonly writer: MessageWriter;
 }
 
 /** An open database with its two instances. */
 export interface StoreBench {
+  /** What the suite was called with. */
   readonly harness: StoreHarness;
+  /** What the table was found to have. */
   readonly facts: OpenedFacts;
+  /** Its SQL for tests. */
   readonly dialect: TestDialect;
+  /** One instance. */
   readonly first: StoreInstance;
+  /** Another one. */
   readonly second: StoreInstance;
+  /** The message table, by hand. */
   readonly table: MessageTable;
+  /** The archive, by hand. */
   readonly archive: MessageTable;
   /** Keys, each with its shard. The same key may serve as a message key and as an ordering key. */
   readonly pool: readonly PoolKey[];
@@ -53,11 +64,15 @@ export interface StoreBench {
   blocker(): Promise<Session>;
   /** Empties the tables and frees the leases. */
   reset(): Promise<void>;
+  /** Ends all connections. */
   close(): Promise<void>;
 }
 
+/** A key, and the shard that it falls into. */
 export interface PoolKey {
+  /** The key. */
   readonly key: string;
+  /** Its shard. */
   readonly shard: number;
 }
 
@@ -137,6 +152,7 @@ async function emptyTables(harness: StoreHarness, dialect: TestDialect, hand: Se
     `DELETE FROM ${qualified(companions.archive)}`,
     `DELETE FROM ${qualified(companions.relay)} WHERE ${ours}`,
     `DELETE FROM ${qualified(companions.suspension)} WHERE ${ours}`,
+    `DELETE FROM ${qualified(companions.audit)} WHERE ${ours}`,
     `UPDATE ${qualified(companions.shard)} SET owner = NULL, in_flight = ${dialect.noList}, lease_until = ${dialect.ownAt(-1_000)}, lease_ms = 0 WHERE ${ours}`,
   ];
   await hand.transaction(async (tx) => {

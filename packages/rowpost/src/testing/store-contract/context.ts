@@ -26,20 +26,27 @@ import type { MessageTable, RowValues, SeenRow } from "./table.ts";
 
 /** A row that a case has put into the table. */
 export interface PutRow {
+  /** Its id. */
   readonly id: string;
+  /** Its message key. */
   readonly key: string;
+  /** Its shard. */
   readonly shard: number;
 }
 
 /** Values of a row, and the shard that its key shall fall into. */
 export interface PutValues extends RowValues {
+  /** Default: any. */
   readonly shard?: number | undefined;
 }
 
 /** Shards held by an owner. */
 export interface Ownership {
+  /** Who holds them. */
   readonly owner: string;
+  /** The shards, with their epochs. */
   readonly held: readonly HeldShard[];
+  /** For statements that change messages. */
   readonly fence: Fence;
   /** Rows that the acquisition recovered. */
   readonly recovered: number;
@@ -59,13 +66,21 @@ export interface OwnOptions {
 
 /** Handed to each case. */
 export interface StoreCaseContext {
+  /** What the suite was called with. */
   readonly harness: StoreHarness;
+  /** Of the table. */
   readonly layout: TableLayout;
+  /** Its SQL for tests. */
   readonly dialect: TestDialect;
+  /** How many shards the table has. */
   readonly shardCount: number;
+  /** Of the first instance. */
   readonly database: Database;
+  /** Of the first instance. */
   readonly store: RelayStore;
+  /** Of the first instance. */
   readonly admin: MessageAdmin;
+  /** Of the first instance. */
   readonly writer: MessageWriter;
   /** A second instance: other sessions, other objects, the same database. */
   readonly other: StoreInstance;
@@ -75,6 +90,7 @@ export interface StoreCaseContext {
   readonly archive: MessageTable;
   /** Quoted names of rowpost's own tables, and the value of their `table_name` as a literal. */
   readonly own: OwnTables;
+  /** Runs a statement by hand, on a connection of its own. */
   sql(text: string): Promise<QueryResult>;
   /**
    * Another store of the first instance, which remembers nothing of earlier cases. Closed after the
@@ -83,18 +99,23 @@ export interface StoreCaseContext {
   openStore(options?: Partial<RelayStoreOptions>): Promise<RelayStore>;
   /** Puts a row: pending, without a time, unless the values say otherwise. */
   put(values?: PutValues): Promise<PutRow>;
+  /** {@link StoreCaseContext.put}, for several. */
   putAll(values: readonly PutValues[]): Promise<PutRow[]>;
   /** A key that no row of this case has yet; in this shard, when one is named. */
   freshKey(shard?: number): string;
   /** The row as a scan or a claim would name it now. */
   token(row: PutRow): Promise<RowToken>;
+  /** {@link StoreCaseContext.token}, for several. */
   tokens(rows: readonly PutRow[]): Promise<RowToken[]>;
+  /** The row as it is. */
   row(row: PutRow | string): Promise<SeenRow>;
   /** Takes shards, whoever holds them. */
   acquire(options?: OwnOptions): Promise<Ownership>;
+  /** The lease rows as they are. */
   leases(store?: RelayStore): Promise<readonly ShardLease[]>;
   /** All waiting messages, due ones first. */
   scan(store?: RelayStore): Promise<ScannedMessage[]>;
+  /** An encoded message with a key of its own; `changes` replace parts of it. */
   message(changes?: Partial<EncodedMessage>): EncodedMessage;
   /** Enqueues in a transaction of its own. */
   enqueue(
@@ -138,10 +159,15 @@ export interface Interleaving<T> {
 
 /** Quoted names. */
 export interface OwnTables {
+  /** Name of the message table, as a literal. */
   readonly messages: string;
+  /** Leases. */
   readonly shard: string;
+  /** Running relays. */
   readonly relay: string;
+  /** Rules. */
   readonly suspension: string;
+  /** Archive. */
   readonly archive: string;
   /** `table_name = '…'` */
   readonly ours: string;
@@ -330,8 +356,8 @@ function ownTables(layout: TableLayout, dialect: TestDialect): OwnTables {
   return {
     messages: qualified(layout.table),
     shard: qualified(companions.shard),
-    relay: qualified(companions.relay),
     suspension: qualified(companions.suspension),
+    relay: qualified(companions.relay),
     archive: qualified(companions.archive),
     ours: `table_name = ${dialect.text(tableKey(layout))}`,
   };

@@ -12,8 +12,10 @@ import type { StoreContractCase } from "./case.ts";
 import { adminCases } from "./cases/admin.ts";
 import { archiveCases } from "./cases/archive.ts";
 import { behindCases } from "./cases/behind.ts";
+import { byHandCases } from "./cases/by-hand.ts";
 import { claimCases } from "./cases/claim.ts";
 import { enqueueCases } from "./cases/enqueue.ts";
+import { explainCases } from "./cases/explain.ts";
 import { fenceCases } from "./cases/fence.ts";
 import { housekeepingCases } from "./cases/housekeeping.ts";
 import { keyQueueCases } from "./cases/key-queues.ts";
@@ -45,6 +47,8 @@ export const storeContract: readonly StoreContractCase[] = [
   ...archiveCases,
   ...adminCases,
   ...suspensionCases,
+  ...byHandCases,
+  ...explainCases,
   ...timeCases,
   ...layoutCases,
   ...transitionCases,

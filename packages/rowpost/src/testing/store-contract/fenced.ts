@@ -36,13 +36,18 @@ export interface FencedOperation {
 }
 
 /** An operation on a row of its kind. Settling reports what it did not change. */
-function settling(name: string, outcome: typeof sent, from: "sending" | "pending" = "sending"): FencedOperation {
+function settling(
+  name: string,
+  outcome: typeof sent,
+  from: "sending" | "pending" = "sending",
+  onSent?: "archive" | "delete",
+): FencedOperation {
   return {
     name,
     needs: from === "pending" ? ["claimToken"] : [],
     row: from === "pending" ? {} : CLAIMED,
     run: async (store, fence, token) =>
-      1 - (await store.settle({ fence, outcomes: [outcome(token)], elapsedMs: 0, from })).length,
+      1 - (await store.settle({ fence, outcomes: [outcome(token)], elapsedMs: 0, from, onSent })).length,
   };
 }
 
@@ -55,6 +60,9 @@ export const writingOperations: readonly FencedOperation[] = [
   settling("settle failed", failed),
   settling("settle sent without a mark", sent, "pending"),
   settling("settle failed without a mark", failed, "pending"),
+  settling("settle sent and delete", sent, "sending", "delete"),
+  settling("settle sent and delete without a mark", sent, "pending", "delete"),
+  settling("settle sent and archive", sent, "sending", "archive"),
   {
     name: "recover",
     row: CLAIMED,

@@ -28,7 +28,9 @@ export interface StoreFeatures {
 
 /** A user's own connection, as {@link Database.executor} takes it. */
 export interface UserHandle {
+  /** What a user would pass to `enqueue`. */
   readonly handle: unknown;
+  /** Gives it back. */
   close(): Promise<void>;
 }
 
@@ -38,6 +40,7 @@ export interface StoreHarness {
   readonly name: string;
   /** The table that the suite migrates, uses and empties. */
   readonly layout: TableLayout;
+  /** What the database can do. */
   readonly features: StoreFeatures;
   /**
    * A Database object on the one empty database of this harness. Called twice, for two instances

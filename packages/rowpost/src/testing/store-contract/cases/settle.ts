@@ -4,6 +4,7 @@ import type { MessageState } from "../../../message/states.ts";
 import type { StoreContractCase } from "../case.ts";
 import { CLAIMED, failed, retried, returned, sent } from "../outcome.ts";
 import { settleClaimCases } from "./settle-claim.ts";
+import { settleRemovalCases } from "./settle-removal.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -234,4 +235,5 @@ export const settleCases: readonly StoreContractCase[] = [
     },
   },
   ...settleClaimCases,
+  ...settleRemovalCases,
 ];

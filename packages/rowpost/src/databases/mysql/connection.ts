@@ -1,0 +1,67 @@
+/** What is the same for each driver's connection: a limit for every answer, and how it is cut. */
+import { onAbort } from "../../runtime/abort.ts";
+import { DatabaseUnavailableError } from "../../runtime/errors.ts";
+import type { QueryResult } from "../../transactions/executor.ts";
+import type { DriverConnection } from "./driver.ts";
+
+/** What a driver itself does. */
+export interface RawConnection extends Pick<DriverConnection, "end" | "onLost"> {
+  query(text: string, params: readonly unknown[]): Promise<QueryResult>;
+  /**
+   * Destroys the socket. Not the driver's own destroy(): mysql2's waits for the server to close its
+   * side too, and mariadb's connects once more to send a KILL, both without end when it is frozen.
+   */
+  cut(): void;
+}
+
+export function createConnection(raw: RawConnection): DriverConnection {
+  /** Statements without an answer; some drivers leave them so when their connection is cut. */
+  const waiting = new Set<(error: unknown) => void>();
+
+  return {
+    end: raw.end,
+    onLost: raw.onLost,
+    async query(text, params, timeoutMs) {
+      let timer: NodeJS.Timeout | undefined;
+      let fail = (_error: unknown): void => undefined;
+      const unanswered = new Promise<never>((_resolve, reject) => {
+        fail = reject;
+        waiting.add(fail);
+        timer = setTimeout(() => reject(timedOut(timeoutMs)), timeoutMs);
+      });
+      try {
+        return await Promise.race([raw.query(text, params), unanswered]);
+      } finally {
+        clearTimeout(timer);
+        waiting.delete(fail);
+      }
+    },
+    destroy() {
+      raw.cut();
+      for (const fail of waiting) fail(new DatabaseUnavailableError("the connection was cut before an answer came"));
+    },
+  };
+}
+
+function timedOut(timeoutMs: number): Error {
+  return Object.assign(new Error(`no answer from the server within ${timeoutMs} ms`), { code: "ETIMEDOUT" });
+}
+
+/** Waits for a connection that is being made; the signal cuts it. */
+export async function untilOpen<Connection>(
+  signal: AbortSignal | undefined,
+  opening: Promise<Connection>,
+  cut: () => void,
+): Promise<Connection> {
+  const stopFollowing = onAbort(signal, cut);
+  try {
+    return await opening;
+  } finally {
+    stopFollowing();
+  }
+}
+
+/** With an error the drivers tell those who wait for an answer, and stop their timers. */
+export function cutError(): Error {
+  return Object.assign(new Error("rowpost cut the connection"), { code: "ECONNABORTED", fatal: true });
+}

@@ -1,0 +1,94 @@
+/**
+ * Do the values of a message fit the table's columns? Asked only in sessions of MySQL and MariaDB
+ * without a strict sql_mode, where the server cuts what does not fit, stores other letters or
+ * another time, and says nothing that a driver or ORM would hand on (rule: exact-text).
+ */
+import type { EncodedMessage } from "../../outbox/message-writer.ts";
+import { ConfigurationError, InvalidMessageError } from "../../runtime/errors.ts";
+import type { LayoutColumns, TableLayout } from "./layout.ts";
+import { lowerCased, type Row, text, textOrNull } from "./rows.ts";
+
+/** What a column takes. */
+interface Room {
+  readonly characters: number | null;
+  readonly bytes: number | null;
+  /** Null where there is none: JSON, binary. */
+  readonly charset: string | null;
+  readonly isTimestamp: boolean;
+}
+
+/** Columns of a table by their names in lower case. */
+export type TableRoom = ReadonlyMap<string, Room>;
+
+const VALUES: readonly [
+  name: string,
+  column: keyof LayoutColumns,
+  value: (message: EncodedMessage) => string | null,
+][] = [
+  ["type", "messageType", ({ type }) => type],
+  ["key", "messageKey", ({ key }) => key],
+  ["topic", "topic", ({ topic }) => topic],
+  ["body", "messageBody", ({ body }) => body],
+  ["headers", "headers", ({ headers }) => headers],
+  ["content type", "contentType", ({ contentType }) => contentType],
+  ["ordering key", "orderingKey", ({ orderingKey }) => orderingKey],
+  ["createdBy", "createdBy", ({ createdBy }) => createdBy],
+  ["createdBy", "updatedBy", ({ createdBy }) => createdBy],
+];
+
+/** The last second of a TIMESTAMP, which has 32 bits. */
+const TIMESTAMP_END_MS = 2_147_483_647_000;
+
+/** The session stores what does not fit in another form, without a word. */
+export class LenientSessionError extends ConfigurationError {}
+
+/** From rows of `readRoom`, whose columns a handle of the user's may have renamed. */
+export function tableRoom(rows: readonly Row[]): TableRoom {
+  const room = new Map<string, Room>();
+  for (const row of rows.map(lowerCased)) {
+    const count = (alias: string): number | null => (row[alias] === null ? null : Number(row[alias]));
+    room.set(text(row, "columnname").toLowerCase(), {
+      characters: count("characters"),
+      bytes: count("bytes"),
+      charset: textOrNull(row, "charsetname"),
+      isTimestamp: text(row, "datatype") === "timestamp",
+    });
+  }
+  return room;
+}
+
+/** Throws `InvalidMessageError` for a message that the table would not keep as it is. */
+export function requireRoom(layout: TableLayout, room: TableRoom, message: EncodedMessage): void {
+  const refuse = (what: string): never => {
+    throw new InvalidMessageError(
+      `${message.type}:${message.key}: ${what}, and without STRICT_TRANS_TABLES in the sql_mode of the connection the server would store something else and say nothing. Nothing was written.`,
+    );
+  };
+  for (const [name, property, read] of VALUES) {
+    const column = layout.columns[property];
+    const value = read(message);
+    const found = column === undefined ? undefined : room.get(column.toLowerCase());
+    if (found === undefined || value === null) continue;
+    const { bytes, characters, charset } = found;
+    if (characters !== null && value.length > characters && Array.from(value).length > characters) {
+      refuse(`the ${name} is longer than the ${characters} characters of the column ${column}`);
+    }
+    if (bytes !== null && Buffer.byteLength(value) > bytes) {
+      refuse(`the ${name} is longer than the ${bytes} bytes of the column ${column}`);
+    }
+    if (!isHeld(value, charset)) refuse(`the column ${column} is in ${charset}, which lacks letters of the ${name}`);
+  }
+  const at = message.deliverAtMs ?? Date.now() + (message.delayMs ?? 0);
+  for (const column of [layout.columns.deliverAt, layout.columns.nextRetryAt]) {
+    const found = column === undefined ? undefined : room.get(column.toLowerCase());
+    if (found?.isTimestamp === true && at > TIMESTAMP_END_MS) {
+      refuse(`the column ${column} is a TIMESTAMP, which ends in 2038, before the delay does`);
+    }
+  }
+}
+
+function isHeld(value: string, charset: string | null): boolean {
+  if (charset === null || charset === "utf8mb4") return true;
+  const lacks = charset.startsWith("utf8") ? /[\u{10000}-\u{10ffff}]/u : /[^\t\n\r\x20-\x7e]/;
+  return !lacks.test(value);
+}

@@ -1,0 +1,82 @@
+/**
+ * The statements of one enqueue, each in the transaction in which it was called or not at all: a
+ * call that nobody awaits goes on while its transaction ends, and another one may begin on the same
+ * connection (rule: ended-transaction).
+ */
+import { randomBytes } from "node:crypto";
+import { TransactionRequiredError } from "../../runtime/errors.ts";
+import type { Executor, QueryResult, Statement } from "../../transactions/executor.ts";
+import type { DialectStatements, TransactionCheck } from "./statements.ts";
+
+/**
+ * Runs a statement in the call's transaction. Throws `TransactionRequiredError`, and nothing is
+ * written, where there is none or it has ended.
+ */
+export type Send = (make: (check: TransactionCheck) => Statement) => Promise<QueryResult>;
+
+/** What a dialect brings to a call. */
+export interface CallParts {
+  readonly statements: Pick<DialectStatements, "enqueue">;
+  /** Is it what the INSERT answers outside a transaction? */
+  readonly isOutsideTransaction?: ((error: unknown) => boolean) | undefined;
+  /** Is it what the check of the session answers (rule: exact-text)? Then what is wrong with it. */
+  readonly unfitSession?: ((error: unknown) => Error | undefined) | undefined;
+}
+
+const PROCESS = randomBytes(9).toString("base64url");
+let calls = 0;
+
+/**
+ * Asked is once, for the first statement; those after it find out by themselves. Where the driver
+ * knows, nothing is awaited before the first one: its place on the connection is that of the call.
+ */
+export function callIn(parts: CallParts, tx: Executor, later: boolean): Send {
+  calls += 1;
+  const mark = `${PROCESS}-${calls}`;
+  if (tx.inTransaction === undefined) return (make) => run(parts, tx, make({ asked: false, mark }));
+  const statement = parts.statements.enqueue.markTransaction?.(mark);
+  const leaveMark = async (): Promise<unknown> => statement && (await tx.run(statement));
+  let marking = later && statement !== undefined ? leaveMark() : undefined;
+  marking?.catch(() => undefined);
+  let begun = false;
+  let isFree = false;
+
+  async function begin(known: boolean | undefined | Promise<boolean>): Promise<void> {
+    if (statement !== undefined && known !== true) marking ??= leaveMark();
+    if ((await known) === false) throw outsideTransaction();
+    await marking;
+  }
+
+  return async (make) => {
+    const first = !begun;
+    begun = true;
+    const known = first || isFree ? tx.inTransaction?.() : true;
+    if (known === false) throw outsideTransaction();
+    if (!first || (known === true && marking === undefined)) {
+      isFree ||= first;
+      return await run(parts, tx, make({ asked: !first, mark }));
+    }
+    const beginning = begin(known);
+    if (tx.pipelines !== true) await beginning;
+    const [result] = await Promise.all([run(parts, tx, make({ asked: true, mark })), beginning]);
+    return result;
+  };
+}
+
+async function run(parts: CallParts, tx: Executor, statement: Statement): Promise<QueryResult> {
+  try {
+    return await tx.run(statement);
+  } catch (error) {
+    if (parts.isOutsideTransaction?.(error) === true) throw outsideTransaction(error);
+    throw parts.unfitSession?.(error) ?? error;
+  }
+}
+
+/** The error for a call outside of its transaction. */
+export function outsideTransaction(cause?: unknown): TransactionRequiredError {
+  return new TransactionRequiredError(
+    "the connection is in no transaction, or no longer in the one of this call: a message is written in the transaction of the business change, or it may be published without it. " +
+      "Begin one, or use outbox.transaction(); if you have begun one, it ended before this enqueue: put await before outbox.enqueue. Nothing was written.",
+    { cause },
+  );
+}

@@ -1,0 +1,26 @@
+import { CommitUnknownError, describeError } from "../../runtime/errors.ts";
+import type { Executor } from "../../transactions/executor.ts";
+import type { Session } from "../database.ts";
+
+/**
+ * A transaction that tells whether its failure leaves room for doubt. An error before COMMIT was
+ * sent leaves none: whatever ends the connection, the server rolls back.
+ */
+export async function inKnownTransaction<T>(
+  session: Pick<Session, "transaction">,
+  work: (tx: Executor) => Promise<T>,
+): Promise<T> {
+  let isCommitting = false;
+  try {
+    return await session.transaction(async (tx) => {
+      const result = await work(tx);
+      isCommitting = true;
+      return result;
+    });
+  } catch (error) {
+    if (!isCommitting) throw error;
+    throw new CommitUnknownError(`nobody knows whether the commit took effect (${describeError(error)})`, {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * For a broker that keeps messages in the relay's own database: they are stored in the transaction
+ * that settles their rows. So none is stored twice, and none is `sent` without being there,
+ * whatever dies in between.
+ */
+import type { OutgoingMessage, PublishResult, RelayTransaction } from "../../brokers/broker.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { InFlight } from "../in-flight.ts";
+import type { LeaseKeeper } from "../leases/lease-keeper.ts";
+import type { RelaySettings } from "../options.ts";
+import { claimedToken } from "../row-token.ts";
+import type { RelayStore } from "../store.ts";
+import { outcomeOf } from "./outcome.ts";
+
+export interface SameTransactionOptions {
+  readonly database: object;
+  readonly store: Pick<RelayStore, "settleWithin">;
+  readonly keeper: Pick<LeaseKeeper, "fence">;
+  readonly settings: Pick<RelaySettings, "confirmOf" | "policyOf" | "sendingMark" | "retention" | "reach">;
+  readonly clock: Clock;
+}
+
+/** The transactions of one publish call. */
+export interface SameTransaction extends RelayTransaction {
+  /** Receipts of what was settled in them, by id: written, whatever the broker says of it. */
+  readonly settled: ReadonlyMap<string, string>;
+}
+
+/** Makes what a publish call of these messages is handed. */
+export function createSameTransaction(
+  { database, store, keeper, settings, clock }: SameTransactionOptions,
+  group: readonly InFlight[],
+): SameTransaction {
+  const inFlight = new Map(group.map((message) => [message.row.id, message]));
+  const settled = new Map<string, string>();
+  const startedMs = clock.monotonicMs();
+
+  return {
+    database,
+    settled,
+    async settle(messages, storeThem) {
+      const rows = messages.flatMap(({ id }) => inFlight.get(id)?.row ?? []);
+      let receipts = new Map<string, string>();
+      const ids = await store.settleWithin({
+        fence: keeper.fence(),
+        rows: rows.map((row) => claimedToken(row, settings.sendingMark)),
+        from: settings.sendingMark === "on" ? "sending" : "pending",
+        onSent: settings.retention.keepMs === 0 ? settings.retention.onSent : "keep",
+        elapsedMs: () => Math.round(clock.monotonicMs() - startedMs),
+        async store(tx, claimed) {
+          const ours = withoutFollowers(messages, claimed);
+          await settings.reach("beforeAppend");
+          const made = ours.length === 0 ? [] : await storeThem(tx, ours);
+          await settings.reach("appended");
+          receipts = new Map(ours.flatMap(({ id }, index) => (made[index] === undefined ? [] : [[id, made[index]]])));
+          return rows.flatMap((row) => {
+            const messageId = receipts.get(row.id);
+            const sent: PublishResult = { status: "sent", messageId: messageId ?? "" };
+            return messageId === undefined ? [] : [outcomeOf(row, sent, settings, { destinationRestMs: 0 })];
+          });
+        },
+        beforeCommit: () => settings.reach("beforeCommit"),
+      });
+      for (const id of ids) settled.set(id, receipts.get(id) ?? "");
+      return settled;
+    },
+  };
+}
+
+/** Behind a message that is not ours any more nothing of its ordering key is stored. */
+function withoutFollowers(
+  messages: readonly OutgoingMessage[],
+  claimed: ReadonlySet<string>,
+): readonly OutgoingMessage[] {
+  const blocked = new Set<string>();
+  return messages.filter(({ id, orderingKey }) => {
+    const isOurs = claimed.has(id) && !(orderingKey !== undefined && blocked.has(orderingKey));
+    if (!isOurs && orderingKey !== undefined) blocked.add(orderingKey);
+    return isOurs;
+  });
+}

@@ -1,0 +1,4 @@
+import { describeWithService } from "../services.ts";
+import { defineWorkingOwnerCases } from "./working-owner.cases.ts";
+
+describeWithService("mariadb", "a relay that does not do its work", () => defineWorkingOwnerCases("mariadb"));
