@@ -2,7 +2,7 @@
  * `--broker URL` and `--route PATTERN=URL`: one broker, or several with the topics that go to each;
  * and which variables each URL reads.
  */
-import { type Broker, routes } from "rowpost";
+import { type Broker, type Database, routes } from "rowpost";
 import { brokerKind, brokerLabel, brokerSecret, openBroker } from "./broker-url.ts";
 import { InputError } from "./cli/arguments.ts";
 import { type CommandContext, keepSecret } from "./cli/context.ts";
@@ -27,8 +27,8 @@ interface BrokerAddress {
 export interface BrokerPlan {
   /** For people; without user, password and query. */
   readonly label: string;
-  /** Makes the broker, or one for several; nothing is connected. */
-  open(): Promise<Broker>;
+  /** Makes the broker, or one for several, for a relay on this database; nothing is connected. */
+  open(database: Database): Promise<Broker>;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -58,7 +58,7 @@ export function planBrokers(context: CommandContext, flags: BrokerFlags, missing
     otherwise === "" ? [] : [route.length === 0 ? brokerLabel(otherwise) : `otherwise ${brokerLabel(otherwise)}`];
   return {
     label: [...named, ...rest].join(", "),
-    open: () => openAll(table, otherwise, addresses),
+    open: (database) => openAll(table, otherwise, addresses, database),
   };
 }
 
@@ -67,10 +67,13 @@ async function openAll(
   table: readonly { readonly pattern: string; readonly url: string }[],
   otherwise: string,
   addresses: ReadonlyMap<string, BrokerAddress>,
+  database: Database,
 ): Promise<Broker> {
   const opened = new Map<string, Broker>();
   try {
-    for (const [key, { url, environment }] of addresses) opened.set(key, await openBroker(url, environment));
+    for (const [key, { url, environment }] of addresses) {
+      opened.set(key, await openBroker(url, environment, database));
+    }
     const rest = opened.get(otherwise);
     if (table.length === 0 && rest !== undefined) return rest;
     const pairs = table.flatMap(({ pattern, url }) => {

@@ -1,5 +1,5 @@
 /** `--broker URL`: the library's broker object for it. */
-import { type Broker, memory, stdout } from "rowpost";
+import { type Broker, type Database, memory, stdout } from "rowpost";
 import { InputError } from "./cli/arguments.ts";
 
 /** Variable of the environment that stands in for `--broker`. */
@@ -11,8 +11,11 @@ interface BrokerUrl {
   readonly schemes: readonly string[];
   /** The URL for people. One that ends with the colon takes nothing behind it. */
   readonly form: string;
-  /** Makes the broker; nothing is connected. Secrets come from the environment. */
-  open(url: string, environment: Environment): Broker | Promise<Broker>;
+  /**
+   * Makes the broker; nothing is connected. Secrets come from the environment. The database is the
+   * relay's own.
+   */
+  open(url: string, environment: Environment, database: Database): Broker | Promise<Broker>;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -51,6 +54,11 @@ const BROKERS: Readonly<Record<string, BrokerUrl>> = {
     form: "nats://host:4222[,host:4222]",
     open: async (url, environment) => (await import("rowpost/nats")).natsFromUrl(url, environment),
   },
+  queue: {
+    schemes: ["queue"],
+    form: "queue:[DATABASE-URL]",
+    open: async (...given) => (await import("./queue-url.ts")).queueBrokerFromUrl(...given),
+  },
 };
 
 /** What `--broker` takes, for help and errors; of all kinds, or of these. */
@@ -68,8 +76,8 @@ export function brokerKind(url: string): string {
  * Makes the broker; nothing is connected. Secrets come from the environment. Throws {@link
  * InputError} or `ConfigurationError`.
  */
-export async function openBroker(url: string, environment: Environment): Promise<Broker> {
-  return await brokerOf(url)[1].open(url, environment);
+export async function openBroker(url: string, environment: Environment, database: Database): Promise<Broker> {
+  return await brokerOf(url)[1].open(url, environment, database);
 }
 
 function brokerOf(url: string): readonly [kind: string, broker: BrokerUrl] {

@@ -1,9 +1,19 @@
 /**
  * A relay as a process: started, told about, stopped by signals, or run once until nothing is due.
  */
-import { createRelay, type Logger, type Relay, type RelayOptions } from "rowpost";
+import {
+  createMetricsRegistry,
+  createRelay,
+  type DrainOptions,
+  type DrainReport,
+  type Logger,
+  type Relay,
+  type RelayOptions,
+} from "rowpost";
 import type { ExitCode } from "./cli/context.ts";
 import { CommandFailure } from "./cli/failure.ts";
+import { serveHealth } from "./health-server.ts";
+import type { HttpAddress } from "./http-address.ts";
 import { aborted, OUTPUT_CLOSED, watchSignals } from "./signals.ts";
 
 /** Options of {@link runRelay}. */
@@ -13,30 +23,36 @@ export interface DaemonOptions {
   readonly databaseLabel: string;
   readonly brokerLabel: string;
   /** Drain what is due, at most this long, and end. Undefined: run until a signal. */
-  readonly onceMs: number | undefined;
+  readonly once: { readonly timeoutMs: number; readonly untilEmpty: boolean } | undefined;
+  /** Where to serve metrics and health; undefined: nowhere. */
+  readonly http: HttpAddress | undefined;
 }
 
 /** How often a relay that has something to tell says how much it did. */
 const SUMMARY_MS = 60_000;
 
 /**
- * Runs a relay until SIGTERM, SIGINT or the end of standard output's reader, or with `onceMs` until
- * nothing is due. Returns 0 when everything was settled (and with `onceMs`: sent), else 1. Throws
- * when the table is not as the layout says, the database is away, or the broker refuses us; with
- * `onceMs` also when the broker is away.
+ * Runs a relay until SIGTERM, SIGINT or the end of standard output's reader, or with `once` until
+ * nothing is due. Returns 0 when everything was settled (and with `once`: sent), else 1, or 3 when
+ * messages wait for their next attempt, or have failed. Throws when the table is not as the layout
+ * says, the database is away, or the broker refuses us; with `once` also when the broker is away.
  */
 export async function runRelay(options: DaemonOptions): Promise<ExitCode> {
   const { logger } = options.relay;
   // Before anything is opened or said: it refuses options that cannot work.
-  const relay = createRelay(options.relay);
+  const metrics = createMetricsRegistry();
+  const relay = createRelay({ ...options.relay, metrics });
+  const http = options.http && (await serveHealth({ address: options.http, metrics, relay }));
+  if (http !== undefined) logger.info("serves /metrics, /livez and /readyz", { address: http.address });
   const signals = watchSignals((name) =>
     logger.error("second signal: ending without waiting for messages in flight", { signal: name }),
   );
   try {
-    return options.onceMs === undefined
+    return options.once === undefined
       ? await runUntilSignal(relay, options, signals.signal)
-      : await drainOnce(relay, options, { timeoutMs: options.onceMs, signal: signals.signal });
+      : await drainOnce(relay, options, { ...options.once, signal: signals.signal });
   } finally {
+    await http?.close();
     signals.end();
   }
 }
@@ -73,15 +89,28 @@ async function runUntilSignal(relay: Relay, options: DaemonOptions, signal: Abor
 async function drainOnce(
   relay: Relay,
   options: DaemonOptions,
-  limits: { readonly timeoutMs: number; readonly signal: AbortSignal },
+  limits: DrainOptions & { readonly signal: AbortSignal },
 ): Promise<ExitCode> {
   await checkBroker(options, limits.signal);
   const report = await relay.drain(limits);
-  const done = report.complete && report.drained;
-  const level = done ? "info" : "error";
-  const message = done ? "nothing is due any more" : "not everything that is due could be sent";
-  options.relay.logger[level](message, { ...labels(options), ...report });
-  return done ? 0 : 1;
+  const verdict = verdictOf(report);
+  options.relay.logger[verdict.level](verdict.message, { ...labels(options), ...report });
+  return verdict.code;
+}
+
+/** The last line of a run for cron, and its exit code. */
+function verdictOf({ complete, drained, failed, left }: DrainReport): {
+  readonly code: ExitCode;
+  readonly level: "info" | "warn" | "error";
+  readonly message: string;
+} {
+  if (!complete || !drained) return { code: 1, level: "error", message: "not everything that is due could be sent" };
+  const waits = left === undefined || left.backoff + left.behind > 0;
+  if (!waits && failed === 0) return { code: 0, level: "info", message: "nothing is due any more" };
+  const message = waits
+    ? "what was due was tried, and messages wait for their next attempt"
+    : "what was due was tried, and messages have failed";
+  return { code: 3, level: "warn", message };
 }
 
 function labels({ databaseLabel, brokerLabel }: DaemonOptions): { readonly database: string; readonly broker: string } {

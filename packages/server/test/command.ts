@@ -117,6 +117,17 @@ export async function temporaryFile(): Promise<{
   return { url: `sqlite:${file}`, file, remove: () => rm(folder, { recursive: true, force: true }) };
 }
 
+/** A SQLite file, and `rowpost queue …` on it, in this process. */
+export interface QueueFile extends Awaited<ReturnType<typeof temporaryFile>> {
+  readonly queue: (...args: readonly string[]) => ReturnType<typeof rowpostHere>;
+}
+
+/** Makes the file; its tables come with the first topic. */
+export async function temporaryQueue(): Promise<QueueFile> {
+  const place = await temporaryFile();
+  return { ...place, queue: (...args) => rowpostHere(["queue", ...args, "--database", place.url]) };
+}
+
 /** Inserts messages as any program would, by plain SQL. Keys are `PREFIX-0`, `PREFIX-1`, … */
 export async function insertMessages(
   database: Database,

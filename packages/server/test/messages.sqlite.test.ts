@@ -54,7 +54,7 @@ async function fail(): Promise<void> {
   closers.push(() => new Promise((resolve) => server.close(resolve)));
   const address = server.address();
   const port = typeof address === "object" && address !== null ? address.port : 0;
-  expect(await on(`relay --broker http://127.0.0.1:${port}/hook --once`)).toMatchObject({ code: 0 });
+  expect(await on(`relay --broker http://127.0.0.1:${port}/hook --once`)).toMatchObject({ code: 3 });
   server.closeAllConnections();
 }
 
@@ -170,9 +170,13 @@ describe("changing", () => {
     ).toBe("suspended 2 messages\n");
     expect(Object.values(await states()).sort()).toEqual(["pending", "suspended", "suspended"]);
     expect(await json("list --state suspended")).toMatchObject([
-      { failReason: expect.stringContaining("to be looked at"), updatedBy: "bob" },
+      { failReason: null, updatedBy: "bob" },
       { nextRetryAt: expect.any(String) },
     ]);
+    expect(await json("show 1")).toMatchObject({
+      changes: [{ action: "suspend", author: "bob", reason: "to be looked at" }],
+    });
+    expect((await on("show 1")).stdout).toMatch(/^by hand +\S+Z suspend by bob: to be looked at$/m);
     expect((await on("suspend --id 1,2,3 --reason x")).code).toBe(1);
     expect((await on("resume --state suspended")).stdout).toBe("resumed 3 messages\n");
     expect((await on("resume --id 1")).stdout).toContain("not changed: 1 is pending, and only suspended messages");

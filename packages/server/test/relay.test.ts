@@ -82,6 +82,108 @@ describe("on SQLite", () => {
     expect(logMessages(stderr).at(-1)).toBe("not everything that is due could be sent");
   });
 
+  /** Answers each POST with 503 until it has refused so many. */
+  async function busyConsumer(refusals: number): Promise<{ readonly port: number; readonly taken: () => number }> {
+    let left = refusals;
+    let taken = 0;
+    const server = createServer((request, response) => {
+      request.resume().on("end", () => {
+        if (request.method === "HEAD") return void response.writeHead(204).end();
+        left -= 1;
+        if (left >= 0) return void response.writeHead(500).end("busy");
+        taken += 1;
+        response.writeHead(204).end();
+      });
+    });
+    return { port: await listen(server), taken: () => taken };
+  }
+
+  test("--once that leaves messages for their next attempt says how many, and ends with 3", async () => {
+    await insertMessages(database, { count: 5, topic: "orders", prefix: "a" });
+    const { port } = await busyConsumer(1_000);
+    const { code, stderr } = await rowpost([
+      ...["relay", "--database", place.url, "--broker", `http://127.0.0.1:${port}/`, "--once"],
+      ...["--backoff-base", "300d", "--backoff-max", "300d"],
+    ]);
+    expect(code).toBe(3);
+    const last: unknown = JSON.parse(stderr.trimEnd().split("\n").at(-1) ?? "");
+    expect(last).toMatchObject({
+      ...{ msg: "what was due was tried, and messages wait for their next attempt", level: "warn" },
+      ...{ complete: true, left: { due: 0, backoff: 5 } },
+    });
+  });
+
+  test("--once --until-empty waits for the next attempts, and ends with 0 when all are sent", async () => {
+    await insertMessages(database, { count: 5, topic: "orders", prefix: "a" });
+    const { port, taken } = await busyConsumer(7);
+    const { code, stderr } = await rowpost([
+      ...["relay", "--database", place.url, "--broker", `http://127.0.0.1:${port}/`, "--once", "--until-empty"],
+      ...["--backoff-base", "100ms", "--backoff-max", "100ms"],
+    ]);
+    expect({ code, taken: taken(), last: logMessages(stderr).at(-1) }).toEqual({
+      ...{ code: 0, taken: 5, last: "nothing is due any more" },
+    });
+  });
+
+  test("--once --until-empty ends with 3, and at once, when no attempt is due within its time", async () => {
+    await insertMessages(database, { count: 2, topic: "orders", prefix: "a" });
+    const { port } = await busyConsumer(1_000);
+    const { code, stderr } = await rowpost([
+      ...["relay", "--database", place.url, "--broker", `http://127.0.0.1:${port}/`, "--once", "--until-empty"],
+      ...["--backoff-base", "300d", "--backoff-max", "300d", "--time-limit", "1h"],
+    ]);
+    expect({ code, last: logMessages(stderr).at(-1) }).toEqual({
+      ...{ code: 3, last: "what was due was tried, and messages wait for their next attempt" },
+    });
+  });
+
+  test("--http serves metrics and health, ready also while the broker is away; closed at the stop", async () => {
+    await insertMessages(database, { count: 3, topic: "orders", prefix: "a" });
+    const relay = startRowpost([
+      ...["relay", "--database", place.url, "--broker", "http://127.0.0.1:9/", "--http", "127.0.0.1:0"],
+    ]);
+    closers.push(() => relay.child.kill("SIGKILL"));
+    await relay.printed("the broker cannot be reached");
+    const [, address] = /"address":"([^"]+)"/.exec(relay.stderr()) ?? [];
+    const get = async (path: string): Promise<[number, string]> => {
+      const response = await fetch(`http://${address}${path}`);
+      return [response.status, await response.text()];
+    };
+    const [code, metrics] = await get("/metrics");
+    expect(code).toBe(200);
+    expect(metrics).toContain('rowpost_broker_away{broker="http"} 1');
+    expect(metrics).toMatch(/^rowpost_build_info\{version="[^"]+",node="[^"]+"\} 1$/m);
+    expect(await get("/livez")).toEqual([200, "ok\n"]);
+    const [ready, body] = await get("/readyz");
+    expect([ready, JSON.parse(body)]).toMatchObject([200, { ready: true, brokersAway: 1 }]);
+    expect((await get("/other"))[0]).toBe(404);
+    expect((await fetch(`http://${address}/metrics`, { method: "POST" })).status).toBe(405);
+
+    const second = await rowpost([
+      ...["relay", "--database", place.url, "--broker", "memory:", "--http", String(address)],
+    ]);
+    expect(second.code).toBe(1);
+    expect(second.stderr.trimEnd().split("\n").at(-1)).toMatch(/^rowpost: --http .*another process has this port/);
+    relay.child.kill("SIGTERM");
+    expect((await relay.finished).code).toBe(0);
+    await expect(get("/livez")).rejects.toThrow();
+  });
+
+  test("--http with an address that is none: one line, exit code 2", async () => {
+    for (const address of ["here", "70000", "host:port", ""]) {
+      const { code, stderr } = await rowpost([
+        "relay",
+        "--database",
+        place.url,
+        "--broker",
+        "memory:",
+        "--http",
+        address,
+      ]);
+      expect([code, stderr.trimEnd().split("\n")]).toEqual([2, [expect.stringContaining("HOST:PORT")]]);
+    }
+  });
+
   /** An HTTP consumer that takes only what is signed with its own secret. */
   async function signedConsumer(secret: string) {
     const keys: string[] = [];
@@ -273,13 +375,13 @@ describeWithService("mariadb", "relays", (service) => {
     const admin = database.messageAdmin({ layout: database.defaultLayout });
     closers.push(() => admin.close());
     await expect
-      .poll(async () => heldShards((await admin.status()).leases), { timeout: 15_000, interval: 100 })
+      .poll(async () => heldShards((await admin.status()).leases), { timeout: 30_000, interval: 100 })
       .toEqual([8, 8]);
 
     await insertMessages(database, { count: 600, topic: "orders", prefix: "a" });
     await expect
       .poll(() => relays.flatMap((relay) => keysIn(wholeLines(relay.stdout()))).length, {
-        timeout: 15_000,
+        timeout: 30_000,
         interval: 100,
       })
       .toBe(600);

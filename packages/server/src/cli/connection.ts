@@ -33,15 +33,18 @@ export interface ConnectionFlags {
   readonly verbose?: true;
 }
 
+/** `--database`. */
+export function databaseOption(): Option {
+  return new Option(
+    "--database <url>",
+    `mysql://, mariadb://, postgres:// or sqlite:FILE; a password may stand in ${DATABASE_PASSWORD_VARIABLE} instead`,
+  ).env(DATABASE_URL_VARIABLE);
+}
+
 /** Adds `--database`, `--table`, `--layout`, `--states`, `--json` and `--verbose`. */
 export function addConnectionOptions(command: Command): Command {
   return command
-    .addOption(
-      new Option(
-        "--database <url>",
-        `mysql://, mariadb://, postgres:// or sqlite:FILE; a password may stand in ${DATABASE_PASSWORD_VARIABLE} instead`,
-      ).env(DATABASE_URL_VARIABLE),
-    )
+    .addOption(databaseOption())
     .addOption(
       new Option("--layout <name>", "layout of the message table")
         .choices(Object.keys(SHIPPED_LAYOUTS))

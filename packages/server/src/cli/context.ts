@@ -28,9 +28,9 @@ export interface Environment {
 
 /**
  * Exit codes: 0 done; 1 it could not be done, or not all of it; 2 the input was wrong and nothing
- * was done.
+ * was done; 3 a relay that ran once has sent what was due, and messages wait or have failed.
  */
-export type ExitCode = 0 | 1 | 2;
+export type ExitCode = 0 | 1 | 2 | 3;
 
 /** An {@link Environment} with what one call of the program adds to it. */
 export interface CommandContext extends Environment {

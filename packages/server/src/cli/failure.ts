@@ -12,13 +12,19 @@ export class CommandFailure extends Error {
   }
 }
 
+/** The library refused a name or a message before any SQL. */
+const INPUT_CODES: ReadonlySet<string> = new Set(["INVALID_NAME", "INVALID_MESSAGE"]);
+
 /**
  * Prints what went wrong, as one line (with the stack when `verbose`), and returns the exit code.
  */
 export function reportFailure(context: CommandContext, error: unknown, verbose: boolean): ExitCode {
   // commander has printed its own line; asking for help or the version is no failure.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-  const isInput = error instanceof InputError || error instanceof ConfigurationError;
+  const isInput =
+    error instanceof InputError ||
+    error instanceof ConfigurationError ||
+    (error instanceof RowpostError && INPUT_CODES.has(error.code));
   // A driver's error says most by its code; ours are sentences.
   const isSentence = isInput || error instanceof CommandFailure || error instanceof RowpostError;
   const text = isSentence ? error.message : describeError(error);

@@ -49,8 +49,8 @@ export function addFilterOptions(command: Command): Command {
 /** Adds `--reason` and `--author`. */
 export function addActionOptions(command: Command): Command {
   return command
-    .option("--reason <text>", "why; stored with the messages")
-    .option("--author <name>", "who; stored with the messages (default: the user of the operating system)");
+    .option("--reason <text>", "why; kept in the audit table")
+    .option("--author <name>", "who; kept in the audit table (default: the user of the operating system)");
 }
 
 /** The filter that the options mean; fields that were not given are left out. */
@@ -96,7 +96,7 @@ export function changingFilter(
 export function actionOf(context: CommandContext, flags: ActionFlags, defaultReason?: string): OperatorAction {
   const reason = flags.reason?.trim() ?? "";
   if (reason === "" && defaultReason === undefined) {
-    throw new InputError("--reason is missing: it is stored with the messages, for whoever finds them later");
+    throw new InputError("--reason is missing: it is kept in the audit table, for whoever finds the messages later");
   }
   const author = flags.author?.trim() ?? "";
   return {

@@ -1,5 +1,5 @@
 /** `rowpost list`: messages that match a filter, the newest first. */
-import { Command } from "commander";
+import { Command, Option } from "commander";
 import type { MessageAdmin, MessagePage, MessageSummary } from "rowpost";
 import { duration } from "./arguments.ts";
 import { addConnectionOptions, type ConnectionFlags, withAdmin } from "./connection.ts";
@@ -21,11 +21,13 @@ export function listCommand(context: CommandContext, finish: (code: ExitCode) =>
   return addFilterOptions(addConnectionOptions(new Command("list")))
     .description(`list messages, the newest first (default: ${DEFAULT_LIMIT})`)
     .option("--archived", "look into the archive")
-    .option(
-      "--time-limit <duration>",
-      "how long to look for messages that no index leads to; exit code 1 when it was not enough",
-      duration,
-      10_000,
+    .addOption(
+      new Option(
+        "--time-limit <duration>",
+        "how long to look for messages that no index leads to; exit code 1 when it was not enough",
+      )
+        .argParser(duration)
+        .default(10_000, "10s"),
     )
     .addHelpText(
       "after",

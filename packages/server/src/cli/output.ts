@@ -112,6 +112,11 @@ export function durationText(ms: number): string {
   return `${Math.round(ms / 86_400_000)} d`;
 }
 
+/** A count, with `+` where there may be more. */
+export function atLeastText({ atLeast, count }: { readonly atLeast: boolean; readonly count: number }): string {
+  return `${count}${atLeast ? "+" : ""}`;
+}
+
 /** `1 message`, `2 messages`. */
 export function countText(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;

@@ -2,12 +2,15 @@
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { archiveCommand } from "./archive.ts";
+import { isChinese, speakChinese } from "./chinese.ts";
 import { type CommandContext, createContext, type Environment, type ExitCode, redact } from "./context.ts";
 import { demoCommand } from "./demo.ts";
 import { reportFailure } from "./failure.ts";
 import { listCommand } from "./list.ts";
 import { migrateCommand } from "./migrate.ts";
+import { queueCommand } from "./queue/queue.ts";
 import { relayCommand } from "./relay.ts";
+import { resetBackoffCommand } from "./reset-backoff.ts";
 import { resumeCommand } from "./resume.ts";
 import { retryCommand } from "./retry.ts";
 import { showCommand } from "./show.ts";
@@ -33,7 +36,8 @@ export async function runCommandLine(args: readonly string[], environment: Envir
   }
 }
 
-function createProgram(context: CommandContext, finish: (code: ExitCode) => void): Command {
+/** The program with its commands; `finish` takes the exit code of the one that ran. */
+export function createProgram(context: CommandContext, finish: (code: ExitCode) => void): Command {
   const program = new Command("rowpost")
     .description("The local message table (本地消息表): relay its messages to a broker, and look after them.")
     .version(packageVersion(), "-V, --version", "print the version")
@@ -46,7 +50,7 @@ Examples:
   rowpost migrate --database sqlite:./app.db
   rowpost relay --database mysql://app@127.0.0.1/shop --broker rocketmq://127.0.0.1:8081
 
-Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input.`,
+Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input; relay --once: 3, some wait.`,
     );
   const commands = [
     demoCommand,
@@ -56,12 +60,14 @@ Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input.`,
     listCommand,
     showCommand,
     retryCommand,
+    resetBackoffCommand,
     suspendCommand,
     resumeCommand,
     archiveCommand,
+    queueCommand,
   ];
   for (const make of commands) program.addCommand(make(context, finish));
-  for (const command of [program, ...program.commands]) {
+  for (const command of [program, ...commandsOf(program)]) {
     command.exitOverride().configureOutput({
       writeOut: (text) => void context.stdout.write(text),
       writeErr: (text) => void context.stderr.write(text),
@@ -69,8 +75,19 @@ Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input.`,
       // one.
       outputError: (text, write) => write(redact(context, wrongInput(text, command))),
     });
+    if (isChinese(context.environment)) speakChinese(command, (text) => void context.stdout.write(text));
   }
   return program;
+}
+
+/** All commands, those of `rowpost queue` too. */
+export function commandsOf(command: Command): Command[] {
+  return command.commands.flatMap((each) => [each, ...commandsOf(each)]);
+}
+
+/** As it is typed: `rowpost queue send`. */
+export function pathOf(command: Command): string {
+  return command.parent === null ? command.name() : `${pathOf(command.parent)} ${command.name()}`;
 }
 
 /**
@@ -78,7 +95,7 @@ Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input.`,
  * password nobody has read yet.
  */
 function wrongInput(text: string, command: Command): string {
-  const help = command.parent === null ? "rowpost --help" : `rowpost ${command.name()} --help`;
+  const help = `${pathOf(command)} --help`;
   const line = text
     .replace(/^error: /, "")
     .trim()

@@ -1,9 +1,9 @@
 /** `rowpost relay`: publishes what waits in the message table, as a daemon or once. */
-import { hostname } from "node:os";
 import { Command, Option } from "commander";
 import type { RelayOptions, RetentionOptions, RetryPolicy } from "rowpost";
 import { collectRoutes, planBrokers, ROUTES_VARIABLE } from "../broker-routes.ts";
 import { BROKER_URL_VARIABLE, brokerForms } from "../broker-url.ts";
+import { type HttpAddress, httpAddress } from "../http-address.ts";
 import type { LogLevel } from "../log.ts";
 import { duration, InputError, numberFrom, wholeNumber } from "./arguments.ts";
 import { addConnectionOptions, type ConnectionFlags, withDatabase } from "./connection.ts";
@@ -14,6 +14,8 @@ interface RelayFlags extends ConnectionFlags {
   readonly route?: readonly string[];
   readonly once?: true;
   readonly timeLimit: number;
+  readonly untilEmpty?: true;
+  readonly http?: HttpAddress;
   readonly batchSize?: number;
   readonly window?: number;
   readonly publishTimeout?: number;
@@ -51,11 +53,24 @@ export function relayCommand(context: CommandContext, finish: (code: ExitCode) =
         .argParser(collectRoutes)
         .env(ROUTES_VARIABLE),
     )
-    .option("--once", "send what is due and end; exit code 1 when not all of it could be sent")
-    .option("--time-limit <duration>", "with --once: end after this time in any case", duration, 600_000);
+    .option(
+      "--once",
+      "send what is due and end; exit code 1 when not all of it could be sent, 3 when messages wait for their next attempt or have failed",
+    )
+    .option("--until-empty", "with --once: wait for messages that wait for their next attempt, within --time-limit")
+    .addOption(
+      new Option("--time-limit <duration>", "with --once: end after this time in any case")
+        .argParser(duration)
+        .default(600_000, "10m"),
+    );
   addFlowOptions(command);
   addFailureOptions(command);
   return command
+    .option(
+      "--http <address>",
+      "serve /metrics, /livez and /readyz at PORT or HOST:PORT (default host: 127.0.0.1)",
+      httpAddress,
+    )
     .option("--label <name>", "name of this relay in `rowpost status` (default: host:pid)")
     .addOption(
       new Option("--log-level <level>", "least level to log")
@@ -131,21 +146,27 @@ async function run(context: CommandContext, flags: RelayFlags): Promise<ExitCode
   const missing = `--broker is missing (or set ${BROKER_URL_VARIABLE}): ${brokerForms()}`;
   const plan = planBrokers(context, flags, missing);
   const settings = settingsOf(flags);
+  if (flags.untilEmpty === true && flags.once !== true)
+    throw new InputError("--until-empty does nothing without --once");
   const [{ createLog }, { runRelay }] = await Promise.all([import("../log.ts"), import("../daemon.ts")]);
-  const broker = await plan.open();
   try {
     return await withDatabase(context, flags, { mayCreateFile: false }, async ({ database, address, layout }) => {
       const pretty = flags.logFormat ?? (context.stderr.isTTY === true && flags.json !== true ? "pretty" : "json");
       const logger = createLog(context, { level: flags.logLevel, format: pretty });
-      return await runRelay({
-        relay: { ...settings, database, broker, layout, logger },
-        databaseLabel: address.label,
-        brokerLabel: plan.label,
-        onceMs: flags.once === true ? flags.timeLimit : undefined,
-      });
+      const broker = await plan.open(database);
+      try {
+        return await runRelay({
+          relay: { ...settings, database, broker, layout, logger },
+          databaseLabel: address.label,
+          brokerLabel: plan.label,
+          once: flags.once === true ? { timeoutMs: flags.timeLimit, untilEmpty: flags.untilEmpty === true } : undefined,
+          http: flags.http,
+        });
+      } finally {
+        await broker.close();
+      }
     });
   } finally {
-    await broker.close();
     // A message counts as sent only once standard output has taken it, so what it has not taken is
     // sent again.
     context.endSoon?.();
@@ -185,7 +206,7 @@ function settingsOf(flags: RelayFlags): Omit<RelayOptions, "database" | "broker"
     sendingMark: flags.sendingMark,
     onFailed: flags.onFailed,
     drainTimeoutMs: flags.drainTimeout,
-    label: flags.label ?? `${hostname()}:${process.pid}`,
+    label: flags.label,
   };
 }
 

@@ -1,6 +1,6 @@
 /** `rowpost show`: everything about one message. */
 import { Command } from "commander";
-import type { StoredMessage } from "rowpost";
+import type { ChangeByHand, Explanation, StoredMessage } from "rowpost";
 import { InputError, messageId } from "./arguments.ts";
 import { addConnectionOptions, type ConnectionFlags, withAdmin } from "./connection.ts";
 import type { CommandContext, ExitCode } from "./context.ts";
@@ -17,7 +17,7 @@ interface ShowFlags extends ConnectionFlags {
 export function showCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
   return addConnectionOptions(new Command("show"))
     .argument("[id]", "id of the message", messageId)
-    .description("show everything about one message, by its id or by its type and key")
+    .description("show everything about one message, by its id or by its type and key; `why` names what holds it")
     .option("--id <id>", "id of the message", messageId)
     .option("--type <type>", "message type, together with --key")
     .option("--key <key>", "message key, together with --type")
@@ -30,13 +30,17 @@ Examples:
     )
     .action(async (id: string | undefined, flags: ShowFlags) => {
       const identity = identityOf(id, flags);
-      const message = await withAdmin(context, flags, (admin) => admin.show(identity));
-      if (message === undefined) {
+      const found = await withAdmin(context, flags, async (admin) => {
+        const message = await admin.show(identity);
+        return message && { message, why: await admin.explain(message), changes: await admin.changes(message.id) };
+      });
+      if (found === undefined) {
         const what = "id" in identity ? `id ${identity.id}` : `type ${identity.type} and key ${identity.key}`;
         throw new CommandFailure(`there is no message with ${what}`);
       }
-      if (flags.json === true) printJson(context, message);
-      else printLine(context, messageText(context, message));
+      const { changes, message, why } = found;
+      if (flags.json === true) printJson(context, { ...message, why, changes });
+      else printLine(context, messageText(context, found));
       finish(0);
     });
 }
@@ -53,8 +57,14 @@ function identityOf(
   throw new InputError("which message? Give its id, or --type and --key");
 }
 
+interface Found {
+  readonly message: StoredMessage;
+  readonly why: Explanation;
+  readonly changes: readonly ChangeByHand[];
+}
+
 /** Fields that a layout lacks are left out; those that are empty are shown as -. */
-function messageText(context: CommandContext, message: StoredMessage): string {
+function messageText(context: CommandContext, { changes, message, why }: Found): string {
   const { body, state, rawState, headers, ...rest } = message;
   const fields: [string, string][] = [];
   const put = (name: string, value: string): number => fields.push([name, value === "" ? "-" : harmless(value)]);
@@ -63,10 +73,17 @@ function messageText(context: CommandContext, message: StoredMessage): string {
     put(name, String(value ?? ""));
     if (name !== "topic") continue;
     fields.push(["state", state === "unknown" ? `unknown (${harmless(rawState)})` : stateText(context, state)]);
+    put("why", why.text);
   }
+  if (changes.length > 0) put("by hand", changes.map(changeText).join("\n"));
   if (headers !== undefined) put("headers", indented(headers ?? ""));
   put("body", indented(body));
   return fieldsText(context, fields);
+}
+
+/** `2026-11-22T03:05:00.000Z suspend by ann: wrong amount` */
+function changeText({ action, at, author, reason }: ChangeByHand): string {
+  return `${at} ${action} by ${author}: ${reason}`;
 }
 
 /** Control characters would reach the terminal; line feeds may. */

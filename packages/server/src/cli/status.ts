@@ -1,18 +1,32 @@
 /** `rowpost status`: how many messages are in which state, who relays, what is suspended. */
 import { Command } from "commander";
 import { MESSAGE_STATES, type OutboxStatus, type StateTotal } from "rowpost";
+import { addCheckOptions, type CheckFlags, problemsOf, problemsText } from "./check.ts";
 import { addConnectionOptions, type ConnectionFlags, withAdmin } from "./connection.ts";
 import type { CommandContext, ExitCode } from "./context.ts";
-import { countText, durationText, printJson, printLine, stateText, tableText, withoutControls } from "./output.ts";
+import {
+  atLeastText,
+  countText,
+  durationText,
+  printJson,
+  printLine,
+  stateText,
+  tableText,
+  withoutControls,
+} from "./output.ts";
 
 interface StatusFlags extends ConnectionFlags {
   readonly exact?: true;
 }
 
+type Flags = StatusFlags & CheckFlags;
+
 /** The command; `finish` takes its exit code. */
 export function statusCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
-  return addConnectionOptions(new Command("status"))
-    .description("show how many messages are in which state, which relays run, and what is suspended")
+  return addCheckOptions(addConnectionOptions(new Command("status")))
+    .description(
+      "show how many messages are in which state, which relays run, which brokers are away, and what is suspended",
+    )
     .option("--exact", "count all messages, the sent ones too: reads the whole table")
     .addHelpText(
       "after",
@@ -22,21 +36,25 @@ looked at; 300+ means at least so many.
 
 Examples:
   rowpost status --database sqlite:./app.db
-  rowpost status --database mysql://app@127.0.0.1/shop --json`,
+  rowpost status --database mysql://app@127.0.0.1/shop --json
+  rowpost status --database mysql://app@127.0.0.1/shop --check --max-oldest 2m --max-failed 10   # for monitoring`,
     )
-    .action(async (flags: StatusFlags) => {
+    .action(async (flags: Flags) => {
       const status = await withAdmin(context, flags, (admin) => admin.status({ exact: flags.exact === true }));
-      if (flags.json === true) printJson(context, status);
+      const problems = flags.check === true ? problemsOf(status, flags) : undefined;
+      if (flags.json === true) printJson(context, problems === undefined ? status : { ...status, problems });
+      else if (problems !== undefined) printLine(context, problemsText(problems));
       else {
         const parts = [
           countsText(context, status),
           oldestText(status),
           relaysText(context, status),
+          awayText(context, status),
           suspensionsText(context, status),
         ];
         printLine(context, parts.filter((part) => part !== "").join("\n\n"));
       }
-      finish(0);
+      finish(problems === undefined || problems.length === 0 ? 0 : 1);
     });
 }
 
@@ -70,10 +88,6 @@ function countsText(context: CommandContext, { counts, exact, totals }: OutboxSt
   );
 }
 
-function atLeastText({ atLeast, count }: Pick<StateTotal, "atLeast" | "count">): string {
-  return `${count}${atLeast ? "+" : ""}`;
-}
-
 function oldestText({ oldestDue }: OutboxStatus): string {
   if (oldestDue === undefined) return "nothing is due";
   const { id, topic, waitingMs } = oldestDue;
@@ -82,12 +96,43 @@ function oldestText({ oldestDue }: OutboxStatus): string {
 
 function relaysText(context: CommandContext, { instances, leases }: OutboxStatus): string {
   const alive = instances.filter((instance) => instance.alive);
-  if (alive.length === 0) return "no relay is running";
-  const rows = alive.map(({ owner, label }) => {
+  if (alive.length === 0) {
+    const [last] = [...instances].sort((left, right) => left.silentMs - right.silentMs);
+    const sign = last && `; the last sign of life was that of ${last.label}, ${durationText(last.silentMs)} ago`;
+    return `no relay is running${sign ?? ""}`;
+  }
+  const rows = instances.map(({ label, owner, report, silentMs }) => {
     const held = leases.filter((lease) => lease.owner === owner).length;
-    return [label, `${held} of ${leases.length}`, owner];
+    const seen = `${durationText(silentMs)} ago`;
+    return [label, `${held} of ${leases.length}`, seen, report === undefined ? "" : String(report.inFlight), owner];
   });
-  return tableText(context, [{ title: "RELAY" }, { title: "SHARDS" }, { title: "OWNER" }], rows);
+  const titles = ["RELAY", "SHARDS", "SEEN", "IN FLIGHT", "OWNER"];
+  return tableText(
+    context,
+    titles.map((title) => ({ title })),
+    rows,
+  );
+}
+
+/** What the relays that run say of brokers that are away and topics that rest. */
+function awayText(context: CommandContext, { instances }: OutboxStatus): string {
+  const rows = instances.flatMap(({ alive, label, report }) => {
+    if (!alive || report === undefined) return [];
+    const brokers = report.brokers.flatMap(({ awayForMs, name, reason }) =>
+      awayForMs === undefined ? [] : [["broker away", name, `for ${durationText(awayForMs)}`, label, reason ?? ""]],
+    );
+    const topics = report.restingTopics.map(({ reason, restsForMs, topic }) => [
+      ...["topic rests", topic, restsForMs === 0 ? "is probed" : `${durationText(restsForMs)} more`, label, reason],
+    ]);
+    const more = report.moreResting === 0 ? [] : [["topic rests", `and ${report.moreResting} more`, "", label, ""]];
+    return [...brokers, ...topics, ...more];
+  });
+  if (rows.length === 0) return "";
+  return tableText(
+    context,
+    ["WHAT", "NAME", "HOW LONG", "RELAY", "REASON"].map((title) => ({ title })),
+    rows,
+  );
 }
 
 function suspensionsText(context: CommandContext, { suspensions }: OutboxStatus): string {

@@ -1,11 +1,13 @@
 /** What the demo needs of the consuming side, whatever broker is between. */
-import type { Broker } from "rowpost";
+import type { Broker, Database } from "rowpost";
 import type { Ledger } from "./ledger.ts";
 
 /** What a consumer of a real broker is given. */
 export interface ConsumerParts {
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly ledger: Ledger;
+  /** The shop's. */
+  readonly database: Database;
   /** Tells that something is made. */
   readonly say: (text: string) => void;
   readonly onTrouble: (text: string) => void;

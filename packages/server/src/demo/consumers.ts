@@ -9,5 +9,6 @@ export const CONSUMERS: Readonly<Record<string, StartConsumer>> = {
   kafka: async (url, parts) => (await import("./kafka-consumer.ts")).startKafkaConsumer(url, parts),
   rabbitmq: async (url, parts) => (await import("./rabbitmq-consumer.ts")).startRabbitmqConsumer(url, parts),
   redis: async (url, parts) => (await import("./redis-consumer.ts")).startRedisConsumer(url, parts),
+  queue: async (url, parts) => (await import("./queue-consumer.ts")).startQueueConsumer(url, parts),
   nats: async (url, parts) => (await import("./nats-consumer.ts")).startNatsConsumer(url, parts),
 };

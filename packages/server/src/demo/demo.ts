@@ -94,7 +94,7 @@ async function prepare(
   const tables = createDemoTables(database, defaultLayout, runId);
   closers.push(() => tables.close());
   await tables.create();
-  const consumer = await startConsumer(context, options, { ledger, view, recent });
+  const consumer = await startConsumer(context, options, { ledger, view, recent, database });
   closers.push(() => consumer.close());
   const relay = createRelay({
     database,
@@ -129,12 +129,13 @@ async function prepare(
 async function startConsumer(
   context: CommandContext,
   { brokerUrl }: DemoOptions,
-  { ledger, view, recent }: { readonly ledger: Ledger; readonly view: View; readonly recent: Recent },
+  { ledger, view, recent, database }: Pick<Run, "ledger" | "view" | "recent"> & Pick<DemoPlace, "database">,
 ): Promise<DemoConsumer> {
   if (brokerUrl === undefined) return await (await import("./http-consumer.ts")).startHttpConsumer(ledger);
   const parts: ConsumerParts = {
     environment: context.environment,
     ledger,
+    database,
     say: (text) => view.say(text),
     onTrouble: (text) => recent.failure(text),
   };

@@ -1,0 +1,182 @@
+/** The help in Chinese: one table by the English texts, laid over the finished commands. */
+import { type Command, Help } from "commander";
+import { QUEUE_CHINESE } from "./queue/chinese.ts";
+
+/** Chinese by English: descriptions, titles, and lines of the texts after a help. */
+export const CHINESE: Readonly<Record<string, string>> = {
+  "Usage:": "用法：",
+  "Arguments:": "参数：",
+  "Options:": "选项：",
+  "Commands:": "命令：",
+  "Examples:": "示例：",
+  "display help for command": "显示这个命令的帮助",
+  "print the version": "显示版本号",
+  "show the help of a command": "显示某个命令的帮助",
+  "The local message table (本地消息表): relay its messages to a broker, and look after them.":
+    "本地消息表：把表里的消息投递到消息中间件，并管理这些消息。",
+  "Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input; relay --once: 3, some wait.":
+    "退出码：0 完成；1 没有做成或没有全部做成；2 输入有误；relay --once 还有 3：有消息在等待。",
+  "a small shop, its relay and a real consumer that often fails; watch nothing get lost":
+    "一个小商店、它的 relay，和一个经常失败的真实消费者；看着什么都不会丢",
+  "make or update the message table and the tables beside it; can be run again at any time":
+    "创建或更新消息表和它旁边的表；随时可以重复执行",
+  "publish what waits in the message table to a broker, until SIGTERM; several relays share the work":
+    "把消息表里等待的消息发送到中间件，直到收到 SIGTERM；多个 relay 会分担工作",
+  "show how many messages are in which state, which relays run, which brokers are away, and what is suspended":
+    "显示各状态的消息数、运行中的 relay、连不上的中间件，以及挂起了什么",
+  "for monitoring: print only what is wrong, and end with exit code 1 when something is":
+    "供监控使用：只打印有问题的地方；有问题时退出码为 1",
+  "with --check: a message may be due for this long": "与 --check 一起：消息到期后最多可以等这么久",
+  "with --check: so many may be failed": "与 --check 一起：最多可以有这么多条失败的消息",
+  "with --check: a broker may be away for this long": "与 --check 一起：中间件最多可以连不上这么久",
+  "with --check: so many relays have to run": "与 --check 一起：至少要有这么多个 relay 在运行",
+  "# for monitoring": "# 供监控使用",
+  "bring all messages of a topic forward that wait for their next attempt, after an outage":
+    "故障之后，把一个主题里等待下一次尝试的消息全部提前",
+  "the topic": "主题",
+  "They come due in the order of their ids, a thousand a second. Attempts stay counted, and a delay is":
+    "它们按 id 的顺序到期，每秒一千条。次数照旧，延迟",
+  "not cut short. `rowpost retry --now` does it for messages that you name.":
+    "不会缩短。`rowpost retry --now` 只提前你点名的消息。",
+  "pending messages that wait for their next attempt too: at once; a delay is not cut short":
+    "等待下一次尝试的 pending 消息也立刻到期；延迟不会缩短",
+  "serve /metrics, /livez and /readyz at PORT or HOST:PORT (default host: 127.0.0.1)":
+    "在 PORT 或 HOST:PORT 提供 /metrics、/livez 和 /readyz（默认主机 127.0.0.1）",
+  "with --once: wait for messages that wait for their next attempt, within --time-limit":
+    "与 --once 一起：在 --time-limit 之内也等待下一次尝试",
+  "list messages, the newest first (default: 50)": "列出消息，最新的在前（默认 50 条）",
+  "show everything about one message, by its id or by its type and key; `why` names what holds it":
+    "按 id，或按类型和键，显示一条消息的全部内容；`why` 说明是什么拦住了它",
+  "send failed messages again, with all their attempts; with --now also those that wait for their next attempt, with --resend also messages that are sent":
+    "重新发送失败的消息，次数重新计算；加上 --now 也包括等待下一次尝试的，加上 --resend 也包括已发送的",
+  "hold messages back until they are resumed: those of a filter, or by a rule for one --topic, --type, --ordering-key or --all-relay":
+    "挂起消息，直到恢复：筛选出的消息，或用规则挂起一个 --topic、--type、--ordering-key 或 --all-relay",
+  "let suspended messages go: those of a filter, or by lifting the rule for a --topic, --type, --ordering-key or --all-relay":
+    "恢复挂起的消息：筛选出的消息，或取消某个 --topic、--type、--ordering-key 或 --all-relay 的规则",
+  "move sent and consumed messages into the archive table; failed ones only with --state failed":
+    "把已发送和已消费的消息移入归档表；失败的只有写明 --state failed 才移",
+  "place this many orders (default: no end; 200 with --once)": "下这么多订单（默认不限；加上 --once 为 200）",
+  "end when all of them have arrived; exit code 1 when one is lost or one too many":
+    "全部到达后结束；丢失或多出一条，退出码为 1",
+  "orders a second (default: 20; with --orders as fast as it goes)": "每秒订单数（默认 20；加上 --orders 则越快越好）",
+  "another database than an embedded SQLite file; made where it is missing":
+    "用别的数据库，而不是内嵌的 SQLite 文件；没有会自动创建",
+  "instead of HTTP to a consumer on this host": "，代替发往本机消费者的 HTTP",
+  "keep the SQLite file": "保留 SQLite 文件",
+  "print stacks of errors": "显示错误的堆栈",
+  "The last line says what the consumer really received, compared with the orders that are in the table:":
+    "最后一行把消费者真正收到的，与表里的订单相比较：",
+  "ROWPOST_DATABASE_URL and ROWPOST_BROKER_URL are not used here.":
+    "这里不使用 ROWPOST_DATABASE_URL 和 ROWPOST_BROKER_URL。",
+  "mysql://, mariadb://, postgres:// or sqlite:FILE; a password may stand in ROWPOST_DATABASE_PASSWORD instead":
+    "mysql://、mariadb://、postgres:// 或 sqlite:文件；密码可以写在 ROWPOST_DATABASE_PASSWORD 里",
+  "layout of the message table": "消息表的表结构",
+  "the message table, NAME or SCHEMA.NAME": "消息表，写作 表名 或 SCHEMA.表名",
+  "what the state column holds, such as pending=待发送,sent=已发送": "状态列里的值，例如 pending=待发送,sent=已发送",
+  "print JSON": "输出 JSON",
+  "print the SQL and run nothing, for Flyway and its like": "只输出 SQL，不执行，供 Flyway 之类的工具使用",
+  "topics that go to another broker, such as 'orders.*=https://…'; may be given several times, the first match wins":
+    "发往另一个中间件的主题，例如 'orders.*=https://…'；可以写多次，先匹配的优先",
+  "send what is due and end; exit code 1 when not all of it could be sent, 3 when messages wait for their next attempt or have failed":
+    "把到期的发完就结束；没有全部发出，退出码为 1；有消息等待下一次尝试或失败，退出码为 3",
+  "with --once: end after this time in any case": "与 --once 一起：到了这个时间一定结束",
+  "messages of one scan and claim (default: 500)": "一次扫描和认领的消息数（默认 500）",
+  "messages of one topic in flight at most (default: 4 batches)": "一个主题最多的在途消息数（默认 4 批）",
+  "a publish without an answer is given up (default: 10s)": "发送多久没有应答就放弃（默认 10s）",
+  "how long a dead relay keeps its shards (default: 30s)": "死掉的 relay 占着分片多久（默认 30s）",
+  "interval of lease renewals (default: 2s)": "续租的间隔（默认 2s）",
+  "off: faster, rows stay pending while they are sent": "off：更快，发送期间行仍是 pending",
+  "shortest wait between looks at the table (default: 10ms)": "两次查表之间最短等多久（默认 10ms）",
+  "longest wait when nothing happens (default: 250ms)": "空闲时最长等多久（默认 250ms）",
+  "time that a stop gives to what is in flight (default: publish timeout + 5s)":
+    "停止时给在途消息的时间（默认：发送超时 + 5s）",
+  "attempts until a message is failed (default: 16)": "尝试多少次之后算失败（默认 16）",
+  "longest wait after the first failure (default: 1s)": "第一次失败之后最长等多久（默认 1s）",
+  "each longest wait is the one before times this (default: 2)": "最长等待每次乘以这个数（默认 2）",
+  "no wait is longer (default: 10m)": "等待不会超过这个时间（默认 10m）",
+  "failed messages are tried again this often; 0: never (default: 6h)":
+    "失败的消息每隔多久再试一次；0 表示不再试（默认 6h）",
+  "until they are this old (default: 7d)": "再试到消息多旧为止（默认 7d）",
+  "what a failed message does to later ones of its ordering key (default: block)":
+    "失败的消息怎样影响同一顺序键后面的消息（默认 block：挡住）",
+  "what happens to sent messages (default: keep)": "已发送的消息怎样处理（默认 keep：保留）",
+  "with --on-sent archive or delete: only after this time (default: 0)":
+    "与 --on-sent archive 或 delete 一起：过了这个时间才处理（默认 0）",
+  "delete archived messages after this time (default: never)": "归档的消息过多久删除（默认不删）",
+  "name of this relay in `rowpost status` (default: host:pid)":
+    "这个 relay 在 `rowpost status` 里的名称（默认 主机:pid）",
+  "least level to log": "日志的最低级别",
+  "json, or pretty on a terminal": "json；在终端上是便于阅读的 pretty",
+  "Durations are written 500ms, 10s, 5m, 6h, 7d. Logs go to standard error.":
+    "时长写作 500ms、10s、5m、6h、7d。日志写到标准错误。",
+  "# for cron, or to look at what waits": "# 用于 cron，或查看有什么在等待",
+  "# the rest goes to RocketMQ; #partner: the secret of this URL stands in ROWPOST_HTTP_SECRET_PARTNER":
+    "# 其余的发到 RocketMQ；#partner：这个 URL 的密钥在 ROWPOST_HTTP_SECRET_PARTNER 里",
+  "count all messages, the sent ones too: reads the whole table": "统计所有消息，包括已发送的：会读整张表",
+  "Unfinished messages are counted up to 10,000 of each state, and the topics of 300 of them are":
+    "未完成的消息每种状态最多数到 10,000 条，其中 300 条看它的主题；",
+  "looked at; 300+ means at least so many.": "300+ 表示至少有这么多。",
+  "ids, several with commas": "id，多个用逗号分隔",
+  "message type": "消息类型",
+  "message key": "消息键",
+  topic: "主题",
+  "ordering key": "顺序键",
+  "states, several with commas: pending, sending, sent, failed, consumed, suspended":
+    "状态，多个用逗号分隔：pending、sending、sent、failed、consumed、suspended，或对应的中文",
+  "part of the reason of the last failure": "最近一次失败原因里的一段文字",
+  "created after: 2026-11-21T08:00:00Z, a day, or how long ago (2h)":
+    "在此之后创建：2026-11-21T08:00:00Z、某一天，或多久以前（2h）",
+  "created before": "在此之前创建",
+  "at most this many": "最多这么多条",
+  "look into the archive": "查看归档",
+  "how long to look for messages that no index leads to; exit code 1 when it was not enough":
+    "没有索引可用时最多找多久；时间不够，退出码为 1",
+  "id of the message": "消息的 id",
+  "message type, together with --key": "消息类型，与 --key 一起使用",
+  "message key, together with --type": "消息键，与 --type 一起使用",
+  "why; kept in the audit table": "原因；记在审计表里",
+  "who; kept in the audit table (default: the user of the operating system)":
+    "操作人；记在审计表里（默认是操作系统的用户）",
+  "send messages again that are sent already: their consumers get them twice": "已发送的也再发一次：消费者会收到两次",
+  "everything that the relays of this table would send": "这张表的 relay 要发送的一切",
+  "only messages that are there now, also with nothing but --topic, --type or --ordering-key":
+    "只针对现有的消息，即使只写了 --topic、--type 或 --ordering-key",
+  "resume by itself at this time (2026-11-21T18:00:00+08:00)": "到这个时刻自动恢复（2026-11-21T18:00:00+08:00）",
+  "resume by itself after this time (30m, 6h)": "过这么久自动恢复（30m、6h）",
+  "delete them instead: they are gone": "直接删除，不再保留",
+  ...QUEUE_CHINESE,
+};
+
+/** `ROWPOST_LANG=zh`, or the locale of the terminal; `ROWPOST_LANG=en` wins over a Chinese one. */
+export function isChinese(environment: Readonly<Record<string, string | undefined>>): boolean {
+  const names = ["ROWPOST_LANG", "LC_ALL", "LC_MESSAGES", "LANG"];
+  const chosen = names.map((name) => environment[name]).find((value) => value !== undefined && value !== "");
+  return chosen !== undefined && /^zh\b|^zh_/i.test(chosen);
+}
+
+/** The text behind the forms of URLs, which are those of the brokers that there are. */
+const BEHIND_FORMS = / (instead of .+)$/;
+
+function chinese(english: string): string {
+  return CHINESE[english] ?? english.replace(BEHIND_FORMS, (_, text: string) => CHINESE[text] ?? ` ${text}`);
+}
+
+/** A line of the text after a help, and the comment at the end of an example. */
+export function chineseLine(line: string): string {
+  const [, before = "", text = ""] = /^(.*?\s(?=# )|\s*)(.*)$/.exec(line) ?? [];
+  return before + chinese(text);
+}
+
+/** Lays the table over a command; `write` prints its help. */
+export function speakChinese(command: Command, write: (text: string) => void): void {
+  command.description(chinese(command.description()));
+  for (const one of [...command.options, ...command.registeredArguments]) one.description = chinese(one.description);
+  const said = (text: string): string =>
+    chinese(text).replace("(choices: ", "(可选：").replace("default: ", "默认：").replace("env: ", "环境变量：");
+  command.configureHelp({
+    styleTitle: chinese,
+    optionDescription: (option) => said(Help.prototype.optionDescription.call(new Help(), option)),
+    subcommandDescription: (one) => chinese(one.summary() || one.description()),
+  });
+  command.configureOutput({ writeOut: (text) => write(text.split("\n").map(chineseLine).join("\n")) });
+}

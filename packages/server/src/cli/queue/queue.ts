@@ -1,0 +1,54 @@
+/** `rowpost queue`: the message queue stored in SQL. One file for each command below it. */
+import { Command } from "commander";
+import type { CommandContext, ExitCode } from "../context.ts";
+import { alterCommand } from "./alter.ts";
+import { discardCommand, editCommand, redeliverCommand } from "./change-dead.ts";
+import { createCommand } from "./create.ts";
+import { deadCommand } from "./dead.ts";
+import { deleteCommand } from "./delete.ts";
+import { dropMonthCommand } from "./drop-month.ts";
+import { groupsCommand } from "./groups.ts";
+import { pauseCommand, resumeCommand, skipCommand } from "./pause.ts";
+import { rewindCommand } from "./rewind.ts";
+import { searchCommand } from "./search.ts";
+import { sendCommand } from "./send.ts";
+import { showCommand } from "./show.ts";
+import { tailCommand } from "./tail.ts";
+import { topicsCommand } from "./topics.ts";
+
+/** The command with its own commands; `finish` takes the exit code of the one that ran. */
+export function queueCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
+  const queue = new Command("queue")
+    .description("the message queue stored in SQL: topics, messages, consumer groups")
+    .helpCommand("help [command]", "show the help of a command")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  rowpost queue create orders --partitions 4 --database sqlite:./app.db
+  rowpost queue send orders '{"total":12}' --key 4711 --database sqlite:./app.db
+  rowpost queue tail orders --from start --database sqlite:./app.db`,
+    );
+  const commands = [
+    topicsCommand,
+    createCommand,
+    alterCommand,
+    deleteCommand,
+    sendCommand,
+    tailCommand,
+    searchCommand,
+    showCommand,
+    rewindCommand,
+    dropMonthCommand,
+    groupsCommand,
+    pauseCommand,
+    resumeCommand,
+    skipCommand,
+    deadCommand,
+    redeliverCommand,
+    discardCommand,
+    editCommand,
+  ];
+  for (const make of commands) queue.addCommand(make(context, finish));
+  return queue;
+}

@@ -1,0 +1,92 @@
+/**
+ * Metrics and health of a relay that runs: `/metrics` for Prometheus, `/livez` and `/readyz` for a
+ * supervisor. A broker that is away is not unready: who restarts a relay for it restarts what waits
+ * as it should.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { MetricsRegistry, Relay } from "rowpost";
+import { CommandFailure } from "./cli/failure.ts";
+import type { HttpAddress } from "./http-address.ts";
+
+export interface HealthServer {
+  /** `127.0.0.1:9464`, with the port that was taken. */
+  readonly address: string;
+  close(): Promise<void>;
+}
+
+export interface HealthServerOptions {
+  readonly address: HttpAddress;
+  readonly metrics: Pick<MetricsRegistry, "exposition">;
+  readonly relay: Pick<Relay, "report" | "health">;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly type: string;
+  readonly body: string;
+}
+
+const TEXT = "text/plain; charset=utf-8";
+
+/** Listens. Rejects with `CommandFailure` where the address cannot be had. */
+export async function serveHealth(options: HealthServerOptions): Promise<HealthServer> {
+  const { host, port } = options.address;
+  const server = createServer((request, response) => answer(options, request, response));
+  // A scraper that hangs holds nothing up for long.
+  server.requestTimeout = 10_000;
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (error) => {
+      const inUse = "code" in error && error.code === "EADDRINUSE";
+      const why = inUse ? "another process has this port; choose another one" : error.message;
+      reject(new CommandFailure(`--http ${host}:${port}: ${why}`, { cause: error }));
+    });
+    server.listen(port, host, resolve);
+  });
+  const bound = server.address();
+  const taken = typeof bound === "object" && bound !== null ? bound.port : port;
+  return {
+    address: `${host}:${taken}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function answer(options: HealthServerOptions, request: IncomingMessage, response: ServerResponse): void {
+  const { body, status, type } = answerOf(options, request);
+  response.writeHead(status, { "content-type": type, "cache-control": "no-store" });
+  response.end(request.method === "HEAD" ? undefined : body);
+}
+
+function answerOf({ metrics, relay }: HealthServerOptions, request: IncomingMessage): Answer {
+  if (request.method !== "GET" && request.method !== "HEAD") return { status: 405, type: TEXT, body: "GET only\n" };
+  const path = (request.url ?? "/").replace(/\?.*$/s, "");
+  if (path === "/metrics") {
+    const { version } = relay.report();
+    const build = `# HELP rowpost_build_info Version of rowpost and of Node.\n# TYPE rowpost_build_info gauge\nrowpost_build_info{version="${version}",node="${process.versions.node}"} 1\n`;
+    return { status: 200, type: "text/plain; version=0.0.4; charset=utf-8", body: build + metrics.exposition() };
+  }
+  if (path === "/livez") return { status: 200, type: TEXT, body: "ok\n" };
+  if (path === "/readyz") {
+    const { ready, heartbeatAgoMs } = relay.health();
+    const { brokers, lastError, restingTopics, shards } = relay.report();
+    // Names and reasons are for people who look at the table; this may be open to others.
+    const away = brokers.filter(({ awayForMs }) => awayForMs !== undefined).length;
+    const body = {
+      ready,
+      heartbeatAgoMs,
+      shards: shards.length,
+      brokersAway: away,
+      topicsResting: restingTopics.length,
+    };
+    const lastErrorAgoMs = lastError?.agoMs;
+    return {
+      status: ready ? 200 : 503,
+      type: "application/json",
+      body: `${JSON.stringify({ ...body, lastErrorAgoMs })}\n`,
+    };
+  }
+  return { status: 404, type: TEXT, body: "only /metrics, /livez and /readyz\n" };
+}
