@@ -2,8 +2,8 @@
  * Who may import whom. Each rule is the enforcement of one sentence; the sentence stands in its
  * comment, with the reason.
  *
- *   runtime, message <- outbox, relay <- databases, brokers, transactions <- testing <- server,
- *   nestjs
+ *   runtime, message <- outbox, relay, queue <- databases, brokers, transactions <- testing
+ *   <- server, nestjs
  *
  * Tests are exempt: a test may look at anything. Types count like values, because a type import is
  * how a layer starts to leak.
@@ -23,6 +23,7 @@ const entries = Object.values(require("./packages/rowpost/package.json").exports
 const ports = [
   `${library}/databases/database\\.ts$`,
   `${library}/relay/store\\.ts$`,
+  `${library}/queue/store\\.ts$`,
   `${library}/brokers/broker\\.ts$`,
   `${library}/transactions/executor\\.ts$`,
 ];
@@ -60,11 +61,11 @@ module.exports = {
       name: "features-see-ports-only",
       severity: "error",
       comment:
-        "outbox/ and relay/ are the same on every database and broker. They see runtime/, message/ and the three port files; a feature that knows a dialect or another feature has to be tested once for each.",
-      from: { path: `${library}/(outbox|relay)/`, pathNot: isTest },
+        "outbox/, relay/ and queue/ are the same on every database and broker. They see runtime/, message/ and the port files; a feature that knows a dialect or another feature has to be tested once for each. One thing is shared: the relay's leases and pacing know no message, and hold the queue's partitions as well.",
+      from: { path: `${library}/(outbox|relay|queue)/`, pathNot: isTest },
       to: {
         path: "^(packages|bench)/",
-        pathNot: [`${library}/(message|runtime)/`, `${library}/$1/`, ...ports],
+        pathNot: [`${library}/(message|runtime)/`, `${library}/$1/`, `${library}/relay/(leases|pacing)/`, ...ports],
       },
     },
     {
@@ -72,7 +73,7 @@ module.exports = {
       severity: "error",
       comment:
         "A feature takes the port's types and is handed the object. A value imported through a port file would tie the feature to the adapter's code.",
-      from: { path: `${library}/(outbox|relay)/`, pathNot: isTest },
+      from: { path: `${library}/(outbox|relay|queue)/`, pathNot: isTest },
       to: { path: ports, dependencyTypesNot: ["type-only"] },
     },
     {
@@ -81,7 +82,7 @@ module.exports = {
       comment:
         "databases/, brokers/ and transactions/ implement the ports that the features declare, so they may take their types. They never call a feature: the relay drives the broker, not the other way round.",
       from: { path: `${library}/(databases|brokers|transactions)/`, pathNot: isTest },
-      to: { path: `${library}/(outbox|relay)/`, dependencyTypesNot: ["type-only"] },
+      to: { path: `${library}/(outbox|relay|queue)/`, dependencyTypesNot: ["type-only"] },
     },
     {
       name: "dialects-never-meet",
@@ -213,14 +214,15 @@ module.exports = {
     {
       name: "everything-resolves",
       severity: "error",
-      comment: "An import that resolves to nothing is a typo, or a package that nobody declared.",
+      comment:
+        "An import that resolves to nothing is a typo, or a package that nobody declared; node:sqlite and @platformatic/kafka are not there on Node 20.",
       from: {},
-      to: { couldNotResolve: true, pathNot: "^(node:)?sqlite$" },
+      to: { couldNotResolve: true, pathNot: "^((node:)?sqlite|@platformatic/kafka)$" },
     },
   ],
   options: {
     doNotFollow: { path: "node_modules" },
-    exclude: { path: "(^|/)(dist|coverage)/" },
+    exclude: { path: "(^|/)(dist|cjs|coverage)/" },
     tsPreCompilationDeps: true,
     tsConfig: { fileName: "tsconfig.base.json" },
     enhancedResolveOptions: {

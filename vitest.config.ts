@@ -1,5 +1,8 @@
-import { defaultClientConditions, defaultServerConditions } from "vite";
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { defaultClientConditions, defaultServerConditions, type Plugin } from "vite";
 import { defineConfig } from "vitest/config";
+import manifest from "./packages/rowpost/package.json" with { type: "json" };
 
 /**
  * Tests read the TypeScript sources of every workspace; only the packaging and crash tests need
@@ -13,7 +16,14 @@ const sourceCondition = "rowpost-source";
  */
 const reportFolder = process.env["ROWPOST_TEST_REPORTS"];
 
+/**
+ * A folder with other versions of the peers (tools/test-peers.sh): the tests that run here, and the
+ * sources under them, take these instead of the workspace's.
+ */
+const peersFolder = process.env["ROWPOST_TEST_PEERS"];
+
 export default defineConfig({
+  plugins: peersFolder === undefined ? [] : [otherPeers(peersFolder)],
   resolve: { conditions: [sourceCondition, ...defaultClientConditions] },
   ssr: { resolve: { conditions: [sourceCondition, ...defaultServerConditions] } },
   test: {
@@ -32,9 +42,11 @@ export default defineConfig({
     // because servers run beside them.
     pool: "forks",
     maxWorkers: 2,
-    testTimeout: 20_000,
-    hookTimeout: 60_000,
+    // For what hangs; how long something takes is no matter of tests, and machines may be busy.
+    testTimeout: 90_000,
+    hookTimeout: 120_000,
     teardownTimeout: 10_000,
+    expect: { poll: { timeout: 30_000 } },
     coverage: {
       provider: "v8",
       include: ["packages/*/src/**/*.ts"],
@@ -43,3 +55,16 @@ export default defineConfig({
     },
   },
 });
+
+/** What the folder lacks comes from the workspace. */
+function otherPeers(folder: string): Plugin {
+  const { resolve } = createRequire(`${folder}/package.json`);
+  const installed = Object.keys(manifest.peerDependencies).filter((name) =>
+    existsSync(`${folder}/node_modules/${name}`),
+  );
+  return {
+    name: "other-peers",
+    enforce: "pre",
+    resolveId: (id) => (installed.includes(id) ? { id: resolve(id), external: true } : undefined),
+  };
+}

@@ -21,16 +21,21 @@ const BUILDERS = {
   suspendPending: ["suspend", "fencedStatements", "fencedChanges"],
   park: ["fencedStatements", "fencedChanges"],
   reportInstance: ["registryStatements"],
+  writeReport: ["registryStatements"],
   removeInstance: ["registryStatements"],
   forgetInstances: ["registryStatements"],
   copyToArchive: ["removalStatements"],
   deleteRows: ["removalStatements"],
   purgeArchive: ["removalStatements"],
   operatorRetry: ["changeTexts"],
+  bringForward: ["changeTexts"],
   suspendRows: ["changeTexts"],
   resumeRows: ["changeTexts"],
+  recordChange: ["ruleTexts"],
   recoverRows: ["recover"],
   resetBackoff: ["reset"],
+  readClock: ["clockStatements"],
+  shortenWaits: ["clockStatements"],
   listTimed: ["timed"],
   applyTimed: ["applyTexts"],
   failUnknownStates: ["failUnknown", "failStrays"],
@@ -71,11 +76,14 @@ function calls(statements) {
 }
 
 function writing({ enqueue }) {
+  const check = { asked: true, mark: "mark" };
   return [
-    ["insert", enqueue.insert(messages)],
-    ...(enqueue.seeIdentities === undefined ? [] : [["seeIdentities", enqueue.seeIdentities(messages)]]),
-    ["findIdentities", enqueue.findIdentities(messages)],
-    ["deleteIdentities", enqueue.deleteIdentities(messages)],
+    ...(enqueue.markTransaction === undefined ? [] : [["markTransaction", enqueue.markTransaction("mark")]]),
+    ["insert", enqueue.insert(messages, check)],
+    ...(enqueue.seeIdentities === undefined ? [] : [["seeIdentities", enqueue.seeIdentities(messages, check)]]),
+    ...(enqueue.readRoom === undefined ? [] : [["readRoom", enqueue.readRoom(check)]]),
+    ["findIdentities", enqueue.findIdentities(messages, check)],
+    ["deleteIdentities", enqueue.deleteIdentities(messages, check)],
   ];
 }
 
@@ -84,6 +92,8 @@ function holding({ leases }) {
   return [
     ["ensureShards", leases.ensureShards()],
     ["reportInstance", leases.reportInstance({ owner: "me", label: "host:1" })],
+    ["writeReport", leases.writeReport({ owner: "me", report: "{}" })],
+    ["readReports", leases.readReports()],
     ["renew", leases.renew({ owner: "me", leaseMs: 10_000, held })],
     ["readLeases", leases.readLeases()],
     ["readInstances", leases.readInstances(10_000)],
@@ -133,6 +143,7 @@ function settling({ facts, relay }) {
   });
   return [
     ["settleSent", relay.settleSent(settle({}))],
+    ["deleteSent", relay.deleteSent({ fence, rows, from: "sending" })],
     ["settleOther", relay.settleOther(settle({ toState: "failed", retryDelta: 1 }))],
     ["readRows", relay.readRows(["100"])],
     ["lockFreeRows", relay.lockFreeRows(["100"])],
@@ -150,6 +161,8 @@ function notNow({ facts, housekeeping }) {
     ["nextBehind", housekeeping.nextBehind("3000-01-01 00:00:00.000")],
     ["park", housekeeping.park({ fence, rows, parkMs: 5_000 })],
     ["resetBackoff", housekeeping.resetBackoff({ topic: "orders", limit: 500, stepMs: 1 })],
+    ["readClock", housekeeping.readClock()],
+    ["shortenWaits", housekeeping.shortenWaits({ beyondMs: 600_000, limit: 500, stepMs: 1 })],
     ["suspendPending", housekeeping.suspendPending({ fence, rows, failReason: "a reason", endsInMs: null })],
     [
       "failPending",
@@ -171,8 +184,9 @@ function lookingAfter({ facts, housekeeping }) {
       housekeeping.applyTimed({ transition, decisions: [timed(transition)], skipLocked: true }),
       transition,
     ]),
-    ["failUnknownStates", housekeeping.failUnknownStates(500)],
-    ["failUnreached", housekeeping.failUnreached(500)],
+    ["listStrays", housekeeping.listStrays(500)],
+    ["failUnknownStates", housekeeping.failUnknownStates(["100"])],
+    ["failUnreached", housekeeping.failUnreached(["100"])],
     ["gauges", housekeeping.gauges(10_000)],
   ];
 }
@@ -201,11 +215,16 @@ function people({ admin }) {
     ["nextType", admin.nextType({ archived: false, after: "order.created" })],
     ["idBounds", admin.idBounds({ archived: false })],
     ["createdFrom", admin.createdFrom({ archived: false, ids: ["100", "200"] })],
+    ["placeOf", admin.placeOf("100")],
+    ["countWaiting", admin.countWaiting(10_000)],
+    ["readChanges", admin.readChanges({ id: "100", limit: 100 })],
     ["countStates", admin.countStates({ states: ["failed"], limit: 10_000 })],
     ["oldestDue", admin.oldestDue()],
     ["countByState", admin.countByState()],
     ["lockRows", admin.lockRows(["100"])],
+    ["recordChange", admin.recordChange({ ...action, action: "retry", changed: 1, ids: ["100"], details: undefined })],
     ["operatorRetry", admin.operatorRetry({ ids: ["100"], action })],
+    ["bringForward", admin.bringForward({ ids: ["100"], action })],
     ["suspendRows", admin.suspendRows({ ids: ["100"], action, untilMs: null })],
     ["resumeRows", admin.resumeRows({ ids: ["100"], action })],
     ["putSuspension", admin.putSuspension({ ...rule, reason: "a reason", author: "somebody", endsInMs: null })],

@@ -7,8 +7,8 @@
 #   tools/test-matrix.sh            Node 22 and 24
 #   tools/test-matrix.sh 24 26      these
 #
-# Needs `npm ci`; fetches a Node binary (120-145 MB each) and better-sqlite3 (10 MB) at its first
-# use. Exit status: 0 all green, 1 some are not.
+# Needs `npm ci`; fetches a Node binary (120-145 MB each), better-sqlite3 (10 MB) and
+# @platformatic/kafka (9 MB) at its first use. Exit status: 0 all green, 1 some are not.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -18,6 +18,9 @@ versions=("$@")
 # The tests load it from this folder, and fail where it is named and cannot be loaded.
 ROWPOST_TEST_BETTER_SQLITE3=$(tools/services/node-matrix package better-sqlite3@13.2.0)
 export ROWPOST_TEST_BETTER_SQLITE3
+# With this variable the tests run with @platformatic/kafka too, from here.
+platformatic=$(tools/services/node-matrix package @platformatic/kafka@2.12.1)
+export ROWPOST_TEST_PEERS=${platformatic%/node_modules/*}
 
 npx tsc -b
 failed=()

@@ -74,7 +74,7 @@ describeWithService("mariadb", "RowpostModule", (service) => {
     const { outbox, relay } = (await (await create(moduleOf(rowpost, OrdersModule))).init()).get(Orders);
     await outbox.transaction((tx) => outbox.enqueue(tx, { type: "injected", key: "1", topic: "orders", body: {} }));
     await broker.waitFor(1);
-    await vi.waitUntil(() => relay.counts.sent === 1, { timeout: 10_000 });
+    await vi.waitUntil(() => relay.counts.sent === 1, { timeout: 30_000 });
   });
 
   test("takes options from a factory, several of them by name, and a process without a relay", async () => {
@@ -192,7 +192,7 @@ describeWithService("mariadb", "RowpostModule", (service) => {
       const { details } = (await response.json()) as { readonly details: { readonly rowpost: object } };
       return { code: response.status, ...details.rowpost };
     };
-    const soon = { timeout: 15_000, interval: 20 };
+    const soon = { timeout: 30_000, interval: 20 };
 
     test("is up while the broker is away, and tells it", async () => {
       const url = await start();

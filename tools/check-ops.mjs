@@ -1,0 +1,90 @@
+/**
+ * The files of ops/: the Dockerfile by dockerfile-utils, the compose file by dclint, the Kubernetes
+ * manifests by the schemas of Kubernetes' own API, the unit by systemd where it is there. And what
+ * no linter knows: the relay does not run as root, is asked for its health at the right paths, and
+ * each way to run it waits long enough for its stop.
+ */
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { validate } from "dockerfile-utils";
+import { Deployment } from "kubernetes-models/apps/v1/Deployment";
+import { Job } from "kubernetes-models/batch/v1/Job";
+import { PodDisruptionBudget } from "kubernetes-models/policy/v1/PodDisruptionBudget";
+import { parseAllDocuments } from "yaml";
+import { projectFiles, report } from "./project-files.mjs";
+
+const DOCKERFILE = "ops/Dockerfile";
+const COMPOSE = "ops/compose.yaml";
+const UNIT = "ops/rowpost.service";
+/** The drain timeout of a relay, and the 5 s that it gives a frozen database or broker. */
+const STOP_SECONDS = 15 + 5;
+
+const read = (path) => readFileSync(path, "utf8");
+
+const textOf = (message) => (typeof message === "string" ? message : message.value);
+
+function dockerfileProblems() {
+  const text = read(DOCKERFILE);
+  const found = validate(text).map(({ message, range }) => `${DOCKERFILE}:${range.start.line + 1}: ${textOf(message)}`);
+  const user = [...text.matchAll(/^USER (\S+)/gm)].at(-1)?.[1] ?? "root";
+  if (user === "root" || user === "0") found.push(`${DOCKERFILE}: it runs as root`);
+  if (!/^HEALTHCHECK /m.test(text)) found.push(`${DOCKERFILE}: it has no health check`);
+  return found;
+}
+
+/** Runs a linter on a file; what it prints is the problem. */
+function linted(path, program, args) {
+  const { status, error, stdout, stderr } = spawnSync(program, args, { encoding: "utf8" });
+  if (error?.code === "ENOENT") return [];
+  return status === 0 ? [] : [`${path}: ${stdout}${stderr}`];
+}
+
+const dclint = fileURLToPath(new URL("../bin/dclint.cjs", import.meta.resolve("dclint")));
+
+const MODELS = { Deployment, Job, PodDisruptionBudget };
+
+function manifestProblems(path) {
+  return parseAllDocuments(read(path), { merge: true }).flatMap((document) => {
+    const manifest = document.toJS();
+    const Model = MODELS[manifest.kind];
+    if (Model === undefined) return [`${path}: nobody here knows a ${manifest.kind}`];
+    try {
+      new Model(manifest).validate();
+    } catch (error) {
+      return [`${path}: ${manifest.kind}: ${error.message}`];
+    }
+    return manifest.kind === "Deployment" ? probeProblems(path, manifest.spec.template.spec.containers) : [];
+  });
+}
+
+/** The schema lets pass what it does not know, such as a mistyped probe. */
+function probeProblems(path, containers) {
+  return containers.flatMap(({ name, livenessProbe, readinessProbe }) => {
+    const asked = [livenessProbe?.httpGet?.path, readinessProbe?.httpGet?.path].join();
+    return asked === "/livez,/readyz" ? [] : [`${path}: ${name} is asked for ${asked}`];
+  });
+}
+
+/** How long each of them waits for a relay that was told to stop. */
+function graceProblems() {
+  const waits = {
+    [COMPOSE]: /stop_grace_period: (\d+)s/,
+    [UNIT]: /TimeoutStopSec=(\d+)/,
+    "ops/kubernetes/relay.yaml": /terminationGracePeriodSeconds: (\d+)/,
+  };
+  return Object.entries(waits).flatMap(([path, pattern]) => {
+    const seconds = Number(pattern.exec(read(path))?.[1] ?? 0);
+    return seconds > STOP_SECONDS ? [] : [`${path}: a stop takes up to ${STOP_SECONDS} s, and it waits ${seconds} s`];
+  });
+}
+
+const manifests = projectFiles("ops/kubernetes/*.yaml");
+const problems = [
+  ...dockerfileProblems(),
+  ...linted(COMPOSE, process.execPath, [dclint, "--quiet", COMPOSE]),
+  ...manifests.flatMap(manifestProblems),
+  ...linted(UNIT, "systemd-analyze", ["verify", UNIT]),
+  ...graceProblems(),
+];
+report("ops", problems, [DOCKERFILE, COMPOSE, UNIT, ...manifests].join(", "));

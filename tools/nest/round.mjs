@@ -1,0 +1,80 @@
+/**
+ * Copied beside shop.process.mjs into a folder with one major of NestJS and the packed packages:
+ * the shop takes orders in TypeORM transactions, one of which is rolled back, and gets SIGTERM.
+ * What was committed is in its ledger, once, and nothing else.
+ *
+ *   node round.mjs MARIADB
+ */
+import { fork } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { createConnection } from "mysql2/promise";
+import { createRelay, memory, migrate } from "rowpost";
+import { mysql } from "rowpost/mysql";
+
+const ORDERS = 20;
+const server = process.argv[2].replace(/^mariadb:/, "mysql:");
+const name = `rowpost_test_nest_${randomBytes(4).toString("hex")}`;
+const url = `${server}/${name}`;
+const ledger = `${import.meta.dirname}/ledger`;
+const { version } = createRequire(import.meta.url)("@nestjs/core/package.json");
+
+const connection = await createConnection(server);
+await connection.query(`CREATE DATABASE ${name}`);
+try {
+  await connection.query(`CREATE TABLE ${name}.orders (id VARCHAR(64) PRIMARY KEY)`);
+  const database = mysql({ url });
+  await migrate(database, { layout: database.defaultLayout });
+
+  const shop = fork("shop.process.mjs", [JSON.stringify({ service: "mariadb", url, ledger })]);
+  shop.once("exit", (code) => {
+    if (code) process.exit(code); // it has said why
+  });
+  const [{ port }] = await once(shop, "message");
+  const order = async (id) => {
+    const headers = { "content-type": "application/json" };
+    const { status } = await fetch(`http://127.0.0.1:${port}/orders`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify({ id }),
+    });
+    return status;
+  };
+  const statuses = [];
+  for (let number = 1; number <= ORDERS; number += 1) statuses.push(await order(`o${number}`));
+  const refused = await order("o1"); // there already: its message is rolled back with it
+
+  const exited = once(shop, "exit");
+  shop.kill("SIGTERM");
+  const [, signal] = await exited;
+  // What the shop committed after its relay had stopped is left for the next one.
+  const broker = memory();
+  await createRelay({ database, broker }).drain();
+  await database.close();
+
+  const published = [
+    ...(existsSync(ledger) ? readFileSync(ledger, "utf8").trim().split("\n") : []),
+    ...broker.published().map(({ key }) => key),
+  ];
+  const [rows] = await connection.query(`SELECT id FROM ${name}.orders`);
+  const seen = JSON.stringify([
+    new Set(statuses).size,
+    statuses[0],
+    refused,
+    signal,
+    rows.length,
+    [...published].sort().join() ===
+      rows
+        .map(({ id }) => id)
+        .sort()
+        .join(),
+  ]);
+  const isGreen = seen === JSON.stringify([1, 201, 500, "SIGTERM", ORDERS, true]);
+  console.log(`${isGreen ? "ok " : "RED"} NestJS ${version}: ${seen}, ${published.length} published`);
+  process.exitCode = isGreen ? 0 : 1;
+} finally {
+  await connection.query(`DROP DATABASE ${name}`);
+  await connection.end();
+}

@@ -1,0 +1,162 @@
+/**
+ * Runs the examples as a user would: the packages as they would be published, each example in a
+ * folder of its own outside of the repository, `npm install`, `npm start`. Each compares its orders
+ * with the messages that arrived, and says so in its exit code.
+ *
+ *   node tools/test-examples.mjs [NAME...]    these, or all
+ *
+ * Needs `npm run build` and the servers of docs/services.md. Databases, topics and queues are the
+ * run's own and are removed. With ROWPOST_TEST_REPORTS a report as vitest writes it goes there.
+ * Exit status: 0 all green, 1 some are not.
+ */
+import { execFileSync, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createConnection } from "mysql2/promise";
+import pg from "pg";
+import { packPublished } from "./packed.mjs";
+import { probe } from "./services/probe.js";
+
+const LIMIT_MS = 150_000;
+const run = `rowpost_test_example_${randomBytes(4).toString("hex")}`;
+
+/** The addresses of servers, without the path: `mysql://root@127.0.0.1:3306`. */
+async function addressOf(name) {
+  const { address } = await probe(name);
+  return address.replace(/^mariadb:/, "mysql:").replace(/(:\d+)\/.*$/, "$1");
+}
+
+const mysqlUrl = async () => `${await addressOf("mariadb")}/${run}`;
+const postgresUrl = async (name) => `${await addressOf("postgres")}/${run}_${name}`;
+
+/** What a script of tools/services prints. */
+function service(name, ...args) {
+  return execFileSync(join("tools/services", name), args, { encoding: "utf8" }).trim();
+}
+
+/** The environment of each example. */
+const EXAMPLES = {
+  "own-table": async () => ({}),
+  "nestjs-typeorm-mariadb-rocketmq": async () => {
+    // RocketMQ's clients cannot make them; they stay, and every run uses them.
+    service("rocketmq", "topic", "rowpost-examples");
+    service("rocketmq", "group", "rowpost-examples");
+    return {
+      DATABASE_URL: `${await mysqlUrl()}_nestjs`,
+      ROCKETMQ_ENDPOINTS: new URL(await addressOf("rocketmq")).host,
+      TOPIC: "rowpost-examples",
+      GROUP: "rowpost-examples",
+    };
+  },
+  "fastify-drizzle-postgres-kafka": async () => ({
+    DATABASE_URL: await postgresUrl("fastify"),
+    KAFKA_BROKERS: new URL(await addressOf("kafka")).host,
+    TOPIC: run,
+  }),
+  "express-prisma-postgres-rabbitmq": async () => ({
+    DATABASE_URL: await postgresUrl("express"),
+    RABBITMQ_URL: await addressOf("rabbitmq"),
+    TOPIC: run,
+    // `prisma generate` fetches this program from a host of Prisma's and does not use it.
+    PRISMA_SCHEMA_ENGINE_BINARY: "/bin/true",
+  }),
+  "python-insert-rabbitmq": async () => ({
+    DATABASE_URL: `${await mysqlUrl()}_python`,
+    RABBITMQ_URL: await addressOf("rabbitmq"),
+    PYTHONPATH: service("python-packages"),
+  }),
+};
+
+/** Runs a command in a process group of its own, which ends with its time. */
+async function command(cwd, env, output, ...words) {
+  const [program, ...args] = words;
+  const child = spawn(program, args, { cwd, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (data) => output.push(data));
+  const timer = setTimeout(() => {
+    output.push(Buffer.from(`\nnot done after ${LIMIT_MS} ms\n`));
+    if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
+  }, LIMIT_MS);
+  const [status] = await once(child, "close");
+  clearTimeout(timer);
+  if (status !== 0) throw new Error(`${words.join(" ")}: exit status ${status}`);
+}
+
+async function runExample(name, folder, tarballs) {
+  const output = [];
+  const cwd = join(folder, name);
+  let problem = "";
+  try {
+    cpSync(join("examples", name), cwd, { recursive: true });
+    const path = join(cwd, "package.json");
+    const manifest = JSON.parse(readFileSync(path, "utf8"));
+    const wanted = Object.keys(manifest.dependencies).filter((each) => each in tarballs);
+    // Nothing is published yet: rowpost-server and rowpost-nestjs find rowpost here too.
+    for (const each of ["rowpost", ...wanted]) manifest.dependencies[each] = `file:${tarballs[each]}`;
+    writeFileSync(path, JSON.stringify(manifest));
+    const env = { ...process.env, ...(await EXAMPLES[name]()) };
+    const quiet = ["--no-audit", "--no-fund", "--loglevel=error", "--prefer-offline"];
+    await command(cwd, env, output, "npm", "install", ...quiet);
+    await command(cwd, env, output, "npm", "start", "--silent");
+  } catch (error) {
+    problem = String(error);
+  }
+  const text = Buffer.concat(output).toString();
+  if (problem === "" && !/^lost=0 phantom=0$/m.test(text)) problem = "it did not say lost=0 phantom=0";
+  console.log(`\n== ${name}\n${text}${problem === "" ? "ok " : "RED"} ${name} ${problem}`);
+  return { name, problem };
+}
+
+async function dropDatabases() {
+  const mariadb = await createConnection(await addressOf("mariadb"));
+  for (const name of ["nestjs", "python"]) await mariadb.query(`DROP DATABASE IF EXISTS ${run}_${name}`);
+  await mariadb.end();
+  const postgres = new pg.Client({ connectionString: `${await addressOf("postgres")}/postgres` });
+  await postgres.connect();
+  for (const name of ["fastify", "express"]) {
+    await postgres.query(`DROP DATABASE IF EXISTS ${run}_${name} WITH (FORCE)`);
+  }
+  await postgres.end();
+}
+
+/** Counted by .ci/count.mjs. */
+function writeReport(results) {
+  const folder = process.env.ROWPOST_TEST_REPORTS;
+  if (folder === undefined) return;
+  mkdirSync(folder, { recursive: true });
+  const testResults = results.map(({ name, problem }) => ({
+    name: join(process.cwd(), "examples", name),
+    status: problem === "" ? "passed" : "failed",
+    assertionResults: [
+      {
+        fullName: `examples ${name}`,
+        ancestorTitles: ["examples"],
+        status: problem === "" ? "passed" : "failed",
+        failureMessages: problem === "" ? [] : [problem],
+      },
+    ],
+  }));
+  writeFileSync(join(folder, "examples.json"), JSON.stringify({ testResults }));
+}
+
+const named = process.argv.slice(2);
+const folder = mkdtempSync(join(tmpdir(), "rowpost-examples-"));
+const results = [];
+try {
+  const tarballs = packPublished(folder);
+  const names = named.length > 0 ? named : Object.keys(EXAMPLES);
+  // Two at a time: an install waits for the network, a run for its servers.
+  const next = async () => {
+    for (let name = names.shift(); name !== undefined; name = names.shift()) {
+      results.push(await runExample(name, folder, tarballs));
+    }
+  };
+  await Promise.all([next(), next()]);
+} finally {
+  await dropDatabases();
+  rmSync(folder, { recursive: true, force: true });
+}
+writeReport(results);
+process.exitCode = results.every(({ problem }) => problem === "") ? 0 : 1;

@@ -1,0 +1,56 @@
+/**
+ * Runs rowpost-nestjs, packed, with each major of NestJS that its manifest allows: the module, the
+ * injection, a TypeORM transaction and SIGTERM, on a real MariaDB. The newest version of each
+ * major, as a new project gets it.
+ *
+ *   node tools/test-nest.mjs
+ *
+ * Needs `npm run build` and MariaDB. Exit status: 0 all green, 1 some are not.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { packPublished } from "./packed.mjs";
+import { probe } from "./services/probe.js";
+
+const manifest = JSON.parse(readFileSync("packages/nestjs/package.json", "utf8"));
+const majors = manifest.peerDependencies["@nestjs/common"].match(/(?<=\^)\d+/g);
+const folder = mkdtempSync(join(tmpdir(), "rowpost-nest-"));
+
+async function command(cwd, ...words) {
+  const [program, ...args] = words;
+  const [status] = await once(spawn(program, args, { cwd, stdio: ["ignore", "inherit", "inherit"] }), "close");
+  return status === 0;
+}
+
+async function isGreen(major, tarballs, address) {
+  const cwd = join(folder, major);
+  mkdirSync(cwd);
+  const { mysql2, typeorm, rxjs, "reflect-metadata": reflect } = manifest.devDependencies;
+  const nest = ["common", "core", "platform-express"].map((name) => [`@nestjs/${name}`, `^${major}.0.0`]);
+  const dependencies = {
+    ...Object.fromEntries(nest),
+    rowpost: `file:${tarballs.rowpost}`,
+    "rowpost-nestjs": `file:${tarballs["rowpost-nestjs"]}`,
+    "reflect-metadata": reflect,
+    mysql2,
+    rxjs,
+    typeorm,
+  };
+  writeFileSync(join(cwd, "package.json"), JSON.stringify({ private: true, type: "module", dependencies }));
+  copyFileSync("packages/nestjs/test/shop.process.mjs", join(cwd, "shop.process.mjs"));
+  copyFileSync("tools/nest/round.mjs", join(cwd, "round.mjs"));
+  const installed = await command(cwd, "npm", "install", "--no-audit", "--no-fund", "--loglevel=error");
+  return installed && (await command(cwd, process.execPath, "round.mjs", address));
+}
+
+try {
+  const tarballs = packPublished(folder);
+  const { address } = await probe("mariadb");
+  const results = await Promise.all(majors.map((major) => isGreen(major, tarballs, address)));
+  process.exitCode = majors.length >= 3 && results.every(Boolean) ? 0 : 1;
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
