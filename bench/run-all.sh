@@ -52,6 +52,9 @@ for address in "$BENCH_MARIADB" "$BENCH_POSTGRES" "$BENCH_SQLITE" "$BENCH_MYSQL"
   measure outbox-enqueue "$address"
   measure outbox-latency "$address"
   measure relay-takeover "$address"
+  measure queue-append "$address"
+  measure queue-consume "$address"
+  measure queue-latency "$address"
 done
 for address in "$BENCH_MARIADB" "$BENCH_POSTGRES" "$BENCH_SQLITE"; do
   measure outbox-drain "$address"

@@ -19,6 +19,9 @@ import { outboxLatency } from "./scenarios/outbox-latency.ts";
 import { outboxMemory } from "./scenarios/outbox-memory.ts";
 import { outboxOutage } from "./scenarios/outbox-outage.ts";
 import { outboxPeers } from "./scenarios/outbox-peers.ts";
+import { queueAppend } from "./scenarios/queue-append.ts";
+import { queueConsume } from "./scenarios/queue-consume.ts";
+import { queueLatency } from "./scenarios/queue-latency.ts";
 import { relayTakeover } from "./scenarios/relay-takeover.ts";
 import type { Scenario } from "./scenarios/scenario.ts";
 import { openerOf } from "./servers/open.ts";
@@ -38,6 +41,9 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   "outbox-memory": outboxMemory,
   "outbox-outage": outboxOutage,
   "outbox-peers": outboxPeers,
+  "queue-append": queueAppend,
+  "queue-consume": queueConsume,
+  "queue-latency": queueLatency,
   "relay-takeover": relayTakeover,
   "isolation-endpoint": isolationEndpoint,
   "isolation-key": isolationKey,

@@ -3,6 +3,7 @@
  * builders beside them for the raw limits.
  */
 import type { Broker, Database } from "rowpost";
+import type { RawQueueStatements } from "./queue/statements.ts";
 import type { RawStatements } from "./raw/statements.ts";
 import type { Product } from "./servers/server.ts";
 
@@ -105,6 +106,12 @@ export async function loadStatements(product: Product): Promise<RawStatements> {
   };
   const { defaultLayout } = (await beside("databases/sql/layouts")) as { defaultLayout: unknown };
   return createStatements(defaultLayout);
+}
+
+/** The same for the queue. */
+export async function loadQueueStatements(product: Product): Promise<RawQueueStatements> {
+  const dialect = product === "mariadb" ? "mysql" : product;
+  return (await beside(`databases/${dialect}/queue/statements`)) as RawQueueStatements;
 }
 
 /**

@@ -34,6 +34,8 @@ export interface RawDrainRequest {
   readonly statements: RawStatements;
   readonly batchSize: number;
   readonly sendingMark: "on" | "off";
+  /** Default `keep`. */
+  readonly onSent?: "keep" | "delete" | undefined;
 }
 
 const OWNER = "bench-raw";
@@ -123,10 +125,14 @@ function batchOf(request: RawDrainRequest, fence: Fence, afterId: string, rows: 
       failReason: null,
     }),
   );
+  const from = marked ? "sending" : "pending";
   return {
     scan,
     claim: marked ? relay.claim({ fence, rows }) : relay.listInFlight({ fence, idsByShard: byShard(rows) }),
-    settle: relay.settleSent({ fence, outcomes, elapsedMs: 5, from: marked ? "sending" : "pending" }),
+    settle:
+      request.onSent === "delete"
+        ? relay.deleteSent({ fence, rows: claimed, from })
+        : relay.settleSent({ fence, outcomes, elapsedMs: 5, from }),
     size: rows.length,
   };
 }

@@ -74,6 +74,7 @@ export interface RawStatements {
       fence: Fence;
       idsByShard: readonly { shard: number; ids: readonly string[] }[];
     }): BareStatement;
+    deleteSent(request: { fence: Fence; rows: readonly RowToken[]; from: "sending" | "pending" }): BareStatement;
     settleSent(request: {
       fence: Fence;
       outcomes: readonly SentOutcome[];

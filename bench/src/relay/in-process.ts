@@ -14,6 +14,7 @@ export interface DrainRequest {
   readonly database: BenchDatabase;
   readonly messages: number;
   readonly sendingMark: "on" | "off";
+  readonly onSent?: "keep" | "delete" | "archive" | undefined;
   /** Default: a broker that answers at once. Its publish is wrapped to count. */
   readonly broker?: (database: Database) => Broker;
   readonly otherCpuMs?: MeterSources["otherCpuMs"];
@@ -42,6 +43,7 @@ export async function measureDrain(request: DrainRequest): Promise<Measurement> 
     database: rowpost.database,
     broker,
     sendingMark: request.sendingMark,
+    retention: { onSent: request.onSent ?? "keep" },
     onFaultPoint: (point) => (point === "acquired" ? meter.restart() : undefined),
   });
   await relay.start();

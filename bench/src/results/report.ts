@@ -20,6 +20,12 @@ const EXPLANATIONS: Readonly<Record<string, string>> = {
   "outbox-memory": "Highest resident memory of a relay process that drains a backlog for some seconds.",
   "outbox-outage":
     "A broker (HTTP, one endpoint) refuses connections for some seconds and is back: from then to the first message, and until as many have arrived as had been committed by then. 50 messages a second come in all the time.",
+  "queue-append":
+    "Messages appended in calls of 100 by 4 producers of one process. Raw: multi-row INSERTs of 100 rows into the same table, each in its transaction, on 4 connections (SQLite: one), with ids that the program counts.",
+  "queue-consume":
+    "A topic read from its start, with a handler that returns at once, in batches of 500. Raw: the same statements in a plain loop on one connection: range read, records, progress. `costOfDeliveryToOne`: processor time of client and server for a delivery, with three groups, over that with one.",
+  "queue-latency":
+    "From right before the COMMIT of a transaction with an order and an append to the call of the handler, at 200 messages a second.",
   "relay-takeover":
     "A relay process is ended by a signal, again and again: from the signal to the next publish by another process of a key that was the ended one's. 100 messages a second of 32 ordering keys come in all the time. `kill-alone`: SIGKILL of the only relay, and the next is started as soon as its process has ended; `started ms` is when its relay has started (median). `kill-beside`, `stop-beside`: SIGKILL or SIGTERM with a second relay beside it. All options of the relays are the defaults; duplicates, lost and reordered messages are counted in a file that the relays publish into. With 10 rounds the p99 is the highest.",
   "isolation-endpoint":

@@ -5,6 +5,7 @@
 import { type Measurement, rateOf, startMeter } from "../measure/meter.ts";
 import { median, rounded } from "../measure/statistics.ts";
 import { checkDrained, prepareRawDrain, type RawDrain, runOverlappedRawDrain, runRawDrain } from "../raw/drain.ts";
+import { runFloor } from "../raw/floor.ts";
 import { measureDrain } from "../relay/in-process.ts";
 import { measureRelayProcesses } from "../relay/processes.ts";
 import { atLeast, atMost, ratioOfRuns, resultOf, type Target } from "../results/result.ts";
@@ -17,8 +18,22 @@ const WARM_UP = 5_000;
 /** The relay's default. */
 const BATCH = 500;
 const STATEMENTS_PER_MESSAGE = 0.012;
-const MARKS = ["on", "off"] as const;
+const DRAINS: Readonly<Record<string, Drain>> = {
+  on: { name: "sendingMark on", sendingMark: "on", onSent: "keep", toFloor: 0.5 },
+  off: { name: "sendingMark off", sendingMark: "off", onSent: "keep" },
+  delete: { name: "delete at settle", sendingMark: "on", onSent: "delete" },
+  "delete-off": { name: "delete at settle, sendingMark off", sendingMark: "off", onSent: "delete", toFloor: 0.7 },
+};
 const TWO_RELAYS = "two-relays";
+
+/** One way to drain. */
+interface Drain {
+  readonly name: string;
+  readonly sendingMark: "on" | "off";
+  readonly onSent: "keep" | "delete";
+  /** Least share of the floor's rate; absent: for information. */
+  readonly toFloor?: number;
+}
 
 /**
  * Rows that stand beside the waiting ones, as multiples of these: 1,000,000 and 100,000 for 50,000.
@@ -30,51 +45,60 @@ const BESIDE: Readonly<Record<string, { readonly kind: RowKind; readonly times: 
 };
 
 export const outboxDrain: Scenario = {
-  variants: [...MARKS, ...Object.keys(BESIDE), TWO_RELAYS],
+  variants: [...Object.keys(DRAINS), ...Object.keys(BESIDE), TWO_RELAYS],
   measure: measureAll,
 };
 
 async function measureAll(context: BenchContext): Promise<void> {
   const messages = context.options.messages ?? MESSAGES;
-  for (const mark of MARKS) {
+  for (const [variant, drain] of Object.entries(DRAINS)) {
     // Refused there: it is slower than the mark.
-    if (mark === "off" && context.database.product === "sqlite") continue;
-    if (wanted(context, mark)) await drainBesideRaw(context, messages, mark);
+    if (drain.sendingMark === "off" && context.database.product === "sqlite") continue;
+    if (wanted(context, variant)) await drainBesideRaw(context, messages, drain);
   }
   const beside = Object.keys(BESIDE).filter((variant) => wanted(context, variant));
   if (beside.length > 0) await drainBesideRows(context, messages, beside);
   if (wanted(context, TWO_RELAYS)) await drainByTwo(context, messages);
 }
 
-async function drainBesideRaw(context: BenchContext, messages: number, mark: "on" | "off"): Promise<void> {
+async function drainBesideRaw(context: BenchContext, messages: number, drain: Drain): Promise<void> {
   const { database, options } = context;
   const spent: RawDrain["spentMs"][] = [];
-  context.progress(`sendingMark ${mark}: warm-up`);
-  await rawRun(context, Math.min(WARM_UP, messages), mark, "sequential", []);
-  await ourRun(database, Math.min(WARM_UP, messages), mark);
+  const floors: Measurement[] = [];
+  context.progress(`${drain.name}: warm-up`);
+  await rawRun(context, Math.min(WARM_UP, messages), drain, "sequential", []);
+  await ourRun(database, Math.min(WARM_UP, messages), drain);
   const { raw, ours } = await inTurn(
     options.runs,
-    (run) => {
-      context.progress(`sendingMark ${mark}: raw ${run + 1} of ${options.runs}`);
-      return rawRun(context, messages, mark, "sequential", spent);
+    async (run) => {
+      context.progress(`${drain.name}: floor and raw ${run + 1} of ${options.runs}`);
+      floors.push(await floorRun(database, messages, drain));
+      return await rawRun(context, messages, drain, "sequential", spent);
     },
     (run) => {
-      context.progress(`sendingMark ${mark}: ours ${run + 1} of ${options.runs}`);
-      return ourRun(database, messages, mark);
+      context.progress(`${drain.name}: ours ${run + 1} of ${options.runs}`);
+      return ourRun(database, messages, drain);
     },
   );
-  const overlapped = await rawRun(context, messages, mark, "overlapped", []);
+  const overlapped = await rawRun(context, messages, drain, "overlapped", []);
+  const ratioToFloor = rounded(ratioOfRuns(ours, floors), 3);
   context.report(
     resultOf({
       scenario: SCENARIO,
       database,
-      variant: `sendingMark ${mark}`,
+      variant: drain.name,
       ours,
       raw,
-      figures: { ...meanOf(spent), "overlapped raw msg/s": rounded(rateOf(overlapped), 0) },
+      figures: {
+        ...meanOf(spent),
+        "overlapped raw msg/s": rounded(rateOf(overlapped), 0),
+        "floor msg/s": rounded(median(floors.map(rateOf)), 0),
+        ratioToFloor,
+      },
       targets: (result): Target[] => [
         atLeast("ratioToRaw", result.ratioToRaw, 0.85),
         atMost("statementsPerMessage", result.statementsPerMessage, STATEMENTS_PER_MESSAGE),
+        ...(drain.toFloor === undefined ? [] : [atLeast("ratioToFloor", ratioToFloor, drain.toFloor)]),
       ],
     }),
   );
@@ -83,7 +107,7 @@ async function drainBesideRaw(context: BenchContext, messages: number, mark: "on
 async function rawRun(
   { database, statements }: BenchContext,
   messages: number,
-  sendingMark: "on" | "off",
+  { sendingMark, onSent }: Drain,
   how: "sequential" | "overlapped",
   spent: RawDrain["spentMs"][],
 ): Promise<Measurement> {
@@ -91,7 +115,7 @@ async function rawRun(
   const connection = await database.connect("relay");
   const second = await database.connect("relay");
   try {
-    const drain = await prepareRawDrain({ connection, statements, batchSize: BATCH, sendingMark });
+    const drain = await prepareRawDrain({ connection, statements, batchSize: BATCH, sendingMark, onSent });
     if (drain.messages !== messages) throw new Error(`${drain.messages} rows wait instead of ${messages}`);
     const meter = await startMeter(database);
     meter.restart();
@@ -108,9 +132,28 @@ async function rawRun(
   }
 }
 
-async function ourRun(database: BenchDatabase, messages: number, sendingMark: "on" | "off"): Promise<Measurement> {
+async function floorRun(database: BenchDatabase, messages: number, { onSent }: Drain): Promise<Measurement> {
   await fill(database, messages);
-  return await measureDrain({ database, messages, sendingMark });
+  const connection = await database.connect("relay");
+  try {
+    const meter = await startMeter(database);
+    meter.restart();
+    await runFloor(connection, database.product, { messages, batchSize: BATCH, onSent });
+    const measured = await meter.stop(messages);
+    await checkDrained(database);
+    return measured;
+  } finally {
+    await connection.close();
+  }
+}
+
+async function ourRun(
+  database: BenchDatabase,
+  messages: number,
+  { sendingMark, onSent }: Pick<Drain, "sendingMark" | "onSent">,
+): Promise<Measurement> {
+  await fill(database, messages);
+  return await measureDrain({ database, messages, sendingMark, onSent });
 }
 
 /** An empty table, then the waiting rows. */
@@ -140,7 +183,7 @@ async function drainBesideRows(context: BenchContext, messages: number, variants
   const plain: Measurement[] = [];
   for (let number = 1; number <= runs; number += 1) {
     context.progress(`without other rows: run ${number} of ${runs}`);
-    plain.push(await ourRun(context.database, messages, "on"));
+    plain.push(await ourRun(context.database, messages, { sendingMark: "on", onSent: "keep" }));
     for (const table of tables) {
       context.progress(`${table.variant}: run ${number} of ${runs}`);
       table.runs.push(await table.run(messages));

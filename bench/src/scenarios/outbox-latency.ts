@@ -5,29 +5,20 @@
 import { createOutbox, createRelay } from "rowpost";
 import { instantBroker } from "../broker.ts";
 import { type Measurement, startMeter } from "../measure/meter.ts";
-import { medianOrNull, percentile, rounded } from "../measure/statistics.ts";
-import { keyOf, machineMs, numberOf } from "../relay/messages.ts";
+import { type LatencyRun, runOpenLoop } from "../measure/open-loop.ts";
+import { rounded } from "../measure/statistics.ts";
+import { machineMs, numberOf } from "../relay/messages.ts";
 import { type RelayProcess, startRelayProcess } from "../relay/processes.ts";
-import { atMost, resultOf, type Target } from "../results/result.ts";
+import { atMost, resultOf } from "../results/result.ts";
 import { openRowpost } from "../rowpost.ts";
 import type { BenchDatabase } from "../servers/server.ts";
 import { createOrderTable, insertOrder, orderMessage, orderValues } from "./business.ts";
+import { type Reader, reportLatency } from "./latency.ts";
 import { type BenchContext, type Scenario, wanted } from "./scenario.ts";
 
 const RATE = 200;
-const MESSAGES = 1_000;
-/** Messages at the start of each run that count for nothing: connections open, code compiles. */
-const WARM_UP = 100;
 const IDLE_BEFORE_MS = 3_000;
 const IDLE_MS = 5_000;
-
-/** One run: how long each message took. */
-interface LatencyRun {
-  readonly measurement: Measurement;
-  readonly samples: readonly number[];
-}
-
-type Variant = "same process" | "other process";
 
 const PARTS: Readonly<Record<string, (context: BenchContext) => Promise<void>>> = {
   "same-process": (context) => latencyVariant(context, "same process", inThisProcess),
@@ -43,45 +34,17 @@ export const outboxLatency: Scenario = {
   },
 };
 
-async function latencyVariant(
+function latencyVariant(
   context: BenchContext,
-  variant: Variant,
+  variant: Reader,
   run: (database: BenchDatabase, messages: number) => Promise<LatencyRun>,
 ): Promise<void> {
-  const { database, options } = context;
-  const messages = options.messages ?? MESSAGES;
-  const runs: LatencyRun[] = [];
-  for (let number = 1; number <= options.runs; number += 1) {
-    context.progress(`${variant}: run ${number} of ${options.runs}`);
-    runs.push(await run(database, messages));
-  }
-  const each = (percent: number): number | null =>
-    medianOrNull(runs.map(({ samples }) => percentile(samples, percent)));
-  context.report(
-    resultOf({
-      scenario: "outbox-latency",
-      database,
-      variant,
-      ours: runs.map(({ measurement }) => measurement),
-      p50Ms: each(50),
-      p99Ms: each(99),
-      figures: {
-        "offered msg/s": RATE,
-        "max ms": rounded(medianOrNull(runs.map(({ samples }) => Math.max(...samples))), 1),
-      },
-      targets: (result) => targetsOf(variant, database, result.p50Ms, result.p99Ms),
-    }),
-  );
-}
-
-/**
- * Limits of the issue: a NOTIFY brings PostgreSQL's other processes close to the same process, the
- * rest has to poll.
- */
-function targetsOf(variant: Variant, database: BenchDatabase, p50: number | null, p99: number | null): Target[] {
-  if (variant === "same process") return [atMost("p50Ms", p50, 3)];
-  const notified = database.product === "postgres";
-  return [atMost("p50Ms", p50, notified ? 6 : 25), atMost("p99Ms", p99, notified ? 30 : 80)];
+  const { database } = context;
+  return reportLatency(context, {
+    ...{ scenario: "outbox-latency", variant, rate: RATE },
+    run: (messages) => run(database, messages),
+    limits: { sameProcess: { p50: 3 }, notified: { p50: 6, p99: 30 } },
+  });
 }
 
 async function inThisProcess(database: BenchDatabase, messages: number): Promise<LatencyRun> {
@@ -121,49 +84,25 @@ async function inAnotherProcess(database: BenchDatabase, messages: number): Prom
 
 type Published = (committing: ReadonlyMap<number, number>) => Promise<ReadonlyMap<number, number>>;
 
-/**
- * Open loop: a transaction begins every 5 ms whether or not the last one is through. The stamp is
- * taken right before COMMIT.
- */
+/** A transaction with an order and its message; the stamp is taken right before COMMIT. */
 async function produce(
   database: BenchDatabase,
   producing: Awaited<ReturnType<typeof openRowpost>>["database"],
   messages: number,
   clientProcesses: readonly number[],
-  published: Published,
+  arrivals: Published,
 ): Promise<LatencyRun> {
   const outbox = createOutbox({ database: producing });
   const insert = insertOrder(database);
-  const committing = new Map<number, number>();
-  const meter = await startMeter({
-    serverCpuMs: () => database.serverCpuMs(),
-    statements: () => database.statements(),
-    clientProcesses,
-  });
-  const running: Promise<void>[] = [];
-  const start = performance.now();
-  for (let number = 1; number <= messages + WARM_UP; number += 1) {
-    const wait = start + (number * 1000) / RATE - performance.now();
-    if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
-    if (number === WARM_UP) meter.restart();
-    running.push(
+  return await runOpenLoop({
+    ...{ database, messages, rate: RATE, clientProcesses, arrivals },
+    begin: (number, stamps) =>
       outbox.transaction(async (tx) => {
         await tx.query(insert, orderValues(number));
         await outbox.enqueue(tx, orderMessage(number));
-        committing.set(number, machineMs());
+        stamps.set(number, machineMs());
       }),
-    );
-  }
-  await Promise.all(running);
-  const arrivals = await published(committing);
-  const measurement = await meter.stop(messages);
-  const samples: number[] = [];
-  for (const [number, began] of committing) {
-    const at = arrivals.get(number);
-    if (at === undefined) throw new Error(`${keyOf(number)} was committed and never published`);
-    if (number > WARM_UP) samples.push(at - began);
-  }
-  return { measurement, samples };
+  });
 }
 
 async function until(reached: () => boolean): Promise<void> {

@@ -1,0 +1,73 @@
+/**
+ * The raw limit of appends: multi-row INSERTs into the same table, each in its transaction, with
+ * ids that the program counts itself. Nothing makes these ids safe to read by; that is what the
+ * queue adds.
+ */
+import { type Measurement, startMeter } from "../measure/meter.ts";
+import { keyOf } from "../relay/messages.ts";
+import { orderMessage } from "../scenarios/business.ts";
+import type { BareConnection, BareStatement, BenchDatabase } from "../servers/server.ts";
+import { monthTable } from "./topic.ts";
+
+const QUEUE_EPOCH_MS = 1_577_836_800_000;
+
+/** Appends `messages` in transactions of `batch`, from `producers` connections side by side. */
+export async function rawAppend(
+  database: BenchDatabase,
+  { messages, batch, producers }: { messages: number; batch: number; producers: number },
+): Promise<Measurement> {
+  const connections = await openConnections(database, producers);
+  const table = monthTable();
+  const start = BigInt(Date.now() - QUEUE_EPOCH_MS) << 16n;
+  const ids = Array.from({ length: messages }, (_, index) => String((start + BigInt(index)) << 6n));
+  const meter = await startMeter(database);
+  meter.restart();
+  let next = 0;
+  await Promise.all(
+    connections.map(async (connection) => {
+      while (next < messages) {
+        const first = next;
+        next += batch;
+        const rows = ids.slice(first, first + batch).map((id, index): Row => {
+          const number = first + index + 1;
+          return [id, keyOf(number), JSON.stringify(orderMessage(number).body)];
+        });
+        await connection.simple(database.product === "sqlite" ? "BEGIN IMMEDIATE" : "BEGIN");
+        await connection.run(insert(database, table, rows));
+        await connection.simple("COMMIT");
+      }
+    }),
+  );
+  const measured = await meter.stop(messages);
+  await Promise.all(connections.map((connection) => connection.close()));
+  return measured;
+}
+
+/** Id, key, body. */
+type Row = readonly [string, string, string];
+
+/** SQLite has one writer. */
+async function openConnections(database: BenchDatabase, producers: number): Promise<BareConnection[]> {
+  const count = database.product === "sqlite" ? 1 : producers;
+  return await Promise.all(Array.from({ length: count }, () => database.connect("relay")));
+}
+
+const COLUMNS = "partition_no, message_id, message_key, message_type, message_data, ip, port, producer_group";
+const PLACE = ["127.0.0.1", null, "bench"] as const;
+
+/** The quickest of each database: one text, one array parameter, or values. */
+function insert({ product }: BenchDatabase, table: string, rows: readonly Row[]): BareStatement {
+  const name = `raw_append_${rows.length}`;
+  if (product === "postgres") {
+    return {
+      name,
+      text: `INSERT INTO ${table} (${COLUMNS}) SELECT 0, id, key, 'order.created', body, $4, $5::integer, $6 FROM unnest($1::bigint[], $2::text[], $3::text[]) AS new (id, key, body)`,
+      params: [...[0, 1, 2].map((column) => rows.map((row) => row[column])), ...PLACE],
+    };
+  }
+  return {
+    name,
+    text: `INSERT INTO ${table} (${COLUMNS}) VALUES ${rows.map(() => "(0, ?, ?, 'order.created', ?, ?, ?, ?)").join(", ")}`,
+    params: rows.flatMap((row) => [...row, ...PLACE]),
+  };
+}

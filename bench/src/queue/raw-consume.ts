@@ -1,0 +1,57 @@
+/**
+ * The raw limit of consuming: the library's own statements in a plain loop on one connection. Range
+ * read, records, progress; no leases, no handlers, no failures.
+ */
+import { type Measurement, startMeter } from "../measure/meter.ts";
+import { loadQueueStatements } from "../rowpost.ts";
+import type { BenchDatabase } from "../servers/server.ts";
+import type { Key, RawRecord } from "./statements.ts";
+import { monthTable, TOPIC } from "./topic.ts";
+
+const OWNER = "raw";
+const LAST_ID = "9223372036854775807";
+
+/** Reads the whole topic for a group of its own. */
+export async function rawConsume(
+  database: BenchDatabase,
+  { messages, batch, records, group }: { messages: number; batch: number; records: "each" | "batch"; group: string },
+): Promise<Measurement> {
+  const { consume } = await loadQueueStatements(database.product);
+  const key: Key = { topic: TOPIC, group };
+  const month = Number(monthTable().slice(-6));
+  const place = { ip: "127.0.0.1", port: null, instance: OWNER };
+  const connection = await database.connect("relay");
+  await connection.run(consume.insertProgress(key, "start"));
+  await database.script(`UPDATE message_consumption SET owner = '${OWNER}' WHERE consumer_group_id = '${group}'`);
+  const meter = await startMeter(database);
+  meter.restart();
+  let fromId = "0";
+  let read = 0;
+  let bytes = 0;
+  while (read < messages) {
+    const request = { topic: TOPIC, month, partition: 0, fromId, toId: LAST_ID, limit: batch };
+    const { rows } = await connection.run(consume.readMessages(request));
+    for (const row of rows) bytes += Object.keys(JSON.parse(String(row["message_data"])) as object).length;
+    const all = rows.map((row) => recordOf(String(row["id"]), String(row["message_key"])));
+    const [first] = all;
+    const last = all.at(-1);
+    if (first === undefined || last === undefined) throw new Error(`the topic ended after ${read} messages`);
+    fromId = String(BigInt(last.id) + 1n);
+    const kept = records === "each" ? all : [{ ...first, lastId: last.id, messages: all.length, key: null }];
+    const move = { partition: 0, owner: OWNER, epoch: 0, nextId: fromId, month };
+    await connection.simple(database.product === "sqlite" ? "BEGIN IMMEDIATE" : "BEGIN");
+    const { affected } = await connection.run(consume.moveProgress(key, move));
+    if (affected !== 1) throw new Error("the progress was not moved");
+    await connection.run(consume.insertRecords(key, { month, round: 0, place, records: kept }));
+    await connection.simple("COMMIT");
+    read += rows.length;
+  }
+  const measured = await meter.stop(messages);
+  await connection.close();
+  if (bytes === 0) throw new Error("no body was read");
+  return measured;
+}
+
+function recordOf(id: string, key: string): RawRecord {
+  return { id, lastId: null, messages: 1, key, attempt: 1, result: "consumed", durationMs: 0, error: null };
+}

@@ -1,0 +1,68 @@
+/** Appends of 100 messages by 4 producers of one process, beside the same rows by hand. */
+import { type Measurement, startMeter } from "../measure/meter.ts";
+import { rawAppend } from "../queue/raw-append.ts";
+import { monthTable, openQueue, queueMessage } from "../queue/topic.ts";
+import { atLeast, resultOf } from "../results/result.ts";
+import type { BenchDatabase } from "../servers/server.ts";
+import { type BenchContext, inTurn, type Scenario } from "./scenario.ts";
+
+const PRODUCERS = 4;
+const BATCH = 100;
+const MESSAGES = 60_000;
+
+export const queueAppend: Scenario = { variants: [], measure };
+
+async function measure(context: BenchContext): Promise<void> {
+  const { database, options } = context;
+  const messages = Math.ceil((options.messages ?? MESSAGES) / BATCH) * BATCH;
+  context.progress("warm-up");
+  await rawRun(database, BATCH * 50);
+  await ourRun(database, BATCH * 50);
+  const measured = await inTurn(
+    options.runs,
+    (run) => {
+      context.progress(`raw ${run + 1} of ${options.runs}`);
+      return rawRun(database, messages);
+    },
+    (run) => {
+      context.progress(`ours ${run + 1} of ${options.runs}`);
+      return ourRun(database, messages);
+    },
+  );
+  context.report(
+    resultOf({
+      scenario: "queue-append",
+      database,
+      variant: `${BATCH} messages in one call, ${PRODUCERS} producers`,
+      ...measured,
+      targets: (result) => [atLeast("ratioToRaw", result.ratioToRaw, 0.85)],
+    }),
+  );
+}
+
+async function rawRun(database: BenchDatabase, messages: number): Promise<Measurement> {
+  const { close } = await openQueue(database, 1);
+  await close();
+  return await rawAppend(database, { messages, batch: BATCH, producers: PRODUCERS });
+}
+
+async function ourRun(database: BenchDatabase, messages: number): Promise<Measurement> {
+  const { queue, close } = await openQueue(database, PRODUCERS);
+  const meter = await startMeter(database);
+  meter.restart();
+  let next = 0;
+  await Promise.all(
+    Array.from({ length: PRODUCERS }, async () => {
+      while (next < messages) {
+        const first = next + 1;
+        next += BATCH;
+        await queue.append(Array.from({ length: BATCH }, (_, index) => queueMessage(first + index)));
+      }
+    }),
+  );
+  const measured = await meter.stop(messages);
+  await close();
+  const rows = await database.number(`SELECT COUNT(*) FROM ${monthTable()}`);
+  if (rows !== messages) throw new Error(`${rows} rows in the topic after ${messages} messages`);
+  return measured;
+}
