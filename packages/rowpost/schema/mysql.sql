@@ -102,3 +102,24 @@ ALTER TABLE `local_message`
 
 -- 5 archive takes an id again
 ALTER TABLE `local_message_archive` DROP PRIMARY KEY, ADD PRIMARY KEY (`id`, archived_at);
+
+-- 6 reports of relays, and what people did
+ALTER TABLE `local_message_relay`
+  ADD COLUMN report MEDIUMTEXT CHARACTER SET utf8mb4 NULL COMMENT 'JSON: what the relay says of itself',
+  ADD COLUMN reported_at DATETIME(3) NULL COMMENT 'UTC';
+CREATE TABLE IF NOT EXISTS `local_message_audit` (
+  id BIGINT NOT NULL AUTO_INCREMENT,
+  table_name VARCHAR(160) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  made_at DATETIME(3) NOT NULL COMMENT 'UTC',
+  author VARCHAR(64) NOT NULL COMMENT 'who',
+  action VARCHAR(32) CHARACTER SET ascii NOT NULL COMMENT 'retry, suspend, resume, archive, delete, …',
+  reason VARCHAR(1024) NOT NULL COMMENT 'why, in their own words',
+  changed INT NOT NULL COMMENT 'messages',
+  first_id BIGINT NULL COMMENT 'lowest id that was changed',
+  last_id BIGINT NULL,
+  ids MEDIUMTEXT NULL COMMENT 'JSON: the ids that were changed',
+  details MEDIUMTEXT NULL COMMENT 'JSON: a rule, a topic, …',
+  PRIMARY KEY (id),
+  KEY idx_message (table_name, last_id, first_id) COMMENT 'what was done to a message',
+  KEY idx_made_at (made_at)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC COMMENT='what people did by hand';

@@ -126,3 +126,24 @@ DO $$ BEGIN
     FROM pg_catalog.pg_constraint WHERE conrelid = 'local_message_archive'::regclass AND contype = 'p'), 'SELECT');
 END $$;
 ALTER TABLE local_message_archive ADD PRIMARY KEY (id, archived_at);
+
+-- 6 reports of relays, and what people did
+ALTER TABLE local_message_relay
+  ADD COLUMN IF NOT EXISTS report text,
+  ADD COLUMN IF NOT EXISTS reported_at timestamptz(3);
+CREATE TABLE IF NOT EXISTS local_message_audit (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  table_name varchar(160) COLLATE "C" NOT NULL,
+  made_at timestamptz(3) NOT NULL,
+  author varchar(64) NOT NULL,
+  action varchar(32) COLLATE "C" NOT NULL,
+  reason varchar(1024) NOT NULL,
+  changed integer NOT NULL,
+  first_id bigint,
+  last_id bigint,
+  ids text,
+  details text
+);
+CREATE INDEX IF NOT EXISTS local_message_audit_message ON local_message_audit (table_name, last_id, first_id);
+CREATE INDEX IF NOT EXISTS local_message_audit_made ON local_message_audit (made_at);
+COMMENT ON TABLE local_message_audit IS 'what people did by hand';

@@ -125,3 +125,22 @@ DROP TABLE local_message_archive;
 ALTER TABLE local_message_archive_new RENAME TO local_message_archive;
 CREATE INDEX IF NOT EXISTS local_message_archive_key ON local_message_archive (message_type, message_key);
 CREATE INDEX IF NOT EXISTS local_message_archive_at ON local_message_archive (archived_at);
+
+-- 6 reports of relays, and what people did
+ALTER TABLE local_message_relay ADD COLUMN report TEXT;
+ALTER TABLE local_message_relay ADD COLUMN reported_at TEXT;
+CREATE TABLE IF NOT EXISTS local_message_audit (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  table_name TEXT NOT NULL,
+  made_at TEXT NOT NULL,
+  author TEXT NOT NULL,
+  action TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  changed INTEGER NOT NULL,
+  first_id INTEGER,
+  last_id INTEGER,
+  ids TEXT,
+  details TEXT
+);
+CREATE INDEX IF NOT EXISTS local_message_audit_message ON local_message_audit (table_name, last_id, first_id);
+CREATE INDEX IF NOT EXISTS local_message_audit_made ON local_message_audit (made_at);
