@@ -6,6 +6,7 @@
  *   node round.mjs MARIADB MYSQL9 POSTGRES RABBITMQ REDIS NATS KAFKA ROCKETMQ
  */
 import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect as connectNats } from "@nats-io/transport-node";
 import amqplib from "amqplib";
@@ -54,7 +55,14 @@ const topics = {
     const kafka = new Kafka({ brokers: [new URL(url).host], logLevel: logLevel.NOTHING });
     const admin = kafka.admin();
     await admin.connect();
-    await admin.createTopics({ waitForLeaders: true, topics: [{ topic: name, numPartitions: 1 }] });
+    await admin.createTopics({ waitForLeaders: false, topics: [{ topic: name, numPartitions: 1 }] });
+    // kafkajs' own wait for leaders fails while the broker has not heard of its new topic yet.
+    const known = () =>
+      admin.fetchTopicMetadata({ topics: [name] }).then(
+        ({ topics }) => topics[0].partitions.every(({ leader }) => leader >= 0),
+        () => false,
+      );
+    for (let look = 0; look < 300 && !(await known()); look += 1) await sleep(100);
     return async () => {
       await admin.deleteTopics({ topics: [name] });
       await admin.disconnect();

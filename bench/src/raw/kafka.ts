@@ -2,7 +2,8 @@
  * Kafka: kafkajs, one send for each batch, acknowledged by all replicas, with the key that decides
  * the partition.
  */
-import kafkajs from "kafkajs";
+import { setTimeout as sleep } from "node:timers/promises";
+import kafkajs, { type Admin } from "kafkajs";
 import type { BrokerServer } from "./broker.ts";
 
 const PARTITIONS = 4;
@@ -20,7 +21,8 @@ export async function openKafkaServer(url: URL): Promise<BrokerServer> {
     name: "Kafka",
     port: Number(url.port || 9092),
     async makeTopic(topic) {
-      await admin.createTopics({ waitForLeaders: true, topics: [{ topic, numPartitions: PARTITIONS }] });
+      await admin.createTopics({ waitForLeaders: false, topics: [{ topic, numPartitions: PARTITIONS }] });
+      await expectLeaders(admin, topic);
     },
     async emptyTopic() {},
     async removeTopic(topic) {
@@ -46,4 +48,18 @@ export async function openKafkaServer(url: URL): Promise<BrokerServer> {
     },
     close: () => admin.disconnect(),
   };
+}
+
+/** kafkajs' own wait for leaders fails while the broker has not heard of its new topic yet. */
+async function expectLeaders(admin: Admin, topic: string): Promise<void> {
+  for (let look = 0; look < 300; look += 1) {
+    try {
+      const { topics } = await admin.fetchTopicMetadata({ topics: [topic] });
+      if (topics.every(({ partitions }) => partitions.every(({ leader }) => leader >= 0))) return;
+    } catch (error) {
+      if ((error as { type?: string }).type !== "UNKNOWN_TOPIC_OR_PARTITION") throw error;
+    }
+    await sleep(100);
+  }
+  throw new Error(`Kafka names no leaders for ${topic} within 30 s`);
 }

@@ -1,4 +1,5 @@
 /** Another service: it reads a topic, made for this run, from its beginning. */
+import { setTimeout as sleep } from "node:timers/promises";
 import kafkajs from "kafkajs";
 import { KAFKA_BROKERS } from "./settings.ts";
 
@@ -12,7 +13,14 @@ export async function startConsumer(topic: string, onOrder: (id: string) => void
   const kafka = new kafkajs.Kafka({ brokers: KAFKA_BROKERS, clientId: "reader", logLevel: kafkajs.logLevel.NOTHING });
   const admin = kafka.admin();
   await admin.connect();
-  await admin.createTopics({ waitForLeaders: true, topics: [{ topic, numPartitions: 3 }] });
+  await admin.createTopics({ waitForLeaders: false, topics: [{ topic, numPartitions: 3 }] });
+  // kafkajs' own wait for leaders fails while Kafka has not heard of its new topic yet.
+  const known = (): Promise<boolean> =>
+    admin.fetchTopicOffsets(topic).then(
+      (partitions) => partitions.length === 3,
+      () => false,
+    );
+  for (let look = 0; look < 300 && !(await known()); look += 1) await sleep(100);
   const consumer = kafka.consumer({ groupId: topic });
   let read = 0;
   let onRead = (): void => {};

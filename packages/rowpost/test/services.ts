@@ -145,8 +145,8 @@ const mysqlStatements: DatabaseStatements = {
     withMysql(address, async (query) => {
       // A transaction left open holds metadata locks that DROP would wait for, for a day by
       // default.
-      const rows = await query(`SELECT id AS id FROM information_schema.processlist WHERE db = '${name}'`);
-      for (const { id } of rows) await query(`KILL ${Number(id)}`).catch(ignoreGone);
+      const sessions = await query("SHOW FULL PROCESSLIST");
+      for (const { Id, db } of sessions) if (db === name) await query(`KILL ${Number(Id)}`).catch(ignoreGone);
       await query("SET lock_wait_timeout = 20");
       await query(`DROP DATABASE IF EXISTS ${name}`);
     }),

@@ -4,9 +4,10 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import kafkajs, { type EachBatchPayload, type Kafka, type KafkaMessage } from "kafkajs";
+import kafkajs, { type Admin, type EachBatchPayload, type Kafka, type KafkaMessage } from "kafkajs";
 import { runsPlatformatic } from "../../src/brokers/kafka/load.ts";
 import {
   createReceivedLog,
@@ -52,16 +53,34 @@ export async function createTopics(
   await admin.connect();
   try {
     await admin.createTopics({
-      waitForLeaders: true,
+      waitForLeaders: false,
       topics: topics.map(({ topic, numPartitions = 1, maxBytes }) => ({
         topic,
         numPartitions,
         configEntries: maxBytes === undefined ? [] : [{ name: "max.message.bytes", value: String(maxBytes) }],
       })),
     });
+    await leadersOf(
+      admin,
+      topics.map(({ topic }) => topic),
+    );
   } finally {
     await admin.disconnect();
   }
+}
+
+/** kafkajs' own wait for leaders fails while the broker has not heard of its new topic yet. */
+async function leadersOf(admin: Admin, names: readonly string[]): Promise<void> {
+  for (let look = 0; look < 300; look += 1) {
+    try {
+      const { topics } = await admin.fetchTopicMetadata({ topics: [...names] });
+      if (topics.every(({ partitions }) => partitions.every(({ leader }) => leader >= 0))) return;
+    } catch (error) {
+      if ((error as { type?: string }).type !== "UNKNOWN_TOPIC_OR_PARTITION") throw error;
+    }
+    await sleep(100);
+  }
+  throw new Error(`no leaders for ${names.join(", ")} within 30 s`);
 }
 
 /** Removes topics. */

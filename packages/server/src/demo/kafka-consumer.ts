@@ -1,4 +1,5 @@
 /** A real Kafka consumer: receives, writes the order into the ledger, commits. */
+import { setTimeout as sleep } from "node:timers/promises";
 import kafkajs, { type KafkaConfig } from "kafkajs";
 import { type KafkaOptions, kafkaFromUrl, kafkaOptionsFromUrl } from "rowpost/kafka";
 import { CommandFailure } from "../cli/failure.ts";
@@ -49,7 +50,8 @@ async function prepareTopic(client: kafkajs.Kafka, { say }: ConsumerParts): Prom
     await admin.connect();
     if ((await admin.listTopics()).includes(TOPIC)) return;
     say(`making the topic ${TOPIC} …`);
-    await admin.createTopics({ waitForLeaders: true, topics: [{ topic: TOPIC, numPartitions: PARTITIONS }] });
+    await admin.createTopics({ waitForLeaders: false, topics: [{ topic: TOPIC, numPartitions: PARTITIONS }] });
+    while (!(await hasLeaders(admin))) await sleep(100);
   } catch (cause) {
     throw new CommandFailure(
       `Kafka has no topic ${TOPIC}, and making it failed; run: kafka-topics.sh --bootstrap-server HOST:9092 --create --topic ${TOPIC} --partitions ${PARTITIONS}`,
@@ -57,6 +59,17 @@ async function prepareTopic(client: kafkajs.Kafka, { say }: ConsumerParts): Prom
     );
   } finally {
     await admin.disconnect();
+  }
+}
+
+/** kafkajs' own wait for leaders fails while the broker has not heard of its new topic yet. */
+async function hasLeaders(admin: kafkajs.Admin): Promise<boolean> {
+  try {
+    const { topics } = await admin.fetchTopicMetadata({ topics: [TOPIC] });
+    return topics.every(({ partitions }) => partitions.every(({ leader }) => leader >= 0));
+  } catch (error) {
+    if ((error as { type?: string }).type === "UNKNOWN_TOPIC_OR_PARTITION") return false;
+    throw error;
   }
 }
 

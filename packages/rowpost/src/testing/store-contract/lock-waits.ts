@@ -40,15 +40,17 @@ const LONG_MS = 40;
 function innodbCounter(sql: RunSql): CountWaiting {
   let runningSince = new Map<string, number>();
   return async () => {
-    const { rows } = await sql(
-      "SELECT ID AS id, INFO AS info FROM information_schema.PROCESSLIST WHERE DB = DATABASE() AND ID <> CONNECTION_ID()",
-    );
+    const self = (await sql("SELECT CONNECTION_ID() AS id, DATABASE() AS db")).rows[0];
+    // information_schema.PROCESSLIST of MySQL 9 fails (3854) while any session runs a statement
+    // with a character outside of utf8mb3.
+    const sessions = (await sql("SHOW FULL PROCESSLIST")).rows;
+    const others = sessions.filter(({ Id, db }) => db === self?.["db"] && String(Id) !== String(self?.["id"]));
     const monitor = await sql("SHOW ENGINE INNODB STATUS");
     const now = performance.now();
     const seen = new Map<string, number>();
     const waiting = waitingThreads(String(monitor.rows[0]?.["Status"]));
     let count = 0;
-    for (const { id, info } of rows) {
+    for (const { Id: id, Info: info } of others) {
       const statement = `${String(id)} ${String(info)}`;
       const since = info === null ? now : (runningSince.get(statement) ?? now);
       if (info !== null) seen.set(statement, since);
