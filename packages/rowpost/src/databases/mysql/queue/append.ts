@@ -28,21 +28,23 @@ export const append: AppendStatements = {
     {
       name: "advanced",
       text: `SELECT CASE WHEN FALSE THEN 0${NOT_ENDED} ELSE partition_no END AS partitionno, CAST(last_id AS CHAR) AS lastid, keyed_partitions AS keyedpartitions
-  FROM message_topic_partition WHERE topic_id = ? AND partition_no IN (${counts.map(([partition]) => whole(partition)).join(", ")})`,
-      params: [topic],
+  FROM message_topic_partition WHERE topic_id = ? AND partition_no IN (${counts.map(() => "?").join(", ")})`,
+      params: [topic, ...counts.map(([partition]) => partition)],
     },
   ],
 
-  /** New rows at the end of their partition; nobody reads them before the counter is committed. */
+  /**
+   * New rows at the end of their partition; nobody reads them before the counter is committed. Ids
+   * are parameters: handles of users keep a prepared statement for each text.
+   */
   insertMessages({ topic, month, rows, producer }) {
     const delayed = rows.some(({ message }) => message.delayMs !== null || message.deliverAtMs !== null);
     const params: unknown[] = [];
     const values: string[] = [];
     for (const [index, { id, message }] of rows.entries()) {
-      const partition = whole(message.partition);
-      const first = index === 0 ? checked(partition, IN_TRANSACTION + NOT_ENDED) : partition;
-      values.push(`(${first}, ${id}, ?, ?, ?, ?, ?, ?, ?, ?, ?${delayed ? `, ${DELIVER_AT}` : ""})`);
-      params.push(...textsOf(message), producer.ip, producer.port, producer.group);
+      const partition = index === 0 ? checked("?", IN_TRANSACTION + NOT_ENDED) : "?";
+      values.push(`(${partition}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?${delayed ? `, ${DELIVER_AT}` : ""})`);
+      params.push(message.partition, id, ...textsOf(message), producer.ip, producer.port, producer.group);
       if (delayed) params.push(message.delayMs, message.deliverAtMs);
     }
     return {

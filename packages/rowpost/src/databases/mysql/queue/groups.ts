@@ -97,8 +97,8 @@ export const groups: GroupStatements = {
   lockRedeliveries: ({ topic, group }, partition, ids) => ({
     name: "lockRedeliveries",
     text: `SELECT CAST(message_id AS CHAR) AS id, state, attempt, ordering_key FROM message_redelivery
-  WHERE ${GROUP} AND partition_no = ? AND message_id IN (${ids.join(", ")}) ORDER BY message_id FOR UPDATE`,
-    params: [topic, group, partition],
+  WHERE ${GROUP} AND partition_no = ? AND message_id IN (${ids.map(() => "?").join(", ")}) ORDER BY message_id FOR UPDATE`,
+    params: [topic, group, partition, ...ids],
   }),
 
   /** Of rows that this transaction has locked. The state last: it is looked at before. */
@@ -106,7 +106,7 @@ export const groups: GroupStatements = {
     name: "redeliverNow",
     text: `UPDATE message_redelivery
   SET first_attempt = CASE WHEN state = 1 THEN attempt ELSE first_attempt END, next_attempt_at = ${NOW}, gmt_modified = ${NOW}, state = 0
-  WHERE ${GROUP} AND partition_no = ? AND message_id IN (${ids.join(", ")})`,
-    params: [topic, group, partition],
+  WHERE ${GROUP} AND partition_no = ? AND message_id IN (${ids.map(() => "?").join(", ")})`,
+    params: [topic, group, partition, ...ids],
   }),
 };
