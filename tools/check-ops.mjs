@@ -1,8 +1,9 @@
 /**
  * The files of ops/: the Dockerfile by dockerfile-utils, the compose file by dclint, the Kubernetes
- * manifests by the schemas of Kubernetes' own API, the unit by systemd where it is there. And what
- * no linter knows: the relay does not run as root, is asked for its health at the right paths, and
- * each way to run it waits long enough for its stop.
+ * manifests by the schemas of Kubernetes' own API, the unit by the settings that it is meant to
+ * have, and by systemd where it is there. And what no linter knows: the relay does not run as root,
+ * is asked for its health at the right paths, each way to run it waits long enough for its stop,
+ * and systemd kills no migration.
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -36,8 +37,47 @@ function dockerfileProblems() {
 /** Runs a linter on a file; what it prints is the problem. */
 function linted(path, program, args) {
   const { status, error, stdout, stderr } = spawnSync(program, args, { encoding: "utf8" });
-  if (error?.code === "ENOENT") return [];
-  return status === 0 ? [] : [`${path}: ${stdout}${stderr}`];
+  return status === 0 ? [] : [`${path}: ${error?.message ?? ""}${stdout}${stderr}`];
+}
+
+/** What the unit may say; systemd passes over a mistyped setting with a warning in its journal. */
+const UNIT_SETTINGS = {
+  Unit: ["Description", "Documentation", "After", "Wants"],
+  Service: [
+    ...["DynamicUser", "EnvironmentFile", "ExecStartPre", "ExecStart", "Restart", "RestartSec"],
+    ...["TimeoutStartSec", "TimeoutStopSec", "NoNewPrivileges", "PrivateDevices", "PrivateTmp"],
+    ...["ProtectHome", "ProtectSystem"],
+  ],
+  Install: ["WantedBy"],
+};
+
+function unitProblems() {
+  const found = [];
+  const settings = new Map();
+  let section = "";
+  for (const [index, line] of read(UNIT).split("\n").entries()) {
+    if (line === "" || line.startsWith("#")) continue;
+    const header = /^\[(\w+)\]$/.exec(line);
+    const [, name, value] = /^(\w+)=(.+)$/.exec(line) ?? [];
+    if (header) section = header[1];
+    else if (UNIT_SETTINGS[section]?.includes(name)) settings.set(name, value);
+    else found.push(`${UNIT}:${index + 1}: nobody here knows this: ${line}`);
+  }
+  for (const name of ["ExecStartPre", "ExecStart"]) {
+    if (!settings.get(name)?.startsWith("/")) found.push(`${UNIT}: ${name} is no absolute path`);
+  }
+  // The default is 90 s for ExecStartPre too: a longer migration would be killed and begun again.
+  if (settings.get("TimeoutStartSec") !== "infinity") found.push(`${UNIT}: a long migration is killed`);
+  if (settings.get("Restart") !== "always") found.push(`${UNIT}: it does not come back`);
+  if (settings.get("DynamicUser") !== "yes") found.push(`${UNIT}: it runs as root`);
+  return found;
+}
+
+/** systemd's own word on it, on machines that have systemd. */
+function systemdProblems() {
+  const program = "systemd-analyze";
+  const isThere = spawnSync(program, ["--version"]).error?.code !== "ENOENT";
+  return isThere ? linted(UNIT, program, ["verify", UNIT]) : [];
 }
 
 const dclint = fileURLToPath(new URL("../bin/dclint.cjs", import.meta.resolve("dclint")));
@@ -84,7 +124,8 @@ const problems = [
   ...dockerfileProblems(),
   ...linted(COMPOSE, process.execPath, [dclint, "--quiet", COMPOSE]),
   ...manifests.flatMap(manifestProblems),
-  ...linted(UNIT, "systemd-analyze", ["verify", UNIT]),
+  ...unitProblems(),
+  ...systemdProblems(),
   ...graceProblems(),
 ];
 report("ops", problems, [DOCKERFILE, COMPOSE, UNIT, ...manifests].join(", "));
