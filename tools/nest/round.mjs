@@ -1,7 +1,8 @@
 /**
  * Copied beside shop.process.mjs into a folder with one major of NestJS and the packed packages:
- * the shop takes orders in TypeORM transactions, one of which is rolled back, and gets SIGTERM.
- * What was committed is in its ledger, once, and nothing else.
+ * the shop takes orders in TypeORM transactions, one of which is rolled back, and gets SIGTERM once
+ * its relay has published something. What was committed is published, once, and nothing else; the
+ * relay has given back every shard that it had, which it does in its hook only.
  *
  *   node round.mjs MARIADB
  */
@@ -10,6 +11,7 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { setTimeout as sleep } from "node:timers/promises";
 import { createConnection } from "mysql2/promise";
 import { createRelay, memory, migrate } from "rowpost";
 import { mysql } from "rowpost/mysql";
@@ -46,24 +48,33 @@ try {
   for (let number = 1; number <= ORDERS; number += 1) statuses.push(await order(`o${number}`));
   const refused = await order("o1"); // there already: its message is rolled back with it
 
+  const inLedger = () => (existsSync(ledger) ? readFileSync(ledger, "utf8").trim().split("\n") : []);
+  for (let look = 0; look < 600 && inLedger().length === 0; look += 1) await sleep(100);
+  const publishedByShop = inLedger().length;
+  const owned = async () => {
+    const [rows] = await connection.query(`SELECT shard FROM ${name}.local_message_shard WHERE owner IS NOT NULL`);
+    return rows.length;
+  };
+  const ownedBefore = await owned();
   const exited = once(shop, "exit");
   shop.kill("SIGTERM");
   const [, signal] = await exited;
+  const ownedAfter = await owned();
   // What the shop committed after its relay had stopped is left for the next one.
   const broker = memory();
   await createRelay({ database, broker }).drain();
   await database.close();
 
-  const published = [
-    ...(existsSync(ledger) ? readFileSync(ledger, "utf8").trim().split("\n") : []),
-    ...broker.published().map(({ key }) => key),
-  ];
+  const published = [...inLedger(), ...broker.published().map(({ key }) => key)];
   const [rows] = await connection.query(`SELECT id FROM ${name}.orders`);
   const seen = JSON.stringify([
     new Set(statuses).size,
     statuses[0],
     refused,
+    publishedByShop > 0,
+    ownedBefore > 0,
     signal,
+    ownedAfter,
     rows.length,
     [...published].sort().join() ===
       rows
@@ -71,7 +82,7 @@ try {
         .sort()
         .join(),
   ]);
-  const isGreen = seen === JSON.stringify([1, 201, 500, "SIGTERM", ORDERS, true]);
+  const isGreen = seen === JSON.stringify([1, 201, 500, true, true, "SIGTERM", 0, ORDERS, true]);
   console.log(`${isGreen ? "ok " : "RED"} NestJS ${version}: ${seen}, ${published.length} published`);
   process.exitCode = isGreen ? 0 : 1;
 } finally {

@@ -42,11 +42,11 @@ async function query(text: string, values: unknown[] = []): Promise<{ id: string
 
 const run = randomUUID().slice(0, 8);
 const topic = `${TOPIC}_${run}`;
-const arrived = new Map<string, number>();
+const arrived: string[] = [];
 const arrivals = new EventEmitter();
 await prepare();
 const consumer = await startConsumer(topic, (id) => {
-  arrived.set(id, (arrived.get(id) ?? 0) + 1);
+  arrived.push(id);
   arrivals.emit("order");
 });
 
@@ -56,15 +56,17 @@ service.once("exit", (code) => {
 });
 const [{ address }] = (await once(service, "message")) as [{ address: string }];
 const placed: string[] = [];
+const customers = new Map<string, string>();
 for (let number = 1; number <= ORDERS; number += 1) {
   const order = { id: `${run}-${number}`, customer: `c${number % 7}`, amount: number % 5 === 0 ? 5000 : number };
   const headers = { "content-type": "application/json" };
   const { status } = await fetch(`${address}/orders`, { method: "POST", headers, body: JSON.stringify(order) });
+  customers.set(order.id, order.customer);
   if (status === 201) placed.push(order.id);
 }
 
 const patience = AbortSignal.timeout(60_000);
-while (!patience.aborted && placed.some((id) => !arrived.has(id))) {
+while (!patience.aborted && placed.some((id) => !arrived.includes(id))) {
   await once(arrivals, "order", { signal: patience }).catch(() => undefined);
 }
 const exited = once(service, "exit");
@@ -72,10 +74,16 @@ service.kill("SIGTERM");
 const [code] = await exited;
 await consumer.finish();
 
+/** The orders of each customer, as they follow each other in a list. */
+const byCustomer = (ids: string[]): string =>
+  JSON.stringify([...new Set(customers.values())].map((name) => ids.filter((id) => customers.get(id) === name)));
+
 const orders = new Set((await query("SELECT id FROM orders WHERE id LIKE $1", [`${run}-%`])).map(({ id }) => id));
-const lost = [...orders].filter((id) => !arrived.has(id)).length;
-const phantom = [...arrived.keys()].filter((id) => !orders.has(id)).length;
-console.log(`committed=${orders.size} rolled_back=${ORDERS - placed.length} arrived=${arrived.size}`);
+const lost = [...orders].filter((id) => !arrived.includes(id)).length;
+const phantom = arrived.filter((id) => !orders.has(id)).length;
+const isInOrder = byCustomer(arrived) === byCustomer(placed);
+console.log(`committed=${orders.size} rolled_back=${ORDERS - placed.length} arrived=${arrived.length}`);
 console.log(`lost=${lost} phantom=${phantom}`);
-const isGood = lost + phantom === 0 && orders.size === placed.length && orders.size < ORDERS && code === 0;
-process.exitCode = isGood ? 0 : 1;
+console.log(`in order for each customer: ${isInOrder}`);
+const isComplete = lost + phantom === 0 && orders.size === placed.length && orders.size < ORDERS;
+process.exitCode = isComplete && arrived.length === orders.size && isInOrder && code === 0 ? 0 : 1;

@@ -27,12 +27,16 @@ async function prepare(): Promise<void> {
   await database.close();
 }
 
-async function ordersOf(run: string): Promise<string[]> {
+async function query(text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> {
   const connection = await createConnection(DATABASE_URL);
-  const [rows] = await connection.query("SELECT id FROM orders WHERE id LIKE ?", [`${run}-%`]);
+  const [rows] = await connection.query(text, values);
   await connection.end();
-  return (rows as { id: string }[]).map(({ id }) => id);
+  return rows as Record<string, unknown>[];
 }
+
+/** What relays hold. One that was not stopped leaves its shards behind. */
+const ownedShards = async (): Promise<number> =>
+  (await query("SELECT shard FROM local_message_shard WHERE owner IS NOT NULL")).length;
 
 async function main(): Promise<void> {
   const run = randomUUID().slice(0, 8);
@@ -66,18 +70,22 @@ async function main(): Promise<void> {
   while (!patience.aborted && placed.some((id) => !arrived.has(id))) {
     await once(arrivals, "order", { signal: patience }).catch(() => undefined);
   }
+  const ownedBefore = await ownedShards();
   const exited = once(service, "exit");
   service.kill("SIGTERM");
   const [, signal] = await exited; // Nest ends itself with the signal, once every hook has run
+  const ownedAfter = await ownedShards();
   await consumer.finish();
 
-  const orders = new Set(await ordersOf(run));
+  const placedRows = await query("SELECT id FROM orders WHERE id LIKE ?", [`${run}-%`]);
+  const orders = new Set(placedRows.map(({ id }) => String(id)));
   const lost = [...orders].filter((id) => !arrived.has(id)).length;
   const phantom = [...arrived.keys()].filter((id) => !orders.has(id)).length;
   console.log(`committed=${orders.size} rolled_back=${ORDERS - placed.length} arrived=${arrived.size}`);
   console.log(`lost=${lost} phantom=${phantom}`);
-  const isGood = lost + phantom === 0 && orders.size === placed.length && orders.size < ORDERS && signal === "SIGTERM";
-  process.exitCode = isGood ? 0 : 1;
+  console.log(`shards of the relay: ${ownedBefore} while it ran, ${ownedAfter} after its stop`);
+  const isComplete = lost + phantom === 0 && orders.size === placed.length && orders.size < ORDERS;
+  process.exitCode = isComplete && signal === "SIGTERM" && ownedBefore > 0 && ownedAfter === 0 ? 0 : 1;
 }
 
 void main();
