@@ -56,15 +56,16 @@ export default defineConfig({
   },
 });
 
-/** What the folder lacks comes from the workspace. */
+/** Also of subpaths, such as `mysql2/promise`. What the folder lacks comes from the workspace. */
 function otherPeers(folder: string): Plugin {
   const { resolve } = createRequire(`${folder}/package.json`);
   const installed = Object.keys(manifest.peerDependencies).filter((name) =>
     existsSync(`${folder}/node_modules/${name}`),
   );
+  const isInstalled = (id: string): boolean => installed.some((name) => id === name || id.startsWith(`${name}/`));
   return {
     name: "other-peers",
     enforce: "pre",
-    resolveId: (id) => (installed.includes(id) ? { id: resolve(id), external: true } : undefined),
+    resolveId: (id) => (isInstalled(id) ? { id: resolve(id), external: true } : undefined),
   };
 }

@@ -1,12 +1,13 @@
 /**
  * Copied into the folder that oldest.mjs filled: each driver commits 20 messages and rolls one back
  * in transactions of the user's, and a relay publishes them with each broker's client. Every
- * message must end as `sent`.
+ * message must end as `sent`, with its receipt, and none may have been `failed` on the way.
  *
  *   node round.mjs MARIADB MYSQL9 POSTGRES RABBITMQ REDIS NATS KAFKA ROCKETMQ
  */
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect as connectNats } from "@nats-io/transport-node";
 import amqplib from "amqplib";
@@ -25,6 +26,11 @@ import { redisFromUrl } from "rowpost/redis";
 import { rocketmqFromUrl } from "rowpost/rocketmq";
 
 const MESSAGES = 20;
+/** All rows, and those that are not `sent` (2) with all that belongs to it. */
+const COUNTS = `SELECT COUNT(*) AS messages,
+    COUNT(*) - COUNT(CASE WHEN state = 2 AND message_id <> '' AND sent_at IS NOT NULL AND next_retry_at IS NULL
+      AND delivery_count >= 1 THEN 1 END) AS incomplete
+  FROM local_message`;
 /** Its clients cannot make one. */
 const ROCKETMQ_TOPIC = "rowpost-peers";
 const [mariadbUrl, mysqlUrl, postgresUrl, ...brokerUrls] = process.argv.slice(2);
@@ -163,9 +169,12 @@ async function round(place, url) {
   await place.inTransaction((tx) => outbox.enqueue(tx, keys.map(message)), "COMMIT");
   await place.inTransaction((tx) => outbox.enqueue(tx, message("rolled-back")), "ROLLBACK");
   const relay = createRelay({ database, broker: brokers[scheme](url) });
-  await relay.drain({ timeoutMs: 30_000 });
+  const { sent, failed, complete } = await relay.drain({ timeoutMs: 30_000 });
   await relay.stop();
   await remove();
+  return sent === MESSAGES && failed === 0 && complete
+    ? ""
+    : `${scheme}: ${JSON.stringify({ sent, failed, complete })}`;
 }
 
 let red = false;
@@ -178,14 +187,15 @@ for (const [label, open] of Object.entries({
   const place = await open();
   try {
     await migrate(place.database, { layout: place.database.defaultLayout });
-    for (const url of brokerUrls) {
-      await round(place, url);
-    }
-    const states = await place.query("SELECT state, COUNT(*) AS n FROM local_message GROUP BY state");
-    const counted = states.map(({ state, n }) => `${n} in state ${state}`).join(", ");
-    const isGreen = states.length === 1 && Number(states[0].n) === MESSAGES * brokerUrls.length;
+    const problems = [];
+    for (const url of brokerUrls) problems.push(await round(place, url));
+    const found = problems.filter((problem) => problem !== "");
+    const [row] = await place.query(COUNTS);
+    const counts = Object.fromEntries(Object.entries(row).map(([column, value]) => [column, Number(value)]));
+    const expected = { messages: MESSAGES * brokerUrls.length, incomplete: 0 };
+    const isGreen = found.length === 0 && isDeepStrictEqual(counts, expected);
     red ||= !isGreen;
-    console.log(`${isGreen ? "ok " : "RED"} ${label}: ${counted}`);
+    console.log(`${isGreen ? "ok " : "RED"} ${label}: ${JSON.stringify(counts)} ${found.join(", ")}`);
     await place.database.close();
   } finally {
     await place.drop();
