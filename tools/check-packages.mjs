@@ -3,45 +3,36 @@
  * manifest and the files agree, and (for packages that can be imported) attw whether every entry
  * has types that match its code. With old resolvers and new ones. Needs `npm run build`.
  */
-import { execFileSync, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
+import { PUBLISHED, pack } from "./packed.mjs";
 import { report } from "./project-files.mjs";
 
-const PUBLISHED = ["packages/rowpost", "packages/server", "packages/nestjs"];
 const attw = fileURLToPath(new URL("dist/index.js", import.meta.resolve("@arethetypeswrong/cli/package.json")));
 
 const folder = mkdtempSync(join(tmpdir(), "rowpost-packages-"));
 try {
   const problems = [];
-  for (const workspace of PUBLISHED) problems.push(...(await problemsOf(workspace)));
-  report("packages", problems, PUBLISHED.join(", "));
+  for (const [name, tarball] of Object.entries(pack(folder))) {
+    problems.push(...(await problemsOf(PUBLISHED[name], tarball)));
+  }
+  report("packages", problems, Object.values(PUBLISHED).join(", "));
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
 
-async function problemsOf(workspace) {
+async function problemsOf(workspace, tarball) {
   const manifest = JSON.parse(readFileSync(join(workspace, "package.json"), "utf8"));
-  const tarball = pack(workspace);
   const problems = await publintProblems(tarball.path, manifest);
   if (Object.keys(manifest.exports).length > 1) problems.push(...attwProblems(tarball.path));
   problems.push(...tarball.files.filter((file) => /\.test\.|tsbuildinfo/.test(file)).map((file) => `packed: ${file}`));
   if (!tarball.files.includes("LICENSE")) problems.push("LICENSE is not packed");
   return problems.map((problem) => `${workspace}: ${problem}`);
-}
-
-/**
- * Makes the tarball and lists what is in it. Its scripts are not run: nothing is built on the way.
- */
-function pack(workspace) {
-  const options = ["pack", "--json", "--ignore-scripts", "--pack-destination", folder, "--workspace", workspace];
-  const output = execFileSync("npm", options, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
-  const [made] = Object.values(JSON.parse(output));
-  return { path: join(folder, made.filename), files: made.files.map((file) => file.path) };
 }
 
 async function publintProblems(tarball, manifest) {

@@ -1,20 +1,31 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 
-/** The workspaces that are published, by name. */
-const PUBLISHED = ["rowpost", "rowpost-server", "rowpost-nestjs"];
+/** The workspaces that are published: the folder of each, by the name of its package. */
+export const PUBLISHED = {
+  rowpost: "packages/rowpost",
+  "rowpost-server": "packages/server",
+  "rowpost-nestjs": "packages/nestjs",
+};
 
 /**
  * Makes the tarballs that a user would get. Their scripts are not run: nothing is built on the way.
  *
  * @param {string} folder where they go
- * @returns {Record<string, string>} the path of each, by the name of its package
+ * @param {string[]} names of packages
+ * @returns {Record<string, { path: string, files: string[] }>} the tarball of each, and its files
  */
-export function packPublished(folder) {
-  const workspaces = PUBLISHED.flatMap((name) => ["--workspace", name]);
+export function pack(folder, names = Object.keys(PUBLISHED)) {
+  const workspaces = names.flatMap((name) => ["--workspace", name]);
   const options = ["pack", "--json", "--ignore-scripts", "--pack-destination", folder, ...workspaces];
-  const made = Object.values(
-    JSON.parse(execFileSync("npm", options, { encoding: "utf8", maxBuffer: 64 * 1024 * 1024 })),
-  );
-  return Object.fromEntries(made.map(({ name, filename }) => [name, join(folder, filename)]));
+  const output = execFileSync("npm", options, {
+    encoding: "utf8",
+    maxBuffer: 64 * 1024 * 1024,
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  const tarballs = Object.values(JSON.parse(output)).map(({ name, filename, files }) => [
+    name,
+    { path: join(folder, filename), files: files.map(({ path }) => path) },
+  ]);
+  return Object.fromEntries(tarballs);
 }

@@ -9,18 +9,20 @@
  * run's own and are removed. With ROWPOST_TEST_REPORTS a report as vitest writes it goes there.
  * Exit status: 0 all green, 1 some are not.
  */
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { once } from "node:events";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createConnection } from "mysql2/promise";
 import pg from "pg";
-import { packPublished } from "./packed.mjs";
+import { command } from "./command.mjs";
+import { pack } from "./packed.mjs";
 import { probe } from "./services/probe.js";
 
 const LIMIT_MS = 150_000;
+/** No program: packages/rowpost/test/docs/inserts.test.ts runs what is in it. */
+const STATEMENTS_ONLY = "other-languages";
 const run = `rowpost_test_example_${randomBytes(4).toString("hex")}`;
 
 /** The addresses of servers, without the path: `mysql://root@127.0.0.1:3306`. */
@@ -29,8 +31,31 @@ async function addressOf(name) {
   return address.replace(/^mariadb:/, "mysql:").replace(/(:\d+)\/.*$/, "$1");
 }
 
-const mysqlUrl = async () => `${await addressOf("mariadb")}/${run}`;
-const postgresUrl = async (name) => `${await addressOf("postgres")}/${run}_${name}`;
+/** How the databases of this run go away, by name. */
+const made = new Map();
+
+async function mysqlUrl(example) {
+  const server = await addressOf("mariadb");
+  const name = `${run}_${example}`;
+  made.set(name, async () => {
+    const connection = await createConnection(server);
+    await connection.query(`DROP DATABASE IF EXISTS ${name}`);
+    await connection.end();
+  });
+  return `${server}/${name}`;
+}
+
+async function postgresUrl(example) {
+  const server = await addressOf("postgres");
+  const name = `${run}_${example}`;
+  made.set(name, async () => {
+    const client = new pg.Client({ connectionString: `${server}/postgres` });
+    await client.connect();
+    await client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+    await client.end();
+  });
+  return `${server}/${name}`;
+}
 
 /** What a script of tools/services prints. */
 function service(name, ...args) {
@@ -45,7 +70,7 @@ const EXAMPLES = {
     service("rocketmq", "topic", "rowpost-examples");
     service("rocketmq", "group", "rowpost-examples");
     return {
-      DATABASE_URL: `${await mysqlUrl()}_nestjs`,
+      DATABASE_URL: await mysqlUrl("nestjs"),
       ROCKETMQ_ENDPOINTS: new URL(await addressOf("rocketmq")).host,
       TOPIC: "rowpost-examples",
       GROUP: "rowpost-examples",
@@ -64,25 +89,11 @@ const EXAMPLES = {
     PRISMA_SCHEMA_ENGINE_BINARY: "/bin/true",
   }),
   "python-insert-rabbitmq": async () => ({
-    DATABASE_URL: `${await mysqlUrl()}_python`,
+    DATABASE_URL: await mysqlUrl("python"),
     RABBITMQ_URL: await addressOf("rabbitmq"),
     PYTHONPATH: service("python-packages"),
   }),
 };
-
-/** Runs a command in a process group of its own, which ends with its time. */
-async function command(cwd, env, output, ...words) {
-  const [program, ...args] = words;
-  const child = spawn(program, args, { cwd, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
-  for (const stream of [child.stdout, child.stderr]) stream.on("data", (data) => output.push(data));
-  const timer = setTimeout(() => {
-    output.push(Buffer.from(`\nnot done after ${LIMIT_MS} ms\n`));
-    if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
-  }, LIMIT_MS);
-  const [status] = await once(child, "close");
-  clearTimeout(timer);
-  if (status !== 0) throw new Error(`${words.join(" ")}: exit status ${status}`);
-}
 
 async function runExample(name, folder, tarballs) {
   const output = [];
@@ -94,12 +105,13 @@ async function runExample(name, folder, tarballs) {
     const manifest = JSON.parse(readFileSync(path, "utf8"));
     const wanted = Object.keys(manifest.dependencies).filter((each) => each in tarballs);
     // Nothing is published yet: rowpost-server and rowpost-nestjs find rowpost here too.
-    for (const each of ["rowpost", ...wanted]) manifest.dependencies[each] = `file:${tarballs[each]}`;
+    for (const each of ["rowpost", ...wanted]) manifest.dependencies[each] = `file:${tarballs[each].path}`;
     writeFileSync(path, JSON.stringify(manifest));
     const env = { ...process.env, ...(await EXAMPLES[name]()) };
     const quiet = ["--no-audit", "--no-fund", "--loglevel=error", "--prefer-offline"];
-    await command(cwd, env, output, "npm", "install", ...quiet);
-    await command(cwd, env, output, "npm", "start", "--silent");
+    const options = { cwd, env, output, limitMs: LIMIT_MS };
+    await command(options, "npm", "install", ...quiet);
+    await command(options, "npm", "start", "--silent");
   } catch (error) {
     problem = String(error);
   }
@@ -109,16 +121,20 @@ async function runExample(name, folder, tarballs) {
   return { name, problem };
 }
 
+/** What is left of this run, as problems of its own: they hide no example's. */
 async function dropDatabases() {
-  const mariadb = await createConnection(await addressOf("mariadb"));
-  for (const name of ["nestjs", "python"]) await mariadb.query(`DROP DATABASE IF EXISTS ${run}_${name}`);
-  await mariadb.end();
-  const postgres = new pg.Client({ connectionString: `${await addressOf("postgres")}/postgres` });
-  await postgres.connect();
-  for (const name of ["fastify", "express"]) {
-    await postgres.query(`DROP DATABASE IF EXISTS ${run}_${name} WITH (FORCE)`);
+  const results = [];
+  for (const [name, drop] of made) {
+    await drop().catch((error) => results.push({ name: `drop ${name}`, problem: String(error) }));
   }
-  await postgres.end();
+  return results;
+}
+
+/** Folders that nobody would notice: they are here, and have no environment above. */
+function unknownExamples() {
+  return readdirSync("examples", { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && !(entry.name in EXAMPLES) && entry.name !== STATEMENTS_ONLY)
+    .map(({ name }) => ({ name, problem: "tools/test-examples.mjs does not run it: give it an entry in EXAMPLES" }));
 }
 
 /** Counted by .ci/count.mjs. */
@@ -143,9 +159,9 @@ function writeReport(results) {
 
 const named = process.argv.slice(2);
 const folder = mkdtempSync(join(tmpdir(), "rowpost-examples-"));
-const results = [];
+const results = unknownExamples();
 try {
-  const tarballs = packPublished(folder);
+  const tarballs = pack(folder);
   const names = named.length > 0 ? named : Object.keys(EXAMPLES);
   // Two at a time: an install waits for the network, a run for its servers.
   const next = async () => {
@@ -155,8 +171,10 @@ try {
   };
   await Promise.all([next(), next()]);
 } finally {
-  await dropDatabases();
+  results.push(...(await dropDatabases()));
   rmSync(folder, { recursive: true, force: true });
+  writeReport(results);
+  console.log("");
+  for (const { name, problem } of results) console.log(problem === "" ? `ok  ${name}` : `RED ${name} ${problem}`);
 }
-writeReport(results);
 process.exitCode = results.every(({ problem }) => problem === "") ? 0 : 1;

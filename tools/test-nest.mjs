@@ -7,23 +7,18 @@
  *
  * Needs `npm run build` and MariaDB. Exit status: 0 all green, 1 some are not.
  */
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { packPublished } from "./packed.mjs";
+import { command } from "./command.mjs";
+import { pack } from "./packed.mjs";
 import { probe } from "./services/probe.js";
 
+/** For what hangs. */
+const LIMIT_MS = 300_000;
 const manifest = JSON.parse(readFileSync("packages/nestjs/package.json", "utf8"));
 const majors = manifest.peerDependencies["@nestjs/common"].match(/(?<=\^)\d+/g);
 const folder = mkdtempSync(join(tmpdir(), "rowpost-nest-"));
-
-async function command(cwd, ...words) {
-  const [program, ...args] = words;
-  const [status] = await once(spawn(program, args, { cwd, stdio: ["ignore", "inherit", "inherit"] }), "close");
-  return status === 0;
-}
 
 async function isGreen(major, tarballs, address) {
   const cwd = join(folder, major);
@@ -32,8 +27,8 @@ async function isGreen(major, tarballs, address) {
   const nest = ["common", "core", "platform-express"].map((name) => [`@nestjs/${name}`, `^${major}.0.0`]);
   const dependencies = {
     ...Object.fromEntries(nest),
-    rowpost: `file:${tarballs.rowpost}`,
-    "rowpost-nestjs": `file:${tarballs["rowpost-nestjs"]}`,
+    rowpost: `file:${tarballs.rowpost.path}`,
+    "rowpost-nestjs": `file:${tarballs["rowpost-nestjs"].path}`,
     "reflect-metadata": reflect,
     mysql2,
     rxjs,
@@ -42,12 +37,22 @@ async function isGreen(major, tarballs, address) {
   writeFileSync(join(cwd, "package.json"), JSON.stringify({ private: true, type: "module", dependencies }));
   copyFileSync("packages/nestjs/test/shop.process.mjs", join(cwd, "shop.process.mjs"));
   copyFileSync("tools/nest/round.mjs", join(cwd, "round.mjs"));
-  const installed = await command(cwd, "npm", "install", "--no-audit", "--no-fund", "--loglevel=error");
-  return installed && (await command(cwd, process.execPath, "round.mjs", address));
+  const output = [];
+  const options = { cwd, output, limitMs: LIMIT_MS };
+  try {
+    await command(options, "npm", "install", "--no-audit", "--no-fund", "--loglevel=error");
+    await command(options, process.execPath, "round.mjs", address);
+    return true;
+  } catch (error) {
+    output.push(Buffer.from(`RED NestJS ${major}: ${error}\n`));
+    return false;
+  } finally {
+    process.stdout.write(Buffer.concat(output));
+  }
 }
 
 try {
-  const tarballs = packPublished(folder);
+  const tarballs = pack(folder);
   const { address } = await probe("mariadb");
   const results = await Promise.all(majors.map((major) => isGreen(major, tarballs, address)));
   process.exitCode = majors.length >= 3 && results.every(Boolean) ? 0 : 1;

@@ -4,17 +4,14 @@
  *
  *   node tools/peers/oldest.mjs FOLDER
  */
-import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { pack } from "../packed.mjs";
 
 const [folder] = process.argv.slice(2);
 const manifest = JSON.parse(readFileSync("packages/rowpost/package.json", "utf8"));
 
-const options = ["pack", "--json", "--ignore-scripts", "--pack-destination", folder, "--workspace", "rowpost"];
-const [made] = Object.values(JSON.parse(execFileSync("npm", options, { encoding: "utf8" })));
-
-const dependencies = { rowpost: `file:${join(folder, made.filename)}` };
+const dependencies = { rowpost: `file:${pack(folder, ["rowpost"]).rowpost.path}` };
 for (const [name, range] of Object.entries(manifest.peerDependencies)) {
   const [oldest] = /\d+\.\d+\.\d+/.exec(range) ?? [];
   if (oldest === undefined) throw new Error(`the range of ${name}, ${range}, names no oldest version`);
