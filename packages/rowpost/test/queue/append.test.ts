@@ -3,9 +3,10 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import type { Database } from "../../src/databases/database.ts";
 import { monthAfter, queueIdMs, queueMonth } from "../../src/message/queue-id.ts";
 import { createQueue, type Queue } from "../../src/queue/index.ts";
+import { until } from "./members.ts";
 import { describeOnEach, type QueuePlace } from "./places.ts";
 
-describeOnEach("the queue's topics and appends", (make) => {
+describeOnEach("the queue's topics and appends", (make, { isServer }) => {
   let place: QueuePlace;
   let database: Database;
   let queue: Queue;
@@ -143,6 +144,53 @@ describeOnEach("the queue's topics and appends", (make) => {
     await expect(queue.append({} as never, [{ topic: "orders", body: 1 }])).rejects.toMatchObject({
       code: "TRANSACTION_REQUIRED",
     });
+  });
+
+  it("fails in a transaction of the user's for what has changed, which the next one knows", async () => {
+    await queue.createTopic({ topic: "orders" });
+    // A process that appends in transactions of its user only.
+    const other = createQueue({ database });
+    const append = (orderingKey: string) =>
+      database.transaction((tx) => other.append(tx, [{ topic: "orders", orderingKey, body: 1 }]));
+    await append("a");
+    await queue.alterTopic({ topic: "orders", partitions: 64 });
+    await expect(append("a")).rejects.toMatchObject({ code: "NOT_APPENDED", retriable: true });
+    await append("a");
+    // A month that nobody has foreseen: its table is made while the transaction holds what it holds.
+    const month = queueMonth((await append("b"))[0] as string);
+    const ahead = BigInt(Date.UTC(Math.floor(month / 100), (month % 100) + 3, 1) - 1_577_836_800_000) << 16n;
+    await place.query(`UPDATE message_topic_partition SET last_id = ${ahead}`);
+    const tried = await database
+      .transaction(async (tx) => {
+        const settled = await Promise.allSettled([other.append(tx, [{ topic: "orders", body: 2 }])]);
+        throw settled[0].status === "rejected" ? settled[0].reason : new Error("there was a table");
+      })
+      .catch((error: unknown) => error);
+    expect(tried).toMatchObject({ code: "NOT_APPENDED", retriable: true });
+    const { topics } = database.queue.store();
+    await until(async () => (await topics.months("orders")).length >= 4);
+    const [later = ""] = await append("c");
+    expect(await rowsOf("orders", queueMonth(later))).toHaveLength(1);
+    await other.close();
+  });
+
+  it("makes tables beside a transaction of the user's that may hold what they wait for", async () => {
+    await queue.createTopic({ topic: "orders" });
+    const { topics } = database.queue.store();
+    for (const month of await topics.months("orders")) {
+      for (const table of ["message_info", "message_info_consumption"]) {
+        await place.query(`DROP TABLE orders_${table}_${month}`);
+      }
+    }
+    const other = createQueue({ database });
+    const append = () => database.transaction((tx) => other.append(tx, [{ topic: "orders", body: 1 }]));
+    const first = append();
+    // The file's one lock is the transaction's; on a server the table may be there in time.
+    if (isServer) await first.catch(() => undefined);
+    else await expect(first).rejects.toMatchObject({ code: "NOT_APPENDED", retriable: true });
+    await until(async () => (await topics.months("orders")).length === 2);
+    await append();
+    await other.close();
   });
 
   it("goes on from the last id when the clock was set back, and puts each id into its own month", async () => {

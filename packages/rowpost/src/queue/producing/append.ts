@@ -60,6 +60,7 @@ interface Call {
 
 export function createAppender({ store, topics, producer, doorbell, transaction }: AppenderOptions): Appender {
   let turn = 0;
+  const underWay = new Set<string>();
   /** One for each topic: what waits for a topic's counters keeps nobody else waiting. */
   const gathers = new Map<string, Gather<Call>>();
 
@@ -111,12 +112,41 @@ export function createAppender({ store, topics, producer, doorbell, transaction 
     return ids;
   }
 
-  /** Asks about the topics; `ever`: takes what is known, for a user may hold SQLite's one lock. */
-  async function prepare(names: ReadonlySet<string>, seen?: "ever"): Promise<void> {
+  async function prepare(names: ReadonlySet<string>): Promise<void> {
     for (const topic of names) {
-      await topics.settings(topic, seen);
-      await topics.prepareNow(topic, seen);
+      await topics.settings(topic);
+      await topics.prepareNow(topic);
     }
+  }
+
+  /**
+   * In a transaction of the user's, which may hold SQLite's one lock, or what an ALTER waits for:
+   * takes what is known, and tables are made beside it, for the next ones.
+   */
+  async function appendBeside(tx: Executor, names: ReadonlySet<string>, items: readonly Item[]): Promise<string[]> {
+    for (const topic of names) await topics.settings(topic, "ever");
+    for (const topic of names) beside(topic, () => topics.prepareNow(topic));
+    try {
+      return await appendIn(tx, items);
+    } catch (error) {
+      if (error instanceof NotAppended) {
+        const { topic, problem } = error;
+        topics.forget(topic);
+        if (problem.problem === "missing month") {
+          beside(`${topic} ${problem.month}`, () => topics.prepare(topic, problem.month));
+        }
+      }
+      throw error;
+    }
+  }
+
+  /** One at a time under a name. What fails is tried again by the next append that needs it. */
+  function beside(name: string, work: () => Promise<void>): void {
+    if (underWay.has(name)) return;
+    underWay.add(name);
+    void work()
+      .catch(() => undefined)
+      .finally(() => underWay.delete(name));
   }
 
   async function mended<T>(run: () => Promise<T>): Promise<T> {
@@ -167,8 +197,7 @@ export function createAppender({ store, topics, producer, doorbell, transaction 
           "sourceId is for appends without a transaction of yours: in yours, what is done once is appended once",
         );
       }
-      await prepare(names, "ever");
-      return await appendIn(tx, items);
+      return await appendBeside(tx, names, items);
     },
   };
 }

@@ -29,8 +29,8 @@ export interface Topics {
   forget(topic: string): void;
   /** Makes the tables of this month and the next. */
   prepare(topic: string, month: number): Promise<void>;
-  /** The same for the month that the database's clock shows, asked once an hour, or once `ever`. */
-  prepareNow(topic: string, seen?: "ever"): Promise<void>;
+  /** The same for the month that the database's clock shows, asked once an hour. */
+  prepareNow(topic: string): Promise<void>;
 }
 
 /** The next month's table is made a month ahead, so this may be any time. */
@@ -77,10 +77,10 @@ export function createTopics(store: TopicStore, monotonicMs: () => number): Topi
   return {
     forget,
     prepare,
-    async prepareNow(topic, seen) {
+    async prepareNow(topic) {
       const nowMs = monotonicMs();
       const lookedMs = lookedAtMs.get(topic);
-      if (lookedMs !== undefined && (seen === "ever" || nowMs - lookedMs < LOOK_AT_MONTH_MS)) return;
+      if (lookedMs !== undefined && nowMs - lookedMs < LOOK_AT_MONTH_MS) return;
       await prepare(topic, await store.currentMonth());
       lookedAtMs.set(topic, nowMs);
     },
