@@ -10,7 +10,7 @@ import { BYTES, TABLE_OPTIONS } from "./schema.ts";
 export const CLOCK_MS = "TIMESTAMPDIFF(MICROSECOND, TIMESTAMP'2020-01-01 00:00:00', UTC_TIMESTAMP(3)) DIV 1000";
 
 export const topics: TopicStatements = {
-  createMonth: (topic, month) => [messageTable(topic, month), consumptionTable(topic, month)],
+  createMonth: (topic, month) => [consumptionTable(topic, month), messageTable(topic, month)],
   dropTable: (table) => `DROP TABLE IF EXISTS ${quoteName(table)}`,
 
   monthTables: (topic) => ({

@@ -9,7 +9,7 @@ import { NOW } from "../names.ts";
 export const CLOCK_MS: string = `((extract(epoch FROM clock_timestamp()) * 1000)::bigint - ${QUEUE_EPOCH_MS})`;
 
 export const topics: TopicStatements = {
-  createMonth: (topic, month) => [...messageTable(topic, month), consumptionTable(topic, month)],
+  createMonth: (topic, month) => [consumptionTable(topic, month), ...messageTable(topic, month)],
   dropTable: (table) => `DROP TABLE IF EXISTS ${quoteName(table)}`,
 
   // In the schema where the session finds the queue's own tables.

@@ -25,7 +25,10 @@ import type { VerifyStatements } from "./verify-statements.ts";
 
 /** DDL and rows of topics. */
 export interface TopicStatements {
-  /** CREATE TABLE IF NOT EXISTS of a month's two tables. */
+  /**
+   * CREATE TABLE IF NOT EXISTS of a month's two tables. The messages' comes behind the records':
+   * whoever finds it looks for no other.
+   */
   createMonth(topic: string, month: number): readonly string[];
   /** DROP TABLE IF EXISTS. */
   dropTable(table: string): string;

@@ -4,12 +4,18 @@
  */
 import { monthAfter, monthOf } from "../../../message/queue-id.ts";
 import type { TopicStore } from "../../../queue/store.ts";
+import type { Executor } from "../../../transactions/executor.ts";
 import { integer, text } from "../rows.ts";
 import type { SessionSlots } from "../session-slots.ts";
 import { infoTable, monthOfTable, recordTable, TOPIC_TABLES } from "./names.ts";
 import type { QueueStatements } from "./statements.ts";
 
-export function createTopicStore({ topics }: Pick<QueueStatements, "topics">, slots: SessionSlots): TopicStore {
+export function createTopicStore(
+  { topics, schema }: Pick<QueueStatements, "topics" | "schema">,
+  slots: SessionSlots,
+): TopicStore {
+  const { lock, transactional } = schema();
+
   async function months(topic: string): Promise<number[]> {
     const { rows } = await slots.retry("housekeeping", (session) => session.run(topics.monthTables(topic)));
     const found = rows.flatMap((row) => monthOfTable(topic, text(row, "name")) ?? []);
@@ -21,15 +27,24 @@ export function createTopicStore({ topics }: Pick<QueueStatements, "topics">, sl
     return monthOf(Number(text(rows[0] ?? {}, "nowms")));
   }
 
+  /** A month whose message table is there has all that belongs to it, wherever we die. */
   async function makeMonths(topic: string, wanted: readonly number[]): Promise<void> {
-    const statements = wanted.flatMap((month) => topics.createMonth(topic, month));
-    await runAll("createMonth", statements);
+    for (const month of wanted) {
+      const statements = topics.createMonth(topic, month);
+      if (transactional) {
+        await slots.retry("housekeeping", (session) =>
+          session.transaction(async (tx) => {
+            // PostgreSQL refuses one of two that make a table at once, also with IF NOT EXISTS.
+            if (lock !== undefined) await tx.run(lock);
+            await runAll(tx, "createMonth", statements);
+          }),
+        );
+      } else await slots.retry("housekeeping", (session) => runAll(session, "createMonth", statements));
+    }
   }
 
-  async function runAll(name: string, statements: readonly string[]): Promise<void> {
-    for (const statement of statements) {
-      await slots.retry("housekeeping", (session) => session.run({ name, text: statement, params: [] }));
-    }
+  async function runAll(to: Pick<Executor, "run">, name: string, statements: readonly string[]): Promise<void> {
+    for (const text of statements) await to.run({ name, text, params: [] });
   }
 
   return {
@@ -87,10 +102,9 @@ export function createTopicStore({ topics }: Pick<QueueStatements, "topics">, sl
       // Also those that an earlier call left behind when it was killed here.
       const left = await months(topic);
       const tables = left.flatMap((month) => [infoTable(topic, month), recordTable(topic, month)]);
-      await runAll(
-        "dropTable",
-        tables.map((table) => topics.dropTable(table)),
-      );
+      for (const table of tables) {
+        await slots.retry("housekeeping", (session) => runAll(session, "dropTable", [topics.dropTable(table)]));
+      }
       return removed || left.length > 0;
     },
   };

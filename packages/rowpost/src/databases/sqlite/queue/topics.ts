@@ -9,7 +9,7 @@ import { NOW } from "../names.ts";
 export const CLOCK_MS = "CAST(round((julianday('now') - 2458849.5) * 86400000.0) AS INTEGER)";
 
 export const topics: TopicStatements = {
-  createMonth: (topic, month) => [...messageTable(topic, month), consumptionTable(topic, month)],
+  createMonth: (topic, month) => [consumptionTable(topic, month), ...messageTable(topic, month)],
   monthTables: (topic) => ({
     name: "monthTables",
     text: "SELECT name FROM sqlite_schema WHERE type = 'table' AND substr(name, 1, length(?)) = ?",

@@ -1,0 +1,52 @@
+/** The tables of a month: made by several at once, and by one that dies in between. */
+import { afterEach, beforeEach, expect, it } from "vitest";
+import type { Database } from "../../src/databases/database.ts";
+import { topics as mysqlTopics } from "../../src/databases/mysql/queue/topics.ts";
+import { topics as postgresTopics } from "../../src/databases/postgres/queue/topics.ts";
+import { topics as sqliteTopics } from "../../src/databases/sqlite/queue/topics.ts";
+import { createQueue, type Queue } from "../../src/queue/index.ts";
+import { describeOnEach, type QueuePlace } from "./places.ts";
+
+const STATEMENTS = { mysql: mysqlTopics, postgres: postgresTopics, sqlite: sqliteTopics };
+
+describeOnEach("the tables of a month", (make) => {
+  let place: QueuePlace;
+  let database: Database;
+  let queue: Queue;
+
+  beforeEach(async () => {
+    place = await make();
+    database = place.open();
+    queue = createQueue({ database });
+    await queue.migrate();
+    await queue.createTopic({ topic: "orders" });
+  });
+  afterEach(async () => {
+    await queue.close();
+    await place.drop();
+  });
+
+  it("are there with the table of the messages, wherever their maker is killed", async () => {
+    const store = database.queue.store();
+    const months = [202601, 202602, 202603];
+    for (const [index, month] of months.entries()) {
+      const made = STATEMENTS[place.address.kind].createMonth("orders", month).slice(0, index + 1);
+      for (const text of made) await place.query(text);
+    }
+    const there = (await store.topics.months("orders")).filter((month) => months.includes(month));
+    for (const month of there) {
+      expect(await place.query(`SELECT message_id FROM orders_message_info_consumption_${month}`)).toEqual([]);
+    }
+    await store.topics.makeMonths("orders", months);
+    expect(await store.topics.months("orders")).toEqual(expect.arrayContaining(months));
+    await store.close();
+  });
+
+  it("are made by several at once", async () => {
+    const months = [202601, 202602, 202603, 202604];
+    const stores = Array.from({ length: 4 }, () => place.open().queue.store());
+    await Promise.all(stores.map((store) => store.topics.makeMonths("orders", months)));
+    expect(await stores[0]?.topics.months("orders")).toEqual(expect.arrayContaining(months));
+    for (const store of stores) await store.close();
+  });
+});
