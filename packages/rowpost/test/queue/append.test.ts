@@ -121,6 +121,13 @@ describeOnEach("the queue's topics and appends", (make, { isServer }) => {
     });
     expect(partitionsOf(await other.append(keyed))).toEqual(first);
     await place.query("UPDATE message_consumption SET next_message_id = 9000000000000000000");
+    // One of a key comes again: later ones of the key must not come from another partition.
+    await place.query(
+      `INSERT INTO message_redelivery (topic_id, consumer_group_id, partition_no, message_id, state, attempt, ordering_key, next_attempt_at, gmt_create, gmt_modified)
+       VALUES ('orders', 'g', 0, 64, 0, 1, 'k1', '2020-01-01 00:00:00', '2020-01-01 00:00:00', '2020-01-01 00:00:00')`,
+    );
+    expect(await queue.alterTopic({ topic: "orders" })).toMatchObject({ partitions: 5, keyedPartitions: 2 });
+    await place.query("UPDATE message_redelivery SET state = 1");
     expect(await queue.alterTopic({ topic: "orders" })).toMatchObject({ partitions: 5, keyedPartitions: 5 });
     const spread = partitionsOf(await other.append(keyed));
     expect(new Set(spread).size).toBeGreaterThan(2);

@@ -44,7 +44,10 @@ export interface GroupCalls {
   skip(options: SkipOptions): Promise<void>;
   /** What the group has given up, or gets again; with the last errors. */
   deadLetters(options: DeadLetterOptions): Promise<DeadLetterPage>;
-  /** Dead letters are delivered again, with all their attempts; what waits anyway, at once. */
+  /**
+   * Dead letters are delivered again, with all their attempts; what waits anyway, at once, unless
+   * it waits behind another one of its ordering key.
+   */
   redeliver(options: RedeliverOptions): Promise<HandReport>;
   /** The group never gets these dead letters again. Records say who did it and why. */
   discard(options: DiscardOptions): Promise<HandReport>;

@@ -94,7 +94,10 @@ export interface GroupStore {
   ): Promise<StoredRedelivery[]>;
   /** False: it was so already. `pause` undefined: go on. */
   setPause(key: GroupKey, pause: { readonly author: string; readonly reason: string } | undefined): Promise<boolean>;
-  /** Due now, under the lock of the partition's progress; a dead letter with all its attempts. */
+  /**
+   * Due now, under the lock of the partition's progress; a dead letter with all its attempts. What
+   * waits behind another one of its ordering key goes on waiting.
+   */
   redeliver(key: GroupKey, partition: number, ids: readonly string[]): Promise<HandResult[]>;
   /** Out of message_redelivery, with a record, under the lock of the partition's progress. */
   removeIn(tx: Executor, key: GroupKey, partition: number, removal: Removal): Promise<HandResult[]>;

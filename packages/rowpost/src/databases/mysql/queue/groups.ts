@@ -96,7 +96,7 @@ export const groups: GroupStatements = {
   /** Under the lock of the progress, as every change of these rows. */
   lockRedeliveries: ({ topic, group }, partition, ids) => ({
     name: "lockRedeliveries",
-    text: `SELECT CAST(message_id AS CHAR) AS id, state, attempt, ordering_key FROM message_redelivery
+    text: `SELECT CAST(message_id AS CHAR) AS id, state, attempt, ordering_key, next_attempt_at >= TIMESTAMP'${BEHIND_UNTIL}' AS behind FROM message_redelivery
   WHERE ${GROUP} AND partition_no = ? AND message_id IN (${ids.map(() => "?").join(", ")}) ORDER BY message_id FOR UPDATE`,
     params: [topic, group, partition, ...ids],
   }),

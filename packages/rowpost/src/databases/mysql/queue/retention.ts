@@ -33,7 +33,7 @@ export const retention: RetentionStatements = {
   waitingIn: (topic, fromId, toId) => ({
     name: "waitingIn",
     text: `SELECT consumer_group_id AS group_id, COUNT(*) AS n FROM message_redelivery
-  WHERE topic_id = ? AND message_id BETWEEN ? AND ? AND state IN (0, 2) GROUP BY consumer_group_id ORDER BY consumer_group_id`,
+  WHERE topic_id = ? AND message_id BETWEEN ? AND ? AND state = 0 GROUP BY consumer_group_id ORDER BY consumer_group_id`,
     params: [topic, fromId, toId],
   }),
 

@@ -87,7 +87,8 @@ ORDER BY partition_no, message_id LIMIT $5::bigint`,
   /** Under the lock of the progress, as every change of these rows. */
   lockRedeliveries: ({ topic, group }, partition, ids) => ({
     name: "lockRedeliveries",
-    text: `SELECT message_id::text AS id, state, attempt, ordering_key FROM message_redelivery
+    text: `SELECT message_id::text AS id, state, attempt, ordering_key, CASE WHEN next_attempt_at >= '${BEHIND_UNTIL}Z'::timestamptz THEN 1 ELSE 0 END AS behind
+FROM message_redelivery
 WHERE ${GROUP} AND partition_no = $3 AND message_id = ANY ($4::bigint[]) ORDER BY message_id FOR UPDATE`,
     params: [topic, group, partition, numberArray(ids)],
   }),

@@ -75,7 +75,7 @@ WHERE ${MARK} AND owner = $3`,
   waitingIn: (topic, fromId, toId) => ({
     name: "waitingIn",
     text: `SELECT consumer_group_id AS group_id, count(*)::text AS n FROM message_redelivery
-WHERE topic_id = $1 AND message_id BETWEEN $2::bigint AND $3::bigint AND state IN (0, 2) GROUP BY consumer_group_id ORDER BY consumer_group_id`,
+WHERE topic_id = $1 AND message_id BETWEEN $2::bigint AND $3::bigint AND state = 0 GROUP BY consumer_group_id ORDER BY consumer_group_id`,
     params: [topic, fromId, toId],
   }),
 

@@ -41,7 +41,7 @@ export interface GroupStatements {
   lockProgress(key: GroupKey, partition: number): Statement;
   /** Of the locked partition: whoever holds it is fenced out. */
   passHead(key: GroupKey, partition: number, next: { readonly id: string; readonly month: number }): Statement;
-  /** Of the locked partition. Aliases: id state attempt ordering_key. */
+  /** Of the locked partition. Aliases: id state attempt ordering_key behind. */
   lockRedeliveries(key: GroupKey, partition: number, ids: readonly string[]): Statement;
   /** Of the locked partition: due now, and a dead letter has all its attempts again. */
   redeliverNow(key: GroupKey, partition: number, ids: readonly string[]): Statement;

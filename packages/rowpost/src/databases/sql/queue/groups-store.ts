@@ -85,12 +85,14 @@ function changesByHand({ statements }: ConsumptionParts, slots: SessionSlots): C
   async function states(tx: Executor, key: GroupKey, partition: number, ids: readonly string[]): Promise<Locked> {
     const { rows } = await tx.run(groups.lockRedeliveries(key, partition, ids));
     return new Map(
-      rows
-        .map(lowerCased)
-        .map((row) => [
-          text(row, "id"),
-          { state: stateOf(row), attempt: integer(row, "attempt"), orderingKey: textOrNull(row, "ordering_key") },
-        ]),
+      rows.map(lowerCased).map((row) => [
+        text(row, "id"),
+        {
+          state: stateOf(row),
+          orderingKey: textOrNull(row, "ordering_key"),
+          isBehind: integer(row, "behind") === 1,
+        },
+      ]),
     );
   }
 
@@ -142,7 +144,11 @@ function changesByHand({ statements }: ConsumptionParts, slots: SessionSlots): C
       inTransaction(async (tx) => {
         await lock(tx, key, partition);
         const found = await states(tx, key, partition, ids);
-        const changed = ids.filter((id) => ["dead", "waiting"].includes(found.get(id)?.state ?? ""));
+        const changed = ids.filter((id) => {
+          const row = found.get(id);
+          // What waits behind another one of its ordering key would overtake it.
+          return row?.state === "dead" || (row?.state === "waiting" && !row.isBehind);
+        });
         if (changed.length > 0) await tx.run(groups.redeliverNow(key, partition, changed));
         return resultsOf(ids, found, changed);
       }),
@@ -168,7 +174,7 @@ function changesByHand({ statements }: ConsumptionParts, slots: SessionSlots): C
 interface Entry extends Pick<Removal, "result"> {
   readonly note: HandNote;
 }
-type Locked = Map<string, Pick<StoredRedelivery, "state" | "attempt" | "orderingKey">>;
+type Locked = Map<string, Pick<StoredRedelivery, "state" | "orderingKey"> & { readonly isBehind: boolean }>;
 type Read = (statement: Statement) => Promise<readonly Row[]>;
 type Range = Parameters<GroupStore["unread"]>[1];
 

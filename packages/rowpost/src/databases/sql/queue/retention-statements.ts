@@ -33,7 +33,10 @@ export interface RetentionStatements {
     readonly partition: number;
     readonly fromId: string;
   }): Statement;
-  /** Aliases: group_id n. Messages between these ids that groups get again. */
+  /**
+   * Aliases: group_id n. Messages between these ids that groups get again. Of what a rewind has set
+   * aside, that which is still to come is unread.
+   */
   waitingIn(topic: string, fromId: string, toId: string): Statement;
   /** Every redelivery between these ids. */
   deleteRedeliveries(topic: string, fromId: string, toId: string): Statement;

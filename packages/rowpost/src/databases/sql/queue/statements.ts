@@ -45,7 +45,10 @@ export interface TopicStatements {
   updateTopic(topic: NewTopic): Statement;
   /** Aliases: partitionno. Waits for appends under way and keeps the next ones waiting. */
   lockCounters(topic: string): Statement;
-  /** Aliases: unread. 1 when some group has not read all of the topic. */
+  /**
+   * Aliases: unread. 1 when some group has not read all of the topic, or gets a message again that
+   * holds up its ordering key.
+   */
   isUnread(topic: string): Statement;
   /** Keyed messages go to all partitions from now on. */
   spreadKeys(topic: string): Statement;

@@ -84,7 +84,7 @@ ORDER BY partition_no, message_id LIMIT ?`,
 
   lockRedeliveries: ({ topic, group }, partition, ids) => ({
     name: "lockRedeliveries",
-    text: `SELECT CAST(message_id AS TEXT) AS id, state, attempt, ordering_key FROM message_redelivery
+    text: `SELECT CAST(message_id AS TEXT) AS id, state, attempt, ordering_key, next_attempt_at >= '${BEHIND_UNTIL}' AS behind FROM message_redelivery
 WHERE ${GROUP} AND partition_no = ? AND message_id IN (SELECT value FROM json_each(?)) ORDER BY message_id`,
     params: [topic, group, partition, jsonIds(ids)],
   }),

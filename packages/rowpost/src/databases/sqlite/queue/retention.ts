@@ -30,7 +30,7 @@ FROM message_consumption WHERE topic_id = ? ORDER BY consumer_group_id, partitio
   waitingIn: (topic, fromId, toId) => ({
     name: "waitingIn",
     text: `SELECT consumer_group_id AS group_id, count(*) AS n FROM message_redelivery
-WHERE topic_id = ? AND message_id BETWEEN CAST(? AS INTEGER) AND CAST(? AS INTEGER) AND state IN (0, 2) GROUP BY consumer_group_id ORDER BY consumer_group_id`,
+WHERE topic_id = ? AND message_id BETWEEN CAST(? AS INTEGER) AND CAST(? AS INTEGER) AND state = 0 GROUP BY consumer_group_id ORDER BY consumer_group_id`,
     params: [topic, fromId, toId],
   }),
 
