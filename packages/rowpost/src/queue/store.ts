@@ -173,8 +173,12 @@ export interface Settlement {
   readonly partition: number;
   readonly epoch: number;
   readonly round: number;
+  /** The progress as this member knows it. */
+  readonly fromId: string;
   /** New progress; undefined: redeliveries only. */
   readonly nextId: string | undefined;
+  /** True: it may be written already, by a settle without an answer, and is not refused then. */
+  readonly mayBeWritten: boolean;
   readonly records: readonly ConsumptionRecord[];
   /** Put into message_redelivery, or changed there. */
   readonly redeliveries: readonly Redelivery[];
@@ -223,11 +227,15 @@ export interface ConsumptionStore {
   /** Messages with these ids, in their order; those whose month is gone are left out. */
   readIds(ids: readonly string[]): Promise<StoredQueueMessage[]>;
   /**
-   * Writes it all in one transaction, if the partition is still ours at this epoch; false: it is
-   * not, and nothing was written.
+   * Writes it all in one transaction, if the partition is still ours at this epoch and stands where
+   * the settlement says; false: it does not, and nothing was written. Records of a month whose
+   * tables were dropped are left out.
    */
   settle(owner: string, settlement: Settlement, place: ConsumerPlace): Promise<boolean>;
-  /** The same within a transaction; false: roll it back. */
+  /**
+   * The same within a transaction; false: roll it back. Rejects with `DatabaseConflictError` when a
+   * month was dropped meanwhile; its records are left out when the work is done again.
+   */
   settleIn(tx: Executor, owner: string, settlement: Settlement, place: ConsumerPlace): Promise<boolean>;
   close(): Promise<void>;
 }

@@ -11,8 +11,10 @@ import type { Transaction } from "../../transactions/executor.ts";
 import type { ConsumerPlace, ConsumptionStore, Progress, TopicStore } from "../store.ts";
 import { createFilling, cutBack } from "./filling.ts";
 import type { ConsumerSettings } from "./options.ts";
+import { createParallelWork } from "./parallel-work.ts";
 import { createPartition, type Partition } from "./partition.ts";
-import { createParallelWork, createTransactionalWork, type Work } from "./work.ts";
+import { createTransactionalWork } from "./transactional-work.ts";
+import type { Work } from "./work.ts";
 
 /** What `queue.consume` gives back. */
 export interface Consumer {
@@ -109,8 +111,10 @@ function createMember(options: ConsumerOptions): Member {
     store,
     place,
     transaction: options.transaction,
-    onFencedOut: ({ partition }: Partition) => {
-      drop(partition);
+    onFencedOut: (partition: Partition) => {
+      // It was dropped before, and another one may stand for it by now.
+      if (partition.abort.signal.aborted) return;
+      drop(partition.partition);
       heartbeatDue.ring();
     },
     onSettled: () => freed.ring(),
@@ -133,6 +137,7 @@ function createMember(options: ConsumerOptions): Member {
     lastHeartbeatMs = clock.monotonicMs();
     try {
       await keeper.heartbeat();
+      if (held.size === 0) await joinAgain();
       // A partition whose progress could not be read when it was taken, or that was fenced out.
       const missing = keeper.usable(0).filter((partition) => !held.has(partition));
       for (const progress of missing.length === 0 ? [] : await store.progress(missing)) {
@@ -142,6 +147,13 @@ function createMember(options: ConsumerOptions): Member {
       lastHeartbeatMs = Number.NEGATIVE_INFINITY;
       throw error;
     }
+  }
+
+  /** Without partitions nobody reads the counters, which would tell of new ones. */
+  async function joinAgain(): Promise<void> {
+    const { lastIds } = await store.counters();
+    const rows = await store.progress([...lastIds.keys()]);
+    if (rows.length < lastIds.size) await store.join(settings.from);
   }
 
   async function loop(name: string, step: () => Promise<void>): Promise<void> {
@@ -188,9 +200,9 @@ function createMember(options: ConsumerOptions): Member {
     const { lastIds, paused } = await store.counters();
     if (lastIds.size > joined) {
       await store.join(settings.from);
-      joined = lastIds.size;
       heartbeatDue.ring();
     }
+    joined = lastIds.size;
     if (paused) {
       for (const partition of partitions) cutBack(partition);
       return false;

@@ -41,9 +41,15 @@ export function createFilling({ settings, store, work, stopping }: FillingOption
       const messages = await partition.read(lastId, batchSize);
       if (messages.length === 0) return false;
       const deliveries = messages.map((message) => deliveryOf(message));
-      await learnHeldUp(partition, deliveries);
+      try {
+        await learnHeldUp(partition, deliveries);
+        await settings.reach("read");
+      } catch (error) {
+        // The reader stands behind them already.
+        partition.readFrom(messages[0]?.id as string);
+        throw error;
+      }
       if (stopping.aborted) return false;
-      await settings.reach("read");
       partition.window.push(...deliveries);
       work.begin(partition, deliveries);
       return true;
@@ -51,11 +57,14 @@ export function createFilling({ settings, store, work, stopping }: FillingOption
 
     async fillAgain(partition) {
       const nowMs = clock.monotonicMs();
-      if (nowMs - partition.lookedAgainMs < LOOK_AGAIN_MS || partition.again.size > 0) return false;
+      if (nowMs - partition.lookedAgainMs < LOOK_AGAIN_MS || partition.again.size > MOST_REDELIVERIES / 2) return false;
       partition.lookedAgainMs = nowMs;
+      // Before the look: one that is settled meanwhile is still among what is due.
+      const underWay = new Set(partition.again.keys());
       const due = await store.due(partition.partition, MOST_REDELIVERIES);
-      if (due.length === 0) return false;
-      const byId = new Map(due.map((each) => [each.id, each]));
+      if (due.length === MOST_REDELIVERIES) partition.lookedAgainMs = Number.NEGATIVE_INFINITY;
+      const byId = new Map(due.filter(({ id }) => !underWay.has(id)).map((each) => [each.id, each]));
+      if (byId.size === 0) return false;
       const messages = await store.readIds([...byId.keys()]);
       if (stopping.aborted) return false;
       const deliveries = messages.map((message) => deliveryOf(message, byId.get(message.id)));

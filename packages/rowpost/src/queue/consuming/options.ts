@@ -1,5 +1,6 @@
 /** What a consumer may be told, and what it is told by default. */
 import { randomBytes } from "node:crypto";
+import { checkQueueId } from "../../message/queue-errors.ts";
 import { type BackoffOptions, backoffMs } from "../../runtime/backoff.ts";
 import { refuseUnknown } from "../../runtime/check-options.ts";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
@@ -114,7 +115,7 @@ const OPTIONS: ReadonlySet<string> = new Set([
   "onFaultPoint",
 ] satisfies readonly (keyof ConsumeOptions)[]);
 
-/** Checked, with the defaults. Throws `ConfigurationError`, `InvalidNameError`. */
+/** Checked, with the defaults. Throws `ConfigurationError`, `InvalidNameError`, `InvalidIdError`. */
 export function consumerSettings(options: ConsumeOptions): ConsumerSettings {
   refuseUnknown("consume", options, [...OPTIONS]);
   if (typeof options.handler !== "function") {
@@ -161,8 +162,11 @@ export function consumerSettings(options: ConsumeOptions): ConsumerSettings {
 }
 
 function checkStart(from: unknown): void {
-  const id = typeof from === "object" && from !== null && "id" in from ? from.id : undefined;
-  if (from === "start" || from === "end" || (typeof id === "string" && /^\d{1,18}$/.test(id))) return;
+  if (from === "start" || from === "end") return;
+  if (typeof from === "object" && from !== null && "id" in from) {
+    checkQueueId("from.id", from.id);
+    return;
+  }
   throw new ConfigurationError(`from must be "start", "end" or { id } with the id of a message as text`);
 }
 

@@ -91,7 +91,7 @@ export interface PartitionOptions {
   readonly store: Pick<ConsumptionStore, "read">;
   /** Months that have a table, in order. */
   readonly months: () => Promise<readonly number[]>;
-  readonly settings: Pick<ConsumerSettings, "records" | "retryInMs" | "batchSize" | "reach" | "onFailed">;
+  readonly settings: Pick<ConsumerSettings, "records" | "retryInMs" | "onFailed" | "transactional">;
 }
 
 /** Settled at once at most: what has gathered must not become one huge transaction. */
@@ -102,6 +102,9 @@ export function createPartition({ progress, store, months, settings }: Partition
   const reader = createReader({ store, months, partition, fromId: progress.nextId });
   const window: Delivery[] = [];
   const again = new Map<string, Delivery>();
+  let progressId = progress.nextId;
+  // What a transaction of the user's has written with a settlement must not be written twice.
+  const mayBeWritten = !settings.transactional;
 
   function settlementOf(deliveries: readonly Delivery[]): Settlement {
     const fresh = deliveries.filter((delivery) => !delivery.again);
@@ -109,9 +112,7 @@ export function createPartition({ progress, store, months, settings }: Partition
     const redelivered = deliveries.filter((each) => each.again && (isDone(each) || each.outcome?.kind === "skipped"));
     const blocks = settings.onFailed === "block";
     return {
-      partition,
-      epoch,
-      round,
+      ...{ partition, epoch, round, mayBeWritten, fromId: progressId },
       nextId: last === undefined ? undefined : idAfter(last.message.id),
       records: recordsOf(deliveries, settings.records),
       redeliveries: deliveries.flatMap((delivery) => redeliveryOf(delivery, settings.retryInMs, blocks) ?? []),
@@ -132,7 +133,8 @@ export function createPartition({ progress, store, months, settings }: Partition
     readFrom: (id) => reader.readFrom(id),
     settlementOf,
     goneSettlement: (gone) => ({
-      ...{ partition, epoch, round, nextId: undefined, records: [], redelivered: [] },
+      ...{ partition, epoch, round, mayBeWritten, fromId: progressId },
+      ...{ nextId: undefined, records: [], redelivered: [] },
       redeliveries: gone.map(({ id, attempt, orderingKey }) => ({
         ...{ id, orderingKey, attempt: attempt + 1, state: "dead", dueInMs: 0, again: true },
         failReason: "MESSAGE_GONE: its row is not there any more; its month was dropped, or somebody has deleted it",
@@ -145,7 +147,8 @@ export function createPartition({ progress, store, months, settings }: Partition
       const deliveries = [...head, ...[...again.values()].filter(({ outcome }) => outcome !== undefined)];
       return deliveries.length === 0 ? undefined : { deliveries, settlement: settlementOf(deliveries) };
     },
-    remove({ deliveries }) {
+    remove({ deliveries, settlement }) {
+      progressId = settlement.nextId ?? progressId;
       const fresh = deliveries.filter((delivery) => !delivery.again);
       window.splice(0, fresh.length);
       for (const delivery of deliveries) if (delivery.again) again.delete(delivery.message.id);

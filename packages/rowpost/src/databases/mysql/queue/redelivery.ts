@@ -35,8 +35,9 @@ export const redelivery: RedeliveryStatements = {
   /** As above. */
   deleteRedeliveries: ({ topic, group }, partition, ids) => ({
     name: "deleteRedeliveries",
-    text: `DELETE FROM message_redelivery WHERE ${PLACE} AND partition_no = ${whole(partition)} AND message_id IN (${ids.join(", ")})`,
-    params: [topic, group],
+    text: `DELETE r FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j
+  STRAIGHT_JOIN message_redelivery AS r ON r.topic_id = ? AND r.consumer_group_id = ? AND r.partition_no = ${whole(partition)} AND r.message_id = j.id`,
+    params: [`[${ids.join(",")}]`, topic, group],
   }),
 
   /** As above: so nothing comes before the first one while it is looked for. */

@@ -2,7 +2,15 @@
  * One group's side on any SQL database: leases, reads, and the one transaction that ends a batch.
  */
 import { queueMonth } from "../../../message/queue-id.ts";
-import type { ConsumptionRecord, ConsumptionStore, GroupKey, StoredQueueMessage } from "../../../queue/store.ts";
+import type {
+  ConsumerPlace,
+  ConsumptionRecord,
+  ConsumptionStore,
+  GroupKey,
+  Settlement,
+  StoredQueueMessage,
+} from "../../../queue/store.ts";
+import { DatabaseConflictError } from "../../../runtime/errors.ts";
 import type { Executor } from "../../../transactions/executor.ts";
 import type { Session, SessionOptions } from "../../database.ts";
 import { createLeaseStore } from "../lease-store.ts";
@@ -24,6 +32,8 @@ export function createConsumptionStore(
 ): ConsumptionStore {
   const { consume, groups, redelivery } = statements;
   const leases = statements.holding(key);
+  /** Months without a record table; none is made for a month that was dropped. */
+  const dropped = new Set<number>();
   const lostListeners = new Set<() => void>();
   const onLost = (): void => {
     for (const listener of lostListeners) listener();
@@ -44,21 +54,40 @@ export function createConsumptionStore(
   }
 
   const settleIn: ConsumptionStore["settleIn"] = async (tx, owner, settlement, place) => {
-    const { partition, epoch, nextId, records, redeliveries, redelivered, released = [] } = settlement;
-    const month = nextId === undefined ? 0 : queueMonth(nextId);
-    const fence = await tx.run(consume.moveProgress(key, { partition, owner, epoch, nextId, month }));
+    const { partition, redeliveries, redelivered, mayBeWritten, released = [] } = settlement;
+    const month = settlement.nextId === undefined ? 0 : queueMonth(settlement.nextId);
+    const fence = await tx.run(consume.moveProgress(key, { ...settlement, owner, month }));
     if (fence.affected !== 1) return false;
-    for (const [of, list] of byMonth(records)) {
-      await tx.run(consume.insertRecords(key, { month: of, round: settlement.round, place, records: list }));
-    }
+    await insertRecords(tx, settlement, place);
     const fresh = redeliveries.filter(({ again }) => again !== true);
     const again = redeliveries.filter((each) => each.again === true);
     if (fresh.length > 0) await tx.run(redelivery.putRedeliveries(key, partition, fresh));
-    if (again.length > 0) await tx.run(redelivery.changeRedeliveries(key, partition, again));
-    if (redelivered.length > 0) await tx.run(redelivery.deleteRedeliveries(key, partition, redelivered));
+    if (again.length > 0) {
+      const { affected } = await tx.run(redelivery.changeRedeliveries(key, partition, again));
+      if (affected !== again.length && !mayBeWritten) return false;
+    }
+    if (redelivered.length > 0) {
+      const { affected } = await tx.run(redelivery.deleteRedeliveries(key, partition, redelivered));
+      if (affected !== redelivered.length && !mayBeWritten) return false;
+    }
     if (released.length > 0) await tx.run(redelivery.releaseKeys(key, partition, released));
     return true;
   };
+
+  async function insertRecords(tx: Executor, { round, records }: Settlement, place: ConsumerPlace): Promise<void> {
+    for (const [month, list] of byMonth(records)) {
+      if (dropped.has(month)) continue;
+      try {
+        await tx.run(consume.insertRecords(key, { month, round, place, records: list }));
+      } catch (cause) {
+        if (!isTableMissing(cause)) throw cause;
+        dropped.add(month);
+        throw new DatabaseConflictError(`the tables of ${month} were dropped while its messages were consumed`, {
+          cause,
+        });
+      }
+    }
+  }
 
   return {
     leases: createLeaseStore({ leases, slots, onSessionLost: (listener) => void lostListeners.add(listener) }),

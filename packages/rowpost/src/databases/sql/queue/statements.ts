@@ -114,7 +114,7 @@ export interface ConsumeStatements {
   readMessages(request: ReadRequest): Statement;
   /** The same of single ids, all of one month, in their order. */
   readIds(request: { readonly topic: string; readonly month: number; readonly ids: readonly string[] }): Statement;
-  /** 1 row when the partition is this owner's at this epoch, else none. */
+  /** 1 row when the partition is this owner's at this epoch and stands at `fromId`, else none. */
   moveProgress(key: GroupKey, request: ProgressRequest): Statement;
   /** One INSERT into the records of one month. */
   insertRecords(
@@ -132,9 +132,12 @@ export interface ProgressRequest {
   readonly partition: number;
   readonly owner: string;
   readonly epoch: number;
-  /** Undefined: only looks and locks. */
+  readonly fromId: string;
+  /** Undefined: only looks and locks, wherever the progress stands. */
   readonly nextId: string | undefined;
   readonly month: number;
+  /** True: `nextId` does as well as `fromId`. */
+  readonly mayBeWritten: boolean;
 }
 
 export interface RedeliveryStatements {

@@ -1,0 +1,77 @@
+/** Handlers side by side, whose outcomes are settled as many at a time as have come together. */
+import { setImmediate } from "node:timers/promises";
+import { retryPauseMs } from "../../runtime/backoff.ts";
+import { deliver } from "./deliver.ts";
+import { createLanes } from "./lanes.ts";
+import type { Delivery, Finished, Partition } from "./partition.ts";
+import { holdUp, isHeldUp, settled, type Work, type WorkOptions } from "./work.ts";
+
+export function createParallelWork(options: WorkOptions): Work {
+  const { settings, store, place } = options;
+  const lanes = createLanes(settings.concurrency);
+
+  async function run(partition: Partition, delivery: Delivery): Promise<void> {
+    const { signal } = partition.abort;
+    if (signal.aborted || delivery.dropped) return;
+    delivery.started = true;
+    if (isHeldUp(partition, delivery)) delivery.outcome = { kind: "behind" };
+    else {
+      delivery.outcome = await deliver(settings, delivery, { tx: undefined, signal });
+      await settings.reach("handled");
+    }
+    holdUp(settings, partition, delivery);
+    settleSoon(partition);
+  }
+
+  /** After what else comes to its end in this turn of the event loop. */
+  function settleSoon(partition: Partition): void {
+    partition.settling ??= setImmediate()
+      .then(() => settleAll(partition))
+      .finally(() => {
+        partition.settling = undefined;
+        // Came to its end between the last look and here.
+        if (!partition.abort.signal.aborted && partition.finished() !== undefined) settleSoon(partition);
+      });
+  }
+
+  async function settleAll(partition: Partition): Promise<void> {
+    const { signal } = partition.abort;
+    for (let done = partition.finished(); done !== undefined && !signal.aborted; done = partition.finished()) {
+      if (!(await write(done, signal))) return options.onFencedOut(partition);
+      await settled(options, partition, done);
+    }
+  }
+
+  /** False: the partition is not ours any more. */
+  async function write({ settlement }: Finished, signal: AbortSignal): Promise<boolean> {
+    for (let failures = 0; !signal.aborted; failures += 1) {
+      try {
+        await settings.reach("before settle");
+        const isOurs = await store.settle(settings.owner, settlement, place);
+        if (isOurs) await settings.reach("after settle");
+        return isOurs;
+      } catch (error) {
+        // Perhaps it took effect: to write the same again changes nothing then, to write more with
+        // it would.
+        settings.logger.warn("could not write what was consumed", { topic: settings.topic, error });
+        await settings.clock.sleep(retryPauseMs(failures + 1), signal);
+      }
+    }
+    return false;
+  }
+
+  return {
+    begin(partition, deliveries) {
+      for (const delivery of deliveries) {
+        if (delivery.message.dueInMs > 0 && !delivery.again) {
+          delivery.outcome = { kind: "delayed", dueInMs: delivery.message.dueInMs };
+          settleSoon(partition);
+          continue;
+        }
+        const { orderingKey } = delivery.message;
+        const lane = orderingKey === null ? undefined : `${partition.partition} ${orderingKey}`;
+        lanes.add(lane, () => run(partition, delivery));
+      }
+    },
+  };
+}

@@ -1,0 +1,151 @@
+/** Handlers one after the other, within the transaction that settles them. */
+import { retryPauseMs } from "../../runtime/backoff.ts";
+import { RowpostError } from "../../runtime/errors.ts";
+import type { Executor, Transaction } from "../../transactions/executor.ts";
+import { deliver, failed } from "./deliver.ts";
+import type { Delivery, Finished, Partition } from "./partition.ts";
+import { holdUp, isHeldUp, settled, type Work, type WorkOptions } from "./work.ts";
+
+/** A transaction takes no further message after this long: what it has locked waits for it. */
+const LONG_TRANSACTION_MS = 200;
+/**
+ * Times that the transaction of one message is tried again, uncounted, after what may be somebody
+ * else's fault. More may be the message's: one that always breaks the connection must not stop its
+ * partition for ever.
+ */
+const UNCOUNTED_TRIES = 5;
+
+class FencedOut extends Error {}
+
+export function createTransactionalWork(options: WorkOptions): Work {
+  const { settings, store, place } = options;
+  const { logger, clock, topic } = settings;
+
+  async function workThrough(partition: Partition): Promise<void> {
+    const { signal } = partition.abort;
+    /** Transactions of the first delivery that failed after its handler had run. */
+    let tries = 0;
+    /** Transactions that failed in a row. */
+    let failures = 0;
+    /** Deliveries that go one by one, because a transaction with them failed as a whole. */
+    let alone = 0;
+    while (!signal.aborted) {
+      const [redelivery] = partition.again.values();
+      const batch = redelivery === undefined ? partition.window.slice(0, alone > 0 ? 1 : undefined) : [redelivery];
+      const [first] = batch;
+      if (first === undefined) return;
+      try {
+        await commit(partition, batch);
+        failures = 0;
+        tries = 0;
+        if (redelivery === undefined) alone = Math.max(0, alone - 1);
+      } catch (error) {
+        if (error instanceof FencedOut) return options.onFencedOut(partition);
+        logger.warn("a transaction of the consumer failed", { topic, error });
+        failures += 1;
+        const handlersRan = batch.some(wasHandled);
+        for (const delivery of batch) delivery.outcome = undefined;
+        if (handlersRan && batch.length > 1) {
+          alone = batch.length;
+          continue;
+        }
+        await clock.sleep(retryPauseMs(failures), signal);
+        // Where no handler came to its end, it is the database's fault, however often.
+        if (!handlersRan) continue;
+        tries += 1;
+        if (mayPass(error) && tries < UNCOUNTED_TRIES) continue;
+        if (await giveUp(partition, first, error)) tries = 0;
+      }
+    }
+  }
+
+  /** The effects of the batch, its records and the progress: all of it, or nothing. */
+  async function commit(partition: Partition, batch: readonly Delivery[]): Promise<void> {
+    const done = await options.transaction(async (tx): Promise<Finished> => {
+      const handled: Delivery[] = [];
+      const startMs = clock.monotonicMs();
+      for (const delivery of batch) {
+        if (delivery.dropped) break;
+        delivery.started = true;
+        await handleIn(tx, partition, delivery);
+        holdUp(settings, partition, delivery);
+        await settings.reach("handled");
+        handled.push(delivery);
+        if (clock.monotonicMs() - startMs > LONG_TRANSACTION_MS) break;
+      }
+      const settlement = partition.settlementOf(handled);
+      await settings.reach("within settle");
+      // Last, so that the lease can be renewed meanwhile; the row stays locked until the commit.
+      if (!(await store.settleIn(tx, settings.owner, settlement, place))) throw new FencedOut();
+      await settings.reach("before settle");
+      return { deliveries: handled, settlement };
+    });
+    await settings.reach("after settle");
+    await settled(options, partition, done);
+  }
+
+  /** A handler that fails takes back what it has written, and nothing else. */
+  async function handleIn(tx: Transaction, partition: Partition, delivery: Delivery): Promise<void> {
+    if (delivery.message.dueInMs > 0 && !delivery.again) {
+      delivery.outcome = { kind: "delayed", dueInMs: delivery.message.dueInMs };
+      return;
+    }
+    if (isHeldUp(partition, delivery)) {
+      delivery.outcome = { kind: "behind" };
+      return;
+    }
+    await run(tx, "SAVEPOINT rowpost_message");
+    delivery.outcome = await deliver(settings, delivery, { tx, signal: partition.abort.signal });
+    if (delivery.outcome.kind === "failed") await run(tx, "ROLLBACK TO SAVEPOINT rowpost_message");
+    await run(tx, "RELEASE SAVEPOINT rowpost_message");
+  }
+
+  /**
+   * Not even alone: a failed attempt, written without a transaction of the user's. False: it could
+   * not be written. Where the transaction took effect after all, the partition is fenced out, and
+   * begins again behind it.
+   */
+  async function giveUp(partition: Partition, delivery: Delivery, error: unknown): Promise<boolean> {
+    delivery.outcome = failed(error, {
+      attempt: delivery.countedAttempt,
+      maxAttempts: settings.maxAttempts,
+      durationMs: 0,
+    });
+    holdUp(settings, partition, delivery);
+    const settlement = partition.settlementOf([delivery]);
+    try {
+      if (await store.settle(settings.owner, settlement, place)) {
+        await settled(options, partition, { deliveries: [delivery], settlement });
+      } else options.onFencedOut(partition);
+      return true;
+    } catch (again) {
+      logger.warn("could not write what was consumed", { topic, error: again });
+      delivery.outcome = undefined;
+      return false;
+    }
+  }
+
+  function begin(partition: Partition): void {
+    partition.settling ??= workThrough(partition).finally(() => {
+      partition.settling = undefined;
+      // Came between the last look and here.
+      const isMore = partition.window.length > 0 || partition.again.size > 0;
+      if (isMore && !partition.abort.signal.aborted) begin(partition);
+    });
+  }
+
+  return { begin };
+}
+
+function wasHandled({ outcome }: Delivery): boolean {
+  return outcome?.kind === "consumed" || outcome?.kind === "failed";
+}
+
+/** The database's word is final only where rowpost knows what it means. */
+function mayPass(error: unknown): boolean {
+  return !(error instanceof RowpostError) || error.retriable;
+}
+
+async function run(tx: Executor, text: string): Promise<void> {
+  await tx.run({ name: "savepoint", text, params: [] });
+}
