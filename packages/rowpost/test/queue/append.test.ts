@@ -163,7 +163,7 @@ describeOnEach("the queue's topics and appends", (make, { isServer }) => {
     await queue.alterTopic({ topic: "orders", partitions: 64 });
     await expect(append("a")).rejects.toMatchObject({ code: "NOT_APPENDED", retriable: true });
     await append("a");
-    // A month that nobody has foreseen: its table is made while the transaction holds what it holds.
+    // A month that nobody has foreseen: its table is made while the transaction holds its locks.
     const month = queueMonth((await append("b"))[0] as string);
     const ahead = BigInt(Date.UTC(Math.floor(month / 100), (month % 100) + 3, 1) - 1_577_836_800_000) << 16n;
     await place.query(`UPDATE message_topic_partition SET last_id = ${ahead}`);

@@ -1,4 +1,4 @@
-/** Consumers whose database fails at one point: nothing is lost, nothing is done or counted twice. */
+/** Consumers whose database fails at one point: nothing is lost, done twice or counted twice. */
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { queueMonth } from "../../src/message/queue-id.ts";
 import type { ConsumedMessage } from "../../src/queue/index.ts";

@@ -1,4 +1,4 @@
-/** A queue whose database fails where a test says: the real work is done, and its answer replaced. */
+/** A queue whose database fails where a test says: the real work is done, its answer replaced. */
 import type { Database } from "../../src/databases/database.ts";
 import { createQueue } from "../../src/queue/index.ts";
 import type { ConsumptionStore } from "../../src/queue/store.ts";

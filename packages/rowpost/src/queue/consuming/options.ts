@@ -115,7 +115,7 @@ const OPTIONS: ReadonlySet<string> = new Set([
   "onFaultPoint",
 ] satisfies readonly (keyof ConsumeOptions)[]);
 
-/** Checked, with the defaults. Throws `ConfigurationError`, `InvalidNameError`, `InvalidIdError`. */
+/** With the defaults. Throws `ConfigurationError`, `InvalidNameError`, `InvalidIdError`. */
 export function consumerSettings(options: ConsumeOptions): ConsumerSettings {
   refuseUnknown("consume", options, [...OPTIONS]);
   if (typeof options.handler !== "function") {

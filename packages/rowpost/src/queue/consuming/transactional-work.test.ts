@@ -1,4 +1,4 @@
-/** The moment in which the loop of a partition ends: what comes just then must not be left lying. */
+/** The moment in which the loop of a partition ends: what comes just then is not left lying. */
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { Transaction } from "../../transactions/executor.ts";
