@@ -26,13 +26,16 @@ export class RewindRefusedError extends RowpostError {
   }
 }
 
-/** A month was not dropped. Its messages are as before; `reason` and the message say why. */
+/**
+ * A month was not dropped; `reason` and the message say why. It is as before, unless the message
+ * says that the database has kept the table of its records alone.
+ */
 export class MonthNotDroppedError extends RowpostError {
   /** Why, for programs; the message says it for people. */
-  readonly reason: "NEEDED" | "NOT_OVER" | "BUSY" | "NO_SUCH_MONTH" | "GONE" | "IN_USE";
+  readonly reason: "NEEDED" | "NOT_OVER" | "BUSY" | "NO_SUCH_MONTH" | "GONE" | "IN_USE" | "REFUSED";
 
-  constructor(reason: MonthNotDroppedError["reason"], message: string, retriable: boolean) {
-    super("MONTH_NOT_DROPPED", message, { retriable });
+  constructor(reason: MonthNotDroppedError["reason"], message: string, retriable: boolean, cause?: unknown) {
+    super("MONTH_NOT_DROPPED", message, { retriable, cause });
     this.reason = reason;
   }
 }

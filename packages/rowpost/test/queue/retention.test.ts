@@ -6,6 +6,7 @@ import { gunzipSync } from "node:zlib";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { Database, Session } from "../../src/databases/database.ts";
 import { type Consumer, createQueue, type DropMonthOptions, type Queue } from "../../src/queue/index.ts";
+import { archiveMonth } from "../../src/queue/retention/archive.ts";
 import { applyRetention } from "../../src/queue/retention/retention.ts";
 import { oldId, writeOld } from "./months.ts";
 import { describeOnEach, type QueuePlace } from "./places.ts";
@@ -154,27 +155,25 @@ describeOnEach("dropping months", (make, { isServer }) => {
     await expect(drop(202601, { archiveTo: file })).rejects.toMatchObject({ code: "ARCHIVE" });
     expect(await months()).toEqual(MONTHS);
     expect(await queue.search({ topic: "orders" })).toMatchObject({ complete: true, rows: 4 });
-    // Somebody writes behind what was archived already.
-    let written = false;
-    const late = async (): Promise<void> => {
-      await place.query(
-        `INSERT INTO orders_message_info_202601 (partition_no, message_id, message_data) VALUES (0, ${oldId(202601, 99)}, '1')`,
-      );
-    };
     const store = database.queue.store();
     const retention = store.retention();
-    const { archiveMonth } = await import("../../src/queue/retention/archive.ts");
-    const archived = archiveMonth(retention, {
-      ...{ topic: "orders", month: 202601, folder, owner: "x" },
-      onRows: async () => {
-        if (!written) await late();
-        written = true;
-      },
-    });
-    // It is behind what was read, or it was archived too: never dropped without.
-    const outcome = await archived.catch((error: unknown) => error);
-    if (outcome instanceof Error) expect(outcome).toMatchObject({ code: "ARCHIVE" });
-    else expect(outcome).toMatchObject({ counts: { messages: 5 } });
+    /** Somebody writes into this partition while the month is archived; both have been read. */
+    const archived = (partition: number, n: number) => {
+      let written = false;
+      return archiveMonth(retention, {
+        ...{ topic: "orders", month: 202601, folder, owner: "x" },
+        onRows: async () => {
+          if (written) return;
+          written = true;
+          await place.query(
+            `INSERT INTO orders_message_info_202601 (partition_no, message_id, message_data) VALUES (${partition}, ${oldId(202601, n, partition)}, '1')`,
+          );
+        },
+      });
+    };
+    // Partition 0 is behind what was read, and 1 goes on: archived whole, or not at all.
+    await expect(archived(0, 99)).rejects.toMatchObject({ code: "ARCHIVE" });
+    expect(await archived(1, 99)).toMatchObject({ counts: { messages: 6 } });
     await retention.close();
     await store.close();
   });
@@ -246,7 +245,7 @@ describeOnEach("dropping months", (make, { isServer }) => {
   });
 
   if (isServer) {
-    it("waits for no long reader: the month is hidden, and goes when he is gone", { timeout: 120_000 }, async () => {
+    it("waits for no long reader: the month stays, and goes when he is gone", { timeout: 120_000 }, async () => {
       await writeOld(place, "orders", 202601, messages(2));
       const reader: Session = await database.connect({ purpose: "tool" });
       let leave: () => void = () => undefined;
@@ -264,15 +263,44 @@ describeOnEach("dropping months", (make, { isServer }) => {
       });
       await begun;
       await expect(drop(202601)).rejects.toMatchObject({ reason: "IN_USE", retriable: true });
-      // Nobody else stands behind it.
+      // Nobody else stands behind it, and the month is as before.
       await queue.append({ topic: "orders", body: 1 });
-      expect(await queue.search({ topic: "orders" })).toMatchObject({ complete: false, rows: 1 });
-      await expect(queue.message("orders", oldId(202601, 0))).rejects.toMatchObject({ code: "MONTH_DROPPED" });
+      expect(await queue.search({ topic: "orders" })).toMatchObject({ complete: true, rows: 3 });
+      expect(await queue.message("orders", oldId(202601, 0))).toMatchObject({ key: "k-0" });
       leave();
       await whole;
       await reader.close();
       expect(await drop(202601)).toMatchObject({ messages: 2 });
       expect(await months()).toEqual([202602, 202603]);
+    });
+
+    it("leaves a month whose tables the database does not drop as it was, or goes on later", async () => {
+      /** Something that needs the table. */
+      const guard = async (table: string, key: string): Promise<string> => {
+        if (place.address.kind === "postgres") {
+          await place.query(`CREATE VIEW guard AS SELECT * FROM ${table}`);
+          return "DROP VIEW guard";
+        }
+        await place.query(`CREATE TABLE guard LIKE ${table}`);
+        await place.query(`ALTER TABLE guard ADD FOREIGN KEY (${key}) REFERENCES ${table} (${key})`);
+        return "DROP TABLE guard";
+      };
+      await writeOld(place, "orders", 202601, messages(2));
+      const first = await guard("orders_message_info_202601", "partition_no, message_id");
+      await expect(drop(202601)).rejects.toMatchObject({ reason: "REFUSED", retriable: false });
+      expect(await place.query("SELECT 1 AS one FROM message_dropped_month")).toEqual([]);
+      expect(await queue.search({ topic: "orders" })).toMatchObject({ complete: true, rows: 2, droppedMonths: [] });
+      await place.query(first);
+      const second = await guard(
+        "orders_message_info_consumption_202601",
+        "message_id, consumer_group_id, round, attempt",
+      );
+      await expect(drop(202601)).rejects.toMatchObject({ reason: "REFUSED" });
+      expect(await queue.search({ topic: "orders" })).toMatchObject({ complete: false, rows: 0 });
+      await place.query(second);
+      await drop(202601);
+      expect((await queue.search({ topic: "orders" })).droppedMonths).toMatchObject([{ month: 202601, messages: 2 }]);
+      await expect(place.query("SELECT 1 FROM orders_message_info_consumption_202601")).rejects.toThrow("202601");
     });
   }
 });

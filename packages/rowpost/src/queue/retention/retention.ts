@@ -7,7 +7,7 @@ import { said } from "../rewinding/rewind.ts";
 import type { TopicStore } from "../store.ts";
 import { checkTopic } from "../topics/names.ts";
 import { archiveMonth } from "./archive.ts";
-import type { DropBegin, DropRequest, MonthCounts, NeedingGroup, RetentionStore } from "./store.ts";
+import type { DropBegin, DropRefusal, DropRequest, MonthCounts, NeedingGroup, RetentionStore } from "./store.ts";
 
 /** Options of `queue.dropMonth`. */
 export interface DropMonthOptions {
@@ -67,13 +67,10 @@ export async function dropMonth(store: RetentionStore, options: DropMonthOptions
   const begun = await store.begin(request);
   if ("refused" in begun) throw refusal(request, begun);
   const kept = begun.isThere ? await lookAndKeep(store, request, options) : NOTHING;
-  if (!(await store.drop(topic, month))) {
-    await store.release(request);
-    throw new MonthNotDroppedError(
-      "IN_USE",
-      `topic ${topic}: the tables of ${month} are being read by a long transaction; nobody sees the month any more, and the next run drops them`,
-      true,
-    );
+  const refused = await store.drop(topic, month);
+  if (refused !== undefined) {
+    await (refused.isWhole ? store.takeBack(request) : store.release(request));
+    throw dropRefusal(request, refused);
   }
   const { redeliveries } = await store.finish(request);
   return { topic, month, ...kept, redeliveries };
@@ -136,6 +133,27 @@ function refusal({ topic, month }: DropRequest, begun: Exclude<DropBegin, { read
     case "gone":
       return new MonthNotDroppedError("GONE", `${what}: it was dropped before`, false);
   }
+}
+
+/** The database kept a table. */
+function dropRefusal({ topic, month }: DropRequest, { refused, isWhole, cause }: DropRefusal): Error {
+  const [which, left] = isWhole
+    ? ["the tables", "they are as before"]
+    : ["the records", "its messages are gone already, and the next run goes on"];
+  const said = describeError(cause);
+  return refused === "in use"
+    ? new MonthNotDroppedError(
+        "IN_USE",
+        `topic ${topic}: ${which} of ${month} are in use by a long transaction; ${left} (${said})`,
+        true,
+        cause,
+      )
+    : new MonthNotDroppedError(
+        "REFUSED",
+        `topic ${topic}: the database refuses to drop ${which} of ${month}; ${left} (${said})`,
+        false,
+        cause,
+      );
 }
 
 function needText({ group, partitions, waiting }: NeedingGroup): string {

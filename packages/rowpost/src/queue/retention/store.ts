@@ -31,6 +31,15 @@ export type DropBegin =
   | { readonly refused: "not over"; readonly currentMonth: number }
   | { readonly refused: "busy" | "no such month" | "gone" };
 
+/** The database keeps a table. */
+export interface DropRefusal {
+  /** `in use`: somebody reads it, and was not waited for for long. */
+  readonly refused: "in use" | "refused";
+  /** Nothing was dropped. */
+  readonly isWhole: boolean;
+  readonly cause: unknown;
+}
+
 export interface MonthCounts {
   readonly messages: number;
   readonly records: number;
@@ -47,8 +56,8 @@ export interface RetentionStore {
   count(topic: string, month: number): Promise<MonthCounts>;
   /** All rows, in order, so many at a time. */
   rows(topic: string, month: number, of: "messages" | "records"): AsyncIterable<readonly ArchiveRow[]>;
-  /** False: somebody reads the tables, and it was not waited for him for long. */
-  drop(topic: string, month: number): Promise<boolean>;
+  /** Undefined: the tables are gone. A throw leaves open whether they are. */
+  drop(topic: string, month: number): Promise<DropRefusal | undefined>;
   /** What the groups would get again of it is removed: how many. */
   finish(request: DropRequest): Promise<{ readonly redeliveries: number }>;
   /** The mark is taken back: the month is as before. */

@@ -12,7 +12,7 @@ import type {
   NeedingGroup,
   RetentionStore,
 } from "../../../queue/retention/store.ts";
-import { DatabaseConflictError } from "../../../runtime/errors.ts";
+import { DatabaseConflictError, DatabaseUnavailableError } from "../../../runtime/errors.ts";
 import type { Executor } from "../../../transactions/executor.ts";
 import { integer, type Row, text, textOrNull } from "../rows.ts";
 import { createSessionSlots } from "../session-slots.ts";
@@ -85,12 +85,14 @@ export function createRetentionStore({ connect, sharedSession, statements }: Ret
         try {
           const statement = { name: "dropTable", text: topics.dropTable(table), params: [] };
           await slots.use("housekeeping", (session) => session.run(statement));
-        } catch (error) {
-          if (error instanceof DatabaseConflictError) return false;
-          throw error;
+        } catch (cause) {
+          // Without an answer it may be gone: the mark stays, and the next call looks.
+          if (cause instanceof DatabaseUnavailableError) throw cause;
+          const isWhole = table === infoTable(topic, month);
+          return { refused: cause instanceof DatabaseConflictError ? "in use" : "refused", isWhole, cause };
         }
       }
-      return true;
+      return undefined;
     },
 
     async finish(request) {
