@@ -142,7 +142,8 @@ export interface Queue extends GroupCalls {
    * Looks for messages that a group has passed without a record, a redelivery or a rewind: there
    * are none, unless somebody changed the tables by hand, or rowpost has lost them.
    *
-   * Throws `ConfigurationError`, `InvalidNameError`.
+   * Throws `ConfigurationError`, `InvalidIdError`, `InvalidNameError`, `UnknownGroupError`,
+   * `UnknownTopicError`.
    */
   verify(options: VerifyOptions): Promise<VerifyAnswer>;
   /** Wakes the consumers of this process: something was committed. */
@@ -153,6 +154,8 @@ export interface Queue extends GroupCalls {
   close(): Promise<void>;
 }
 
+const monotonicMs = (): number => systemClock.monotonicMs();
+
 /** Makes a queue on a database. Connects to nothing yet. */
 export function createQueue(options: QueueOptions): Queue {
   const { database, producerGroup, port } = checkedOptions(options);
@@ -161,7 +164,7 @@ export function createQueue(options: QueueOptions): Queue {
   const rewinding = store.rewinding();
   const retention = store.retention();
   const verifying = store.verifying();
-  const topics = createTopics(store.topics, () => systemClock.monotonicMs());
+  const topics = createTopics(store.topics, monotonicMs);
   const ip = options.ip ?? ownAddress();
   const appender = createAppender({
     store,
@@ -238,11 +241,7 @@ export function createQueue(options: QueueOptions): Queue {
     wake: () => database.queue.doorbell.ring(),
   };
   return {
-    relayed: createRelayedAppends({
-      ...{ database, appender, producerGroup },
-      store: store.relayed,
-      monotonicMs: () => systemClock.monotonicMs(),
-    }),
+    relayed: createRelayedAppends({ database, appender, producerGroup, store: store.relayed, monotonicMs }),
     ...groupCalls(byHand),
     consume,
     tail: follow,
@@ -253,7 +252,8 @@ export function createQueue(options: QueueOptions): Queue {
     },
     dropMonth: (given) => dropMonth(retention, given),
     applyRetention: retain,
-    verify: (given) => verifyQueue(verifying, rewinding, given),
+    verify: (given) =>
+      verifyQueue({ store: verifying, rewinds: rewinding, requireTopic: topics.settings, monotonicMs }, given),
     async rewind(given) {
       const report = await rewindGroup(rewinding, given);
       database.queue.doorbell.ring();

@@ -1,10 +1,11 @@
 import { ConfigurationError } from "./errors.ts";
 
 /**
- * The value of an option that must be a whole number in these bounds. Throws {@link
- * ConfigurationError}, which names the option.
+ * The value of an option that must be a whole number in these bounds; without `most` it may be as
+ * large as it likes. Throws {@link ConfigurationError}, which names the option.
  */
-export function wholeNumber(name: string, value: number, least: number, most: number): number {
-  if (Number.isInteger(value) && value >= least && value <= most) return value;
-  throw new ConfigurationError(`${name} must be a whole number from ${least} to ${most}, not ${value}`);
+export function wholeNumber(name: string, value: number, least: number, most?: number): number {
+  if (Number.isSafeInteger(value) && value >= least && (most === undefined || value <= most)) return value;
+  const bounds = most === undefined ? `of at least ${least}` : `from ${least} to ${most}`;
+  throw new ConfigurationError(`${name} must be a whole number ${bounds}, not ${String(value)}`);
 }

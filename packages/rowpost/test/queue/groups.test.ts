@@ -7,7 +7,8 @@ import { describeOnEach, type OpenQueue, openQueue, type QueuePlace } from "./pl
 
 const LONG_RETRY = { baseMs: 1_000_000_000, maxMs: 1_000_000_000 };
 const SHORT_RETRY = { baseMs: 1, maxMs: 1 };
-const BY = { topic: "orders", group: "billing", author: "wang", reason: "test" } as const;
+const GROUP = { topic: "orders", group: "billing" } as const;
+const BY = { ...GROUP, author: "wang", reason: "test" } as const;
 
 describeOnEach("groups of the queue", (make) => {
   let opened: OpenQueue;
@@ -171,18 +172,18 @@ describeOnEach("groups of the queue", (make) => {
     const customers = await queue.deadLetters({ topic: "orders", group: "billing", error: "customer" });
     expect(customers.letters.map(({ id }) => id)).toEqual([ids[1], ids[3]]);
     // Two attempts more, and dead again.
-    expect(await queue.redeliver({ ...BY, ids: [ids[0] ?? "", "64"] })).toEqual({
+    expect(await queue.redeliver({ ...GROUP, ids: [ids[0] ?? "", "64"] })).toEqual({
       ...{ changed: 1, conflicts: [{ id: "64", state: "absent" }] },
     });
     await until(async () => (await redeliveries())[0] === "1 4");
     expect(attempts.filter((each) => each.startsWith("0 "))).toEqual(["0 1", "0 2", "0 3", "0 4"]);
     isFixed = true;
-    expect(await queue.redeliver({ ...BY, all: true, error: "no stock" })).toEqual({ changed: 3, conflicts: [] });
+    expect(await queue.redeliver({ ...GROUP, all: true, error: "no stock" })).toEqual({ changed: 3, conflicts: [] });
     await until(async () => (await redeliveries()).length === 2);
-    expect(await queue.redeliver({ ...BY, all: true })).toEqual({ changed: 2, conflicts: [] });
+    expect(await queue.redeliver({ ...GROUP, all: true })).toEqual({ changed: 2, conflicts: [] });
     await until(async () => (await redeliveries()).length === 0);
     expect(await recordsOf(ids[0] ?? "")).toEqual(["1 1", "2 2", "3 1", "4 2", "5 0"]);
-    await expect(queue.redeliver(BY)).rejects.toMatchObject({ code: "CONFIGURATION" });
+    await expect(queue.redeliver(GROUP)).rejects.toMatchObject({ code: "CONFIGURATION" });
   });
 
   it("discards dead letters, and edits one as a copy that only its group gets", async () => {
@@ -249,14 +250,53 @@ describeOnEach("groups of the queue", (make) => {
     for (const id of ["abc", "1'", "", "-1", "12345678901234567890", 12 as unknown as string]) {
       for (const call of [
         () => queue.skip({ ...nowhere, id }),
-        () => queue.redeliver({ ...nowhere, ids: [id] }),
+        () => queue.redeliver({ topic: "nowhere", group: "billing", ids: [id] }),
         () => queue.discard({ ...nowhere, ids: [id] }),
         () => queue.editDeadLetter({ ...nowhere, id, change: {} }),
-        () => queue.deadLetters({ ...nowhere, after: id }),
+        () => queue.deadLetters({ topic: "nowhere", group: "billing", after: id }),
       ]) {
         await expect(call()).rejects.toMatchObject({ code: "INVALID_ID" });
       }
     }
+    const somewhere = { topic: "nowhere", group: "billing" };
+    const wrong: Record<string, () => Promise<unknown>> = {
+      groups: () => queue.groups({ topic: "nowhere", grup: "g" } as never),
+      countUpTo: () => queue.groups({ topic: "nowhere", countUpTo: 1.5 }),
+      pause: () => queue.pause({ ...nowhere, force: true } as never),
+      resume: () => queue.resume({ ...somewhere, force: true } as never),
+      skip: () => queue.skip({ ...nowhere, id: "1", ids: ["1"] } as never),
+      deadLetters: () => queue.deadLetters({ ...somewhere, states: "dead" } as never),
+      limit: () => queue.deadLetters({ ...somewhere, limit: "5" as never }),
+      // Nothing keeps who did it.
+      redeliver: () => queue.redeliver({ ...nowhere, ids: ["1"] } as never),
+      ids: () => queue.redeliver({ ...somewhere, ids: "1" as never }),
+      // It is about dead letters only.
+      discard: () => queue.discard({ ...nowhere, all: true, state: "waiting" } as never),
+      editDeadLetter: () => queue.editDeadLetter({ ...nowhere, id: "1", chnge: {} } as never),
+      change: () => queue.editDeadLetter({ ...nowhere, id: "1", change: { bdy: 1 } } as never),
+      rewind: () => queue.rewind({ ...nowhere, to: "end", dry: true } as never),
+      undoRewind: () => queue.undoRewind({ ...nowhere, to: "end" } as never),
+      partitions: () => queue.rewind({ ...nowhere, to: "end", partitions: [0.5] }),
+      back: () => queue.rewind({ ...nowhere, to: { back: 0 } }),
+      verify: () => queue.verify({ topic: "nowhere", chunk: 1 } as never),
+      timeLimitMs: () => queue.verify({ topic: "nowhere", timeLimitMs: 0.5 }),
+      applyRetention: () => queue.applyRetention({ topik: "nowhere" } as never),
+      dropMonth: () => queue.dropMonth({ topic: "nowhere", month: 202601.5, author: "a", reason: "b" }),
+      createTopic: () => queue.createTopic({ topic: "nowhere", retentionMonths: "2" as never }),
+      tail: () =>
+        queue
+          .tail({ topic: "nowhere", form: "start" } as never)
+          [Symbol.asyncIterator]()
+          .next(),
+    };
+    for (const [name, call] of Object.entries(wrong)) {
+      const code = await call().then(
+        () => "none",
+        (error: unknown) => (error as { code?: unknown }).code,
+      );
+      expect([name, code]).toEqual([name, "CONFIGURATION"]);
+    }
+    await expect(queue.applyRetention({ topic: "other" })).rejects.toMatchObject({ code: "UNKNOWN_TOPIC" });
     await expect(queue.groups({ topic: "other" })).rejects.toMatchObject({ code: "UNKNOWN_TOPIC" });
     for (const call of [
       () => queue.groups({ topic: "orders", group: "nobody" }),

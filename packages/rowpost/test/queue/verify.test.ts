@@ -3,6 +3,8 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { Database } from "../../src/databases/database.ts";
 import { queueMonth } from "../../src/message/queue-id.ts";
 import { type ConsumeOptions, createQueue, type Queue, type VerifyAnswer } from "../../src/queue/index.ts";
+import type { RewindStore } from "../../src/queue/rewinding/store.ts";
+import { type VerifyPosition, verifyQueue } from "../../src/queue/verifying/verify.ts";
 import { describeOnEach, type QueuePlace } from "./places.ts";
 
 const WHO = { author: "ann", reason: "test" };
@@ -99,7 +101,69 @@ describeOnEach("the detector", (make) => {
     expect((await verify()).problems.length).toBeGreaterThan(2);
   });
 
-  it("finds messages that the progress was moved past, and goes on where its time was over", async () => {
+  it("goes on where its time was over: within a partition, and between them", { timeout: 120_000 }, async () => {
+    const ids = await read(2_400, "batch");
+    const other = await queue.consume({ topic: "orders", group: "stock", logger: "silent", handler: () => {} });
+    await vi.waitUntil(async () => (await queue.groups({ topic: "orders", group: "stock" }))[0]?.lag.count === 0, {
+      timeout: 60_000,
+      interval: 20,
+    });
+    await other.stop();
+    const table = `orders_message_info_consumption_${queueMonth(ids[0] as string)}`;
+    await change(`DELETE FROM ${table} WHERE consumer_group_id = 'stock' AND last_message_id IS NOT NULL`);
+    const whole = await verify();
+    expect(whole).toMatchObject({ complete: true, messages: 4_800 });
+    const logs: string[] = [];
+    const store = database.queue.store();
+    const parts = {
+      store: store.verifying(),
+      rewinds: {
+        log: (...[key, limit]: Parameters<RewindStore["log"]>) => {
+          logs.push(key.group);
+          return rewinding.log(key, limit);
+        },
+      },
+      requireTopic: (topic: string) => store.topics.list(topic),
+      monotonicMs: () => performance.now(),
+    };
+    const rewinding = store.rewinding();
+    expect(await verifyQueue(parts, { topic: "orders" })).toEqual(whole);
+    expect(logs).toEqual(["billing", "stock"]);
+    // The time is over whenever it is looked at, after the first time.
+    let nowMs = 0;
+    const hurried = { ...parts, monotonicMs: () => (nowMs += 1) };
+    const answers: VerifyAnswer[] = [];
+    for (let after: VerifyPosition | undefined; ; ) {
+      const answer = await verifyQueue(hurried, { topic: "orders", timeLimitMs: 1, ...(after && { after }) });
+      answers.push(answer);
+      after = answer.next;
+      if (answer.complete) break;
+    }
+    // 1,200 messages in each place: after 1,000 of them, and at the end of the others but the last.
+    expect(answers.map(({ messages }) => messages)).toEqual([1_000, 200 + 1_000, 200 + 1_000, 200 + 1_000, 200]);
+    const missing = (list: readonly VerifyAnswer[]) =>
+      list.flatMap(({ problems }) => problems).reduce((sum, { messages }) => sum + messages, 0);
+    expect(missing(answers)).toBe(missing([whole]));
+    await parts.store.close();
+    await rewinding.close();
+    await store.close();
+  });
+
+  it("says so when the topic or the group is not there, or the position is none", async () => {
+    await expect(queue.verify({ topic: "other" })).rejects.toMatchObject({ code: "UNKNOWN_TOPIC" });
+    const group = "nobody";
+    await expect(queue.verify({ topic: "orders", group })).rejects.toMatchObject({ code: "UNKNOWN_GROUP" });
+    for (const [after, code] of [
+      [{ group, partition: 0, id: "-1" }, "INVALID_ID"],
+      [{ group, partition: 0.5, id: "1" }, "CONFIGURATION"],
+      [{ group, partition: 0, id: "1", more: 1 }, "CONFIGURATION"],
+      [{ group: "a'b", partition: 0, id: "1" }, "INVALID_NAME"],
+    ] as const) {
+      await expect(queue.verify({ topic: "orders", after: after as VerifyPosition })).rejects.toMatchObject({ code });
+    }
+  });
+
+  it("finds messages that the progress was moved past", async () => {
     await read(400, "each");
     const fresh = await queue.append(Array.from({ length: 5 }, (_, n) => ({ topic: "orders", body: n })));
     const partition = Number(BigInt(fresh[0] as string) % 64n);
@@ -112,6 +176,5 @@ describeOnEach("the detector", (make) => {
     await change(`UPDATE message_consumption SET next_message_id = ${fresh[0]} WHERE partition_no = ${partition}`);
     await queue.rewind({ topic: "orders", group: "billing", to: "end", ...WHO });
     expect((await verify()).problems).toEqual([]);
-    await expect(queue.verify({ topic: "orders", chunk: 1 } as never)).rejects.toMatchObject({ code: "CONFIGURATION" });
   });
 });

@@ -1,4 +1,5 @@
 /** What `queue` offers for groups and their dead letters. */
+import { checkOptions } from "../../runtime/check-options.ts";
 import { checkGroup, checkTopic } from "../topics/names.ts";
 import {
   type DeadLetterOptions,
@@ -18,6 +19,7 @@ import {
   type GroupStatus,
   type GroupsOptions,
   groupsOf,
+  HAND,
   type HandOptions,
   requireGroup,
   type SkipOptions,
@@ -64,11 +66,15 @@ export function groupCalls(parts: DeadLetterParts): GroupCalls {
   return {
     groups: (options) => groupsOf(parts, options),
     async pause(options) {
+      checkOptions("pause", options, HAND);
       const { key, note } = checkedHand(options, ip);
       await requireGroup(parts, key);
       return await store.setPause(key, note);
     },
-    async resume({ topic, group }) {
+    async resume(options) {
+      // What was given to `pause` may be given here too.
+      checkOptions("resume", options, HAND);
+      const { topic, group } = options;
       const key = { topic: checkTopic(topic), group: checkGroup(group) };
       await requireGroup(parts, key);
       const resumed = await store.setPause(key, undefined);

@@ -1,7 +1,9 @@
 /** Dead letters and redeliveries of a group: listed, redelivered, edited as a copy, discarded. */
 
 import { checkQueueId } from "../../message/queue-errors.ts";
+import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
+import { wholeNumber } from "../../runtime/whole-number.ts";
 import type { Transaction } from "../../transactions/executor.ts";
 import { ONLY_GROUP_HEADER } from "../consuming/deliver.ts";
 import { type TailedMessage, tailedMessage } from "../consuming/message.ts";
@@ -9,7 +11,7 @@ import type { QueueMessage } from "../producing/encode.ts";
 import type { ConsumptionStore, GroupKey, StoredQueueMessage } from "../store.ts";
 import { checkGroup, checkTopic } from "../topics/names.ts";
 import { NoDeadLetterError } from "./errors.ts";
-import { checkedHand, type GroupParts, type HandOptions, requireGroup } from "./groups.ts";
+import { checkedHand, type GroupParts, HAND, type HandOptions, requireGroup } from "./groups.ts";
 import type { GroupStore, HandResult, StoredRedelivery } from "./store.ts";
 
 /** Which redeliveries are meant. */
@@ -89,6 +91,14 @@ export interface EditOptions extends HandOptions {
   >;
 }
 
+const FILTER: OptionKinds<DeadLetterFilter> = { topic: "any", group: "any", state: "any", error: "string" };
+const { state: _state, ...FILTER_OF_DEAD } = FILTER;
+/** The message itself is checked when it is appended. */
+const CHANGE: OptionKinds<EditOptions["change"]> = {
+  ...{ body: "any", headers: "any", contentType: "any", jsonText: "any" },
+  ...{ key: "any", type: "any", orderingKey: "any" },
+};
+
 const PAGE = 500;
 
 export interface DeadLetterParts extends GroupParts {
@@ -109,11 +119,10 @@ export interface DeadLetterParts extends GroupParts {
 
 /** One page of them. */
 export async function deadLetters(parts: DeadLetterParts, options: DeadLetterOptions): Promise<DeadLetterPage> {
+  checkOptions("deadLetters", options, { ...FILTER, limit: "number", after: "any" });
   const key = keyOf(options);
   const { limit = 100 } = options;
-  if (!(Number.isInteger(limit) && limit >= 1)) {
-    throw new ConfigurationError(`limit is ${limit}; it must be a whole number of at least 1`);
-  }
+  wholeNumber("deadLetters: limit", limit, 1);
   const after = options.after === undefined ? undefined : checkQueueId("after", options.after);
   await requireGroup(parts, key);
   const found: StoredRedelivery[] = [];
@@ -141,6 +150,7 @@ export async function deadLetters(parts: DeadLetterParts, options: DeadLetterOpt
 
 /** Due now; a dead letter with all its attempts again. */
 export async function redeliver(parts: DeadLetterParts, options: RedeliverOptions): Promise<HandReport> {
+  checkOptions("redeliver", options, { ...FILTER, ids: "array", all: "boolean" });
   const key = keyOf(options);
   checkChoice(options);
   await requireGroup(parts, key);
@@ -153,6 +163,7 @@ export async function redeliver(parts: DeadLetterParts, options: RedeliverOption
 
 /** Out of the dead letters; a record says who did it. */
 export async function discard(parts: DeadLetterParts, options: DiscardOptions): Promise<HandReport> {
+  checkOptions("discard", options, { ...FILTER_OF_DEAD, ...HAND, ids: "array", all: "boolean" });
   const { key, note } = checkedHand(options, parts.ip);
   checkChoice(options);
   await requireGroup(parts, key);
@@ -163,6 +174,8 @@ export async function discard(parts: DeadLetterParts, options: DiscardOptions): 
 
 /** Appends a changed copy for this group alone, and discards the old one, in one transaction. */
 export async function editDeadLetter(parts: DeadLetterParts, options: EditOptions): Promise<string> {
+  checkOptions("editDeadLetter", options, { ...HAND, id: "any", change: "object" });
+  checkOptions("editDeadLetter: change", options.change, CHANGE);
   const { key, note } = checkedHand(options, parts.ip);
   const id = checkQueueId("id", options.id);
   await requireGroup(parts, key);
@@ -215,11 +228,10 @@ function copyOf(old: TailedMessage, { topic, change: changed }: EditOptions): Qu
   return { ...("body" in changed ? untyped : base), ...changed, headers };
 }
 
-function keyOf({ topic, group, state = "dead", error }: DeadLetterFilter): GroupKey {
+function keyOf({ topic, group, state = "dead" }: DeadLetterFilter): GroupKey {
   if (!["dead", "waiting", "both"].includes(state)) {
     throw new ConfigurationError(`state is ${String(state)}; it must be "dead", "waiting" or "both"`);
   }
-  if (error !== undefined && typeof error !== "string") throw new ConfigurationError("error is a part of a text");
   return { topic: checkTopic(topic), group: checkGroup(group) };
 }
 

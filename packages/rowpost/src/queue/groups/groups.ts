@@ -1,7 +1,9 @@
 /** Looking at consumer groups; pausing them; skipping a message that holds one up. */
 import { checkQueueId, UnknownGroupError } from "../../message/queue-errors.ts";
 import { monthOf, queueIdMs } from "../../message/queue-id.ts";
+import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
+import { wholeNumber } from "../../runtime/whole-number.ts";
 import type { GroupKey } from "../store.ts";
 import { checkGroup, checkTopic } from "../topics/names.ts";
 import { CannotSkipError } from "./errors.ts";
@@ -107,6 +109,9 @@ export interface SkipOptions extends HandOptions {
 const LONGEST_AUTHOR = 64;
 const LONGEST_REASON = 255;
 
+/** What every change by hand has; names and texts are looked at by {@link checkedHand}. */
+export const HAND: OptionKinds<HandOptions> = { topic: "any", group: "any", author: "any", reason: "any" };
+
 /** Checked. Throws `ConfigurationError`, `InvalidNameError`. */
 export function checkedHand(
   options: HandOptions,
@@ -129,12 +134,11 @@ function note(name: string, value: unknown, longest: number): string {
 /** Every group of a topic, in order of their names. */
 export async function groupsOf(parts: GroupParts, options: GroupsOptions): Promise<GroupStatus[]> {
   const { store } = parts;
+  checkOptions("groups", options, { topic: "any", group: "any", countUpTo: "number" });
   const { topic, group, countUpTo = 10_000 } = options;
   checkTopic(topic);
   if (group !== undefined) checkGroup(group);
-  if (!(Number.isInteger(countUpTo) && countUpTo >= 1)) {
-    throw new ConfigurationError(`countUpTo is ${countUpTo}; it must be a whole number of at least 1`);
-  }
+  wholeNumber("groups: countUpTo", countUpTo, 1);
   await parts.requireTopic(topic);
   const rows = await store.partitions(topic, group);
   if (group !== undefined && rows.length === 0) throw new UnknownGroupError(topic, group);
@@ -236,6 +240,7 @@ export async function requireGroup(
 /** Out of its redelivery, or as the first message that the group has not finished. */
 export async function skip(parts: GroupParts, options: SkipOptions, ip: string | null): Promise<void> {
   const { store } = parts;
+  checkOptions("skip", options, { ...HAND, id: "any" });
   const { key, note: why } = checkedHand(options, ip);
   const id = checkQueueId("id", options.id);
   const rows = await requireGroup(parts, key);

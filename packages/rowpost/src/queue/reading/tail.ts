@@ -1,11 +1,14 @@
 /** Following a topic without a group: nobody's progress moves, and nothing is recorded. */
 import type { QueueDatabase } from "../../databases/database.ts";
-import { QUEUE_EPOCH_MS } from "../../message/queue-id.ts";
+import { checkQueueId } from "../../message/queue-errors.ts";
+import { queueIdAt } from "../../message/queue-id.ts";
 import { createPollPace } from "../../relay/pacing/poll-pace.ts";
 import { createWakeUp } from "../../relay/pacing/wake-up.ts";
+import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { compareIds } from "../../runtime/compare-ids.ts";
 import { ConfigurationError, UnknownTopicError } from "../../runtime/errors.ts";
+import { wholeNumber } from "../../runtime/whole-number.ts";
 import { type TailedMessage, tailedMessage } from "../consuming/message.ts";
 import type { TopicStore } from "../store.ts";
 import { checkTopic } from "../topics/names.ts";
@@ -34,19 +37,14 @@ export interface TailParts {
 
 const PAGE = 200;
 
-const FIELDS: readonly string[] = ["topic", "from", "limit", "signal"] satisfies readonly (keyof TailOptions)[];
+const KINDS: OptionKinds<TailOptions> = { topic: "any", from: "any", limit: "number", signal: "object" };
 
-/** Checked. Throws `ConfigurationError`, `InvalidNameError`. */
+/** Checked. Throws `ConfigurationError`, `InvalidIdError`, `InvalidNameError`. */
 export function checkedTail(options: TailOptions): TailOptions {
-  const unknown = Object.keys(options).find((name) => !FIELDS.includes(name));
-  if (unknown !== undefined) {
-    throw new ConfigurationError(`tail: "${unknown}" is not an option (${FIELDS.join(", ")})`);
-  }
+  checkOptions("tail", options, KINDS);
   checkTopic(options.topic);
   const { from = "end", limit = 1 } = options;
-  if (!(Number.isInteger(limit) && limit >= 1)) {
-    throw new ConfigurationError(`limit is ${limit}; it must be a whole number of at least 1`);
-  }
+  wholeNumber("tail: limit", limit, 1);
   firstId(from);
   return options;
 }
@@ -103,9 +101,15 @@ export async function* tail(
 function firstId(from: NonNullable<TailOptions["from"]>): string | undefined {
   if (from === "end") return undefined;
   if (from === "start") return "0";
-  if (typeof from === "object" && "id" in from && /^\d{1,18}$/.test(String(from.id))) return from.id;
-  if (typeof from === "object" && "at" in from && from.at instanceof Date && !Number.isNaN(from.at.getTime())) {
-    return String(BigInt(Math.max(0, from.at.getTime() - QUEUE_EPOCH_MS)) << 22n);
+  if (typeof from === "object" && from !== null && "id" in from) return checkQueueId("from.id", from.id);
+  if (
+    typeof from === "object" &&
+    from !== null &&
+    "at" in from &&
+    from.at instanceof Date &&
+    !Number.isNaN(from.at.getTime())
+  ) {
+    return queueIdAt(from.at.getTime());
   }
   throw new ConfigurationError(
     'from must be "start", "end", { id } with the id of a message as text, or { at } with a Date',

@@ -2,7 +2,8 @@
 import { randomBytes } from "node:crypto";
 import { MonthNotDroppedError } from "../../message/queue-errors.ts";
 import { monthOf } from "../../message/queue-id.ts";
-import { ConfigurationError, describeError } from "../../runtime/errors.ts";
+import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
+import { ConfigurationError, describeError, UnknownTopicError } from "../../runtime/errors.ts";
 import { said } from "../rewinding/rewind.ts";
 import type { TopicStore } from "../store.ts";
 import { checkTopic } from "../topics/names.ts";
@@ -51,15 +52,10 @@ export interface RetentionOutcome {
   readonly problem: string | undefined;
 }
 
-const FIELDS: ReadonlySet<string> = new Set([
-  "topic",
-  "month",
-  "author",
-  "reason",
-  "force",
-  "archiveTo",
-  "onProgress",
-] satisfies readonly (keyof DropMonthOptions)[]);
+const KINDS: OptionKinds<DropMonthOptions> = {
+  ...{ topic: "any", month: "any", author: "any", reason: "any" },
+  ...{ force: "boolean", archiveTo: "string", onProgress: "function" },
+};
 
 export async function dropMonth(store: RetentionStore, options: DropMonthOptions): Promise<MonthDropped> {
   const request = checked(options);
@@ -166,10 +162,7 @@ function needText({ group, partitions, waiting }: NeedingGroup): string {
 }
 
 function checked(options: DropMonthOptions): DropRequest {
-  const unknown = Object.keys(options).find((name) => !FIELDS.has(name));
-  if (unknown !== undefined) {
-    throw new ConfigurationError(`dropMonth: "${unknown}" is not an option (${[...FIELDS].join(", ")})`);
-  }
+  checkOptions("dropMonth", options, KINDS);
   const { month, force } = options;
   if (!(Number.isInteger(month) && month >= 202001 && month <= 208912 && month % 100 >= 1 && month % 100 <= 12)) {
     throw new ConfigurationError(`dropMonth: month is ${String(month)}; it must be a year and a month, such as 202611`);
@@ -196,10 +189,14 @@ export async function applyRetention(
   { store, topics, nowMs }: RetentionParts,
   options: { readonly topic?: string | undefined; readonly archiveTo?: string | undefined } = {},
 ): Promise<RetentionOutcome[]> {
+  checkOptions("applyRetention", options, { topic: "any", archiveTo: "string" });
+  if (options.topic !== undefined) checkTopic(options.topic);
   const outcomes: RetentionOutcome[] = [];
   // A database clock that stepped ahead by a year must not cost a year of messages.
   const current = Math.min(await topics.currentMonth(), monthOf(nowMs()));
-  for (const { topic, retentionMonths } of await topics.list(options.topic)) {
+  const all = await topics.list(options.topic);
+  if (options.topic !== undefined && all.length === 0) throw new UnknownTopicError(options.topic);
+  for (const { topic, retentionMonths } of all) {
     if (retentionMonths === null) continue;
     // A month is kept whole until its last message is that old.
     const last = monthsBefore(current, retentionMonths);

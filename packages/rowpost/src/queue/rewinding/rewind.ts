@@ -1,7 +1,9 @@
 /** Rewinding a group (回拨): what is asked, checked, and what is answered. */
 import { checkQueueId, MonthDroppedError, RewindRefusedError, UnknownGroupError } from "../../message/queue-errors.ts";
-import { queueIdAt } from "../../message/queue-id.ts";
+import { MOST_PARTITIONS, queueIdAt } from "../../message/queue-id.ts";
+import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
+import { wholeNumber } from "../../runtime/whole-number.ts";
 import { checkGroup, checkTopic } from "../topics/names.ts";
 import type {
   RewindEntry,
@@ -70,23 +72,19 @@ export interface RewindReport {
   readonly restored: number;
 }
 
-const FIELDS: ReadonlySet<string> = new Set([
-  "topic",
-  "group",
-  "to",
-  "author",
-  "reason",
-  "dryRun",
-  "expected",
-  "partitions",
-  "droppedMonths",
-] satisfies readonly (keyof RewindOptions)[]);
+const UNDO: OptionKinds<UndoRewindOptions> = {
+  ...{ topic: "any", group: "any", author: "any", reason: "any" },
+  ...{ dryRun: "boolean", expected: "array" },
+};
+const REWIND: OptionKinds<RewindOptions> = { ...UNDO, to: "any", partitions: "array", droppedMonths: "any" };
 
 export async function rewindGroup(store: RewindStore, options: RewindOptions): Promise<RewindReport> {
+  checkOptions("rewind", options, REWIND);
   return await run(store, checked("rewind", options, targetOf(options.to)), options.dryRun === true);
 }
 
 export async function undoRewind(store: RewindStore, options: UndoRewindOptions): Promise<RewindReport> {
+  checkOptions("undoRewind", options, UNDO);
   return await run(store, checked("undoRewind", options, { kind: "undo" }), options.dryRun === true);
 }
 
@@ -126,20 +124,20 @@ function refusal({ topic, group }: RewindRequest, refused: RewindRefusal): Error
 }
 
 function checked(name: string, options: RewindOptions | UndoRewindOptions, target: RewindTarget): RewindRequest {
-  const unknown = Object.keys(options).find((field) => !FIELDS.has(field));
-  if (unknown !== undefined) {
-    throw new ConfigurationError(`${name}: "${unknown}" is not an option (${[...FIELDS].join(", ")})`);
-  }
   const { partitions, droppedMonths = "refuse", expected } = options as RewindOptions;
   if (droppedMonths !== "refuse" && droppedMonths !== "skip") {
     throw new ConfigurationError(`${name}: droppedMonths must be "refuse" or "skip"`);
   }
+  for (const partition of partitions ?? []) wholeNumber(`${name}: partitions`, partition, 0, MOST_PARTITIONS - 1);
   return {
     topic: checkTopic(options.topic),
     group: checkGroup(options.group),
     target,
     partitions,
-    expected: expected?.map(({ partition, from }) => ({ partition, from: checkQueueId("expected", from) })),
+    expected: expected?.map(({ partition, from }) => ({
+      partition: wholeNumber(`${name}: expected`, partition, 0, MOST_PARTITIONS - 1),
+      from: checkQueueId("expected", from),
+    })),
     overDroppedMonths: droppedMonths === "skip",
     author: said("author", options.author, 64),
     reason: said("reason", options.reason, 255),
@@ -154,7 +152,7 @@ function targetOf(to: RewindPosition): RewindTarget {
     if ("time" in to && to.time instanceof Date && !Number.isNaN(to.time.getTime())) {
       return { kind: "time", id: queueIdAt(to.time.getTime()) };
     }
-    if ("back" in to && Number.isInteger(to.back) && to.back >= 1) return { kind: "back", messages: to.back };
+    if ("back" in to) return { kind: "back", messages: wholeNumber("rewind: back", to.back, 1) };
   }
   throw new ConfigurationError(
     'rewind: to is "start", "end", { time: Date }, { id }, { group } or { back: how many messages }',

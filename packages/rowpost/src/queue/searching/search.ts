@@ -3,7 +3,9 @@ import { isJsonContentType } from "../../message/content-type.ts";
 import { decodeBody, decodeHeaders } from "../../message/decode.ts";
 import { checkQueueId, MonthDroppedError } from "../../message/queue-errors.ts";
 import { LAST_QUEUE_ID, queueIdAt, queueIdMs } from "../../message/queue-id.ts";
+import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { ConfigurationError, UnknownTopicError } from "../../runtime/errors.ts";
+import { wholeNumber } from "../../runtime/whole-number.ts";
 import { checkTopic } from "../topics/names.ts";
 import type {
   ConsumptionEntry,
@@ -136,18 +138,11 @@ export interface QueueMessageDetail extends QueueMessageSummary {
   readonly groups: readonly QueueMessageGroup[];
 }
 
-const FIELDS: ReadonlySet<string> = new Set([
-  "topic",
-  "from",
-  "to",
-  "key",
-  "id",
-  "header",
-  "type",
-  "limit",
-  "before",
-  "timeLimitMs",
-] satisfies readonly (keyof QueueSearch)[]);
+const KINDS: OptionKinds<QueueSearch> = {
+  ...{ topic: "any", id: "any", before: "any", from: "any", to: "any" },
+  ...{ key: "string", type: "string", header: "object" },
+  ...{ limit: "number", timeLimitMs: "number" },
+};
 
 export async function searchQueue(store: SearchStore, given: QueueSearch): Promise<QueueSearchAnswer> {
   const request = checkedSearch(given);
@@ -166,10 +161,7 @@ export async function searchQueue(store: SearchStore, given: QueueSearch): Promi
 }
 
 function checkedSearch(given: QueueSearch): SearchRequest {
-  const unknown = Object.keys(given).find((name) => !FIELDS.has(name));
-  if (unknown !== undefined) {
-    throw new ConfigurationError(`search: "${unknown}" is not an option (${[...FIELDS].join(", ")})`);
-  }
+  checkOptions("search", given, KINDS);
   const { key, type, header } = given;
   const topic = checkTopic(given.topic);
   const id = given.id === undefined ? undefined : checkQueueId("id", given.id);
@@ -184,8 +176,8 @@ function checkedSearch(given: QueueSearch): SearchRequest {
     matches: (message) =>
       (type === undefined || message.type === type) &&
       (header === undefined || headersOf(message)?.[header.name] === header.value),
-    limit: within("limit", given.limit ?? 50, 1_000),
-    timeLimitMs: within("timeLimitMs", given.timeLimitMs ?? 5_000, 600_000),
+    limit: wholeNumber("search: limit", given.limit ?? 50, 1, 1_000),
+    timeLimitMs: wholeNumber("search: timeLimitMs", given.timeLimitMs ?? 5_000, 1, 600_000),
   };
 }
 
@@ -205,11 +197,6 @@ function higher(left: string, right: string): string {
 function instant(name: string, value: unknown): number {
   if (value instanceof Date && !Number.isNaN(value.getTime())) return value.getTime();
   throw new ConfigurationError(`${name} must be a Date`);
-}
-
-function within(name: string, value: number, most: number): number {
-  if (Number.isInteger(value) && value >= 1 && value <= most) return value;
-  throw new ConfigurationError(`${name} is ${value}; it must be a whole number from 1 to ${most}`);
 }
 
 function headersOf(message: FoundMessage): Readonly<Record<string, string>> | undefined {

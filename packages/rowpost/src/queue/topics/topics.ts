@@ -2,6 +2,7 @@
 import { MOST_PARTITIONS, monthAfter } from "../../message/queue-id.ts";
 import { refuseUnknown } from "../../runtime/check-options.ts";
 import { ConfigurationError, UnknownTopicError } from "../../runtime/errors.ts";
+import { wholeNumber } from "../../runtime/whole-number.ts";
 import type { NewTopic, TopicSettings, TopicStore } from "../store.ts";
 import { checkTopic } from "./names.ts";
 
@@ -131,16 +132,13 @@ export function createTopics(store: TopicStore, monotonicMs: () => number): Topi
 type CheckedTopic = Pick<TopicOptions, "partitions" | "retentionMonths"> & Pick<NewTopic, "topic">;
 
 function checked(options: TopicOptions): CheckedTopic {
-  const { topic, partitions, retentionMonths, ...others } = options;
+  const { topic, partitions, retentionMonths } = options;
   checkTopic(topic);
-  refuseUnknown("a topic", others, ["topic", "partitions", "retentionMonths"]);
-  if (partitions !== undefined && !(Number.isInteger(partitions) && partitions >= 1 && partitions <= MOST_PARTITIONS)) {
-    throw new ConfigurationError(`partitions is ${partitions}; it must be a whole number from 1 to ${MOST_PARTITIONS}`);
-  }
-  if (typeof retentionMonths === "number" && !(Number.isInteger(retentionMonths) && retentionMonths >= 1)) {
-    throw new ConfigurationError(
-      `retentionMonths is ${retentionMonths}; it must be a whole number of at least 1, or null`,
-    );
+  refuseUnknown("a topic", options, ["topic", "partitions", "retentionMonths"]);
+  if (partitions !== undefined) wholeNumber("a topic: partitions", partitions, 1, MOST_PARTITIONS);
+  // Null: for ever.
+  if (retentionMonths !== undefined && retentionMonths !== null) {
+    wholeNumber("a topic: retentionMonths", retentionMonths, 1);
   }
   return { topic, partitions, retentionMonths };
 }

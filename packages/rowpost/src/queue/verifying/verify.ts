@@ -2,12 +2,14 @@
  * The detector: every message below a group's progress has a record in the round that it belongs
  * to, or is to come again, or was passed over by a rewind. What is none of these was lost.
  */
+import { checkQueueId, UnknownGroupError } from "../../message/queue-errors.ts";
 import { MOST_IN_A_RECORD, queueMonth } from "../../message/queue-id.ts";
-import { refuseUnknown } from "../../runtime/check-options.ts";
+import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { compareIds } from "../../runtime/compare-ids.ts";
-import { ConfigurationError } from "../../runtime/errors.ts";
+import { wholeNumber } from "../../runtime/whole-number.ts";
+import { idAfter } from "../reading/reader.ts";
 import type { RewindEntry, RewindStore } from "../rewinding/store.ts";
-import { checkTopic } from "../topics/names.ts";
+import { checkGroup, checkTopic } from "../topics/names.ts";
 import type { VerifiedGroup, VerifiedMessage, VerifyStore } from "./store.ts";
 
 /** Options of `queue.verify`. */
@@ -60,61 +62,120 @@ export interface VerifyAnswer {
 
 const CHUNK = 1_000;
 
-export async function verifyQueue(
-  store: VerifyStore,
-  rewinds: Pick<RewindStore, "log">,
-  options: VerifyOptions,
-): Promise<VerifyAnswer> {
-  refuseUnknown("verify", options, ["topic", "group", "after", "timeLimitMs"]);
-  const { after, timeLimitMs = 10_000 } = options;
-  if (!(Number.isInteger(timeLimitMs) && timeLimitMs >= 1)) {
-    throw new ConfigurationError(`verify: timeLimitMs is ${timeLimitMs}; it must be a whole number of at least 1`);
-  }
-  const topic = checkTopic(options.topic);
-  const untilMs = performance.now() + timeLimitMs;
+/** What a verification works with. */
+export interface VerifyParts {
+  readonly store: VerifyStore;
+  readonly rewinds: Pick<RewindStore, "log">;
+  /** Throws `UnknownTopicError`. */
+  readonly requireTopic: (topic: string) => Promise<unknown>;
+  readonly monotonicMs: () => number;
+}
+
+export async function verifyQueue(parts: VerifyParts, given: VerifyOptions): Promise<VerifyAnswer> {
+  const options = checked(given);
+  const { topic, after, timeLimitMs = 10_000 } = options;
+  await parts.requireTopic(topic);
+  const untilMs = parts.monotonicMs() + timeLimitMs;
+  const isOver = (): boolean => parts.monotonicMs() >= untilMs;
   const problems: UnaccountedMessages[] = [];
   let messages = 0;
-  for (const place of await placesOf(store, options)) {
+  let log: { readonly group: string; readonly entries: readonly RewindEntry[] } | undefined;
+  const places = await placesOf(parts.store, options);
+  for (const [index, place] of places.entries()) {
     const { group, partition } = place;
-    const log = (await rewinds.log({ topic, group }, 100_000)).filter((entry) => entry.partition === partition);
-    // After the log: a rewind in between shows itself by its round, and is looked at the next time.
-    const now = (await store.groups(topic)).find((each) => each.group === group && each.partition === partition);
-    if (now === undefined || now.round !== (log[0]?.round ?? 0)) continue;
-    const walk = walkOf(now, log, problems);
+    if (log?.group !== group) log = { group, entries: await parts.rewinds.log({ topic, group }, 100_000) };
     const isHere = after?.group === group && after.partition === partition;
-    let fromId = isHere ? String(BigInt(after.id) + 1n) : now.beginId;
-    const lowest = log.reduce((least, { to }) => (compareIds(to, least) < 0 ? to : least), fromId);
-    if (!isHere) fromId = lowest;
-    const toId = String(BigInt(now.nextId) - 1n);
-    for (const month of await store.months(topic)) {
-      if (month < queueMonth(fromId) || BigInt(toId) < 0n || month > queueMonth(toId)) continue;
-      const back = { topic, month, partition, fromId, places: MOST_IN_A_RECORD };
-      let at = (await store.before(back)) ?? "0";
-      for (;;) {
-        const chunk = await store.chunk({ topic, group, month, partition, fromId: at, toId, limit: CHUNK });
-        for (const message of chunk) {
-          const counts = compareIds(message.id, fromId) >= 0;
-          if (counts) messages += 1;
-          walk.look(message, counts);
-        }
-        const last = chunk.at(-1)?.id;
-        if (last === undefined || chunk.length < CHUNK) break;
-        at = String(BigInt(last) + 1n);
-        if (performance.now() >= untilMs && compareIds(last, fromId) >= 0) {
-          walk.end();
-          return { problems, messages, complete: false, next: { group, partition, id: last } };
-        }
-      }
-      walk.closeBatches();
-    }
-    walk.end();
+    const seen = await verifyPlace(parts.store, {
+      ...{ topic, group, partition, problems, isOver },
+      log: log.entries.filter((entry) => entry.partition === partition),
+      afterId: isHere ? after.id : undefined,
+    });
+    messages += seen.messages;
+    // A call that goes on in a place may have found nothing left of it: it has the next one too.
+    const nextId = seen.stoppedAt ?? (isHere || index === places.length - 1 || !isOver() ? undefined : seen.endId);
+    if (nextId === undefined) continue;
+    return { problems, messages, complete: false, next: { group, partition, id: nextId } };
   }
   return { problems, messages, complete: true, next: undefined };
+}
+
+interface PlaceRequest {
+  readonly topic: string;
+  readonly group: string;
+  readonly partition: number;
+  /** Of this place, the newest first. */
+  readonly log: readonly RewindEntry[];
+  /** The last message that an earlier call has looked at. */
+  readonly afterId: string | undefined;
+  readonly problems: UnaccountedMessages[];
+  readonly isOver: () => boolean;
+}
+
+interface PlaceSeen {
+  readonly messages: number;
+  /** The time was over behind this message, and there may be more. */
+  readonly stoppedAt?: string;
+  /** Nothing is to be looked at behind this id. */
+  readonly endId: string;
+}
+
+async function verifyPlace(store: VerifyStore, request: PlaceRequest): Promise<PlaceSeen> {
+  const { topic, group, partition, log, afterId, problems, isOver } = request;
+  // After the log: a rewind in between shows itself by its round, and is looked at the next time.
+  const now = (await store.groups(topic)).find((each) => each.group === group && each.partition === partition);
+  if (now === undefined || now.round !== (log[0]?.round ?? 0)) return { messages: 0, endId: afterId ?? "0" };
+  const walk = walkOf(now, log, problems);
+  const lowest = log.reduce((least, { to }) => (compareIds(to, least) < 0 ? to : least), now.beginId);
+  const fromId = afterId === undefined ? lowest : idAfter(afterId);
+  if (compareIds(fromId, now.nextId) >= 0) return { messages: 0, endId: afterId ?? "0" };
+  const toId = String(BigInt(now.nextId) - 1n);
+  let messages = 0;
+  for (const month of await store.months(topic)) {
+    if (month < queueMonth(fromId) || month > queueMonth(toId)) continue;
+    let at = (await store.before({ topic, month, partition, fromId, places: MOST_IN_A_RECORD })) ?? "0";
+    for (;;) {
+      const chunk = await store.chunk({ topic, group, month, partition, fromId: at, toId, limit: CHUNK });
+      for (const message of chunk) {
+        const counts = compareIds(message.id, fromId) >= 0;
+        if (counts) messages += 1;
+        walk.look(message, counts);
+      }
+      const last = chunk.at(-1)?.id;
+      if (last === undefined || chunk.length < CHUNK) break;
+      at = idAfter(last);
+      if (compareIds(last, fromId) >= 0 && isOver()) {
+        walk.end();
+        return { messages, stoppedAt: last, endId: toId };
+      }
+    }
+    walk.closeBatches();
+  }
+  walk.end();
+  return { messages, endId: toId };
+}
+
+const KINDS: OptionKinds<VerifyOptions> = { topic: "any", group: "any", after: "object", timeLimitMs: "number" };
+const POSITION: OptionKinds<VerifyPosition> = { group: "any", partition: "number", id: "any" };
+
+function checked(options: VerifyOptions): VerifyOptions {
+  checkOptions("verify", options, KINDS);
+  const { topic, group, after, timeLimitMs = 1 } = options;
+  checkTopic(topic);
+  if (group !== undefined) checkGroup(group);
+  wholeNumber("verify: timeLimitMs", timeLimitMs, 1);
+  if (after !== undefined) {
+    checkOptions("verify: after", after, POSITION);
+    checkGroup(after.group);
+    checkQueueId("after.id", after.id);
+    wholeNumber("verify: after.partition", after.partition, 0);
+  }
+  return options;
 }
 
 /** Groups and partitions, in order, from the position on. */
 async function placesOf(store: VerifyStore, { topic, group, after }: VerifyOptions): Promise<VerifiedGroup[]> {
   const all = (await store.groups(topic)).filter((each) => group === undefined || each.group === group);
+  if (group !== undefined && all.length === 0) throw new UnknownGroupError(topic, group);
   all.sort((left, right) =>
     left.group < right.group ? -1 : left.group > right.group ? 1 : left.partition - right.partition,
   );

@@ -52,7 +52,7 @@ Examples:
 
 function placeOf(text: string): NonNullable<TailOptions["from"]> {
   if (text === "start" || text === "end") return text;
-  return /^\d{1,18}$/.test(text) ? { id: text } : { at: new Date(instant(text)) };
+  return /^\d+$/.test(text) ? { id: text } : { at: new Date(instant(text)) };
 }
 
 /** Bytes as base64: JSON has no other way. */
