@@ -88,6 +88,9 @@ const EXAMPLES = {
     // `prisma generate` fetches this program from a host of Prisma's and does not use it.
     PRISMA_SCHEMA_ENGINE_BINARY: "/bin/true",
   }),
+  "queue-sqlite": async () => ({}),
+  "queue-mysql": async () => ({ DATABASE_URL: await mysqlUrl("queue_mysql") }),
+  "outbox-to-queue": async () => ({ DATABASE_URL: await postgresUrl("outbox_to_queue") }),
   "python-insert-rabbitmq": async () => ({
     DATABASE_URL: await mysqlUrl("python"),
     RABBITMQ_URL: await addressOf("rabbitmq"),

@@ -1,0 +1,3 @@
+/** Where the server is; each run has a topic of its own. */
+export const DATABASE_URL = process.env.DATABASE_URL ?? "postgresql://postgres@127.0.0.1:5432/rowpost_example_queue";
+export const TOPIC = process.env.TOPIC ?? `orders_${Date.now().toString(36)}`;
