@@ -258,10 +258,20 @@ async function insertAll(
       // Where the transaction is lost nothing can be taken back, and nothing has to be. The caller
       // gets the first error.
       await call.undo(written, error).catch(() => undefined);
-      throw error;
+      throw written.length > 0 && error instanceof TransactionRequiredError
+        ? endedWithin(written.length, error)
+        : error;
     }
   }
   return statuses;
+}
+
+/** The transaction ended between two statements of one call. */
+function endedWithin(written: number, cause: TransactionRequiredError): TransactionRequiredError {
+  return new TransactionRequiredError(
+    `the transaction of this call ended before all of its messages were written: put await before outbox.enqueue. The first ${written} went the way of that transaction, committed or rolled back with it; the others were not written.`,
+    { cause },
+  );
 }
 
 function split(messages: readonly EncodedMessage[]): readonly (readonly EncodedMessage[])[] {

@@ -23,6 +23,8 @@ interface Client {
    * first answer.
    */
   getTransactionStatus?(): "I" | "T" | "E" | null;
+  /** Nothing is under way, and nothing waits. Not on native clients. */
+  readonly readyForQuery?: boolean;
 }
 
 /** How statements reach PostgreSQL. */
@@ -97,7 +99,12 @@ function preparedName(text: string): string {
   return name;
 }
 
+/**
+ * The status is that of the last answer: while a statement has none yet, perhaps a ROLLBACK that
+ * nobody awaits, it says nothing of what comes behind it.
+ */
 function knownOpen(client: Client): boolean | undefined {
+  if (client.readyForQuery !== true) return undefined;
   const status = client.getTransactionStatus?.() ?? undefined;
   return status && status !== "I";
 }

@@ -14,13 +14,17 @@ interface Prepared {
   run(...params: readonly unknown[]): { readonly changes: number | bigint };
 }
 
-interface Handle {
-  prepare(text: string): Prepared;
+/** What tells of an open transaction. */
+interface TransactionState {
   exec(text: string): unknown;
   /** node:sqlite (Node >= 22.16) and @photostructure/sqlite. */
   readonly isTransaction?: boolean;
   /** better-sqlite3. */
   readonly inTransaction?: boolean;
+}
+
+interface Handle extends TransactionState {
+  prepare(text: string): Prepared;
   readonly isOpen?: boolean;
   readonly open?: boolean;
 }
@@ -31,7 +35,7 @@ interface Handle {
  */
 export function sqliteExecutor(handle: Shape): Executor | undefined {
   const database = recognize(handle);
-  return database && { ...executorOf(database), inTransaction: () => isOpen(database) };
+  return database && { ...executorOf(database), inTransaction: () => hasOpenTransaction(database) };
 }
 
 function recognize(handle: Shape): Handle | undefined {
@@ -45,7 +49,7 @@ function recognize(handle: Shape): Handle | undefined {
 }
 
 /** Node 22.13 to 22.15 have no property for it; there a BEGIN fails inside a transaction. */
-function isOpen(database: Handle): boolean {
+export function hasOpenTransaction(database: TransactionState): boolean {
   const known = database.isTransaction ?? database.inTransaction;
   if (known !== undefined) return known;
   try {
@@ -105,7 +109,7 @@ export function transactSqlite<T>(handle: Shape, work: Work<T>): Promise<T> | un
   const database = recognize(handle);
   if (database === undefined) return undefined;
   return withHandle(handle, () => {
-    if (isOpen(database)) {
+    if (hasOpenTransaction(database)) {
       throw refusal("a SQLite handle with a transaction of its own", "pass it to outbox.enqueue instead");
     }
     return transact(own(database), work);
@@ -119,8 +123,8 @@ function own(database: Handle): OwnConnection {
     commit: async () => prepare(database, "COMMIT").run(),
     // SQLite rolls back by itself when the disk is full or memory runs out; a ROLLBACK would then
     // be an error.
-    rollback: async () => isOpen(database) && database.exec("ROLLBACK"),
-    ended: () => !isOpen(database),
+    rollback: async () => hasOpenTransaction(database) && database.exec("ROLLBACK"),
+    ended: () => !hasOpenTransaction(database),
     release: () => undefined,
   };
 }

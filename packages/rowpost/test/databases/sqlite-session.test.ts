@@ -215,8 +215,10 @@ describe("a SQLite database in memory", () => {
     await database.close();
   });
 
-  test("nor while the user has one open on the handle by hand", async () => {
+  // Node 22.13 to 22.15 do not tell: their handles have no isTransaction.
+  test.each([true, false])("nor while the user has one open on the handle by hand (it tells: %s)", async (tells) => {
     const handle = await plainHandle(":memory:");
+    if (!tells) Object.defineProperty(handle, "isTransaction", { value: undefined });
     database = sqlite({ handle });
     await migrate(database, { layout: database.defaultLayout });
     handle.exec("BEGIN");
@@ -230,6 +232,22 @@ describe("a SQLite database in memory", () => {
     await database.close();
     handle.close();
   });
+});
+
+test("a failed transaction is rolled back on a handle that does not tell of it", async () => {
+  const handle = await plainHandle(":memory:");
+  Object.defineProperty(handle, "isTransaction", { value: undefined });
+  const database = sqlite({ handle });
+  const session = await database.connect({ purpose: "relay" });
+  const failed = session.transaction(async (tx) => {
+    await tx.run(sql("CREATE TABLE t (a INTEGER)"));
+    throw new Error("failed");
+  });
+  await expect(failed).rejects.toThrow("failed");
+  expect((await session.run(sql("SELECT 1 FROM sqlite_master WHERE name = 't'"))).rows).toEqual([]);
+  await session.close();
+  await database.close();
+  handle.close();
 });
 
 // Node 20 has no node:sqlite; tools/test-matrix.sh runs this on 22 and 24.

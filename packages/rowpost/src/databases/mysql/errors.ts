@@ -57,6 +57,8 @@ const DUPLICATE = new Set([1062, 1586, 1859]);
  * NOWAIT.
  */
 const CONFLICT = new Set([1213, 1205, 1020, 3572]);
+/** InnoDB has no memory for more locks, and rolls the whole transaction back. */
+const LOCK_TABLE_FULL = 1206;
 /**
  * The server goes or has no room: shutdown, killed, idle too long, too many connections, read-only
  * after a fail-over, network read and write errors. 1317 is not here: KILL QUERY ends a statement
@@ -107,7 +109,7 @@ export function isAway(error: unknown): boolean {
  * innodb_rollback_on_timeout is on, which the client cannot see: then it is gone as well.
  */
 export function endsTransaction(error: unknown): boolean {
-  return isConflict(error) || isAway(error);
+  return isConflict(error) || isAway(error) || errorNumber(error) === LOCK_TABLE_FULL;
 }
 
 /**

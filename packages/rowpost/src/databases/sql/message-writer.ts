@@ -3,7 +3,13 @@
  * is there already.
  */
 import type { EncodedMessage, EnqueueCall, EnqueueStatus, MessageWriter } from "../../outbox/message-writer.ts";
-import { DuplicateMessageError, InvalidMessageError, type RowpostError, SchemaError } from "../../runtime/errors.ts";
+import {
+  DuplicateMessageError,
+  InvalidMessageError,
+  type RowpostError,
+  SchemaError,
+  TransactionRequiredError,
+} from "../../runtime/errors.ts";
 import type { Executor, QueryResult } from "../../transactions/executor.ts";
 import { LenientSessionError, requireRoom, type TableRoom, tableRoom } from "./column-room.ts";
 import { type CallParts, callIn, outsideTransaction, type Send } from "./enqueue-call.ts";
@@ -62,6 +68,8 @@ function createCall(parts: Parts, send: Send): EnqueueCall {
 
     async undo(messages, error) {
       if (messages.length === 0 || parts.endsTransaction?.(error) === true) return;
+      // They were committed or rolled back with it, and a DELETE now would be in another one.
+      if (error instanceof TransactionRequiredError) return;
       await send((check) => parts.statements.enqueue.deleteIdentities(messages, check));
     },
   };

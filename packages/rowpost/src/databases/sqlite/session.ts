@@ -6,7 +6,7 @@
 
 import { DatabaseUnavailableError, describeError, TransactionLostError } from "../../runtime/errors.ts";
 import type { Executor, QueryResult, Statement } from "../../transactions/executor.ts";
-import { withHandle } from "../../transactions/sqlite-handle.ts";
+import { hasOpenTransaction, withHandle } from "../../transactions/sqlite-handle.ts";
 import type { Session, SessionOptions } from "../database.ts";
 import { type SqliteHandle, type SqliteStatement, sqliteVersion } from "./driver.ts";
 import { isBusy, translateError } from "./errors.ts";
@@ -66,14 +66,6 @@ async function whenFree<T>(what: string, waitMs: number, attempt: () => T): Prom
 }
 
 /**
- * Is a transaction open on the handle? Only asked between turns, so it can only be the user's own
- * (`:memory:`, a shared handle).
- */
-function hasOpenTransaction(handle: SqliteHandle): boolean {
-  return handle.isTransaction ?? handle.inTransaction ?? false;
-}
-
-/**
  * Makes a session on a handle. On a handle that the user has too (a database without a file), no
  * statement runs while a transaction is open on it: it would read, and publish, what has not been
  * committed.
@@ -97,6 +89,7 @@ export function createSession(handle: SqliteHandle, options: SessionOptions): Se
     return withHandle(handle, async () => {
       if (abandoned) throw closedError(what);
       await whenFree(what, waitMs, () => {
+        // Between turns it can only be the user's own (`:memory:`, a shared handle).
         if (!hasOpenTransaction(handle)) return;
         throw Object.assign(new Error("a transaction is open on the handle that this session shares"), { errcode: 5 });
       });

@@ -1,0 +1,85 @@
+/** Calls whose transaction ends beside them: an `await` was forgotten (rule: ended-transaction). */
+import mysql2 from "mysql2/promise";
+import pg from "pg";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { mysql } from "../../src/databases/mysql/index.ts";
+import { postgres } from "../../src/databases/postgres/index.ts";
+import { createOutbox, migrate, type NewMessage } from "../../src/index.ts";
+import { createTestDatabase, describeWithService, type TestDatabase } from "../services.ts";
+
+const messages = (count: number): NewMessage[] =>
+  Array.from({ length: count }, (_, index) => ({ type: "t", key: `k${index}`, topic: "x", body: { index } }));
+
+describeWithService("postgres", "an enqueue with pg behind the end of its transaction", () => {
+  let made: TestDatabase;
+  let pool: pg.Pool;
+
+  beforeEach(async () => {
+    made = await createTestDatabase("postgres");
+    pool = new pg.Pool({ connectionString: made.url });
+  });
+  afterEach(async () => {
+    await pool.end();
+    await made.drop();
+  });
+
+  test.each(["ROLLBACK", "COMMIT"])("writes nothing behind a %s that nobody awaits", async (end) => {
+    const database = postgres({ pool });
+    await migrate(database, { layout: database.defaultLayout });
+    const outbox = createOutbox({ database });
+    const client = await pool.connect();
+    await client.query("BEGIN");
+    const ending = client.query(end);
+    const [message] = messages(1);
+    await expect(outbox.enqueue(client, message as NewMessage)).rejects.toMatchObject({ code: "TRANSACTION_REQUIRED" });
+    await ending;
+    client.release();
+    expect((await pool.query("SELECT 1 FROM local_message")).rowCount).toBe(0);
+    await database.close();
+  });
+});
+
+describeWithService(["mariadb", "mysql9"], "an enqueue of several statements", (service) => {
+  test("leaves what was committed between two of them, and says so", async () => {
+    const made = await createTestDatabase(service.name);
+    const pool = mysql2.createPool({ uri: made.url.replace(/^mariadb:/, "mysql:") });
+    const database = mysql({ pool });
+    try {
+      await migrate(database, { layout: database.defaultLayout });
+      const connection = await pool.getConnection();
+      await connection.beginTransaction();
+      const enqueue = createOutbox({ database }).enqueue(commitBehindFirst(connection), messages(1_500));
+      await expect(enqueue).rejects.toMatchObject({
+        code: "TRANSACTION_REQUIRED",
+        message: expect.stringContaining("The first 1000 went the way of that transaction"),
+      });
+      connection.release();
+      const [rows] = await pool.query("SELECT COUNT(*) AS n FROM local_message");
+      expect(rows).toEqual([{ n: 1_000 }]);
+    } finally {
+      await database.close();
+      await pool.end();
+      await made.drop();
+    }
+  });
+});
+
+/** The connection, on which a COMMIT stands directly behind the first INSERT of messages. */
+function commitBehindFirst(connection: mysql2.PoolConnection): mysql2.PoolConnection {
+  let inserts = 0;
+  const core = connection.connection as unknown as Record<"query" | "execute", (...args: unknown[]) => unknown>;
+  for (const name of ["query", "execute"] as const) {
+    const send = core[name].bind(core);
+    core[name] = (...args) => {
+      const sent = send(...args);
+      const [first] = args as [{ readonly sql?: string } | string];
+      const text = typeof first === "string" ? first : (first.sql ?? "");
+      if (/^\s*INSERT/i.test(text)) {
+        inserts += 1;
+        if (inserts === 1) send("COMMIT");
+      }
+      return sent;
+    };
+  }
+  return connection;
+}
