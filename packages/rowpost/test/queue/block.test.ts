@@ -81,6 +81,13 @@ describeOnEach("a key that is held up", (make) => {
     });
     await until(async () => tries > failures && (await queue.groups({ topic: "orders" }))[0]?.waiting.count === 8);
     expect(of("a", done)).toEqual([]);
+    const { letters } = await queue.deadLetters({ topic: "orders", group: "billing", state: "waiting" });
+    for (const [index, { id }] of letters.entries()) {
+      const [group] = (await queue.message("orders", id))?.groups ?? [];
+      expect(group).toMatchObject({ state: "waiting", attempts: index === 0 ? expect.any(Number) : 0 });
+      // It waits behind another one, and not until the year 9999.
+      expect(group?.nextAttemptAt === undefined).toBe(index > 0);
+    }
     isFixed = true;
     await queue.skip({ topic: "orders", group: "billing", id: head, author: "wang", reason: "test" });
     await until(() => of("a", done).length === 7);

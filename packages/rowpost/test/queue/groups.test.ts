@@ -210,7 +210,14 @@ describeOnEach("groups of the queue", (make) => {
     expect(seen["stock"]).toEqual([0, 1]);
     expect(await recordsOf(copy, "stock")).toEqual(["1 3"]);
     expect(await recordsOf(copy)).toEqual(["1 0"]);
-    for (const id of ids) expect(await recordsOf(id)).toEqual(["0 4", "1 2"]);
+    for (const id of ids) {
+      expect(await recordsOf(id)).toEqual(["0 4", "1 2"]);
+      const { attempts = [], groups = [] } = (await queue.message("orders", id)) ?? {};
+      expect(attempts.map(({ group, result }) => `${group} ${result}`)).toEqual([
+        ...["billing discarded", "billing dead", "stock consumed"],
+      ]);
+      expect(groups.map(({ group, state }) => `${group} ${state}`)).toEqual(["billing discarded", "stock consumed"]);
+    }
     expect(await redeliveries()).toEqual([]);
     // Twice makes no second copy.
     const twice = queue.editDeadLetter({ ...BY, id: ids[1] ?? "", change: { body: "again" } });

@@ -99,14 +99,14 @@ export interface QueueMessageGroup {
   /** The consumer group. */
   readonly group: string;
   /**
-   * `unread`: still to come. `waiting`: to come again. `dead`: given up. `skipped`: by somebody.
-   * `consumed`. `passed`: before the group's progress, without a record: the group began behind it,
-   * or was rewound past it.
+   * `unread`: still to come. `waiting`: to come again. `dead`: given up. `skipped`, `discarded`: by
+   * somebody. `consumed`. `passed`: before the group's progress, without a record: the group began
+   * behind it, or was rewound past it.
    */
-  readonly state: "unread" | "waiting" | "dead" | "consumed" | "skipped" | "passed";
+  readonly state: "unread" | "waiting" | "dead" | "consumed" | "skipped" | "discarded" | "passed";
   /** Attempts so far, of one that waits or is dead. */
   readonly attempts: number | undefined;
-  /** When one that waits comes again. */
+  /** When one that waits comes again; undefined: when those before it in its key are done. */
   readonly nextAttemptAt: Date | undefined;
   /** Its last error, of one that waits or is dead. */
   readonly failReason: string | undefined;
@@ -263,6 +263,9 @@ function bodyOf({ body, contentType }: { readonly body: string | Uint8Array; rea
   return typeof body === "string" && isJsonContentType(contentType) ? JSON.parse(body) : body;
 }
 
+/** What a group is done with: what decides comes first. */
+const FINAL = ["consumed", "skipped", "discarded", "dead"] as const;
+
 function groupOf(
   id: string,
   { group, nextId, round, redelivery }: GroupPlace,
@@ -273,13 +276,14 @@ function groupOf(
   const again = redelivery?.state === "set aside" ? undefined : redelivery;
   const rest = {
     attempts: again?.attempt,
-    nextAttemptAt: again?.state === "waiting" ? new Date(again.nextAttemptAt) : undefined,
+    nextAttemptAt:
+      again?.state === "waiting" && again.nextAttemptAt !== null ? new Date(again.nextAttemptAt) : undefined,
     failReason: again?.failReason ?? undefined,
   };
   const isUnread = BigInt(nextId) <= BigInt(id) && !own.some((entry) => entry.round === round);
   if (isUnread) return { group, state: "unread", ...rest };
   if (again !== undefined) return { group, state: again.state === "dead" ? "dead" : "waiting", ...rest };
-  const state = has("consumed") ? "consumed" : has("skipped") ? "skipped" : has("dead") ? "dead" : "passed";
+  const state = FINAL.find(has) ?? "passed";
   return { group, state, ...rest };
 }
 

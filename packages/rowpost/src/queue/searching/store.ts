@@ -71,10 +71,10 @@ export interface ConsumptionEntry {
   readonly group: string;
   /** Grows with each rewind. */
   readonly round: number;
-  /** 1 for the first. */
+  /** 1 for the first; 0 for what somebody did by hand. */
   readonly attempt: number;
   /** What came of it. */
-  readonly result: "consumed" | "failed" | "dead" | "skipped" | "unknown";
+  readonly result: "consumed" | "failed" | "dead" | "skipped" | "discarded" | "unknown";
   /** When; ISO 8601, in UTC. */
   readonly at: string;
   /** How long the handler took. */
@@ -102,8 +102,8 @@ export interface GroupPlace {
     | {
         readonly state: "waiting" | "dead" | "set aside";
         readonly attempt: number;
-        /** ISO 8601, in UTC. */
-        readonly nextAttemptAt: string;
+        /** ISO 8601, in UTC; null: when what stands before it in its ordering key is done. */
+        readonly nextAttemptAt: string | null;
         readonly failReason: string | null;
       }
     | undefined;

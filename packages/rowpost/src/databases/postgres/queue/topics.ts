@@ -9,7 +9,7 @@ import { NOW } from "../names.ts";
 export const CLOCK_MS: string = `((extract(epoch FROM clock_timestamp()) * 1000)::bigint - ${QUEUE_EPOCH_MS})`;
 
 export const topics: TopicStatements = {
-  createMonth: (topic, month) => [consumptionTable(topic, month), ...messageTable(topic, month)],
+  createMonth: (topic, month) => [...consumptionTable(topic, month), ...messageTable(topic, month)],
   dropTable: (table) => `DROP TABLE IF EXISTS ${quoteName(table)}`,
 
   // In the schema where the session finds the queue's own tables.
@@ -110,12 +110,19 @@ function messageTable(topic: string, month: number): readonly string[] {
   PRIMARY KEY (partition_no, message_id)
 )`,
     `CREATE INDEX IF NOT EXISTS ${quoteName(`${table}_key`)} ON ${quoteName(table)} (message_key, message_id)`,
+    `COMMENT ON COLUMN ${quoteName(table)}.message_data IS 'JSON; or text; or base64 when content_type ends in ;base64'`,
+    `COMMENT ON COLUMN ${quoteName(table)}.content_type IS 'NULL = application/json'`,
+    `COMMENT ON COLUMN ${quoteName(table)}.headers IS 'JSON object of strings'`,
+    `COMMENT ON COLUMN ${quoteName(table)}.deliver_at IS 'not before this instant'`,
+    `COMMENT ON COLUMN ${quoteName(table)}.ip IS 'of the producer'`,
   ];
 }
 
 /** One row for each attempt; in the order of the messages, so that it needs no other index. */
-function consumptionTable(topic: string, month: number): string {
-  return `CREATE TABLE IF NOT EXISTS ${quoteName(recordTable(topic, month))} (
+function consumptionTable(topic: string, month: number): readonly string[] {
+  const table = quoteName(recordTable(topic, month));
+  return [
+    `CREATE TABLE IF NOT EXISTS ${table} (
   message_id bigint NOT NULL,
   consumer_group_id varchar(64) COLLATE "C" NOT NULL,
   round integer NOT NULL,
@@ -131,5 +138,9 @@ function consumptionTable(topic: string, month: number): string {
   duration_ms integer NOT NULL,
   error varchar(1024),
   PRIMARY KEY (message_id, consumer_group_id, round, attempt)
-)`;
+)`,
+    `COMMENT ON COLUMN ${table}.last_message_id IS 'the row is about all messages of the partition up to this one'`,
+    `COMMENT ON COLUMN ${table}.ip IS 'of the consumer'`,
+    `COMMENT ON COLUMN ${table}.result IS '0 consumed, 1 failed, 2 dead letter, 3 skipped, 4 discarded'`,
+  ];
 }

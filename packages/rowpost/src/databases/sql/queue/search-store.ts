@@ -19,7 +19,7 @@ import { integer, type Row, text, textOrNull } from "../rows.ts";
 import { createSessionSlots } from "../session-slots.ts";
 import type { ConsumptionParts } from "./consumption-store.ts";
 import { monthOfTable } from "./names.ts";
-import { RESULTS } from "./values.ts";
+import { isBehind, RESULTS } from "./values.ts";
 
 /** Messages of a step along the primary key: the first is small, as most pages are full soon. */
 const FIRST_STEP = 200;
@@ -241,12 +241,11 @@ function entriesAbout(
 function entryOf(row: Row): ConsumptionEntry {
   const lastId = textOrNull(row, "last_id");
   const result = integer(row, "result");
-  const known = Object.entries(RESULTS).find(([, number]) => number === result)?.[0];
   return {
     group: text(row, "group_id"),
     round: integer(row, "round"),
     attempt: integer(row, "attempt"),
-    result: (known ?? (result === SKIPPED ? "skipped" : "unknown")) as ConsumptionEntry["result"],
+    result: RESULT_WORDS.find((word) => RESULTS[word] === result) ?? "unknown",
     at: text(row, "consumed_at"),
     durationMs: integer(row, "duration_ms"),
     error: textOrNull(row, "error"),
@@ -257,7 +256,7 @@ function entryOf(row: Row): ConsumptionEntry {
   };
 }
 
-const SKIPPED = 3;
+const RESULT_WORDS = Object.keys(RESULTS) as (keyof typeof RESULTS)[];
 const REDELIVERY_STATES = ["waiting", "dead"] as const;
 
 function groupPlace(row: Row): GroupPlace {
@@ -272,7 +271,7 @@ function groupPlace(row: Row): GroupPlace {
         : {
             state: REDELIVERY_STATES[Number(state)] ?? "set aside",
             attempt: integer(row, "attempt"),
-            nextAttemptAt: text(row, "next_attempt_at"),
+            nextAttemptAt: isBehind(text(row, "next_attempt_at")) ? null : text(row, "next_attempt_at"),
             failReason: textOrNull(row, "fail_reason"),
           },
   };

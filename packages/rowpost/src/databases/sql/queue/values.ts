@@ -18,6 +18,11 @@ export function startId(start: Exclude<GroupStart, "end">): string {
 /** When a message is due that waits behind another one of its ordering key. */
 export const BEHIND_UNTIL = "9999-12-31 00:00:00.000";
 
+/** Of an instant in ISO 8601. */
+export function isBehind(instant: string): boolean {
+  return instant.startsWith(BEHIND_UNTIL.slice(0, 10));
+}
+
 /** Redeliveries as one JSON parameter: id, state, attempt, due_ms, fail_reason, ordering_key. */
 export function redeliveryRows(redeliveries: readonly Redelivery[]): string {
   const rows = redeliveries.map(
