@@ -25,6 +25,7 @@ async function place(order) {
 }
 
 async function answer(request, response) {
+  if (!server.listening) response.setHeader("Connection", "close"); // or a busy client keeps it open
   try {
     await place(await json(request));
     response.writeHead(201).end();

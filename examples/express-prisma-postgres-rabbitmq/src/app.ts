@@ -32,9 +32,13 @@ const refuse: ErrorRequestHandler = (error, _request, response, next) => {
 };
 
 /** Starts the relay; one that cannot work keeps the service from starting. */
-export async function startApp(): Promise<Express> {
+export async function startApp(isStopping: () => boolean): Promise<Express> {
   await relay.start();
   const app = express();
+  app.use((_request, response, next) => {
+    if (isStopping()) response.set("Connection", "close"); // or a busy client keeps it open
+    next();
+  });
   app.post("/orders", express.json(), async (request, response) => {
     await place(request.body);
     response.status(201).json(request.body);

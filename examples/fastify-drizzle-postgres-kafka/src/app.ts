@@ -42,6 +42,9 @@ export function createApp(): FastifyInstance {
     await place(request.body);
     return reply.code(201).send(request.body);
   });
+  app.addHook("onSend", async (_request, reply) => {
+    if (!app.server.listening) reply.header("connection", "close"); // or an idle client keeps it open for a minute
+  });
   app.addHook("onReady", () => relay.start()); // a relay that cannot work keeps the service from starting
   app.addHook("onClose", async () => {
     await relay.stop(); // finishes what is in flight, closes the broker
