@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Measures every figure of the benchmarks on every database and writes bench/RESULTS.md. Some 50
-# minutes on two quiet cores.
+# Measures every figure of the benchmarks on every database, writes bench/RESULTS.md and says how
+# long it took.
 #
 #   bench/run-all.sh [SCENARIO...]     all scenarios, or these
 #
