@@ -117,6 +117,11 @@ export interface ScanRequest {
   readonly immediateLimit: number;
   readonly dueLimit: number;
   /**
+   * Due branch: rows of other shards that are known to stand in it, read on top of `dueLimit`.
+   * Default 0.
+   */
+  readonly foreignDue?: number | undefined;
+  /**
    * When given: only rows of these topics, each with its own cursor and limits; those of the
    * request itself are then ignored. Reads nothing of other topics where the table has the ability.
    */
@@ -131,6 +136,7 @@ export interface TopicScan {
   readonly afterId: string;
   readonly immediateLimit: number;
   readonly dueLimit: number;
+  readonly foreignDue?: number | undefined;
 }
 
 /**

@@ -158,7 +158,7 @@ async function scan(parts: StoreParts, slots: SessionSlots, request: ScanRequest
   const widen = <Limits extends ScanLimits>(limits: Limits): Limits => ({
     ...limits,
     immediateLimit: Math.ceil(limits.immediateLimit * widening),
-    dueLimit: Math.ceil(limits.dueLimit * widening),
+    dueLimit: Math.ceil(limits.dueLimit * widening) + (limits.dueLimit > 0 ? (limits.foreignDue ?? 0) : 0),
   });
   const topics = request.topics?.filter(({ dueLimit, immediateLimit }) => dueLimit > 0 || immediateLimit > 0);
   if (topics?.length === 0) return [];
@@ -177,7 +177,7 @@ async function scan(parts: StoreParts, slots: SessionSlots, request: ScanRequest
   });
 }
 
-type ScanLimits = Pick<ScanRequest, "immediateLimit" | "dueLimit">;
+type ScanLimits = Pick<ScanRequest, "immediateLimit" | "dueLimit" | "foreignDue">;
 
 /**
  * Tells of one row after the other whether its branch still has room for one that was asked for,

@@ -104,7 +104,7 @@ export function createScans({ store, settings, keeper, window, room, plan }: Sca
     const most = budget.rows(batchSize);
     const asked = walk.ask(most, inFlightOf(undefined));
     const rows = await withBodies(await ask({ ...asked, bodyLimit: budget.bodyLimit(most) }, shards), shards);
-    walk.returned(rows, asked);
+    walk.returned(rows, asked, shards);
     plan.returned(undefined, rows, walk.full);
     const { complete, dueFull } = walk;
     const whole = complete && !dueFull;
@@ -133,7 +133,7 @@ export function createScans({ store, settings, keeper, window, room, plan }: Sca
     const limits = { afterId: "0", immediateLimit: 0, dueLimit: 0, bodyLimit: budget.bodyLimit(most) };
     const rows = await withBodies(await ask({ ...limits, topics }, shards), shards);
     const found = grouped(rows, ({ topic }) => topic);
-    for (const { topic, cursor, scan } of asked) cursor.returned(found.get(topic) ?? [], scan);
+    for (const { topic, cursor, scan } of asked) cursor.returned(found.get(topic) ?? [], scan, shards);
     const isFull = cursors.some(({ cursor }) => cursor.full);
     plan.returned(chosen, rows, isFull);
     turn.complete &&= cursors.every(({ cursor }) => cursor.complete);

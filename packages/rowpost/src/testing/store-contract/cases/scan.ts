@@ -176,6 +176,20 @@ export const scanCases: readonly StoreContractCase[] = [
     },
   },
   {
+    name: "scan: reads past due rows of other shards when told how many they are",
+    needs: ["shards"],
+    async run(context) {
+      const old = (shard: number): PutValues => ({ shard, nextRetryInMs: -5_000 });
+      await context.putAll([8, 9, 10, 11, 12, 13].flatMap((shard) => [old(shard), old(shard)]));
+      const [own] = await context.putAll([{ shard: 2, nextRetryInMs: -1_000 }]);
+      const few = { shards: [2], dueLimit: 2 };
+      const ours = async (request: Partial<ScanRequest>): Promise<string[]> =>
+        (await context.store.scan({ ...ALL, ...request })).filter(({ shard }) => shard === 2).map(({ id }) => id);
+      assert.deepEqual(await ours(few), []);
+      assert.deepEqual(await ours({ ...few, foreignDue: 12 }), [own?.id]);
+    },
+  },
+  {
     name: "scan: the shard of a message is that of its ordering key, else of its key, and it stays",
     needs: ["shards", "orderingKey"],
     async run(context) {
