@@ -17,6 +17,11 @@ export function queueId(last: bigint, partition: number): string {
   return String((last << PARTITION_BITS) | BigInt(partition));
 }
 
+/** Partition that a message with this id is in. */
+export function partitionOfId(id: string): number {
+  return Number(BigInt(id) & 63n);
+}
+
 /** When the message was appended, by the database's clock. */
 export function queueIdMs(id: string): number {
   return QUEUE_EPOCH_MS + Number(BigInt(id) >> (PARTITION_BITS + SEQUENCE_BITS));

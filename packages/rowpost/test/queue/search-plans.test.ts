@@ -38,7 +38,7 @@ describeOnEach("the plans of a search", (make) => {
   });
 
   it("reads an index range in its order, whatever the server knows of the table", async () => {
-    const { search } = STATEMENTS[place.address.kind];
+    const { search, rewind } = STATEMENTS[place.address.kind];
     const session = await database.connect({ purpose: "relay" });
     const range = { topic: "orders", month: MONTH, fromId: "0", toId: oldId(MONTH, 4_999, 63), limit: 50 };
     const id = oldId(MONTH, 3_000);
@@ -47,7 +47,7 @@ describeOnEach("the plans of a search", (make) => {
       search.searchKey({ ...range, key: "hot" }),
       search.walk({ ...range, partitions: 3 }),
       search.readMessage({ topic: "orders", month: MONTH, id }),
-      search.messageBefore({ topic: "orders", month: MONTH, id, places: 1_000 }),
+      rewind.placesBefore("orders", { month: MONTH, partition: 0, id, places: 1_000 }),
     ];
     for (const analyzed of [false, true]) {
       if (analyzed) {

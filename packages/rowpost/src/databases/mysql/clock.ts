@@ -34,6 +34,11 @@ export interface ClockWords {
   readonly fromEpochMs: (expression: string) => string;
 }
 
+/** A UTC instant with milliseconds as ISO 8601 text. */
+export function isoText(expression: string): string {
+  return `CONCAT(LEFT(DATE_FORMAT(${expression}, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z')`;
+}
+
 /** Epoch milliseconds as a UTC instant. */
 export function utcOfEpochMs(expression: string): string {
   return `${EPOCH_START} + INTERVAL (${expression}) * 1000 MICROSECOND`;
@@ -71,7 +76,7 @@ export function clockWords(layout: TableLayout, deliverAt: string | undefined): 
     notBeforeDelivery: (instant) =>
       deliverAt === undefined ? instant : `GREATEST(COALESCE(${deliverAt}, ${instant}), ${instant})`,
     atOnce: deliverAt === undefined ? "NULL" : `IF(${deliverAt} > ${nowMs}, ${deliverAt}, NULL)`,
-    iso: (expression) => `CONCAT(LEFT(DATE_FORMAT(${toUtc(expression)}, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z')`,
+    iso: (expression) => isoText(toUtc(expression)),
     fromEpochMs: (expression) => {
       const instant = utcOfEpochMs(expression);
       return utc ? instant : `CONVERT_TZ(${instant}, '+00:00', @@global.time_zone)`;

@@ -1,6 +1,7 @@
 /** Dead letters and redeliveries of a group: listed, redelivered, edited as a copy, discarded. */
 
 import { checkQueueId } from "../../message/queue-errors.ts";
+import { partitionOfId } from "../../message/queue-id.ts";
 import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { wholeNumber } from "../../runtime/whole-number.ts";
@@ -260,10 +261,6 @@ function checkChoice({ ids, all }: Pick<RedeliverOptions, "ids" | "all">): void 
     throw new ConfigurationError("which messages? Give ids, or all: true for all that match the filter");
   }
   for (const id of ids ?? []) checkQueueId("id", id);
-}
-
-function partitionOfId(id: string): number {
-  return Number(BigInt(id) & 63n);
 }
 
 async function change(

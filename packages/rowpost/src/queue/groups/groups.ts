@@ -1,6 +1,6 @@
 /** Looking at consumer groups; pausing them; skipping a message that holds one up. */
 import { checkQueueId, UnknownGroupError } from "../../message/queue-errors.ts";
-import { monthOf, queueIdMs } from "../../message/queue-id.ts";
+import { monthOf, partitionOfId, queueIdMs } from "../../message/queue-id.ts";
 import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { wholeNumber } from "../../runtime/whole-number.ts";
@@ -143,17 +143,20 @@ export async function groupsOf(parts: GroupParts, options: GroupsOptions): Promi
   const rows = await store.partitions(topic, group);
   if (group !== undefined && rows.length === 0) throw new UnknownGroupError(topic, group);
   const nowMs = await store.nowMs();
+  // Behind the partitions: what they have lies in months that are there by now.
+  const months = await store.months(topic);
   const found = new Map<string, { readonly row: StoredGroupPartition; readonly partitions: GroupPartition[] }>();
   for (const row of rows) {
     const seen = found.get(row.group) ?? { row, partitions: [] };
     found.set(row.group, seen);
-    seen.partitions.push(await partitionStatus(store, { topic, row, nowMs, countUpTo }));
+    seen.partitions.push(await partitionStatus(store, { topic, months, row, nowMs, countUpTo }));
   }
   return [...found.values()].map(({ row, partitions }) => groupStatus(topic, row, partitions));
 }
 
 interface PartitionRequest {
   readonly topic: string;
+  readonly months: readonly number[];
   readonly row: StoredGroupPartition;
   readonly nowMs: number;
   readonly countUpTo: number;
@@ -161,12 +164,13 @@ interface PartitionRequest {
 
 async function partitionStatus(
   store: GroupStore,
-  { topic, row, nowMs, countUpTo }: PartitionRequest,
+  { topic, months, row, nowMs, countUpTo }: PartitionRequest,
 ): Promise<GroupPartition> {
   const { partition, nextId, lastId } = row;
   const key = { topic, group: row.group };
   // One more than is told tells whether there are more.
-  const { messages, first } = await store.unread(topic, { partition, fromId: nextId, toId: lastId }, countUpTo + 1);
+  const range = { partition, fromId: nextId, toId: lastId };
+  const { messages, first } = await store.unread(topic, months, range, countUpTo + 1);
   const again = await store.redeliveries(key, partition, countUpTo + 1);
   const [oldest] =
     again.oldest === null ? [] : await store.page(key, { partition, id: String(BigInt(again.oldest) - 1n) }, 1);
@@ -244,7 +248,7 @@ export async function skip(parts: GroupParts, options: SkipOptions, ip: string |
   const { key, note: why } = checkedHand(options, ip);
   const id = checkQueueId("id", options.id);
   const rows = await requireGroup(parts, key);
-  const partition = Number(BigInt(id) & 63n);
+  const partition = partitionOfId(id);
   const row = rows.find((each) => each.partition === partition);
   if (row === undefined)
     throw new CannotSkipError(`there is no message ${id}: topic ${key.topic} has no partition ${partition}`);

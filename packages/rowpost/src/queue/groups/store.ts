@@ -79,9 +79,12 @@ export interface GroupStore {
   partitions(topic: string, group?: string): Promise<StoredGroupPartition[]>;
   /** Epoch milliseconds of the database's clock. */
   nowMs(): Promise<number>;
-  /** What there is in a partition from one id to another; counts up to `limit`. */
+  /** Months that have a message table, in order. */
+  months(topic: string): Promise<number[]>;
+  /** What there is in a partition from one id to another, in these months; counts up to `limit`. */
   unread(
     topic: string,
+    months: readonly number[],
     range: { readonly partition: number; readonly fromId: string; readonly toId: string },
     limit: number,
   ): Promise<Unread>;

@@ -2,15 +2,11 @@
 import type { GroupStatements } from "../../sql/queue/groups-statements.ts";
 import { infoTable } from "../../sql/queue/names.ts";
 import { BEHIND_UNTIL } from "../../sql/queue/values.ts";
-import { COMPANION_NOW as NOW, whole } from "../clock.ts";
+import { isoText, COMPANION_NOW as NOW, whole } from "../clock.ts";
 import { quoteName } from "../names.ts";
 
 const GROUP = "topic_id = ? AND consumer_group_id = ?";
 const RANGE = "partition_no = ? AND message_id BETWEEN ? AND ?";
-
-function iso(instant: string): string {
-  return `CONCAT(REPLACE(CAST(${instant} AS CHAR), ' ', 'T'), 'Z')`;
-}
 
 function msSince(instant: string): string {
   return `GREATEST(0, TIMESTAMPDIFF(MICROSECOND, ${instant}, ${NOW}) DIV 1000)`;
@@ -37,8 +33,8 @@ export const groups: GroupStatements = {
   readGroups: (topic, group) => ({
     name: "readGroups",
     text: `SELECT p.consumer_group_id AS group_id, p.partition_no, CAST(p.next_message_id AS CHAR) AS next_id, CAST(c.last_id * 64 + c.partition_no AS CHAR) AS last_id,
-    p.round, p.owner, m.label, ${iso("p.taken_at")} AS held_since, ${msSince("p.update_time")} AS moved_ms,
-    ${iso("g.paused_at")} AS paused_at, g.paused_by, g.pause_reason
+    p.round, p.owner, m.label, ${isoText("p.taken_at")} AS held_since, ${msSince("p.update_time")} AS moved_ms,
+    ${isoText("g.paused_at")} AS paused_at, g.paused_by, g.pause_reason
   FROM message_consumption AS p
   JOIN message_topic_partition AS c ON c.topic_id = p.topic_id AND c.partition_no = p.partition_no
   LEFT JOIN message_consumer AS m ON m.topic_id = p.topic_id AND m.consumer_group_id = p.consumer_group_id AND m.owner = p.owner
@@ -71,8 +67,8 @@ export const groups: GroupStatements = {
 
   pageRedeliveries: ({ topic, group }, after, limit) => ({
     name: "pageRedeliveries",
-    text: `SELECT CAST(message_id AS CHAR) AS id, partition_no, state, attempt, first_attempt, ${iso("next_attempt_at")} AS next_attempt_at,
-    next_attempt_at >= TIMESTAMP'${BEHIND_UNTIL}' AS behind, fail_reason, ordering_key, ${iso("gmt_modified")} AS changed_at
+    text: `SELECT CAST(message_id AS CHAR) AS id, partition_no, state, attempt, first_attempt, ${isoText("next_attempt_at")} AS next_attempt_at,
+    next_attempt_at >= TIMESTAMP'${BEHIND_UNTIL}' AS behind, fail_reason, ordering_key, ${isoText("gmt_modified")} AS changed_at
   FROM message_redelivery FORCE INDEX (PRIMARY)
   WHERE ${GROUP} AND (partition_no > ? OR (partition_no = ? AND message_id > ?))
   ORDER BY partition_no, message_id LIMIT ${whole(limit)}`,

@@ -2,7 +2,7 @@
 import { MARK, markStatements } from "../../sql/queue/month-marks.ts";
 import { infoTable } from "../../sql/queue/names.ts";
 import type { RetentionStatements } from "../../sql/queue/retention-statements.ts";
-import { COMPANION_NOW as NOW, whole } from "../clock.ts";
+import { isoText, COMPANION_NOW as NOW, whole } from "../clock.ts";
 import { quoteName } from "../names.ts";
 
 export const retention: RetentionStatements = {
@@ -49,7 +49,7 @@ export const retention: RetentionStatements = {
   archiveMessages: (table, { partition, id }, limit) => ({
     name: "archiveMessages",
     text: `SELECT partition_no AS \`partition\`, CAST(message_id AS CHAR) AS id, message_key AS \`key\`, message_type AS type, message_data AS data, content_type AS contentType,
-    headers, ordering_key AS orderingKey, ${iso("deliver_at")} AS deliverAt, ip, port, producer_group AS producerGroup
+    headers, ordering_key AS orderingKey, ${isoText("deliver_at")} AS deliverAt, ip, port, producer_group AS producerGroup
   FROM ${quoteName(table)} FORCE INDEX (PRIMARY)
   WHERE partition_no >= ${whole(partition)} AND (partition_no > ${whole(partition)} OR message_id > ?)
   ORDER BY partition_no, message_id LIMIT ${whole(limit)}`,
@@ -59,7 +59,7 @@ export const retention: RetentionStatements = {
   archiveRecords: (table, { id, group, round, attempt }, limit) => ({
     name: "archiveRecords",
     text: `SELECT CAST(message_id AS CHAR) AS id, consumer_group_id AS \`group\`, round, attempt, message_key AS \`key\`, CAST(last_message_id AS CHAR) AS lastId, messages,
-    ip, port, instance, ${iso("consumption_time")} AS consumedAt, result, duration_ms AS durationMs, error
+    ip, port, instance, ${isoText("consumption_time")} AS consumedAt, result, duration_ms AS durationMs, error
   FROM ${quoteName(table)} FORCE INDEX (PRIMARY)
   WHERE message_id >= ? AND (message_id > ? OR consumer_group_id > ? OR (consumer_group_id = ? AND (round > ${whole(round)} OR (round = ${whole(round)} AND attempt > ${whole(attempt)}))))
   ORDER BY message_id, consumer_group_id, round, attempt LIMIT ${whole(limit)}`,
@@ -74,8 +74,3 @@ export const retention: RetentionStatements = {
     params: [topic],
   }),
 };
-
-/** An instant in UTC as ISO 8601 text. */
-function iso(expression: string): string {
-  return `CONCAT(LEFT(DATE_FORMAT(${expression}, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z')`;
-}

@@ -1,7 +1,7 @@
 /** Moving the progress of a group. */
 import { infoTable, recordTable } from "../../sql/queue/names.ts";
 import type { RewindStatements } from "../../sql/queue/rewind-statements.ts";
-import { COMPANION_NOW as NOW, whole } from "../clock.ts";
+import { isoText, COMPANION_NOW as NOW, whole } from "../clock.ts";
 import { quoteName } from "../names.ts";
 
 const GROUP = "topic_id = ? AND consumer_group_id = ?";
@@ -39,7 +39,7 @@ export const rewind: RewindStatements = {
   readRewinds: ({ topic, group }, limit) => ({
     name: "readRewinds",
     text: `SELECT rewind_no, partition_no, round, CAST(from_message_id AS CHAR) AS from_id, CAST(to_message_id AS CHAR) AS to_id, undo_of, author, reason,
-    CONCAT(LEFT(DATE_FORMAT(gmt_create, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS at
+    ${isoText("gmt_create")} AS at
   FROM message_rewind WHERE ${GROUP} ORDER BY rewind_no DESC, partition_no DESC LIMIT ${whole(limit)}`,
     params: [topic, group],
   }),

@@ -1,23 +1,24 @@
 /** Looking into the queue: reads that lock nothing. */
+import { partitionOfId } from "../../../message/queue-id.ts";
 import { infoTable, recordTable } from "../../sql/queue/names.ts";
 import type { SearchStatements } from "../../sql/queue/search-statements.ts";
-import { whole } from "../clock.ts";
+import { isoText, whole } from "../clock.ts";
 import { quoteName } from "../names.ts";
 
 const COLUMNS = `CAST(m.message_id AS CHAR) AS id, m.partition_no AS partition_no, m.message_key AS message_key, m.message_type AS message_type,
-    m.content_type AS content_type, m.headers AS headers, m.ordering_key AS ordering_key, ${iso("m.deliver_at")} AS deliver_at,
+    m.content_type AS content_type, m.headers AS headers, m.ordering_key AS ordering_key, ${isoText("m.deliver_at")} AS deliver_at,
     m.ip AS ip, m.port AS port, m.producer_group AS producer_group`;
 
 export const search: SearchStatements = {
   readTopic: (topic) => ({
     name: "readTopic",
-    text: `SELECT partitions, ${iso("gmt_create")} AS created FROM message_topic WHERE topic_id = ?`,
+    text: `SELECT partitions, ${isoText("gmt_create")} AS created FROM message_topic WHERE topic_id = ?`,
     params: [topic],
   }),
 
   droppedMonths: (topic) => ({
     name: "droppedMonths",
-    text: `SELECT message_date AS month, owner, messages, records, redeliveries, author, reason, ${iso("gmt_create")} AS dropped_at, archive
+    text: `SELECT message_date AS month, owner, messages, records, redeliveries, author, reason, ${isoText("gmt_create")} AS dropped_at, archive
   FROM message_dropped_month WHERE topic_id = ? ORDER BY message_date`,
     params: [topic],
   }),
@@ -47,16 +48,7 @@ export const search: SearchStatements = {
     name: "readMessage",
     text: `SELECT ${COLUMNS}, m.message_data AS message_data
   FROM ${quoteName(infoTable(topic, month))} AS m FORCE INDEX (PRIMARY)
-  WHERE m.partition_no = ${BigInt(id) % 64n} AND m.message_id = ?`,
-    params: [id],
-  }),
-
-  messageBefore: ({ topic, month, id, places }) => ({
-    name: "messageBefore",
-    text: `SELECT CAST(m.message_id AS CHAR) AS id
-  FROM ${quoteName(infoTable(topic, month))} AS m FORCE INDEX (PRIMARY)
-  WHERE m.partition_no = ${BigInt(id) % 64n} AND m.message_id <= ?
-  ORDER BY m.message_id DESC LIMIT 1 OFFSET ${whole(places)}`,
+  WHERE m.partition_no = ${partitionOfId(id)} AND m.message_id = ?`,
     params: [id],
   }),
 
@@ -64,9 +56,9 @@ export const search: SearchStatements = {
     name: "readRecords",
     text: `SELECT CAST(r.message_id AS CHAR) AS id, r.consumer_group_id AS group_id, r.round AS round, r.attempt AS attempt,
     CAST(r.last_message_id AS CHAR) AS last_id, r.messages AS messages, r.ip AS ip, r.port AS port, r.instance AS instance,
-    ${iso("r.consumption_time")} AS consumed_at, r.result AS result, r.duration_ms AS duration_ms, r.error AS error
+    ${isoText("r.consumption_time")} AS consumed_at, r.result AS result, r.duration_ms AS duration_ms, r.error AS error
   FROM ${quoteName(recordTable(topic, month))} AS r FORCE INDEX (PRIMARY)
-  WHERE r.message_id BETWEEN ? AND ? AND (r.message_id = ? OR r.last_message_id >= ?) AND r.message_id % 64 = ${BigInt(id) % 64n}
+  WHERE r.message_id BETWEEN ? AND ? AND (r.message_id = ? OR r.last_message_id >= ?) AND r.message_id % 64 = ${partitionOfId(id)}
   ORDER BY r.message_id, r.consumer_group_id, r.round, r.attempt`,
     params: [fromId, id, id, id],
   }),
@@ -74,16 +66,11 @@ export const search: SearchStatements = {
   readPlaces: (topic, id) => ({
     name: "readPlaces",
     text: `SELECT p.consumer_group_id AS group_id, CAST(p.next_message_id AS CHAR) AS next_id, p.round AS round,
-    a.state AS state, a.attempt AS attempt, ${iso("a.next_attempt_at")} AS next_attempt_at, a.fail_reason AS fail_reason
+    a.state AS state, a.attempt AS attempt, ${isoText("a.next_attempt_at")} AS next_attempt_at, a.fail_reason AS fail_reason
   FROM message_consumption AS p
   LEFT JOIN message_redelivery AS a ON a.topic_id = p.topic_id AND a.consumer_group_id = p.consumer_group_id
     AND a.partition_no = p.partition_no AND a.message_id = ?
-  WHERE p.topic_id = ? AND p.partition_no = ${BigInt(id) % 64n} ORDER BY p.consumer_group_id`,
+  WHERE p.topic_id = ? AND p.partition_no = ${partitionOfId(id)} ORDER BY p.consumer_group_id`,
     params: [id, topic],
   }),
 };
-
-/** An instant in UTC as ISO 8601 text. */
-function iso(expression: string): string {
-  return `CONCAT(LEFT(DATE_FORMAT(${expression}, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z')`;
-}

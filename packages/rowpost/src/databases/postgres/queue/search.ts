@@ -52,15 +52,6 @@ WHERE m.partition_no = ($1::bigint % 64)::integer AND m.message_id = $1::bigint`
     params: [id],
   }),
 
-  messageBefore: ({ topic, month, id, places }) => ({
-    name: "messageBefore",
-    text: `SELECT m.message_id::text AS id
-FROM ${quoteName(infoTable(topic, month))} m
-WHERE m.partition_no = ($1::bigint % 64)::integer AND m.message_id <= $1::bigint
-ORDER BY m.message_id DESC LIMIT 1 OFFSET $2::bigint`,
-    params: [id, places],
-  }),
-
   readRecords: ({ topic, month, id, fromId }) => ({
     name: "readRecords",
     text: `SELECT r.message_id::text AS id, r.consumer_group_id AS group_id, r.round AS round, r.attempt AS attempt,

@@ -1,5 +1,5 @@
 /** Consumer groups on any SQL database: looking at them, and what people do to them. */
-import { queueMonth } from "../../../message/queue-id.ts";
+import { partitionOfId, queueMonth } from "../../../message/queue-id.ts";
 import type {
   GroupStore,
   HandNote,
@@ -15,7 +15,7 @@ import type { Executor, Statement } from "../../../transactions/executor.ts";
 import { integer, labelWithoutLock, lowerCased, type Row, text, textOrNull } from "../rows.ts";
 import { createSessionSlots, type SessionSlots } from "../session-slots.ts";
 import type { ConsumptionParts } from "./consumption-store.ts";
-import { monthOfTable } from "./names.ts";
+import { monthsOfTables } from "./names.ts";
 
 /** The instance in a record of what a person has decided. */
 const BY_HAND = "by hand";
@@ -40,8 +40,9 @@ export function createGroupStore(parts: ConsumptionParts): GroupStore {
       const [row] = await read(statements.topics.now());
       return Number(text(row ?? {}, "nowms"));
     },
-    async unread(topic, range, limit) {
-      const months = await monthsOf(read, statements, topic, range);
+    months: (topic) => tableMonths(read, statements, topic),
+    async unread(topic, there, range, limit) {
+      const months = monthsOf(there, range);
       const first = await firstMessage(read, statements, months, { topic, ...range });
       let messages = 0;
       for (const month of months) {
@@ -154,12 +155,12 @@ function changesByHand({ statements }: ConsumptionParts, slots: SessionSlots): C
       }),
 
     async skipHead(key, id, note) {
-      const partition = Number(BigInt(id) & 63n);
+      const partition = partitionOfId(id);
       return await inTransaction(async (tx) => {
         const { nextId, round } = await lock(tx, key, partition);
         if (compareIds(id, nextId) < 0) return "finished";
         const range = { partition, fromId: nextId, toId: id };
-        const months = await monthsOf(reader(tx), statements, key.topic, range);
+        const months = monthsOf(await tableMonths(reader(tx), statements, key.topic), range);
         const first = await firstMessage(reader(tx), statements, months, { topic: key.topic, ...range });
         if (first?.id !== id) return first === undefined ? "no message" : "not the first";
         const next = String(BigInt(id) + 1n);
@@ -176,7 +177,7 @@ interface Entry extends Pick<Removal, "result"> {
 }
 type Locked = Map<string, Pick<StoredRedelivery, "state" | "orderingKey"> & { readonly isBehind: boolean }>;
 type Read = (statement: Statement) => Promise<readonly Row[]>;
-type Range = Parameters<GroupStore["unread"]>[1];
+type Range = Parameters<GroupStore["unread"]>[2];
 
 /** On handles of users aliases may come back in capitals. */
 function reader(tx: Executor): Read {
@@ -185,18 +186,12 @@ function reader(tx: Executor): Read {
 
 async function tableMonths(read: Read, { topics }: ConsumptionParts["statements"], topic: string): Promise<number[]> {
   const rows = await read(topics.monthTables(topic));
-  return rows.flatMap((row) => monthOfTable(topic, text(row, "name")) ?? []).sort((left, right) => left - right);
+  return monthsOfTables(topic, rows);
 }
 
 /** Months with a table that ids of this range may lie in. */
-async function monthsOf(
-  read: Read,
-  statements: ConsumptionParts["statements"],
-  topic: string,
-  { fromId, toId }: Range,
-): Promise<number[]> {
+function monthsOf(months: readonly number[], { fromId, toId }: Range): number[] {
   if (compareIds(fromId, toId) > 0) return [];
-  const months = await tableMonths(read, statements, topic);
   return months.filter((month) => month >= queueMonth(fromId) && month <= queueMonth(toId));
 }
 

@@ -1,5 +1,6 @@
 /** Names of the queue's tables: those of the seed, a topic and a month in front and behind. */
 import { createLayout } from "../layouts.ts";
+import { type Row, text } from "../rows.ts";
 import type { Migration } from "../statements.ts";
 
 /** Under this name the queue's migrations are recorded. */
@@ -35,8 +36,15 @@ export function recordTable(topic: string, month: number): string {
   return `${topic}_message_info_consumption_${month}`;
 }
 
-/** Month of a message table of this topic; undefined: another table. */
-export function monthOfTable(topic: string, table: string): number | undefined {
-  const month = table.startsWith(`${topic}_message_info_`) ? table.slice(topic.length + 14) : "";
-  return /^\d{6}$/.test(month) ? Number(month) : undefined;
+/** Months of the message tables among these of a topic and of others, in order. Alias: name. */
+export function monthsOfTables(topic: string, rows: readonly Row[]): number[] {
+  const start = `${topic}_message_info_`;
+  const months = rows
+    .map((row) => text(row, "name"))
+    .filter((name) => name.startsWith(start))
+    .map((name) => name.slice(start.length));
+  return months
+    .filter((month) => /^\d{6}$/.test(month))
+    .map(Number)
+    .sort((left, right) => left - right);
 }

@@ -17,7 +17,7 @@ import type { Executor } from "../../../transactions/executor.ts";
 import { integer, type Row, text, textOrNull } from "../rows.ts";
 import { createSessionSlots } from "../session-slots.ts";
 import type { ConsumptionParts } from "./consumption-store.ts";
-import { infoTable, monthOfTable, recordTable } from "./names.ts";
+import { infoTable, monthsOfTables, recordTable } from "./names.ts";
 import type { QueueStatements } from "./statements.ts";
 
 type RetentionParts = Pick<ConsumptionParts, "connect" | "sharedSession" | "statements">;
@@ -116,10 +116,7 @@ async function begin(statements: QueueStatements, tx: Executor, request: DropReq
   const progress = await tx.run(retention.lockGroups(topic));
   const [mark] = (await tx.run(retention.lockMark(topic, month))).rows;
   const owner = mark === undefined ? null : textOrNull(mark, "owner");
-  const tables = (await tx.run(topics.monthTables(topic))).rows.flatMap(
-    (row) => monthOfTable(topic, text(row, "name")) ?? [],
-  );
-  const isThere = tables.includes(month);
+  const isThere = monthsOfTables(topic, (await tx.run(topics.monthTables(topic))).rows).includes(month);
   if (mark !== undefined && owner === null && !isThere) return { refused: "gone" };
   if (owner !== null && isTrue(mark?.["fresh"])) return { refused: "busy" };
   if (mark === undefined && !isThere) return { refused: "no such month" };

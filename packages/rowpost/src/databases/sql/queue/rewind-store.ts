@@ -19,7 +19,7 @@ import type { QueryResult, Statement } from "../../../transactions/executor.ts";
 import { integer, type Row, text } from "../rows.ts";
 import { createSessionSlots } from "../session-slots.ts";
 import type { ConsumptionParts } from "./consumption-store.ts";
-import { monthOfTable } from "./names.ts";
+import { monthsOfTables } from "./names.ts";
 import type { QueueStatements } from "./statements.ts";
 
 type RewindParts = Pick<ConsumptionParts, "connect" | "sharedSession" | "statements">;
@@ -38,8 +38,13 @@ interface Situation {
 }
 
 interface Moves {
-  readonly partitions: readonly RewoundPartition[];
+  /** With the round that they are in. */
+  readonly partitions: readonly (RewoundPartition & { readonly round: number })[];
   readonly droppedMonths: readonly number[];
+  /** Months with a table, in order. */
+  readonly months: readonly number[];
+  /** Number of the last rewind; 0: there was none. */
+  readonly lastRewind: number;
 }
 
 /** More than a topic can have partitions: a whole rewind. */
@@ -61,8 +66,9 @@ export function createRewindStore({ connect, sharedSession, statements }: Rewind
         const moves = await planned(statements, run, request, statements.consume.readProgress(request));
         if ("refused" in moves) return moves;
         const partitions: CountedPartition[] = [];
-        for (const move of moves.partitions) {
-          partitions.push({ ...move, ...(await count(statements, run, request, move)) });
+        for (const { partition, from, to } of moves.partitions) {
+          const counted = await count(statements, run, request, { from, to, partition, months: moves.months });
+          partitions.push({ partition, from, to, ...counted });
         }
         return { partitions, droppedMonths: moves.droppedMonths };
       }),
@@ -100,8 +106,8 @@ async function planned(
   if ("refused" in goals) return goals;
 
   const gone = new Set<number>();
-  const partitions: RewoundPartition[] = [];
-  for (const { partition, nextId } of situation.partitions) {
+  const partitions: Moves["partitions"][number][] = [];
+  for (const { partition, nextId, round } of situation.partitions) {
     const goal = goals.get(partition);
     if (goal === undefined) continue;
     const missing = situation.dropped.filter((month) => month >= queueMonth(goal) && month < queueMonth(nextId));
@@ -109,12 +115,13 @@ async function planned(
     const first = situation.months.find((month) => month >= queueMonth(goal));
     const isOver = missing.length > 0 && first !== undefined && first > queueMonth(goal);
     const to = isOver ? firstIdOf(first) : goal;
-    if (to !== nextId) partitions.push({ partition, from: nextId, to });
+    if (to !== nextId) partitions.push({ partition, from: nextId, to, round });
   }
   const droppedMonths = [...gone].sort((left, right) => left - right);
   const mayBegin = request.overDroppedMonths || target.kind === "start";
   if (droppedMonths.length > 0 && !mayBegin) return { refused: "dropped months", months: droppedMonths };
-  return { partitions, droppedMonths };
+  const { months, lastRewind } = situation;
+  return { partitions, droppedMonths, months, lastRewind: lastRewind[0]?.rewind ?? 0 };
 }
 
 async function situationOf(
@@ -135,9 +142,7 @@ async function situationOf(
     .filter(({ partition }) => partitions === undefined || partitions.includes(partition));
   const counters = await run(statements.consume.readCounters(request));
   const dropped = (await run(statements.search.droppedMonths(topic))).rows.map((row) => integer(row, "month"));
-  const tables = (await run(statements.topics.monthTables(topic))).rows.flatMap(
-    (row) => monthOfTable(topic, text(row, "name")) ?? [],
-  );
+  const tables = monthsOfTables(topic, (await run(statements.topics.monthTables(topic))).rows);
   const entries = (await run(statements.rewind.readRewinds(request, A_REWIND))).rows.map(rewindEntry);
   return {
     partitions: own.sort((left, right) => left.partition - right.partition),
@@ -147,7 +152,7 @@ async function situationOf(
         return [partition, String(((BigInt(text(row, "lastid")) << 6n) | BigInt(partition)) + 1n)];
       }),
     ),
-    months: tables.filter((month) => !dropped.includes(month)).sort((left, right) => left - right),
+    months: tables.filter((month) => !dropped.includes(month)),
     dropped,
     lastRewind: entries.filter(({ rewind }) => rewind === entries[0]?.rewind),
   };
@@ -237,16 +242,13 @@ async function count(
   statements: QueueStatements,
   run: Run,
   key: GroupKey,
-  { partition, from, to }: RewoundPartition,
+  { partition, from, to, months }: RewoundPartition & Pick<Moves, "months">,
 ): Promise<Pick<CountedPartition, "consumed" | "messages">> {
   const [low, high] = compareIds(from, to) < 0 ? [from, to] : [to, from];
   const toId = String(BigInt(high) - 1n);
-  const tables = (await run(statements.topics.monthTables(key.topic))).rows.flatMap(
-    (row) => monthOfTable(key.topic, text(row, "name")) ?? [],
-  );
   let messages = 0;
   let consumed = 0;
-  for (const month of tables) {
+  for (const month of months) {
     if (month < queueMonth(low) || month > queueMonth(toId)) continue;
     const range = { month, partition, fromId: low, toId };
     const all = integer((await run(statements.rewind.countMessages(key.topic, range))).rows[0] ?? {}, "n");
@@ -263,26 +265,28 @@ async function move(
   statements: QueueStatements,
   run: Run,
   request: RewindRequest,
-  { partitions, droppedMonths }: Moves,
+  { partitions, droppedMonths, lastRewind }: Moves,
 ): Promise<RewindDone> {
   const { rewind: own } = statements;
   const { author, reason, target } = request;
-  const { rows: progress } = await run(own.lockProgress(request));
-  const [last] = (await run(own.readRewinds(request, 1))).rows.map(rewindEntry);
-  const rewind = (last?.rewind ?? 0) + 1;
-  const undoOf = target.kind === "undo" ? (last?.rewind ?? null) : null;
+  const rewind = lastRewind + 1;
+  const undoOf = target.kind === "undo" ? lastRewind : null;
   let setAside = 0;
   let restored = 0;
-  for (const { partition, from, to } of partitions) {
+  for (const { partition, from, to, round: before } of partitions) {
     const { affected } = await run(own.movePartition(request, { partition, from, to, month: queueMonth(to) }));
     if (affected !== 1) throw new Error(`partition ${partition} has moved although it is locked`);
-    const round = integer(progress.find((row) => integer(row, "partitionno") === partition) ?? {}, "round") + 1;
+    const round = before + 1;
     await run(own.insertRewind(request, { rewind, partition, round, from, to, undoOf, author, reason }));
     await run(own.forgetReplayed(request, partition, from));
     restored += (await run(own.restore(request, partition, to))).affected;
     setAside += (await run(own.setAside(request, partition, to))).affected;
   }
-  return { rewind: partitions.length === 0 ? undefined : rewind, partitions, droppedMonths, setAside, restored };
+  return {
+    rewind: partitions.length === 0 ? undefined : rewind,
+    partitions: partitions.map(({ partition, from, to }) => ({ partition, from, to })),
+    ...{ droppedMonths, setAside, restored },
+  };
 }
 
 function rewindEntry(row: Row): RewindEntry {

@@ -35,13 +35,6 @@ export interface SearchStatements {
   walk(request: WalkRequest): Statement;
   /** A message, and its message_data. */
   readMessage(request: { readonly topic: string; readonly month: number; readonly id: string }): Statement;
-  /** Aliases: id. The message so many places before in its partition. */
-  messageBefore(request: {
-    readonly topic: string;
-    readonly month: number;
-    readonly id: string;
-    readonly places: number;
-  }): Statement;
   /**
    * Records of a message, and of batches from `fromId` on that hold it. Aliases: id group_id round
    * attempt last_id messages ip port instance consumed_at result duration_ms error.

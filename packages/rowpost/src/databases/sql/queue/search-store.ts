@@ -2,7 +2,14 @@
  * Searching on any SQL database: month by month, the newest first, in steps that look at so many
  * messages at most, until the page is full, everything was searched, or the time is over.
  */
-import { firstIdOf, MOST_IN_A_RECORD, monthOf, monthsBetween, queueMonth } from "../../../message/queue-id.ts";
+import {
+  firstIdOf,
+  MOST_IN_A_RECORD,
+  monthOf,
+  monthsBetween,
+  partitionOfId,
+  queueMonth,
+} from "../../../message/queue-id.ts";
 import type {
   ConsumptionEntry,
   DroppedMonth,
@@ -18,7 +25,7 @@ import type { Statement } from "../../../transactions/executor.ts";
 import { integer, type Row, text, textOrNull } from "../rows.ts";
 import { createSessionSlots } from "../session-slots.ts";
 import type { ConsumptionParts } from "./consumption-store.ts";
-import { monthOfTable } from "./names.ts";
+import { monthsOfTables } from "./names.ts";
 import { isBehind, RESULTS } from "./values.ts";
 
 /** Messages of a step along the primary key: the first is small, as most pages are full soon. */
@@ -76,9 +83,7 @@ async function mapOf(
   const low = Math.max(queueMonth(fromId), 1);
   const high = queueMonth(toId);
   const within = (month: number): boolean => month >= low && month <= high;
-  const tables = (await read(statements.topics.monthTables(topic))).flatMap(
-    (row) => monthOfTable(topic, text(row, "name")) ?? [],
-  );
+  const tables = monthsOfTables(topic, await read(statements.topics.monthTables(topic)));
   const dropped = (await read(statements.search.droppedMonths(topic))).map(droppedMonth);
   const gone = new Set(dropped.map(({ month }) => month));
   const months = tables.filter((month) => within(month) && !gone.has(month));
@@ -205,7 +210,8 @@ async function detail(
   try {
     const [row] = await read(statements.search.readMessage({ topic, month, id }));
     if (row === undefined) return undefined;
-    const [before] = await read(statements.search.messageBefore({ topic, month, id, places: MOST_IN_A_RECORD }));
+    const back = { month, partition: partitionOfId(id), id, places: MOST_IN_A_RECORD };
+    const [before] = await read(statements.rewind.placesBefore(topic, back));
     const fromId = before === undefined ? firstIdOf(month) : text(before, "id");
     const records = await read(statements.search.readRecords({ topic, month, id, fromId }));
     const places = await read(statements.search.readPlaces(topic, id));

@@ -7,7 +7,7 @@ import type { TopicStore } from "../../../queue/store.ts";
 import type { Executor } from "../../../transactions/executor.ts";
 import { integer, text } from "../rows.ts";
 import type { SessionSlots } from "../session-slots.ts";
-import { infoTable, monthOfTable, recordTable, TOPIC_TABLES } from "./names.ts";
+import { infoTable, monthsOfTables, recordTable, TOPIC_TABLES } from "./names.ts";
 import type { QueueStatements } from "./statements.ts";
 
 export function createTopicStore(
@@ -18,8 +18,7 @@ export function createTopicStore(
 
   async function months(topic: string): Promise<number[]> {
     const { rows } = await slots.retry("housekeeping", (session) => session.run(topics.monthTables(topic)));
-    const found = rows.flatMap((row) => monthOfTable(topic, text(row, "name")) ?? []);
-    return found.sort((left, right) => left - right);
+    return monthsOfTables(topic, rows);
   }
 
   async function currentMonth(): Promise<number> {

@@ -4,7 +4,7 @@ import type { Statement } from "../../../transactions/executor.ts";
 import { integer, type Row, text, textOrNull } from "../rows.ts";
 import { createSessionSlots } from "../session-slots.ts";
 import type { ConsumptionParts } from "./consumption-store.ts";
-import { monthOfTable } from "./names.ts";
+import { monthsOfTables } from "./names.ts";
 
 export function createVerifyStore({
   connect,
@@ -30,10 +30,8 @@ export function createVerifyStore({
     },
     async months(topic) {
       const dropped = (await read(statements.search.droppedMonths(topic))).map((row) => integer(row, "month"));
-      const tables = (await read(statements.topics.monthTables(topic))).flatMap(
-        (row) => monthOfTable(topic, text(row, "name")) ?? [],
-      );
-      return tables.filter((month) => !dropped.includes(month)).sort((left, right) => left - right);
+      const tables = monthsOfTables(topic, await read(statements.topics.monthTables(topic)));
+      return tables.filter((month) => !dropped.includes(month));
     },
     async before({ topic, month, partition, fromId, places }) {
       const [row] = await read(statements.rewind.placesBefore(topic, { month, partition, id: fromId, places }));

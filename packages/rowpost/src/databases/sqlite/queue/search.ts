@@ -1,4 +1,5 @@
 /** Looking into the queue: reads that lock nothing. */
+import { partitionOfId } from "../../../message/queue-id.ts";
 import { infoTable, recordTable } from "../../sql/queue/names.ts";
 import type { SearchStatements } from "../../sql/queue/search-statements.ts";
 import { quoteName } from "../../sql/sql-names.ts";
@@ -48,16 +49,7 @@ ORDER BY m.message_id DESC LIMIT ?)`,
     text: `SELECT ${COLUMNS}, m.message_data AS message_data
 FROM ${quoteName(infoTable(topic, month))} AS m
 WHERE m.partition_no = ? AND m.message_id = CAST(? AS INTEGER)`,
-    params: [partitionOf(id), id],
-  }),
-
-  messageBefore: ({ topic, month, id, places }) => ({
-    name: "messageBefore",
-    text: `SELECT CAST(m.message_id AS TEXT) AS id
-FROM ${quoteName(infoTable(topic, month))} AS m
-WHERE m.partition_no = ? AND m.message_id <= CAST(? AS INTEGER)
-ORDER BY m.message_id DESC LIMIT 1 OFFSET ?`,
-    params: [partitionOf(id), id, places],
+    params: [partitionOfId(id), id],
   }),
 
   readRecords: ({ topic, month, id, fromId }) => ({
@@ -69,7 +61,7 @@ FROM ${quoteName(recordTable(topic, month))} AS r
 WHERE r.message_id BETWEEN CAST(? AS INTEGER) AND CAST(? AS INTEGER)
   AND (r.message_id = CAST(? AS INTEGER) OR r.last_message_id >= CAST(? AS INTEGER)) AND (r.message_id & 63) = ?
 ORDER BY r.message_id, r.consumer_group_id, r.round, r.attempt`,
-    params: [fromId, id, id, id, partitionOf(id)],
+    params: [fromId, id, id, id, partitionOfId(id)],
   }),
 
   readPlaces: (topic, id) => ({
@@ -80,10 +72,6 @@ FROM message_consumption AS p
 LEFT JOIN message_redelivery AS a ON a.topic_id = p.topic_id AND a.consumer_group_id = p.consumer_group_id
   AND a.partition_no = p.partition_no AND a.message_id = CAST(? AS INTEGER)
 WHERE p.topic_id = ? AND p.partition_no = ? ORDER BY p.consumer_group_id`,
-    params: [id, topic, partitionOf(id)],
+    params: [id, topic, partitionOfId(id)],
   }),
 };
-
-function partitionOf(id: string): number {
-  return Number(BigInt(id) % 64n);
-}
