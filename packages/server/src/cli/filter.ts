@@ -96,7 +96,7 @@ export function changingFilter(
 export function actionOf(context: CommandContext, flags: ActionFlags, defaultReason?: string): OperatorAction {
   const reason = flags.reason?.trim() ?? "";
   if (reason === "" && defaultReason === undefined) {
-    throw new InputError("--reason is missing: it is kept in the audit table, for whoever finds the messages later");
+    throw new InputError("--reason is missing: it is kept with the change, for whoever asks later");
   }
   const author = flags.author?.trim() ?? "";
   return {

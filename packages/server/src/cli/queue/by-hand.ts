@@ -15,11 +15,11 @@ export function addHandOptions(command: Command): Command {
     .option("--author <name>", "who; kept with it (default: the user of the operating system)");
 }
 
-/** Who and why; without --reason it is `usual`. */
+/** Who and why; without --reason it is `usual`, or refused. */
 export function handOf(
   context: CommandContext,
   flags: HandFlags,
-  usual: string,
+  usual?: string,
 ): { readonly author: string; readonly reason: string } {
   const { author, reason } = actionOf(context, flags, usual);
   return { author, reason };

@@ -54,8 +54,6 @@ export const QUEUE_CHINESE: Readonly<Record<string, string>> = {
     "start、end、一个 id、一个时刻或多久以前（2h）、-N（往回这么多条），或 group:名字",
   "take the last rewind of the group back": "撤销这个组的上一次回拨",
   "change nothing, and count what would come again": "什么都不改，只计算会再来多少条",
-  "why; stands in the log": "原因；写入日志",
-  "who; stands in the log (default: the user of this system)": "谁；写入日志（默认是系统用户）",
   "begin behind dropped months instead of being refused": "遇到已删除的月份不拒绝，从其后开始",
   "drop the tables of a month that is over, unless a group still needs it":
     "删除一个已经过去的月份的表；还有消费组需要它时不删",

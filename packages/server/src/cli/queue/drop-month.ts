@@ -1,30 +1,26 @@
 /** `rowpost queue drop-month`: the tables of a month that is over, archived first when asked. */
-import { userInfo } from "node:os";
 import { Command } from "commander";
 import { InputError, wholeNumber } from "../arguments.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
 import { countText, printJson, printLine } from "../output.ts";
-import { addQueueOptions, type QueueFlags, withQueue } from "./connection.ts";
+import { addHandOptions, type HandFlags, handOf } from "./by-hand.ts";
+import { addQueueOptions, withQueue } from "./connection.ts";
 
-interface DropMonthFlags extends QueueFlags {
+interface DropMonthFlags extends HandFlags {
   readonly pastRetention?: true;
   readonly archiveTo?: string;
   readonly force?: true;
-  readonly reason?: string;
-  readonly author?: string;
 }
 
 /** The command; `finish` takes its exit code. */
 export function dropMonthCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
-  return addQueueOptions(new Command("drop-month"))
+  return addQueueOptions(addHandOptions(new Command("drop-month")))
     .description("drop the tables of a month that is over, unless a group still needs it")
     .argument("<topic>", "the topic")
     .argument("[month]", "year and month, such as 202601", wholeNumber(202_001, 208_912))
     .option("--past-retention", "every month past the topic's retention, instead of one")
     .option("--archive-to <folder>", "write it there first, as NDJSON with gzip")
     .option("--force", "also when a group still needs it: its unread messages are lost to that group")
-    .option("--reason <text>", "why; stands in the log")
-    .option("--author <name>", "who; stands in the log (default: the user of this system)")
     .addHelpText(
       "after",
       `
@@ -35,7 +31,7 @@ Examples:
   rowpost queue drop-month orders --past-retention --database mysql://app@127.0.0.1/shop`,
     )
     .action(async (topic: string, month: number | undefined, flags: DropMonthFlags) => {
-      const { archiveTo, reason, author = userInfo().username, force } = flags;
+      const { archiveTo, force } = flags;
       if ((month === undefined) === (flags.pastRetention === undefined)) {
         throw new InputError("give the month behind the topic, or --past-retention");
       }
@@ -51,9 +47,9 @@ Examples:
         finish(outcomes.some(({ dropped }) => dropped === undefined) ? 1 : 0);
         return;
       }
-      if (reason === undefined) throw new InputError("--reason is missing: why? It stands in the log");
+      const by = handOf(context, flags);
       const done = await withQueue(context, flags, (queue) =>
-        queue.dropMonth({ topic, month, author, reason, force: force === true, archiveTo }),
+        queue.dropMonth({ topic, month, ...by, force: force === true, archiveTo }),
       );
       if (flags.json === true) printJson(context, done);
       else {

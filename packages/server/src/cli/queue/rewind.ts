@@ -1,24 +1,22 @@
 /** `rowpost queue rewind`: a group gets messages again, or passes over some. */
-import { userInfo } from "node:os";
 import { Command } from "commander";
 import type { RewindPosition, RewindReport } from "rowpost/queue";
 import { InputError, instant } from "../arguments.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
 import { countText, printJson, printLine } from "../output.ts";
-import { addQueueOptions, type QueueFlags, withQueue } from "./connection.ts";
+import { addHandOptions, type HandFlags, handOf } from "./by-hand.ts";
+import { addQueueOptions, withQueue } from "./connection.ts";
 
-interface RewindFlags extends QueueFlags {
+interface RewindFlags extends HandFlags {
   readonly to?: string;
   readonly undo?: true;
   readonly dryRun?: true;
-  readonly reason?: string;
-  readonly author?: string;
   readonly skipDropped?: true;
 }
 
 /** The command; `finish` takes its exit code. */
 export function rewindCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
-  return addQueueOptions(new Command("rewind"))
+  return addQueueOptions(addHandOptions(new Command("rewind")))
     .description("move a consumer group back, so that messages come again, or ahead; its consumers may run")
     .argument("<topic>", "the topic")
     .argument("<group>", "the consumer group")
@@ -28,8 +26,6 @@ export function rewindCommand(context: CommandContext, finish: (code: ExitCode) 
     )
     .option("--undo", "take the last rewind of the group back")
     .option("--dry-run", "change nothing, and count what would come again")
-    .option("--reason <text>", "why; stands in the log")
-    .option("--author <name>", "who; stands in the log (default: the user of this system)")
     .option("--skip-dropped", "begin behind dropped months instead of being refused")
     .addHelpText(
       "after",
@@ -41,10 +37,8 @@ Examples:
     )
     .action(async (topic: string, group: string, flags: RewindFlags) => {
       if ((flags.to === undefined) === (flags.undo === undefined)) throw new InputError("give --to PLACE, or --undo");
-      if (flags.reason === undefined && flags.dryRun !== true)
-        throw new InputError("--reason is missing: why? It stands in the log");
-      const who = { author: flags.author ?? userInfo().username, reason: flags.reason ?? "dry run" };
-      const options = { topic, group, ...who, dryRun: flags.dryRun === true };
+      const dryRun = flags.dryRun === true;
+      const options = { topic, group, dryRun, ...handOf(context, flags, dryRun ? "dry run" : undefined) };
       const to = flags.to === undefined ? undefined : placeOf(flags.to);
       const report = await withQueue(context, flags, (queue) =>
         to === undefined
