@@ -44,7 +44,7 @@ async function isGreen(major, tarballs, address) {
     await command(options, process.execPath, "round.mjs", address);
     return true;
   } catch (error) {
-    output.push(Buffer.from(`RED NestJS ${major}: ${error}\n`));
+    output.push(Buffer.from(`RED NestJS ${major}: ${String(error)}\n`));
     return false;
   } finally {
     process.stdout.write(Buffer.concat(output));

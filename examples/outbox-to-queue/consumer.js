@@ -18,8 +18,9 @@ const consumer = await queue.consume({
   },
 });
 
-process.once("SIGTERM", async () => {
+async function shutdown() {
   await consumer.stop(); // finishes what is in flight, gives its partitions back
   await queue.close();
   await database.close();
-});
+}
+process.once("SIGTERM", () => void shutdown());

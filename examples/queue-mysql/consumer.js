@@ -24,9 +24,10 @@ const consumer = await queue.consume({
   },
 });
 
-process.once("SIGTERM", async () => {
+async function shutdown() {
   await consumer.stop(); // finishes what is in flight, gives its partitions back
   await queue.close();
   await database.close();
   await bills.end();
-});
+}
+process.once("SIGTERM", () => void shutdown());

@@ -61,7 +61,7 @@ await queue.close();
 await database.close();
 await rm(folder, { recursive: true });
 
-const billed = bills.map(({ customer, number }) => `${customer}-${number}`);
+const billed = bills.map(({ customer, number }) => `${String(customer)}-${String(number)}`);
 const lost = [...orders].filter((key) => !billed.includes(key)).length;
 const phantom = billed.filter((key) => !orders.has(key)).length;
 const last = new Map();
