@@ -132,7 +132,11 @@ describeOnEach("consumers of the queue", (make) => {
     await queue.createTopic({ topic: "orders" });
     const seen: string[] = [];
     await members.start({ handler: ({ key }) => void seen.push(key ?? "") });
-    await queue.append([{ topic: "orders", key: "late", body: 1, delayMs: 700 }, ...numbers(3)]);
+    await queue.append([{ topic: "orders", key: "late", body: 1, delayMs: 3_600_000 }, ...numbers(3)]);
+    await until(async () => seen.length === 3 && (await countOf("message_redelivery")) === 1);
+    expect(seen).toEqual(["0", "1", "2"]);
+    // The hour is over.
+    await place.query("UPDATE message_redelivery SET next_attempt_at = '2020-01-01 00:00:00.000'");
     await until(() => seen.length === 4);
     expect(seen).toEqual(["0", "1", "2", "late"]);
   });

@@ -1,5 +1,5 @@
 /** Rewinding a group: where to, what comes again, and who of before may still write. */
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, expect, it } from "vitest";
 import type { Database } from "../../src/databases/database.ts";
 import { queueIdMs, queueMonth } from "../../src/message/queue-id.ts";
 import {
@@ -11,6 +11,7 @@ import {
   type RewindPosition,
   type RewindReport,
 } from "../../src/queue/index.ts";
+import { numbers, until } from "./members.ts";
 import { writeOld } from "./months.ts";
 import { describeOnEach, type QueuePlace } from "./places.ts";
 
@@ -35,11 +36,6 @@ describeOnEach("rewinding a group", (make) => {
     await queue.close();
     await place.drop();
   });
-
-  const until = (condition: () => unknown): Promise<unknown> =>
-    vi.waitUntil(condition, { timeout: 60_000, interval: 5 });
-  const numbers = (count: number) =>
-    Array.from({ length: count }, (_, index) => ({ topic: "orders", key: String(index), body: index }));
 
   async function consume(options: Partial<ConsumeOptions> = {}): Promise<Consumer> {
     const consumer = await queue.consume({
