@@ -7,6 +7,7 @@ import type { Broker } from "../brokers/broker.ts";
 import type { Database, TableLayout } from "../databases/database.ts";
 import type { EventEmitter } from "../runtime/events.ts";
 import { createClaim } from "./claiming/claim.ts";
+import { createRefusals } from "./claiming/refusals.ts";
 import { createRound } from "./claiming/round.ts";
 import { createScanPlan } from "./claiming/scan-plan.ts";
 import { createScans } from "./claiming/scans.ts";
@@ -55,7 +56,8 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
   const { clock, publishTimeoutMs } = settings;
   const owner = randomUUID();
   const store = database.relayStore({ layout });
-  const source = createSource({ database, layout, settings, store, cutoff });
+  const refusals = createRefusals(settings);
+  const source = createSource({ database, layout, settings, store, cutoff, onRowRefused: refusals.refused });
   const reports = createRelayReports(settings, events);
   const [freed, wakeUp, heartbeatDue] = [createWakeUp(clock), createWakeUp(clock), createWakeUp(clock)];
 
@@ -111,7 +113,7 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
   const flow = createRelayFlow({ settings, keeper, window, health, publisher, settler, transactionOf });
   const claim = createClaim({ store, settings, keeper, window, giveBack: flow.giveBack });
   const { publish } = flow;
-  const round = createRound({ store, layout, settings, keeper, window, scans, parking, claim, publish });
+  const round = createRound({ store, layout, settings, keeper, window, scans, parking, refusals, claim, publish });
   const sendingSweep = createSendingSweep({ store, keeper, window, clock, publishTimeoutMs });
   const selfReport = createSelfReport({ owner, store, settings, keeper, window, parking, events, heartbeatDue });
   const wake = wakeUp.ring;

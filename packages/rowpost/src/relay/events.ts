@@ -54,8 +54,11 @@ export interface RelayEvents {
   readonly brokerAway: { readonly broker: string; readonly reason: string };
   /** The broker can be reached again. */
   readonly brokerBack: { readonly broker: string };
-  /** The database cannot be reached; told once until `databaseBack`. */
+  /**
+   * The database cannot be reached, or refuses what a part of the relay asks of it, as `error`
+   * says; told once until `databaseBack`.
+   */
   readonly databaseAway: { readonly error: unknown };
-  /** The database can be reached again. */
+  /** It does its work again. */
   readonly databaseBack: Record<string, never>;
 }

@@ -2,7 +2,12 @@
  * Counts, events, metrics and log lines of one relay: the one place that knows which of them belong
  * to what happened.
  */
-import { describeError } from "../runtime/errors.ts";
+import {
+  CommitUnknownError,
+  DatabaseConflictError,
+  DatabaseUnavailableError,
+  describeError,
+} from "../runtime/errors.ts";
 import type { EventEmitter } from "../runtime/events.ts";
 import type { EventMessage, RelayEvents } from "./events.ts";
 import type { RelaySettings } from "./options.ts";
@@ -162,7 +167,8 @@ export function createRelayReports(settings: RelaySettings, events: EventEmitter
       // A connection that was cut, and then a server that takes no writes: both are worth a line.
       if (!said.has(reason) && said.size < MOST_REASONS) {
         said.add(reason);
-        logger.error("the database does not answer; trying again", { part, error: reason });
+        if (isAnswer(error)) logger.error("the database refuses a statement; trying again", { part, error: reason });
+        else logger.error("the database does not answer; trying again", { part, error: reason });
       }
       if (away.size === 0) events.emit("databaseAway", { error });
       const nowMs = settings.clock.monotonicMs();
@@ -176,6 +182,12 @@ export function createRelayReports(settings: RelaySettings, events: EventEmitter
     },
     failing: (part) => away.get(part),
   };
+}
+
+/** The server has answered with an error: it lacks a right, a table, or does not take a row. */
+function isAnswer(error: unknown): boolean {
+  const unknown = [DatabaseUnavailableError, DatabaseConflictError, CommitUnknownError];
+  return !unknown.some((kind) => error instanceof kind);
 }
 
 /** The fields of a message that events and log lines carry. Never its body. */

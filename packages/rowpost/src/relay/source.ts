@@ -21,6 +21,7 @@ export interface RelaySourceOptions {
   readonly layout: TableLayout;
   readonly settings: RelaySettings;
   readonly store: Pick<RelayStore, "open" | "close">;
+  readonly onRowRefused: RelayStoreOptions["onRowRefused"];
   /** Cuts every connection to the database. */
   readonly cutoff: AbortSignal;
 }
@@ -33,7 +34,8 @@ const WITHOUT_INDEX =
   "looked for among its rows; create it to keep topics apart";
 
 /** Nothing is opened yet. */
-export function createSource({ database, layout, settings, store, cutoff }: RelaySourceOptions): RelaySource {
+export function createSource(options: RelaySourceOptions): RelaySource {
+  const { database, layout, settings, store, cutoff, onRowRefused } = options;
   let abilities: TableAbilities = { scansByTopic: false, setsBehind: false, missingIndexes: [] };
   return {
     doorbell: database.doorbell,
@@ -43,7 +45,7 @@ export function createSource({ database, layout, settings, store, cutoff }: Rela
       return abilities;
     },
     async open() {
-      abilities = await store.open({ ...storeOptions(settings), signal: cutoff });
+      abilities = await store.open({ ...storeOptions(settings), signal: cutoff, onRowRefused });
       for (const statement of abilities.missingIndexes) settings.logger.warn(WITHOUT_INDEX, { statement });
       const zone = abilities.shiftingZone;
       if (zone !== undefined)

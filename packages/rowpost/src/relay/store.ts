@@ -5,6 +5,7 @@
  * epoch it acquired (rule: takeover-fence): a relay that lost its lease changes nothing.
  */
 import type { MessageState } from "../message/states.ts";
+import type { RowRefusedError } from "../runtime/errors.ts";
 import type { Executor } from "../transactions/executor.ts";
 import type { EventMessage } from "./events.ts";
 
@@ -398,7 +399,7 @@ export interface RelayStore {
   }): Promise<KeyQueueRow[]>;
   /**
    * pending -> sending, delivery_count + 1, lock_version + 1. Returns the number of rows that
-   * changed.
+   * changed. Passes over rows that the table refuses, as every call of housekeeping does.
    */
   claim(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Promise<number>;
   /**
@@ -468,6 +469,31 @@ export interface RelayStoreOptions {
   readonly lockWaitTimeoutMs: number;
   /** Aborted: every connection is cut, every call fails at once, and none is opened any more. */
   readonly signal?: AbortSignal | undefined;
+  /** Called for each row that a call has passed over because the table refuses it. */
+  readonly onRowRefused?: ((refusal: RowRefusal) => void) | undefined;
+}
+
+/**
+ * A row that the table does not take as it was to be written: a CHECK, a trigger, a foreign key.
+ * Others of its statement were written without it.
+ */
+export interface RowRefusal {
+  readonly doing:
+    | "claim"
+    | "recover"
+    | "timer"
+    | "fail"
+    | "suspend"
+    | "park"
+    | "set behind"
+    | "bring back"
+    | "bring forward"
+    | "archive"
+    | "delete";
+  /** Undefined: the statement picks its rows itself. */
+  readonly id: string | undefined;
+  /** With the database's words. */
+  readonly error: RowRefusedError;
 }
 
 /**
@@ -501,7 +527,7 @@ export interface HousekeepingStore {
   left(): Promise<LeftMessages>;
   /**
    * pending -> failed for rows that cannot be sent as they are (broken headers or body, too many
-   * recoveries). Fenced.
+   * recoveries). Fenced. Passes over rows that somebody else holds locked, as the next two do.
    */
   failPending(request: {
     readonly fence: Fence;

@@ -19,6 +19,7 @@ import { createStatements as postgresStatements } from "../../src/databases/post
 import { behindInstant } from "../../src/databases/sql/behind.ts";
 import type { TableLayout } from "../../src/databases/sql/layout.ts";
 import { defaultLayout } from "../../src/databases/sql/layouts.ts";
+import { pickAll } from "../../src/databases/sql/past-refused.ts";
 import { createRelayStore } from "../../src/databases/sql/relay-store.ts";
 import type { DialectStatements } from "../../src/databases/sql/statements.ts";
 import { createStatements as sqliteStatements } from "../../src/databases/sqlite/statements.ts";
@@ -173,7 +174,7 @@ function hot(statements: DialectStatements): Readonly<Record<string, Hot>> {
     bringBack: {
       statement: housekeeping.bringBack({
         instants: rows.map((_row, index) => behindInstant(String(index)) ?? ""),
-        limit: 10,
+        ...pickAll(10),
       }),
       atMost: 2 * BATCH + OVERHEAD,
     },
@@ -197,13 +198,13 @@ function hot(statements: DialectStatements): Readonly<Record<string, Hot>> {
     },
     // Done by a person after an outage: of the unfinished rows all may be of this topic.
     resetBackoff: {
-      statement: housekeeping.resetBackoff({ topic: "t1", limit: BATCH, stepMs: 1 }),
+      statement: housekeeping.resetBackoff({ topic: "t1", limit: BATCH, stepMs: 1, ...pickAll(BATCH) }),
       atMost: 6_000,
       rare: true,
     },
     // Done once after the clock was set back: all that is delayed is looked at.
     shortenWaits: {
-      statement: housekeeping.shortenWaits({ beyondMs: 600_000, limit: BATCH, stepMs: 1 }),
+      statement: housekeeping.shortenWaits({ beyondMs: 600_000, stepMs: 1, ...pickAll(BATCH) }),
       atMost: 6_000,
       rare: true,
     },

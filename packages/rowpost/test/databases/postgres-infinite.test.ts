@@ -5,6 +5,7 @@
 import type pg from "pg";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { createLayout } from "../../src/databases/sql/layouts.ts";
+import { pickAll } from "../../src/databases/sql/past-refused.ts";
 import type { ScannedMessage } from "../../src/relay/store.ts";
 import { describeWithService } from "../services.ts";
 import { type PostgresFixture, postgresFixture } from "./postgres-setup.ts";
@@ -87,7 +88,7 @@ VALUES ('t', $1, 'orders', '{}'${names.map((_, index) => `, $${index + 2}`).join
       housekeeping.listTimed(10),
       housekeeping.listSending({ shards: undefined, limit: 10 }),
       housekeeping.failUnknownStates(["1"]),
-      housekeeping.resetBackoff({ topic: "orders", limit: 10, stepMs: 5 }),
+      housekeeping.resetBackoff({ topic: "orders", limit: 10, stepMs: 5, ...pickAll(10) }),
       housekeeping.lockFinished({ state: "sent", olderThanMs: 5, afterId: "0", limit: 10 }),
       admin.countByState(),
     ]) {

@@ -2,6 +2,7 @@
  * One call of every statement of a dialect: for preparing each on a live server, and for looking at
  * plans.
  */
+import { pickAll } from "../../src/databases/sql/past-refused.ts";
 import type { DialectStatements, TopicsRequest } from "../../src/databases/sql/statements.ts";
 import type { EncodedMessage } from "../../src/outbox/message-writer.ts";
 import type { Fence, Outcome, RowToken, ShardLease } from "../../src/relay/store.ts";
@@ -163,11 +164,11 @@ export function otherStatements(statements: DialectStatements): Statement[] {
       fence,
       rows: rows.slice(1).map((row) => ({ ...row, headId: "100", instant: "3000-01-01 00:00:00.100" })),
     }),
-    housekeeping.bringBack({ instants: ["3000-01-01 00:00:00.100", "3000-01-01 00:00:00.200"], limit: 10 }),
+    housekeeping.bringBack({ instants: ["3000-01-01 00:00:00.100", "3000-01-01 00:00:00.200"], ...pickAll(10) }),
     housekeeping.nextBehind("3000-01-01 00:00:00.000"),
-    housekeeping.resetBackoff({ topic: "orders", limit: 10, stepMs: 5 }),
+    housekeeping.resetBackoff({ topic: "orders", limit: 10, stepMs: 5, ...pickAll(10) }),
     housekeeping.readClock(),
-    housekeeping.shortenWaits({ beyondMs: 1_000, limit: 10, stepMs: 5 }),
+    housekeeping.shortenWaits({ beyondMs: 1_000, stepMs: 5, ...pickAll(10) }),
     housekeeping.lockFinished({ state: "sent", olderThanMs: 5, afterId: "0", limit: 10 }),
     housekeeping.lockFinished({ state: "consumed", olderThanMs: 5, afterId: "0", limit: 10 }),
     housekeeping.passFinished({ state: "sent", afterId: "0", rows: 10 }),

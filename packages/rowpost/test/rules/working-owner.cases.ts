@@ -46,7 +46,7 @@ export function defineWorkingOwnerCases(service: RelayTestService): void {
       warned = resolve;
     });
     const warn: Logger["warn"] = (line, fields) => {
-      if (!line.startsWith("scans or settles")) return;
+      if (!line.startsWith("scans, claims or settles")) return;
       warnings.push({ line, error: fields?.["error"] });
       warned();
     };
@@ -73,15 +73,11 @@ export function defineWorkingOwnerCases(service: RelayTestService): void {
   }
 
   /** A server's user loses a right; on SQLite the statement fails. */
-  async function withoutScans(): Promise<Patient> {
-    return service === "sqlite"
-      ? failing(table.connect(), (store, call) => ({
-          scan: call((request: Parameters<RelayStore["scan"]>[0]) => store.scan(request)),
-        }))
-      : await revoked();
+  async function without(right: "SELECT" | "UPDATE", change: Change): Promise<Patient> {
+    return service === "sqlite" ? failing(table.connect(), change) : await revoked(right);
   }
 
-  async function revoked(): Promise<Patient> {
+  async function revoked(right: "SELECT" | "UPDATE"): Promise<Patient> {
     const isMysql = service !== "postgres";
     const url = new URL(table.url);
     const tables = await table.sql(
@@ -99,14 +95,16 @@ export function defineWorkingOwnerCases(service: RelayTestService): void {
     closers.push(() => database.close());
     return {
       database,
-      fallIll: async () => void (await table.sql(`REVOKE SELECT ON local_message FROM ${USER}`)),
-      getWell: async () => void (await table.sql(`GRANT SELECT ON local_message TO ${USER}`)),
+      fallIll: async () => void (await table.sql(`REVOKE ${right} ON local_message FROM ${USER}`)),
+      getWell: async () => void (await table.sql(`GRANT ${right} ON local_message TO ${USER}`)),
     };
   }
 
   type Call = <Request, Answer>(work: (request: Request) => Promise<Answer>) => (request: Request) => Promise<Answer>;
 
-  function failing(plain: Database, change: (store: RelayStore, call: Call) => Partial<RelayStore>): Patient {
+  type Change = (store: RelayStore, call: Call) => Partial<RelayStore>;
+
+  function failing(plain: Database, change: Change): Patient {
     let isIll = false;
     const call: Call = (work) => (request) => (isIll ? Promise.reject(new Error("a poisoned session")) : work(request));
     const relayStore: Database["relayStore"] = (options) => {
@@ -125,7 +123,9 @@ export function defineWorkingOwnerCases(service: RelayTestService): void {
   }
 
   it("a relay that cannot scan gives its shards up, says so once, and takes part again when it can", async () => {
-    const patient = await withoutScans();
+    const patient = await without("SELECT", (store, call) => ({
+      scan: call((request: Parameters<RelayStore["scan"]>[0]) => store.scan(request)),
+    }));
     const ill = relayOn(patient.database);
     await ill.relay.start();
     const isIll = new Promise<void>((resolve) => ill.relay.on("databaseAway", () => resolve()));
@@ -145,6 +145,25 @@ export function defineWorkingOwnerCases(service: RelayTestService): void {
     await well.relay.stop();
     await isBack;
     expect(ill.warnings).toHaveLength(1);
+  });
+
+  it("a relay that cannot claim gives its shards up, and leaves its messages to others", async () => {
+    const patient = await without("UPDATE", (store, call) => ({
+      claim: call((request: Parameters<RelayStore["claim"]>[0]) => store.claim(request)),
+    }));
+    const ill = relayOn(patient.database);
+    await ill.relay.start();
+    await patient.fallIll();
+    await insertAll();
+    await ill.isWarned;
+    const well = relayOn(table.connect());
+    await well.relay.start();
+    await untilSentBy(well);
+    expect(ill.warnings[0]).toEqual({
+      line: expect.any(String),
+      error: expect.stringMatching(/denied|poisoned session/),
+    });
+    expect(well.warnings).toEqual([]);
   });
 
   it("a relay that cannot settle leaves its messages to others", async () => {

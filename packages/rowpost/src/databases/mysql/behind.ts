@@ -40,11 +40,11 @@ export function behindStatements(
      * Locks the rows that it changes, and passes over what others hold. Not fenced: whoever settles
      * or moves a head brings its followers back, and to do it twice changes nothing.
      */
-    bringBack: ({ instants, limit }) => ({
+    bringBack: ({ instants, rows, skip }) => ({
       name: "bringBack",
       text: `UPDATE (SELECT c.id FROM (SELECT ${column("id")} AS id FROM ${messages} AS m IGNORE INDEX (PRIMARY)
     WHERE ${column("state")} = ${state("pending")} AND ${column("nextRetryAt")} IN (${instants.map(() => "?").join(", ")})
-    ORDER BY ${column("nextRetryAt")}, ${column("id")} LIMIT ${whole(limit)} FOR UPDATE SKIP LOCKED) AS c) AS j
+    ORDER BY ${column("nextRetryAt")}, ${column("id")} LIMIT ${whole(rows)} OFFSET ${whole(skip)} FOR UPDATE SKIP LOCKED) AS c) AS j
   STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${column("nextRetryAt")} = ${names.atOnce}${names.bumpVersion}${names.touch}`,
       params: instants,

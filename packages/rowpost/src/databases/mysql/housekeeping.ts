@@ -3,7 +3,7 @@
  */
 import type { TransitionName } from "../../message/states.ts";
 import { allowedFrom, MESSAGE_STATES } from "../../message/states.ts";
-import type { TimedDecision } from "../../relay/store.ts";
+import type { RowToken, TimedDecision } from "../../relay/store.ts";
 import { inIdOrder } from "../../runtime/compare-ids.ts";
 import { BEHIND_BASE } from "../sql/behind.ts";
 import { type HousekeepingStatements, ID_BELOW_ONE } from "../sql/statements.ts";
@@ -71,17 +71,17 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
      * ended. Rows whose own delay is still ahead stay (rule: delay-is-not-retry); without
      * deliver_at a row that never failed is taken for delayed. Rows that are set behind stay.
      */
-    resetBackoff({ topic, limit, stepMs }) {
+    resetBackoff({ topic, limit, stepMs, rows, skip, done }) {
       const delayed = names.has("deliverAt")
         ? `(${column("deliverAt")} IS NULL OR ${column("deliverAt")} <= ${names.nowMs})`
         : `COALESCE(${column("retryCount")}, 0) > 0`;
       return {
         name: "resetBackoff",
-        text: `UPDATE (SELECT c.id, ROW_NUMBER() OVER (ORDER BY c.id) - 1 AS place FROM (
+        text: `UPDATE (SELECT c.id, ROW_NUMBER() OVER (ORDER BY c.id) - 1 + ${whole(done)} AS place FROM (
     SELECT ${column("id")} AS id FROM ${messages} AS m
     WHERE ${column("state")} = ${state("pending")} AND ${column("nextRetryAt")} > ${names.later(whole(limit * stepMs))} AND ${column("nextRetryAt")} < '${BEHIND_BASE}'
       AND ${column("topic")} = ? AND ${delayed}
-    ORDER BY ${column("id")} LIMIT ${whole(limit)} FOR UPDATE SKIP LOCKED) AS c) AS j
+    ORDER BY ${column("id")} LIMIT ${whole(rows)} OFFSET ${whole(skip)} FOR UPDATE SKIP LOCKED) AS c) AS j
   STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${column("nextRetryAt")} = ${names.later(`j.place * ${whole(stepMs)}`)}${names.bumpVersion}${names.touch}
   WHERE ${column("state")} = ${state("pending")}`,
@@ -108,13 +108,13 @@ function clockStatements(names: MysqlNames): Pick<HousekeepingStatements, "short
       text: "SELECT TIMESTAMPDIFF(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', UTC_TIMESTAMP(3)) DIV 1000 AS now_ms",
       params: [],
     }),
-    shortenWaits: ({ beyondMs, limit, stepMs }) => ({
+    shortenWaits: ({ beyondMs, stepMs, rows, skip, done }) => ({
       name: "shortenWaits",
-      text: `UPDATE (SELECT c.id, ROW_NUMBER() OVER (ORDER BY c.id) - 1 AS place FROM (
+      text: `UPDATE (SELECT c.id, ROW_NUMBER() OVER (ORDER BY c.id) - 1 + ${whole(done)} AS place FROM (
     SELECT ${column("id")} AS id FROM ${messages} AS m
     WHERE ${column("state")} = ${state("pending")} AND ${column("retryCount")} > 0
       AND ${column("nextRetryAt")} > ${names.later(whole(beyondMs))} AND ${column("nextRetryAt")} < '${BEHIND_BASE}'${own(whole(beyondMs))}
-    ORDER BY ${column("id")} LIMIT ${whole(limit)} FOR UPDATE SKIP LOCKED) AS c) AS j
+    ORDER BY ${column("id")} LIMIT ${whole(rows)} OFFSET ${whole(skip)} FOR UPDATE SKIP LOCKED) AS c) AS j
   STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${column("nextRetryAt")} = ${names.notBeforeDelivery(names.later(`j.place * ${whole(stepMs)}`))}${names.bumpVersion}${names.touch}
   WHERE ${column("state")} = ${state("pending")}`,
@@ -200,28 +200,28 @@ ${(["pending", "sending", "failed", "suspended"] as const)
 }
 
 /**
- * Changes of rows that a relay has scanned or claimed: fenced, token compared. They lock the lease
- * rows in share mode as the claim does, then the message rows in id order, which nobody but us may
- * claim; a person's change since the scan shows in the token. If we die right after it, each row is
+ * Changes of rows that a relay has scanned or claimed: fenced, token compared. They lock those of
+ * the message rows that nobody holds, before the join begins (LIMIT keeps the optimizer from
+ * merging it into the join, which would wait): one that a user holds keeps no other waiting, and is
+ * met again. The lease rows are locked in share mode as by the claim. Nobody but us may claim the
+ * rows; a person's change since the scan shows in the token. If we die right after it, each row is
  * either as it was or as decided.
  */
 function fencedChanges(names: MysqlNames): Pick<HousekeepingStatements, Fenced> {
   const { column, state } = names;
-  const rows = (more = ""): string =>
-    `UPDATE ${names.fencedSource(more)}\n  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id`;
+  const rows = (list: readonly RowToken[], more = ""): string =>
+    `UPDATE ${names.fencedSource(more)}
+  STRAIGHT_JOIN (SELECT ${column("id")} AS id FROM ${names.byId} WHERE ${column("id")} IN (${list.map(({ id }) => id).join(", ")})
+    LIMIT ${whole(list.length)} FOR UPDATE SKIP LOCKED) AS f ON f.id = j.id
+  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id`;
   return {
     /**
      * Fenced like the claim: a relay that has lost the shard returns nothing, its successor has
-     * done so already. Locks what nobody holds before the join begins (LIMIT keeps the optimizer
-     * from merging it into the join, which would wait): a row that a user holds is left for the
-     * next look.
+     * done so already.
      */
     recoverRows: ({ fence, rows: list }) => ({
       name: "recoverRows",
-      text: `UPDATE ${names.fencedSource()}
-  STRAIGHT_JOIN (SELECT ${column("id")} AS id FROM ${names.byId} WHERE ${column("id")} IN (${list.map(({ id }) => id).join(", ")})
-    LIMIT ${whole(list.length)} FOR UPDATE SKIP LOCKED) AS f ON f.id = j.id
-  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
+      text: `${rows(list)}
   SET ${column("nextRetryAt")} = ${names.atOnce}${names.bumpVersion}${names.touch}, ${column("state")} = ${state("pending")}
   WHERE ${column("state")} = ${state("sending")} ${names.tokenMatches}`,
       params: [names.fencedRows(fence, list), names.tableKey, fence.owner],
@@ -229,7 +229,7 @@ function fencedChanges(names: MysqlNames): Pick<HousekeepingStatements, Fenced> 
 
     failPending: ({ fence, rows: list, nextRetryInMs }) => ({
       name: "failPending",
-      text: `${rows(`, fail_reason VARCHAR(${names.layout.failReasonLength}) CHARACTER SET utf8mb4 PATH '$[4]'`)}
+      text: `${rows(list, `, fail_reason VARCHAR(${names.layout.failReasonLength}) CHARACTER SET utf8mb4 PATH '$[4]'`)}
   SET ${column("failReason")} = j.fail_reason, ${column("nextRetryAt")} = ${nextRetryInMs === null ? "NULL" : names.later(whole(nextRetryInMs))}${names.bumpVersion}${names.touch},
     ${column("state")} = ${state("failed")}
   WHERE ${column("state")} = ${state("pending")} ${names.tokenMatches}`,
@@ -238,7 +238,7 @@ function fencedChanges(names: MysqlNames): Pick<HousekeepingStatements, Fenced> 
 
     suspendPending: ({ fence, rows: list, failReason, endsInMs }) => ({
       name: "suspendPending",
-      text: `${rows()}
+      text: `${rows(list)}
   SET ${column("failReason")} = ?, ${column("nextRetryAt")} = ${endsInMs === null ? "NULL" : names.later(whole(endsInMs))}${names.bumpVersion}${names.touch},
     ${column("state")} = ${state("suspended")}
   WHERE ${column("state")} = ${state("pending")} ${names.tokenMatches}${names.notDelayed}`,
@@ -251,7 +251,7 @@ function fencedChanges(names: MysqlNames): Pick<HousekeepingStatements, Fenced> 
      */
     park: ({ fence, rows: list, parkMs }) => ({
       name: "park",
-      text: `${rows()}
+      text: `${rows(list)}
   SET ${column("nextRetryAt")} = ${names.notBeforeDelivery(names.later(whole(parkMs)))}${names.bumpVersion}${names.touch}
   WHERE ${column("state")} = ${state("pending")} ${names.tokenMatches}`,
       params: [names.fencedRows(fence, list), names.tableKey, fence.owner],

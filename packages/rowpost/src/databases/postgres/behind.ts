@@ -33,7 +33,11 @@ export function behindStatements(names: Names): Pick<HousekeepingStatements, "se
         ],
       };
     },
-    bringBack: ({ instants, limit }) => ({ name: "bringBack", text: bringBack, params: [textArray(instants), limit] }),
+    bringBack: ({ instants, rows, skip }) => ({
+      name: "bringBack",
+      text: bringBack,
+      params: [textArray(instants), rows, skip],
+    }),
     nextBehind: (afterInstant) => ({ name: "nextBehind", text: nextBehind, params: [afterInstant] }),
   };
 }
@@ -87,9 +91,9 @@ WHERE m.${id} = ANY (ARRAY(
     SELECT m.${id} AS id FROM ${names.table} m
     WHERE m.${state} = ${names.state("pending")} AND m.${nextRetryAt} >= ${at} AND m.${nextRetryAt} < ${at} + interval '1 millisecond'
     ORDER BY m.${nextRetryAt}, m.${id}
-    LIMIT $2::bigint
+    LIMIT $2::bigint + $3::bigint
     FOR NO KEY UPDATE SKIP LOCKED) behind
-  LIMIT $2::bigint))`;
+  LIMIT $2::bigint OFFSET $3::bigint))`;
 }
 
 /** min of a range of the index of timed rows: one look into it. */

@@ -148,10 +148,10 @@ LIMIT $1::bigint`;
    */
   const reset = `UPDATE ${names.table} m
 SET ${nextRetryAt} = ${after("ramp.place * $3::bigint")}${names.changed}
-FROM (SELECT picked.id, row_number() OVER (ORDER BY picked.id) - 1 AS place FROM (
+FROM (SELECT picked.id, row_number() OVER (ORDER BY picked.id) - 1 + $6::bigint AS place FROM (
     SELECT m.${id} AS id FROM ${names.table} m
     WHERE m.${state} = ${names.state("pending")} AND m.${nextRetryAt} > ${after("$2::bigint * $3::bigint")} AND m.${nextRetryAt} < ${instant(literal(BEHIND_BASE))} AND m.${topic} = $1 AND (${delayed}) IS NOT TRUE
-    ORDER BY m.${id} LIMIT $2::bigint FOR UPDATE SKIP LOCKED) picked) ramp
+    ORDER BY m.${id} LIMIT $4::bigint OFFSET $5::bigint FOR UPDATE SKIP LOCKED) picked) ramp
 WHERE m.${id} = ramp.id`;
   return {
     listTimed: (limit) => ({ name: "listTimed", text: list, params: [limit] }),
@@ -166,10 +166,10 @@ WHERE m.${id} = ramp.id`;
         params: [ids, tokens, next, textArray(rows.map((row) => row.failReason))],
       };
     },
-    resetBackoff: ({ topic: which, limit, stepMs }) => ({
+    resetBackoff: ({ topic: which, limit, stepMs, rows, skip, done }) => ({
       name: "resetBackoff",
       text: reset,
-      params: [which, limit, stepMs],
+      params: [which, limit, stepMs, rows, skip, done],
     }),
   };
 }
@@ -188,11 +188,11 @@ function clockStatements(names: Names): Pick<HousekeepingStatements, "shortenWai
       : `\n      AND (m.${deliverAt} IS NULL OR m.${nextRetryAt} > m.${deliverAt} + $2::bigint * interval '1 millisecond')`;
   const forward = `UPDATE ${names.table} m
 SET ${nextRetryAt} = ${deliverAt === undefined ? ramp : `GREATEST(m.${deliverAt}, ${ramp})`}${names.changed}
-FROM (SELECT picked.id, row_number() OVER (ORDER BY picked.id) - 1 AS place FROM (
+FROM (SELECT picked.id, row_number() OVER (ORDER BY picked.id) - 1 + $5::bigint AS place FROM (
     SELECT m.${id} AS id FROM ${names.table} m
     WHERE m.${state} = ${names.state("pending")} AND m.${retryCount} > 0
       AND m.${nextRetryAt} > ${after("$2::bigint")} AND m.${nextRetryAt} < ${instant(literal(BEHIND_BASE))}${own}
-    ORDER BY m.${id} LIMIT $1::bigint FOR UPDATE SKIP LOCKED) picked) ramp
+    ORDER BY m.${id} LIMIT $1::bigint OFFSET $4::bigint FOR UPDATE SKIP LOCKED) picked) ramp
 WHERE m.${id} = ramp.id`;
   return {
     readClock: () => ({
@@ -200,10 +200,10 @@ WHERE m.${id} = ramp.id`;
       text: `SELECT (date_part('epoch', ${NOW}) * 1000)::bigint AS now_ms`,
       params: [],
     }),
-    shortenWaits: ({ beyondMs, limit, stepMs }) => ({
+    shortenWaits: ({ beyondMs, stepMs, rows, skip, done }) => ({
       name: "shortenWaits",
       text: forward,
-      params: [limit, beyondMs, stepMs],
+      params: [rows, beyondMs, stepMs, skip, done],
     }),
   };
 }
@@ -233,26 +233,32 @@ WHERE m.${id} = decided.id${skipLocked ? ` AND m.${id} = free.${id}` : ""} AND m
 }
 
 /**
- * They lock the lease rows (key share), then message rows that nobody but us may claim; a person's
+ * They lock the lease rows (key share), then those of the message rows that nobody holds: one that
+ * a user holds keeps no other waiting, and is met again. Nobody but us may claim them; a person's
  * change since the scan shows in the token. If we die right after it, each row is either as it was
  * or as decided.
  */
 function fencedStatements(names: Names): Pick<HousekeepingStatements, "failPending" | "suspendPending" | "park"> {
   const { id, state, failReason, nextRetryAt } = names.column;
   const pending = `m.${state} = ${names.state("pending")} AND ${names.tokenMatches("scanned")}`;
-  const rows = "unnest($4::bigint[], $5::integer[], $6::bigint[]) AS scanned (id, shard, token), fence";
-  const own = `m.${id} = scanned.id AND fence.shard = scanned.shard`;
-  const fail = `${fenceClause(names)}
+  const scanned = "unnest($4::bigint[], $5::integer[], $6::bigint[]) AS scanned (id, shard, token)";
+  const rows = `${scanned}, fence, free`;
+  const own = `m.${id} = scanned.id AND fence.shard = scanned.shard AND m.${id} = free.${id}`;
+  const free = `${fenceClause(names)}, free AS MATERIALIZED (
+  SELECT m.${id} FROM ${scanned} JOIN fence ON fence.shard = scanned.shard JOIN ${names.table} m ON m.${id} = scanned.id
+  ORDER BY m.${id}
+  FOR UPDATE OF m SKIP LOCKED)`;
+  const fail = `${free}
 UPDATE ${names.table} m
 SET ${state} = ${names.state("failed")}, ${nextRetryAt} = ${after("$7::bigint")}, ${failReason} = scanned.fail_reason${names.changed}
-FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $8::text[]) AS scanned (id, shard, token, fail_reason), fence
+FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $8::text[]) AS scanned (id, shard, token, fail_reason), fence, free
 WHERE ${own} AND ${pending}`;
-  const suspend = `${fenceClause(names)}
+  const suspend = `${free}
 UPDATE ${names.table} m
 SET ${state} = ${names.state("suspended")}, ${nextRetryAt} = ${after("$7::bigint")}, ${failReason} = $8::text${names.changed}
 FROM ${rows}
 WHERE ${own} AND ${pending}${names.notDelayed}`;
-  const park = `${fenceClause(names)}
+  const park = `${free}
 UPDATE ${names.table} m
 SET ${nextRetryAt} = ${names.pendingIn("$7::bigint")}${names.changed}
 FROM ${rows}

@@ -1,6 +1,6 @@
 /** Housekeeping on any SQL database: small batches on a session of their own. */
 
-import type { HousekeepingStore, RowToken, SuspensionRule } from "../../relay/store.ts";
+import type { HousekeepingStore, RowRefusal, RowToken, SuspensionRule } from "../../relay/store.ts";
 import { compareIds } from "../../runtime/compare-ids.ts";
 import { DatabaseConflictError, RowRefusedError } from "../../runtime/errors.ts";
 import { grouped } from "../../runtime/grouped.ts";
@@ -9,6 +9,7 @@ import { behindInstant, headOfInstant } from "./behind.ts";
 import { COUNTED_ROWS } from "./insight-statements.ts";
 import type { TableLayout } from "./layout.ts";
 import { leftMessages } from "./left-messages.ts";
+import { type Picked, pastRefused, pickPastRefused, telling } from "./past-refused.ts";
 import {
   clip,
   decodeState,
@@ -27,7 +28,7 @@ export interface HousekeepingParts {
   readonly layout: TableLayout;
   readonly statements: Pick<DialectStatements, "admin" | "housekeeping" | "leases" | "relay">;
   readonly slots: SessionSlots;
-  readonly isRowRefused: (error: unknown) => boolean;
+  readonly onRefused: (refusal: RowRefusal) => void;
 }
 
 export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingStore {
@@ -37,6 +38,22 @@ export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingS
     slots.use("housekeeping", async (session) => (await session.run(statement)).rows);
   const change = (statement: Statement): Promise<number> =>
     slots.retry("housekeeping", async (session) => (await session.run(statement)).affected);
+  /** Past rows that the table refuses. */
+  const changeRows = <Row extends { readonly id: string }>(
+    doing: RowRefusal["doing"],
+    rows: readonly Row[],
+    statement: (rows: readonly Row[]) => Statement,
+  ): Promise<number> => pastRefused(rows, (some) => change(statement(some)), telling(parts.onRefused, doing));
+  const changePicked = (
+    doing: RowRefusal["doing"],
+    limit: number,
+    statement: (picked: Picked) => Statement,
+  ): Promise<number> =>
+    pickPastRefused(
+      limit,
+      (picked) => change(statement(picked)),
+      (error) => parts.onRefused({ doing, id: undefined, error }),
+    );
   const reason = (value: string): string => clip(value, layout.failReasonLength);
 
   /** Does the rule still stand in the table? A relay knows it from its last heartbeat. */
@@ -55,7 +72,9 @@ export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingS
       ...{ ...row, lockVersion: row.lockVersion + 1 },
       ...{ transition: "resume" as const, failReason: null, nextRetryInMs: null },
     }));
-    return await change(housekeeping.applyTimed({ transition: "resume", decisions }));
+    return await changeRows("timer", decisions, (some) =>
+      housekeeping.applyTimed({ transition: "resume", decisions: some }),
+    );
   }
 
   return {
@@ -64,7 +83,8 @@ export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingS
       return (await read(housekeeping.listSending(request))).map(sendingRow);
     },
 
-    recover: async (request) => (request.rows.length === 0 ? 0 : await change(housekeeping.recoverRows(request))),
+    recover: ({ fence, rows }) =>
+      changeRows("recover", rows, (some) => housekeeping.recoverRows({ fence, rows: some })),
 
     async listTimed({ limit }) {
       return (await read(housekeeping.listTimed(limit))).flatMap((row) => timedRow(layout, row) ?? []);
@@ -77,15 +97,19 @@ export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingS
       }));
       let changed = 0;
       for (const [transition, group] of grouped(clean, (decision) => decision.transition))
-        changed += await change(housekeeping.applyTimed({ transition, decisions: group, skipLocked: true }));
+        changed += await changeRows("timer", group, (decisions) =>
+          housekeeping.applyTimed({ transition, decisions, skipLocked: true }),
+        );
       return changed;
     },
 
     async failUnknownStates({ limit }) {
       const ids = (await read(housekeeping.listStrays(limit))).map((row) => text(row, "id"));
       if (ids.length === 0) return [];
-      await change(housekeeping.failUnknownStates(ids));
-      await change(housekeeping.failUnreached(ids));
+      for (const statement of [housekeeping.failUnknownStates, housekeeping.failUnreached]) {
+        const strays = ids.map((id) => ({ id }));
+        await changeRows("fail", strays, (some) => statement(some.map(({ id }) => id)));
+      }
       // Those that somebody holds, or has mended meanwhile, are not failed.
       const rows = await read(admin.readMessages({ ids, archived: false, bodies: false }));
       return rows
@@ -97,25 +121,29 @@ export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingS
     left: async () => await leftMessages({ layout, read, admin }),
 
     async failPending({ rows, ...request }) {
-      if (rows.length === 0) return 0;
       const clean = rows.map((row) => ({ ...row, failReason: reason(row.failReason) }));
-      return await change(housekeeping.failPending({ ...request, rows: clean }));
+      return await changeRows("fail", clean, (some) => housekeeping.failPending({ ...request, rows: some }));
     },
 
     async suspendPending({ rule, ...request }) {
       if (request.rows.length === 0 || !(await stands(rule))) return 0;
-      const changed = await change(housekeeping.suspendPending({ ...request, failReason: reason(request.failReason) }));
+      const failReason = reason(request.failReason);
+      const changed = await changeRows("suspend", request.rows, (rows) =>
+        housekeeping.suspendPending({ ...request, rows, failReason }),
+      );
       // Lifted while the statement ran: whoever lifted it has looked for the rule's rows already
       // and would not see these.
       if (changed > 0 && !(await stands(rule))) return changed - (await resumeAgain(request.rows));
       return changed;
     },
 
-    park: async (request) => (request.rows.length === 0 ? 0 : await change(housekeeping.park(request))),
-    ...behindCalls(layout, statements, slots),
+    park: (request) => changeRows("park", request.rows, (rows) => housekeeping.park({ ...request, rows })),
+    ...behindCalls(parts),
     removeFinished: createRemoval(parts),
-    resetBackoff: (request) => change(housekeeping.resetBackoff(request)),
-    shortenWaits: (request) => change(housekeeping.shortenWaits(request)),
+    resetBackoff: (request) =>
+      changePicked("bring forward", request.limit, (picked) => housekeeping.resetBackoff({ ...request, ...picked })),
+    shortenWaits: ({ limit, ...request }) =>
+      changePicked("bring forward", limit, (picked) => housekeeping.shortenWaits({ ...request, ...picked })),
 
     async clockMs() {
       const [row] = await read(housekeeping.readClock());
@@ -152,14 +180,14 @@ type Removal = Parameters<HousekeepingStore["removeFinished"]>[0];
 function createRemoval({
   statements: { housekeeping },
   slots,
-  isRowRefused,
+  onRefused,
 }: HousekeepingParts): HousekeepingStore["removeFinished"] {
   /** Where the walk looks next: behind this id, and as many rows further. */
   const places = new Map<Removal["states"][number], { readonly afterId: string; readonly rows: number }>();
 
   /**
-   * A row that cannot be deleted, because another table refers to it, stays: halves until it is
-   * alone, so that the others go.
+   * A row that cannot be deleted, because another table refers to it, or that the archive does not
+   * take, stays: halves until it is alone, so that the others go.
    */
   async function move(
     mode: Removal["mode"],
@@ -171,17 +199,17 @@ function createRemoval({
         session.transaction(async (tx) => {
           ids = (await tx.run(housekeeping.lockFinished(request))).rows.map((row) => text(row, "id"));
           if (ids.length === 0) return 0;
-          if (mode === "archive") await copyRows(tx, housekeeping, ids);
-          await deleteRows(tx, housekeeping, ids).catch((error: unknown) => {
-            throw isRowRefused(error) ? new RowRefusedError("a row cannot be deleted", { cause: error }) : error;
-          });
+          await moveRows(tx, housekeeping, mode, ids);
           return ids.length;
         }),
       );
     } catch (error) {
       if (!(error instanceof RowRefusedError)) throw error;
       const half = Math.floor(request.limit / 2);
-      if (half === 0) return 0;
+      if (half === 0) {
+        onRefused({ doing: mode, id: ids[0], error });
+        return 0;
+      }
       const afterId = ids[half - 1] ?? ids.at(-1) ?? request.afterId;
       return (
         (await move(mode, { ...request, limit: half })) +
@@ -216,11 +244,12 @@ function createRemoval({
 }
 
 /** Nothing is set behind in a table without ordering keys. */
-function behindCalls(
-  layout: TableLayout,
-  { housekeeping, relay }: HousekeepingParts["statements"],
-  slots: SessionSlots,
-): Pick<HousekeepingStore, "setBehind" | "bringBack" | "headsOfBehind"> {
+function behindCalls({
+  layout,
+  statements: { housekeeping, relay },
+  slots,
+  onRefused,
+}: HousekeepingParts): Pick<HousekeepingStore, "setBehind" | "bringBack" | "headsOfBehind"> {
   const isKeyed = layout.columns.orderingKey !== undefined;
   const run = (statement: Statement) => slots.retry("housekeeping", (session) => session.run(statement));
   return {
@@ -230,13 +259,17 @@ function behindCalls(
         return instant === undefined ? [] : [{ ...row, instant }];
       });
       if (behind.length === 0 || !isKeyed) return 0;
-      return (await run(housekeeping.setBehind({ fence, rows: behind }))).affected;
+      const set = async (rows: readonly (typeof behind)[number][]): Promise<number> =>
+        (await run(housekeeping.setBehind({ fence, rows }))).affected;
+      return await pastRefused(behind, set, telling(onRefused, "set behind"));
     },
 
     async bringBack({ headIds, limit }) {
       const instants = [...headIds].sort(compareIds).flatMap((id) => behindInstant(id) ?? []);
       if (instants.length === 0 || !isKeyed) return 0;
-      return (await run(housekeeping.bringBack({ instants, limit }))).affected;
+      const bring = async (picked: Picked): Promise<number> =>
+        (await run(housekeeping.bringBack({ instants, ...picked }))).affected;
+      return await pickPastRefused(limit, bring, (error) => onRefused({ doing: "bring back", id: undefined, error }));
     },
 
     /** One look into the index for each head, and one read of the heads. */

@@ -1,21 +1,27 @@
 /** Leases on any SQL database (rules: takeover-fence, watched-sending, hand-over, session-lock). */
-import type { LeaseStore } from "../../relay/store.ts";
+import type { HeldShard, LeaseStore, RowRefusal, SendingRow } from "../../relay/store.ts";
+import { RowRefusedError } from "../../runtime/errors.ts";
 import type { Executor } from "../../transactions/executor.ts";
 import type { Session } from "../database.ts";
-import { labelWithLock, lockedInstance, shardLease, suspensionRule } from "./rows.ts";
+import { pastRefused, telling } from "./past-refused.ts";
+import { labelWithLock, lockedInstance, sendingRow, shardLease, suspensionRule } from "./rows.ts";
 import type { SessionSlots } from "./session-slots.ts";
-import type { HoldingStatements, LeaseStatements, RecoveryStatements } from "./statements.ts";
+import type { HoldingStatements, HousekeepingStatements, LeaseStatements, RecoveryStatements } from "./statements.ts";
 
 export interface LeaseStoreParts {
   /** Recovery and suspensions are the relay's: a group's partitions have neither. */
   readonly leases: HoldingStatements &
     Partial<RecoveryStatements & Pick<LeaseStatements, "readSuspensions" | "writeReport">>;
+  /** With recovery, for rows that the table refuses. */
+  readonly sending?: Pick<HousekeepingStatements, "listSending" | "recoverRows">;
+  readonly onRefused?: (refusal: RowRefusal) => void;
   readonly slots: SessionSlots;
   /** Calls its argument when the session of the slot `lease` is lost. */
   readonly onSessionLost: (listener: () => void) => void;
 }
 
-export function createLeaseStore({ leases, slots, onSessionLost }: LeaseStoreParts): LeaseStore {
+export function createLeaseStore(parts: LeaseStoreParts): LeaseStore {
+  const { leases, slots, onSessionLost } = parts;
   let isProven: Promise<boolean> | undefined;
 
   /**
@@ -61,7 +67,15 @@ export function createLeaseStore({ leases, slots, onSessionLost }: LeaseStorePar
 
     async acquire(request) {
       if (request.observed.length === 0) return { acquired: [], recovered: 0 };
-      return await slots.retry("lease", (session) => session.transaction((tx) => takeOver(tx, leases, request)));
+      const take = (recovers: boolean): ReturnType<typeof takeOver> =>
+        slots.retry("lease", (session) => session.transaction((tx) => takeOver(tx, leases, request, recovers)));
+      try {
+        return await take(true);
+      } catch (error) {
+        if (!(error instanceof RowRefusedError)) throw error;
+        const { acquired } = await take(false);
+        return { acquired, recovered: await recoverTaken(parts, request.owner, acquired) };
+      }
     },
 
     async release({ owner, shards }) {
@@ -93,6 +107,7 @@ async function takeOver(
   tx: Pick<Executor, "run">,
   leases: LeaseStoreParts["leases"],
   { owner, leaseMs, observed }: Parameters<LeaseStore["acquire"]>[0],
+  recovers: boolean,
 ): ReturnType<LeaseStore["acquire"]> {
   const { affected } = await tx.run(leases.take({ owner, leaseMs, observed }));
   if (affected === 0) return { acquired: [], recovered: 0 };
@@ -106,8 +121,34 @@ async function takeOver(
   const shards = acquired.map(({ shard }) => shard);
   let recovered = 0;
   for (const recover of [leases.recoverShards, leases.recoverListed]) {
-    if (recover !== undefined) recovered += (await tx.run(recover(shards))).affected;
+    if (recover !== undefined && recovers) recovered += (await tx.run(recover(shards))).affected;
   }
   if (leases.clearListed !== undefined) await tx.run(leases.clearListed(shards));
   return { acquired, recovered };
+}
+
+/** Rows that one takeover brings back row by row; the sweep finds the others. */
+const RECOVERED_AT_ONCE = 10_000;
+
+/**
+ * The table refuses one of the rows that the old owner has left. It must keep no shard from being
+ * taken over and no other row in `sending`: behind the takeover, at our epoch, each row but that
+ * one is brought back; it stays with the sweep. If we die before: whoever takes the shards next
+ * does the same. Listed rows are sent again uncounted then.
+ */
+async function recoverTaken(
+  { sending, slots, onRefused }: LeaseStoreParts,
+  owner: string,
+  acquired: readonly HeldShard[],
+): Promise<number> {
+  if (sending === undefined || onRefused === undefined || acquired.length === 0) return 0;
+  const epochs: (number | undefined)[] = [];
+  for (const { shard, epoch } of acquired) epochs[shard] = epoch;
+  const list = sending.listSending({ shards: acquired.map(({ shard }) => shard), limit: RECOVERED_AT_ONCE });
+  const rows: readonly SendingRow[] = (await slots.use("lease", (session) => session.run(list))).rows.map(sendingRow);
+  const recover = async (some: typeof rows): Promise<number> => {
+    const statement = sending.recoverRows({ fence: { owner, epochs }, rows: some });
+    return (await slots.retry("lease", (session) => session.run(statement))).affected;
+  };
+  return await pastRefused(rows, recover, telling(onRefused, "recover"));
 }

@@ -24,6 +24,7 @@ import { moveRows } from "./housekeeping-store.ts";
 import { explainMessage } from "./message-explain.ts";
 import { createMessageSearch } from "./message-search.ts";
 import { readStatus } from "./message-status.ts";
+import { pickAll } from "./past-refused.ts";
 import type { StoreParts } from "./relay-store.ts";
 import { decodeState, integer, type Row, text } from "./rows.ts";
 import { createSessionSlots, type SessionSlots } from "./session-slots.ts";
@@ -192,7 +193,10 @@ export function createMessageAdmin(parts: StoreParts): MessageAdmin {
     async resetBackoff({ action, topic }) {
       checkAction(action);
       const total = await resetBackoff((batch) =>
-        inTransaction(async (tx) => (await tx.run(statements.housekeeping.resetBackoff({ topic, ...batch }))).affected),
+        inTransaction(
+          async (tx) =>
+            (await tx.run(statements.housekeeping.resetBackoff({ topic, ...batch, ...pickAll(batch.limit) }))).affected,
+        ),
       );
       const details = JSON.stringify({ topic });
       const entry = auditEntry("reset backoff", action, { changed: total, details });

@@ -2,8 +2,8 @@
  * The relay's store on any SQL database: which statement when, on which session, and what its
  * answer means.
  */
-import type { RelayStore, RelayStoreOptions, ScannedMessage, ScanRequest } from "../../relay/store.ts";
-import { ConfigurationError } from "../../runtime/errors.ts";
+import type { RelayStore, RelayStoreOptions, RowRefusal, ScannedMessage, ScanRequest } from "../../relay/store.ts";
+import { ConfigurationError, describeError, RowpostError, RowRefusedError } from "../../runtime/errors.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import type { Session, SessionOptions } from "../database.ts";
 import { readAbilities } from "./abilities.ts";
@@ -13,6 +13,7 @@ import type { TableLayout } from "./layout.ts";
 import { hasClaimToken } from "./layouts.ts";
 import { createLeaseStore } from "./lease-store.ts";
 import { createPastLocks } from "./past-locks.ts";
+import { pastRefused, telling } from "./past-refused.ts";
 import { integer, keyQueueRow, scannedMessage, text, textOrNull } from "./rows.ts";
 import { createSessionSlots, type SessionSlots } from "./session-slots.ts";
 import { createSettle } from "./settle-store.ts";
@@ -47,9 +48,11 @@ export function createRelayStore(parts: StoreParts): RelayStore {
     for (const listener of lostListeners) listener();
   };
   const claimPastLocks = createPastLocks();
+  const onRefused = (refusal: RowRefusal): void => options.onRowRefused?.(refusal);
   const slots = createSessionSlots({
     proveLost: !hasClaimToken(layout),
     shared: parts.sharedSession,
+    meaning: (error) => refusalOr(error, parts.isRowRefused),
     signal: () => options.signal,
     connect: (slot) =>
       parts.connect({
@@ -65,10 +68,12 @@ export function createRelayStore(parts: StoreParts): RelayStore {
   return {
     leases: createLeaseStore({
       leases: statements.leases,
+      sending: statements.housekeeping,
       slots,
+      onRefused,
       onSessionLost: (listener) => void lostListeners.add(listener),
     }),
-    housekeeping: createHousekeepingStore({ layout, statements, slots, isRowRefused: parts.isRowRefused }),
+    housekeeping: createHousekeepingStore({ layout, statements, slots, onRefused }),
 
     async open(chosen) {
       options = chosen;
@@ -107,13 +112,14 @@ export function createRelayStore(parts: StoreParts): RelayStore {
       return rows.map((row) => keyQueueRow(layout, row));
     },
 
-    async claim({ fence, rows }) {
-      if (rows.length === 0) return 0;
-      return await claimPastLocks(
-        async () =>
-          (await slots.use("scan", (session) => session.run(statements.relay.claim({ fence, rows })))).affected,
-        () => affected(slots, "scan", statements.relay.claim({ fence, rows, skipLocked: true })),
-      );
+    async claim({ fence, rows: all }) {
+      const claimed = (rows: typeof all): Promise<number> =>
+        claimPastLocks(
+          async () =>
+            (await slots.use("scan", (session) => session.run(statements.relay.claim({ fence, rows })))).affected,
+          () => affected(slots, "scan", statements.relay.claim({ fence, rows, skipLocked: true })),
+        );
+      return await pastRefused(all, claimed, telling(onRefused, "claim"));
     },
 
     async verifyClaim({ fence, rows }) {
@@ -131,11 +137,19 @@ export function createRelayStore(parts: StoreParts): RelayStore {
       return held.rows.map((row) => integer(row, "shard"));
     },
 
-    settle: createSettle({ layout, statements, slots, isRowRefused: parts.isRowRefused }),
-    settleWithin: createSettleWithin({ layout, statements, slots, isRowRefused: parts.isRowRefused }),
+    settle: createSettle({ layout, statements, slots }),
+    settleWithin: createSettleWithin({ layout, statements, slots }),
     abandonSessions: () => slots.abandon(),
     close: () => slots.close(),
   };
+}
+
+/** What the table does not take is told from everything else in one way, for all statements. */
+function refusalOr(error: unknown, isRowRefused: StoreParts["isRowRefused"]): unknown {
+  if (error instanceof RowpostError || !isRowRefused(error)) return error;
+  return new RowRefusedError(`the table does not take a row as it is to be written (${describeError(error)})`, {
+    cause: error,
+  });
 }
 
 /** Runs an UPDATE that may run twice; the number of rows that it matched. */

@@ -42,6 +42,8 @@ export interface SessionSlotsOptions {
   readonly signal?: (() => AbortSignal | undefined) | undefined;
   /** SQLite has one handle: all slots share it. */
   readonly shared?: boolean | undefined;
+  /** What an error of the work means, where it is not one of ours. */
+  readonly meaning?: ((error: unknown) => unknown) | undefined;
 }
 
 const TRIES = 4;
@@ -92,7 +94,11 @@ export function createSessionSlots(options: SessionSlotsOptions): SessionSlots {
   }
 
   async function use<T>(slot: SlotName, work: (session: Session) => Promise<T>): Promise<T> {
-    const working = sessionOf(slot).then(work);
+    const working = sessionOf(slot)
+      .then(work)
+      .catch((error: unknown) => {
+        throw options.meaning === undefined ? error : options.meaning(error);
+      });
     return await unlessAborted(options.signal?.(), working, () => new DatabaseUnavailableError(CLOSED));
   }
 

@@ -3,7 +3,7 @@
  * holds.
  */
 import type { Outcome, RelayStore, RowNow, RowToken } from "../../relay/store.ts";
-import { describeError, PermissionError, RowRefusedError } from "../../runtime/errors.ts";
+import { PermissionError, RowRefusedError } from "../../runtime/errors.ts";
 import type { Session } from "../database.ts";
 import { moveRows } from "./housekeeping-store.ts";
 import type { TableLayout } from "./layout.ts";
@@ -20,7 +20,6 @@ export interface SettleParts {
   readonly layout: TableLayout;
   readonly statements: DialectStatements;
   readonly slots: SessionSlots;
-  readonly isRowRefused: (error: unknown) => boolean;
 }
 
 /** Makes the function that writes outcomes. */
@@ -28,7 +27,6 @@ export function createSettle({
   layout,
   statements,
   slots,
-  isRowRefused,
 }: SettleParts): (request: SettleRequest) => Promise<RowNow[]> {
   const settlePastLocks = createPastLocks();
 
@@ -51,15 +49,11 @@ export function createSettle({
         () => writeUnheld(outcomes, change, held),
       );
     } catch (error) {
-      const isRefused = isRowRefused(error);
       // Refused as one of several: the caller halves until it is alone.
-      const isAlone = isRefused && outcomes.length === 1;
+      const isAlone = error instanceof RowRefusedError && outcomes.length === 1;
       if (change.otherwise !== undefined && (isAlone || error instanceof PermissionError))
         return await write(outcomes, change.otherwise, held);
-      if (!isRefused) throw error;
-      throw new RowRefusedError(`settle: the table does not take an outcome (${describeError(error)})`, {
-        cause: error,
-      });
+      throw error;
     }
   }
 

@@ -3,7 +3,7 @@
  * own: a settle of others does not wait for what this waits for.
  */
 import type { RelayStore, RowToken } from "../../relay/store.ts";
-import { PermissionError } from "../../runtime/errors.ts";
+import { PermissionError, RowRefusedError } from "../../runtime/errors.ts";
 import type { Executor } from "../../transactions/executor.ts";
 import { inKnownTransaction } from "./known-commit.ts";
 import { rowNow, text } from "./rows.ts";
@@ -13,12 +13,7 @@ import { changes, isAsClaimed, type SettleParts, sorted } from "./settle-store.t
 type Request = Parameters<RelayStore["settleWithin"]>[0];
 
 /** Makes the function. */
-export function createSettleWithin({
-  layout,
-  statements,
-  slots,
-  isRowRefused,
-}: SettleParts): RelayStore["settleWithin"] {
+export function createSettleWithin({ layout, statements, slots }: SettleParts): RelayStore["settleWithin"] {
   /**
    * Passes over rows that somebody holds, perhaps for minutes. The message rows are locked before
    * the lease rows here, as in the settle past locked rows, which says why nobody waits for ever.
@@ -61,7 +56,7 @@ export function createSettleWithin({
     } catch (error) {
       if (error instanceof FencedOut) return new Set();
       // Left to housekeeping: another table refers to the row, or this account may not delete.
-      const stays = isRowRefused(error) || error instanceof PermissionError;
+      const stays = error instanceof RowRefusedError || error instanceof PermissionError;
       if (request.onSent === "keep" || !stays) throw error;
       return await transact(request, "keep");
     }

@@ -24,6 +24,7 @@ import type {
 } from "../../relay/store.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import type { InsightStatements } from "./insight-statements.ts";
+import type { Picked } from "./past-refused.ts";
 
 /** Facts about a dialect or server that change the flow, each with its consequence. */
 export interface DialectFacts {
@@ -287,13 +288,16 @@ export interface HousekeepingStatements {
   /**
    * Rows behind these instants (of sql/behind.ts), in the order of instants and ids. At least one.
    */
-  bringBack(request: { readonly instants: readonly string[]; readonly limit: number }): Statement;
+  bringBack(request: { readonly instants: readonly string[] } & Picked): Statement;
   /** Alias: instant, ISO 8601 text. The next one at which a row is set behind; NULL for none. */
   nextBehind(afterInstant: string): Statement;
-  resetBackoff(request: { readonly topic: string; readonly limit: number; readonly stepMs: number }): Statement;
+  /** The ramp has `limit` steps, and goes on behind those that were `done`. */
+  resetBackoff(
+    request: { readonly topic: string; readonly limit: number; readonly stepMs: number } & Picked,
+  ): Statement;
   /** Alias: now_ms, of the epoch. Reads no table. */
   readClock(): Statement;
-  shortenWaits(request: { readonly beyondMs: number; readonly limit: number; readonly stepMs: number }): Statement;
+  shortenWaits(request: { readonly beyondMs: number; readonly stepMs: number } & Picked): Statement;
   /**
    * Alias: id. Locks finished rows of this state, old enough, skipping rows that others hold where
    * the engine can. Only rows with next_retry_at NULL: a `sent` row with a time waits for its

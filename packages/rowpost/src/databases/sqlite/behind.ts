@@ -23,7 +23,7 @@ WHERE m.${id} = follower.id AND ${names.isIn("pending")} AND ${names.tokenMatche
 SET ${nextRetryAt} = ${names.pendingNow}${names.changed}
 WHERE m.${id} IN (SELECT behind.${id} FROM json_each(?) AS head
   CROSS JOIN ${names.table} AS behind ON behind.${state} = ${pending} AND behind.${nextRetryAt} = head.value
-  LIMIT ?)`;
+  LIMIT ? OFFSET ?)`;
   const nextBehind = `SELECT ${isoText(`min(m.${nextRetryAt})`)} AS instant FROM ${names.table} AS m WHERE m.${state} = ${pending} AND m.${nextRetryAt} > ?`;
   return {
     setBehind: ({ fence, rows }) => ({
@@ -31,10 +31,10 @@ WHERE m.${id} IN (SELECT behind.${id} FROM json_each(?) AS head
       text: setBehind,
       params: [jsonRows(rows, (row) => [names.tokenOf(row), Number(row.headId), row.instant]), ...fenceParams(fence)],
     }),
-    bringBack: ({ instants, limit }) => ({
+    bringBack: ({ instants, rows, skip }) => ({
       name: "bringBack",
       text: bringBack,
-      params: [JSON.stringify(instants), limit],
+      params: [JSON.stringify(instants), rows, skip],
     }),
     nextBehind: (afterInstant) => ({ name: "nextBehind", text: nextBehind, params: [afterInstant] }),
   };

@@ -122,10 +122,10 @@ LIMIT ?`;
       : `(m.${deliverAt} IS NULL OR m.${deliverAt} <= ${NOW})`;
   const reset = `UPDATE ${names.table} AS m
 SET ${nextRetryAt} = ${after("(ramp.place * ?)")}${names.changed}
-FROM (SELECT picked.id AS id, row_number() OVER (ORDER BY picked.id) - 1 AS place FROM (
+FROM (SELECT picked.id AS id, row_number() OVER (ORDER BY picked.id) - 1 + ? AS place FROM (
     SELECT m.${id} AS id FROM ${names.table} AS m
     WHERE m.${state} = ${names.state("pending")} AND m.${nextRetryAt} > ${after("(? * ?)")} AND m.${nextRetryAt} < '${BEHIND_BASE}' AND m.${topic} = ? AND ${notDelayed}
-    ORDER BY m.${id} LIMIT ?) AS picked) AS ramp
+    ORDER BY m.${id} LIMIT ? OFFSET ?) AS picked) AS ramp
 WHERE m.${id} = ramp.id`;
   return {
     listTimed: (limit) => ({ name: "listTimed", text: list, params: [limit, limit, limit, limit] }),
@@ -134,10 +134,10 @@ WHERE m.${id} = ramp.id`;
       text: apply[transition],
       params: [jsonRows(decisions, (row) => [names.tokenOf(row), row.nextRetryInMs, row.failReason])],
     }),
-    resetBackoff: ({ topic: which, limit, stepMs }) => ({
+    resetBackoff: ({ topic: which, limit, stepMs, rows, skip, done }) => ({
       name: "resetBackoff",
       text: reset,
-      params: [stepMs, limit, stepMs, which, limit],
+      params: [stepMs, done, limit, stepMs, which, rows, skip],
     }),
   };
 }
@@ -155,11 +155,11 @@ function clockStatements(names: Names): Pick<HousekeepingStatements, "shortenWai
       : `\n      AND (m.${deliverAt} IS NULL OR m.${nextRetryAt} > strftime('%Y-%m-%d %H:%M:%f', m.${deliverAt}, (? / 1000.0) || ' seconds'))`;
   const forward = `UPDATE ${names.table} AS m
 SET ${nextRetryAt} = ${deliverAt === undefined ? ramp : `max(${ramp}, COALESCE(m.${deliverAt}, ''))`}${names.changed}
-FROM (SELECT picked.id AS id, row_number() OVER (ORDER BY picked.id) - 1 AS place FROM (
+FROM (SELECT picked.id AS id, row_number() OVER (ORDER BY picked.id) - 1 + ? AS place FROM (
     SELECT m.${id} AS id FROM ${names.table} AS m
     WHERE m.${state} = ${names.state("pending")} AND m.${retryCount} > 0
       AND m.${nextRetryAt} > ${after("?")} AND m.${nextRetryAt} < '${BEHIND_BASE}'${own}
-    ORDER BY m.${id} LIMIT ?) AS picked) AS ramp
+    ORDER BY m.${id} LIMIT ? OFFSET ?) AS picked) AS ramp
 WHERE m.${id} = ramp.id`;
   return {
     readClock: () => ({
@@ -167,10 +167,10 @@ WHERE m.${id} = ramp.id`;
       text: "SELECT CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) AS now_ms",
       params: [],
     }),
-    shortenWaits: ({ beyondMs, limit, stepMs }) => ({
+    shortenWaits: ({ beyondMs, stepMs, rows, skip, done }) => ({
       name: "shortenWaits",
       text: forward,
-      params: [stepMs, beyondMs, ...(deliverAt === undefined ? [] : [beyondMs]), limit],
+      params: [stepMs, done, beyondMs, ...(deliverAt === undefined ? [] : [beyondMs]), rows, skip],
     }),
   };
 }

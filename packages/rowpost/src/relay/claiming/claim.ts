@@ -2,7 +2,7 @@
  * Taking messages: into the window, then in the table, by the mark `sending` or by a list in the
  * lease rows. Only what is certainly ours comes back; the rest leaves the window again.
  */
-import { describeError } from "../../runtime/errors.ts";
+import { DatabaseUnavailableError, describeError } from "../../runtime/errors.ts";
 import type { InFlight, InFlightWindow } from "../in-flight.ts";
 import type { LeaseKeeper } from "../leases/lease-keeper.ts";
 import type { RelaySettings } from "../options.ts";
@@ -40,18 +40,21 @@ export function createClaim({ store, settings, keeper, window, giveBack }: Claim
 
   async function mark(fence: Fence, messages: readonly InFlight[]): Promise<readonly InFlight[]> {
     const rows = messages.map(({ row }) => scannedToken(row));
-    let changed: number;
+    let failure: { readonly error: unknown } | undefined;
     try {
-      changed = await store.claim({ fence, rows });
+      if ((await store.claim({ fence, rows })) === messages.length) return messages;
     } catch (error) {
-      settings.logger.warn("the claim of a batch has no answer; reading it back", { error: describeError(error) });
-      changed = -1;
+      failure = { error };
+      if (error instanceof DatabaseUnavailableError)
+        settings.logger.warn("the claim of a batch has no answer; reading it back", { error: describeError(error) });
     }
-    if (changed === messages.length) return messages;
+    // After an error too, whatever it is: a batch with a refused row is claimed in parts.
     const claimed = messages.map(({ row }) => claimedToken(row, "on"));
     const ids = new Set(await store.verifyClaim({ fence, rows: claimed }));
-    // A row that changed since its scan was left out, by the claim alone: the order of its key was
-    // looked up before.
+    // A claim that fails and takes nothing is no work (rule: working-owner).
+    if (failure !== undefined && ids.size === 0) throw failure.error;
+    // A row that changed since its scan, or that the table refuses, was left out, by the claim
+    // alone: the order of its key was looked up before.
     const { go, behind } = withoutGaps(
       messages.map(({ row }) => row),
       ids,

@@ -11,6 +11,7 @@ import type { RelaySettings } from "../options.ts";
 import type { Parking } from "../parking/parking.ts";
 import type { RelayStore, ScannedMessage } from "../store.ts";
 import { type KeyOrderDecision, keyRanges, leadingRuns } from "./key-order.ts";
+import type { Refusals } from "./refusals.ts";
 import type { Scan, Scans } from "./scans.ts";
 import { type SortedRows, sortRows } from "./sort-rows.ts";
 import { aroundSuspects } from "./suspects.ts";
@@ -23,6 +24,7 @@ export interface RoundOptions {
   readonly window: InFlightWindow;
   readonly scans: Scans;
   readonly parking: Parking;
+  readonly refusals: Pick<Refusals, "holds">;
   readonly claim: (batch: readonly InFlight[]) => Promise<readonly InFlight[]>;
   /** Takes claimed messages from here on. */
   readonly publish: (messages: readonly InFlight[]) => void;
@@ -63,7 +65,7 @@ const NOTHING: RoundResult = { claimed: 0, next: "wait", exhausted: false, asked
 
 /** Makes the function that runs a round. */
 export function createRound(options: RoundOptions): () => Promise<RoundResult> {
-  const { settings, keeper, window, scans } = options;
+  const { settings, keeper, window, scans, refusals } = options;
   const { room, breaker, followers, setAside } = options.parking;
   const { columns } = options.layout;
   const failedBlocks = settings.onFailed === "block";
@@ -92,7 +94,11 @@ export function createRound(options: RoundOptions): () => Promise<RoundResult> {
     if (isLeft || go.length > 0) scans.touched();
     if (go.length === 0) return await nothingClaimed(scan, shards, waits);
     await settings.reach("beforeClaim");
-    const claimed = await options.claim(go);
+    const claimed = await options.claim(go).catch((error: unknown) => {
+      // The next scan must meet them again: to find nothing behind them is not to have worked.
+      scans.restart();
+      throw error;
+    });
     for (const { outgoing } of claimed) breaker.taken(outgoing.topic, 1);
     await settings.reach("claimed");
     if (claimed.length > 0) options.publish(claimed);
@@ -101,7 +107,8 @@ export function createRound(options: RoundOptions): () => Promise<RoundResult> {
 
   function sort(rows: readonly ScannedMessage[], shards: readonly number[]): SortedRows {
     return sortRows({
-      rows,
+      // A row that the table refuses takes no place, and keeps nobody from being done.
+      rows: rows.filter(({ id }) => !refusals.holds(id)),
       window,
       room,
       followers,
@@ -160,7 +167,8 @@ export function createRound(options: RoundOptions): () => Promise<RoundResult> {
     const queues = await options.store.keyQueues({ keys: keyRanges(keyed), failedBlocks });
     return leadingRuns(
       keyed,
-      queues,
+      // What waits behind a refused row waits for long.
+      queues.map((row) => (refusals.holds(row.id) ? { ...row, due: false } : row)),
       (row) => row.resend || (!failedBlocks && row.retryCount >= settings.policyOf(row.type).maxAttempts),
     );
   }

@@ -1,7 +1,7 @@
 /**
  * Whether this relay does the work that its leases are for. Renewing is not being alive: one whose
- * scans or settles fail while its heartbeats work keeps its shards from relays that could send
- * (rule: working-owner).
+ * scans, claims or settles fail while its heartbeats work keeps its shards from relays that could
+ * send (rule: working-owner).
  */
 import type { RelaySettings } from "../options.ts";
 import type { Failing, RelayReports } from "../reports.ts";
@@ -62,7 +62,7 @@ export function createDuty({ settings, keeper, reports, store }: DutyOptions): D
     notBeforeMs = doublings === 0 ? nowMs : nowMs + Math.min(LONGEST_PAUSE_MS, leaseMs * 2 ** doublings);
     isOn = false;
     logger.warn(
-      "scans or settles have failed for longer than a lease: giving all shards up to other relays until a scan works",
+      "scans, claims or settles have failed for longer than a lease: giving all shards up to other relays until a scan works",
       { part, shards: keeper.heldCount, pauseMs: notBeforeMs - nowMs, error },
     );
     await keeper.giveUp();

@@ -1,9 +1,8 @@
 /**
  * Rows that a scan found and nobody may send: a broken one becomes `failed` with a reason, one
  * under a suspension rule becomes `suspended`. Fenced, and beside the rounds, one statement at a
- * time: a row that a user holds locked makes its statement wait for seconds, and must not make the
- * messages of everybody else wait with it. What comes in meanwhile is left alone; the next scan
- * brings it again.
+ * time: no message of anybody waits for these. What comes in meanwhile, and what a user holds
+ * locked, is left alone; the next scan brings it again.
  */
 import { ruleReason } from "../../message/suspension-reason.ts";
 import { describeError } from "../../runtime/errors.ts";
@@ -41,6 +40,8 @@ export interface SetAsideOptions {
 export function createSetAside({ store, keeper, reports, settings }: SetAsideOptions): SetAside {
   const { housekeeping } = store;
   let running: Promise<void> | undefined;
+  /** Failed rows of which some were perhaps not written, with their versions. */
+  let told: ReadonlyMap<string, number> = new Map();
 
   async function fail(broken: readonly BrokenRow[]): Promise<void> {
     if (broken.length === 0) return;
@@ -49,9 +50,14 @@ export function createSetAside({ store, keeper, reports, settings }: SetAsideOpt
       rows: broken.map(({ row, reason }) => ({ ...scannedToken(row), failReason: reason })),
       nextRetryInMs: null,
     });
-    // None: the leases were lost, and their next owner tells. Fewer than asked for: somebody
-    // changed one meanwhile, and which is not known.
-    if (failed > 0) for (const { row, reason } of broken) reports.failed(row, reason, null);
+    // None: the leases were lost, and their next owner tells. Fewer than asked for: somebody holds
+    // or has changed one, and which is not known: each is told once, however often it is met.
+    if (failed === 0) return;
+    for (const { row, reason } of broken) {
+      if (told.get(row.id) !== row.lockVersion) reports.failed(row, reason, null);
+    }
+    const isWhole = failed === broken.length;
+    told = new Map(isWhole ? [] : broken.map(({ row }) => [row.id, row.lockVersion]));
   }
 
   async function suspend(rule: SuspensionRule, rows: readonly ScannedMessage[]): Promise<void> {
@@ -65,23 +71,31 @@ export function createSetAside({ store, keeper, reports, settings }: SetAsideOpt
     reports.suspended(rows.slice(0, suspended));
   }
 
+  /** Each list by itself: one that cannot be written keeps no other. */
   async function write({ broken, suspended }: SetAsideRows): Promise<void> {
-    await fail(broken);
-    for (const [rule, rows] of suspended) await suspend(rule, rows);
+    const lists = [
+      () => fail(broken),
+      ...[...suspended].map(
+        ([rule, rows]) =>
+          () =>
+            suspend(rule, rows),
+      ),
+    ];
+    for (const list of lists) {
+      await list().catch((error: unknown) => {
+        settings.logger.warn("rows could not be set aside; they are looked at again", {
+          error: describeError(error),
+        });
+      });
+    }
   }
 
   return {
     take(rows) {
       if (running !== undefined || rows.broken.length + rows.suspended.size === 0) return;
-      running = write(rows)
-        .catch((error: unknown) => {
-          settings.logger.warn("rows could not be set aside; they are looked at again", {
-            error: describeError(error),
-          });
-        })
-        .finally(() => {
-          running = undefined;
-        });
+      running = write(rows).finally(() => {
+        running = undefined;
+      });
     },
     async idle() {
       while (running !== undefined) await running;

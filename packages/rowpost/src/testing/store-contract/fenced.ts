@@ -72,12 +72,14 @@ export const writingOperations: readonly FencedOperation[] = [
   {
     name: "failPending",
     row: {},
+    waitsForRow: false,
     run: (store, fence, token) =>
       store.housekeeping.failPending({ fence, rows: [{ ...token, failReason: "broken" }], nextRetryInMs: null }),
   },
   {
     name: "suspendPending",
     row: {},
+    waitsForRow: false,
     arrange: (admin) => admin.suspendScope(RULE),
     run: (store, fence, token) =>
       store.housekeeping.suspendPending({
@@ -91,6 +93,7 @@ export const writingOperations: readonly FencedOperation[] = [
   {
     name: "park",
     row: {},
+    waitsForRow: false,
     run: (store, fence, token) => store.housekeeping.park({ fence, rows: [token], parkMs: 60_000 }),
   },
 ];

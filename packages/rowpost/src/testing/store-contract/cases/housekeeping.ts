@@ -8,6 +8,7 @@ import type { StoreContractCase } from "../case.ts";
 import type { PutRow, PutValues, StoreCaseContext } from "../context.ts";
 import { RULE } from "../fenced.ts";
 import { CLAIMED } from "../outcome.ts";
+import { endsUnderLock } from "../under-lock.ts";
 import { unknownState } from "./claim.ts";
 import { clockCases } from "./clock.ts";
 import { timedCases } from "./timed.ts";
@@ -263,6 +264,17 @@ function onlyPending(): StoreContractCase[] {
         const others: MessageState[] = MESSAGE_STATES.filter((state) => state !== "pending" && state !== "sending");
         const rows = await context.putAll(others.map((state) => ({ state })));
         assert.equal(await context.assertUnchanged(rows, () => run(context, operation, rows)), 0);
+      },
+    },
+    {
+      name: `${operation}: a row that a user holds keeps no other waiting, and is met again`,
+      needs: ["rowLocks"],
+      async run(context) {
+        const rows = await context.putAll(Array.from({ length: 5 }, () => ({})));
+        const [held] = rows;
+        assert.ok(held);
+        assert.equal(await endsUnderLock(context, held, () => run(context, operation, rows)), 4);
+        assert.equal(await run(context, operation, [held]), 1);
       },
     },
     {
