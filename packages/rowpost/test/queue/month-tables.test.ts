@@ -1,32 +1,22 @@
 /** The tables of a month: made by several at once, and by one that dies in between. */
 import { afterEach, beforeEach, expect, it } from "vitest";
-import type { Database } from "../../src/databases/database.ts";
 import { topics as mysqlTopics } from "../../src/databases/mysql/queue/topics.ts";
 import { topics as postgresTopics } from "../../src/databases/postgres/queue/topics.ts";
 import { topics as sqliteTopics } from "../../src/databases/sqlite/queue/topics.ts";
-import { createQueue, type Queue } from "../../src/queue/index.ts";
-import { describeOnEach, type QueuePlace } from "./places.ts";
+import { describeOnEach, type OpenQueue, openQueue } from "./places.ts";
 
 const STATEMENTS = { mysql: mysqlTopics, postgres: postgresTopics, sqlite: sqliteTopics };
 
 describeOnEach("the tables of a month", (make) => {
-  let place: QueuePlace;
-  let database: Database;
-  let queue: Queue;
+  let opened: OpenQueue;
 
   beforeEach(async () => {
-    place = await make();
-    database = place.open();
-    queue = createQueue({ database });
-    await queue.migrate();
-    await queue.createTopic({ topic: "orders" });
+    opened = await openQueue(make, { partitions: 1 });
   });
-  afterEach(async () => {
-    await queue.close();
-    await place.drop();
-  });
+  afterEach(() => opened.close());
 
   it("are there with the table of the messages, wherever their maker is killed", async () => {
+    const { database, place } = opened;
     const store = database.queue.store();
     const { createMonth } = STATEMENTS[place.address.kind];
     // As many months as there are places to die at.
@@ -45,7 +35,7 @@ describeOnEach("the tables of a month", (make) => {
 
   it("are made by several at once", async () => {
     const months = [202601, 202602, 202603, 202604];
-    const stores = Array.from({ length: 4 }, () => place.open().queue.store());
+    const stores = Array.from({ length: 4 }, () => opened.place.open().queue.store());
     await Promise.all(stores.map((store) => store.topics.makeMonths("orders", months)));
     expect(await stores[0]?.topics.months("orders")).toEqual(expect.arrayContaining(months));
     for (const store of stores) await store.close();
