@@ -75,7 +75,7 @@ export interface Relay {
   stop(): Promise<StopReport>;
   /**
    * One round, its publishes and settles included, with housekeeping when due. Opens the store at
-   * the first call; `stop` closes it.
+   * the first call, and again after one that could not; `stop` closes it.
    */
   tick(): Promise<TickReport>;
   /**
@@ -180,11 +180,13 @@ export function createRelay(options: RelayOptions): Relay {
     start,
     stop,
     async tick() {
-      if (phase === "new") {
-        enter("ticking");
-        opening = open();
-        await opening;
-      } else enter("ticking");
+      enter("ticking");
+      opening ??= open();
+      await opening.catch((error: unknown) => {
+        // The next tick opens again.
+        opening = undefined;
+        throw error;
+      });
       const before = { ...engine.counts };
       const result = await engine.tick();
       return { ...difference(engine.counts, before), ...result };

@@ -61,6 +61,27 @@ it("a stop during the start gives back what the start takes", async () => {
   expect(await owners()).toEqual([]);
 });
 
+it("a tick after one that could not open opens again, and a stop gives the leases back", async () => {
+  let tries = 0;
+  const broker = memory();
+  const relay = relayWith(
+    (store) => ({
+      async open(options) {
+        tries += 1;
+        if (tries === 1) throw new DatabaseUnavailableError("away");
+        return await store.open(options);
+      },
+    }),
+    { broker },
+  );
+  await database.insert([{ key: "a" }]);
+  await expect(relay.tick()).rejects.toThrow("away");
+  expect(await relay.tick()).toMatchObject({ sent: 1 });
+  expect(await owners()).toEqual([relay.owner]);
+  expect(await relay.stop()).toEqual({ drained: true, unsettled: 0 });
+  expect([tries, await owners()]).toEqual([2, []]);
+});
+
 it("a second stop waits for the first", async () => {
   let begun = (): void => {};
   let answer = (): void => {};

@@ -164,6 +164,21 @@ function followerCases(bench: RuleBench): void {
     expect([complete, broker.published("k").length]).toEqual([true, 3]);
   });
 
+  it("a resend goes although an earlier message of its key stands in front of others", async () => {
+    const keys = ["head", "again", "behind"];
+    await bench.database.insert(keys.map((key) => ({ key, orderingKey: "k" })));
+    const set = (key: string, what: string) =>
+      bench.database.sql(`UPDATE local_message SET ${what} WHERE message_key = '${key}'`);
+    await set("head", `state = ${STATE.suspended}`);
+    await set("again", `state = ${STATE.sent}, message_id = 'r', sent_at = gmt_create`);
+    const { relay, broker } = bench.relay();
+    await relay.tick();
+    await set("again", `state = ${STATE.pending}`);
+    await relay.tick();
+    await relay.tick();
+    expect(keysOf(broker.published())).toEqual(["again"]);
+  });
+
   it("a head that is gone is found among many that stand", async () => {
     const { database, clock } = bench;
     await database.insert(rowsOf("heads", 400).map((row) => ({ ...row, orderingKey: row.key })));

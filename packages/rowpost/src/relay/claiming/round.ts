@@ -10,7 +10,7 @@ import type { LeaseKeeper } from "../leases/lease-keeper.ts";
 import type { RelaySettings } from "../options.ts";
 import type { Parking } from "../parking/parking.ts";
 import type { RelayStore, ScannedMessage } from "../store.ts";
-import { type KeyOrderDecision, keyRanges, leadingRuns } from "./key-order.ts";
+import { type KeyOrderDecision, keyRanges, leadingRuns, type StandsOutside } from "./key-order.ts";
 import type { Refusals } from "./refusals.ts";
 import type { Scan, Scans } from "./scans.ts";
 import { type SortedRows, sortRows } from "./sort-rows.ts";
@@ -69,6 +69,8 @@ export function createRound(options: RoundOptions): () => Promise<RoundResult> {
   const { room, breaker, followers, setAside } = options.parking;
   const { columns } = options.layout;
   const failedBlocks = settings.onFailed === "block";
+  const standsOutside: StandsOutside = ({ resend, retryCount, type }) =>
+    resend || (!failedBlocks && retryCount >= settings.policyOf(type).maxAttempts);
   /** Rows behind others of their keys that this walk over the table has passed over so far. */
   let passedKeyed = 0;
   /** Since when a suspect has been waiting for the others to settle. */
@@ -112,6 +114,7 @@ export function createRound(options: RoundOptions): () => Promise<RoundResult> {
       window,
       room,
       followers,
+      standsOutside,
       keeper,
       settings,
       // Shards that are being given away still have a lease, but nothing new is claimed there.
@@ -169,7 +172,7 @@ export function createRound(options: RoundOptions): () => Promise<RoundResult> {
       keyed,
       // What waits behind a refused row waits for long.
       queues.map((row) => (refusals.holds(row.id) ? { ...row, due: false } : row)),
-      (row) => row.resend || (!failedBlocks && row.retryCount >= settings.policyOf(row.type).maxAttempts),
+      standsOutside,
     );
   }
 
@@ -181,11 +184,12 @@ export function createRound(options: RoundOptions): () => Promise<RoundResult> {
   function behindTheirKey(busy: readonly ScannedMessage[]) {
     const last = new Map<string | null, ScannedMessage>();
     for (const { row } of [...window.entries()].sort((left, right) => byRowId(left.row, right.row))) {
-      if (!row.resend) last.set(row.orderingKey, row);
+      if (!standsOutside(row)) last.set(row.orderingKey, row);
     }
     return busy.flatMap((row) => {
       const head = last.get(row.orderingKey);
-      return head === undefined || compareIds(head.id, row.id) >= 0 ? [] : [{ row, headId: head.id }];
+      const isBehind = head !== undefined && compareIds(head.id, row.id) < 0 && !standsOutside(row);
+      return isBehind ? [{ row, headId: head.id }] : [];
     });
   }
 

@@ -11,6 +11,7 @@ import type { Follower, Followers } from "../parking/followers.ts";
 import type { Room } from "../parking/room.ts";
 import type { BrokenRow } from "../parking/set-aside.ts";
 import type { ScannedMessage, SuspensionRule } from "../store.ts";
+import type { StandsOutside } from "./key-order.ts";
 import { prepareMessage } from "./prepare-message.ts";
 
 /** Scanned rows by fate. Rows in no list are under way already. */
@@ -34,6 +35,8 @@ export interface SortRequest {
   readonly window: Pick<InFlightWindow, "excludes" | "keyBusy">;
   readonly room: Pick<Room, "of">;
   readonly followers: Pick<Followers, "headOf">;
+  /** Such a row waits behind no head. */
+  readonly standsOutside: StandsOutside;
   readonly keeper: Pick<LeaseKeeper, "suspensions" | "epochOf">;
   readonly settings: Pick<RelaySettings, "suspectAfter" | "failAfter">;
   /** Shards that are held, not being given away, and have enough lease left. */
@@ -67,7 +70,7 @@ export function sortRows(request: SortRequest): SortedRows {
     if (window.excludes(row.id)) continue;
     const epoch = request.shards.has(row.shard) ? keeper.epochOf(row.shard) : undefined;
     const rule = suspensions.length === 0 ? undefined : ruleFor(row, suspensions);
-    const headId = request.followers.headOf(row);
+    const headId = request.standsOutside(row) ? undefined : request.followers.headOf(row);
     if (epoch === undefined) passedOver += 1;
     else if (rule !== undefined) suspended.push({ rule, row });
     else if (row.orderingKey !== null && window.keyBusy(row.orderingKey)) busy.push(row);
