@@ -14,6 +14,7 @@ import type { FaultPoint } from "../../src/relay/options.ts";
 import { createRelay } from "../../src/relay/relay.ts";
 import { createTcpProxy } from "../../src/testing/index.ts";
 import { appendedTo } from "./appended.ts";
+import { until } from "./members.ts";
 import { describeOnEach, type OpenQueue, openQueue, type QueuePlace } from "./places.ts";
 
 describeOnEach("a relay into a queue", (make, { isServer }) => {
@@ -51,6 +52,30 @@ describeOnEach("a relay into a queue", (make, { isServer }) => {
       ...{ retry: { baseMs: 1, maxMs: 1 }, poll: { minMs: 1, maxMs: 10 } },
     });
     await relay.drain({ timeoutMs: 40_000 });
+  }
+
+  /** All partitions of `orders`, by a transaction that has 40 messages for them. */
+  async function holdTopic(): Promise<{ release(): Promise<void> }> {
+    const many = Array.from({ length: 40 }, (_, index) => ({ topic: "orders", orderingKey: `${index}`, body: index }));
+    let end = (): void => undefined;
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    let holding: Promise<void> | undefined;
+    await new Promise<void>((resolve, reject) => {
+      holding = database.transaction(async (tx) => {
+        await queue.append(tx, many);
+        resolve();
+        await ended;
+      });
+      holding.catch(reject);
+    });
+    return {
+      async release() {
+        end();
+        await holding;
+      },
+    };
   }
 
   const rows = () => place.query("SELECT id, message_key, message_id, state FROM local_message ORDER BY id");
@@ -106,6 +131,28 @@ describeOnEach("a relay into a queue", (make, { isServer }) => {
     expect(keys.toSorted(byText)).toEqual(["3", "4"]);
     expect((await rows()).map(({ state }) => Number(state))).toEqual([5, 0, 2, 2]);
   });
+
+  // SQLite has one writer: the holder holds everything.
+  if (isServer) {
+    it("goes on with other topics while a transaction of the user's holds one, and blames no message", async () => {
+      await queue.createTopic({ topic: "others", partitions: 1 });
+      const keyed = Array.from({ length: 4 }, (_, index) => ({ ...order(`held ${index}`), orderingKey: `k${index}` }));
+      const held = await holdTopic();
+      const broker = queueBroker({ queue });
+      const relay = createRelay({ database, broker, logger: "silent", retry: { maxAttempts: 1 } });
+      await relay.start();
+      for (let round = 0; round < 3; round += 1) {
+        await enqueue(...keyed.map((each) => ({ ...each, key: `${each.key} ${round}` })));
+        await enqueue({ ...order(`free ${round}`), topic: "others" });
+        await until(async () => (await appendedTo(place, "others")).length === round + 1);
+      }
+      await until(() => relay.counts.returned > 0);
+      await held.release();
+      await until(async () => (await appendedTo(place, "orders")).length === 40 + 12);
+      expect(relay.counts).toMatchObject({ retried: 0, failed: 0 });
+      await relay.stop();
+    });
+  }
 
   it("appends nothing when the lease was lost: who has it now does", { timeout: 60_000 }, async () => {
     await enqueue(...Array.from({ length: 20 }, (_, index) => order(String(index))));
@@ -177,6 +224,22 @@ describeOnEach("a relay into a queue", (make, { isServer }) => {
       } finally {
         await own.close();
       }
+    }
+
+    // SQLite has one writer: its wait is that for the file.
+    if (isServer) {
+      it("waits once for a topic that somebody holds: others wait behind it", async () => {
+        let appends = 0;
+        const append: Queue["relayed"]["append"] = (messages) => {
+          appends += 1;
+          return queue.relayed.append(messages);
+        };
+        const held = await holdTopic();
+        const [failure] = await publish([message("1")], { queue: { ...queue, relayed: { ...queue.relayed, append } } });
+        await held.release();
+        expect(failure).toMatchObject({ status: "failed", scope: "destination", code: "DATABASE_CONFLICT" });
+        expect(appends).toBe(1);
+      });
     }
 
     it("names what makes a topic that is missing, or makes it when it is told to", async () => {

@@ -34,6 +34,11 @@ const MOST_MESSAGES = 500;
 const MOST_BYTES = 1_048_576;
 /** Of one append that others were in the way of. */
 const TRIES = 3;
+/**
+ * A conflict that took longer was a wait: who waits again, on the session of all topics, holds them
+ * up with his own (rule: isolation).
+ */
+const PATIENCE_MS = 200;
 
 /**
  * A broker that appends to a queue. The receipt of a message (`message_id`) is its id there. Throws
@@ -99,18 +104,19 @@ async function publishTurn(
 
   async function outcomesOf({ items, destination }: Load<Item>): Promise<Outcome | readonly Outcome[]> {
     const messages = items.map(({ message }) => message);
+    const startedMs = performance.now();
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await append(messages);
       } catch (error) {
-        if (attempt < TRIES && !scope.aborted) {
-          if (isConflict(error)) continue;
-          if (isUnknownTopic(error) && settings.createTopics !== undefined) {
-            await settings.queue.createTopic({ ...settings.createTopics, topic: destination });
-            continue;
-          }
+        if (attempt >= TRIES || scope.aborted) return failureOf(error);
+        if (isConflict(error) && performance.now() - startedMs < PATIENCE_MS) continue;
+        if (!isUnknownTopic(error) || settings.createTopics === undefined) return failureOf(error);
+        try {
+          await settings.queue.createTopic({ ...settings.createTopics, topic: destination });
+        } catch (cause) {
+          return failureOf(cause);
         }
-        return failureOf(error);
       }
     }
   }

@@ -31,6 +31,12 @@ export interface StoreParts {
   readonly sharedSession?: boolean | undefined;
 }
 
+/**
+ * Of a topic's counter in the queue. Its holder may be a user's transaction that takes minutes, and
+ * all topics are appended to on this session (rule: isolation). MySQL and MariaDB: 1 s.
+ */
+export const APPEND_LOCK_WAIT_MS = 250;
+
 const DEFAULT_OPTIONS: RelayStoreOptions = { sendingMark: "on", statementTimeoutMs: 30_000, lockWaitTimeoutMs: 3_000 };
 
 /**
@@ -58,7 +64,7 @@ export function createRelayStore(parts: StoreParts): RelayStore {
       parts.connect({
         purpose: slot === "lease" ? "lease" : "relay",
         statementTimeoutMs: options.statementTimeoutMs,
-        lockWaitTimeoutMs: options.lockWaitTimeoutMs,
+        lockWaitTimeoutMs: slot === "append" ? APPEND_LOCK_WAIT_MS : options.lockWaitTimeoutMs,
         clock: layout.clock,
         signal: options.signal,
         ...(slot === "lease" ? { onLost } : {}),

@@ -2,11 +2,10 @@
 import type { RelayedStore } from "../../../queue/producing/relayed-store.ts";
 import { SchemaError } from "../../../runtime/errors.ts";
 import { inKnownTransaction } from "../known-commit.ts";
+import { APPEND_LOCK_WAIT_MS } from "../relay-store.ts";
 import { createSessionSlots } from "../session-slots.ts";
 import type { ConsumptionParts } from "./consumption-store.ts";
 
-/** Another append to the partition is over sooner; a user's transaction may take its time. */
-const LOCK_WAIT_MS = 1_000;
 /** As long as a publish may take by default. */
 const STATEMENT_TIMEOUT_MS = 10_000;
 
@@ -21,7 +20,7 @@ export function createRelayedStore({
     proveLost: false,
     shared: sharedSession,
     connect: () =>
-      connect({ purpose: "relay", lockWaitTimeoutMs: LOCK_WAIT_MS, statementTimeoutMs: STATEMENT_TIMEOUT_MS }),
+      connect({ purpose: "relay", lockWaitTimeoutMs: APPEND_LOCK_WAIT_MS, statementTimeoutMs: STATEMENT_TIMEOUT_MS }),
   });
   return {
     async ready() {
