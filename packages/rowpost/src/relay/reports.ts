@@ -185,7 +185,7 @@ export function createRelayReports(settings: RelaySettings, events: EventEmitter
 }
 
 /** The server has answered with an error: it lacks a right, a table, or does not take a row. */
-function isAnswer(error: unknown): boolean {
+export function isAnswer(error: unknown): boolean {
   const unknown = [DatabaseUnavailableError, DatabaseConflictError, CommitUnknownError];
   return !unknown.some((kind) => error instanceof kind);
 }

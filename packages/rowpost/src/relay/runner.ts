@@ -89,9 +89,9 @@ export function createRelayRunner(options: RelayRunnerOptions): RelayRunner {
       await keeper.heartbeat();
       beatenMs = startedMs;
     } catch (error) {
-      duty.heartbeatFailed();
       // Due again at once; whoever calls paces the tries.
       lastHeartbeatMs = Number.NEGATIVE_INFINITY;
+      await duty.heartbeatFailed(error);
       throw error;
     }
     settings.metrics.gauge("rowpost_lease_shards", {}, keeper.heldCount);

@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { DatabaseUnavailableError } from "../../runtime/errors.ts";
 import { createManualClock } from "../../testing/manual-clock.ts";
 import type { Failing } from "../reports.ts";
 import { createDuty } from "./duty.ts";
@@ -62,7 +63,7 @@ it("stays when the database was away as a whole, until its own work has failed f
   await seconds(
     60,
     () => fails("relay"),
-    async () => duty.heartbeatFailed(),
+    async () => duty.heartbeatFailed(new DatabaseUnavailableError("away")),
   );
   await seconds(10, () => fails("relay"));
   expect(duty.isOn).toBe(true);

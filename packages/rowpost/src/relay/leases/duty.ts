@@ -3,8 +3,9 @@
  * scans, claims or settles fail while its heartbeats work keeps its shards from relays that could
  * send (rule: working-owner).
  */
+import { describeError } from "../../runtime/errors.ts";
 import type { RelaySettings } from "../options.ts";
-import type { Failing, RelayReports } from "../reports.ts";
+import { type Failing, isAnswer, type RelayReports } from "../reports.ts";
 import type { RelayStore } from "../store.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 
@@ -13,7 +14,11 @@ export interface Duty {
   readonly isOn: boolean;
   /** Gives the shards up when the work has failed for longer than a lease. */
   heartbeatWorked(): Promise<void>;
-  heartbeatFailed(): void;
+  /**
+   * The same when the heartbeats themselves have been answered with errors for that long: without
+   * the right to take shards over, it counts as alive, and its share is nobody's.
+   */
+  heartbeatFailed(error: unknown): Promise<void>;
   /**
    * Looks at the table. True: that worked, and it is time to take part again. Rejects when it did
    * not work.
@@ -39,6 +44,8 @@ export function createDuty({ settings, keeper, reports, store }: DutyOptions): D
   let isOn = true;
   /** Heartbeats have worked since then; undefined: the last one failed. */
   let heartbeatsSinceMs: number | undefined;
+  /** Heartbeats have been answered with errors since then, and no shard was held. */
+  let refusedSinceMs: number | undefined;
   let backAtMs = Number.NEGATIVE_INFINITY;
   let notBeforeMs = 0;
   /** How often it came back and could not do its work. */
@@ -74,13 +81,19 @@ export function createDuty({ settings, keeper, reports, store }: DutyOptions): D
     },
     async heartbeatWorked() {
       heartbeatsSinceMs ??= clock.monotonicMs();
+      // One that finds nothing to take works as well.
+      if (keeper.heldCount > 0) refusedSinceMs = undefined;
       for (const part of WORK) {
         const failing = reports.failing(part);
         if (isUseless(failing)) return await leave(part, failing.error);
       }
     },
-    heartbeatFailed() {
+    async heartbeatFailed(error) {
       heartbeatsSinceMs = undefined;
+      if (!isOn || !isAnswer(error)) return;
+      const nowMs = clock.monotonicMs();
+      refusedSinceMs ??= nowMs;
+      if (nowMs - Math.max(refusedSinceMs, backAtMs) > leaseMs) await leave("relay", describeError(error));
     },
     async look() {
       await store.scan(LOOK);
