@@ -16,10 +16,10 @@ import {
 import type { Clock } from "../runtime/clock.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { ConfigurationError } from "../runtime/errors.ts";
+import { guardedLogger, guardedMetrics } from "../runtime/guarded-ports.ts";
 import type { Logger } from "../runtime/logger.ts";
 import { silentLogger, stderrLogger } from "../runtime/logger.ts";
 import type { Metrics } from "../runtime/metrics.ts";
-import { silentMetrics } from "../runtime/metrics.ts";
 import { wholeNumber } from "../runtime/whole-number.ts";
 import type { PollOptions } from "./pacing/poll-pace.ts";
 
@@ -239,6 +239,7 @@ export function relaySettings(options: RelayOptions): RelaySettings {
     );
   }
   const policies = new Map((options.types ?? []).map((type) => [type.name, type]));
+  const logger = options.logger === "silent" ? silentLogger : guardedLogger(options.logger ?? stderrLogger);
   const base: RetryPolicy = { ...DEFAULT_RETRY_POLICY, ...options.retry };
   const policyByType = new Map([...policies].map(([name, type]) => [name, { ...base, ...type.retry }]));
   return {
@@ -267,8 +268,8 @@ export function relaySettings(options: RelayOptions): RelaySettings {
     failAfter: wholeNumber("failAfter", options.failAfter ?? 10, 2, 10_000),
     onFailed: options.onFailed ?? "block",
     label: options.label ?? `${hostname()}:${process.pid}`,
-    logger: options.logger === "silent" ? silentLogger : (options.logger ?? stderrLogger),
-    metrics: options.metrics ?? silentMetrics,
+    logger,
+    metrics: guardedMetrics(options.metrics, logger),
     clock: options.clock ?? systemClock,
     reach: options.onFaultPoint ?? nothing,
     longestBackoffMs: Math.max(base.maxMs, ...[...policyByType.values()].map(({ maxMs }) => maxMs)),

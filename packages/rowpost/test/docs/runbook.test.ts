@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 
-const FOLDERS = ["relay/", "queue/"].map((name) => fileURLToPath(new URL(`../../src/${name}`, import.meta.url)));
+const FOLDERS = ["relay/", "queue/", "runtime/"].map((name) => fileURLToPath(new URL(`../../src/${name}`, import.meta.url)));
 const PAGES = fileURLToPath(new URL("../../../../docs/", import.meta.url));
 
 /** What they log at level warning or error, in their own words. */
@@ -16,7 +16,7 @@ function logged(): readonly string[] {
   );
   const sources = names.filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"));
   const lines = sources.flatMap((name) => [
-    ...readFileSync(name, "utf8").matchAll(/logger\.(?:warn|error)\(\s*"([^"]+)"/g),
+    ...readFileSync(name, "utf8").matchAll(/[lL]ogger\.(?:warn|error)\(\s*"([^"]+)"/g),
   ]);
   return lines.map(([, line = ""]) => line);
 }

@@ -5,6 +5,7 @@ import { type BackoffOptions, backoffMs } from "../../runtime/backoff.ts";
 import { refuseUnknown } from "../../runtime/check-options.ts";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
+import { guardedLogger } from "../../runtime/guarded-ports.ts";
 import { type Logger, silentLogger, stderrLogger } from "../../runtime/logger.ts";
 import type { Transaction } from "../../transactions/executor.ts";
 import type { GroupStart } from "../store.ts";
@@ -154,7 +155,7 @@ export function consumerSettings(options: ConsumeOptions): ConsumerSettings {
     drainTimeoutMs: whole("drainTimeoutMs", options.drainTimeoutMs ?? 30_000, 0),
     label: options.label ?? `pid:${process.pid}`,
     owner: randomBytes(12).toString("hex"),
-    logger: options.logger === "silent" ? silentLogger : (options.logger ?? stderrLogger),
+    logger: options.logger === "silent" ? silentLogger : guardedLogger(options.logger ?? stderrLogger),
     clock: options.clock ?? systemClock,
     reach: options.onFaultPoint ?? (() => undefined),
     retryInMs: (attempt) => backoffMs({ ...backoff, attempt }),

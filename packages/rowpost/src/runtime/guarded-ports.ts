@@ -1,0 +1,44 @@
+/**
+ * The user's logger and metrics, called where a throw would leave a message unsettled or end the
+ * process: what they throw is told once, and goes no further.
+ */
+import { type Logger, stderrLogger } from "./logger.ts";
+import { type Metrics, silentMetrics } from "./metrics.ts";
+
+/** A logger that never throws. The first throw is told on standard error. */
+export function guardedLogger(logger: Logger): Logger {
+  const tell = once((error) => stderrLogger.error("the logger has thrown; it must not", { error }));
+  const guard =
+    (level: keyof Logger): Logger["warn"] =>
+    (message, fields) =>
+      attempt(() => logger[level](message, fields), tell);
+  return { debug: guard("debug"), info: guard("info"), warn: guard("warn"), error: guard("error") };
+}
+
+/** Metrics that never throw. The first throw is logged. */
+export function guardedMetrics(metrics: Metrics | undefined, logger: Logger): Metrics {
+  if (metrics === undefined) return silentMetrics;
+  const tell = once((error) => logger.error("the metrics have thrown; they must not", { error }));
+  return {
+    increment: (name, labels, by) => attempt(() => metrics.increment(name, labels, by), tell),
+    gauge: (name, labels, value) => attempt(() => metrics.gauge(name, labels, value), tell),
+    observe: (name, labels, value) => attempt(() => metrics.observe(name, labels, value), tell),
+  };
+}
+
+function attempt(call: () => void, tell: (error: unknown) => void): void {
+  try {
+    call();
+  } catch (error) {
+    tell(error);
+  }
+}
+
+function once(tell: (error: unknown) => void): (error: unknown) => void {
+  let isTold = false;
+  return (error) => {
+    if (isTold) return;
+    isTold = true;
+    tell(error);
+  };
+}
