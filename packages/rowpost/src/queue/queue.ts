@@ -253,7 +253,10 @@ export function createQueue(options: QueueOptions): Queue {
     dropMonth: (given) => dropMonth(retention, given),
     applyRetention: retain,
     verify: (given) =>
-      verifyQueue({ store: verifying, rewinds: rewinding, requireTopic: topics.settings, monotonicMs }, given),
+      verifyQueue(
+        { store: verifying, rewinds: rewinding, requireTopic: (topic) => topics.settings(topic), monotonicMs },
+        given,
+      ),
     async rewind(given) {
       const report = await rewindGroup(rewinding, given);
       database.queue.doorbell.ring();

@@ -6,7 +6,9 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 
-const FOLDERS = ["relay/", "queue/", "runtime/"].map((name) => fileURLToPath(new URL(`../../src/${name}`, import.meta.url)));
+const FOLDERS = ["relay/", "queue/", "runtime/"].map((name) =>
+  fileURLToPath(new URL(`../../src/${name}`, import.meta.url)),
+);
 const PAGES = fileURLToPath(new URL("../../../../docs/", import.meta.url));
 
 /** What they log at level warning or error, in their own words. */

@@ -240,7 +240,7 @@ describeOnEach("a consumer whose database fails", (make, { isServer }) => {
         if (attempt === 1) throw new Error("not yet");
         hanging.open();
         if (body === 0) await release.opened;
-        seen.push(`${body} ${attempt}`);
+        seen.push(`${String(body)} ${attempt}`);
       },
     });
     await opened.queue.append(numbers(1));

@@ -49,8 +49,10 @@ function around(database: Database, faults: Faults): Database {
         const consumption = real.consumption(key, more);
         return {
           ...consumption,
-          heldUp: (...args) => faults.heldUp?.(consumption.heldUp, ...args) ?? consumption.heldUp(...args),
-          settle: (...args) => faults.settle?.(consumption.settle, ...args) ?? consumption.settle(...args),
+          heldUp: (...args) =>
+            faults.heldUp?.((...real) => consumption.heldUp(...real), ...args) ?? consumption.heldUp(...args),
+          settle: (...args) =>
+            faults.settle?.((...real) => consumption.settle(...real), ...args) ?? consumption.settle(...args),
         };
       },
     };

@@ -275,7 +275,7 @@ describeOnEach("groups of the queue", (make) => {
       deadLetters: () => queue.deadLetters({ ...somewhere, states: "dead" } as never),
       limit: () => queue.deadLetters({ ...somewhere, limit: "5" as never }),
       // Nothing keeps who did it.
-      redeliver: () => queue.redeliver({ ...nowhere, ids: ["1"] } as never),
+      redeliver: () => queue.redeliver({ ...nowhere, ids: ["1"] }),
       ids: () => queue.redeliver({ ...somewhere, ids: "1" as never }),
       // It is about dead letters only.
       discard: () => queue.discard({ ...nowhere, all: true, state: "waiting" } as never),

@@ -18,11 +18,11 @@ describeOnEach("the tables of a month", (make) => {
   it("are there with the table of the messages, wherever their maker is killed", async () => {
     const { database, place } = opened;
     const store = database.queue.store();
-    const { createMonth } = STATEMENTS[place.address.kind];
+    const statements = STATEMENTS[place.address.kind];
     // As many months as there are places to die at.
-    const months = createMonth("orders", 202501).map((_, index) => 202501 + index);
+    const months = statements.createMonth("orders", 202501).map((_, index) => 202501 + index);
     for (const [index, month] of months.entries()) {
-      for (const text of createMonth("orders", month).slice(0, index + 1)) await place.query(text);
+      for (const text of statements.createMonth("orders", month).slice(0, index + 1)) await place.query(text);
     }
     const there = (await store.topics.months("orders")).filter((month) => months.includes(month));
     for (const month of there) {

@@ -106,10 +106,10 @@ export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingS
     async failUnknownStates({ limit }) {
       const ids = (await read(housekeeping.listStrays(limit))).map((row) => text(row, "id"));
       if (ids.length === 0) return [];
-      for (const statement of [housekeeping.failUnknownStates, housekeeping.failUnreached]) {
-        const strays = ids.map((id) => ({ id }));
-        await changeRows("fail", strays, (some) => statement(some.map(({ id }) => id)));
-      }
+      const strays = ids.map((id) => ({ id }));
+      const idsOf = (some: readonly { readonly id: string }[]): string[] => some.map(({ id }) => id);
+      await changeRows("fail", strays, (some) => housekeeping.failUnknownStates(idsOf(some)));
+      await changeRows("fail", strays, (some) => housekeeping.failUnreached(idsOf(some)));
       // Those that somebody holds, or has mended meanwhile, are not failed.
       const rows = await read(admin.readMessages({ ids, archived: false, bodies: false }));
       return rows

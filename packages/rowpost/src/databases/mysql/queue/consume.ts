@@ -59,25 +59,13 @@ WHERE c.topic_id = ?`,
    * Locks the partition's row until the transaction ends, so that a takeover or rewind comes before
    * it, and then this matches nothing, or after it. If we die right after it, nothing has moved.
    */
-  moveProgress: ({ topic, group }, { partition, owner, epoch, fromId, nextId = null, month, mayBeWritten }) => ({
+  moveProgress: ({ topic, group }, { partition, owner, epoch, fromId, orId, nextId = null, month }) => ({
     name: "moveProgress",
     text: `UPDATE message_consumption
   SET next_message_id = COALESCE(CAST(? AS SIGNED), next_message_id), message_date = IF(? IS NULL, message_date, ?), update_time = ${NOW}
   WHERE topic_id = ? AND consumer_group_id = ? AND partition_no = ? AND owner = ? AND epoch = ?
     AND (? IS NULL OR next_message_id IN (CAST(? AS SIGNED), CAST(? AS SIGNED)))`,
-    params: [
-      nextId,
-      nextId,
-      month,
-      topic,
-      group,
-      partition,
-      owner,
-      epoch,
-      nextId,
-      fromId,
-      mayBeWritten ? nextId : fromId,
-    ],
+    params: [nextId, nextId, month, topic, group, partition, owner, epoch, nextId, fromId, orId],
   }),
 
   /**

@@ -61,13 +61,13 @@ ORDER BY m.message_id`,
    * Locks the partition's row until the transaction ends, so that a takeover or rewind comes before
    * it, and then this matches nothing, or after it. If we die right after it, nothing has moved.
    */
-  moveProgress: ({ topic, group }, { partition, owner, epoch, fromId, nextId = null, month, mayBeWritten }) => ({
+  moveProgress: ({ topic, group }, { partition, owner, epoch, fromId, orId, nextId = null, month }) => ({
     name: "moveProgress",
     text: `UPDATE message_consumption
 SET next_message_id = COALESCE($6::bigint, next_message_id), message_date = CASE WHEN $6::bigint IS NULL THEN message_date ELSE $7::integer END, update_time = ${NOW}
 WHERE topic_id = $1 AND consumer_group_id = $2 AND partition_no = $3 AND owner = $4 AND epoch = $5
   AND ($6::bigint IS NULL OR next_message_id IN ($8::bigint, $9::bigint))`,
-    params: [topic, group, partition, owner, epoch, nextId, month, fromId, mayBeWritten ? nextId : fromId],
+    params: [topic, group, partition, owner, epoch, nextId, month, fromId, orId],
   }),
 
   /**

@@ -56,7 +56,8 @@ export function createConsumptionStore(
   const settleIn: ConsumptionStore["settleIn"] = async (tx, owner, settlement, place) => {
     const { partition, redeliveries, redelivered, mayBeWritten, released = [] } = settlement;
     const month = settlement.nextId === undefined ? 0 : queueMonth(settlement.nextId);
-    const fence = await tx.run(consume.moveProgress(key, { ...settlement, owner, month }));
+    const orId = (mayBeWritten ? settlement.nextId : undefined) ?? settlement.fromId;
+    const fence = await tx.run(consume.moveProgress(key, { ...settlement, owner, month, orId }));
     if (fence.affected !== 1) return false;
     await insertRecords(tx, settlement, place);
     const fresh = redeliveries.filter(({ again }) => again !== true);

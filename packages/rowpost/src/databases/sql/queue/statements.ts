@@ -136,8 +136,8 @@ export interface ProgressRequest {
   /** Undefined: only looks and locks, wherever the progress stands. */
   readonly nextId: string | undefined;
   readonly month: number;
-  /** True: `nextId` does as well as `fromId`. */
-  readonly mayBeWritten: boolean;
+  /** Does as well as `fromId`. */
+  readonly orId: string;
 }
 
 export interface RedeliveryStatements {

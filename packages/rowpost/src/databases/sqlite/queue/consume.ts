@@ -54,25 +54,13 @@ ORDER BY m.message_id`,
     params: [jsonIds(ids)],
   }),
 
-  moveProgress: ({ topic, group }, { partition, owner, epoch, fromId, nextId = null, month, mayBeWritten }) => ({
+  moveProgress: ({ topic, group }, { partition, owner, epoch, fromId, orId, nextId = null, month }) => ({
     name: "moveProgress",
     text: `UPDATE message_consumption
 SET next_message_id = COALESCE(CAST(? AS INTEGER), next_message_id), message_date = CASE WHEN ? IS NULL THEN message_date ELSE ? END, update_time = ${NOW}
-WHERE topic_id = ? AND consumer_group_id = ? AND partition_no = ? AND owner = ? AND epoch = ?
-  AND (? IS NULL OR next_message_id IN (CAST(? AS INTEGER), CAST(? AS INTEGER)))`,
-    params: [
-      nextId,
-      nextId,
-      month,
-      topic,
-      group,
-      partition,
-      owner,
-      epoch,
-      nextId,
-      fromId,
-      mayBeWritten ? nextId : fromId,
-    ],
+WHERE (? IS NULL OR next_message_id IN (CAST(? AS INTEGER), CAST(? AS INTEGER)))
+  AND topic_id = ? AND consumer_group_id = ? AND partition_no = ? AND owner = ? AND epoch = ?`,
+    params: [nextId, nextId, month, nextId, fromId, orId, topic, group, partition, owner, epoch],
   }),
 
   insertRecords: ({ topic, group }, { month, round, place, records }) => ({
