@@ -417,7 +417,7 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]
 -- moves a head brings its followers back, and to do it twice changes nothing.
 UPDATE (SELECT c.id FROM (SELECT m.`id` AS id FROM `local_message` AS m IGNORE INDEX (PRIMARY)
     WHERE m.`state` = 0 AND m.`next_retry_at` IN (?)
-    ORDER BY m.`next_retry_at`, m.`id` LIMIT 500 FOR UPDATE SKIP LOCKED) AS c) AS j
+    ORDER BY m.`next_retry_at`, m.`id` LIMIT NaN OFFSET NaN FOR UPDATE SKIP LOCKED) AS c) AS j
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`next_retry_at` = IF(m.`deliver_at` > UTC_TIMESTAMP(3), m.`deliver_at`, NULL), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3);
 
@@ -432,6 +432,8 @@ SELECT LEFT(DATE_FORMAT(MIN(m.`next_retry_at`), '%Y-%m-%dT%H:%i:%s.%f'), 23) AS 
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]')) AS j
   STRAIGHT_JOIN `local_message_shard` AS s
     ON s.table_name = ? AND s.shard = j.shard AND s.owner = ? AND s.epoch = j.epoch
+  STRAIGHT_JOIN (SELECT m.`id` AS id FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` IN (100)
+    LIMIT 1 FOR UPDATE SKIP LOCKED) AS f ON f.id = j.id
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`next_retry_at` = GREATEST(COALESCE(m.`deliver_at`, UTC_TIMESTAMP(3) + INTERVAL (5000) * 1000 MICROSECOND), UTC_TIMESTAMP(3) + INTERVAL (5000) * 1000 MICROSECOND), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3)
   WHERE m.`state` = 0 AND COALESCE(m.`lock_version`, 0) = j.token;
@@ -441,11 +443,11 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]
 -- that wait longer than the whole ramp, so that a second call goes on where the first ended. Rows
 -- whose own delay is still ahead stay (rule: delay-is-not-retry); without deliver_at a row that
 -- never failed is taken for delayed. Rows that are set behind stay.
-UPDATE (SELECT c.id, ROW_NUMBER() OVER (ORDER BY c.id) - 1 AS place FROM (
+UPDATE (SELECT c.id, ROW_NUMBER() OVER (ORDER BY c.id) - 1 + NaN AS place FROM (
     SELECT m.`id` AS id FROM `local_message` AS m
     WHERE m.`state` = 0 AND m.`next_retry_at` > UTC_TIMESTAMP(3) + INTERVAL (500) * 1000 MICROSECOND AND m.`next_retry_at` < '3000-01-01 00:00:00.000'
       AND m.`topic` = ? AND (m.`deliver_at` IS NULL OR m.`deliver_at` <= UTC_TIMESTAMP(3))
-    ORDER BY m.`id` LIMIT 500 FOR UPDATE SKIP LOCKED) AS c) AS j
+    ORDER BY m.`id` LIMIT NaN OFFSET NaN FOR UPDATE SKIP LOCKED) AS c) AS j
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`next_retry_at` = UTC_TIMESTAMP(3) + INTERVAL (j.place * 1) * 1000 MICROSECOND, m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3)
   WHERE m.`state` = 0;
@@ -460,37 +462,45 @@ SELECT TIMESTAMPDIFF(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', UTC_TIMESTAMP(
 -- For a clock that was set back. Locks rows that nobody holds, in id order; no relay works on them,
 -- because they are not due. If we die right after it: those rows are due, and the others are found
 -- by nobody until their time comes.
-UPDATE (SELECT c.id, ROW_NUMBER() OVER (ORDER BY c.id) - 1 AS place FROM (
+UPDATE (SELECT c.id, ROW_NUMBER() OVER (ORDER BY c.id) - 1 + NaN AS place FROM (
     SELECT m.`id` AS id FROM `local_message` AS m
     WHERE m.`state` = 0 AND m.`retry_count` > 0
       AND m.`next_retry_at` > UTC_TIMESTAMP(3) + INTERVAL (600000) * 1000 MICROSECOND AND m.`next_retry_at` < '3000-01-01 00:00:00.000'
       AND (m.`deliver_at` IS NULL OR m.`next_retry_at` > m.`deliver_at` + INTERVAL 600000 * 1000 MICROSECOND)
-    ORDER BY m.`id` LIMIT 500 FOR UPDATE SKIP LOCKED) AS c) AS j
+    ORDER BY m.`id` LIMIT NaN OFFSET NaN FOR UPDATE SKIP LOCKED) AS c) AS j
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`next_retry_at` = GREATEST(COALESCE(m.`deliver_at`, UTC_TIMESTAMP(3) + INTERVAL (j.place * 1) * 1000 MICROSECOND), UTC_TIMESTAMP(3) + INTERVAL (j.place * 1) * 1000 MICROSECOND), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3)
   WHERE m.`state` = 0;
 
 -- suspendPending
--- Changes of rows that a relay has scanned or claimed: fenced, token compared. They lock the lease
--- rows in share mode as the claim does, then the message rows in id order, which nobody but us may
--- claim; a person's change since the scan shows in the token. If we die right after it, each row is
+-- Changes of rows that a relay has scanned or claimed: fenced, token compared. They lock those of
+-- the message rows that nobody holds, before the join begins (LIMIT keeps the optimizer from
+-- merging it into the join, which would wait): one that a user holds keeps no other waiting, and is
+-- met again. The lease rows are locked in share mode as by the claim. Nobody but us may claim the
+-- rows; a person's change since the scan shows in the token. If we die right after it, each row is
 -- either as it was or as decided.
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]')) AS j
   STRAIGHT_JOIN `local_message_shard` AS s
     ON s.table_name = ? AND s.shard = j.shard AND s.owner = ? AND s.epoch = j.epoch
+  STRAIGHT_JOIN (SELECT m.`id` AS id FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` IN (100)
+    LIMIT 1 FOR UPDATE SKIP LOCKED) AS f ON f.id = j.id
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`fail_reason` = ?, m.`next_retry_at` = NULL, m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3),
     m.`state` = 5
   WHERE m.`state` = 0 AND COALESCE(m.`lock_version`, 0) = j.token;
 
 -- failPending
--- Changes of rows that a relay has scanned or claimed: fenced, token compared. They lock the lease
--- rows in share mode as the claim does, then the message rows in id order, which nobody but us may
--- claim; a person's change since the scan shows in the token. If we die right after it, each row is
+-- Changes of rows that a relay has scanned or claimed: fenced, token compared. They lock those of
+-- the message rows that nobody holds, before the join begins (LIMIT keeps the optimizer from
+-- merging it into the join, which would wait): one that a user holds keeps no other waiting, and is
+-- met again. The lease rows are locked in share mode as by the claim. Nobody but us may claim the
+-- rows; a person's change since the scan shows in the token. If we die right after it, each row is
 -- either as it was or as decided.
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]', fail_reason VARCHAR(1024) CHARACTER SET utf8mb4 PATH '$[4]')) AS j
   STRAIGHT_JOIN `local_message_shard` AS s
     ON s.table_name = ? AND s.shard = j.shard AND s.owner = ? AND s.epoch = j.epoch
+  STRAIGHT_JOIN (SELECT m.`id` AS id FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` IN (100)
+    LIMIT 1 FOR UPDATE SKIP LOCKED) AS f ON f.id = j.id
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`fail_reason` = j.fail_reason, m.`next_retry_at` = NULL, m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3),
     m.`state` = 3
@@ -507,8 +517,7 @@ SELECT m.`id` AS id, m.`topic` AS topic, CRC32(CONVERT(COALESCE(m.`ordering_key`
 
 -- recoverRows
 -- Fenced like the claim: a relay that has lost the shard returns nothing, its successor has done so
--- already. Locks what nobody holds before the join begins (LIMIT keeps the optimizer from merging
--- it into the join, which would wait): a row that a user holds is left for the next look.
+-- already.
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]')) AS j
   STRAIGHT_JOIN `local_message_shard` AS s
     ON s.table_name = ? AND s.shard = j.shard AND s.owner = ? AND s.epoch = j.epoch

@@ -517,9 +517,9 @@ WHERE m.id = ANY (ARRAY(
     SELECT m.id AS id FROM local_message m
     WHERE m.state = 0 AND m.next_retry_at >= (head.instant || 'Z')::timestamptz AND m.next_retry_at < (head.instant || 'Z')::timestamptz + interval '1 millisecond'
     ORDER BY m.next_retry_at, m.id
-    LIMIT $2::bigint
+    LIMIT $2::bigint + $3::bigint
     FOR NO KEY UPDATE SKIP LOCKED) behind
-  LIMIT $2::bigint));
+  LIMIT $2::bigint OFFSET $3::bigint));
 
 -- nextBehind
 -- min of a range of the index of timed rows: one look into it.
@@ -528,7 +528,8 @@ FROM local_message m
 WHERE m.state = 0 AND m.next_retry_at > ($1::text || 'Z')::timestamptz;
 
 -- park
--- They lock the lease rows (key share), then message rows that nobody but us may claim; a person's
+-- They lock the lease rows (key share), then those of the message rows that nobody holds: one that
+-- a user holds keeps no other waiting, and is met again. Nobody but us may claim them; a person's
 -- change since the scan shows in the token. If we die right after it, each row is either as it was
 -- or as decided.
 WITH fence AS MATERIALIZED (
@@ -537,11 +538,14 @@ WITH fence AS MATERIALIZED (
   JOIN unnest($2::integer[], $3::bigint[]) AS held (shard, epoch) ON held.shard = lease.shard AND held.epoch = lease.epoch
   WHERE lease.table_name = 'local_message' AND lease.owner = $1
   ORDER BY lease.shard
-  FOR KEY SHARE OF lease)
+  FOR KEY SHARE OF lease), free AS MATERIALIZED (
+  SELECT m.id FROM unnest($4::bigint[], $5::integer[], $6::bigint[]) AS scanned (id, shard, token) JOIN fence ON fence.shard = scanned.shard JOIN local_message m ON m.id = scanned.id
+  ORDER BY m.id
+  FOR UPDATE OF m SKIP LOCKED)
 UPDATE local_message m
 SET next_retry_at = CASE WHEN $7::bigint IS NULL THEN CASE WHEN m.deliver_at > statement_timestamp() THEN m.deliver_at END ELSE GREATEST(m.deliver_at, statement_timestamp() + $7::bigint * interval '1 millisecond') END, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
-FROM unnest($4::bigint[], $5::integer[], $6::bigint[]) AS scanned (id, shard, token), fence
-WHERE m.id = scanned.id AND fence.shard = scanned.shard AND m.state = 0 AND COALESCE(m.lock_version, 0) = scanned.token;
+FROM unnest($4::bigint[], $5::integer[], $6::bigint[]) AS scanned (id, shard, token), fence, free
+WHERE m.id = scanned.id AND fence.shard = scanned.shard AND m.id = free.id AND m.state = 0 AND COALESCE(m.lock_version, 0) = scanned.token;
 
 -- resetBackoff
 -- The i-th row by id comes due i * step from now. Only rows that wait longer than the whole ramp,
@@ -550,10 +554,10 @@ WHERE m.id = scanned.id AND fence.shard = scanned.shard AND m.state = 0 AND COAL
 -- meanwhile is skipped.
 UPDATE local_message m
 SET next_retry_at = statement_timestamp() + ramp.place * $3::bigint * interval '1 millisecond', lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
-FROM (SELECT picked.id, row_number() OVER (ORDER BY picked.id) - 1 AS place FROM (
+FROM (SELECT picked.id, row_number() OVER (ORDER BY picked.id) - 1 + $6::bigint AS place FROM (
     SELECT m.id AS id FROM local_message m
     WHERE m.state = 0 AND m.next_retry_at > statement_timestamp() + $2::bigint * $3::bigint * interval '1 millisecond' AND m.next_retry_at < ('3000-01-01 00:00:00.000' || 'Z')::timestamptz AND m.topic = $1 AND (m.deliver_at > statement_timestamp()) IS NOT TRUE
-    ORDER BY m.id LIMIT $2::bigint FOR UPDATE SKIP LOCKED) picked) ramp
+    ORDER BY m.id LIMIT $4::bigint OFFSET $5::bigint FOR UPDATE SKIP LOCKED) picked) ramp
 WHERE m.id = ramp.id;
 
 -- readClock
@@ -568,16 +572,17 @@ SELECT (date_part('epoch', statement_timestamp()) * 1000)::bigint AS now_ms;
 -- by nobody until their time comes.
 UPDATE local_message m
 SET next_retry_at = GREATEST(m.deliver_at, statement_timestamp() + ramp.place * $3::bigint * interval '1 millisecond'), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
-FROM (SELECT picked.id, row_number() OVER (ORDER BY picked.id) - 1 AS place FROM (
+FROM (SELECT picked.id, row_number() OVER (ORDER BY picked.id) - 1 + $5::bigint AS place FROM (
     SELECT m.id AS id FROM local_message m
     WHERE m.state = 0 AND m.retry_count > 0
       AND m.next_retry_at > statement_timestamp() + $2::bigint * interval '1 millisecond' AND m.next_retry_at < ('3000-01-01 00:00:00.000' || 'Z')::timestamptz
       AND (m.deliver_at IS NULL OR m.next_retry_at > m.deliver_at + $2::bigint * interval '1 millisecond')
-    ORDER BY m.id LIMIT $1::bigint FOR UPDATE SKIP LOCKED) picked) ramp
+    ORDER BY m.id LIMIT $1::bigint OFFSET $4::bigint FOR UPDATE SKIP LOCKED) picked) ramp
 WHERE m.id = ramp.id;
 
 -- suspendPending
--- They lock the lease rows (key share), then message rows that nobody but us may claim; a person's
+-- They lock the lease rows (key share), then those of the message rows that nobody holds: one that
+-- a user holds keeps no other waiting, and is met again. Nobody but us may claim them; a person's
 -- change since the scan shows in the token. If we die right after it, each row is either as it was
 -- or as decided.
 WITH fence AS MATERIALIZED (
@@ -586,14 +591,18 @@ WITH fence AS MATERIALIZED (
   JOIN unnest($2::integer[], $3::bigint[]) AS held (shard, epoch) ON held.shard = lease.shard AND held.epoch = lease.epoch
   WHERE lease.table_name = 'local_message' AND lease.owner = $1
   ORDER BY lease.shard
-  FOR KEY SHARE OF lease)
+  FOR KEY SHARE OF lease), free AS MATERIALIZED (
+  SELECT m.id FROM unnest($4::bigint[], $5::integer[], $6::bigint[]) AS scanned (id, shard, token) JOIN fence ON fence.shard = scanned.shard JOIN local_message m ON m.id = scanned.id
+  ORDER BY m.id
+  FOR UPDATE OF m SKIP LOCKED)
 UPDATE local_message m
 SET state = 5, next_retry_at = statement_timestamp() + $7::bigint * interval '1 millisecond', fail_reason = $8::text, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
-FROM unnest($4::bigint[], $5::integer[], $6::bigint[]) AS scanned (id, shard, token), fence
-WHERE m.id = scanned.id AND fence.shard = scanned.shard AND m.state = 0 AND COALESCE(m.lock_version, 0) = scanned.token;
+FROM unnest($4::bigint[], $5::integer[], $6::bigint[]) AS scanned (id, shard, token), fence, free
+WHERE m.id = scanned.id AND fence.shard = scanned.shard AND m.id = free.id AND m.state = 0 AND COALESCE(m.lock_version, 0) = scanned.token;
 
 -- failPending
--- They lock the lease rows (key share), then message rows that nobody but us may claim; a person's
+-- They lock the lease rows (key share), then those of the message rows that nobody holds: one that
+-- a user holds keeps no other waiting, and is met again. Nobody but us may claim them; a person's
 -- change since the scan shows in the token. If we die right after it, each row is either as it was
 -- or as decided.
 WITH fence AS MATERIALIZED (
@@ -602,11 +611,14 @@ WITH fence AS MATERIALIZED (
   JOIN unnest($2::integer[], $3::bigint[]) AS held (shard, epoch) ON held.shard = lease.shard AND held.epoch = lease.epoch
   WHERE lease.table_name = 'local_message' AND lease.owner = $1
   ORDER BY lease.shard
-  FOR KEY SHARE OF lease)
+  FOR KEY SHARE OF lease), free AS MATERIALIZED (
+  SELECT m.id FROM unnest($4::bigint[], $5::integer[], $6::bigint[]) AS scanned (id, shard, token) JOIN fence ON fence.shard = scanned.shard JOIN local_message m ON m.id = scanned.id
+  ORDER BY m.id
+  FOR UPDATE OF m SKIP LOCKED)
 UPDATE local_message m
 SET state = 3, next_retry_at = statement_timestamp() + $7::bigint * interval '1 millisecond', fail_reason = scanned.fail_reason, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
-FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $8::text[]) AS scanned (id, shard, token, fail_reason), fence
-WHERE m.id = scanned.id AND fence.shard = scanned.shard AND m.state = 0 AND COALESCE(m.lock_version, 0) = scanned.token;
+FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $8::text[]) AS scanned (id, shard, token, fail_reason), fence, free
+WHERE m.id = scanned.id AND fence.shard = scanned.shard AND m.id = free.id AND m.state = 0 AND COALESCE(m.lock_version, 0) = scanned.token;
 
 -- =================================================================================================
 -- Looking after it

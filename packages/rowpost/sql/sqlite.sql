@@ -343,7 +343,7 @@ UPDATE local_message AS m
 SET next_retry_at = CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 WHERE m.id IN (SELECT behind.id FROM json_each(?) AS head
   CROSS JOIN local_message AS behind ON behind.state = 0 AND behind.next_retry_at = head.value
-  LIMIT ?);
+  LIMIT ? OFFSET ?);
 
 -- nextBehind
 -- Alias: instant, ISO 8601 text. The next one at which a row is set behind; NULL for none.
@@ -358,12 +358,13 @@ WHERE m.id = scanned.id AND +m.state IN (0) AND COALESCE(m.lock_version, 0) = sc
   AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
 
 -- resetBackoff
+-- The ramp has `limit` steps, and goes on behind those that were `done`.
 UPDATE local_message AS m
 SET next_retry_at = strftime('%Y-%m-%d %H:%M:%f', 'now', ((ramp.place * ?) / 1000.0) || ' seconds'), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
-FROM (SELECT picked.id AS id, row_number() OVER (ORDER BY picked.id) - 1 AS place FROM (
+FROM (SELECT picked.id AS id, row_number() OVER (ORDER BY picked.id) - 1 + ? AS place FROM (
     SELECT m.id AS id FROM local_message AS m
     WHERE m.state = 0 AND m.next_retry_at > strftime('%Y-%m-%d %H:%M:%f', 'now', ((? * ?) / 1000.0) || ' seconds') AND m.next_retry_at < '3000-01-01 00:00:00.000' AND m.topic = ? AND (m.deliver_at IS NULL OR m.deliver_at <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
-    ORDER BY m.id LIMIT ?) AS picked) AS ramp
+    ORDER BY m.id LIMIT ? OFFSET ?) AS picked) AS ramp
 WHERE m.id = ramp.id;
 
 -- readClock
@@ -376,12 +377,12 @@ SELECT CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) AS now_
 -- found by nobody until their time comes.
 UPDATE local_message AS m
 SET next_retry_at = max(strftime('%Y-%m-%d %H:%M:%f', 'now', ((ramp.place * ?) / 1000.0) || ' seconds'), COALESCE(m.deliver_at, '')), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
-FROM (SELECT picked.id AS id, row_number() OVER (ORDER BY picked.id) - 1 AS place FROM (
+FROM (SELECT picked.id AS id, row_number() OVER (ORDER BY picked.id) - 1 + ? AS place FROM (
     SELECT m.id AS id FROM local_message AS m
     WHERE m.state = 0 AND m.retry_count > 0
       AND m.next_retry_at > strftime('%Y-%m-%d %H:%M:%f', 'now', (? / 1000.0) || ' seconds') AND m.next_retry_at < '3000-01-01 00:00:00.000'
       AND (m.deliver_at IS NULL OR m.next_retry_at > strftime('%Y-%m-%d %H:%M:%f', m.deliver_at, (? / 1000.0) || ' seconds'))
-    ORDER BY m.id LIMIT ?) AS picked) AS ramp
+    ORDER BY m.id LIMIT ? OFFSET ?) AS picked) AS ramp
 WHERE m.id = ramp.id;
 
 -- suspendPending

@@ -57,14 +57,7 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
   const owner = randomUUID();
   const store = database.relayStore({ layout });
   const refusals = createRefusals(settings);
-  const source = createSource({
-    database,
-    layout,
-    settings,
-    store,
-    cutoff,
-    onRowRefused: (row) => refusals.refused(row),
-  });
+  const source = createSource({ database, layout, settings, store, cutoff, onRowRefused: refusals.refused });
   const reports = createRelayReports(settings, events);
   const [freed, wakeUp, heartbeatDue] = [createWakeUp(clock), createWakeUp(clock), createWakeUp(clock)];
 

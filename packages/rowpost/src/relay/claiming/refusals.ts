@@ -10,7 +10,7 @@ export interface Refusals {
   /** The table has refused its claim lately. */
   holds(id: string): boolean;
   /** Told once for each row and kind of change. */
-  refused(refusal: RowRefusal): void;
+  readonly refused: (refusal: RowRefusal) => void;
 }
 
 const FIRST_HOLD_MS = 5_000;
