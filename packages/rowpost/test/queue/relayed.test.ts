@@ -139,7 +139,13 @@ describeOnEach("a relay into a queue", (make, { isServer }) => {
       const keyed = Array.from({ length: 4 }, (_, index) => ({ ...order(`held ${index}`), orderingKey: `k${index}` }));
       const held = await holdTopic();
       const broker = queueBroker({ queue });
-      const relay = createRelay({ database, broker, logger: "silent", retry: { maxAttempts: 1 } });
+      const relay = createRelay({
+        database,
+        broker,
+        logger: "silent",
+        retry: { maxAttempts: 1 },
+        publishTimeoutMs: 60_000,
+      });
       await relay.start();
       for (let round = 0; round < 3; round += 1) {
         await enqueue(...keyed.map((each) => ({ ...each, key: `${each.key} ${round}` })));

@@ -94,6 +94,9 @@ export function createMariadbDriver(source: Source): Driver {
  * on it.
  */
 function wrap(connection: MariadbConnection, cut: () => void, end?: () => Promise<void>): DriverConnection {
+  // A connection that is cut, or lost, while no statement runs throws where nobody listens: the
+  // process would end.
+  connection.on("error", () => undefined);
   return createConnection({
     query: async (text, params) => toQueryResult(await connection.query({ sql: text, ...QUERY_OPTIONS }, params)),
     cut,
