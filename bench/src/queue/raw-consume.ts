@@ -11,16 +11,32 @@ import { monthTable, TOPIC } from "./topic.ts";
 const OWNER = "raw";
 const LAST_ID = "9223372036854775807";
 
+interface RawRun {
+  readonly messages: number;
+  readonly batch: number;
+  readonly records: "each" | "batch";
+  readonly group: string;
+}
+
 /** Reads the whole topic for a group of its own. */
-export async function rawConsume(
+export async function rawConsume(database: BenchDatabase, run: RawRun): Promise<Measurement> {
+  const connection = await database.connect("relay");
+  try {
+    return await readAll(database, connection, run);
+  } finally {
+    await connection.close();
+  }
+}
+
+async function readAll(
   database: BenchDatabase,
-  { messages, batch, records, group }: { messages: number; batch: number; records: "each" | "batch"; group: string },
+  connection: Awaited<ReturnType<BenchDatabase["connect"]>>,
+  { messages, batch, records, group }: RawRun,
 ): Promise<Measurement> {
   const { consume } = await loadQueueStatements(database.product);
   const key: Key = { topic: TOPIC, group };
   const month = Number(monthTable().slice(-6));
   const place = { ip: "127.0.0.1", port: null, instance: OWNER };
-  const connection = await database.connect("relay");
   await connection.run(consume.insertProgress(key, "start"));
   await database.script(`UPDATE message_consumption SET owner = '${OWNER}' WHERE consumer_group_id = '${group}'`);
   const meter = await startMeter(database);
@@ -36,18 +52,18 @@ export async function rawConsume(
     const [first] = all;
     const last = all.at(-1);
     if (first === undefined || last === undefined) throw new Error(`the topic ended after ${read} messages`);
-    fromId = String(BigInt(last.id) + 1n);
+    const nextId = String(BigInt(last.id) + 1n);
     const kept = records === "each" ? all : [{ ...first, lastId: last.id, messages: all.length, key: null }];
-    const move = { partition: 0, owner: OWNER, epoch: 0, nextId: fromId, month };
+    const move = { partition: 0, owner: OWNER, epoch: 0, fromId, orId: fromId, nextId, month };
     await connection.simple(database.product === "sqlite" ? "BEGIN IMMEDIATE" : "BEGIN");
     const { affected } = await connection.run(consume.moveProgress(key, move));
     if (affected !== 1) throw new Error("the progress was not moved");
     await connection.run(consume.insertRecords(key, { month, round: 0, place, records: kept }));
     await connection.simple("COMMIT");
+    fromId = nextId;
     read += rows.length;
   }
   const measured = await meter.stop(messages);
-  await connection.close();
   if (bytes === 0) throw new Error("no body was read");
   return measured;
 }

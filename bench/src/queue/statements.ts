@@ -15,7 +15,15 @@ export interface RawQueueStatements {
     }): BareStatement;
     moveProgress(
       key: Key,
-      request: { partition: number; owner: string; epoch: number; nextId: string; month: number },
+      request: {
+        readonly partition: number;
+        readonly owner: string;
+        readonly epoch: number;
+        readonly fromId: string;
+        readonly orId: string;
+        readonly nextId: string;
+        readonly month: number;
+      },
     ): BareStatement;
     insertRecords(
       key: Key,
