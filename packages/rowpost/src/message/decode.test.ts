@@ -29,6 +29,7 @@ describe("bodies come back as they were", () => {
         if ("broken" in decoded) throw new Error(decoded.broken);
         expect(decoded.contentType).toBe("application/json");
         expect(JSON.parse(String(decoded.body))).toEqual(value);
+        expect(decoded.value).toEqual(value);
       }),
     );
   });
@@ -36,7 +37,7 @@ describe("bodies come back as they were", () => {
   test("text of another type, byte for byte", () => {
     fc.assert(
       fc.property(text, (value) => {
-        expect(decodeBody(encoded(value, "text/csv"), typed)).toEqual({ body: value, contentType: "text/csv" });
+        expect(decodeBody(encoded(value, "text/csv"), typed)).toEqual({ body: value, contentType: "text/csv", value });
       }),
     );
   });
@@ -48,6 +49,7 @@ describe("bodies come back as they were", () => {
         if ("broken" in decoded) throw new Error(decoded.broken);
         expect(decoded.contentType).toBe(contentType ?? "application/octet-stream");
         expect(Buffer.from(decoded.body as Uint8Array)).toEqual(Buffer.from(bytes));
+        expect(decoded.value).toBe(decoded.body);
       }),
     );
   });
@@ -94,10 +96,15 @@ describe("rows that others wrote", () => {
       broken: "the content type is application/json but the body is not JSON",
     });
     expect(decodeBody({ body: "", contentType: "application/cloudevents+json" }, typed)).toHaveProperty("broken");
-    expect(decodeBody({ body: "{", contentType: null }, untyped)).toEqual({ body: "{", contentType: "text/plain" });
+    expect(decodeBody({ body: "{", contentType: null }, untyped)).toEqual({
+      body: "{",
+      contentType: "text/plain",
+      value: "{",
+    });
     expect(decodeBody({ body: ' {"a":1}', contentType: null }, untyped)).toEqual({
       body: ' {"a":1}',
       contentType: "application/json",
+      value: { a: 1 },
     });
   });
 
@@ -106,6 +113,7 @@ describe("rows that others wrote", () => {
     expect(decodeBody({ body: "AQI=", contentType }, typed)).toEqual({
       body: Buffer.from([1, 2]),
       contentType: "image/png",
+      value: Buffer.from([1, 2]),
     });
     for (const body of ["AQI", "AQI=\n", "AQJ=", "A*I=", "-_-_", "AQ I="]) {
       expect(decodeBody({ body, contentType }, typed), body).toHaveProperty("broken");

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import type { Database } from "../../src/databases/database.ts";
 import { queueMonth } from "../../src/message/queue-id.ts";
 import type { ConsumedMessage, ConsumeOptions, Queue } from "../../src/queue/index.ts";
-import { type Members, numbers, until } from "./members.ts";
+import { gate, type Members, numbers, until } from "./members.ts";
 import { describeOnEach, type OpenQueue, openQueue, type QueuePlace } from "./places.ts";
 
 describeOnEach("consumers of the queue", (make) => {
@@ -191,20 +191,17 @@ describeOnEach("consumers of the queue", (make) => {
     await queue.createTopic({ topic: "orders" });
     const ids = await queue.append(numbers(3));
     const seen: string[] = [];
-    let release: () => void = () => undefined;
-    const held = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const held = gate();
     await members.start({
       handler: async ({ key, id }) => {
         seen.push(id);
-        if (key === "0" && seen.length <= 3) await held;
+        if (key === "0" && seen.length <= 3) await held.opened;
       },
     });
     await until(() => seen.length === 3);
     // As a takeover or a rewind does it.
     await place.query("UPDATE message_consumption SET epoch = epoch + 1, next_message_id = 0");
-    release();
+    held.open();
     await until(() => seen.length === 6);
     expect(seen).toEqual([...ids, ...ids]);
     await members.stopAll();

@@ -5,7 +5,7 @@ import type { ConsumedMessage } from "../../src/queue/index.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { DatabaseUnavailableError } from "../../src/runtime/errors.ts";
 import { openFaultyQueue } from "./faults.ts";
-import { numbers, until } from "./members.ts";
+import { gate, numbers, until } from "./members.ts";
 import { describeOnEach } from "./places.ts";
 
 const SHORT = { baseMs: 1, maxMs: 1 };
@@ -14,15 +14,6 @@ const hasty = {
   ...systemClock,
   sleep: (ms: number, signal?: AbortSignal) => systemClock.sleep(Math.min(ms, 20), signal),
 };
-
-/** A promise that the test resolves. */
-function gate(): { readonly open: () => void; readonly opened: Promise<void> } {
-  let open = (): void => undefined;
-  const opened = new Promise<void>((resolve) => {
-    open = resolve;
-  });
-  return { open, opened };
-}
 
 describeOnEach("a consumer whose database fails", (make, { isServer }) => {
   let opened: Awaited<ReturnType<typeof openFaultyQueue>>;

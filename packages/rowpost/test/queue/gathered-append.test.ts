@@ -1,6 +1,7 @@
 /** Appends of one process that come together: who shares a transaction, and who waits for whom. */
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { compareIds } from "../../src/runtime/compare-ids.ts";
+import { gate } from "./members.ts";
 import { describeOnEach, type OpenQueue, openQueue } from "./places.ts";
 
 describeOnEach("appends that come together", (make, { isServer }) => {
@@ -41,23 +42,16 @@ describeOnEach("appends that come together", (make, { isServer }) => {
     it("do not wait for another topic, whose counter somebody holds", async () => {
       const { queue, database } = opened;
       await queue.createTopic({ topic: "held" });
-      let letGo = (): void => undefined;
-      const held = new Promise<void>((resolve) => {
-        letGo = resolve;
-      });
-      let holds = (): void => undefined;
-      const holding = new Promise<void>((resolve) => {
-        holds = resolve;
-      });
+      const [holding, end] = [gate(), gate()];
       const holder = database.transaction(async (tx) => {
         await queue.append(tx, [{ topic: "held", body: 1 }]);
-        holds();
-        await held;
+        holding.open();
+        await end.opened;
       });
-      await holding;
+      await holding.opened;
       const waiting = queue.append({ topic: "held", body: 2 });
       expect(await queue.append({ topic: "orders", body: 3 })).toHaveLength(1);
-      letGo();
+      end.open();
       await holder;
       expect(await waiting).toHaveLength(1);
     });

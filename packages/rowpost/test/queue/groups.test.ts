@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { queueMonth } from "../../src/message/queue-id.ts";
 import type { Queue } from "../../src/queue/index.ts";
-import { type Members, numbers, until } from "./members.ts";
+import { gate, type Members, numbers, until } from "./members.ts";
 import { describeOnEach, type OpenQueue, openQueue, type QueuePlace } from "./places.ts";
 
 const LONG_RETRY = { baseMs: 1_000_000_000, maxMs: 1_000_000_000 };
@@ -33,13 +33,6 @@ describeOnEach("groups of the queue", (make) => {
     (await place.query("SELECT state, attempt FROM message_redelivery ORDER BY message_id")).map(
       ({ state, attempt }) => `${String(state)} ${String(attempt)}`,
     );
-  function gate(): { readonly opened: Promise<void>; open(): void } {
-    let open: () => void = () => undefined;
-    const opened = new Promise<void>((resolve) => {
-      open = resolve;
-    });
-    return { opened, open };
-  }
 
   it("tells how far behind a group is, what stands at its head, and who holds what", async () => {
     const held = gate();

@@ -38,3 +38,12 @@ export function numbers(count: number, more: object = {}): QueueMessage[] {
 export function until(condition: () => unknown): Promise<unknown> {
   return vi.waitUntil(condition, { timeout: 60_000, interval: 5 });
 }
+
+/** What a test waits for, or lets others wait for. */
+export function gate(): { readonly open: () => void; readonly opened: Promise<void> } {
+  let open = (): void => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { open, opened };
+}

@@ -8,6 +8,7 @@ import type { Database, Session } from "../../src/databases/database.ts";
 import { type Consumer, createQueue, type DropMonthOptions, type Queue } from "../../src/queue/index.ts";
 import { archiveMonth } from "../../src/queue/retention/archive.ts";
 import { applyRetention } from "../../src/queue/retention/retention.ts";
+import { gate } from "./members.ts";
 import { oldId, writeOld } from "./months.ts";
 import { describeOnEach, type QueuePlace } from "./places.ts";
 
@@ -248,26 +249,19 @@ describeOnEach("dropping months", (make, { isServer }) => {
     it("waits for no long reader: the month stays, and goes when he is gone", { timeout: 120_000 }, async () => {
       await writeOld(place, "orders", 202601, messages(2));
       const reader: Session = await database.connect({ purpose: "tool" });
-      let leave: () => void = () => undefined;
-      const left = new Promise<void>((resolve) => {
-        leave = resolve;
-      });
-      let reading: () => void = () => undefined;
-      const begun = new Promise<void>((resolve) => {
-        reading = resolve;
-      });
+      const [reading, end] = [gate(), gate()];
       const whole = reader.transaction(async (tx) => {
         await tx.run({ name: "read", text: "SELECT COUNT(*) FROM orders_message_info_202601", params: [] });
-        reading();
-        await left;
+        reading.open();
+        await end.opened;
       });
-      await begun;
+      await reading.opened;
       await expect(drop(202601)).rejects.toMatchObject({ reason: "IN_USE", retriable: true });
       // Nobody else stands behind it, and the month is as before.
       await queue.append({ topic: "orders", body: 1 });
       expect(await queue.search({ topic: "orders" })).toMatchObject({ complete: true, rows: 3 });
       expect(await queue.message("orders", oldId(202601, 0))).toMatchObject({ key: "k-0" });
-      leave();
+      end.open();
       await whole;
       await reader.close();
       expect(await drop(202601)).toMatchObject({ messages: 2 });

@@ -11,7 +11,7 @@ import {
   type RewindPosition,
   type RewindReport,
 } from "../../src/queue/index.ts";
-import { numbers, until } from "./members.ts";
+import { gate, numbers, until } from "./members.ts";
 import { writeOld } from "./months.ts";
 import { describeOnEach, type QueuePlace } from "./places.ts";
 
@@ -153,21 +153,18 @@ describeOnEach("rewinding a group", (make) => {
   it("takes a running member's late settle for nothing, and gives it the messages again", async () => {
     await queue.createTopic({ topic: "orders" });
     const ids = await queue.append(numbers(5));
-    let release: () => void = () => undefined;
-    const held = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const held = gate();
     await consume({
       handler: async ({ id }) => {
         seen.push(id);
-        if (id === ids[3] && seen.length <= 5) await held;
+        if (id === ids[3] && seen.length <= 5) await held.opened;
       },
     });
     await until(async () => seen.length === 5 && (await position()).next === behind(ids[2]));
     const before = await position();
     const done = await rewind("start");
     expect(done.partitions).toMatchObject([{ partition: 0, from: behind(ids[2]) }]);
-    release();
+    held.open();
     await until(async () => (await position()).next === behind(ids[4]));
     await stop();
     expect(seen).toEqual([...ids, ...ids]);

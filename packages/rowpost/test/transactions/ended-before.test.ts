@@ -53,6 +53,7 @@ describeWithService(["mariadb", "mysql9"], "an enqueue of several statements", (
         code: "TRANSACTION_REQUIRED",
         message: expect.stringContaining("The first 1000 went the way of that transaction"),
       });
+      await connection.commit();
       connection.release();
       const [rows] = await pool.query("SELECT COUNT(*) AS n FROM local_message");
       expect(rows).toEqual([{ n: 1_000 }]);
@@ -64,7 +65,7 @@ describeWithService(["mariadb", "mysql9"], "an enqueue of several statements", (
   });
 });
 
-/** The connection, on which a COMMIT stands directly behind the first INSERT of messages. */
+/** The connection, with a COMMIT behind the first INSERT, and a BEGIN behind the second. */
 function commitBehindFirst(connection: mysql2.PoolConnection): mysql2.PoolConnection {
   let inserts = 0;
   const core = connection.connection as unknown as Record<"query" | "execute", (...args: unknown[]) => unknown>;
@@ -77,6 +78,8 @@ function commitBehindFirst(connection: mysql2.PoolConnection): mysql2.PoolConnec
       if (/^\s*INSERT/i.test(text)) {
         inserts += 1;
         if (inserts === 1) send("COMMIT");
+        // What comes now would be in another transaction.
+        if (inserts === 2) send("BEGIN");
       }
       return sent;
     };

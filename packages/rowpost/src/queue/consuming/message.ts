@@ -1,5 +1,4 @@
 /** A message as its handler gets it. */
-import { isJsonContentType } from "../../message/content-type.ts";
 import { decodeBody, decodeHeaders } from "../../message/decode.ts";
 import { queueIdMs } from "../../message/queue-id.ts";
 import type { StoredQueueMessage } from "../store.ts";
@@ -46,7 +45,7 @@ export function consumedMessage(
     partition: row.partition,
     key: row.key ?? undefined,
     type: row.type ?? undefined,
-    body: bodyOf(body),
+    body: body.value,
     contentType: body.contentType,
     headers: headers.headers,
     orderingKey: row.orderingKey ?? undefined,
@@ -77,8 +76,4 @@ export function tailedMessage(topic: string, row: StoredQueueMessage): TailedMes
     orderingKey: row.orderingKey ?? undefined,
     broken: read.broken,
   };
-}
-
-function bodyOf({ body, contentType }: { readonly body: string | Uint8Array; readonly contentType: string }): unknown {
-  return typeof body === "string" && isJsonContentType(contentType) ? JSON.parse(body) : body;
 }

@@ -1,5 +1,4 @@
 /** Searching a topic, and looking at one message: what is asked, checked, and what is answered. */
-import { isJsonContentType } from "../../message/content-type.ts";
 import { decodeBody, decodeHeaders } from "../../message/decode.ts";
 import { checkQueueId, MonthDroppedError } from "../../message/queue-errors.ts";
 import { LAST_QUEUE_ID, queueIdAt, queueIdMs } from "../../message/queue-id.ts";
@@ -240,7 +239,7 @@ function detailOf(topic: string, { message, entries, groups }: MessageDetail): Q
   const headers = decodeHeaders(message.headers);
   return {
     ...summaryOf(topic, message),
-    body: body.broken === undefined ? bodyOf(body) : undefined,
+    body: body.broken === undefined ? body.value : undefined,
     bodyText: message.body,
     problem: body.broken ?? headers.broken,
     attempts: entries
@@ -257,10 +256,6 @@ function detailOf(topic: string, { message, entries, groups }: MessageDetail): Q
       })),
     groups: groups.map((place) => groupOf(message.id, place, entries)),
   };
-}
-
-function bodyOf({ body, contentType }: { readonly body: string | Uint8Array; readonly contentType: string }): unknown {
-  return typeof body === "string" && isJsonContentType(contentType) ? JSON.parse(body) : body;
 }
 
 /** What a group is done with: what decides comes first. */

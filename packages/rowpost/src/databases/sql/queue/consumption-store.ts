@@ -4,13 +4,13 @@
 import { queueMonth } from "../../../message/queue-id.ts";
 import type {
   ConsumerPlace,
-  ConsumptionRecord,
   ConsumptionStore,
   GroupKey,
   Settlement,
   StoredQueueMessage,
 } from "../../../queue/store.ts";
 import { DatabaseConflictError } from "../../../runtime/errors.ts";
+import { grouped } from "../../../runtime/grouped.ts";
 import type { Executor } from "../../../transactions/executor.ts";
 import type { Session, SessionOptions } from "../../database.ts";
 import { createLeaseStore } from "../lease-store.ts";
@@ -76,7 +76,7 @@ export function createConsumptionStore(
   };
 
   async function insertRecords(tx: Executor, { round, records }: Settlement, place: ConsumerPlace): Promise<void> {
-    for (const [month, list] of byMonth(records)) {
+    for (const [month, list] of grouped(records, ({ id }) => queueMonth(id))) {
       if (dropped.has(month)) continue;
       try {
         await tx.run(consume.insertRecords(key, { month, round, place, records: list }));
@@ -152,9 +152,9 @@ export function createConsumptionStore(
 
     async readIds(ids) {
       const found: StoredQueueMessage[] = [];
-      for (const [month, list] of byMonth(ids.map((id) => ({ id })))) {
+      for (const [month, list] of grouped(ids, queueMonth)) {
         try {
-          const rows = await read(consume.readIds({ topic: key.topic, month, ids: list.map(({ id }) => id) }));
+          const rows = await read(consume.readIds({ topic: key.topic, month, ids: list }));
           found.push(...rows.map(storedMessage));
         } catch (error) {
           if (!isTableMissing(error)) throw error;
@@ -183,17 +183,6 @@ export function createConsumptionStore(
 
 /** Rolls back a transaction whose partition is not ours any more. */
 class FencedOut extends Error {}
-
-function byMonth<Item extends Pick<ConsumptionRecord, "id">>(items: readonly Item[]): Map<number, Item[]> {
-  const months = new Map<number, Item[]>();
-  for (const item of items) {
-    const month = queueMonth(item.id);
-    const list = months.get(month);
-    if (list === undefined) months.set(month, [item]);
-    else list.push(item);
-  }
-  return months;
-}
 
 function storedMessage(row: Row): StoredQueueMessage {
   return {
