@@ -42,7 +42,7 @@ ours() { # name address
     postgres | pgbouncer) account='postgres@' ;;
     rabbitmq) account='guest:guest@' ;;
   esac
-  [[ $2 =~ ^[a-z]+://$account(127\.0\.0\.1|localhost):[0-9]+$path$ ]]
+  [[ $2 =~ ^[a-z-]+://$account(127\.0\.0\.1|localhost):[0-9]+$path$ ]]
 }
 
 # Reads the probe's lines; prints a table and leaves the absent ones in the array.

@@ -61,6 +61,12 @@ export const services = {
     expects: /^RocketMQ/,
     version: rocketmqVersion,
   },
+  rocketmq4: {
+    variable: "ROWPOST_TEST_ROCKETMQ4",
+    defaultAddress: "rocketmq-classic://127.0.0.1:9976",
+    expects: /^RocketMQ 4\.9/,
+    version: rocketmqClassicVersion,
+  },
   kafka: {
     variable: "ROWPOST_TEST_KAFKA",
     defaultAddress: "kafka://127.0.0.1:9092",
@@ -209,6 +215,36 @@ async function rocketmqVersion(url) {
     });
   } finally {
     session.destroy();
+  }
+}
+
+/**
+ * RocketMQ's name server, once it knows a primary broker, which tests cannot do without. Each
+ * answer has the number of the server's version: 4.9.0 is 393, and 5.0.0 is 413.
+ * @param {URL} url
+ */
+async function rocketmqClassicVersion(url) {
+  const header = JSON.stringify({ code: 106, language: "OTHER", version: 0, opaque: 1, flag: 0 });
+  const request = Buffer.alloc(8 + header.length);
+  request.writeUInt32BE(4 + header.length, 0);
+  request.writeUInt32BE(header.length, 4);
+  request.write(header, 8);
+  const socket = connectTcp({ host: url.hostname, port: Number(url.port || 9876) });
+  try {
+    socket.setTimeout(timeoutMs, () => socket.destroy(new Error("no answer in time"))).write(request);
+    let answer = Buffer.alloc(0);
+    for await (const chunk of socket) {
+      answer = Buffer.concat([answer, chunk]);
+      if (answer.length < 8 || answer.length < 4 + answer.readUInt32BE(0)) continue;
+      const end = 8 + (answer.readUInt32BE(4) & 0xff_ff_ff);
+      const { code, version } = JSON.parse(answer.toString("utf8", 8, end));
+      if (code !== 0) throw new Error("a RocketMQ that is no name server answers");
+      if (!answer.toString("utf8", end).includes('"brokerName"')) throw new Error("no broker has registered yet");
+      return version >= 413 ? "RocketMQ 5" : version >= 393 ? "RocketMQ 4.9" : "an older RocketMQ";
+    }
+    throw new Error("the connection was closed without an answer");
+  } finally {
+    socket.destroy();
   }
 }
 

@@ -34,6 +34,12 @@ const BROKERS: Readonly<Record<string, BrokerUrl>> = {
     form: "rocketmq://host:8081[,host:8081][/namespace]",
     open: async (url, environment) => (await import("rowpost/rocketmq")).rocketmqFromUrl(url, environment),
   },
+  "rocketmq-classic": {
+    schemes: ["rocketmq-classic"],
+    form: "rocketmq-classic://host:9876[;host:9876][/namespace]",
+    open: async (url, environment) =>
+      (await import("rowpost/rocketmq-classic")).rocketmqClassicFromUrl(url, environment),
+  },
   kafka: {
     schemes: ["kafka"],
     form: "kafka://host:9092[,host:9092]",

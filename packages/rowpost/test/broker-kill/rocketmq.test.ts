@@ -4,6 +4,7 @@ import {
   createReader,
   createTopic,
   deleteTopic,
+  keysRead,
   messageCount,
   startPrivateServer,
 } from "../brokers/rocketmq-server.ts";
@@ -24,13 +25,7 @@ async function startRocketmq(): Promise<BrokerUnderTest> {
     bringBack: () => server.start(),
     async readAll(topic) {
       const count = await messageCount(server, topic);
-      const reader = await createReader(server, [topic], { pollsAtOnce: 8 });
-      try {
-        const messages = await reader.waitFor(topic, (all) => all.length >= count, READ_WITHIN_MS);
-        return messages.map(({ properties }) => properties.get("rowpost-key") ?? "");
-      } finally {
-        await reader.close();
-      }
+      return await keysRead(await createReader(server, [topic], { pollsAtOnce: 8 }), topic, count, READ_WITHIN_MS);
     },
     close: () => server.remove(),
   };

@@ -6,12 +6,13 @@ import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Broker, OutgoingMessage, PublishResult } from "../../src/brokers/broker.ts";
-import { decodeRocketmqHeaders, type RocketmqOptions, rocketmq } from "../../src/brokers/rocketmq/index.ts";
-import { type BrokerHarness, createTcpProxy, type ReceivedMessage } from "../../src/testing/index.ts";
+import { type RocketmqOptions, rocketmq } from "../../src/brokers/rocketmq/index.ts";
+import { type BrokerHarness, createTcpProxy } from "../../src/testing/index.ts";
 import { describeWithService } from "../services.ts";
 import { bindBrokerContract } from "./bind.ts";
 import { noDeadline, outgoing } from "./messages.ts";
 import { added, counts, endsByItself, resources, sendsAllAgain } from "./outcomes.ts";
+import { consumeWith, keyOf, sendsSoon } from "./rocketmq-received.ts";
 import type { ConsumedMessage, PrivateServer, Reader } from "./rocketmq-server.ts";
 import { createReader, createTopic, startPrivateServer } from "./rocketmq-server.ts";
 
@@ -52,13 +53,7 @@ describeWithService("rocketmq", "the RocketMQ broker and its faults", () => {
       createUnauthorized: () => create({ endpoints, secretKey: "of-bad-news" }),
       features: { ordering: "key", reportsUnknownTopic: true, maxBodyBytes: 4_194_304 },
       topics: TOPICS,
-      async consume({ topic, keyPrefix, count, withinMs }) {
-        const mine = (all: ConsumedMessage[]): ConsumedMessage[] =>
-          all.filter((message) => keyOf(message).startsWith(keyPrefix));
-        const isEnough = (all: ConsumedMessage[]): boolean => new Set(mine(all).map(keyOf)).size >= count;
-        await reader.waitFor(topic, isEnough, withinMs).catch(() => undefined);
-        return mine(reader.messages(topic)).map(received);
-      },
+      consume: consumeWith(() => reader),
       faults: proxy,
       async restart() {
         await server.kill();
@@ -297,25 +292,4 @@ function message(key: string, changes: Partial<OutgoingMessage> = {}): OutgoingM
   return outgoing(key, { topic: TOPICS.main, ...changes });
 }
 
-function keyOf({ properties }: ConsumedMessage): string {
-  return decodeRocketmqHeaders(properties)["rowpost-key"] ?? "";
-}
-
-function received({ body, properties, messageId, receivedAtMs }: ConsumedMessage): ReceivedMessage {
-  const headers = Object.fromEntries(
-    Object.entries(decodeRocketmqHeaders(properties)).map(([name, value]) => [name.toLowerCase(), value]),
-  );
-  return {
-    body,
-    headers,
-    contentType: headers["content-type"] ?? "application/json",
-    dedupeId: messageId,
-    receivedAtMs,
-  };
-}
-
-async function sends(broker: Broker): Promise<void> {
-  const probe = async (): Promise<string | undefined> =>
-    (await broker.publish([message("probe")], noDeadline()))[0]?.status;
-  await expect.poll(probe, { timeout: 30_000, interval: 50 }).toBe("sent");
-}
+const sends = (broker: Broker): Promise<void> => sendsSoon(broker, message("probe"));

@@ -45,7 +45,7 @@ export function uniqueName(name: string): string {
 }
 
 /** Queues of a topic. */
-const QUEUES = 4;
+export const QUEUES = 4;
 
 /** Makes a topic. */
 export async function createTopic(
@@ -242,7 +242,7 @@ const LONG_POLL_MS = 5000;
 const INVISIBLE_MS = 30_000;
 
 /** Keeps calling each poll and collects what they return. */
-function readerOf(polls: readonly (() => Promise<ConsumedMessage[]>)[], end: () => Promise<void>): Reader {
+export function readerOf(polls: readonly (() => Promise<ConsumedMessage[]>)[], end: () => Promise<void>): Reader {
   // A message that comes again, because its acknowledgement was late, has the same place in the
   // queue.
   const seen = new Map<string, ConsumedMessage>();
@@ -497,23 +497,43 @@ export async function startPrivateServer(): Promise<PrivateServer> {
     ROCKETMQ_ACCESS_KEY: keys.accessKey,
     ROCKETMQ_SECRET_KEY: keys.secretKey,
   };
-  const verb = (name: string) => async (): Promise<void> => {
-    await run(SCRIPT, [name], { env });
-  };
   const server: PrivateServer = {
-    port,
-    keys,
+    ...{ port, keys },
     endpoint: `127.0.0.1:${port}`,
+    ...runBy(SCRIPT, folder, env),
+  };
+  await server.start();
+  return server;
+}
+
+/** What a script's server can be told; its data stand in the folder, and go with it. */
+export function runBy(
+  script: string,
+  folder: string,
+  env: NodeJS.ProcessEnv,
+): Pick<PrivateServer, "certificateFile" | "start" | "kill" | "freeze" | "thaw" | "remove"> {
+  const verb = (name: string) => async (): Promise<void> => {
+    await run(script, [name], { env });
+  };
+  return {
     certificateFile: path.join(folder, "run", "tls", "server.crt"),
     start: verb("start"),
     kill: () => killProcess(Number(readFileSync(path.join(folder, "run", "server.pid"), "utf8"))),
     freeze: verb("freeze"),
     thaw: verb("thaw"),
     async remove() {
-      await run(SCRIPT, ["wipe"], { env });
+      await run(script, ["wipe"], { env });
       await run("rm", ["-rf", folder]);
     },
   };
-  await server.start();
-  return server;
+}
+
+/** The keys of the first `count` messages of a topic; the reader is closed. */
+export async function keysRead(reader: Reader, topic: string, count: number, withinMs: number): Promise<string[]> {
+  try {
+    const messages = await reader.waitFor(topic, (all) => all.length >= count, withinMs);
+    return messages.map(({ properties }) => properties.get("rowpost-key") ?? "");
+  } finally {
+    await reader.close();
+  }
 }

@@ -6,6 +6,8 @@ type StartConsumer = (url: string, parts: ConsumerParts) => Promise<DemoConsumer
 
 export const CONSUMERS: Readonly<Record<string, StartConsumer>> = {
   rocketmq: async (url, parts) => (await import("./rocketmq-consumer.ts")).startRocketmqConsumer(url, parts),
+  "rocketmq-classic": async (url, parts) =>
+    (await import("./rocketmq-classic-consumer.ts")).startRocketmqClassicConsumer(url, parts),
   kafka: async (url, parts) => (await import("./kafka-consumer.ts")).startKafkaConsumer(url, parts),
   rabbitmq: async (url, parts) => (await import("./rabbitmq-consumer.ts")).startRabbitmqConsumer(url, parts),
   redis: async (url, parts) => (await import("./redis-consumer.ts")).startRedisConsumer(url, parts),

@@ -8,14 +8,15 @@ export interface Route {
   readonly accepts: ReadonlySet<string>;
 }
 
-export type RouteAnswer =
-  | { readonly route: Route; readonly failure?: undefined }
+/** What is known of a topic; each protocol has its own idea of a route. */
+export type RouteAnswer<Found = Route> =
+  | { readonly route: Found; readonly failure?: undefined }
   | { readonly route?: undefined; readonly failure: Failure };
 
 /** Cached routes. */
-export interface Routes {
+export interface Routes<Found = Route> {
   /** Asked for when it is not known. After 30 s it is used once more while it is asked for. */
-  find(topic: string): RouteAnswer | Promise<RouteAnswer>;
+  find(topic: string): RouteAnswer<Found> | Promise<RouteAnswer<Found>>;
   /** The server contradicted it: it is asked for anew. Returns the failure, perhaps milder. */
   contradicted(topic: string, failure: Failure): Failure;
   /** All are asked for anew: after a lost connection a broker may have other topics. */
@@ -38,30 +39,30 @@ const RESTART_MS = 60_000;
 /** Topics come out of a table, so a faulty program can make up any number of them. */
 const MAX_TOPICS = 4096;
 
-interface Entry {
-  answer: RouteAnswer;
+interface Entry<Found> {
+  answer: RouteAnswer<Found>;
   /** Monotonic; asked again from then on. */
   refreshAt: number;
   /** It has been there. */
   readonly known: boolean;
   /** What the server said of it then, unless it has contradicted that. */
-  lastRoute: RouteAnswer | undefined;
+  lastRoute: RouteAnswer<Found> | undefined;
   /** Monotonic; since when a known topic is said to be missing. */
   missingSince: number | undefined;
 }
 
-export interface RoutesOptions {
+export interface RoutesOptions<Found = Route> {
   /** Asks the server. Never rejects. */
-  readonly query: (topic: string) => Promise<RouteAnswer>;
+  readonly query: (topic: string) => Promise<RouteAnswer<Found>>;
   /** Monotonic milliseconds. */
   readonly now: () => number;
 }
 
-export function createRoutes({ query, now }: RoutesOptions): Routes {
-  const entries = new Map<string, Entry>();
-  const asking = new Map<string, Promise<RouteAnswer>>();
+export function createRoutes<Found = Route>({ query, now }: RoutesOptions<Found>): Routes<Found> {
+  const entries = new Map<string, Entry<Found>>();
+  const asking = new Map<string, Promise<RouteAnswer<Found>>>();
 
-  const keep = (topic: string, entry: Entry): RouteAnswer => {
+  const keep = (topic: string, entry: Entry<Found>): RouteAnswer<Found> => {
     entries.delete(topic); // to the end of the map: the oldest goes first
     entries.set(topic, entry);
     for (const oldest of entries.keys()) {
@@ -70,7 +71,7 @@ export function createRoutes({ query, now }: RoutesOptions): Routes {
     }
     return entry.answer;
   };
-  const missing = (topic: string, failure: Failure, isSendRefused: boolean): RouteAnswer => {
+  const missing = (topic: string, failure: Failure, isSendRefused: boolean): RouteAnswer<Found> => {
     const before = entries.get(topic);
     const known = before?.known ?? false;
     const lastRoute = before?.lastRoute;
@@ -81,8 +82,8 @@ export function createRoutes({ query, now }: RoutesOptions): Routes {
     const refreshAt = now() + MISSING_FOR_MS;
     return keep(topic, { answer: answer ?? { failure: told }, refreshAt, known, lastRoute, missingSince });
   };
-  const told = (topic: string, answer: RouteAnswer): RouteAnswer => {
-    if (answer.route !== undefined) {
+  const told = (topic: string, answer: RouteAnswer<Found>): RouteAnswer<Found> => {
+    if (answer.failure === undefined) {
       const refreshAt = now() + REFRESH_AFTER_MS;
       return keep(topic, { answer, refreshAt, known: true, lastRoute: answer, missingSince: undefined });
     }
@@ -92,7 +93,7 @@ export function createRoutes({ query, now }: RoutesOptions): Routes {
     if (before !== undefined) before.refreshAt = now() + MISSING_FOR_MS;
     return answer;
   };
-  const ask = (topic: string): Promise<RouteAnswer> => {
+  const ask = (topic: string): Promise<RouteAnswer<Found>> => {
     const running = asking.get(topic);
     if (running !== undefined) return running;
     const asked = query(topic)

@@ -1,8 +1,8 @@
 /** `rocketmq://host:port[,host:port]/namespace?…`: the options as one line. */
 
 import { ConfigurationError } from "../../runtime/errors.ts";
-import { percentDecoded } from "../../runtime/percent-decoded.ts";
 import {
+  namespaceIn,
   oneOfSetting,
   optionsOf,
   secretsOf,
@@ -39,11 +39,7 @@ export function rocketmqOptionsFromUrl(
   if (endpoints.includes("@")) {
     throw new ConfigurationError(`broker URL: no user or password in it; set ${ACCESS_KEY} and ${SECRET_KEY} instead`);
   }
-  const encoded = path.replace(/\/$/, "");
-  if (encoded.includes("/")) {
-    throw new ConfigurationError(`broker URL: "/${path}" is more than a namespace; expected ${FORM}`);
-  }
-  const namespace = percentDecoded("broker URL: the namespace", encoded);
+  const namespace = namespaceIn(path, FORM);
   const settings = settingsIn(query, KNOWN);
   const tls = tlsOption(settings);
   return {

@@ -1,6 +1,7 @@
 /** Settings behind the `?` of a broker's URL. No error holds the URL, or its password. */
 import { readFileSync } from "node:fs";
 import { ConfigurationError } from "../../runtime/errors.ts";
+import { percentDecoded } from "../../runtime/percent-decoded.ts";
 import type { TlsOptions } from "./tls-options.ts";
 
 /** `tls` is `true`, `false` or `insecure`, three are PEM files, one is the certificate's name. */
@@ -107,6 +108,15 @@ function truth(name: string, text: string, words: string): boolean {
   if (["true", "1", ""].includes(text)) return true;
   if (["false", "0"].includes(text)) return false;
   throw new ConfigurationError(`broker URL: ${name} must be ${words}, not "${text}"`);
+}
+
+/** The namespace that a URL's path is; empty for none. Throws for more than one part. */
+export function namespaceIn(path: string, form: string): string {
+  const encoded = path.replace(/\/$/, "");
+  if (encoded.includes("/")) {
+    throw new ConfigurationError(`broker URL: "/${path}" is more than a namespace; expected ${form}`);
+  }
+  return percentDecoded("broker URL: the namespace", encoded);
 }
 
 /** `a, b or c`. */

@@ -1,0 +1,150 @@
+/**
+ * What a failure is about: the answer codes of brokers and name servers, mapped to the scopes of
+ * the broker contract.
+ *
+ * A code says little: 1 is whatever went wrong in a broker, from a wrong signature to a full disk,
+ * so its words decide. The codes and words were provoked on RocketMQ 4.9.7 and 5.5.0, or stand in
+ * their sources.
+ */
+import { type FailedBy, failed, failedBy, type Rule as SharedRule } from "../publishing/failures.ts";
+import type { Frame } from "./frames.ts";
+import type { Unanswered } from "./link.ts";
+
+interface Rule extends SharedRule {
+  /** In a batch it may be any of them. */
+  readonly divisible?: boolean;
+  /** The topic is not what the cached route says. */
+  readonly routeIsWrong?: boolean;
+  /** And this is because it does not exist. */
+  readonly topicIsMissing?: boolean;
+}
+
+/** A failure, with what to do about the request that met it. */
+export type Failure = FailedBy<Rule>;
+
+/** RocketMQ names no time; its own producers wait up to 1 s. */
+export const RETRY_AFTER_MS = 1000;
+
+/** Wrong for ever: the same message is refused again. */
+const NEVER: Rule = { scope: "message", retriable: false, divisible: true };
+/** The topic is away, throttled or full for now; a batch is no better in halves. */
+const LATER: Rule = { scope: "destination", retryAfterMs: RETRY_AFTER_MS };
+/** Concerns every message to this cluster, and nothing was stored. */
+const EVERYTHING: Rule = { scope: "connection" };
+/** Nobody can tell: counted as an attempt, as after a deadline of our own. */
+const MAY_BE_STORED: Rule = { scope: "unknown" };
+/** Perhaps one message's fault. */
+const UNEXPLAINED: Rule = { scope: "message", divisible: true };
+
+const MISSING: Rule = {
+  scope: "message",
+  routeIsWrong: true,
+  topicIsMissing: true,
+  advice: "create the topic: mqadmin updateTopic -n NAMESERVER -c CLUSTER -t TOPIC",
+};
+const NO_WRITES: Rule = {
+  ...LATER,
+  advice:
+    "let the broker take writes (brokerPermission=6, mqadmin addWritePerm) or the topic (mqadmin updateTopicPerm)",
+};
+const NO_RIGHT: Rule = { ...LATER, advice: "grant this access key the right to publish to the topic" };
+const WRONG_KEYS: Rule = {
+  ...EVERYTHING,
+  advice: "check accessKey and secretKey (ROWPOST_ROCKETMQ_ACCESS_KEY, ROWPOST_ROCKETMQ_SECRET_KEY)",
+};
+const NOT_HERE: Rule = {
+  ...EVERYTHING,
+  advice: "is this a RocketMQ name server (9876 by default), and no broker (10911) nor proxy (8080, 8081)?",
+};
+
+/** Which code is which, and what it means whatever its words. */
+const CODES: Readonly<Record<number, readonly [name: string, rule: Rule]>> = {
+  2: ["SYSTEM_BUSY", LATER],
+  3: ["REQUEST_CODE_NOT_SUPPORTED", NOT_HERE],
+  // Stored in the memory of the primary, and perhaps nowhere else by now.
+  10: ["FLUSH_DISK_TIMEOUT", MAY_BE_STORED],
+  // Stored by the primary, with no replica to copy it to. That may last, so no attempt is counted;
+  // and as each probe leaves a copy, no time is named, and the topic rests longer each time.
+  11: ["SLAVE_NOT_AVAILABLE", { scope: "destination" }],
+  12: ["FLUSH_SLAVE_TIMEOUT", MAY_BE_STORED],
+  13: ["MESSAGE_ILLEGAL", NEVER],
+  14: ["SERVICE_NOT_AVAILABLE", LATER],
+  15: ["VERSION_NOT_SUPPORTED", EVERYTHING],
+  17: ["TOPIC_NOT_EXIST", MISSING],
+  215: ["FLOW_CONTROL", LATER],
+  501: ["NOT_LEADER_FOR_QUEUE", { ...LATER, routeIsWrong: true }],
+  1500: ["GO_AWAY", EVERYTHING],
+  [-1006]: ["RPC_TIME_OUT", MAY_BE_STORED],
+};
+
+const SUCCESS = 0;
+const SYSTEM_ERROR = 1;
+const NO_PERMISSION = 16;
+/** The broker stored the message, though not as safely as it was configured to. */
+const WEAK: ReadonlySet<number> = new Set([10, 11, 12]);
+
+/** The answer is a receipt; `weakly`: also one for less than the broker was asked for. */
+export function isStored({ code }: Frame, weakly: boolean): boolean {
+  return code === SUCCESS || (weakly && WEAK.has(code));
+}
+
+/** What an answer that is no success means. */
+export function failureOfAnswer({ code, remark }: Frame): Failure {
+  const words = wordsOf(remark);
+  if (code === SYSTEM_ERROR) return named("SYSTEM_ERROR", words, ruleOfWords(words));
+  if (code === NO_PERMISSION) {
+    return named("NO_PERMISSION", words, ruleOfRights(words) ?? NO_WRITES);
+  }
+  const [name, rule] = CODES[code] ?? [`ROCKETMQ_${code}`, UNEXPLAINED];
+  return named(name, words, rule);
+}
+
+function named(code: string, words: string, rule: Rule): Failure {
+  return failedBy(rule, rule === WRONG_KEYS ? "UNAUTHORIZED" : code, words === "" ? code : words);
+}
+
+/** One line, without the link to the manual and the place in the server's code. */
+function wordsOf(remark: string): string {
+  const plain = remark
+    .replace(/\s*(?:For more information|See https?:).*$/s, "")
+    .replace(/,?\s*org\.apache\.rocketmq\.[\w.$]+\([\w.]+:\d+\).*$/s, "")
+    .replace(/(?:org\.apache\.rocketmq|java)\.[\w.]+\.(\w+(?:Exception|Error))/g, "$1")
+    .replace(/\s+/g, " ");
+  return plain.trim().slice(0, MOST_WORDS);
+}
+
+const MOST_WORDS = 400;
+
+const CANNOT_STORE_NOW =
+  /disk is full|not available now|\bbusy\b|flow control|in-sync replicas not enough|shutdown|shut down|slave/i;
+
+function ruleOfWords(words: string): Rule {
+  const rights = ruleOfRights(words);
+  if (rights !== undefined) return rights;
+  if (/queueId\[\d+\] is illegal/i.test(words)) return { scope: "message", routeIsWrong: true };
+  if (/specified topic/i.test(words)) return { scope: "message", retriable: false };
+  if (/time-?out|timed out/i.test(words)) return MAY_BE_STORED;
+  return CANNOT_STORE_NOW.test(words) ? LATER : UNEXPLAINED;
+}
+
+/** A wrong key concerns everything, a missing right one topic. Versions have their own codes. */
+function ruleOfRights(words: string): Rule | undefined {
+  if (/no (?:default )?permission|has no .*permission|permission denied/i.test(words)) return NO_RIGHT;
+  const isLogin = /signature|AclException|access-?key|acl config|user:.* is not found|username|authentica|credential/i;
+  return isLogin.test(words) ? WRONG_KEYS : undefined;
+}
+
+/** The failure of a request that got no answer. */
+export function failureOfSilence({ written, code, reason }: Unanswered): Failure {
+  return failed(written ? "unknown" : "connection", code, reason);
+}
+
+/** The same where nothing was stored, whatever became of it: a question, or a greeting. */
+export function failureOfQuestion(unanswered: Unanswered): Failure {
+  return failureOfSilence({ ...unanswered, written: false });
+}
+
+/** A failure found without asking the server. */
+export function messageFailure(code: string, reason: string, retriable = false): Failure {
+  return failed("message", code, reason, { retriable });
+}

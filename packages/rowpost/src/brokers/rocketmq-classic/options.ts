@@ -1,0 +1,124 @@
+/** Options of the classic RocketMQ broker, and what is checked before anything is opened. */
+import { checkOptions, type OptionKinds, oneOf } from "../../runtime/check-options.ts";
+import { ConfigurationError } from "../../runtime/errors.ts";
+import { type Checked, numbersOf, timeoutBounds } from "../settings/checked.ts";
+import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";
+import { type Address, nameServersFrom } from "./address.ts";
+import type { AccessKeys } from "./signature.ts";
+
+/** Options of {@link rocketmqClassic}. */
+export interface RocketmqClassicOptions {
+  /**
+   * Addresses of the name servers, `host:port` (9876 when left out; IPv6 in brackets); several as a
+   * list or separated by semicolons. One is asked until it fails, then the next.
+   */
+  readonly nameServers: string | readonly string[];
+  /** Namespace of the topics, which then are `namespace%topic`. Default: none. */
+  readonly namespace?: string | undefined;
+  /** TLS with the usual authorities (`true`), or with these settings. Default false: plaintext. */
+  readonly tls?: boolean | TlsOptions | undefined;
+  /** Access key and its secret, where the cluster asks for them. */
+  readonly accessKey?: string | undefined;
+  /** Secret of `accessKey`. */
+  readonly secretKey?: string | undefined;
+  /** Token of a temporary access key. */
+  readonly sessionToken?: string | undefined;
+  /** Name of the producer group, as administrators see it. Default `rowpost`. */
+  readonly producerGroup?: string | undefined;
+  /** Most messages in one request, 1 to 1024. Default 256. */
+  readonly batchSize?: number | undefined;
+  /** Most requests of one topic on their way at once, over all calls, 1 to 1024. Default 64. */
+  readonly maxInFlight?: number | undefined;
+  /** Of one request, 100 to 600,000 ms. Default 10,000. Afterwards its outcome is unknown. */
+  readonly requestTimeoutMs?: number | undefined;
+  /** For a connection and its greeting, 100 to 600,000 ms. Default 3,000. */
+  readonly connectTimeoutMs?: number | undefined;
+  /** Largest body in bytes: the brokers' `maxMessageSize`. Default 4,194,304, as theirs. */
+  readonly maxBodyBytes?: number | undefined;
+  /**
+   * What to make of a message that the broker has stored, but not as safely as it is configured to:
+   * FLUSH_DISK_TIMEOUT, FLUSH_SLAVE_TIMEOUT, SLAVE_NOT_AVAILABLE. `fail` (the default): it is not
+   * sent, and goes again. `accept`: it is sent.
+   */
+  readonly weakReceipts?: "fail" | "accept" | undefined;
+  /**
+   * Where to connect to instead of a broker's address as the name servers tell it, for clusters
+   * behind a tunnel or in containers. Takes and returns `host:port`. Default: as it is told.
+   */
+  readonly brokerAddress?: ((address: string) => string) | undefined;
+}
+
+type Present =
+  | ("namespace" | "producerGroup" | "batchSize" | "maxInFlight" | "requestTimeoutMs" | "connectTimeoutMs")
+  | ("maxBodyBytes" | "brokerAddress");
+
+/** Checked options with their defaults. */
+export interface Settings extends Checked<RocketmqClassicOptions, Present> {
+  readonly nameServers: readonly Address[];
+  readonly tls: TlsOptions | undefined;
+  readonly keys: AccessKeys | undefined;
+  readonly acceptsWeakReceipts: boolean;
+}
+
+const KINDS: OptionKinds<RocketmqClassicOptions> = {
+  nameServers: ["string", "array"],
+  namespace: "string",
+  tls: ["boolean", "object"],
+  accessKey: "string",
+  secretKey: "string",
+  sessionToken: "string",
+  producerGroup: "string",
+  batchSize: "number",
+  maxInFlight: "number",
+  requestTimeoutMs: "number",
+  connectTimeoutMs: "number",
+  maxBodyBytes: "number",
+  weakReceipts: "string",
+  brokerAddress: "function",
+};
+
+/** A name of RocketMQ's own: topics, groups and namespaces. */
+const NAME = /^[%|a-zA-Z0-9_-]+$/;
+
+const NUMBERS = {
+  /** As the gRPC adapter's: more gain little, and share the fate of one request. */
+  batchSize: [256, 1, 1024],
+  maxInFlight: [64, 1, 1024],
+  /** A stalled disk, or collection of garbage. After it a retry can make a duplicate. */
+  requestTimeoutMs: timeoutBounds(10_000),
+  connectTimeoutMs: timeoutBounds(3000),
+  /** A frame takes 16 MB with all that is in it. */
+  maxBodyBytes: [4_194_304, 1, 16_000_000],
+} as const;
+
+/** Checks options. Throws {@link ConfigurationError}, which names the option. */
+export function settingsFrom(options: RocketmqClassicOptions): Settings {
+  checkOptions("rocketmqClassic broker", options, KINDS);
+  const weakReceipts = oneOf("weakReceipts", options.weakReceipts ?? "fail", ["fail", "accept"]);
+  const { namespace = "", producerGroup = "rowpost" } = options;
+  return {
+    nameServers: nameServersFrom(options.nameServers ?? ""),
+    namespace: namespace === "" ? "" : plain("namespace", namespace),
+    producerGroup: plain("producerGroup", producerGroup),
+    tls: checkedTls(options.tls),
+    keys: keysFrom(options),
+    ...numbersOf(options, NUMBERS),
+    acceptsWeakReceipts: weakReceipts === "accept",
+    brokerAddress: options.brokerAddress ?? ((address) => address),
+  };
+}
+
+function plain(name: string, value: string): string {
+  if (NAME.test(value) && value.length <= MOST_CHARACTERS) return value;
+  throw new ConfigurationError(
+    `${name} may have letters, digits, %, |, - and _, and at most ${MOST_CHARACTERS} of them`,
+  );
+}
+
+const MOST_CHARACTERS = 120;
+
+function keysFrom({ accessKey, secretKey, sessionToken }: RocketmqClassicOptions): AccessKeys | undefined {
+  if (accessKey === undefined && secretKey === undefined && sessionToken === undefined) return undefined;
+  if (accessKey && secretKey) return { accessKey, secretKey, sessionToken };
+  throw new ConfigurationError("accessKey and secretKey belong together: give both or none");
+}

@@ -1,0 +1,25 @@
+/** The signature of access control: one for each request. */
+import { createHmac } from "node:crypto";
+import type { Request } from "./frames.ts";
+
+/** What access control asks for. */
+export interface AccessKeys {
+  readonly accessKey: string;
+  readonly secretKey: string;
+  readonly sessionToken: string | undefined;
+}
+
+/**
+ * The request with what proves who sends it: the values of all fields in the order of their names,
+ * then the body, under HMAC-SHA1 with the secret key.
+ */
+export function signed(request: Request, keys: AccessKeys | undefined): Request {
+  if (keys === undefined) return request;
+  const { accessKey, secretKey, sessionToken } = keys;
+  const fields: Record<string, string> = { ...request.fields, AccessKey: accessKey };
+  if (sessionToken !== undefined) fields["SecurityToken"] = sessionToken;
+  const hmac = createHmac("sha1", secretKey);
+  for (const name of Object.keys(fields).sort()) hmac.update(fields[name] ?? "");
+  if (request.body !== undefined) hmac.update(request.body);
+  return { ...request, fields: { ...fields, Signature: hmac.digest("base64") } };
+}
