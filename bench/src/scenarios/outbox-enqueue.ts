@@ -5,13 +5,12 @@
 import { createOutbox } from "rowpost";
 import { type Measurement, startMeter } from "../measure/meter.ts";
 import type { EncodedMessage, RawStatements } from "../raw/statements.ts";
+import { PROGRAM_CONNECTIONS as CONNECTIONS, openRawConnections, spread } from "../raw/transactions.ts";
 import { atLeast, resultOf } from "../results/result.ts";
 import { openRowpost } from "../rowpost.ts";
-import type { BareConnection, BareStatement, BenchDatabase } from "../servers/server.ts";
+import type { BareStatement, BenchDatabase } from "../servers/server.ts";
 import { createOrderTable, insertOrder, type OrderBody, orderMessage, orderValues } from "./business.ts";
 import { type BenchContext, inTurn, type Scenario, wanted } from "./scenario.ts";
-
-const CONNECTIONS = 8;
 
 interface Variant {
   readonly name: string;
@@ -67,19 +66,6 @@ async function enqueueVariant(context: BenchContext, variant: Variant): Promise<
   );
 }
 
-/** Transactions 0, 8, 16, … on the first connection, and so on. */
-async function spread(
-  transactions: number,
-  work: (connection: number, transaction: number) => Promise<void>,
-): Promise<void> {
-  const loops = Array.from({ length: CONNECTIONS }, async (_, connection) => {
-    for (let transaction = connection; transaction < transactions; transaction += CONNECTIONS) {
-      await work(connection, transaction);
-    }
-  });
-  await Promise.all(loops);
-}
-
 interface RawTransaction {
   readonly order: BareStatement;
   readonly enqueue: BareStatement;
@@ -100,43 +86,24 @@ async function rawRun(
   const transactions = Array.from({ length: messages / batch }, (_, index) =>
     rawTransaction(database, statements, index, batch),
   );
-  const connections = await openConnections(database);
-  const writer = turns();
+  const connections = await openRawConnections(database);
   let bytes = 0;
   const meter = await startMeter(database);
   meter.restart();
   await spread(transactions.length, async (index, number) => {
     const transaction = transactions[number];
-    const connection = connections[index % connections.length];
-    if (transaction === undefined || connection === undefined) return;
-    const work = async (): Promise<void> => {
-      await connection.simple(database.product === "sqlite" ? "BEGIN IMMEDIATE" : "BEGIN");
+    if (transaction === undefined) return;
+    await connections.transaction(index, async (connection) => {
       await connection.run(transaction.order);
       for (const body of transaction.bodies) bytes += JSON.stringify(body).length;
       await connection.run(transaction.enqueue);
-      await connection.simple("COMMIT");
-    };
-    await (database.product === "sqlite" ? writer(work) : work());
+    });
   });
   const measured = await meter.stop(messages);
-  await Promise.all(connections.map((connection) => connection.close()));
+  await connections.close();
   if (bytes === 0) throw new Error("no body was written");
   await checkCount(database, messages);
   return measured;
-}
-
-/** SQLite has one writer: one handle, and the transactions take turns on it. */
-async function openConnections(database: BenchDatabase): Promise<BareConnection[]> {
-  const count = database.product === "sqlite" ? 1 : CONNECTIONS;
-  return await Promise.all(Array.from({ length: count }, () => database.connect("program")));
-}
-
-function turns(): (work: () => Promise<void>) => Promise<void> {
-  let last: Promise<void> = Promise.resolve();
-  return (work) => {
-    last = last.then(work);
-    return last;
-  };
 }
 
 function rawTransaction(

@@ -1,5 +1,7 @@
-/** `rowpost queue search|show|rewind|drop-month` on a SQLite file. */
-import { afterEach, beforeEach, expect, test } from "vitest";
+/** `rowpost queue search|show|rewind|drop-month|delete-group|verify` on a SQLite file. */
+import { createQueue } from "rowpost/queue";
+import { sqlite } from "rowpost/sqlite";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { type QueueFile, temporaryQueue } from "./command.ts";
 
 let place: QueueFile;
@@ -58,4 +60,68 @@ test("a group is rewound with a reason, and a month that is not over stays", asy
   expect(await queue("drop-month", "orders")).toMatchObject({ code: 2 });
   const gone = await queue("drop-month", "orders", "202101", "--reason", "x");
   expect(gone).toMatchObject({ code: 1, stderr: expect.stringContaining("it has no tables") });
+});
+
+test("what a group has passed without a record is told, with exit code 1", async () => {
+  await queue("create", "orders");
+  const ids = [];
+  for (const body of ["1", "2", "3"]) ids.push((await queue("send", "orders", body)).stdout.trim());
+  const database = sqlite({ file: place.file });
+  const here = createQueue({ database });
+  const consumer = await here.consume({ topic: "orders", group: "billing", logger: "silent", handler: () => {} });
+  const lag = async (): Promise<number | undefined> => (await here.groups({ topic: "orders" }))[0]?.lag.count;
+  await vi.waitUntil(async () => (await lag()) === 0, { timeout: 60_000, interval: 20 });
+  await consumer.stop();
+  await here.close();
+
+  const whole = await queue("verify", "orders");
+  expect(whole).toEqual({ code: 0, stderr: "", stdout: "looked at 3 messages of all groups; 0 without a record\n" });
+  const session = await database.connect({ purpose: "tool" });
+  const tables = "SELECT name FROM sqlite_master WHERE name LIKE 'orders_message_info_consumption_%' ORDER BY name";
+  const { rows } = await session.run({ name: "tables", text: tables, params: [] });
+  for (const { name } of rows) {
+    const text = `DELETE FROM ${String(name)} WHERE message_id = ${ids[1]}`;
+    await session.run({ name: "delete", text, params: [] });
+  }
+  await session.close();
+  await database.close();
+  const { code, stdout } = await queue("verify", "orders");
+  expect(code).toBe(1);
+  expect(stdout).toContain(`group billing, partition 0: 1 message without a record: ${ids[1]}\n`);
+  const json = await queue("verify", "orders", "--group", "billing", "--json");
+  expect(json.code).toBe(1);
+  expect(JSON.parse(json.stdout)).toEqual({
+    ...{ topic: "orders", messages: 3 },
+    problems: [{ group: "billing", partition: 0, fromId: ids[1], toId: ids[1], messages: 1 }],
+  });
+  expect(await queue("verify", "orders", "--group", "none")).toMatchObject({ code: 1 });
+  expect(await queue("verify", "other")).toMatchObject({ code: 1 });
+});
+
+test("a group that nobody reads with is deleted, when that is said twice", async () => {
+  await queue("create", "orders");
+  expect(await queue("delete-group", "orders", "cache@web-7")).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("--yes is missing"),
+  });
+  expect(await queue("delete-group", "orders", "cache@web-7", "--yes")).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('no consumer group "cache@web-7"'),
+  });
+  const database = sqlite({ file: place.file });
+  const queueHere = createQueue({ database });
+  const puller = await queueHere.pull({ topic: "orders", group: "cache", broadcast: { instance: "web-7" } });
+  expect(await queue("delete-group", "orders", "cache@web-7", "--yes")).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("has a living member"),
+  });
+  await puller.stop();
+  await queueHere.close();
+  await database.close();
+  expect((await queue("groups", "orders")).stdout).toContain("cache@web-7");
+  expect(await queue("delete-group", "orders", "cache@web-7", "--yes")).toMatchObject({
+    code: 0,
+    stdout: "deleted group cache@web-7\n",
+  });
+  expect((await queue("groups", "orders")).stdout).toContain("no consumer groups");
 });

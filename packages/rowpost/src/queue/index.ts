@@ -8,9 +8,19 @@ export {
   UnknownGroupError,
 } from "../message/queue-errors.ts";
 export { InvalidNameError, UnknownTopicError } from "../runtime/errors.ts";
+export type { Queue, QueueOptions } from "./api.ts";
 export type { Consumer } from "./consuming/consumer.ts";
+export type { PulledMessage } from "./consuming/desk.ts";
+export {
+  AlreadySettledError,
+  PartitionLostError,
+  PullerStoppedError,
+  SettleTooLateError,
+} from "./consuming/errors.ts";
 export type { ConsumedMessage, TailedMessage } from "./consuming/message.ts";
 export type { ConsumeOptions, ConsumerFaultPoint, HandlerContext, MessageHandler } from "./consuming/options.ts";
+export type { PullOptions, ReceiveOptions } from "./consuming/pull-options.ts";
+export type { Puller } from "./consuming/puller.ts";
 export type { GroupCalls } from "./groups/calls.ts";
 export type {
   DeadLetter,
@@ -22,7 +32,7 @@ export type {
   HandReport,
   RedeliverOptions,
 } from "./groups/dead-letters.ts";
-export { CannotSkipError, NoDeadLetterError } from "./groups/errors.ts";
+export { CannotSkipError, GroupInUseError, NoDeadLetterError } from "./groups/errors.ts";
 export type {
   CountUpTo,
   GroupPartition,
@@ -33,7 +43,7 @@ export type {
 } from "./groups/groups.ts";
 export type { QueueMessage } from "./producing/encode.ts";
 export type { AppendIn, RelayedAppends, RelayedMessage } from "./producing/relayed.ts";
-export { createQueue, type Queue, type QueueOptions } from "./queue.ts";
+export { createQueue } from "./queue.ts";
 export type { TailOptions } from "./reading/tail.ts";
 export type { DropMonthOptions, MonthDropped, RetentionOutcome } from "./retention/retention.ts";
 export type { RewindOptions, RewindPosition, RewindReport, UndoRewindOptions } from "./rewinding/rewind.ts";

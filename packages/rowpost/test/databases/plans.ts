@@ -49,21 +49,38 @@ export async function openMigrated(harness: StoreHarness): Promise<MigratedDatab
   };
 }
 
+/** A server's words for the plan: lines of SQLite, rows of MySQL, or PostgreSQL's tree of nodes. */
+export type Explained<Node> =
+  | { readonly dialect: "sqlite"; readonly details: readonly string[] }
+  | { readonly dialect: "postgres"; readonly root: Node }
+  | { readonly dialect: "mysql"; readonly steps: readonly Readonly<Record<string, unknown>>[] };
+
+export async function explained<Node>(
+  dialect: DialectName,
+  session: Session,
+  { text, params }: Statement,
+): Promise<Explained<Node>> {
+  const explain = async (words: string): Promise<readonly Readonly<Record<string, unknown>>[]> =>
+    (await session.run({ name: "explain", text: `${words} ${text}`, params })).rows;
+  if (dialect === "sqlite") {
+    return { dialect, details: (await explain("EXPLAIN QUERY PLAN")).map((row) => String(row["detail"])) };
+  }
+  if (dialect === "mysql") return { dialect, steps: await explain("EXPLAIN FORMAT = TRADITIONAL") };
+  const [row] = await explain("EXPLAIN (FORMAT JSON)");
+  const plan = row?.["QUERY PLAN"];
+  const [{ Plan: root }] = (typeof plan === "string" ? JSON.parse(plan) : plan) as [{ Plan: Node }];
+  return { dialect, root };
+}
+
 /** What is wrong with the plan. */
 export async function faults(dialect: DialectName, session: Session, statement: Statement): Promise<string[]> {
-  const explain = async (words: string): Promise<readonly Readonly<Record<string, unknown>>[]> =>
-    (await session.run({ name: "explain", text: `${words} ${statement.text}`, params: statement.params })).rows;
-  if (dialect === "sqlite") {
-    const details = (await explain("EXPLAIN QUERY PLAN")).map((row) => String(row["detail"]));
+  const plan = await explained<PlanNode>(dialect, session, statement);
+  if (plan.dialect === "sqlite") {
+    const { details } = plan;
     return details.filter((detail) => /^SCAN (m|local_message)$|TEMP B-TREE FOR (?!GROUP)/.test(detail));
   }
-  if (dialect === "postgres") {
-    const [row] = await explain("EXPLAIN (FORMAT JSON)");
-    const plan = row?.["QUERY PLAN"];
-    const [{ Plan: root }] = (typeof plan === "string" ? JSON.parse(plan) : plan) as [{ Plan: PlanNode }];
-    return planFaults(root);
-  }
-  return (await explain("EXPLAIN FORMAT = TRADITIONAL")).flatMap((step) => {
+  if (plan.dialect === "postgres") return planFaults(plan.root);
+  return plan.steps.flatMap((step) => {
     const { Extra: extra, table, type } = step;
     if (table !== "m" && table !== "local_message") return [];
     const bad = type === "ALL" || type === "index" || /filesort|temporary/.test(String(extra));

@@ -7,17 +7,12 @@
  */
 import { appendFileSync } from "node:fs";
 import { createQueue } from "../../dist/queue/index.js";
+import { openDatabase } from "./open-database.mjs";
 
 const { kind, url, ledger, group, transactional, point, hit, signal = "SIGKILL" } = JSON.parse(process.argv[2] ?? "{}");
 
-async function open() {
-  if (kind === "sqlite") return (await import("../../dist/databases/sqlite/index.js")).sqlite({ file: url });
-  if (kind === "postgres") return (await import("../../dist/databases/postgres/index.js")).postgres({ url });
-  return (await import("../../dist/databases/mysql/index.js")).mysql({ url });
-}
-
 let hits = 0;
-const database = await open();
+const database = await openDatabase({ kind, url });
 const queue = createQueue({ database });
 const text = `INSERT INTO effects (id) VALUES (${kind === "postgres" ? "$1" : "?"})`;
 const consumer = await queue.consume({

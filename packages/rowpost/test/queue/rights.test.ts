@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Database } from "../../src/databases/database.ts";
 import { mysql } from "../../src/databases/mysql/index.ts";
 import { postgres } from "../../src/databases/postgres/index.ts";
-import { createQueue, type Queue } from "../../src/queue/queue.ts";
+import { createQueue, type Queue } from "../../src/queue/index.ts";
 import { createTestDatabase, describeWithService, type TestDatabase } from "../services.ts";
 
 const PAGES = ["rights.md", "rights.zh-CN.md"].map((name) =>

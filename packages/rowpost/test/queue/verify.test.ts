@@ -5,6 +5,7 @@ import { queueMonth } from "../../src/message/queue-id.ts";
 import { type ConsumeOptions, createQueue, type Queue, type VerifyAnswer } from "../../src/queue/index.ts";
 import type { RewindStore } from "../../src/queue/rewinding/store.ts";
 import { type VerifyPosition, verifyQueue } from "../../src/queue/verifying/verify.ts";
+import { silentLogger } from "../../src/runtime/logger.ts";
 import { describeOnEach, type QueuePlace } from "./places.ts";
 
 const WHO = { author: "ann", reason: "test" };
@@ -145,6 +146,60 @@ describeOnEach("the detector", (make) => {
       list.flatMap(({ problems }) => problems).reduce((sum, { messages }) => sum + messages, 0);
     expect(missing(answers)).toBe(missing([whole]));
     await parts.store.close();
+    await rewinding.close();
+    await store.close();
+  });
+
+  it("is asked by a running consumer, which logs what is missing", async () => {
+    const ids = await read(200, "each");
+    const table = `orders_message_info_consumption_${queueMonth(ids[0] as string)}`;
+    await change(`DELETE FROM ${table} WHERE message_id = ${ids[111]}`);
+    await change("UPDATE message_topic SET housekept_at = NULL");
+    const errors: { readonly message: string; readonly fields: unknown }[] = [];
+    const logger = {
+      ...silentLogger,
+      error: (message: string, fields: unknown) => void errors.push({ message, fields }),
+    };
+    const consumer = await queue.consume({ topic: "orders", group: "billing", logger, handler: () => {} });
+    await vi.waitUntil(() => errors.length > 0, { timeout: 60_000, interval: 20 });
+    await consumer.stop();
+    const partition = Number(BigInt(ids[111] as string) % 64n);
+    expect(errors).toEqual([
+      {
+        message: "messages below a group's progress have no record",
+        fields: {
+          ...{ topic: "orders", messages: 1 },
+          problems: [{ group: "billing", partition, fromId: ids[111], toId: ids[111], messages: 1 }],
+        },
+      },
+    ]);
+  });
+
+  it("takes what a rewind has set aside meanwhile for nothing lost", async () => {
+    const ids = await read(100, "each");
+    const store = database.queue.store();
+    const [verifying, rewinding] = [store.verifying(), store.rewinding()];
+    let isRewound = false;
+    const answer = await verifyQueue(
+      {
+        store: {
+          ...verifying,
+          async chunk(request) {
+            // Behind the look at the progress: the delayed message is no redelivery any more.
+            if (!isRewound)
+              await queue.rewind({ topic: "orders", group: "billing", to: { id: ids[0] as string }, ...WHO });
+            isRewound = true;
+            return await verifying.chunk(request);
+          },
+        },
+        rewinds: { log: (key, limit) => rewinding.log(key, limit) },
+        requireTopic: () => Promise.resolve(),
+        monotonicMs: () => performance.now(),
+      },
+      { topic: "orders" },
+    );
+    expect(answer.problems).toEqual([]);
+    await verifying.close();
     await rewinding.close();
     await store.close();
   });

@@ -3,7 +3,7 @@
  * in the transaction that writes its row `sent`; in another one a second append of a row is
  * recognized. See docs/queue.md.
  */
-import type { Queue } from "../../queue/queue.ts";
+import type { Queue } from "../../queue/api.ts";
 import type { TopicOptions } from "../../queue/topics/topics.ts";
 import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { BrokerError } from "../../runtime/errors.ts";

@@ -124,9 +124,9 @@ export const IN_TRANSACTION = " /*M! WHEN @@in_transaction = 0 AND @@autocommit 
  * one, whoever sent it: 1 after the question, -1 after a SELECT and an error, and 0 after COMMIT,
  * ROLLBACK, ROLLBACK TO and BEGIN. So none of these came between, and what was true is true.
  */
-const NOT_ENDED = " /*!80000 WHEN ROW_COUNT() = 0 THEN EXP(999) */";
+export const NOT_ENDED = " /*!80000 WHEN ROW_COUNT() = 0 THEN EXP(999) */";
 
-function notEnded(value: string): string {
+export function notEnded(value: string): string {
   return `CASE WHEN FALSE THEN FALSE${NOT_ENDED} ELSE ${value} END`;
 }
 
@@ -134,7 +134,7 @@ function notEnded(value: string): string {
  * Without these modes the server cuts a value that is too long, and replaces letters that the
  * column's character set lacks. EMPTY_STRING_IS_NULL is MariaDB's, and makes NULL of an empty body.
  */
-const STRICT = `
+export const STRICT = `
     WHEN NOT (FIND_IN_SET('STRICT_TRANS_TABLES', @@sql_mode) OR FIND_IN_SET('STRICT_ALL_TABLES', @@sql_mode)) THEN EXP(996)`;
 const EMPTY_AS_NULL = " /*M! WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@sql_mode) THEN EXP(995) */";
 
@@ -215,10 +215,7 @@ function fields(names: MysqlNames, delayed: boolean): readonly Field[] {
   add("orderingKey", "?", ({ orderingKey }, params) => params.push(orderingKey));
   add("createdBy", "?", ({ createdBy }, params) => params.push(createdBy));
   add("updatedBy", "?", ({ createdBy }, params) => params.push(createdBy));
-  // The user's session may have any time zone: NOW() is not the server's own time there.
-  const now =
-    layout.clock === "utc" ? "UTC_TIMESTAMP(3)" : "CONVERT_TZ(UTC_TIMESTAMP(3), '+00:00', @@global.time_zone)";
-  const instant = wholeSeconds(names, now);
+  const instant = ownSeconds(names, ownNow(names));
   add("gmtCreate", instant);
   add("gmtModified", instant);
   if (delayed) {
@@ -236,8 +233,16 @@ function fields(names: MysqlNames, delayed: boolean): readonly Field[] {
   return list;
 }
 
+/**
+ * Now, on the clock of the table. The user's session may have any time zone: NOW() is not the
+ * server's own time there.
+ */
+export function ownNow({ layout }: MysqlNames): string {
+  return layout.clock === "utc" ? "UTC_TIMESTAMP(3)" : "CONVERT_TZ(UTC_TIMESTAMP(3), '+00:00', @@global.time_zone)";
+}
+
 /** Cuts the fraction off where the column has none: MySQL would round it up, into the future. */
-function wholeSeconds(names: MysqlNames, instant: string): string {
+export function ownSeconds(names: MysqlNames, instant: string): string {
   return names.layout.fractionDigits === 3 ? instant : `${instant} - INTERVAL MICROSECOND(${instant}) MICROSECOND`;
 }
 

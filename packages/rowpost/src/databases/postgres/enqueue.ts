@@ -1,5 +1,6 @@
 /** The INSERT in the user's transaction, and what explains or undoes it. */
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
+import type { Statement } from "../../transactions/executor.ts";
 import { enqueueCalls } from "../sql/calls.ts";
 import type { TableLayout } from "../sql/layout.ts";
 import { tableKey } from "../sql/layouts.ts";
@@ -31,12 +32,7 @@ UNION ALL SELECT NULL, NULL WHERE NOT ${MARKED}`,
         check: ({ asked, mark }, name) => (name === "insert" ? [mark, asked] : [mark]),
       },
     ),
-    markTransaction: (mark) => ({
-      name: "markTransaction",
-      // With a parameter postgres.js would keep the INSERT back for the answer.
-      text: `SELECT set_config('${MARK}', ${literal(mark)}, true)`,
-      params: [],
-    }),
+    markTransaction,
   };
 }
 
@@ -45,8 +41,26 @@ UNION ALL SELECT NULL, NULL WHERE NOT ${MARKED}`,
  * savepoint from before it.
  */
 const MARK = "rowpost.tx";
-/** Is this the transaction with the mark? */
-const MARKED = `COALESCE(current_setting('${MARK}', true), '') = $2`;
+/** Is this the transaction with the mark in this parameter? */
+export function isMarked(mark: string): string {
+  return `COALESCE(current_setting('${MARK}', true), '') = ${mark}`;
+}
+
+/** True, and the transaction has the mark in this parameter from now on. */
+export function leaveMark(mark: string): string {
+  return `set_config('${MARK}', ${mark}, true) = ${mark}`;
+}
+
+const MARKED = isMarked("$2");
+
+export function markTransaction(mark: string): Statement {
+  return {
+    name: "markTransaction",
+    // With a parameter postgres.js would keep the INSERT back for the answer.
+    text: `SELECT set_config('${MARK}', ${literal(mark)}, true)`,
+    params: [],
+  };
+}
 
 /**
  * In one type and collation, whatever the columns have or get: a prepared statement whose result is
@@ -155,7 +169,7 @@ function insertText(names: Names): string {
   SELECT ${fields.map(([, value]) => value).join(",\n    ")}
   FROM json_to_recordset($1::text::json) AS incoming (type text, key text, topic text, body text, headers text, content_type text,
     ordering_key text, delay_ms bigint, deliver_at_ms bigint, created_by text)
-  WHERE (SELECT CASE WHEN $3::boolean THEN ${MARKED} ELSE set_config('${MARK}', $2, true) = $2 END)
+  WHERE (SELECT CASE WHEN $3::boolean THEN ${MARKED} ELSE ${leaveMark("$2")} END)
   ON CONFLICT (${column.messageType}, ${column.messageKey}) DO NOTHING
   RETURNING ${identity(names)})
 SELECT messagetype, messagekey, ${ringOn(channelOf(layout))} AS rung FROM inserted`;

@@ -1,12 +1,12 @@
 /**
- * The statements of one enqueue, each in the transaction in which it was called or not at all: a
- * call that nobody awaits goes on while its transaction ends, and another one may begin on the same
- * connection (rule: ended-transaction).
+ * The statements of one enqueue, or of one handling of the inbox, each in the transaction in which
+ * it was called or not at all: a call that nobody awaits goes on while its transaction ends, and
+ * another one may begin on the same connection (rule: ended-transaction).
  */
 import { randomBytes } from "node:crypto";
 import { TransactionRequiredError } from "../../runtime/errors.ts";
 import type { Executor, QueryResult, Statement } from "../../transactions/executor.ts";
-import type { DialectStatements, TransactionCheck } from "./statements.ts";
+import type { EnqueueStatements, TransactionCheck } from "./statements.ts";
 
 /**
  * Runs a statement in the call's transaction. Throws `TransactionRequiredError`, and nothing is
@@ -16,7 +16,9 @@ export type Send = (make: (check: TransactionCheck) => Statement) => Promise<Que
 
 /** What a dialect brings to a call. */
 export interface CallParts {
-  readonly statements: Pick<DialectStatements, "enqueue">;
+  readonly statements: { readonly enqueue: Pick<EnqueueStatements, "markTransaction"> };
+  /** The error for a call outside of its transaction, where it is none of enqueue. */
+  readonly outside?: ((cause?: unknown) => TransactionRequiredError) | undefined;
   /** Is it what the INSERT answers outside a transaction? */
   readonly isOutsideTransaction?: ((error: unknown) => boolean) | undefined;
   /** Is it what the check of the session answers (rule: exact-text)? Then what is wrong with it. */
@@ -33,7 +35,8 @@ let calls = 0;
 export function callIn(parts: CallParts, tx: Executor, later: boolean): Send {
   calls += 1;
   const mark = `${PROCESS}-${calls}`;
-  if (tx.inTransaction === undefined) return (make) => run(parts, tx, make({ asked: false, mark }));
+  const outside = parts.outside ?? outsideTransaction;
+  if (tx.inTransaction === undefined) return (make) => run(parts, tx, make({ asked: false, mark, isOwn: true }));
   const statement = parts.statements.enqueue.markTransaction?.(mark);
   const leaveMark = async (): Promise<unknown> => statement && (await tx.run(statement));
   let marking = later && statement !== undefined ? leaveMark() : undefined;
@@ -43,7 +46,7 @@ export function callIn(parts: CallParts, tx: Executor, later: boolean): Send {
 
   async function begin(known: boolean | undefined | Promise<boolean>): Promise<void> {
     if (statement !== undefined && known !== true) marking ??= leaveMark();
-    if ((await known) === false) throw outsideTransaction();
+    if ((await known) === false) throw outside();
     await marking;
   }
 
@@ -51,7 +54,7 @@ export function callIn(parts: CallParts, tx: Executor, later: boolean): Send {
     const first = !begun;
     begun = true;
     const known = first || isFree ? tx.inTransaction?.() : true;
-    if (known === false) throw outsideTransaction();
+    if (known === false) throw outside();
     if (!first || (known === true && marking === undefined)) {
       isFree ||= first;
       return await run(parts, tx, make({ asked: !first, mark }));
@@ -67,7 +70,7 @@ async function run(parts: CallParts, tx: Executor, statement: Statement): Promis
   try {
     return await tx.run(statement);
   } catch (error) {
-    if (parts.isOutsideTransaction?.(error) === true) throw outsideTransaction(error);
+    if (parts.isOutsideTransaction?.(error) === true) throw (parts.outside ?? outsideTransaction)(error);
     throw parts.unfitSession?.(error) ?? error;
   }
 }

@@ -10,6 +10,7 @@ import { retryPauseMs } from "../../runtime/backoff.ts";
 import type { Transaction } from "../../transactions/executor.ts";
 import type { ConsumerPlace, ConsumptionStore, Progress, TopicStore } from "../store.ts";
 import { createFilling, cutBack } from "./filling.ts";
+import type { Lanes } from "./lanes.ts";
 import type { ConsumerSettings } from "./options.ts";
 import { createParallelWork } from "./parallel-work.ts";
 import { createPartition, type Partition } from "./partition.ts";
@@ -36,6 +37,7 @@ export interface ConsumerOptions {
   readonly place: Omit<ConsumerPlace, "instance">;
   readonly database: Pick<QueueDatabase, "doorbell" | "listen">;
   readonly transaction: <T>(work: (tx: Transaction) => Promise<T>) => Promise<T>;
+  readonly lanes?: Lanes | undefined;
 }
 
 const STOP_STEP_MS = 50;
@@ -111,6 +113,7 @@ function createMember(options: ConsumerOptions): Member {
     store,
     place,
     transaction: options.transaction,
+    lanes: options.lanes,
     onFencedOut: (partition: Partition) => {
       // It was dropped before, and another one may stand for it by now.
       if (partition.abort.signal.aborted) return;
@@ -129,8 +132,14 @@ function createMember(options: ConsumerOptions): Member {
   }
 
   function drop(partition: number): void {
-    held.get(partition)?.abort.abort();
+    const gone = held.get(partition);
+    if (gone === undefined) return;
+    gone.abort.abort();
     held.delete(partition);
+    // A settle that is under way may take effect yet.
+    void Promise.resolve(gone.settling).finally(() => {
+      for (const delivery of [...gone.window, ...gone.again.values()]) delivery.over?.(false);
+    });
   }
 
   async function heartbeat(): Promise<void> {

@@ -14,9 +14,10 @@ const ERROR_LENGTH = 1_000;
 /** Never rejects: what the handler throws is a failed attempt. */
 export async function deliver(
   { topic, group, handler, maxAttempts, clock }: ConsumerSettings,
-  { message, attempt, countedAttempt }: Delivery,
+  delivery: Delivery,
   context: { readonly tx: Transaction | undefined; readonly signal: AbortSignal },
 ): Promise<Outcome> {
+  const { message, attempt, countedAttempt } = delivery;
   const startMs = clock.monotonicMs();
   const consumed = consumedMessage(topic, message, attempt);
   if ("broken" in consumed) return { kind: "failed", durationMs: 0, error: consumed.broken, final: true };
@@ -24,7 +25,7 @@ export async function deliver(
   if (only !== undefined && only !== group) return { kind: "skipped", error: `only for group ${only}` };
   try {
     // Without `transactional` a handler that reads `tx` gets undefined, and its types say so not.
-    await handler(consumed, context as { readonly tx: Transaction; readonly signal: AbortSignal });
+    await handler(consumed, context as { readonly tx: Transaction; readonly signal: AbortSignal }, delivery);
     return { kind: "consumed", durationMs: clock.monotonicMs() - startMs };
   } catch (error) {
     return failed(error, { attempt: countedAttempt, maxAttempts, durationMs: clock.monotonicMs() - startMs });

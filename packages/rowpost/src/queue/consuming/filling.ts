@@ -90,8 +90,10 @@ export function createFilling({ settings, store, work, stopping }: FillingOption
  */
 export function cutBack(partition: Partition): void {
   const { window, again } = partition;
-  const lastStarted = window.findLastIndex(({ started, outcome }) => started || outcome !== undefined);
-  const cut = window.splice(lastStarted + 1);
+  const lastStarted = window.findLastIndex(({ started }) => started);
+  const open = window.findIndex(({ outcome }) => outcome === undefined);
+  // The head that is finished may be on its way to the table.
+  const cut = window.splice(Math.max(lastStarted + 1, open === -1 ? window.length : open));
   for (const delivery of cut) delivery.dropped = true;
   const [first] = cut;
   if (first !== undefined) partition.readFrom(first.message.id);

@@ -1,8 +1,8 @@
 /** Runs tasks, so many at once; those of one lane one after the other, in the order they came. */
 
 export interface Lanes {
-  /** `lane` undefined: a lane of its own. */
-  add(lane: string | undefined, task: () => Promise<void>): void;
+  /** `lane` undefined: a lane of its own. A lane lies within a partition. */
+  add(place: { readonly partition: number; readonly lane: string | undefined }, task: () => Promise<void>): void;
 }
 
 /** Makes lanes with nothing in them. Tasks must not reject. */
@@ -37,7 +37,7 @@ export function createLanes(concurrency: number): Lanes {
   }
 
   return {
-    add(lane, task) {
+    add({ lane }, task) {
       const waiting = lane === undefined ? undefined : behind.get(lane);
       if (waiting !== undefined) {
         waiting.push(task);

@@ -29,6 +29,12 @@ export interface ConsumedMessage<Body = unknown> {
   readonly attempt: number;
 }
 
+/** One delivery, for a handler that has to know what became of it. */
+export interface HandedOut {
+  /** Called once: what came of it is written, or never will be, because the partition is lost. */
+  over?: (isWritten: boolean) => void;
+}
+
 /** The message, or why nobody can read its row. */
 export function consumedMessage(
   topic: string,

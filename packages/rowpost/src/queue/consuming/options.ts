@@ -2,15 +2,15 @@
 import { randomBytes } from "node:crypto";
 import { checkQueueId } from "../../message/queue-errors.ts";
 import { type BackoffOptions, backoffMs } from "../../runtime/backoff.ts";
-import { refuseUnknown } from "../../runtime/check-options.ts";
+import { checkOptions, refuseUnknown } from "../../runtime/check-options.ts";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { guardedLogger } from "../../runtime/guarded-ports.ts";
 import { type Logger, silentLogger, stderrLogger } from "../../runtime/logger.ts";
 import type { Transaction } from "../../transactions/executor.ts";
 import type { GroupStart } from "../store.ts";
-import { checkGroup, checkTopic } from "../topics/names.ts";
-import type { ConsumedMessage } from "./message.ts";
+import { checkGroup, checkTopic, instanceGroup } from "../topics/names.ts";
+import type { ConsumedMessage, HandedOut } from "./message.ts";
 
 /** What a handler gets beside the message. */
 export interface HandlerContext {
@@ -45,7 +45,16 @@ export interface ConsumeOptions {
   readonly transactional?: boolean | undefined;
   /** A record for each message (default), or one for all of a batch that went well. */
   readonly records?: "each" | "batch" | undefined;
-  /** Where a new group begins. Default `start`. One that is known goes on where it was. */
+  /**
+   * Every instance gets every message: it is a group of its own, `group@instance`. The name has to
+   * be the same after a restart, to go on where it was, and another one in each running process,
+   * such as the host's or the pod's. `queue.deleteGroup` removes that of an instance that is gone.
+   */
+  readonly broadcast?: { readonly instance: string } | undefined;
+  /**
+   * Where a new group begins. Default `start`; with `broadcast` `end`: what came before its
+   * instance was there is not for it. One that is known goes on where it was.
+   */
   readonly from?: GroupStart | undefined;
   /** After a failed attempt. Defaults: 8 attempts, 1 s, doubled up to 10 min, with full jitter. */
   readonly retry?:
@@ -75,7 +84,8 @@ export interface ConsumeOptions {
 /** Points at which tests kill or freeze a member. */
 export type ConsumerFaultPoint = "read" | "handled" | "before settle" | "within settle" | "after settle";
 
-export interface ConsumerSettings extends Pick<ConsumeOptions, "topic" | "group" | "handler"> {
+export interface ConsumerSettings extends Pick<ConsumeOptions, "topic" | "group"> {
+  readonly handler: (message: ConsumedMessage, context: HandlerContext, handedOut: HandedOut) => unknown;
   readonly concurrency: number;
   readonly batchSize: number;
   readonly transactional: boolean;
@@ -96,7 +106,7 @@ export interface ConsumerSettings extends Pick<ConsumeOptions, "topic" | "group"
   retryInMs(attempt: number): number;
 }
 
-const OPTIONS: ReadonlySet<string> = new Set([
+export const CONSUME_OPTIONS: readonly string[] = [
   "topic",
   "group",
   "handler",
@@ -104,6 +114,7 @@ const OPTIONS: ReadonlySet<string> = new Set([
   "batchSize",
   "transactional",
   "records",
+  "broadcast",
   "from",
   "retry",
   "onFailed",
@@ -114,15 +125,18 @@ const OPTIONS: ReadonlySet<string> = new Set([
   "logger",
   "clock",
   "onFaultPoint",
-] satisfies readonly (keyof ConsumeOptions)[]);
+] satisfies readonly (keyof ConsumeOptions)[];
 
 /** With the defaults. Throws `ConfigurationError`, `InvalidNameError`, `InvalidIdError`. */
 export function consumerSettings(options: ConsumeOptions): ConsumerSettings {
-  refuseUnknown("consume", options, [...OPTIONS]);
-  if (typeof options.handler !== "function") {
+  refuseUnknown("consume", options, CONSUME_OPTIONS);
+  const { handler } = options;
+  if (typeof handler !== "function") {
     throw new ConfigurationError("consume takes a handler: async (message, { tx, signal }) => { … }");
   }
-  const { records = "each", from = "start", retry = {}, onFailed = "skip" } = options;
+  const { broadcast } = options;
+  if (broadcast !== undefined) checkOptions("broadcast", broadcast, { instance: "any" });
+  const { records = "each", from = broadcast === undefined ? "start" : "end", retry = {}, onFailed = "skip" } = options;
   if (onFailed !== "block" && onFailed !== "skip") {
     throw new ConfigurationError(`onFailed is ${String(onFailed)}; it must be "block" or "skip"`);
   }
@@ -138,8 +152,8 @@ export function consumerSettings(options: ConsumeOptions): ConsumerSettings {
   };
   return {
     topic: checkTopic(options.topic),
-    group: checkGroup(options.group),
-    handler: options.handler,
+    group: broadcast === undefined ? checkGroup(options.group) : instanceGroup(options.group, broadcast.instance),
+    handler: (message, context) => handler(message, context),
     concurrency: whole("concurrency", options.concurrency ?? 10, 1),
     batchSize: whole("batchSize", options.batchSize ?? 200, 1),
     transactional: options.transactional === true,

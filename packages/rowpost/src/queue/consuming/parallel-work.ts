@@ -8,7 +8,7 @@ import { holdUp, isHeldUp, settled, type Work, type WorkOptions } from "./work.t
 
 export function createParallelWork(options: WorkOptions): Work {
   const { settings, store, place } = options;
-  const lanes = createLanes(settings.concurrency);
+  const lanes = options.lanes ?? createLanes(settings.concurrency);
 
   async function run(partition: Partition, delivery: Delivery): Promise<void> {
     const { signal } = partition.abort;
@@ -70,7 +70,7 @@ export function createParallelWork(options: WorkOptions): Work {
         }
         const { orderingKey } = delivery.message;
         const lane = orderingKey === null ? undefined : `${partition.partition} ${orderingKey}`;
-        lanes.add(lane, () => run(partition, delivery));
+        lanes.add({ partition: partition.partition, lane }, () => run(partition, delivery));
       }
     },
   };

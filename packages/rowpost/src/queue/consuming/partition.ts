@@ -13,6 +13,7 @@ import type {
   Settlement,
   StoredQueueMessage,
 } from "../store.ts";
+import type { HandedOut } from "./message.ts";
 import type { ConsumerSettings } from "./options.ts";
 
 /** What came of a delivery. */
@@ -26,7 +27,7 @@ export type Outcome =
   | { readonly kind: "skipped"; readonly error: string };
 
 /** A message under way. */
-export interface Delivery {
+export interface Delivery extends HandedOut {
   readonly message: StoredQueueMessage;
   readonly attempt: number;
   /** The same, counted from where it was redelivered by hand. */

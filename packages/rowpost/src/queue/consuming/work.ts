@@ -4,6 +4,7 @@
  */
 import type { Transaction } from "../../transactions/executor.ts";
 import type { ConsumerPlace, ConsumptionStore } from "../store.ts";
+import type { Lanes } from "./lanes.ts";
 import type { ConsumerSettings } from "./options.ts";
 import { type Delivery, type Finished, holdsUp, type Partition } from "./partition.ts";
 
@@ -15,6 +16,8 @@ export interface WorkOptions {
   readonly onFencedOut: (partition: Partition) => void;
   /** Deliveries have left the partition. */
   readonly onSettled: (partition: Partition) => void;
+  /** Whose turn it is to be handled; default: so many at once as the settings say. */
+  readonly lanes?: Lanes | undefined;
   readonly transaction: <T>(work: (tx: Transaction) => Promise<T>) => Promise<T>;
 }
 
@@ -40,6 +43,7 @@ export function holdUp(
 /** It is written: takes the deliveries out, and lets go the keys that nothing holds up any more. */
 export async function settled(options: WorkOptions, partition: Partition, done: Finished): Promise<void> {
   partition.remove(done);
+  for (const delivery of done.deliveries) delivery.over?.(true);
   await letGo(options, partition, done.settlement.released);
   options.onSettled(partition);
 }

@@ -16,6 +16,7 @@ import {
 } from "./dead-letters.ts";
 import {
   checkedHand,
+  deleteGroup,
   type GroupStatus,
   type GroupsOptions,
   groupsOf,
@@ -58,6 +59,14 @@ export interface GroupCalls {
    * or neither. Resolves to the copy's id. Throws `NoDeadLetterError`.
    */
   editDeadLetter(options: EditOptions): Promise<string>;
+  /**
+   * Removes a group that nobody reads with any more: its progress, redeliveries, dead letters and
+   * log of rewinds. It holds no month back then. What it consumed stays in the records, and one of
+   * its name begins anew. False: there was none.
+   *
+   * Throws `GroupInUseError` while it has living members, `UnknownTopicError`.
+   */
+  deleteGroup(options: { readonly topic: string; readonly group: string }): Promise<boolean>;
 }
 
 /** What is wrong with the options is said before any SQL. */
@@ -86,5 +95,6 @@ export function groupCalls(parts: DeadLetterParts): GroupCalls {
     redeliver: (options) => redeliver(parts, options),
     discard: (options) => discard(parts, options),
     editDeadLetter: (options) => editDeadLetter(parts, options),
+    deleteGroup: (options) => deleteGroup(parts, options),
   };
 }

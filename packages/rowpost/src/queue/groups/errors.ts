@@ -15,3 +15,14 @@ export class NoDeadLetterError extends RowpostError {
     super("NO_DEAD_LETTER", `message ${id} is no dead letter of group ${group}: its redelivery ${state} now`);
   }
 }
+
+/** The group has living members. Nothing was deleted. */
+export class GroupInUseError extends RowpostError {
+  constructor(topic: string, group: string, members: readonly string[], silentMs: number) {
+    super(
+      "GROUP_IN_USE",
+      `group ${group} of topic ${topic} has ${members.length === 1 ? "a living member" : "living members"} (${members.join(", ")}): stop them first; one that was killed counts for ${silentMs / 1_000} s`,
+      { retriable: true },
+    );
+  }
+}

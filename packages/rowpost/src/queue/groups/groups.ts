@@ -6,7 +6,7 @@ import { ConfigurationError } from "../../runtime/errors.ts";
 import { wholeNumber } from "../../runtime/whole-number.ts";
 import type { GroupKey } from "../store.ts";
 import { checkGroup, checkTopic } from "../topics/names.ts";
-import { CannotSkipError } from "./errors.ts";
+import { CannotSkipError, GroupInUseError } from "./errors.ts";
 import type { GroupStore, HandNote, StoredGroupPartition } from "./store.ts";
 
 /** A number that was counted up to a limit. */
@@ -239,6 +239,22 @@ export async function requireGroup(
   const rows = await store.partitions(topic, group);
   if (rows.length === 0) throw new UnknownGroupError(topic, group);
   return rows;
+}
+
+/** Longer than between two heartbeats of a member with a usual lease. */
+const SILENT_MS = 30_000;
+
+/** Throws `GroupInUseError`. */
+export async function deleteGroup(
+  { store, requireTopic }: GroupParts,
+  options: { readonly topic: string; readonly group: string },
+): Promise<boolean> {
+  checkOptions("deleteGroup", options, { topic: "any", group: "any" });
+  const key = { topic: checkTopic(options.topic), group: checkGroup(options.group) };
+  await requireTopic(key.topic);
+  const outcome = await store.deleteGroup(key, SILENT_MS);
+  if (typeof outcome !== "string") throw new GroupInUseError(key.topic, key.group, outcome, SILENT_MS);
+  return outcome === "deleted";
 }
 
 /** Out of its redelivery, or as the first message that the group has not finished. */

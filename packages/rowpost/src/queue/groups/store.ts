@@ -110,5 +110,10 @@ export interface GroupStore {
    * fences out whoever holds the partition. `finished`: the group is behind it already.
    */
   skipHead(key: GroupKey, id: string, note: HandNote): Promise<"skipped" | "finished" | "not the first" | "no message">;
+  /**
+   * What there is of the group, but for its records, unless a member was seen within `silentMs`:
+   * then their labels. A group of its name begins anew, in a round of its own.
+   */
+  deleteGroup(key: GroupKey, silentMs: number): Promise<"deleted" | "absent" | readonly string[]>;
   close(): Promise<void>;
 }

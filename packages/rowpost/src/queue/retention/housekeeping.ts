@@ -1,9 +1,11 @@
 /**
  * What running consumers do for their topic, one of them once an hour: the tables of the next month
- * are made ahead, and months past the retention are dropped.
+ * are made ahead, months past the retention are dropped, and a stretch of what was consumed is
+ * verified.
  */
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
+import type { VerifyAnswer, VerifyOptions } from "../verifying/verify.ts";
 import type { RetentionOutcome } from "./retention.ts";
 import type { RetentionStore } from "./store.ts";
 
@@ -12,6 +14,7 @@ export interface HousekeepingOptions {
   readonly store: Pick<RetentionStore, "elect">;
   readonly prepareMonths: () => Promise<void>;
   readonly applyRetention: () => Promise<readonly RetentionOutcome[]>;
+  readonly verify: (options: VerifyOptions) => Promise<VerifyAnswer>;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -19,10 +22,16 @@ export interface HousekeepingOptions {
 const EVERY_MS = 3_600_000;
 /** How often each of them asks whether an hour is over. */
 const ASK_MS = 600_000;
+/** Of an hour's turn, for the detector: below 0.3 % of one connection's time. */
+const VERIFY_MS = 10_000;
+/** Entries of a line of the log; the count beside it is of all. */
+const MOST_NAMED = 20;
 
 /** Runs until the signal is aborted; it is waited for by nobody, and never rejects. */
 export async function keepHouse(options: HousekeepingOptions, signal: AbortSignal): Promise<void> {
   const { topic, store, clock, logger } = options;
+  /** Where the last turn of this process has come to; the next one begins anew behind the end. */
+  let after: VerifyOptions["after"];
   while (!signal.aborted) {
     try {
       if (await store.elect(topic, EVERY_MS)) {
@@ -30,6 +39,14 @@ export async function keepHouse(options: HousekeepingOptions, signal: AbortSigna
         for (const { month, dropped, problem } of await options.applyRetention()) {
           if (dropped !== undefined) logger.info("a month was dropped", { ...dropped });
           else logger.warn("a month past its retention is still there", { topic, month, problem });
+        }
+        const { problems, next } = await options.verify({ topic, after, timeLimitMs: VERIFY_MS });
+        after = next;
+        if (problems.length > 0) {
+          const messages = problems.reduce((sum, each) => sum + each.messages, 0);
+          logger.error("messages below a group's progress have no record", {
+            ...{ topic, messages, problems: problems.slice(0, MOST_NAMED) },
+          });
         }
       }
     } catch (error) {

@@ -117,7 +117,7 @@ function refusal({ topic, month }: DropRequest, begun: Exclude<DropBegin, { read
     case "needed":
       return new MonthNotDroppedError(
         "NEEDED",
-        `${what}: ${begun.groups.map(needText).join("; ")}. Let them read on, or drop it with force`,
+        `${what}: ${begun.groups.map(needText).join("; ")}. Let them read on, delete those that nobody reads with any more (queue.deleteGroup), or drop it with force`,
         true,
       );
     case "not over":

@@ -16,11 +16,27 @@ export function checkTopic(topic: unknown): string {
   );
 }
 
-/** The consumer group, if it is one. */
+const PART_OF_A_GROUP = /^[\w.:-]+$/;
+const LETTERS = "A-Z, a-z, 0-9 and _ . : -";
+
+/** The consumer group, if it is one: a name, or that of a broadcast's instance. */
 export function checkGroup(group: unknown): string {
-  if (typeof group === "string" && group.length <= LONGEST_GROUP && /^[\w.:-]+$/.test(group)) return group;
+  if (typeof group === "string" && group.length <= LONGEST_GROUP) {
+    const parts = group.split("@");
+    if (parts.length <= 2 && parts.every((part) => PART_OF_A_GROUP.test(part))) return group;
+  }
   throw new InvalidNameError(
-    `a consumer group is 1 to ${LONGEST_GROUP} characters of A-Z, a-z, 0-9 and _ . : -; not ${shown(group)}`,
+    `a consumer group is 1 to ${LONGEST_GROUP} characters of ${LETTERS}, with broadcast as group@instance; not ${shown(group)}`,
+  );
+}
+
+/** The group of one instance of a broadcast. */
+export function instanceGroup(group: unknown, instance: unknown): string {
+  const both = `${checkGroup(group)}@${typeof instance === "string" ? instance : ""}`;
+  const isOne = typeof instance === "string" && PART_OF_A_GROUP.test(instance) && both.length <= LONGEST_GROUP;
+  if (isOne) return checkGroup(both);
+  throw new InvalidNameError(
+    `broadcast.instance is ${LETTERS}, and with the group and an @ before it at most ${LONGEST_GROUP} characters; not ${shown(instance)}`,
   );
 }
 

@@ -129,7 +129,15 @@ async function verifyPlace(store: VerifyStore, request: PlaceRequest): Promise<P
   const fromId = afterId === undefined ? lowest : idAfter(afterId);
   if (compareIds(fromId, now.nextId) >= 0) return { messages: 0, endId: afterId ?? "0" };
   const toId = String(BigInt(now.nextId) - 1n);
+  const before = problems.length;
   let messages = 0;
+  /** What a rewind has set aside meanwhile is not lost: it is looked at the next time. */
+  const unlessRewound = async (): Promise<void> => {
+    walk.end();
+    if (problems.length === before) return;
+    const then = (await store.groups(topic)).find((each) => each.group === group && each.partition === partition);
+    if (then?.round !== now.round) problems.splice(before);
+  };
   for (const month of await store.months(topic)) {
     if (month < queueMonth(fromId) || month > queueMonth(toId)) continue;
     let at = (await store.before({ topic, month, partition, fromId, places: MOST_IN_A_RECORD })) ?? "0";
@@ -144,13 +152,13 @@ async function verifyPlace(store: VerifyStore, request: PlaceRequest): Promise<P
       if (last === undefined || chunk.length < CHUNK) break;
       at = idAfter(last);
       if (compareIds(last, fromId) >= 0 && isOver()) {
-        walk.end();
+        await unlessRewound();
         return { messages, stoppedAt: last, endId: toId };
       }
     }
     walk.closeBatches();
   }
-  walk.end();
+  await unlessRewound();
   return { messages, endId: toId };
 }
 

@@ -72,6 +72,11 @@ export const QUEUE_CHINESE: Readonly<Record<string, string>> = {
   "who; kept with it (default: the user of the operating system)": "操作人；会一并记下（默认是操作系统的用户）",
   "let the members of a consumer group take nothing more until it is resumed; they may go on running":
     "暂停消费组：成员可以继续运行，但恢复之前不再取消息",
+  "remove a consumer group that nobody reads with any more: its progress, redeliveries and dead letters":
+    "删除不再有人使用的消费组：它的进度、待重投的消息和死信",
+  "the consumer group; of a broadcast group@instance": "消费组；广播的写作 group@instance",
+  "It is refused while a member lives: one that was killed counts for 30 seconds.":
+    "还有成员活着时会被拒绝：被杀掉的成员 30 秒内仍算活着。",
   "let a paused consumer group go on where it was": "让暂停的消费组从原处继续",
   "let a consumer group never get a message: one that comes again, a dead letter, or its first unfinished one":
     "让消费组跳过一条消息：待重投的、死信，或第一条未完成的",
@@ -87,4 +92,8 @@ export const QUEUE_CHINESE: Readonly<Record<string, string>> = {
   "append a changed copy of a dead letter for its consumer group alone, and discard the old one":
     "把死信改好后作为副本写入，只投给这个消费组，并丢弃原来那条",
   "body of the copy: JSON": "副本的消息体：JSON",
+  "look for messages below a group's progress without a record, a redelivery, a skip or a rewind":
+    "查找消费组进度之前、却没有消费记录、重投、跳过或回拨的消息",
+  "It only reads, and locks nothing; consumers may run. Exit code 1: a message is missing.":
+    "只读，不加锁；消费者可以照常运行。退出码 1：有消息缺失。",
 };

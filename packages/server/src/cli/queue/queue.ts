@@ -6,6 +6,7 @@ import { discardCommand, editCommand, redeliverCommand } from "./change-dead.ts"
 import { createCommand } from "./create.ts";
 import { deadCommand } from "./dead.ts";
 import { deleteCommand } from "./delete.ts";
+import { deleteGroupCommand } from "./delete-group.ts";
 import { dropMonthCommand } from "./drop-month.ts";
 import { groupsCommand } from "./groups.ts";
 import { pauseCommand, resumeCommand, skipCommand } from "./pause.ts";
@@ -15,6 +16,7 @@ import { sendCommand } from "./send.ts";
 import { showCommand } from "./show.ts";
 import { tailCommand } from "./tail.ts";
 import { topicsCommand } from "./topics.ts";
+import { verifyCommand } from "./verify.ts";
 
 /** The command with its own commands; `finish` takes the exit code of the one that ran. */
 export function queueCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
@@ -44,10 +46,12 @@ Examples:
     pauseCommand,
     resumeCommand,
     skipCommand,
+    deleteGroupCommand,
     deadCommand,
     redeliverCommand,
     discardCommand,
     editCommand,
+    verifyCommand,
   ];
   for (const make of commands) queue.addCommand(make(context, finish));
   return queue;

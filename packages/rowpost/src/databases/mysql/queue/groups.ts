@@ -60,7 +60,7 @@ export const groups: GroupStatements = {
     name: "countRedeliveries",
     text: `SELECT COUNT(CASE WHEN state = 0 AND NOT behind THEN 1 END) AS waiting, COUNT(CASE WHEN state = 0 AND behind THEN 1 END) AS behind,
     COUNT(CASE WHEN state = 1 THEN 1 END) AS dead, CAST(MIN(CASE WHEN state = 0 THEN message_id END) AS CHAR) AS oldest
-  FROM (SELECT message_id, state, next_attempt_at >= TIMESTAMP'${BEHIND_UNTIL}' AS behind FROM message_redelivery
+  FROM (SELECT message_id, state, next_attempt_at >= TIMESTAMP'${BEHIND_UNTIL}' AS behind FROM message_redelivery FORCE INDEX (PRIMARY)
     WHERE ${GROUP} AND partition_no = ${whole(partition)} ORDER BY message_id LIMIT ${whole(limit)}) AS counted`,
     params: [topic, group],
   }),
@@ -104,5 +104,22 @@ export const groups: GroupStatements = {
   SET first_attempt = CASE WHEN state = 1 THEN attempt ELSE first_attempt END, next_attempt_at = ${NOW}, gmt_modified = ${NOW}, state = 0
   WHERE ${GROUP} AND partition_no = ? AND message_id IN (${ids.map(() => "?").join(", ")})`,
     params: [topic, group, partition, ...ids],
+  }),
+
+  /**
+   * Under the locks of the group's progress: members that settle or take a partition wait for them.
+   * If we die right after it, nothing is deleted.
+   */
+  forgetGroup: ({ topic, group }, round) => ({
+    name: "forgetGroup",
+    text: `UPDATE message_group SET round = ?, paused_at = NULL, paused_by = NULL, pause_reason = NULL WHERE ${GROUP}`,
+    params: [round, topic, group],
+  }),
+
+  /** As above; of the group's progress first. */
+  deleteGroup: (table, { topic, group }) => ({
+    name: "deleteGroup",
+    text: `DELETE FROM ${table} WHERE ${GROUP}`,
+    params: [topic, group],
   }),
 };

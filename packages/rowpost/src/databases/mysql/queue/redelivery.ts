@@ -44,7 +44,7 @@ export const redelivery: RedeliveryStatements = {
   releaseKeys: ({ topic, group }, partition, orderingKeys) => ({
     name: "releaseKeys",
     text: `UPDATE (SELECT MIN(w.message_id) AS id FROM ${KEYS}
-    STRAIGHT_JOIN message_redelivery AS w ON w.topic_id = ? AND w.consumer_group_id = ? AND w.partition_no = ${whole(partition)} AND w.ordering_key = j.ordering_key
+    STRAIGHT_JOIN message_redelivery AS w FORCE INDEX (i_key) ON w.topic_id = ? AND w.consumer_group_id = ? AND w.partition_no = ${whole(partition)} AND w.ordering_key = j.ordering_key
     WHERE w.state = 0 GROUP BY w.ordering_key) AS head
   STRAIGHT_JOIN message_redelivery AS r ON r.topic_id = ? AND r.consumer_group_id = ? AND r.partition_no = ${whole(partition)} AND r.message_id = head.id
   SET r.next_attempt_at = ${NOW}
@@ -55,7 +55,7 @@ export const redelivery: RedeliveryStatements = {
   heldUpKeys: ({ topic, group }, partition, orderingKeys) => ({
     name: "heldUpKeys",
     text: `SELECT j.ordering_key AS orderingkey FROM ${KEYS}
-  WHERE EXISTS (SELECT 1 FROM message_redelivery AS r WHERE r.topic_id = ? AND r.consumer_group_id = ? AND r.partition_no = ${whole(partition)}
+  WHERE EXISTS (SELECT 1 FROM message_redelivery AS r FORCE INDEX (i_key) WHERE r.topic_id = ? AND r.consumer_group_id = ? AND r.partition_no = ${whole(partition)}
     AND r.ordering_key = j.ordering_key AND r.state = 0)`,
     params: [JSON.stringify(orderingKeys), topic, group],
   }),

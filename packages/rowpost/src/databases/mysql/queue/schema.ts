@@ -118,6 +118,7 @@ const TABLES = [
   paused_at DATETIME(3) NULL COMMENT 'NULL = not paused',
   paused_by VARCHAR(64) NULL,
   pause_reason VARCHAR(255) NULL,
+  round INT NOT NULL DEFAULT 0 COMMENT 'that it begins in: behind those of a deleted one of its name',
   PRIMARY KEY (topic_id, consumer_group_id)
 ) ${TABLE_OPTIONS} COMMENT='consumer groups'`,
 ];

@@ -18,7 +18,7 @@ export const verify: VerifyStatements = {
   FROM (SELECT i.message_id FROM ${quoteName(infoTable(topic, month))} AS i FORCE INDEX (PRIMARY)
     WHERE i.partition_no = ${whole(partition)} AND i.message_id BETWEEN ? AND ? ORDER BY i.message_id LIMIT ${whole(limit)}) AS m
   LEFT JOIN ${quoteName(recordTable(topic, month))} AS r ON r.message_id = m.message_id AND r.consumer_group_id = ?
-  LEFT JOIN message_redelivery AS a ON a.topic_id = ? AND a.consumer_group_id = ? AND a.partition_no = ${whole(partition)} AND a.message_id = m.message_id
+  LEFT JOIN message_redelivery AS a FORCE INDEX (PRIMARY) ON a.topic_id = ? AND a.consumer_group_id = ? AND a.partition_no = ${whole(partition)} AND a.message_id = m.message_id
   ORDER BY m.message_id`,
     params: [fromId, toId, group, topic, group],
   }),

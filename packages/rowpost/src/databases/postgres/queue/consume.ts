@@ -9,14 +9,17 @@ const COLUMNS = `m.message_id::text AS id, m.partition_no AS partition_no, m.mes
   m.message_data AS message_data, m.content_type AS content_type, m.headers AS headers, m.ordering_key AS ordering_key,
   CASE WHEN m.deliver_at IS NULL THEN 0 ELSE ${msBetween(NOW, "m.deliver_at")} END AS due_in_ms`;
 
+/** Records of a deleted group stay: another round lets one of its name write its own. */
+const BEGINS_IN =
+  "COALESCE((SELECT g.round FROM message_group g WHERE g.topic_id = c.topic_id AND g.consumer_group_id = $2::varchar), 0)";
 const BEHIND_LAST = "(c.last_id + 1) * 64 + c.partition_no";
 
 export const consume: ConsumeStatements = {
   /** Two members that join at once meet at the primary key; what is there stays as it is. */
   insertProgress: ({ topic, group }, start) => ({
     name: "insertProgress",
-    text: `INSERT INTO message_consumption (topic_id, consumer_group_id, partition_no, begin_message_id, next_message_id, message_date)
-SELECT c.topic_id, $2, c.partition_no, ${start === "end" ? `${BEHIND_LAST}, ${BEHIND_LAST}` : "$3::bigint, $3::bigint"}, 0
+    text: `INSERT INTO message_consumption (topic_id, consumer_group_id, partition_no, begin_message_id, next_message_id, message_date, round)
+SELECT c.topic_id, $2::varchar, c.partition_no, ${start === "end" ? `${BEHIND_LAST}, ${BEHIND_LAST}` : "$3::bigint, $3::bigint"}, 0, ${BEGINS_IN}
 FROM message_topic_partition c WHERE c.topic_id = $1
 ON CONFLICT (topic_id, consumer_group_id, partition_no) DO NOTHING`,
     params: [topic, group, ...(start === "end" ? [] : [startId(start)])],
@@ -48,11 +51,13 @@ ORDER BY m.message_id LIMIT $4::bigint`,
     params: [partition, fromId, toId, limit],
   }),
 
+  // OFFSET 0: looked up one by one, also by a plan that was made when the month had a few rows.
   readIds: ({ topic, month, ids }) => ({
     name: "readIds",
     text: `SELECT ${COLUMNS}
 FROM unnest($1::bigint[]) AS wanted (id)
-JOIN ${quoteName(infoTable(topic, month))} m ON m.partition_no = (wanted.id % 64)::integer AND m.message_id = wanted.id
+CROSS JOIN LATERAL (SELECT * FROM ${quoteName(infoTable(topic, month))} i
+  WHERE i.partition_no = (wanted.id % 64)::integer AND i.message_id = wanted.id OFFSET 0) m
 ORDER BY m.message_id`,
     params: [numberArray(ids)],
   }),

@@ -101,4 +101,21 @@ SET first_attempt = CASE WHEN state = 1 THEN attempt ELSE first_attempt END, sta
 WHERE ${GROUP} AND partition_no = $3 AND message_id = ANY ($4::bigint[])`,
     params: [topic, group, partition, numberArray(ids)],
   }),
+
+  /**
+   * Under the locks of the group's progress: members that settle or take a partition wait for them.
+   * If we die right after it, nothing is deleted.
+   */
+  forgetGroup: ({ topic, group }, round) => ({
+    name: "forgetGroup",
+    text: `UPDATE message_group SET round = $3, paused_at = NULL, paused_by = NULL, pause_reason = NULL WHERE ${GROUP}`,
+    params: [topic, group, round],
+  }),
+
+  /** As above; of the group's progress first. */
+  deleteGroup: (table, { topic, group }) => ({
+    name: "deleteGroup",
+    text: `DELETE FROM ${table} WHERE ${GROUP}`,
+    params: [topic, group],
+  }),
 };

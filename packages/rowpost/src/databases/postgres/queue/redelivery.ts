@@ -4,9 +4,25 @@ import { BEHIND_UNTIL } from "../../sql/queue/values.ts";
 import { NOW, numberArray, textArray } from "../names.ts";
 
 const DUE = `CASE WHEN again.due_ms IS NULL THEN '${BEHIND_UNTIL}Z'::timestamptz ELSE ${NOW} + again.due_ms * interval '1 millisecond' END`;
+/**
+ * Not along the index of what is due: where the server knows nothing of the table yet, it takes
+ * that one, and reads all that waits in the partition.
+ */
+const WAITS = "state + 0 = 0";
 const PLACE = "topic_id = $1 AND consumer_group_id = $2 AND partition_no = $3";
 const AGAIN = `unnest($4::bigint[], $5::smallint[], $6::integer[], $7::bigint[], $8::text[], $9::text[])
   AS again (id, state, attempt, due_ms, fail_reason, ordering_key)`;
+
+/**
+ * The first waiting message of an ordering key. Rows are compared, and ordered, by all columns of
+ * the index of the keys: no other one has this order, so it is taken whatever the server knows.
+ */
+function firstOf(key: string): string {
+  const columns = "topic_id, consumer_group_id, partition_no, ordering_key";
+  return `SELECT message_id FROM message_redelivery
+  WHERE (${columns}) >= ($1, $2, $3, ${key}) AND (${columns}) <= ($1, $2, $3, ${key}) AND ordering_key IS NOT NULL AND ${WAITS}
+  ORDER BY ${columns}, message_id LIMIT 1`;
+}
 
 function columns(redeliveries: Parameters<RedeliveryStatements["putRedeliveries"]>[2]): readonly string[] {
   return [
@@ -38,7 +54,7 @@ SET state = EXCLUDED.state, attempt = EXCLUDED.attempt, first_attempt = 0, next_
     text: `UPDATE message_redelivery r
 SET state = again.state, attempt = again.attempt, next_attempt_at = ${DUE}, fail_reason = again.fail_reason, ordering_key = again.ordering_key, gmt_modified = ${NOW}
 FROM ${AGAIN}
-WHERE r.topic_id = $1 AND r.consumer_group_id = $2 AND r.partition_no = $3 AND r.message_id = again.id AND r.state = 0 AND r.attempt = again.attempt - 1`,
+WHERE r.topic_id = $1 AND r.consumer_group_id = $2 AND r.partition_no = $3 AND r.message_id = again.id AND r.message_id = ANY ($4::bigint[]) AND r.${WAITS} AND r.attempt = again.attempt - 1`,
     params: [topic, group, partition, ...columns(redeliveries)],
   }),
 
@@ -52,18 +68,17 @@ WHERE r.topic_id = $1 AND r.consumer_group_id = $2 AND r.partition_no = $3 AND r
   /** As above: so nothing comes before the first one while it is looked for. */
   releaseKeys: ({ topic, group }, partition, orderingKeys) => ({
     name: "releaseKeys",
-    text: `UPDATE message_redelivery r
+    text: `UPDATE message_redelivery
 SET next_attempt_at = ${NOW}
-FROM (SELECT ordering_key, min(message_id) AS id FROM message_redelivery
-  WHERE ${PLACE} AND ordering_key = ANY ($4::text[]) AND state = 0 GROUP BY ordering_key) first
-WHERE r.topic_id = $1 AND r.consumer_group_id = $2 AND r.partition_no = $3 AND r.message_id = first.id AND r.next_attempt_at >= '${BEHIND_UNTIL}Z'::timestamptz`,
+WHERE ${PLACE} AND next_attempt_at >= '${BEHIND_UNTIL}Z'::timestamptz
+  AND message_id = ANY (ARRAY(SELECT (${firstOf("released.key")}) FROM unnest($4::text[]) AS released (key)))`,
     params: [topic, group, partition, textArray(orderingKeys)],
   }),
 
   heldUpKeys: ({ topic, group }, partition, orderingKeys) => ({
     name: "heldUpKeys",
     text: `SELECT wanted.key AS orderingkey FROM unnest($4::text[]) AS wanted (key)
-WHERE EXISTS (SELECT 1 FROM message_redelivery WHERE ${PLACE} AND ordering_key = wanted.key AND state = 0)`,
+WHERE (${firstOf("wanted.key")}) IS NOT NULL`,
     params: [topic, group, partition, textArray(orderingKeys)],
   }),
 

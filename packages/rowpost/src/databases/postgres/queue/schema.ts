@@ -119,6 +119,7 @@ const TABLES = [
   paused_at timestamptz(3),
   paused_by varchar(64),
   pause_reason varchar(255),
+  round integer NOT NULL DEFAULT 0,
   PRIMARY KEY (topic_id, consumer_group_id)
 ) ${BUSY}`,
   "COMMENT ON TABLE message_topic IS 'topics of the message queue'",
@@ -126,6 +127,7 @@ const TABLES = [
   "COMMENT ON TABLE message_consumption IS 'progress of each group, and who consumes for it'",
   "COMMENT ON TABLE message_group IS 'consumer groups'",
   "COMMENT ON COLUMN message_group.paused_at IS 'NULL = not paused'",
+  "COMMENT ON COLUMN message_group.round IS 'that it begins in: behind those of a deleted one of its name'",
   "COMMENT ON COLUMN message_consumption.taken_at IS 'since when the owner has it'",
   "COMMENT ON COLUMN message_redelivery.first_attempt IS 'attempts before it was redelivered by hand'",
   "COMMENT ON COLUMN message_redelivery.ordering_key IS 'set where it holds up its key; it waits behind another one until 9999'",

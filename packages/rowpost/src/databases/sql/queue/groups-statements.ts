@@ -1,6 +1,7 @@
 /** What a dialect supplies for looking at groups, and for what people do to them. */
 import type { GroupKey } from "../../../queue/store.ts";
 import type { Statement } from "../../../transactions/executor.ts";
+import type { GROUP_TABLES } from "./names.ts";
 
 export interface UnreadRange {
   readonly topic: string;
@@ -45,4 +46,8 @@ export interface GroupStatements {
   lockRedeliveries(key: GroupKey, partition: number, ids: readonly string[]): Statement;
   /** Of the locked partition: due now, and a dead letter has all its attempts again. */
   redeliverNow(key: GroupKey, partition: number, ids: readonly string[]): Statement;
+  /** Nobody has paused it; a group of its name begins in this round. */
+  forgetGroup(key: GroupKey, round: number): Statement;
+  /** Its rows in one of {@link GROUP_TABLES}. */
+  deleteGroup(table: (typeof GROUP_TABLES)[number], key: GroupKey): Statement;
 }

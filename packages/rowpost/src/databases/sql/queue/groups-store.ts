@@ -15,7 +15,7 @@ import type { Executor, Statement } from "../../../transactions/executor.ts";
 import { integer, labelWithoutLock, lowerCased, type Row, text, textOrNull } from "../rows.ts";
 import { createSessionSlots, type SessionSlots } from "../session-slots.ts";
 import type { ConsumptionParts } from "./consumption-store.ts";
-import { monthsOfTables } from "./names.ts";
+import { GROUP_TABLES, monthsOfTables } from "./names.ts";
 
 /** The instance in a record of what a person has decided. */
 const BY_HAND = "by hand";
@@ -65,8 +65,32 @@ export function createGroupStore(parts: ConsumptionParts): GroupStore {
       return affected > 0;
     },
     ...changesByHand(parts, slots),
+    deleteGroup: (key, silentMs) =>
+      slots.retry("settle", (session) => session.transaction((tx) => deleteGroup(tx, statements, key, silentMs))),
     close: () => slots.close(),
   };
+}
+
+/** The progress is locked first, as by every settle and takeover. */
+async function deleteGroup(
+  tx: Executor,
+  statements: ConsumptionParts["statements"],
+  key: GroupKey,
+  silentMs: number,
+): Promise<"deleted" | "absent" | readonly string[]> {
+  const { groups, rewind } = statements;
+  const progress = (await tx.run(rewind.lockProgress(key))).rows.map(lowerCased);
+  if (progress.length === 0) return "absent";
+  const members = (await tx.run(statements.holding(key).readInstances(silentMs))).rows.map(lowerCased);
+  const living = members
+    .filter((row) => integer(row, "alive") === 1)
+    .map((row) => labelWithoutLock(text(row, "label")));
+  if (living.length > 0) return living;
+  const round = Math.max(...progress.map((row) => integer(row, "round"))) + 1;
+  await tx.run(groups.putGroup(key));
+  await tx.run(groups.forgetGroup(key, round));
+  for (const table of GROUP_TABLES) await tx.run(groups.deleteGroup(table, key));
+  return "deleted";
 }
 
 type Changes = Pick<GroupStore, "redeliver" | "remove" | "removeIn" | "skipHead">;

@@ -26,6 +26,14 @@ export const TOPIC_TABLES = [
   "message_group",
 ] as const;
 
+/** What a group has beside its row in message_group, which keeps its name and its round. */
+export const GROUP_TABLES: readonly (typeof TOPIC_TABLES)[number][] = [
+  "message_consumption",
+  "message_redelivery",
+  "message_rewind",
+  "message_consumer",
+];
+
 /** What the seed calls xxx_message_info_x. */
 export function infoTable(topic: string, month: number): string {
   return `${topic}_message_info_${month}`;

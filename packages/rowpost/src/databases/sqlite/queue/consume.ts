@@ -9,17 +9,20 @@ const COLUMNS = `CAST(m.message_id AS TEXT) AS id, m.partition_no AS partition_n
   m.message_data AS message_data, m.content_type AS content_type, m.headers AS headers, m.ordering_key AS ordering_key,
   CASE WHEN m.deliver_at IS NULL THEN 0 ELSE -${msSince("m.deliver_at")} END AS due_in_ms`;
 
+/** Records of a deleted group stay: another round lets one of its name write its own. */
+const BEGINS_IN =
+  "COALESCE((SELECT g.round FROM message_group AS g WHERE g.topic_id = c.topic_id AND g.consumer_group_id = ?), 0)";
 const BEHIND_LAST = "(c.last_id + 1) * 64 + c.partition_no";
 
 export const consume: ConsumeStatements = {
   // What is there stays as it is.
   insertProgress: ({ topic, group }, start) => ({
     name: "insertProgress",
-    text: `INSERT INTO message_consumption (topic_id, consumer_group_id, partition_no, begin_message_id, next_message_id, message_date)
-SELECT c.topic_id, ?, c.partition_no, ${start === "end" ? `${BEHIND_LAST}, ${BEHIND_LAST}` : "CAST(? AS INTEGER), CAST(? AS INTEGER)"}, 0
+    text: `INSERT INTO message_consumption (topic_id, consumer_group_id, partition_no, begin_message_id, next_message_id, message_date, round)
+SELECT c.topic_id, ?, c.partition_no, ${start === "end" ? `${BEHIND_LAST}, ${BEHIND_LAST}` : "CAST(? AS INTEGER), CAST(? AS INTEGER)"}, 0, ${BEGINS_IN}
 FROM message_topic_partition AS c WHERE c.topic_id = ?
 ON CONFLICT (topic_id, consumer_group_id, partition_no) DO NOTHING`,
-    params: [group, ...(start === "end" ? [] : [startId(start), startId(start)]), topic],
+    params: [group, ...(start === "end" ? [] : [startId(start), startId(start)]), group, topic],
   }),
 
   readProgress: ({ topic, group }) => ({

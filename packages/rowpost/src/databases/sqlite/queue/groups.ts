@@ -26,6 +26,13 @@ WHERE ${GROUP} AND (paused_at IS NULL) = ?`,
     ],
   }),
 
+  /** In the transaction that deletes the group, so before it or behind it a member writes. */
+  forgetGroup: ({ topic, group }, round) => ({
+    name: "forgetGroup",
+    text: `UPDATE message_group SET round = ?, paused_at = NULL, paused_by = NULL, pause_reason = NULL WHERE ${GROUP}`,
+    params: [round, topic, group],
+  }),
+
   readGroups: (topic, group) => ({
     name: "readGroups",
     text: `SELECT p.consumer_group_id AS group_id, p.partition_no, CAST(p.next_message_id AS TEXT) AS next_id, CAST(c.last_id * 64 + c.partition_no AS TEXT) AS last_id,
@@ -95,5 +102,12 @@ WHERE ${GROUP} AND partition_no = ? AND message_id IN (SELECT value FROM json_ea
 SET first_attempt = CASE WHEN state = 1 THEN attempt ELSE first_attempt END, state = 0, next_attempt_at = ${NOW}, gmt_modified = ${NOW}
 WHERE ${GROUP} AND partition_no = ? AND message_id IN (SELECT value FROM json_each(?))`,
     params: [topic, group, partition, jsonIds(ids)],
+  }),
+
+  /** Of the group's progress first, in one transaction with its other rows. */
+  deleteGroup: (table, { topic, group }) => ({
+    name: "deleteGroup",
+    text: `DELETE FROM ${table} WHERE ${GROUP}`,
+    params: [topic, group],
   }),
 };

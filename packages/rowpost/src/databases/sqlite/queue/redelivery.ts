@@ -37,14 +37,14 @@ WHERE ${PLACE} AND message_id = ${field(0)} AND state = 0 AND attempt = ${field(
     name: "releaseKeys",
     text: `UPDATE message_redelivery SET next_attempt_at = ${NOW}
 WHERE ${PLACE} AND next_attempt_at >= '${BEHIND_UNTIL}' AND message_id IN (
-  SELECT min(message_id) FROM message_redelivery WHERE ${PLACE} AND ordering_key IN (SELECT value FROM json_each(?)) AND state = 0 GROUP BY ordering_key)`,
+  SELECT min(message_id) FROM message_redelivery INDEXED BY message_redelivery_key WHERE ${PLACE} AND ordering_key IN (SELECT value FROM json_each(?)) AND state = 0 GROUP BY ordering_key)`,
     params: [topic, group, partition, topic, group, partition, JSON.stringify(orderingKeys)],
   }),
 
   heldUpKeys: ({ topic, group }, partition, orderingKeys) => ({
     name: "heldUpKeys",
     text: `SELECT value AS orderingkey FROM json_each(?) AS wanted
-WHERE EXISTS (SELECT 1 FROM message_redelivery AS r WHERE ${PLACE} AND r.ordering_key = wanted.value AND r.state = 0)`,
+WHERE EXISTS (SELECT 1 FROM message_redelivery AS r INDEXED BY message_redelivery_key WHERE ${PLACE} AND r.ordering_key = wanted.value AND r.state = 0)`,
     params: [JSON.stringify(orderingKeys), topic, group, partition],
   }),
 

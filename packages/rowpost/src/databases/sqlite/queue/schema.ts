@@ -108,6 +108,7 @@ const TABLES = [
   paused_at TEXT,                      -- NULL = not paused
   paused_by TEXT,
   pause_reason TEXT,
+  round INTEGER NOT NULL DEFAULT 0,    -- that it begins in: behind those of a deleted one of its name
   PRIMARY KEY (topic_id, consumer_group_id)
 ) WITHOUT ROWID`,
 ];

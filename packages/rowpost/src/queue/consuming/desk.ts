@@ -1,0 +1,178 @@
+/**
+ * Where messages are handed out to those who run their own loop. A handed out message is a handler
+ * that waits for the caller's word: leases, order, retries and settles are those of `consume`.
+ */
+import { setImmediate } from "node:timers";
+import { onAbort } from "../../runtime/abort.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { AlreadySettledError, PartitionLostError, PullerStoppedError, SettleTooLateError } from "./errors.ts";
+import type { ConsumedMessage, HandedOut } from "./message.ts";
+import { checkedMs, checkedReceive, type ReceiveOptions } from "./pull-options.ts";
+import { createTurns, type Turns } from "./turns.ts";
+
+/** A message as `receive` gives it. One of settle and fail is called, once. */
+export interface PulledMessage<Body = unknown> extends ConsumedMessage<Body> {
+  /** Aborted when the partition was lost, or the puller's stop has no more time: it comes again. */
+  readonly signal: AbortSignal;
+  /**
+   * It is consumed. Resolves once the record and the progress are written, which is when those
+   * before it in its partition are settled too: handle side by side, and settle in any order, but
+   * do not wait for a later one before you settle an earlier one.
+   *
+   * Rejects with `PartitionLostError`, `PullerStoppedError`, `AlreadySettledError` or
+   * `SettleTooLateError`; nothing was written then.
+   */
+  settle(): Promise<void>;
+  /**
+   * A failed attempt: it comes again after its backoff, or is a dead letter after the last one.
+   * Resolves and rejects as {@link settle}.
+   */
+  fail(error: unknown): Promise<void>;
+  /**
+   * It may take so many milliseconds more, from now on, instead of what is left of
+   * `settleWithinMs`. Throws what {@link settle} rejects with, and `ConfigurationError`.
+   */
+  extend(ms: number): void;
+}
+
+export interface Desk {
+  readonly turns: Turns;
+  readonly receive: (options?: ReceiveOptions) => Promise<PulledMessage[]>;
+  /** The handler: hands the message out, and ends as the caller says. */
+  readonly handle: (
+    message: ConsumedMessage,
+    context: { readonly signal: AbortSignal },
+    handedOut: HandedOut,
+  ) => Promise<void>;
+  /** Nobody receives any more. */
+  close(): void;
+}
+
+export interface DeskOptions {
+  readonly maxUnsettled: number;
+  readonly settleWithinMs: number;
+  readonly clock: Clock;
+}
+
+interface Receiver {
+  readonly max: number;
+  readonly got: PulledMessage[];
+  readonly end: () => void;
+}
+
+export function createDesk({ maxUnsettled, settleWithinMs, clock }: DeskOptions): Desk {
+  const receivers: Receiver[] = [];
+  let unsettled = 0;
+  let isClosed = false;
+  const turns = createTurns(() => receivers.length > 0 && unsettled < maxUnsettled);
+
+  /** A turn begins when somebody receives, and comes here at once: there is a receiver. */
+  function handOut(message: PulledMessage): void {
+    const [receiver] = receivers;
+    if (receiver === undefined) return;
+    receiver.got.push(message);
+    if (receiver.got.length === receiver.max) receiver.end();
+    // With what else comes in this turn of the event loop.
+    else if (receiver.got.length === 1) setImmediate(receiver.end);
+  }
+
+  function handle(message: ConsumedMessage, { signal }: { signal: AbortSignal }, handedOut: HandedOut): Promise<void> {
+    const { id, partition } = message;
+    return new Promise((resolve, reject) => {
+      let told: "settled" | "failed" | "late" | undefined;
+      let withinMs = settleWithinMs;
+      const written = new Promise<boolean>((end) => {
+        handedOut.over = end;
+      });
+      const lost = (): Error =>
+        isClosed
+          ? new PullerStoppedError(`message ${id} was not settled in time, and comes again for another member`)
+          : new PartitionLostError(id, partition);
+
+      function refusal(): Error | undefined {
+        if (told === "late") return new SettleTooLateError(id, withinMs);
+        if (told !== undefined) return new AlreadySettledError(id, told);
+        return signal.aborted ? lost() : undefined;
+      }
+
+      function end(): void {
+        timer.cancel();
+        stopFollowing();
+        unsettled -= 1;
+      }
+
+      async function tell(how: "settled" | "failed", act: () => void): Promise<void> {
+        const refused = refusal();
+        if (refused !== undefined) throw refused;
+        told = how;
+        end();
+        act();
+        if (!(await written)) throw lost();
+      }
+
+      function setTimer(): ReturnType<Clock["setTimer"]> {
+        return clock.setTimer(() => {
+          told = "late";
+          end();
+          reject(new SettleTooLateError(id, withinMs));
+        }, withinMs);
+      }
+
+      let timer = setTimer();
+      unsettled += 1;
+      // Nothing is written of it any more; its place is free.
+      const stopFollowing = onAbort(signal, () => {
+        end();
+        reject(lost());
+      });
+      handOut({
+        ...message,
+        signal,
+        settle: () => tell("settled", resolve),
+        fail: (error) => tell("failed", () => reject(error)),
+        extend(ms) {
+          checkedMs("extend: ms", ms);
+          const refused = refusal();
+          if (refused !== undefined) throw refused;
+          withinMs = ms;
+          timer.cancel();
+          timer = setTimer();
+        },
+      });
+    });
+  }
+
+  return {
+    turns,
+    handle,
+
+    async receive(options = {}) {
+      const { max, waitMs, signal } = checkedReceive(options);
+      if (isClosed) throw new PullerStoppedError("there is nothing to receive; queue.pull makes another one");
+      if (signal?.aborted === true) return [];
+      return await new Promise((resolve) => {
+        const got: PulledMessage[] = [];
+        const receiver: Receiver = {
+          ...{ max, got },
+          end() {
+            const place = receivers.indexOf(receiver);
+            if (place === -1) return;
+            receivers.splice(place, 1);
+            timer.cancel();
+            stopFollowing();
+            resolve(got);
+          },
+        };
+        receivers.push(receiver);
+        const timer = clock.setTimer(() => receiver.end(), waitMs);
+        const stopFollowing = onAbort(signal, () => receiver.end());
+        turns.begin();
+      });
+    },
+
+    close() {
+      isClosed = true;
+      for (const receiver of [...receivers]) receiver.end();
+    },
+  };
+}

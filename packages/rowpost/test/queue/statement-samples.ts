@@ -1,0 +1,183 @@
+/**
+ * One call of every statement of the queue in a dialect: for preparing each on a live server, and
+ * for looking at plans.
+ */
+import { infoTable, recordTable } from "../../src/databases/sql/queue/names.ts";
+import type { QueueStatements } from "../../src/databases/sql/queue/statements.ts";
+import type { QueuedMessage } from "../../src/queue/store.ts";
+import type { Statement } from "../../src/transactions/executor.ts";
+import { oldId } from "./months.ts";
+
+export const TOPIC = "orders";
+/** A month that is over; its tables have to be there. */
+export const MONTH = 202601;
+const OWNER = "sample-owner";
+const KEY = { topic: TOPIC, group: "billing" };
+
+/** What runs for every batch, or every second, by name. */
+export function hotQueueStatements(statements: QueueStatements, rows: number): Readonly<Record<string, Statement>> {
+  const { append, consume, groups, redelivery, rewind, search, sources, verify } = statements;
+  // Partition 0 has every third row.
+  const id = (row: number): string => oldId(MONTH, row - (row % 3), 0);
+  const range = { topic: TOPIC, month: MONTH, partition: 0, fromId: id(rows / 2), toId: id(rows), limit: 500 };
+  const ids = Array.from({ length: 50 }, (_, n) => id(rows / 2 + 30 * n));
+  const keys = Array.from({ length: 50 }, (_, n) => `k${n * 7}`);
+  const redeliveries = ids.map((each) => ({
+    id: each,
+    attempt: 2,
+    state: "waiting" as const,
+    dueInMs: 5,
+    failReason: "x",
+  }));
+  const progress = { partition: 0, owner: OWNER, epoch: 1, fromId: "0", orId: "0", nextId: id(3), month: MONTH };
+  const held = [{ shard: 0, epoch: 1 }];
+  const leases = statements.holding(KEY);
+  const searched = { topic: TOPIC, month: MONTH, fromId: "0", toId: oldId(MONTH, rows, 63), limit: 50 };
+  return {
+    "range read": consume.readMessages(range),
+    "read at the end": consume.readMessages({ ...range, fromId: id(rows - 9) }),
+    "ids read": consume.readIds({ topic: TOPIC, month: MONTH, ids }),
+    "counter read": consume.readCounters(KEY),
+    "progress read": consume.readProgress(KEY),
+    "progress moved": consume.moveProgress(KEY, progress),
+    "redeliveries due": redelivery.dueRedeliveries(KEY, 0, 100),
+    "held-up keys": redelivery.heldUpKeys(KEY, 0, keys),
+    "redeliveries changed": redelivery.changeRedeliveries(KEY, 0, redeliveries),
+    "redeliveries deleted": redelivery.deleteRedeliveries(KEY, 0, ids),
+    "keys released": redelivery.releaseKeys(KEY, 0, keys),
+    "leases renewed": leases.renew({ owner: OWNER, leaseMs: 30_000, held }),
+    "leases read": leases.readLeases(),
+    "members read": leases.readInstances(30_000),
+    "lag, first": groups.firstMessage(range),
+    "lag, counted": groups.countMessages(range, 1_000),
+    "groups read": groups.readGroups(TOPIC, "billing"),
+    "redeliveries counted": groups.countRedeliveries(KEY, 0, 1_000),
+    "dead letters listed": groups.pageRedeliveries(KEY, { partition: 0, id: id(rows / 2) }, 100),
+    "counter taken": at(append.advance(TOPIC, [[0, 3]], { asked: false }), 0),
+    "source ids put": at(sources.putSources(TOPIC, [{ sourceId: "s1", messageId: id(3) }]), -1),
+    "source ids forgotten": sources.forgetSources(86_400_000, 100),
+    "key searched": search.searchKey({ ...searched, key: "k7" }),
+    "hot key searched": search.searchKey({ ...searched, key: "hot" }),
+    "partitions walked": search.walk({ ...searched, partitions: 3 }),
+    "message read": search.readMessage({ topic: TOPIC, month: MONTH, id: id(rows / 2) }),
+    "records read": search.readRecords({ topic: TOPIC, month: MONTH, id: id(rows / 2), fromId: id(rows / 2 - 999) }),
+    "places read": search.readPlaces(TOPIC, id(rows / 2)),
+    "chunk verified": verify.readChunk({ ...range, group: "billing", limit: 1_000 }),
+    "places back": rewind.placesBefore(TOPIC, { month: MONTH, partition: 0, id: id(rows / 2), places: 1_000 }),
+  };
+}
+
+/** Everything else, and the INSERTs, which read nothing. */
+export function otherQueueStatements(statements: QueueStatements): Statement[] {
+  const { append, consume, groups, redelivery, search, sources, topics, verify } = statements;
+  const id = oldId(MONTH, 3);
+  const newTopic = { topic: TOPIC, partitions: 3, retentionMonths: 2 };
+  const place = { ip: "10.0.0.8", port: 1, instance: OWNER };
+  const record = { id, lastId: null, messages: 1, key: "k", attempt: 1, durationMs: 5, error: "e" };
+  const range = { topic: TOPIC, month: MONTH, partition: 0, fromId: "0", toId: id };
+  const leases = statements.holding(KEY);
+  const observed = [{ shard: 0, owner: undefined, epoch: 0, leaseUntil: "1970-01-01T00:00:00.000Z", leaseMs: 0 }];
+  const waiting = { id, attempt: 1, state: "waiting", dueInMs: null, failReason: null } as const;
+  return [
+    topics.monthTables(TOPIC),
+    topics.now(),
+    topics.insertTopic(newTopic),
+    topics.insertCounters(newTopic),
+    topics.readTopics(TOPIC),
+    topics.readTopics(undefined),
+    topics.updateTopic(newTopic),
+    topics.lockCounters(TOPIC),
+    topics.isUnread(TOPIC),
+    topics.spreadKeys(TOPIC),
+    topics.deleteTopic("message_redelivery", TOPIC),
+    ...append.advance(TOPIC, [[0, 1]], { asked: true }),
+    ...[sampleMessage({}), sampleMessage({ delayMs: 5, orderingKey: "o" })].map((message) =>
+      append.insertMessages({
+        ...{ topic: TOPIC, month: MONTH, rows: [{ id, message }], txid: undefined },
+        producer: { group: "shop", ip: "10.0.0.7", port: 8080 },
+      }),
+    ),
+    ...sources.putSources(TOPIC, [{ sourceId: "s", messageId: id }]),
+    sources.seeTables(),
+    consume.insertProgress(KEY, "start"),
+    consume.insertProgress(KEY, "end"),
+    consume.moveProgress(KEY, {
+      ...{ partition: 0, owner: OWNER, epoch: 1, fromId: "0", orId: "0", nextId: undefined, month: 0 },
+    }),
+    consume.insertRecords(KEY, { month: MONTH, round: 0, place, records: [{ ...record, result: "failed" }] }),
+    redelivery.putRedeliveries(KEY, 0, [waiting]),
+    groups.putGroup(KEY),
+    groups.setPause(KEY, { author: "ann", reason: "r" }),
+    groups.setPause(KEY, undefined),
+    groups.readGroups(TOPIC, undefined),
+    groups.lockProgress(KEY, 0),
+    groups.passHead(KEY, 0, { id, month: MONTH }),
+    groups.lockRedeliveries(KEY, 0, [id]),
+    groups.redeliverNow(KEY, 0, [id]),
+    groups.forgetGroup(KEY, 1),
+    groups.deleteGroup("message_consumption", KEY),
+    leases.reportInstance({ owner: OWNER, label: "host:1" }),
+    leases.removeInstance(OWNER),
+    leases.forgetInstances(),
+    leases.take({ owner: OWNER, leaseMs: 30_000, observed }),
+    leases.release({ owner: OWNER, shards: [{ shard: 0, epoch: 1 }] }),
+    search.readTopic(TOPIC),
+    search.droppedMonths(TOPIC),
+    verify.readGroups(TOPIC),
+    ...rewindSamples(statements, range),
+    ...retentionSamples(statements),
+  ];
+}
+
+function rewindSamples(
+  { rewind }: QueueStatements,
+  range: { readonly month: number; readonly partition: number; readonly fromId: string; readonly toId: string },
+): Statement[] {
+  const entry = { rewind: 1, partition: 0, round: 1, from: "0", to: "1", undoOf: null, author: "ann", reason: "r" };
+  return [
+    rewind.lockProgress(KEY),
+    rewind.movePartition(KEY, { partition: 0, from: "0", to: "1", month: MONTH }),
+    rewind.insertRewind(KEY, entry),
+    rewind.readRewinds(KEY, 10),
+    rewind.forgetReplayed(KEY, 0, "1"),
+    rewind.restore(KEY, 0, "1"),
+    rewind.setAside(KEY, 0, "1"),
+    rewind.countMessages(TOPIC, range),
+    rewind.countConsumed(KEY, range),
+  ];
+}
+
+function retentionSamples({ retention }: QueueStatements): Statement[] {
+  const drop = { topic: TOPIC, month: MONTH, owner: OWNER, author: "ann", reason: "r", force: false };
+  return [
+    retention.lockGroups(TOPIC),
+    retention.lockMark(TOPIC, MONTH),
+    retention.insertMark(drop),
+    retention.takeMark(drop),
+    retention.touchMark(drop, { messages: 1, records: 1 }, "a.gz"),
+    retention.releaseMark(drop),
+    retention.finishMark(drop, 1),
+    retention.removeMark(drop),
+    retention.isUnreadFrom({ topic: TOPIC, month: MONTH, partition: 0, fromId: "0" }),
+    retention.waitingIn(TOPIC, "0", "1"),
+    retention.deleteRedeliveries(TOPIC, "0", "1"),
+    retention.countRows(infoTable(TOPIC, MONTH)),
+    retention.archiveMessages(infoTable(TOPIC, MONTH), { partition: 0, id: "0" }, 10),
+    retention.archiveRecords(recordTable(TOPIC, MONTH), { id: "0", group: "g", round: 0, attempt: 0 }, 10),
+    retention.elect(TOPIC, 1_000),
+  ];
+}
+
+function sampleMessage(values: Partial<QueuedMessage>): QueuedMessage {
+  return {
+    ...{ partition: 0, key: "k", type: null, body: "{}", contentType: null, headers: null, orderingKey: null },
+    ...{ delayMs: null, deliverAtMs: null, sourceId: null },
+    ...values,
+  };
+}
+
+function at<Item>(list: readonly Item[], index: number): Item {
+  const item = list.at(index);
+  if (item === undefined) throw new Error("there is no such entry");
+  return item;
+}

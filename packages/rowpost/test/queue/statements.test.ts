@@ -1,0 +1,80 @@
+/** Every statement of the queue is prepared on every live server. */
+import { describe, expect, test } from "vitest";
+import type { DialectName } from "../../src/databases/database.ts";
+import * as mysqlStatements from "../../src/databases/mysql/queue/statements.ts";
+import * as postgresStatements from "../../src/databases/postgres/queue/statements.ts";
+import { defaultLayout } from "../../src/databases/sql/layouts.ts";
+import type { QueueStatements } from "../../src/databases/sql/queue/statements.ts";
+import * as sqliteStatements from "../../src/databases/sqlite/queue/statements.ts";
+import type { StoreHarness } from "../../src/testing/index.ts";
+import type { Statement } from "../../src/transactions/executor.ts";
+import { PREPARE, recorded } from "../databases/prepared.ts";
+import { mysqlHarness, postgresHarness, sqliteHarness } from "../databases/store-harnesses.ts";
+import { describeWithService } from "../services.ts";
+import { hotQueueStatements, MONTH, otherQueueStatements, TOPIC } from "./statement-samples.ts";
+
+const STATEMENTS: Readonly<Record<DialectName, QueueStatements>> = {
+  mysql: mysqlStatements,
+  postgres: postgresStatements,
+  sqlite: sqliteStatements,
+};
+/** Of {@link QueueStatements}, what is no group of statements. */
+const MAKERS = ["schema", "holding"];
+/** Texts of tables, which no server prepares; every test that makes a topic runs them. */
+const TABLES = ["topics.createMonth", "topics.dropTable"];
+
+function allStatements(statements: QueueStatements): Statement[] {
+  return [...Object.values(hotQueueStatements(statements, 3_000)), ...otherQueueStatements(statements)];
+}
+
+describe("samples of the queue's statements", () => {
+  for (const [dialect, statements] of Object.entries(STATEMENTS)) {
+    test(`hold every statement of ${dialect}`, () => {
+      const called = new Set<string>();
+      const names: string[] = [];
+      const noted = <Group extends object>(group: string, methods: Group): Group => {
+        names.push(...Object.keys(methods).map((method) => `${group}.${method}`));
+        return recorded(group, methods, called);
+      };
+      const groups = Object.entries(statements).filter(
+        ([name, value]) => typeof value === "object" && !MAKERS.includes(name),
+      );
+      const proxied = Object.fromEntries(groups.map(([name, methods]) => [name, noted(name, methods as object)]));
+      const holding = noted("holding", statements.holding({ topic: TOPIC, group: "billing" }));
+      allStatements({ ...statements, ...proxied, holding: () => holding });
+      expect([...called].sort()).toEqual(names.filter((name) => !TABLES.includes(name)).sort());
+    });
+  }
+});
+
+describeWithService(["mariadb", "mysql9", "mysql8"], "statements of the queue", ({ name }) => {
+  prepareAll(() => mysqlHarness(name, "mysql2", defaultLayout));
+});
+describeWithService("postgres", "statements of the queue", () => {
+  prepareAll(() => postgresHarness(defaultLayout));
+});
+describe("statements of the queue on sqlite", () => {
+  prepareAll(() => Promise.resolve(sqliteHarness("memory", defaultLayout)));
+});
+
+function prepareAll(createHarness: () => Promise<StoreHarness>): void {
+  test("are all prepared", async () => {
+    const harness = await createHarness();
+    const database = await harness.createDatabase();
+    const store = database.queue.store();
+    await store.migrate();
+    await store.topics.makeMonths(TOPIC, [MONTH]);
+    const session = await database.connect({ purpose: "tool" });
+    const refused: string[] = [];
+    for (const statement of allStatements(STATEMENTS[database.dialect])) {
+      await PREPARE[database.dialect](session, statement).catch((error: unknown) => {
+        refused.push(`${statement.name}: ${String(error)}\n${statement.text}`);
+      });
+    }
+    await session.close();
+    await store.close();
+    await database.close();
+    await harness.close?.();
+    expect(refused).toEqual([]);
+  });
+}
