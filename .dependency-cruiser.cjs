@@ -2,7 +2,7 @@
  * Who may import whom. Each rule is the enforcement of one sentence; the sentence stands in its
  * comment, with the reason.
  *
- *   runtime, message <- outbox, relay, queue <- databases, brokers, transactions <- testing
+ *   runtime, message <- outbox, relay, queue, inbox <- databases, brokers, transactions <- testing
  *   <- server, nestjs
  *
  * Tests are exempt: a test may look at anything. Types count like values, because a type import is
@@ -24,6 +24,7 @@ const ports = [
   `${library}/databases/database\\.ts$`,
   `${library}/relay/store\\.ts$`,
   `${library}/queue/store\\.ts$`,
+  `${library}/inbox/store\\.ts$`,
   `${library}/brokers/broker\\.ts$`,
   `${library}/transactions/executor\\.ts$`,
 ];
@@ -61,11 +62,25 @@ module.exports = {
       name: "features-see-ports-only",
       severity: "error",
       comment:
-        "outbox/, relay/ and queue/ are the same on every database and broker. They see runtime/, message/ and the port files; a feature that knows a dialect or another feature has to be tested once for each. One thing is shared: the relay's leases and pacing know no message, and hold the queue's partitions as well.",
-      from: { path: `${library}/(outbox|relay|queue)/`, pathNot: isTest },
+        "outbox/, relay/, queue/ and inbox/ are the same on every database and broker. They see runtime/, message/ and the port files; a feature that knows a dialect or another feature has to be tested once for each. One thing is shared: the relay's leases and pacing know no message, and hold the queue's partitions as well.",
+      from: { path: `${library}/(outbox|relay|queue|inbox)/`, pathNot: [`${library}/inbox/reading/`, isTest] },
       to: {
         path: "^(packages|bench)/",
         pathNot: [`${library}/(message|runtime)/`, `${library}/$1/`, `${library}/relay/(leases|pacing)/`, ...ports],
+      },
+    },
+    {
+      name: "reading-takes-what-carries",
+      severity: "error",
+      comment:
+        "inbox/reading/ reads the identity of a message as each broker carries it. It takes the file of the broker that encodes and decodes headers, which knows no client, and nothing else of it.",
+      from: { path: `${library}/inbox/reading/`, pathNot: isTest },
+      to: {
+        path: "^(packages|bench)/",
+        pathNot: [
+          `${library}/(message|runtime|inbox)/`,
+          `${library}/brokers/(nats/carry|redis/entry|http/headers|rocketmq/carry)\\.ts$`,
+        ],
       },
     },
     {
@@ -73,7 +88,7 @@ module.exports = {
       severity: "error",
       comment:
         "A feature takes the port's types and is handed the object. A value imported through a port file would tie the feature to the adapter's code.",
-      from: { path: `${library}/(outbox|relay|queue)/`, pathNot: isTest },
+      from: { path: `${library}/(outbox|relay|queue|inbox)/`, pathNot: isTest },
       to: { path: ports, dependencyTypesNot: ["type-only"] },
     },
     {
@@ -82,7 +97,7 @@ module.exports = {
       comment:
         "databases/, brokers/ and transactions/ implement the ports that the features declare, so they may take their types. They never call a feature: the relay drives the broker, not the other way round.",
       from: { path: `${library}/(databases|brokers|transactions)/`, pathNot: isTest },
-      to: { path: `${library}/(outbox|relay|queue)/`, dependencyTypesNot: ["type-only"] },
+      to: { path: `${library}/(outbox|relay|queue|inbox)/`, dependencyTypesNot: ["type-only"] },
     },
     {
       name: "dialects-never-meet",
@@ -123,6 +138,8 @@ module.exports = {
       to: {
         path: `${library}/brokers/`,
         pathNot: [
+          // By either protocol of RocketMQ a message has the same fields, a topic the same life.
+          `${library}/brokers/rocketmq/(carry|routes)\\.ts$`,
           `${library}/brokers/$1(\\.ts$|/)`,
           `${library}/brokers/broker\\.ts$`,
           `${library}/brokers/(publishing|settings)/`,

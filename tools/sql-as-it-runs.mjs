@@ -68,6 +68,7 @@ function calls(statements) {
     "Finding what waits": finding(statements),
     "Taking it": taking(statements),
     "Writing what came of it": settling(statements),
+    "What consumers report": reporting(statements),
     "Not now": notNow(statements),
     "Looking after it": lookingAfter(statements),
     "Moving it away": movingAway(statements),
@@ -147,6 +148,22 @@ function settling({ facts, relay }) {
     ["settleOther", relay.settleOther(settle({ toState: "failed", retryDelta: 1 }))],
     ["readRows", relay.readRows(["100"])],
     ["lockFreeRows", relay.lockFreeRows(["100"])],
+  ];
+}
+
+function reporting({ confirm }) {
+  const identities = [{ type: "order.created", key: "1" }];
+  return [
+    ["confirmIdentities", confirm.confirmIdentities(identities)],
+    ["lockIdentities", confirm.lockIdentities(identities, "messages")],
+    ["lockIdentities", confirm.lockIdentities(identities, "archive"), "in the archive"],
+    ["confirmRows", confirm.confirmRows(["100"])],
+    ["confirmArchived", confirm.confirmArchived(identities)],
+    ["touchRows", confirm.touchRows(["100"])],
+    ["reportFailed", confirm.reportFailed([{ id: "100", reason: "NOT_CONSUMED: a reason" }])],
+    ["addConfirmations", confirm.addConfirmations([{ id: "100", consumer: "billing" }])],
+    ["readConfirmations", confirm.readConfirmations(["100"])],
+    ["forgetConfirmations", confirm.forgetConfirmations({ olderThanMs: 1_000, limit: 500 })],
   ];
 }
 

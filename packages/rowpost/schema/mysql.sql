@@ -123,3 +123,13 @@ CREATE TABLE IF NOT EXISTS `local_message_audit` (
   KEY idx_message (table_name, last_id, first_id) COMMENT 'what was done to a message',
   KEY idx_made_at (made_at)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC COMMENT='what people did by hand';
+
+-- 7 who has confirmed
+CREATE TABLE IF NOT EXISTS `local_message_confirmation` (
+  table_name VARCHAR(160) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  message BIGINT NOT NULL COMMENT 'id of the message',
+  consumer VARCHAR(128) CHARACTER SET utf8mb4 COLLATE /*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */ NOT NULL,
+  confirmed_at DATETIME(3) NOT NULL COMMENT 'UTC',
+  PRIMARY KEY (table_name, message, consumer),
+  KEY idx_confirmed_at (table_name, confirmed_at)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC COMMENT='which consumer has confirmed which message';

@@ -147,3 +147,14 @@ CREATE TABLE IF NOT EXISTS local_message_audit (
 CREATE INDEX IF NOT EXISTS local_message_audit_message ON local_message_audit (table_name, last_id, first_id);
 CREATE INDEX IF NOT EXISTS local_message_audit_made ON local_message_audit (made_at);
 COMMENT ON TABLE local_message_audit IS 'what people did by hand';
+
+-- 7 who has confirmed
+CREATE TABLE IF NOT EXISTS local_message_confirmation (
+  table_name varchar(160) COLLATE "C" NOT NULL,
+  message bigint NOT NULL,
+  consumer varchar(128) COLLATE "C" NOT NULL,
+  confirmed_at timestamptz(3) NOT NULL,
+  PRIMARY KEY (table_name, message, consumer)
+);
+CREATE INDEX IF NOT EXISTS local_message_confirmation_at ON local_message_confirmation (table_name, confirmed_at);
+COMMENT ON TABLE local_message_confirmation IS 'which consumer has confirmed which message';

@@ -144,3 +144,13 @@ CREATE TABLE IF NOT EXISTS local_message_audit (
 );
 CREATE INDEX IF NOT EXISTS local_message_audit_message ON local_message_audit (table_name, last_id, first_id);
 CREATE INDEX IF NOT EXISTS local_message_audit_made ON local_message_audit (made_at);
+
+-- 7 who has confirmed
+CREATE TABLE IF NOT EXISTS local_message_confirmation (
+  table_name TEXT NOT NULL,
+  message INTEGER NOT NULL,
+  consumer TEXT NOT NULL,
+  confirmed_at TEXT NOT NULL,
+  PRIMARY KEY (table_name, message, consumer)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS local_message_confirmation_at ON local_message_confirmation (table_name, confirmed_at);

@@ -388,6 +388,76 @@ SELECT m.`id` AS id, m.`state` AS state, m.`delivery_count` AS delivery_count,
 SELECT m.`id` AS id FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` IN (100) FOR UPDATE SKIP LOCKED;
 
 -- =================================================================================================
+-- What consumers report
+
+-- confirmIdentities
+-- Locks the rows in the order of their identities, which all confirmations keep. A settle takes
+-- them by id: where the two meet in another order, one is told of a deadlock and does it again. If
+-- we die right after it, the transaction rolls back, and the consumer confirms again.
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (type VARCHAR(64) CHARACTER SET utf8mb4 COLLATE /*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */ PATH '$[0]', name VARCHAR(128) CHARACTER SET utf8mb4 COLLATE /*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */ PATH '$[1]')) AS j
+  STRAIGHT_JOIN `local_message` AS m FORCE INDEX (uk_type_key)
+    ON m.`message_type` = j.type AND m.`message_key` = j.name
+  SET m.`consumed_at` = UTC_TIMESTAMP(3), m.`next_retry_at` = NULL, m.`gmt_modified` = UTC_TIMESTAMP(3), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`state` = 4
+  WHERE CASE WHEN @@character_set_client <> 'utf8mb4' OR @@character_set_connection <> 'utf8mb4' THEN EXP(998)
+    WHEN FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode) THEN EXP(997) /*M! WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@sql_mode) THEN EXP(995) */ /*M! WHEN @@in_transaction = 0 AND @@autocommit = 1 THEN EXP(999) */ ELSE TRUE END AND m.`state` IN (2, 1, 0, 3, 5);
+
+-- lockIdentities
+-- Holds the rows, in the order of confirmIdentities, until the transaction ends: another consumer
+-- of one of them waits, and a relay's settle too. If we die right after it, nothing has changed.
+SELECT CAST(m.`id` AS CHAR) AS id, m.`message_type` AS messagetype, m.`message_key` AS messagekey,
+    m.`state` AS state, m.`delivery_count` AS deliverycount FROM JSON_TABLE(?, '$[*]' COLUMNS (type VARCHAR(64) CHARACTER SET utf8mb4 COLLATE /*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */ PATH '$[0]', name VARCHAR(128) CHARACTER SET utf8mb4 COLLATE /*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */ PATH '$[1]')) AS j
+  STRAIGHT_JOIN `local_message` AS m FORCE INDEX (uk_type_key)
+    ON m.`message_type` = j.type AND m.`message_key` = j.name WHERE CASE WHEN @@character_set_client <> 'utf8mb4' OR @@character_set_connection <> 'utf8mb4' THEN EXP(998)
+    WHEN FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode) THEN EXP(997) /*M! WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@sql_mode) THEN EXP(995) */ /*M! WHEN @@in_transaction = 0 AND @@autocommit = 1 THEN EXP(999) */ ELSE TRUE END FOR UPDATE /*!80000 OF m */;
+
+-- lockIdentities, in the archive
+(SELECT CAST(m.`id` AS CHAR) AS id, m.`message_type` AS messagetype, m.`message_key` AS messagekey,
+    m.`state` AS state, m.`delivery_count` AS deliverycount FROM `local_message_archive` AS m WHERE CASE WHEN @@character_set_client <> 'utf8mb4' OR @@character_set_connection <> 'utf8mb4' THEN EXP(998)
+    WHEN FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode) THEN EXP(997) /*M! WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@sql_mode) THEN EXP(995) */ /*M! WHEN @@in_transaction = 0 AND @@autocommit = 1 THEN EXP(999) */ ELSE TRUE END AND m.`message_type` = ? AND m.`message_key` = ? FOR UPDATE);
+
+-- confirmRows
+-- The rows are locked by lockIdentities.
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
+  SET m.`consumed_at` = UTC_TIMESTAMP(3), m.`next_retry_at` = NULL, m.`gmt_modified` = UTC_TIMESTAMP(3), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`state` = 4
+  WHERE m.`state` IN (2, 1, 0, 3, 5);
+
+-- confirmArchived
+-- Locked by lockIdentities. Nothing else changes a row of the archive.
+UPDATE `local_message_archive` AS m
+  SET m.`consumed_at` = UTC_TIMESTAMP(3), m.`next_retry_at` = NULL, m.`gmt_modified` = UTC_TIMESTAMP(3), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`state` = 4
+  WHERE ((m.`message_type` = ? AND m.`message_key` = ?)) AND m.`state` IN (2, 1, 0, 3, 5);
+
+-- touchRows
+-- Locked by lockIdentities.
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
+  SET m.`gmt_modified` = UTC_TIMESTAMP(3), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1;
+
+-- reportFailed
+-- Locked by lockIdentities.
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', reason VARCHAR(1024) CHARACTER SET utf8mb4 PATH '$[1]')) AS j
+  STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
+  SET m.`fail_reason` = j.reason, m.`next_retry_at` = UTC_TIMESTAMP(3), m.`gmt_modified` = UTC_TIMESTAMP(3), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1
+  WHERE m.`state` = 2;
+
+-- addConfirmations
+-- Adds rows of messages that lockIdentities holds; nobody else adds to the same ones.
+INSERT INTO `local_message_confirmation` (table_name, message, consumer, confirmed_at)
+  VALUES (?, ?, ?, UTC_TIMESTAMP(3))
+  ON DUPLICATE KEY UPDATE consumer = VALUES(consumer);
+
+-- readConfirmations
+-- A locking read sees what is committed; their messages are locked, so it waits for nobody.
+SELECT CAST(c.message AS CHAR) AS id, c.consumer AS consumer
+  FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j STRAIGHT_JOIN `local_message_confirmation` AS c FORCE INDEX (PRIMARY) ON c.table_name = ? AND c.message = j.id
+  FOR UPDATE /*!80000 OF c */;
+
+-- forgetConfirmations
+-- Locks entries in the order of their age; a confirmation that adds one has a younger one. If we
+-- die right after it, those are gone that were to go.
+DELETE FROM `local_message_confirmation` WHERE table_name = ? AND confirmed_at <= UTC_TIMESTAMP(3) - INTERVAL ? * 1000 MICROSECOND
+  ORDER BY confirmed_at LIMIT 500;
+
+-- =================================================================================================
 -- Not now
 
 -- setBehind
@@ -531,21 +601,24 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]
 -- A range of (state, next_retry_at) for each state; each reads at most LIMIT rows.
 (SELECT m.`id` AS id, m.`state` AS state, m.`message_type` AS message_type,
     m.`message_key` AS message_key, m.`topic` AS topic, m.`retry_count` AS retry_count, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, m.`delivery_count` AS delivery_count, m.`lock_version` AS lock_version,
-    TIMESTAMPDIFF(MICROSECOND, m.`gmt_create`, UTC_TIMESTAMP(3)) DIV 1000 AS age_ms
+    TIMESTAMPDIFF(MICROSECOND, m.`gmt_create`, UTC_TIMESTAMP(3)) DIV 1000 AS age_ms,
+    m.`fail_reason` AS fail_reason
   FROM `local_message` AS m IGNORE INDEX (PRIMARY)
   WHERE m.`state` = 2 AND m.`next_retry_at` <= UTC_TIMESTAMP(3)
   ORDER BY m.`next_retry_at` LIMIT 500)
 UNION ALL
 (SELECT m.`id` AS id, m.`state` AS state, m.`message_type` AS message_type,
     m.`message_key` AS message_key, m.`topic` AS topic, m.`retry_count` AS retry_count, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, m.`delivery_count` AS delivery_count, m.`lock_version` AS lock_version,
-    TIMESTAMPDIFF(MICROSECOND, m.`gmt_create`, UTC_TIMESTAMP(3)) DIV 1000 AS age_ms
+    TIMESTAMPDIFF(MICROSECOND, m.`gmt_create`, UTC_TIMESTAMP(3)) DIV 1000 AS age_ms,
+    m.`fail_reason` AS fail_reason
   FROM `local_message` AS m IGNORE INDEX (PRIMARY)
   WHERE m.`state` = 3 AND m.`next_retry_at` <= UTC_TIMESTAMP(3)
   ORDER BY m.`next_retry_at` LIMIT 500)
 UNION ALL
 (SELECT m.`id` AS id, m.`state` AS state, m.`message_type` AS message_type,
     m.`message_key` AS message_key, m.`topic` AS topic, m.`retry_count` AS retry_count, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, m.`delivery_count` AS delivery_count, m.`lock_version` AS lock_version,
-    TIMESTAMPDIFF(MICROSECOND, m.`gmt_create`, UTC_TIMESTAMP(3)) DIV 1000 AS age_ms
+    TIMESTAMPDIFF(MICROSECOND, m.`gmt_create`, UTC_TIMESTAMP(3)) DIV 1000 AS age_ms,
+    m.`fail_reason` AS fail_reason
   FROM `local_message` AS m IGNORE INDEX (PRIMARY)
   WHERE m.`state` = 5 AND m.`next_retry_at` <= UTC_TIMESTAMP(3)
   ORDER BY m.`next_retry_at` LIMIT 500);

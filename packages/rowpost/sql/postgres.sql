@@ -471,6 +471,86 @@ ORDER BY m.id
 FOR NO KEY UPDATE SKIP LOCKED;
 
 -- =================================================================================================
+-- What consumers report
+
+-- confirmIdentities
+-- Locks the rows in the order of their ids, as everything does that locks several, and looks at
+-- their states again under the lock. If we die right after it, the transaction rolls back, and the
+-- consumer confirms again.
+WITH found AS MATERIALIZED (
+  SELECT m.id AS id FROM json_to_recordset($1::text::json) AS wanted (type text, key text) JOIN local_message m ON m.message_type = wanted.type AND m.message_key = wanted.key
+  WHERE m.state IN (2, 1, 0, 3, 5)
+  ORDER BY m.id
+  FOR UPDATE OF m)
+UPDATE local_message m
+SET state = 4, next_retry_at = NULL, consumed_at = statement_timestamp(), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
+FROM found
+WHERE m.id = found.id AND m.state IN (2, 1, 0, 3, 5);
+
+-- lockIdentities
+-- Holds the rows until the transaction ends.
+SELECT m.id::text AS id, m.message_type::text COLLATE "C" AS messagetype, m.message_key::text COLLATE "C" AS messagekey,
+  m.state::text AS state, m.delivery_count AS deliverycount
+FROM json_to_recordset($1::text::json) AS wanted (type text, key text) JOIN local_message m ON m.message_type = wanted.type AND m.message_key = wanted.key
+ORDER BY m.id
+FOR UPDATE OF m;
+
+-- lockIdentities, in the archive
+SELECT m.id::text AS id, m.message_type::text COLLATE "C" AS messagetype, m.message_key::text COLLATE "C" AS messagekey,
+  m.state::text AS state, m.delivery_count AS deliverycount
+FROM json_to_recordset($1::text::json) AS wanted (type text, key text) JOIN local_message_archive m ON m.message_type = wanted.type AND m.message_key = wanted.key
+ORDER BY m.archived_at, m.id
+FOR UPDATE OF m;
+
+-- confirmRows
+-- The rows are locked by lockIdentities.
+UPDATE local_message m
+SET state = 4, next_retry_at = NULL, consumed_at = statement_timestamp(), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
+WHERE m.id = ANY ($1::bigint[]) AND m.state IN (2, 1, 0, 3, 5);
+
+-- confirmArchived
+-- Locked by lockIdentities.
+UPDATE local_message_archive m
+SET state = 4, next_retry_at = NULL, consumed_at = statement_timestamp(), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
+FROM json_to_recordset($1::text::json) AS wanted (type text, key text)
+WHERE m.message_type = wanted.type AND m.message_key = wanted.key AND m.state IN (2, 1, 0, 3, 5);
+
+-- touchRows
+-- A new version of the row: a transaction that confirms for another consumer, and has looked at the
+-- table before, fails instead of counting without this one.
+UPDATE local_message m
+SET lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
+WHERE m.id = ANY ($1::bigint[]);
+
+-- reportFailed
+-- Locked by lockIdentities.
+UPDATE local_message m
+SET fail_reason = reported.reason, next_retry_at = statement_timestamp(), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
+FROM unnest($1::bigint[], $2::text[]) AS reported (id, reason)
+WHERE m.id = reported.id AND m.state = 2;
+
+-- addConfirmations
+-- Adds rows of messages that lockIdentities holds; nobody else adds to the same ones.
+INSERT INTO local_message_confirmation (table_name, message, consumer, confirmed_at)
+SELECT 'local_message', added.id, added.consumer, statement_timestamp()
+FROM unnest($1::bigint[], $2::text[]) AS added (id, consumer)
+ON CONFLICT (table_name, message, consumer) DO NOTHING;
+
+-- readConfirmations
+-- No lock: their messages are locked, and whoever had them before us has committed.
+SELECT c.message::text AS id, c.consumer::text COLLATE "C" AS consumer
+FROM local_message_confirmation c
+WHERE c.table_name = 'local_message' AND c.message = ANY ($1::bigint[]);
+
+-- forgetConfirmations
+-- Locks entries that nobody changes any more. If we die right after it, those are gone that were to
+-- go.
+DELETE FROM local_message_confirmation WHERE ctid = ANY (ARRAY(
+  SELECT c.ctid FROM local_message_confirmation c
+  WHERE c.table_name = 'local_message' AND c.confirmed_at <= statement_timestamp() - $1::bigint * interval '1 millisecond'
+  ORDER BY c.confirmed_at LIMIT $2::bigint));
+
+-- =================================================================================================
 -- Not now
 
 -- setBehind
@@ -655,25 +735,25 @@ WHERE m.id = stray.id AND fence.shard = stray.shard AND m.id = free.id
 -- listTimed
 -- Three walks along the index of timed rows, each in its order; only their ends are sorted
 -- together.
-SELECT id, shard, delivery_count, lock_version, state, message_type, message_key, topic, retry_count, age_ms
+SELECT id, shard, delivery_count, lock_version, state, message_type, message_key, topic, retry_count, age_ms, fail_reason
 FROM ((SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) AS shard,
     m.delivery_count AS delivery_count, m.lock_version AS lock_version, m.state AS state, m.message_type AS message_type,
     m.message_key AS message_key, m.topic AS topic, m.retry_count AS retry_count, LEAST(GREATEST((date_part('epoch', statement_timestamp()) - date_part('epoch', m.gmt_create)) * 1000, 0), 9007199254740991)::bigint AS age_ms,
-    m.next_retry_at AS due_at
+    m.fail_reason AS fail_reason, m.next_retry_at AS due_at
   FROM local_message m
   WHERE m.state = 2 AND m.next_retry_at <= statement_timestamp()
   ORDER BY m.next_retry_at, m.id
   LIMIT $1::bigint) UNION ALL (SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) AS shard,
     m.delivery_count AS delivery_count, m.lock_version AS lock_version, m.state AS state, m.message_type AS message_type,
     m.message_key AS message_key, m.topic AS topic, m.retry_count AS retry_count, LEAST(GREATEST((date_part('epoch', statement_timestamp()) - date_part('epoch', m.gmt_create)) * 1000, 0), 9007199254740991)::bigint AS age_ms,
-    m.next_retry_at AS due_at
+    m.fail_reason AS fail_reason, m.next_retry_at AS due_at
   FROM local_message m
   WHERE m.state = 3 AND m.next_retry_at <= statement_timestamp()
   ORDER BY m.next_retry_at, m.id
   LIMIT $1::bigint) UNION ALL (SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) AS shard,
     m.delivery_count AS delivery_count, m.lock_version AS lock_version, m.state AS state, m.message_type AS message_type,
     m.message_key AS message_key, m.topic AS topic, m.retry_count AS retry_count, LEAST(GREATEST((date_part('epoch', statement_timestamp()) - date_part('epoch', m.gmt_create)) * 1000, 0), 9007199254740991)::bigint AS age_ms,
-    m.next_retry_at AS due_at
+    m.fail_reason AS fail_reason, m.next_retry_at AS due_at
   FROM local_message m
   WHERE m.state = 5 AND m.next_retry_at <= statement_timestamp()
   ORDER BY m.next_retry_at, m.id

@@ -323,6 +323,68 @@ FROM local_message AS m
 WHERE m.id IN (SELECT value FROM json_each(?));
 
 -- =================================================================================================
+-- What consumers report
+
+-- confirmIdentities
+UPDATE local_message AS m
+SET state = 4, next_retry_at = NULL, consumed_at = strftime('%Y-%m-%d %H:%M:%f', 'now'), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT json_extract(value, '$[0]') AS type, json_extract(value, '$[1]') AS key FROM json_each(?)) AS wanted
+WHERE m.message_type = wanted.type AND m.message_key = wanted.key AND +m.state IN (2, 1, 0, 3, 5);
+
+-- lockIdentities
+SELECT CAST(m.id AS TEXT) AS id, m.message_type AS messagetype, m.message_key AS messagekey,
+  m.state AS state, m.delivery_count AS deliverycount
+FROM (SELECT json_extract(value, '$[0]') AS type, json_extract(value, '$[1]') AS key FROM json_each(?)) AS wanted CROSS JOIN local_message AS m ON m.message_type = wanted.type AND m.message_key = wanted.key
+ORDER BY m.id;
+
+-- lockIdentities, in the archive
+SELECT CAST(m.id AS TEXT) AS id, m.message_type AS messagetype, m.message_key AS messagekey,
+  m.state AS state, m.delivery_count AS deliverycount
+FROM (SELECT json_extract(value, '$[0]') AS type, json_extract(value, '$[1]') AS key FROM json_each(?)) AS wanted CROSS JOIN local_message_archive AS m ON m.message_type = wanted.type AND m.message_key = wanted.key
+ORDER BY m.archived_at, m.id;
+
+-- confirmRows
+UPDATE local_message AS m
+SET state = 4, next_retry_at = NULL, consumed_at = strftime('%Y-%m-%d %H:%M:%f', 'now'), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+WHERE m.id IN (SELECT value FROM json_each(?)) AND +m.state IN (2, 1, 0, 3, 5);
+
+-- confirmArchived
+UPDATE local_message_archive AS m
+SET state = 4, next_retry_at = NULL, consumed_at = strftime('%Y-%m-%d %H:%M:%f', 'now'), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT json_extract(value, '$[0]') AS type, json_extract(value, '$[1]') AS key FROM json_each(?)) AS wanted
+WHERE m.message_type = wanted.type AND m.message_key = wanted.key AND +m.state IN (2, 1, 0, 3, 5);
+
+-- touchRows
+UPDATE local_message AS m
+SET lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+WHERE m.id IN (SELECT value FROM json_each(?));
+
+-- reportFailed
+UPDATE local_message AS m
+SET fail_reason = reported.text, next_retry_at = strftime('%Y-%m-%d %H:%M:%f', 'now'), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS text FROM json_each(?)) AS reported
+WHERE m.id = reported.id AND +m.state IN (2);
+
+-- addConfirmations
+-- "WHERE true" keeps the parser from reading ON CONFLICT as a join condition.
+INSERT INTO local_message_confirmation (table_name, message, consumer, confirmed_at)
+SELECT 'local_message', added.id, added.text, strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS text FROM json_each(?)) AS added
+WHERE true
+ON CONFLICT (table_name, message, consumer) DO NOTHING;
+
+-- readConfirmations
+SELECT CAST(c.message AS TEXT) AS id, c.consumer AS consumer
+FROM json_each(?) AS asked
+CROSS JOIN local_message_confirmation AS c ON c.table_name = 'local_message' AND c.message = asked.value;
+
+-- forgetConfirmations
+DELETE FROM local_message_confirmation WHERE (table_name, message, consumer) IN (
+  SELECT table_name, message, consumer FROM local_message_confirmation
+  WHERE table_name = 'local_message' AND confirmed_at <= strftime('%Y-%m-%d %H:%M:%f', 'now', (-? / 1000.0) || ' seconds')
+  ORDER BY confirmed_at LIMIT ?);
+
+-- =================================================================================================
 -- Not now
 
 -- setBehind
@@ -424,11 +486,11 @@ WHERE m.id = stray.id AND +m.state IN (1) AND COALESCE(m.lock_version, 0) = stra
 
 -- listTimed
 -- Three walks along the index, each in its order; only their ends are sorted together.
-SELECT id, shard, delivery_count, lock_version, state, message_type, message_key, topic, retry_count, age_ms
+SELECT id, shard, delivery_count, lock_version, state, message_type, message_key, topic, retry_count, age_ms, fail_reason
 FROM (SELECT * FROM (
   SELECT CAST(m.id AS TEXT) AS id, 0 AS shard, m.delivery_count AS delivery_count, m.lock_version AS lock_version,
     m.state AS state, m.message_type AS message_type, m.message_key AS message_key, m.topic AS topic, m.retry_count AS retry_count,
-    CAST(round((julianday('now') - julianday(m.gmt_create)) * 86400000.0) AS INTEGER) AS age_ms, m.next_retry_at AS due_at
+    CAST(round((julianday('now') - julianday(m.gmt_create)) * 86400000.0) AS INTEGER) AS age_ms, m.fail_reason AS fail_reason, m.next_retry_at AS due_at
   FROM local_message AS m
   WHERE m.state = 2 AND m.next_retry_at <= strftime('%Y-%m-%d %H:%M:%f', 'now')
   ORDER BY m.next_retry_at
@@ -436,7 +498,7 @@ FROM (SELECT * FROM (
 UNION ALL SELECT * FROM (
   SELECT CAST(m.id AS TEXT) AS id, 0 AS shard, m.delivery_count AS delivery_count, m.lock_version AS lock_version,
     m.state AS state, m.message_type AS message_type, m.message_key AS message_key, m.topic AS topic, m.retry_count AS retry_count,
-    CAST(round((julianday('now') - julianday(m.gmt_create)) * 86400000.0) AS INTEGER) AS age_ms, m.next_retry_at AS due_at
+    CAST(round((julianday('now') - julianday(m.gmt_create)) * 86400000.0) AS INTEGER) AS age_ms, m.fail_reason AS fail_reason, m.next_retry_at AS due_at
   FROM local_message AS m
   WHERE m.state = 3 AND m.next_retry_at <= strftime('%Y-%m-%d %H:%M:%f', 'now')
   ORDER BY m.next_retry_at
@@ -444,7 +506,7 @@ UNION ALL SELECT * FROM (
 UNION ALL SELECT * FROM (
   SELECT CAST(m.id AS TEXT) AS id, 0 AS shard, m.delivery_count AS delivery_count, m.lock_version AS lock_version,
     m.state AS state, m.message_type AS message_type, m.message_key AS message_key, m.topic AS topic, m.retry_count AS retry_count,
-    CAST(round((julianday('now') - julianday(m.gmt_create)) * 86400000.0) AS INTEGER) AS age_ms, m.next_retry_at AS due_at
+    CAST(round((julianday('now') - julianday(m.gmt_create)) * 86400000.0) AS INTEGER) AS age_ms, m.fail_reason AS fail_reason, m.next_retry_at AS due_at
   FROM local_message AS m
   WHERE m.state = 5 AND m.next_retry_at <= strftime('%Y-%m-%d %H:%M:%f', 'now')
   ORDER BY m.next_retry_at

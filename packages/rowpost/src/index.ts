@@ -58,6 +58,8 @@ export {
   TRANSITIONS,
   type Transition,
 } from "./message/states.ts";
+export type { ConfirmedType } from "./outbox/confirm-call.ts";
+export type { Confirmation, ConfirmationResult, ConfirmationStatus } from "./outbox/confirmations.ts";
 export type {
   ChangeByHand,
   ChangeConflict,

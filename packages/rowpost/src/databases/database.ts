@@ -3,6 +3,8 @@
  * it is. `rowpost/mysql`, `rowpost/mariadb`, `rowpost/postgres` and `rowpost/sqlite` make objects
  * of this shape. Types only.
  */
+import type { InboxDatabase } from "../inbox/store.ts";
+import type { ConfirmationWriter } from "../outbox/confirmations.ts";
 import type { MessageAdmin } from "../outbox/message-admin.ts";
 import type { MessageWriter } from "../outbox/message-writer.ts";
 import type { QueueStore } from "../queue/store.ts";
@@ -156,12 +158,16 @@ export interface Database {
   schema(options: StoreOptions): SchemaStatements;
   /** The port of `createOutbox`. */
   messageWriter(options: StoreOptions): MessageWriter;
+  /** The port of `outbox.confirm`. */
+  confirmationWriter(options: StoreOptions): ConfirmationWriter;
   /** The port of `createRelay`. */
   relayStore(options: StoreOptions): RelayStore;
   /** Looks at messages and changes them by hand. */
   messageAdmin(options: StoreOptions): MessageAdmin;
   /** For the message queue stored in SQL. */
   readonly queue: QueueDatabase;
+  /** For what consumers have handled. */
+  readonly inbox: InboxDatabase;
   /** Closes what this object opened; a pool or handle that the user passed in stays open. */
   close(): Promise<void>;
 }

@@ -5,6 +5,7 @@
  * The producer uses a declared type to make messages that are type-checked and validated; the relay
  * is given the same objects and takes the retry policy and the confirmation rule from them.
  */
+import { refuseUnknown } from "../runtime/check-options.ts";
 import { ConfigurationError, describeError, InvalidMessageError } from "../runtime/errors.ts";
 import type { NewMessage } from "./message.ts";
 import type { StandardSchema } from "./standard-schema.ts";
@@ -51,7 +52,15 @@ export interface ConfirmRule {
    * it `sent`.
    */
   readonly onTimeout: "resend" | "fail" | "alert";
+  /**
+   * Names of the consumers that all have to confirm; undefined: one confirmation, by whomever, is
+   * enough.
+   */
+  readonly consumers?: readonly string[] | undefined;
 }
+
+/** Longest name of a consumer, in characters. */
+export const CONSUMER_LENGTH = 128;
 
 /** Options of {@link messageType}. `Body` is what the program hands in, before the schema. */
 export interface MessageTypeOptions<Body> {
@@ -64,9 +73,13 @@ export interface MessageTypeOptions<Body> {
   readonly schema?: StandardSchema<Body> | undefined;
   /** What differs from {@link DEFAULT_RETRY_POLICY}. Durations in milliseconds. */
   readonly retry?: Partial<RetryPolicy> | undefined;
-  /** Makes consumers confirm. Default `onTimeout`: `resend`. */
+  /** Makes consumers confirm. Default `onTimeout`: `resend`; default `consumers`: any one. */
   readonly confirm?:
-    | { readonly withinMs: number; readonly onTimeout?: ConfirmRule["onTimeout"] | undefined }
+    | {
+        readonly withinMs: number;
+        readonly onTimeout?: ConfirmRule["onTimeout"] | undefined;
+        readonly consumers?: readonly string[] | undefined;
+      }
     | undefined;
   /** Message key of a body, for messages that name none. */
   readonly key?: ((body: NoInfer<Body>) => string) | undefined;
@@ -191,7 +204,8 @@ function checkedRetry(name: string, given: Partial<RetryPolicy> | undefined): Re
 
 function checkedConfirm(name: string, given: MessageTypeOptions<unknown>["confirm"]): ConfirmRule | undefined {
   if (given === undefined) return undefined;
-  const { withinMs, onTimeout = "resend" } = given;
+  refuseUnknown(`message type ${name}, confirm`, given, ["withinMs", "onTimeout", "consumers"]);
+  const { consumers, withinMs, onTimeout = "resend" } = given;
   if (!Number.isInteger(withinMs) || withinMs < 1) {
     throw new ConfigurationError(
       `message type ${name}: confirm.withinMs is ${withinMs}; it must be a whole number of at least 1`,
@@ -202,5 +216,15 @@ function checkedConfirm(name: string, given: MessageTypeOptions<unknown>["confir
       `message type ${name}: confirm.onTimeout is ${String(onTimeout)}; it must be "resend", "fail" or "alert"`,
     );
   }
-  return { withinMs, onTimeout };
+  return { withinMs, onTimeout, consumers: checkedConsumers(name, consumers) };
+}
+
+function checkedConsumers(name: string, consumers: readonly string[] | undefined): readonly string[] | undefined {
+  if (consumers === undefined) return undefined;
+  const isName = (each: unknown): boolean => typeof each === "string" && each !== "" && each.length <= CONSUMER_LENGTH;
+  const isList = Array.isArray(consumers) && consumers.length > 0 && consumers.every(isName);
+  if (isList && new Set(consumers).size === consumers.length) return consumers;
+  throw new ConfigurationError(
+    `message type ${name}: confirm.consumers must be a list of different names with 1 to ${CONSUMER_LENGTH} characters`,
+  );
 }

@@ -8,6 +8,8 @@ import { checkOptions, databaseWith, LAYOUT, type OptionKinds, refuseUnknown } f
 import { ConfigurationError, TransactionRequiredError } from "../runtime/errors.ts";
 import { activeTraceHeaders, loadTelemetry } from "../runtime/trace-context.ts";
 import type { Executor, Transaction } from "../transactions/executor.ts";
+import { type ConfirmedType, createConfirm } from "./confirm-call.ts";
+import type { Confirmation, ConfirmationResult } from "./confirmations.ts";
 import type { EnqueueCall, EnqueueStatus } from "./message-writer.ts";
 
 /** What happens with a (type, key) that is in the table already: the call throws, or reports it. */
@@ -28,6 +30,11 @@ export interface OutboxOptions {
   readonly limits?: Partial<MessageLimits> | undefined;
   /** Default `throw`. */
   readonly onDuplicate?: OnDuplicate | undefined;
+  /**
+   * Message types whose `confirm.consumers` `outbox.confirm` has to know: what `messageType`
+   * makes. Types not named are consumed with their first confirmation.
+   */
+  readonly types?: readonly ConfirmedType[] | undefined;
 }
 
 /** Options of {@link Outbox.enqueue}. */
@@ -72,6 +79,23 @@ export interface Outbox {
     messages: EnqueueableList<Bodies>,
     options?: EnqueueOptions,
   ): Promise<EnqueueStatus[]>;
+  /**
+   * Reports that messages were consumed (已消费), or could not be: for consumers that reach the
+   * producer's database. Any number of times, in any order, before the relay has written `sent` or
+   * long after: a message that is consumed stays so, and is never sent again. A `duplicate` at an
+   * inbox is to be confirmed like a handled one: the first confirmation may not have come through.
+   *
+   * In transactions of its own, 500 messages each; or in yours, where it is there if and only if
+   * that commits: {@link Outbox.enqueue} says what `tx` is. One result for each, in order.
+   *
+   * Throws `InvalidMessageError` and `ConfigurationError`, with nothing written;
+   * `TransactionRequiredError`; `SchemaError` and `PermissionError`; `DatabaseConflictError` when
+   * another transaction was in the way of yours: run that again.
+   */
+  confirm(confirmation: Confirmation): Promise<ConfirmationResult>;
+  confirm(confirmations: readonly Confirmation[]): Promise<ConfirmationResult[]>;
+  confirm(tx: unknown, confirmation: Confirmation): Promise<ConfirmationResult>;
+  confirm(tx: unknown, confirmations: readonly Confirmation[]): Promise<ConfirmationResult[]>;
   /**
    * Begins on the database's own pool or handle, runs `work`, commits, and wakes the relay of this
    * process; rolls back and rethrows when `work` throws. Throws `TransactionLostError` when the
@@ -162,7 +186,17 @@ export function createOutbox(options: OutboxOptions): Outbox {
     return result;
   }
 
-  return { enqueue: enqueue as Outbox["enqueue"], transaction, wake: () => database.doorbell.ring() };
+  const confirm = createConfirm({
+    database,
+    writer: database.confirmationWriter({ layout }),
+    types: new Map((options.types ?? []).map((type) => [type.name, type])),
+  });
+  return {
+    enqueue: enqueue as Outbox["enqueue"],
+    confirm: confirm as Outbox["confirm"],
+    transaction,
+    wake: () => database.doorbell.ring(),
+  };
 }
 
 const KINDS: OptionKinds<OutboxOptions> = {
@@ -171,6 +205,7 @@ const KINDS: OptionKinds<OutboxOptions> = {
   createdBy: "string",
   limits: "object",
   onDuplicate: "string",
+  types: "array",
 };
 
 function rulesOf(layout: StoreOptions["layout"], { createdBy, limits, onDuplicate }: OutboxOptions): MessageRules {

@@ -26,8 +26,15 @@ export interface RelayEvents {
    * The message is `failed`: for alerts. `slowRetryInMs` null = only a person can bring it back.
    */
   readonly failed: { readonly message: EventMessage; readonly reason: string; readonly slowRetryInMs: number | null };
-  /** No confirmation came in time. `action` = what the type's rule says. */
-  readonly confirmTimeout: { readonly message: EventMessage; readonly action: "resend" | "fail" | "alert" };
+  /**
+   * No confirmation came in time (`reason` begins with NOT_CONFIRMED), or a consumer has reported
+   * that it could not handle the message (NOT_CONSUMED). `action` = what the type's rule says.
+   */
+  readonly confirmTimeout: {
+    readonly message: EventMessage;
+    readonly action: "resend" | "fail" | "alert";
+    readonly reason: string;
+  };
   /**
    * A write changed nothing because the lease was lost or the row changed meanwhile; `state` is
    * what the row is now.

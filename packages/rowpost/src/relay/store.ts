@@ -240,6 +240,8 @@ export interface TimedRow extends RowToken {
   readonly retryCount: number;
   /** Milliseconds since gmt_create. */
   readonly ageMs: number;
+  /** Of a `sent` row: what a consumer has reported, `NOT_CONSUMED: …`. */
+  readonly failReason: string | null;
 }
 
 /** What housekeeping decided for a {@link TimedRow}. */
@@ -613,6 +615,8 @@ export interface HousekeepingStore {
   }): Promise<number>;
   /** Deletes archived rows older than this. */
   purgeArchive(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>;
+  /** Deletes what consumers have confirmed that long ago. */
+  forgetConfirmations(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>;
   /**
    * Numbers for gauges: rows by topic and state for unfinished states, and the age of the oldest
    * waiting one. Bounded work.

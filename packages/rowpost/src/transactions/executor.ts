@@ -51,6 +51,12 @@ export interface Executor {
   /** Asks PostgreSQL, in one round trip, on behalf of callers that leave no mark. */
   askServer?(): Promise<boolean>;
   /**
+   * Runs `work` behind a savepoint, which is released when it is done and gone back to when it
+   * throws: where the handle sends its statements in a way in which the server takes no SAVEPOINT.
+   * `inner` is the handle to be used meanwhile. Absent: SAVEPOINT can be run like any statement.
+   */
+  behindSavepoint?<T>(work: (inner: unknown) => Promise<T>): Promise<T>;
+  /**
    * Takes note of a call that belongs to this transaction: the COMMIT waits for nobody, so it is
    * refused while one is unfinished. Absent where the COMMIT is not ours.
    */

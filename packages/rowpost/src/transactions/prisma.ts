@@ -1,5 +1,6 @@
 /** Prisma 5 to 7: the `tx` of an interactive `$transaction`. */
 import type { DialectName } from "../databases/database.ts";
+import { ConfigurationError } from "../runtime/errors.ts";
 import { askServer } from "./ask-server.ts";
 import type { Executor } from "./executor.ts";
 import { finished, hasMethods, queryResult, refusal, returnsRows, type Shape, shapeOf } from "./shape.ts";
@@ -8,6 +9,8 @@ interface Tx {
   $executeRawUnsafe(text: string, ...params: readonly unknown[]): Promise<number>;
   $queryRawUnsafe(text: string, ...params: readonly unknown[]): Promise<unknown>;
 }
+
+type Nested = <T>(work: (inner: unknown) => Promise<T>) => Promise<T>;
 
 /** A Prisma transaction client as an executor; undefined for anything else. */
 export function prismaExecutor(handle: Shape, dialect: DialectName): Executor | undefined {
@@ -25,6 +28,17 @@ export function prismaExecutor(handle: Shape, dialect: DialectName): Executor | 
       throw shapeOf(error)?.["code"] === ENDED ? finished("Prisma transaction", error) : error;
     }
   }
+  /** MySQL 8 and 9 take no SAVEPOINT as a prepared statement, and Prisma prepares every one. */
+  async function behindSavepoint<T>(work: (inner: unknown) => Promise<T>): Promise<T> {
+    if (hasMethods(handle, "$transaction")) {
+      // It does not notice by itself that the transaction has ended.
+      await send("SELECT 1", []);
+      return await (handle as unknown as { $transaction: Nested }).$transaction(work);
+    }
+    throw new ConfigurationError(
+      "this Prisma can set no savepoint on MySQL: use Prisma 7, or pass the database to inbox.handle instead of the tx. Nothing was written.",
+    );
+  }
   return {
     kind: "prisma",
     run: async ({ params, text }) => {
@@ -32,6 +46,7 @@ export function prismaExecutor(handle: Shape, dialect: DialectName): Executor | 
       return queryResult(answer, Array.isArray(answer) ? undefined : answer);
     },
     inTransaction: () => askServer(dialect, { run: (text) => send(text, []), owner: handle["_originalClient"] }),
+    ...(dialect === "mysql" ? { behindSavepoint } : {}),
   };
 }
 

@@ -67,7 +67,7 @@ describeWithService(["mariadb", "mysql9", "postgres"], "rights", ({ name: servic
     return database;
   }
 
-  test("shop enqueues, also duplicates and several; relay publishes and archives; operator does the rest", async () => {
+  test("shop enqueues, also duplicates and several; relay publishes and archives; a consumer confirms; operator does the rest", async () => {
     const shop = await user("shop", grants(engine, "shop"));
     const outbox = createOutbox({ database: shop });
     await outbox.transaction((tx) => outbox.enqueue(tx, [message("a"), message("b")]));
@@ -88,6 +88,16 @@ describeWithService(["mariadb", "mysql9", "postgres"], "rights", ({ name: servic
     await operator.resumeScope({ scope: "topic", value: "none", action });
     await operator.status();
     await operator.close();
+    const given = await user("consumer", grants(engine, "consumer"));
+    const types = [{ name: "t", confirm: { consumers: ["billing", "stock"] } }];
+    const [all, named] = [createOutbox({ database: given }), createOutbox({ database: given, types })];
+    const identity = { type: "t", key: "a", consumer: "billing" };
+    expect(await named.confirm(identity)).toMatchObject({ status: "waiting" });
+    expect(await all.confirm([{ ...identity, error: "no" }, identity, { ...identity, key: "z" }])).toMatchObject([
+      { status: "outdated" },
+      { status: "consumed" },
+      { status: "unknown" },
+    ]);
 
     const database = await user("relay", grants(engine, "relay"));
     const broker = memory();
@@ -99,7 +109,7 @@ describeWithService(["mariadb", "mysql9", "postgres"], "rights", ({ name: servic
     await relay.tick();
     await relay.tick();
     await relay.stop();
-    expect(broker.published("orders").map(({ key }) => key)).toEqual(["a", "b", "c"]);
+    expect(broker.published("orders").map(({ key }) => key)).toEqual(["b", "c"]);
     expect(problems).toEqual([]);
     const left = await owner.transaction((tx) => tx.query("SELECT id FROM local_message"));
     expect(left).toEqual([]);

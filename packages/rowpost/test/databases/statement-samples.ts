@@ -132,6 +132,7 @@ export function otherStatements(statements: DialectStatements): Statement[] {
     enqueue.insert(messages, { asked: true, mark: "mark" }),
     ...(enqueue.readRoom === undefined ? [] : [enqueue.readRoom({ asked: false, mark: "" })]),
     ...(enqueue.markTransaction === undefined ? [] : [enqueue.markTransaction("mark")]),
+    ...reportSamples(statements, ids),
     leases.ensureShards(),
     leases.writeReport({ owner: OWNER, report: "{}" }),
     leases.readReports(),
@@ -187,6 +188,26 @@ export function otherStatements(statements: DialectStatements): Statement[] {
     admin.deleteSuspension({ scope: "topic", value: "orders" }),
     admin.listSuspendedBy({ scope: "topic", value: "orders", limit: 10 }),
     ...insightSamples(statements, ids),
+  ];
+}
+
+/** What consumers report. */
+function reportSamples({ confirm }: DialectStatements, ids: readonly string[]): Statement[] {
+  const identities = [
+    { type: "order.created", key: "sample-1" },
+    { type: "order.created", key: "sample-2" },
+  ];
+  return [
+    ...(confirm.confirmIdentities === undefined ? [] : [confirm.confirmIdentities(identities)]),
+    confirm.lockIdentities(identities, "messages"),
+    confirm.lockIdentities(identities, "archive"),
+    confirm.confirmRows(ids),
+    confirm.confirmArchived(identities),
+    confirm.touchRows(ids),
+    confirm.reportFailed(ids.map((id) => ({ id, reason: "NOT_CONSUMED: x" }))),
+    confirm.addConfirmations(ids.map((id) => ({ id, consumer: "billing" }))),
+    confirm.readConfirmations(ids),
+    confirm.forgetConfirmations({ olderThanMs: 5, limit: 10 }),
   ];
 }
 

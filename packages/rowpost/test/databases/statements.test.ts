@@ -15,6 +15,7 @@ import { createStatements as sqliteStatements } from "../../src/databases/sqlite
 import type { StoreHarness } from "../../src/testing/index.ts";
 import type { Statement } from "../../src/transactions/executor.ts";
 import { describeWithService } from "../services.ts";
+import { PREPARE, type Prepare, recorded } from "./prepared.ts";
 import { hotStatements, otherStatements } from "./statement-samples.ts";
 import { mysqlHarness, postgresHarness, sqliteHarness } from "./store-harnesses.ts";
 
@@ -59,7 +60,7 @@ describe("statement samples", () => {
   for (const [dialect, create] of Object.entries(CREATE)) {
     test(`hold every statement of ${dialect}`, () => {
       const called = new Set<string>();
-      const statements = recorded(create(defaultLayout), called);
+      const statements = recordedAll(create(defaultLayout), called);
       allStatements(statements);
       expect([...called].sort()).toEqual(namesOf(create(defaultLayout)));
     });
@@ -67,36 +68,15 @@ describe("statement samples", () => {
 });
 
 describeWithService(["mariadb", "mysql9", "mysql8"], "statements of every layout", ({ name }) => {
-  prepareAll(
-    () => mysqlHarness(name, "mysql2", defaultLayout),
-    mysqlStatements,
-    async (session, { text }) => {
-      const quoted = `'${text.replaceAll("\\", "\\\\").replaceAll("'", "''")}'`;
-      await run(session, `PREPARE sample FROM ${quoted}`);
-      await run(session, "DEALLOCATE PREPARE sample");
-    },
-  );
+  prepareAll(() => mysqlHarness(name, "mysql2", defaultLayout), mysqlStatements, PREPARE.mysql);
 });
 
 describeWithService("postgres", "statements of every layout", () => {
-  prepareAll(
-    () => postgresHarness(defaultLayout),
-    postgresStatements,
-    async (session, { text }) => {
-      await run(session, `PREPARE sample AS ${text}`);
-      await run(session, "DEALLOCATE sample");
-    },
-  );
+  prepareAll(() => postgresHarness(defaultLayout), postgresStatements, PREPARE.postgres);
 });
 
 describe("statements of every layout on sqlite", () => {
-  prepareAll(
-    () => Promise.resolve(sqliteHarness("memory", defaultLayout)),
-    sqliteStatements,
-    async (session, { params, text }) => {
-      await session.run({ name: "explain", text: `EXPLAIN ${text}`, params });
-    },
-  );
+  prepareAll(() => Promise.resolve(sqliteHarness("memory", defaultLayout)), sqliteStatements, PREPARE.sqlite);
 });
 
 /**
@@ -105,7 +85,7 @@ describe("statements of every layout on sqlite", () => {
 function prepareAll(
   createHarness: () => Promise<StoreHarness>,
   create: (layout: TableLayout) => DialectStatements,
-  prepare: (session: Session, statement: Statement) => Promise<void>,
+  prepare: Prepare,
 ): void {
   let harness: StoreHarness | undefined;
   let session: Session;
@@ -150,25 +130,13 @@ function namesOf(statements: DialectStatements): string[] {
 }
 
 /** The same statements; every method that is called is noted. */
-function recorded(statements: DialectStatements, called: Set<string>): DialectStatements {
-  const record = <Group extends object>(group: string, methods: Group): Group =>
-    new Proxy(methods, {
-      get(target, method, receiver): unknown {
-        // What a dialect has not may be looked for.
-        if (method in target) called.add(`${group}.${String(method)}`);
-        return Reflect.get(target, method, receiver);
-      },
-    });
+function recordedAll(statements: DialectStatements, called: Set<string>): DialectStatements {
   return {
     ...statements,
-    enqueue: record("enqueue", statements.enqueue),
-    leases: record("leases", statements.leases),
-    relay: record("relay", statements.relay),
-    housekeeping: record("housekeeping", statements.housekeeping),
-    admin: record("admin", statements.admin),
+    enqueue: recorded("enqueue", statements.enqueue, called),
+    leases: recorded("leases", statements.leases, called),
+    relay: recorded("relay", statements.relay, called),
+    housekeeping: recorded("housekeeping", statements.housekeeping, called),
+    admin: recorded("admin", statements.admin, called),
   };
-}
-
-async function run(session: Session, text: string): Promise<void> {
-  await session.run({ name: "sample", text, params: [] });
 }

@@ -73,7 +73,8 @@ function encoded(key: string): EncodedMessage {
   };
 }
 
-function signal(): { readonly given: Promise<void>; readonly give: () => void } {
+/** A promise, and what resolves it. */
+export function signal(): { readonly given: Promise<void>; readonly give: () => void } {
   let give = (): void => {};
   const given = new Promise<void>((resolve) => {
     give = resolve;

@@ -11,6 +11,7 @@ import { sqlite } from "../../src/databases/sqlite/index.ts";
 import { createOutbox, createRelay, DatabaseUnavailableError, memory, migrate } from "../../src/index.ts";
 import { type CasePlace, createTables, defineHandleCases } from "./handle-cases.ts";
 import type { Handles } from "./handles.ts";
+import { sqliteHandles } from "./sqlite-bracketing.ts";
 
 type Open = (file: string) => SqliteHandle;
 
@@ -128,21 +129,7 @@ for (const [name, open] of opens) {
 
 function handlesOf(handle: SqliteHandle, onStatement: () => void): Handles {
   counting(handle, onStatement);
-  return {
-    root: undefined,
-    async transaction(work) {
-      handle.exec("BEGIN IMMEDIATE");
-      try {
-        await work(handle, async (id) => handle.prepare("INSERT INTO orders (id) VALUES (?)").run(id));
-      } catch (error) {
-        handle.exec("ROLLBACK");
-        throw error;
-      }
-      handle.exec("COMMIT");
-    },
-    withoutTransaction: (work) => work(handle),
-    close: async () => handle.close(),
-  };
+  return sqliteHandles(handle);
 }
 
 /** Counts the runs of prepared statements and lets them pass. */

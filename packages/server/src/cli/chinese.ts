@@ -102,6 +102,8 @@ export const CHINESE: Readonly<Record<string, string>> = {
   "what happens to sent messages (default: keep)": "已发送的消息怎样处理（默认 keep：保留）",
   "with --on-sent archive or delete: only after this time (default: 0)":
     "与 --on-sent archive 或 delete 一起：过了这个时间才处理（默认 0）",
+  "consumers confirm messages of this type within this time, else they are sent again; with :fail or :alert at its end they fail, or are only told of; may be given several times":
+    "消费者要在这段时间内确认这个类型的消息，否则重发；末尾写 :fail 或 :alert 则变为失败或只提醒；可以写多次",
   "delete archived messages after this time (default: never)": "归档的消息过多久删除（默认不删）",
   "name of this relay in `rowpost status` (default: host:pid)":
     "这个 relay 在 `rowpost status` 里的名称（默认 主机:pid）",

@@ -1,6 +1,6 @@
 /** `rowpost relay`: publishes what waits in the message table, as a daemon or once. */
 import { Command, Option } from "commander";
-import type { RelayOptions, RetentionOptions, RetryPolicy } from "rowpost";
+import type { RelayMessageType, RelayOptions, RetentionOptions, RetryPolicy } from "rowpost";
 import { collectRoutes, planBrokers, ROUTES_VARIABLE } from "../broker-routes.ts";
 import { BROKER_URL_VARIABLE, brokerForms } from "../broker-url.ts";
 import { type HttpAddress, httpAddress } from "../http-address.ts";
@@ -35,6 +35,7 @@ interface RelayFlags extends ConnectionFlags {
   readonly pollMin?: number;
   readonly pollMax?: number;
   readonly drainTimeout?: number;
+  readonly confirm?: readonly RelayMessageType[];
   readonly label?: string;
   readonly logLevel: LogLevel;
   readonly logFormat?: "json" | "pretty";
@@ -139,6 +140,12 @@ function addFailureOptions(command: Command): void {
       ]),
     )
     .option("--keep <duration>", "with --on-sent archive or delete: only after this time (default: 0)", duration)
+    .addOption(
+      new Option(
+        "--confirm <type=duration>",
+        "consumers confirm messages of this type within this time, else they are sent again; with :fail or :alert at its end they fail, or are only told of; may be given several times",
+      ).argParser(collectConfirmed),
+    )
     .option("--archive-for <duration>", "delete archived messages after this time (default: never)", duration);
 }
 
@@ -173,6 +180,23 @@ async function run(context: CommandContext, flags: RelayFlags): Promise<ExitCode
   }
 }
 
+const CONFIRMED = /^(.+)=([^=:]+)(?::(resend|fail|alert))?$/;
+
+/** One more `TYPE=DURATION[:ACTION]`. */
+function collectConfirmed(value: string, before: readonly RelayMessageType[] = []): readonly RelayMessageType[] {
+  const [, name, within = "", action = "resend"] = CONFIRMED.exec(value) ?? [];
+  if (name === undefined) {
+    throw new InputError(
+      `--confirm ${value}: write TYPE=DURATION, such as order.created=10m, and behind it :resend, :fail or :alert`,
+    );
+  }
+  const confirm = {
+    withinMs: Math.max(1, duration(within)),
+    onTimeout: action as "resend" | "fail" | "alert",
+  };
+  return [...before.filter((type) => type.name !== name), { name, confirm }];
+}
+
 /**
  * Options of the library from those of the command line; what was not given keeps the library's
  * default.
@@ -197,6 +221,7 @@ function settingsOf(flags: RelayFlags): Omit<RelayOptions, "database" | "broker"
   return {
     retry,
     retention,
+    ...(flags.confirm === undefined ? {} : { types: flags.confirm }),
     poll: given({ minMs: flags.pollMin, maxMs: flags.pollMax }),
     batchSize: flags.batchSize,
     windowSize: flags.window,

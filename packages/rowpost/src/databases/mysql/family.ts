@@ -4,7 +4,8 @@ import type { Database } from "../database.ts";
 import { createSqlDatabase } from "../sql/sql-database.ts";
 import type { Driver } from "./driver.ts";
 import { isOutsideTransaction, unfitSession } from "./enqueue.ts";
-import { endsTransaction, isDuplicate, isRowRefused, isTableMissing, lackOf } from "./errors.ts";
+import { endsTransaction, isDuplicate, isRowRefused, isTableMissing, lackOf, translateError } from "./errors.ts";
+import { inbox } from "./inbox.ts";
 import * as queueStatements from "./queue/statements.ts";
 import { openSession } from "./session.ts";
 import { createStatements } from "./statements.ts";
@@ -27,12 +28,14 @@ export function createFamilyDatabase(driver: Driver, transactions: Transactions)
     executor: (handle) => transactions.toExecutor(handle, "mysql"),
     createStatements,
     queueStatements,
+    inbox,
     isTableMissing,
     hasEngineColumns: true,
     isDuplicate,
     isRowRefused,
     endsTransaction,
     lackOf,
+    translateError,
     isOutsideTransaction,
     unfitSession,
     close: () => driver.close(),

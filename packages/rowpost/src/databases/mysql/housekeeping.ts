@@ -170,7 +170,8 @@ function looks(names: MysqlNames): Pick<HousekeepingStatements, Looks> {
             from,
           ) => `(SELECT ${column("id")} AS id, ${column("state")} AS state, ${column("messageType")} AS message_type,
     ${column("messageKey")} AS message_key, ${column("topic")} AS topic, ${column("retryCount")} AS retry_count, ${token},
-    TIMESTAMPDIFF(MICROSECOND, ${column("gmtCreate")}, ${names.nowMs}) DIV 1000 AS age_ms
+    TIMESTAMPDIFF(MICROSECOND, ${column("gmtCreate")}, ${names.nowMs}) DIV 1000 AS age_ms,
+    ${column("failReason")} AS fail_reason
   FROM ${messages} AS m IGNORE INDEX (PRIMARY)
   WHERE ${column("state")} = ${state(from)} AND ${column("nextRetryAt")} <= ${names.nowMs}
   ORDER BY ${column("nextRetryAt")} LIMIT ${whole(limit)})`,

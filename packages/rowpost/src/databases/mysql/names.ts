@@ -42,6 +42,7 @@ interface Words {
   readonly relays: string;
   readonly suspensions: string;
   readonly audit: string;
+  readonly confirmations: string;
   readonly migrations: string;
   /** `m.`column``; throws for a column that the layout lacks. */
   readonly column: (name: keyof LayoutColumns) => string;
@@ -141,6 +142,7 @@ function quoteWords(layout: TableLayout): Words {
     relays: qualify(companions.relay),
     suspensions: qualify(companions.suspension),
     audit: qualify(companions.audit),
+    confirmations: qualify(companions.confirmation),
     migrations: qualify(companions.migration),
     column,
     has,

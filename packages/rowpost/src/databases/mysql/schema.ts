@@ -102,7 +102,7 @@ function liveTable(layout: TableLayout): Pick<SchemaStatements, "columns" | "loo
       text: `SELECT c.TABLE_NAME AS table_name, c.COLUMN_NAME AS column_name, c.COLLATION_NAME AS collation,
     c.DATA_TYPE = 'datetime' AND c.DATETIME_PRECISION >= 3 AS keeps_ms
   FROM information_schema.COLUMNS AS c
-  WHERE c.TABLE_SCHEMA = ${schema} AND c.TABLE_NAME IN (?, ?, ?, ?, ?, ?)`,
+  WHERE c.TABLE_SCHEMA = ${schema} AND c.TABLE_NAME IN (?, ?, ?, ?, ?, ?, ?)`,
       params: [
         ...(layout.schema === undefined ? [] : [layout.schema]),
         layout.table,
@@ -110,6 +110,7 @@ function liveTable(layout: TableLayout): Pick<SchemaStatements, "columns" | "loo
         companions.relay,
         companions.suspension,
         companions.audit,
+        companions.confirmation,
         companions.archive,
       ],
     }),
@@ -162,6 +163,7 @@ function migrations(names: MysqlNames): readonly Migration[] {
       ],
     },
     { version: 6, name: "reports of relays, and what people did", statements: operations(names) },
+    { version: 7, name: "who has confirmed", statements: [confirmationTable(names)] },
   ];
 }
 
@@ -272,6 +274,18 @@ function companionTable(names: MysqlNames): readonly string[] {
   PRIMARY KEY (table_name, scope, value)
 ) ${TABLE_OPTIONS} COMMENT='what must not be sent for now'`,
   ];
+}
+
+/** Of types that name their consumers. What is there already stays, as in the next ones. */
+function confirmationTable({ confirmations }: MysqlNames): string {
+  return `CREATE TABLE IF NOT EXISTS ${confirmations} (
+  table_name VARCHAR(160) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  message BIGINT NOT NULL COMMENT 'id of the message',
+  consumer VARCHAR(128) ${IDENTITY} NOT NULL,
+  confirmed_at DATETIME(3) NOT NULL COMMENT 'UTC',
+  PRIMARY KEY (table_name, message, consumer),
+  KEY idx_confirmed_at (table_name, confirmed_at)
+) ${TABLE_OPTIONS} COMMENT='which consumer has confirmed which message'`;
 }
 
 /** Several message tables may share these: what is there already stays. */

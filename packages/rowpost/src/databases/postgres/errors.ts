@@ -8,12 +8,16 @@ import {
   SchemaError,
 } from "../../runtime/errors.ts";
 
+/** Prisma's own codes, around the server's; the SQLSTATEs of class P are P0001 to P0004. */
+const PRISMA = /^P[12]\d{3}$/;
+
 /** SQLSTATE, or a code of Node's such as ECONNRESET; found through the wrappers of ORMs. */
 export function errorCode(error: unknown, depth = 0): string | undefined {
   if (typeof error !== "object" || error === null || depth > 5) return undefined;
-  const { code } = error as { readonly code?: unknown };
-  if (typeof code === "string") return code;
-  for (const inner of ["cause", "driverError", "original", "parent"]) {
+  const { code, originalCode } = error as { readonly code?: unknown; readonly originalCode?: unknown };
+  if (typeof code === "string" && !PRISMA.test(code)) return code;
+  if (typeof originalCode === "string") return originalCode;
+  for (const inner of ["cause", "driverError", "original", "parent", "meta", "driverAdapterError"]) {
     const found = errorCode(Reflect.get(error, inner), depth + 1);
     if (found !== undefined) return found;
   }

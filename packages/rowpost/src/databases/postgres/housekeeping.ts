@@ -122,18 +122,19 @@ WHERE m.${id} = ANY (ARRAY(SELECT ${id} FROM ${names.table} WHERE ${id} = ANY ($
 }
 
 function timerStatements(names: Names): Pick<HousekeepingStatements, "listTimed" | "applyTimed" | "resetBackoff"> {
-  const { id, state, topic, messageType, messageKey, retryCount, nextRetryAt, gmtCreate, deliverAt } = names.column;
+  const { id, state, topic, messageType, messageKey, retryCount, nextRetryAt, gmtCreate, deliverAt, failReason } =
+    names.column;
   // Three walks along the index of timed rows, each in its order; only their ends are sorted
   // together.
   const timed = (one: "sent" | "failed" | "suspended"): string => `(SELECT m.${id} AS id, ${names.shard} AS shard,
     ${names.read("deliveryCount", "0")} AS delivery_count, ${names.read("lockVersion", "0::bigint")} AS lock_version, m.${state} AS state, m.${messageType} AS message_type,
     m.${messageKey} AS message_key, m.${topic} AS topic, m.${retryCount} AS retry_count, ${msSince(`m.${gmtCreate}`)} AS age_ms,
-    m.${nextRetryAt} AS due_at
+    m.${failReason} AS fail_reason, m.${nextRetryAt} AS due_at
   FROM ${names.table} m
   WHERE m.${state} = ${names.state(one)} AND m.${nextRetryAt} <= ${NOW}
   ORDER BY m.${nextRetryAt}, m.${id}
   LIMIT $1::bigint)`;
-  const list = `SELECT id, shard, delivery_count, lock_version, state, message_type, message_key, topic, retry_count, age_ms
+  const list = `SELECT id, shard, delivery_count, lock_version, state, message_type, message_key, topic, retry_count, age_ms, fail_reason
 FROM (${timed("sent")} UNION ALL ${timed("failed")} UNION ALL ${timed("suspended")}) timed
 ORDER BY due_at, id
 LIMIT $1::bigint`;

@@ -4,7 +4,8 @@ import type { Database } from "../database.ts";
 import { createSqlDatabase } from "../sql/sql-database.ts";
 import { createDriver, type PostgresOptions } from "./driver.ts";
 import { channelOf } from "./enqueue.ts";
-import { errorCode, isRowRefused, isTableMissing, lackOf } from "./errors.ts";
+import { errorCode, isRowRefused, isTableMissing, lackOf, translateError } from "./errors.ts";
+import { inbox } from "./inbox.ts";
 import { listenOn } from "./listen.ts";
 import { QUEUE_CHANNEL } from "./queue/append.ts";
 import * as queueStatements from "./queue/statements.ts";
@@ -37,7 +38,9 @@ export function postgres(options: PostgresOptions): Database {
     isDuplicate: (error) => errorCode(error) === UNIQUE_VIOLATION,
     isRowRefused,
     lackOf,
+    translateError,
     queueStatements,
+    inbox,
     isTableMissing,
     listen: (of, doorbell, signal) =>
       listenOn({ driver, channel: of === "queue" ? QUEUE_CHANNEL : channelOf(of), doorbell, signal }),

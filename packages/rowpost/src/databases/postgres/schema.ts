@@ -87,6 +87,7 @@ WHERE i.indrelid = to_regclass($1::text) AND i.indisvalid`;
           names.relayTable,
           names.suspensionTable,
           names.auditTable,
+          names.confirmationTable,
           names.archive,
         ]),
       ],
@@ -116,6 +117,7 @@ function migrations(names: Names): readonly Migration[] {
     },
     { version: 5, name: "archive takes an id again", statements: archiveKey(names) },
     { version: 6, name: "reports of relays, and what people did", statements: operations(names) },
+    { version: 7, name: "who has confirmed", statements: confirmations(names) },
   ];
 }
 
@@ -268,6 +270,21 @@ function companionTablesOf(names: Names): readonly string[] {
     `COMMENT ON TABLE ${names.shardTable} IS 'who may relay which messages'`,
     `COMMENT ON TABLE ${names.relayTable} IS 'running relays'`,
     `COMMENT ON TABLE ${names.suspensionTable} IS 'what must not be sent for now'`,
+  ];
+}
+
+/** Of types that name their consumers. Several message tables may share it. */
+function confirmations({ confirmationTable, layout }: Names): readonly string[] {
+  return [
+    `CREATE TABLE IF NOT EXISTS ${confirmationTable} (
+  table_name varchar(160) COLLATE "C" NOT NULL,
+  message bigint NOT NULL,
+  consumer varchar(128) COLLATE "C" NOT NULL,
+  confirmed_at ${INSTANT} NOT NULL,
+  PRIMARY KEY (table_name, message, consumer)
+)`,
+    `CREATE INDEX IF NOT EXISTS ${quoteName(`${layout.companion}_confirmation_at`.slice(-63))} ON ${confirmationTable} (table_name, confirmed_at)`,
+    `COMMENT ON TABLE ${confirmationTable} IS 'which consumer has confirmed which message'`,
   ];
 }
 

@@ -1,8 +1,8 @@
 /** All statements of this dialect for one layout. */
-import type { TableLayout } from "../sql/layout.ts";
-import type { DialectStatements } from "../sql/statements.ts";
+import type { CreateStatements } from "../sql/statements.ts";
 import { adminStatements } from "./admin.ts";
 import { claimStatements } from "./claim.ts";
+import { confirmStatements } from "./confirm.ts";
 import { enqueueStatements } from "./enqueue.ts";
 import { housekeepingStatements } from "./housekeeping.ts";
 import { leaseStatements } from "./leases.ts";
@@ -12,7 +12,7 @@ import { schemaStatements } from "./schema.ts";
 import { settleStatements } from "./settle.ts";
 
 /** Builds the texts once; what the functions add per call are parameters. */
-export function createStatements(layout: TableLayout): DialectStatements {
+export const createStatements: CreateStatements = (layout) => {
   const names = createNames(layout);
   return {
     facts: {
@@ -24,7 +24,8 @@ export function createStatements(layout: TableLayout): DialectStatements {
     leases: leaseStatements(names),
     housekeeping: housekeepingStatements(names),
     enqueue: enqueueStatements(names),
+    confirm: confirmStatements(names),
     admin: adminStatements(names),
     schema: schemaStatements(names),
   };
-}
+};

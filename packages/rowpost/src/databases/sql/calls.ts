@@ -8,6 +8,7 @@ import { ruleReason } from "../../message/suspension-reason.ts";
 import type { OperatorAction } from "../../outbox/message-admin.ts";
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
 import type { Statement } from "../../transactions/executor.ts";
+import type { ConfirmStatements, Identity } from "./confirm-statements.ts";
 import type { InsightStatements } from "./insight-statements.ts";
 import { clip } from "./rows.ts";
 import type { SqlNames } from "./sql-names.ts";
@@ -83,6 +84,41 @@ export function registryCalls(
         Array.from({ length: timeouts }, () => timeoutMs),
       ),
     readSuspensions: () => call("readSuspensions", []),
+  };
+}
+
+type ConfirmName = Exclude<keyof ConfirmStatements, "lockIdentities">;
+
+/**
+ * Identities are one JSON value; pairs: an id with a text. forgetConfirmations: age in
+ * milliseconds, limit.
+ */
+export function confirmCalls(
+  texts: Readonly<Record<ConfirmName, string>> & {
+    readonly lockIdentities: Readonly<Record<"messages" | "archive", string>>;
+  },
+  encode: {
+    readonly identity: (identity: Identity) => unknown;
+    readonly ids: EncodeIds;
+    readonly pairs: (pairs: readonly (readonly [id: string, text: string])[]) => readonly unknown[];
+  },
+): ConfirmStatements {
+  const call = (name: ConfirmName, params: readonly unknown[]): Statement => ({ name, text: texts[name], params });
+  const list = (identities: readonly Identity[]): string => JSON.stringify(identities.map(encode.identity));
+  return {
+    confirmIdentities: (identities) => call("confirmIdentities", [list(identities)]),
+    lockIdentities: (identities, place) => ({
+      name: `lockIdentities.${place}`,
+      text: texts.lockIdentities[place],
+      params: [list(identities)],
+    }),
+    confirmRows: (ids) => call("confirmRows", [encode.ids(ids)]),
+    confirmArchived: (identities) => call("confirmArchived", [list(identities)]),
+    touchRows: (ids) => call("touchRows", [encode.ids(ids)]),
+    reportFailed: (rows) => call("reportFailed", encode.pairs(rows.map(({ id, reason }) => [id, reason]))),
+    addConfirmations: (rows) => call("addConfirmations", encode.pairs(rows.map(({ id, consumer }) => [id, consumer]))),
+    readConfirmations: (ids) => call("readConfirmations", [encode.ids(ids)]),
+    forgetConfirmations: ({ olderThanMs, limit }) => call("forgetConfirmations", [olderThanMs, limit]),
   };
 }
 

@@ -8,7 +8,9 @@ import { integer, text, textOrNull } from "./rows.ts";
 import type { SchemaStatements } from "./statements.ts";
 
 /** Columns of rowpost's own tables. */
-const COMPANION_COLUMNS: Readonly<Record<"shard" | "relay" | "suspension" | "audit", readonly string[]>> = {
+const COMPANION_COLUMNS: Readonly<
+  Record<"shard" | "relay" | "suspension" | "audit" | "confirmation", readonly string[]>
+> = {
   shard: ["table_name", "shard", "owner", "epoch", "lease_until", "lease_ms", "in_flight"],
   relay: ["table_name", "owner", "label", "seen_at", "report", "reported_at"],
   suspension: ["table_name", "scope", "value", "reason", "author", "ends_at", "gmt_create"],
@@ -25,6 +27,7 @@ const COMPANION_COLUMNS: Readonly<Record<"shard" | "relay" | "suspension" | "aud
     "ids",
     "details",
   ],
+  confirmation: ["table_name", "message", "consumer", "confirmed_at"],
 };
 
 /**
@@ -90,8 +93,8 @@ async function findDenied(
   layout: TableLayout,
   tables: ReadonlySet<string>,
 ): Promise<void> {
-  const { shard, relay, suspension, audit, archive } = companionTables(layout);
-  for (const table of [layout.table, shard, relay, suspension, audit, archive]) {
+  const { shard, relay, suspension, audit, confirmation, archive } = companionTables(layout);
+  for (const table of [layout.table, shard, relay, suspension, audit, confirmation, archive]) {
     if (lookAt === undefined || tables.has(table.toLowerCase())) continue;
     await session.run(lookAt(table)).catch((error: unknown) => {
       if (error instanceof PermissionError) throw error;
@@ -107,6 +110,7 @@ function missing(layout: TableLayout, tables: ReadonlySet<string>, found: Readon
     [companions.relay, COMPANION_COLUMNS.relay],
     [companions.suspension, COMPANION_COLUMNS.suspension],
     [companions.audit, COMPANION_COLUMNS.audit],
+    [companions.confirmation, COMPANION_COLUMNS.confirmation],
     [companions.archive, ["archived_at"]],
   ];
   const problems: string[] = [];

@@ -21,6 +21,7 @@ describe("createLayout", () => {
       relay: "orders_outbox_relay",
       suspension: "orders_outbox_suspension",
       audit: "orders_outbox_audit",
+      confirmation: "orders_outbox_confirmation",
       migration: "orders_outbox_migration",
       archive: "orders_outbox_archive",
     });

@@ -266,6 +266,7 @@ export interface CompanionTables {
   readonly relay: string;
   readonly suspension: string;
   readonly audit: string;
+  readonly confirmation: string;
   readonly migration: string;
   /**
    * One for each message table: its columns are that table's, and ids of two tables would meet in a
@@ -281,6 +282,7 @@ export function companionTables(layout: TableLayout): CompanionTables {
     relay: `${layout.companion}_relay`,
     suspension: `${layout.companion}_suspension`,
     audit: `${layout.companion}_audit`,
+    confirmation: `${layout.companion}_confirmation`,
     migration: `${layout.companion}_migration`,
     archive: `${layout.table}_archive`,
   };

@@ -151,6 +151,7 @@ export function timedRow(layout: TableLayout, row: Row): TimedRow | undefined {
     key: textOrEmpty(row, "message_key"),
     retryCount: integer(row, "retry_count"),
     ageMs: integer(row, "age_ms"),
+    failReason: textOrNull(row, "fail_reason"),
   };
 }
 

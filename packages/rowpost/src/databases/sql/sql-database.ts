@@ -1,6 +1,9 @@
 /** A {@link Database} over a dialect's sessions and statements. */
 import type { Database } from "../database.ts";
+import { type ConfirmationParts, createConfirmationWriter } from "./confirmation-writer.ts";
 import { createDoorbell } from "./doorbell.ts";
+import type { InboxDialect } from "./inbox-statements.ts";
+import { createInboxStore } from "./inbox-store.ts";
 import type { TableLayout } from "./layout.ts";
 import { defaultLayout } from "./layouts.ts";
 import { createMessageAdmin } from "./message-admin.ts";
@@ -15,11 +18,13 @@ import type { DialectStatements } from "./statements.ts";
 export interface SqlDatabaseParts
   extends Pick<Database, "dialect" | "label" | "connect" | "transaction" | "executor" | "close">,
     Pick<WriterParts, "isDuplicate" | "endsTransaction" | "isOutsideTransaction" | "lackOf" | "unfitSession">,
+    Pick<ConfirmationParts, "translateError">,
     Pick<StoreParts, "isRowRefused"> {
   /** Layouts keep the columns that only MySQL has. */
   readonly hasEngineColumns?: boolean | undefined;
   readonly createStatements: (layout: TableLayout) => DialectStatements;
   readonly queueStatements: QueueStatements;
+  readonly inbox: InboxDialect;
   readonly isTableMissing: (error: unknown) => boolean;
   /** All sessions are one handle. */
   readonly sharedSession?: boolean | undefined;
@@ -36,7 +41,7 @@ export interface SqlDatabaseParts
 /** Builds the statements of each layout once. */
 export function createSqlDatabase(parts: SqlDatabaseParts): Database {
   const { connect, endsTransaction, isDuplicate, isOutsideTransaction, isRowRefused, lackOf } = parts;
-  const { sharedSession, unfitSession } = parts;
+  const { sharedSession, translateError, unfitSession } = parts;
   const fitting = parts.hasEngineColumns === true ? (layout: TableLayout) => layout : withoutEngineColumns;
   const doorbell = createDoorbell();
   const queueDoorbell = createDoorbell();
@@ -70,6 +75,8 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
         lackOf,
         unfitSession,
       }),
+    confirmationWriter: ({ layout }) =>
+      createConfirmationWriter({ ...storeParts(layout), isOutsideTransaction, unfitSession, translateError }),
     relayStore: ({ layout }) => createRelayStore(storeParts(layout)),
     messageAdmin: ({ layout }) => createMessageAdmin(storeParts(layout)),
     queue: {
@@ -85,6 +92,10 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
           isOutsideTransaction,
           unfitSession,
         }),
+    },
+    inbox: {
+      store: (options) =>
+        createInboxStore({ dialect: parts.inbox, connect, isDuplicate, isOutsideTransaction, unfitSession }, options),
     },
     close: parts.close,
   };

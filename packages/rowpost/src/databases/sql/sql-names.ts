@@ -30,6 +30,7 @@ export interface SqlNames {
   readonly relayTable: string;
   readonly suspensionTable: string;
   readonly auditTable: string;
+  readonly confirmationTable: string;
   readonly migrationTable: string;
   /** Literal of `table_name` in the companion tables. */
   readonly tableKey: string;
@@ -115,6 +116,7 @@ export function createSqlNames(layout: TableLayout, words: DialectWords): SqlNam
     relayTable: inSchema(layout, companions.relay),
     suspensionTable: inSchema(layout, companions.suspension),
     auditTable: inSchema(layout, companions.audit),
+    confirmationTable: inSchema(layout, companions.confirmation),
     migrationTable: inSchema(layout, companions.migration),
     tableKey: literal(tableKey(layout)),
     column,

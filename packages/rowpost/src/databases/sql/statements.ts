@@ -2,7 +2,7 @@
  * What a dialect supplies: one whole statement for each operation, built from the layout. The flow
  * (which statement when, in which transaction, what its answer means) is written once in this
  * folder. Each dialect folder has the same file names: `scan.ts claim.ts settle.ts leases.ts
- * enqueue.ts housekeeping.ts admin.ts insight.ts schema.ts`.
+ * enqueue.ts confirm.ts housekeeping.ts admin.ts insight.ts schema.ts`.
  *
  * Rows come back under the aliases that the comments name, so that they are decoded once. BIGINTs
  * are returned as text. Instants are returned as ISO 8601 UTC text (`…T…Z`, milliseconds), or as
@@ -23,7 +23,9 @@ import type {
   TopicScan,
 } from "../../relay/store.ts";
 import type { Statement } from "../../transactions/executor.ts";
+import type { ConfirmStatements } from "./confirm-statements.ts";
 import type { InsightStatements } from "./insight-statements.ts";
+import type { TableLayout } from "./layout.ts";
 import type { Picked } from "./past-refused.ts";
 
 /** Facts about a dialect or server that change the flow, each with its consequence. */
@@ -87,6 +89,8 @@ export interface TransactionCheck {
   readonly asked: boolean;
   /** Unlike that of any other call. */
   readonly mark: string;
+  /** In a transaction of rowpost's own, which knows by itself when it has ended. */
+  readonly isOwn?: boolean;
   /** The values were held against the columns, so that a lenient session may insert them. */
   readonly fits?: boolean;
 }
@@ -251,7 +255,7 @@ export interface HousekeepingStatements {
   recoverRows(request: { readonly fence: Fence; readonly rows: readonly RowToken[] }): Statement;
   /**
    * Aliases: id shard delivery_count lock_version state message_type message_key topic retry_count
-   * age_ms.
+   * age_ms fail_reason.
    */
   listTimed(limit: number): Statement;
   /**
@@ -442,10 +446,14 @@ export interface SchemaStatements {
 }
 
 /** All statements of one dialect for one layout. */
+/** What each dialect's `statements.ts` exports. */
+export type CreateStatements = (layout: TableLayout) => DialectStatements;
+
 export interface DialectStatements {
   readonly facts: DialectFacts;
   readonly schema: SchemaStatements;
   readonly enqueue: EnqueueStatements;
+  readonly confirm: ConfirmStatements;
   readonly leases: LeaseStatements;
   readonly relay: RelayStatements;
   readonly housekeeping: HousekeepingStatements;

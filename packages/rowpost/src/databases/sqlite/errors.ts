@@ -16,7 +16,7 @@ const AWAY: ReadonlySet<number> = new Set([10, 13, 14, 11, 26, 8, 7]);
 
 /**
  * Primary result code; `errcode` of node:sqlite and @photostructure/sqlite. better-sqlite3 has
- * names instead: only BUSY matters there.
+ * names instead: only BUSY matters there. An ORM has it as its cause.
  */
 function resultCode(error: unknown): number | undefined {
   if (!(error instanceof Error)) return undefined;
@@ -25,7 +25,9 @@ function resultCode(error: unknown): number | undefined {
     if (error.code.startsWith("SQLITE_BUSY")) return BUSY;
     if (error.code.startsWith("SQLITE_LOCKED")) return LOCKED;
   }
-  return undefined;
+  // @photostructure/sqlite, of a statement that returns rows.
+  if (/^database (?:table |schema )?is locked/.test(error.message)) return BUSY;
+  return resultCode(error.cause);
 }
 
 /** Is it one row that the table does not take? CHECK, unique key, RAISE in a trigger; too big. */

@@ -94,17 +94,18 @@ export function unknownState(names: Names): string {
 type Timers = "listTimed" | "applyTimed" | "resetBackoff";
 
 function timerStatements(names: Names): Pick<HousekeepingStatements, Timers> {
-  const { id, state, topic, messageType, messageKey, retryCount, nextRetryAt, gmtCreate, deliverAt } = names.column;
+  const { id, state, topic, messageType, messageKey, retryCount, nextRetryAt, gmtCreate, deliverAt, failReason } =
+    names.column;
   // Three walks along the index, each in its order; only their ends are sorted together.
   const timed = (one: "sent" | "failed" | "suspended"): string => `SELECT * FROM (
   SELECT CAST(m.${id} AS TEXT) AS id, 0 AS shard, ${names.read("deliveryCount", "0")} AS delivery_count, ${names.read("lockVersion", "0")} AS lock_version,
     m.${state} AS state, m.${messageType} AS message_type, m.${messageKey} AS message_key, m.${topic} AS topic, m.${retryCount} AS retry_count,
-    ${msSince(`m.${gmtCreate}`)} AS age_ms, m.${nextRetryAt} AS due_at
+    ${msSince(`m.${gmtCreate}`)} AS age_ms, m.${failReason} AS fail_reason, m.${nextRetryAt} AS due_at
   FROM ${names.table} AS m
   WHERE m.${state} = ${names.state(one)} AND m.${nextRetryAt} <= ${NOW}
   ORDER BY m.${nextRetryAt}
   LIMIT ?)`;
-  const list = `SELECT id, shard, delivery_count, lock_version, state, message_type, message_key, topic, retry_count, age_ms
+  const list = `SELECT id, shard, delivery_count, lock_version, state, message_type, message_key, topic, retry_count, age_ms, fail_reason
 FROM (${timed("sent")}
 UNION ALL ${timed("failed")}
 UNION ALL ${timed("suspended")}) AS timed

@@ -6,7 +6,8 @@ import { runTransaction, toExecutor } from "../../transactions/index.ts";
 import type { Database } from "../database.ts";
 import { createSqlDatabase } from "../sql/sql-database.ts";
 import { fileOf, isMemory, openHandle, type SqliteHandle } from "./driver.ts";
-import { isRowRefused, isTableMissing, lackOf } from "./errors.ts";
+import { isRowRefused, isTableMissing, lackOf, translateError } from "./errors.ts";
+import { inbox } from "./inbox.ts";
 import * as queueStatements from "./queue/statements.ts";
 import { createSession } from "./session.ts";
 import { createStatements } from "./statements.ts";
@@ -51,12 +52,14 @@ export function sqlite(options: SqliteOptions): Database {
     executor: (handle) => toExecutor(handle, "sqlite"),
     createStatements,
     queueStatements,
+    inbox,
     isTableMissing,
     // Our INSERT skips duplicates by itself; another unique key of a user's own table is the user's
     // error.
     isDuplicate: () => false,
     isRowRefused,
     lackOf,
+    translateError,
     sharedSession: true,
     close: () => handles.close(),
   });

@@ -15,8 +15,8 @@ import { type Names, NOW } from "./names.ts";
  */
 export function schemaStatements(names: Names): SchemaStatements {
   const { migrationTable, tableKey, layout } = names;
-  const { archive, audit, relay, shard, suspension } = companionTables(layout);
-  const tables = [layout.table, shard, relay, suspension, audit, archive];
+  const { archive, audit, confirmation, relay, shard, suspension } = companionTables(layout);
+  const tables = [layout.table, shard, relay, suspension, audit, confirmation, archive];
   const schema = layout.schema === undefined ? "" : ", ?";
   const schemaTable = layout.schema === undefined ? "sqlite_schema" : `${quoteName(layout.schema)}.sqlite_schema`;
   return {
@@ -88,6 +88,7 @@ function migrations(names: Names): readonly Migration[] {
     { version: 4, name: "waiting rows by topic", statements: unlessCustom(topicIndex(names)) },
     { version: 5, name: "archive takes an id again", statements: archiveKey(names) },
     { version: 6, name: "reports of relays, and what people did", statements: operations(names) },
+    { version: 7, name: "who has confirmed", statements: confirmations(names) },
   ];
 }
 
@@ -169,6 +170,21 @@ function companionTablesOf(names: Names): readonly string[] {
   gmt_create TEXT NOT NULL DEFAULT (${NOW}),
   PRIMARY KEY (table_name, scope, value)
 )`,
+  ];
+}
+
+/** Of types that name their consumers. Several message tables may share it. */
+function confirmations({ confirmationTable, layout }: Names): readonly string[] {
+  const name = companionTables(layout).confirmation;
+  return [
+    `CREATE TABLE IF NOT EXISTS ${confirmationTable} (
+  table_name TEXT NOT NULL,
+  message INTEGER NOT NULL,
+  consumer TEXT NOT NULL,
+  confirmed_at TEXT NOT NULL,
+  PRIMARY KEY (table_name, message, consumer)
+) WITHOUT ROWID`,
+    `CREATE INDEX IF NOT EXISTS ${inSchema(layout, `${name}_at`)} ON ${quoteName(name)} (table_name, confirmed_at)`,
   ];
 }
 

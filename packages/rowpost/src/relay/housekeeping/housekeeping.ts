@@ -4,7 +4,10 @@
  * slow retries, resumes, rows in unknown states, archiving, deletion, gauges. Small batches, with
  * pauses.
  */
+
+import type { ConfirmRule } from "../../message/message-type.ts";
 import type { MessageState } from "../../message/states.ts";
+import { backoffMs } from "../../runtime/backoff.ts";
 import type { EventEmitter } from "../../runtime/events.ts";
 import { resetBackoff } from "../../runtime/reset-backoff.ts";
 import type { RelayEvents } from "../events.ts";
@@ -26,6 +29,9 @@ const FOLLOWERS_EVERY_MS = 5_000;
 const UNKNOWN_STATES_EVERY_MS = 10_000;
 const GAUGES_EVERY_MS = 15_000;
 const CLOCK_EVERY_MS = 10_000;
+const CONFIRMATIONS_EVERY_MS = 600_000;
+/** Who has confirmed is forgotten after this time; a message waits no longer for its others. */
+const CONFIRMATIONS_KEPT_MS = 90 * 86_400_000;
 /** The shard whose holder does what must be done once. */
 const LEADER_SHARD = 0;
 
@@ -58,6 +64,16 @@ interface Decided {
 
 /** One job of a turn; false: it was not time, and the database was not asked. */
 type Job = () => Promise<boolean>;
+
+/** A consumer has given the message up, and its deadline came with that. */
+function isReported({ failReason }: TimedRow): boolean {
+  return failReason?.startsWith("NOT_CONSUMED:") === true;
+}
+
+function unconfirmedReason(row: TimedRow, rule: ConfirmRule | undefined): string {
+  if (row.failReason !== null && isReported(row)) return row.failReason;
+  return `NOT_CONFIRMED: no confirmation${rule === undefined ? "" : ` within ${rule.withinMs} ms`}`;
+}
 
 /** Makes the housekeeping of one relay. */
 export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
@@ -136,18 +152,25 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   function tell(row: TimedRow, { transition, failReason, nextRetryInMs }: TimedDecision): void {
     if (transition === "slowRetry") settings.metrics.increment("rowpost_slow_retries_total", { topic: row.topic });
     if (row.state !== "sent") return;
-    events.emit("confirmTimeout", { message: about(row), action: settings.confirmOf(row.type)?.onTimeout ?? "alert" });
+    const rule = settings.confirmOf(row.type);
+    const reason = unconfirmedReason(row, rule);
+    events.emit("confirmTimeout", { message: about(row), action: rule?.onTimeout ?? "alert", reason });
     if (transition === "confirmTimeoutFail") reports.failed(row, failReason ?? "", nextRetryInMs);
   }
 
   function decideUnconfirmed(row: TimedRow, base: Omit<TimedDecision, "transition">): TimedDecision {
     const rule = settings.confirmOf(row.type);
     const then = rule?.onTimeout ?? "alert";
-    const failReason = `NOT_CONFIRMED: no confirmation${rule === undefined ? "" : ` within ${rule.withinMs} ms`}`;
+    const failReason = unconfirmedReason(row, rule);
     if (then === "alert") return { ...base, transition: "clearTimer" };
     const policy = settings.policyOf(row.type);
-    if (then === "resend" && row.retryCount + 1 < policy.maxAttempts)
-      return { ...base, transition: "confirmTimeoutResend", failReason };
+    const attempts = row.retryCount + 1;
+    if (then === "resend" && attempts < policy.maxAttempts) {
+      // A deadline has kept it waiting already; a consumer that has given up needs a pause.
+      const { baseMs, factor, maxMs } = policy;
+      const nextRetryInMs = isReported(row) ? backoffMs({ attempt: attempts, baseMs, factor, maxMs }) : null;
+      return { ...base, transition: "confirmTimeoutResend", failReason, nextRetryInMs };
+    }
     return { ...base, transition: "confirmTimeoutFail", failReason, nextRetryInMs: slowRetryInMs(policy, row.ageMs) };
   }
 
@@ -202,6 +225,12 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
     return true;
   }
 
+  async function forgetConfirmations(): Promise<boolean> {
+    if (!isTime("confirmations", CONFIRMATIONS_EVERY_MS)) return false;
+    await repeat(() => housekeeping.forgetConfirmations({ olderThanMs: CONFIRMATIONS_KEPT_MS, limit: BATCH }));
+    return true;
+  }
+
   async function gauges(): Promise<boolean> {
     if (!isTime("gauges", GAUGES_EVERY_MS)) return false;
     const now = await housekeeping.gauges();
@@ -248,6 +277,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
     unknownStates,
     removeFinished,
     purgeArchive,
+    forgetConfirmations,
     gauges,
     steppedClock,
   ];

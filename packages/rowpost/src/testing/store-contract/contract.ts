@@ -1,7 +1,7 @@
 /**
- * The store contract suite: the doc comments of `outbox/relay-store.ts`, `outbox/message-writer.ts`
- * and `outbox/message-admin.ts`, and the table of transitions, as cases that run on any database
- * with the real engine behind it.
+ * The store contract suite: the doc comments of `relay/store.ts`, `outbox/message-writer.ts`,
+ * `outbox/confirmations.ts` and `outbox/message-admin.ts`, and the table of transitions, as cases
+ * that run on any database with the real engine behind it.
  *
  * It needs no test framework. With one, open a bench for the harness and make a test of each case
  * of {@link storeContract}; without, call {@link runStoreContract}.
@@ -14,6 +14,7 @@ import { archiveCases } from "./cases/archive.ts";
 import { behindCases } from "./cases/behind.ts";
 import { byHandCases } from "./cases/by-hand.ts";
 import { claimCases } from "./cases/claim.ts";
+import { confirmCases } from "./cases/confirm.ts";
 import { enqueueCases } from "./cases/enqueue.ts";
 import { explainCases } from "./cases/explain.ts";
 import { fenceCases } from "./cases/fence.ts";
@@ -39,6 +40,7 @@ export const storeContract: readonly StoreContractCase[] = [
   ...keyQueueCases,
   ...claimCases,
   ...settleCases,
+  ...confirmCases,
   ...fenceCases,
   ...leaseCases,
   ...recoverCases,

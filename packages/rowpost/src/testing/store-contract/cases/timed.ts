@@ -53,7 +53,14 @@ export const timedCases: readonly StoreContractCase[] = [
       for (const { row, state } of expected) {
         assert.ok(row);
         const { ageMs, ...rest } = found.find((each) => each.id === row.id) ?? assert.fail(`${state} is not listed`);
-        const about = { state, type: "contract.checked", key: row.key, topic: `of-${state}`, retryCount: 3 };
+        const about = {
+          state,
+          type: "contract.checked",
+          key: row.key,
+          topic: `of-${state}`,
+          retryCount: 3,
+          failReason: null,
+        };
         assert.deepEqual(rest, { ...(await context.token(row)), ...about });
         assert.ok(ageMs >= 85_000 && ageMs < 120_000, `${ageMs} ms old`);
       }

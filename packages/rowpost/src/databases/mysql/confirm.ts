@@ -1,0 +1,185 @@
+/**
+ * What consumers report. These statements run in transactions of the user's, on connections whose
+ * settings are not ours: nothing depends on their time zone, and the character set is checked.
+ */
+import { allowedFrom, type MessageState } from "../../message/states.ts";
+import type { ConfirmStatements, Identity } from "../sql/confirm-statements.ts";
+import { COMPANION_NOW, whole } from "./clock.ts";
+import { checked, IN_TRANSACTION, ownNow, ownSeconds } from "./enqueue.ts";
+import { BYTES_COLLATION, type MysqlNames } from "./names.ts";
+
+/** States that a confirmation ends. */
+const OPEN: readonly MessageState[] = [...allowedFrom("confirm"), ...allowedFrom("confirmOvertakes")];
+/** Unique index of the default table on the identity. */
+const IDENTITY_INDEX = "uk_type_key";
+const IDS = "JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j";
+
+export function confirmStatements(names: MysqlNames): ConfirmStatements {
+  const words = confirmWords(names);
+  return { ...messageStatements(names, words), ...consumerStatements(names) };
+}
+
+interface ConfirmWords {
+  /** `SET` of a row that nothing else changes. */
+  readonly touch: string;
+  /** `SET` of a row that becomes consumed. */
+  readonly consume: string;
+  /** Condition of a row that may. */
+  readonly open: string;
+  /** Condition that the session carries text as it is, in a transaction. */
+  readonly fit: string;
+  /** Now, on the clock of the table. */
+  readonly now: string;
+}
+
+function confirmWords(names: MysqlNames): ConfirmWords {
+  const { column, state } = names;
+  const now = ownSeconds(names, ownNow(names));
+  const touch = `${column("gmtModified")} = ${now}${names.bumpVersion}`;
+  const consumedAt = names.has("consumedAt") ? `${column("consumedAt")} = ${now}, ` : "";
+  return {
+    now,
+    touch,
+    consume: `${consumedAt}${column("nextRetryAt")} = NULL, ${touch}, ${column("state")} = ${state("consumed")}`,
+    open: `${column("state")} IN (${names.states(OPEN)})`,
+    fit: checked("TRUE", IN_TRANSACTION),
+  };
+}
+
+/** One look into the unique index for each identity, whatever the table's statistics say. */
+function byIdentity({ column, layout, messages }: MysqlNames): string {
+  const text = (length: number): string => `VARCHAR(${length}) CHARACTER SET utf8mb4 COLLATE ${BYTES_COLLATION}`;
+  return `JSON_TABLE(?, '$[*]' COLUMNS (type ${text(layout.limits.type)} PATH '$[0]', name ${text(layout.limits.key)} PATH '$[1]')) AS j
+  STRAIGHT_JOIN ${messages} AS m FORCE INDEX (${IDENTITY_INDEX})
+    ON ${column("messageType")} = j.type AND ${column("messageKey")} = j.name`;
+}
+
+const idParam = (ids: readonly string[]): string => `[${ids.join(",")}]`;
+const pairs = (list: readonly Identity[]): string[] => list.flatMap(({ type, key }) => [type, key]);
+const jsonPairs = (list: readonly Identity[]): string => JSON.stringify(list.map(({ type, key }) => [type, key]));
+
+type OfMessages =
+  | "confirmIdentities"
+  | "lockIdentities"
+  | "confirmRows"
+  | "confirmArchived"
+  | "touchRows"
+  | "reportFailed";
+
+function messageStatements(names: MysqlNames, words: ConfirmWords): Pick<ConfirmStatements, OfMessages> {
+  const { archive, column, messages, state } = names;
+  const { consume, fit, now, open, touch } = words;
+  const same = `${column("messageType")} = ? AND ${column("messageKey")} = ?`;
+  const columns = `CAST(${column("id")} AS CHAR) AS id, ${column("messageType")} AS messagetype, ${column("messageKey")} AS messagekey,
+    ${column("state")} AS state, ${names.select("deliveryCount", "deliverycount", "0")}`;
+  const isDefault = names.layout.name === "default";
+
+  /**
+   * Holds the rows, in the order of confirmIdentities, until the transaction ends: another consumer
+   * of one of them waits, and a relay's settle too. If we die right after it, nothing has changed.
+   */
+  function lockIdentities(list: readonly Identity[], place: "messages" | "archive") {
+    if (place === "messages" && isDefault) {
+      const lock = `SELECT ${columns} FROM ${byIdentity(names)} WHERE ${fit} FOR UPDATE /*!80000 OF m */`;
+      return { name: "lockIdentities", text: lock, params: [jsonPairs(list)] };
+    }
+    const from = place === "messages" ? messages : archive;
+    // One SELECT for each, as in findIdentities of enqueue.ts: with OR the whole index may be
+    // locked.
+    const one = (_: Identity, index: number): string =>
+      `(SELECT ${columns} FROM ${from} AS m WHERE ${index === 0 ? `${fit} AND ` : ""}${same} FOR UPDATE)`;
+    return { name: `lockIdentities.${place}`, text: list.map(one).join("\n  UNION ALL "), params: pairs(list) };
+  }
+
+  return {
+    /**
+     * Locks the rows in the order of their identities, which all confirmations keep. A settle takes
+     * them by id: where the two meet in another order, one is told of a deadlock and does it again.
+     * If we die right after it, the transaction rolls back, and the consumer confirms again.
+     */
+    confirmIdentities: isDefault
+      ? (list) => ({
+          name: "confirmIdentities",
+          text: `UPDATE ${byIdentity(names)}
+  SET ${consume}
+  WHERE ${fit} AND ${open}`,
+          params: [jsonPairs(list)],
+        })
+      : undefined,
+
+    lockIdentities,
+
+    /** The rows are locked by lockIdentities. */
+    confirmRows: (ids) => ({
+      name: "confirmRows",
+      text: `UPDATE ${IDS} STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
+  SET ${consume}
+  WHERE ${open}`,
+      params: [idParam(ids)],
+    }),
+
+    /** Locked by lockIdentities. Nothing else changes a row of the archive. */
+    confirmArchived: (list) => ({
+      name: "confirmArchived",
+      text: `UPDATE ${archive} AS m
+  SET ${consume}
+  WHERE (${list.map(() => `(${same})`).join(" OR ")}) AND ${open}`,
+      params: pairs(list),
+    }),
+
+    /** Locked by lockIdentities. */
+    touchRows: (ids) => ({
+      name: "touchRows",
+      text: `UPDATE ${IDS} STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
+  SET ${touch}`,
+      params: [idParam(ids)],
+    }),
+
+    /** Locked by lockIdentities. */
+    reportFailed: (rows) => ({
+      name: "reportFailed",
+      text: `UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', reason VARCHAR(${names.layout.failReasonLength}) CHARACTER SET utf8mb4 PATH '$[1]')) AS j
+  STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
+  SET ${column("failReason")} = j.reason, ${column("nextRetryAt")} = ${now}, ${touch}
+  WHERE ${column("state")} = ${state("sent")}`,
+      params: [`[${rows.map(({ id, reason }) => `[${id},${JSON.stringify(reason)}]`).join(",")}]`],
+    }),
+  };
+}
+
+type OfConsumers = Exclude<keyof ConfirmStatements, OfMessages>;
+
+function consumerStatements({ confirmations, tableKey }: MysqlNames): Pick<ConfirmStatements, OfConsumers> {
+  return {
+    /** Adds rows of messages that lockIdentities holds; nobody else adds to the same ones. */
+    addConfirmations: (rows) => ({
+      name: "addConfirmations",
+      text: `INSERT INTO ${confirmations} (table_name, message, consumer, confirmed_at)
+  VALUES ${rows.map(() => `(?, ?, ?, ${COMPANION_NOW})`).join(", ")}
+  ON DUPLICATE KEY UPDATE consumer = VALUES(consumer)`,
+      params: rows.flatMap(({ id, consumer }) => [tableKey, id, consumer]),
+    }),
+
+    /**
+     * A locking read sees what is committed; their messages are locked, so it waits for nobody.
+     */
+    readConfirmations: (ids) => ({
+      name: "readConfirmations",
+      text: `SELECT CAST(c.message AS CHAR) AS id, c.consumer AS consumer
+  FROM ${IDS} STRAIGHT_JOIN ${confirmations} AS c FORCE INDEX (PRIMARY) ON c.table_name = ? AND c.message = j.id
+  FOR UPDATE /*!80000 OF c */`,
+      params: [idParam(ids), tableKey],
+    }),
+
+    /**
+     * Locks entries in the order of their age; a confirmation that adds one has a younger one. If
+     * we die right after it, those are gone that were to go.
+     */
+    forgetConfirmations: ({ olderThanMs, limit }) => ({
+      name: "forgetConfirmations",
+      text: `DELETE FROM ${confirmations} WHERE table_name = ? AND confirmed_at <= ${COMPANION_NOW} - INTERVAL ? * 1000 MICROSECOND
+  ORDER BY confirmed_at LIMIT ${whole(limit)}`,
+      params: [tableKey, olderThanMs],
+    }),
+  };
+}

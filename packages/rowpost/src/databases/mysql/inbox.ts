@@ -1,0 +1,88 @@
+/**
+ * The inbox: what a consumer has handled. These statements run on connections whose settings are
+ * not ours: nothing depends on their time zone, and character set and sql_mode are checked.
+ */
+import type { HandlingRow } from "../../inbox/store.ts";
+import type { InboxDialect, InboxStatements } from "../sql/inbox-statements.ts";
+import type { TableLayout } from "../sql/layout.ts";
+import { COMPANION_NOW, isoText, whole } from "./clock.ts";
+import { checked, IN_TRANSACTION, NOT_ENDED, notEnded, STRICT } from "./enqueue.ts";
+import { errorNumber, translateError } from "./errors.ts";
+import { BYTES_COLLATION, createNames, quoteName } from "./names.ts";
+import { schemaStatements } from "./schema.ts";
+
+/** innodb_lock_wait_timeout is over; NOWAIT. */
+const WAIT_OVER = new Set([1205, 3572]);
+/** SAVEPOINT does not exist. */
+const NO_SAVEPOINT = 1305;
+
+export const inbox: InboxDialect = {
+  createStatements,
+  translateError,
+  isWaitOver: (error) => WAIT_OVER.has(errorNumber(error)),
+  isSavepointGone: (error) => errorNumber(error) === NO_SAVEPOINT,
+};
+
+function createStatements(layout: TableLayout): InboxStatements {
+  const table = `${layout.schema === undefined ? "" : `${quoteName(layout.schema)}.`}${quoteName(layout.table)}`;
+  return {
+    /**
+     * Locks the new row until the transaction ends: who inserts the same identity waits here, for
+     * innodb_lock_wait_timeout at most, and then fails on it or, after a rollback, inserts. The
+     * identity is the primary key, because there a duplicate locks its own row only, shared; on a
+     * secondary key the gap before it would be locked too, and other messages would wait. No
+     * IGNORE: it would cut a key that is too long, and take it for another one's. If we die right
+     * after it, the row is not there.
+     */
+    record: ({ consumer, type, key, topic, messageId, attempt, handledBy }, { asked }) => ({
+      name: "recordHandling",
+      text: `INSERT INTO ${table} (attempt, consumer, message_type, message_key, topic, message_id, handled_by, handled_at)
+  VALUES (${checked("?", `${STRICT}${IN_TRANSACTION}${asked ? NOT_ENDED : ""}`)}, ?, ?, ?, ?, ?, ?, ${COMPANION_NOW})`,
+      params: [attempt, consumer, type, key, topic, messageId, handledBy],
+    }),
+
+    /**
+     * Locks the row in share mode, which the INSERT that failed on it has done before: so it reads
+     * what is committed now, also in a REPEATABLE READ transaction that began before.
+     */
+    readHandling: ({ consumer, type, key }: HandlingRow, { asked }) => ({
+      name: "readHandling",
+      text: `SELECT ${isoText("handled_at")} AS handledat, handled_by AS handledby, message_id AS messageid, attempt AS attempt
+  FROM ${table}
+  WHERE ${asked ? `${notEnded("TRUE")} AND ` : ""}consumer = ? AND message_type = ? AND message_key = ? LOCK IN SHARE MODE`,
+      params: [consumer, type, key],
+    }),
+
+    /**
+     * Locks the rows that it deletes, the oldest first, which nobody inserts again: they are older
+     * than any retry. Two that do this at once wait for each other, row by row in the same order.
+     * If we die right after it, they are gone, or all there.
+     */
+    forgetHandlings: ({ olderThanMs, limit }) => ({
+      name: "forgetHandlings",
+      text: `DELETE FROM ${table} WHERE handled_at < ${COMPANION_NOW} - INTERVAL ${whole(olderThanMs)} * 1000 MICROSECOND ORDER BY handled_at LIMIT ${whole(limit)}`,
+      params: [],
+    }),
+
+    schema: {
+      ...schemaStatements(createNames(layout)),
+      migrations: [{ version: 1, name: "inbox", statements: [inboxTable(table)] }],
+    },
+  };
+}
+
+function inboxTable(table: string): string {
+  const identity = `CHARACTER SET utf8mb4 COLLATE ${BYTES_COLLATION} NOT NULL`;
+  return `CREATE TABLE IF NOT EXISTS ${table} (
+  consumer VARCHAR(64) ${identity} COMMENT 'who has handled it',
+  message_type VARCHAR(128) ${identity},
+  message_key VARCHAR(255) ${identity} COMMENT 'unique together with consumer and type',
+  topic VARCHAR(255) NULL,
+  message_id VARCHAR(255) NULL COMMENT 'what the broker calls the copy that was handled',
+  attempt INT NULL COMMENT 'claim of the relay that the copy comes from',
+  handled_by VARCHAR(128) NOT NULL COMMENT 'host and process',
+  handled_at DATETIME(3) NOT NULL COMMENT 'UTC',
+  PRIMARY KEY (consumer, message_type, message_key),
+  KEY idx_handled_at (handled_at)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC COMMENT='messages that consumers have handled'`;
+}

@@ -1,0 +1,94 @@
+/** What consumers report, in transactions of the user's. */
+import { confirmCalls } from "../sql/calls.ts";
+import type { ConfirmStatements } from "../sql/confirm-statements.ts";
+import { type Names, NOW, numberArray, textArray } from "./names.ts";
+
+/** Statements of consumers' reports. */
+export function confirmStatements(names: Names): ConfirmStatements {
+  return confirmCalls(confirmTexts(names), {
+    identity: ({ type, key }) => ({ type, key }),
+    ids: numberArray,
+    pairs: (pairs) => [numberArray(pairs.map(([id]) => id)), textArray(pairs.map(([, text]) => text))],
+  });
+}
+
+function confirmTexts(names: Names) {
+  const { archive, column, confirmationTable, table, tableKey } = names;
+  const { failReason, id, messageKey, messageType, nextRetryAt, state } = column;
+  const open = `m.${state} IN (${names.from("confirm")}, ${names.from("confirmOvertakes")})`;
+  const consume = `${state} = ${names.state("consumed")}, ${nextRetryAt} = NULL${names.set("consumedAt", NOW)}${names.changed}`;
+  const wanted = "json_to_recordset($1::text::json) AS wanted (type text, key text)";
+  const same = `m.${messageType} = wanted.type AND m.${messageKey} = wanted.key`;
+  const lock = (
+    from: string,
+    order: string,
+  ): string => `SELECT m.${id}::text AS id, m.${messageType}::text COLLATE "C" AS messagetype, m.${messageKey}::text COLLATE "C" AS messagekey,
+  m.${state}::text AS state, ${names.read("deliveryCount", "0")} AS deliverycount
+FROM ${wanted} JOIN ${from} m ON ${same}
+ORDER BY ${order}
+FOR UPDATE OF m`;
+  return {
+    /*
+     * Locks the rows in the order of their ids, as everything does that locks several, and looks at
+     * their states again under the lock. If we die right after it, the transaction rolls back, and
+     * the consumer confirms again.
+     */
+    confirmIdentities: `WITH found AS MATERIALIZED (
+  SELECT m.${id} AS id FROM ${wanted} JOIN ${table} m ON ${same}
+  WHERE ${open}
+  ORDER BY m.${id}
+  FOR UPDATE OF m)
+UPDATE ${table} m
+SET ${consume}
+FROM found
+WHERE m.${id} = found.id AND ${open}`,
+
+    /* Holds the rows until the transaction ends. */
+    lockIdentities: { messages: lock(table, `m.${id}`), archive: lock(archive, `m.archived_at, m.${id}`) },
+
+    /* The rows are locked by lockIdentities. */
+    confirmRows: `UPDATE ${table} m
+SET ${consume}
+WHERE m.${id} = ANY ($1::bigint[]) AND ${open}`,
+
+    /* Locked by lockIdentities. */
+    confirmArchived: `UPDATE ${archive} m
+SET ${consume}
+FROM ${wanted}
+WHERE ${same} AND ${open}`,
+
+    /* A new version of the row: a transaction that confirms for another consumer, and has looked at
+     * the table before, fails instead of counting without this one. */
+    touchRows: `UPDATE ${table} m
+SET ${names.changed.slice(2)}
+WHERE m.${id} = ANY ($1::bigint[])`,
+
+    /* Locked by lockIdentities. */
+    reportFailed: `UPDATE ${table} m
+SET ${failReason} = reported.reason, ${nextRetryAt} = ${NOW}${names.changed}
+FROM unnest($1::bigint[], $2::text[]) AS reported (id, reason)
+WHERE m.${id} = reported.id AND m.${state} = ${names.state("sent")}`,
+
+    /* Adds rows of messages that lockIdentities holds; nobody else adds to the same ones. */
+    addConfirmations: `INSERT INTO ${confirmationTable} (table_name, message, consumer, confirmed_at)
+SELECT ${tableKey}, added.id, added.consumer, ${NOW}
+FROM unnest($1::bigint[], $2::text[]) AS added (id, consumer)
+ON CONFLICT (table_name, message, consumer) DO NOTHING`,
+
+    /*
+     * No lock: their messages are locked, and whoever had them before us has committed.
+     */
+    readConfirmations: `SELECT c.message::text AS id, c.consumer::text COLLATE "C" AS consumer
+FROM ${confirmationTable} c
+WHERE c.table_name = ${tableKey} AND c.message = ANY ($1::bigint[])`,
+
+    /*
+     * Locks entries that nobody changes any more. If we die right after it, those are gone that
+     * were to go.
+     */
+    forgetConfirmations: `DELETE FROM ${confirmationTable} WHERE ctid = ANY (ARRAY(
+  SELECT c.ctid FROM ${confirmationTable} c
+  WHERE c.table_name = ${tableKey} AND c.confirmed_at <= ${NOW} - $1::bigint * interval '1 millisecond'
+  ORDER BY c.confirmed_at LIMIT $2::bigint))`,
+  };
+}

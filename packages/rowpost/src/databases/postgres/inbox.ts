@@ -1,0 +1,103 @@
+/** The inbox: what a consumer has handled. */
+import type { InboxDialect, InboxStatements } from "../sql/inbox-statements.ts";
+import type { TableLayout } from "../sql/layout.ts";
+import { inSchema, quoteName } from "../sql/sql-names.ts";
+import { isMarked, leaveMark, markTransaction } from "./enqueue.ts";
+import { errorCode, translateError } from "./errors.ts";
+import { createNames, isoText, NOW } from "./names.ts";
+import { schemaStatements } from "./schema.ts";
+
+/** lock_timeout is over. */
+const LOCK_NOT_AVAILABLE = "55P03";
+/** SAVEPOINT can only be used in transaction blocks; no such savepoint. */
+const NO_SAVEPOINT: ReadonlySet<string | undefined> = new Set(["25P01", "3B001"]);
+
+export const inbox: InboxDialect = {
+  createStatements,
+  translateError,
+  isWaitOver: (error) => errorCode(error) === LOCK_NOT_AVAILABLE,
+  isSavepointGone: (error) => NO_SAVEPOINT.has(errorCode(error)),
+};
+
+function createStatements(layout: TableLayout): InboxStatements {
+  const table = inSchema(layout, layout.table);
+  const columns = "consumer, message_type, message_key, topic, message_id, attempt, handled_by, handled_at";
+  const unlessThere = "ON CONFLICT (consumer, message_type, message_key) DO NOTHING";
+  // Our own drivers tell the count; an ORM may tell only of rows.
+  const recordOwn = `INSERT INTO ${table} (${columns})
+VALUES ($1, $2, $3, $4, $5, $6, $7, ${NOW})
+${unlessThere}`;
+  const recordWithin = `INSERT INTO ${table} (${columns})
+SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::integer, $7::text, ${NOW}
+WHERE (SELECT CASE WHEN $9::boolean THEN ${isMarked("$8")} ELSE ${leaveMark("$8")} END)
+${unlessThere}
+RETURNING 1 AS recorded`;
+  return {
+    markTransaction,
+
+    /**
+     * Waits for another transaction that inserts the same identity, as long as lock_timeout lets
+     * it. After that one's commit it inserts nothing, and the transaction stays usable; under
+     * REPEATABLE READ it fails with 40001 instead, because it may not see that row. After a
+     * rollback it inserts. Plain values, which every driver and ORM can bind. If we die
+     * right after it, the row is not there. Mark and check as in the INSERT of enqueue.
+     */
+    record: (row, { asked, isOwn, mark }) => {
+      const { attempt, consumer, handledBy, key, messageId, topic, type } = row;
+      const params = [consumer, type, key, topic, messageId, attempt, handledBy];
+      return isOwn === true
+        ? { name: "recordHandling", text: recordOwn, params }
+        : { name: "recordHandlingWithin", text: recordWithin, params: [...params, mark, asked] };
+    },
+
+    /** No lock: the row is committed, and older than any that is forgotten. */
+    readHandling: ({ consumer, type, key }, { isOwn, mark }) => ({
+      name: isOwn === true ? "readHandling" : "readHandlingWithin",
+      text: `SELECT ${isoText("handled_at")} AS handledat, handled_by AS handledby, message_id AS messageid, attempt AS attempt
+FROM ${table} WHERE consumer = $1 AND message_type = $2 AND message_key = $3${
+        isOwn === true ? "" : `\nUNION ALL SELECT NULL, NULL, NULL, NULL WHERE NOT ${isMarked("$4")}`
+      }`,
+      params: isOwn === true ? [consumer, type, key] : [consumer, type, key, mark],
+    }),
+
+    /**
+     * Locks the rows that it deletes, the oldest first, and passes over those that another process
+     * deletes at the same time. By their places, which cannot change while they are locked: by
+     * their identities the planner would hash 500 of them and read the whole table. If we die right
+     * after it, they are gone, or all there.
+     */
+    forgetHandlings: ({ olderThanMs, limit }) => ({
+      name: "forgetHandlings",
+      text: `DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
+  SELECT ctid FROM ${table} WHERE handled_at < ${NOW} - $1::bigint * interval '1 millisecond'
+  ORDER BY handled_at LIMIT $2::bigint FOR UPDATE SKIP LOCKED))`,
+      params: [olderThanMs, limit],
+    }),
+
+    schema: {
+      ...schemaStatements(createNames(layout)),
+      migrations: [{ version: 1, name: "inbox", statements: inboxTable(table, layout.table) }],
+    },
+  };
+}
+
+function inboxTable(table: string, name: string): readonly string[] {
+  return [
+    `CREATE TABLE IF NOT EXISTS ${table} (
+  consumer varchar(64) COLLATE "C" NOT NULL,
+  message_type varchar(128) COLLATE "C" NOT NULL,
+  message_key varchar(255) COLLATE "C" NOT NULL,
+  topic varchar(255),
+  message_id varchar(255),
+  attempt integer,
+  handled_by varchar(128) NOT NULL,
+  handled_at timestamptz(3) NOT NULL,
+  PRIMARY KEY (consumer, message_type, message_key)
+)`,
+    `CREATE INDEX IF NOT EXISTS ${quoteName(`${name}_at`.slice(-63))} ON ${table} (handled_at)`,
+    `COMMENT ON TABLE ${table} IS 'messages that consumers have handled'`,
+    `COMMENT ON COLUMN ${table}.message_id IS 'what the broker calls the copy that was handled'`,
+    `COMMENT ON COLUMN ${table}.attempt IS 'claim of the relay that the copy comes from'`,
+    `COMMENT ON COLUMN ${table}.handled_by IS 'host and process'`,
+  ];
+}

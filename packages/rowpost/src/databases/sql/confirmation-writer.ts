@@ -1,0 +1,225 @@
+/**
+ * Consumers' reports on any SQL database, in a transaction of the user's or of our own.
+ *
+ * The messages are locked before anything about them is read: of two consumers that confirm at
+ * once, the second one waits, and then counts the first one too (rule: confirmation).
+ */
+import type { MessageState } from "../../message/states.ts";
+import type { CheckedConfirmation, ConfirmationResult, ConfirmationWriter } from "../../outbox/confirmations.ts";
+import { DatabaseConflictError, TransactionRequiredError } from "../../runtime/errors.ts";
+import type { Executor, QueryResult, Statement } from "../../transactions/executor.ts";
+import type { ConfirmStatements, Identity } from "./confirm-statements.ts";
+import type { TableLayout } from "./layout.ts";
+import { clip, decodeState, integer, lowerCased, text } from "./rows.ts";
+
+export interface ConfirmationParts {
+  readonly layout: TableLayout;
+  readonly statements: { readonly confirm: ConfirmStatements };
+  readonly isOutsideTransaction?: ((error: unknown) => boolean) | undefined;
+  readonly unfitSession?: ((error: unknown) => Error | undefined) | undefined;
+  /** A driver's error as one of ours. */
+  readonly translateError: (error: unknown, statement: string) => unknown;
+}
+
+/** Beginning of `fail_reason` while a consumer's report waits for a relay to act on it. */
+const NOT_CONSUMED = "NOT_CONSUMED";
+
+/** A message as it stands under the lock. */
+interface Found {
+  readonly id: string;
+  readonly state: MessageState | "unknown";
+  readonly deliveryCount: number;
+  readonly archived: boolean;
+}
+
+type Run = (statement: Statement) => Promise<QueryResult>;
+
+export function createConfirmationWriter(parts: ConfirmationParts): ConfirmationWriter {
+  const { confirm } = parts.statements;
+  return {
+    async confirm(tx, confirmations) {
+      const run = await begin(parts, tx);
+      const identities = sortedIdentities(confirmations);
+      const short = confirmations.every(({ consumers, error }) => consumers === undefined && error === undefined);
+      if (short && confirm.confirmIdentities !== undefined) {
+        const { affected } = await run(confirm.confirmIdentities(identities));
+        if (affected === identities.length) return confirmations.map(() => ({ status: "consumed" }));
+      }
+      const found = await lock(parts, run, identities);
+      const missing = await missingConsumers(parts, run, confirmations, found);
+      await consume(parts, run, confirmations, { found, missing });
+      const reported = await reportFailures(parts, run, confirmations, found);
+      return confirmations.map((each) => resultOf(each, { found, missing, reported }));
+    },
+  };
+}
+
+/** Refuses a handle without a transaction, and says an error of a statement in our words. */
+async function begin(
+  { isOutsideTransaction, translateError, unfitSession }: ConfirmationParts,
+  tx: Executor,
+): Promise<Run> {
+  if (tx.inTransaction !== undefined && !(await (tx.inTransaction() ?? tx.askServer?.()))) throw outsideTransaction();
+  return async (statement) => {
+    try {
+      return await tx.run(statement);
+    } catch (error) {
+      if (isOutsideTransaction?.(error) === true) throw outsideTransaction(error);
+      throw unfitSession?.(error) ?? translateError(error, `confirm, ${statement.name}`);
+    }
+  };
+}
+
+function outsideTransaction(cause?: unknown): TransactionRequiredError {
+  return new TransactionRequiredError(
+    "the connection is in no transaction, or no longer in the one of this call: begin one, or leave it out, and outbox.confirm begins its own; if you have begun one, it ended before this call: put await before outbox.confirm. Nothing was confirmed.",
+    { cause },
+  );
+}
+
+/** Each once, in the order in which all confirmations lock. */
+function sortedIdentities(confirmations: readonly Identity[]): readonly Identity[] {
+  const byName = new Map(confirmations.map(({ type, key }) => [nameOf({ type, key }), { type, key }]));
+  return [...byName].sort(([left], [right]) => (left < right ? -1 : 1)).map(([, identity]) => identity);
+}
+
+/** Type and key cannot hold NUL: it separates them. */
+function nameOf({ type, key }: Identity): string {
+  return `${type}\0${key}`;
+}
+
+/**
+ * By name; those that are in the table, else the youngest of the archive. A collation that folds
+ * may find others, which are not meant (rule: exact-bytes).
+ */
+async function lock(
+  { layout, statements }: ConfirmationParts,
+  run: Run,
+  identities: readonly Identity[],
+): Promise<ReadonlyMap<string, Found>> {
+  const found = new Map<string, Found>();
+  for (const place of ["messages", "archive"] as const) {
+    const left = identities.filter((identity) => !found.has(nameOf(identity)));
+    if (left.length === 0) break;
+    const { rows } = await run(statements.confirm.lockIdentities(left, place));
+    for (const row of rows.map(lowerCased)) {
+      found.set(nameOf({ type: text(row, "messagetype"), key: text(row, "messagekey") }), {
+        id: text(row, "id"),
+        state: decodeState(layout, row["state"]),
+        deliveryCount: integer(row, "deliverycount"),
+        archived: place === "archive",
+      });
+    }
+  }
+  return found;
+}
+
+/**
+ * Writes down who has confirmed, and asks who has not: by name of the message, for the types that
+ * name their consumers. A new version of the row goes with it, so that a transaction that saw the
+ * table before does not count on what it saw.
+ */
+async function missingConsumers(
+  { statements: { confirm } }: ConfirmationParts,
+  run: Run,
+  confirmations: readonly CheckedConfirmation[],
+  found: ReadonlyMap<string, Found>,
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const wanted = new Map<string, { readonly id: string; readonly consumers: readonly string[] }>();
+  const added = new Map<string, { readonly id: string; readonly consumer: string }>();
+  const touched = new Set<string>();
+  for (const each of confirmations) {
+    const row = found.get(nameOf(each));
+    if (row === undefined || row.state === "consumed" || each.consumers === undefined) continue;
+    if (each.error !== undefined || each.consumer === undefined) continue;
+    wanted.set(nameOf(each), { id: row.id, consumers: each.consumers });
+    added.set(`${row.id}\0${each.consumer}`, { id: row.id, consumer: each.consumer });
+    if (!row.archived) touched.add(row.id);
+  }
+  if (wanted.size === 0) return new Map();
+  if (touched.size > 0) await run(confirm.touchRows([...touched]));
+  await run(confirm.addConfirmations([...added.values()]));
+  const there = new Set<string>();
+  const { rows } = await run(confirm.readConfirmations([...new Set([...wanted.values()].map(({ id }) => id))]));
+  for (const row of rows.map(lowerCased)) there.add(`${text(row, "id")}\0${text(row, "consumer")}`);
+  return new Map(
+    [...wanted].map(([name, { consumers, id }]) => [
+      name,
+      consumers.filter((consumer) => !there.has(`${id}\0${consumer}`)),
+    ]),
+  );
+}
+
+interface Facts {
+  readonly found: ReadonlyMap<string, Found>;
+  readonly missing: ReadonlyMap<string, readonly string[]>;
+}
+
+/** `consumed`, for what nobody else has to confirm. */
+async function consume(
+  { statements: { confirm } }: ConfirmationParts,
+  run: Run,
+  confirmations: readonly CheckedConfirmation[],
+  { found, missing }: Facts,
+): Promise<void> {
+  const rows = new Set<string>();
+  const archived = new Map<string, Identity>();
+  for (const each of confirmations) {
+    const name = nameOf(each);
+    const row = found.get(name);
+    const isOpen = row !== undefined && row.state !== "consumed" && row.state !== "unknown";
+    if (!isOpen || each.error !== undefined || (missing.get(name)?.length ?? 0) > 0) continue;
+    if (row.archived) archived.set(name, { type: each.type, key: each.key });
+    else rows.add(row.id);
+  }
+  if (archived.size > 0) await run(confirm.confirmArchived([...archived.values()]));
+  if (rows.size === 0) return;
+  const { affected } = await run(confirm.confirmRows([...rows]));
+  if (affected === rows.size) return;
+  throw new DatabaseConflictError(
+    `${affected} of ${rows.size} locked messages were confirmed: another transaction was in the way`,
+  );
+}
+
+/**
+ * Names of the messages whose failure was written: those that are `sent`, at the attempt that is
+ * meant, and that nobody confirms in the same call.
+ */
+async function reportFailures(
+  { layout, statements: { confirm } }: ConfirmationParts,
+  run: Run,
+  confirmations: readonly CheckedConfirmation[],
+  found: ReadonlyMap<string, Found>,
+): Promise<ReadonlySet<string>> {
+  const confirmed = new Set(confirmations.filter(({ error }) => error === undefined).map(nameOf));
+  const counts = layout.columns.deliveryCount !== undefined;
+  const reasons = new Map<string, { readonly id: string; readonly reason: string }>();
+  for (const each of confirmations) {
+    const { attempt, consumer, error } = each;
+    const row = found.get(nameOf(each));
+    if (error === undefined || row === undefined || row.archived || row.state !== "sent") continue;
+    if (confirmed.has(nameOf(each)) || (counts && attempt !== undefined && attempt !== row.deliveryCount)) continue;
+    reasons.set(nameOf(each), { id: row.id, reason: reasonOf(consumer, error, layout.failReasonLength) });
+  }
+  if (reasons.size > 0) await run(confirm.reportFailed([...reasons.values()]));
+  return new Set(reasons.keys());
+}
+
+/** As every database stores it. */
+function reasonOf(consumer: string | undefined, error: string, length: number): string {
+  const by = consumer === undefined ? "" : `${consumer}: `;
+  const storable = `${by}${error}`.replaceAll("\0", "").replace(/\p{Surrogate}/gu, "\u{FFFD}");
+  return clip(`${NOT_CONSUMED}: ${storable}`, length);
+}
+
+function resultOf(
+  each: CheckedConfirmation,
+  { found, missing, reported }: Facts & { readonly reported: ReadonlySet<string> },
+): ConfirmationResult {
+  const name = nameOf(each);
+  const row = found.get(name);
+  if (row === undefined || row.state === "unknown") return { status: "unknown" };
+  if (each.error !== undefined) return { status: reported.has(name) ? "reported" : "outdated" };
+  const waitingFor = missing.get(name) ?? [];
+  return waitingFor.length > 0 ? { status: "waiting", waitingFor } : { status: "consumed" };
+}

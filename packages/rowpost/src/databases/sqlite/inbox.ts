@@ -1,0 +1,74 @@
+/**
+ * The inbox: what a consumer has handled. For any SQLite from 3.35 on: the handle is the user's.
+ */
+import type { InboxDialect, InboxStatements } from "../sql/inbox-statements.ts";
+import type { TableLayout } from "../sql/layout.ts";
+import { inSchema, quoteName } from "../sql/sql-names.ts";
+import { isBusy, translateError } from "./errors.ts";
+import { before, createNames, isoText, NOW } from "./names.ts";
+import { schemaStatements } from "./schema.ts";
+
+export const inbox: InboxDialect = {
+  createStatements,
+  translateError,
+  isWaitOver: isBusy,
+  isSavepointGone: (error) => error instanceof Error && /no such savepoint/.test(error.message),
+  savepointBegins: true,
+};
+
+function createStatements(layout: TableLayout): InboxStatements {
+  const table = inSchema(layout, layout.table);
+  return {
+    /**
+     * Takes the file's write lock, so nobody else inserts at the same time: who wants to has waited
+     * in BEGIN IMMEDIATE, or gets SQLITE_BUSY. If we die right after it, the row is not there.
+     */
+    record: ({ consumer, type, key, topic, messageId, attempt, handledBy }, { isOwn }) => ({
+      name: "recordHandling",
+      // Our own drivers tell the count; an ORM may tell only of rows.
+      text: `INSERT INTO ${table} (consumer, message_type, message_key, topic, message_id, attempt, handled_by, handled_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ${NOW})
+ON CONFLICT (consumer, message_type, message_key) DO NOTHING${isOwn === true ? "" : "\nRETURNING 1 AS recorded"}`,
+      params: [consumer, type, key, topic, messageId, attempt, handledBy],
+    }),
+
+    readHandling: ({ consumer, type, key }) => ({
+      name: "readHandling",
+      text: `SELECT ${isoText("handled_at")} AS handledat, handled_by AS handledby, message_id AS messageid, attempt AS attempt
+FROM ${table} WHERE consumer = ? AND message_type = ? AND message_key = ?`,
+      params: [consumer, type, key],
+    }),
+
+    /** Takes the file's write lock. If we die right after it, the rows are gone, or all there. */
+    forgetHandlings: ({ olderThanMs, limit }) => ({
+      name: "forgetHandlings",
+      text: `DELETE FROM ${table} WHERE (consumer, message_type, message_key) IN (
+  SELECT consumer, message_type, message_key FROM ${table} WHERE handled_at < ${before("?")} ORDER BY handled_at LIMIT ?)`,
+      params: [olderThanMs, limit],
+    }),
+
+    schema: {
+      ...schemaStatements(createNames(layout)),
+      migrations: [{ version: 1, name: "inbox", statements: inboxTable(layout, table) }],
+    },
+  };
+}
+
+/** SQLite keeps no lengths; the inbox checks them. Text compares by bytes (rule: exact-bytes). */
+function inboxTable(layout: TableLayout, table: string): readonly string[] {
+  const index = `${layout.schema === undefined ? "" : `${quoteName(layout.schema)}.`}${quoteName(`${layout.table}_at`)}`;
+  return [
+    `CREATE TABLE IF NOT EXISTS ${table} (
+  consumer TEXT NOT NULL,
+  message_type TEXT NOT NULL,
+  message_key TEXT NOT NULL,
+  topic TEXT,
+  message_id TEXT,                     -- what the broker calls the copy that was handled
+  attempt INTEGER,                     -- claim of the relay that the copy comes from
+  handled_by TEXT NOT NULL,            -- host and process
+  handled_at TEXT NOT NULL,            -- UTC
+  PRIMARY KEY (consumer, message_type, message_key)
+) WITHOUT ROWID`,
+    `CREATE INDEX IF NOT EXISTS ${index} ON ${quoteName(layout.table)} (handled_at)`,
+  ];
+}

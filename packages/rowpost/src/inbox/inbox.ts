@@ -1,0 +1,241 @@
+/** The consumer's side: a message takes effect once, however often it is delivered. */
+import { hostname } from "node:os";
+import type { Database } from "../databases/database.ts";
+import { checkOptions, databaseWith, type OptionKinds, refuseUnknown } from "../runtime/check-options.ts";
+import { type Clock, createSystemClock } from "../runtime/clock.ts";
+import { ConfigurationError, InvalidMessageError } from "../runtime/errors.ts";
+import { guardedLogger } from "../runtime/guarded-ports.ts";
+import { type Logger, silentLogger, stderrLogger } from "../runtime/logger.ts";
+import type { Transaction } from "../transactions/executor.ts";
+import { createHandler, type HandlingOutcome } from "./handling.ts";
+import { attemptOf, checkPart, note, type ReceivedMessage } from "./identity.ts";
+import { createRetention, type InboxHousekeeping, type KeepHouseOptions } from "./retention.ts";
+import type { HandlingRow } from "./store.ts";
+
+/** Options of {@link createInbox}. */
+export interface InboxOptions {
+  /** Where the table is: the database that handlers write to. */
+  readonly database: Database;
+  /** Who handles, where {@link Inbox.handle} does not say. 1 to 64 characters. */
+  readonly consumer?: string | undefined;
+  /** Default `message_inbox`. */
+  readonly table?: string | undefined;
+  /**
+   * Database (MySQL), schema (PostgreSQL) or attached database (SQLite) of the table. Default: the
+   * connection's.
+   */
+  readonly schema?: string | undefined;
+  /** Who this process is, for the column `handled_by`. Default: host and process id. */
+  readonly handledBy?: string | undefined;
+  /**
+   * How long the inbox remembers a message, in milliseconds. A copy that comes later takes effect
+   * again. Default 30 days; at least 1 minute.
+   */
+  readonly keepMs?: number | undefined;
+  /**
+   * The longest time after which a message of yours can still come again: retries and slow retries
+   * of the relay, what the broker keeps, redelivery by hand. Default 7 days. A shorter `keepMs` is
+   * warned of.
+   */
+  readonly retryWindowMs?: number | undefined;
+  /** Default: warnings and errors on standard error. */
+  readonly logger?: Logger | "silent" | undefined;
+  /** For tests. */
+  readonly clock?: Clock | undefined;
+}
+
+/** Which message is handled, and by whom. */
+export interface Handling {
+  /**
+   * Name of the consumer, 1 to 64 characters: each one handles a message once. Default: that of the
+   * inbox.
+   */
+  readonly consumer?: string | undefined;
+  /** Its identity, such as `fromKafka(message)` gives it; or `{ type, key }` by hand. */
+  readonly message: ReceivedMessage;
+}
+
+/** What {@link Inbox.handle} says of both outcomes. */
+export interface HandledMessage {
+  /** As it was asked for. */
+  readonly consumer: string;
+  /** Message type. */
+  readonly type: string;
+  /** Message key. */
+  readonly key: string;
+  /** Of this copy, where it is known. */
+  readonly attempt: number | undefined;
+}
+
+/** This call has handled the message. */
+export interface Handled<Result> extends HandledMessage {
+  /** Which of the two it is. */
+  readonly outcome: "handled";
+  /** What the handler returned. */
+  readonly result: Result;
+}
+
+/** The message had been handled before; the handler was not called. */
+export interface Duplicate extends HandledMessage {
+  /** Which of the two it is. */
+  readonly outcome: "duplicate";
+  /** When, by the database's clock. */
+  readonly handledAt: Date;
+  /** Host and process. */
+  readonly handledBy: string;
+}
+
+/** The handler's `tx`: of a pool or the database a transaction of rowpost's own, else yours. */
+export type HandlerTransaction<On> = On extends
+  | { readonly doorbell: unknown; readonly inbox: unknown }
+  | { getConnection(...given: never): unknown; end(...given: never): unknown }
+  | { readonly totalCount: number; readonly idleCount: number }
+  ? Transaction
+  : On;
+
+/** What {@link createInbox} makes. */
+export interface Inbox {
+  /**
+   * Handles a message in a transaction: once for each consumer, however often it is delivered.
+   *
+   * `on` is the open transaction that you have (what `outbox.enqueue` takes), and the handler gets
+   * it; or the database, or a pool of it, and the handler gets a transaction that begins before it
+   * and commits after it. Acknowledge the message to the broker when this has resolved, for both
+   * outcomes, and in a transaction of yours after its commit.
+   *
+   * Of several deliveries at once one is handled, and the others wait for its end: they are then
+   * duplicates, or, when it was rolled back, one of them is handled.
+   *
+   * A handler that throws leaves nothing: its own transaction is rolled back, yours to a savepoint
+   * before it. Its error is passed on.
+   *
+   * Throws, with nothing written: `InvalidMessageError` (no consumer, type or key, or one that
+   * cannot be stored), `TransactionRequiredError` (no open transaction, or two calls at once in
+   * one), `DatabaseConflictError` (retriable: the wait took too long, or a deadlock ended it; roll
+   * back and let the message come again), `SchemaError` (no table), `PermissionError`,
+   * `ConfigurationError`. `TransactionLostError`: the handler, or the database, ended the
+   * transaction; let the message come again. `MissingAwaitError`: as in `outbox.transaction`.
+   */
+  handle<On, Result>(
+    on: On,
+    handling: Handling,
+    handler: (tx: HandlerTransaction<On>) => Promise<Result>,
+  ): Promise<Handled<Result> | Duplicate>;
+  /**
+   * Makes the table, where it is missing. With `print` it changes nothing, and `sql` is for your
+   * migration tool.
+   */
+  migrate(options?: {
+    readonly print?: boolean;
+  }): Promise<{ readonly applied: readonly string[]; readonly sql: string | undefined }>;
+  /**
+   * Forgets what was handled more than `keepMs` ago, in small batches; for cron. Resolves to the
+   * number of rows. Throws what the database says.
+   */
+  purge(): Promise<number>;
+  /**
+   * Does {@link purge} now and from time to time, until `stop`. It keeps no process alive; a
+   * failure is logged, and tried again the next time.
+   */
+  keepHouse(options?: KeepHouseOptions): InboxHousekeeping;
+}
+
+const DAY_MS = 86_400_000;
+const LEAST_KEEP_MS = 60_000;
+/** Housekeeping keeps no process alive. */
+const UNREF_CLOCK = createSystemClock({ unref: true });
+
+/**
+ * Makes an inbox. Connects to nothing. Throws `ConfigurationError` for an option that there is not,
+ * a name that no database takes, and times that are no whole numbers of milliseconds.
+ */
+export function createInbox(options: InboxOptions): Inbox {
+  checkOptions("createInbox", options, KINDS);
+  const { consumer: usual, database, table = "message_inbox", schema } = options;
+  const keepMs = duration("keepMs", options.keepMs ?? 30 * DAY_MS, LEAST_KEEP_MS);
+  const retryWindowMs = duration("retryWindowMs", options.retryWindowMs ?? 7 * DAY_MS, 0);
+  const logger = options.logger === "silent" ? silentLogger : guardedLogger(options.logger ?? stderrLogger);
+  const store = database.inbox.store({ table, schema });
+  const handledBy = note("handledBy", options.handledBy ?? `${hostname()}:${process.pid}`) ?? "";
+  if (usual !== undefined) checkPart("consumer", usual);
+  const handleOnce = createHandler({ database, store });
+  const retention = createRetention({ store, logger, clock: options.clock ?? UNREF_CLOCK, keepMs, retryWindowMs });
+
+  function rowOf(handling: Handling): HandlingRow {
+    if (typeof handling !== "object" || handling === null) {
+      throw new InvalidMessageError("inbox.handle takes { consumer, message } as its second argument");
+    }
+    const { consumer = usual, message, ...others } = handling;
+    refuseUnknown("inbox.handle", others, ["consumer", "message"]);
+    if (typeof message !== "object" || message === null) {
+      throw new InvalidMessageError("inbox.handle: message must be an object { type, key }, such as fromKafka() gives");
+    }
+    return {
+      consumer: checkPart("consumer", consumer),
+      type: checkPart("type", message.type),
+      key: checkPart("key", message.key),
+      topic: note("topic", message.topic),
+      messageId: note("id", message.id),
+      attempt: attemptOf(message.attempt),
+      handledBy,
+    };
+  }
+
+  function handle<Result>(
+    on: unknown,
+    handling: Handling,
+    handler: (tx: unknown) => Promise<Result>,
+  ): Promise<Handled<Result> | Duplicate> {
+    let row: HandlingRow | undefined;
+    const makeRow = (): HandlingRow => {
+      if (typeof handler !== "function") throw new ConfigurationError(NO_HANDLER);
+      row = rowOf(handling);
+      return row;
+    };
+    try {
+      const { outcome, watch } = handleOnce(on, makeRow, handler);
+      const told = outcome.then((each) => tell(row as HandlingRow, each));
+      return watch(told);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  return {
+    handle: handle as Inbox["handle"],
+    async migrate({ print = false, ...others } = {}) {
+      refuseUnknown("inbox.migrate", others, ["print"]);
+      return print ? { applied: [], sql: store.print() } : { applied: await store.migrate(), sql: undefined };
+    },
+    purge: () => retention.purge(),
+    keepHouse: (given) => retention.keepHouse(given),
+  };
+}
+
+const NO_HANDLER =
+  "inbox.handle takes a function as its third argument: inbox.handle(on, { consumer, message }, async (tx) => { … })";
+
+const KINDS: OptionKinds<InboxOptions> = {
+  database: databaseWith("inbox"),
+  consumer: "string",
+  table: "string",
+  schema: "string",
+  handledBy: "string",
+  keepMs: "number",
+  retryWindowMs: "number",
+  logger: ["object", "string"],
+  clock: "object",
+};
+
+function duration(name: string, value: number, least: number): number {
+  if (Number.isSafeInteger(value) && value >= least) return value;
+  throw new ConfigurationError(`createInbox: ${name} is ${value}; it must be a whole number of at least ${least}`);
+}
+
+function tell<Result>(row: HandlingRow, outcome: HandlingOutcome<Result>): Handled<Result> | Duplicate {
+  const { consumer, type, key, attempt } = row;
+  const about = { consumer, type, key, attempt: attempt ?? undefined };
+  if ("result" in outcome) return { outcome: "handled", ...about, result: outcome.result };
+  const { handledAt, handledBy } = outcome.before;
+  return { outcome: "duplicate", ...about, handledAt: new Date(handledAt), handledBy };
+}

@@ -1,0 +1,88 @@
+/** `outbox.confirm`: checks what a consumer hands in, and runs it in a transaction. */
+import type { Database } from "../databases/database.ts";
+import { checkText } from "../message/check-text.ts";
+import { DEFAULT_LIMITS } from "../message/message.ts";
+import { CONSUMER_LENGTH, type ConfirmRule } from "../message/message-type.ts";
+import { refuseUnknown } from "../runtime/check-options.ts";
+import { ConfigurationError, DatabaseConflictError, InvalidMessageError } from "../runtime/errors.ts";
+import type { CheckedConfirmation, Confirmation, ConfirmationResult, ConfirmationWriter } from "./confirmations.ts";
+
+/** What `outbox.confirm` needs to know of a message type: what `messageType` makes. */
+export interface ConfirmedType {
+  /** Its name. */
+  readonly name: string;
+  /** Undefined: any confirmation will do. */
+  readonly confirm?: Pick<ConfirmRule, "consumers"> | undefined;
+}
+
+export interface ConfirmParts {
+  readonly database: Pick<Database, "transaction" | "executor">;
+  readonly writer: ConfirmationWriter;
+  readonly types: ReadonlyMap<string, ConfirmedType>;
+}
+
+/** Messages of one transaction of ours; more would keep their rows locked for longer. */
+const AT_ONCE = 500;
+/** A deadlock with a relay that settles the same messages is gone at the second try. */
+const TRIES = 5;
+
+type Given = Confirmation | readonly Confirmation[];
+
+/** Makes the function behind `outbox.confirm`. */
+export function createConfirm({ database, types, writer }: ConfirmParts) {
+  async function inOwn(list: readonly CheckedConfirmation[]): Promise<ConfirmationResult[]> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await database.transaction((tx) => writer.confirm(tx, list));
+      } catch (error) {
+        if (!(error instanceof DatabaseConflictError) || tries === TRIES) throw error;
+      }
+    }
+  }
+
+  return async function confirm(
+    ...args: readonly [Given] | readonly [tx: unknown, Given]
+  ): Promise<ConfirmationResult | ConfirmationResult[]> {
+    const given = args.length === 1 ? args[0] : args[1];
+    const list = Array.isArray(given) ? (given as readonly Confirmation[]) : [given as Confirmation];
+    const checked = list.map((each) => check(each, types));
+    const results: ConfirmationResult[] = [];
+    if (args.length === 2 && checked.length > 0) {
+      const executor = database.executor(args[0]);
+      const writing = writer.confirm(executor, checked);
+      results.push(...(await (executor.watch?.(writing) ?? writing)));
+    } else {
+      for (let from = 0; from < checked.length; from += AT_ONCE) {
+        results.push(...(await inOwn(checked.slice(from, from + AT_ONCE))));
+      }
+    }
+    if (Array.isArray(given)) return results;
+    const [result] = results;
+    if (result === undefined) throw new Error("a confirmation led to no result");
+    return result;
+  };
+}
+
+function check(given: unknown, types: ConfirmParts["types"]): CheckedConfirmation {
+  if (typeof given !== "object" || given === null) {
+    throw new ConfigurationError("outbox.confirm takes { type, key, consumer?, error?, attempt? }, or a list of these");
+  }
+  refuseUnknown("confirm", given, ["type", "key", "consumer", "error", "attempt"]);
+  const { attempt, consumer, error, key, type } = given as Confirmation;
+  const name = `confirmation of ${String(type)}:${String(key)}`;
+  checkText(name, "type", type, DEFAULT_LIMITS.type);
+  checkText(name, "key", key, DEFAULT_LIMITS.key);
+  if (consumer !== undefined) checkText(name, "consumer", consumer, CONSUMER_LENGTH);
+  if (error !== undefined && typeof error !== "string") {
+    throw new InvalidMessageError(`${name}: error must be a string that says why, such as error.message`);
+  }
+  if (attempt !== undefined && !Number.isInteger(attempt)) {
+    throw new InvalidMessageError(`${name}: attempt must be a whole number: Number(headers["rowpost-attempt"])`);
+  }
+  const consumers = types.get(type)?.confirm?.consumers;
+  if (consumers !== undefined && (consumer === undefined || !consumers.includes(consumer))) {
+    const given = consumer === undefined ? "says no consumer" : `says consumer: ${JSON.stringify(consumer)}`;
+    throw new InvalidMessageError(`${name} ${given}; the message type names ${consumers.join(", ")}`);
+  }
+  return { type, key, consumer, error, attempt, consumers };
+}

@@ -1,0 +1,4 @@
+import { describeWithService } from "../services.ts";
+import { defineConfirmCases } from "./confirm.cases.ts";
+
+describeWithService("mariadb", "confirmation", () => defineConfirmCases("mariadb"));

@@ -1,0 +1,4 @@
+import { describe } from "vitest";
+import { defineConfirmCases } from "./confirm.cases.ts";
+
+describe("confirmation on SQLite", () => defineConfirmCases("sqlite"));
