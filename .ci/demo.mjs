@@ -14,13 +14,13 @@ console.log(lines.slice(-25).join("\n"));
 
 const last = lines.at(-1) ?? "";
 const counts = Object.fromEntries([...last.matchAll(/(\w+)=(\d+)/g)].map(([, name, count]) => [name, Number(count)]));
-const names = ["committed", "rolled_back", "sent", "failed", "lost", "phantom"];
+const names = ["committed", "rolled_back", "sent", "consumed", "duplicates", "lost", "phantom"];
 const problems = [
   status === 0 ? "" : `exit status ${status}`,
   ...names.map((name) => (name in counts ? "" : `the last line says no ${name}=`)),
   counts.committed > 0 ? "" : "no order was committed",
   counts.rolled_back > 0 ? "" : "no transaction was rolled back",
-  counts.sent > 0 ? "" : "nothing was sent",
+  counts.consumed === counts.committed ? "" : "not everything was consumed",
   counts.lost === 0 && counts.phantom === 0 ? "" : "lost or phantom messages",
 ].filter((problem) => problem !== "");
 if (problems.length > 0) {

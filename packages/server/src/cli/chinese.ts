@@ -64,8 +64,8 @@ export const CHINESE: Readonly<Record<string, string>> = {
   "instead of HTTP to a consumer on this host": "，代替发往本机消费者的 HTTP",
   "keep the SQLite file": "保留 SQLite 文件",
   "print stacks of errors": "显示错误的堆栈",
-  "The last line says what the consumer really received, compared with the orders that are in the table:":
-    "最后一行把消费者真正收到的，与表里的订单相比较：",
+  "The last line compares the consumer's own table with the orders that were committed:":
+    "最后一行拿消费者自己的表与已提交的订单对账：",
   "ROWPOST_DATABASE_URL and ROWPOST_BROKER_URL are not used here.":
     "这里不使用 ROWPOST_DATABASE_URL 和 ROWPOST_BROKER_URL。",
   "mysql://, mariadb://, postgres:// or sqlite:FILE; a password may stand in ROWPOST_DATABASE_PASSWORD instead":

@@ -40,8 +40,8 @@ export function demoCommand(context: CommandContext, finish: (code: ExitCode) =>
     .addHelpText(
       "after",
       `
-The last line says what the consumer really received, compared with the orders that are in the table:
-  committed=180 rolled_back=20 sent=180 failed=0 lost=0 phantom=0
+The last line compares the consumer's own table with the orders that were committed:
+  committed=180 rolled_back=20 sent=180 consumed=180 duplicates=4 lost=0 phantom=0
 ${DATABASE_URL_VARIABLE} and ${BROKER_URL_VARIABLE} are not used here.
 
 Examples:

@@ -1,11 +1,11 @@
 /** What the demo needs of the consuming side, whatever broker is between. */
 import type { Broker, Database } from "rowpost";
-import type { Ledger } from "./ledger.ts";
+import type { Orders } from "./orders.ts";
 
 /** What a consumer of a real broker is given. */
 export interface ConsumerParts {
   readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly ledger: Ledger;
+  readonly orders: Orders;
   /** The shop's. */
   readonly database: Database;
   /** Tells that something is made. */

@@ -1,6 +1,6 @@
 /**
  * The demo: a shop, its relay and a real consumer, put together, watched, and judged by what the
- * consumer really received.
+ * consumer's own table has.
  */
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,11 +11,12 @@ import type { DatabaseAddress } from "../database-url.ts";
 import { watchSignals } from "../signals.ts";
 import type { ConsumerParts, DemoConsumer } from "./consumer.ts";
 import { CONSUMERS } from "./consumers.ts";
-import { createLedger, isGood, judge, type Ledger, type Verdict, verdictLine } from "./ledger.ts";
+import { type Orders, openOrders } from "./orders.ts";
 import { type DemoPlace, namedPlace, temporaryPlace } from "./place.ts";
 import { openShop, type Shop } from "./shop.ts";
 import { createRecent, type Recent, type Snapshot } from "./snapshot.ts";
-import { createDemoTables, type DemoTables, type StateCounts } from "./tables.ts";
+import { createDemoTables, type DemoTables, orderCreated, type StateCounts } from "./tables.ts";
+import { isGood, judge, type Verdict, verdictLine } from "./verdict.ts";
 import { createView, type View } from "./view.ts";
 
 export interface DemoOptions {
@@ -35,7 +36,7 @@ export interface DemoOptions {
 interface Run {
   readonly place: DemoPlace;
   readonly tables: DemoTables;
-  readonly ledger: Ledger;
+  readonly orders: Orders;
   readonly consumer: DemoConsumer;
   readonly relay: Relay;
   readonly shop: Shop;
@@ -84,7 +85,6 @@ async function prepare(
 ): Promise<Run> {
   const runId = Date.now().toString(36);
   const recent = createRecent();
-  const ledger = createLedger(runId);
   const place = await (options.database === undefined
     ? temporaryPlace(options.keep)
     : namedPlace(options.database, (text) => view.say(text)));
@@ -94,11 +94,16 @@ async function prepare(
   const tables = createDemoTables(database, defaultLayout, runId);
   closers.push(() => tables.close());
   await tables.create();
-  const consumer = await startConsumer(context, options, { ledger, view, recent, database });
+  const outbox = createOutbox({ database, createdBy: "demo shop", types: [orderCreated] });
+  const onTrouble = (text: string): void => recent.failure(text);
+  const orders = await openOrders({ database, outbox, run: runId, onTrouble });
+  closers.push(() => orders.close());
+  const consumer = await startConsumer(context, options, { orders, view, recent, database });
   closers.push(() => consumer.close());
   const relay = createRelay({
     database,
     broker: consumer.broker,
+    types: [orderCreated],
     label: `${hostname()}:${process.pid}`,
     // Short waits, so that what the consumer refused is seen to arrive. A real relay is more
     // patient.
@@ -113,7 +118,7 @@ async function prepare(
   view.say(`orders in ${place.address.label}, messages to ${consumer.label}`);
   const shop = openShop({
     database,
-    outbox: createOutbox({ database, createdBy: "demo shop" }),
+    outbox,
     topic: consumer.topic,
     run: runId,
     orders: options.orders ?? Number.POSITIVE_INFINITY,
@@ -121,20 +126,20 @@ async function prepare(
     workers: database.dialect === "sqlite" ? 1 : 8,
     signal,
     hasOrder: (orderNo) => tables.hasOrder(orderNo),
-    onTrouble: (text) => recent.failure(text),
+    onTrouble,
   });
-  return { place, tables, ledger, consumer, relay, shop, recent, view };
+  return { place, tables, orders, consumer, relay, shop, recent, view };
 }
 
 async function startConsumer(
   context: CommandContext,
   { brokerUrl }: DemoOptions,
-  { ledger, view, recent, database }: Pick<Run, "ledger" | "view" | "recent"> & Pick<DemoPlace, "database">,
+  { orders, view, recent, database }: Pick<Run, "orders" | "view" | "recent"> & Pick<DemoPlace, "database">,
 ): Promise<DemoConsumer> {
-  if (brokerUrl === undefined) return await (await import("./http-consumer.ts")).startHttpConsumer(ledger);
+  if (brokerUrl === undefined) return await (await import("./http-consumer.ts")).startHttpConsumer(orders);
   const parts: ConsumerParts = {
     environment: context.environment,
-    ledger,
+    orders,
     database,
     say: (text) => view.say(text),
     onTrouble: (text) => recent.failure(text),
@@ -155,10 +160,10 @@ function listen(relay: Relay, recent: Recent): void {
 }
 
 /**
- * Shows the run until it is over: a signal, or with `once` all orders placed, settled and received.
+ * Shows the run until it is over: a signal, or with `once` all orders placed and consumed.
  */
 async function watch(run: Run, options: DemoOptions, signal: AbortSignal): Promise<void> {
-  const { shop, ledger, tables, recent, view } = run;
+  const { shop, orders, tables, recent, view } = run;
   let placed = false;
   const end = (): void => {
     placed = true;
@@ -172,7 +177,7 @@ async function watch(run: Run, options: DemoOptions, signal: AbortSignal): Promi
     if (states !== undefined) {
       recent.sent(states.sent + states.consumed);
       view.show(snapshotOf(run, states, await leases.look()));
-      const now = JSON.stringify([states, ledger.received, shop.committed, shop.rolledBack]);
+      const now = JSON.stringify([states, orders.received, shop.committed, shop.rolledBack]);
       if (now !== before) movedAt = performance.now();
       before = now;
       const ends = options.once || signal.aborted;
@@ -190,14 +195,9 @@ async function watch(run: Run, options: DemoOptions, signal: AbortSignal): Promi
   if (placed) await shop.done;
 }
 
-/** All messages have their final state, and the consumer has at least as many as were committed. */
-function isSettled(states: StateCounts, { shop, ledger }: Run): boolean {
-  const final = states.sent + states.consumed + states.failed;
-  return (
-    states.pending + states.sending === 0 &&
-    final === shop.committed &&
-    ledger.received >= shop.committed - states.failed
-  );
+/** All messages have their final state. */
+function isSettled(states: StateCounts, { shop }: Run): boolean {
+  return states.consumed + states.failed === shop.committed;
 }
 
 /** Who holds the shards, looked at once a second. */
@@ -228,7 +228,7 @@ function leasesOf(status: OutboxStatus): Snapshot["leases"] {
 }
 
 function snapshotOf(
-  { place, consumer, shop, ledger, recent }: Run,
+  { place, consumer, shop, orders, recent }: Run,
   states: StateCounts,
   leases: Snapshot["leases"],
 ): Snapshot {
@@ -238,8 +238,8 @@ function snapshotOf(
     committed: shop.committed,
     rolledBack: shop.rolledBack,
     states,
-    received: ledger.received,
-    duplicates: ledger.duplicates,
+    received: orders.received,
+    duplicates: orders.duplicates,
     trouble: consumer.trouble,
     rates: recent.rates,
     leases,
@@ -247,20 +247,21 @@ function snapshotOf(
   };
 }
 
-async function judgeRun({ tables, ledger, shop }: Run): Promise<Verdict> {
+async function judgeRun({ tables, orders, shop }: Run): Promise<Verdict> {
   const states = await tables.messageStates();
   return {
-    ...judge(ledger, await tables.committedOrders()),
+    ...judge(await tables.effects(), await tables.committedOrders()),
     rolledBack: shop.rolledBack,
     sent: states.sent + states.consumed,
-    failed: states.failed,
+    consumed: states.consumed,
+    duplicates: orders.duplicates,
   };
 }
 
-function sayEnd({ consumer, ledger, place }: Run, view: View, options: DemoOptions): void {
+function sayEnd({ consumer, orders, place }: Run, view: View, options: DemoOptions): void {
   const trouble = [...consumer.trouble].map(([what, count]) => `${what} ×${count}`).join(", ");
   view.say(
-    `the consumer received ${ledger.received} orders, ${ledger.duplicates} of them again${trouble === "" ? "" : `; it made trouble: ${trouble}`}`,
+    `the consumer handled ${orders.received} orders, and passed over ${orders.duplicates} that came again${trouble === "" ? "" : `; it made trouble: ${trouble}`}`,
   );
   if (options.database === undefined && options.keep) {
     view.say(`kept ${place.address.label}; look at it with: rowpost status --database ${place.address.label}`);

@@ -5,8 +5,9 @@
 import { randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { http, verifyWebhook } from "rowpost/http";
+import { fromWebhook } from "rowpost/inbox";
 import type { DemoConsumer } from "./consumer.ts";
-import type { Ledger } from "./ledger.ts";
+import type { Orders } from "./orders.ts";
 
 /** What the consumer does to a request, and how often. */
 const TROUBLE: readonly { readonly name: Trouble; readonly share: number }[] = [
@@ -20,7 +21,7 @@ type Trouble = "503" | "429" | "dropped before" | "dropped after";
 const TOPIC = "orders";
 
 /** Starts it on a free port. */
-export async function startHttpConsumer(ledger: Ledger, random: () => number = Math.random): Promise<DemoConsumer> {
+export async function startHttpConsumer(orders: Orders, random: () => number = Math.random): Promise<DemoConsumer> {
   const secret = `whsec_${randomBytes(24).toString("base64")}`;
   const trouble = new Map<string, number>();
   const server = createServer((request, response) => {
@@ -36,9 +37,10 @@ export async function startHttpConsumer(ledger: Ledger, random: () => number = M
     if (what === "503") return answer(response, 503);
     if (what === "429") return answer(response, 429, { "retry-after": "1" });
     if (what === "dropped before") return void response.destroy();
-    ledger.receive(orderNumberOf(body));
+    const message = await orders.handle(() => fromWebhook(request.headers));
     // The relay cannot know whether the order arrived, and sends it again: a duplicate.
     if (what === "dropped after") return void response.destroy();
+    if (message !== undefined) orders.confirm(message);
     answer(response, 204);
   }
 
@@ -75,19 +77,6 @@ async function readBody(request: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks);
-}
-
-/**
- * Number of the order that a message is about; what cannot be read has a number that no order has.
- */
-export function orderNumberOf(body: Uint8Array): string {
-  try {
-    const order: unknown = JSON.parse(Buffer.from(body).toString());
-    const has = typeof order === "object" && order !== null && "orderNo" in order;
-    return has ? String(order.orderNo) : "";
-  } catch {
-    return "";
-  }
 }
 
 function listen(server: ReturnType<typeof createServer>): Promise<number> {

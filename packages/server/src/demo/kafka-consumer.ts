@@ -1,10 +1,10 @@
-/** A real Kafka consumer: receives, writes the order into the ledger, commits. */
+/** A real Kafka consumer: receives, handles the order, commits. */
 import { setTimeout as sleep } from "node:timers/promises";
 import kafkajs, { type KafkaConfig } from "kafkajs";
+import { fromKafka } from "rowpost/inbox";
 import { type KafkaOptions, kafkaFromUrl, kafkaOptionsFromUrl } from "rowpost/kafka";
 import { CommandFailure } from "../cli/failure.ts";
 import type { ConsumerParts, DemoConsumer } from "./consumer.ts";
-import { orderNumberOf } from "./http-consumer.ts";
 
 const TOPIC = "rowpost_demo_orders";
 const GROUP = "rowpost_demo";
@@ -12,7 +12,7 @@ const PARTITIONS = 4;
 
 /** Makes the topic where it is missing, and begins to receive. */
 export async function startKafkaConsumer(url: string, options: ConsumerParts): Promise<DemoConsumer> {
-  const { environment, ledger, onTrouble } = options;
+  const { environment, orders, onTrouble } = options;
   const settings = kafkaOptionsFromUrl(url, environment);
   const broker = kafkaFromUrl(url, environment);
   const client = new kafkajs.Kafka(clientConfig(settings));
@@ -25,9 +25,8 @@ export async function startKafkaConsumer(url: string, options: ConsumerParts): P
     await consumer.connect();
     await consumer.subscribe({ topic: TOPIC, fromBeginning: true });
     await consumer.run({
-      async eachMessage({ message }) {
-        ledger.receive(orderNumberOf(message.value ?? new Uint8Array()));
-      },
+      partitionsConsumedConcurrently: PARTITIONS,
+      eachMessage: (payload) => orders.receive(() => fromKafka(payload)),
     });
   } catch (error) {
     await Promise.allSettled([consumer.disconnect(), broker.close()]);

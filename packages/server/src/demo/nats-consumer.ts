@@ -1,4 +1,4 @@
-/** A real JetStream consumer: receives, writes the order into the ledger, acknowledges. */
+/** A real JetStream consumer: receives, handles the order, acknowledges. */
 import {
   AckPolicy,
   type ConsumerMessages,
@@ -14,10 +14,10 @@ import {
   nkeyAuthenticator,
 } from "@nats-io/transport-node";
 import { BrokerError } from "rowpost";
+import { fromNats } from "rowpost/inbox";
 import { type NatsOptions, natsFromUrl, natsOptionsFromUrl } from "rowpost/nats";
 import type { ConsumerParts, DemoConsumer } from "./consumer.ts";
-import { orderNumberOf } from "./http-consumer.ts";
-import type { Ledger } from "./ledger.ts";
+import type { Orders } from "./orders.ts";
 
 const TOPIC = "rowpost_demo_orders";
 const STREAM = "ROWPOST_DEMO";
@@ -26,7 +26,7 @@ const FORGOTTEN_AFTER_NS = 30_000_000_000;
 
 /** Makes a stream where no one takes the demo's subject, and begins to receive. */
 export async function startNatsConsumer(url: string, options: ConsumerParts): Promise<DemoConsumer> {
-  const { ledger, onTrouble } = options;
+  const { orders, onTrouble } = options;
   const settings = natsOptionsFromUrl(url, options.environment);
   const subject = `${typeof settings.subject === "string" ? settings.subject : ""}${TOPIC}`;
   const closers: (() => Promise<unknown>)[] = [];
@@ -51,7 +51,7 @@ export async function startNatsConsumer(url: string, options: ConsumerParts): Pr
     if (isOurs) closers.push(() => manager.streams.delete(stream));
     const messages = await consume(manager, stream, subject);
     closers.push(() => messages.close());
-    void receive(messages, ledger).catch((error: unknown) => onTrouble(`consumer: ${String(error)}`));
+    void receive(messages, orders).catch((error: unknown) => onTrouble(`consumer: ${String(error)}`));
     return { broker, topic: TOPIC, label: labelOf(connection, stream), trouble: new Map<string, number>(), close };
   } catch (error) {
     await close();
@@ -86,9 +86,9 @@ async function consume(manager: JetStreamManager, stream: string, subject: strin
   return await consumer.consume();
 }
 
-async function receive(messages: ConsumerMessages, ledger: Ledger): Promise<void> {
+async function receive(messages: ConsumerMessages, orders: Orders): Promise<void> {
   for await (const message of messages) {
-    ledger.receive(orderNumberOf(message.data));
+    await orders.receive(() => fromNats(message));
     message.ack();
   }
 }

@@ -1,5 +1,6 @@
-/** A real consumer group of the message queue: each order goes into the ledger. */
+/** A real consumer group of the message queue: each order is handled. */
 import { describeError, type Logger } from "rowpost";
+import { fromQueue } from "rowpost/inbox";
 import { queueBroker } from "rowpost/queue";
 import { brokerLabel } from "../broker-url.ts";
 import { openQueue } from "../queue-url.ts";
@@ -11,7 +12,7 @@ const PARTITIONS = 4;
 
 /** Makes tables and topic where they are missing, and begins to receive. */
 export async function startQueueConsumer(url: string, parts: ConsumerParts): Promise<DemoConsumer> {
-  const { environment, database, ledger, onTrouble, say } = parts;
+  const { environment, database, orders, onTrouble, say } = parts;
   const opened = await openQueue(url, environment, database);
   const { queue } = opened;
   try {
@@ -20,7 +21,7 @@ export async function startQueueConsumer(url: string, parts: ConsumerParts): Pro
     if (created) say(`made the topic ${TOPIC}`);
     const consumer = await queue.consume({
       ...{ topic: TOPIC, group: GROUP, logger: toldTo(onTrouble) },
-      handler: ({ body }) => ledger.receive(orderNumberOf(body)),
+      handler: (message) => orders.receive(() => fromQueue(message)),
     });
     const broker = queueBroker({ queue });
     return {
@@ -38,12 +39,6 @@ export async function startQueueConsumer(url: string, parts: ConsumerParts): Pro
     await opened.close();
     throw error;
   }
-}
-
-/** What is not an order has a number that no order has. */
-function orderNumberOf(body: unknown): string {
-  const has = typeof body === "object" && body !== null && "orderNo" in body;
-  return has ? String(body.orderNo) : "";
 }
 
 function toldTo(onTrouble: (text: string) => void): Logger {

@@ -1,11 +1,11 @@
-/** A real RabbitMQ consumer: receives, writes the order into the ledger, acknowledges. */
+/** A real RabbitMQ consumer: receives, handles the order, acknowledges. */
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Channel, type ChannelModel, type ConsumeMessage, connect } from "amqplib";
+import { fromRabbitmq } from "rowpost/inbox";
 import { type RabbitmqOptions, rabbitmq, rabbitmqOptionsFromUrl } from "rowpost/rabbitmq";
 import { brokerLabel } from "../broker-url.ts";
 import type { ConsumerParts, DemoConsumer } from "./consumer.ts";
-import { orderNumberOf } from "./http-consumer.ts";
 
 /**
  * A fanout exchange: each run has a queue of its own there, so that runs side by side do not take
@@ -21,7 +21,7 @@ const AGAIN_MS = 200;
 
 /** Makes the exchange where it is missing, and a queue, and begins to receive. */
 export async function startRabbitmqConsumer(url: string, parts: ConsumerParts): Promise<DemoConsumer> {
-  const { environment, ledger, onTrouble } = parts;
+  const { environment, orders, onTrouble } = parts;
   const settings = { ...rabbitmqOptionsFromUrl(url, environment), exchange: EXCHANGE };
   const queue = `${EXCHANGE}_${randomBytes(6).toString("hex")}`;
   const ending = new AbortController();
@@ -52,8 +52,12 @@ export async function startRabbitmqConsumer(url: string, parts: ConsumerParts): 
     await channel.prefetch(PREFETCH);
     await channel.consume(queue, (message: ConsumeMessage | null) => {
       if (message === null) return;
-      ledger.receive(orderNumberOf(message.content));
-      channel.ack(message);
+      orders
+        .receive(() => fromRabbitmq(message))
+        .then(
+          () => channel.ack(message),
+          () => undefined, // The run is over.
+        );
     });
   }
 

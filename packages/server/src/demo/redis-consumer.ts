@@ -1,22 +1,16 @@
 /**
- * A real consumer group on a Redis stream, one for each run: reads, writes the order into the
- * ledger, acknowledges.
+ * A real consumer group on a Redis stream, one for each run: reads, handles the orders,
+ * acknowledges.
  */
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ConnectionOptions } from "node:tls";
 import { Redis } from "ioredis";
-import {
-  decodeRedisEntry,
-  type RedisOptions,
-  type RedisTlsOptions,
-  redisFromUrl,
-  redisOptionsFromUrl,
-} from "rowpost/redis";
+import { fromRedis, type RedisStreamEntry } from "rowpost/inbox";
+import { type RedisOptions, type RedisTlsOptions, redisFromUrl, redisOptionsFromUrl } from "rowpost/redis";
 import { brokerLabel } from "../broker-url.ts";
 import { CommandFailure } from "../cli/failure.ts";
 import type { ConsumerParts, DemoConsumer } from "./consumer.ts";
-import { orderNumberOf } from "./http-consumer.ts";
 
 const TOPIC = "rowpost_demo_orders";
 const CONSUMER = "demo";
@@ -40,7 +34,7 @@ interface Place {
 
 /** Makes stream and group where they are missing, and begins to read. */
 export async function startRedisConsumer(url: string, parts: ConsumerParts): Promise<DemoConsumer> {
-  const { ledger, onTrouble } = parts;
+  const { orders, onTrouble } = parts;
   const options = redisOptionsFromUrl(url, parts.environment);
   const broker = redisFromUrl(url, parts.environment);
   try {
@@ -63,8 +57,8 @@ export async function startRedisConsumer(url: string, parts: ConsumerParts): Pro
       try {
         const entries = await readBatch(place, from);
         if (entries.length === 0) from = ">";
-        for (const { body } of entries) ledger.receive(orderNumberOf(body));
-        if (entries.length > 0) await reader.xack(stream, group, ...entries.map(({ id }) => id));
+        await Promise.all(entries.map((entry) => orders.receive(() => fromRedis(entry))));
+        if (entries.length > 0) await reader.xack(stream, group, ...entries.map(([id]) => String(id)));
       } catch (error) {
         if (closed) return;
         onTrouble(`consumer: ${error instanceof Error ? error.message : String(error)}`);
@@ -132,12 +126,7 @@ async function makeGroup({ reader, stream, group }: Place): Promise<void> {
   }
 }
 
-interface Entry {
-  readonly id: string;
-  readonly body: Uint8Array;
-}
-
-async function readBatch({ reader, stream, group }: Place, from: string): Promise<readonly Entry[]> {
+async function readBatch({ reader, stream, group }: Place, from: string): Promise<RedisStreamEntry[]> {
   const streams = await reader.xreadgroupBuffer(
     "GROUP",
     group,
@@ -151,5 +140,5 @@ async function readBatch({ reader, stream, group }: Place, from: string): Promis
     from,
   );
   const [, entries] = streams?.[0] ?? [];
-  return (entries ?? []).map(([id, fields]) => ({ id: id.toString(), body: decodeRedisEntry(fields ?? []).body }));
+  return (entries ?? []).map(([id, fields]) => [id.toString(), fields ?? []]);
 }

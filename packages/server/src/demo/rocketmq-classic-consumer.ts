@@ -1,13 +1,13 @@
 /**
  * A real consumer on RocketMQ's classic protocol: reads each queue from where it ends when the run
- * begins, and writes the order into the ledger.
+ * begins, and handles the orders.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { fromRocketmq, type RocketmqMessage } from "rowpost/inbox";
 import { rocketmqClassicFromUrl, rocketmqClassicOptionsFromUrl } from "rowpost/rocketmq-classic";
 import { brokerLabel } from "../broker-url.ts";
 import { CommandFailure } from "../cli/failure.ts";
 import type { ConsumerParts, DemoConsumer } from "./consumer.ts";
-import { orderNumberOf } from "./http-consumer.ts";
 import { type ClassicConnection, connectClassic } from "./rocketmq-classic-client.ts";
 
 const TOPIC = "rowpost_demo_orders_classic";
@@ -33,9 +33,13 @@ interface Queue {
   offset: number;
 }
 
+interface StoredMessage extends RocketmqMessage {
+  readonly offset: number;
+}
+
 /** Makes the topic where it is missing, and begins to read. */
 export async function startRocketmqClassicConsumer(url: string, parts: ConsumerParts): Promise<DemoConsumer> {
-  const { ledger, onTrouble } = parts;
+  const { orders, onTrouble } = parts;
   const options = rocketmqClassicOptionsFromUrl(url, parts.environment);
   const topic = options.namespace === undefined ? TOPIC : `${options.namespace}%${TOPIC}`;
   const broker = rocketmqClassicFromUrl(url, parts.environment);
@@ -56,8 +60,9 @@ export async function startRocketmqClassicConsumer(url: string, parts: ConsumerP
   async function read(queue: Queue): Promise<void> {
     while (!closed) {
       try {
-        const bodies = await pull(to(queue.address), topic, queue);
-        for (const body of bodies) ledger.receive(orderNumberOf(body));
+        const messages = await pull(to(queue.address), topic, queue);
+        await Promise.all(messages.map((message) => orders.receive(() => fromRocketmq(message))));
+        queue.offset = (messages.at(-1)?.offset ?? queue.offset - 1) + 1;
       } catch (error) {
         if (closed) return;
         onTrouble(`consumer: ${error instanceof Error ? error.message : String(error)}`);
@@ -141,25 +146,34 @@ async function makeTopic(broker: ClassicConnection, topic: string): Promise<void
   if (code !== 0) throw new CommandFailure(`RocketMQ does not make the topic ${topic}: ${code} ${remark}`);
 }
 
-/** The bodies behind the queue's offset, which moves on. */
-async function pull(broker: ClassicConnection, topic: string, queue: Queue): Promise<readonly Buffer[]> {
+/** Messages from the queue's offset on. */
+async function pull(broker: ClassicConnection, topic: string, queue: Queue): Promise<readonly StoredMessage[]> {
   const { code, body } = await broker.ask(PULL_MESSAGE, {
     ...{ consumerGroup: "rowpost_demo", topic, queueId: String(queue.id), queueOffset: String(queue.offset) },
     ...{ maxMsgNums: String(BATCH), sysFlag: String(SUSPENDED_SUBSCRIPTION), suspendTimeoutMillis: String(WAIT_MS) },
     ...{ commitOffset: "0", subscription: "*", subVersion: "0", expressionType: "TAG" },
   });
-  const bodies: Buffer[] = [];
+  const messages: StoredMessage[] = [];
   for (let at = 0; code === FOUND && at + 4 <= body.length; at += body.readUInt32BE(at)) {
-    queue.offset = Number(body.readBigUInt64BE(at + 20)) + 1;
-    bodies.push(bodyIn(body.subarray(at)));
+    messages.push(messageIn(topic, body.subarray(at)));
   }
-  return bodies;
+  return messages;
 }
 
-/** A stored message: two hosts of 8 or 20 bytes, as its flags say, stand before the body. */
-function bodyIn(stored: Buffer): Buffer {
+/**
+ * A stored message: two hosts of 8 or 20 bytes, as its flags say, stand before the body, and its
+ * topic between that and the properties.
+ */
+function messageIn(topic: string, stored: Buffer): StoredMessage {
   const flags = stored.readUInt32BE(36);
   const hosts = ((flags & 16) === 0 ? 8 : 20) + ((flags & 32) === 0 ? 8 : 20);
-  const at = 48 + hosts + 20;
-  return stored.subarray(at + 4, at + 4 + stored.readUInt32BE(at));
+  const body = 48 + hosts + 20;
+  const name = body + 4 + stored.readUInt32BE(body);
+  const at = name + 1 + stored.readUInt8(name);
+  const text = stored.toString("utf8", at + 2, at + 2 + stored.readUInt16BE(at));
+  const properties = text.split("\u0002").flatMap((each): [string, string][] => {
+    const [key, value] = each.split("\u0001");
+    return key === undefined || value === undefined ? [] : [[key, value]];
+  });
+  return { topic, offset: Number(stored.readBigUInt64BE(20)), properties };
 }

@@ -22,7 +22,8 @@ import type { RocketmqOptions } from "rowpost/rocketmq";
 export interface ReceivedMessage {
   readonly messageId: string;
   readonly receiptHandle: string;
-  readonly body: Uint8Array;
+  /** Of the producer. */
+  readonly properties: Readonly<Record<string, string>>;
 }
 
 /** A queue of a topic's route, as it is sent back in a ReceiveMessage call. */
@@ -181,15 +182,15 @@ function collect(stream: ClientReadableStream<unknown>): Promise<ReceivedMessage
 }
 
 interface WireMessage {
-  readonly body?: Uint8Array;
+  readonly userProperties?: Readonly<Record<string, string>>;
   readonly systemProperties?: { readonly messageId?: string; readonly receiptHandle?: string };
 }
 
-function receivedMessage({ body, systemProperties }: WireMessage): ReceivedMessage {
+function receivedMessage({ systemProperties, userProperties }: WireMessage): ReceivedMessage {
   return {
     messageId: systemProperties?.messageId ?? "",
     receiptHandle: systemProperties?.receiptHandle ?? "",
-    body: body ?? new Uint8Array(),
+    properties: userProperties ?? {},
   };
 }
 

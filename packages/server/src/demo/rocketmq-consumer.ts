@@ -1,8 +1,8 @@
-/** A real RocketMQ consumer: receives, writes the order into the ledger, acknowledges. */
+/** A real RocketMQ consumer: receives, handles the orders, acknowledges. */
 import { setTimeout as sleep } from "node:timers/promises";
+import { fromRocketmq } from "rowpost/inbox";
 import { rocketmqFromUrl, rocketmqOptionsFromUrl } from "rowpost/rocketmq";
 import type { ConsumerParts, DemoConsumer } from "./consumer.ts";
-import { orderNumberOf } from "./http-consumer.ts";
 import { createRocketmqClient, type RouteQueue } from "./rocketmq-client.ts";
 import { prepareRocketmq } from "./rocketmq-setup.ts";
 
@@ -21,7 +21,7 @@ const INVISIBLE_MS = 10_000;
 
 /** Makes topic and group where they are missing, and begins to receive. */
 export async function startRocketmqConsumer(url: string, options: ConsumerParts): Promise<DemoConsumer> {
-  const { ledger, onTrouble } = options;
+  const { orders, onTrouble } = options;
   const settings = rocketmqOptionsFromUrl(url, options.environment);
   const [endpoint = ""] = [settings.endpoints].flat().flatMap((text) => text.split(/[,;]/));
   const client = createRocketmqClient(settings);
@@ -38,7 +38,7 @@ export async function startRocketmqConsumer(url: string, options: ConsumerParts)
           waitMs: WAIT_MS,
           invisibleMs: INVISIBLE_MS,
         });
-        for (const { body } of messages) ledger.receive(orderNumberOf(body));
+        await Promise.all(messages.map((message) => orders.receive(() => fromRocketmq(message))));
         if (messages.length > 0) await client.acknowledge(GROUP, TOPIC, messages);
       } catch (error) {
         if (closed) return;

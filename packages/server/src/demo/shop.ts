@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Database, describeError, type Outbox, type Transaction } from "rowpost";
-import { insertOrder, ORDER_TYPE, orderNumber } from "./tables.ts";
+import { insertOrder, orderCreated, orderNumber } from "./tables.ts";
 
 export interface ShopOptions {
   readonly database: Pick<Database, "dialect">;
@@ -103,6 +103,6 @@ async function placeIn(tx: Transaction, options: ShopOptions, orderNo: string, i
   // Every twentieth fails before its message is written, every twentieth after it: neither may ever
   // reach the consumer.
   if (index % 20 === 7) throw new OrderRefused("out of stock");
-  await options.outbox.enqueue(tx, { type: ORDER_TYPE, key: orderNo, topic: options.topic, body: order });
+  await options.outbox.enqueue(tx, orderCreated.message({ key: orderNo, topic: options.topic, body: order }));
   if (index % 20 === 17) throw new OrderRefused("payment declined");
 }

@@ -2,11 +2,35 @@
  * The shop's own table, and what the demo reads to judge itself: the tables are the truth, not the
  * demo's counters.
  */
-import type { Database, DialectName, MessageState, Session, TableLayout } from "rowpost";
-import { MESSAGE_STATES } from "rowpost";
+import {
+  type Database,
+  type DialectName,
+  MESSAGE_STATES,
+  type MessageState,
+  type MessageType,
+  messageType,
+  type Session,
+  type TableLayout,
+} from "rowpost";
 
 /** Type of the demo's messages. */
 export const ORDER_TYPE = "demo.order.created";
+/** An order whose confirmation was lost is sent again after this time. */
+const CONFIRMED_WITHIN_MS = 10_000;
+
+/** What the shop sends. */
+export interface Order {
+  readonly orderNo: string;
+  readonly customer: string | undefined;
+  readonly article: string | undefined;
+  readonly amountCents: number;
+}
+
+/** The shop's message type: the consumer confirms each order. */
+export const orderCreated: MessageType<Order> = messageType<Order>(ORDER_TYPE, {
+  topic: "orders",
+  confirm: { withinMs: CONFIRMED_WITHIN_MS },
+});
 
 /**
  * Order numbers of one run begin with this, so that a run on a database of earlier runs counts its
@@ -27,15 +51,22 @@ export function insertOrder(dialect: DialectName): string {
   return `INSERT INTO demo_order (order_no, customer, amount_cents) VALUES (${values})`;
 }
 
+/** INSERT of what the consumer does with an order. Parameter: its number. */
+export function insertEffect(dialect: DialectName): string {
+  return `INSERT INTO demo_effect (order_no) VALUES (${dialect === "postgres" ? "$1" : "?"})`;
+}
+
 /** How many messages of this run are in which state. */
 export type StateCounts = Readonly<Record<MessageState, number>>;
 
 /** Reads on a connection of the demo's own, beside the shop and the relay. */
 export interface DemoTables {
-  /** Makes the shop's table where it is not there. */
+  /** Makes the shop's table and the consumer's where they are not there. */
   create(): Promise<void>;
   /** Numbers of the orders whose transactions committed. */
   committedOrders(): Promise<Set<string>>;
+  /** How often each order took effect in the consumer's table. */
+  effects(): Promise<Map<string, number>>;
   hasOrder(orderNo: string): Promise<boolean>;
   messageStates(): Promise<StateCounts>;
   close(): Promise<void>;
@@ -69,10 +100,19 @@ export function createDemoTables(database: Database, layout: TableLayout, run: s
   amount_cents INTEGER NOT NULL
 )`,
       );
+      // Nothing in it forbids a second effect: that is what the inbox is for.
+      await rows("demoCreateEffect", "CREATE TABLE IF NOT EXISTS demo_effect (order_no VARCHAR(64) NOT NULL)");
     },
     async committedOrders() {
       const found = await rows("demoOrders", `SELECT order_no AS order_no FROM demo_order WHERE ${ofRun("order_no")}`);
       return new Set(found.map((row) => String(row["order_no"])));
+    },
+    async effects() {
+      const found = await rows(
+        "demoEffects",
+        `SELECT order_no AS order_no, COUNT(*) AS count FROM demo_effect WHERE ${ofRun("order_no")} GROUP BY order_no`,
+      );
+      return new Map(found.map((row) => [String(row["order_no"]), Number(row["count"])]));
     },
     async hasOrder(orderNo) {
       return (await rows("demoOrder", `SELECT 1 AS found FROM demo_order WHERE order_no = '${orderNo}'`)).length > 0;

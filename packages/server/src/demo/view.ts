@@ -50,7 +50,7 @@ function lineOf(context: CommandContext, snapshot: Snapshot): string {
 
 function statesText(context: CommandContext, { states }: Snapshot): string {
   // The states that this demo cannot reach are shown only when somebody put messages there by hand.
-  const shown = MESSAGE_STATES.filter((state) => states[state] > 0 || !["consumed", "suspended"].includes(state));
+  const shown = MESSAGE_STATES.filter((state) => states[state] > 0 || state !== "suspended");
   return shown.map((state) => `${stateText(context, state)} ${states[state]}`).join(" · ");
 }
 
