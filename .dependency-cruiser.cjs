@@ -2,8 +2,8 @@
  * Who may import whom. Each rule is the enforcement of one sentence; the sentence stands in its
  * comment, with the reason.
  *
- *   runtime, message <- outbox, relay, queue, inbox <- databases, brokers, transactions <- testing
- *   <- server, nestjs
+ *   runtime, message <- outbox, relay, queue, inbox <- databases, brokers, transactions
+ *   <- consume, testing <- server, nestjs
  *
  * Tests are exempt: a test may look at anything. Types count like values, because a type import is
  * how a layer starts to leak.
@@ -82,6 +82,28 @@ module.exports = {
           `${library}/brokers/(nats/carry|redis/entry|http/headers|rocketmq/carry)\\.ts$`,
         ],
       },
+    },
+    {
+      name: "consume-takes-what-carries",
+      severity: "error",
+      comment:
+        "consume/ drives the inbox with the messages of a client that the user has. It reads them with the files of the brokers that encode and decode, which know no client, and takes nothing else of an adapter.",
+      from: { path: `${library}/consume/`, pathNot: isTest },
+      to: {
+        path: "^(packages|bench)/",
+        pathNot: [
+          `${library}/(message|runtime|inbox|consume)/`,
+          `${library}/transactions/executor\\.ts$`,
+          `${library}/brokers/http/(headers|signature)\\.ts$`,
+        ],
+      },
+    },
+    {
+      name: "nobody-imports-consumers",
+      severity: "error",
+      comment: "A consumer stands above all of it; who publishes, stores or handles must not need one.",
+      from: { path: `${library}/`, pathNot: [`${library}/consume/`, isTest] },
+      to: { path: `${library}/consume/` },
     },
     {
       name: "ports-are-types",

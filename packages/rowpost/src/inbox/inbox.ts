@@ -95,6 +95,10 @@ export type HandlerTransaction<On> = On extends
 
 /** What {@link createInbox} makes. */
 export interface Inbox {
+  /** That it was made with. */
+  readonly database: Database;
+  /** Who handles, where {@link Inbox.handle} does not say. */
+  readonly consumer: string | undefined;
   /**
    * Handles a message in a transaction: once for each consumer, however often it is delivered.
    *
@@ -202,6 +206,8 @@ export function createInbox(options: InboxOptions): Inbox {
   }
 
   return {
+    database,
+    consumer: usual,
     handle: handle as Inbox["handle"],
     async migrate({ print = false, ...others } = {}) {
       refuseUnknown("inbox.migrate", others, ["print"]);

@@ -6,7 +6,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 
-const FOLDERS = ["relay/", "queue/", "inbox/", "runtime/"].map((name) =>
+const FOLDERS = ["relay/", "queue/", "inbox/", "consume/", "runtime/"].map((name) =>
   fileURLToPath(new URL(`../../src/${name}`, import.meta.url)),
 );
 const PAGES = fileURLToPath(new URL("../../../../docs/", import.meta.url));

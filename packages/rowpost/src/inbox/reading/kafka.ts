@@ -37,7 +37,7 @@ export function fromKafka(received: KafkaRecord | KafkaPayload): ReceivedMessage
   const record: KafkaRecord = "message" in received ? { ...received.message, ...placeOf(received) } : received;
   const { offset, partition, topic } = record;
   const isPlaced = topic !== undefined && partition !== undefined && offset !== undefined;
-  return identityIn("Kafka", headersOf(record.headers), {
+  return identityIn("Kafka", kafkaHeaders(record.headers), {
     topic,
     id: isPlaced ? `${topic}-${partition}@${offset}` : undefined,
   });
@@ -47,7 +47,8 @@ function placeOf({ partition, topic }: KafkaPayload): Pick<KafkaRecord, "partiti
   return { partition, topic };
 }
 
-function headersOf(headers: KafkaRecord["headers"]): Record<string, unknown> {
+/** By name; the values as the client gives them. */
+export function kafkaHeaders(headers: KafkaRecord["headers"]): Record<string, unknown> {
   if (headers === null || headers === undefined) return {};
   if (!(Symbol.iterator in headers)) return headers;
   return Object.fromEntries([...headers].map(([name, value]) => [textOf(name) ?? "", value]));

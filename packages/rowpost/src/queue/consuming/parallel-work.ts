@@ -1,8 +1,8 @@
 /** Handlers side by side, whose outcomes are settled as many at a time as have come together. */
 import { setImmediate } from "node:timers/promises";
 import { retryPauseMs } from "../../runtime/backoff.ts";
+import { createLanes } from "../../runtime/lanes.ts";
 import { deliver } from "./deliver.ts";
-import { createLanes } from "./lanes.ts";
 import type { Delivery, Finished, Partition } from "./partition.ts";
 import { holdUp, isHeldUp, settled, type Work, type WorkOptions } from "./work.ts";
 

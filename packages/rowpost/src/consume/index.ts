@@ -1,0 +1,27 @@
+/**
+ * rowpost/consume: consumers that hand each message of a broker to a handler once, through the
+ * inbox, and acknowledge it after the commit.
+ *
+ * @module
+ */
+
+export type { Closed, Consumption } from "./consumption.ts";
+export { consumeKafka, type KafkaConsumeOptions } from "./kafka/index.ts";
+export type { KafkajsConsumer } from "./kafka/kafkajs.ts";
+export type { KafkaDelivered } from "./kafka/record.ts";
+export type { DeliveredMessage } from "./message.ts";
+export type { ConsumeOptions, Handler, HandlerContext, HandlerRetry, Park } from "./options.ts";
+export {
+  consumeRabbitmq,
+  type RabbitmqConsumeConnection,
+  type RabbitmqConsumeOptions,
+  type RabbitmqDelivered,
+} from "./rabbitmq.ts";
+export type { NodeRequest, NodeResponse } from "./webhooks/body.ts";
+export {
+  consumeWebhooks,
+  type WebhookAnswer,
+  type WebhookConsumeOptions,
+  type WebhookDelivered,
+  type Webhooks,
+} from "./webhooks/index.ts";

@@ -1,0 +1,146 @@
+/** What every consumer may be told, and what it is told by default. */
+import type { Inbox } from "../inbox/inbox.ts";
+import { backoffMs } from "../runtime/backoff.ts";
+import { checkOptions, type OptionKinds, oneOf, refuseUnknown } from "../runtime/check-options.ts";
+import { type Clock, systemClock } from "../runtime/clock.ts";
+import { ConfigurationError } from "../runtime/errors.ts";
+import { guardedLogger } from "../runtime/guarded-ports.ts";
+import { type Logger, silentLogger, stderrLogger } from "../runtime/logger.ts";
+import { wholeNumber } from "../runtime/whole-number.ts";
+import type { Transaction } from "../transactions/executor.ts";
+import type { DeliveredMessage } from "./message.ts";
+
+/** What a handler gets beside the message. */
+export interface HandlerContext<Raw, Tx> {
+  /** Open; what is written in it is committed with the inbox's row, or not at all. */
+  readonly tx: Tx;
+  /** Aborted when the consumer closes and its `drainTimeoutMs` is over. */
+  readonly signal: AbortSignal;
+  /** The message as the client gave it. */
+  readonly raw: Raw;
+}
+
+/**
+ * Called for each message once: not for one that was handled before. The message is handled when
+ * its promise has resolved and the transaction has committed; a throw rolls back.
+ */
+export type Handler<Raw, Tx> = (message: DeliveredMessage, context: HandlerContext<Raw, Tx>) => unknown;
+
+/** How often a message is tried, and how long it waits in between. */
+export interface HandlerRetry {
+  /** Calls of the handler for one delivery. Default 5; `Infinity` never gives up. */
+  readonly maxAttempts?: number | undefined;
+  /** At most so long after the first, in milliseconds; then twice that, and so on. Default 200. */
+  readonly baseMs?: number | undefined;
+  /**
+   * And never longer than this, in milliseconds; also the pause before a message goes back to a
+   * broker that would bring it again at once. Default 5,000.
+   */
+  readonly maxMs?: number | undefined;
+}
+
+/**
+ * A message that cannot be handled: it has no identity (`MissingIdentityError`), or its handler has
+ * failed as often as it may. The message counts as handled when this has resolved.
+ */
+export type Park<Raw> = (raw: Raw, error: unknown) => unknown;
+
+/** Options of every consumer. */
+export interface ConsumeOptions<Raw, Tx = Transaction> {
+  /** Made with the name of its `consumer`; its table has to be there. */
+  readonly inbox: Inbox;
+  /** What a message does. */
+  readonly handler: Handler<Raw, Tx>;
+  /**
+   * The transaction that each message is handled in, for an ORM:
+   * `(work) => prisma.$transaction(work)`. It commits before its promise resolves. Default: one of
+   * the inbox's database.
+   */
+  readonly transaction?: (<Result>(work: (tx: Tx) => Promise<Result>) => Promise<Result>) | undefined;
+  /** Handlers that run at once. Default 10. */
+  readonly concurrency?: number | undefined;
+  /**
+   * Messages for which this gives the same text are handled one after the other, in the order in
+   * which they came; undefined: beside all others. Default: the ordering key, else the message key.
+   */
+  readonly orderBy?: ((message: DeliveredMessage) => string | undefined) | undefined;
+  /** After a handler has thrown. Meanwhile later messages of its key wait. */
+  readonly retry?: HandlerRetry | undefined;
+  /** How long `close` waits for handlers, in milliseconds. Default 30,000. */
+  readonly drainTimeoutMs?: number | undefined;
+  /** Default: warnings and errors on standard error. */
+  readonly logger?: Logger | "silent" | undefined;
+  /** For tests. */
+  readonly clock?: Clock | undefined;
+}
+
+/** What a broker does with a message that is not handled, beside {@link Park}. */
+export type Unhandled = "redeliver" | "dead-letter";
+
+export interface WorkSettings<Raw> {
+  readonly inbox: Inbox;
+  readonly handler: Handler<Raw, never>;
+  readonly transaction: ((work: (tx: never) => Promise<unknown>) => Promise<unknown>) | undefined;
+  readonly concurrency: number;
+  readonly orderBy: (message: DeliveredMessage) => string | undefined;
+  readonly unhandled: Unhandled | Park<Raw>;
+  readonly maxAttempts: number;
+  readonly pauseMs: number;
+  readonly drainTimeoutMs: number;
+  readonly logger: Logger;
+  readonly clock: Clock;
+  retryInMs(attempt: number): number;
+}
+
+/** Kinds of the options that one consumer has beside those of all. */
+export type OwnKinds<Options> = OptionKinds<Omit<Options, keyof ConsumeOptions<never>>>;
+
+/** With the defaults. Throws `ConfigurationError`. `own`: the options of this consumer alone. */
+export function workSettings<Raw, Tx>(
+  what: string,
+  options: ConsumeOptions<Raw, Tx> & { readonly unhandled?: Unhandled | Park<Raw> | undefined },
+  own: OptionKinds<Record<string, unknown>>,
+  defaults: { readonly maxAttempts?: number; readonly concurrency?: number; readonly noDeadLetters?: true } = {},
+): WorkSettings<Raw> {
+  checkOptions<object>(what, options, { ...KINDS, ...own });
+  const { inbox, handler, retry = {}, unhandled = "redeliver" } = options;
+  if (typeof handler !== "function") {
+    throw new ConfigurationError(`${what} takes a handler: async (message, { tx, signal, raw }) => { … }`);
+  }
+  if (inbox.consumer === undefined) {
+    throw new ConfigurationError(`${what}: give the inbox its name, createInbox({ database, consumer: "points" })`);
+  }
+  if (typeof unhandled !== "function") {
+    oneOf(`${what}: unhandled`, unhandled, defaults.noDeadLetters ? ["redeliver"] : ["redeliver", "dead-letter"]);
+  }
+  refuseUnknown(`${what}: retry`, retry, ["maxAttempts", "baseMs", "maxMs"]);
+  const maxMs = wholeNumber(`${what}: retry.maxMs`, retry.maxMs ?? 5_000, 0);
+  const baseMs = wholeNumber(`${what}: retry.baseMs`, retry.baseMs ?? 200, 0);
+  const { maxAttempts = defaults.maxAttempts ?? 5 } = retry;
+  return {
+    inbox,
+    handler: handler,
+    transaction: options.transaction as WorkSettings<Raw>["transaction"],
+    unhandled,
+    concurrency: wholeNumber(`${what}: concurrency`, options.concurrency ?? defaults.concurrency ?? 10, 1),
+    orderBy: options.orderBy ?? (({ orderingKey, key }) => orderingKey ?? key),
+    maxAttempts: maxAttempts === Infinity ? Infinity : wholeNumber(`${what}: retry.maxAttempts`, maxAttempts, 1),
+    pauseMs: maxMs,
+    drainTimeoutMs: wholeNumber(`${what}: drainTimeoutMs`, options.drainTimeoutMs ?? 30_000, 0),
+    logger: options.logger === "silent" ? silentLogger : guardedLogger(options.logger ?? stderrLogger),
+    clock: options.clock ?? systemClock,
+    retryInMs: (attempt) => backoffMs({ attempt, baseMs, factor: 2, maxMs }),
+  };
+}
+
+const KINDS = {
+  inbox: { needed: true, has: "handle", from: "made by createInbox({ database, consumer }) of rowpost/inbox" },
+  handler: "any",
+  transaction: "function",
+  concurrency: "number",
+  orderBy: "function",
+  retry: "object",
+  drainTimeoutMs: "number",
+  logger: ["object", "string"],
+  clock: "object",
+} as const satisfies OptionKinds<ConsumeOptions<never>>;

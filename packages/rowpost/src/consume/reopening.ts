@@ -1,0 +1,59 @@
+/**
+ * A connection that is opened again when it ends, until the consumer closes. The first opening is
+ * the caller's to hear of.
+ */
+import { untilAborted } from "../runtime/abort.ts";
+import { retryPauseMs } from "../runtime/backoff.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Logger } from "../runtime/logger.ts";
+
+/** One connection with what runs on it. */
+export interface Opened {
+  /** Resolves when it has ended by itself, with the reason. */
+  readonly ended: Promise<unknown>;
+}
+
+interface Parts<One extends Opened> {
+  readonly open: () => Promise<One>;
+  readonly closing: AbortSignal;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** For people: `RabbitMQ queue orders`. */
+  readonly what: string;
+}
+
+/** The one that is open now. */
+export interface Reopening<One extends Opened> {
+  current(): One;
+  /** Resolves when none is being opened any more, after `closing`. */
+  readonly over: Promise<void>;
+}
+
+/** Rejects when it cannot be opened the first time. */
+export async function reopening<One extends Opened>(parts: Parts<One>): Promise<Reopening<One>> {
+  const { clock, closing, logger, what } = parts;
+  let current = await parts.open();
+
+  async function keepOpen(): Promise<void> {
+    for (let failures = 0; !closing.aborted; ) {
+      const error = failures === 0 ? await Promise.race([current.ended, aborted(closing)]) : undefined;
+      if (closing.aborted) return;
+      if (failures === 0) logger.warn("a consumer lost its connection and opens another one", { what, error });
+      try {
+        current = await parts.open();
+        failures = 0;
+      } catch (refused) {
+        failures += 1;
+        if (failures === 1)
+          logger.error("a consumer cannot open its connection; it goes on trying", { what, error: refused });
+        await clock.sleep(retryPauseMs(failures), closing);
+      }
+    }
+  }
+
+  return { current: () => current, over: keepOpen() };
+}
+
+function aborted(signal: AbortSignal): Promise<undefined> {
+  return untilAborted(signal).then(() => undefined);
+}

@@ -1,0 +1,66 @@
+/** The body of a request as it came, out of what each framework has. */
+
+/** A request of node:http, or of Express, which is one. */
+export interface NodeRequest extends AsyncIterable<unknown> {
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** What a body parser has left, where one came before: `express.raw()` leaves a Buffer. */
+  readonly body?: unknown;
+  /** True when somebody has read the body. */
+  readonly readableEnded?: boolean;
+}
+
+/** A response of node:http, or of Express. */
+export interface NodeResponse {
+  /** Begins it. */
+  writeHead(status: number, headers: Readonly<Record<string, string>>): { end(body: string): unknown };
+  /** Breaks it off. */
+  destroy(): unknown;
+}
+
+/** A body that cannot be had; what to answer. */
+export class BodyError extends Error {
+  readonly status: 413 | 500;
+
+  constructor(status: BodyError["status"], message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+const PARSED =
+  "the body was parsed before it came here, and the signature is over its bytes: put the listener in front of express.json(), or behind express.raw({ type: () => true })";
+
+export async function bodyOfNode(request: NodeRequest, maxBytes: number): Promise<Uint8Array> {
+  const { body } = request;
+  if (body instanceof Uint8Array) return withinLimit(body, maxBytes);
+  if (request.readableEnded === true) throw new BodyError(500, PARSED);
+  return await gathered(request as AsyncIterable<Uint8Array>, maxBytes);
+}
+
+export async function bodyOfFetch(request: Request, maxBytes: number): Promise<Uint8Array> {
+  if (request.bodyUsed) throw new BodyError(500, "the body was read before it came here; pass the request as it came");
+  return request.body === null ? new Uint8Array() : await gathered(request.body, maxBytes);
+}
+
+/** No more than the limit is ever kept; the rest of a larger one is read and dropped. */
+async function gathered(chunks: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Uint8Array> {
+  const kept: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of chunks) {
+    bytes += chunk.length;
+    if (bytes <= maxBytes) kept.push(chunk);
+    else kept.length = 0;
+  }
+  if (bytes > maxBytes) throw tooLarge();
+  return Buffer.concat(kept);
+}
+
+function withinLimit(body: Uint8Array, maxBytes: number): Uint8Array {
+  if (body.length > maxBytes) throw tooLarge();
+  return body;
+}
+
+function tooLarge(): BodyError {
+  return new BodyError(413, "the body is too large");
+}

@@ -1,0 +1,94 @@
+/** rowpost/consume on Kafka, with each client that runs here. */
+import { expect, test } from "vitest";
+import { kafka } from "../../src/brokers/kafka/index.ts";
+import { consumeKafka } from "../../src/consume/index.ts";
+import { sqlite } from "../../src/databases/sqlite/index.ts";
+import { createInbox } from "../../src/inbox/index.ts";
+import { createTopics, deleteTopics, testClient, uniqueName } from "../brokers/kafka-server.ts";
+import { noDeadline, outgoing } from "../brokers/messages.ts";
+import { describeWithService } from "../services.ts";
+import { type ConsumerPlace, describeConsumer } from "./cases.ts";
+
+describeWithService("kafka", "consume", ({ address }) => {
+  async function makePlace(): Promise<ConsumerPlace> {
+    const brokers = [new URL(address).host];
+    const topic = uniqueName("consume");
+    const group = uniqueName("consume");
+    await createTopics(address, [{ topic, numPartitions: 2 }]);
+    const broker = kafka({ brokers, driver: "kafkajs" });
+    const client = testClient(address);
+    const admin = client.admin();
+    await admin.connect();
+    return {
+      topic,
+      broker,
+      async publishForeign(body) {
+        const producer = client.producer();
+        await producer.connect();
+        await producer.send({ topic, messages: [{ key: "k", value: body }] });
+        await producer.disconnect();
+      },
+      async consume(options) {
+        const consumer = client.consumer({ groupId: group, sessionTimeout: 6_000, maxWaitTimeInMs: 100 });
+        await consumer.connect();
+        const consumption = await consumeKafka({ ...options, consumer, topics: [topic] } as never);
+        return {
+          async close() {
+            const closed = await consumption.close();
+            await consumer.disconnect();
+            return closed;
+          },
+        };
+      },
+      async left() {
+        const ends = await admin.fetchTopicOffsets(topic);
+        const [committed] = await admin.fetchOffsets({ groupId: group, topics: [topic] });
+        const offsets = new Map(
+          committed?.partitions.map((each) => [each.partition, Math.max(0, Number(each.offset))]),
+        );
+        return ends.reduce((sum, { partition, high }) => sum + Number(high) - (offsets.get(partition) ?? 0), 0);
+      },
+      address: { kind: "kafkajs", brokers, topic, group },
+      async drop() {
+        await admin.disconnect();
+        await broker.close();
+        await deleteTopics(address, [topic]);
+      },
+    };
+  }
+
+  describeConsumer("with kafkajs", makePlace, { keepsOrder: true, kills: 3 });
+
+  test("heartbeats go on while a handler runs", async () => {
+    const topic = uniqueName("consume");
+    await createTopics(address, [{ topic }]);
+    const database = sqlite({ file: ":memory:" });
+    const inbox = createInbox({ database, consumer: "points" });
+    await inbox.migrate();
+    const broker = kafka({ brokers: new URL(address).host, driver: "kafkajs" });
+    await broker.publish([outgoing("4711", { topic })], noDeadline());
+    const consumer = testClient(address).consumer({ groupId: uniqueName("consume"), heartbeatInterval: 100 });
+    await consumer.connect();
+    let beats = 0;
+    let isRunning = false;
+    consumer.on(consumer.events.HEARTBEAT, () => {
+      if (isRunning) beats += 1;
+    });
+    let release = (): void => undefined;
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const handler = async (): Promise<void> => {
+      isRunning = true;
+      await held;
+    };
+    const consumption = await consumeKafka({ consumer, topics: [topic], inbox, handler });
+    await expect.poll(() => beats).toBeGreaterThanOrEqual(2);
+    release();
+    expect(await consumption.close()).toEqual({ drained: true });
+    await consumer.disconnect();
+    await broker.close();
+    await database.close();
+    await deleteTopics(address, [topic]);
+  });
+});

@@ -1,0 +1,165 @@
+/** rowpost/consume on RabbitMQ, with amqplib. */
+import { connect } from "amqplib";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { rabbitmq } from "../../src/brokers/rabbitmq/index.ts";
+import { consumeRabbitmq } from "../../src/consume/index.ts";
+import { sqlite } from "../../src/databases/sqlite/index.ts";
+import { createInbox, type Inbox } from "../../src/inbox/index.ts";
+import { silentLogger } from "../../src/runtime/logger.ts";
+import { createTcpProxy } from "../../src/testing/index.ts";
+import { noDeadline, outgoing } from "../brokers/messages.ts";
+import { openTestQueues, type TestQueues } from "../brokers/rabbitmq-queues.ts";
+import { describeWithService } from "../services.ts";
+import { type ConsumerPlace, describeConsumer } from "./cases.ts";
+
+describeWithService("rabbitmq", "consume", ({ address }) => {
+  const makePlace = (queueArguments: Readonly<Record<string, unknown>>) => async (): Promise<ConsumerPlace> => {
+    const queues = await openTestQueues(address);
+    const queue = await queues.create("consume", queueArguments);
+    const broker = rabbitmq({ url: address });
+    return {
+      topic: queue,
+      broker,
+      async publishForeign(body) {
+        queues.channel.sendToQueue(queue, Buffer.from(body));
+        await queues.channel.checkQueue(queue);
+      },
+      consume: (options) => consumeRabbitmq({ ...options, queue, connect: () => connect(address) } as never),
+      left: async () => (await queues.channel.checkQueue(queue)).messageCount,
+      address: { kind: "rabbitmq", url: address, queue },
+      async drop() {
+        await broker.close();
+        await queues.close();
+      },
+    };
+  };
+
+  describeConsumer("from a classic queue", makePlace({}), { keepsOrder: true, kills: 6 });
+  describeConsumer("from a quorum queue", makePlace({ "x-queue-type": "quorum" }), { keepsOrder: true, kills: 6 });
+
+  describe("what only RabbitMQ does", () => {
+    const ends: (() => unknown)[] = [];
+    let queues: TestQueues;
+    let inbox: Inbox;
+    beforeEach(async () => {
+      queues = await openTestQueues(address);
+      const database = sqlite({ file: ":memory:" });
+      inbox = createInbox({ database, consumer: "points" });
+      await inbox.migrate();
+      ends.push(
+        () => queues.close(),
+        () => database.close(),
+      );
+    });
+    afterEach(async () => {
+      for (const end of ends.splice(0).reverse()) await end();
+    });
+
+    async function publish(queue: string, keys: readonly string[]): Promise<void> {
+      const broker = rabbitmq({ url: address });
+      const results = await broker.publish(
+        keys.map((key) => outgoing(key, { topic: queue })),
+        noDeadline(),
+      );
+      await broker.close();
+      expect(results.map(({ status }) => status)).toEqual(keys.map(() => "sent"));
+    }
+
+    test("a connection that is cut is opened again, and what was not acknowledged is handled once", async () => {
+      const { hostname: host, port } = new URL(address);
+      const proxy = await createTcpProxy({ target: { host, port: Number(port) } });
+      ends.push(() => proxy.close());
+      const through = new URL(address);
+      through.port = String(proxy.port);
+      const queue = await queues.create("consume");
+      await publish(queue, ["a", "b", "c"]);
+      const handled: string[] = [];
+      let release = (): void => undefined;
+      const held = new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      const lost: string[] = [];
+      const consumption = await consumeRabbitmq({
+        ...{ inbox, queue, connect: () => connect(through.href) },
+        logger: { ...silentLogger, warn: (line) => void lost.push(line) },
+        handler: async ({ key }) => {
+          if (lost.length === 0) await held;
+          handled.push(key);
+        },
+      });
+      ends.push(() => consumption.close());
+      await proxy.cut();
+      await expect.poll(() => lost).toEqual(["a consumer lost its connection and opens another one"]);
+      release();
+      await expect.poll(() => handled.toSorted()).toEqual(["a", "b", "c"]);
+      await publish(queue, ["d"]);
+      await expect.poll(() => handled.length).toBe(4);
+      await consumption.close();
+      expect((await queues.channel.checkQueue(queue)).messageCount).toBe(0);
+    });
+
+    test("a consumer that the server cancels is begun again when its queue is back", async () => {
+      const queue = await queues.create("consume");
+      const handled: string[] = [];
+      const lost: string[] = [];
+      const consumption = await consumeRabbitmq({
+        ...{ inbox, queue, connect: () => connect(address) },
+        logger: { ...silentLogger, error: (line) => void lost.push(line) },
+        handler: ({ key }) => handled.push(key),
+      });
+      ends.push(() => consumption.close());
+      await queues.channel.deleteQueue(queue);
+      await expect.poll(() => lost).toEqual(["a consumer cannot open its connection; it goes on trying"]);
+      await queues.channel.assertQueue(queue, { durable: true });
+      await publish(queue, ["a"]);
+      await expect.poll(() => handled).toEqual(["a"]);
+    });
+
+    test("a message that is given up goes to the dead letter exchange", async () => {
+      const dead = await queues.create("dead");
+      const queue = await queues.create("consume", { "x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead });
+      await publish(queue, ["a"]);
+      queues.channel.sendToQueue(queue, Buffer.from("who am I"));
+      const consumption = await consumeRabbitmq({
+        ...{ inbox, queue, connect: () => connect(address), unhandled: "dead-letter", logger: "silent" },
+        retry: { maxAttempts: 2, baseMs: 1 },
+        handler: () => {
+          throw new Error("never");
+        },
+      });
+      ends.push(() => consumption.close());
+      await expect.poll(async () => (await queues.channel.checkQueue(dead)).messageCount).toBe(2);
+      await consumption.close();
+      expect((await queues.channel.checkQueue(queue)).messageCount).toBe(0);
+    });
+
+    test("no more messages are in memory than the prefetch", async () => {
+      const queue = await queues.create("consume");
+      const keys = Array.from({ length: 20 }, (_, index) => `k${index}`);
+      await publish(queue, keys);
+      let release = (): void => undefined;
+      const held = new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      const seen: string[] = [];
+      const consumption = await consumeRabbitmq({
+        ...{ inbox, queue, connect: () => connect(address), concurrency: 1, prefetch: 3 },
+        orderBy: (message) => {
+          seen.push(message.key);
+          return message.key;
+        },
+        handler: () => held,
+      });
+      ends.push(() => consumption.close());
+      await expect.poll(() => seen.length).toBe(3);
+      expect((await queues.channel.checkQueue(queue)).messageCount).toBe(17);
+      release();
+      await expect.poll(() => seen.length).toBe(20);
+    });
+
+    test("a queue that is not there is said at once", async () => {
+      const options = { inbox, queue: queues.name("none"), connect: () => connect(address), handler: () => undefined };
+      await expect(consumeRabbitmq(options)).rejects.toThrow(/NOT_FOUND/);
+    });
+  });
+});
