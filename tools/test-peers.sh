@@ -18,7 +18,7 @@ node tools/peers/oldest.mjs "$folder"
 cp tools/peers/round.mjs "$folder"
 
 addresses=()
-for name in mariadb mysql9 postgres rabbitmq redis nats kafka rocketmq; do
+for name in mariadb mysql9 postgres rabbitmq redis nats mosquitto kafka rocketmq; do
   addresses+=("$(node tools/services/probe.js "$name" | cut -f 4)")
 done
 tools/services/rocketmq topic rowpost-peers
@@ -26,4 +26,4 @@ node "$folder/round.mjs" "${addresses[@]}"
 
 test=packages/rowpost/test
 ROWPOST_TEST_PEERS=$folder npx vitest run \
-  $test/brokers/{rabbitmq,redis,nats}-contract $test/transactions/own-{mysql,postgres}
+  $test/brokers/{rabbitmq,redis,nats,mqtt}-contract $test/transactions/own-{mysql,postgres}

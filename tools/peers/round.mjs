@@ -3,7 +3,7 @@
  * in transactions of the user's, and a relay publishes them with each broker's client. Every
  * message must end as `sent`, with its receipt, and none may have been `failed` on the way.
  *
- *   node round.mjs MARIADB MYSQL9 POSTGRES RABBITMQ REDIS NATS KAFKA ROCKETMQ
+ *   node round.mjs MARIADB MYSQL9 POSTGRES RABBITMQ REDIS NATS MOSQUITTO KAFKA ROCKETMQ
  */
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -18,6 +18,7 @@ import pg from "pg";
 import { createOutbox, createRelay, migrate } from "rowpost";
 import { kafkaFromUrl } from "rowpost/kafka";
 import { mariadb as mariadbDatabase } from "rowpost/mariadb";
+import { mqttFromUrl } from "rowpost/mqtt";
 import { mysql } from "rowpost/mysql";
 import { natsFromUrl } from "rowpost/nats";
 import { postgres } from "rowpost/postgres";
@@ -57,6 +58,8 @@ const topics = {
       await connection.close();
     };
   },
+  // Taken with and without a subscriber.
+  mqtt: async () => async () => {},
   async kafka(url) {
     const kafka = new Kafka({ brokers: [new URL(url).host], logLevel: logLevel.NOTHING });
     const admin = kafka.admin();
@@ -80,6 +83,7 @@ const brokers = {
   amqp: rabbitmqFromUrl,
   redis: redisFromUrl,
   nats: natsFromUrl,
+  mqtt: mqttFromUrl,
   kafka: kafkaFromUrl,
   rocketmq: rocketmqFromUrl,
 };

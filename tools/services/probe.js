@@ -91,6 +91,12 @@ export const services = {
     expects: /^NATS .* with JetStream$/,
     version: natsVersion,
   },
+  mosquitto: {
+    variable: "ROWPOST_TEST_MOSQUITTO",
+    defaultAddress: "mqtt://127.0.0.1:1883",
+    expects: /^MQTT 5/,
+    version: mqttVersion,
+  },
 };
 
 /** @type {typeof import("./probe.js").addressOf} */
@@ -359,6 +365,29 @@ async function natsVersion(url) {
         resolve(`NATS ${version} ${jetstream === true ? "with" : "without"} JetStream`);
       });
     });
+  } finally {
+    socket.destroy();
+  }
+}
+
+/**
+ * CONNECT of MQTT 5 without a login. The server's CONNACK (0x20) says with 0 that it agrees; one
+ * that is older refuses the version, or hangs up.
+ * @param {URL} url
+ */
+async function mqttVersion(url) {
+  const socket = connectTcp({ host: url.hostname, port: Number(url.port || 1883) });
+  socket.setTimeout(timeoutMs, () => socket.destroy(new Error(`no answer within ${timeoutMs} ms`)));
+  try {
+    // Length 13: the protocol's name and version, a clean start, 10 s to keep alive, no properties,
+    // no client identifier.
+    socket.write(Buffer.from("\x10\x0d\0\x04MQTT\x05\x02\0\x0a\0\0\0", "latin1"));
+    for await (const chunk of socket) {
+      if (chunk[0] !== 0x20) throw new Error("what answers is no MQTT server");
+      if (chunk[3] !== 0) throw new Error(`the server refuses MQTT 5 without a login, reason ${chunk[3]}`);
+      return "MQTT 5";
+    }
+    throw new Error("the connection was closed without an answer");
   } finally {
     socket.destroy();
   }

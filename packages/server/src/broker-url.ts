@@ -60,6 +60,11 @@ const BROKERS: Readonly<Record<string, BrokerUrl>> = {
     form: "nats://host:4222[,host:4222]",
     open: async (url, environment) => (await import("rowpost/nats")).natsFromUrl(url, environment),
   },
+  mqtt: {
+    schemes: ["mqtt", "mqtts"],
+    form: "mqtt(s)://host:1883[,host:1883]",
+    open: async (url, environment) => (await import("rowpost/mqtt")).mqttFromUrl(url, environment),
+  },
   queue: {
     schemes: ["queue"],
     form: "queue:[DATABASE-URL]",

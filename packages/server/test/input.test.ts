@@ -52,6 +52,8 @@ const WRONG: readonly (readonly [line: string, saysThis: string])[] = [
   ["relay --database DB --broker redis://:hunter2@a:6379/x", "must be a database's number, as in /0"],
   ["relay --database DB --broker redis://:hunter2@a?maxlen=9", 'unknown setting "maxlen"; known are prefix'],
   ["relay --database DB --broker nats://me:hunter2@a:4222", "set ROWPOST_NATS_USER and ROWPOST_NATS_PASSWORD"],
+  ["relay --database DB --broker mqtt://me:hunter2@a", "set ROWPOST_MQTT_USER and ROWPOST_MQTT_PASSWORD"],
+  ["relay --database DB --broker mqtt://a?qos=2", 'unknown setting "qos"; known are clientId, prefix'],
   ["relay --database DB --broker nats://a:4222/orders", "expected nats://host:4222"],
   ["relay --database DB --broker nats://a:4222?strem=X", 'unknown setting "strem"; known are stream, prefix'],
   ["relay --database DB --route billing", "--route number 1 is not PATTERN=URL, as in --route 'orders.*="],
@@ -183,6 +185,7 @@ const AWAY: readonly (readonly [line: string, saysThis: string])[] = [
   ["demo --once --broker kafka://127.0.0.1:9", "Kafka at 127.0.0.1:9 cannot be used: ECONNREFUSED"],
   ["demo --once --broker amqp://me:hunter2@127.0.0.1:9", "RabbitMQ cannot be used: 127.0.0.1:9: connect ECONNREFUSED"],
   ["demo --once --broker redis://:hunter2@127.0.0.1:9", "Redis cannot be used: cannot connect to redis://127.0.0.1:9"],
+  ["demo --once --broker mqtt://127.0.0.1:9", "MQTT cannot be used: ECONNREFUSED"],
   ["demo --once --broker nats://127.0.0.1:9", "NATS at 127.0.0.1:9 cannot be used: ECONNREFUSED"],
   ["demo --once --database mysql://root:hunter2@127.0.0.1:9/shop", "no database answers at mysql://127.0.0.1:9/shop"],
 ];

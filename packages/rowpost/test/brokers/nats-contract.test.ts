@@ -3,15 +3,16 @@
  * contract, then what it does not ask.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Broker, OutgoingMessage, PublishResult } from "../../src/brokers/broker.ts";
 import { type NatsOptions, nats } from "../../src/brokers/nats/index.ts";
 import { type BrokerHarness, createReceivedLog, createTcpProxy, type ReceivedLog } from "../../src/testing/index.ts";
 import { describeWithService } from "../services.ts";
 import { bindBrokerContract } from "./bind.ts";
+import { defineFaults } from "./faults.cases.ts";
 import { noDeadline, outgoing } from "./messages.ts";
 import { type Admin, createAdmin, type PrivateServer, startPrivateServer } from "./nats-server.ts";
-import { added, counts, endsByItself, resources, sendsAllAgain } from "./outcomes.ts";
+import { counts, sendsAllAgain } from "./outcomes.ts";
 
 const STREAM = "CONTRACT";
 const TOPICS = { main: "orders", other: "billing", ordered: "ledger.lines", unknown: "nowhere" };
@@ -137,98 +138,26 @@ describeWithService("nats", "the NATS broker and its faults", () => {
     }
   }, 60_000);
 
-  test("a frozen server: unknown after the receipt's time, then certainly not handed over; all goes again once it thaws", async () => {
-    const broker = create({ ackTimeoutMs: 1000 });
-    try {
-      await sends(broker);
-      await server.freeze();
-      const batch = Array.from({ length: 200 }, (_, index) => message(`frozen-${index}`));
-      for (const result of await broker.publish(batch, noDeadline())) {
-        expect(result).toMatchObject({ scope: "unknown", code: "ACK_TIMEOUT" });
-      }
-      // The old connection is given up after a ping, and no new one comes about.
-      const second = await endsByItself("publish", broker.publish([message("frozen-later")], noDeadline()));
-      expect(second).toMatchObject([{ status: "failed", scope: "connection", code: "CONNECT_TIMEOUT" }]);
-      server.thaw();
-      await sends(broker);
-      // A retry of what is unknown: JetStream knows the copies.
-      const again = await broker.publish(batch, noDeadline());
-      expect(counts(again)).toEqual({ sent: 200 });
-      const stored = await admin.stored(STREAM);
-      expect(stored.filter(({ headers }) => headers["rowpost-key"]?.startsWith("frozen-1") === true)).toHaveLength(111);
-    } finally {
-      server.thaw();
-      await broker.close();
-    }
-  }, 60_000);
-
-  test("an abort settles a call to a frozen server, and what waited for its turn was not started", async () => {
-    const broker = create({ ackTimeoutMs: 60_000, maxInFlight: 20 });
-    try {
-      await sends(broker);
-      await server.freeze();
-      const batch = Array.from({ length: 100 }, (_, index) => message(`aborted-${index}`));
-      const deadline = { signal: AbortSignal.timeout(500) };
-      // One call fills the window; another waits behind it, and is aborted by the same signal.
-      const calls = [batch, [message("aborted-behind")]].map((each) => broker.publish(each, deadline));
-      const outcomes = (await endsByItself("publish", Promise.all(calls))).map(counts);
-      expect(outcomes).toEqual([{ unknown: 20, notStarted: 80 }, { notStarted: 1 }]);
-      server.thaw();
-      // The places of the aborted call were given back.
-      await sends(broker);
+  defineFaults({
+    ...{ create, server: () => server, message, maxInFlight: 20 },
+    async afterAbort() {
       const stored = (await admin.stored(STREAM)).map(({ headers }) => headers["rowpost-key"]);
       // What room is given back for may not go out any more.
-      expect(stored.filter((key) => key?.startsWith("aborted-"))).toEqual(batch.slice(0, 20).map(({ key }) => key));
-    } finally {
-      server.thaw();
-      await broker.close();
-    }
-  }, 60_000);
+      const first = Array.from({ length: 20 }, (_, index) => `aborted-${index}`);
+      expect(stored.filter((key) => key?.startsWith("aborted-"))).toEqual(first);
+    },
+  });
 
-  test("close waits for no answer of a frozen server, nor for a connection to one, and leaves nothing that keeps the process alive", async () => {
-    const before = resources();
-    const [used, unused] = [create({ ackTimeoutMs: 60_000 }), create({ connectTimeoutMs: 60_000 })];
-    await sends(used);
-    try {
-      await server.freeze();
-      const publishing = used.publish([message("closed", { body: "x".repeat(900_000) })], noDeadline());
-      const connecting = unused.publish([message("closed")], noDeadline());
-      await delay(50);
-      await endsByItself("close", Promise.all([used.close(), unused.close()]));
-      expect(await publishing).toMatchObject([{ status: "failed", scope: "unknown" }]);
-      expect(await connecting).toMatchObject([{ status: "notStarted" }]);
-      await expect.poll(() => added(before, resources()), { timeout: 30_000 }).toEqual([]);
-    } finally {
-      server.thaw();
-    }
-  }, 60_000);
+  test("a retry of what is unknown stores no copies: JetStream knows their ids", async () => {
+    const stored = await admin.stored(STREAM);
+    expect(stored.filter(({ headers }) => headers["rowpost-key"]?.startsWith("frozen-"))).toHaveLength(10);
+  });
 
-  describe("servers", () => {
-    test("the next one is used when one does not answer, within the same call", async () => {
-      const broker = create({ servers: ["127.0.0.1:1", server.address] });
-      const results = await broker.publish([message("e-1")], noDeadline());
-      await broker.close();
-      expect(results).toMatchObject([{ status: "sent" }]);
-    });
-
-    test("and when one goes away; then the first again", async () => {
-      const proxies = await Promise.all([0, 1].map(() => createTcpProxy({ target: { port: server.port } })));
-      const broker = create({ servers: proxies.map(({ port }) => `nats://127.0.0.1:${port}`).join(",") });
-      try {
-        for (const away of proxies) {
-          await sends(broker);
-          await Promise.all([away.refuse(), away.cut()]);
-          await sends(broker);
-          expect(proxies.map((proxy) => proxy.connectionCount())).toEqual(
-            proxies.map((proxy) => (proxy === away ? 0 : 1)),
-          );
-          await away.accept();
-        }
-      } finally {
-        await broker.close();
-        for (const proxy of proxies) await proxy.close();
-      }
-    }, 60_000);
+  test("the next server is used when one does not answer, within the same call", async () => {
+    const broker = create({ servers: ["127.0.0.1:1", server.address] });
+    const results = await broker.publish([message("e-1")], noDeadline());
+    await broker.close();
+    expect(results).toMatchObject([{ status: "sent" }]);
   });
 
   test("a wrong password concerns everything: no message is to blame, and the advice names the variables", async () => {
@@ -255,15 +184,6 @@ function message(key: string, changes: Partial<OutgoingMessage> = {}): OutgoingM
 
 async function lastSequence(admin: Admin): Promise<number> {
   return (await admin.stored(STREAM)).at(-1)?.sequence ?? 0;
-}
-
-async function sends(broker: Broker): Promise<void> {
-  let probes = 0;
-  const probe = async (): Promise<string | undefined> => {
-    probes += 1;
-    return (await broker.publish([message(`probe-${process.hrtime.bigint()}-${probes}`)], noDeadline()))[0]?.status;
-  };
-  await expect.poll(probe, { timeout: 30_000, interval: 50 }).toBe("sent");
 }
 
 /** Reads what has come into the stream since the last time. */

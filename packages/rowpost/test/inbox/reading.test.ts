@@ -3,22 +3,26 @@
  * broker's usual client gives.
  */
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { connectAsync as connectMqtt } from "mqtt";
 import { afterEach, describe, expect, test } from "vitest";
 import type { Broker, OutgoingMessage } from "../../src/brokers/broker.ts";
 import { http } from "../../src/brokers/http.ts";
 import { kafka } from "../../src/brokers/kafka/index.ts";
+import { mqtt } from "../../src/brokers/mqtt/index.ts";
 import { nats } from "../../src/brokers/nats/index.ts";
 import { rabbitmq } from "../../src/brokers/rabbitmq/index.ts";
 import { redis } from "../../src/brokers/redis/index.ts";
 import { rocketmq } from "../../src/brokers/rocketmq/index.ts";
 import {
   fromKafka,
+  fromMqtt,
   fromNats,
   fromQueue,
   fromRabbitmq,
   fromRedis,
   fromRocketmq,
   fromWebhook,
+  type MqttPacket,
   type ReceivedMessage,
 } from "../../src/inbox/index.ts";
 import { createOutbox, createRelay, migrate } from "../../src/index.ts";
@@ -26,6 +30,7 @@ import { createQueue, queueBroker } from "../../src/queue.ts";
 import { startHttpReceiver } from "../brokers/http-receiver.ts";
 import { createTopics, DRIVERS, deleteTopics, testClient, uniqueName } from "../brokers/kafka-server.ts";
 import { noDeadline, outgoing } from "../brokers/messages.ts";
+import { uniqueTopic as uniqueMqttTopic } from "../brokers/mqtt-server.ts";
 import { createAdmin as createNatsAdmin, uniqueName as uniqueStream } from "../brokers/nats-server.ts";
 import { openTestQueues } from "../brokers/rabbitmq-queues.ts";
 import { createAdmin as createRedisAdmin } from "../brokers/redis-server.ts";
@@ -136,6 +141,20 @@ describeWithService("nats", "identities", ({ address }) => {
       received.push(fromNats(message));
     }
     expect(inOrder(received)).toEqual(withIds(identities(topic), receipts));
+  });
+});
+
+describeWithService("mosquitto", "identities", ({ address }) => {
+  test("read with MQTT.js", async () => {
+    const topic = uniqueMqttTopic();
+    const received: ReceivedMessage[] = [];
+    const client = await connectMqtt(address, { protocolVersion: 5 });
+    ends.push(() => client.endAsync());
+    client.on("message", (_topic, _body, packet) => received.push(fromMqtt(packet as MqttPacket)));
+    await client.subscribeAsync(topic, { qos: 1 });
+    await publish(mqtt({ servers: address }), messagesFor(topic));
+    await expect.poll(() => received.length).toBe(IDENTITIES.length);
+    expect(inOrder(received)).toEqual(identities(topic));
   });
 });
 

@@ -13,4 +13,5 @@ export const CONSUMERS: Readonly<Record<string, StartConsumer>> = {
   redis: async (url, parts) => (await import("./redis-consumer.ts")).startRedisConsumer(url, parts),
   queue: async (url, parts) => (await import("./queue-consumer.ts")).startQueueConsumer(url, parts),
   nats: async (url, parts) => (await import("./nats-consumer.ts")).startNatsConsumer(url, parts),
+  mqtt: async (url, parts) => (await import("./mqtt-consumer.ts")).startMqttConsumer(url, parts),
 };

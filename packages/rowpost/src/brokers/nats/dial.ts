@@ -12,10 +12,11 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { isIP, Socket } from "node:net";
 import type { PublishFailed } from "../broker.ts";
 import { failed } from "../publishing/failures.ts";
+import { addressLabel, type ServerAddress } from "../settings/server-address.ts";
 import { nodeTls } from "../settings/tls-options.ts";
 import type { NatsConnection, NatsModule } from "./client.ts";
 import { describeConnectError } from "./failures.ts";
-import type { ServerAddress, Settings } from "./options.ts";
+import type { Settings } from "./options.ts";
 
 /** A connection of our own, and the way to end it whatever its state. */
 export interface Dialed {
@@ -91,7 +92,7 @@ export function dial(client: NatsModule, address: ServerAddress, settings: Setti
     } catch (error) {
       destroy();
       const { code, reason } = describeConnectError(error);
-      return failed("connection", code, `${label(address)}: ${reason}`);
+      return failed("connection", code, `${addressLabel(address)}: ${reason}`);
     } finally {
       endNoting();
     }
@@ -103,12 +104,8 @@ export function dial(client: NatsModule, address: ServerAddress, settings: Setti
 }
 
 function silent(address: ServerAddress, { connectTimeoutMs }: Settings): PublishFailed {
-  const reason = `${label(address)} accepted no NATS connection within ${connectTimeoutMs} ms`;
+  const reason = `${addressLabel(address)} accepted no NATS connection within ${connectTimeoutMs} ms`;
   return failed("connection", "CONNECT_TIMEOUT", reason);
-}
-
-function label({ host, port }: ServerAddress): string {
-  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
 /** A server that went away without a word is noticed after 20 to 30 seconds. */
@@ -121,7 +118,7 @@ function connectOptions(
   settings: Settings,
 ): Parameters<NatsModule["connect"]>[0] {
   return {
-    servers: [label(address)],
+    servers: [addressLabel(address)],
     name: settings.name,
     // Else what was handed to the old connection could be sent by the new one.
     reconnect: false,

@@ -4,6 +4,7 @@ import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { addressList } from "../settings/address-list.ts";
 import { type Checked, numbersOf, optionalNumber, timeoutBounds } from "../settings/checked.ts";
+import { type ServerAddress, serverAddress } from "../settings/server-address.ts";
 import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";
 import { connectionFrom, type NatsConnection } from "./client.ts";
 
@@ -55,12 +56,6 @@ export interface NatsOptions {
   readonly connectTimeoutMs?: number | undefined;
   /** Takes warnings. Default: `process.emitWarning`. */
   readonly onWarning?: ((warning: string) => void) | undefined;
-}
-
-/** One server. */
-export interface ServerAddress {
-  readonly host: string;
-  readonly port: number;
 }
 
 /** How to log in. */
@@ -172,19 +167,8 @@ function serversFrom(servers: NatsOptions["servers"]): { addresses: readonly Ser
     account: "nats broker: no user, password or token in servers; they have options of their own",
     empty: 'nats broker: give servers, such as "127.0.0.1:4222", or a connection',
   });
-  return { addresses: used.map(addressFrom), tls: used.some((text) => /^tls:/i.test(text)) };
-}
-
-function addressFrom(text: string): ServerAddress {
-  const match = /^(?:(?:nats|tls):\/\/)?(?:\[([\da-f:.]+)\]|([^:[\]/@\s]+))(?::(\d{1,5}))?\/?$/i.exec(text);
-  const host = match?.[1] ?? match?.[2];
-  const port = Number(match?.[3] ?? DEFAULT_PORT);
-  if (host === undefined || port < 1 || port > 65_535) {
-    throw new ConfigurationError(
-      `nats broker: "${text}" is not an address such as 127.0.0.1:4222, nats://host or tls://host:4222`,
-    );
-  }
-  return { host, port };
+  const form = { broker: "nats", schemes: ["nats", "tls"], defaultPort: DEFAULT_PORT };
+  return { addresses: used.map((text) => serverAddress(text, form)), tls: used.some((text) => /^tls:/i.test(text)) };
 }
 
 function loginFrom({ user, password, token: text, nkeySeed, credentials }: NatsOptions): Login | undefined {

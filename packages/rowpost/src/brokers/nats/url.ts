@@ -1,11 +1,10 @@
 /** `nats://host:port[,host:port]?…`: the options as one line. */
 
-import { ConfigurationError } from "../../runtime/errors.ts";
+import { serversUrl } from "../settings/servers-url.ts";
 import {
   fileSetting,
   optionsOf,
   secretsOf,
-  settingsIn,
   TLS_SETTINGS,
   textSetting,
   tlsOption,
@@ -38,17 +37,13 @@ const KNOWN = [...Object.keys({ ...TEXTS, ...NUMBERS, ...FILES }), ...TLS_SETTIN
  * `ConfigurationError` for anything else, naming it.
  */
 export function natsOptionsFromUrl(url: string, env: Readonly<Record<string, string | undefined>>): NatsOptions {
-  // Not the WHATWG parser: it knows no list of hosts.
-  const match = /^(nats|tls):\/\/([^/?#]*)\/?(?:\?([^#]*))?$/i.exec(url);
-  if (match === null) throw new ConfigurationError(`broker URL: expected ${FORM}`);
-  const [, scheme = "", servers = "", query = ""] = match;
-  if (servers.includes("@")) {
-    throw new ConfigurationError(
-      `broker URL: no user, password or token in it; set ${USER} and ${PASSWORD}, or ${TOKEN} instead`,
-    );
-  }
-  const settings = settingsIn(query, KNOWN);
-  const tls = tlsOption(settings, scheme.toLowerCase() === "tls");
+  const { servers, isSecure, settings } = serversUrl(url, {
+    schemes: ["nats", "tls"],
+    form: FORM,
+    known: KNOWN,
+    secrets: `set ${USER} and ${PASSWORD}, or ${TOKEN} instead`,
+  });
+  const tls = tlsOption(settings, isSecure);
   return {
     servers,
     ...optionsOf(settings, TEXTS, textSetting),

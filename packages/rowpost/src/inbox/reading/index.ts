@@ -1,6 +1,7 @@
 /** The identity of a message, out of what each broker's client gives. */
 export { fromHeaders, type HeaderValue, MissingIdentityError } from "./headers.ts";
 export { fromKafka, type KafkaHeaders, type KafkaPayload, type KafkaRecord } from "./kafka.ts";
+export { fromMqtt, type MqttPacket } from "./mqtt.ts";
 export { fromNats, type NatsMessage } from "./nats.ts";
 export { fromQueue, type QueuedIdentity } from "./queue.ts";
 export { fromRabbitmq, type RabbitmqMessage } from "./rabbitmq.ts";

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import {
   fromHeaders,
   fromKafka,
+  fromMqtt,
   fromNats,
   fromQueue,
   fromRabbitmq,
@@ -38,6 +39,7 @@ describe("the identity", () => {
       expect(fromHeaders({ ...HEADERS, "rowpost-attempt": attempt })).toEqual(bare);
     }
     expect(fromNats({ headers: HEADERS })).toEqual(IDENTITY);
+    expect(fromMqtt({ properties: { userProperties: HEADERS } })).toEqual(IDENTITY);
     expect(fromRocketmq({ properties: HEADERS })).toEqual(IDENTITY);
     expect(fromRabbitmq({ properties: { headers: HEADERS } })).toEqual(IDENTITY);
   });
@@ -49,6 +51,7 @@ describe("the identity", () => {
       () => fromKafka({ headers: null }),
       () => fromKafka({ topic: "orders", partition: 0, message: { headers: {} } }),
       () => fromNats({}),
+      () => fromMqtt({}),
       () => fromRabbitmq({ properties: {} }),
       () => fromRedis(["1-0", ["body", "{}"]]),
       () => fromRocketmq({ properties: new Map() }),

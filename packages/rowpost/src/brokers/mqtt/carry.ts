@@ -1,0 +1,98 @@
+/**
+ * How a message is carried in a PUBLISH packet. Nothing here throws: a topic, key or header may
+ * hold any character, because other programs write into the table too.
+ */
+import type { OutgoingMessage, PublishFailed } from "../broker.ts";
+import { failed } from "../publishing/failures.ts";
+import { packHeaders, unpackHeaders } from "../publishing/packed-headers.ts";
+
+/** A message in MQTT's terms. */
+export interface Wire {
+  readonly topic: string;
+  readonly payload: Buffer;
+  readonly properties: { readonly contentType: string; readonly userProperties: Readonly<Record<string, string>> };
+}
+
+/** Limits that are known before a message goes out. */
+interface Limits {
+  readonly maxBodyBytes: number | undefined;
+  /** The server's. */
+  readonly maxPacketBytes: number;
+}
+
+/** Texts stand behind two bytes with their length; a longer one would break the connection. */
+const MAX_TEXT_BYTES = 65_535;
+/** Servers end the connection over control characters, half surrogates and noncharacters. */
+const ILLEGAL = /[\p{Cc}\p{Surrogate}\p{Noncharacter_Code_Point}]/u;
+
+/** Encodes a message, or says why it cannot go out. */
+export function encode(message: OutgoingMessage, topic: string, limits: Limits): Wire | PublishFailed {
+  const trouble = topicTrouble(topic);
+  if (trouble !== undefined) {
+    return refused("ILLEGAL_TOPIC", `the MQTT topic "${topic}" ${trouble}; rename the topic`);
+  }
+  const contentType = legal(message.contentType) ? message.contentType : "application/octet-stream";
+  const userProperties = packHeaders(message.headers, { fits: (name, value) => legal(name) && legal(value) });
+  const longest = Math.max(0, ...Object.values(userProperties).map((value) => Buffer.byteLength(value)));
+  if (longest > MAX_TEXT_BYTES) {
+    return refused("HEADERS_TOO_LARGE", `the headers need a property of ${longest} bytes; MQTT has ${MAX_TEXT_BYTES}`);
+  }
+  const { body } = message;
+  const payload = typeof body === "string" ? Buffer.from(body) : Buffer.from(body.buffer, body.byteOffset, body.length);
+  const wire = { topic, payload, properties: { contentType, userProperties } };
+  const { maxBodyBytes = Number.POSITIVE_INFINITY, maxPacketBytes } = limits;
+  if (payload.length > maxBodyBytes) {
+    return refused("MESSAGE_TOO_LARGE", `the body has ${payload.length} bytes; at most ${maxBodyBytes} are allowed`);
+  }
+  const bytes = packetBytes(wire);
+  // The server would end the connection, and with it everything that is on its way.
+  if (bytes > maxPacketBytes) {
+    const reason = `with topic and headers it is a packet of ${bytes} bytes; the server takes at most ${maxPacketBytes} (maximum packet size)`;
+    return refused("MESSAGE_TOO_LARGE", reason);
+  }
+  return wire;
+}
+
+/** What MQTT would make of it: an error that ends the connection, or several topics. */
+function topicTrouble(topic: string): string | undefined {
+  if (topic === "") return "is empty";
+  if (/[+#]/.test(topic)) return "holds a wildcard (+ or #), which only subscriptions may";
+  if (topic.startsWith("$")) return "belongs to the server ($…)";
+  if (ILLEGAL.test(topic)) return "holds a control character or half a surrogate pair";
+  return Buffer.byteLength(topic) > MAX_TEXT_BYTES ? `is longer than ${MAX_TEXT_BYTES} bytes` : undefined;
+}
+
+function legal(text: string): boolean {
+  return !ILLEGAL.test(text) && (text.length * 3 <= MAX_TEXT_BYTES || Buffer.byteLength(text) <= MAX_TEXT_BYTES);
+}
+
+/** Of the whole PUBLISH, as the server counts it. */
+export function packetBytes({ topic, payload, properties }: Wire): number {
+  const text = (value: string): number => 2 + Buffer.byteLength(value);
+  let fields = 1 + text(properties.contentType);
+  for (const [name, value] of Object.entries(properties.userProperties)) fields += 1 + text(name) + text(value);
+  const packetId = 2;
+  const rest = text(topic) + packetId + lengthBytes(fields) + fields + payload.length;
+  return 1 + lengthBytes(rest) + rest;
+}
+
+/** Of a length in seven bits a byte. */
+function lengthBytes(length: number): number {
+  return length < 0x80 ? 1 : length < 0x40_00 ? 2 : length < 0x20_00_00 ? 3 : 4;
+}
+
+function refused(code: string, reason: string): PublishFailed {
+  return failed("message", code, reason, { retriable: false });
+}
+
+/**
+ * The headers of a message as they were published, out of the user properties that a consumer got
+ * (`packet.properties.userProperties` of MQTT.js). Those of other programs pass through; of several
+ * values the last one counts.
+ */
+export function decodeMqttHeaders(
+  userProperties: Readonly<Record<string, string | readonly string[]>> | undefined,
+): Record<string, string> {
+  const entries = Object.entries(userProperties ?? {});
+  return unpackHeaders(Object.fromEntries(entries.map(([name, value]) => [name, [value].flat().at(-1) ?? ""])));
+}

@@ -1,0 +1,66 @@
+/** MQTT 5 through MQTT.js. See `docs/brokers/mqtt.md` for what goes where in a PUBLISH packet. */
+import { BrokerError } from "../../runtime/errors.ts";
+import type { Broker } from "../broker.ts";
+import { orAborted } from "../publishing/abort-scope.ts";
+import { failed } from "../publishing/failures.ts";
+import { createBroker } from "../publishing/lifecycle.ts";
+import { ABORTED, failBatch } from "../publishing/results.ts";
+import { createWindow } from "../publishing/window.ts";
+import { createLinks } from "./links.ts";
+import { type MqttOptions, settingsFrom } from "./options.ts";
+import { publishBatch } from "./publish.ts";
+import { mqttOptionsFromUrl } from "./url.ts";
+
+export type { TlsOptions as MqttTlsOptions } from "../settings/tls-options.ts";
+export { decodeMqttHeaders } from "./carry.ts";
+export type { MqttOptions } from "./options.ts";
+export { mqttOptionsFromUrl } from "./url.ts";
+
+/**
+ * A broker that publishes to MQTT 5 with QoS 1. Opens nothing until the first `publish` or `check`.
+ * Throws `ConfigurationError` for wrong options. The receipt of a message (`message_id`) is
+ * `client-id#packet-id`, with ` no-subscribers` behind it where the server says so.
+ */
+export function mqtt(options: MqttOptions): Broker {
+  const settings = settingsFrom(options);
+  const { maxInFlight, maxBodyBytes, requireSubscribers } = settings;
+  const publishing = { settings, window: createWindow({ loads: maxInFlight }) };
+  const links = createLinks(settings);
+
+  return createBroker({
+    name: "mqtt",
+    title: "MQTT",
+    features: () => ({ ordering: "key", reportsUnknownTopic: requireSubscribers, maxBodyBytes }),
+    async publish(batch, scope) {
+      const link = await orAborted(links.link(), scope);
+      if (link !== undefined && !("scope" in link)) return await publishBatch(publishing, link, batch, scope);
+      return scope.ending === "closed" ? batch.map(() => ABORTED) : failBatch(batch, link ?? TOO_SLOW);
+    },
+    async check() {
+      const link = await links.link();
+      if (!("scope" in link)) return;
+      const { code, reason } = link;
+      const text = `MQTT cannot be used: ${code}: ${reason}. ${ADVICE[code] ?? IS_IT_THERE}`;
+      throw new BrokerError(code, text, { retriable: ADVICE[code] === undefined });
+    },
+    close: () => links.close(),
+  });
+}
+
+const IS_IT_THERE =
+  "Does a server that speaks MQTT 5 listen there (1883, or 8883 with TLS), and does tls.ca trust its certificate?";
+
+/** Somebody has to change something before these go away. */
+const ADVICE: Readonly<Record<string, string>> = {
+  UNAUTHORIZED: "Check user and password (ROWPOST_MQTT_USER, ROWPOST_MQTT_PASSWORD)",
+  MISSING_PEER: "Install it",
+  UNSUPPORTED_PROTOCOL_VERSION: "Use a server that speaks MQTT 5",
+  QOS_NOT_SUPPORTED: "Use a server that takes QoS 1",
+};
+
+const TOO_SLOW = failed("connection", "CONNECT_TIMEOUT", "no connection to MQTT before the publish deadline");
+
+/** The broker of `mqtt://host1,host2?prefix=shop/`; see {@link mqttOptionsFromUrl}. */
+export function mqttFromUrl(url: string, env: Readonly<Record<string, string | undefined>> = process.env): Broker {
+  return mqtt(mqttOptionsFromUrl(url, env));
+}

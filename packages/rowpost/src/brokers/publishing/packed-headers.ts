@@ -1,0 +1,50 @@
+/**
+ * Headers that a broker's fields cannot hold, by their name, their value or their number: they
+ * travel together in one field, as JSON in ASCII.
+ */
+
+/** The field of the packed ones; a header with this name is packed itself. */
+const PACKED_HEADERS = "rowpost-headers";
+
+/** Where what does not fit goes. */
+interface Fields {
+  readonly fits: (name: string, value: string) => boolean;
+  /** How many fields there may be, the packed one among them. Default: any number. */
+  readonly most?: number | undefined;
+}
+
+/** The fields of a message: what fits as it is, the rest in {@link PACKED_HEADERS}. */
+export function packHeaders(
+  headers: Readonly<Record<string, string>>,
+  { fits, most = Number.POSITIVE_INFINITY }: Fields,
+): Record<string, string> {
+  const plain: [string, string][] = [];
+  const packed: [string, string][] = [];
+  for (const entry of Object.entries(headers)) {
+    const [name, value] = entry;
+    const isPlain = name !== PACKED_HEADERS && name !== "__proto__" && fits(name, value);
+    (isPlain ? plain : packed).push(entry);
+  }
+  if (plain.length + Math.min(packed.length, 1) > most) packed.push(...plain.splice(most - 1));
+  if (packed.length > 0) plain.push([PACKED_HEADERS, asciiJson(Object.fromEntries(packed))]);
+  return Object.fromEntries(plain);
+}
+
+/** Undoes {@link packHeaders}. What is no such JSON stays as it came. */
+export function unpackHeaders(fields: Readonly<Record<string, string>>): Record<string, string> {
+  const { [PACKED_HEADERS]: packed, ...plain } = fields;
+  if (packed === undefined) return plain;
+  try {
+    return { ...plain, ...(JSON.parse(packed) as Record<string, string>) };
+  } catch {
+    return { ...fields };
+  }
+}
+
+/** Printable: control characters, half surrogates and whatever else is there as `\uXXXX`. */
+function asciiJson(value: unknown): string {
+  return JSON.stringify(value).replace(
+    /[\u007f-\uffff]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}

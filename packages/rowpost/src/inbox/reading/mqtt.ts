@@ -1,0 +1,22 @@
+/** MQTT: messages as MQTT.js gives them. */
+import { decodeMqttHeaders } from "../../brokers/mqtt/carry.ts";
+import type { ReceivedMessage } from "../identity.ts";
+import { identityIn } from "./headers.ts";
+
+/** A PUBLISH packet of MQTT 5: the third argument of MQTT.js' `message` event. */
+export interface MqttPacket {
+  /** Of the packet; the identity is in its user properties. */
+  readonly properties?:
+    | { readonly userProperties?: Readonly<Record<string, string | readonly string[]>> | undefined }
+    | undefined;
+  /** Topic that it came on. */
+  readonly topic?: string | undefined;
+}
+
+/**
+ * Identity of a message of MQTT.js: `client.on("message", (topic, body, packet) => …)`. `topic` is
+ * the packet's. Throws `MissingIdentityError`.
+ */
+export function fromMqtt({ properties, topic }: MqttPacket): ReceivedMessage {
+  return identityIn("MQTT", decodeMqttHeaders(properties?.userProperties), { topic });
+}

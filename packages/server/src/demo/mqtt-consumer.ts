@@ -1,0 +1,53 @@
+/** A real MQTT subscriber: receives, handles the order, acknowledges. */
+import { connectAsync, type IClientOptions } from "mqtt";
+import { fromMqtt, type MqttPacket } from "rowpost/inbox";
+import { type MqttOptions, mqttFromUrl, mqttOptionsFromUrl } from "rowpost/mqtt";
+import type { ConsumerParts, DemoConsumer } from "./consumer.ts";
+
+const TOPIC = "rowpost_demo_orders";
+
+/** Subscribes with QoS 1 before anything is published. */
+export async function startMqttConsumer(url: string, options: ConsumerParts): Promise<DemoConsumer> {
+  const { environment, orders, onTrouble } = options;
+  const settings = mqttOptionsFromUrl(url, environment);
+  const broker = mqttFromUrl(url, environment);
+  try {
+    // First, because its advice is better than the client's.
+    await broker.check();
+    const client = await connectAsync(clientOptions(settings));
+    client.on("error", (error) => onTrouble(`consumer: ${error.message}`));
+    // Instead of its "message" event: the server gets the receipt when the order has been handled.
+    client.handleMessage = (packet, acknowledge) => {
+      orders.receive(() => fromMqtt(packet as MqttPacket)).then(() => acknowledge(), acknowledge);
+    };
+    const topic = `${settings.prefix ?? ""}${TOPIC}`;
+    await client.subscribeAsync(topic, { qos: 1 });
+    return {
+      broker,
+      topic: TOPIC,
+      label: `${client.options.protocol}://${client.options.host}:${client.options.port} topic ${topic}`,
+      trouble: new Map<string, number>(),
+      async close() {
+        await client.endAsync();
+        await broker.close();
+      },
+    };
+  } catch (error) {
+    await broker.close();
+    throw error;
+  }
+}
+
+/** The same settings in the client's own words. */
+function clientOptions({ servers, user, password, tls }: MqttOptions): IClientOptions {
+  const [first = ""] = [servers].flat().flatMap((text) => text.split(","));
+  const { serverName, ...details } = typeof tls === "object" ? tls : {};
+  const isSecure = tls !== undefined && tls !== false;
+  const { hostname, port } = new URL(`mqtt://${first.trim().replace(/^mqtts?:\/\//i, "")}`);
+  const given = Object.entries({ username: user, password, servername: serverName, ...details });
+  return {
+    ...{ protocol: isSecure ? "mqtts" : "mqtt", protocolVersion: 5, reconnectPeriod: 200 },
+    ...{ host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || (isSecure ? 8883 : 1883)) },
+    ...Object.fromEntries(given.filter(([, value]) => value !== undefined)),
+  };
+}
