@@ -2,16 +2,20 @@
  * A relay as a process: started, told about, stopped by signals, or run once until nothing is due.
  */
 import {
+  type ConfirmedType,
   createMetricsRegistry,
+  createOutbox,
   createRelay,
   type DrainOptions,
   type DrainReport,
   type Logger,
+  type MetricsRegistry,
   type Relay,
   type RelayOptions,
 } from "rowpost";
 import type { ExitCode } from "./cli/context.ts";
 import { CommandFailure } from "./cli/failure.ts";
+import { type ConfirmEndpoint, createConfirmEndpoint } from "./confirm-endpoint.ts";
 import { serveHealth } from "./health-server.ts";
 import type { HttpAddress } from "./http-address.ts";
 import { aborted, OUTPUT_CLOSED, watchSignals } from "./signals.ts";
@@ -26,6 +30,8 @@ export interface DaemonOptions {
   readonly once: { readonly timeoutMs: number; readonly untilEmpty: boolean } | undefined;
   /** Where to serve metrics and health; undefined: nowhere. */
   readonly http: HttpAddress | undefined;
+  /** Who may confirm at `http`, and the types that name their consumers; undefined: nobody. */
+  readonly confirm: { readonly token: string; readonly types: readonly ConfirmedType[] } | undefined;
 }
 
 /** How often a relay that has something to tell says how much it did. */
@@ -42,8 +48,11 @@ export async function runRelay(options: DaemonOptions): Promise<ExitCode> {
   // Before anything is opened or said: it refuses options that cannot work.
   const metrics = createMetricsRegistry();
   const relay = createRelay({ ...options.relay, metrics });
-  const http = options.http && (await serveHealth({ address: options.http, metrics, relay }));
-  if (http !== undefined) logger.info("serves /metrics, /livez and /readyz", { address: http.address });
+  const confirm = confirmEndpoint(options, metrics);
+  const http = options.http && (await serveHealth({ address: options.http, metrics, relay, confirm }));
+  if (http !== undefined) {
+    logger.info("serves /metrics, /livez and /readyz", { address: http.address, confirmations: confirm !== undefined });
+  }
   const signals = watchSignals((name) =>
     logger.error("second signal: ending without waiting for messages in flight", { signal: name }),
   );
@@ -55,6 +64,15 @@ export async function runRelay(options: DaemonOptions): Promise<ExitCode> {
     await http?.close();
     signals.end();
   }
+}
+
+function confirmEndpoint(
+  { relay: { database, layout, logger }, confirm }: DaemonOptions,
+  metrics: MetricsRegistry,
+): ConfirmEndpoint | undefined {
+  if (confirm === undefined) return undefined;
+  const outbox = createOutbox({ database, layout, types: confirm.types });
+  return createConfirmEndpoint({ token: confirm.token, outbox, metrics, logger });
 }
 
 /** A daemon waits for its broker; a run for cron has nobody to wait for. */

@@ -1,11 +1,12 @@
 /**
  * Metrics and health of a relay that runs: `/metrics` for Prometheus, `/livez` and `/readyz` for a
  * supervisor. A broker that is away is not unready: who restarts a relay for it restarts what waits
- * as it should.
+ * as it should. Where consumers may confirm, `/confirmations` as well.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { MetricsRegistry, Relay } from "rowpost";
 import { CommandFailure } from "./cli/failure.ts";
+import { CONFIRM_TOKEN_VARIABLE, type ConfirmEndpoint, type EndpointAnswer } from "./confirm-endpoint.ts";
 import type { HttpAddress } from "./http-address.ts";
 
 export interface HealthServer {
@@ -18,12 +19,8 @@ export interface HealthServerOptions {
   readonly address: HttpAddress;
   readonly metrics: Pick<MetricsRegistry, "exposition">;
   readonly relay: Pick<Relay, "report" | "health">;
-}
-
-interface Answer {
-  readonly status: number;
-  readonly type: string;
-  readonly body: string;
+  /** Undefined: nothing is taken. */
+  readonly confirm: ConfirmEndpoint | undefined;
 }
 
 const TEXT = "text/plain; charset=utf-8";
@@ -31,7 +28,9 @@ const TEXT = "text/plain; charset=utf-8";
 /** Listens. Rejects with `CommandFailure` where the address cannot be had. */
 export async function serveHealth(options: HealthServerOptions): Promise<HealthServer> {
   const { host, port } = options.address;
-  const server = createServer((request, response) => answer(options, request, response));
+  const server = createServer((request, response) => {
+    answer(options, request, response).catch(() => response.destroy());
+  });
   // A scraper that hangs holds nothing up for long.
   server.requestTimeout = 10_000;
   await new Promise<void>((resolve, reject) => {
@@ -54,15 +53,23 @@ export async function serveHealth(options: HealthServerOptions): Promise<HealthS
   };
 }
 
-function answer(options: HealthServerOptions, request: IncomingMessage, response: ServerResponse): void {
-  const { body, status, type } = answerOf(options, request);
-  response.writeHead(status, { "content-type": type, "cache-control": "no-store" });
+async function answer(options: HealthServerOptions, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const isConfirmation = pathOf(request) === "/confirmations" && options.confirm !== undefined;
+  const { body, headers, status, type } = isConfirmation ? await options.confirm(request) : answerOf(options, request);
+  response.writeHead(status, { ...headers, "content-type": type, "cache-control": "no-store" });
   response.end(request.method === "HEAD" ? undefined : body);
 }
 
-function answerOf({ metrics, relay }: HealthServerOptions, request: IncomingMessage): Answer {
+function pathOf({ url = "/" }: IncomingMessage): string {
+  return url.replace(/\?.*$/s, "");
+}
+
+function answerOf({ metrics, relay }: HealthServerOptions, request: IncomingMessage): EndpointAnswer {
+  const path = pathOf(request);
+  if (path === "/confirmations") {
+    return { status: 404, type: TEXT, body: `no confirmations are taken here: ${CONFIRM_TOKEN_VARIABLE} is not set\n` };
+  }
   if (request.method !== "GET" && request.method !== "HEAD") return { status: 405, type: TEXT, body: "GET only\n" };
-  const path = (request.url ?? "/").replace(/\?.*$/s, "");
   if (path === "/metrics") {
     const { version } = relay.report();
     const build = `# HELP rowpost_build_info Version of rowpost and of Node.\n# TYPE rowpost_build_info gauge\nrowpost_build_info{version="${version}",node="${process.versions.node}"} 1\n`;

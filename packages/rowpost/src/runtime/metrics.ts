@@ -94,6 +94,11 @@ export const METRICS = {
   rowpost_suspended_total: { kind: "counter", help: "Messages that became suspended.", labels: ["topic"] },
   rowpost_archived_total: { kind: "counter", help: "Finished messages moved to the archive.", labels: [] },
   rowpost_deleted_total: { kind: "counter", help: "Finished or archived messages deleted.", labels: [] },
+  rowpost_confirmations_total: {
+    kind: "counter",
+    help: "Reports of consumers that the daemon's endpoint took, by what became of them.",
+    labels: ["status"],
+  },
   rowpost_circuit_open: { kind: "gauge", help: "1 while the topic's circuit breaker is open.", labels: ["topic"] },
   rowpost_broker_away: {
     kind: "gauge",

@@ -40,8 +40,22 @@ export const CHINESE: Readonly<Record<string, string>> = {
     "不会缩短。`rowpost retry --now` 只提前你点名的消息。",
   "pending messages that wait for their next attempt too: at once; a delay is not cut short":
     "等待下一次尝试的 pending 消息也立刻到期；延迟不会缩短",
-  "serve /metrics, /livez and /readyz at PORT or HOST:PORT (default host: 127.0.0.1)":
-    "在 PORT 或 HOST:PORT 提供 /metrics、/livez 和 /readyz（默认主机 127.0.0.1）",
+  "serve /metrics, /livez and /readyz at PORT or HOST:PORT (default host: 127.0.0.1); with ROWPOST_CONFIRM_TOKEN also POST /confirmations":
+    "在 PORT 或 HOST:PORT 提供 /metrics、/livez 和 /readyz（默认主机 127.0.0.1）；设置了 ROWPOST_CONFIRM_TOKEN 时还有 POST /confirmations",
+  "messages of this type are consumed when all of these consumers have confirmed, such as order.paid=billing,stock; may be given several times":
+    "这个类型的消息要这些消费者都确认才算已消费，例如 order.paid=billing,stock；可以写多次",
+  "say that a message is consumed, or with --error that its consumer has given it up":
+    "确认一条消息已消费；加上 --error 则表示消费者放弃了它",
+  "message type": "消息类型",
+  "message key": "消息的业务键",
+  "who reports; needed for a type of --consumers": "由谁报告；类型写在 --consumers 里时必须给出",
+  "why it could not be handled; its deadline comes at once": "为什么处理不了；它的期限立即到来",
+  "with --error: the attempt that it is about, the header rowpost-attempt":
+    "与 --error 一起：说的是第几次尝试，见消息头 rowpost-attempt",
+  "a JSON object for each line instead: type, key, consumer, error, attempt; - is standard input":
+    "改为每行一个 JSON 对象：type、key、consumer、error、attempt；- 表示标准输入",
+  "Exit code 1: some messages are neither in the table nor in its archive.":
+    "退出码 1：有的消息既不在消息表里，也不在归档表里。",
   "with --once: wait for messages that wait for their next attempt, within --time-limit":
     "与 --once 一起：在 --time-limit 之内也等待下一次尝试",
   "list messages, the newest first (default: 50)": "列出消息，最新的在前（默认 50 条）",

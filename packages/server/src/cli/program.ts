@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { archiveCommand } from "./archive.ts";
 import { isChinese, speakChinese } from "./chinese.ts";
+import { confirmCommand } from "./confirm.ts";
 import { type CommandContext, createContext, type Environment, type ExitCode, redact } from "./context.ts";
 import { demoCommand } from "./demo.ts";
 import { reportFailure } from "./failure.ts";
@@ -63,6 +64,7 @@ Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input; rela
     resetBackoffCommand,
     suspendCommand,
     resumeCommand,
+    confirmCommand,
     archiveCommand,
     queueCommand,
   ];

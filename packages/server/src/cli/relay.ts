@@ -3,9 +3,17 @@ import { Command, Option } from "commander";
 import type { RelayMessageType, RelayOptions, RetentionOptions, RetryPolicy } from "rowpost";
 import { collectRoutes, planBrokers, ROUTES_VARIABLE } from "../broker-routes.ts";
 import { BROKER_URL_VARIABLE, brokerForms } from "../broker-url.ts";
+import { CONFIRM_TOKEN_VARIABLE } from "../confirm-endpoint.ts";
 import { type HttpAddress, httpAddress } from "../http-address.ts";
 import type { LogLevel } from "../log.ts";
 import { duration, InputError, numberFrom, wholeNumber } from "./arguments.ts";
+import {
+  addConsumersOption,
+  type ConsumersByType,
+  collectConfirmed,
+  confirmedTypes,
+  confirmToken,
+} from "./confirm-options.ts";
 import { addConnectionOptions, type ConnectionFlags, withDatabase } from "./connection.ts";
 import type { CommandContext, ExitCode } from "./context.ts";
 
@@ -36,6 +44,7 @@ interface RelayFlags extends ConnectionFlags {
   readonly pollMax?: number;
   readonly drainTimeout?: number;
   readonly confirm?: readonly RelayMessageType[];
+  readonly consumers?: ConsumersByType;
   readonly label?: string;
   readonly logLevel: LogLevel;
   readonly logFormat?: "json" | "pretty";
@@ -66,10 +75,11 @@ export function relayCommand(context: CommandContext, finish: (code: ExitCode) =
     );
   addFlowOptions(command);
   addFailureOptions(command);
+  addConsumersOption(command);
   return command
     .option(
       "--http <address>",
-      "serve /metrics, /livez and /readyz at PORT or HOST:PORT (default host: 127.0.0.1)",
+      `serve /metrics, /livez and /readyz at PORT or HOST:PORT (default host: 127.0.0.1); with ${CONFIRM_TOKEN_VARIABLE} also POST /confirmations`,
       httpAddress,
     )
     .option("--label <name>", "name of this relay in `rowpost status` (default: host:pid)")
@@ -153,6 +163,10 @@ async function run(context: CommandContext, flags: RelayFlags): Promise<ExitCode
   const missing = `--broker is missing (or set ${BROKER_URL_VARIABLE}): ${brokerForms()}`;
   const plan = planBrokers(context, flags, missing);
   const settings = settingsOf(flags);
+  const token = flags.http === undefined ? undefined : confirmToken(context);
+  if (flags.consumers !== undefined && token === undefined) {
+    throw new InputError(`--consumers is for confirmations: it needs --http, and a token in ${CONFIRM_TOKEN_VARIABLE}`);
+  }
   if (flags.untilEmpty === true && flags.once !== true)
     throw new InputError("--until-empty does nothing without --once");
   const [{ createLog }, { runRelay }] = await Promise.all([import("../log.ts"), import("../daemon.ts")]);
@@ -168,6 +182,7 @@ async function run(context: CommandContext, flags: RelayFlags): Promise<ExitCode
           brokerLabel: plan.label,
           once: flags.once === true ? { timeoutMs: flags.timeLimit, untilEmpty: flags.untilEmpty === true } : undefined,
           http: flags.http,
+          confirm: token === undefined ? undefined : { token, types: confirmedTypes(flags.consumers) },
         });
       } finally {
         await broker.close();
@@ -178,23 +193,6 @@ async function run(context: CommandContext, flags: RelayFlags): Promise<ExitCode
     // sent again.
     context.endSoon?.();
   }
-}
-
-const CONFIRMED = /^(.+)=([^=:]+)(?::(resend|fail|alert))?$/;
-
-/** One more `TYPE=DURATION[:ACTION]`. */
-function collectConfirmed(value: string, before: readonly RelayMessageType[] = []): readonly RelayMessageType[] {
-  const [, name, within = "", action = "resend"] = CONFIRMED.exec(value) ?? [];
-  if (name === undefined) {
-    throw new InputError(
-      `--confirm ${value}: write TYPE=DURATION, such as order.created=10m, and behind it :resend, :fail or :alert`,
-    );
-  }
-  const confirm = {
-    withinMs: Math.max(1, duration(within)),
-    onTimeout: action as "resend" | "fail" | "alert",
-  };
-  return [...before.filter((type) => type.name !== name), { name, confirm }];
 }
 
 /**

@@ -1,0 +1,126 @@
+/**
+ * `POST /confirmations`: consumers that do not reach the database say here what they have consumed,
+ * or could not (docs/confirmation.md). One report or a list of them, as `outbox.confirm` takes it,
+ * and the answer is what that resolves to.
+ */
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import {
+  ConfigurationError,
+  type Confirmation,
+  type ConfirmationResult,
+  InvalidMessageError,
+  type Logger,
+  type MetricsRegistry,
+  type Outbox,
+  RowpostError,
+} from "rowpost";
+
+/** The variable that holds the token; without it nothing is taken. */
+export const CONFIRM_TOKEN_VARIABLE = "ROWPOST_CONFIRM_TOKEN";
+/** Shorter ones can be guessed. */
+export const LEAST_TOKEN_LENGTH = 16;
+
+const MOST_BYTES = 1_048_576;
+const MOST_REPORTS = 1_000;
+
+export interface ConfirmEndpointOptions {
+  readonly token: string;
+  readonly outbox: Pick<Outbox, "confirm">;
+  readonly metrics: Pick<MetricsRegistry, "increment">;
+  readonly logger: Logger;
+}
+
+/** What is answered; a problem is told as RFC 9457 has it. */
+export interface EndpointAnswer {
+  readonly status: number;
+  readonly type: string;
+  readonly body: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Answers a request; never rejects. */
+export type ConfirmEndpoint = (request: IncomingMessage) => Promise<EndpointAnswer>;
+
+/** Makes the endpoint. */
+export function createConfirmEndpoint(options: ConfirmEndpointOptions): ConfirmEndpoint {
+  const expected = digest(options.token);
+  return async (request) => {
+    if (request.method !== "POST") return problem(405, "POST only", { allow: "POST" });
+    const [, token = ""] = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? "") ?? [];
+    if (!timingSafeEqual(digest(token), expected)) {
+      return problem(401, `send the header Authorization: Bearer, with the token of ${CONFIRM_TOKEN_VARIABLE}`, {
+        "www-authenticate": "Bearer",
+      });
+    }
+    const text = await bodyOf(request);
+    if (text === undefined) {
+      return problem(413, `more than ${MOST_BYTES} bytes: send the reports in several requests`, {
+        connection: "close",
+      });
+    }
+    return await confirm(options, text);
+  };
+}
+
+async function confirm({ outbox, metrics, logger }: ConfirmEndpointOptions, text: string): Promise<EndpointAnswer> {
+  let given: Confirmation | readonly Confirmation[];
+  try {
+    given = JSON.parse(text) as typeof given;
+  } catch {
+    return problem(400, 'the body must be JSON: {"type":"…","key":"…"}, or a list of these');
+  }
+  const list = Array.isArray(given) ? (given as readonly Confirmation[]) : [given as Confirmation];
+  if (list.length > MOST_REPORTS)
+    return problem(413, `more than ${MOST_REPORTS} reports: send them in several requests`);
+  try {
+    const results = await outbox.confirm(list);
+    for (const { status } of results) metrics.increment("rowpost_confirmations_total", { status });
+    tellUnknown(logger, list, results);
+    return answer(200, "application/json", Array.isArray(given) ? results : results[0]);
+  } catch (error) {
+    if (error instanceof InvalidMessageError || error instanceof ConfigurationError) return problem(400, error.message);
+    logger.error("confirmations could not be written", { error, reports: list.length });
+    // Names of tables and servers are for the log.
+    const code = error instanceof RowpostError ? error.code : "UNEXPECTED";
+    const isPassing = error instanceof RowpostError && error.retriable;
+    const words = `${code}: nothing was confirmed${isPassing ? "; send it again" : ", and the relay's log says why"}`;
+    return isPassing ? problem(503, words, { "retry-after": "1" }) : problem(500, words);
+  }
+}
+
+/** Nobody may read the answers, and a consumer that confirms elsewhere would go unseen. */
+function tellUnknown(logger: Logger, reports: readonly Confirmation[], results: readonly ConfirmationResult[]): void {
+  const unknown = reports.filter((_, index) => results[index]?.status === "unknown");
+  const [first] = unknown;
+  if (first === undefined) return;
+  const { type, key, consumer } = first;
+  logger.warn("confirmed messages are neither in the table nor in its archive", {
+    ...{ count: unknown.length, type, key, consumer },
+  });
+}
+
+/** Undefined: too long. The connection stays, so that the answer arrives. */
+async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    bytes += (chunk as Buffer).length;
+    if (bytes > MOST_BYTES) return undefined;
+    chunks.push(chunk as Buffer);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+/** Equally long for every token, as timingSafeEqual wants it. */
+function digest(token: string): Buffer {
+  return createHash("sha256").update(token).digest();
+}
+
+function answer(status: number, type: string, value: unknown): EndpointAnswer {
+  return { status, type, body: `${JSON.stringify(value)}\n` };
+}
+
+function problem(status: number, detail: string, headers?: EndpointAnswer["headers"]): EndpointAnswer {
+  return { ...answer(status, "application/problem+json", { status, detail }), ...(headers && { headers }) };
+}
