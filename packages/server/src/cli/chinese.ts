@@ -133,8 +133,6 @@ export const CHINESE: Readonly<Record<string, string>> = {
     "未完成的消息每种状态最多数到 10,000 条，其中 300 条看它的主题；",
   "looked at; 300+ means at least so many.": "300+ 表示至少有这么多。",
   "ids, several with commas": "id，多个用逗号分隔",
-  "message type": "消息类型",
-  "message key": "消息键",
   topic: "主题",
   "ordering key": "顺序键",
   "states, several with commas: pending, sending, sent, failed, consumed, suspended":
