@@ -1,12 +1,11 @@
 /** `rowpost confirm`: says what consumers would say, by hand or out of a file. */
-import { readFile } from "node:fs/promises";
-import { text as textOf } from "node:stream/consumers";
 import { Command } from "commander";
-import { type Confirmation, type ConfirmationResult, createOutbox, describeError } from "rowpost";
+import { type Confirmation, type ConfirmationResult, createOutbox } from "rowpost";
 import { InputError, wholeNumber } from "./arguments.ts";
 import { addConsumersOption, type ConsumersByType, confirmedTypes } from "./confirm-options.ts";
 import { addConnectionOptions, type ConnectionFlags, withDatabase } from "./connection.ts";
 import type { CommandContext, ExitCode } from "./context.ts";
+import { contentOf } from "./input-file.ts";
 import { countText, createProgress, printJson, printLine } from "./output.ts";
 
 interface ConfirmFlags extends ConnectionFlags {
@@ -96,14 +95,6 @@ function reportIn(line: string, number: number, consumer: string | undefined): C
     throw new InputError(`--file, line ${number}: must be a JSON object such as {"type":"order.paid","key":"4711"}`);
   }
   return { ...(consumer === undefined ? {} : { consumer }), ...(report as Confirmation) };
-}
-
-async function contentOf(file: string): Promise<string> {
-  try {
-    return file === "-" ? await textOf(process.stdin) : await readFile(file, "utf8");
-  } catch (error) {
-    throw new InputError(`--file ${file} cannot be read: ${describeError(error)}`);
-  }
 }
 
 /** Of one report what became of it; of several how many of each, and which are unknown. */

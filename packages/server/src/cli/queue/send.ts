@@ -1,11 +1,9 @@
 /** `rowpost queue send`: appends messages by hand. */
-import { readFile } from "node:fs/promises";
-import { text as textOf } from "node:stream/consumers";
 import { Command, InvalidArgumentError } from "commander";
-import { describeError } from "rowpost";
 import type { QueueMessage } from "rowpost/queue";
 import { duration, InputError } from "../arguments.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
+import { contentOf } from "../input-file.ts";
 import { countText, printJson, printLine } from "../output.ts";
 import { addQueueOptions, type QueueFlags, withQueue } from "./connection.ts";
 
@@ -76,14 +74,6 @@ async function bodiesOf(body: string | undefined, { file, lines }: SendFlags): P
   const bodies = text.split(/\r?\n/).filter((line) => line.trim() !== "");
   if (bodies.length === 0) throw new InputError(`--file ${file} has no line that is not empty`);
   return bodies;
-}
-
-async function contentOf(file: string): Promise<string> {
-  try {
-    return file === "-" ? await textOf(process.stdin) : await readFile(file, "utf8");
-  } catch (error) {
-    throw new InputError(`--file ${file} cannot be read: ${describeError(error)}`);
-  }
 }
 
 function messageOf(topic: string, body: string, flags: SendFlags): QueueMessage {
