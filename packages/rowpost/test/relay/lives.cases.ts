@@ -142,7 +142,10 @@ async function live(parts: Parts, { rounds }: Script): Promise<Told> {
 }
 
 async function take({ bench, relays, outbox, admin }: Parts, given: Step, told: Told): Promise<void> {
-  if (given.act === "relay") return await relays[given.which].tick();
+  if (given.act === "relay") {
+    await relays[given.which].tick();
+    return;
+  }
   if (given.act === "later") return await bench.clock.advance(given.ms);
   const messages = given.messages.flatMap((index) => MESSAGES[index] ?? []);
   if (given.act === "confirm" || given.act === "report") {
