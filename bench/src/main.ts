@@ -8,6 +8,7 @@ import type { BenchResult } from "./results/result.ts";
 import { plainTable, targetText } from "./results/table.ts";
 import { loadStatements, migrateTables } from "./rowpost.ts";
 import { adminReads } from "./scenarios/admin-reads.ts";
+import { confirm } from "./scenarios/confirm.ts";
 import { inbox } from "./scenarios/inbox.ts";
 import { isolationBacklog } from "./scenarios/isolation-backlog.ts";
 import { isolationBytes } from "./scenarios/isolation-bytes.ts";
@@ -33,6 +34,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   "outbox-enqueue": outboxEnqueue,
   "outbox-drain": outboxDrain,
   inbox,
+  confirm,
   "outbox-latency": outboxLatency,
   "outbox-broker": outboxBroker,
   /**
