@@ -8,8 +8,7 @@ import { keyOf } from "../relay/messages.ts";
 import { atLeast, resultOf } from "../results/result.ts";
 import { openRowpost } from "../rowpost.ts";
 import type { BareStatement, BenchDatabase } from "../servers/server.ts";
-import type { BenchContext, Scenario } from "./scenario.ts";
-import { inTurn } from "./scenario.ts";
+import { type BenchContext, inTurn, type Scenario } from "./scenario.ts";
 
 const MESSAGES = 50_000;
 const BATCH = 500;
@@ -18,23 +17,24 @@ const TYPE = "order.created";
 
 export const confirm: Scenario = { variants: ["batches"], measure: measureAll };
 
-async function measureAll({ database, options, progress, report }: BenchContext): Promise<void> {
+async function measureAll(context: BenchContext): Promise<void> {
+  const { database, options } = context;
   const messages = options.messages ?? MESSAGES;
-  progress("warm-up");
+  context.progress("warm-up");
   await rawRun(database, Math.ceil(messages / 4));
   await ourRun(database, Math.ceil(messages / 4));
   const measured = await inTurn(
     options.runs,
     (run) => {
-      progress(`raw ${run + 1} of ${options.runs}`);
+      context.progress(`raw ${run + 1} of ${options.runs}`);
       return rawRun(database, messages);
     },
     (run) => {
-      progress(`ours ${run + 1} of ${options.runs}`);
+      context.progress(`ours ${run + 1} of ${options.runs}`);
       return ourRun(database, messages);
     },
   );
-  report(
+  context.report(
     resultOf({
       scenario: "confirm",
       database,
