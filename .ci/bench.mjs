@@ -22,6 +22,8 @@ const runs = [
   ["outbox-drain", postgres, "2000"],
   ["outbox-drain", sqlite, "2000"],
   ["outbox-latency", postgres, "200"],
+  ["inbox", mariadb, "500"],
+  ["confirm", postgres, "2000"],
   ["queue-append", mariadb, "1000"],
   ["queue-append", sqlite, "1000"],
   ["queue-consume", postgres, "1000", undefined, "--variant", "each", "--variant", "batch"],
