@@ -3,7 +3,12 @@ import { describe, expect, it } from "vitest";
 import { messageType } from "../../src/message/message-type.ts";
 import { createOutbox, type Outbox } from "../../src/outbox/outbox.ts";
 import type { RelayEvents } from "../../src/relay/events.ts";
-import { ConfigurationError, InvalidMessageError, MissingAwaitError } from "../../src/runtime/errors.ts";
+import {
+  ConfigurationError,
+  DatabaseConflictError,
+  InvalidMessageError,
+  MissingAwaitError,
+} from "../../src/runtime/errors.ts";
 import { keysOf, STATE, useRuleBench } from "../rules/rule-bench.ts";
 import type { RelayTestService } from "./bench-database.ts";
 
@@ -122,6 +127,29 @@ export function defineConfirmCases(service: RelayTestService): void {
       await outbox.transaction((tx) => outbox.confirm(tx, { type: "order", key: "2" }));
       expect([(await row("1"))["state"], (await row("2"))["state"]]).toEqual([STATE.pending, STATE.consumed]);
     });
+
+    // SQLite has one writer: its transactions take turns from their beginning on.
+    it.skipIf(service === "sqlite")(
+      "counts what was confirmed after its snapshot, or is told to begin anew",
+      async () => {
+        const types = orders({ consumers: ["billing", "stock"] });
+        const [billing, stock] = [outboxOf(types), outboxOf(types)];
+        await insert("1");
+        const order = { type: "order", key: "1" };
+        const look = "SELECT COUNT(*) AS n FROM local_message_confirmation";
+        const late = stock.transaction(async (tx) => {
+          // MySQL has this level by itself.
+          if (service === "postgres") await tx.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+          await tx.query(look);
+          expect(await billing.confirm({ ...order, consumer: "billing" })).toMatchObject({ status: "waiting" });
+          return await stock.confirm(tx, { ...order, consumer: "stock" });
+        });
+        if (service === "postgres") await expect(late).rejects.toThrow(DatabaseConflictError);
+        else expect(await late).toEqual({ status: "consumed" });
+        expect(await stock.confirm({ ...order, consumer: "stock" })).toEqual({ status: "consumed" });
+        expect(await bench.database.states()).toEqual({ [STATE.consumed]: 1 });
+      },
+    );
 
     it("is not committed when its await is forgotten", async () => {
       const outbox = outboxOf();
