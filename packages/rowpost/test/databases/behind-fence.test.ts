@@ -14,7 +14,7 @@ import { migrate } from "../../src/databases/sql/migrate.ts";
 import type { DialectStatements } from "../../src/databases/sql/statements.ts";
 import type { Fence, RelayStore, ScannedMessage } from "../../src/relay/store.ts";
 import type { StoreHarness } from "../../src/testing/index.ts";
-import { createLockWaitCounter } from "../../src/testing/store-contract/lock-waits.ts";
+import { createLockWaitCounter } from "../../src/testing/lock-waits.ts";
 import { describeWithService } from "../services.ts";
 import { sampleMessage, sampleOutcome } from "./statement-samples.ts";
 import { mysqlHarness, postgresHarness } from "./store-harnesses.ts";

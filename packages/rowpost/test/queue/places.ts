@@ -30,7 +30,8 @@ async function serverPlace(service: DatabaseServiceName): Promise<QueuePlace> {
   return place({ kind, url: made.url }, open, () => made.drop());
 }
 
-function sqlitePlace(): Promise<QueuePlace> {
+/** A new file. */
+export function sqlitePlace(): Promise<QueuePlace> {
   const file = join(tmpdir(), `rowpost_test_${process.pid}_${randomBytes(4).toString("hex")}.db`);
   return Promise.resolve(
     place(

@@ -5,7 +5,7 @@ import { createLayout } from "../../src/databases/sql/layouts.ts";
 import { migrate } from "../../src/databases/sql/migrate.ts";
 import { createRelay } from "../../src/relay/relay.ts";
 import { NO_OPTIONAL_COLUMNS } from "../../src/testing/store-contract/cases/layouts.ts";
-import { testDialect } from "../../src/testing/store-contract/dialect.ts";
+import { testDialect } from "../../src/testing/test-dialect.ts";
 import { createRelayDatabase, type RelayTestDatabase, type RelayTestService } from "./bench-database.ts";
 
 const layout = createLayout({ table: "loose", columns: NO_OPTIONAL_COLUMNS });

@@ -10,9 +10,9 @@ import type { MessageAdmin } from "../../outbox/message-admin.ts";
 import type { MessageWriter } from "../../outbox/message-writer.ts";
 import type { RelayStore, RelayStoreOptions } from "../../relay/store.ts";
 import type { QueryResult } from "../../transactions/executor.ts";
-import { type TestDialect, testDialect } from "./dialect.ts";
+import { type CountWaiting, createLockWaitCounter } from "../lock-waits.ts";
+import { type TestDialect, testDialect } from "../test-dialect.ts";
 import type { OpenedFacts, StoreHarness } from "./harness.ts";
-import { type CountWaiting, createLockWaitCounter } from "./lock-waits.ts";
 import { createMessageTable, type MessageTable } from "./table.ts";
 
 /**

@@ -18,9 +18,9 @@ import type {
   ShardLease,
 } from "../../relay/store.ts";
 import type { QueryResult } from "../../transactions/executor.ts";
-import { until } from "../contract-run.ts";
+import { type WhileOpen, waitingForLocks, whileOpen } from "../in-the-way.ts";
+import type { RunSql, TestDialect } from "../test-dialect.ts";
 import { STORE_OPTIONS, type StoreBench, type StoreInstance } from "./bench.ts";
-import type { RunSql, TestDialect } from "./dialect.ts";
 import type { StoreHarness } from "./harness.ts";
 import type { MessageTable, RowValues, SeenRow } from "./table.ts";
 
@@ -148,11 +148,7 @@ export interface StoreCaseContext {
 export type EditLocked = (row: PutRow, values: RowValues) => Promise<void>;
 
 /** What happens while rows are locked. */
-export interface Interleaving<T> {
-  /** Begun under the lock; its outcome is awaited after the lock is gone. */
-  start(): Promise<T>;
-  /** Connections that then wait for a lock, unless it has come to its end without. Default 1. */
-  readonly waiters?: number | undefined;
+export interface Interleaving<T> extends Omit<WhileOpen<T>, "meanwhile"> {
   /** Once they wait: edits, or any SQL, in the locking transaction, which then commits. */
   readonly meanwhile?: ((edit: EditLocked, run: RunSql) => Promise<void>) | undefined;
 }
@@ -227,41 +223,14 @@ export function createStoreContext(bench: StoreBench, atEnd: (() => Promise<void
     );
   }
 
-  async function waiting(connections: number, unless: () => boolean = () => false): Promise<void> {
-    const { countWaiting } = bench;
-    assert.ok(countWaiting !== undefined, "connections wait for locks (need: rowLocks)");
-    await until(
-      `${connections} connections wait for a lock`,
-      async () => unless() || (await countWaiting()) >= connections,
-      { withinMs: 4_000 },
-    );
-  }
+  const waiting = (connections: number, unless?: () => boolean): Promise<void> =>
+    waitingForLocks(bench, connections, unless);
 
-  async function whileOpen<T>(first: (run: RunSql) => Promise<unknown>, interleaving: Interleaving<T>): Promise<T> {
-    const { waiters = 1 } = interleaving;
-    let started: Promise<T> | undefined;
-    const blocker = await bench.blocker();
-    try {
-      await blocker.transaction(async (tx) => {
-        const run: RunSql = (text) => tx.run({ name: "inTheWay", text, params: [] });
-        await first(run);
-        started = interleaving.start();
-        let ended = false;
-        void started
-          .catch(() => undefined)
-          .finally(() => {
-            ended = true;
-          });
-        // What passes locked rows over does not wait; then there is nothing to wait for.
-        if (waiters > 0) await waiting(waiters, () => ended);
-        await interleaving.meanwhile?.((row, values) => table.edit(row.id, values, run), run);
-      });
-    } finally {
-      // Also after a failure: what was started must not reach into the next case.
-      await started?.catch(() => undefined);
-    }
-    assert.ok(started !== undefined);
-    return await started;
+  function inTheWay<T>(first: (run: RunSql) => Promise<unknown>, interleaving: Interleaving<T>): Promise<T> {
+    return whileOpen(bench, first, {
+      ...interleaving,
+      meanwhile: (run) => interleaving.meanwhile?.((row, values) => table.edit(row.id, values, run), run),
+    });
   }
 
   return {
@@ -317,9 +286,9 @@ export function createStoreContext(bench: StoreBench, atEnd: (() => Promise<void
       const id = dialect.name(layout.columns.id);
       const ids = rows.map((row) => row.id).join(", ");
       const lock = `SELECT ${id} AS id FROM ${own.messages} WHERE ${id} IN (${ids}) ORDER BY ${id} ${dialect.forUpdate}`;
-      return whileOpen((run) => run(lock), interleaving);
+      return inTheWay((run) => run(lock), interleaving);
     },
-    whileOpen,
+    whileOpen: inTheWay,
     waiting,
     changesOf,
     async assertChanges(row, columns, work) {

@@ -7,7 +7,7 @@ import type { TableLayout } from "../../databases/database.ts";
 import type { LayoutColumns } from "../../databases/sql/layout.ts";
 import { ENGINE_COLUMNS } from "../../databases/sql/layouts.ts";
 import { MESSAGE_STATES, type MessageState } from "../../message/states.ts";
-import type { RunSql, TestDialect } from "./dialect.ts";
+import type { RunSql, TestDialect } from "../test-dialect.ts";
 
 /**
  * Values of a row, by what they mean. Instants in milliseconds from now. What a layout has no

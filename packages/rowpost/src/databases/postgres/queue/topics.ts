@@ -66,7 +66,7 @@ ${topic === undefined ? "" : "WHERE t.topic_id = $1 "}ORDER BY t.topic_id`,
   isUnread: (topic) => ({
     name: "isUnread",
     text: `SELECT CASE WHEN EXISTS (SELECT 1 FROM message_consumption p JOIN message_topic_partition c ON c.topic_id = p.topic_id AND c.partition_no = p.partition_no
-  WHERE p.topic_id = $1 AND p.next_message_id <= c.last_id * 64 + c.partition_no)
+  WHERE p.topic_id = $1 AND c.last_id > 0 AND p.next_message_id <= c.last_id * 64 + c.partition_no)
   OR EXISTS (SELECT 1 FROM message_redelivery r WHERE r.topic_id = $1 AND r.state = 0 AND r.ordering_key IS NOT NULL) THEN 1 ELSE 0 END AS unread`,
     params: [topic],
   }),

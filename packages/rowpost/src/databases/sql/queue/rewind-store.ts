@@ -110,7 +110,10 @@ async function planned(
   for (const { partition, nextId, round } of situation.partitions) {
     const goal = goals.get(partition);
     if (goal === undefined) continue;
-    const missing = situation.dropped.filter((month) => month >= queueMonth(goal) && month < queueMonth(nextId));
+    // Also the month where the group stands: what it has read of it cannot come again.
+    const missing = situation.dropped.filter(
+      (month) => compareIds(goal, nextId) < 0 && month >= queueMonth(goal) && compareIds(firstIdOf(month), nextId) < 0,
+    );
     for (const month of missing) gone.add(month);
     const first = situation.months.find((month) => month >= queueMonth(goal));
     const isOver = missing.length > 0 && first !== undefined && first > queueMonth(goal);

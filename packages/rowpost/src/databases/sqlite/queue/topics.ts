@@ -60,7 +60,7 @@ ${topic === undefined ? "" : "WHERE t.topic_id = ? "}ORDER BY t.topic_id`,
   isUnread: (topic) => ({
     name: "isUnread",
     text: `SELECT EXISTS (SELECT 1 FROM message_consumption AS p JOIN message_topic_partition AS c ON c.topic_id = p.topic_id AND c.partition_no = p.partition_no
-  WHERE p.topic_id = ? AND p.next_message_id <= c.last_id * 64 + c.partition_no)
+  WHERE p.topic_id = ? AND c.last_id > 0 AND p.next_message_id <= c.last_id * 64 + c.partition_no)
   OR EXISTS (SELECT 1 FROM message_redelivery AS r WHERE r.topic_id = ? AND r.state = 0 AND r.ordering_key IS NOT NULL) AS unread`,
     params: [topic, topic],
   }),

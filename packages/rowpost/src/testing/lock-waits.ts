@@ -2,8 +2,8 @@
  * Who waits for a lock: so that a case can go on when an interleaving has come about, instead of
  * guessing how long that takes.
  */
-import type { DialectName } from "../../databases/database.ts";
-import type { RunSql } from "./dialect.ts";
+import type { DialectName } from "../databases/database.ts";
+import type { RunSql } from "./test-dialect.ts";
 
 /** Number of connections to this database that wait for a lock now. */
 export type CountWaiting = () => Promise<number>;

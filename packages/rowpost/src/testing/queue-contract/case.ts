@@ -1,0 +1,12 @@
+import type { QueueCaseContext } from "./context.ts";
+import type { QueueStoreNeed } from "./harness.ts";
+
+/** One case of the contract. */
+export interface QueueContractCase {
+  /** A sentence that is true of a store that passes. Unique. */
+  readonly name: string;
+  /** What it cannot do without; skipped, with the reason, when the harness has it not. */
+  readonly needs?: readonly QueueStoreNeed[] | undefined;
+  /** Rejects, with an AssertionError in words, when the store does not keep the contract. */
+  run(context: QueueCaseContext): Promise<void>;
+}

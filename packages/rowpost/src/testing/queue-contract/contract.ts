@@ -1,0 +1,97 @@
+/**
+ * The queue contract suite: the doc comments of `queue/store.ts`, and of the `store.ts` of its
+ * folders, as cases that run on any database.
+ *
+ * It needs no test framework. With one, open a bench for the harness and make a test of each case
+ * of {@link queueContract}; without, call {@link runQueueContract}.
+ */
+import { type ContractReport, inTime, type RunContractOptions, reportCases } from "../contract-run.ts";
+import { openQueueBench, type QueueBench } from "./bench.ts";
+import type { QueueContractCase } from "./case.ts";
+import { appendCases } from "./cases/append.ts";
+import { appendOrderCases } from "./cases/append-order.ts";
+import { byHandCases } from "./cases/by-hand.ts";
+import { groupCases } from "./cases/groups.ts";
+import { joinCases } from "./cases/join.ts";
+import { leaseCases } from "./cases/leases.ts";
+import { readCases } from "./cases/read.ts";
+import { redeliveryCases } from "./cases/redelivery.ts";
+import { retentionCases } from "./cases/retention.ts";
+import { rewindCases } from "./cases/rewind.ts";
+import { rewindRedeliveryCases } from "./cases/rewind-redelivery.ts";
+import { searchCases } from "./cases/search.ts";
+import { settleCases } from "./cases/settle.ts";
+import { settleFenceCases } from "./cases/settle-fence.ts";
+import { sourceCases } from "./cases/sources.ts";
+import { topicCases } from "./cases/topics.ts";
+import { verifyCases } from "./cases/verify.ts";
+import { createQueueContext } from "./context.ts";
+import { type QueueStoreHarness, unmetQueueNeed } from "./harness.ts";
+
+/** Every case, in the order in which they are best read and run. */
+export const queueContract: readonly QueueContractCase[] = [
+  ...topicCases,
+  ...appendCases,
+  ...appendOrderCases,
+  ...sourceCases,
+  ...joinCases,
+  ...readCases,
+  ...settleCases,
+  ...settleFenceCases,
+  ...redeliveryCases,
+  ...leaseCases,
+  ...groupCases,
+  ...byHandCases,
+  ...rewindCases,
+  ...rewindRedeliveryCases,
+  ...searchCases,
+  ...retentionCases,
+  ...verifyCases,
+];
+
+/**
+ * Why this case does not apply to the database that the bench is open on; undefined when it does.
+ */
+export function queueSkipReason(contractCase: QueueContractCase, bench: QueueBench): string | undefined {
+  for (const need of contractCase.needs ?? []) {
+    const reason = unmetQueueNeed(need, bench.harness, bench);
+    if (reason !== undefined) return reason;
+  }
+  return undefined;
+}
+
+/**
+ * Runs one case with a topic of its own, which is removed afterwards. Rejects when the contract is
+ * not kept, or when the case does not end within the harness's time.
+ */
+export async function runQueueCase(contractCase: QueueContractCase, bench: QueueBench): Promise<void> {
+  const atEnd: (() => Promise<unknown>)[] = [];
+  const run = async (): Promise<void> => contractCase.run(await createQueueContext(bench, atEnd));
+  try {
+    await inTime(run(), bench.harness.caseTimeoutMs ?? 20_000);
+  } finally {
+    for (const work of atEnd.toReversed()) await work();
+  }
+}
+
+/**
+ * Runs the whole contract, one case after the other, and reports; does not reject because of a
+ * failing case. Does not close the harness.
+ */
+export async function runQueueContract(
+  harness: QueueStoreHarness,
+  options: RunContractOptions = {},
+): Promise<ContractReport> {
+  const bench = await openQueueBench(harness);
+  try {
+    return await reportCases({
+      ...options,
+      name: harness.name,
+      cases: queueContract,
+      skipReason: (contractCase) => queueSkipReason(contractCase, bench),
+      run: (contractCase) => runQueueCase(contractCase, bench),
+    });
+  } finally {
+    await bench.close();
+  }
+}

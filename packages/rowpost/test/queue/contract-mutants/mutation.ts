@@ -1,0 +1,149 @@
+/** How a sound store of the queue is made to break one promise. */
+import type { Database } from "../../../src/databases/database.ts";
+import type { GroupStore } from "../../../src/queue/groups/store.ts";
+import type { RetentionStore } from "../../../src/queue/retention/store.ts";
+import type { RewindStore } from "../../../src/queue/rewinding/store.ts";
+import type { SearchStore } from "../../../src/queue/searching/store.ts";
+import type {
+  AppendRequest,
+  ConsumptionStore,
+  GroupKey,
+  QueuedMessage,
+  QueueStore,
+  Settlement,
+  TopicStore,
+} from "../../../src/queue/store.ts";
+import type { VerifyStore } from "../../../src/queue/verifying/store.ts";
+import type { LeaseStore } from "../../../src/relay/store.ts";
+
+/** What replaces parts of the store. */
+export type Mutation = (store: QueueStore, database: Database) => Partial<QueueStore>;
+
+/** The promise that it breaks, how, and the beginnings of the names of the cases that must fail. */
+export type Mutant = readonly [promise: string, mutation: Mutation, ...failing: string[]];
+
+const besideTransactions = new WeakSet<Mutation>();
+
+/** It opens a transaction within another one, which SQLite cannot: it fails on a server. */
+export function beside(mutation: Mutation): Mutation {
+  besideTransactions.add(mutation);
+  return mutation;
+}
+
+export function needsServer(mutation: Mutation): boolean {
+  return besideTransactions.has(mutation);
+}
+
+/** The store with the mutation's parts instead of its own. */
+export function mutated(database: Database, mutation: Mutation): Database {
+  const store = (): QueueStore => {
+    const sound = database.queue.store();
+    return { ...sound, ...mutation(sound, database) };
+  };
+  return { ...database, queue: { ...database.queue, store } };
+}
+
+/** Changes what is appended. */
+export function appending(change: (request: AppendRequest) => AppendRequest): Mutation {
+  return (store) => ({ append: (tx, request) => store.append(tx, change(request)) });
+}
+
+/** Changes each message that is appended. */
+export function appendingEach(change: (message: QueuedMessage) => QueuedMessage): Mutation {
+  return appending((request) => ({ ...request, messages: request.messages.map(change) }));
+}
+
+/** Stores are closures: their methods can be taken out of them. */
+type Loose<Store> = { readonly [Name in Exclude<keyof Store, never>]: Store[Name] };
+type Change<Store> = (sound: Loose<Store>, store: QueueStore, database: Database) => Partial<Store>;
+
+export function topics(change: Change<TopicStore>): Mutation {
+  return (store, database) => ({ topics: { ...store.topics, ...change(store.topics, store, database) } });
+}
+
+export function groups(change: Change<GroupStore>): Mutation {
+  return (store, database) => ({
+    groups() {
+      const sound = store.groups();
+      return { ...sound, ...change(sound, store, database) };
+    },
+  });
+}
+
+export function searching(change: Change<SearchStore>): Mutation {
+  return (store, database) => ({
+    searching() {
+      const sound = store.searching();
+      return { ...sound, ...change(sound, store, database) };
+    },
+  });
+}
+
+export function rewinding(change: Change<RewindStore>): Mutation {
+  return (store, database) => ({
+    rewinding() {
+      const sound = store.rewinding();
+      return { ...sound, ...change(sound, store, database) };
+    },
+  });
+}
+
+export function retention(change: Change<RetentionStore>): Mutation {
+  return (store, database) => ({
+    retention() {
+      const sound = store.retention();
+      return { ...sound, ...change(sound, store, database) };
+    },
+  });
+}
+
+export function verifying(change: Change<VerifyStore>): Mutation {
+  return (store, database) => ({
+    verifying() {
+      const sound = store.verifying();
+      return { ...sound, ...change(sound, store, database) };
+    },
+  });
+}
+
+/** A group's side; the key of the group is the last argument. */
+export function consuming(
+  change: (
+    sound: Loose<ConsumptionStore>,
+    key: GroupKey,
+    store: QueueStore,
+    database: Database,
+  ) => Partial<ConsumptionStore>,
+): Mutation {
+  return (store, database) => ({
+    consumption(key, options) {
+      const sound = store.consumption(key, options);
+      return { ...sound, ...change(sound, key, store, database) };
+    },
+  });
+}
+
+export function leasing(change: (sound: Loose<LeaseStore>) => Partial<LeaseStore>): Mutation {
+  return consuming(({ leases }) => ({ leases: { ...leases, ...change(leases) } }));
+}
+
+/** Changes every settlement, in whichever transaction it is written. */
+export function settling(
+  change: (settlement: Settlement, sound: Loose<ConsumptionStore>) => Settlement | Promise<Settlement>,
+): Mutation {
+  return consuming((sound) => ({
+    settle: async (owner, settlement, place) => await sound.settle(owner, await change(settlement, sound), place),
+    settleIn: async (tx, owner, settlement, place) =>
+      await sound.settleIn(tx, owner, await change(settlement, sound), place),
+  }));
+}
+
+/** Runs statements by hand, on a session of its own. */
+export async function byHand(database: Database, ...statements: readonly string[]): Promise<void> {
+  const session = await database.connect({ purpose: "tool" });
+  try {
+    for (const text of statements) await session.run({ name: "by hand", text, params: [] });
+  } finally {
+    await session.close();
+  }
+}
