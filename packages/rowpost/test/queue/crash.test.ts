@@ -93,6 +93,39 @@ describeOnEach("members that die", (make, { isServer }) => {
     },
   );
 
+  it("takes over all partitions of a killed member at once, and each goes on where it was", {
+    timeout: 60_000,
+  }, async () => {
+    await queue.alterTopic({ topic: "orders", partitions: 8 });
+    const ids: string[] = [];
+    for (let call = 0; call < 8; call += 1) ids.push(...(await append()));
+    const killed = start({ transactional: false, point: "after settle", hit: 20 });
+    await once(killed, "exit");
+    expect(killed.signalCode).toBe("SIGKILL");
+    const owners = async () =>
+      (await place.query("SELECT owner, epoch FROM message_consumption")).map(
+        ({ owner, epoch }) => `${String(owner)} ${Number(epoch)}`,
+      );
+    const before = await owners();
+    expect(before).toHaveLength(8);
+    expect(new Set(before).size, "one member has them all").toBe(1);
+    start({ transactional: false });
+    await until(() => new Set(delivered()).size === ids.length);
+    const taken = await owners();
+    expect(taken).toHaveLength(8);
+    expect(new Set(taken).size, "another member has them all").toBe(1);
+    expect(taken[0]?.split(" ")[1]).toBe("2");
+    const seen = delivered();
+    // At most two batches of 20 of each partition are under way.
+    expect(seen.length - ids.length).toBeLessThanOrEqual(8 * 40);
+    const firsts = [...new Set(seen)];
+    const inPartition = (list: readonly string[], partition: number) =>
+      list.filter((id) => Number(BigInt(id) & 63n) === partition);
+    for (let partition = 0; partition < 8; partition += 1) {
+      expect(inPartition(firsts, partition)).toEqual(inPartition(ids, partition));
+    }
+  });
+
   // On SQLite the frozen one has the file's only write lock: nobody can go on before it does.
   if (!isServer) return;
 

@@ -1,0 +1,110 @@
+/**
+ * A member whose way to the database is broken: another one goes on, and what it writes late
+ * changes nothing.
+ */
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { mysql } from "../../src/databases/mysql/index.ts";
+import { postgres } from "../../src/databases/postgres/index.ts";
+import { queueMonth } from "../../src/message/queue-id.ts";
+import { createQueue, type Queue } from "../../src/queue/index.ts";
+import { createTcpProxy, type TcpProxy } from "../../src/testing/index.ts";
+import { createTestDatabase, describeWithService } from "../services.ts";
+import { createMembers, gate, type Members, numbers, until } from "./members.ts";
+
+const GROUP = { topic: "orders", group: "billing" };
+
+describeWithService(["mariadb", "mysql9", "postgres"], "a member that is cut off", ({ name }) => {
+  let proxy: TcpProxy;
+  let far: Members;
+  let near: Members;
+  let queue: Queue;
+  let query: (text: string) => Promise<readonly Readonly<Record<string, unknown>>[]>;
+  const closing: (() => Promise<unknown>)[] = [];
+
+  beforeEach(async () => {
+    const made = await createTestDatabase(name);
+    const url = new URL(made.url);
+    proxy = await createTcpProxy({ target: { host: url.hostname, port: Number(url.port) } });
+    url.hostname = proxy.host;
+    url.port = String(proxy.port);
+    const open = name === "postgres" ? postgres : mysql;
+    const [database, through] = [open({ url: made.url }), open({ url: url.href })];
+    queue = createQueue({ database });
+    const farQueue = createQueue({ database: through });
+    far = createMembers(farQueue, { leaseMs: 3_000 });
+    near = createMembers(queue, { leaseMs: 3_000 });
+    const hand = await database.connect({ purpose: "tool" });
+    query = async (text) => (await hand.run({ name: "by hand", text, params: [] })).rows;
+    closing.push(
+      () => near.stopAll(),
+      () => far.stopAll(),
+      () => farQueue.close(),
+      () => through.close(),
+      () => proxy.close(),
+      () => hand.close(),
+      () => queue.close(),
+      () => database.close(),
+      () => made.drop(),
+    );
+    await queue.migrate();
+    await queue.createTopic({ topic: "orders" });
+  });
+  afterEach(async () => {
+    proxy.unmute();
+    await proxy.accept();
+    for (const close of closing.splice(0)) await close();
+  });
+
+  const stateOf = async (ids: readonly string[]) => [
+    await query("SELECT owner, epoch, next_message_id FROM message_consumption"),
+    await query(
+      `SELECT message_id, attempt, instance, result FROM orders_message_info_consumption_${queueMonth(ids[0] ?? "0")} ORDER BY message_id`,
+    ),
+    await query("SELECT message_id FROM message_redelivery"),
+  ];
+
+  it.each(["silent", "broken"] as const)(
+    "writes nothing late: its connections were %s",
+    { timeout: 60_000 },
+    async (how) => {
+      const handling = gate();
+      const release = gate();
+      const late: unknown[] = [];
+      const member = await far.start({
+        handler: async ({ body }) => {
+          late.push(body);
+          if (late.length === 5) handling.open();
+          await release.opened;
+        },
+      });
+      await until(() => member.partitions.length === 1);
+      const ids = [...(await queue.append(numbers(5)))];
+      await handling.opened;
+      if (how === "silent") proxy.mute();
+      else {
+        await proxy.refuse();
+        await proxy.cut();
+      }
+      // It holds the partition, as far as it knows: so it sends its settle, which is under way now.
+      release.open();
+      const seen: unknown[] = [];
+      await near.start({ handler: ({ body }) => void seen.push(body) });
+      await until(async () => (await queue.groups(GROUP))[0]?.lag.count === 0);
+      expect(new Set(seen)).toEqual(new Set([0, 1, 2, 3, 4]));
+      expect(seen).toHaveLength(5);
+      ids.push(...(await queue.append(numbers(3))));
+      await until(() => seen.length === 8);
+      await until(async () => (await queue.groups(GROUP))[0]?.lag.count === 0);
+      const before = await stateOf(ids);
+      proxy.unmute();
+      await proxy.accept();
+      const [stopped] = await far.stopAll();
+      expect(stopped).toBeDefined();
+      expect(await stateOf(ids)).toEqual(before);
+      const owners = new Set((before[1] ?? []).map(({ instance }) => instance));
+      expect(owners).toEqual(new Set((before[0] ?? []).map(({ owner }) => owner)));
+      expect(new Set(late)).toEqual(new Set([0, 1, 2, 3, 4]));
+      expect(late).toHaveLength(5);
+    },
+  );
+});
