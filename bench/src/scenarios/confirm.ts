@@ -8,7 +8,7 @@ import { keyOf } from "../relay/messages.ts";
 import { atLeast, resultOf } from "../results/result.ts";
 import { openRowpost } from "../rowpost.ts";
 import type { BareStatement, BenchDatabase } from "../servers/server.ts";
-import { type BenchContext, inTurn, type Scenario } from "./scenario.ts";
+import { type BenchContext, inTurnTold, type Scenario } from "./scenario.ts";
 
 const MESSAGES = 50_000;
 const BATCH = 500;
@@ -23,16 +23,10 @@ async function measureAll(context: BenchContext): Promise<void> {
   context.progress("warm-up");
   await rawRun(database, Math.ceil(messages / 4));
   await ourRun(database, Math.ceil(messages / 4));
-  const measured = await inTurn(
-    options.runs,
-    (run) => {
-      context.progress(`raw ${run + 1} of ${options.runs}`);
-      return rawRun(database, messages);
-    },
-    (run) => {
-      context.progress(`ours ${run + 1} of ${options.runs}`);
-      return ourRun(database, messages);
-    },
+  const measured = await inTurnTold(
+    context,
+    () => rawRun(database, messages),
+    () => ourRun(database, messages),
   );
   context.report(
     resultOf({

@@ -4,7 +4,7 @@ import { rawAppend } from "../queue/raw-append.ts";
 import { monthTable, openQueue, queueMessage } from "../queue/topic.ts";
 import { atLeast, resultOf } from "../results/result.ts";
 import type { BenchDatabase } from "../servers/server.ts";
-import { type BenchContext, inTurn, type Scenario } from "./scenario.ts";
+import { type BenchContext, inTurnTold, type Scenario } from "./scenario.ts";
 
 const PRODUCERS = 4;
 const BATCH = 100;
@@ -18,16 +18,10 @@ async function measure(context: BenchContext): Promise<void> {
   context.progress("warm-up");
   await rawRun(database, BATCH * 50);
   await ourRun(database, BATCH * 50);
-  const measured = await inTurn(
-    options.runs,
-    (run) => {
-      context.progress(`raw ${run + 1} of ${options.runs}`);
-      return rawRun(database, messages);
-    },
-    (run) => {
-      context.progress(`ours ${run + 1} of ${options.runs}`);
-      return ourRun(database, messages);
-    },
+  const measured = await inTurnTold(
+    context,
+    () => rawRun(database, messages),
+    () => ourRun(database, messages),
   );
   context.report(
     resultOf({

@@ -50,3 +50,17 @@ export async function inTurn<T>(
   }
   return results;
 }
+
+/** The same, and says which run it is at. */
+export function inTurnTold<T>(
+  context: BenchContext,
+  raw: () => Promise<T>,
+  ours: () => Promise<T>,
+): Promise<{ readonly raw: T[]; readonly ours: T[] }> {
+  const { runs } = context.options;
+  const told = (name: string, work: () => Promise<T>) => (run: number) => {
+    context.progress(`${name} ${run + 1} of ${runs}`);
+    return work();
+  };
+  return inTurn(runs, told("raw", raw), told("ours", ours));
+}
