@@ -89,9 +89,6 @@ export function failureOfConnect(error: unknown, label: string): PublishFailed {
   if (!(error instanceof Error)) return failed("connection", "CONNECTION_FAILED", `${label}: ${String(error)}`);
   const { code } = error as { readonly code?: unknown };
   if (typeof code === "number") return endedBy(code, label);
-  if (error.message === "connack timeout") {
-    return failed("connection", "CONNECT_TIMEOUT", `${label} accepted no MQTT connection in time`);
-  }
   const [inner] = error instanceof AggregateError ? error.errors : [error];
   const text = inner instanceof Error ? inner.message : String(inner);
   return failed("connection", typeof code === "string" ? code : "CONNECTION_FAILED", `${label}: ${text}`);

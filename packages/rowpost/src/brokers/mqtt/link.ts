@@ -66,17 +66,23 @@ export function openLink({ MqttClient }: MqttModule, address: ServerAddress, set
     if (pending.size > 0) finish(failed("connection", "ACK_TIMEOUT", `${label} gave no receipt in time`));
   }, settings.ackTimeoutMs);
 
+  // Our own: not every version of the client says why it gave up.
+  const connecting = setTimeout(() => {
+    finish(failed("connection", "CONNECT_TIMEOUT", `${label} accepted no MQTT connection in time`));
+  }, settings.connectTimeoutMs);
+
   const socket = openSocket(address, settings);
   const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
   const client = new MqttClient(() => socket, {
     ...{ protocolId: "MQTT", protocolVersion: 5, clean: true, clientId: name, ...settings.login },
-    ...{ reconnectPeriod: 0, connectTimeout: settings.connectTimeoutMs, keepalive: KEEP_ALIVE },
+    ...{ reconnectPeriod: 0, connectTimeout: 2 * settings.connectTimeoutMs, keepalive: KEEP_ALIVE },
   });
 
   function finish(failure: PublishFailed): void {
     if (over !== undefined) return;
     over = cause ?? failure;
     clearTimeout(watch);
+    clearTimeout(connecting);
     client.end(true);
     socket.destroy();
     const open = [...pending.values()];
@@ -134,6 +140,7 @@ export function openLink({ MqttClient }: MqttModule, address: ServerAddress, set
 
   const opened = new Promise<Link | PublishFailed>((resolve) => {
     client.on("connect", ({ properties = {} }) => {
+      clearTimeout(connecting);
       receiveMaximum = properties.receiveMaximum ?? receiveMaximum;
       link.maxPacketBytes = properties.maximumPacketSize ?? LARGEST_PACKET;
       if (properties.maximumQoS === 0) finish(endedBy(155, label));
