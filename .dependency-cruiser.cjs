@@ -79,7 +79,7 @@ module.exports = {
         path: "^(packages|bench)/",
         pathNot: [
           `${library}/(message|runtime|inbox)/`,
-          `${library}/brokers/(nats/carry|mqtt/carry|redis/entry|http/headers|rocketmq/carry)\\.ts$`,
+          `${library}/brokers/(nats/carry|(mqtt|sqs)/carry|redis/entry|http/headers|rocketmq/carry)\\.ts$`,
         ],
       },
     },

@@ -25,7 +25,10 @@ const peersFolder = process.env["ROWPOST_TEST_PEERS"];
 export default defineConfig({
   plugins: peersFolder === undefined ? [] : [otherPeers(peersFolder)],
   resolve: { conditions: [sourceCondition, ...defaultClientConditions] },
-  ssr: { resolve: { conditions: [sourceCondition, ...defaultServerConditions] } },
+  // Not "module": what the AWS SDK has under it is for bundlers, and Node.js cannot load it.
+  ssr: {
+    resolve: { conditions: [sourceCondition, ...defaultServerConditions.filter((name) => name !== "module")] },
+  },
   test: {
     // `npx vitest run packages/rowpost/src` = unit tests beside the sources, which need no server.
     include: ["packages/*/{src,test}/**/*.test.ts", "bench/{src,test}/**/*.test.ts"],

@@ -26,4 +26,4 @@ node "$folder/round.mjs" "${addresses[@]}"
 
 test=packages/rowpost/test
 ROWPOST_TEST_PEERS=$folder npx vitest run \
-  $test/brokers/{rabbitmq,redis,nats,mqtt}-contract $test/transactions/own-{mysql,postgres}
+  $test/brokers/{rabbitmq,redis,nats,mqtt,sqs}-contract $test/transactions/own-{mysql,postgres}

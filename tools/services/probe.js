@@ -97,6 +97,12 @@ export const services = {
     expects: /^MQTT 5/,
     version: mqttVersion,
   },
+  elasticmq: {
+    variable: "ROWPOST_TEST_ELASTICMQ",
+    defaultAddress: "sqs://127.0.0.1:9324",
+    expects: /^SQS/,
+    version: sqsVersion,
+  },
 };
 
 /** @type {typeof import("./probe.js").addressOf} */
@@ -391,6 +397,22 @@ async function mqttVersion(url) {
   } finally {
     socket.destroy();
   }
+}
+
+/**
+ * ListQueues in the JSON form of the protocol. ElasticMQ looks at no signature.
+ * @param {URL} url
+ */
+async function sqsVersion(url) {
+  const answer = await fetch(`http://${url.host}`, {
+    method: "POST",
+    headers: { "content-type": "application/x-amz-json-1.0", "x-amz-target": "AmazonSQS.ListQueues" },
+    body: "{}",
+    signal: AbortSignal.timeout(timeoutMs),
+  });
+  const text = await answer.text();
+  if (answer.status === 200 && text.startsWith("{")) return "SQS (JSON protocol)";
+  throw new Error(`a server that is no SQS answers ${answer.status}`);
 }
 
 /**

@@ -65,6 +65,11 @@ const BROKERS: Readonly<Record<string, BrokerUrl>> = {
     form: "mqtt(s)://host:1883[,host:1883]",
     open: async (url, environment) => (await import("rowpost/mqtt")).mqttFromUrl(url, environment),
   },
+  sqs: {
+    schemes: ["sqs"],
+    form: "sqs://region or sqs://host:9324",
+    open: async (url) => (await import("rowpost/sqs")).sqsFromUrl(url),
+  },
   queue: {
     schemes: ["queue"],
     form: "queue:[DATABASE-URL]",

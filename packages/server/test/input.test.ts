@@ -53,6 +53,8 @@ const WRONG: readonly (readonly [line: string, saysThis: string])[] = [
   ["relay --database DB --broker redis://:hunter2@a?maxlen=9", 'unknown setting "maxlen"; known are prefix'],
   ["relay --database DB --broker nats://me:hunter2@a:4222", "set ROWPOST_NATS_USER and ROWPOST_NATS_PASSWORD"],
   ["relay --database DB --broker mqtt://me:hunter2@a", "set ROWPOST_MQTT_USER and ROWPOST_MQTT_PASSWORD"],
+  ["relay --database DB --broker sqs://AKIA:hunter2@eu-central-1", "set AWS_ACCESS_KEY_ID and AWS_SECRET"],
+  ["relay --database DB --broker sqs://", "expected sqs://eu-central-1 or sqs://host:9324"],
   ["relay --database DB --broker mqtt://a?qos=2", 'unknown setting "qos"; known are clientId, prefix'],
   ["relay --database DB --broker nats://a:4222/orders", "expected nats://host:4222"],
   ["relay --database DB --broker nats://a:4222?strem=X", 'unknown setting "strem"; known are stream, prefix'],

@@ -176,6 +176,7 @@ describe("a program whose broker", () => {
     ["rowpost/rabbitmq", "rabbitmq", [{ url: "amqp://127.0.0.1" }], "amqplib"],
     ["rowpost/redis", "redis", [{ url: "redis://127.0.0.1" }], "ioredis"],
     ["rowpost/nats", "nats", [{ servers: "127.0.0.1" }], "@nats-io/transport-node"],
+    ["rowpost/sqs", "sqs", [{ region: "eu-central-1" }], "@aws-sdk/client-sqs"],
     ["rowpost/mqtt", "mqtt", [{ servers: "127.0.0.1" }], "mqtt"],
   ])("%s has no client installed is told what to install by start", async (entry, factory, options, peer) => {
     // A copy, because Node looks for packages from where a link points to.

@@ -14,4 +14,5 @@ export const CONSUMERS: Readonly<Record<string, StartConsumer>> = {
   queue: async (url, parts) => (await import("./queue-consumer.ts")).startQueueConsumer(url, parts),
   nats: async (url, parts) => (await import("./nats-consumer.ts")).startNatsConsumer(url, parts),
   mqtt: async (url, parts) => (await import("./mqtt-consumer.ts")).startMqttConsumer(url, parts),
+  sqs: async (url, parts) => (await import("./sqs-consumer.ts")).startSqsConsumer(url, parts),
 };

@@ -7,4 +7,5 @@ export { fromQueue, type QueuedIdentity } from "./queue.ts";
 export { fromRabbitmq, type RabbitmqMessage } from "./rabbitmq.ts";
 export { fromRedis, type RedisStreamEntry } from "./redis.ts";
 export { fromRocketmq, type RocketmqMessage } from "./rocketmq.ts";
+export { fromSqs, type SqsMessage } from "./sqs.ts";
 export { fromWebhook, type WebhookHeaders } from "./webhook.ts";

@@ -9,6 +9,7 @@ import {
   fromRabbitmq,
   fromRedis,
   fromRocketmq,
+  fromSqs,
   fromWebhook,
   MissingIdentityError,
 } from "../index.ts";
@@ -52,6 +53,7 @@ describe("the identity", () => {
       () => fromKafka({ topic: "orders", partition: 0, message: { headers: {} } }),
       () => fromNats({}),
       () => fromMqtt({}),
+      () => fromSqs({ Body: "{}" }),
       () => fromRabbitmq({ properties: {} }),
       () => fromRedis(["1-0", ["body", "{}"]]),
       () => fromRocketmq({ properties: new Map() }),

@@ -1,0 +1,126 @@
+/** Options of the SQS broker, and what is checked before anything is opened. */
+import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
+import { ConfigurationError } from "../../runtime/errors.ts";
+import { type Checked, numbersOf, timeoutBounds } from "../settings/checked.ts";
+import { oneOfSetting, optionsOf, settingsIn, textSetting, wholeSetting } from "../settings/url-settings.ts";
+import type { SqsClient } from "./client.ts";
+
+/** Options of {@link sqs}. */
+export interface SqsOptions {
+  /** Such as `eu-central-1`. Default: as the AWS SDK finds it (`AWS_REGION`, profile). */
+  readonly region?: string | undefined;
+  /** Of another server than AWS's, or of a VPC endpoint: `http://127.0.0.1:9324`. */
+  readonly endpoint?: string | undefined;
+  /** Default: as the AWS SDK finds them (environment, profile, role of the machine). */
+  readonly credentials?: SqsCredentials | undefined;
+  /** Instead of these: an `SQSClient` of yours, with its own retries; left open. */
+  readonly client?: unknown;
+  /** Account that owns the queues. Default: that of the credentials. */
+  readonly account?: string | undefined;
+  /** Name of a topic's queue; one that ends with `.fifo` keeps order. Default: the topic itself. */
+  readonly queue?: ((topic: string) => string) | undefined;
+  /** Largest message with its attributes, and of a request's together. Default 262,144. */
+  readonly maxMessageBytes?: number | undefined;
+  /** Requests (of ten messages at most) for one queue at once, 1 to 1,000. Default 16. */
+  readonly maxInFlight?: number | undefined;
+  /** For an answer, 100 to 600,000 ms. Default 10,000. Afterwards the outcome is unknown. */
+  readonly timeoutMs?: number | undefined;
+  /** For a connection, 100 to 600,000 ms. Default 5,000. */
+  readonly connectTimeoutMs?: number | undefined;
+}
+
+/** An access key of AWS. */
+export interface SqsCredentials {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  /** Of temporary credentials. */
+  readonly sessionToken?: string | undefined;
+}
+
+type Present = "queue" | "maxMessageBytes" | "maxInFlight" | "timeoutMs" | "connectTimeoutMs";
+
+/** Checked options with their defaults. */
+export interface Settings extends Checked<SqsOptions, Present> {
+  readonly client: SqsClient | undefined;
+  readonly account: string | undefined;
+  /** What `new SQSClient` gets beside what is ours. */
+  readonly place: Readonly<Record<string, unknown>>;
+  /** For people. */
+  readonly label: string;
+}
+
+const KINDS: OptionKinds<SqsOptions> = {
+  region: "string",
+  endpoint: "string",
+  credentials: "object",
+  client: "object",
+  account: "string",
+  queue: "function",
+  maxMessageBytes: "number",
+  maxInFlight: "number",
+  timeoutMs: "number",
+  connectTimeoutMs: "number",
+};
+
+const NUMBERS = {
+  /** What every queue takes; AWS lets a queue be set to 1,048,576. */
+  maxMessageBytes: [262_144, 1024, 1_048_576],
+  maxInFlight: [16, 1, 1000],
+  timeoutMs: timeoutBounds(10_000),
+  connectTimeoutMs: timeoutBounds(5000),
+} as const;
+
+/** Checks options. Throws `ConfigurationError`, which names the option and never a secret. */
+export function settingsFrom(options: SqsOptions): Settings {
+  checkOptions("sqs broker", options, KINDS);
+  const { region, endpoint, credentials, client, account, queue = (topic: string) => topic } = options;
+  const place = { region, endpoint, credentials };
+  const given = Object.entries(place).filter(([, value]) => value !== undefined);
+  if (client !== undefined && given.length > 0) {
+    throw new ConfigurationError(`sqs broker: ${given.map(([name]) => name).join(", ")} cannot be given with a client`);
+  }
+  if (client !== undefined && !(typeof client === "object" && client !== null && "send" in client)) {
+    throw new ConfigurationError("sqs broker: client is no SQSClient of @aws-sdk/client-sqs");
+  }
+  if (endpoint !== undefined && !(URL.canParse(endpoint) && /^https?:$/.test(new URL(endpoint).protocol))) {
+    throw new ConfigurationError("sqs broker: endpoint is no URL such as http://127.0.0.1:9324");
+  }
+  return {
+    client: client as SqsClient | undefined,
+    account,
+    queue,
+    place: Object.fromEntries(given),
+    label: endpoint ?? (region === undefined ? "SQS" : `SQS in ${region}`),
+    ...numbersOf(options, NUMBERS),
+  };
+}
+
+const FORM = "sqs://eu-central-1 or sqs://host:9324?region=eu-central-1";
+const TEXTS = { region: "region", account: "account" } as const;
+const WHOLES = { inFlight: "maxInFlight", timeoutMs: "timeoutMs", maxMessageBytes: "maxMessageBytes" } as const;
+const OWN = ["prefix", "suffix", "scheme"];
+
+/**
+ * The options of `sqs://eu-central-1`, or `sqs://host:port?region=…` for another server.
+ * Credentials come as the AWS SDK finds them. Throws `ConfigurationError` for anything else, naming
+ * it.
+ */
+export function sqsOptionsFromUrl(url: string): SqsOptions {
+  const match = /^sqs:\/\/([^/?#]*)\/?(?:\?([^#]*))?$/i.exec(url);
+  const [, place = "", query = ""] = match ?? [];
+  if (place.includes("@")) {
+    throw new ConfigurationError("broker URL: no access key in it; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY");
+  }
+  if (match === null || place === "") throw new ConfigurationError(`broker URL: expected ${FORM}`);
+  const settings = settingsIn(query, [...Object.keys({ ...TEXTS, ...WHOLES }), ...OWN]);
+  const { scheme = "http" } = optionsOf(settings, { scheme: "scheme" }, oneOfSetting(["http", "https"]));
+  const { prefix = "", suffix = "" } = optionsOf(settings, { prefix: "prefix", suffix: "suffix" }, textSetting);
+  // A region has neither dots nor a port.
+  const where = /[.:]|^localhost$/.test(place) ? { endpoint: `${scheme}://${place}` } : { region: place };
+  return {
+    ...where,
+    ...(prefix === "" && suffix === "" ? {} : { queue: (topic: string) => `${prefix}${topic}${suffix}` }),
+    ...optionsOf(settings, TEXTS, textSetting),
+    ...optionsOf(settings, WHOLES, wholeSetting),
+  };
+}

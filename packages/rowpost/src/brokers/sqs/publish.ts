@@ -1,0 +1,135 @@
+/**
+ * How messages are handed to SQS: ten in a request at most, each with an outcome of its own. Since
+ * SQS may refuse one and take the next, a request has one message of an ordering key, and the next
+ * of the key waits for the answer.
+ */
+import { grouped } from "../../runtime/grouped.ts";
+import type { OutgoingMessage, PublishFailed, PublishResult } from "../broker.ts";
+import type { AbortScope } from "../publishing/abort-scope.ts";
+import { byTopic } from "../publishing/by-topic.ts";
+import { AGAIN, type Call, createCall, type Load, type Outcome } from "../publishing/call.ts";
+import { failed } from "../publishing/failures.ts";
+import { type PlacedMessage, startRequests } from "../publishing/lanes.ts";
+import type { Window } from "../publishing/window.ts";
+import { encode, type Wire } from "./carry.ts";
+import type { BatchAnswer, SqsClient, SqsModule } from "./client.ts";
+import { failureOf, outcomesOf } from "./failures.ts";
+import type { Settings } from "./options.ts";
+import type { Queues } from "./queues.ts";
+
+/** What publishing needs of the rest of the adapter. */
+export interface Publishing {
+  readonly settings: Settings;
+  readonly window: Window;
+  readonly module: SqsModule;
+  readonly client: SqsClient;
+  readonly queues: Queues;
+}
+
+/** A message that is ready to go. */
+interface Item extends PlacedMessage, Wire {}
+
+const MOST_ENTRIES = 10;
+const UNANSWERED = failed("unknown", "DEADLINE", "no answer before the publish deadline");
+const CLOSED = failed("unknown", "CLOSED", "the SQS broker was closed before the answer");
+
+export async function publishBatch(
+  publishing: Publishing,
+  batch: readonly OutgoingMessage[],
+  scope: AbortScope,
+): Promise<PublishResult[]> {
+  const { settings, window, module, client, queues } = publishing;
+  /** Of this call: what a queue's name leads to is asked for once. */
+  const urls = new Map<string, string | PublishFailed>();
+
+  async function find(topic: string, retry: () => void): Promise<void> {
+    urls.set(topic, await queues.urlOf(topic));
+    retry();
+  }
+
+  async function send(QueueUrl: string, { destination, items }: Load<Item>): Promise<Outcome | readonly Outcome[]> {
+    const Entries = items.map(({ entry }, place) => ({ Id: String(place), ...entry }));
+    // Of each request: older versions of the SDK leave their listener on the signal.
+    const ending = new AbortController();
+    const stopFollowing = scope.onAbort(() => ending.abort());
+    try {
+      const command = new module.SendMessageBatchCommand({ QueueUrl, Entries });
+      const answer = await client.send(command, { abortSignal: ending.signal });
+      return outcomesOf(answer as BatchAnswer, items.length);
+    } catch (error) {
+      const failure = failureOf(error, settings.label);
+      if (failure.code === "QueueDoesNotExist") queues.forget(destination);
+      return failure;
+    } finally {
+      stopFollowing();
+    }
+  }
+
+  const call: Call<Item> = createCall<Item>({
+    ...{ count: batch.length, scope, window },
+    carrier: (own) => ({
+      hand(load, retry) {
+        const topic = load.destination;
+        const url = urls.get(topic) ?? queues.known(topic);
+        if (url === undefined) {
+          void find(topic, retry);
+          return AGAIN;
+        }
+        if (typeof url !== "string") return url;
+        own.settleBy(load, send(url, load));
+        return undefined;
+      },
+      leave: (_load, how) => (how === "closed" ? CLOSED : UNANSWERED),
+    }),
+  });
+  for (const [topic, messages] of byTopic(batch)) {
+    const name = queues.nameOf(topic);
+    const ready: Item[] = [];
+    for (const placed of messages) {
+      const wire =
+        typeof name === "string" ? encode(placed.message, name.endsWith(".fifo"), settings.maxMessageBytes) : name;
+      if ("scope" in wire) call.refuse(placed, topic, wire);
+      else ready.push({ ...placed, ...wire });
+    }
+    for (const lane of lanesOf(ready, settings.maxMessageBytes)) startRequests(call, topic, lane);
+  }
+  return await call.done;
+}
+
+/** Requests side by side, and behind each other where they share ordering keys. */
+function lanesOf(items: readonly Item[], maxBytes: number): Item[][][] {
+  const keys = grouped(
+    items.filter(({ orderingKey }) => orderingKey !== undefined),
+    ({ orderingKey }) => orderingKey,
+  );
+  const loose = requestsOf(
+    items.filter(({ orderingKey }) => orderingKey === undefined),
+    maxBytes,
+  );
+  const lanes = loose.map((request) => [request]);
+  const chains = [...keys.values()];
+  for (let from = 0; from < chains.length; from += MOST_ENTRIES) {
+    const together = chains.slice(from, from + MOST_ENTRIES);
+    const longest = Math.max(...together.map(({ length }) => length));
+    const waves = Array.from({ length: longest }, (_, turn) => together.flatMap((chain) => chain[turn] ?? []));
+    lanes.push(waves.flatMap((wave) => requestsOf(wave, maxBytes)));
+  }
+  return lanes;
+}
+
+/** As many as a request takes, by number and by bytes. */
+function requestsOf(items: readonly Item[], maxBytes: number): Item[][] {
+  const requests: Item[][] = [];
+  let bytes = 0;
+  for (const item of items) {
+    const last = requests.at(-1);
+    if (last === undefined || last.length === MOST_ENTRIES || bytes + item.bytes > maxBytes) {
+      requests.push([item]);
+      bytes = item.bytes;
+    } else {
+      last.push(item);
+      bytes += item.bytes;
+    }
+  }
+  return requests;
+}

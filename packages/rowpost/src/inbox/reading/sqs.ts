@@ -1,0 +1,15 @@
+/** SQS: messages as ReceiveMessage gives them. */
+import { decodeSqsMessage, type SqsMessage } from "../../brokers/sqs/carry.ts";
+import type { ReceivedMessage } from "../identity.ts";
+import { identityIn } from "./headers.ts";
+
+export type { SqsMessage } from "../../brokers/sqs/carry.ts";
+
+/**
+ * Identity of a message of `ReceiveMessage`, which has to be asked for with
+ * `MessageAttributeNames: ["All"]`. `id` is its MessageId, as in the receipt. Throws
+ * `MissingIdentityError`.
+ */
+export function fromSqs(message: SqsMessage): ReceivedMessage {
+  return identityIn("SQS", decodeSqsMessage(message).headers, { id: message.MessageId });
+}

@@ -1,0 +1,70 @@
+/** A real SQS consumer: receives, handles the orders, deletes them. */
+import {
+  CreateQueueCommand,
+  DeleteMessageBatchCommand,
+  DeleteQueueCommand,
+  ReceiveMessageCommand,
+  SQSClient,
+} from "@aws-sdk/client-sqs";
+import { fromSqs } from "rowpost/inbox";
+import { type SqsOptions, sqsFromUrl, sqsOptionsFromUrl } from "rowpost/sqs";
+import type { ConsumerParts, DemoConsumer } from "./consumer.ts";
+import type { Orders } from "./orders.ts";
+
+const TOPIC = "rowpost_demo_orders";
+const MOST_MESSAGES = 10;
+/** Seconds that the server waits for the first one. */
+const WAIT = 1;
+
+/** Makes a queue for the time of the demo, and begins to receive. */
+export async function startSqsConsumer(url: string, options: ConsumerParts): Promise<DemoConsumer> {
+  const { orders, onTrouble, say } = options;
+  const settings = sqsOptionsFromUrl(url);
+  const broker = sqsFromUrl(url);
+  const client = new SQSClient(clientOptions(settings));
+  const ending = new AbortController();
+  try {
+    // First, because its advice is better than the client's.
+    await broker.check();
+    const name = settings.queue?.(TOPIC) ?? TOPIC;
+    say(`making the queue ${name}, until the demo ends …`);
+    const fifo = name.endsWith(".fifo") ? { Attributes: { FifoQueue: "true" } } : {};
+    const { QueueUrl = "" } = await client.send(new CreateQueueCommand({ QueueName: name, ...fifo }));
+    const receiving = receive(client, QueueUrl, orders, ending.signal).catch((error: unknown) => {
+      if (!ending.signal.aborted) onTrouble(`consumer: ${String(error)}`);
+    });
+    return {
+      broker,
+      topic: TOPIC,
+      label: QueueUrl,
+      trouble: new Map<string, number>(),
+      async close() {
+        ending.abort();
+        await receiving;
+        await client.send(new DeleteQueueCommand({ QueueUrl }));
+        client.destroy();
+        await broker.close();
+      },
+    };
+  } catch (error) {
+    client.destroy();
+    await broker.close();
+    throw error;
+  }
+}
+
+async function receive(client: SQSClient, QueueUrl: string, orders: Orders, signal: AbortSignal): Promise<void> {
+  const request = { QueueUrl, MaxNumberOfMessages: MOST_MESSAGES, WaitTimeSeconds: WAIT };
+  while (!signal.aborted) {
+    const command = new ReceiveMessageCommand({ ...request, MessageAttributeNames: ["All"] });
+    const { Messages = [] } = await client.send(command, { abortSignal: signal });
+    if (Messages.length === 0) continue;
+    await Promise.all(Messages.map((message) => orders.receive(() => fromSqs(message))));
+    const Entries = Messages.map(({ ReceiptHandle }, place) => ({ Id: String(place), ReceiptHandle }));
+    await client.send(new DeleteMessageBatchCommand({ QueueUrl, Entries }));
+  }
+}
+
+function clientOptions({ region, endpoint }: SqsOptions): { region?: string; endpoint?: string } {
+  return { ...(region === undefined ? {} : { region }), ...(endpoint === undefined ? {} : { endpoint }) };
+}
