@@ -86,8 +86,11 @@ function refused(code: string, reason: string): PublishFailed {
 
 /** A message as ReceiveMessage gives it, asked for all its attributes. */
 export interface SqsMessage {
+  /** The receipt. */
   readonly MessageId?: string | undefined;
+  /** As SQS has it: base64, perhaps. */
   readonly Body?: string | undefined;
+  /** The headers; absent where nobody asked for them. */
   readonly MessageAttributes?: Readonly<Record<string, { readonly StringValue?: string | undefined }>> | undefined;
 }
 

@@ -31,7 +31,9 @@ export interface SqsOptions {
 
 /** An access key of AWS. */
 export interface SqsCredentials {
+  /** Its name, which is no secret. */
   readonly accessKeyId: string;
+  /** Its secret. */
   readonly secretAccessKey: string;
   /** Of temporary credentials. */
   readonly sessionToken?: string | undefined;
