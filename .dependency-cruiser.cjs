@@ -87,7 +87,7 @@ module.exports = {
       name: "consume-takes-what-carries",
       severity: "error",
       comment:
-        "consume/ drives the inbox with the messages of a client that the user has. It reads them with the files of the brokers that encode and decode, which know no client, and takes nothing else of an adapter.",
+        "consume/ drives the inbox with the messages of a client that the user has. It reads them with the files of the brokers that encode and decode, which know no client, and takes nothing else of an adapter. But for RocketMQ, whose client is our own: its connection and session are the producer's.",
       from: { path: `${library}/consume/`, pathNot: isTest },
       to: {
         path: "^(packages|bench)/",
@@ -95,6 +95,7 @@ module.exports = {
           `${library}/(message|runtime|inbox|consume)/`,
           `${library}/transactions/executor\\.ts$`,
           `${library}/brokers/http/(headers|signature)\\.ts$`,
+          `${library}/brokers/rocketmq/(carry|connection|failures|grpc|metadata|options|session)\\.ts$`,
         ],
       },
     },

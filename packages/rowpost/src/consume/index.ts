@@ -17,6 +17,8 @@ export {
   type RabbitmqConsumeOptions,
   type RabbitmqDelivered,
 } from "./rabbitmq.ts";
+export { consumeRocketmq, type RocketmqConsumeOptions } from "./rocketmq/index.ts";
+export type { RocketmqDelivered } from "./rocketmq/message.ts";
 export type { NodeRequest, NodeResponse } from "./webhooks/body.ts";
 export {
   consumeWebhooks,

@@ -11,6 +11,7 @@ import { createInbox, type Inbox, MissingIdentityError } from "../../src/inbox/i
 import type { Logger } from "../../src/runtime/logger.ts";
 import { noDeadline, outgoing } from "../brokers/messages.ts";
 import { createTestDatabase, type TestDatabase } from "../services.ts";
+import { countingHandler } from "./counting.ts";
 
 /** Options as a case gives them. */
 export type CaseOptions = Omit<ConsumeOptions<never>, "inbox" | "handler"> & {
@@ -272,18 +273,11 @@ function defineConsumerCases(make: () => Promise<ConsumerPlace>, { keepsOrder, k
   test("close under load waits for running handlers and acknowledges theirs; the rest is for the next one", async () => {
     const total = 120;
     await publish(Array.from({ length: total }, (_, index) => message(`k${index}`, { orderingKey: `k${index % 12}` })));
-    const handled: string[] = [];
-    let running = 0;
-    const handler = async ({ key }: DeliveredMessage): Promise<void> => {
-      running += 1;
-      await new Promise((resolve) => setImmediate(resolve));
-      handled.push(key);
-      running -= 1;
-    };
+    const { handled, handler, running } = countingHandler();
     const first = await consume({ handler, concurrency: 4 });
     await expect.poll(() => handled.length).toBeGreaterThan(10);
     const [closed, again] = await Promise.all([first.close(), first.close()]);
-    expect([closed, again, running]).toEqual([{ drained: true }, { drained: true }, 0]);
+    expect([closed, again, running()]).toEqual([{ drained: true }, { drained: true }, 0]);
     const atClose = handled.length;
     await new Promise((resolve) => setImmediate(resolve));
     expect(handled.length, "nothing begins after the close").toBe(atClose);

@@ -4,7 +4,7 @@
  *
  * Arguments as JSON in argv[2]: { kind, databaseUrl, … } and what the broker's own client needs.
  */
-import { consumeKafka, consumeRabbitmq } from "../../dist/consume/index.js";
+import { consumeKafka, consumeRabbitmq, consumeRocketmq } from "../../dist/consume/index.js";
 import { postgres } from "../../dist/databases/postgres/index.js";
 import { createInbox } from "../../dist/inbox/index.js";
 
@@ -35,6 +35,8 @@ const start = {
     const amqplib = await import("amqplib");
     return await consumeRabbitmq({ ...common, queue, connect: () => amqplib.connect(url) });
   },
+  rocketmq: ({ endpoints, group, topic, invisibleMs }) =>
+    consumeRocketmq({ ...common, endpoints, group, topics: [topic], invisibleMs }),
 };
 
 const consumption = await start[kind](address);

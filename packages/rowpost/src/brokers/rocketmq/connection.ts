@@ -9,6 +9,7 @@
  * deadline that channel is dropped for a fresh one.
  */
 
+import { onAbort } from "../../runtime/abort.ts";
 import { describeError } from "../../runtime/errors.ts";
 import { type AbortScope, createAbortScope } from "../publishing/abort-scope.ts";
 import type { TlsOptions } from "../settings/tls-options.ts";
@@ -22,6 +23,7 @@ import {
   type GrpcCall,
   type GrpcClient,
   type GrpcError,
+  type GrpcMetadata,
   type GrpcMethod,
   type GrpcRuntime,
   type GrpcStream,
@@ -50,6 +52,8 @@ export interface Channel {
 export interface Connection {
   /** One unary call; `serialize` replaces proto-loader's. Never rejects. */
   call(method: GrpcMethod, message: unknown, options: CallOptions): Promise<CallResult>;
+  /** A call with many answers. Resolves when the server has ended it, or to why it failed. */
+  receive(method: GrpcMethod, message: unknown, options: ReceiveOptions): Promise<CallFailure | undefined>;
   /** Opens a stream on the current channel. */
   stream(method: GrpcMethod): { readonly stream: GrpcStream; readonly channel: Channel };
   /** The channel that the next call uses; made when there is none. */
@@ -66,6 +70,13 @@ export interface CallOptions {
   /** Cancels the call. Default: only its deadline and `close` do. */
   readonly scope?: AbortScope;
   readonly serialize?: (message: unknown) => Buffer;
+}
+
+export interface ReceiveOptions {
+  readonly timeoutMs: number;
+  /** Cancels the call. */
+  readonly signal: AbortSignal;
+  readonly take: (answer: unknown) => void;
 }
 
 export interface ConnectionOptions {
@@ -157,6 +168,12 @@ export function createConnection(options: ConnectionOptions): Connection {
         return notWritten(GRPC_UNAVAILABLE, describeError(error), lifetime.aborted ? "CLOSED" : "CLIENT_ERROR");
       }
     },
+    async receive(method, message, receiveOptions) {
+      const channel = current();
+      const failure = await receiveOn(channel, method, message, { ...receiveOptions, metadata: options.metadata() });
+      if (failure !== undefined && !receiveOptions.signal.aborted && concernsEndpoint(failure)) leave(channel, failure);
+      return failure;
+    },
     current,
     stream(method) {
       const channel = current();
@@ -227,6 +244,32 @@ async function callOn(
       done,
     );
     forget = options.scope.onAbort(() => call?.cancel());
+  });
+}
+
+function receiveOn(
+  { client }: Channel,
+  method: GrpcMethod,
+  message: unknown,
+  { metadata, signal, take, timeoutMs }: ReceiveOptions & { readonly metadata: GrpcMetadata },
+): Promise<CallFailure | undefined> {
+  return new Promise((resolve) => {
+    const { path, requestSerialize, responseDeserialize } = method;
+    const deadline = Date.now() + timeoutMs;
+    const answers = client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, message, metadata, {
+      deadline,
+    });
+    const forget = onAbort(signal, () => answers.cancel());
+    answers.on("data", take);
+    answers.on("error", ({ code = 2, details = "", message: words }) => {
+      forget();
+      // What was asked for had no effect that must not happen twice.
+      resolve({ grpcCode: code, details: details === "" ? words : details, connectCode: undefined, written: true });
+    });
+    answers.on("end", () => {
+      forget();
+      resolve(undefined);
+    });
   });
 }
 

@@ -25,14 +25,18 @@ export interface GrpcCall {
   getPeer(): string;
 }
 
-/** A running stream in both directions. */
-export interface GrpcStream {
-  write(message: unknown): void;
-  end(): void;
+/** A running call with many answers. */
+export interface GrpcAnswers {
   cancel(): void;
   on(event: "data", listener: (message: unknown) => void): void;
   on(event: "error", listener: (error: GrpcError) => void): void;
   on(event: "end", listener: () => void): void;
+}
+
+/** A running stream in both directions. */
+export interface GrpcStream extends GrpcAnswers {
+  write(message: unknown): void;
+  end(): void;
 }
 
 interface GrpcChannel {
@@ -55,6 +59,14 @@ export interface GrpcClient {
     options: { deadline: number },
     callback: (error: GrpcError | null, response?: unknown) => void,
   ): GrpcCall;
+  makeServerStreamRequest(
+    path: string,
+    serialize: Serialize,
+    deserialize: Deserialize,
+    message: unknown,
+    metadata: GrpcMetadata,
+    options: { deadline: number },
+  ): GrpcAnswers;
   makeBidiStreamRequest(
     path: string,
     serialize: Serialize,
@@ -99,8 +111,17 @@ interface ProtoLoaderModule {
   fromJSON(json: object, options: object): Readonly<Record<string, unknown>>;
 }
 
-/** The methods of `apache.rocketmq.v2.MessagingService` that a producer calls. */
-export type MethodName = "QueryRoute" | "Heartbeat" | "SendMessage" | "Telemetry" | "NotifyClientTermination";
+/** The methods of `apache.rocketmq.v2.MessagingService` that are called. */
+export type MethodName =
+  | "AckMessage"
+  | "ChangeInvisibleDuration"
+  | "ForwardMessageToDeadLetterQueue"
+  | "Heartbeat"
+  | "NotifyClientTermination"
+  | "QueryRoute"
+  | "ReceiveMessage"
+  | "SendMessage"
+  | "Telemetry";
 
 /** The loaded peers and the service's methods. */
 export interface GrpcRuntime {

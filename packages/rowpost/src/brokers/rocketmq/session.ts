@@ -1,6 +1,6 @@
 /**
- * What makes us a known producer: a telemetry stream that carries settings both ways, and
- * heartbeats. Messages are accepted without, but the server tells its limits here, drops idle
+ * What makes us a known producer, or consumer: a telemetry stream that carries settings both ways,
+ * and heartbeats. Messages are accepted without, but the server tells its limits here, drops idle
  * connections after 120 s, and lists producers for operators by their sessions.
  */
 
@@ -15,6 +15,10 @@ import { CLIENT_VERSION } from "./metadata.ts";
 export interface Session {
   /** Opens the session where there is none; free when all is well. */
   touch(): void;
+  /** Has the server answered our settings? Without that a consumer gets nothing. */
+  isKnown(): boolean;
+  /** Why the last stream of settings ended; undefined while the server takes them. */
+  trouble(): string | undefined;
   /** Largest body, from the server's settings; undefined until they came. */
   maxBodyBytes(): number | undefined;
   /** Tells the server that it ends, and ends timers and stream. Never rejects. */
@@ -28,6 +32,8 @@ export interface SessionOptions {
   readonly requestTimeoutMs: number;
   /** Topics that messages go to. */
   readonly topics: () => string[];
+  /** For a consumer: its group and its subscription, as the protocol has them. */
+  readonly subscriber?: { readonly group: object; readonly subscription: object } | undefined;
 }
 
 /** As the official clients do. */
@@ -47,6 +53,8 @@ interface Telemetry {
   /** Ends it, to be opened again on another channel. */
   drop(): void;
   maxBodyBytes(): number | undefined;
+  isKnown(): boolean;
+  trouble(): string | undefined;
   close(): void;
 }
 
@@ -55,6 +63,8 @@ interface Running {
   readonly channel: Channel;
   /** How many topics the server knows of. */
   topics: number;
+  /** The server has answered with its settings. */
+  isKnown: boolean;
 }
 
 function createTelemetry(options: SessionOptions): Telemetry {
@@ -63,6 +73,7 @@ function createTelemetry(options: SessionOptions): Telemetry {
   let reopen: NodeJS.Timeout | undefined;
   let reopenMs = REOPEN_MIN_MS;
   let maxBodyBytes: number | undefined;
+  let trouble: string | undefined;
   let closed = false;
 
   const lost = (stream: GrpcStream): void => {
@@ -79,14 +90,26 @@ function createTelemetry(options: SessionOptions): Telemetry {
     if (closed || running !== undefined || reopen !== undefined) return;
     const { stream, channel } = connection.stream(runtime.methods.Telemetry);
     const topics = options.topics();
-    running = { stream, channel, topics: topics.length };
-    stream.on("data", (command) => receive(command as Command));
-    stream.on("error", () => lost(stream)); // what is wrong shows at the next call, which has words for it
+    running = { stream, channel, topics: topics.length, isKnown: false };
+    stream.on("data", (command) => receive(stream, command as Command));
+    // A producer hears at the next call what is wrong.
+    stream.on("error", ({ details, message }) => {
+      trouble = details || message;
+      lost(stream);
+    });
     stream.on("end", () => lost(stream));
     stream.write({ settings: settingsOf(channel, topics, options) });
   };
-  const receive = (command: Command): void => {
-    if (failureOfStatus(command.status ?? { code: "OK" }) !== undefined) return;
+  const receive = (stream: GrpcStream, command: Command): void => {
+    const failure = failureOfStatus(command.status ?? { code: "OK" });
+    if (failure !== undefined) {
+      trouble = `${failure.code}: ${failure.reason}`;
+      return;
+    }
+    if (command.settings !== undefined && running?.stream === stream) {
+      running.isKnown = true;
+      trouble = undefined;
+    }
     const max = command.settings?.publishing?.maxBodySize;
     if (max !== undefined && max > 0) maxBodyBytes = max;
     reopenMs = REOPEN_MIN_MS;
@@ -109,6 +132,8 @@ function createTelemetry(options: SessionOptions): Telemetry {
     },
     drop,
     maxBodyBytes: () => maxBodyBytes,
+    isKnown: () => running?.isKnown === true,
+    trouble: () => trouble,
     close() {
       closed = true;
       clearTimeout(reopen);
@@ -120,6 +145,8 @@ function createTelemetry(options: SessionOptions): Telemetry {
 export function createSession(options: SessionOptions): Session {
   const { connection, runtime } = options;
   const telemetry = createTelemetry(options);
+  const { subscriber } = options;
+  const self = subscriber === undefined ? PRODUCER : { clientType: CONSUMER, group: subscriber.group };
   let timer: NodeJS.Timeout | undefined;
   let closed = false;
 
@@ -131,7 +158,7 @@ export function createSession(options: SessionOptions): Session {
   const heartbeat = async (): Promise<void> => {
     attend();
     telemetry.update();
-    const result = await connection.call(runtime.methods.Heartbeat, PRODUCER, { timeoutMs: options.requestTimeoutMs });
+    const result = await connection.call(runtime.methods.Heartbeat, self, { timeoutMs: options.requestTimeoutMs });
     const status = result.ok ? (result.response as { status?: RocketmqStatus }).status : undefined;
     if (status?.code === UNKNOWN_CLIENT) telemetry.drop(); // the server forgot us: introduce ourselves at the next turn
   };
@@ -144,16 +171,22 @@ export function createSession(options: SessionOptions): Session {
       attend();
     },
     maxBodyBytes: () => telemetry.maxBodyBytes(),
+    isKnown: () => telemetry.isKnown(),
+    trouble: () => telemetry.trouble(),
     async close() {
       closed = true;
       clearInterval(timer);
+      const leaving = subscriber === undefined ? {} : { group: subscriber.group };
       if (telemetry.channel() !== undefined && connection.connected()) {
-        await connection.call(runtime.methods.NotifyClientTermination, {}, { timeoutMs: CLOSE_WITHIN_MS });
+        await connection.call(runtime.methods.NotifyClientTermination, leaving, { timeoutMs: CLOSE_WITHIN_MS });
       }
       telemetry.close();
     },
   };
 }
+
+/** One that says itself how long a message stays invisible. */
+const CONSUMER = "SIMPLE_CONSUMER";
 
 /** Body of a heartbeat. */
 export const PRODUCER: { readonly clientType: string } = { clientType: "PRODUCER" };
@@ -167,14 +200,17 @@ interface Command {
 }
 
 function settingsOf({ endpoint }: Channel, topics: readonly string[], options: SessionOptions): object {
+  const { subscriber } = options;
   return {
-    clientType: "PRODUCER",
+    clientType: subscriber === undefined ? "PRODUCER" : CONSUMER,
     accessPoint: { scheme: endpoint.scheme, addresses: [{ host: endpoint.host, port: endpoint.port }] },
     requestTimeout: {
       seconds: Math.floor(options.requestTimeoutMs / 1000),
       nanos: (options.requestTimeoutMs % 1000) * 1_000_000,
     },
-    publishing: { topics: topics.map((name) => resourceOf(options.namespace, name)), validateMessageType: true },
+    ...(subscriber === undefined
+      ? { publishing: { topics: topics.map((name) => resourceOf(options.namespace, name)), validateMessageType: true } }
+      : { subscription: subscriber.subscription }),
     userAgent: {
       language: "NODE_JS",
       version: CLIENT_VERSION,

@@ -1,0 +1,260 @@
+/**
+ * RocketMQ 5: a consumer of our own on the gRPC of its proxy. The official Node.js client hangs at
+ * its start when nobody answers, and asks one queue of each broker only.
+ */
+import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
+import { type Connection, createConnection } from "../../brokers/rocketmq/connection.ts";
+import { failureOfCall, failureOfStatus, type RocketmqStatus } from "../../brokers/rocketmq/failures.ts";
+import { loadGrpc } from "../../brokers/rocketmq/grpc.ts";
+import { createCallMetadata } from "../../brokers/rocketmq/metadata.ts";
+import { type RocketmqOptions, type Settings, settingsFrom } from "../../brokers/rocketmq/options.ts";
+import { createSession, resourceOf, type Session } from "../../brokers/rocketmq/session.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { BrokerError, ConfigurationError } from "../../runtime/errors.ts";
+import { wholeNumber } from "../../runtime/whole-number.ts";
+import type { Transaction } from "../../transactions/executor.ts";
+import { type Consumption, consumptionOf } from "../consumption.ts";
+import type { DeliveredMessage } from "../message.ts";
+import { type ConsumeOptions, type OwnKinds, type Park, type Unhandled, workSettings } from "../options.ts";
+import { createWork, type Verdict } from "../work.ts";
+import { type RocketmqDelivered, rawOf, rocketmqMessage, type WireDelivered } from "./message.ts";
+import { createReceipts, type Lent } from "./receipts.ts";
+import { type ReadableQueue, startReceiving } from "./receiving.ts";
+
+/** Where it connects to: as the broker of rowpost/rocketmq. */
+type Place = Pick<
+  RocketmqOptions,
+  "endpoints" | "namespace" | "tls" | "accessKey" | "secretKey" | "sessionToken" | "requestTimeoutMs"
+>;
+
+/** Options of {@link consumeRocketmq}. */
+export interface RocketmqConsumeOptions<Tx = Transaction> extends ConsumeOptions<RocketmqDelivered, Tx>, Place {
+  /** Consumer group; it has to be there. One that is orderly keeps the order of message groups. */
+  readonly group: string;
+  /** Topics to read; they have to be there. */
+  readonly topics: readonly string[];
+  /** Tags, which are message types, as `order.paid || order.refunded`. Default `*`: all. */
+  readonly tags?: string | undefined;
+  /**
+   * Messages in memory, those whose handlers run included, shared among topics and brokers.
+   * Default: four times `concurrency`.
+   */
+  readonly prefetch?: number | undefined;
+  /**
+   * How long the server keeps a message from others when nothing is heard of it, in milliseconds:
+   * when this process dies, its messages come again after that. Renewed while a handler runs.
+   * Default 30,000; the server takes no less than 10,000.
+   */
+  readonly invisibleMs?: number | undefined;
+  /**
+   * `redeliver`, the default: again after `retry.maxMs`, at least 1 s; the server counts it towards
+   * the group's limit, and then makes it a dead letter. `dead-letter`: at once.
+   */
+  readonly unhandled?: Unhandled | Park<RocketmqDelivered> | undefined;
+}
+
+const KINDS: OwnKinds<RocketmqConsumeOptions> = {
+  endpoints: ["string", "array"],
+  namespace: "string",
+  tls: ["boolean", "object"],
+  accessKey: "string",
+  secretKey: "string",
+  sessionToken: "string",
+  requestTimeoutMs: "number",
+  group: "string",
+  topics: "array",
+  tags: "string",
+  prefetch: "number",
+  invisibleMs: "number",
+  unhandled: ["string", "function"],
+};
+
+/** A message that is let go at the close is there for the next consumer soon. */
+const LET_GO_MS = 1_000;
+
+/**
+ * Handles the messages of topics, each once, and acknowledges each after its commit. Resolves when
+ * it receives. Throws `ConfigurationError`, `MissingPeerError`, and `BrokerError` where the server,
+ * a topic or the group is not there; what fails later is tried until it works.
+ */
+export async function consumeRocketmq<Tx = Transaction>(options: RocketmqConsumeOptions<Tx>): Promise<Consumption> {
+  const settings = workSettings("consumeRocketmq", options, KINDS);
+  const { group, tags = "*", topics } = options;
+  const prefetch = wholeNumber("consumeRocketmq: prefetch", options.prefetch ?? 4 * settings.concurrency, 1);
+  const invisibleMs = wholeNumber("consumeRocketmq: invisibleMs", options.invisibleMs ?? 30_000, 10_000, 43_200_000);
+  const place = placeOf(options);
+  const runtime = await loadGrpc();
+  const { requestTimeoutMs } = place;
+  const resource = (name: string): object => resourceOf(place.namespace, name);
+  const subscriptions = topics.map((name) => ({
+    topic: resource(name),
+    expression: { type: "TAG", expression: tags },
+  }));
+  const clientId = `rowpost@${hostname().replace(/[^\x21-\x7e]/g, "_")}@${process.pid}@${randomUUID()}`;
+  const metadata = createCallMetadata({ grpc: runtime.grpc, clientId, namespace: place.namespace, keys: place.keys });
+  const connection = createConnection({ runtime, endpoints: place.endpoints, tls: place.tls, metadata });
+  const session = createSession({
+    ...{ runtime, connection, namespace: place.namespace, requestTimeoutMs, topics: () => [...topics] },
+    subscriber: { group: resource(group), subscription: { group: resource(group), subscriptions } },
+  });
+  const { clock, logger, pauseMs } = settings;
+  const queuesOf = async (topic: string): Promise<readonly ReadableQueue[] | undefined> => {
+    const answer = await queryQueues(connection, place, runtime.methods.QueryRoute, resource(topic));
+    return "queues" in answer ? answer.queues : undefined;
+  };
+  const work = createWork(settings);
+  const receipts = createReceipts({
+    ...{ runtime, connection, clock, group: resource(group), resource, invisibleMs, requestTimeoutMs },
+  });
+  const groups = createGroups();
+
+  async function tell(lent: Lent, verdict: Verdict): Promise<void> {
+    groups.settled(lent, verdict);
+    if (verdict === "handled") await receipts.acknowledge(lent);
+    else if (verdict === "dead-letter") await receipts.bury(lent);
+    else await receipts.giveBack(lent, work.closing.aborted ? LET_GO_MS : pauseMs, verdict === "redeliver");
+  }
+
+  async function take(message: WireDelivered): Promise<unknown> {
+    const raw = rawOf(message);
+    const lent = receipts.lend(raw, message.systemProperties?.receiptHandle ?? "");
+    groups.arrived(lent);
+    return await work.handle({
+      raw,
+      read: (): DeliveredMessage => rocketmqMessage(raw),
+      within: raw.topic,
+      isOver: () => receipts.isLost(lent) || groups.isHeldUp(lent),
+      tell: (verdict) => tell(lent, verdict),
+    });
+  }
+
+  async function end(): Promise<void> {
+    receipts.close();
+    await session.close();
+    connection.close();
+  }
+
+  try {
+    for (const topic of topics) await checkTopic(connection, place, runtime.methods.QueryRoute, topic);
+    await untilKnown(session, clock, group, requestTimeoutMs);
+  } catch (error) {
+    await end();
+    throw error;
+  }
+  const receiving = startReceiving({
+    ...{ runtime, connection, session, clock, logger, closing: work.closing, group: resource(group), groupName: group },
+    ...{ tags, invisibleMs, requestTimeoutMs, topics, queuesOf, take },
+    room: Math.max(1, Math.floor(prefetch / topics.length)),
+  });
+  return consumptionOf(async () => {
+    const closed = await work.drain();
+    if (closed.drained) await receiving.over;
+    await end();
+    return closed;
+  });
+}
+
+/** Throws `ConfigurationError`. */
+function placeOf(options: Place & { readonly group: unknown; readonly topics: readonly string[] }): Settings {
+  const { accessKey, endpoints, group, namespace, requestTimeoutMs, secretKey, sessionToken, tls, topics } = options;
+  if (typeof group !== "string" || group === "" || topics === undefined || topics.length === 0) {
+    throw new ConfigurationError('consumeRocketmq takes { group: "points", topics: ["orders"] }');
+  }
+  return settingsFrom({ endpoints, namespace, tls, accessKey, secretKey, sessionToken, requestTimeoutMs });
+}
+
+/**
+ * A message of a group that goes back holds up those behind it that are here already: the server
+ * brings them again, behind it.
+ */
+function createGroups(): {
+  arrived(lent: Lent): void;
+  settled(lent: Lent, verdict: Verdict): void;
+  isHeldUp(lent: Lent): boolean;
+} {
+  /** Id of the message that has gone back, by topic and group. */
+  const broken = new Map<string, string>();
+  const nameOf = ({ messageGroup, topic }: RocketmqDelivered): string | undefined =>
+    messageGroup === undefined ? undefined : `${topic}\n${messageGroup}`;
+  return {
+    arrived({ raw }) {
+      const name = nameOf(raw);
+      if (name !== undefined && broken.get(name) === raw.messageId) broken.delete(name);
+    },
+    settled({ raw }, verdict) {
+      const name = nameOf(raw);
+      if (name !== undefined && verdict === "redeliver" && !broken.has(name)) broken.set(name, raw.messageId);
+    },
+    isHeldUp({ raw }) {
+      const name = nameOf(raw);
+      return name !== undefined && broken.has(name);
+    },
+  };
+}
+
+type Queues =
+  | { readonly queues: readonly ReadableQueue[] }
+  | { readonly reason: string; readonly isRetriable: boolean };
+
+interface RouteAnswer {
+  readonly status?: RocketmqStatus;
+  readonly messageQueues?: readonly (ReadableQueue & {
+    readonly permission?: string;
+    readonly broker: { readonly name: string; readonly id?: number };
+  })[];
+}
+
+/** One queue of each primary that may be read: a poll of it brings messages of all its queues. */
+async function queryQueues(
+  connection: Connection,
+  { requestTimeoutMs }: Settings,
+  method: Parameters<Connection["call"]>[0],
+  topic: object,
+): Promise<Queues> {
+  const { endpoint } = connection.current();
+  const endpoints = { scheme: endpoint.scheme, addresses: [{ host: endpoint.host, port: endpoint.port }] };
+  const result = await connection.call(method, { topic, endpoints }, { timeoutMs: requestTimeoutMs });
+  const answer = result.ok ? (result.response as RouteAnswer) : undefined;
+  const failure = result.ok ? failureOfStatus(answer?.status) : failureOfCall(result);
+  if (failure !== undefined) {
+    return { reason: `${failure.code}: ${failure.reason}`, isRetriable: failure.scope !== "message" };
+  }
+  const queues = new Map<string, ReadableQueue>();
+  for (const queue of answer?.messageQueues ?? []) {
+    const isReadable = queue.permission === "READ" || queue.permission === "READ_WRITE";
+    if (isReadable && (queue.broker.id ?? 0) === 0 && !queues.has(queue.broker.name))
+      queues.set(queue.broker.name, queue);
+  }
+  return { queues: [...queues.values()] };
+}
+
+async function checkTopic(
+  connection: Connection,
+  place: Settings,
+  method: Parameters<Connection["call"]>[0],
+  topic: string,
+): Promise<void> {
+  const answer = await queryQueues(connection, place, method, resourceOf(place.namespace, topic));
+  if ("queues" in answer && answer.queues.length > 0) return;
+  const [reason, isRetriable] =
+    "queues" in answer ? ["no queue of it may be read", false] : [answer.reason, answer.isRetriable];
+  throw new BrokerError("CANNOT_CONSUME", `RocketMQ topic ${topic} cannot be read: ${reason}`, {
+    retriable: isRetriable,
+  });
+}
+
+/** The server takes our settings, or says why not. */
+async function untilKnown(session: Session, clock: Clock, group: string, withinMs: number): Promise<void> {
+  const until = clock.monotonicMs() + withinMs;
+  session.touch();
+  while (!session.isKnown()) {
+    const trouble = session.trouble();
+    if (trouble !== undefined || clock.monotonicMs() > until) {
+      const reason = trouble ?? `no answer within ${withinMs} ms`;
+      const advice = `does the group exist? mqadmin updateSubGroup -c CLUSTER -g ${group}, with -o true to keep the order of message groups`;
+      throw new BrokerError("CANNOT_CONSUME", `RocketMQ does not take the group ${group}: ${reason}; ${advice}`);
+    }
+    await clock.sleep(20);
+  }
+}

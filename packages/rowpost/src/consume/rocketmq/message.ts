@@ -1,0 +1,85 @@
+/** A message of RocketMQ as its proxy hands it over. */
+import { unzipSync } from "node:zlib";
+import { headersOf } from "../../brokers/rocketmq/carry.ts";
+import { fromRocketmq } from "../../inbox/reading/rocketmq.ts";
+import { type DeliveredMessage, deliveredMessage } from "../message.ts";
+
+/** A message as it came. */
+export interface RocketmqDelivered {
+  /** Topic that it came from. */
+  readonly topic: string;
+  /** As its producer called it. */
+  readonly messageId: string;
+  /** User properties as they are stored. */
+  readonly properties: Readonly<Record<string, string>>;
+  /** Body, decompressed. */
+  readonly body: Buffer;
+  /** Tag, where it has one: the message type. */
+  readonly tag: string | undefined;
+  /** Keys that it is found by. */
+  readonly keys: readonly string[];
+  /** Message group of a FIFO message: its ordering key. */
+  readonly messageGroup: string | undefined;
+  /** 1 for the first. */
+  readonly deliveryAttempt: number;
+}
+
+/** `Message` of the protocol, as proto-loader gives it. */
+export interface WireDelivered {
+  readonly topic?: { readonly name?: string };
+  readonly userProperties?: Readonly<Record<string, string>>;
+  readonly body?: Buffer;
+  readonly systemProperties?: {
+    readonly tag?: string;
+    readonly keys?: readonly string[];
+    readonly messageId?: string;
+    readonly bodyEncoding?: string;
+    readonly receiptHandle?: string;
+    readonly messageGroup?: string;
+    readonly deliveryAttempt?: number;
+  };
+}
+
+export function rawOf({
+  body = Buffer.alloc(0),
+  systemProperties = {},
+  topic,
+  userProperties = {},
+}: WireDelivered): RocketmqDelivered {
+  const { bodyEncoding, deliveryAttempt = 1, keys = [], messageGroup, messageId = "", tag } = systemProperties;
+  return {
+    topic: topic?.name ?? "",
+    messageId,
+    properties: userProperties,
+    body: bodyEncoding === "GZIP" ? unzipped(body) : body,
+    tag: tag || undefined,
+    keys,
+    messageGroup: messageGroup || undefined,
+    deliveryAttempt,
+  };
+}
+
+/**
+ * What a classic producer has compressed is called gzip, and is zlib. A body that is neither is
+ * left as it is: its handler fails, and not we.
+ */
+function unzipped(body: Buffer): Buffer {
+  try {
+    return unzipSync(body, { maxOutputLength: MOST_BYTES });
+  } catch {
+    return body;
+  }
+}
+
+/** Sixteen times what the server takes compressed. */
+const MOST_BYTES = 67_108_864;
+
+/** Throws `MissingIdentityError`. */
+export function rocketmqMessage(raw: RocketmqDelivered): DeliveredMessage {
+  return deliveredMessage({
+    identity: fromRocketmq(raw),
+    headers: headersOf(Object.entries(raw.properties)),
+    body: raw.body,
+    orderingKey: raw.messageGroup,
+  });
+}

@@ -1,0 +1,133 @@
+/**
+ * Messages that the server has lent us: for each a receipt that is good for the invisible time, is
+ * renewed while the message waits or its handler runs, and given back with an acknowledgment.
+ */
+import type { CallResult, Connection } from "../../brokers/rocketmq/connection.ts";
+import { failureOfCall, failureOfStatus, type RocketmqStatus } from "../../brokers/rocketmq/failures.ts";
+import type { GrpcRuntime, MethodName } from "../../brokers/rocketmq/grpc.ts";
+import type { Clock, Timer } from "../../runtime/clock.ts";
+import type { RocketmqDelivered } from "./message.ts";
+
+/** A message under way. */
+export interface Lent {
+  readonly raw: RocketmqDelivered;
+  receipt: string;
+  /** Monotonic: until then the server gives it to nobody else. */
+  expiresAtMs: number;
+  renewal: Promise<void> | undefined;
+}
+
+export interface Receipts {
+  /** Keeps it for us until it is given back. */
+  lend(raw: RocketmqDelivered, receipt: string): Lent;
+  /** Did the server give it to somebody else, or may it have? */
+  isLost(lent: Lent): boolean;
+  acknowledge(lent: Lent): Promise<void>;
+  /** To be delivered again after so long; counted as a failed delivery, or not. */
+  giveBack(lent: Lent, inMs: number, isCounted: boolean): Promise<void>;
+  bury(lent: Lent): Promise<void>;
+  close(): void;
+}
+
+interface Parts {
+  readonly runtime: GrpcRuntime;
+  readonly connection: Connection;
+  readonly clock: Clock;
+  readonly group: object;
+  readonly resource: (topic: string) => object;
+  readonly invisibleMs: number;
+  readonly requestTimeoutMs: number;
+}
+
+/** Each receipt is looked at so often in its time, and renewed when half of it is over. */
+const LOOKS = 6;
+/** The server refuses less. */
+const SHORTEST_MS = 1_000;
+/** Of an answer, before it is asked for again. */
+const PAUSE_MS = 100;
+
+export function createReceipts(parts: Parts): Receipts {
+  const { clock, connection, group, invisibleMs, requestTimeoutMs, resource, runtime } = parts;
+  const held = new Set<Lent>();
+  let timer: Timer | undefined = clock.setTimer(look, invisibleMs / LOOKS);
+
+  function look(): void {
+    const now = clock.monotonicMs();
+    for (const lent of held) {
+      if (lent.expiresAtMs - now < invisibleMs / 2)
+        lent.renewal ??= renew(lent).finally(() => (lent.renewal = undefined));
+    }
+    timer = clock.setTimer(look, invisibleMs / LOOKS);
+  }
+
+  function ask(method: MethodName, request: object): Promise<CallResult> {
+    return connection.call(runtime.methods[method], request, { timeoutMs: requestTimeoutMs });
+  }
+
+  /** Never rejects. A failed renewal is tried again at the next look, while there is time. */
+  async function renew(lent: Lent): Promise<void> {
+    const askedAtMs = clock.monotonicMs();
+    const result = await ask("ChangeInvisibleDuration", visibleIn(lent, invisibleMs, false));
+    if (failureOf(result) !== undefined) return;
+    const { receiptHandle } = (result as { response: { receiptHandle?: string } }).response;
+    if (receiptHandle) lent.receipt = receiptHandle;
+    lent.expiresAtMs = askedAtMs + invisibleMs;
+  }
+
+  function visibleIn({ raw, receipt }: Lent, ms: number, isCounted: boolean): object {
+    return {
+      ...{ group, topic: resource(raw.topic), receiptHandle: receipt, messageId: raw.messageId },
+      invisibleDuration: durationOf(ms),
+      suspend: !isCounted,
+    };
+  }
+
+  /** Asked until the server has said something, or the message is no longer ours. */
+  async function settle(lent: Lent, method: MethodName, request: () => object): Promise<void> {
+    held.delete(lent);
+    // A receipt is replaced by its renewal: the old one would acknowledge nothing.
+    await lent.renewal;
+    while (clock.monotonicMs() < lent.expiresAtMs) {
+      const result = await ask(method, request());
+      // Refused, as a receipt that has lapsed: the message comes again.
+      if (result.ok && (failureOf(result)?.scope ?? "message") === "message") return;
+      if (!result.ok && result.connectCode === "CLOSED") return;
+      await clock.sleep(PAUSE_MS);
+    }
+  }
+
+  return {
+    lend(raw, receipt) {
+      const lent: Lent = { raw, receipt, expiresAtMs: clock.monotonicMs() + invisibleMs, renewal: undefined };
+      held.add(lent);
+      return lent;
+    },
+    isLost: (lent) => clock.monotonicMs() >= lent.expiresAtMs,
+    acknowledge: (lent) =>
+      settle(lent, "AckMessage", () => ({
+        ...{ group, topic: resource(lent.raw.topic) },
+        entries: [{ messageId: lent.raw.messageId, receiptHandle: lent.receipt }],
+      })),
+    giveBack: (lent, inMs, isCounted) =>
+      settle(lent, "ChangeInvisibleDuration", () => visibleIn(lent, Math.max(inMs, SHORTEST_MS), isCounted)),
+    bury: (lent) =>
+      settle(lent, "ForwardMessageToDeadLetterQueue", () => ({
+        ...{ group, topic: resource(lent.raw.topic), receiptHandle: lent.receipt, messageId: lent.raw.messageId },
+        ...{ deliveryAttempt: lent.raw.deliveryAttempt, maxDeliveryAttempts: lent.raw.deliveryAttempt },
+      })),
+    close() {
+      timer?.cancel();
+      timer = undefined;
+    },
+  };
+}
+
+function failureOf(result: CallResult): ReturnType<typeof failureOfCall> | undefined {
+  if (!result.ok) return failureOfCall(result);
+  return failureOfStatus((result.response as { status?: RocketmqStatus }).status);
+}
+
+/** `google.protobuf.Duration`. */
+export function durationOf(ms: number): object {
+  return { seconds: Math.floor(ms / 1_000), nanos: (ms % 1_000) * 1_000_000 };
+}

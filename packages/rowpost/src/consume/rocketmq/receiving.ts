@@ -1,0 +1,141 @@
+/** Long polls: one at a time for each topic and broker, for as many messages as have room. */
+import type { Connection } from "../../brokers/rocketmq/connection.ts";
+import { failureOfCall, failureOfStatus, type RocketmqStatus } from "../../brokers/rocketmq/failures.ts";
+import type { GrpcRuntime } from "../../brokers/rocketmq/grpc.ts";
+import type { Session } from "../../brokers/rocketmq/session.ts";
+import { retryPauseMs } from "../../runtime/backoff.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { Logger } from "../../runtime/logger.ts";
+import type { WireDelivered } from "./message.ts";
+import { durationOf } from "./receipts.ts";
+
+/** A queue of a topic that may be read, by way of its broker. */
+export interface ReadableQueue {
+  readonly topic: { readonly name: string };
+  readonly broker: { readonly name: string };
+}
+
+interface Parts {
+  readonly runtime: GrpcRuntime;
+  readonly connection: Connection;
+  readonly session: Session;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly closing: AbortSignal;
+  readonly group: object;
+  readonly groupName: string;
+  readonly tags: string;
+  readonly invisibleMs: number;
+  readonly requestTimeoutMs: number;
+  /** Messages of one poll that are under way. */
+  readonly room: number;
+  readonly topics: readonly string[];
+  /** Those of a topic; undefined when nobody says. */
+  readonly queuesOf: (topic: string) => Promise<readonly ReadableQueue[] | undefined>;
+  /** Resolves when the message is settled. */
+  readonly take: (message: WireDelivered) => Promise<unknown>;
+}
+
+/** The polls of one consumer. */
+export interface Receiving {
+  /** Resolves when none runs any more, after `closing`. */
+  readonly over: Promise<unknown>;
+}
+
+/** How long the server holds a poll without messages. */
+const POLL_MS = 15_000;
+/** It gives no more in one answer. */
+const MOST = 32;
+/** Until a session that was lost is looked for again. */
+const SESSION_MS = 50;
+/** As the official clients do. */
+const ROUTE_MS = 30_000;
+
+interface Status {
+  readonly status?: RocketmqStatus;
+}
+
+export function startReceiving(parts: Parts): Receiving {
+  const { clock, closing, connection, logger, runtime, session } = parts;
+  const polls = new Map<string, Promise<void>>();
+
+  /** Begins the polls of brokers that have come; those of one that has gone end by themselves. */
+  async function watch(): Promise<void> {
+    while (!closing.aborted) {
+      for (const topic of parts.topics) {
+        for (const queue of (await parts.queuesOf(topic)) ?? []) {
+          const name = `${topic}\n${queue.broker.name}`;
+          if (!polls.has(name))
+            polls.set(
+              name,
+              poll(queue).finally(() => polls.delete(name)),
+            );
+        }
+      }
+      await clock.sleep(ROUTE_MS, closing);
+    }
+    await Promise.all(polls.values());
+  }
+
+  async function poll(queue: ReadableQueue): Promise<void> {
+    const underway = new Set<Promise<unknown>>();
+    let failures = 0;
+    while (!closing.aborted) {
+      session.touch();
+      if (!session.isKnown()) {
+        await clock.sleep(SESSION_MS, closing);
+        continue;
+      }
+      if (underway.size >= parts.room) {
+        await Promise.race([...underway]);
+        continue;
+      }
+      const reason = await receive(queue, Math.min(MOST, parts.room - underway.size), (message) => {
+        const settled = parts.take(message);
+        underway.add(settled);
+        void settled.then(() => underway.delete(settled));
+      });
+      failures = reason === undefined ? 0 : failures + 1;
+      if (reason === undefined || closing.aborted) continue;
+      if (failures === 1) {
+        const what = `RocketMQ topic ${queue.topic.name} for the group ${parts.groupName}`;
+        logger.warn("a consumer cannot receive; it goes on trying", { what, broker: queue.broker.name, reason });
+        if ((await parts.queuesOf(queue.topic.name))?.every(({ broker }) => broker.name !== queue.broker.name)) return;
+      }
+      await clock.sleep(retryPauseMs(failures), closing);
+    }
+  }
+
+  /** One poll. Resolves to why it failed. */
+  async function receive(
+    queue: ReadableQueue,
+    count: number,
+    take: (message: WireDelivered) => void,
+  ): Promise<string | undefined> {
+    const request = {
+      group: parts.group,
+      messageQueue: queue,
+      filterExpression: { type: "TAG", expression: parts.tags },
+      batchSize: count,
+      invisibleDuration: durationOf(parts.invisibleMs),
+      longPollingTimeout: durationOf(POLL_MS),
+      autoRenew: false,
+    };
+    let status: RocketmqStatus | undefined;
+    const failure = await connection.receive(runtime.methods.ReceiveMessage, request, {
+      timeoutMs: POLL_MS + parts.requestTimeoutMs,
+      signal: closing,
+      take(answer) {
+        const { message, status: told } = answer as Status & { readonly message?: WireDelivered };
+        if (message) take(message);
+        else if (told) status = told;
+      },
+    });
+    if (failure !== undefined) return `${failureOfCall(failure).code}: ${failureOfCall(failure).reason}`;
+    if (status?.code === "MESSAGE_NOT_FOUND") return undefined;
+    const refused = status === undefined ? undefined : failureOfStatus(status);
+    return refused === undefined ? undefined : `${refused.code}: ${refused.reason}`;
+  }
+
+  return { over: watch() };
+}
