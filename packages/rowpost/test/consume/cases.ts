@@ -9,6 +9,7 @@ import type { Database } from "../../src/databases/database.ts";
 import { postgres } from "../../src/databases/postgres/index.ts";
 import { createInbox, type Inbox, MissingIdentityError } from "../../src/inbox/index.ts";
 import type { Logger } from "../../src/runtime/logger.ts";
+import type { Transaction } from "../../src/transactions/executor.ts";
 import { noDeadline, outgoing } from "../brokers/messages.ts";
 import { createTestDatabase, type TestDatabase } from "../services.ts";
 import { countingHandler } from "./counting.ts";
@@ -16,7 +17,10 @@ import { countingHandler } from "./counting.ts";
 /** Options as a case gives them. */
 export type CaseOptions = Omit<ConsumeOptions<never>, "inbox" | "handler"> & {
   readonly inbox: Inbox;
-  readonly handler: (message: DeliveredMessage, context: { readonly signal: AbortSignal }) => unknown;
+  readonly handler: (
+    message: DeliveredMessage,
+    context: { readonly signal: AbortSignal; readonly tx: Transaction },
+  ) => unknown;
   readonly unhandled?: "redeliver" | ((raw: never, error: unknown) => unknown);
 };
 
@@ -285,6 +289,32 @@ function defineConsumerCases(make: () => Promise<ConsumerPlace>, { keepsOrder, k
     await expect.poll(() => handled.length).toBe(total);
     await second.close();
     expect(new Set(handled).size, "each once").toBe(total);
+    expect(await place.left()).toBe(0);
+  });
+
+  test("close resolves after the handler that runs, whose transaction goes on", async () => {
+    await publish([message("4711")]);
+    let beginClose = (): void => undefined;
+    const closeBegan = new Promise<void>((resolve) => {
+      beginClose = resolve;
+    });
+    const steps: string[] = [];
+    const consumption = await consume({
+      handler: async (_message, { tx }) => {
+        steps.push("running");
+        await closeBegan;
+        // More round trips than any client needs to take its leave.
+        for (let query = 0; query < 200; query += 1) await tx.query("SELECT 1");
+        await tx.query("INSERT INTO effects (message) VALUES ('4711')");
+        steps.push("done");
+      },
+    });
+    await expect.poll(() => steps).toEqual(["running"]);
+    const closing = consumption.close();
+    beginClose();
+    expect(await closing).toEqual({ drained: true });
+    expect(steps).toEqual(["running", "done"]);
+    expect(await effects()).toEqual(["4711"]);
     expect(await place.left()).toBe(0);
   });
 

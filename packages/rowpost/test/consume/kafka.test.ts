@@ -59,6 +59,45 @@ describeWithService("kafka", "consume", ({ address }) => {
 
   describeConsumer("with kafkajs", makePlace, { keepsOrder: true, kills: 3 });
 
+  test("one that goes back is not overtaken by later ones of its key, and keeps what is behind it uncommitted", async () => {
+    const place = await makePlace();
+    const database = sqlite({ file: ":memory:" });
+    const inbox = createInbox({ database, consumer: "points" });
+    await inbox.migrate();
+    const keys = ["a-1", "b-1", "a-2", "b-2", "a-3"];
+    await place.broker.publish(
+      keys.map((key) => outgoing(key, { topic: place.topic, orderingKey: "one partition" })),
+      noDeadline(),
+    );
+    const handled: string[] = [];
+    let failures = 0;
+    let isWell = false;
+    const consumption = await place.consume({
+      inbox,
+      orderBy: ({ key }) => key.slice(0, 1),
+      retry: { maxAttempts: 1, maxMs: 1 },
+      logger: "silent",
+      handler: ({ key }) => {
+        if (key === "a-1" && !isWell) {
+          failures += 1;
+          throw new Error("not yet");
+        }
+        handled.push(key);
+      },
+    });
+    await expect.poll(() => failures).toBeGreaterThanOrEqual(3);
+    expect(handled.filter((key) => key.startsWith("a"))).toEqual([]);
+    expect(await place.left(), "nothing behind it is committed").toBe(keys.length);
+    isWell = true;
+    await expect.poll(() => handled.length).toBe(keys.length);
+    await consumption.close();
+    expect(handled.filter((key) => key.startsWith("a"))).toEqual(["a-1", "a-2", "a-3"]);
+    expect(handled.filter((key) => key.startsWith("b"))).toEqual(["b-1", "b-2"]);
+    expect(await place.left()).toBe(0);
+    await place.drop();
+    await database.close();
+  });
+
   test("heartbeats go on while a handler runs", async () => {
     const topic = uniqueName("consume");
     await createTopics(address, [{ topic }]);
