@@ -114,12 +114,12 @@ export async function consumeRabbitmq<Tx = Transaction>(options: RabbitmqConsume
   }
 
   const links = await reopening({
+    discard: ({ connection }) => closeQuietly(connection.close()),
     open: () => openLink({ connect, queue, prefetch, work, tell }),
     ...{ closing: work.closing, clock, logger, what: `RabbitMQ queue ${queue}` },
   });
   return consumptionOf(async () => {
     const drained = work.drain();
-    await links.over;
     const { channel, connection, consumerTag } = links.current();
     await closeQuietly(channel.cancel(consumerTag));
     const closed = await drained;

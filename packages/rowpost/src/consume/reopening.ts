@@ -15,6 +15,8 @@ export interface Opened {
 
 interface Parts<One extends Opened> {
   readonly open: () => Promise<One>;
+  /** For one that is open only when nobody wants it any more. */
+  readonly discard: (one: One) => Promise<void>;
   readonly closing: AbortSignal;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -25,8 +27,6 @@ interface Parts<One extends Opened> {
 /** The one that is open now. */
 export interface Reopening<One extends Opened> {
   current(): One;
-  /** Resolves when none is being opened any more, after `closing`. */
-  readonly over: Promise<void>;
 }
 
 /** Rejects when it cannot be opened the first time. */
@@ -40,7 +40,10 @@ export async function reopening<One extends Opened>(parts: Parts<One>): Promise<
       if (closing.aborted) return;
       if (failures === 0) logger.warn("a consumer lost its connection and opens another one", { what, error });
       try {
-        current = await parts.open();
+        const next = await parts.open();
+        // The close did not wait for it: a server that is silent may take for ever.
+        if (closing.aborted) return await parts.discard(next);
+        current = next;
         failures = 0;
       } catch (refused) {
         failures += 1;
@@ -51,7 +54,8 @@ export async function reopening<One extends Opened>(parts: Parts<One>): Promise<
     }
   }
 
-  return { current: () => current, over: keepOpen() };
+  void keepOpen();
+  return { current: () => current };
 }
 
 function aborted(signal: AbortSignal): Promise<undefined> {

@@ -6,7 +6,7 @@ import { consumeRabbitmq } from "../../src/consume/index.ts";
 import { sqlite } from "../../src/databases/sqlite/index.ts";
 import { createInbox, type Inbox } from "../../src/inbox/index.ts";
 import { silentLogger } from "../../src/runtime/logger.ts";
-import { createTcpProxy } from "../../src/testing/index.ts";
+import { createTcpProxy, type TcpProxy } from "../../src/testing/index.ts";
 import { noDeadline, outgoing } from "../brokers/messages.ts";
 import { openTestQueues, type TestQueues } from "../brokers/rabbitmq-queues.ts";
 import { describeWithService } from "../services.ts";
@@ -65,13 +65,17 @@ describeWithService("rabbitmq", "consume", ({ address }) => {
       expect(results.map(({ status }) => status)).toEqual(keys.map(() => "sent"));
     }
 
-    test("a connection that is cut is opened again, and what was not acknowledged is handled once", async () => {
-      const { hostname: host, port } = new URL(address);
-      const proxy = await createTcpProxy({ target: { host, port: Number(port) } });
-      ends.push(() => proxy.close());
+    /** A queue, and an address of the server that can be cut and muted. */
+    async function queueBehindProxy(): Promise<{ proxy: TcpProxy; url: string; queue: string }> {
       const through = new URL(address);
+      const proxy = await createTcpProxy({ target: { host: through.hostname, port: Number(through.port) } });
+      ends.push(() => proxy.close());
       through.port = String(proxy.port);
-      const queue = await queues.create("consume");
+      return { proxy, url: through.href, queue: await queues.create("consume") };
+    }
+
+    test("a connection that is cut is opened again, and what was not acknowledged is handled once", async () => {
+      const { proxy, queue, url } = await queueBehindProxy();
       await publish(queue, ["a", "b", "c"]);
       const handled: string[] = [];
       let release = (): void => undefined;
@@ -80,7 +84,7 @@ describeWithService("rabbitmq", "consume", ({ address }) => {
       });
       const lost: string[] = [];
       const consumption = await consumeRabbitmq({
-        ...{ inbox, queue, connect: () => connect(through.href) },
+        ...{ inbox, queue, connect: () => connect(url) },
         logger: { ...silentLogger, warn: (line) => void lost.push(line) },
         handler: async ({ key }) => {
           if (lost.length === 0) await held;
@@ -96,6 +100,28 @@ describeWithService("rabbitmq", "consume", ({ address }) => {
       await expect.poll(() => handled.length).toBe(4);
       await consumption.close();
       expect((await queues.channel.checkQueue(queue)).messageCount).toBe(0);
+    });
+
+    test("close does not wait for a server that is silent, and a connection that comes later is closed", async () => {
+      const { proxy, queue, url } = await queueBehindProxy();
+      let opened = 0;
+      const closed: number[] = [];
+      const consumption = await consumeRabbitmq({
+        ...{ inbox, queue, logger: "silent", handler: () => undefined },
+        connect: async () => {
+          opened += 1;
+          const number = opened;
+          const connection = await connect(url);
+          connection.on("close", () => closed.push(number));
+          return connection;
+        },
+      });
+      proxy.mute();
+      await proxy.cut();
+      await expect.poll(() => opened).toBe(2);
+      expect(await consumption.close()).toEqual({ drained: true });
+      proxy.unmute();
+      await expect.poll(() => closed).toContain(2);
     });
 
     test("a consumer that the server cancels is begun again when its queue is back", async () => {
