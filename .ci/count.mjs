@@ -18,7 +18,7 @@ let failed = 0;
  * each has its reason in the log above.
  */
 const inapplicable = new Map();
-const CONTRACT = /(?:broker|store) contract/;
+const CONTRACT = /(?:broker|queue|store) contract/;
 const failures = [];
 
 /** Where and why, in few lines: what follows in the stack is in the log above. */
