@@ -21,11 +21,14 @@ export const topics: TopicStatements = {
 
   now: () => ({ name: "now", text: `SELECT ${QUEUE_EPOCH_MS} + ${CLOCK_MS} AS nowms`, params: [] }),
 
-  /** Two that create one topic meet at its key; the second changes nothing. */
+  /**
+   * Two that create one topic meet at its key: the second waits for the first, and inserts nothing.
+   * IGNORE, because a driver may count the row that an ON DUPLICATE KEY UPDATE has found.
+   */
   insertTopic: ({ topic, partitions, retentionMonths }) => ({
     name: "insertTopic",
-    text: `INSERT INTO message_topic (topic_id, partitions, retention_months, gmt_create, gmt_modified)
-  VALUES (?, ?, ?, ${NOW}, ${NOW}) ON DUPLICATE KEY UPDATE partitions = partitions`,
+    text: `INSERT IGNORE INTO message_topic (topic_id, partitions, retention_months, gmt_create, gmt_modified)
+  VALUES (?, ?, ?, ${NOW}, ${NOW})`,
     params: [topic, partitions, retentionMonths],
   }),
 

@@ -57,9 +57,8 @@ export function createTopicStore(
       await makeMonths(topic.topic, [month, monthAfter(month)]);
       return await slots.retry("housekeeping", (session) =>
         session.transaction(async (tx) => {
-          const known = await tx.run(topics.readTopics(topic.topic));
-          if (known.rows.length > 0) return false;
-          await tx.run(topics.insertTopic(topic));
+          const { affected } = await tx.run(topics.insertTopic(topic));
+          if (affected === 0) return false;
           await tx.run(topics.insertCounters(topic));
           return true;
         }),
