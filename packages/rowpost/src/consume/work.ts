@@ -22,6 +22,11 @@ export interface Delivery<Raw> {
   read(): DeliveredMessage;
   /** Keys are parted by it, such as topic and partition. */
   readonly within?: string | undefined;
+  /**
+   * True: one that would go back to the broker stays, and is tried again here after the pause,
+   * because what is behind it would suffer from going back with it.
+   */
+  readonly stays?: boolean | undefined;
   /** True when nobody waits for a verdict: the broker has taken the message back. */
   isOver?(): boolean;
   /** Tells the broker; later messages of the key wait until it has resolved. Must not reject. */
@@ -70,7 +75,13 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
         return "handled";
       } catch (error) {
         const isLast = attempts >= settings.maxAttempts || isHopeless(error);
-        if (isLast) return await giveUp(delivery.raw, error, { type, key, attempts });
+        if (isLast) {
+          const verdict = await giveUp(delivery.raw, error, { type, key, attempts });
+          if (!goesOn(delivery, verdict)) return verdict;
+          attempts = 0;
+          await clock.sleep(settings.pauseMs, closing.signal);
+          continue;
+        }
         logger.warn("a message was not handled and is tried again", {
           ...{ consumer: inbox.consumer, type, key, attempts, error },
         });
@@ -98,8 +109,12 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
 
   /** One without an identity, or that `orderBy` cannot read. */
   async function refuse(delivery: Delivery<Raw>, error: unknown): Promise<Verdict> {
-    const isStopped = closing.signal.aborted || delivery.isOver?.() === true;
-    return isStopped ? "stopped" : await giveUp(delivery.raw, error, {});
+    while (!closing.signal.aborted && delivery.isOver?.() !== true) {
+      const verdict = await giveUp(delivery.raw, error, {});
+      if (!goesOn(delivery, verdict)) return verdict;
+      await clock.sleep(settings.pauseMs, closing.signal);
+    }
+    return "stopped";
   }
 
   function handle(delivery: Delivery<Raw>): Promise<Verdict> {
@@ -143,6 +158,10 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
   }
 
   return { closing: closing.signal, abandoned: abandoned.signal, handle, drain };
+}
+
+function goesOn({ stays }: Delivery<unknown>, verdict: Verdict): boolean {
+  return stays === true && verdict === "redeliver";
 }
 
 /** The same message fails each time that it comes. */

@@ -79,7 +79,7 @@ export async function deleteTopic(server: ServerAddress, name: string): Promise<
 export async function createGroup(
   server: ServerAddress,
   name: string,
-  { orderly = false }: { readonly orderly?: boolean } = {},
+  { orderly = false, retries = 16 }: { readonly orderly?: boolean; readonly retries?: number } = {},
 ): Promise<string> {
   const group = {
     groupName: name,
@@ -88,7 +88,7 @@ export async function createGroup(
     consumeBroadcastEnable: true,
     consumeMessageOrderly: orderly,
     retryQueueNums: 1,
-    retryMaxTimes: 16,
+    retryMaxTimes: retries,
     brokerId: 0,
     whichBrokerWhenConsumeSlowly: 1,
     notifyConsumerIdsChangedEnable: true,

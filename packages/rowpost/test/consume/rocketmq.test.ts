@@ -159,7 +159,7 @@ describeWithService("rocketmq", "consume", ({ address }) => {
     await expect.poll(() => received).toEqual(["order.shipped"]);
   });
 
-  test("messages of a group are handled in their order, although some fail and go back to the server", async () => {
+  test("messages of a group are handled in their order, although some are given up and tried again", async () => {
     const place = await makePlace(server, "FIFO");
     const messages = keyed(3, 18);
     await publish(place, messages);
@@ -179,6 +179,46 @@ describeWithService("rocketmq", "consume", ({ address }) => {
     await expect.poll(() => handled.length, { timeout: 60_000 }).toBe(messages.length);
     expect(attempts).toBe(2);
     expectInOrder(handled, messages);
+  });
+
+  test("a message of a group that fails for long makes no dead letters of those behind it", async () => {
+    const place = await makePlace(server, "FIFO");
+    const group = await createGroup(server, uniqueName("consume"), { orderly: true, retries: 2 });
+    const messages = keyed(1, 3);
+    await publish(place, messages);
+    const handled: string[] = [];
+    let failures = 0;
+    await consume(
+      { ...place, group },
+      {
+        retry: { maxAttempts: 1, maxMs: 1 },
+        handler: ({ key }) => {
+          if (key === "0-0" && failures < 6) {
+            failures += 1;
+            throw new Error("not yet");
+          }
+          handled.push(key);
+        },
+      },
+    );
+    await expect.poll(() => handled, { timeout: 20_000 }).toEqual(messages.map(({ key }) => key));
+    expect(await messageCount(server, `%DLQ%${group}`).catch(() => 0)).toBe(0);
+  });
+
+  test("a dead letter of a group lets those behind it go on", async () => {
+    const place = await makePlace(server, "FIFO");
+    await publish(place, keyed(1, 3));
+    const handled: string[] = [];
+    await consume(place, {
+      unhandled: "dead-letter",
+      retry: { maxAttempts: 1 },
+      handler: ({ key }) => {
+        if (key === "0-0") throw new Error("never");
+        handled.push(key);
+      },
+    });
+    await expect.poll(() => handled, { timeout: 20_000 }).toEqual(["0-1", "0-2"]);
+    await expect.poll(() => messageCount(server, `%DLQ%${place.group}`).catch(() => 0)).toBe(1);
   });
 
   test("one without identity is parked where it is told", async () => {

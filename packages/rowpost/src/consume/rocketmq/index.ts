@@ -20,7 +20,7 @@ import { type ConsumeOptions, type OwnKinds, type Park, type Unhandled, workSett
 import { createWork, type Verdict } from "../work.ts";
 import { type RocketmqDelivered, rawOf, rocketmqMessage, type WireDelivered } from "./message.ts";
 import { createReceipts, type Lent } from "./receipts.ts";
-import { type ReadableQueue, startReceiving } from "./receiving.ts";
+import { type Poll, type ReadableQueue, startReceiving } from "./receiving.ts";
 
 /** Where it connects to: as the broker of rowpost/rocketmq. */
 type Place = Pick<
@@ -49,7 +49,8 @@ export interface RocketmqConsumeOptions<Tx = Transaction> extends ConsumeOptions
   readonly invisibleMs?: number | undefined;
   /**
    * `redeliver`, the default: again after `retry.maxMs`, at least 1 s; the server counts it towards
-   * the group's limit, and then makes it a dead letter. `dead-letter`: at once.
+   * the group's limit, and then makes it a dead letter. One of a message group stays here, and is
+   * tried again after `retry.maxMs` until it is handled: its queue stands. `dead-letter`: at once.
    */
   readonly unhandled?: Unhandled | Park<RocketmqDelivered> | undefined;
 }
@@ -109,23 +110,25 @@ export async function consumeRocketmq<Tx = Transaction>(options: RocketmqConsume
   });
   const groups = createGroups();
 
-  async function tell(lent: Lent, verdict: Verdict): Promise<void> {
-    groups.settled(lent, verdict);
+  async function tell(lent: Lent, poll: Poll, verdict: Verdict): Promise<void> {
+    groups.settled(lent, poll, verdict);
     if (verdict === "handled") await receipts.acknowledge(lent);
     else if (verdict === "dead-letter") await receipts.bury(lent);
     else await receipts.giveBack(lent, work.closing.aborted ? LET_GO_MS : pauseMs, verdict === "redeliver");
   }
 
-  async function take(message: WireDelivered): Promise<unknown> {
+  async function take(message: WireDelivered, poll: Poll): Promise<unknown> {
     const raw = rawOf(message);
     const lent = receipts.lend(raw, message.systemProperties?.receiptHandle ?? "");
-    groups.arrived(lent);
     return await work.handle({
       raw,
       read: (): DeliveredMessage => rocketmqMessage(raw),
       within: raw.topic,
-      isOver: () => receipts.isLost(lent) || groups.isHeldUp(lent),
-      tell: (verdict) => tell(lent, verdict),
+      // Those behind it would go back as well; the server counts that for each, whatever it is
+      // told, and makes dead letters of them that nobody has handled.
+      stays: raw.messageGroup !== undefined,
+      isOver: () => receipts.isLost(lent) || groups.isHeldUp(lent, poll),
+      tell: (verdict) => tell(lent, poll, verdict),
     });
   }
 
@@ -165,31 +168,26 @@ function placeOf(options: Place & { readonly group: unknown; readonly topics: re
 }
 
 /**
- * A message of a group that goes back holds up those behind it that are here already: the server
- * brings them again, behind it.
+ * A message of a group that is given back, such as one whose receipt has lapsed, holds up those
+ * behind it that came with the same poll: the server brings them again, behind it. Those of later
+ * polls are in the server's order: it may be another consumer's by then, or a dead letter, and
+ * never come back to us.
  */
 function createGroups(): {
-  arrived(lent: Lent): void;
-  settled(lent: Lent, verdict: Verdict): void;
-  isHeldUp(lent: Lent): boolean;
+  settled(lent: Lent, poll: Poll, verdict: Verdict): void;
+  isHeldUp(lent: Lent, poll: Poll): boolean;
 } {
-  /** Id of the message that has gone back, by topic and group. */
-  const broken = new Map<string, string>();
-  const nameOf = ({ messageGroup, topic }: RocketmqDelivered): string | undefined =>
-    messageGroup === undefined ? undefined : `${topic}\n${messageGroup}`;
+  /** Groups of which a message was given back. */
+  const broken = new WeakMap<Poll, Set<string>>();
   return {
-    arrived({ raw }) {
-      const name = nameOf(raw);
-      if (name !== undefined && broken.get(name) === raw.messageId) broken.delete(name);
+    settled({ raw: { messageGroup } }, poll, verdict) {
+      if (messageGroup === undefined || verdict === "handled" || verdict === "dead-letter") return;
+      const groups = broken.get(poll);
+      if (groups === undefined) broken.set(poll, new Set([messageGroup]));
+      else groups.add(messageGroup);
     },
-    settled({ raw }, verdict) {
-      const name = nameOf(raw);
-      if (name !== undefined && verdict === "redeliver" && !broken.has(name)) broken.set(name, raw.messageId);
-    },
-    isHeldUp({ raw }) {
-      const name = nameOf(raw);
-      return name !== undefined && broken.has(name);
-    },
+    isHeldUp: ({ raw: { messageGroup } }, poll) =>
+      messageGroup !== undefined && broken.get(poll)?.has(messageGroup) === true,
   };
 }
 

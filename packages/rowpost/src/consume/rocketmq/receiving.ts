@@ -15,6 +15,9 @@ export interface ReadableQueue {
   readonly broker: { readonly name: string };
 }
 
+/** What came in one answer of the server knows each other by it; a poll is of one topic. */
+export type Poll = object;
+
 interface Parts {
   readonly runtime: GrpcRuntime;
   readonly connection: Connection;
@@ -33,7 +36,7 @@ interface Parts {
   /** Those of a topic; undefined when nobody says. */
   readonly queuesOf: (topic: string) => Promise<readonly ReadableQueue[] | undefined>;
   /** Resolves when the message is settled. */
-  readonly take: (message: WireDelivered) => Promise<unknown>;
+  readonly take: (message: WireDelivered, poll: Poll) => Promise<unknown>;
 }
 
 /** The polls of one consumer. */
@@ -90,8 +93,8 @@ export function startReceiving(parts: Parts): Receiving {
         await Promise.race([...underway]);
         continue;
       }
-      const reason = await receive(queue, Math.min(MOST, parts.room - underway.size), (message) => {
-        const settled = parts.take(message);
+      const reason = await receive(queue, Math.min(MOST, parts.room - underway.size), (message, one) => {
+        const settled = parts.take(message, one);
         underway.add(settled);
         void settled.then(() => underway.delete(settled));
       });
@@ -110,7 +113,7 @@ export function startReceiving(parts: Parts): Receiving {
   async function receive(
     queue: ReadableQueue,
     count: number,
-    take: (message: WireDelivered) => void,
+    take: (message: WireDelivered, poll: Poll) => void,
   ): Promise<string | undefined> {
     const request = {
       group: parts.group,
@@ -127,7 +130,7 @@ export function startReceiving(parts: Parts): Receiving {
       signal: closing,
       take(answer) {
         const { message, status: told } = answer as Status & { readonly message?: WireDelivered };
-        if (message) take(message);
+        if (message) take(message, request);
         else if (told) status = told;
       },
     });
