@@ -56,9 +56,10 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
   const open = new Set<Promise<Verdict>>();
 
   /** Resolves when the transaction has committed. */
-  async function handleOnce(message: DeliveredMessage, raw: Raw): Promise<void> {
+  async function handleOnce(message: DeliveredMessage, raw: Raw, called: () => void): Promise<void> {
     const handling = { message };
     const call = (tx: unknown): Promise<unknown> => {
+      called();
       const context: HandlerContext<Raw, never> = { tx: tx as never, signal: abandoned.signal, raw };
       return Promise.resolve(settings.handler(message, context));
     };
@@ -70,13 +71,16 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
     const { type, key } = message;
     for (let attempts = 1; ; attempts += 1) {
       if (closing.signal.aborted || delivery.isOver?.() === true) return "stopped";
+      let wasCalled = false;
       try {
-        await handleOnce(message, delivery.raw);
+        await handleOnce(message, delivery.raw, () => (wasCalled = true));
         return "handled";
       } catch (error) {
         const isLast = attempts >= settings.maxAttempts || isHopeless(error);
         if (isLast) {
-          const verdict = await giveUp(delivery.raw, error, { type, key, attempts });
+          // A database that is away would make dead letters of all messages that come meanwhile.
+          const unhandled = wasCalled || isHopeless(error) ? settings.unhandled : "redeliver";
+          const verdict = await giveUp(delivery.raw, error, { type, key, attempts }, unhandled);
           if (!goesOn(delivery, verdict)) return verdict;
           attempts = 0;
           await clock.sleep(settings.pauseMs, closing.signal);
@@ -90,8 +94,12 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
     }
   }
 
-  async function giveUp(raw: Raw, error: unknown, about: Readonly<Record<string, unknown>>): Promise<Verdict> {
-    const { unhandled } = settings;
+  async function giveUp(
+    raw: Raw,
+    error: unknown,
+    about: Readonly<Record<string, unknown>>,
+    unhandled = settings.unhandled,
+  ): Promise<Verdict> {
     const fields = { consumer: inbox.consumer, ...about, error };
     if (typeof unhandled === "string") {
       logger.error("a message was not handled and goes back to the broker", { ...fields, as: unhandled });

@@ -184,6 +184,18 @@ describe("webhooks", () => {
     expect(parked).toEqual([[request, expect.any(MissingIdentityError)]]);
   });
 
+  test("that no handler saw, because the database failed, are neither given up nor parked", async () => {
+    await database.transaction((tx) => tx.query("DROP TABLE message_inbox"));
+    const request = { headers: outgoing("1").headers, body: "{}" };
+    const handler = (): never => expect.unreachable("handled");
+    const park = (): never => expect.unreachable("parked");
+    for (const unhandled of ["dead-letter", park] as const) {
+      const webhooks = receiver({ secret: false, handler, unhandled });
+      expect(await webhooks.receive(request)).toMatchObject({ status: 500 });
+    }
+    await inbox.migrate();
+  });
+
   test("that were parsed before they came are answered 500, and the log says what to change", async () => {
     const errors: unknown[] = [];
     const logger = {
