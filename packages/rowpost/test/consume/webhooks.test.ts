@@ -184,6 +184,17 @@ describe("webhooks", () => {
     expect(parked).toEqual([[request, expect.any(MissingIdentityError)]]);
   });
 
+  test("whose body a framework has parsed, or left out, are answered, and received by nobody", async () => {
+    const handler = (): never => expect.unreachable("handled");
+    for (const secret of [SECRET, false] as const) {
+      const webhooks = receiver({ secret, handler });
+      const answer = await webhooks.receive({ headers: outgoing("1").headers, body: { order: "1" } });
+      expect(answer).toMatchObject({ status: 500, body: expect.stringContaining("parsed") });
+    }
+    const unsigned = await receiver({ handler }).receive({ headers: outgoing("1").headers, body: null });
+    expect(unsigned).toMatchObject({ status: 401 });
+  });
+
   test("that no handler saw, because the database failed, are neither given up nor parked", async () => {
     await database.transaction((tx) => tx.query("DROP TABLE message_inbox"));
     const request = { headers: outgoing("1").headers, body: "{}" };

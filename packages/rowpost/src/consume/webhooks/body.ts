@@ -38,6 +38,13 @@ export async function bodyOfNode(request: NodeRequest, maxBytes: number): Promis
   return await gathered(request as AsyncIterable<Uint8Array>, maxBytes);
 }
 
+/** What a framework has made of it. */
+export function bodyOfOther(body: unknown): string | Uint8Array {
+  if (body === undefined || body === null) return "";
+  if (typeof body === "string" || body instanceof Uint8Array) return body;
+  throw new BodyError(500, "the body was parsed before it came here, and the signature is over its bytes; pass them");
+}
+
 export async function bodyOfFetch(request: Request, maxBytes: number): Promise<Uint8Array> {
   if (request.bodyUsed) throw new BodyError(500, "the body was read before it came here; pass the request as it came");
   return request.body === null ? new Uint8Array() : await gathered(request.body, maxBytes);

@@ -10,7 +10,7 @@ import { type Consumption, consumptionOf } from "../consumption.ts";
 import { type DeliveredMessage, deliveredMessage } from "../message.ts";
 import { type ConsumeOptions, type OwnKinds, type Park, workSettings } from "../options.ts";
 import { createWork, type Verdict } from "../work.ts";
-import { BodyError, bodyOfFetch, bodyOfNode, type NodeRequest, type NodeResponse } from "./body.ts";
+import { BodyError, bodyOfFetch, bodyOfNode, bodyOfOther, type NodeRequest, type NodeResponse } from "./body.ts";
 
 /** A request with its body as it came: a parsed and printed JSON has other bytes. */
 export interface WebhookDelivered {
@@ -55,7 +55,11 @@ export interface Webhooks extends Consumption {
   /** For Hono and whoever has `Request` and `Response`: `(c) => webhooks.fetch(c.req.raw)`. */
   readonly fetch: (request: Request) => Promise<Response>;
   /** For Fastify and all others: the request with its body as it came. Never rejects. */
-  readonly receive: (request: WebhookDelivered) => Promise<WebhookAnswer>;
+  readonly receive: (request: {
+    readonly headers: WebhookDelivered["headers"];
+    /** Bytes or text; nothing is an empty one, and anything else is answered 500. */
+    readonly body?: unknown;
+  }) => Promise<WebhookAnswer>;
 }
 
 const KINDS: OwnKinds<WebhookConsumeOptions> = {
@@ -133,7 +137,7 @@ export function consumeWebhooks<Tx = Transaction>(options: WebhookConsumeOptions
 
   return {
     ...consumptionOf(() => work.drain()),
-    receive: (request) => respond(() => request),
+    receive: ({ body, headers }) => respond(() => ({ headers, body: bodyOfOther(body) })),
     listener(request, response) {
       const body = async (): Promise<WebhookDelivered> => ({
         headers: request.headers,
