@@ -182,6 +182,8 @@ describe("webhooks", () => {
     const parking = receiver({ secret: false, handler, unhandled: (raw, error) => parked.push([raw, error]) });
     expect(await parking.receive(request)).toMatchObject({ status: 204 });
     expect(parked).toEqual([[request, expect.any(MissingIdentityError)]]);
+    const failing = receiver({ secret: false, handler, unhandled: () => Promise.reject(new Error("no place")) });
+    expect(await failing.receive(request), "to be sent again").toMatchObject({ status: 500 });
   });
 
   test("whose body a framework has parsed, or left out, are answered, and received by nobody", async () => {

@@ -115,7 +115,9 @@ export function consumeWebhooks<Tx = Transaction>(options: WebhookConsumeOptions
       },
       tell: () => undefined,
     });
-    if (message === undefined && verdict === "redeliver") return answerOf("dead-letter");
+    // Sent again it has none either. One that could not be parked may be the next time.
+    if (message === undefined && verdict === "redeliver" && settings.unhandled === "redeliver")
+      return answerOf("dead-letter");
     return answerOf(verdict);
   }
 
