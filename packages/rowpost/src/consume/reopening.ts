@@ -3,7 +3,7 @@
  * the caller's to hear of.
  */
 import { untilAborted } from "../runtime/abort.ts";
-import { retryPauseMs } from "../runtime/backoff.ts";
+import { LONGEST_RETRY_MS, retryPauseMs } from "../runtime/backoff.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Logger } from "../runtime/logger.ts";
 
@@ -38,7 +38,12 @@ export async function reopening<One extends Opened>(parts: Parts<One>): Promise<
     for (let failures = 0; !closing.aborted; ) {
       const error = failures === 0 ? await Promise.race([current.ended, aborted(closing)]) : undefined;
       if (closing.aborted) return;
-      if (failures === 0) logger.warn("a consumer lost its connection and opens another one", { what, error });
+      if (failures === 0) {
+        logger.warn("a consumer lost its connection and opens another one", { what, error });
+        // It may end again as soon as it is open, such as over a message that the client cannot read.
+        await clock.sleep(LONGEST_RETRY_MS, closing);
+        if (closing.aborted) return;
+      }
       try {
         const next = await parts.open();
         // The close did not wait for it: a server that is silent may take for ever.

@@ -5,8 +5,9 @@ import { rabbitmq } from "../../src/brokers/rabbitmq/index.ts";
 import { consumeRabbitmq } from "../../src/consume/index.ts";
 import { sqlite } from "../../src/databases/sqlite/index.ts";
 import { createInbox, type Inbox } from "../../src/inbox/index.ts";
+import { LONGEST_RETRY_MS } from "../../src/runtime/backoff.ts";
 import { silentLogger } from "../../src/runtime/logger.ts";
-import { createTcpProxy, type TcpProxy } from "../../src/testing/index.ts";
+import { createManualClock, createTcpProxy, type TcpProxy } from "../../src/testing/index.ts";
 import { noDeadline, outgoing } from "../brokers/messages.ts";
 import { openTestQueues, type TestQueues } from "../brokers/rabbitmq-queues.ts";
 import { describeWithService } from "../services.ts";
@@ -100,6 +101,29 @@ describeWithService("rabbitmq", "consume", ({ address }) => {
       await expect.poll(() => handled.length).toBe(4);
       await consumption.close();
       expect((await queues.channel.checkQueue(queue)).messageCount).toBe(0);
+    });
+
+    test("a connection that ends again and again is not opened without a pause", async () => {
+      const queue = await queues.create("consume");
+      const clock = createManualClock();
+      const lost: string[] = [];
+      let opened = 0;
+      const consumption = await consumeRabbitmq({
+        ...{ inbox, queue, clock, handler: () => undefined },
+        logger: { ...silentLogger, warn: (line) => void lost.push(line) },
+        connect: async () => {
+          opened += 1;
+          const connection = await connect(address);
+          ends.push(() => connection.close().catch(() => undefined));
+          return connection;
+        },
+      });
+      ends.push(() => consumption.close());
+      await queues.channel.deleteQueue(queue);
+      await expect.poll(() => lost).toEqual(["a consumer lost its connection and opens another one"]);
+      expect(opened).toBe(1);
+      await clock.advance(LONGEST_RETRY_MS);
+      await expect.poll(() => opened).toBe(2);
     });
 
     test("close does not wait for a server that is silent, and a connection that comes later is closed", async () => {
