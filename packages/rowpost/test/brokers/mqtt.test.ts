@@ -1,17 +1,25 @@
 /** What the broker contract does not ask of MQTT: reason codes, the server's limits, TLS, names. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { generate } from "mqtt-packet";
 import { afterEach, describe, expect, test } from "vitest";
 import type { Broker, PublishResult } from "../../src/brokers/broker.ts";
 import { encode, packetBytes, type Wire } from "../../src/brokers/mqtt/carry.ts";
 import { decodeMqttHeaders, type MqttOptions, mqtt, mqttOptionsFromUrl } from "../../src/brokers/mqtt/index.ts";
+import type { Link } from "../../src/brokers/mqtt/link.ts";
+import { createLinks } from "../../src/brokers/mqtt/links.ts";
+import { settingsFrom } from "../../src/brokers/mqtt/options.ts";
 import { createTcpProxy } from "../../src/testing/index.ts";
 import { describeWithService } from "../services.ts";
 import { TEST_CERTIFICATE, TEST_KEY } from "./certificate.ts";
 import { noDeadline, outgoing } from "./messages.ts";
 import { type MqttMessage, startMosquitto, subscribe, uniqueTopic } from "./mqtt-server.ts";
 import { counts, endsByItself } from "./outcomes.ts";
+
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc") as () => void;
 
 describeWithService("mosquitto", "the MQTT broker on servers with settings of their own", ({ address }) => {
   const closing: (() => Promise<unknown>)[] = [];
@@ -53,6 +61,31 @@ describeWithService("mosquitto", "the MQTT broker on servers with settings of th
       { status: "sent", messageId: expect.stringMatching(/^rowpost-[0-9a-f]{12}#\d+$/) },
     ]);
     await expect.poll(() => arrived.map(({ headers }) => headers["rowpost-key"])).toEqual(["n-3"]);
+  });
+
+  test("a connection that broke is not kept in memory", async () => {
+    const { hostname, port } = new URL(address);
+    const proxy = await createTcpProxy({ target: { host: hostname, port: Number(port) } });
+    closing.push(() => proxy.close());
+    const links = createLinks(settingsFrom({ servers: `127.0.0.1:${proxy.port}` }));
+    closing.push(() => links.close());
+    const next = async (): Promise<Link> => {
+      const link = await links.link();
+      return "scope" in link ? expect.unreachable(link.reason) : link;
+    };
+    const broken: WeakRef<Link>[] = [];
+    for (let turn = 0; turn < 5; turn += 1) {
+      const reference = new WeakRef(await next());
+      broken.push(reference);
+      await proxy.cut();
+      await expect.poll(() => reference.deref()?.over !== undefined || reference.deref() === undefined).toBe(true);
+    }
+    await next();
+    const kept = (): number => {
+      collectGarbage();
+      return broken.filter((reference) => reference.deref() !== undefined).length;
+    };
+    await expect.poll(kept).toBeLessThanOrEqual(1);
   });
 
   test("each message is as the page says: topic with prefix, content type, headers", async () => {

@@ -42,6 +42,8 @@ export interface Link {
 export interface Opening {
   /** Never rejects. */
   readonly link: Promise<Link | PublishFailed>;
+  /** Resolves when its socket is closed, however it came to that. */
+  readonly closed: Promise<void>;
   /** Ends it, whatever its state; what is open is unknown. */
   end(): Promise<void>;
 }
@@ -163,6 +165,7 @@ export function openLink({ MqttClient }: MqttModule, address: ServerAddress, set
 
   return {
     link: opened,
+    closed,
     async end() {
       // A goodbye, where it can be heard.
       if (over === undefined && pending.size === 0) client.end(false);

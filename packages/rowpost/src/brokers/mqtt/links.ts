@@ -40,13 +40,14 @@ export function createLinks(settings: Settings): Links {
         if (address === undefined) break;
         const opening = openLink(module, address, settings);
         openings.add(opening);
+        // Of one that broke the client keeps everything that it had no receipt for.
+        void opening.closed.then(() => openings.delete(opening));
         const found = await opening.link;
         if (!("scope" in found)) {
           first = index;
           link = found;
           return found;
         }
-        openings.delete(opening);
         failure = found;
       }
     } catch (error) {
