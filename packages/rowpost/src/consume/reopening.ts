@@ -40,7 +40,7 @@ export async function reopening<One extends Opened>(parts: Parts<One>): Promise<
       if (closing.aborted) return;
       if (failures === 0) {
         logger.warn("a consumer lost its connection and opens another one", { what, error });
-        // It may end again as soon as it is open, such as over a message that the client cannot read.
+        // It may end again as soon as it is open: over a message that the client cannot read.
         await clock.sleep(LONGEST_RETRY_MS, closing);
         if (closing.aborted) return;
       }

@@ -23,7 +23,9 @@ WHERE c.relkind IN ('r', 'p') AND starts_with(c.relname::text, $1)`,
 
   now: () => ({ name: "now", text: `SELECT (${CLOCK_MS} + ${QUEUE_EPOCH_MS})::text AS nowms`, params: [] }),
 
-  /** Two that create one topic meet at its key: the second waits for the first, and inserts nothing. */
+  /**
+   * Two that create one topic meet at its key: the second waits for the first, and inserts nothing.
+   */
   insertTopic: ({ topic, partitions, retentionMonths }) => ({
     name: "insertTopic",
     text: `INSERT INTO message_topic (topic_id, partitions, retention_months) VALUES ($1, $2, $3) ON CONFLICT (topic_id) DO NOTHING`,

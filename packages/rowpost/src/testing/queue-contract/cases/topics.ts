@@ -40,7 +40,7 @@ export const topicCases: readonly QueueContractCase[] = [
       const made = await Promise.all(
         [store, other.store].map((each, n) => each.topics.create({ topic, partitions: n + 2, retentionMonths: null })),
       );
-      assert.deepEqual(made.toSorted(), [false, true], "one has made it, and is told so");
+      assert.equal(made.filter((isMine) => isMine).length, 1, "one has made it, and is told so");
       const found = await store.topics.list(topic);
       assert.equal(found.length, 1, "one topic");
       const partitions = found[0]?.partitions ?? 0;
