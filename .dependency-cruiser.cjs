@@ -2,7 +2,7 @@
  * Who may import whom. Each rule is the enforcement of one sentence; the sentence stands in its
  * comment, with the reason.
  *
- *   runtime, message <- outbox, relay, queue, inbox <- databases, brokers, transactions
+ *   runtime, message <- outbox, relay, queue, inbox, reconcile <- databases, brokers, transactions
  *   <- consume, testing <- server, nestjs
  *
  * Tests are exempt: a test may look at anything. Types count like values, because a type import is
@@ -25,6 +25,7 @@ const ports = [
   `${library}/relay/store\\.ts$`,
   `${library}/queue/store\\.ts$`,
   `${library}/inbox/store\\.ts$`,
+  `${library}/reconcile/store\\.ts$`,
   `${library}/brokers/broker\\.ts$`,
   `${library}/transactions/executor\\.ts$`,
 ];
@@ -62,8 +63,11 @@ module.exports = {
       name: "features-see-ports-only",
       severity: "error",
       comment:
-        "outbox/, relay/, queue/ and inbox/ are the same on every database and broker. They see runtime/, message/ and the port files; a feature that knows a dialect or another feature has to be tested once for each. One thing is shared: the relay's leases and pacing know no message, and hold the queue's partitions as well.",
-      from: { path: `${library}/(outbox|relay|queue|inbox)/`, pathNot: [`${library}/inbox/reading/`, isTest] },
+        "outbox/, relay/, queue/, inbox/ and reconcile/ are the same on every database and broker. They see runtime/, message/ and the port files; a feature that knows a dialect or another feature has to be tested once for each. One thing is shared: the relay's leases and pacing know no message, and hold the queue's partitions as well.",
+      from: {
+        path: `${library}/(outbox|relay|queue|inbox|reconcile)/`,
+        pathNot: [`${library}/inbox/reading/`, isTest],
+      },
       to: {
         path: "^(packages|bench)/",
         pathNot: [`${library}/(message|runtime)/`, `${library}/$1/`, `${library}/relay/(leases|pacing)/`, ...ports],
@@ -87,7 +91,7 @@ module.exports = {
       name: "consume-takes-what-carries",
       severity: "error",
       comment:
-        "consume/ drives the inbox with the messages of a client that the user has. It reads them with the files of the brokers that encode and decode, which know no client, and takes nothing else of an adapter. But for RocketMQ, whose client is our own: its connection and session are the producer's.",
+        "consume/ drives the inbox with the messages of a client that the user has. It reads them with the files of the brokers that encode and decode, which know no client, and takes nothing else of an adapter. But for RocketMQ, whose client is our own: its connection and session are the producer's; and for Redis, whose connections are made from the user's client as the producer's are.",
       from: { path: `${library}/consume/`, pathNot: isTest },
       to: {
         path: "^(packages|bench)/",
@@ -95,6 +99,8 @@ module.exports = {
           `${library}/(message|runtime|inbox|consume)/`,
           `${library}/transactions/executor\\.ts$`,
           `${library}/brokers/http/(headers|signature)\\.ts$`,
+          `${library}/brokers/nats/carry\\.ts$`,
+          `${library}/brokers/redis/(client|entry)\\.ts$`,
           `${library}/brokers/rocketmq/(carry|connection|failures|grpc|metadata|options|session)\\.ts$`,
         ],
       },
@@ -111,7 +117,7 @@ module.exports = {
       severity: "error",
       comment:
         "A feature takes the port's types and is handed the object. A value imported through a port file would tie the feature to the adapter's code.",
-      from: { path: `${library}/(outbox|relay|queue|inbox)/`, pathNot: isTest },
+      from: { path: `${library}/(outbox|relay|queue|inbox|reconcile)/`, pathNot: isTest },
       to: { path: ports, dependencyTypesNot: ["type-only"] },
     },
     {
@@ -120,7 +126,7 @@ module.exports = {
       comment:
         "databases/, brokers/ and transactions/ implement the ports that the features declare, so they may take their types. They never call a feature: the relay drives the broker, not the other way round.",
       from: { path: `${library}/(databases|brokers|transactions)/`, pathNot: isTest },
-      to: { path: `${library}/(outbox|relay|queue|inbox)/`, dependencyTypesNot: ["type-only"] },
+      to: { path: `${library}/(outbox|relay|queue|inbox|reconcile)/`, dependencyTypesNot: ["type-only"] },
     },
     {
       name: "dialects-never-meet",
@@ -161,8 +167,8 @@ module.exports = {
       to: {
         path: `${library}/brokers/`,
         pathNot: [
-          // By either protocol of RocketMQ a message has the same fields, a topic the same life.
-          `${library}/brokers/rocketmq/(carry|routes)\\.ts$`,
+          // Either protocol of RocketMQ has the same fields, life of a topic, keys and form of URL.
+          `${library}/brokers/rocketmq/(carry|routes|access-keys|url-parts)\\.ts$`,
           `${library}/brokers/$1(\\.ts$|/)`,
           `${library}/brokers/broker\\.ts$`,
           `${library}/brokers/(publishing|settings)/`,
@@ -200,8 +206,8 @@ module.exports = {
       name: "library-knows-no-user",
       severity: "error",
       comment:
-        "The server and the Nest module put the library together as users do: they may import all of it, and nobody imports them.",
-      from: { path: "^(packages/[^/]+|bench)/" },
+        "The server and the Nest module put the library together as users do: they may import all of it, and nobody imports them, but for the console's app, which takes the types of the API.",
+      from: { path: "^(packages/[^/]+|bench)/", pathNot: "^packages/console/" },
       to: { path: "^packages/(server|nestjs)/", pathNot: "^$1/" },
     },
     {
@@ -252,6 +258,22 @@ module.exports = {
       to: { path: "^(node:)?sqlite$", dynamic: false },
     },
     {
+      name: "hono-is-its-core",
+      severity: "error",
+      comment:
+        "The router is taken from hono, and nothing else: its middleware (static files, cookies, limits, CORS) is where its security advisories are, and what we need of it is a few lines of our own.",
+      from: { path: "^packages/", pathNot: isTest },
+      to: { path: "node_modules/hono/", pathNot: "node_modules/hono/dist/(types/)?index\\.(js|d\\.ts)$" },
+    },
+    {
+      name: "app-takes-types-only",
+      severity: "error",
+      comment:
+        "The console's app runs in a browser: of the server it takes the types of the API, and no value, which would bring the route table and its schemas along.",
+      from: { path: "^packages/console/src/" },
+      to: { path: "^packages/(rowpost|server|nestjs)/", dependencyTypesNot: ["type-only"] },
+    },
+    {
       name: "everything-resolves",
       severity: "error",
       comment:
@@ -262,7 +284,8 @@ module.exports = {
   ],
   options: {
     doNotFollow: { path: "node_modules" },
-    exclude: { path: "(^|/)(dist|cjs|coverage)/" },
+    // What is ours and built; an import of somebody else's has to be seen, wherever it is built.
+    exclude: { path: "^(packages/[a-z]+|bench|reports)/(dist|cjs|coverage)/" },
     tsPreCompilationDeps: true,
     tsConfig: { fileName: "tsconfig.base.json" },
     enhancedResolveOptions: {

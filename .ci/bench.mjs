@@ -31,6 +31,7 @@ const runs = [
   ["queue-latency", mariadb, "100"],
   ["isolation-key", sqlite, "500", undefined, "--variant", "30k"],
   ["isolation-endpoint", postgres, "500", undefined, "--variant", "slow"],
+  ["rocketmq-producers", sqlite, "2000", brokers.find((url) => url.startsWith("rocketmq:"))],
   ...brokers.map((broker, index) => ["outbox-broker", index % 2 === 0 ? mariadb : postgres, "2000", broker]),
 ];
 const fields = [

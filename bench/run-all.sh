@@ -70,6 +70,7 @@ for broker in "$BENCH_ROCKETMQ" "$BENCH_KAFKA" "$BENCH_RABBITMQ" "$BENCH_NATS" "
   [[ -n $broker ]] || continue
   for address in "$BENCH_MARIADB" "$BENCH_POSTGRES"; do measure outbox-broker "$address" --broker "$broker"; done
 done
+[[ -z $BENCH_ROCKETMQ ]] || measure rocketmq-producers "$BENCH_SQLITE" --broker "$BENCH_ROCKETMQ"
 for address in "$BENCH_POSTGRES" "$BENCH_MARIADB"; do measure outbox-peers "$address"; done
 
 node bench/dist/main.js report "$BENCH_LINES" --output bench/RESULTS.md --check

@@ -29,7 +29,7 @@ try {
 async function problemsOf(workspace, tarball) {
   const manifest = JSON.parse(readFileSync(join(workspace, "package.json"), "utf8"));
   const problems = await publintProblems(tarball.path, manifest);
-  if (Object.keys(manifest.exports).length > 1) problems.push(...attwProblems(tarball.path));
+  if (Object.keys(manifest.exports).length > 1) problems.push(...attwProblems(tarball.path, manifest));
   problems.push(...tarball.files.filter((file) => /\.test\.|tsbuildinfo/.test(file)).map((file) => `packed: ${file}`));
   if (!tarball.files.includes("LICENSE")) problems.push("LICENSE is not packed");
   return problems.map((problem) => `${workspace}: ${problem}`);
@@ -41,8 +41,10 @@ async function publintProblems(tarball, manifest) {
   return messages.map((message) => `publint: ${formatMessage(message, manifest, { color: false })}`);
 }
 
-function attwProblems(tarball) {
-  const options = [attw, tarball, "--no-definitely-typed", "--no-emoji", "--no-color"];
+/** The server runs on Node 20.19, where CommonJS requires ES modules: it has no second build. */
+function attwProblems(tarball, { name }) {
+  const profile = name === "rowpost-server" ? ["--profile", "esm-only"] : [];
+  const options = [attw, tarball, ...profile, "--no-definitely-typed", "--no-emoji", "--no-color"];
   const { status, stdout, stderr } = spawnSync(process.execPath, options, { encoding: "utf8" });
   return status === 0 ? [] : [`attw:\n${stdout}${stderr}`];
 }

@@ -239,7 +239,7 @@ function people({ admin }) {
     ["oldestDue", admin.oldestDue()],
     ["countByState", admin.countByState()],
     ["lockRows", admin.lockRows(["100"])],
-    ["recordChange", admin.recordChange({ ...action, action: "retry", changed: 1, ids: ["100"], details: undefined })],
+    ["recordChange", admin.recordChange({ ...action, action: "retry", changed: 1, ids: ["100"] })],
     ["operatorRetry", admin.operatorRetry({ ids: ["100"], action })],
     ["bringForward", admin.bringForward({ ids: ["100"], action })],
     ["suspendRows", admin.suspendRows({ ids: ["100"], action, untilMs: null })],

@@ -27,7 +27,7 @@ failed=()
 for version in "${versions[@]}"; do
   bin=$(tools/services/node-matrix bin "$version")
   printf '\n== Node %s\n' "$("$bin/node" --version)"
-  PATH="$bin:$PATH" "$bin/node" node_modules/vitest/vitest.mjs run /src/ sqlite test/package brokers/kafka || failed+=("$version")
+  PATH="$bin:$PATH" "$bin/node" node_modules/vitest/vitest.mjs run /src/ sqlite test/package brokers/kafka consume/kafka || failed+=("$version")
 done
 
 if [[ ${#failed[@]} -gt 0 ]]; then

@@ -25,6 +25,7 @@ import { queueAppend } from "./scenarios/queue-append.ts";
 import { queueConsume } from "./scenarios/queue-consume.ts";
 import { queueLatency } from "./scenarios/queue-latency.ts";
 import { relayTakeover } from "./scenarios/relay-takeover.ts";
+import { rocketmqProducers } from "./scenarios/rocketmq-producers.ts";
 import type { Scenario } from "./scenarios/scenario.ts";
 import { openerOf } from "./servers/open.ts";
 import type { BenchDatabase } from "./servers/server.ts";
@@ -49,6 +50,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   "queue-consume": queueConsume,
   "queue-latency": queueLatency,
   "relay-takeover": relayTakeover,
+  "rocketmq-producers": rocketmqProducers,
   "isolation-endpoint": isolationEndpoint,
   "isolation-key": isolationKey,
   "isolation-backlog": isolationBacklog,

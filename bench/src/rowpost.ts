@@ -85,6 +85,8 @@ export async function openBroker(url: string): Promise<Broker> {
   switch (protocol) {
     case "rocketmq:":
       return (await import("rowpost/rocketmq")).rocketmqFromUrl(url, process.env);
+    case "rocketmq-classic:":
+      return (await import("rowpost/rocketmq-classic")).rocketmqClassicFromUrl(url, process.env);
     case "amqp:":
       return (await import("rowpost/rabbitmq")).rabbitmqFromUrl(url, process.env);
     case "kafka:":

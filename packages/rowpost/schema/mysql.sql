@@ -133,3 +133,16 @@ CREATE TABLE IF NOT EXISTS `local_message_confirmation` (
   PRIMARY KEY (table_name, message, consumer),
   KEY idx_confirmed_at (table_name, confirmed_at)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC COMMENT='which consumer has confirmed which message';
+
+-- 8 sessions of the console, and more of what people did
+ALTER TABLE `local_message_audit`
+  ADD COLUMN via VARCHAR(16) CHARACTER SET ascii NULL COMMENT 'cli, console, api',
+  ADD COLUMN result VARCHAR(16) CHARACTER SET ascii NOT NULL DEFAULT 'done' COMMENT 'done, conflict, denied',
+  ADD COLUMN before_image MEDIUMTEXT CHARACTER SET utf8mb4 NULL COMMENT 'JSON: the messages as they were before';
+CREATE TABLE IF NOT EXISTS `local_message_session` (
+  hash CHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'SHA-256 of what the browser has',
+  holder TEXT NOT NULL COMMENT 'JSON: who it is, and what they may do',
+  seen_at DATETIME(3) NOT NULL COMMENT 'UTC',
+  ends_at DATETIME(3) NOT NULL COMMENT 'UTC',
+  PRIMARY KEY (hash)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC COMMENT='who is logged in to the console';

@@ -158,3 +158,16 @@ CREATE TABLE IF NOT EXISTS local_message_confirmation (
 );
 CREATE INDEX IF NOT EXISTS local_message_confirmation_at ON local_message_confirmation (table_name, confirmed_at);
 COMMENT ON TABLE local_message_confirmation IS 'which consumer has confirmed which message';
+
+-- 8 sessions of the console, and more of what people did
+ALTER TABLE local_message_audit
+  ADD COLUMN IF NOT EXISTS via varchar(16) COLLATE "C",
+  ADD COLUMN IF NOT EXISTS result varchar(16) COLLATE "C" NOT NULL DEFAULT 'done',
+  ADD COLUMN IF NOT EXISTS before_image text;
+CREATE TABLE IF NOT EXISTS local_message_session (
+  hash char(64) COLLATE "C" PRIMARY KEY,
+  holder text NOT NULL,
+  seen_at timestamptz(3) NOT NULL,
+  ends_at timestamptz(3) NOT NULL
+);
+COMMENT ON TABLE local_message_session IS 'who is logged in to the console';

@@ -154,3 +154,14 @@ CREATE TABLE IF NOT EXISTS local_message_confirmation (
   PRIMARY KEY (table_name, message, consumer)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS local_message_confirmation_at ON local_message_confirmation (table_name, confirmed_at);
+
+-- 8 sessions of the console, and more of what people did
+ALTER TABLE local_message_audit ADD COLUMN via TEXT;
+ALTER TABLE local_message_audit ADD COLUMN result TEXT NOT NULL DEFAULT 'done';
+ALTER TABLE local_message_audit ADD COLUMN before_image TEXT;
+CREATE TABLE IF NOT EXISTS local_message_session (
+  hash TEXT PRIMARY KEY,
+  holder TEXT NOT NULL,
+  seen_at TEXT NOT NULL,
+  ends_at TEXT NOT NULL
+) WITHOUT ROWID;

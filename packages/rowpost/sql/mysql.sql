@@ -863,13 +863,13 @@ SELECT m.`topic` AS topic, m.`state` AS state, COUNT(*) AS count,
 -- lockRows
 -- Held until the change that follows in the same transaction; in id order, like everything else
 -- that locks several messages.
-SELECT m.`id` AS id, m.`state` AS state, m.`lock_version` AS lock_version
+SELECT m.`id` AS id, m.`state` AS state, m.`lock_version` AS lock_version, m.`fail_reason` AS fail_reason
   FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` IN (100) ORDER BY m.`id` FOR UPDATE;
 
 -- recordChange
 -- Adds a row of its own; commits, or does not, with the change that it tells of.
-INSERT INTO `local_message_audit` (table_name, made_at, author, action, reason, changed, first_id, last_id, ids, details)
-  VALUES (?, UTC_TIMESTAMP(3), ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO `local_message_audit` (table_name, made_at, author, action, reason, changed, first_id, last_id, ids, details, via, result, before_image)
+  VALUES (?, UTC_TIMESTAMP(3), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- operatorRetry
 -- The rows are locked by lockRows already, here and in the two that follow; the states are looked

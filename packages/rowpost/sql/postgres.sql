@@ -975,7 +975,7 @@ GROUP BY m.topic, m.state;
 -- lockRows
 -- Held until the change that follows in the same transaction; in id order, like everything else
 -- that locks several messages.
-SELECT m.id AS id, m.state AS state, m.lock_version AS lock_version
+SELECT m.id AS id, m.state AS state, m.lock_version AS lock_version, m.fail_reason AS fail_reason
 FROM local_message m
 WHERE m.id = ANY ($1::bigint[])
 ORDER BY m.id
@@ -983,8 +983,8 @@ FOR UPDATE OF m;
 
 -- recordChange
 -- Adds a row of its own; commits, or does not, with the change that it tells of.
-INSERT INTO local_message_audit (table_name, made_at, author, action, reason, changed, first_id, last_id, ids, details)
-VALUES ('local_message', statement_timestamp(), $1, $2, $3, $4, $5, $6, $7, $8);
+INSERT INTO local_message_audit (table_name, made_at, author, action, reason, changed, first_id, last_id, ids, details, via, result, before_image)
+VALUES ('local_message', statement_timestamp(), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
 
 -- operatorRetry
 -- The rows are locked by lockRows already; the states are looked at once more because a statement

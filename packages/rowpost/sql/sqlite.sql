@@ -688,15 +688,15 @@ GROUP BY m.topic, m.state;
 
 -- lockRows
 -- Locks nothing: the transaction around it has the file's only write lock.
-SELECT CAST(m.id AS TEXT) AS id, m.state AS state, m.lock_version AS lock_version
+SELECT CAST(m.id AS TEXT) AS id, m.state AS state, m.lock_version AS lock_version, m.fail_reason AS fail_reason
 FROM local_message AS m
 WHERE m.id IN (SELECT value FROM json_each(?))
 ORDER BY m.id;
 
 -- recordChange
 -- Adds an entry to the audit table, in the transaction of the change.
-INSERT INTO local_message_audit (table_name, made_at, author, action, reason, changed, first_id, last_id, ids, details)
-VALUES ('local_message', strftime('%Y-%m-%d %H:%M:%f', 'now'), ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO local_message_audit (table_name, made_at, author, action, reason, changed, first_id, last_id, ids, details, via, result, before_image)
+VALUES ('local_message', strftime('%Y-%m-%d %H:%M:%f', 'now'), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- operatorRetry
 -- The states are looked at once more although lockRows has: a statement must not depend on

@@ -35,6 +35,7 @@ export {
   HEADER_ATTEMPT,
   HEADER_ID,
   HEADER_KEY,
+  HEADER_ORDERING_KEY,
   HEADER_TYPE,
   type JsonAble,
   type MessageLimits,
@@ -80,6 +81,15 @@ export type {
   StoredMessage,
 } from "./outbox/message-admin.ts";
 export type { EnqueueStatus } from "./outbox/message-writer.ts";
+export type {
+  AuditFilter,
+  AuditRecord,
+  AuditResult,
+  BeforeImage,
+  NewSession,
+  OperationsStore,
+  TableEstimate,
+} from "./outbox/operations.ts";
 export {
   createOutbox,
   type Enqueueable,
@@ -91,6 +101,14 @@ export {
   type OutboxOptions,
   TEXT_PER_STATEMENT,
 } from "./outbox/outbox.ts";
+export { FINDING_KINDS, type Finding, type FindingKind } from "./reconcile/finding.ts";
+export type {
+  ReconcileEffects,
+  ReconcileInbox,
+  ReconcileOptions,
+  ReconcileProgress,
+} from "./reconcile/options.ts";
+export { type ReconcileReport, reconcile } from "./reconcile/reconcile.ts";
 export type { EventMessage, RelayEvents } from "./relay/events.ts";
 export type { RelayMessageType, RelayOptions, RetentionOptions } from "./relay/options.ts";
 export {

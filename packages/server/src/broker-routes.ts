@@ -17,7 +17,7 @@ export interface BrokerFlags {
 }
 
 /** A URL of the command line. */
-interface BrokerAddress {
+export interface BrokerAddress {
   /** As the adapter takes it: without the name behind `#`. */
   readonly url: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -95,7 +95,8 @@ function parseRoute(text: string, number: number): { readonly pattern: string; r
   );
 }
 
-function understand(option: string, text: string, environment: Environment): BrokerAddress {
+/** A URL of an option, with the variables that it reads. Throws {@link InputError}. */
+export function understand(option: string, text: string, environment: Environment): BrokerAddress {
   const hash = text.indexOf("#");
   const url = hash < 0 ? text : text.slice(0, hash);
   try {

@@ -90,7 +90,11 @@ async function confirm({ outbox, metrics, logger }: ConfirmEndpointOptions, text
 }
 
 /** Nobody may read the answers, and a consumer that confirms elsewhere would go unseen. */
-function tellUnknown(logger: Logger, reports: readonly Confirmation[], results: readonly ConfirmationResult[]): void {
+export function tellUnknown(
+  logger: Logger,
+  reports: readonly Confirmation[],
+  results: readonly ConfirmationResult[],
+): void {
   const unknown = reports.filter((_, index) => results[index]?.status === "unknown");
   const [first] = unknown;
   if (first === undefined) return;

@@ -13,9 +13,11 @@ import {
   type Relay,
   type RelayOptions,
 } from "rowpost";
+import type { Consumption } from "rowpost/consume";
 import type { ExitCode } from "./cli/context.ts";
 import { CommandFailure } from "./cli/failure.ts";
 import { type ConfirmEndpoint, createConfirmEndpoint } from "./confirm-endpoint.ts";
+import { type ConfirmSource, readConfirmTopic } from "./confirm-topic/index.ts";
 import { serveHealth } from "./health-server.ts";
 import type { HttpAddress } from "./http-address.ts";
 import { aborted, OUTPUT_CLOSED, watchSignals } from "./signals.ts";
@@ -30,8 +32,17 @@ export interface DaemonOptions {
   readonly once: { readonly timeoutMs: number; readonly untilEmpty: boolean } | undefined;
   /** Where to serve metrics and health; undefined: nowhere. */
   readonly http: HttpAddress | undefined;
-  /** Who may confirm at `http`, and the types that name their consumers; undefined: nobody. */
-  readonly confirm: { readonly token: string; readonly types: readonly ConfirmedType[] } | undefined;
+  readonly confirm: ConfirmWays;
+}
+
+/** How consumers confirm. */
+export interface ConfirmWays {
+  /** Types that name their consumers. */
+  readonly types: readonly ConfirmedType[];
+  /** Of those who confirm at `http`; undefined: nobody may. */
+  readonly token: string | undefined;
+  /** A topic with confirmations; undefined: there is none. */
+  readonly source: ConfirmSource | undefined;
 }
 
 /** How often a relay that has something to tell says how much it did. */
@@ -48,11 +59,12 @@ export async function runRelay(options: DaemonOptions): Promise<ExitCode> {
   // Before anything is opened or said: it refuses options that cannot work.
   const metrics = createMetricsRegistry();
   const relay = createRelay({ ...options.relay, metrics });
-  const confirm = confirmEndpoint(options, metrics);
+  const { endpoint: confirm, readTopic } = confirmations(options, metrics);
   const http = options.http && (await serveHealth({ address: options.http, metrics, relay, confirm }));
   if (http !== undefined) {
     logger.info("serves /metrics, /livez and /readyz", { address: http.address, confirmations: confirm !== undefined });
   }
+  const topic = readTopic?.();
   const signals = watchSignals((name) =>
     logger.error("second signal: ending without waiting for messages in flight", { signal: name }),
   );
@@ -61,18 +73,21 @@ export async function runRelay(options: DaemonOptions): Promise<ExitCode> {
       ? await runUntilSignal(relay, options, signals.signal)
       : await drainOnce(relay, options, { ...options.once, signal: signals.signal });
   } finally {
+    await topic?.close();
     await http?.close();
     signals.end();
   }
 }
 
-function confirmEndpoint(
-  { relay: { database, layout, logger }, confirm }: DaemonOptions,
+function confirmations(
+  { relay: { database, layout, logger }, confirm: { source, token, types } }: DaemonOptions,
   metrics: MetricsRegistry,
-): ConfirmEndpoint | undefined {
-  if (confirm === undefined) return undefined;
-  const outbox = createOutbox({ database, layout, types: confirm.types });
-  return createConfirmEndpoint({ token: confirm.token, outbox, metrics, logger });
+): { readonly endpoint: ConfirmEndpoint | undefined; readonly readTopic: (() => Consumption) | undefined } {
+  const parts = { outbox: createOutbox({ database, layout, types }), metrics, logger };
+  return {
+    endpoint: token === undefined ? undefined : createConfirmEndpoint({ ...parts, token }),
+    readTopic: source && ((): Consumption => readConfirmTopic({ ...parts, source, database })),
+  };
 }
 
 /** A daemon waits for its broker; a run for cron has nobody to wait for. */

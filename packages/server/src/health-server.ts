@@ -5,15 +5,9 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { MetricsRegistry, Relay } from "rowpost";
-import { CommandFailure } from "./cli/failure.ts";
 import { CONFIRM_TOKEN_VARIABLE, type ConfirmEndpoint, type EndpointAnswer } from "./confirm-endpoint.ts";
 import type { HttpAddress } from "./http-address.ts";
-
-export interface HealthServer {
-  /** `127.0.0.1:9464`, with the port that was taken. */
-  readonly address: string;
-  close(): Promise<void>;
-}
+import { type Listening, listen } from "./http-listen.ts";
 
 export interface HealthServerOptions {
   readonly address: HttpAddress;
@@ -26,31 +20,13 @@ export interface HealthServerOptions {
 const TEXT = "text/plain; charset=utf-8";
 
 /** Listens. Rejects with `CommandFailure` where the address cannot be had. */
-export async function serveHealth(options: HealthServerOptions): Promise<HealthServer> {
-  const { host, port } = options.address;
+export async function serveHealth(options: HealthServerOptions): Promise<Listening> {
   const server = createServer((request, response) => {
     answer(options, request, response).catch(() => response.destroy());
   });
   // A scraper that hangs holds nothing up for long.
   server.requestTimeout = 10_000;
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", (error) => {
-      const inUse = "code" in error && error.code === "EADDRINUSE";
-      const why = inUse ? "another process has this port; choose another one" : error.message;
-      reject(new CommandFailure(`--http ${host}:${port}: ${why}`, { cause: error }));
-    });
-    server.listen(port, host, resolve);
-  });
-  const bound = server.address();
-  const taken = typeof bound === "object" && bound !== null ? bound.port : port;
-  return {
-    address: `${host}:${taken}`,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
+  return await listen(server, options.address, "--http");
 }
 
 async function answer(options: HealthServerOptions, request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -8,8 +8,12 @@
 export type { Closed, Consumption } from "./consumption.ts";
 export { consumeKafka, type KafkaConsumeOptions } from "./kafka/index.ts";
 export type { KafkajsConsumer } from "./kafka/kafkajs.ts";
+export type { PlatformaticConsumer } from "./kafka/platformatic.ts";
 export type { KafkaDelivered } from "./kafka/record.ts";
 export type { DeliveredMessage } from "./message.ts";
+export type { NatsConsumeConnection } from "./nats/connection.ts";
+export { consumeNats, type NatsConsumeOptions } from "./nats/index.ts";
+export type { NatsDelivered } from "./nats/message.ts";
 export type { ConsumeOptions, Handler, HandlerContext, HandlerRetry, Park } from "./options.ts";
 export {
   consumeRabbitmq,
@@ -17,6 +21,8 @@ export {
   type RabbitmqConsumeOptions,
   type RabbitmqDelivered,
 } from "./rabbitmq.ts";
+export { consumeRedis, type RedisConsumeOptions } from "./redis/index.ts";
+export type { RedisDelivered } from "./redis/message.ts";
 export { consumeRocketmq, type RocketmqConsumeOptions } from "./rocketmq/index.ts";
 export type { RocketmqDelivered } from "./rocketmq/message.ts";
 export type { NodeRequest, NodeResponse } from "./webhooks/body.ts";

@@ -10,7 +10,7 @@ export interface DeliveredMessage extends ReceivedMessage {
   readonly contentType: string;
   /** Those that it was published with, and the ones that begin with `rowpost-`. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Its ordering key, where the broker carries one: RabbitMQ and NATS do not. */
+  /** Its ordering key; of a RocketMQ topic only where that is FIFO. */
   readonly orderingKey: string | undefined;
   /** The body as text. */
   text(): string;

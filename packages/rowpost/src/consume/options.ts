@@ -1,4 +1,5 @@
 /** What every consumer may be told, and what it is told by default. */
+import type { ReceivedMessage } from "../inbox/identity.ts";
 import type { Inbox } from "../inbox/inbox.ts";
 import { backoffMs } from "../runtime/backoff.ts";
 import { checkOptions, type OptionKinds, oneOf, refuseUnknown } from "../runtime/check-options.ts";
@@ -47,8 +48,17 @@ export type Park<Raw> = (raw: Raw, error: unknown) => unknown;
 
 /** Options of every consumer. */
 export interface ConsumeOptions<Raw, Tx = Transaction> {
-  /** Made with the name of its `consumer`; its table has to be there. */
-  readonly inbox: Inbox;
+  /**
+   * Made with the name of its `consumer`; its table has to be there. `"none"`: for a handler that
+   * takes no harm from being called again for what it has handled; without `transaction` it gets no
+   * `tx` then.
+   */
+  readonly inbox: Inbox | "none";
+  /**
+   * Type and key of a message that another program has published. Default: its headers
+   * `rowpost-type` and `rowpost-key`.
+   */
+  readonly identity?: ((raw: Raw) => ReceivedMessage) | undefined;
   /** What a message does. */
   readonly handler: Handler<Raw, Tx>;
   /**
@@ -66,6 +76,12 @@ export interface ConsumeOptions<Raw, Tx = Transaction> {
   readonly orderBy?: ((message: DeliveredMessage) => string | undefined) | undefined;
   /** After a handler has thrown. Meanwhile later messages of its key wait. */
   readonly retry?: HandlerRetry | undefined;
+  /**
+   * A message that is handled for longer than this, its transaction included, is told in the log,
+   * and again when the time has doubled, in milliseconds. Nothing is cut: what a handler has under
+   * way may still commit. Default 60,000; `Infinity`: never.
+   */
+  readonly warnAfterMs?: number | undefined;
   /** How long `close` waits for handlers, in milliseconds. Default 30,000. */
   readonly drainTimeoutMs?: number | undefined;
   /** Default: warnings and errors on standard error. */
@@ -78,7 +94,9 @@ export interface ConsumeOptions<Raw, Tx = Transaction> {
 export type Unhandled = "redeliver" | "dead-letter";
 
 export interface WorkSettings<Raw> {
-  readonly inbox: Inbox;
+  /** Undefined: none. */
+  readonly inbox: Inbox | undefined;
+  readonly identity: ((raw: Raw) => ReceivedMessage) | undefined;
   readonly handler: Handler<Raw, never>;
   readonly transaction: ((work: (tx: never) => Promise<unknown>) => Promise<unknown>) | undefined;
   readonly concurrency: number;
@@ -86,6 +104,7 @@ export interface WorkSettings<Raw> {
   readonly unhandled: Unhandled | Park<Raw>;
   readonly maxAttempts: number;
   readonly pauseMs: number;
+  readonly warnAfterMs: number;
   readonly drainTimeoutMs: number;
   readonly logger: Logger;
   readonly clock: Clock;
@@ -102,12 +121,12 @@ export function workSettings<Raw, Tx>(
   own: OptionKinds<Record<string, unknown>>,
   defaults: { readonly maxAttempts?: number; readonly concurrency?: number; readonly noDeadLetters?: true } = {},
 ): WorkSettings<Raw> {
-  checkOptions<object>(what, options, { ...KINDS, ...own });
   const { inbox, handler, retry = {}, unhandled = "redeliver" } = options;
+  checkOptions<object>(what, options, { ...(inbox === "none" ? { ...KINDS, inbox: "string" } : KINDS), ...own });
   if (typeof handler !== "function") {
     throw new ConfigurationError(`${what} takes a handler: async (message, { tx, signal, raw }) => { … }`);
   }
-  if (inbox.consumer === undefined) {
+  if (inbox !== "none" && inbox.consumer === undefined) {
     throw new ConfigurationError(`${what}: give the inbox its name, createInbox({ database, consumer: "points" })`);
   }
   if (typeof unhandled !== "function") {
@@ -118,14 +137,19 @@ export function workSettings<Raw, Tx>(
   const baseMs = wholeNumber(`${what}: retry.baseMs`, retry.baseMs ?? 200, 0);
   const { maxAttempts = defaults.maxAttempts ?? 5 } = retry;
   return {
-    inbox,
-    handler: handler,
+    inbox: inbox === "none" ? undefined : inbox,
+    identity: options.identity,
+    handler,
     transaction: options.transaction as WorkSettings<Raw>["transaction"],
     unhandled,
     concurrency: wholeNumber(`${what}: concurrency`, options.concurrency ?? defaults.concurrency ?? 10, 1),
     orderBy: options.orderBy ?? (({ orderingKey, key }) => orderingKey ?? key),
     maxAttempts: maxAttempts === Infinity ? Infinity : wholeNumber(`${what}: retry.maxAttempts`, maxAttempts, 1),
     pauseMs: maxMs,
+    warnAfterMs:
+      options.warnAfterMs === Infinity
+        ? Infinity
+        : wholeNumber(`${what}: warnAfterMs`, options.warnAfterMs ?? 60_000, 1),
     drainTimeoutMs: wholeNumber(`${what}: drainTimeoutMs`, options.drainTimeoutMs ?? 30_000, 0),
     logger: options.logger === "silent" ? silentLogger : guardedLogger(options.logger ?? stderrLogger),
     clock: options.clock ?? systemClock,
@@ -135,11 +159,13 @@ export function workSettings<Raw, Tx>(
 
 const KINDS = {
   inbox: { needed: true, has: "handle", from: "made by createInbox({ database, consumer }) of rowpost/inbox" },
+  identity: "function",
   handler: "any",
   transaction: "function",
   concurrency: "number",
   orderBy: "function",
   retry: "object",
+  warnAfterMs: "number",
   drainTimeoutMs: "number",
   logger: ["object", "string"],
   clock: "object",

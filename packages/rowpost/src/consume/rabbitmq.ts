@@ -1,6 +1,7 @@
 /** RabbitMQ through amqplib: a channel of our own on each connection, acknowledged one by one. */
 import { textOf } from "../inbox/reading/headers.ts";
 import { fromRabbitmq } from "../inbox/reading/rabbitmq.ts";
+import { HEADER_ORDERING_KEY } from "../message/message.ts";
 import { closeQuietly } from "../runtime/deadline.ts";
 import { ConfigurationError, RowpostError } from "../runtime/errors.ts";
 import { wholeNumber } from "../runtime/whole-number.ts";
@@ -50,6 +51,8 @@ export interface RabbitmqConsumeOptions<Tx = Transaction> extends ConsumeOptions
    * leaves room for others.
    */
   readonly prefetch?: number | undefined;
+  /** For `connect` and the first answers of the server, in milliseconds. Default 10,000. */
+  readonly connectTimeoutMs?: number | undefined;
   /**
    * `redeliver`, the default: back into the queue, after a pause of `retry.maxMs`; a quorum queue
    * counts it towards its delivery limit. `dead-letter`: to the queue's dead letter exchange; a
@@ -62,6 +65,7 @@ const KINDS: OwnKinds<RabbitmqConsumeOptions> = {
   connect: "function",
   queue: "string",
   prefetch: "number",
+  connectTimeoutMs: "number",
   unhandled: ["string", "function"],
 };
 
@@ -97,6 +101,7 @@ export async function consumeRabbitmq<Tx = Transaction>(options: RabbitmqConsume
     throw new ConfigurationError("consumeRabbitmq takes { connect: () => amqplib.connect(url), queue }");
   }
   const prefetch = wholeNumber("consumeRabbitmq: prefetch", options.prefetch ?? 4 * settings.concurrency, 1, 65_535);
+  const openWithinMs = wholeNumber("consumeRabbitmq: connectTimeoutMs", options.connectTimeoutMs ?? 10_000, 1);
   const work = createWork(settings);
   const { clock, logger, pauseMs } = settings;
 
@@ -105,17 +110,15 @@ export async function consumeRabbitmq<Tx = Transaction>(options: RabbitmqConsume
     // It goes back when the channel ends. Before that the server would bring it to us again.
     if (verdict === "stopped") return;
     if (verdict === "redeliver") await clock.sleep(pauseMs, work.closing);
-    try {
-      if (verdict === "handled") channel.ack(message);
-      else channel.nack(message, false, verdict !== "dead-letter");
-    } catch {
-      // The channel has ended, and the server has put the message back already.
-    }
+    // Throws where the channel has ended: the server has put the message back already.
+    if (verdict === "handled") channel.ack(message);
+    else channel.nack(message, false, verdict !== "dead-letter");
   }
 
   const links = await reopening({
     discard: ({ connection }) => closeQuietly(connection.close()),
     open: () => openLink({ connect, queue, prefetch, work, tell }),
+    openWithinMs,
     ...{ closing: work.closing, clock, logger, what: `RabbitMQ queue ${queue}` },
   });
   return consumptionOf(async () => {
@@ -160,7 +163,7 @@ async function openLink({ connect, prefetch, queue, tell, work }: LinkParts): Pr
       }
       void work.handle({
         raw: message,
-        read: () => rabbitmqMessage(message),
+        read: (identity) => rabbitmqMessage(message, identity),
         isOver: () => isOver,
         tell: (verdict) => tell(channel, message, verdict),
       });
@@ -175,13 +178,14 @@ async function openLink({ connect, prefetch, queue, tell, work }: LinkParts): Pr
 }
 
 /** Throws `MissingIdentityError`. */
-function rabbitmqMessage(message: RabbitmqDelivered): DeliveredMessage {
+function rabbitmqMessage(message: RabbitmqDelivered, identity = fromRabbitmq(message)): DeliveredMessage {
   const { content, properties } = message;
   const entries = Object.entries(properties.headers ?? {});
   return deliveredMessage({
-    identity: fromRabbitmq(message),
+    identity,
     headers: Object.fromEntries(entries.map(([name, value]) => [name, textOf(value) ?? String(value)])),
     body: content,
     contentType: textOf(properties.contentType),
+    orderingKey: textOf(properties.headers?.[HEADER_ORDERING_KEY]),
   });
 }

@@ -5,6 +5,7 @@
 import { untilAborted } from "../runtime/abort.ts";
 import { LONGEST_RETRY_MS, retryPauseMs } from "../runtime/backoff.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { withDeadline } from "../runtime/deadline.ts";
 import type { Logger } from "../runtime/logger.ts";
 
 /** One connection with what runs on it. */
@@ -15,6 +16,8 @@ export interface Opened {
 
 interface Parts<One extends Opened> {
   readonly open: () => Promise<One>;
+  /** The longest that an opening may take. Default: as long as `open` takes. */
+  readonly openWithinMs?: number | undefined;
   /** For one that is open only when nobody wants it any more. */
   readonly discard: (one: One) => Promise<void>;
   readonly closing: AbortSignal;
@@ -32,7 +35,7 @@ export interface Reopening<One extends Opened> {
 /** Rejects when it cannot be opened the first time. */
 export async function reopening<One extends Opened>(parts: Parts<One>): Promise<Reopening<One>> {
   const { clock, closing, logger, what } = parts;
-  let current = await parts.open();
+  let current = await openInTime(parts);
 
   async function keepOpen(): Promise<void> {
     for (let failures = 0; !closing.aborted; ) {
@@ -45,7 +48,7 @@ export async function reopening<One extends Opened>(parts: Parts<One>): Promise<
         if (closing.aborted) return;
       }
       try {
-        const next = await parts.open();
+        const next = await openInTime(parts);
         // The close did not wait for it: a server that is silent may take for ever.
         if (closing.aborted) return await parts.discard(next);
         current = next;
@@ -61,6 +64,19 @@ export async function reopening<One extends Opened>(parts: Parts<One>): Promise<
 
   void keepOpen();
   return { current: () => current };
+}
+
+/** A client may wait for ever for a server that accepts and says nothing. */
+async function openInTime<One extends Opened>({ discard, open, openWithinMs, what }: Parts<One>): Promise<One> {
+  if (openWithinMs === undefined) return await open();
+  const opening = open();
+  try {
+    return await withDeadline(() => opening, { what: `opening ${what}`, ms: openWithinMs });
+  } catch (error) {
+    // One that comes later would consume beside the next one.
+    void opening.then(discard).catch(() => undefined);
+    throw error;
+  }
 }
 
 function aborted(signal: AbortSignal): Promise<undefined> {

@@ -2,7 +2,9 @@
  * From a delivery to what the broker is told: handled in the order of its key, tried again, given
  * up. What is specific to a broker is how a verdict is told, and stands in its own file.
  */
+import type { ReceivedMessage } from "../inbox/identity.ts";
 import { unlessAborted } from "../runtime/abort.ts";
+import type { Timer } from "../runtime/clock.ts";
 import { describeError, InvalidMessageError } from "../runtime/errors.ts";
 import { createLanes } from "../runtime/lanes.ts";
 import type { Closed } from "./consumption.ts";
@@ -18,18 +20,23 @@ export type Verdict = "handled" | "stopped" | Unhandled;
 /** A message that the broker has handed over. */
 export interface Delivery<Raw> {
   readonly raw: Raw;
-  /** Reads it. Throws `MissingIdentityError`. */
-  read(): DeliveredMessage;
+  /** Reads it; `identity`: other than that of its headers. Throws `MissingIdentityError`. */
+  read(identity: ReceivedMessage | undefined): DeliveredMessage;
   /** Keys are parted by it, such as topic and partition. */
   readonly within?: string | undefined;
   /**
-   * True: one that would go back to the broker stays, and is tried again here after the pause,
-   * because what is behind it would suffer from going back with it.
+   * `always`: one that would go back to the broker stays, and is tried again here after the pause,
+   * because what is behind it would suffer from going back with it. `never`: its sender waits for
+   * the answer. Else it stays while its handler could not be called: a broker that counts how often
+   * a message came back would drop it for what is not its fault.
    */
-  readonly stays?: boolean | undefined;
+  readonly stays?: "always" | "never" | undefined;
   /** True when nobody waits for a verdict: the broker has taken the message back. */
   isOver?(): boolean;
-  /** Tells the broker; later messages of the key wait until it has resolved. Must not reject. */
+  /**
+   * Tells the broker; later messages of the key wait until it has settled. Rejects where the broker
+   * did not take it: the message comes again.
+   */
   tell(verdict: Verdict): void | Promise<void>;
 }
 
@@ -50,6 +57,7 @@ export interface Work<Raw> {
 
 export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
   const { clock, inbox, logger } = settings;
+  const consumer = inbox?.consumer;
   const lanes = createLanes(settings.concurrency);
   const closing = new AbortController();
   const abandoned = new AbortController();
@@ -63,31 +71,68 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
       const context: HandlerContext<Raw, never> = { tx: tx as never, signal: abandoned.signal, raw };
       return Promise.resolve(settings.handler(message, context));
     };
-    if (settings.transaction === undefined) await inbox.handle(inbox.database, handling, async (tx) => await call(tx));
-    else await settings.transaction((tx) => inbox.handle<unknown, unknown>(tx, handling, async () => await call(tx)));
+    const { transaction } = settings;
+    if (inbox === undefined) await (transaction === undefined ? call(undefined) : transaction(call));
+    else if (transaction === undefined) await inbox.handle(inbox.database, handling, async (tx) => await call(tx));
+    else await transaction((tx) => inbox.handle<unknown, unknown>(tx, handling, async () => await call(tx)));
+  }
+
+  /** Settles as `once` does, and says now and then that it has not: nothing else would show it. */
+  async function watched(once: () => Promise<void>, about: Readonly<Record<string, unknown>>): Promise<void> {
+    const beganMs = clock.monotonicMs();
+    let nextMs = settings.warnAfterMs;
+    let timer: Timer | undefined;
+    const look = (): void => {
+      const runningMs = Math.round(clock.monotonicMs() - beganMs);
+      logger.warn("a message is being handled for long; its place is taken and its key waits", {
+        ...{ consumer, ...about, runningMs },
+      });
+      timer = clock.setTimer(look, nextMs);
+      nextMs *= 2;
+    };
+    if (nextMs < Number.POSITIVE_INFINITY) timer = clock.setTimer(look, nextMs);
+    try {
+      await once();
+    } finally {
+      timer?.cancel();
+    }
   }
 
   async function attempt(delivery: Delivery<Raw>, message: DeliveredMessage): Promise<Verdict> {
     const { type, key } = message;
+    let isHeld = false;
     for (let attempts = 1; ; attempts += 1) {
       if (closing.signal.aborted || delivery.isOver?.() === true) return "stopped";
       let wasCalled = false;
       try {
-        await handleOnce(message, delivery.raw, () => (wasCalled = true));
+        await watched(() => handleOnce(message, delivery.raw, () => (wasCalled = true)), { type, key, attempts });
         return "handled";
       } catch (error) {
+        // Tries that did not reach the handler are none of its own.
+        if (isHeld && wasCalled) attempts = 1;
+        isHeld &&= !wasCalled;
         const isLast = attempts >= settings.maxAttempts || isHopeless(error);
         if (isLast) {
+          const isAtFault = wasCalled || isHopeless(error);
+          if (!isAtFault && delivery.stays !== "never") {
+            if (!isHeld)
+              logger.warn("a message cannot be handed to its handler and stays here, to be tried again", {
+                ...{ consumer, type, key, attempts, error },
+              });
+            isHeld = true;
+            await clock.sleep(settings.pauseMs, closing.signal);
+            continue;
+          }
           // A database that is away would make dead letters of all messages that come meanwhile.
-          const unhandled = wasCalled || isHopeless(error) ? settings.unhandled : "redeliver";
-          const verdict = await giveUp(delivery.raw, error, { type, key, attempts }, unhandled);
+          const unhandled = isAtFault ? settings.unhandled : "redeliver";
+          const verdict = await giveUp(delivery, error, { type, key, attempts }, unhandled);
           if (!goesOn(delivery, verdict)) return verdict;
           attempts = 0;
           await clock.sleep(settings.pauseMs, closing.signal);
           continue;
         }
         logger.warn("a message was not handled and is tried again", {
-          ...{ consumer: inbox.consumer, type, key, attempts, error },
+          ...{ consumer, type, key, attempts, error },
         });
         await clock.sleep(settings.retryInMs(attempts), closing.signal);
       }
@@ -95,18 +140,20 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
   }
 
   async function giveUp(
-    raw: Raw,
+    delivery: Delivery<Raw>,
     error: unknown,
     about: Readonly<Record<string, unknown>>,
     unhandled = settings.unhandled,
   ): Promise<Verdict> {
-    const fields = { consumer: inbox.consumer, ...about, error };
+    const fields = { consumer, ...about, error };
     if (typeof unhandled === "string") {
-      logger.error("a message was not handled and goes back to the broker", { ...fields, as: unhandled });
+      if (goesOn(delivery, unhandled))
+        logger.error("a message was not handled and stays here, to be tried again", fields);
+      else logger.error("a message was not handled and goes back to the broker", { ...fields, as: unhandled });
       return unhandled;
     }
     try {
-      await unhandled(raw, error);
+      await unhandled(delivery.raw, error);
     } catch (parking) {
       logger.error("a message was neither handled nor parked", { ...fields, parking: describeError(parking) });
       return "redeliver";
@@ -118,11 +165,25 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
   /** One without an identity, or that `orderBy` cannot read. */
   async function refuse(delivery: Delivery<Raw>, error: unknown): Promise<Verdict> {
     while (!closing.signal.aborted && delivery.isOver?.() !== true) {
-      const verdict = await giveUp(delivery.raw, error, {});
+      const verdict = await giveUp(delivery, error, {});
       if (!goesOn(delivery, verdict)) return verdict;
       await clock.sleep(settings.pauseMs, closing.signal);
     }
     return "stopped";
+  }
+
+  async function tell(
+    delivery: Delivery<Raw>,
+    verdict: Verdict,
+    { type, key }: Partial<DeliveredMessage>,
+  ): Promise<void> {
+    try {
+      await delivery.tell(verdict);
+    } catch (error) {
+      logger.warn("the broker did not take the answer to a message, which comes again", {
+        ...{ consumer, type, key, answer: verdict, error },
+      });
+    }
   }
 
   function handle(delivery: Delivery<Raw>): Promise<Verdict> {
@@ -130,7 +191,7 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
     let lane: string | undefined;
     let unreadable: unknown;
     try {
-      message = delivery.read();
+      message = delivery.read(settings.identity?.(delivery.raw));
       const key = settings.orderBy(message);
       lane = key === undefined ? undefined : `${delivery.within ?? ""}\n${key}`;
     } catch (error) {
@@ -140,7 +201,7 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
     const verdict = new Promise<Verdict>((resolve) => {
       lanes.add({ lane }, async () => {
         const reached = message === undefined ? await refuse(delivery, unreadable) : await attempt(delivery, message);
-        await delivery.tell(reached);
+        await tell(delivery, reached, message ?? {});
         resolve(reached);
       });
     });
@@ -157,7 +218,7 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
       return { drained: true };
     } catch {
       logger.warn("handlers did not end in time; what they have under way comes again", {
-        ...{ consumer: inbox.consumer, running: open.size, drainTimeoutMs: settings.drainTimeoutMs },
+        ...{ consumer, running: open.size, drainTimeoutMs: settings.drainTimeoutMs },
       });
       return { drained: false };
     } finally {
@@ -169,7 +230,7 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
 }
 
 function goesOn({ stays }: Delivery<unknown>, verdict: Verdict): boolean {
-  return stays === true && verdict === "redeliver";
+  return stays === "always" && verdict === "redeliver";
 }
 
 /** The same message fails each time that it comes. */

@@ -7,7 +7,9 @@ import type { InboxDatabase } from "../inbox/store.ts";
 import type { ConfirmationWriter } from "../outbox/confirmations.ts";
 import type { MessageAdmin } from "../outbox/message-admin.ts";
 import type { MessageWriter } from "../outbox/message-writer.ts";
+import type { OperationsStore } from "../outbox/operations.ts";
 import type { QueueStore } from "../queue/store.ts";
+import type { ReconcileStore } from "../reconcile/store.ts";
 import type { RelayStore } from "../relay/store.ts";
 import type { Executor, QueryResult, Statement, Transaction } from "../transactions/executor.ts";
 import type { TableLayout } from "./sql/layout.ts";
@@ -46,6 +48,11 @@ export interface SessionOptions {
    * Default "utc".
    */
   readonly clock?: "utc" | "server";
+  /**
+   * Each transaction sees one state of the database, the same for all of its statements, and writes
+   * nothing. Default false.
+   */
+  readonly snapshot?: boolean;
   /**
    * Aborted: the connection is cut at once, also one that is still being made. What waits for an
    * answer fails, and may have taken effect.
@@ -112,6 +119,15 @@ export interface StoreOptions {
   readonly layout: TableLayout;
 }
 
+/** What a person's tool works on. */
+export interface ToolOptions extends StoreOptions {
+  /**
+   * A statement without an answer after this long is given up, and the server stops too. Default
+   * 30,000.
+   */
+  readonly statementTimeoutMs?: number | undefined;
+}
+
 /** What the message queue needs of a database. */
 export interface QueueDatabase {
   /** Rings when something was appended. */
@@ -163,7 +179,11 @@ export interface Database {
   /** The port of `createRelay`. */
   relayStore(options: StoreOptions): RelayStore;
   /** Looks at messages and changes them by hand. */
-  messageAdmin(options: StoreOptions): MessageAdmin;
+  messageAdmin(options: ToolOptions): MessageAdmin;
+  /** Sessions of the console, the audit, and the size of the table. */
+  operations(options: ToolOptions): OperationsStore;
+  /** The port of `reconcile`. */
+  reconcileStore(options: StoreOptions): ReconcileStore;
   /** For the message queue stored in SQL. */
   readonly queue: QueueDatabase;
   /** For what consumers have handled. */

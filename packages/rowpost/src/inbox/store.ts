@@ -23,6 +23,25 @@ export interface EarlierHandling {
   readonly attempt: number | null;
 }
 
+/** What {@link InboxStore.handlings} is about. */
+export interface HandlingsRequest {
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** Undefined: of all. */
+  readonly consumer: string | undefined;
+}
+
+/** A handling that stands in the table. */
+export interface SeenHandling {
+  readonly consumer: string;
+  readonly type: string;
+  readonly key: string;
+  /** ISO 8601, UTC, by the database's clock. */
+  readonly handledAt: string;
+  readonly handledBy: string;
+  readonly messageId: string | null;
+}
+
 /** Options of {@link InboxDatabase.store}. */
 export interface InboxStoreOptions {
   readonly table: string;
@@ -54,6 +73,11 @@ export interface InboxStore {
    * of its own.
    */
   forget(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>;
+  /**
+   * Calls `each` with what was handled from `fromMs` on and before `toMs` (milliseconds since the
+   * epoch), in pages, the oldest first. Locks nothing, and waits for what `each` returns.
+   */
+  handlings(request: HandlingsRequest, each: (page: readonly SeenHandling[]) => Promise<void>): Promise<void>;
   /** Makes the table, where it is missing. What was done now. */
   migrate(): Promise<readonly string[]>;
   /** The SQL of {@link migrate}. */

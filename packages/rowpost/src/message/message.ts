@@ -107,5 +107,10 @@ export const HEADER_ID = "rowpost-id";
 export const HEADER_TYPE = "rowpost-type";
 /** Header with the message key. */
 export const HEADER_KEY = "rowpost-key";
+/**
+ * Header with the ordering key, where the message has one and the broker has no field for it:
+ * RabbitMQ, NATS, HTTP.
+ */
+export const HEADER_ORDERING_KEY = "rowpost-ordering-key";
 /** Header with the number of the claim that this copy comes from. */
 export const HEADER_ATTEMPT = "rowpost-attempt";

@@ -89,6 +89,8 @@ export interface MessageFilter {
   readonly type?: string;
   /** Exactly; fast together with `type`, and without it by the types that there are. */
   readonly key?: string;
+  /** Begins with this, byte for byte; found as `key` is. */
+  readonly keyPrefix?: string;
   /** Exactly. */
   readonly topic?: string;
   /** Exactly. */
@@ -111,6 +113,8 @@ export interface OperatorAction {
   readonly author: string;
   /** Why. */
   readonly reason: string;
+  /** How it came in: `cli`, `console`, `api`; undefined: from code. */
+  readonly via?: string | undefined;
 }
 
 /** What a person did to a message, as the audit table has it. */
@@ -119,7 +123,7 @@ export interface ChangeByHand {
   readonly at: string;
   /** Who. */
   readonly author: string;
-  /** `retry`, `suspend`, `resume`, `archive`, `delete`. */
+  /** `retry`, `suspend`, `resume`, `confirm`, `archive`, `delete`. */
   readonly action: string;
   /** Why, in their own words. */
   readonly reason: string;
@@ -301,6 +305,8 @@ export interface MessageAdmin {
   suspend(request: ChangeTarget & { readonly untilMs?: number }): Promise<ChangeReport>;
   /** suspended -> pending. */
   resume(request: ChangeTarget): Promise<ChangeReport>;
+  /** sent -> consumed, whoever should have confirmed. Consumers use `outbox.confirm`. */
+  confirm(request: ChangeTarget): Promise<ChangeReport>;
   /** Adds or replaces a suspension rule; relays notice within a heartbeat. */
   suspendScope(rule: SuspensionRule): Promise<void>;
   /** Lifts a rule and resumes the rows that it suspended, in batches. Returns how many. */

@@ -96,7 +96,7 @@ export const METRICS = {
   rowpost_deleted_total: { kind: "counter", help: "Finished or archived messages deleted.", labels: [] },
   rowpost_confirmations_total: {
     kind: "counter",
-    help: "Reports of consumers that the daemon's endpoint took, by what became of them.",
+    help: "Reports of consumers that the daemon took, by what became of them.",
     labels: ["status"],
   },
   rowpost_circuit_open: { kind: "gauge", help: "1 while the topic's circuit breaker is open.", labels: ["topic"] },

@@ -112,6 +112,19 @@ export async function startClassicServer(
   return { ...server, nameServerPort: server.port + 1797, brokerPort: server.port + 2830 };
 }
 
+/** Two 4.9 as one cluster: each is a name server, and a primary that both name servers know. */
+export async function startClassicPair(): Promise<readonly [ClassicServer, ClassicServer]> {
+  const nameServers = [0, 1].map((place) => `127.0.0.1:${private49Ports(place).nameServerPort}`).join(";");
+  const lines = (name: string): string[] => [`brokerName=${name}`, `namesrvAddr=${nameServers}`];
+  const first = await startPrivate49(lines("broker-a"), 0);
+  try {
+    return [first, await startPrivate49(lines("broker-b"), 1)];
+  } catch (error) {
+    await first.remove();
+    throw error;
+  }
+}
+
 /** The ports of a private 4.9: of neighboring process ids apart, and of places further apart. */
 function private49Ports(place: number): { readonly nameServerPort: number; readonly brokerPort: number } {
   const nameServerPort = 24_000 + 4 * (process.pid % 425) + 4000 * place;

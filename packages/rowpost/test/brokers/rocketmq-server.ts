@@ -97,6 +97,10 @@ export async function createGroup(
   return name;
 }
 
+export async function deleteGroup(server: ServerAddress, name: string): Promise<void> {
+  await askBroker(server, 207, { groupName: name });
+}
+
 /**
  * Messages that a topic made by {@link createTopic} holds, copies included: the ends of its queues.
  */

@@ -175,6 +175,8 @@ describeWithService("elasticmq", "the SQS broker and its faults", () => {
     for (const scope of failures) expect(["unknown", "connection"]).toContain(scope);
     await expect(broker.check()).rejects.toThrow(/ECONNREFUSED/);
     await server.start();
+    // Its queues too are written behind its answers, and read after its port is open.
+    await admin.create(loose);
     expect(counts(await broker.publish([message("k-again")], noDeadline()))).toEqual({ sent: 1 });
     await broker.close();
   }, 90_000);

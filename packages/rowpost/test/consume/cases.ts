@@ -16,7 +16,7 @@ import { countingHandler } from "./counting.ts";
 
 /** Options as a case gives them. */
 export type CaseOptions = Omit<ConsumeOptions<never>, "inbox" | "handler"> & {
-  readonly inbox: Inbox;
+  readonly inbox: Inbox | "none";
   readonly handler: (
     message: DeliveredMessage,
     context: { readonly signal: AbortSignal; readonly tx: Transaction },
@@ -43,6 +43,8 @@ export interface ConsumerPlace {
 export interface ConsumerTraits {
   /** Comes again in its old place: later messages of the key are behind it. */
   readonly keepsOrder: boolean;
+  /** One that is given up stays here, and is tried again. */
+  readonly stays?: boolean;
   /** Of the process, which costs a session timeout each on some brokers. */
   readonly kills: number;
 }
@@ -65,7 +67,10 @@ interface Line {
   readonly message: string;
 }
 
-function defineConsumerCases(make: () => Promise<ConsumerPlace>, { keepsOrder, kills }: ConsumerTraits): void {
+function defineConsumerCases(
+  make: () => Promise<ConsumerPlace>,
+  { keepsOrder, kills, stays = false }: ConsumerTraits,
+): void {
   let place: ConsumerPlace;
   let made: TestDatabase;
   let database: Database;
@@ -124,22 +129,29 @@ function defineConsumerCases(make: () => Promise<ConsumerPlace>, { keepsOrder, k
 
   test("a message with all its parts is handled once, and acknowledged", async () => {
     const headers = { ...outgoing("单 4711").headers, city: "上海" };
-    await publish([message("单 4711", { headers, body: '{"total":"9.90"}' }), message("4712", { body: "{}" })]);
+    await publish([
+      message("单 4711", { headers, body: '{"total":"9.90"}', orderingKey: "客户 7" }),
+      message("4712", { body: "{}" }),
+    ]);
     const received: DeliveredMessage[] = [];
     const consumption = await consume({ handler: (each) => received.push(each) });
     await expect.poll(() => received.length).toBe(2);
     expect(await consumption.close()).toEqual({ drained: true });
     const first = received.find(({ key }) => key === "单 4711");
-    expect(first).toMatchObject({ type: "order.created", attempt: 1, contentType: "application/json" });
+    expect(first).toMatchObject({
+      type: "order.created",
+      attempt: 1,
+      contentType: "application/json",
+      orderingKey: "客户 7",
+    });
     expect(first?.headers).toMatchObject({ "rowpost-key": "单 4711", city: "上海" });
     expect(first?.json()).toEqual({ total: "9.90" });
     expect(await place.left()).toBe(0);
   });
 
   test("a second copy is acknowledged and has no effect", async () => {
-    await publish([message("4711")]);
-    await publish([message("4711")]);
-    await publish([message("4712")]);
+    // Of one key: the last one is handled behind the copy.
+    for (const key of ["4711", "4711", "4712"]) await publish([message(key, { orderingKey: "one" })]);
     const received: string[] = [];
     const consumption = await consume({ handler: ({ key }) => received.push(key) });
     await expect.poll(() => received.includes("4712")).toBe(true);
@@ -214,7 +226,8 @@ function defineConsumerCases(make: () => Promise<ConsumerPlace>, { keepsOrder, k
     await expect.poll(() => calls).toBeGreaterThan(after);
     await consumption.close();
     expect(await place.left()).toBe(0);
-    expect(lines).toContainEqual({ level: "error", message: "a message was not handled and goes back to the broker" });
+    const where = stays ? "stays here, to be tried again" : "goes back to the broker";
+    expect(lines).toContainEqual({ level: "error", message: `a message was not handled and ${where}` });
   });
 
   test("one without identity is parked where it is told, and those behind it are handled", async () => {
@@ -230,6 +243,32 @@ function defineConsumerCases(make: () => Promise<ConsumerPlace>, { keepsOrder, k
     await consumption.close();
     expect(parked[0]?.error).toBeInstanceOf(MissingIdentityError);
     expect(await place.left()).toBe(0);
+  });
+
+  test("one of another program is handled once by the identity that it is given, and each time without an inbox", async () => {
+    for (const [given, effect] of [
+      [inbox, ["invoice:7 seven"]],
+      ["none", ["invoice:7 seven", "invoice:7 seven"]],
+    ] as const) {
+      await place.publishForeign("seven");
+      await place.publishForeign("seven");
+      const handled: string[] = [];
+      let committed = 0;
+      const consumption = await consume({
+        inbox: given,
+        identity: () => ({ type: "invoice", key: "7" }),
+        async transaction(work) {
+          const result = await database.transaction((tx) => work(tx as never));
+          committed += 1;
+          return result;
+        },
+        handler: (each) => handled.push(`${each.type}:${each.key} ${each.text()}`),
+      });
+      await expect.poll(() => committed).toBe(2);
+      await consumption.close();
+      expect(handled).toEqual(effect);
+      expect(await place.left()).toBe(0);
+    }
   });
 
   test("one without identity is never acknowledged unless it is parked", async () => {

@@ -4,7 +4,7 @@
  *
  * Arguments as JSON in argv[2]: { kind, databaseUrl, … } and what the broker's own client needs.
  */
-import { consumeKafka, consumeRabbitmq, consumeRocketmq } from "../../dist/consume/index.js";
+import { consumeKafka, consumeNats, consumeRabbitmq, consumeRedis, consumeRocketmq } from "../../dist/consume/index.js";
 import { postgres } from "../../dist/databases/postgres/index.js";
 import { createInbox } from "../../dist/inbox/index.js";
 
@@ -14,8 +14,6 @@ const database = postgres({ url: databaseUrl });
 const common = {
   inbox: createInbox({ database, consumer: "points" }),
   concurrency: 6,
-  // Keys are `ordering key-number`; RabbitMQ and NATS carry no ordering key.
-  orderBy: ({ key }) => key.split("-")[0],
   logger: "silent",
   handler: async ({ key }, { tx }) => {
     await tx.query("INSERT INTO effects (message) VALUES ($1)", [key]);
@@ -34,6 +32,25 @@ const start = {
   async rabbitmq({ url, queue }) {
     const amqplib = await import("amqplib");
     return await consumeRabbitmq({ ...common, queue, connect: () => amqplib.connect(url) });
+  },
+  async platformatic({ brokers, topic, group, client }) {
+    const { Consumer } = await import(client);
+    const consumer = new Consumer({
+      clientId: "test",
+      groupId: group,
+      bootstrapBrokers: brokers,
+      sessionTimeout: 6_000,
+    });
+    return await consumeKafka({ ...common, consumer, topics: [topic] });
+  },
+  async nats({ servers, stream, durable }) {
+    const { connect } = await import("@nats-io/transport-node");
+    return await consumeNats({ ...common, stream, durable, connect: () => connect({ servers }) });
+  },
+  async redis({ url, stream, group, claimAfterMs }) {
+    const { Redis } = await import("ioredis");
+    const client = new Redis(url, { lazyConnect: true });
+    return await consumeRedis({ ...common, client, streams: [stream], group, claimAfterMs });
   },
   rocketmq: ({ endpoints, group, topic, invisibleMs }) =>
     consumeRocketmq({ ...common, endpoints, group, topics: [topic], invisibleMs }),

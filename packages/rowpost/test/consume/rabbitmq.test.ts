@@ -84,9 +84,13 @@ describeWithService("rabbitmq", "consume", ({ address }) => {
         release = resolve;
       });
       const lost: string[] = [];
+      const refused: unknown[] = [];
       const consumption = await consumeRabbitmq({
         ...{ inbox, queue, connect: () => connect(url) },
-        logger: { ...silentLogger, warn: (line) => void lost.push(line) },
+        logger: {
+          ...silentLogger,
+          warn: (line, fields) => void (line.startsWith("a consumer lost") ? lost.push(line) : refused.push(fields)),
+        },
         handler: async ({ key }) => {
           if (lost.length === 0) await held;
           handled.push(key);
@@ -97,6 +101,8 @@ describeWithService("rabbitmq", "consume", ({ address }) => {
       await expect.poll(() => lost).toEqual(["a consumer lost its connection and opens another one"]);
       release();
       await expect.poll(() => handled.toSorted()).toEqual(["a", "b", "c"]);
+      const told = ["a", "b", "c"].map((key) => expect.objectContaining({ key, answer: "handled" }));
+      await expect.poll(() => refused).toEqual(expect.arrayContaining(told));
       await publish(queue, ["d"]);
       await expect.poll(() => handled.length).toBe(4);
       await consumption.close();
@@ -148,6 +154,23 @@ describeWithService("rabbitmq", "consume", ({ address }) => {
       await expect.poll(() => closed).toContain(2);
     });
 
+    test("a server that accepts and says nothing is given up, and what it says later is closed", async () => {
+      const { proxy, queue, url } = await queueBehindProxy();
+      proxy.mute();
+      const closed: string[] = [];
+      const opening = consumeRabbitmq({
+        ...{ inbox, queue, connectTimeoutMs: 200, handler: () => undefined },
+        connect: async () => {
+          const connection = await connect(url);
+          connection.on("close", () => closed.push("closed"));
+          return connection;
+        },
+      });
+      await expect(opening).rejects.toMatchObject({ code: "DEADLINE" });
+      proxy.unmute();
+      await expect.poll(() => closed).toEqual(["closed"]);
+    });
+
     test("a consumer that the server cancels is begun again when its queue is back", async () => {
       const queue = await queues.create("consume");
       const handled: string[] = [];
@@ -181,6 +204,37 @@ describeWithService("rabbitmq", "consume", ({ address }) => {
       await expect.poll(async () => (await queues.channel.checkQueue(dead)).messageCount).toBe(2);
       await consumption.close();
       expect((await queues.channel.checkQueue(queue)).messageCount).toBe(0);
+    });
+
+    test("a database that is away costs no delivery of a quorum queue, which would drop the message", async () => {
+      const queue = await queues.create("consume", { "x-queue-type": "quorum", "x-delivery-limit": 3 });
+      await publish(queue, ["a", "b", "c"]);
+      const handled: string[] = [];
+      const lines: string[] = [];
+      let isAway = true;
+      let tries = 0;
+      const consumption = await consumeRabbitmq({
+        ...{ inbox: "none", queue, connect: () => connect(address), retry: { maxAttempts: 2, baseMs: 1, maxMs: 1 } },
+        logger: { ...silentLogger, warn: (line) => void lines.push(line), error: (line) => void lines.push(line) },
+        async transaction(work) {
+          tries += 1;
+          if (isAway) throw new Error("the database is away");
+          return await work({ query: async () => [] } as never);
+        },
+        handler: ({ key }) => handled.push(key),
+      });
+      ends.push(() => consumption.close());
+      // With three deliveries each, and two tries for each delivery, none would be left.
+      await expect.poll(() => tries).toBeGreaterThan(3 * 2 * 4);
+      isAway = false;
+      await expect.poll(() => handled.toSorted()).toEqual(["a", "b", "c"]);
+      await consumption.close();
+      expect((await queues.channel.checkQueue(queue)).messageCount).toBe(0);
+      const stays = "a message cannot be handed to its handler and stays here, to be tried again";
+      expect(lines.toSorted()).toEqual([
+        ...Array.from({ length: 3 }, () => stays),
+        ...Array.from({ length: 3 }, () => "a message was not handled and is tried again"),
+      ]);
     });
 
     test("no more messages are in memory than the prefetch", async () => {

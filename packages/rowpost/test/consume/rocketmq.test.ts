@@ -18,10 +18,12 @@ import { postgres } from "../../src/databases/postgres/index.ts";
 import { createInbox, type Inbox, MissingIdentityError } from "../../src/inbox/index.ts";
 import { BrokerError } from "../../src/runtime/errors.ts";
 import { type Logger, silentLogger } from "../../src/runtime/logger.ts";
+import { createTcpProxy } from "../../src/testing/index.ts";
 import { noDeadline, outgoing } from "../brokers/messages.ts";
 import {
   createGroup,
   createTopic,
+  deleteGroup,
   deleteTopic,
   messageCount,
   type PrivateServer,
@@ -187,10 +189,12 @@ describeWithService("rocketmq", "consume", ({ address }) => {
     const messages = keyed(1, 3);
     await publish(place, messages);
     const handled: string[] = [];
+    const lines = new Set<string>();
     let failures = 0;
     await consume(
       { ...place, group },
       {
+        logger: { ...silentLogger, error: (line) => void lines.add(line) },
         retry: { maxAttempts: 1, maxMs: 1 },
         handler: ({ key }) => {
           if (key === "0-0" && failures < 6) {
@@ -203,6 +207,57 @@ describeWithService("rocketmq", "consume", ({ address }) => {
     );
     await expect.poll(() => handled, { timeout: 20_000 }).toEqual(messages.map(({ key }) => key));
     expect(await messageCount(server, `%DLQ%${group}`).catch(() => 0)).toBe(0);
+    expect([...lines]).toEqual(["a message was not handled and stays here, to be tried again"]);
+  });
+
+  test("an acknowledgment that the server does not take is told with the message, which comes again", async () => {
+    const place = await makePlace(server);
+    await publish(place, [outgoing("4711")]);
+    const told: unknown[] = [];
+    await consume(place, {
+      logger: { ...silentLogger, warn: (_line, fields) => void told.push(fields) },
+      handler: () => deleteTopic(server, place.topic),
+    });
+    const refused = { type: "order.created", key: "4711", answer: "handled", error: expect.any(BrokerError) };
+    await expect.poll(() => told).toContainEqual(expect.objectContaining(refused));
+  });
+
+  test("what was on its way to a consumer that closes is given back", async () => {
+    const place = await makePlace(server);
+    const proxy = await createTcpProxy({ target: { port: server.port } });
+    ends.push(() => proxy.close());
+    const unwanted = (): void => expect.unreachable("handled by one that closes");
+    const hour = 3_600_000;
+    const through = { ...place, server: { ...server, port: proxy.port } };
+    const first = await consume(through, { handler: unwanted, invisibleMs: hour });
+    const sent: number[] = [];
+    await expect.poll(() => sent.push(proxy.bytesToTarget()) > 1 && sent.at(-1) === sent.at(-2)).toBe(true);
+    // The server has handed it over when it hears of the close.
+    proxy.delayMs = 200;
+    await publish(place, [outgoing("4711")]);
+    expect(await first.close()).toEqual({ drained: true });
+    const handled: string[] = [];
+    await consume(place, { handler: ({ key }) => handled.push(key) });
+    await expect.poll(() => handled).toEqual(["4711"]);
+  });
+
+  test("a group that is gone later is told, as at the start", async () => {
+    const place = await makePlace(server);
+    const proxy = await createTcpProxy({ target: { port: server.port } });
+    ends.push(() => proxy.close());
+    const told: unknown[] = [];
+    await consume(
+      { ...place, server: { ...server, port: proxy.port } },
+      {
+        handler: () => undefined,
+        logger: { ...silentLogger, warn: (line, fields) => void told.push([line, fields]) },
+      },
+    );
+    await deleteGroup(server, place.group);
+    await proxy.cut();
+    const what = `RocketMQ group ${place.group}`;
+    const line = ["a consumer cannot receive; it goes on trying", expect.objectContaining({ what })];
+    await expect.poll(() => told, { timeout: 60_000 }).toContainEqual(line);
   });
 
   test("a dead letter of a group lets those behind it go on", async () => {

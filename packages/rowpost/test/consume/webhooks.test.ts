@@ -11,6 +11,8 @@ import type { Database } from "../../src/databases/database.ts";
 import { sqlite } from "../../src/databases/sqlite/index.ts";
 import { createInbox, type Inbox, MissingIdentityError } from "../../src/inbox/index.ts";
 import { ConfigurationError } from "../../src/index.ts";
+import { silentLogger } from "../../src/runtime/logger.ts";
+import { createManualClock } from "../../src/testing/index.ts";
 import { noDeadline, outgoing } from "../brokers/messages.ts";
 
 /** Of Express 5, which brings no types. */
@@ -279,4 +281,28 @@ describe("webhooks", () => {
     expect(() => consumeWebhooks({ inbox: nameless, handler, secret: false })).toThrow(/consumer: "points"/);
     expect(() => consumeWebhooks({ inbox, handler, secret: false, consurrency: 1 } as never)).toThrow(/"concurrency"/);
   });
+});
+
+test("a handler that does not end is told now and then, with the message, and counts as nothing", async () => {
+  const clock = createManualClock();
+  const told: unknown[] = [];
+  let release = (): void => undefined;
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const webhooks = receiver({
+    ...{ clock, secret: false, warnAfterMs: 1_000, handler: () => held },
+    logger: { ...silentLogger, warn: (_line, fields) => void told.push(fields) },
+  });
+  const headers = { "rowpost-type": "order.paid", "rowpost-key": "4711" };
+  const answered = webhooks.receive({ headers, body: "{}" });
+  const tellsOf = (runningMs: number): unknown =>
+    expect.objectContaining({ type: "order.paid", key: "4711", runningMs });
+  await clock.advance(999);
+  expect(told).toEqual([]);
+  await clock.advance(7_000);
+  expect(told).toEqual([1_000, 2_000, 4_000].map(tellsOf));
+  release();
+  expect(await answered).toMatchObject({ status: 204 });
+  expect(clock.pendingTimers()).toBe(0);
 });

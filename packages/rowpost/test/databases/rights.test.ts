@@ -7,6 +7,7 @@ import { mysql } from "../../src/databases/mysql/index.ts";
 import { postgres } from "../../src/databases/postgres/index.ts";
 import { migrate } from "../../src/databases/sql/migrate.ts";
 import { createOutbox } from "../../src/outbox/outbox.ts";
+import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { createRelay } from "../../src/relay/relay.ts";
 import { createTestDatabase, describeWithService, type TestDatabase } from "../services.ts";
 
@@ -78,7 +79,19 @@ describeWithService(["mariadb", "mysql9", "postgres"], "rights", ({ name: servic
     const twice = outbox.transaction((tx) => outbox.enqueue(tx, [message("d"), message("c")]));
     await expect(twice).rejects.toMatchObject({ code: "DUPLICATE_MESSAGE" });
 
-    const operator = (await user("operator", grants(engine, "operator"))).messageAdmin({ layout: owner.defaultLayout });
+    const tools = await user("operator", grants(engine, "operator"));
+    const operator = tools.messageAdmin({ layout: owner.defaultLayout });
+    const businessQuery = "SELECT 'a' AS message_key";
+    const to = new Date(Date.now() + 60_000);
+    const compared = {
+      database: tools,
+      types: ["t"],
+      businessQuery,
+      to,
+      keptForMs: 86_400_000,
+      onFinding: () => undefined,
+    };
+    expect((await reconcile(compared)).counts).toMatchObject({ "no-message": 0, "no-business-row": 2 });
     const action = { author: "ops", reason: "test" };
     expect((await operator.list({ filter: {}, limit: 10 })).messages).toHaveLength(3);
     const suspended = { filter: { key: "c" }, action, limit: 10 };
@@ -88,6 +101,13 @@ describeWithService(["mariadb", "mysql9", "postgres"], "rights", ({ name: servic
     await operator.resumeScope({ scope: "topic", value: "none", action });
     await operator.status();
     await operator.close();
+    const console = tools.operations({ layout: owner.defaultLayout });
+    await console.openSession({ hash: "a".repeat(64), holder: "{}", lifeMs: 60_000 });
+    expect(await console.readSession("a".repeat(64), 60_000)).toBe("{}");
+    await console.endSession("a".repeat(64));
+    await console.estimate();
+    expect(await console.audit({ filter: {}, limit: 10 })).toHaveLength(4);
+    await console.close();
     const given = await user("consumer", grants(engine, "consumer"));
     const types = [{ name: "t", confirm: { consumers: ["billing", "stock"] } }];
     const [all, named] = [createOutbox({ database: given }), createOutbox({ database: given, types })];

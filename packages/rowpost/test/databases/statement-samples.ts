@@ -179,7 +179,10 @@ export function otherStatements(statements: DialectStatements): Statement[] {
     housekeeping.purgeArchive({ olderThanMs: 5, limit: 10 }),
     housekeeping.gauges(10),
     admin.lockRows(ids),
-    admin.recordChange({ ...action, action: "retry", changed: 2, ids, details: undefined }),
+    admin.recordChange({
+      ...{ ...action, action: "retry", changed: 2, ids, details: undefined },
+      ...{ via: "cli", result: "done", beforeImage: "[]" },
+    }),
     admin.operatorRetry({ ids, action }),
     admin.bringForward({ ids, action }),
     admin.suspendRows({ ids, action, untilMs: 5 }),
@@ -188,6 +191,23 @@ export function otherStatements(statements: DialectStatements): Statement[] {
     admin.deleteSuspension({ scope: "topic", value: "orders" }),
     admin.listSuspendedBy({ scope: "topic", value: "orders", limit: 10 }),
     ...insightSamples(statements, ids),
+    ...operationsSamples(statements),
+    ...reconcileSamples(statements),
+  ];
+}
+
+/** What the console keeps. */
+function operationsSamples({ operations }: DialectStatements): Statement[] {
+  const filter = { author: "ann", action: "retry", result: "done" } as const;
+  const hash = "0".repeat(64);
+  return [
+    operations.readAudit({ filter, beforeId: "7", limit: 10 }),
+    operations.addSession({ hash, holder: "{}", lifeMs: 1_000 }),
+    operations.readSession({ hash, idleMs: 1_000 }),
+    operations.touchSession({ hash, afterMs: 1_000 }),
+    operations.endSession(hash),
+    operations.forgetSessions(),
+    operations.estimate(),
   ];
 }
 
@@ -211,12 +231,27 @@ function reportSamples({ confirm }: DialectStatements, ids: readonly string[]): 
   ];
 }
 
+/** The query is what an operator would write. */
+function reconcileSamples({ reconcile }: DialectStatements): Statement[] {
+  const times = [reconcile.instant(0), reconcile.wallClock("2026-11-23 18:00:00.000")].join(" AS message_type, ");
+  const keys = ["it's", ...Array.from({ length: 499 }, (_, index) => `k${index * 7}`)];
+  const query = { text: `SELECT ${times} AS message_key`, limit: 10 };
+  return [
+    ...[true, false].flatMap((typed) => [
+      reconcile.userRows({ ...query, typed }),
+      reconcile.repeatedRows({ ...query, typed }),
+    ]),
+    ...[true, false].map((archived) => reconcile.existing({ type: "order.created", keys, archived })),
+  ];
+}
+
 /** What operators look at. */
 function insightSamples({ admin: insight }: DialectStatements, ids: readonly string[]): Statement[] {
   const match = {
     ids,
     types: ["t", "u"],
     key: "k",
+    keyPrefix: "k",
     topic: "orders",
     orderingKey: "o",
     states: ["pending", "sending", "failed"],

@@ -123,9 +123,10 @@ function allStatements(statements: DialectStatements): Statement[] {
 
 /** `group.method`, of all that return statements. */
 function namesOf(statements: DialectStatements): string[] {
-  const { enqueue, leases, relay, housekeeping, admin } = statements;
-  return Object.entries({ enqueue, leases, relay, housekeeping, admin })
+  const { enqueue, leases, relay, housekeeping, admin, reconcile } = statements;
+  return Object.entries({ enqueue, leases, relay, housekeeping, admin, reconcile })
     .flatMap(([group, methods]) => Object.keys(methods).map((method) => `${group}.${method}`))
+    .filter((name) => name !== "reconcile.opaque")
     .sort();
 }
 
@@ -138,5 +139,6 @@ function recordedAll(statements: DialectStatements, called: Set<string>): Dialec
     relay: recorded("relay", statements.relay, called),
     housekeeping: recorded("housekeeping", statements.housekeeping, called),
     admin: recorded("admin", statements.admin, called),
+    reconcile: recorded("reconcile", statements.reconcile, called),
   };
 }

@@ -6,9 +6,10 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 
-const FOLDERS = ["relay/", "queue/", "inbox/", "consume/", "runtime/"].map((name) =>
-  fileURLToPath(new URL(`../../src/${name}`, import.meta.url)),
-);
+const FOLDERS = [
+  ...["relay/", "queue/", "inbox/", "consume/", "runtime/"].map((name) => `../../src/${name}`),
+  "../../../server/src/confirm-topic/",
+].map((folder) => fileURLToPath(new URL(folder, import.meta.url)));
 const PAGES = fileURLToPath(new URL("../../../../docs/", import.meta.url));
 
 /** What they log at level warning or error, in their own words. */

@@ -78,18 +78,25 @@ describeOnEach("retention of the inbox", (make) => {
       text: database.dialect === "mysql" ? "ANALYZE TABLE message_inbox" : "ANALYZE",
       params: [],
     });
-    const statement = DIALECTS[database.dialect]
-      .createStatements(createLayout({ table: "message_inbox" }))
-      .forgetHandlings({ olderThanMs: 30 * DAY_MS, limit: 500 });
-    const plan = await session.run({
-      name: "explain",
-      text: `${EXPLAIN[database.dialect]} ${statement.text}`,
-      params: statement.params,
-    });
+    const statements = DIALECTS[database.dialect].createStatements(createLayout({ table: "message_inbox" }));
+    const handledAt = new Date(Date.now() - 20 * DAY_MS).toISOString();
+    const after = { consumer: "points", type: "order.paid", key: "k", handledBy: "x", messageId: null, handledAt };
+    const asked = { fromMs: Date.now() - 30 * DAY_MS, toMs: Date.now(), consumer: undefined, limit: 1_000 };
+    for (const statement of [
+      statements.forgetHandlings({ olderThanMs: 30 * DAY_MS, limit: 500 }),
+      statements.readHandlings({ ...asked, after: undefined }),
+      statements.readHandlings({ ...asked, after, consumer: "points" }),
+    ]) {
+      const plan = await session.run({
+        name: "explain",
+        text: `${EXPLAIN[database.dialect]} ${statement.text}`,
+        params: statement.params,
+      });
+      const text = JSON.stringify(plan.rows);
+      expect(text).toMatch(/idx_handled_at|message_inbox_at/);
+      expect(text).not.toMatch(/Seq Scan|"type":"(?:ALL|index)"|filesort|SCAN message_inbox|TEMP B-TREE/);
+    }
     await session.close();
-    const text = JSON.stringify(plan.rows);
-    expect(text).toMatch(/idx_handled_at|message_inbox_at/);
-    expect(text).not.toMatch(/Seq Scan|"type":"(?:ALL|index)"|filesort|SCAN message_inbox|TEMP B-TREE/);
   });
 
   it("warns once when it forgets sooner than a message can come again", async () => {

@@ -1,6 +1,7 @@
 /** The help in Chinese: one table by the English texts, laid over the finished commands. */
 import { type Command, Help } from "commander";
 import { QUEUE_CHINESE } from "./queue/chinese.ts";
+import { RECONCILE_CHINESE } from "./reconcile-chinese.ts";
 
 /** Chinese by English: descriptions, titles, and lines of the texts after a help. */
 export const CHINESE: Readonly<Record<string, string>> = {
@@ -14,8 +15,9 @@ export const CHINESE: Readonly<Record<string, string>> = {
   "show the help of a command": "显示某个命令的帮助",
   "The local message table (本地消息表): relay its messages to a broker, and look after them.":
     "本地消息表：把表里的消息投递到消息中间件，并管理这些消息。",
-  "Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input; relay --once: 3, some wait.":
-    "退出码：0 完成；1 没有做成或没有全部做成；2 输入有误；relay --once 还有 3：有消息在等待。",
+  "Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input, 3 relay --once: some wait, reconcile: some do not add up.":
+    "退出码：0 完成；1 没有做成或没有全部做成；2 输入有误；3 relay --once：有消息在等待，reconcile：有对不上的。",
+  ...RECONCILE_CHINESE,
   "a small shop, its relay and a real consumer that often fails; watch nothing get lost":
     "一个小商店、它的 relay，和一个经常失败的真实消费者；看着什么都不会丢",
   "make or update the message table and the tables beside it; can be run again at any time":
@@ -44,6 +46,9 @@ export const CHINESE: Readonly<Record<string, string>> = {
     "在 PORT 或 HOST:PORT 提供 /metrics、/livez 和 /readyz（默认主机 127.0.0.1）；设置了 ROWPOST_CONFIRM_TOKEN 时还有 POST /confirmations",
   "messages of this type are consumed when all of these consumers have confirmed, such as order.paid=billing,stock; may be given several times":
     "这个类型的消息要这些消费者都确认才算已消费，例如 order.paid=billing,stock；可以写多次",
+  "read what consumers confirm from this topic (RabbitMQ: this queue)": "从这个主题（RabbitMQ 是队列）读取消费者的确认",
+  "where that topic is (default: the broker of --broker)": "这个主题在哪里（默认：--broker 的中间件）",
+  "consumer group that reads it, the same for all relays of the table": "读取它的消费组，同一张表的 relay 都一样",
   "say that a message is consumed, or with --error that its consumer has given it up":
     "确认一条消息已消费；加上 --error 则表示消费者放弃了它",
   "message type": "消息类型",
@@ -69,6 +74,29 @@ export const CHINESE: Readonly<Record<string, string>> = {
     "恢复挂起的消息：筛选出的消息，或取消某个 --topic、--type、--ordering-key 或 --all-relay 的规则",
   "move sent and consumed messages into the archive table; failed ones only with --state failed":
     "把已发送和已消费的消息移入归档表；失败的只有写明 --state failed 才移",
+  "serve the console, a web page and its HTTP API, over the message table, until SIGTERM":
+    "为消息表提供控制台（网页和它的 HTTP API），直到收到 SIGTERM",
+  "PORT or HOST:PORT; only this machine unless a host is given": "PORT 或 HOST:PORT；不写主机就只有本机能访问",
+  "JSON with users and tokens; without it a one-time link for an admin is printed":
+    "写有用户和令牌的 JSON；不给时打印一个供管理员使用的一次性链接",
+  "write the one-time link to this file, which only you can read, instead": "改为把一次性链接写进这个只有你能读的文件",
+  "nothing can be changed, whatever the role": "只读：无论什么角色都不能改动",
+  "path under which a proxy serves it, such as /ops": "反向代理提供它的路径，例如 /ops",
+  "address that browsers use, where a proxy stands before it": "前面有反向代理时，浏览器使用的地址",
+  "what is logged to standard error": "往标准错误写哪些日志",
+  "Another host than this machine needs --access: `rowpost user hash` and `rowpost token create` make":
+    "要让别的机器访问，必须给出 --access：它的内容由 `rowpost user hash` 和",
+  "what stands in it.": "`rowpost token create` 生成。",
+  "users of the console": "控制台的用户",
+  "print a user for the file of `console --access`; the password comes from standard input":
+    "打印写进 `console --access` 文件的用户；密码从标准输入读取",
+  "who it is, in the audit too": "是谁；审计记录里也用这个名字",
+  "what they may do": "能做什么",
+  "The password may stand in ROWPOST_NEW_PASSWORD instead.": "密码也可以放在 ROWPOST_NEW_PASSWORD 里。",
+  "tokens of programs that use the console's API": "使用控制台 API 的程序的令牌",
+  "make a token for programs, and print what stands in the file of `console --access`":
+    "为程序生成一个令牌，并打印写进 `console --access` 文件的内容",
+  "not valid after this time, such as 90d": "过了这段时间就失效，例如 90d",
   "place this many orders (default: no end; 200 with --once)": "下这么多订单（默认不限；加上 --once 为 200）",
   "end when all of them have arrived; exit code 1 when one is lost or one too many":
     "全部到达后结束；丢失或多出一条，退出码为 1",

@@ -1,7 +1,11 @@
 /** Options about message types that consumers confirm: `--confirm` and `--consumers`. */
 import { type Command, Option } from "commander";
 import type { ConfirmedType, RelayMessageType } from "rowpost";
+import { understand } from "../broker-routes.ts";
+import { brokerLabel, brokerSecret } from "../broker-url.ts";
 import { CONFIRM_TOKEN_VARIABLE, LEAST_TOKEN_LENGTH } from "../confirm-endpoint.ts";
+import type { ConfirmSource } from "../confirm-topic/index.ts";
+import { checkSource } from "../confirm-topic/sources.ts";
 import { duration, InputError } from "./arguments.ts";
 import { type CommandContext, keepSecret } from "./context.ts";
 
@@ -16,6 +20,44 @@ export function addConsumersOption(command: Command): Command {
       "messages of this type are consumed when all of these consumers have confirmed, such as order.paid=billing,stock; may be given several times",
     ).argParser(collectConsumers),
   );
+}
+
+/** Where a topic with confirmations is. */
+export interface TopicFlags {
+  readonly confirmations?: string;
+  readonly confirmationsBroker?: string;
+  readonly confirmationsGroup: string;
+  readonly broker?: string;
+  readonly once?: true;
+}
+
+/** Adds `--confirmations` and where that topic is. */
+export function addTopicOptions(command: Command): Command {
+  return command
+    .option("--confirmations <topic>", "read what consumers confirm from this topic (RabbitMQ: this queue)")
+    .option("--confirmations-broker <url>", "where that topic is (default: the broker of --broker)")
+    .option(
+      "--confirmations-group <name>",
+      "consumer group that reads it, the same for all relays of the table",
+      "rowpost-confirmations",
+    );
+}
+
+/** Undefined: none is asked for. Throws {@link InputError}. */
+export function topicSource(context: CommandContext, flags: TopicFlags): ConfirmSource | undefined {
+  const { broker, confirmations: topic, confirmationsBroker, confirmationsGroup: group, once } = flags;
+  if (topic === undefined) {
+    if (confirmationsBroker === undefined) return undefined;
+    throw new InputError("--confirmations-broker does nothing without --confirmations TOPIC");
+  }
+  if (once === true) throw new InputError("--confirmations is for a relay that goes on running: leave --once out");
+  const text = confirmationsBroker ?? broker;
+  if (text === undefined) throw new InputError("--confirmations needs --confirmations-broker URL, or --broker");
+  keepSecret(context, brokerSecret(text));
+  const option = confirmationsBroker === undefined ? "--broker" : "--confirmations-broker";
+  const { environment, url } = understand(option, text, context.environment);
+  checkSource(url);
+  return { url, environment, label: brokerLabel(url), topic, group };
 }
 
 /** What `createOutbox` takes as its types. */

@@ -28,7 +28,8 @@ export interface Environment {
 
 /**
  * Exit codes: 0 done; 1 it could not be done, or not all of it; 2 the input was wrong and nothing
- * was done; 3 a relay that ran once has sent what was due, and messages wait or have failed.
+ * was done; 3 a relay that ran once has sent what was due, and messages wait or have failed, or
+ * `reconcile` has found something.
  */
 export type ExitCode = 0 | 1 | 2 | 3;
 

@@ -102,6 +102,7 @@ export function actionOf(context: CommandContext, flags: ActionFlags, defaultRea
   return {
     reason: reason === "" ? (defaultReason ?? "") : reason,
     author: author === "" ? currentUser(context) : author,
+    via: "cli",
   };
 }
 

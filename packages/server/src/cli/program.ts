@@ -4,12 +4,15 @@ import { Command } from "commander";
 import { archiveCommand } from "./archive.ts";
 import { isChinese, speakChinese } from "./chinese.ts";
 import { confirmCommand } from "./confirm.ts";
+import { consoleCommand } from "./console.ts";
 import { type CommandContext, createContext, type Environment, type ExitCode, redact } from "./context.ts";
+import { tokenCommand, userCommand } from "./credentials.ts";
 import { demoCommand } from "./demo.ts";
 import { reportFailure } from "./failure.ts";
 import { listCommand } from "./list.ts";
 import { migrateCommand } from "./migrate.ts";
 import { queueCommand } from "./queue/queue.ts";
+import { reconcileCommand } from "./reconcile.ts";
 import { relayCommand } from "./relay.ts";
 import { resetBackoffCommand } from "./reset-backoff.ts";
 import { resumeCommand } from "./resume.ts";
@@ -51,7 +54,7 @@ Examples:
   rowpost migrate --database sqlite:./app.db
   rowpost relay --database mysql://app@127.0.0.1/shop --broker rocketmq://127.0.0.1:8081
 
-Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input; relay --once: 3, some wait.`,
+Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input, 3 relay --once: some wait, reconcile: some do not add up.`,
     );
   const commands = [
     demoCommand,
@@ -65,7 +68,11 @@ Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input; rela
     suspendCommand,
     resumeCommand,
     confirmCommand,
+    reconcileCommand,
     archiveCommand,
+    consoleCommand,
+    userCommand,
+    tokenCommand,
     queueCommand,
   ];
   for (const make of commands) program.addCommand(make(context, finish));

@@ -9,15 +9,18 @@ import type { LogLevel } from "../log.ts";
 import { duration, InputError, numberFrom, wholeNumber } from "./arguments.ts";
 import {
   addConsumersOption,
+  addTopicOptions,
   type ConsumersByType,
   collectConfirmed,
   confirmedTypes,
   confirmToken,
+  type TopicFlags,
+  topicSource,
 } from "./confirm-options.ts";
 import { addConnectionOptions, type ConnectionFlags, withDatabase } from "./connection.ts";
 import type { CommandContext, ExitCode } from "./context.ts";
 
-interface RelayFlags extends ConnectionFlags {
+interface RelayFlags extends ConnectionFlags, TopicFlags {
   readonly broker?: string;
   readonly route?: readonly string[];
   readonly once?: true;
@@ -76,6 +79,7 @@ export function relayCommand(context: CommandContext, finish: (code: ExitCode) =
   addFlowOptions(command);
   addFailureOptions(command);
   addConsumersOption(command);
+  addTopicOptions(command);
   return command
     .option(
       "--http <address>",
@@ -164,8 +168,11 @@ async function run(context: CommandContext, flags: RelayFlags): Promise<ExitCode
   const plan = planBrokers(context, flags, missing);
   const settings = settingsOf(flags);
   const token = flags.http === undefined ? undefined : confirmToken(context);
-  if (flags.consumers !== undefined && token === undefined) {
-    throw new InputError(`--consumers is for confirmations: it needs --http, and a token in ${CONFIRM_TOKEN_VARIABLE}`);
+  const source = topicSource(context, flags);
+  if (flags.consumers !== undefined && token === undefined && source === undefined) {
+    throw new InputError(
+      `--consumers is for confirmations: it needs --confirmations, or --http and a token in ${CONFIRM_TOKEN_VARIABLE}`,
+    );
   }
   if (flags.untilEmpty === true && flags.once !== true)
     throw new InputError("--until-empty does nothing without --once");
@@ -182,7 +189,7 @@ async function run(context: CommandContext, flags: RelayFlags): Promise<ExitCode
           brokerLabel: plan.label,
           once: flags.once === true ? { timeoutMs: flags.timeLimit, untilEmpty: flags.untilEmpty === true } : undefined,
           http: flags.http,
-          confirm: token === undefined ? undefined : { token, types: confirmedTypes(flags.consumers) },
+          confirm: { token, source, types: confirmedTypes(flags.consumers) },
         });
       } finally {
         await broker.close();

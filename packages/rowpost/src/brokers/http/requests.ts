@@ -1,4 +1,5 @@
 /** One message as a request, and what its answer, or its breaking, means. */
+import { HEADER_ORDERING_KEY } from "../../message/message.ts";
 import type { OutgoingMessage, PublishFailed } from "../broker.ts";
 import type { Outcome } from "../publishing/call.ts";
 import { failed } from "../publishing/failures.ts";
@@ -56,7 +57,7 @@ function requestHeaders(message: OutgoingMessage, parts: HeaderParts): Record<st
   const about = {
     ...message.headers,
     "rowpost-topic": topic,
-    ...(orderingKey !== undefined && { "rowpost-ordering-key": orderingKey }),
+    ...(orderingKey !== undefined && { [HEADER_ORDERING_KEY]: orderingKey }),
   };
   const timestamp = String(Math.floor(nowMs / 1_000));
   return {

@@ -4,6 +4,7 @@
  * header may hold any character, because other programs write into the table too.
  */
 
+import { HEADER_ORDERING_KEY } from "../../message/message.ts";
 import type { OutgoingMessage, PublishFailed } from "../broker.ts";
 import { failed } from "../publishing/failures.ts";
 import { percentDecode, percentEncode } from "../publishing/percent-encoding.ts";
@@ -78,6 +79,8 @@ export function headersOf(message: OutgoingMessage, fields: ServerFields): Buffe
     add(name, message.headers[name] ?? "");
   }
   if (!typed) add(HEADER_CONTENT_TYPE, message.contentType);
+  // Of several values the last one counts.
+  if (message.orderingKey !== undefined) add(HEADER_ORDERING_KEY, message.orderingKey);
   if (encoded.length > 0) text += `${HEADER_ENCODED}: ${encoded.join(",")}\r\n`;
   return Buffer.from(`${text}\r\n`);
 }

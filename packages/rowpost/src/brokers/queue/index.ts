@@ -14,6 +14,7 @@ import { type Call, createCall, type Load, type Outcome } from "../publishing/ca
 import { failed } from "../publishing/failures.ts";
 import { bodyBytes, type PlacedMessage, startRequests } from "../publishing/lanes.ts";
 import { createBroker } from "../publishing/lifecycle.ts";
+import { packedRequests } from "../publishing/packed-requests.ts";
 import { inTurns, topicOf } from "../publishing/turns.ts";
 import { createWindow, type Window } from "../publishing/window.ts";
 import { failureOf, isConflict, isUnknownTopic } from "./failures.ts";
@@ -30,8 +31,7 @@ export interface QueueBrokerOptions {
 }
 
 /** Of one append. */
-const MOST_MESSAGES = 500;
-const MOST_BYTES = 1_048_576;
+const MOST = { items: 500, bytes: 1_048_576 } as const;
 /** Of one append that others were in the way of. */
 const TRIES = 3;
 /**
@@ -131,28 +131,14 @@ async function publishTurn(
       leave: () => failed("unknown", "NO_ANSWER", "the queue's database did not answer before the publish deadline"),
     }),
   });
-  for (const [topic, messages] of byTopic(batch)) startRequests(call, topic, requestsOf(messages));
+  for (const [topic, messages] of byTopic(batch)) {
+    const items = messages.map((placed): Item => ({ ...placed, bytes: bodyBytes(placed.message) }));
+    startRequests(call, topic, packedRequests(items, MOST));
+  }
   return await call.done;
 }
 
 const NOT_OURS: Outcome = { status: "notStarted", reason: "its row is held by somebody, or not this relay's any more" };
-
-function requestsOf(messages: readonly PlacedMessage[]): Item[][] {
-  const requests: Item[][] = [];
-  let bytes = MOST_BYTES;
-  for (const placed of messages) {
-    const item = { ...placed, bytes: bodyBytes(placed.message) };
-    const last = requests.at(-1);
-    if (last === undefined || last.length >= MOST_MESSAGES || bytes + item.bytes > MOST_BYTES) {
-      requests.push([item]);
-      bytes = item.bytes;
-    } else {
-      last.push(item);
-      bytes += item.bytes;
-    }
-  }
-  return requests;
-}
 
 const KINDS: OptionKinds<QueueBrokerOptions> = {
   queue: { needed: true, has: "relayed", from: "made by createQueue({ database }) of rowpost/queue" },

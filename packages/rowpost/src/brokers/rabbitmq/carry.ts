@@ -1,6 +1,7 @@
 /** An outgoing message in the terms of AMQP 0-9-1. */
 
 import { createHash } from "node:crypto";
+import { HEADER_ORDERING_KEY } from "../../message/message.ts";
 import { describeError } from "../../runtime/errors.ts";
 import type { OutgoingMessage, PublishFailed } from "../broker.ts";
 import { failed } from "../publishing/failures.ts";
@@ -67,11 +68,13 @@ export function unsendable(message: OutgoingMessage, bytes: number, limits: Limi
   if (!isShort(message.contentType)) {
     return refusal("CONTENT_TYPE_TOO_LONG", "the content type has more than the 255 bytes that AMQP allows");
   }
-  return unsendableHeaders(message.headers, Math.min(CLIENT_TABLE_BYTES, limits.frameBytes - FRAME_REST_BYTES));
+  return unsendableHeaders(message, Math.min(CLIENT_TABLE_BYTES, limits.frameBytes - FRAME_REST_BYTES));
 }
 
-function unsendableHeaders(headers: OutgoingMessage["headers"], limitBytes: number): PublishFailed | undefined {
-  let table = 4;
+function unsendableHeaders({ headers, orderingKey }: OutgoingMessage, limitBytes: number): PublishFailed | undefined {
+  const ofKey = orderingKey === undefined ? 0 : 6 + HEADER_ORDERING_KEY.length + Buffer.byteLength(orderingKey);
+  const fixed = 4 + ofKey;
+  let table = fixed;
   for (const name in headers) {
     if (name === "CC" || name === "BCC") {
       const words = `RabbitMQ takes the header ${name} for a list of further routing keys; choose another name`;
@@ -84,7 +87,7 @@ function unsendableHeaders(headers: OutgoingMessage["headers"], limitBytes: numb
     table += 6 + 3 * (name.length + (headers[name]?.length ?? 0));
   }
   if (table <= limitBytes) return undefined;
-  table = 4;
+  table = fixed;
   for (const [name, value] of Object.entries(headers)) table += 6 + Buffer.byteLength(name) + Buffer.byteLength(value);
   if (table <= limitBytes) return undefined;
   return refusal("HEADERS_TOO_LARGE", `headers of ${table} bytes, the limit is ${limitBytes}`);

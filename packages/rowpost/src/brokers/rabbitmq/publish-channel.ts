@@ -203,7 +203,7 @@ export function createPublishChannel({ channel, name, lostBy, onEnd }: PublishCh
     },
     hand({ message, address, likeness, answer }) {
       const content = contentOf(message.body);
-      const properties = propertiesOf(message, lend(message.headers), Date.now());
+      const properties = propertiesOf(message, lend(message), Date.now());
       writable = channel.publish(address.exchange, address.routingKey, content, properties);
       gather();
       last += 1;

@@ -123,8 +123,8 @@ export function ownClients(address: Address, connectTimeoutMs: number): ClientFa
  * credentials, TLS and `keyPrefix`, and we replace what a publish cannot be trusted with. Throws
  * {@link ConfigurationError} for what is no such client.
  */
-export function duplicatesOf(client: RedisClient): ClientFactory {
-  assertShape(client);
+export function duplicatesOf(client: RedisClient, what = "redis broker"): ClientFactory {
+  assertShape(client, what);
   const shaped = client as unknown as {
     readonly isCluster: boolean;
     duplicate(...overrides: readonly unknown[]): IoClient;
@@ -132,13 +132,13 @@ export function duplicatesOf(client: RedisClient): ClientFactory {
   return async () => (shaped.isCluster ? shaped.duplicate([], CLUSTER) : shaped.duplicate(ONE_CONNECTION));
 }
 
-function assertShape(client: unknown): void {
+function assertShape(client: unknown, user: string): void {
   const shape = (typeof client === "object" && client !== null ? client : {}) as Readonly<Record<string, unknown>>;
   if (["duplicate", "pipeline", "xadd"].every((name) => typeof shape[name] === "function")) return;
   const what =
     typeof shape["xAdd"] === "function" ? "is one of the package redis" : "has no duplicate, pipeline and xadd";
   throw new ConfigurationError(
-    `redis broker: client must be a Redis or Cluster of ioredis or iovalkey; the one given ${what}. Give such a client, or a url`,
+    `${user}: client must be a Redis or Cluster of ioredis or iovalkey; the one given ${what}. Give such a client, or a url`,
   );
 }
 

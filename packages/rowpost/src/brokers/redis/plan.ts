@@ -12,6 +12,7 @@
 import type { OutgoingMessage } from "../broker.ts";
 import type { Load } from "../publishing/call.ts";
 import type { PlacedMessage } from "../publishing/lanes.ts";
+import { packedRequests } from "../publishing/packed-requests.ts";
 import type { Placed } from "../publishing/results.ts";
 import { fieldsOf } from "./entry.ts";
 import type { Failure } from "./failures.ts";
@@ -103,21 +104,12 @@ function tooLarge(reason: string): Failure {
 }
 
 function piecesOf(topic: string, items: readonly Item[], limits: PieceLimits): Piece[] {
-  const pieces: Piece[] = [];
-  let piece: Item[] = [];
-  let bytes = 0;
-  const close = (): void => {
-    if (piece.length > 0) pieces.push({ destination: topic, items: piece, bytes, next: undefined });
-    piece = [];
-    bytes = 0;
-  };
-  for (const item of items) {
-    if (piece.length === limits.messages || bytes + item.bytes > limits.bytes) close();
-    piece.push(item);
-    bytes += item.bytes;
-  }
-  close();
-  return pieces;
+  return packedRequests(items, { items: limits.messages, bytes: limits.bytes }).map((piece) => ({
+    destination: topic,
+    items: piece,
+    bytes: piece.reduce((sum, { bytes }) => sum + bytes, 0),
+    next: undefined,
+  }));
 }
 
 /** Whether a key is there twice. */

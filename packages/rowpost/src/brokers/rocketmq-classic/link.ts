@@ -5,10 +5,11 @@
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import type { AbortScope } from "../publishing/abort-scope.ts";
+import type { AccessKeys } from "../rocketmq/access-keys.ts";
 import { nodeTls, type TlsOptions } from "../settings/tls-options.ts";
 import { type Address, label } from "./address.ts";
 import { createFrameReader, encodeHead, type Frame, type Request } from "./frames.ts";
-import { type AccessKeys, signed } from "./signature.ts";
+import { signed } from "./signature.ts";
 
 /** A request without an answer. */
 export interface Unanswered {

@@ -1,10 +1,10 @@
 /** Options of the classic RocketMQ broker, and what is checked before anything is opened. */
 import { checkOptions, type OptionKinds, oneOf } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
+import { type AccessKeys, accessKeysIn } from "../rocketmq/access-keys.ts";
 import { type Checked, numbersOf, timeoutBounds } from "../settings/checked.ts";
 import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";
 import { type Address, nameServersFrom } from "./address.ts";
-import type { AccessKeys } from "./signature.ts";
 
 /** Options of {@link rocketmqClassic}. */
 export interface RocketmqClassicOptions {
@@ -101,7 +101,7 @@ export function settingsFrom(options: RocketmqClassicOptions): Settings {
     namespace: namespace === "" ? "" : plain("namespace", namespace),
     producerGroup: plain("producerGroup", producerGroup),
     tls: checkedTls(options.tls),
-    keys: keysFrom(options),
+    keys: accessKeysIn(options),
     ...numbersOf(options, NUMBERS),
     acceptsWeakReceipts: weakReceipts === "accept",
     brokerAddress: options.brokerAddress ?? ((address) => address),
@@ -116,9 +116,3 @@ function plain(name: string, value: string): string {
 }
 
 const MOST_CHARACTERS = 120;
-
-function keysFrom({ accessKey, secretKey, sessionToken }: RocketmqClassicOptions): AccessKeys | undefined {
-  if (accessKey === undefined && secretKey === undefined && sessionToken === undefined) return undefined;
-  if (accessKey && secretKey) return { accessKey, secretKey, sessionToken };
-  throw new ConfigurationError("accessKey and secretKey belong together: give both or none");
-}

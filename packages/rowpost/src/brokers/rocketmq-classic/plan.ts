@@ -8,6 +8,7 @@
  */
 import type { OutgoingMessage } from "../broker.ts";
 import type { PlacedMessage } from "../publishing/lanes.ts";
+import { packedRequests } from "../publishing/packed-requests.ts";
 import type { Placed } from "../publishing/results.ts";
 import { groupOf, indexKeyOf, messageIdOf, propertiesOf, tagOf } from "../rocketmq/carry.ts";
 import { messageBytes, propertiesText } from "./encode.ts";
@@ -62,24 +63,9 @@ export function planTopic(messages: readonly PlacedMessage[], options: PlanOptio
     if (sameQueue !== undefined) sameQueue.push(item);
     else if (queue !== undefined) byQueue.set(queue, [item]);
   }
-  const lanes = [...byQueue.values()].map((items) => requestsOf(items, options));
-  return { lanes: [...lanes, ...requestsOf(free, options).map((request) => [request])], refused };
-}
-
-function requestsOf(items: readonly Item[], { batchSize }: PlanOptions): Item[][] {
-  const requests: Item[][] = [];
-  let bytes = 0;
-  for (const item of items) {
-    const request = requests.at(-1);
-    if (request === undefined || request.length >= batchSize || bytes + item.bytes > MAX_REQUEST_BYTES) {
-      requests.push([item]);
-      bytes = item.bytes;
-    } else {
-      request.push(item);
-      bytes += item.bytes;
-    }
-  }
-  return requests;
+  const most = { items: options.batchSize, bytes: MAX_REQUEST_BYTES };
+  const lanes = [...byQueue.values()].map((items) => packedRequests(items, most));
+  return { lanes: [...lanes, ...packedRequests(free, most).map((request) => [request])], refused };
 }
 
 function wireOf(

@@ -1,13 +1,7 @@
 /** The signature of access control: one for each request. */
 import { createHmac } from "node:crypto";
+import type { AccessKeys } from "../rocketmq/access-keys.ts";
 import type { Request } from "./frames.ts";
-
-/** What access control asks for. */
-export interface AccessKeys {
-  readonly accessKey: string;
-  readonly secretKey: string;
-  readonly sessionToken: string | undefined;
-}
 
 /**
  * The request with what proves who sends it: the values of all fields in the order of their names,

@@ -1,22 +1,7 @@
 /** `rocketmq-classic://host:port[;host:port]/namespace?…`: the options as one line. */
-import { ConfigurationError } from "../../runtime/errors.ts";
-import {
-  namespaceIn,
-  oneOfSetting,
-  optionsOf,
-  secretsOf,
-  settingsIn,
-  TLS_SETTINGS,
-  textSetting,
-  tlsOption,
-  wholeSetting,
-} from "../settings/url-settings.ts";
+import { rocketmqUrl } from "../rocketmq/url-parts.ts";
+import { oneOfSetting, optionsOf, textSetting, wholeSetting } from "../settings/url-settings.ts";
 import type { RocketmqClassicOptions } from "./options.ts";
-
-/** Variables that the keys are taken from: a secret in a URL ends up in process lists and logs. */
-const ACCESS_KEY = "ROWPOST_ROCKETMQ_ACCESS_KEY";
-const SECRET_KEY = "ROWPOST_ROCKETMQ_SECRET_KEY";
-const SESSION_TOKEN = "ROWPOST_ROCKETMQ_SESSION_TOKEN";
 
 const FORM = "rocketmq-classic://nameserver:9876[;nameserver:9876…][/namespace][?tls=true&batch=32]";
 
@@ -27,34 +12,23 @@ const NUMBERS = {
   connectTimeoutMs: "connectTimeoutMs",
   maxBodyBytes: "maxBodyBytes",
 } as const;
-const KNOWN = [...Object.keys(NUMBERS), "group", "weakReceipts", ...TLS_SETTINGS];
+const KNOWN = [...Object.keys(NUMBERS), "group", "weakReceipts"];
 
 /**
  * The settings of its query are on the adapter's page. Keys come from ROWPOST_ROCKETMQ_ACCESS_KEY,
- * ROWPOST_ROCKETMQ_SECRET_KEY and ROWPOST_ROCKETMQ_SESSION_TOKEN. Throws {@link ConfigurationError}
+ * ROWPOST_ROCKETMQ_SECRET_KEY and ROWPOST_ROCKETMQ_SESSION_TOKEN. Throws `ConfigurationError`
  * for anything else, naming it.
  */
 export function rocketmqClassicOptionsFromUrl(
   url: string,
   env: Readonly<Record<string, string | undefined>>,
 ): RocketmqClassicOptions {
-  // Not the WHATWG parser: it knows no list of hosts.
-  const match = /^rocketmq-classic:\/\/([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/i.exec(url);
-  if (match === null) throw new ConfigurationError(`broker URL: expected ${FORM}`);
-  const [, nameServers = "", path = "", query = ""] = match;
-  if (nameServers.includes("@")) {
-    throw new ConfigurationError(`broker URL: no user or password in it; set ${ACCESS_KEY} and ${SECRET_KEY} instead`);
-  }
-  const namespace = namespaceIn(path, FORM);
-  const settings = settingsIn(query, KNOWN);
-  const tls = tlsOption(settings);
+  const { hosts, settings, common } = rocketmqUrl(url, { scheme: "rocketmq-classic", form: FORM, known: KNOWN }, env);
   return {
-    nameServers,
-    ...(namespace === "" ? {} : { namespace }),
+    nameServers: hosts,
+    ...common,
     ...optionsOf(settings, NUMBERS, wholeSetting),
     ...optionsOf(settings, { group: "producerGroup" }, textSetting),
     ...optionsOf(settings, { weakReceipts: "weakReceipts" }, oneOfSetting(["fail", "accept"])),
-    ...(tls === undefined ? {} : { tls }),
-    ...secretsOf(env, { accessKey: ACCESS_KEY, secretKey: SECRET_KEY, sessionToken: SESSION_TOKEN }),
   };
 }

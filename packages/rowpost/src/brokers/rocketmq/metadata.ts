@@ -1,14 +1,8 @@
 /** The headers of every call: who we are, and the signature. */
 
 import { createHmac } from "node:crypto";
+import type { AccessKeys } from "./access-keys.ts";
 import type { GrpcMetadata, GrpcRuntime } from "./grpc.ts";
-
-/** Keys of an access-controlled cluster. */
-export interface AccessKeys {
-  readonly accessKey: string;
-  readonly secretKey: string;
-  readonly sessionToken: string | undefined;
-}
 
 export interface CallMetadataOptions {
   readonly grpc: GrpcRuntime["grpc"];

@@ -4,8 +4,8 @@ import { checkOptions, type OptionKinds, oneOf } from "../../runtime/check-optio
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { type Checked, numbersOf, timeoutBounds } from "../settings/checked.ts";
 import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";
+import { type AccessKeys, accessKeysIn } from "./access-keys.ts";
 import { type Endpoint, endpointsFrom } from "./endpoints.ts";
-import type { AccessKeys } from "./metadata.ts";
 
 /** Options of {@link rocketmq}. */
 export interface RocketmqOptions {
@@ -96,16 +96,11 @@ export function settingsFrom(options: RocketmqOptions): Settings {
   };
 }
 
-function keysFrom({ accessKey, secretKey, sessionToken }: RocketmqOptions): AccessKeys | undefined {
-  if (accessKey === undefined && secretKey === undefined && sessionToken === undefined) return undefined;
-  if (!accessKey || !secretKey) {
-    throw new ConfigurationError("accessKey and secretKey belong together: give both or none");
-  }
-  return {
-    accessKey: carried("accessKey", accessKey),
-    secretKey,
-    sessionToken: sessionToken === undefined ? undefined : carried("sessionToken", sessionToken),
-  };
+function keysFrom(options: RocketmqOptions): AccessKeys | undefined {
+  const keys = accessKeysIn(options);
+  if (keys !== undefined) carried("accessKey", keys.accessKey);
+  if (keys?.sessionToken !== undefined) carried("sessionToken", keys.sessionToken);
+  return keys;
 }
 
 /** A gRPC header takes printable ASCII. The error does not repeat it: it may be a secret. */

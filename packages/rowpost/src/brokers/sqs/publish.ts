@@ -10,6 +10,7 @@ import { byTopic } from "../publishing/by-topic.ts";
 import { AGAIN, type Call, createCall, type Load, type Outcome } from "../publishing/call.ts";
 import { failed } from "../publishing/failures.ts";
 import { type PlacedMessage, startRequests } from "../publishing/lanes.ts";
+import { packedRequests } from "../publishing/packed-requests.ts";
 import type { Window } from "../publishing/window.ts";
 import { encode, type Wire } from "./carry.ts";
 import type { BatchAnswer, SqsClient, SqsModule } from "./client.ts";
@@ -97,14 +98,15 @@ export async function publishBatch(
 }
 
 /** Requests side by side, and behind each other where they share ordering keys. */
-function lanesOf(items: readonly Item[], maxBytes: number): Item[][][] {
+function lanesOf(items: readonly Item[], bytes: number): Item[][][] {
+  const most = { items: MOST_ENTRIES, bytes };
   const keys = grouped(
     items.filter(({ orderingKey }) => orderingKey !== undefined),
     ({ orderingKey }) => orderingKey,
   );
-  const loose = requestsOf(
+  const loose = packedRequests(
     items.filter(({ orderingKey }) => orderingKey === undefined),
-    maxBytes,
+    most,
   );
   const lanes = loose.map((request) => [request]);
   const chains = [...keys.values()];
@@ -112,24 +114,7 @@ function lanesOf(items: readonly Item[], maxBytes: number): Item[][][] {
     const together = chains.slice(from, from + MOST_ENTRIES);
     const longest = Math.max(...together.map(({ length }) => length));
     const waves = Array.from({ length: longest }, (_, turn) => together.flatMap((chain) => chain[turn] ?? []));
-    lanes.push(waves.flatMap((wave) => requestsOf(wave, maxBytes)));
+    lanes.push(waves.flatMap((wave) => packedRequests(wave, most)));
   }
   return lanes;
-}
-
-/** As many as a request takes, by number and by bytes. */
-function requestsOf(items: readonly Item[], maxBytes: number): Item[][] {
-  const requests: Item[][] = [];
-  let bytes = 0;
-  for (const item of items) {
-    const last = requests.at(-1);
-    if (last === undefined || last.length === MOST_ENTRIES || bytes + item.bytes > maxBytes) {
-      requests.push([item]);
-      bytes = item.bytes;
-    } else {
-      last.push(item);
-      bytes += item.bytes;
-    }
-  }
-  return requests;
 }

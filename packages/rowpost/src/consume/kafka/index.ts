@@ -1,29 +1,45 @@
 /** Kafka: options, and which client it is. */
 import { ConfigurationError } from "../../runtime/errors.ts";
+import { wholeNumber } from "../../runtime/whole-number.ts";
 import type { Transaction } from "../../transactions/executor.ts";
 import type { Consumption } from "../consumption.ts";
 import { type ConsumeOptions, type OwnKinds, type Park, workSettings } from "../options.ts";
 import { createWork } from "../work.ts";
 import { consumeKafkajs, type KafkajsConsumer } from "./kafkajs.ts";
+import { consumePlatformatic, type PlatformaticConsumer } from "./platformatic.ts";
 import type { KafkaDelivered } from "./record.ts";
 
 /** Options of {@link consumeKafka}. */
 export interface KafkaConsumeOptions<Tx = Transaction> extends ConsumeOptions<KafkaDelivered, Tx> {
-  /** Yours, connected, and not running yet. It stays connected at `close`. */
-  readonly consumer: KafkajsConsumer;
+  /**
+   * Yours, of kafkajs, connected, or of @platformatic/kafka; and not running yet. It stays open at
+   * `close`. Where it ends for good it is begun again.
+   */
+  readonly consumer: KafkajsConsumer | PlatformaticConsumer;
   /** Topics to read. */
   readonly topics: readonly string[];
   /** Where a group begins that has committed nothing yet. Default true: with the first record. */
   readonly fromBeginning?: boolean | undefined;
   /**
+   * With @platformatic/kafka: records in memory, those whose handlers run included. Default: four
+   * times `concurrency`. kafkajs hands over what a fetch has brought.
+   */
+  readonly prefetch?: number | undefined;
+  /**
    * Kafka has no dead letters. `redeliver`, the default: the partition is read again from that
-   * record on, until it is handled; nothing behind it is committed.
+   * record on (kafkajs), or the record stays here (@platformatic/kafka), until it is handled;
+   * nothing behind it is committed.
    */
   readonly unhandled?: "redeliver" | Park<KafkaDelivered> | undefined;
 }
 
 const KINDS: OwnKinds<KafkaConsumeOptions> = {
-  consumer: { needed: true, has: "run", from: "a consumer of kafkajs, such as kafka.consumer({ groupId }) makes" },
+  consumer: {
+    needed: true,
+    has: "on",
+    from: "a consumer of kafkajs, such as kafka.consumer({ groupId }) makes, or of @platformatic/kafka",
+  },
+  prefetch: "number",
   topics: "array",
   fromBeginning: "boolean",
   unhandled: ["string", "function"],
@@ -42,10 +58,25 @@ export async function consumeKafka<Tx = Transaction>(options: KafkaConsumeOption
   const { consumer, fromBeginning = true, topics } = options;
   if (topics === undefined || topics.length === 0)
     throw new ConfigurationError('consumeKafka takes { topics: ["orders"] }');
-  const { clock, concurrency, pauseMs } = settings;
+  const { clock, concurrency, logger, pauseMs } = settings;
+  const room = wholeNumber("consumeKafka: prefetch", options.prefetch ?? 4 * concurrency, 1);
+  if (isPlatformatic(consumer)) {
+    return await consumePlatformatic({
+      ...{ consumer, topics, fromBeginning, room, clock, logger },
+      work: createWork(settings),
+    });
+  }
   return await consumeKafkajs({
-    ...{ consumer, topics, fromBeginning, concurrency, pauseMs },
+    ...{ consumer, topics, fromBeginning, concurrency, pauseMs, clock, logger },
     work: createWork(settings),
-    sleep: (ms, signal) => clock.sleep(ms, signal),
   });
+}
+
+/** Throws `ConfigurationError` for what is a consumer of neither. */
+function isPlatformatic(consumer: KafkaConsumeOptions["consumer"]): consumer is PlatformaticConsumer {
+  if ("run" in consumer && typeof consumer.run === "function") return false;
+  if ("commit" in consumer && typeof consumer.commit === "function") return true;
+  throw new ConfigurationError(
+    "consumeKafka: consumer must be one of kafkajs, such as kafka.consumer({ groupId }) makes, or of @platformatic/kafka",
+  );
 }

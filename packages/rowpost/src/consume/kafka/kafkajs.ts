@@ -1,15 +1,27 @@
 /** Kafka through kafkajs: offsets are resolved, and so committed, behind what is handled. */
 import { unlessAborted } from "../../runtime/abort.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { Logger } from "../../runtime/logger.ts";
 import { type Consumption, consumptionOf } from "../consumption.ts";
 import type { DeliveredMessage } from "../message.ts";
+import { type Opened, reopening } from "../reopening.ts";
 import type { Verdict, Work } from "../work.ts";
 import { type KafkaDelivered, kafkaMessage } from "./record.ts";
 
+/** What kafkajs tells of a crash. */
+interface KafkajsCrash {
+  readonly payload: { readonly error: Error; readonly restart: boolean };
+}
+
 /** A consumer of kafkajs, connected: what is called of it. */
 export interface KafkajsConsumer {
+  /** Called after it has crashed for good, which disconnects it. */
+  connect(): Promise<void>;
+  /** Returns what takes the listener off again. */
+  on(event: "consumer.crash", listener: (crash: KafkajsCrash) => void): () => void;
   /** Called with `topics` and `fromBeginning`. */
   subscribe(options: { topics: string[]; fromBeginning?: boolean }): Promise<void>;
-  /** Called once. */
+  /** Called after `subscribe`. */
   run(options: never): Promise<void>;
   /** Ends what `run` began; it stays connected. */
   stop(): Promise<void>;
@@ -53,25 +65,61 @@ interface Parts {
   /** Before a partition whose message was not handled is read again. */
   readonly pauseMs: number;
   readonly work: Work<KafkaDelivered>;
-  sleep(ms: number, signal: AbortSignal): Promise<void>;
+  readonly clock: Clock;
+  readonly logger: Logger;
 }
 
 /** kafkajs sends one every 3 s at most, whatever is asked of it. */
 const HEARTBEAT_MS = 1_000;
 
 export async function consumeKafkajs(parts: Parts): Promise<Consumption> {
-  const { concurrency, consumer, fromBeginning, topics, work } = parts;
-  await consumer.subscribe({ topics: [...topics], fromBeginning });
-  await (consumer as unknown as Runner).run({
-    // What was not resolved comes again with the next fetch: nothing has to be thrown for that.
-    eachBatchAutoResolve: false,
-    partitionsConsumedConcurrently: concurrency,
-    eachBatch: (payload: BatchPayload) => consumeBatch(parts, payload),
+  const { clock, consumer, logger, topics, work } = parts;
+  let isFirst = true;
+
+  async function open(): Promise<Opened> {
+    if (!isFirst) await consumer.connect();
+    isFirst = false;
+    return await run(parts);
+  }
+
+  await reopening({
+    ...{ open, closing: work.closing, clock, logger, what: `Kafka topics ${topics.join(", ")}` },
+    discard: () => consumer.stop().catch(() => undefined),
   });
   return consumptionOf(async () => {
     const [closed] = await Promise.all([work.drain(), consumer.stop().catch(() => undefined)]);
     return closed;
   });
+}
+
+/** kafkajs starts it again by itself after most errors; the others end what this begins. */
+async function run(parts: Parts): Promise<Opened> {
+  const { concurrency, consumer, fromBeginning, logger, topics } = parts;
+  await consumer.subscribe({ topics: [...topics], fromBeginning });
+  let end = (_reason: unknown): void => undefined;
+  const ended = new Promise<unknown>((resolve) => {
+    end = resolve;
+  });
+  const forget = consumer.on("consumer.crash", ({ payload: { error, restart } }) => {
+    if (restart) {
+      logger.warn("a consumer has crashed and is started again by its client", { topics, error });
+      return;
+    }
+    forget();
+    end(error);
+  });
+  try {
+    await (consumer as unknown as Runner).run({
+      // What was not resolved comes again with the next fetch: nothing has to be thrown for that.
+      eachBatchAutoResolve: false,
+      partitionsConsumedConcurrently: concurrency,
+      eachBatch: (payload: BatchPayload) => consumeBatch(parts, payload),
+    });
+  } catch (error) {
+    forget();
+    throw error;
+  }
+  return { ended };
 }
 
 /**
@@ -99,7 +147,7 @@ async function consumeBatch(parts: Parts, payload: BatchPayload): Promise<void> 
     const raw = { topic: batch.topic, partition: batch.partition, ...message };
     return work.handle({
       raw,
-      read: (): DeliveredMessage => kafkaMessage(raw),
+      read: (identity): DeliveredMessage => kafkaMessage(raw, identity),
       within: `${batch.topic}\n${batch.partition}`,
       isOver: () => isBroken || !isRunning() || isStale(),
       tell: (verdict) => tell(index, verdict),
@@ -107,7 +155,7 @@ async function consumeBatch(parts: Parts, payload: BatchPayload): Promise<void> 
   });
   try {
     await beating(parts, heartbeat, Promise.all(verdicts));
-    if (isBroken) await beating(parts, heartbeat, parts.sleep(parts.pauseMs, work.closing));
+    if (isBroken) await beating(parts, heartbeat, parts.clock.sleep(parts.pauseMs, work.closing));
   } catch (error) {
     // The group is rebalanced, and another member may have the partition by now.
     isBroken = true;
@@ -125,7 +173,7 @@ async function beating(parts: Parts, heartbeat: () => Promise<void>, waited: Pro
     ended.abort();
   });
   while (!isOver) {
-    await parts.sleep(HEARTBEAT_MS, ended.signal);
+    await parts.clock.sleep(HEARTBEAT_MS, ended.signal);
     if (!isOver) await heartbeat();
   }
   await over;

@@ -1,4 +1,6 @@
 /** A record of Kafka as a message, whichever client gave it. */
+
+import type { ReceivedMessage } from "../../inbox/identity.ts";
 import { textOf } from "../../inbox/reading/headers.ts";
 import { fromKafka, type KafkaRecord, kafkaHeaders } from "../../inbox/reading/kafka.ts";
 import { type DeliveredMessage, deliveredMessage } from "../message.ts";
@@ -18,10 +20,10 @@ export interface KafkaDelivered extends KafkaRecord {
 }
 
 /** Throws `MissingIdentityError`. */
-export function kafkaMessage(record: KafkaDelivered): DeliveredMessage {
+export function kafkaMessage(record: KafkaDelivered, identity: ReceivedMessage = fromKafka(record)): DeliveredMessage {
   const entries = Object.entries(kafkaHeaders(record.headers));
   return deliveredMessage({
-    identity: fromKafka(record),
+    identity,
     headers: Object.fromEntries(entries.map(([name, value]) => [name, textOf(value) ?? ""])),
     body: record.value,
     orderingKey: textOf(record.key),

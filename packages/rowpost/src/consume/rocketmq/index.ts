@@ -37,7 +37,7 @@ export interface RocketmqConsumeOptions<Tx = Transaction> extends ConsumeOptions
   /** Tags, which are message types, as `order.paid || order.refunded`. Default `*`: all. */
   readonly tags?: string | undefined;
   /**
-   * Messages in memory, those whose handlers run included, shared among topics and brokers.
+   * Messages in memory of each broker, those whose handlers run included, shared among topics.
    * Default: four times `concurrency`.
    */
   readonly prefetch?: number | undefined;
@@ -122,11 +122,11 @@ export async function consumeRocketmq<Tx = Transaction>(options: RocketmqConsume
     const lent = receipts.lend(raw, message.systemProperties?.receiptHandle ?? "");
     return await work.handle({
       raw,
-      read: (): DeliveredMessage => rocketmqMessage(raw),
+      read: (identity): DeliveredMessage => rocketmqMessage(raw, identity),
       within: raw.topic,
       // Those behind it would go back as well; the server counts that for each, whatever it is
       // told, and makes dead letters of them that nobody has handled.
-      stays: raw.messageGroup !== undefined,
+      stays: raw.messageGroup === undefined ? undefined : "always",
       isOver: () => receipts.isLost(lent) || groups.isHeldUp(lent, poll),
       tell: (verdict) => tell(lent, poll, verdict),
     });

@@ -1,6 +1,7 @@
 /** A message of RocketMQ as its proxy hands it over. */
 import { unzipSync } from "node:zlib";
 import { headersOf } from "../../brokers/rocketmq/carry.ts";
+import type { ReceivedMessage } from "../../inbox/identity.ts";
 import { fromRocketmq } from "../../inbox/reading/rocketmq.ts";
 import { type DeliveredMessage, deliveredMessage } from "../message.ts";
 
@@ -75,9 +76,12 @@ function unzipped(body: Buffer): Buffer {
 const MOST_BYTES = 67_108_864;
 
 /** Throws `MissingIdentityError`. */
-export function rocketmqMessage(raw: RocketmqDelivered): DeliveredMessage {
+export function rocketmqMessage(
+  raw: RocketmqDelivered,
+  identity: ReceivedMessage = fromRocketmq(raw),
+): DeliveredMessage {
   return deliveredMessage({
-    identity: fromRocketmq(raw),
+    identity,
     headers: headersOf(Object.entries(raw.properties)),
     body: raw.body,
     orderingKey: raw.messageGroup,

@@ -6,6 +6,7 @@ import type { CallResult, Connection } from "../../brokers/rocketmq/connection.t
 import { failureOfCall, failureOfStatus, type RocketmqStatus } from "../../brokers/rocketmq/failures.ts";
 import type { GrpcRuntime, MethodName } from "../../brokers/rocketmq/grpc.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
+import { BrokerError } from "../../runtime/errors.ts";
 import type { RocketmqDelivered } from "./message.ts";
 
 /** A message under way. */
@@ -22,9 +23,11 @@ export interface Receipts {
   lend(raw: RocketmqDelivered, receipt: string): Lent;
   /** Did the server give it to somebody else, or may it have? */
   isLost(lent: Lent): boolean;
+  /** Rejects with why the server did not take it. */
   acknowledge(lent: Lent): Promise<void>;
   /** To be delivered again after so long; counted as a failed delivery, or not. */
   giveBack(lent: Lent, inMs: number, isCounted: boolean): Promise<void>;
+  /** Rejects with why the server did not take it. */
   bury(lent: Lent): Promise<void>;
   close(): void;
 }
@@ -82,18 +85,31 @@ export function createReceipts(parts: Parts): Receipts {
     };
   }
 
-  /** Asked until the server has said something, or the message is no longer ours. */
-  async function settle(lent: Lent, method: MethodName, request: () => object): Promise<void> {
+  /**
+   * Asked until the server has said something, or the message is no longer ours. Resolves to why
+   * the server did not take it.
+   */
+  async function settle(lent: Lent, method: MethodName, request: () => object): Promise<BrokerError | undefined> {
     held.delete(lent);
     // A receipt is replaced by its renewal: the old one would acknowledge nothing.
     await lent.renewal;
+    let said = new BrokerError("RECEIPT_LAPSED", "the receipt lapsed before the server had answered");
     while (clock.monotonicMs() < lent.expiresAtMs) {
       const result = await ask(method, request());
+      const failure = failureOf(result);
+      if (failure === undefined) return undefined;
+      said = new BrokerError(failure.code, failure.reason);
       // Refused, as a receipt that has lapsed: the message comes again.
-      if (result.ok && (failureOf(result)?.scope ?? "message") === "message") return;
-      if (!result.ok && result.connectCode === "CLOSED") return;
+      if (result.ok && failure.scope === "message") break;
+      if (!result.ok && result.connectCode === "CLOSED") break;
       await clock.sleep(PAUSE_MS);
     }
+    return said;
+  }
+
+  async function taken(settling: Promise<BrokerError | undefined>): Promise<void> {
+    const refusal = await settling;
+    if (refusal !== undefined) throw refusal;
   }
 
   return {
@@ -104,17 +120,23 @@ export function createReceipts(parts: Parts): Receipts {
     },
     isLost: (lent) => clock.monotonicMs() >= lent.expiresAtMs,
     acknowledge: (lent) =>
-      settle(lent, "AckMessage", () => ({
-        ...{ group, topic: resource(lent.raw.topic) },
-        entries: [{ messageId: lent.raw.messageId, receiptHandle: lent.receipt }],
-      })),
-    giveBack: (lent, inMs, isCounted) =>
-      settle(lent, "ChangeInvisibleDuration", () => visibleIn(lent, Math.max(inMs, SHORTEST_MS), isCounted)),
+      taken(
+        settle(lent, "AckMessage", () => ({
+          ...{ group, topic: resource(lent.raw.topic) },
+          entries: [{ messageId: lent.raw.messageId, receiptHandle: lent.receipt }],
+        })),
+      ),
+    // Where that fails the message comes again all the same, after the invisible time.
+    async giveBack(lent, inMs, isCounted) {
+      await settle(lent, "ChangeInvisibleDuration", () => visibleIn(lent, Math.max(inMs, SHORTEST_MS), isCounted));
+    },
     bury: (lent) =>
-      settle(lent, "ForwardMessageToDeadLetterQueue", () => ({
-        ...{ group, topic: resource(lent.raw.topic), receiptHandle: lent.receipt, messageId: lent.raw.messageId },
-        ...{ deliveryAttempt: lent.raw.deliveryAttempt, maxDeliveryAttempts: lent.raw.deliveryAttempt },
-      })),
+      taken(
+        settle(lent, "ForwardMessageToDeadLetterQueue", () => ({
+          ...{ group, topic: resource(lent.raw.topic), receiptHandle: lent.receipt, messageId: lent.raw.messageId },
+          ...{ deliveryAttempt: lent.raw.deliveryAttempt, maxDeliveryAttempts: lent.raw.deliveryAttempt },
+        })),
+      ),
     close() {
       timer?.cancel();
       timer = undefined;

@@ -41,7 +41,7 @@ interface Parts {
 
 /** The polls of one consumer. */
 export interface Receiving {
-  /** Resolves when none runs any more, after `closing`. */
+  /** Resolves when none runs any more and what they brought is settled, after `closing`. */
   readonly over: Promise<unknown>;
 }
 
@@ -51,6 +51,8 @@ const POLL_MS = 15_000;
 const MOST = 32;
 /** Until a session that was lost is looked for again. */
 const SESSION_MS = 50;
+/** For a poll that is under way at the close. */
+const LAST_WORDS_MS = 500;
 /** As the official clients do. */
 const ROUTE_MS = 30_000;
 
@@ -61,6 +63,9 @@ interface Status {
 export function startReceiving(parts: Parts): Receiving {
   const { clock, closing, connection, logger, runtime, session } = parts;
   const polls = new Map<string, Promise<void>>();
+  /** Monotonic; infinite once it was told. */
+  let unknownSinceMs: number | undefined;
+  const cut = new AbortController();
 
   /** Begins the polls of brokers that have come; those of one that has gone end by themselves. */
   async function watch(): Promise<void> {
@@ -77,18 +82,36 @@ export function startReceiving(parts: Parts): Receiving {
       }
       await clock.sleep(ROUTE_MS, closing);
     }
+    // What the server has sent already would come again only after the invisible time.
+    const timer = clock.setTimer(() => cut.abort(), LAST_WORDS_MS);
     await Promise.all(polls.values());
+    timer.cancel();
+  }
+
+  /** Once for each time that the session is lost: without it the server gives nothing. */
+  function tellOfSession(): void {
+    unknownSinceMs ??= clock.monotonicMs();
+    const trouble = session.trouble();
+    const isSilent = clock.monotonicMs() - unknownSinceMs > parts.requestTimeoutMs;
+    if (unknownSinceMs === Number.POSITIVE_INFINITY || (trouble === undefined && !isSilent)) return;
+    unknownSinceMs = Number.POSITIVE_INFINITY;
+    const what = `RocketMQ group ${parts.groupName}`;
+    const reason = trouble ?? `no answer to our settings within ${parts.requestTimeoutMs} ms`;
+    logger.warn("a consumer cannot receive; it goes on trying", { what, reason });
   }
 
   async function poll(queue: ReadableQueue): Promise<void> {
     const underway = new Set<Promise<unknown>>();
+    const what = `RocketMQ topic ${queue.topic.name} for the group ${parts.groupName}`;
     let failures = 0;
     while (!closing.aborted) {
       session.touch();
       if (!session.isKnown()) {
+        tellOfSession();
         await clock.sleep(SESSION_MS, closing);
         continue;
       }
+      unknownSinceMs = undefined;
       if (underway.size >= parts.room) {
         await Promise.race([...underway]);
         continue;
@@ -101,12 +124,12 @@ export function startReceiving(parts: Parts): Receiving {
       failures = reason === undefined ? 0 : failures + 1;
       if (reason === undefined || closing.aborted) continue;
       if (failures === 1) {
-        const what = `RocketMQ topic ${queue.topic.name} for the group ${parts.groupName}`;
         logger.warn("a consumer cannot receive; it goes on trying", { what, broker: queue.broker.name, reason });
         if ((await parts.queuesOf(queue.topic.name))?.every(({ broker }) => broker.name !== queue.broker.name)) return;
       }
       await clock.sleep(retryPauseMs(failures), closing);
     }
+    await Promise.all(underway);
   }
 
   /** One poll. Resolves to why it failed. */
@@ -127,7 +150,7 @@ export function startReceiving(parts: Parts): Receiving {
     let status: RocketmqStatus | undefined;
     const failure = await connection.receive(runtime.methods.ReceiveMessage, request, {
       timeoutMs: POLL_MS + parts.requestTimeoutMs,
-      signal: closing,
+      signal: cut.signal,
       take(answer) {
         const { message, status: told } = answer as Status & { readonly message?: WireDelivered };
         if (message) take(message, request);

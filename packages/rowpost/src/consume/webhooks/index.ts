@@ -1,7 +1,9 @@
 /** HTTP: requests that rowpost/http has sent, checked, handled and answered. */
 import { decodeWebhookHeaders } from "../../brokers/http/headers.ts";
 import { secretBytes, verifyWebhook, webhookId } from "../../brokers/http/signature.ts";
+import type { ReceivedMessage } from "../../inbox/identity.ts";
 import { fromWebhook } from "../../inbox/reading/webhook.ts";
+import { HEADER_ORDERING_KEY } from "../../message/message.ts";
 import { unlessAborted } from "../../runtime/abort.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { wholeNumber } from "../../runtime/whole-number.ts";
@@ -101,11 +103,11 @@ export function consumeWebhooks<Tx = Transaction>(options: WebhookConsumeOptions
     let message: DeliveredMessage | undefined;
     let unreadable: unknown;
     try {
-      message = webhookMessage(request);
+      message = webhookMessage(request, settings.identity?.(request));
     } catch (error) {
       unreadable = error;
     }
-    if (message !== undefined && isSigned && !isItsId(message))
+    if (message !== undefined && isSigned && settings.identity === undefined && !isItsId(message))
       return answer(401, "webhook-id is not that of type and key");
     const verdict = await work.handle({
       raw: request,
@@ -113,6 +115,7 @@ export function consumeWebhooks<Tx = Transaction>(options: WebhookConsumeOptions
         if (message === undefined) throw unreadable;
         return message;
       },
+      stays: "never",
       tell: () => undefined,
     });
     // Sent again it has none either. One that could not be parked may be the next time.
@@ -186,14 +189,14 @@ function isItsId({ id, key, type }: DeliveredMessage): boolean {
 }
 
 /** Throws `MissingIdentityError`. */
-function webhookMessage(request: WebhookDelivered): DeliveredMessage {
-  const identity = fromWebhook(request.headers);
+function webhookMessage(request: WebhookDelivered, own: ReceivedMessage | undefined): DeliveredMessage {
+  const identity = own ?? fromWebhook(request.headers);
   const headers = decodeWebhookHeaders(request.headers);
   return deliveredMessage({
-    identity: { ...identity, topic: headers["rowpost-topic"] },
+    identity: { topic: headers["rowpost-topic"], ...identity },
     headers,
     body: request.body,
-    orderingKey: headers["rowpost-ordering-key"],
+    orderingKey: headers[HEADER_ORDERING_KEY],
   });
 }
 

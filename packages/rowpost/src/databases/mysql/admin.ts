@@ -31,7 +31,7 @@ export function adminStatements(names: MysqlNames): AdminStatements {
      */
     lockRows: (ids) => ({
       name: "lockRows",
-      text: `SELECT ${column("id")} AS id, ${column("state")} AS state, ${select("lockVersion", "lock_version", "0")}
+      text: `SELECT ${column("id")} AS id, ${column("state")} AS state, ${select("lockVersion", "lock_version", "0")}, ${column("failReason")} AS fail_reason
   FROM ${names.byId} WHERE ${column("id")} IN (${ids.length === 0 ? "NULL" : ids.join(", ")}) ORDER BY ${column("id")} FOR UPDATE`,
       params: [],
     }),
@@ -97,8 +97,8 @@ export function adminStatements(names: MysqlNames): AdminStatements {
     /** Adds a row of its own; commits, or does not, with the change that it tells of. */
     recordChange: (entry) => ({
       name: "recordChange",
-      text: `INSERT INTO ${names.audit} (table_name, made_at, author, action, reason, changed, first_id, last_id, ids, details)
-  VALUES (?, ${COMPANION_NOW}, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      text: `INSERT INTO ${names.audit} (table_name, made_at, author, action, reason, changed, first_id, last_id, ids, details, via, result, before_image)
+  VALUES (?, ${COMPANION_NOW}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
       params: [tableKey, ...auditValues(entry)],
     }),
 

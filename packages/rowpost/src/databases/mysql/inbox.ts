@@ -5,7 +5,7 @@
 import type { HandlingRow } from "../../inbox/store.ts";
 import type { InboxDialect, InboxStatements } from "../sql/inbox-statements.ts";
 import type { TableLayout } from "../sql/layout.ts";
-import { COMPANION_NOW, isoText, whole } from "./clock.ts";
+import { COMPANION_NOW, isoText, utcOfEpochMs, whole } from "./clock.ts";
 import { checked, IN_TRANSACTION, NOT_ENDED, notEnded, STRICT } from "./enqueue.ts";
 import { errorNumber, translateError } from "./errors.ts";
 import { BYTES_COLLATION, createNames, quoteName } from "./names.ts";
@@ -63,6 +63,28 @@ function createStatements(layout: TableLayout): InboxStatements {
       text: `DELETE FROM ${table} WHERE handled_at < ${COMPANION_NOW} - INTERVAL ${whole(olderThanMs)} * 1000 MICROSECOND ORDER BY handled_at LIMIT ${whole(limit)}`,
       params: [],
     }),
+
+    // By the index on the time, which holds the primary key as well: only the rows of the page are
+    // read. IF and IS TRUE keep the place of the last page and the consumer out of the range: with
+    // them MariaDB would sort.
+    readHandlings({ after, consumer, fromMs, limit, toMs }) {
+      const place = utcOfEpochMs(whole(after === undefined ? fromMs : Date.parse(after.handledAt)));
+      const behind =
+        after === undefined
+          ? ""
+          : `\n    AND IF(handled_at = ${place}, (consumer, message_type, message_key) > (?, ?, ?), TRUE)`;
+      return {
+        name: "readHandlings",
+        text: `SELECT consumer, message_type AS type, message_key AS \`key\`, ${isoText("handled_at")} AS handledat, handled_by AS handledby, message_id AS messageid
+  FROM ${table} FORCE INDEX (idx_handled_at)
+  WHERE handled_at >= ${place} AND handled_at < ${utcOfEpochMs(whole(toMs))}${behind}${consumer === undefined ? "" : " AND (consumer = ?) IS TRUE"}
+  ORDER BY handled_at, consumer, message_type, message_key LIMIT ${whole(limit)}`,
+        params: [
+          ...(after === undefined ? [] : [after.consumer, after.type, after.key]),
+          ...(consumer === undefined ? [] : [consumer]),
+        ],
+      };
+    },
 
     schema: {
       ...schemaStatements(createNames(layout)),

@@ -2,7 +2,7 @@
 import { BEHIND_BASE } from "../sql/behind.ts";
 import type { FindRequest, InsightStatements } from "../sql/insight-statements.ts";
 import type { LayoutColumns } from "../sql/layout.ts";
-import { type FindWords, findStatement, idConditions, whereText } from "../sql/message-list.ts";
+import { type FindWords, findStatement, idConditions, prefixRange, whereText } from "../sql/message-list.ts";
 import { whole } from "./clock.ts";
 import type { MysqlNames } from "./names.ts";
 
@@ -148,6 +148,12 @@ function findWords(names: MysqlNames): FindWords {
     idIn: (name, ids) => `${name} IN (${ids.length === 0 ? "NULL" : ids.join(", ")})`,
     asInstant: (place) => names.fromEpochMs(place),
     contains: (name, place) => `LOCATE(${place}, ${name}) > 0`,
+    // The order of a folding collation is another one than that of bytes. Where the column compares
+    // bytes, LIKE misses characters behind U+FFFF on MariaDB 10.11: its range ends there.
+    beginsWith: (name, prefix, bind) =>
+      names.layout.name === "default"
+        ? prefixRange(name, prefix, bind)
+        : `${name} LIKE ${bind(`${prefix.replace(/[%_!]/g, "!$&")}%`)} ESCAPE '!'`,
     select({ along, archived, limit, match, newestFirst }, where) {
       const conditions = match.states === undefined ? where : [...where, stateIn(match.states)];
       const order = `ORDER BY ${column("id")} ${newestFirst ? "DESC" : "ASC"}`;

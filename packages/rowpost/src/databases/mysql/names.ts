@@ -21,6 +21,8 @@ export const BYTES_COLLATION = "/*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_
 
 /** Index of the default table on the ordering keys of unfinished rows. */
 export const OPEN_KEY_INDEX = "idx_open_key";
+/** Of every table that is ours. */
+export const TABLE_OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC";
 
 /** States of rows that may stand in front of others of their ordering key. */
 export const UNFINISHED: readonly MessageState[] = ["pending", "sending", "suspended", "failed"];
@@ -43,6 +45,7 @@ interface Words {
   readonly suspensions: string;
   readonly audit: string;
   readonly confirmations: string;
+  readonly sessions: string;
   readonly migrations: string;
   /** `m.`column``; throws for a column that the layout lacks. */
   readonly column: (name: keyof LayoutColumns) => string;
@@ -143,6 +146,7 @@ function quoteWords(layout: TableLayout): Words {
     suspensions: qualify(companions.suspension),
     audit: qualify(companions.audit),
     confirmations: qualify(companions.confirmation),
+    sessions: qualify(companions.session),
     migrations: qualify(companions.migration),
     column,
     has,

@@ -9,7 +9,8 @@ import { companionTables } from "../sql/layouts.ts";
 import type { Migration, SchemaStatements } from "../sql/statements.ts";
 import { COMPANION_NOW } from "./clock.ts";
 import { errorNumber } from "./errors.ts";
-import { BYTES_COLLATION, type MysqlNames, OPEN_KEY_INDEX, quoteName, UNFINISHED } from "./names.ts";
+import { BYTES_COLLATION, type MysqlNames, OPEN_KEY_INDEX, quoteName, TABLE_OPTIONS, UNFINISHED } from "./names.ts";
+import { consoleTables } from "./operations.ts";
 import { seedTable } from "./seed-tables.ts";
 
 /**
@@ -20,7 +21,6 @@ import { seedTable } from "./seed-tables.ts";
 const SETTLE_PAD = 64;
 
 const IDENTITY = `CHARACTER SET utf8mb4 COLLATE ${BYTES_COLLATION}`;
-const TABLE_OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC";
 /**
  * Errors of a migration that is run again: table, column and key are there already; what was to be
  * dropped is gone.
@@ -164,6 +164,7 @@ function migrations(names: MysqlNames): readonly Migration[] {
     },
     { version: 6, name: "reports of relays, and what people did", statements: operations(names) },
     { version: 7, name: "who has confirmed", statements: [confirmationTable(names)] },
+    { version: 8, name: "sessions of the console, and more of what people did", statements: consoleTables(names) },
   ];
 }
 

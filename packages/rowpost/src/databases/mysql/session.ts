@@ -70,7 +70,8 @@ async function prepare(connection: DriverConnection, options: SessionOptions, ti
   const zone = options.clock === "server" ? "@@global.time_zone" : "'+00:00'";
   const run = (text: string, params: readonly unknown[] = []): Promise<QueryResult> =>
     connection.query(text, params, timeoutMs);
-  await run("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE");
+  const transactions = options.snapshot === true ? "REPEATABLE READ, READ ONLY" : "READ COMMITTED, READ WRITE";
+  await run(`SET SESSION TRANSACTION ISOLATION LEVEL ${transactions}`);
   // A server may ignore what the driver asked for, or set something else at its start of a session.
   await run("SET NAMES utf8mb4");
   await run(

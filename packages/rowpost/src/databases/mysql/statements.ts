@@ -9,21 +9,25 @@ import { confirmStatements } from "./confirm.ts";
 import { enqueueStatements } from "./enqueue.ts";
 import { housekeepingStatements } from "./housekeeping.ts";
 import { leaseStatements } from "./leases.ts";
-import { createNames } from "./names.ts";
+import { createNames, type MysqlNames } from "./names.ts";
+import { operationsStatements } from "./operations.ts";
+import { reconcileStatements } from "./reconcile.ts";
 import { scanStatements } from "./scan.ts";
 import { schemaStatements } from "./schema.ts";
 import { settleStatements } from "./settle.ts";
 
 export const createStatements: CreateStatements = (layout) => {
-  const names = createNames(layout);
+  const names: MysqlNames = createNames(layout);
   return {
-    facts: { insertReportsDuplicates: false, listsInFlight: true, shardCount: 16 },
     schema: schemaStatements(names),
+    facts: { insertReportsDuplicates: false, listsInFlight: true, shardCount: 16 },
+    operations: operationsStatements(names),
     enqueue: enqueueStatements(names),
     confirm: confirmStatements(names),
     leases: leaseStatements(names),
     relay: { ...scanStatements(names), ...claimStatements(names), ...settleStatements(names) },
     housekeeping: housekeepingStatements(names),
     admin: adminStatements(names),
+    reconcile: reconcileStatements(names),
   };
 };

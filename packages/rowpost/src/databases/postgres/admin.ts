@@ -16,15 +16,15 @@ export function adminStatements(names: Names): AdminStatements {
     {
       // Held until the change that follows in the same transaction; in id order, like everything
       // else that locks several messages.
-      lockRows: `SELECT m.${id} AS id, m.${state} AS state, ${names.read("lockVersion", "0::bigint")} AS lock_version
+      lockRows: `SELECT m.${id} AS id, m.${state} AS state, ${names.read("lockVersion", "0::bigint")} AS lock_version, m.${failReason} AS fail_reason
 FROM ${table} m
 WHERE m.${id} = ANY ($1::bigint[])
 ORDER BY m.${id}
 FOR UPDATE OF m`,
       ...changeTexts(names),
       // Adds a row of its own; commits, or does not, with the change that it tells of.
-      recordChange: `INSERT INTO ${names.auditTable} (table_name, made_at, author, action, reason, changed, first_id, last_id, ids, details)
-VALUES (${tableKey}, ${NOW}, $1, $2, $3, $4, $5, $6, $7, $8)`,
+      recordChange: `INSERT INTO ${names.auditTable} (table_name, made_at, author, action, reason, changed, first_id, last_id, ids, details, via, result, before_image)
+VALUES (${tableKey}, ${NOW}, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
       // Locks its one rule. Relays read it at their next heartbeat.
       putSuspension: `INSERT INTO ${suspensionTable} (table_name, scope, value, reason, author, ends_at, gmt_create)
 VALUES (${tableKey}, $1, $2, $3, $4, ${after("$5::bigint")}, ${NOW})

@@ -74,6 +74,27 @@ FROM ${table} WHERE consumer = $1 AND message_type = $2 AND message_key = $3${
       params: [olderThanMs, limit],
     }),
 
+    // By the index on the time, whose order is nearly that of the page: only what was handled in
+    // one millisecond is sorted.
+    readHandlings({ after, consumer, fromMs, limit, toMs }) {
+      const place = after === undefined ? fromMs : Date.parse(after.handledAt);
+      const behind = `NOT (handled_at = to_timestamp($1::float8 / 1000) AND (consumer, message_type, message_key) <= ($4::text, $5::text, $6::text))`;
+      return {
+        name: after === undefined ? "readHandlings" : "readHandlings.next",
+        text: `SELECT consumer, message_type AS type, message_key AS key, ${isoText("handled_at")} AS handledat, handled_by AS handledby, message_id AS messageid
+FROM ${table}
+WHERE handled_at >= to_timestamp($1::float8 / 1000) AND handled_at < to_timestamp($2::float8 / 1000)
+  AND ($3::text IS NULL OR consumer = $3::text)${after === undefined ? "" : `\n  AND ${behind}`}
+ORDER BY handled_at, consumer, message_type, message_key LIMIT ${limit}`,
+        params: [
+          place,
+          toMs,
+          consumer ?? null,
+          ...(after === undefined ? [] : [after.consumer, after.type, after.key]),
+        ],
+      };
+    },
+
     schema: {
       ...schemaStatements(createNames(layout)),
       migrations: [{ version: 1, name: "inbox", statements: inboxTable(table, layout.table) }],

@@ -7,6 +7,7 @@ import { archivedColumns, type ColumnTypes, messageColumns, present } from "../s
 import { literal, quoteName } from "../sql/sql-names.ts";
 import type { Migration, SchemaStatements } from "../sql/statements.ts";
 import { isWaiting, type Names, NOW, textArray } from "./names.ts";
+import { consoleTables } from "./operations.ts";
 
 /**
  * Statements that make, version and check the tables. DDL is transactional here: all of it happens,
@@ -118,6 +119,7 @@ function migrations(names: Names): readonly Migration[] {
     { version: 5, name: "archive takes an id again", statements: archiveKey(names) },
     { version: 6, name: "reports of relays, and what people did", statements: operations(names) },
     { version: 7, name: "who has confirmed", statements: confirmations(names) },
+    { version: 8, name: "sessions of the console, and more of what people did", statements: consoleTables(names) },
   ];
 }
 

@@ -85,7 +85,9 @@ async function prepare(client: PgClient, options: SessionOptions, timeoutMs: num
     "datestyle = 'ISO'",
     "client_encoding = 'UTF8'",
     "standard_conforming_strings = on",
-    "default_transaction_isolation = 'read committed'",
+    ...(options.snapshot === true
+      ? ["default_transaction_isolation = 'repeatable read'", "default_transaction_read_only = on"]
+      : ["default_transaction_isolation = 'read committed'"]),
     "row_security = off",
     `statement_timeout = ${Math.max(1, Math.ceil(timeoutMs))}`,
     `lock_timeout = ${Math.max(1, Math.ceil(lockWaitMs))}`,

@@ -6,26 +6,30 @@ import { confirmStatements } from "./confirm.ts";
 import { enqueueStatements } from "./enqueue.ts";
 import { housekeepingStatements } from "./housekeeping.ts";
 import { leaseStatements } from "./leases.ts";
-import { createNames, SHARDS } from "./names.ts";
+import { createNames, type Names, SHARDS } from "./names.ts";
+import { operationsStatements } from "./operations.ts";
+import { reconcileStatements } from "./reconcile.ts";
 import { scanStatements } from "./scan.ts";
 import { schemaStatements } from "./schema.ts";
 import { settleStatements } from "./settle.ts";
 
 /** Builds the texts once; what the functions add per call are parameters. */
 export const createStatements: CreateStatements = (layout) => {
-  const names = createNames(layout);
+  const names: Names = createNames(layout);
   return {
+    relay: { ...scanStatements(names), ...claimStatements(names), ...settleStatements(names) },
     facts: {
       insertReportsDuplicates: true,
       listsInFlight: true,
       shardCount: SHARDS,
     },
-    relay: { ...scanStatements(names), ...claimStatements(names), ...settleStatements(names) },
     leases: leaseStatements(names),
     housekeeping: housekeepingStatements(names),
     enqueue: enqueueStatements(names),
     confirm: confirmStatements(names),
     admin: adminStatements(names),
+    reconcile: reconcileStatements(names),
     schema: schemaStatements(names),
+    operations: operationsStatements(names),
   };
 };

@@ -126,7 +126,7 @@ type OperatorName = Exclude<keyof AdminStatements, keyof InsightStatements>;
 
 /**
  * The changes take: author (where the layout has updated_by), for suspendRows its milliseconds,
- * ids. recordChange: author, action, reason, changed, first id, last id, ids, details.
+ * ids. recordChange: those of auditValues.
  * putSuspension: scope, value, reason, author, milliseconds. deleteSuspension: scope, value.
  * listSuspendedBy: beginning of the reason, limit. lockRows: ids.
  */
@@ -154,13 +154,15 @@ export function operatorCalls(
 }
 
 /**
- * Values of an entry: author, action, reason, changed, first id, last id, ids, details. The ids
- * stand as a JSON array of numbers.
+ * Values of an entry: author, action, reason, changed, first id, last id, ids, details, via,
+ * result, before image. The ids stand as a JSON array of numbers.
  */
-export function auditValues({ action, author, changed, details, ids, reason }: AuditEntry): readonly unknown[] {
+export function auditValues(entry: AuditEntry): readonly unknown[] {
+  const { action, author, changed, ids, reason } = entry;
   const listed = ids === undefined ? null : `[${ids.join(",")}]`;
   const bounds = [ids?.at(0) ?? null, ids?.at(-1) ?? null];
-  return [clip(author, 64), action, clip(reason, 1_024), changed, ...bounds, listed, details ?? null];
+  const texts = [entry.details, entry.via, entry.result, entry.beforeImage].map((text) => text ?? null);
+  return [clip(author, 64), action, clip(reason, 1_024), changed, ...bounds, listed, ...texts];
 }
 
 type RemovalName = "lockFinished" | "passFinished" | "copyToArchive" | "deleteRows" | "purgeArchive";

@@ -1,7 +1,9 @@
 /** What people did by hand is written down beside the change, and found again by the message. */
 import type { ChangeByHand, OperatorAction } from "../../outbox/message-admin.ts";
+import type { BeforeImage } from "../../outbox/operations.ts";
 import type { InsightParts } from "./insight-statements.ts";
-import { text, textOrEmpty } from "./rows.ts";
+import type { TableLayout } from "./layout.ts";
+import { decodeState, integer, type Row, text, textOrEmpty, textOrNull } from "./rows.ts";
 import type { AuditEntry } from "./statements.ts";
 
 /**
@@ -9,14 +11,31 @@ import type { AuditEntry } from "./statements.ts";
  * of which it may be one.
  */
 const LOOKED_AT = 100;
+/** Of a reason, in the before-image of a change of up to 1,000 messages. */
+const REASON_LENGTH = 200;
 
 /** What is written down of a change. */
 export function auditEntry(
   what: string,
-  { author, reason }: OperatorAction,
+  { author, reason, via }: OperatorAction,
   more: Pick<AuditEntry, "changed"> & Partial<AuditEntry>,
 ): AuditEntry {
-  return { action: what, author, reason, ids: undefined, details: undefined, ...more };
+  const none = { ids: undefined, details: undefined, beforeImage: undefined };
+  return { action: what, author, reason, via, result: "done", ...none, ...more };
+}
+
+/** Rows as they are locked, before they are changed. */
+export function beforeImages(layout: TableLayout, rows: readonly Row[], ids: readonly string[]): string {
+  const changed = new Set(ids);
+  const images: BeforeImage[] = rows
+    .filter((row) => changed.has(text(row, "id")))
+    .map((row) => ({
+      id: text(row, "id"),
+      state: decodeState(layout, row["state"]),
+      lockVersion: layout.columns.lockVersion === undefined ? undefined : integer(row, "lock_version"),
+      failReason: textOrNull(row, "fail_reason")?.slice(0, REASON_LENGTH) ?? null,
+    }));
+  return JSON.stringify(images);
 }
 
 /** The changes of this message, the newest first. */

@@ -26,6 +26,9 @@ const COMPANION_COLUMNS: Readonly<
     "last_id",
     "ids",
     "details",
+    "via",
+    "result",
+    "before_image",
   ],
   confirmation: ["table_name", "message", "consumer", "confirmed_at"],
 };

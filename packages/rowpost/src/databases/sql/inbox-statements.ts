@@ -2,7 +2,7 @@
  * What a dialect supplies for the inbox. Aliases without an underscore: these run on handles of the
  * user's, which may make camelCase of column names.
  */
-import type { HandlingRow } from "../../inbox/store.ts";
+import type { HandlingRow, HandlingsRequest, SeenHandling } from "../../inbox/store.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import type { TableLayout } from "./layout.ts";
 import type { EnqueueStatements, SchemaStatements, TransactionCheck } from "./statements.ts";
@@ -21,6 +21,13 @@ export interface InboxStatements extends Pick<EnqueueStatements, "markTransactio
   readHandling(row: HandlingRow, check: TransactionCheck): Statement;
   /** By the index on the time. */
   forgetHandlings(request: { readonly olderThanMs: number; readonly limit: number }): Statement;
+  /**
+   * Aliases: consumer, type, key, handledat (ISO), handledby, messageid. The oldest first, behind
+   * `after`. By the index on the time; no lock.
+   */
+  readHandlings(
+    request: HandlingsRequest & { readonly after: SeenHandling | undefined; readonly limit: number },
+  ): Statement;
   readonly schema: SchemaStatements;
 }
 

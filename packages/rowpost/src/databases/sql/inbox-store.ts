@@ -2,7 +2,14 @@
  * The inbox on any SQL database: one INSERT in the consumer's transaction, and what to do when the
  * message was handled before.
  */
-import type { EarlierHandling, HandlingRow, InboxStore, InboxStoreOptions } from "../../inbox/store.ts";
+import type {
+  EarlierHandling,
+  HandlingRow,
+  HandlingsRequest,
+  InboxStore,
+  InboxStoreOptions,
+  SeenHandling,
+} from "../../inbox/store.ts";
 import {
   ConfigurationError,
   DatabaseConflictError,
@@ -46,10 +53,48 @@ export function createInboxStore(parts: InboxParts, options: InboxStoreOptions):
         await session.close();
       }
     },
+    handlings: (request, each) =>
+      readHandlings(parts, statements, request, each).catch((error: unknown) => {
+        throw meaning(error, "handlings");
+      }),
     migrate: () => runMigrations(parts, statements.schema),
     isWaitOver: (error) => parts.dialect.isWaitOver(error),
     print: () => printMigrations(statements.schema.migrations),
     meaning,
+  };
+}
+
+/** Rows of a page. */
+const PAGE = 1_000;
+
+async function readHandlings(
+  { connect }: InboxParts,
+  statements: InboxStatements,
+  request: HandlingsRequest,
+  each: (page: readonly SeenHandling[]) => Promise<void>,
+): Promise<void> {
+  const session = await connect({ purpose: "tool" });
+  try {
+    for (let after: SeenHandling | undefined; ; ) {
+      const { rows } = await session.run(statements.readHandlings({ ...request, after, limit: PAGE }));
+      const page = rows.map(seenHandling);
+      await each(page);
+      if (page.length < PAGE) return;
+      after = page.at(-1);
+    }
+  } finally {
+    await session.close();
+  }
+}
+
+function seenHandling(row: Row): SeenHandling {
+  return {
+    consumer: text(row, "consumer"),
+    type: text(row, "type"),
+    key: text(row, "key"),
+    handledAt: text(row, "handledat"),
+    handledBy: text(row, "handledby"),
+    messageId: textOrNull(row, "messageid"),
   };
 }
 

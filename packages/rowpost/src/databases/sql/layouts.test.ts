@@ -22,6 +22,7 @@ describe("createLayout", () => {
       suspension: "orders_outbox_suspension",
       audit: "orders_outbox_audit",
       confirmation: "orders_outbox_confirmation",
+      session: "orders_outbox_session",
       migration: "orders_outbox_migration",
       archive: "orders_outbox_archive",
     });

@@ -267,6 +267,7 @@ export interface CompanionTables {
   readonly suspension: string;
   readonly audit: string;
   readonly confirmation: string;
+  readonly session: string;
   readonly migration: string;
   /**
    * One for each message table: its columns are that table's, and ids of two tables would meet in a
@@ -283,6 +284,7 @@ export function companionTables(layout: TableLayout): CompanionTables {
     suspension: `${layout.companion}_suspension`,
     audit: `${layout.companion}_audit`,
     confirmation: `${layout.companion}_confirmation`,
+    session: `${layout.companion}_session`,
     migration: `${layout.companion}_migration`,
     archive: `${layout.table}_archive`,
   };

@@ -18,8 +18,7 @@ import { compareIds, inIdOrder } from "../../runtime/compare-ids.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { resetBackoff } from "../../runtime/reset-backoff.ts";
 import type { Executor, Statement } from "../../transactions/executor.ts";
-import { auditEntry, changesOf } from "./changes-by-hand.ts";
-import { checkSchema } from "./check-schema.ts";
+import { auditEntry, beforeImages, changesOf } from "./changes-by-hand.ts";
 import { moveRows } from "./housekeeping-store.ts";
 import { explainMessage } from "./message-explain.ts";
 import { createMessageSearch } from "./message-search.ts";
@@ -27,7 +26,7 @@ import { readStatus } from "./message-status.ts";
 import { pickAll } from "./past-refused.ts";
 import type { StoreParts } from "./relay-store.ts";
 import { decodeState, integer, type Row, text } from "./rows.ts";
-import { createSessionSlots, type SessionSlots } from "./session-slots.ts";
+import { createToolSlots } from "./tool-slots.ts";
 
 /** Rows of one page and of one change at most. */
 const MOST_ROWS = 1_000;
@@ -38,32 +37,10 @@ const CHANGE_SEARCH_MS = 2_000;
 /** `removed` by a person: finished rows, and `failed` ones that the filter names. */
 const REMOVABLE: readonly MessageState[] = ["sent", "consumed", "failed"];
 
-/** Sessions of the operator's tools: the first one checks the table against the layout. */
-function createToolSlots(parts: StoreParts): SessionSlots {
-  const { layout, statements } = parts;
-  let checked = false;
-  return createSessionSlots({
-    proveLost: false,
-    shared: parts.sharedSession,
-    connect: async () => {
-      const session = await parts.connect({ purpose: "tool", clock: layout.clock });
-      try {
-        if (!checked) await checkSchema(session, { layout, schema: statements.schema });
-      } catch (error) {
-        // Nobody else has it, and open it would keep the process alive.
-        await session.close();
-        throw error;
-      }
-      checked = true;
-      return session;
-    },
-  });
-}
-
 /** Makes the operator's view of one message table. Sessions are opened at the first use. */
-export function createMessageAdmin(parts: StoreParts): MessageAdmin {
+export function createMessageAdmin(parts: StoreParts, statementTimeoutMs?: number): MessageAdmin {
   const { layout, statements } = parts;
-  const slots = createToolSlots(parts);
+  const slots = createToolSlots(parts, statementTimeoutMs);
   const read = (statement: Statement): Promise<readonly Row[]> =>
     slots.use("housekeeping", async (session) => (await session.run(statement)).rows);
   const inTransaction = <T>(work: (tx: Executor) => Promise<T>): Promise<T> =>
@@ -105,10 +82,15 @@ export function createMessageAdmin(parts: StoreParts): MessageAdmin {
     const { nextAfterId, rows } = await targets(request, allowed);
     if (rows.length === 0) return { changed: 0, conflicts: [], nextAfterId };
     return await inTransaction(async (tx) => {
-      const { conflicts, free } = sort(await lock(tx, rows), rows, allowed);
+      const locked = (await tx.run(statements.admin.lockRows(rows.map(({ id }) => id)))).rows;
+      const { conflicts, free } = sort(locked.map(asFound), rows, allowed);
       const changed = free.length === 0 ? 0 : await write(tx, free);
-      if (changed > 0)
-        await tx.run(statements.admin.recordChange(auditEntry(what, request.action, { changed, ids: free })));
+      if (changed > 0) {
+        const beforeImage = beforeImages(layout, locked, free);
+        await tx.run(
+          statements.admin.recordChange(auditEntry(what, request.action, { changed, ids: free, beforeImage })),
+        );
+      }
       return { changed, conflicts, nextAfterId };
     });
   }
@@ -123,13 +105,12 @@ export function createMessageAdmin(parts: StoreParts): MessageAdmin {
     });
   }
 
-  async function lock(tx: Executor, rows: readonly SeenMessage[]): Promise<ChangeConflict[]> {
-    const locked = await tx.run(statements.admin.lockRows(rows.map(({ id }) => id)));
-    return locked.rows.map((row) => ({
+  function asFound(row: Row): ChangeConflict {
+    return {
       id: text(row, "id"),
       state: decodeState(layout, row["state"]),
       lockVersion: layout.columns.lockVersion === undefined ? undefined : integer(row, "lock_version"),
-    }));
+    };
   }
 
   const writing =
@@ -220,6 +201,14 @@ export function createMessageAdmin(parts: StoreParts): MessageAdmin {
         request,
         allowedFrom("resume"),
         writing((ids) => statements.admin.resumeRows({ ids, action: request.action })),
+      ),
+
+    confirm: (request) =>
+      change(
+        "confirm",
+        request,
+        allowedFrom("confirm"),
+        writing((ids) => statements.confirm.confirmRows(ids)),
       ),
 
     async suspendScope(rule) {

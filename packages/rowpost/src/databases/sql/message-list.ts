@@ -4,6 +4,8 @@ import type { Statement } from "../../transactions/executor.ts";
 import type { FindRequest, IdRange } from "./insight-statements.ts";
 import type { LayoutColumns } from "./layout.ts";
 
+const LAST_CODE_POINT = 0x10ffff;
+
 /** What a dialect has its own words for. */
 export interface FindWords {
   /** `m.column`, or undefined where the layout has none. */
@@ -15,6 +17,8 @@ export interface FindWords {
   /** An instant of the table from the placeholder of epoch milliseconds. */
   asInstant(place: string): string;
   contains(column: string, place: string): string;
+  /** As a range of an index on the column. */
+  beginsWith(column: string, prefix: string, bind: (value: string) => string): string;
   /** The whole statement: its conditions without those on the states. */
   select(request: FindRequest, where: readonly string[]): string;
 }
@@ -32,9 +36,27 @@ export function whereText(conditions: readonly string[]): string {
   return conditions.length === 0 ? "" : `\nWHERE ${conditions.join(" AND ")}`;
 }
 
+/** Texts that begin with this one, where the column compares bytes. */
+export function prefixRange(column: string, prefix: string, bind: (value: string) => string): string {
+  const end = behindPrefix(prefix);
+  const from = `${column} >= ${bind(prefix)}`;
+  return end === undefined ? from : `${from} AND ${column} < ${bind(end)}`;
+}
+
+/** The first text behind all that begin with this one; undefined: none is behind them. */
+export function behindPrefix(prefix: string): string | undefined {
+  const points = Array.from(prefix, (character) => character.codePointAt(0) ?? 0);
+  while (points.at(-1) === LAST_CODE_POINT) points.pop();
+  const last = points.pop();
+  if (last === undefined) return undefined;
+  // Surrogates are no characters, and no database takes them.
+  return String.fromCodePoint(...points, last === 0xd7ff ? 0xe000 : last + 1);
+}
+
 /** Ids of messages that match. */
 export function findStatement(request: FindRequest, words: FindWords): Statement {
-  const { createdAfter, createdBefore, failReasonContains, ids, key, orderingKey, topic, types } = request.match;
+  const { createdAfter, createdBefore, failReasonContains, ids, key, keyPrefix, orderingKey, topic, types } =
+    request.match;
   const params: unknown[] = [];
   const column = (property: keyof LayoutColumns): string => words.column(property) ?? "NULL";
   const where = idConditions(column("id"), request);
@@ -45,6 +67,7 @@ export function findStatement(request: FindRequest, words: FindWords): Statement
   if (ids !== undefined) where.push(words.idIn(column("id"), ids));
   if (types !== undefined) where.push(`${column("messageType")} IN (${types.map(bind).join(", ")})`);
   equals("messageKey", key);
+  if (keyPrefix !== undefined) where.push(words.beginsWith(column("messageKey"), keyPrefix, bind));
   equals("topic", topic);
   equals("orderingKey", orderingKey);
   if (failReasonContains !== undefined) where.push(words.contains(column("failReason"), bind(failReasonContains)));

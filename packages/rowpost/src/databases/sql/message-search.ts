@@ -65,7 +65,7 @@ export function createMessageSearch(parts: InsightParts): MessageSearch {
   async function wayOf({ type, ...filter }: MessageFilter, archived: boolean): Promise<Way> {
     const match: MessageMatch = { ...filter, types: type === undefined ? undefined : [type] };
     if (filter.ids !== undefined) return { along: "names", match };
-    if (filter.key !== undefined) {
+    if (filter.key !== undefined || filter.keyPrefix !== undefined) {
       const types = match.types ?? (await allTypes(archived));
       return types.length <= MOST_TYPES ? { along: "names", match: { ...match, types } } : { along: "ids", match };
     }

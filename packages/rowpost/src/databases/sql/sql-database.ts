@@ -8,8 +8,10 @@ import type { TableLayout } from "./layout.ts";
 import { defaultLayout } from "./layouts.ts";
 import { createMessageAdmin } from "./message-admin.ts";
 import { createMessageWriter, type WriterParts } from "./message-writer.ts";
+import { createOperationsStore } from "./operations-store.ts";
 import { createQueueStore } from "./queue/queue-store.ts";
 import type { QueueStatements } from "./queue/statements.ts";
+import { createReconcileStore } from "./reconcile-store.ts";
 import { createRelayStore, type StoreParts } from "./relay-store.ts";
 import { withoutEngineColumns } from "./sql-names.ts";
 import type { DialectStatements } from "./statements.ts";
@@ -78,7 +80,9 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
     confirmationWriter: ({ layout }) =>
       createConfirmationWriter({ ...storeParts(layout), isOutsideTransaction, unfitSession, translateError }),
     relayStore: ({ layout }) => createRelayStore(storeParts(layout)),
-    messageAdmin: ({ layout }) => createMessageAdmin(storeParts(layout)),
+    messageAdmin: ({ layout, statementTimeoutMs }) => createMessageAdmin(storeParts(layout), statementTimeoutMs),
+    operations: ({ layout, statementTimeoutMs }) => createOperationsStore(storeParts(layout), statementTimeoutMs),
+    reconcileStore: ({ layout }) => createReconcileStore(storeParts(layout)),
     queue: {
       doorbell: queueDoorbell,
       listen: () => parts.listen?.("queue", queueDoorbell) ?? Promise.resolve(undefined),

@@ -31,6 +31,7 @@ export interface SqlNames {
   readonly suspensionTable: string;
   readonly auditTable: string;
   readonly confirmationTable: string;
+  readonly sessionTable: string;
   readonly migrationTable: string;
   /** Literal of `table_name` in the companion tables. */
   readonly tableKey: string;
@@ -117,6 +118,7 @@ export function createSqlNames(layout: TableLayout, words: DialectWords): SqlNam
     suspensionTable: inSchema(layout, companions.suspension),
     auditTable: inSchema(layout, companions.audit),
     confirmationTable: inSchema(layout, companions.confirmation),
+    sessionTable: inSchema(layout, companions.session),
     migrationTable: inSchema(layout, companions.migration),
     tableKey: literal(tableKey(layout)),
     column,

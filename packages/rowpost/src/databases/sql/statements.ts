@@ -2,7 +2,7 @@
  * What a dialect supplies: one whole statement for each operation, built from the layout. The flow
  * (which statement when, in which transaction, what its answer means) is written once in this
  * folder. Each dialect folder has the same file names: `scan.ts claim.ts settle.ts leases.ts
- * enqueue.ts confirm.ts housekeeping.ts admin.ts insight.ts schema.ts`.
+ * enqueue.ts confirm.ts housekeeping.ts admin.ts insight.ts reconcile.ts schema.ts`.
  *
  * Rows come back under the aliases that the comments name, so that they are decoded once. BIGINTs
  * are returned as text. Instants are returned as ISO 8601 UTC text (`…T…Z`, milliseconds), or as
@@ -11,6 +11,7 @@
 
 import type { OperatorAction } from "../../outbox/message-admin.ts";
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
+import type { AuditResult } from "../../outbox/operations.ts";
 import type {
   Fence,
   HeldShard,
@@ -26,7 +27,9 @@ import type { Statement } from "../../transactions/executor.ts";
 import type { ConfirmStatements } from "./confirm-statements.ts";
 import type { InsightStatements } from "./insight-statements.ts";
 import type { TableLayout } from "./layout.ts";
+import type { OperationsStatements } from "./operations-statements.ts";
 import type { Picked } from "./past-refused.ts";
+import type { ReconcileStatements } from "./reconcile-statements.ts";
 
 /** Facts about a dialect or server that change the flow, each with its consequence. */
 export interface DialectFacts {
@@ -338,12 +341,17 @@ export interface AuditEntry {
   readonly ids: readonly string[] | undefined;
   /** JSON. */
   readonly details: string | undefined;
+  /** How it came in: see {@link OperatorAction}. */
+  readonly via: string | undefined;
+  readonly result: AuditResult;
+  /** JSON: the messages as they were before. */
+  readonly beforeImage: string | undefined;
 }
 
 export interface AdminStatements extends InsightStatements {
   /** Adds an entry to the audit table, in the transaction of the change. */
   recordChange(entry: AuditEntry): Statement;
-  /** Locks the rows of these ids in id order. Aliases: id state lock_version. */
+  /** Locks the rows of these ids in id order. Aliases: id state lock_version fail_reason. */
   lockRows(ids: readonly string[]): Statement;
   /** The changes by hand leave fail_reason as it is, but for the words of a suspension rule. */
   operatorRetry(request: { readonly ids: readonly string[]; readonly action: OperatorAction }): Statement;
@@ -458,4 +466,6 @@ export interface DialectStatements {
   readonly relay: RelayStatements;
   readonly housekeeping: HousekeepingStatements;
   readonly admin: AdminStatements;
+  readonly operations: OperationsStatements;
+  readonly reconcile: ReconcileStatements;
 }

@@ -19,7 +19,7 @@ function readTexts(names: Names): Readonly<Record<"lockRows" | "listSuspendedBy"
   const { id, state, failReason } = names.column;
   return {
     // Locks nothing: the transaction around it has the file's only write lock.
-    lockRows: `SELECT CAST(m.${id} AS TEXT) AS id, m.${state} AS state, ${names.read("lockVersion", "0")} AS lock_version
+    lockRows: `SELECT CAST(m.${id} AS TEXT) AS id, m.${state} AS state, ${names.read("lockVersion", "0")} AS lock_version, m.${failReason} AS fail_reason
 FROM ${names.table} AS m
 WHERE m.${id} ${GIVEN}
 ORDER BY m.${id}`,
@@ -57,8 +57,8 @@ WHERE m.${id} ${GIVEN} AND ${names.isIn("pending")} AND m.${nextRetryAt} > ${NOW
 function ruleTexts(names: Names): Readonly<Record<"recordChange" | "putSuspension" | "deleteSuspension", string>> {
   const { auditTable, suspensionTable, tableKey } = names;
   return {
-    recordChange: `INSERT INTO ${auditTable} (table_name, made_at, author, action, reason, changed, first_id, last_id, ids, details)
-VALUES (${tableKey}, ${NOW}, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    recordChange: `INSERT INTO ${auditTable} (table_name, made_at, author, action, reason, changed, first_id, last_id, ids, details, via, result, before_image)
+VALUES (${tableKey}, ${NOW}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     putSuspension: `INSERT INTO ${suspensionTable} (table_name, scope, value, reason, author, ends_at, gmt_create)
 VALUES (${tableKey}, ?, ?, ?, ?, ${after("?")}, ${NOW})
 ON CONFLICT (table_name, scope, value)

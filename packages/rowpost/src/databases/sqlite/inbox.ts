@@ -47,6 +47,26 @@ FROM ${table} WHERE consumer = ? AND message_type = ? AND message_key = ?`,
       params: [olderThanMs, limit],
     }),
 
+    // The index on the time holds the primary key as well, and is the order of the page.
+    readHandlings({ after, consumer, fromMs, limit, toMs }) {
+      const instant = (ms: number): string => new Date(ms).toISOString().replace("T", " ").replace("Z", "");
+      const place = instant(after === undefined ? fromMs : Date.parse(after.handledAt));
+      const behind = "\n  AND NOT (handled_at = ? AND (consumer, message_type, message_key) <= (?, ?, ?))";
+      return {
+        name: "readHandlings",
+        text: `SELECT consumer, message_type AS type, message_key AS key, ${isoText("handled_at")} AS handledat, handled_by AS handledby, message_id AS messageid
+FROM ${table}
+WHERE handled_at >= ? AND handled_at < ? AND (?3 IS NULL OR consumer = ?3)${after === undefined ? "" : behind}
+ORDER BY handled_at, consumer, message_type, message_key LIMIT ${limit}`,
+        params: [
+          place,
+          instant(toMs),
+          consumer ?? null,
+          ...(after === undefined ? [] : [place, after.consumer, after.type, after.key]),
+        ],
+      };
+    },
+
     schema: {
       ...schemaStatements(createNames(layout)),
       migrations: [{ version: 1, name: "inbox", statements: inboxTable(layout, table) }],

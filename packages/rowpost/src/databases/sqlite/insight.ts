@@ -1,7 +1,7 @@
 /** What operators look at. Nothing here locks, and each statement but one reads few rows. */
 import { BEHIND_BASE } from "../sql/behind.ts";
 import type { InsightStatements } from "../sql/insight-statements.ts";
-import { type FindWords, findStatement, idConditions, whereText } from "../sql/message-list.ts";
+import { type FindWords, findStatement, idConditions, prefixRange, whereText } from "../sql/message-list.ts";
 import { listedColumns } from "../sql/sql-names.ts";
 import { isoText, jsonIds, msSince, type Names, NOW } from "./names.ts";
 
@@ -130,6 +130,7 @@ function findWords(names: Names): FindWords {
     idIn: (column, ids) => `${column} IN (${ids.join(", ")})`,
     asInstant: (place) => `strftime('%Y-%m-%d %H:%M:%f', ${place} / 1000.0, 'unixepoch')`,
     contains: (column, place) => `instr(${column}, ${place}) > 0`,
+    beginsWith: prefixRange,
     select({ along, archived, limit, match, newestFirst }, where) {
       const conditions = match.states === undefined ? where : [...where, stateIn(match.states)];
       // The + keeps the order of ids from choosing the way.

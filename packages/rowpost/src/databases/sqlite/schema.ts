@@ -49,7 +49,8 @@ export function schemaStatements(names: Names): SchemaStatements {
     }),
     // A migration that stopped half way has left nothing, but several message tables may share the
     // tables of the relay; ADD COLUMN cannot say IF NOT EXISTS.
-    alreadyDone: (error) => error instanceof Error && /duplicate column name: report/.test(error.message),
+    alreadyDone: (error) =>
+      error instanceof Error && /duplicate column name: (report|via|result|before_image)/.test(error.message),
     columns: () => ({
       name: "columns",
       text: `SELECT wanted.value AS table_name, found.name AS column_name, NULL AS collation, 1 AS keeps_ms
@@ -89,6 +90,7 @@ function migrations(names: Names): readonly Migration[] {
     { version: 5, name: "archive takes an id again", statements: archiveKey(names) },
     { version: 6, name: "reports of relays, and what people did", statements: operations(names) },
     { version: 7, name: "who has confirmed", statements: confirmations(names) },
+    { version: 8, name: "sessions of the console, and more of what people did", statements: sessions(names) },
   ];
 }
 
@@ -185,6 +187,23 @@ function confirmations({ confirmationTable, layout }: Names): readonly string[] 
   PRIMARY KEY (table_name, message, consumer)
 ) WITHOUT ROWID`,
     `CREATE INDEX IF NOT EXISTS ${inSchema(layout, `${name}_at`)} ON ${quoteName(name)} (table_name, confirmed_at)`,
+  ];
+}
+
+/**
+ * Who is logged in to the console; and how, with what success and from which states a change went.
+ */
+function sessions({ auditTable, sessionTable }: Names): readonly string[] {
+  return [
+    `ALTER TABLE ${auditTable} ADD COLUMN via TEXT`,
+    `ALTER TABLE ${auditTable} ADD COLUMN result TEXT NOT NULL DEFAULT 'done'`,
+    `ALTER TABLE ${auditTable} ADD COLUMN before_image TEXT`,
+    `CREATE TABLE IF NOT EXISTS ${sessionTable} (
+  hash TEXT PRIMARY KEY,
+  holder TEXT NOT NULL,
+  seen_at TEXT NOT NULL,
+  ends_at TEXT NOT NULL
+) WITHOUT ROWID`,
   ];
 }
 

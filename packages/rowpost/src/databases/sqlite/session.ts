@@ -100,7 +100,7 @@ export function createSession(handle: SqliteHandle, options: SessionOptions): Se
   async function transact<T>(work: (tx: Executor) => Promise<T>): Promise<T> {
     // IMMEDIATE: whoever reads first and writes later fails, without remedy, when another
     // connection has written in between.
-    await whenFree("begin", waitMs, () => handle.exec("BEGIN IMMEDIATE"));
+    await whenFree("begin", waitMs, () => handle.exec(options.snapshot === true ? "BEGIN" : "BEGIN IMMEDIATE"));
     let lost: unknown;
     const tx: Executor = {
       kind: "sqlite",
@@ -136,7 +136,10 @@ export function createSession(handle: SqliteHandle, options: SessionOptions): Se
     },
     run: async (statement) =>
       await inTurn(statement.name, () => whenFree(statement.name, waitMs, () => execute(handle, statement))),
-    transaction: async (work) => await inTurn("transaction", () => transact(work)),
+    transaction: async (work) =>
+      await inTurn("transaction", () =>
+        options.snapshot === true ? readOnly(handle, () => transact(work)) : transact(work),
+      ),
     /**
      * Calls are synchronous: when the handle's turn is free, nothing of this session is under way,
      * and nothing comes later.
@@ -153,6 +156,16 @@ export function createSession(handle: SqliteHandle, options: SessionOptions): Se
       await withHandle(handle, () => Promise.resolve());
     },
   };
+}
+
+/** For one turn: the handle is everybody's. */
+async function readOnly<T>(handle: SqliteHandle, work: () => Promise<T>): Promise<T> {
+  handle.exec("PRAGMA query_only = ON");
+  try {
+    return await work();
+  } finally {
+    handle.exec("PRAGMA query_only = OFF");
+  }
 }
 
 function closedError(what: string): DatabaseUnavailableError {

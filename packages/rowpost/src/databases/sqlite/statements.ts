@@ -7,6 +7,11 @@ import { enqueueStatements } from "./enqueue.ts";
 import { housekeepingStatements } from "./housekeeping.ts";
 import { leaseStatements } from "./leases.ts";
 import { createNames, ONE_SHARD } from "./names.ts";
+
+import { operationsStatements } from "./operations.ts";
+
+import { reconcileStatements } from "./reconcile.ts";
+
 import { scanStatements } from "./scan.ts";
 import { schemaStatements } from "./schema.ts";
 import { settleStatements } from "./settle.ts";
@@ -16,9 +21,9 @@ export const createStatements: CreateStatements = (layout) => {
   const names = createNames(layout);
   return {
     facts: {
+      shardCount: ONE_SHARD,
       insertReportsDuplicates: true,
       listsInFlight: false,
-      shardCount: ONE_SHARD,
     },
     admin: adminStatements(names),
     enqueue: enqueueStatements(names),
@@ -26,6 +31,8 @@ export const createStatements: CreateStatements = (layout) => {
     housekeeping: housekeepingStatements(names),
     leases: leaseStatements(names),
     relay: { ...claimStatements(names), ...scanStatements(names), ...settleStatements(names) },
+    reconcile: reconcileStatements(names),
     schema: schemaStatements(names),
+    operations: operationsStatements(names),
   };
 };

@@ -3,12 +3,13 @@ import { setImmediate } from "node:timers/promises";
 import { retryPauseMs } from "../../runtime/backoff.ts";
 import { createLanes } from "../../runtime/lanes.ts";
 import { deliver } from "./deliver.ts";
+import type { Lanes } from "./lanes.ts";
 import type { Delivery, Finished, Partition } from "./partition.ts";
 import { holdUp, isHeldUp, settled, type Work, type WorkOptions } from "./work.ts";
 
 export function createParallelWork(options: WorkOptions): Work {
   const { settings, store, place } = options;
-  const lanes = options.lanes ?? createLanes(settings.concurrency);
+  const lanes: Lanes = options.lanes ?? createLanes(settings.concurrency);
 
   async function run(partition: Partition, delivery: Delivery): Promise<void> {
     const { signal } = partition.abort;

@@ -56,6 +56,78 @@ export const byHandCases: readonly StoreContractCase[] = [
     },
   },
   {
+    name: "by hand: the audit has the messages as they were before, and how the change came in",
+    async run(context) {
+      const row = await context.put({ state: "failed", failReason: `HTTP_503 消息 ${"x".repeat(300)}` });
+      const target = { filter: { ids: [row.id] }, limit: 1 };
+      await context.admin.retry({ ...target, action: { ...ACTION, via: "console" } });
+      const store = context.database.operations({ layout: context.layout });
+      try {
+        await store.record({ ...ACTION, via: "api", action: "retry", result: "denied", details: { route: "/x" } });
+        const found = await store.audit({ filter: { author: "ann" }, limit: 2 });
+        const [denied, done] = found;
+        const unchanged = { changed: 0, ids: [], before: [] };
+        assert.deepEqual(
+          { ...denied, id: "", at: "" },
+          {
+            ...{ id: "", at: "", author: "ann", via: "api", action: "retry", reason: ACTION.reason },
+            ...{ result: "denied", details: { route: "/x" }, ...unchanged },
+          },
+        );
+        assert.deepEqual([done?.via, done?.result, done?.ids, done?.changed], ["console", "done", [row.id], 1]);
+        const [image] = done?.before ?? [];
+        assert.deepEqual([image?.id, image?.state], [row.id, "failed"]);
+        assert.match(image?.failReason ?? "", /^HTTP_503 消息 x{188}$/);
+        const wanted = { filter: { result: "done", action: "retry" } as const, limit: 1, beforeId: denied?.id };
+        assert.deepEqual(
+          (await store.audit(wanted)).map(({ id }) => id),
+          [done?.id],
+        );
+        assert.deepEqual(await store.audit({ filter: { author: "nobody" }, limit: 9 }), []);
+      } finally {
+        await store.close();
+      }
+    },
+  },
+  {
+    name: "by hand: a session is known until it ends, is idle for too long, or is told to end",
+    async run(context) {
+      const store = context.database.operations({ layout: context.layout });
+      const session = (digit: string, lifeMs: number) => ({
+        hash: digit.repeat(64),
+        holder: `{"n":"${digit}王"}`,
+        lifeMs,
+      });
+      try {
+        await store.openSession(session("a", 60_000));
+        await store.openSession(session("b", 0));
+        assert.equal(await store.readSession("a".repeat(64), 60_000), '{"n":"a王"}');
+        assert.equal(await store.readSession("b".repeat(64), 60_000), undefined, "its life is over");
+        assert.equal(await store.readSession("c".repeat(64), 60_000), undefined, "there is none");
+        assert.equal(await store.readSession("a".repeat(64), 0), undefined, "it was idle");
+        await store.endSession("a".repeat(64));
+        assert.equal(await store.readSession("a".repeat(64), 60_000), undefined, "it was ended");
+        const { clock, messages } = await store.estimate();
+        assert.match(clock, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+        assert.ok(messages === undefined || messages >= 0);
+      } finally {
+        await store.close();
+      }
+    },
+  },
+  {
+    name: "by hand: a sent message is confirmed by a person, and no other one",
+    async run(context) {
+      const [sent, failed] = await context.putAll([{ state: "sent" }, { state: "failed" }]);
+      assert.ok(sent && failed);
+      const filter = { ids: [sent.id, failed.id] };
+      const report = await context.admin.confirm({ filter, action: ACTION, limit: 10 });
+      assert.deepEqual([report.changed, report.conflicts.map(({ id }) => id)], [1, [failed.id]]);
+      assert.equal((await context.row(sent)).state, "consumed");
+      assert.deepEqual(await done(context, sent.id), [`confirm ann ${ACTION.reason}`]);
+    },
+  },
+  {
     name: "by hand: the words of a rule do not stay when its row is resumed or suspended by hand",
     async run(context) {
       const failReason = `${ruleReason(RULE)}stock count (ops)`;

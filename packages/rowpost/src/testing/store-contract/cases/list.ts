@@ -40,6 +40,18 @@ export const listCases: readonly StoreContractCase[] = [
     },
   },
   {
+    name: "list: finds keys that begin alike, byte for byte, and no others",
+    async run(context) {
+      const keys = ["order-1", "order-2", "order-消", "order", "ordes", "order.", "order_3", "order-🚀x"];
+      await context.putAll(keys.map((key) => ({ key })));
+      const keysOf = async (keyPrefix: string): Promise<string[]> =>
+        (await context.admin.list({ filter: { keyPrefix }, limit: 100 })).messages.map(({ key }) => key).sort();
+      for (const prefix of ["order-", "order-1", "order-消", "order-🚀", "order_", "order", "x"]) {
+        assert.deepEqual(await keysOf(prefix), keys.filter((key) => key.startsWith(prefix)).sort(), prefix);
+      }
+    },
+  },
+  {
     name: "list: shows a message with every column that the table has, and nothing of those that it lacks",
     async run(context) {
       const row = await context.put({

@@ -1,0 +1,128 @@
+/**
+ * The API as typed calls. Names, paths, queries, bodies and answers are those of the server's route
+ * table: a route that changes there does not compile here.
+ */
+import type { AnswerOf, BodyOf, QueryOf, RouteName } from "rowpost-server/api";
+
+/** Method and path of each route. Types only come over, so the paths are written here once more. */
+const ROUTES = {
+  session: "GET /session",
+  login: "POST /session",
+  exchangeLink: "POST /session/exchange",
+  logout: "DELETE /session",
+  meta: "GET /meta",
+  pulse: "GET /pulse",
+  overview: "GET /s/:source/overview",
+  topics: "GET /s/:source/topics",
+  relays: "GET /s/:source/relays",
+  messages: "GET /s/:source/messages",
+  lookup: "GET /s/:source/lookup",
+  message: "GET /s/:source/messages/:id",
+  body: "GET /s/:source/messages/:id/body",
+  rawBody: "GET /s/:source/messages/:id/body/raw",
+  keyQueue: "GET /s/:source/messages/:id/key-queue",
+  retry: "POST /s/:source/messages/:id/actions/retry",
+  resend: "POST /s/:source/messages/:id/actions/resend",
+  suspend: "POST /s/:source/messages/:id/actions/suspend",
+  resume: "POST /s/:source/messages/:id/actions/resume",
+  confirm: "POST /s/:source/messages/:id/actions/confirm",
+  archive: "POST /s/:source/messages/:id/actions/archive",
+  failures: "GET /s/:source/failures",
+  audit: "GET /s/:source/audit",
+} as const satisfies Readonly<Record<RouteName, string>>;
+
+/** What a call may be given; the parameters of its path among them. */
+export interface Given<Name extends RouteName> {
+  readonly source?: string;
+  readonly id?: string;
+  readonly query?: QueryOf<Name>;
+  readonly body?: BodyOf<Name>;
+  /** Version that a change was decided on. */
+  readonly ifMatch?: string;
+  readonly signal?: AbortSignal;
+}
+
+/** An answer, and the version of what it shows. */
+export interface Reply<Name extends RouteName> {
+  readonly answer: AnswerOf<Name>;
+  readonly etag: string | undefined;
+}
+
+/** What the server said no with; `unreachable`: it said nothing. */
+export class ApiProblem extends Error {
+  readonly code: string;
+  readonly title: string;
+  readonly more: Readonly<Record<string, unknown>>;
+
+  constructor(code: string, title: string, detail: string, more: Readonly<Record<string, unknown>> = {}) {
+    super(detail);
+    this.name = "ApiProblem";
+    this.code = code;
+    this.title = title;
+    this.more = more;
+  }
+
+  /** The database or the way to it is away: what is shown may stay, and nothing can be done. */
+  get isAway(): boolean {
+    return ["unreachable", "database-away", "database-unfit", "statement-timeout", "unexpected"].includes(this.code);
+  }
+}
+
+/** Address of a route, relative to the page's base. */
+export function addressOf<Name extends RouteName>(name: Name, { id = "", query, source = "" }: Given<Name>): string {
+  const path = ROUTES[name]
+    .replace(/^\w+ \//, "")
+    .replace(":source", encodeURIComponent(source))
+    .replace(":id", encodeURIComponent(id));
+  const pairs = Object.entries(query ?? {}).flatMap(([key, value]) =>
+    typeof value === "string" || typeof value === "number" ? [[key, `${value}`]] : [],
+  );
+  const search = new URLSearchParams(pairs).toString();
+  return new URL(`api/v1/${path}${search === "" ? "" : `?${search}`}`, document.baseURI).href;
+}
+
+/** Calls a route. Throws an {@link ApiProblem}, and what `signal` says when it ends the call. */
+export async function call<Name extends RouteName>(name: Name, given: Given<Name> = {}): Promise<Reply<Name>> {
+  const { body, ifMatch, signal } = given;
+  const headers = new Headers({ "accept-language": document.documentElement.lang });
+  if (body !== undefined) headers.set("content-type", "application/json");
+  if (ifMatch !== undefined) headers.set("if-match", ifMatch);
+  const method = ROUTES[name].split(" ", 1)[0] ?? "GET";
+  const init: RequestInit = { method, headers, cache: "no-store" };
+  if (body !== undefined) init.body = JSON.stringify(body);
+  if (signal !== undefined) init.signal = signal;
+  const response = await reached(addressOf(name, given), init);
+  if (!response.ok) throw await problemOf(response);
+  const answer = (response.status === 204 ? undefined : await jsonOf(response, signal)) as AnswerOf<Name>;
+  return { answer, etag: response.headers.get("etag") ?? undefined };
+}
+
+/** A proxy's page instead of an answer, or one that broke off, is none. */
+async function jsonOf(response: Response, signal: AbortSignal | undefined): Promise<unknown> {
+  try {
+    return await response.json();
+  } catch (error) {
+    if (signal?.aborted === true) throw error;
+    throw new ApiProblem("unreachable", "", "");
+  }
+}
+
+async function reached(address: string, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(address, init);
+  } catch (error) {
+    if (init.signal?.aborted === true) throw error;
+    throw new ApiProblem("unreachable", "", "");
+  }
+}
+
+/** A proxy between may answer with something else than the server's problems. */
+async function problemOf(response: Response): Promise<ApiProblem> {
+  const { detail, title, type, ...more } = await response
+    .json()
+    .then((json: unknown) => (typeof json === "object" && json !== null ? (json as Record<string, unknown>) : {}))
+    .catch((): Record<string, unknown> => ({}));
+  const code = typeof type === "string" ? type.replace("urn:rowpost:problem:", "") : "unreachable";
+  const words = (value: unknown): string => (typeof value === "string" ? value : "");
+  return new ApiProblem(code, words(title), words(detail) || `HTTP ${response.status}`, more);
+}

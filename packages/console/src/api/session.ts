@@ -1,0 +1,90 @@
+/** Who is logged in, and what they may do. */
+import { computed, signal } from "@preact/signals";
+import type { AnswerOf, BodyOf, RouteName } from "rowpost-server/api";
+import { ApiProblem, call } from "./client.ts";
+
+type Session = AnswerOf<"session">;
+
+/** Undefined: not asked yet. */
+const session = signal<Session | undefined>(undefined);
+/** What went wrong while asking, or while logging in. */
+export const sessionProblem = signal<ApiProblem | undefined>(undefined);
+export const meta = signal<AnswerOf<"meta"> | undefined>(undefined);
+const wasLoggedIn = signal(false);
+
+export const isLoggedIn = computed(() => session.value?.principal != null);
+/** Undefined: not known yet. */
+export const ways = computed(() => session.value?.ways);
+export const hasEnded = computed(() => wasLoggedIn.value && !isLoggedIn.value);
+
+/** Route that this user may call. */
+export function may(route: RouteName): boolean {
+  return meta.value?.permissions.includes(route) === true;
+}
+
+/** Asks who is logged in; a one-time link in the address is used up first. */
+export async function beginSession(): Promise<void> {
+  const [, token] = /^#t=(.+)$/.exec(location.hash) ?? [];
+  if (token !== undefined) {
+    // Out of the address and the history, whatever comes of it.
+    history.replaceState(null, "", location.href.replace(/#.*$/, ""));
+    await attempt(async () => opened((await call("exchangeLink", { body: { token } })).answer));
+  }
+  if (!isLoggedIn.value) {
+    const failed = sessionProblem.value;
+    await attempt(async () => opened((await call("session")).answer));
+    if (failed !== undefined && !isLoggedIn.value) sessionProblem.value = failed;
+  }
+}
+
+/** True: logged in. */
+export async function logIn(body: BodyOf<"login">): Promise<boolean> {
+  await attempt(async () => opened((await call("login", { body })).answer));
+  return isLoggedIn.value;
+}
+
+export async function logOut(): Promise<void> {
+  await attempt(async () => {
+    await call("logout");
+    wasLoggedIn.value = false;
+    meta.value = undefined;
+    session.value = (await call("session")).answer;
+  });
+}
+
+/** The server says that nobody is logged in any more: the address stays. */
+export function sessionEnded(): void {
+  if (session.value?.principal == null) return;
+  session.value = { ...session.value, principal: null };
+  void attempt(async () => opened((await call("session")).answer));
+}
+
+/** Asks what this user may do, until it is known. */
+async function loadMeta(): Promise<void> {
+  try {
+    meta.value = (await call("meta")).answer;
+    sessionProblem.value = undefined;
+  } catch (error) {
+    if (!(error instanceof ApiProblem)) throw error;
+    if (error.code === "unauthenticated") return sessionEnded();
+    sessionProblem.value = error;
+    setTimeout(() => void loadMeta(), 3_000);
+  }
+}
+
+function opened(answer: Session): void {
+  session.value = answer;
+  if (answer.principal === null) return;
+  wasLoggedIn.value = true;
+  void loadMeta();
+}
+
+async function attempt(work: () => Promise<void>): Promise<void> {
+  try {
+    sessionProblem.value = undefined;
+    await work();
+  } catch (error) {
+    if (!(error instanceof ApiProblem)) throw error;
+    sessionProblem.value = error;
+  }
+}

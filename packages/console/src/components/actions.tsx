@@ -1,0 +1,223 @@
+/** What may be done to a message, and the dialog that asks why. */
+import { useSignal } from "@preact/signals";
+import { useRef } from "preact/hooks";
+import type { Role } from "rowpost-server/api";
+import { announce } from "../announce.ts";
+import { type ApiProblem, call, type Reply } from "../api/client.ts";
+import { now, problemOf } from "../api/polling.ts";
+import { may, meta } from "../api/session.ts";
+import { fieldOf } from "../form.ts";
+import { formatNumber } from "../format.ts";
+import { words } from "../language/language.ts";
+import { Instant } from "./instant.tsx";
+import type { Message } from "./message-table.tsx";
+import { Modal } from "./modal.tsx";
+import { ProblemBox } from "./problem.tsx";
+import { StateMark } from "./state.tsx";
+
+type Action = "retry" | "retryNow" | "resend" | "suspend" | "resume" | "confirm" | "archive";
+type Route = Exclude<Action, "retryNow">;
+
+const ROLES: Readonly<Record<Action, Role>> = {
+  ...({ retry: "operator", retryNow: "operator", suspend: "operator", resume: "operator" } as const),
+  ...({ confirm: "operator", resend: "admin", archive: "admin" } as const),
+};
+
+function routeOf(action: Action): Route {
+  return action === "retryNow" ? "retry" : action;
+}
+
+/** What its state allows. */
+function actionsOf({ archived, nextRetryAt, state }: Message): readonly Action[] {
+  if (archived) return [];
+  switch (state) {
+    case "failed":
+      return ["retry", "suspend", "archive"];
+    case "pending":
+      return nextRetryAt !== null && Date.parse(nextRetryAt) > now.value ? ["retryNow", "suspend"] : ["suspend"];
+    case "suspended":
+      return ["resume"];
+    case "sent":
+      return ["confirm", "resend", "archive"];
+    case "consumed":
+      return ["archive"];
+    default:
+      return [];
+  }
+}
+
+interface ActionsProps {
+  readonly message: Message;
+  readonly source: string;
+  /** Version of the message as it is shown. */
+  readonly etag: string | undefined;
+  /** What is shown is old: nothing can be done now. */
+  readonly isStale: boolean;
+  readonly again: () => void;
+}
+
+/** A button for each; one that is forbidden says why. */
+export function Actions(props: ActionsProps) {
+  const opened = useSignal<Action | undefined>(undefined);
+  const { message: texts, roles } = words.value;
+  const actions = actionsOf(props.message);
+  const refusal = (action: Action): string | undefined => {
+    if (props.isStale) return texts.isAway;
+    if (meta.value?.readOnly === true) return texts.readOnly;
+    return may(routeOf(action)) ? undefined : texts.needs(roles[ROLES[action]]);
+  };
+  const told = [...new Set(actions.map(refusal).filter((why) => why !== undefined))];
+  if (actions.length === 0 && opened.value === undefined) return null;
+  return (
+    <div class="actions">
+      {actions.map((action, at) => (
+        <button
+          key={action}
+          type="button"
+          class={at === 0 ? "main" : undefined}
+          disabled={refusal(action) !== undefined}
+          title={refusal(action)}
+          onClick={() => {
+            opened.value = action;
+          }}
+        >
+          {texts.actions[action]}
+        </button>
+      ))}
+      {told.length > 0 && <span class="quiet">{told.join(" · ")}</span>}
+      {opened.value !== undefined && (
+        <ActionDialog
+          {...props}
+          action={opened.value}
+          close={() => {
+            opened.value = undefined;
+          }}
+        />
+      )}
+    </div>
+  );
+}
+
+const ENDS_MS = { none: undefined, hour: 3_600_000, day: 86_400_000, week: 604_800_000 } as const;
+const ENDS = ["none", "hour", "day", "week"] as const;
+
+function ActionDialog(props: ActionsProps & { readonly action: Action; readonly close: () => void }) {
+  const { action, again, close, message, source } = props;
+  // What the decision was made on: not what a poll has brought meanwhile.
+  const seen = useRef(props.etag);
+  const problem = useSignal<ApiProblem | undefined>(undefined);
+  const isBusy = useSignal(false);
+  const { common, message: texts } = words.value;
+  const current = problem.value === undefined ? undefined : currentOf(problem.value);
+  const allowsStill = current !== undefined && actionsOf(current).includes(action);
+
+  async function submit(event: SubmitEvent & { readonly currentTarget: HTMLFormElement }): Promise<void> {
+    event.preventDefault();
+    const given = new FormData(event.currentTarget);
+    const newer = current === undefined ? undefined : `"${current.lockVersion ?? current.state}"`;
+    isBusy.value = true;
+    try {
+      await send(action, { id: message.id, source, ifMatch: newer ?? seen.current ?? "", given });
+      announce(texts.done[action]);
+      close();
+    } catch (error) {
+      problem.value = problemOf(error);
+    } finally {
+      isBusy.value = false;
+      again();
+    }
+  }
+
+  return (
+    <Modal title={`${texts.actions[action]} · ${message.id}`} close={close}>
+      <p>{texts.about[action]}</p>
+      <form onSubmit={(event) => void submit(event)}>
+        <label>
+          {texts.reason}
+          <textarea name="reason" rows={2} required maxLength={1_000} placeholder={texts.reasonHint} />
+        </label>
+        {action === "suspend" && (
+          <label>
+            {texts.endsIn}
+            <select name="ends">
+              {ENDS.map((name) => (
+                <option key={name} value={name}>
+                  {texts.ends[name]}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
+        {problem.value !== undefined &&
+          (current === undefined ? (
+            <ProblemBox problem={problem.value} />
+          ) : (
+            <Changed current={current} isConflict={problem.value.code === "state-conflict"} />
+          ))}
+        <div class="dialog-end">
+          <button type="button" onClick={close}>
+            {current === undefined ? common.cancel : texts.showNow}
+          </button>
+          {(current === undefined || allowsStill) && (
+            <button type="submit" class="main" disabled={isBusy.value}>
+              {current === undefined ? texts.actions[action] : texts.useThis}
+            </button>
+          )}
+        </div>
+      </form>
+    </Modal>
+  );
+}
+
+interface Sent {
+  readonly id: string;
+  readonly source: string;
+  readonly ifMatch: string;
+  readonly given: FormData;
+}
+
+async function send(action: Action, { given, id, ifMatch, source }: Sent): Promise<Reply<Route>> {
+  const reason = fieldOf(given, "reason");
+  const about = { id, source, ifMatch };
+  if (action === "retryNow") return await call("retry", { ...about, body: { reason, now: true } });
+  if (action !== "suspend") return await call(action, { ...about, body: { reason } });
+  const ends = ENDS_MS[ENDS.find((name) => name === given.get("ends")) ?? "none"];
+  const until = ends === undefined ? {} : { until: new Date(Date.now() + ends).toISOString() };
+  return await call("suspend", { ...about, body: { reason, ...until } });
+}
+
+/** The row as it is now, which the server sends with its refusal. */
+function currentOf({ code, more }: ApiProblem): Message | undefined {
+  const { current } = more;
+  if (code !== "precondition-failed" && code !== "state-conflict") return undefined;
+  return typeof current === "object" && current !== null ? (current as Message) : undefined;
+}
+
+/** Somebody else was faster: what it is now. */
+function Changed({ current, isConflict }: { readonly current: Message; readonly isConflict: boolean }) {
+  const { message: texts, messages } = words.value;
+  return (
+    <div class="problem" role="alert">
+      <strong>{isConflict ? texts.conflict : texts.changed}</strong>
+      <p>{texts.changedText}</p>
+      <dl class="facts">
+        <div>
+          <dt>{messages.columns.state}</dt>
+          <dd>
+            <StateMark state={current.state} />
+          </dd>
+        </div>
+        <div>
+          <dt>{messages.columns.tries}</dt>
+          <dd>{formatNumber(current.retryCount)}</dd>
+        </div>
+        <div>
+          <dt>{texts.events.modified}</dt>
+          <dd>
+            <Instant at={current.gmtModified} />
+          </dd>
+        </div>
+      </dl>
+    </div>
+  );
+}

@@ -1,0 +1,133 @@
+import { useSignal } from "@preact/signals";
+import type { AnswerOf } from "rowpost-server/api";
+import { type ApiProblem, addressOf, call } from "../api/client.ts";
+import { problemOf } from "../api/polling.ts";
+import { may } from "../api/session.ts";
+import { formatNumber } from "../format.ts";
+import { layOut } from "../json-text.ts";
+import { words } from "../language/language.ts";
+import { CopyButton } from "./copy.tsx";
+import { ProblemBox } from "./problem.tsx";
+
+type Body = AnswerOf<"body">;
+
+/** Shown when it is asked for: each look is written into the audit. */
+export function MessageBody({ id, source }: { readonly id: string; readonly source: string }) {
+  const body = useSignal<Body | undefined>(undefined);
+  const problem = useSignal<ApiProblem | undefined>(undefined);
+  const { message: texts, roles } = words.value;
+
+  async function load(): Promise<void> {
+    try {
+      problem.value = undefined;
+      body.value = (await call("body", { source, id })).answer;
+    } catch (error) {
+      problem.value = problemOf(error);
+    }
+  }
+
+  return (
+    <section>
+      <h2>{texts.body}</h2>
+      {problem.value !== undefined && <ProblemBox problem={problem.value} />}
+      {body.value === undefined ? (
+        <p>
+          <button type="button" disabled={!may("body")} onClick={() => void load()}>
+            {texts.showBody}
+          </button>{" "}
+          <span class="quiet">{may("body") ? texts.bodyNote : texts.needs(roles.operator)}</span>
+        </p>
+      ) : (
+        <Shown body={body.value} raw={addressOf("rawBody", { source, id })} />
+      )}
+    </section>
+  );
+}
+
+function Shown({
+  body: { body, contentType, headers, length, truncated },
+  raw,
+}: {
+  readonly body: Body;
+  readonly raw: string;
+}) {
+  const isRaw = useSignal(false);
+  const { message: texts } = words.value;
+  const pieces = truncated ? undefined : layOut(body);
+  return (
+    <>
+      <p class="body-bar">
+        <span class="quiet">
+          {truncated
+            ? texts.truncated(formatNumber(body.length), formatNumber(length))
+            : texts.characters(formatNumber(length))}
+          {typeof contentType === "string" && ` · ${contentType}`}
+        </span>
+        {pieces !== undefined && (
+          <button
+            type="button"
+            class="small"
+            onClick={() => {
+              isRaw.value = !isRaw.value;
+            }}
+          >
+            {isRaw.value ? texts.pretty : texts.raw}
+          </button>
+        )}
+        <CopyButton text={body} />
+        <a class="button small" href={raw} download>
+          {texts.download}
+        </a>
+      </p>
+
+      <pre class="body">
+        {pieces === undefined || isRaw.value
+          ? body
+          : pieces.map(({ kind, text }, at) =>
+              kind === "mark" ? (
+                text
+              ) : (
+                <span key={String(at)} class={`json-${kind}`}>
+                  {text}
+                </span>
+              ),
+            )}
+      </pre>
+      <Headers text={headers} />
+    </>
+  );
+}
+
+/** A JSON object of strings; whatever else it may be is shown as it is. */
+function Headers({ text }: { readonly text: string | null | undefined }) {
+  const { common, message: texts } = words.value;
+  const pairs = pairsOf(text ?? "{}");
+  return (
+    <>
+      <h3>{texts.headers}</h3>
+      {pairs === undefined ? (
+        <pre class="body">{text}</pre>
+      ) : pairs.length === 0 ? (
+        <p class="quiet">{common.none}</p>
+      ) : (
+        <dl class="fields-list">
+          {pairs.map(([name, value]) => (
+            <div key={name}>
+              <dt class="mono">{name}</dt>
+              <dd class="mono">{String(value)}</dd>
+            </div>
+          ))}
+        </dl>
+      )}
+    </>
+  );
+}
+
+function pairsOf(text: string): [string, unknown][] | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? Object.entries(value) : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,63 @@
+/** What went wrong, in place of a page or above it. */
+import type { ComponentChildren } from "preact";
+import type { ApiProblem } from "../api/client.ts";
+import { now, type Polled } from "../api/polling.ts";
+import { formatDuration } from "../format.ts";
+import { words } from "../language/language.ts";
+
+export function ProblemBox({ again, problem }: { readonly problem: ApiProblem; readonly again?: () => void }) {
+  const { problem: texts } = words.value;
+  const { code, more, title } = problem;
+  const roles: Readonly<Record<string, string>> = words.value.roles;
+  const roleOf = (value: unknown): string => roles[String(value)] ?? String(value);
+  const isUnreachable = code === "unreachable";
+  const detail = code === "forbidden" ? texts.forbidden(roleOf(more["needed"]), roleOf(more["role"])) : problem.message;
+  return (
+    <div class="problem" role="alert">
+      <strong>{isUnreachable ? texts.unreachable : title}</strong>
+      <p>{isUnreachable ? texts.unreachableText : detail}</p>
+      {code === "database-unfit" && <p>{texts.unfit}</p>}
+      {again !== undefined && (
+        <button type="button" onClick={again}>
+          {texts.again}
+        </button>
+      )}
+    </div>
+  );
+}
+
+/**
+ * A page while it loads, when it failed, and when it is there. When the database goes away what was
+ * known last stays, greyed, with its age.
+ */
+export function Loaded<Answer>({
+  children,
+  polled,
+}: {
+  readonly polled: Polled<Answer>;
+  readonly children: (answer: Answer) => ComponentChildren;
+}) {
+  const { again, answer, at, problem } = polled;
+  const { common, problem: texts } = words.value;
+  if (answer === undefined)
+    return problem === undefined ? (
+      <p class="loading">{common.loading}</p>
+    ) : (
+      <ProblemBox problem={problem} again={again} />
+    );
+  const isStale = problem?.isAway === true;
+  return (
+    <>
+      {problem !== undefined && (
+        <div class="problem" role="alert">
+          <strong>{problem.code === "unreachable" ? texts.unreachable : problem.title}</strong>
+          <p>{isStale && at !== undefined ? texts.stale(formatDuration(now.value - at)) : problem.message}</p>
+          <button type="button" onClick={again}>
+            {texts.again}
+          </button>
+        </div>
+      )}
+      <div class={isStale ? "stale" : undefined}>{children(answer)}</div>
+    </>
+  );
+}

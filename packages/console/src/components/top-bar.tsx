@@ -1,0 +1,178 @@
+/** Which table, the search, how fresh it all is, and who I am. */
+import type { Signal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import { go, hrefOf, PAGES, place } from "../address.ts";
+import { call } from "../api/client.ts";
+import { freshness, now, paused, usePolled } from "../api/polling.ts";
+import { logOut, meta } from "../api/session.ts";
+import { formatClock, formatCount, formatDuration, zoneOffset } from "../format.ts";
+import { words } from "../language/language.ts";
+import { language, THEMES, theme, zone } from "../settings.ts";
+import { SearchBox } from "./search-box.tsx";
+
+const STALE_MS = 15_000;
+
+export function TopBar({ help }: { readonly help: () => void }) {
+  const { page, source: named } = place.value;
+  const sources = meta.value?.sources ?? [];
+  const source = named || (sources[0]?.name ?? "");
+  const { bar, menu } = words.value;
+  const menuList = useRef<HTMLElement>(null);
+  // On a phone the menu is wider than the screen.
+  useEffect(() => {
+    menuList.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [page]);
+  return (
+    <header class="bar">
+      <div class="bar-top">
+        <a class="brand" href={hrefOf(source, "overview")}>
+          <img src="icon.svg" alt="" width="22" height="22" />
+          rowpost
+        </a>
+        {sources.length > 1 && (
+          <select
+            aria-label={bar.source}
+            value={source}
+            onChange={({ currentTarget }) => go(hrefOf(currentTarget.value, page))}
+          >
+            {sources.map(({ name }) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        )}
+        <SearchBox source={source} />
+        <Freshness />
+        <Preferences help={help} />
+      </div>
+      <nav ref={menuList} aria-label={bar.menu}>
+        {PAGES.map((name) => (
+          <a key={name} href={hrefOf(source, name)} aria-current={name === page ? "page" : undefined}>
+            {menu[name]}
+            {name === "failures" && <FailedCount source={source} />}
+          </a>
+        ))}
+      </nav>
+    </header>
+  );
+}
+
+/** How old is what is shown; amber when it is late, red when nothing answers. */
+function Freshness() {
+  const { bar } = words.value;
+  const { asOf, problem } = freshness.value;
+  const ageMs = asOf === undefined ? undefined : now.value - asOf;
+  const isLate = ageMs !== undefined && ageMs > STALE_MS;
+  const kind = problem?.isAway === true ? "bad" : isLate || paused.value ? "late" : "good";
+  const away = problem?.code === "unreachable" ? bar.cannotReach : bar.away;
+  return (
+    <span class={`fresh fresh-${kind}`}>
+      {asOf !== undefined && (
+        <span class="num" title={zone.value === "local" ? bar.localZone : zone.value}>
+          {bar.asOf(formatClock(new Date(asOf)))} {zoneOffset()}
+        </span>
+      )}
+      {problem?.isAway === true && <strong>{away}</strong>}
+      {isLate && <span>{bar.ago(formatDuration(ageMs ?? 0))}</span>}
+      <button
+        type="button"
+        class="icon"
+        aria-pressed={paused.value}
+        aria-label={paused.value ? bar.goOn : bar.pause}
+        title={`${paused.value ? bar.goOn : bar.pause} (p)`}
+        onClick={() => {
+          paused.value = !paused.value;
+        }}
+      >
+        <svg viewBox="0 0 16 16" aria-hidden="true">
+          <path d={paused.value ? "M5 3.5v9l7-4.5Z" : "M5.5 3.5v9m5-9v9"} />
+        </svg>
+        {paused.value && bar.paused}
+      </button>
+    </span>
+  );
+}
+
+function Preferences({ help }: { readonly help: () => void }) {
+  const { bar, roles } = words.value;
+  const principal = meta.value?.principal;
+  return (
+    <details class="preferences">
+      <summary>
+        {principal === undefined ? "…" : principal.name}
+        {principal !== undefined && <span class="quiet">{roles[principal.role]}</span>}
+        {meta.value?.readOnly === true && <span class="tag">{bar.readOnly}</span>}
+      </summary>
+      <div class="panel">
+        <Choices />
+        <div class="panel-buttons">
+          <button type="button" onClick={help}>
+            {bar.help} <kbd>?</kbd>
+          </button>
+          <button type="button" onClick={() => void logOut()}>
+            {bar.logout}
+          </button>
+        </div>
+      </div>
+    </details>
+  );
+}
+
+const LANGUAGE_NAMES = [
+  ["zh", "中文"],
+  ["en", "English"],
+] as const;
+
+/** Language, theme and zone. */
+function Choices() {
+  const { bar } = words.value;
+  const zones = Intl.supportedValuesOf("timeZone").map((name) => [name, name] as const);
+  return (
+    <>
+      <Choice name={bar.language} chosen={language} values={LANGUAGE_NAMES} />
+      <Choice name={bar.theme} chosen={theme} values={THEMES.map((name) => [name, bar.themes[name]] as const)} />
+      <Choice name={bar.zone} chosen={zone} values={[["local", bar.localZone], ["UTC", "UTC"], ...zones]} />
+    </>
+  );
+}
+
+function Choice<Value extends string>({
+  chosen,
+  name,
+  values,
+}: {
+  readonly name: string;
+  readonly chosen: Signal<Value>;
+  readonly values: readonly (readonly [Value, string])[];
+}) {
+  return (
+    <label>
+      {name}
+      <select
+        value={chosen.value}
+        onChange={({ currentTarget }) => {
+          chosen.value = values.find(([value]) => value === currentTarget.value)?.[0] ?? chosen.value;
+        }}
+      >
+        {values.map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+const PULSE_MS = 5_000;
+
+/** How many have failed, on every page. */
+function FailedCount({ source }: { readonly source: string }) {
+  const { answer } = usePolled("pulse", async (signal) => (await call("pulse", { signal })).answer, {
+    everyMs: PULSE_MS,
+  });
+  const count = answer?.sources
+    .find(({ name }) => name === source)
+    ?.states.find(({ state }) => state === "failed")?.count;
+  if (count === undefined || count.value === 0) return null;
+  return <span class="badge num">{formatCount(count)}</span>;
+}

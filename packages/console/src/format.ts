@@ -1,0 +1,91 @@
+/** Numbers, durations and instants, in the language and zone that are set. */
+import type { AnswerOf } from "rowpost-server/api";
+import { language, zone } from "./settings.ts";
+
+/** A number and how exact it is. */
+export type Count = AnswerOf<"messages">["total"];
+
+const formats = new Map<string, Intl.NumberFormat>();
+
+function numberFormat(options: Intl.NumberFormatOptions): Intl.NumberFormat {
+  const name = language.value + JSON.stringify(options);
+  const known = formats.get(name);
+  if (known !== undefined) return known;
+  const made = new Intl.NumberFormat(language.value === "zh" ? "zh-CN" : "en", options);
+  formats.set(name, made);
+  return made;
+}
+
+export function formatNumber(value: number): string {
+  return numberFormat({}).format(value);
+}
+
+/** `≈` about, `+` at least: never a bare number that is not exact. */
+export function formatCount({ relation, value }: Count): string {
+  if (relation === "est")
+    return `≈${numberFormat(value < 10_000 ? {} : { maximumSignificantDigits: 3 }).format(value)}`;
+  return formatNumber(value) + (relation === "gte" ? "+" : "");
+}
+
+const UNITS = [
+  ["day", 86_400_000],
+  ["hour", 3_600_000],
+  ["minute", 60_000],
+  ["second", 1_000],
+] as const;
+
+/** The largest unit, and the next one while the number is small: `5 hr 12 min`. */
+export function formatDuration(ms: number): string {
+  const rest = Math.max(0, ms);
+  if (rest < 1_000) return withUnit(Math.round(rest / 100) / 10, "second");
+  const at = Math.max(
+    0,
+    UNITS.findIndex(([, size]) => rest >= size),
+  );
+  const [unit, size] = UNITS[at] ?? UNITS[3];
+  const whole = Math.floor(rest / size);
+  const [smaller, smallerSize] = UNITS[at + 1] ?? [unit, size];
+  const left = Math.floor((rest % size) / smallerSize);
+  const isShort = unit === "second" || unit === "minute" || whole >= 10 || left === 0 || smaller === unit;
+  return isShort ? withUnit(whole, unit) : `${withUnit(whole, unit)} ${withUnit(left, smaller)}`;
+}
+
+function withUnit(value: number, unit: string): string {
+  return numberFormat({ style: "unit", unit, unitDisplay: "short" }).format(value);
+}
+
+const dates = new Map<string, Intl.DateTimeFormat>();
+
+function partsOf(at: Date): Readonly<Record<string, string>> {
+  const name = zone.value;
+  let format = dates.get(name);
+  if (format === undefined) {
+    format = new Intl.DateTimeFormat("en-GB", {
+      ...(name === "local" ? {} : { timeZone: name }),
+      ...{ year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit" },
+      ...{ fractionalSecondDigits: 3, hourCycle: "h23", timeZoneName: "longOffset" },
+    });
+    dates.set(name, format);
+  }
+  return Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, value]));
+}
+
+/** Time of day alone when it is today, the year only when it is another one; sorts and lines up. */
+export function formatInstant(iso: string): string {
+  const at = new Date(iso);
+  if (Number.isNaN(at.getTime())) return iso;
+  const { day, fractionalSecond, hour, minute, month, second, year } = partsOf(at);
+  const thisYear = partsOf(new Date())["year"];
+  return `${year === thisYear ? "" : `${year}-`}${month}-${day} ${hour}:${minute}:${second}.${fractionalSecond}`;
+}
+
+/** Without the day: `03:12:05`. */
+export function formatClock(at: Date): string {
+  const { hour, minute, second } = partsOf(at);
+  return `${hour}:${minute}:${second}`;
+}
+
+/** `+08:00` of the zone that is set. */
+export function zoneOffset(): string {
+  return (partsOf(new Date())["timeZoneName"] ?? "").replace("GMT", "") || "+00:00";
+}

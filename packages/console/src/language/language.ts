@@ -1,0 +1,10 @@
+/** The words of the language that is set. */
+import { computed } from "@preact/signals";
+import { language } from "../settings.ts";
+import { type Dictionary, en } from "./en.ts";
+import { zh } from "./zh.ts";
+
+const DICTIONARIES: Readonly<Record<"en" | "zh", Dictionary>> = { en, zh };
+
+/** `words.value.menu.overview` */
+export const words = computed(() => DICTIONARIES[language.value]);

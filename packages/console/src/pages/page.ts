@@ -1,0 +1,5 @@
+/** What each page is given. */
+export interface PageProps {
+  /** Name of the message table. */
+  readonly source: string;
+}

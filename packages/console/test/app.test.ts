@@ -1,0 +1,228 @@
+/** The app in Chromium, over a SQLite file: what people do, and hostile rows. */
+import axe from "axe-core";
+import type { Browser, Page } from "playwright-core";
+import { sqlite } from "rowpost/sqlite";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { temporaryFile } from "../../server/test/command.ts";
+import { type AppBench, openApp, startBrowser } from "./bench.ts";
+import { findByKeyAndRetry } from "./journeys.ts";
+
+const PAGES = ["overview", "messages", "failures", "topics", "relays", "audit"] as const;
+
+let browser: Browser;
+let app: AppBench;
+let drop: () => Promise<void>;
+
+beforeAll(async () => {
+  browser = await startBrowser();
+  const place = await temporaryFile();
+  app = await openApp(browser, sqlite({ file: place.file }));
+  drop = () => place.remove();
+});
+
+afterAll(async () => {
+  await app.close();
+  await browser.close();
+  await drop();
+});
+
+/** A page is there when its heading is, and nothing on it still loads. */
+async function loaded(page: Page): Promise<void> {
+  await page.locator("h1").first().waitFor();
+  await page.locator(".loading").waitFor({ state: "detached" });
+}
+
+describe("the console's app", () => {
+  it("leads a newcomer by the first link to a message by its key, why it is not sent, and its retry", async () => {
+    await findByKeyAndRetry(app);
+    expect(app.complaints.all).toEqual([]);
+  });
+
+  it("tells the later of two operators what the message is now, and lets them decide again", async () => {
+    const [id = ""] = await app.put("failed", 1, { topic: "two", reason: "HTTP_500: no" });
+    const [first, second] = await Promise.all([
+      app.open(`main/messages/${id}`, "operator"),
+      app.open(`main/messages/${id}`, "operator"),
+    ]);
+    await second.getByRole("button", { name: "Retry" }).click();
+    await first.getByRole("button", { name: "Suspend" }).click();
+    await first.getByRole("textbox", { name: "Reason" }).fill("let me look first");
+    await first.getByRole("dialog").getByRole("button", { name: "Suspend" }).click();
+    await first.locator(".message-head .state-suspended").waitFor();
+    await second.getByRole("textbox", { name: "Reason" }).fill("the upstream is back");
+    await second.getByRole("dialog").getByRole("button", { name: "Retry" }).click();
+    await second.getByText("It has changed meanwhile").waitFor();
+    expect(await second.locator("dialog .state").innerText()).toContain("suspended");
+    // A suspended message is not retried but resumed: there is nothing to decide again.
+    expect(await second.getByRole("button", { name: "Do it all the same" }).count()).toBe(0);
+    expect(await second.getByRole("textbox", { name: "Reason" }).inputValue()).toBe("the upstream is back");
+    expect(await app.sql(`SELECT state FROM local_message WHERE id = ${id}`)).toEqual([{ state: 5 }]);
+  });
+
+  it("shows a reader what is forbidden and why, and says which role a page needs", async () => {
+    const [id = ""] = await app.put("failed", 1, { topic: "reader", reason: "HTTP_500: no" });
+    const page = await app.open(`main/messages/${id}`, "reader");
+    const retry = page.getByRole("button", { name: "Retry" });
+    await retry.waitFor();
+    expect(await retry.isDisabled()).toBe(true);
+    expect(await page.locator(".actions").innerText()).toContain("needs the role operator");
+    expect(await page.getByRole("button", { name: "Show body and headers" }).isDisabled()).toBe(true);
+  });
+
+  it("keeps the address when a session ends, and goes on there after the login", async () => {
+    await app.put("failed", 1, { topic: "ended", reason: "HTTP_500: no" });
+    const path = "main/messages?topic=ended&state=failed";
+    const page = await app.open(path, "operator");
+    await page.getByText("1 found").waitFor();
+    await page.context().clearCookies();
+    await page.getByRole("button", { name: "Search", exact: true }).waitFor();
+    await page.getByRole("link", { name: "Topics", exact: true }).click();
+    await page.getByText("Your session has ended").waitFor();
+    expect(page.url()).toBe(`${app.address}main/topics`);
+    await page.goBack();
+    expect(page.url()).toBe(app.address + path);
+    await page.getByLabel("Name").fill("operator");
+    await page.getByLabel("Password").fill("correct horse battery");
+    await page.getByRole("button", { name: "Log in" }).click();
+    await page.getByText("1 found").waitFor();
+    expect(page.url()).toBe(app.address + path);
+  });
+
+  it("explains what it searched when nothing is found, and offers what to try", async () => {
+    const page = await app.open("main/messages?topic=orders&key=nobody-has-this&in=live");
+    await page.getByText("No message matches").waitFor();
+    expect(await page.locator(".empty").innerText()).toContain("All of this was searched: message table.");
+    await page.getByRole("link", { name: "Search the archive too" }).click();
+    await page.getByText("All of this was searched: message table + archive.").waitFor();
+    await page.getByRole("link", { name: "Without key:nobody-has-this" }).click();
+    await expect.poll(() => new URL(page.url()).searchParams.get("key")).toBe(null);
+    await page.getByLabel("Filter").fill("colour:red");
+    await page.keyboard.press("Enter");
+    await page.getByText("There is no filter “colour”").waitFor();
+  });
+
+  it("is worked by keys alone, where no field has the focus", async () => {
+    const ids = await app.put("failed", 3, { topic: "keys", reason: "HTTP_500: no" });
+    const page = await app.open("");
+    await loaded(page);
+    // Here the address names no table yet.
+    await page.keyboard.press("g");
+    await page.keyboard.press("m");
+    await page.waitForURL("**/main/messages");
+    await loaded(page);
+    await page.keyboard.press("/");
+    await page.keyboard.type("topic:keys state:发送失败");
+    await page.keyboard.press("Enter");
+    await page.getByText("3 found").waitFor();
+    await page.locator("h1").focus();
+    await page.keyboard.press("j");
+    await page.keyboard.press("j");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(`**/main/messages/${ids[1]}`);
+    await page.getByRole("link", { name: "Next", exact: true }).waitFor();
+    await page.keyboard.press("]");
+    await page.waitForURL(`**/main/messages/${ids[0]}`);
+    await page.keyboard.press("p");
+    await page.getByRole("button", { name: "Go on" }).waitFor();
+    await page.keyboard.press("g");
+    await page.keyboard.press("f");
+    await page.waitForURL("**/main/failures");
+    // What was never shown is asked for although nothing is asked for again.
+    await page.getByText("HTTP_500").first().waitFor();
+    await page.getByRole("link", { name: "Skip to content" }).press("Enter");
+    expect(new URL(page.url()).pathname).toBe("/main/failures");
+    await page.keyboard.press("?");
+    await page.getByRole("dialog", { name: "Keyboard" }).waitFor();
+    await page.keyboard.press("Escape");
+    await expect.poll(() => page.getByRole("dialog").count()).toBe(0);
+  });
+
+  it("has no serious finding of axe-core, and nothing too wide, on any page in two languages and two themes", async () => {
+    const [id = ""] = await app.put("failed", 1, { topic: "axe", reason: "HTTP_500: no" });
+    const found: string[] = [];
+    const looks = ["en-US", "zh-CN"].flatMap((locale) => [
+      { locale, colorScheme: "light" as const, viewport: { width: 1_440, height: 900 } },
+      { locale, colorScheme: "dark" as const, viewport: { width: 390, height: 844 } },
+    ]);
+    await Promise.all(
+      looks.map(async (look) => {
+        const page = await app.open("main/overview", "admin", look);
+        for (const path of [...PAGES, `messages/${id}`, "messages?topic=nobody", "messages/4711"]) {
+          await page.goto(`${app.address}main/${path}`);
+          await loaded(page);
+          const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+          const findings = [...(await findingsOf(page)), ...(wider > 0 ? [`${wider} px too wide`] : [])];
+          found.push(...findings.map((finding) => `${path} ${look.locale} ${look.colorScheme}: ${finding}`));
+        }
+      }),
+    );
+    expect(found).toEqual([]);
+  });
+
+  // The last one: after the highest id nothing can be written.
+  it("shows rows of hostile texts as texts, on every page, and asks no other origin", async () => {
+    const id = await putHostile(app);
+    const paths = [...PAGES.map((page) => `main/${page}`), `main/messages/${id}`, "main/messages?state=failed"];
+    await Promise.all(
+      ["zh-CN", "en-US"].map(async (locale) => {
+        const page = await app.open("main/overview", "admin", { locale });
+        for (const path of paths) {
+          await page.goto(app.address + path);
+          await loaded(page);
+          expect(await page.locator(".problem").count(), path).toBe(0);
+          if (path.endsWith(id)) {
+            await page
+              .locator("section button:not([disabled])")
+              .filter({ hasText: /Show body|显示消息体/ })
+              .click();
+            await page.locator("pre.body").first().waitFor();
+            const shown = await page.locator("pre.body").first().innerText();
+            expect(shown).toContain("9223372036854775807.000000000000000001");
+            expect(shown).toContain("</script><img src=x onerror=alert(1)>");
+          }
+        }
+      }),
+    );
+    expect(id).toBe("9223372036854775807");
+    expect(app.complaints.all).toEqual([]);
+  });
+});
+
+async function findingsOf(page: Page): Promise<string[]> {
+  await page.evaluate(axe.source);
+  return await page.evaluate(async () => {
+    const { axe } = globalThis as unknown as {
+      axe: {
+        run(): Promise<{
+          readonly violations: readonly {
+            readonly id: string;
+            readonly impact: string;
+            readonly nodes: readonly { readonly html: string }[];
+          }[];
+        }>;
+      };
+    };
+    const { violations } = await axe.run();
+    return violations
+      .filter(({ impact }) => impact === "serious" || impact === "critical")
+      .flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id} ${html.slice(0, 200)}`));
+  });
+}
+
+/** Returns the id: the highest that there is. */
+async function putHostile(bench: AppBench): Promise<string> {
+  const markup = `"><script>alert(1)</script><img src=x onerror=alert(1)><svg onload=alert(1)>`;
+  const controls = Array.from({ length: 31 }, (_, at) => String.fromCharCode(at + 1)).join("");
+  const text = `${markup}${controls}\u202e${"javascript:alert(1) {{1}} ".repeat(4)}`;
+  const quoted = (value: string): string => `'${value.replaceAll("'", "''")}'`;
+  const filler = "x".repeat(400_000);
+  const body = `{"n":9223372036854775807.000000000000000001,"html":"</script><img src=x onerror=alert(1)>"}`;
+  const columns =
+    "id, message_type, message_key, topic, message_body, headers, ordering_key, state, fail_reason, created_by";
+  const row = (id: string, key: string, stored: string): string =>
+    `INSERT INTO local_message (${columns}) VALUES (${id}, ${quoted(text)}, ${quoted(key + text)}, ${quoted(text.slice(0, 200))},
+       ${quoted(stored)}, ${quoted(JSON.stringify({ [markup]: text }))}, ${quoted(text.slice(0, 200))}, 3, ${quoted(text)}, ${quoted(markup.slice(0, 60))})`;
+  await bench.sql(row("9223372036854775806", "big", filler));
+  await bench.sql(row("9223372036854775807", "html", body));
+  return "9223372036854775807";
+}

@@ -1,0 +1,107 @@
+/** The built app in a real browser, served by a real console over a real table. */
+import { existsSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import type { Database } from "rowpost";
+import { createOneTimeLink, type OneTimeLink } from "../../server/src/access/link.ts";
+import { hashPassword } from "../../server/src/access/secrets.ts";
+import { type ConsoleBench, openConsole } from "../../server/test/console.ts";
+
+const CHROMIUM = process.env["ROWPOST_CHROMIUM"] ?? "/usr/bin/chromium";
+const APP = new URL("../../server/dist/console/index.html", import.meta.url);
+const PASSWORD = "correct horse battery";
+
+/** One browser for all tests of a file. */
+export function startBrowser(): Promise<Browser> {
+  if (!existsSync(CHROMIUM)) throw new Error(`${CHROMIUM} is missing: run tools/chromium.sh, or set ROWPOST_CHROMIUM`);
+  if (!existsSync(APP)) throw new Error("the app is not built: run `npm run build` first (`npm test` does)");
+  const off = ["gpu", "quic", "background-networking", "component-update", "sync"].map((what) => `--disable-${what}`);
+  return chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--no-first-run", ...off] });
+}
+
+/** What the browser complained of, and what no page may ever do. */
+export interface Complaints {
+  /** Dialogs, violations of the policy, errors, and requests to another origin. */
+  readonly all: string[];
+}
+
+export interface AppBench extends ConsoleBench {
+  readonly address: string;
+  readonly link: OneTimeLink;
+  readonly complaints: Complaints;
+  /** A page of somebody who has logged in. */
+  open(path: string, user?: "operator" | "reader" | "admin", options?: BrowserContextOptions): Promise<Page>;
+  /** A page of somebody who has not. */
+  openStranger(path: string): Promise<Page>;
+}
+
+/** Opens it on an empty database. */
+export async function openApp(browser: Browser, database: Database): Promise<AppBench> {
+  const link = createOneTimeLink();
+  const password = await hashPassword(PASSWORD);
+  const users = (["reader", "operator", "admin"] as const).map((role) => ({ name: role, role, password }));
+  const bench = await openConsole(database, { access: { users, link } });
+  const server = createServer((...both) => bench.made.node(...both));
+  const address = await listening(server);
+  const complaints: Complaints = { all: [] };
+  const sessions = new Map<string, Awaited<ReturnType<BrowserContext["storageState"]>>>();
+  const contexts: BrowserContext[] = [];
+
+  async function newPage(path: string, options: BrowserContextOptions): Promise<Page> {
+    const context = await browser.newContext({ locale: "en-US", timezoneId: "Asia/Shanghai", ...options });
+    contexts.push(context);
+    await watch(context, address, complaints);
+    const page = await context.newPage();
+    await page.goto(new URL(path, address).href);
+    return page;
+  }
+
+  return {
+    ...bench,
+    ...{ address, link, complaints },
+    openStranger: (path) => newPage(path, {}),
+    async open(path, user = "admin", options = {}) {
+      let storageState = sessions.get(user);
+      if (storageState === undefined) {
+        const context = await browser.newContext();
+        await context.request.post(`${address}api/v1/session`, { data: { name: user, password: PASSWORD } });
+        storageState = await context.storageState();
+        sessions.set(user, storageState);
+        await context.close();
+      }
+      return await newPage(path, { storageState, ...options });
+    },
+    async close() {
+      await Promise.all(contexts.map((context) => context.close()));
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+      await bench.close();
+    },
+  };
+}
+
+async function listening(server: Server): Promise<string> {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+}
+
+/** A refused request is an error to the browser too: those are tested by what is shown. */
+async function watch(context: BrowserContext, address: string, { all }: Complaints): Promise<void> {
+  await context.addInitScript(() => {
+    addEventListener("securitypolicyviolation", ({ blockedURI, violatedDirective }) =>
+      console.error(`policy: ${violatedDirective} ${blockedURI}`),
+    );
+  });
+  context.on("dialog", (dialog) => {
+    all.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  context.on("console", (message) => {
+    if (message.type() === "error" && !message.text().startsWith("Failed to load resource")) all.push(message.text());
+  });
+  context.on("weberror", (error) => all.push(String(error.error().stack)));
+  context.on("request", (request) => {
+    if (!request.url().startsWith(address)) all.push(`foreign: ${request.url()}`);
+  });
+}

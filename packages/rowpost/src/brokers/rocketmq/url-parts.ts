@@ -1,0 +1,57 @@
+/** What both protocols of RocketMQ have in their URLs: `scheme://hosts/namespace?settings`. */
+import { ConfigurationError } from "../../runtime/errors.ts";
+import type { TlsOptions } from "../settings/tls-options.ts";
+import { namespaceIn, secretsOf, settingsIn, TLS_SETTINGS, tlsOption } from "../settings/url-settings.ts";
+
+/** Variables that the keys are taken from: a secret in a URL ends up in process lists and logs. */
+const ACCESS_KEY = "ROWPOST_ROCKETMQ_ACCESS_KEY";
+const SECRET_KEY = "ROWPOST_ROCKETMQ_SECRET_KEY";
+const SESSION_TOKEN = "ROWPOST_ROCKETMQ_SESSION_TOKEN";
+
+interface UrlForm {
+  readonly scheme: string;
+  /** For errors. */
+  readonly form: string;
+  /** Names of the settings behind the `?`, beside those of TLS. */
+  readonly known: readonly string[];
+}
+
+interface UrlParts {
+  readonly hosts: string;
+  readonly settings: URLSearchParams;
+  /** Options that both protocols have. */
+  readonly common: {
+    readonly namespace?: string;
+    readonly tls?: boolean | TlsOptions;
+    readonly accessKey?: string;
+    readonly secretKey?: string;
+    readonly sessionToken?: string;
+  };
+}
+
+/** No error holds the URL. Throws {@link ConfigurationError}. */
+export function rocketmqUrl(
+  url: string,
+  { scheme, form, known }: UrlForm,
+  env: Readonly<Record<string, string | undefined>>,
+): UrlParts {
+  // Not the WHATWG parser: it knows no list of hosts.
+  const match = /^([a-z-]+):\/\/([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/i.exec(url);
+  const [, given = "", hosts = "", path = "", query = ""] = match ?? [];
+  if (given.toLowerCase() !== scheme) throw new ConfigurationError(`broker URL: expected ${form}`);
+  if (hosts.includes("@")) {
+    throw new ConfigurationError(`broker URL: no user or password in it; set ${ACCESS_KEY} and ${SECRET_KEY} instead`);
+  }
+  const namespace = namespaceIn(path, form);
+  const settings = settingsIn(query, [...known, ...TLS_SETTINGS]);
+  const tls = tlsOption(settings);
+  return {
+    hosts,
+    settings,
+    common: {
+      ...(namespace === "" ? {} : { namespace }),
+      ...(tls === undefined ? {} : { tls }),
+      ...secretsOf(env, { accessKey: ACCESS_KEY, secretKey: SECRET_KEY, sessionToken: SESSION_TOKEN }),
+    },
+  };
+}

@@ -1,0 +1,193 @@
+/**
+ * NATS JetStream: pulls, and an acknowledgment for each message, on the core connection. Neither
+ * `fetch` nor `consume` of the JetStream client tells when its server has sent the last message.
+ */
+import { randomUUID } from "node:crypto";
+import { closeQuietly } from "../../runtime/deadline.ts";
+import { ConfigurationError } from "../../runtime/errors.ts";
+import { wholeNumber } from "../../runtime/whole-number.ts";
+import type { Transaction } from "../../transactions/executor.ts";
+import { type Consumption, consumptionOf } from "../consumption.ts";
+import { type ConsumeOptions, type OwnKinds, type Park, type Unhandled, workSettings } from "../options.ts";
+import { type Opened, reopening } from "../reopening.ts";
+import { createWork, type Verdict, type Work } from "../work.ts";
+import {
+  ASK_TIMEOUT_MS,
+  askForConsumer,
+  type ConsumerAddress,
+  type ConsumerFacts,
+  type NatsConsumeConnection,
+} from "./connection.ts";
+import { createKeeping, type Keeping } from "./keeping.ts";
+import { type NatsDelivered, natsMessage, rawOf, type WireMessage } from "./message.ts";
+import { type Pulling, startPulling } from "./pulling.ts";
+
+/** Options of {@link consumeNats}. */
+export interface NatsConsumeOptions<Tx = Transaction> extends ConsumeOptions<NatsDelivered, Tx> {
+  /**
+   * Opens a connection, such as `() => connect({ servers })`: called again when the last one has
+   * closed, which is after its own reconnects. It is closed with the consumer.
+   */
+  readonly connect: () => Promise<NatsConsumeConnection>;
+  /** Stream to read. */
+  readonly stream: string;
+  /** Durable consumer of the stream that is pulled, with explicit acks; it has to be there. */
+  readonly durable: string;
+  /** JetStream domain. Default: the connection's own. */
+  readonly domain?: string | undefined;
+  /** Where messages come to, if not below `_INBOX`, the default. */
+  readonly inboxPrefix?: string | undefined;
+  /**
+   * Messages in memory, those whose handlers run included. Default: four times `concurrency`, so
+   * that one key that is slow leaves room for others. No more come than `max_ack_pending`.
+   */
+  readonly prefetch?: number | undefined;
+  /** For `connect` and the first answer of JetStream, in milliseconds. Default 10,000. */
+  readonly connectTimeoutMs?: number | undefined;
+  /**
+   * `redeliver`, the default: again after `retry.maxMs`; in its last delivery (`max_deliver`) it
+   * stays here until it is handled. `dead-letter`: terminated, and never delivered again: a stream
+   * whose retention is not by limits **drops** it.
+   */
+  readonly unhandled?: Unhandled | Park<NatsDelivered> | undefined;
+}
+
+const KINDS: OwnKinds<NatsConsumeOptions> = {
+  connect: "function",
+  stream: "string",
+  durable: "string",
+  domain: "string",
+  inboxPrefix: "string",
+  prefetch: "number",
+  connectTimeoutMs: "number",
+  unhandled: ["string", "function"],
+};
+
+interface Link extends Opened {
+  readonly connection: NatsConsumeConnection;
+  readonly pulling: Pulling;
+}
+
+interface LinkParts extends Pick<Parameters<typeof startPulling>[0], "address" | "clock" | "logger" | "room"> {
+  readonly connect: NatsConsumeOptions["connect"];
+  readonly inboxPrefix: string;
+  readonly pauseMs: number;
+  readonly work: Work<NatsDelivered>;
+}
+
+/**
+ * Handles the messages of a durable consumer, each once, and acknowledges each after its commit.
+ * Resolves when it pulls. Throws `ConfigurationError`, `BrokerError` where stream or consumer are
+ * not there, or acknowledge by themselves, and what `connect` says to the first attempt; a
+ * connection that is lost later is opened again.
+ */
+export async function consumeNats<Tx = Transaction>(options: NatsConsumeOptions<Tx>): Promise<Consumption> {
+  const settings = workSettings("consumeNats", options, KINDS);
+  const { connect, inboxPrefix = "_INBOX" } = options;
+  const address = addressOf(options);
+  const room = wholeNumber("consumeNats: prefetch", options.prefetch ?? 4 * settings.concurrency, 1);
+  const openWithinMs = wholeNumber("consumeNats: connectTimeoutMs", options.connectTimeoutMs ?? 10_000, 1);
+  const work = createWork(settings);
+  const { clock, logger, pauseMs } = settings;
+  const links = await reopening({
+    open: () => openLink({ connect, address, inboxPrefix, room, clock, logger, pauseMs, work }),
+    discard: ({ connection }) => closeQuietly(connection.close()),
+    ...{ openWithinMs, closing: work.closing, clock, logger },
+    what: `NATS consumer ${address.durable} of the stream ${address.stream}`,
+  });
+  return consumptionOf(async () => {
+    const closed = await work.drain();
+    const { connection, pulling } = links.current();
+    if (closed.drained) await pulling.over;
+    await closeQuietly(connection.flush());
+    await closeQuietly(connection.close());
+    return closed;
+  });
+}
+
+/** Throws `ConfigurationError`. */
+function addressOf({
+  connect,
+  domain,
+  durable,
+  stream,
+}: Pick<NatsConsumeOptions, "connect" | "domain" | "durable" | "stream">): ConsumerAddress {
+  const names = [stream, durable, domain ?? "local"];
+  // Each is a part of a subject.
+  if (typeof connect !== "function" || names.some((name) => typeof name !== "string" || !/^[^\s.*>/\\]+$/.test(name))) {
+    throw new ConfigurationError(
+      'consumeNats takes { connect: () => connect({ servers }), stream: "ORDERS", durable: "points" }; names hold no blank, dot, * or >',
+    );
+  }
+  return { stream, durable, apiPrefix: domain === undefined ? "$JS.API" : `$JS.${domain}.API` };
+}
+
+async function openLink(parts: LinkParts): Promise<Link> {
+  const { address, clock, connect, inboxPrefix, logger, room, work } = parts;
+  const connection = await connect();
+  try {
+    const facts = await askForConsumer(connection, address);
+    const keeping = createKeeping({ connection, clock, ackWaitMs: facts.ackWaitMs });
+    const pulling: Pulling = startPulling({
+      ...{ connection, address, room, clock, logger, closing: work.closing },
+      inbox: `${inboxPrefix}.${randomUUID()}`,
+      take: (message) =>
+        take({ connection, facts, keeping, message, pauseMs: parts.pauseMs, work, quiet: pulling.quiet }),
+    });
+    const ended = connection.closed().finally(() => keeping.close());
+    return { connection, pulling, ended };
+  } catch (error) {
+    await closeQuietly(connection.close());
+    throw error;
+  }
+}
+
+interface Taken {
+  readonly connection: NatsConsumeConnection;
+  readonly facts: ConsumerFacts;
+  readonly keeping: Keeping;
+  readonly message: WireMessage;
+  readonly pauseMs: number;
+  readonly work: Work<NatsDelivered>;
+  /** Resolves when the server sends nothing more, after `closing`. */
+  readonly quiet: Promise<void>;
+}
+
+async function take({ connection, facts, keeping, message, pauseMs, quiet, work }: Taken): Promise<unknown> {
+  const raw = rawOf(message);
+  if (raw === undefined) return undefined;
+  const { reply = "" } = message;
+  const isLost = (): boolean => keeping.isLost(reply);
+  keeping.keep(reply);
+
+  async function tell(verdict: Verdict): Promise<void> {
+    const isOurs = !isLost();
+    keeping.letGo(reply);
+    if (verdict === "handled") await answered("+ACK");
+    else if (verdict === "dead-letter") await answered("+TERM");
+    else if (verdict === "redeliver") connection.publish(reply, pauseMs > 0 ? `-NAK ${delayOf(pauseMs)}` : "-NAK");
+    else if (isOurs) {
+      // Before that it would come back to us, and count as one more delivery.
+      await quiet;
+      connection.publish(reply, "-NAK");
+    }
+  }
+
+  /** The server has taken it when it answers; rejects where it does not. */
+  async function answered(words: string): Promise<void> {
+    await connection.request(reply, words, { timeout: ASK_TIMEOUT_MS });
+  }
+
+  return await work.handle({
+    raw,
+    read: (identity) => natsMessage(raw, identity),
+    // The server would never bring it again, and nobody would be told.
+    stays: raw.info.deliveryCount >= facts.maxDeliveries ? "always" : undefined,
+    isOver: isLost,
+    tell,
+  });
+}
+
+function delayOf(ms: number): string {
+  return JSON.stringify({ delay: ms * 1_000_000 });
+}

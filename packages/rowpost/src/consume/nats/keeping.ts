@@ -1,0 +1,52 @@
+/** Messages that the server has lent us: it is told of each that it is still being handled. */
+import type { Clock, Timer } from "../../runtime/clock.ts";
+import type { NatsConsumeConnection } from "./connection.ts";
+
+/** The messages under way on one connection, by the subject that they are answered to. */
+export interface Keeping {
+  keep(reply: string): void;
+  /** May the server have given it to somebody else? */
+  isLost(reply: string): boolean;
+  letGo(reply: string): void;
+  close(): void;
+}
+
+interface Parts {
+  readonly connection: NatsConsumeConnection;
+  readonly clock: Clock;
+  readonly ackWaitMs: number;
+}
+
+/** In the time for which a message is ours. */
+const LOOKS = 3;
+
+export function createKeeping({ ackWaitMs, clock, connection }: Parts): Keeping {
+  /** Monotonic: until then the server gives it to nobody else. */
+  const held = new Map<string, number>();
+  let timer: Timer | undefined = clock.setTimer(look, ackWaitMs / LOOKS);
+
+  function look(): void {
+    timer = clock.setTimer(look, ackWaitMs / LOOKS);
+    // One that could not be written is looked at again, while there is time.
+    if (held.size > 0) renew().catch(() => undefined);
+  }
+
+  async function renew(): Promise<void> {
+    const untilMs = clock.monotonicMs() + ackWaitMs;
+    const replies = [...held.keys()];
+    for (const reply of replies) connection.publish(reply, "+WPI");
+    // The server has read them when it answers.
+    await connection.flush();
+    for (const reply of replies) if (held.has(reply)) held.set(reply, untilMs);
+  }
+
+  return {
+    keep: (reply) => void held.set(reply, clock.monotonicMs() + ackWaitMs),
+    isLost: (reply) => clock.monotonicMs() >= (held.get(reply) ?? 0),
+    letGo: (reply) => void held.delete(reply),
+    close() {
+      timer?.cancel();
+      timer = undefined;
+    },
+  };
+}

@@ -1,0 +1,67 @@
+/** Connections of our own, made from the user's client: what is called of them. */
+import type { ClientFactory } from "../../brokers/redis/client.ts";
+import { withDeadline } from "../../runtime/deadline.ts";
+import { RowpostError } from "../../runtime/errors.ts";
+
+type Words = readonly (string | number)[];
+
+/** A connection of ioredis, or one to each node of a cluster. */
+export interface Connection {
+  connect(): Promise<unknown>;
+  disconnect(): void;
+  on(event: "error" | "end", listener: (error?: unknown) => void): unknown;
+  xgroup(...words: Words): Promise<unknown>;
+  xreadgroupBuffer(...words: Words): Promise<unknown>;
+  xautoclaimBuffer(...words: Words): Promise<unknown>;
+  xclaim(...words: Words): Promise<unknown>;
+  xpending(...words: Words): Promise<unknown>;
+  xack(...words: Words): Promise<unknown>;
+  xdel(...words: Words): Promise<unknown>;
+}
+
+/** An entry as it is given; Redis 6.2 has no fields of one that was trimmed. */
+export type WireEntry = readonly [id: Buffer, fields: readonly Buffer[] | null];
+
+/** The group of a consumer, and its name there. */
+export interface Membership {
+  readonly group: string;
+  readonly member: string;
+}
+
+const ANSWER_MS = 5_000;
+
+/** Rejects when the server has not answered in time; `longerMs` where it may take its time. */
+export function answered<Result>(asking: Promise<Result>, longerMs = 0): Promise<Result> {
+  return withDeadline(() => asking, { what: "a command of Redis", ms: ANSWER_MS + longerMs });
+}
+
+/** Connected; `onEnd` is called once, with the reason. Rejects with what the server says. */
+export async function openConnection(make: ClientFactory, onEnd: (reason: unknown) => void): Promise<Connection> {
+  const connection = (await make()) as unknown as Connection;
+  let reason: unknown;
+  // Without it ioredis prints errors. The first is the reason, later ones say it is closed.
+  connection.on("error", (error) => {
+    reason ??= error;
+  });
+  connection.on("end", () => onEnd(reason ?? new RowpostError("CONNECTION_LOST", "the connection to Redis ended")));
+  try {
+    await connection.connect();
+  } catch (error) {
+    connection.disconnect();
+    throw reason ?? error;
+  }
+  return connection;
+}
+
+/** Makes the stream where there is none, and the group where there is none. */
+export async function ensureGroup(
+  connection: Connection,
+  stream: string,
+  { group, from }: { readonly group: string; readonly from: "0" | "$" },
+): Promise<void> {
+  try {
+    await connection.xgroup("CREATE", stream, group, from, "MKSTREAM");
+  } catch (error) {
+    if (!String(error).includes("BUSYGROUP")) throw error;
+  }
+}

@@ -1,0 +1,185 @@
+/** Redis Streams: a consumer group, read on connections of our own. */
+import { randomUUID } from "node:crypto";
+import { hostname } from "node:os";
+import { duplicatesOf, type RedisClient } from "../../brokers/redis/client.ts";
+import { onAbort } from "../../runtime/abort.ts";
+import { closeQuietly } from "../../runtime/deadline.ts";
+import { ConfigurationError } from "../../runtime/errors.ts";
+import { wholeNumber } from "../../runtime/whole-number.ts";
+import type { Transaction } from "../../transactions/executor.ts";
+import { type Consumption, consumptionOf } from "../consumption.ts";
+import { type ConsumeOptions, type OwnKinds, type Park, workSettings } from "../options.ts";
+import { type Opened, type Reopening, reopening } from "../reopening.ts";
+import { createWork, type Verdict } from "../work.ts";
+import { type Connection, ensureGroup, openConnection } from "./connection.ts";
+import { createEntries, type Lent } from "./entries.ts";
+import { type RedisDelivered, redisMessage } from "./message.ts";
+import { readStream } from "./reading.ts";
+
+/** Options of {@link consumeRedis}. */
+export interface RedisConsumeOptions<Tx = Transaction> extends ConsumeOptions<RedisDelivered, Tx> {
+  /**
+   * A `Redis` or `Cluster` of ioredis or iovalkey, also with sentinels. Connections of our own are
+   * made from it with `duplicate()`; yours is not used and not closed.
+   */
+  readonly client: RedisClient;
+  /** Keys of the streams, behind the `keyPrefix` of the client. One that is not there is made. */
+  readonly streams: readonly string[];
+  /** Consumer group; made where it is not there. */
+  readonly group: string;
+  /** Where a group begins that is made here. Default true: with the first entry. */
+  readonly fromBeginning?: boolean | undefined;
+  /**
+   * Entries in memory, those whose handlers run included, shared among the streams. Default: four
+   * times `concurrency`, so that one key that is slow leaves room for others.
+   */
+  readonly prefetch?: number | undefined;
+  /**
+   * An entry that another member has not been heard of for so long is claimed, in milliseconds:
+   * when a process dies, its entries come again after that. Those that are being handled are kept
+   * from it. The same for all members. Default 30,000, at least 100.
+   */
+  readonly claimAfterMs?: number | undefined;
+  /** Delete each entry that was handled: where no other group reads the stream. Default false. */
+  readonly deleteHandled?: boolean | undefined;
+  /** For the connections and the first answers of the server, in milliseconds. Default 10,000. */
+  readonly connectTimeoutMs?: number | undefined;
+  /**
+   * Redis has no dead letters. `redeliver`, the default: again after `retry.maxMs`, by any member.
+   */
+  readonly unhandled?: "redeliver" | Park<RedisDelivered> | undefined;
+}
+
+const KINDS: OwnKinds<RedisConsumeOptions> = {
+  client: ["object", "function"],
+  streams: "array",
+  group: "string",
+  fromBeginning: "boolean",
+  prefetch: "number",
+  claimAfterMs: "number",
+  deleteHandled: "boolean",
+  connectTimeoutMs: "number",
+  unhandled: ["string", "function"],
+};
+
+interface Link extends Opened {
+  readonly commands: Connection;
+  /** Resolves to whether every read has come back. */
+  readonly read: Promise<boolean>;
+  disconnect(): void;
+}
+
+/**
+ * Handles the entries of streams, each once, and acknowledges each after its commit. Resolves when
+ * it reads. Needs Redis 6.2. Throws `ConfigurationError`, and what the server says to the first
+ * attempt; a connection that is lost later is opened again.
+ */
+export async function consumeRedis<Tx = Transaction>(options: RedisConsumeOptions<Tx>): Promise<Consumption> {
+  const settings = workSettings("consumeRedis", options, KINDS, { noDeadLetters: true });
+  const { group, streams, deleteHandled = false, fromBeginning = true } = options;
+  if (typeof group !== "string" || group === "" || streams === undefined || streams.length === 0) {
+    throw new ConfigurationError('consumeRedis takes { client, streams: ["orders"], group: "points" }');
+  }
+  const make = duplicatesOf(options.client, "consumeRedis");
+  const prefetch = wholeNumber("consumeRedis: prefetch", options.prefetch ?? 4 * settings.concurrency, 1);
+  const claimAfterMs = wholeNumber("consumeRedis: claimAfterMs", options.claimAfterMs ?? 30_000, 100);
+  const openWithinMs = wholeNumber("consumeRedis: connectTimeoutMs", options.connectTimeoutMs ?? 10_000, 1);
+  const { clock, logger, pauseMs } = settings;
+  const member = `rowpost-${hostname()}-${process.pid}-${randomUUID()}`;
+  const work = createWork(settings);
+  let links: Reopening<Link> | undefined;
+  let first: Connection | undefined;
+  const entries = createEntries({
+    ...{ group, member, clock, claimAfterMs, deleteHandled },
+    connection: () => links?.current().commands ?? (first as Connection),
+  });
+
+  async function tell(lent: Lent, verdict: Verdict): Promise<void> {
+    if (verdict === "handled") await entries.acknowledge(lent);
+    else await entries.giveBack(lent, verdict === "stopped" ? 0 : pauseMs);
+  }
+
+  function take(raw: RedisDelivered): Promise<unknown> | undefined {
+    const lent = entries.lend(raw);
+    if (lent === undefined) return undefined;
+    return work.handle({
+      raw,
+      read: (identity) => redisMessage(raw, identity),
+      within: raw.stream,
+      isOver: () => entries.isLost(lent),
+      tell: (verdict) => tell(lent, verdict),
+    });
+  }
+
+  const underway = new Map(streams.map((stream) => [stream, new Set<Promise<unknown>>()]));
+  const room = Math.max(1, Math.floor(prefetch / streams.length));
+
+  async function open(): Promise<Link> {
+    const opened: Connection[] = [];
+    const ended = new AbortController();
+    const end = (reason: unknown): void => {
+      ended.abort(reason);
+      for (const connection of opened) connection.disconnect();
+    };
+    const connected = async (): Promise<Connection> => {
+      const connection = await openConnection(make, end);
+      opened.push(connection);
+      return connection;
+    };
+    try {
+      const commands = await connected();
+      const readers: Connection[] = [];
+      for (const stream of streams) {
+        await ensureGroup(commands, stream, { group, from: fromBeginning ? "0" : "$" });
+        readers.push(await connected());
+      }
+      first ??= commands;
+      const reads = streams.map((stream, index) =>
+        readStream({
+          ...{ stream, group, member, commands, room, claimAfterMs, clock, logger, take },
+          ...{ closing: work.closing, ended: ended.signal },
+          reader: readers[index] as Connection,
+          underway: underway.get(stream) ?? new Set(),
+        }),
+      );
+      const read = Promise.all(reads).then(
+        () => !ended.signal.aborted,
+        (error) => {
+          end(error);
+          return false;
+        },
+      );
+      const reason = new Promise((resolve) => onAbort(ended.signal, resolve));
+      return { commands, read, ended: reason, disconnect: () => end(undefined) };
+    } catch (error) {
+      end(error);
+      throw error;
+    }
+  }
+
+  try {
+    links = await reopening({
+      ...{ open, openWithinMs, closing: work.closing, clock, logger },
+      discard: async (link) => link.disconnect(),
+      what: `Redis group ${group} of ${streams.join(", ")}`,
+    });
+  } catch (error) {
+    entries.close();
+    throw error;
+  }
+  const opened = links;
+  return consumptionOf(async () => {
+    const closed = await work.drain();
+    const link = opened.current();
+    if (closed.drained && (await link.read)) {
+      await Promise.all([...underway.values()].flatMap((each) => [...each]));
+      await closeQuietly(Promise.all(streams.map((stream) => entries.leave(stream))), LEAVE_MS);
+    }
+    entries.close();
+    link.disconnect();
+    return closed;
+  });
+}
+
+/** For the last words to a server that may be silent. */
+const LEAVE_MS = 5_000;

@@ -1,0 +1,76 @@
+/** What the console keeps in the database beside messages, on any SQL database. */
+import type { AuditRecord, AuditResult, BeforeImage, OperationsStore } from "../../outbox/operations.ts";
+import { ConfigurationError } from "../../runtime/errors.ts";
+import type { Statement } from "../../transactions/executor.ts";
+import { auditEntry } from "./changes-by-hand.ts";
+import type { StoreParts } from "./relay-store.ts";
+import { integer, type Row, text, textOrNull } from "./rows.ts";
+import { createToolSlots } from "./tool-slots.ts";
+
+/** A session's row is written at most this often while it is used. */
+const SEEN_MS = 60_000;
+const MOST_ENTRIES = 1_000;
+
+/** Makes the console's view. Its session is opened at the first use. */
+export function createOperationsStore(parts: StoreParts, statementTimeoutMs?: number): OperationsStore {
+  const { admin, operations } = parts.statements;
+  const slots = createToolSlots(parts, statementTimeoutMs);
+  const run = (statement: Statement): Promise<readonly Row[]> =>
+    slots.use("housekeeping", async (session) => (await session.run(statement)).rows);
+
+  return {
+    async audit({ beforeId, filter, limit }) {
+      if (beforeId !== undefined && !/^\d{1,19}$/.test(beforeId))
+        throw new ConfigurationError(`${JSON.stringify(beforeId)} is not an id of the audit`);
+      const most = Math.min(MOST_ENTRIES, Math.max(1, Math.trunc(limit)));
+      return (await run(operations.readAudit({ filter, beforeId, limit: most }))).map(auditRecord);
+    },
+
+    async record({ action, author, details, reason, result, via }) {
+      const given = details === undefined ? {} : { details: JSON.stringify(details) };
+      await run(admin.recordChange(auditEntry(action, { author, reason, via }, { changed: 0, result, ...given })));
+    },
+
+    async openSession(session) {
+      await run(operations.forgetSessions());
+      await run(operations.addSession(session));
+    },
+
+    async readSession(hash, idleMs) {
+      const [row] = await run(operations.readSession({ hash, idleMs }));
+      if (row === undefined) return undefined;
+      await run(operations.touchSession({ hash, afterMs: Math.min(SEEN_MS, Math.trunc(idleMs / 2)) }));
+      return text(row, "holder");
+    },
+
+    async endSession(hash) {
+      await run(operations.endSession(hash));
+    },
+
+    async estimate() {
+      const [row] = await run(operations.estimate());
+      if (row === undefined) throw new Error("the statement estimate returned no row");
+      return { messages: row["total"] === null ? undefined : integer(row, "total"), clock: text(row, "clock") };
+    },
+
+    close: () => slots.close(),
+  };
+}
+
+function auditRecord(row: Row): AuditRecord {
+  const json = (alias: string): unknown => JSON.parse(textOrNull(row, alias) ?? "null");
+  return {
+    id: text(row, "id"),
+    at: text(row, "made_at"),
+    author: text(row, "author"),
+    via: textOrNull(row, "via"),
+    action: text(row, "action"),
+    reason: text(row, "reason"),
+    result: text(row, "result") as AuditResult,
+    changed: integer(row, "changed"),
+    // Numbers above 2^53 would be rounded by JSON.parse.
+    ids: (textOrNull(row, "ids") ?? "").match(/\d+/g) ?? [],
+    before: (json("before_image") ?? []) as readonly BeforeImage[],
+    details: json("details"),
+  };
+}

@@ -1,0 +1,237 @@
+/** What reconciling reads, on any SQL database: each view is one transaction on one state. */
+import type {
+  Identity,
+  ReconcileStore,
+  ReconcileView,
+  UserQuery,
+  UserRows,
+  Window,
+  WrittenMessage,
+} from "../../reconcile/store.ts";
+import { ConfigurationError, RowpostError, SchemaError } from "../../runtime/errors.ts";
+import type { Executor, Statement } from "../../transactions/executor.ts";
+import type { Database } from "../database.ts";
+import { createIdsByTime } from "./ids-by-time.ts";
+import type { IdRange, InsightParts } from "./insight-statements.ts";
+import type { TableLayout } from "./layout.ts";
+import { createMessageSearch, type MessageSearch } from "./message-search.ts";
+import type { WrappedQuery } from "./reconcile-statements.ts";
+import { integer, type messageSummary, type Row, text, textOrNull } from "./rows.ts";
+import { createSessionSlots } from "./session-slots.ts";
+import type { DialectStatements } from "./statements.ts";
+import { namedTimes, putTimes, wallClockOf } from "./user-query.ts";
+
+/**
+ * Keys of one look: more than 1,000 would be a join for MariaDB, and more than some hundred gain
+ * nothing.
+ */
+const KEYS = 500;
+/** Rows of a step along the primary key. */
+const STEP = 2_000;
+/** An operator's own query may read a whole table. */
+const STATEMENT_TIMEOUT_MS = 600_000;
+/** A deadline that has passed and was told (`clearTimer`) is set to the last day of year 9999. */
+const TOLD_MS = Date.UTC(9000, 0);
+
+export interface ReconcileParts {
+  readonly layout: TableLayout;
+  readonly statements: Pick<DialectStatements, "admin" | "housekeeping" | "reconcile">;
+  readonly connect: Database["connect"];
+  readonly sharedSession?: boolean | undefined;
+}
+
+/** What a view is made of. */
+interface ViewParts extends InsightParts {
+  readonly statements: ReconcileParts["statements"];
+  readonly search: MessageSearch;
+}
+
+export function createReconcileStore(parts: ReconcileParts): ReconcileStore {
+  const { layout, statements } = parts;
+  const slots = createSessionSlots({
+    proveLost: false,
+    shared: parts.sharedSession,
+    connect: () =>
+      parts.connect({
+        ...{ purpose: "tool", clock: layout.clock, snapshot: true },
+        statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+      }),
+  });
+  return {
+    isWindowed(query) {
+      const { from, to } = namedTimes(query, statements.reconcile.opaque);
+      if (from === to) return from;
+      throw new ConfigurationError("the query names one of :from and :to; it must name both, or neither");
+    },
+    view: (work) => slots.use("scan", (session) => session.transaction((tx) => work(createView(parts, tx)))),
+    close: () => slots.close(),
+  };
+}
+
+function createView({ layout, statements }: ReconcileParts, tx: Executor): ReconcileView {
+  const read = async (statement: Statement): Promise<readonly Row[]> => (await tx.run(statement)).rows;
+  const insight: InsightParts = { layout, statements, read };
+  const parts: ViewParts = { layout, statements, read, search: createMessageSearch(insight) };
+  const { housekeeping, reconcile } = statements;
+
+  function wrapped({ text: query, timeZone, type }: UserQuery, { fromMs, toMs }: Window, limit: number): WrappedQuery {
+    const literal = (ms: number): string =>
+      timeZone === undefined ? reconcile.instant(ms) : reconcile.wallClock(wallClockOf(ms, timeZone));
+    const bound = putTimes(query, reconcile.opaque, (name) => literal(name === "from" ? fromMs : toMs));
+    return { text: bound, typed: type === undefined, limit };
+  }
+
+  return {
+    async clock() {
+      const [row] = await read(housekeeping.readClock());
+      return row === undefined ? Date.now() : integer(row, "now_ms");
+    },
+
+    async keptSince() {
+      const created = await oldestFinished(parts);
+      return created.length === 0 ? undefined : Math.min(...created);
+    },
+
+    async rows(query, window, limit) {
+      const rows = await asked(read(reconcile.userRows(wrapped(query, window, limit + 1))));
+      return userRows(rows, query, limit);
+    },
+
+    async repeated(query, window, limit) {
+      const rows = await asked(read(reconcile.repeatedRows(wrapped(query, window, limit))));
+      return rows.map((row) => ({
+        type: query.type ?? textOrNull(row, "message_type") ?? "",
+        key: text(row, "message_key"),
+        times: integer(row, "times"),
+      }));
+    },
+
+    missing: (identities) => missing(parts, identities),
+
+    async messages(window, types, each) {
+      for (const archived of [false, true]) await walk(parts, window, types, archived, each);
+    },
+
+    async types(limit) {
+      const types = new Set<string>();
+      for (const archived of [false, true]) {
+        for (let after = ""; types.size < limit; types.add(after)) {
+          const [row] = await read(statements.admin.nextType({ archived, after }));
+          const next = row === undefined ? null : textOrNull(row, "message_type");
+          if (next === null) break;
+          after = next;
+        }
+      }
+      return [...types];
+    },
+  };
+}
+
+/** What the query itself lacks is no lack of our tables. */
+async function asked(reading: Promise<readonly Row[]>): Promise<readonly Row[]> {
+  return await reading.catch((error: unknown) => {
+    if (error instanceof RowpostError && !(error instanceof SchemaError)) throw error;
+    const origin = error instanceof SchemaError ? error.cause : error;
+    const said = origin instanceof Error ? origin.message : String(origin);
+    throw new ConfigurationError(
+      `the query cannot be run: ${said}. It must return message_key, and message_type too where no type is given`,
+      { cause: error },
+    );
+  });
+}
+
+function userRows(rows: readonly Row[], { type }: UserQuery, limit: number): UserRows {
+  const identities: Identity[] = [];
+  for (const row of rows.slice(0, limit)) {
+    const key = textOrNull(row, "message_key");
+    const of = type ?? textOrNull(row, "message_type");
+    if (key !== null && of !== null) identities.push({ type: of, key });
+  }
+  return {
+    ...{ identities, more: rows.length > limit },
+    withoutKey: Math.min(rows.length, limit) - identities.length,
+  };
+}
+
+/**
+ * When the finished messages with the lowest ids were created: `sent`, `consumed`, and the first of
+ * the archive. One that waits for its confirmation stays where the others are deleted at once: it
+ * says nothing about what is kept.
+ */
+async function oldestFinished({ read, statements }: ViewParts): Promise<readonly number[]> {
+  const { admin, housekeeping } = statements;
+  const created: number[] = [];
+  const look = async (ids: readonly Row[], alias: string, archived: boolean): Promise<void> => {
+    const id = ids[0] === undefined ? null : textOrNull(ids[0], alias);
+    const rows = id === null ? [] : await read(admin.createdFrom({ archived, ids: [id] }));
+    created.push(...rows.map((row) => Date.parse(text(row, "gmt_create"))));
+  };
+  for (const state of ["sent", "consumed"] as const) {
+    await look(await read(housekeeping.passFinished({ state, afterId: "0", rows: 1 })), "id", false);
+  }
+  await look(await read(admin.idBounds({ archived: true })), "first_id", true);
+  return created;
+}
+
+/** First in the table, then in its archive. Byte for byte: a collation may take others for them. */
+async function missing({ read, statements }: ViewParts, identities: readonly Identity[]): Promise<Identity[]> {
+  const byType = new Map<string, Set<string>>();
+  for (const { key, type } of identities) byType.set(type, (byType.get(type) ?? new Set()).add(key));
+  const left: Identity[] = [];
+  for (const [type, keys] of byType) {
+    for (const archived of [false, true]) {
+      const all = [...keys];
+      for (let from = 0; from < all.length; from += KEYS) {
+        const request = { type, keys: all.slice(from, from + KEYS), archived };
+        for (const row of await read(statements.reconcile.existing(request))) {
+          if (text(row, "message_type") === type) keys.delete(text(row, "message_key"));
+        }
+      }
+    }
+    for (const key of keys) left.push({ type, key });
+  }
+  return left;
+}
+
+/** In steps along the primary key, between the ids of the window's ends. */
+async function walk(
+  { layout, read, search, statements }: ViewParts,
+  { fromMs, toMs }: Window,
+  types: readonly string[] | undefined,
+  archived: boolean,
+  each: (batch: readonly WrittenMessage[]) => void,
+): Promise<void> {
+  const { admin } = statements;
+  const match = {
+    ...(types === undefined ? {} : { types }),
+    // Behind the millisecond before; what the column holds beyond milliseconds is looked at below.
+    createdAfter: new Date(fromMs - 1).toISOString(),
+    createdBefore: new Date(toMs).toISOString(),
+  };
+  let left: IdRange | undefined = await createIdsByTime({ layout, read, statements })(match, archived);
+  while (left !== undefined) {
+    const [row] = await read(admin.chunkEnd({ ...left, archived, newestFirst: false, rows: STEP }));
+    const end = row === undefined ? undefined : text(row, "id");
+    const step = end === undefined ? left : { ...left, highId: end };
+    const found = await read(
+      admin.find({ ...step, match, archived, along: "ids", newestFirst: false, limit: STEP + 1 }),
+    );
+    const summaries = await search.summaries(
+      found.map((one) => text(one, "id")),
+      archived,
+    );
+    const written = summaries.map((message) => writtenMessage(layout, message));
+    each(written.filter(({ createdMs }) => createdMs >= fromMs));
+    left = end === undefined ? undefined : { ...left, lowId: String(BigInt(end) + 1n) };
+  }
+}
+
+function writtenMessage({ columns }: TableLayout, message: ReturnType<typeof messageSummary>): WrittenMessage {
+  const { gmtCreate, id, key, messageId, nextRetryAt, state, type } = message;
+  const timeMs = state === "sent" && nextRetryAt !== null ? Date.parse(nextRetryAt) : Number.NaN;
+  return {
+    ...{ id, type, key, state, createdMs: Date.parse(gmtCreate) },
+    receipt: columns.messageId === undefined ? undefined : (messageId ?? null),
+    dueMs: Number.isNaN(timeMs) ? undefined : timeMs >= TOLD_MS ? 0 : timeMs,
+  };
+}

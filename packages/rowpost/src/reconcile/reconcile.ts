@@ -1,0 +1,191 @@
+/** Business rows, messages, receipts and what consumers have handled: what does not add up. */
+import { ConfigurationError } from "../runtime/errors.ts";
+import { comparableSince, compareSlice } from "./business-rows.ts";
+import { compareEffects, compareInbox, type InboxResult } from "./consumers.ts";
+import { FINDING_KINDS, type Finding, type FindingKind } from "./finding.ts";
+import { type ReconcileOptions, type ReconcileProgress, type Settings, settingsOf } from "./options.ts";
+import { inSlices } from "./slices.ts";
+import type { ReconcileStore, UserQuery, Window } from "./store.ts";
+
+/** What {@link reconcile} came to. */
+export interface ReconcileReport {
+  /** Beginning of the window, ISO 8601, UTC. */
+  readonly from: string;
+  /** Its end, not included. */
+  readonly to: string;
+  /** Findings of each kind. */
+  readonly counts: Readonly<Record<FindingKind, number>>;
+  /** All findings. */
+  readonly findings: number;
+  /** What was looked at. */
+  readonly looked: ReconcileProgress;
+  /**
+   * False: something could not be told, and `notes` say what. True: nothing but the findings is
+   * wrong, as far as it was asked.
+   */
+  readonly complete: boolean;
+  /** What could not be told, and what was passed over, in plain words. */
+  readonly notes: readonly string[];
+}
+
+const DAY_MS = 86_400_000;
+
+/**
+ * Compares business rows, messages and what consumers have handled, and tells what does not add up:
+ * for cron, and for the day after something went wrong. It locks nothing and writes nothing.
+ *
+ * Business rows and messages are read in one state of the database: a transaction that commits
+ * meanwhile is seen with both, or with neither. Messages in the archive count as there. The window
+ * is read in parts that fit into memory.
+ *
+ * Throws `ConfigurationError` (an option, or a query that cannot be run), `SchemaError` and
+ * `PermissionError` (a table), `DatabaseUnavailableError`, and what `onFinding` throws. Findings
+ * that were told before stay told.
+ */
+export async function reconcile(options: ReconcileOptions): Promise<ReconcileReport> {
+  const settings = settingsOf(options);
+  const store = settings.database.reconcileStore({ layout: settings.layout });
+  try {
+    const query = queryOf(settings);
+    const isWindowed = query !== undefined && store.isWindowed(query.text);
+    const { nowMs, sinceMs } = await store.view(async (view) => {
+      const now = await view.clock();
+      return { nowMs: now, sinceMs: await comparableSince(view, settings, now) };
+    });
+    const window = windowOf(settings, nowMs);
+    const run = createRun(settings, window);
+    // Cut where it is known what was kept, so that a part of the window is on one side of it.
+    const cutMs = isWindowed ? Math.min(Math.max(sinceMs, window.fromMs), window.toMs) : window.fromMs;
+    for (const part of [
+      { ...window, toMs: cutMs },
+      { ...window, fromMs: cutMs },
+    ]) {
+      await inSlices(part, async (slice, mayFail) => {
+        const isFirst = slice.fromMs === window.fromMs;
+        const result = await store.view((view) =>
+          compareSlice(view, { settings, query, isWindowed, isFirst, slice, nowMs, mayFail }),
+        );
+        run.looked.businessRows += result.businessRows;
+        run.looked.messages += result.messages;
+        run.passed.undecided += result.undecided;
+        run.passed.withoutKey += result.withoutKey;
+        await run.tell(result.findings);
+      });
+    }
+    await compareConsumers(store, run, nowMs);
+    return run.report(sinceMs);
+  } finally {
+    await store.close();
+  }
+}
+
+function queryOf({ businessQuery, timeZone, types }: Settings): UserQuery | undefined {
+  if (businessQuery === undefined) return undefined;
+  return { text: businessQuery, type: types?.length === 1 ? types[0] : undefined, timeZone };
+}
+
+function windowOf({ from, slackMs, to }: Settings, nowMs: number): Window {
+  const toMs = to?.getTime() ?? nowMs - slackMs;
+  const fromMs = from?.getTime() ?? toMs - DAY_MS;
+  if (fromMs < toMs) return { fromMs, toMs };
+  throw new ConfigurationError(
+    `reconcile: the window begins at ${new Date(fromMs).toISOString()} and ends at ${new Date(toMs).toISOString()}; it must begin before it ends`,
+  );
+}
+
+type Run = ReturnType<typeof createRun>;
+
+/** What has come together so far. */
+function createRun(settings: Settings, window: Window) {
+  const counts = Object.fromEntries(FINDING_KINDS.map((kind) => [kind, 0])) as Record<FindingKind, number>;
+  const looked = { businessRows: 0, messages: 0, handlings: 0 };
+  const passed = { undecided: 0, withoutKey: 0 };
+  let inbox: InboxResult | undefined;
+  let moreEffects = false;
+  return {
+    ...{ settings, window, looked, passed },
+
+    /** Behind the transaction: who is told may take his time, and use the same database. */
+    async tell(findings: readonly Finding[]): Promise<void> {
+      for (const finding of findings) {
+        counts[finding.kind] += 1;
+        await settings.onFinding(finding);
+      }
+      settings.onProgress?.({ ...looked });
+    },
+
+    ofConsumers(result: InboxResult | undefined, more: boolean): void {
+      inbox = result;
+      moreEffects = more;
+    },
+
+    report(sinceMs: number): ReconcileReport {
+      const gaps = gapsOf(settings, { sinceMs, rows: passed.undecided, handlings: inbox?.undecided ?? 0, moreEffects });
+      return {
+        from: new Date(window.fromMs).toISOString(),
+        to: new Date(window.toMs).toISOString(),
+        counts: { ...counts },
+        findings: Object.values(counts).reduce((sum, count) => sum + count, 0),
+        looked: { ...looked },
+        complete: gaps.length === 0,
+        notes: [...gaps, ...passedOver(settings, passed.withoutKey, inbox)],
+      };
+    },
+  };
+}
+
+async function compareConsumers(store: ReconcileStore, run: Run, nowMs: number): Promise<void> {
+  const { looked, settings, window } = run;
+  const { inbox } = settings;
+  const tell = (findings: readonly Finding[]): Promise<void> => run.tell(findings);
+  const result =
+    inbox === undefined
+      ? undefined
+      : await compareInbox(store, {
+          ...{ settings, inbox, window, nowMs },
+          tell: async (findings, handlings) => {
+            looked.handlings += handlings;
+            await tell(findings);
+          },
+        });
+  run.ofConsumers(result, await compareEffects(settings, window, tell));
+}
+
+interface Gaps {
+  readonly sinceMs: number;
+  readonly rows: number;
+  readonly handlings: number;
+  readonly moreEffects: boolean;
+}
+
+/** What could not be told. */
+function gapsOf({ keptForMs, slackMs }: Settings, { handlings, moreEffects, rows, sinceMs }: Gaps): string[] {
+  const known = Number.isFinite(sinceMs);
+  const since = known ? new Date(sinceMs - slackMs).toISOString() : "";
+  const kept =
+    keptForMs === undefined
+      ? known
+        ? `the oldest finished message that is there is of ${since}: older ones were deleted, or never written`
+        : "no finished message is there: all were deleted, or none was ever sent"
+      : `messages finished before ${since} were deleted`;
+  const gaps: string[] = [];
+  if (rows > 0) gaps.push(`${rows} business rows have no message, and it is not known whether they had one: ${kept}`);
+  if (handlings > 0) {
+    gaps.push(`${handlings} handled messages are not there, and it is not known whether they were: ${kept}`);
+  }
+  if (moreEffects) gaps.push("there are more effects that are there more than once: only so many were told");
+  return gaps;
+}
+
+function passedOver({ layout }: Settings, withoutKey: number, inbox: InboxResult | undefined): string[] {
+  const notes: string[] = [];
+  if (layout.columns.messageId === undefined)
+    notes.push("this table has no column for receipts: they were not looked at");
+  if (withoutKey > 0) notes.push(`${withoutKey} rows of the business query have no message_key: they were passed over`);
+  for (const [type, count] of inbox?.foreign ?? []) {
+    notes.push(
+      `${count} handled messages of type ${type} were passed over: this producer has none of it. Name the type, if it should`,
+    );
+  }
+  return notes;
+}

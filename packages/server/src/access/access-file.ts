@@ -1,0 +1,56 @@
+/**
+ * `--access FILE.json`: who may log in. Passwords and tokens stand there as hashes
+ * (`rowpost user hash`, `rowpost token create`).
+ */
+import { readFileSync } from "node:fs";
+import { z } from "zod";
+import { InputError } from "../cli/arguments.ts";
+import { role } from "../http/schemas.ts";
+import { isPasswordHash } from "./secrets.ts";
+
+const name = z.string().trim().min(1).max(64);
+
+const schema = z.strictObject({
+  users: z
+    .array(
+      z.strictObject({
+        name,
+        role,
+        password: z.string().refine(isPasswordHash, "must be what `rowpost user hash` prints"),
+      }),
+    )
+    .default([]),
+  tokens: z
+    .array(
+      z.strictObject({
+        name,
+        role,
+        hash: z.string().regex(/^[0-9a-f]{64}$/, "must be what `rowpost token create` prints as hash"),
+        /** Not from then on. */
+        expires: z.iso.datetime({ offset: true }).optional(),
+      }),
+    )
+    .default([]),
+});
+
+/** Users and tokens. */
+export type Access = z.infer<typeof schema>;
+
+/** Reads the file. Throws {@link InputError}, which repeats nothing of it. */
+export function readAccessFile(path: string): Access {
+  let value: unknown;
+  try {
+    value = JSON.parse(readFileSync(path, "utf8"));
+  } catch (error) {
+    const why = error instanceof SyntaxError ? "is not JSON" : "cannot be read";
+    throw new InputError(`--access ${path} ${why}; expected {"users":[…],"tokens":[…]}`);
+  }
+  const parsed = schema.safeParse(value);
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    throw new InputError(`--access ${path}: ${issue?.path.join(".") || "the file"} ${issue?.message ?? "is wrong"}`);
+  }
+  const { tokens, users } = parsed.data;
+  if (users.length + tokens.length === 0) throw new InputError(`--access ${path} names neither users nor tokens`);
+  return parsed.data;
+}

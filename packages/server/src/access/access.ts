@@ -1,0 +1,140 @@
+/** From a request to who asks: a token, a session, or what the program around the console says. */
+import type { OperationsStore } from "rowpost";
+import { Problem } from "../http/problem.ts";
+import type { Role } from "../http/route.ts";
+import type { Access } from "./access-file.ts";
+import type { OneTimeLink } from "./link.ts";
+import { createLoginLimits } from "./login-limits.ts";
+import { type Holder, holderOf, markOf, type Principal } from "./principal.ts";
+import { isPassword, randomSecret, sameHash, sha256 } from "./secrets.ts";
+
+/** Says who asks; null: somebody who may do nothing. */
+export type Authorize = (
+  request: Request,
+) =>
+  | Promise<{ readonly name: string; readonly role: Role } | null>
+  | { readonly name: string; readonly role: Role }
+  | null;
+
+export interface AccessOptions {
+  readonly users: Access["users"];
+  readonly tokens: Access["tokens"];
+  readonly link: OneTimeLink | undefined;
+  /** Instead of all these. */
+  readonly authorize: Authorize | undefined;
+  /** Where sessions are kept. */
+  readonly store: OperationsStore;
+  /** Session cookies go back over https only. */
+  readonly isHttps: boolean;
+  /** Path of the cookie. */
+  readonly basePath: string;
+  /** Name of whoever uses the link. */
+  readonly linkUser: string;
+}
+
+export interface AccessService {
+  /** Undefined: nobody. Throws a {@link Problem} for a token that is none. */
+  principalOf(request: Request): Promise<Principal | undefined>;
+  /** The request has the cookie, so a browser may have sent it without being asked. */
+  hasCookie(request: Request): boolean;
+  /** Both return the header `Set-Cookie`. */
+  login(name: string, password: string): Promise<{ readonly principal: Principal; readonly cookie: string }>;
+  exchange(token: string): Promise<{ readonly principal: Principal; readonly cookie: string }>;
+  /** Ends the session; the header takes the cookie away. */
+  logout(request: Request): Promise<string>;
+  readonly ways: () => { readonly password: boolean; readonly link: boolean };
+}
+
+const LIFE_MS = 12 * 3_600_000;
+const IDLE_MS = 3_600_000;
+/** A session that ends elsewhere is believed here for so long. */
+const BELIEVED_MS = 10_000;
+const MOST_BELIEVED = 10_000;
+
+/** Makes the service. */
+export function createAccess(options: AccessOptions): AccessService {
+  const { authorize, isHttps, link, linkUser, store, tokens, users } = options;
+  const limits = createLoginLimits();
+  const believed = new Map<string, { readonly principal: Principal; readonly untilMs: number }>();
+  // The prefix binds a cookie to this host and to https, and takes no path but /.
+  const isHost = isHttps && options.basePath === "/";
+  const cookieName = isHost ? "__Host-rowpost" : "rowpost";
+  const attributes = `Path=${options.basePath}; HttpOnly; SameSite=Strict${isHttps ? "; Secure" : ""}`;
+
+  function cookieOf(request: Request): string | undefined {
+    const pairs = (request.headers.get("cookie") ?? "").split(";").map((pair) => pair.trim().split("="));
+    return pairs.find(([name]) => name === cookieName)?.[1];
+  }
+
+  async function sessionOf(request: Request): Promise<Principal | undefined> {
+    const secret = cookieOf(request);
+    if (secret === undefined) return undefined;
+    const hash = sha256(secret);
+    const known = believed.get(hash);
+    if (known !== undefined && performance.now() < known.untilMs) return known.principal;
+    believed.delete(hash);
+    const holder = await store.readSession(hash, IDLE_MS);
+    if (holder === undefined) return undefined;
+    const principal = holderOf(holder, { hasLink: link !== undefined, users });
+    if (principal === undefined) return undefined;
+    if (believed.size >= MOST_BELIEVED) believed.clear();
+    believed.set(hash, { principal, untilMs: performance.now() + BELIEVED_MS });
+    return principal;
+  }
+
+  function tokenHolder(given: string): Principal {
+    const found = tokens.find(({ hash }) => sameHash(given, hash));
+    if (found === undefined || (found.expires !== undefined && Date.parse(found.expires) <= Date.now()))
+      throw new Problem("unauthenticated", "the token is not known here, or has expired");
+    return { name: found.name, role: found.role, via: "api" };
+  }
+
+  async function open(
+    who: Pick<Principal, "name" | "role">,
+    way: Omit<Holder, "name">,
+  ): ReturnType<AccessService["login"]> {
+    const secret = randomSecret();
+    const holder: Holder = { name: who.name, ...way };
+    await store.openSession({ hash: sha256(secret), holder: JSON.stringify(holder), lifeMs: LIFE_MS });
+    return { principal: { ...who, via: "console" }, cookie: `${cookieName}=${secret}; ${attributes}` };
+  }
+
+  return {
+    ways: () => ({
+      password: authorize === undefined && users.length > 0,
+      link: authorize === undefined && link?.isOpen() === true,
+    }),
+    hasCookie: (request) => cookieOf(request) !== undefined || authorize !== undefined,
+
+    async principalOf(request) {
+      if (authorize !== undefined) {
+        const found = await authorize(request);
+        return found === null ? undefined : { name: found.name, role: found.role, via: "host" };
+      }
+      const [, bearer] = /^Bearer +(\S+)\s*$/i.exec(request.headers.get("authorization") ?? "") ?? [];
+      return bearer === undefined ? await sessionOf(request) : tokenHolder(bearer);
+    },
+
+    async login(name, password) {
+      const user = users.find((each) => each.name === name);
+      if (!(await limits.guard(name, () => isPassword(password, user?.password))) || user === undefined)
+        throw new Problem("unauthenticated", "name or password is wrong");
+      return await open({ name: user.name, role: user.role }, { by: "password", mark: markOf(user) });
+    },
+
+    async exchange(token) {
+      if (link?.use(token) !== true)
+        throw new Problem("unauthenticated", "the link was used already, or is older than ten minutes: start again");
+      return await open({ name: linkUser, role: "admin" }, { by: "link" });
+    },
+
+    async logout(request) {
+      const secret = cookieOf(request);
+      if (secret !== undefined) {
+        believed.delete(sha256(secret));
+        await store.endSession(sha256(secret));
+      }
+      return `${cookieName}=; ${attributes}; Max-Age=0`;
+    },
+  };
+}

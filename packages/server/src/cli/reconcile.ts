@@ -1,0 +1,153 @@
+/** `rowpost reconcile`: what does not add up between business rows, messages and consumers. */
+import { Command, Option } from "commander";
+import { type Database, type ReconcileOptions, reconcile } from "rowpost";
+import { checkSqliteFile, explainDatabaseError, openDatabase, parseDatabaseUrl } from "../database-url.ts";
+import { duration, InputError, instant, listOf } from "./arguments.ts";
+import { addConnectionOptions, type ConnectionFlags, withDatabase } from "./connection.ts";
+import { type CommandContext, type ExitCode, keepSecret } from "./context.ts";
+import { createFindingsOutput, FORMATS, type Format } from "./findings.ts";
+import { contentOf } from "./input-file.ts";
+import { createProgress } from "./output.ts";
+
+interface ReconcileFlags extends ConnectionFlags {
+  readonly businessQuery?: string;
+  readonly type?: readonly string[];
+  readonly from?: string;
+  readonly to?: string;
+  readonly timeZone?: string;
+  readonly slack?: number;
+  readonly keptFor?: number;
+  readonly inbox?: string | true;
+  readonly consumer?: string;
+  readonly effectsQuery?: string;
+  readonly consumerDatabase?: string;
+  readonly format?: Format;
+}
+
+/** The command; `finish` takes its exit code. */
+export function reconcileCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
+  return addReconcileOptions(addConnectionOptions(new Command("reconcile")))
+    .description("compare business rows, messages, receipts and what consumers have handled; changes nothing")
+    .addHelpText(
+      "after",
+      `
+A query is one SELECT of yours that returns message_key, and message_type where --type names several;
+:from and :to in it are the window. @FILE reads it from a file. It runs in a transaction that can
+only read, the business query in the same one as the messages.
+
+Exit codes: 0 nothing found, 3 something found, 1 nothing found but not all of it could be compared.
+
+Examples:
+  rowpost reconcile --type order.paid --business-query 'SELECT order_no AS message_key FROM orders WHERE paid_at >= :from AND paid_at < :to' --database mysql://app@127.0.0.1/shop
+  rowpost reconcile --type order.paid --business-query @paid.sql --from 2026-11-21 --to 2026-11-22 --format csv --database postgres://app@127.0.0.1/shop
+  rowpost reconcile --inbox --effects-query 'SELECT order_id AS message_key FROM points' --type order.paid --consumer-database postgres://points@127.0.0.1/points --database mysql://app@127.0.0.1/shop`,
+    )
+    .action(async (flags: ReconcileFlags) => finish(await run(context, flags)));
+}
+
+function addReconcileOptions(command: Command): Command {
+  return command
+    .option("--business-query <sql>", "the business rows that must have a message")
+    .option("--type <types>", "message types, several with commas; needed with --business-query", listOf(String))
+    .option(
+      "--from <instant>",
+      "beginning of the window: 2026-11-21T08:00:00Z, a day, or how long ago (25h); default: a day before its end",
+      (text) => instant(text),
+    )
+    .option("--to <instant>", "its end; default: 10 minutes ago, or --slack", (text) => instant(text))
+    .option(
+      "--time-zone <zone>",
+      "of the wall clock that :from and :to are compared with, such as Asia/Shanghai; default: the table's own clock",
+    )
+    .option("--slack <duration>", "how far the times of a row and its message may be apart (default: 10m)", duration)
+    .option(
+      "--kept-for <duration>",
+      "how long finished messages are kept, archive included; 0: not at all; default: told by the oldest one",
+      duration,
+    )
+    .option("--inbox [table]", "look up what consumers have handled (default: message_inbox)")
+    .option("--consumer <name>", "with --inbox: only what this consumer has handled")
+    .option("--effects-query <sql>", "the effects of a consumer: a key that comes twice was consumed twice")
+    .addOption(
+      new Option("--consumer-database <url>", "where inbox and effects are; default: --database").env(
+        "ROWPOST_CONSUMER_DATABASE_URL",
+      ),
+    )
+    .addOption(new Option("--format <format>", "how findings are printed (default: table)").choices(FORMATS));
+}
+
+async function run(context: CommandContext, flags: ReconcileFlags): Promise<ExitCode> {
+  if (flags.consumer !== undefined && flags.inbox === undefined) throw new InputError("--consumer goes with --inbox");
+  if (flags.json === true && flags.format !== undefined && flags.format !== "json") {
+    throw new InputError(`--json and --format ${flags.format} do not go together`);
+  }
+  const options = await optionsOf(flags);
+  const output = createFindingsOutput(context, flags.json === true ? "json" : (flags.format ?? "table"));
+  const progress = createProgress(context);
+  const report = await withDatabase(context, flags, { mayCreateFile: false }, ({ database, layout }) =>
+    withConsumerDatabase(context, flags, async (consumers) => {
+      try {
+        return await reconcile({
+          ...{ ...options, database, layout },
+          inbox: options.inbox && { ...options.inbox, database: consumers },
+          effects: options.effects && { ...options.effects, database: consumers },
+          onFinding(finding) {
+            progress.end();
+            output.add(finding);
+          },
+          onProgress({ businessRows, handlings, messages }) {
+            progress.show(`${businessRows} business rows, ${messages} messages, ${handlings} rows of the inbox …`);
+          },
+        });
+      } finally {
+        progress.end();
+      }
+    }),
+  );
+  output.end(report);
+  if (report.findings > 0) return 3;
+  return report.complete ? 0 : 1;
+}
+
+async function optionsOf(flags: ReconcileFlags): Promise<Omit<ReconcileOptions, "database" | "onFinding">> {
+  const { businessQuery, consumer, effectsQuery, from, inbox, keptFor, slack, timeZone, to, type } = flags;
+  const effects = await queryOf(effectsQuery);
+  const [table, schema, ...rest] = typeof inbox === "string" ? inbox.split(".").reverse() : [];
+  if (rest.length > 0) throw new InputError(`--inbox ${String(inbox)} has too many dots; expected NAME or SCHEMA.NAME`);
+  return {
+    ...{ types: type, timeZone, slackMs: slack, keptForMs: keptFor },
+    businessQuery: await queryOf(businessQuery),
+    from: from === undefined ? undefined : new Date(from),
+    to: to === undefined ? undefined : new Date(to),
+    inbox: inbox === undefined ? undefined : { table, schema, consumer },
+    effects: effects === undefined ? undefined : { query: effects },
+  };
+}
+
+/** A query, or the content of the file that `@FILE` names. */
+async function queryOf(text: string | undefined): Promise<string | undefined> {
+  return text?.startsWith("@") === true ? await contentOf(text.slice(1)) : text;
+}
+
+/** Undefined: the database of the messages. */
+async function withConsumerDatabase<Result>(
+  context: CommandContext,
+  { consumerDatabase }: ReconcileFlags,
+  work: (database: Database | undefined) => Promise<Result>,
+): Promise<Result> {
+  if (consumerDatabase === undefined) return await work(undefined);
+  const address = parseDatabaseUrl(consumerDatabase, context.environment);
+  keepSecret(context, address.password);
+  checkSqliteFile(address, false);
+  const database = await openDatabase(address);
+  try {
+    // What fails later may be about either of the two.
+    const session = await database.connect({ purpose: "tool" }).catch((error: unknown) => {
+      throw explainDatabaseError(error, address);
+    });
+    await session.close();
+    return await work(database);
+  } finally {
+    await database.close();
+  }
+}

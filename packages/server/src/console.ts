@@ -1,0 +1,149 @@
+/**
+ * The console: the HTTP API and the app over one or more message tables, as a function from a
+ * request to its answer. `rowpost console` serves it; a program of one's own can do so too.
+ */
+import { readFileSync } from "node:fs";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { userInfo } from "node:os";
+import type { Logger } from "rowpost";
+import { type Authorize, createAccess } from "./access/access.ts";
+import type { Access } from "./access/access-file.ts";
+import type { OneTimeLink } from "./access/link.ts";
+import { createAppFiles } from "./http/app-files.ts";
+import type { ConsoleParts } from "./http/call.ts";
+import { accessHandlers } from "./http/handlers/access.ts";
+import { actionHandlers } from "./http/handlers/actions.ts";
+import { messageHandlers } from "./http/handlers/messages.ts";
+import { overviewHandlers } from "./http/handlers/overview.ts";
+import { recordHandlers } from "./http/handlers/records.ts";
+import { nodeListener } from "./http/node-listener.ts";
+import { openApiDocument } from "./http/openapi.ts";
+import { createRouter } from "./http/router.ts";
+import { secured } from "./http/security.ts";
+import { createSource, type SourceOptions } from "./source.ts";
+
+export type { Authorize } from "./access/access.ts";
+export type { SourceOptions } from "./source.ts";
+
+/** Options of {@link createConsole}. */
+export interface ConsoleOptions {
+  /** The message tables, at least one. Sessions are kept beside the first. */
+  readonly sources: readonly SourceOptions[];
+  /**
+   * Who asks, told by the program around the console: from its own session, for instance. Null:
+   * nobody. Required, unless `access` is given.
+   */
+  readonly authorize?: Authorize | undefined;
+  /** Users and tokens with hashed secrets, and the link of the first user. */
+  readonly access?: (Partial<Access> & { readonly link?: OneTimeLink | undefined }) | undefined;
+  /** Nothing can be changed, whatever the role. Default false. */
+  readonly readOnly?: boolean | undefined;
+  /** Path under which it is mounted, such as `/ops`. Default `/`. */
+  readonly basePath?: string | undefined;
+  /**
+   * Address that browsers use, where a proxy stands before it. With `https:` cookies are Secure.
+   */
+  readonly publicUrl?: string | undefined;
+  /** Requests a second of one user; five times as many at once. Default 20. */
+  readonly requestsPerSecond?: number | undefined;
+  /** Told of requests that fail. Default: nobody. */
+  readonly logger?: Logger | undefined;
+  /** Folder of the built app. Default: the one of this package. */
+  readonly appFolder?: string | undefined;
+}
+
+/** What {@link createConsole} makes. */
+export interface Console {
+  /** Answers a request; never rejects. */
+  fetch(request: Request): Promise<Response>;
+  /** For `http.createServer` and Express, also where the body was parsed into `request.body`. */
+  node(request: IncomingMessage, response: ServerResponse): void;
+  /** Ends its connections. The databases stay open. */
+  close(): Promise<void>;
+}
+
+const SILENT: Logger = { debug: ignore, info: ignore, warn: ignore, error: ignore };
+
+function ignore(): void {}
+
+/** Makes a console. Nothing is connected before the first request. */
+export function createConsole(options: ConsoleOptions): Console {
+  const { access, authorize, logger = SILENT, publicUrl, readOnly = false } = options;
+  if (options.sources.length === 0) throw new TypeError("createConsole: sources is empty");
+  if (access === undefined && authorize === undefined)
+    throw new TypeError("createConsole: give `authorize` or `access`; nothing is open to everybody");
+  const basePath = `/${(options.basePath ?? "").replace(/^\/+|\/+$/g, "")}`;
+  const isHttps = publicUrl?.startsWith("https:") === true;
+  const sources = options.sources.map(createSource);
+  const [first] = sources;
+  if (first === undefined) throw new TypeError("createConsole: sources is empty");
+  const { link, tokens = [], users = [] } = access ?? {};
+  const parts: ConsoleParts = {
+    ...{ version: packageVersion(), sources, readOnly },
+    access: createAccess({
+      ...{ users, tokens, link, authorize, isHttps, basePath },
+      ...{ store: first.operations, linkUser: osUser() },
+    }),
+  };
+  const router = createRouter({
+    ...parts,
+    handlers: {
+      ...accessHandlers(parts),
+      ...overviewHandlers(parts),
+      ...messageHandlers(),
+      ...actionHandlers(),
+      ...recordHandlers(parts),
+    },
+    publicOrigin: publicUrl === undefined ? undefined : new URL(publicUrl).origin,
+    requestsPerSecond: options.requestsPerSecond ?? 20,
+    logger,
+  });
+  const files = createAppFiles(basePath, options.appFolder);
+  const document = JSON.stringify(openApiDocument(parts.version));
+
+  async function answer(request: Request): Promise<Response> {
+    const path = pathBelow(request, basePath);
+    if (path === "/livez") return new Response("ok\n", { headers: { "content-type": "text/plain; charset=utf-8" } });
+    if (path === "/api/v1/openapi.json" && request.method === "GET")
+      return new Response(document, { headers: { "content-type": "application/json" } });
+    if (path === "/api" || path.startsWith("/api/")) return await router(atPath(request, path));
+    return files(request, path);
+  }
+
+  const fetch = async (request: Request): Promise<Response> => secured(await answer(request), isHttps);
+  return {
+    fetch,
+    node: nodeListener(fetch, logger),
+    async close() {
+      await Promise.all(sources.map((source) => source.close()));
+    },
+  };
+}
+
+/** A proxy may have taken the prefix off, or not. */
+function pathBelow(request: Request, basePath: string): string {
+  const { pathname } = new URL(request.url);
+  if (basePath === "/" || (pathname !== basePath && !pathname.startsWith(`${basePath}/`))) return pathname;
+  return pathname.slice(basePath.length) || "/";
+}
+
+function atPath(request: Request, path: string): Request {
+  const url = new URL(request.url);
+  if (url.pathname === path) return request;
+  url.pathname = path;
+  return new Request(url, request);
+}
+
+function osUser(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return "first user";
+  }
+}
+
+function packageVersion(): string {
+  const manifest: unknown = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
+  const hasVersion = typeof manifest === "object" && manifest !== null && "version" in manifest;
+  return hasVersion ? String(manifest.version) : "unknown";
+}

@@ -1,0 +1,34 @@
+/** Makes a server listen, and says where, or why it cannot. */
+import type { Server } from "node:http";
+import { CommandFailure } from "./cli/failure.ts";
+import type { HttpAddress } from "./http-address.ts";
+
+/** A server that listens. */
+export interface Listening {
+  /** `127.0.0.1:9464`, with the port that was taken. */
+  readonly address: string;
+  /** Cuts the connections. */
+  close(): Promise<void>;
+}
+
+/** `option` is the one that the address came from. Rejects with `CommandFailure`. */
+export async function listen(server: Server, { host, port }: HttpAddress, option: string): Promise<Listening> {
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (error) => {
+      const inUse = "code" in error && error.code === "EADDRINUSE";
+      const why = inUse ? "another process has this port; choose another one" : error.message;
+      reject(new CommandFailure(`${option} ${host}:${port}: ${why}`, { cause: error }));
+    });
+    server.listen(port, host, resolve);
+  });
+  const bound = server.address();
+  const taken = typeof bound === "object" && bound !== null ? bound.port : port;
+  return {
+    address: `${host.includes(":") ? `[${host}]` : host}:${taken}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}

@@ -1,0 +1,43 @@
+/** What a handler gets, and what it gives back. */
+import type { z } from "zod";
+import type { AccessService } from "../access/access.ts";
+import type { Principal } from "../access/principal.ts";
+import type { Source } from "../source.ts";
+import type { AnswerOf, ROUTES, RouteName } from "./routes.ts";
+
+type Table = typeof ROUTES;
+
+/** Checked already: rights, query, body, source and id. */
+export interface Call<Name extends RouteName> {
+  readonly request: Request;
+  readonly principal: Table[Name]["role"] extends "anyone" ? Principal | undefined : Principal;
+  readonly source: Table[Name]["path"] extends `/s/${string}` ? Source : undefined;
+  readonly id: Table[Name]["path"] extends `${string}/:id${string}` ? string : undefined;
+  readonly query: Table[Name] extends { readonly query: infer Query extends z.ZodType } ? z.output<Query> : undefined;
+  readonly body: Table[Name] extends { readonly body: infer Body extends z.ZodType } ? z.output<Body> : undefined;
+}
+
+/** An answer with its headers; or what is no JSON. */
+export type Reply<Name extends RouteName> =
+  | { readonly json: AnswerOf<Name>; readonly headers?: Readonly<Record<string, string>> }
+  | Response;
+
+export type Handler<Name extends RouteName> = (call: Call<Name>) => Promise<Reply<Name>>;
+
+/** One for each of these routes. */
+export type HandlersOf<Name extends RouteName> = { readonly [Each in Name]: Handler<Each> };
+
+/** What the handlers share. */
+export interface ConsoleParts {
+  readonly version: string;
+  readonly sources: readonly Source[];
+  readonly access: AccessService;
+  readonly readOnly: boolean;
+}
+
+/** The source of what belongs to none: logins, and their audit. */
+export function firstSource({ sources }: Pick<ConsoleParts, "sources">): Source {
+  const [first] = sources;
+  if (first === undefined) throw new Error("a console without sources");
+  return first;
+}

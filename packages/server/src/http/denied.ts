@@ -1,0 +1,61 @@
+/** Whoever was not allowed to do something is written down. */
+import type { Logger, OperationsStore } from "rowpost";
+import type { Principal } from "../access/principal.ts";
+import type { Problem, ProblemCode } from "./problem.ts";
+import { createRateLimit } from "./rate-limit.ts";
+import type { Route } from "./route.ts";
+
+const DENIALS: readonly ProblemCode[] = ["unauthenticated", "forbidden", "read-only", "cross-origin"];
+/** Of people without a name, who could fill the disk: 43,000 rows a day. */
+const NAMELESS_PER_SECOND = 0.5;
+const NAMELESS_AT_ONCE = 50;
+/** Characters of a parameter that are written down. */
+const PARAM_LENGTH = 64;
+
+export type DeniedLog = (denial: {
+  readonly route: Route;
+  readonly name: string;
+  readonly principal: Principal | undefined;
+  readonly problem: Problem;
+  readonly params: Readonly<Record<string, string>>;
+}) => Promise<void>;
+
+/**
+ * Makes it. A look by somebody who is not logged in is not written down: every first visit is one.
+ * When the entry cannot be written, the denial stands. Where those without a name are too many, the
+ * next entry says how many were left out.
+ */
+export function createDeniedLog(store: OperationsStore, logger: Logger): DeniedLog {
+  const limit = createRateLimit(NAMELESS_PER_SECOND, { burst: NAMELESS_AT_ONCE });
+  let leftOut = 0;
+
+  function isTooMuch(): boolean {
+    try {
+      limit("");
+      return false;
+    } catch {
+      leftOut += 1;
+      return true;
+    }
+  }
+
+  return async ({ name, params, principal, problem, route }) => {
+    if (!DENIALS.includes(problem.code) || (principal === undefined && route.method === "GET")) return;
+    if (principal === undefined && isTooMuch()) return;
+    const short = Object.entries(params).map(([key, value]) => [key, value.slice(0, PARAM_LENGTH).toWellFormed()]);
+    const before = principal === undefined && leftOut > 0 ? { leftOut } : {};
+    if (principal === undefined) leftOut = 0;
+    try {
+      await store.record({
+        author: principal?.name ?? "(nobody)",
+        via: principal?.via ?? "console",
+        action: route.audit ?? name,
+        reason: `${problem.code}: ${problem.message}`,
+        result: "denied",
+        details: { method: route.method, path: route.path, params: Object.fromEntries(short), ...before },
+      });
+    } catch (error) {
+      logger.warn("a denial could not be written to the audit", { route: name, code: problem.code, error });
+    }
+  };
+}

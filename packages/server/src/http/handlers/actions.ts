@@ -1,0 +1,94 @@
+/** Changing one message, as it was seen. */
+import type { ChangeReport, ChangeTarget, MessageAdmin, MessageSummary, OperatorAction } from "rowpost";
+import type { Principal } from "../../access/principal.ts";
+import type { Source } from "../../source.ts";
+import type { HandlersOf } from "../call.ts";
+import { versionOf, versionTag } from "../etag.ts";
+import { Problem } from "../problem.ts";
+import { summaryOf } from "./messages.ts";
+
+type ActionName = "retry" | "resend" | "suspend" | "resume" | "confirm" | "archive";
+
+interface ChangeCall {
+  readonly id: string;
+  readonly source: Source;
+  readonly principal: Principal;
+  readonly request: Request;
+  readonly body: { readonly reason: string };
+}
+
+type Change = (admin: MessageAdmin, target: ChangeTarget) => Promise<ChangeReport>;
+
+/** Makes them. */
+export function actionHandlers(): HandlersOf<ActionName> {
+  return {
+    retry: (call) => change("retry", call, (admin, target) => admin.retry({ ...target, now: call.body.now })),
+    resend: (call) => change("resend", call, (admin, target) => admin.retry({ ...target, resend: true })),
+    suspend: (call) =>
+      change("suspend", call, (admin, target) => {
+        const { until } = call.body;
+        if (until === undefined) return admin.suspend(target);
+        const untilMs = Date.parse(until) - Date.now();
+        if (untilMs <= 0)
+          throw new Problem("invalid-request", "until lies in the past", {
+            more: { errors: [{ pointer: "/until", message: "must lie ahead" }] },
+          });
+        return admin.suspend({ ...target, untilMs });
+      }),
+    resume: (call) => change("resume", call, (admin, target) => admin.resume(target)),
+    confirm: (call) => change("confirm", call, (admin, target) => admin.confirm(target)),
+    archive: (call) => change("archive", call, (admin, target) => admin.remove({ ...target, mode: "archive" })),
+  };
+}
+
+/** The row is locked and compared with what was seen: of two at once the later one is told. */
+async function change(
+  what: ActionName,
+  { body, id, principal, request, source }: ChangeCall,
+  make: Change,
+): Promise<{ readonly json: { readonly message: MessageSummary }; readonly headers: { readonly etag: string } }> {
+  const version = versionOf(request.headers.get("if-match"));
+  const action: OperatorAction = { author: principal.name, reason: body.reason.trim(), via: principal.via };
+  const hasVersions = source.layout.columns.lockVersion !== undefined;
+  if (!hasVersions) await compareState(what, source, { id, version, action });
+  const seen = [{ id, lockVersion: seenVersion(version, hasVersions) }];
+  const report = await make(source.changes, { filter: {}, seen, action, limit: 1 });
+  if (report.changed === 0) return await refused(what, source, { id, version, action });
+  const message = await summaryOf(source, id);
+  return { json: { message: { ...message } }, headers: { etag: versionTag(message) } };
+}
+
+function seenVersion(version: string, hasVersions: boolean): number {
+  if (!hasVersions) return 0;
+  if (/^\d{1,15}$/.test(version)) return Number(version);
+  throw new Problem("invalid-request", "If-Match is no ETag of a message of this table");
+}
+
+interface Attempt {
+  readonly id: string;
+  readonly version: string;
+  readonly action: OperatorAction;
+}
+
+/** Without a version the state is all that can be compared. */
+async function compareState(what: ActionName, source: Source, attempt: Attempt): Promise<void> {
+  const { state } = await summaryOf(source, attempt.id);
+  if (state !== attempt.version) await refused(what, source, attempt);
+}
+
+/** Tells why nothing was changed, with the row as it is, and writes it down. */
+async function refused(what: ActionName, source: Source, { action, id, version }: Attempt): Promise<never> {
+  const current = await summaryOf(source, id);
+  await source.operations.record({
+    ...{ author: action.author, via: action.via ?? "console", action: what, reason: action.reason },
+    ...{ result: "conflict", details: { id, seen: version, state: current.state, version: current.lockVersion } },
+  });
+  const headers = { etag: versionTag(current) };
+  if (versionTag(current) !== `"${version}"` || current.archived)
+    throw new Problem("precondition-failed", `message ${id} has changed since: it is ${current.state}`, {
+      ...{ more: { current }, headers },
+    });
+  throw new Problem("state-conflict", `message ${id} is ${current.state}, which forbids ${what}`, {
+    ...{ more: { current }, headers },
+  });
+}

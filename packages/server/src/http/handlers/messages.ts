@@ -1,0 +1,175 @@
+/** Looking for messages, and at one of them. */
+import type { MessageAdmin, MessageFilter, MessageSummary } from "rowpost";
+import type { z } from "zod";
+import type { Source } from "../../source.ts";
+import type { HandlersOf } from "../call.ts";
+import { decodeCursor, encodeCursor, type Position } from "../cursor.ts";
+import { versionTag } from "../etag.ts";
+import { Problem } from "../problem.ts";
+import { messageId, type messageList, type messageQuery } from "../schemas.ts";
+
+type List = z.infer<typeof messageList>;
+type Place = Position["place"];
+
+interface Search {
+  readonly filter: MessageFilter;
+  readonly places: readonly Place[];
+  readonly limit: number;
+  readonly budgetMs: number;
+  readonly from?: Position | undefined;
+}
+
+/** Longer bodies are cut, and downloaded whole. */
+const SHOWN_LENGTH = 262_144;
+const LOOKUP = { places: ["live", "archive"], limit: 50, budgetMs: 2_000 } as const;
+const UNFINISHED = ["pending", "sending", "failed", "suspended"] as const;
+
+/** Makes them. */
+export function messageHandlers(): HandlersOf<"messages" | "lookup" | "message" | "keyQueue" | "body" | "rawBody"> {
+  return {
+    async messages({ query, source }) {
+      const { budgetMs, cursor, in: places, limit } = query;
+      const filter = filterOf(query);
+      const about = { filter, places, source: source.name };
+      const from = cursor === undefined ? undefined : decodeCursor(cursor, about);
+      const page = await source.search((admin) => find(admin, { filter, places, limit, budgetMs, from }));
+      return { json: listed(page, about) };
+    },
+
+    async lookup({ query: { key, type, word }, source }) {
+      if (key === undefined && word === undefined)
+        throw new Problem("invalid-request", "give key (with type if you know it), or word", {
+          more: { errors: [{ pointer: "/key", message: "is missing" }] },
+        });
+      const isId = word !== undefined && messageId.safeParse(word).success;
+      const byId = isId ? (await find(source.reads, { ...LOOKUP, filter: { ids: [word] } })).messages : [];
+      const filter = { key: key ?? word ?? "", ...(type === undefined ? {} : { type }) };
+      const byKey = await source.search((admin) => find(admin, { ...LOOKUP, filter }));
+      // A number may be the id of one message and the key of another.
+      const others = byKey.messages.filter(({ id }) => byId.every((message) => message.id !== id));
+      return { json: listed({ ...byKey, messages: [...byId, ...others] }, undefined) };
+    },
+
+    async message({ id, source }) {
+      const message = await summaryOf(source, id);
+      const explanation = await source.reads.explain(message);
+      const changes = await source.reads.changes(id);
+      const json = { message: { ...message }, explanation, changes, asOf: new Date().toISOString() };
+      return { json, headers: { etag: versionTag(message) } };
+    },
+
+    async keyQueue({ id, source }) {
+      const { orderingKey } = await summaryOf(source, id);
+      if (typeof orderingKey !== "string") return { json: listed(NOTHING, undefined) };
+      const filter = { orderingKey, states: UNFINISHED };
+      const search = { filter, places: ["live"] as const, limit: 50, budgetMs: 2_000 };
+      return { json: listed(await source.search((admin) => find(admin, search)), undefined) };
+    },
+
+    async body({ id, principal, source }) {
+      const { body, contentType, headers } = await stored(source, id, principal);
+      // A cut through a surrogate pair would leave half a character.
+      const shown = body.slice(0, SHOWN_LENGTH).replace(/[\ud800-\udbff]$/, "");
+      const cut = { truncated: shown.length < body.length, length: body.length };
+      return { json: { body: shown, ...cut, contentType, headers } };
+    },
+
+    async rawBody({ id, principal, source }) {
+      const { body, contentType } = await stored(source, id, principal);
+      const bytes = contentType?.endsWith(";base64") === true ? Buffer.from(body, "base64") : Buffer.from(body);
+      // Never shown by the browser, whatever is in it.
+      return new Response(bytes, {
+        headers: {
+          "content-type": "application/octet-stream",
+          "content-disposition": `attachment; filename="message-${id}.bin"`,
+        },
+      });
+    },
+  };
+}
+
+/** A page of one search over the table and its archive. */
+interface Found {
+  readonly messages: readonly MessageSummary[];
+  readonly next: Position | undefined;
+  readonly timeIsUp: boolean;
+  readonly places: readonly Place[];
+  readonly isWhole: boolean;
+}
+
+const NOTHING: Found = { messages: [], next: undefined, timeIsUp: false, places: ["live"], isWhole: true };
+
+/** The message, from the archive too. Throws a {@link Problem} when there is none. */
+export async function summaryOf({ reads }: Pick<Source, "reads">, id: string): Promise<MessageSummary> {
+  const [message] = (await find(reads, { ...LOOKUP, limit: 1, filter: { ids: [id] } })).messages;
+  if (message === undefined) throw new Problem("not-found", `there is no message ${id}, in the table or its archive`);
+  return message;
+}
+
+async function find(admin: MessageAdmin, { budgetMs, filter, from, limit, places }: Search): Promise<Found> {
+  const untilMs = performance.now() + budgetMs;
+  const messages: MessageSummary[] = [];
+  const looked: Place[] = [];
+  const isWhole = from === undefined;
+  let position: Position | undefined = from ?? { place: places[0] ?? "live", beforeId: undefined };
+  for (;;) {
+    const { place }: Position = position;
+    looked.push(place);
+    const page = await admin.list({
+      ...{ filter, limit: limit - messages.length, archived: place === "archive" },
+      ...{ beforeId: position.beforeId, timeLimitMs: Math.max(1, untilMs - performance.now()) },
+    });
+    messages.push(...page.messages);
+    const found = { messages, places: looked, isWhole };
+    if (page.nextBeforeId !== undefined)
+      return { ...found, next: { place, beforeId: page.nextBeforeId }, timeIsUp: page.timeIsUp };
+    const following: Place | undefined = places[places.indexOf(place) + 1];
+    position = following && { place: following, beforeId: undefined };
+    if (position === undefined) return { ...found, next: undefined, timeIsUp: false };
+    if (messages.length >= limit) return { ...found, next: position, timeIsUp: false };
+    if (performance.now() >= untilMs) return { ...found, next: position, timeIsUp: true };
+  }
+}
+
+/** `about` undefined: a list that has no other page. */
+function listed({ isWhole, messages, next, places, timeIsUp }: Found, about: unknown): List {
+  const complete = next === undefined;
+  return {
+    items: [...messages],
+    next: complete || about === undefined ? null : encodeCursor(next, about),
+    searched: {
+      complete,
+      stopped: complete ? "end" : timeIsUp ? "budget" : "limit",
+      places: [...places],
+      downToId: next?.beforeId,
+    },
+    total: { value: messages.length, relation: complete && isWhole ? "eq" : "gte" },
+    asOf: new Date().toISOString(),
+  };
+}
+
+/** Fields that are not given are left out. */
+function filterOf(query: z.output<typeof messageQuery>): MessageFilter {
+  const given: { readonly [Name in keyof MessageFilter]: MessageFilter[Name] | undefined } = {
+    type: query.type,
+    key: query.key,
+    keyPrefix: query.keyPrefix,
+    topic: query.topic,
+    orderingKey: query.orderingKey,
+    states: query.state,
+    failReasonContains: query.reason,
+    createdAfter: query.after,
+    createdBefore: query.before,
+  };
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+}
+
+async function stored(source: Source, id: string, { name, via }: { readonly name: string; readonly via: string }) {
+  const message = await source.search((admin) => admin.show({ id }));
+  if (message === undefined) throw new Problem("not-found", `there is no message ${id}, in the table or its archive`);
+  await source.operations.record({
+    ...{ author: name, via, action: "body", reason: "looked at", result: "done" },
+    details: { id },
+  });
+  return message;
+}

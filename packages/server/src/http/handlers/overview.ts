@@ -1,0 +1,66 @@
+/** What is wrong, and how much waits: all from one look that the viewers share. */
+import { createHash } from "node:crypto";
+import { RowpostError } from "rowpost";
+import type { z } from "zod";
+import type { Source } from "../../source.ts";
+import type { ConsoleParts, HandlersOf } from "../call.ts";
+import type { pulse } from "../schemas.ts";
+import { countsOf, problemsOf, relaysOf, topicsOf, unownedShards } from "../status-view.ts";
+
+type PulseOf = z.infer<typeof pulse>["sources"][number];
+
+/** Makes them. */
+export function overviewHandlers({ sources }: ConsoleParts): HandlersOf<"pulse" | "overview" | "topics" | "relays"> {
+  return {
+    async pulse({ request }) {
+      const json = { sources: await Promise.all(sources.map(pulseOf)) };
+      const etag = `"${createHash("sha256").update(JSON.stringify(json)).digest("base64url").slice(0, 22)}"`;
+      const headers = { etag, "cache-control": "no-cache" };
+      const isSame = request.headers.get("if-none-match")?.replace(/^W\//, "") === etag;
+      return isSame ? new Response(null, { status: 304, headers }) : { json, headers };
+    },
+
+    async overview({ source }) {
+      const { asOf, estimate, status } = await source.snapshot();
+      const { instances, oldestDue, suspensions } = status;
+      return {
+        json: {
+          problems: problemsOf(status),
+          states: countsOf(status),
+          ...(estimate.messages === undefined
+            ? {}
+            : { messages: { value: estimate.messages, relation: "est" as const } }),
+          oldestDue,
+          topics: topicsOf(status),
+          relays: { alive: instances.filter(({ alive }) => alive).length, known: instances.length },
+          suspensions: [...suspensions],
+          asOf,
+        },
+      };
+    },
+
+    async topics({ source }) {
+      const { asOf, status } = await source.snapshot();
+      return { json: { items: topicsOf(status), asOf } };
+    },
+
+    async relays({ source }) {
+      const { asOf, status } = await source.snapshot();
+      const shards = { total: status.leases.length, unowned: unownedShards(status) };
+      return { json: { items: relaysOf(status), shards, asOf } };
+    },
+  };
+}
+
+/** A database that is away is told, and the others are shown. */
+async function pulseOf({ name, snapshot }: Source): Promise<PulseOf> {
+  try {
+    const { status } = await snapshot();
+    // Rounded, or every answer would be another one.
+    const oldestWaitingMs = status.oldestDue && Math.floor(status.oldestDue.waitingMs / 1_000) * 1_000;
+    return { name, states: countsOf(status), problems: problemsOf(status).length, oldestWaitingMs };
+  } catch (error) {
+    if (!(error instanceof RowpostError)) throw error;
+    return { name, states: [], problems: 1, away: error.retriable ? "database-away" : "database-unfit" };
+  }
+}

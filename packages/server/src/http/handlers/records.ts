@@ -1,0 +1,54 @@
+/** Failures by cause, and the audit. */
+import { failureGroups } from "../../operations/failure-groups.ts";
+import { createShared, type Shared } from "../../shared-answer.ts";
+import type { ConsoleParts, HandlersOf } from "../call.ts";
+import { decodeCursor, encodeCursor } from "../cursor.ts";
+import type { AnswerOf } from "../routes.ts";
+
+const FAILURES_MS = 10_000;
+const SHOWN_GROUPS = 200;
+const SHOWN_IDS = 100;
+
+/** Makes them. */
+export function recordHandlers({ sources }: ConsoleParts): HandlersOf<"failures" | "audit"> {
+  const failures = new Map<string, Shared<AnswerOf<"failures">>>();
+  for (const source of sources) {
+    const load = async (): Promise<AnswerOf<"failures">> => {
+      const asOf = new Date().toISOString();
+      const { complete, groups, looked } = await source.search(failureGroups);
+      const relation = complete ? "eq" : "gte";
+      return { items: groups.slice(0, SHOWN_GROUPS), looked: { value: looked, relation }, asOf };
+    };
+    failures.set(source.name, createShared(FAILURES_MS, load));
+  }
+
+  return {
+    async failures({ source }) {
+      const shared = failures.get(source.name);
+      if (shared === undefined) throw new Error(`no failures of ${source.name}`);
+      return { json: await shared() };
+    },
+
+    async audit({ principal, query: { cursor, limit, ...given }, source }) {
+      const filter = principal.role === "admin" ? given : { ...given, author: principal.name };
+      const about = { ...filter, source: source.name };
+      const beforeId = cursor === undefined ? undefined : decodeCursor(cursor, about).beforeId;
+      // One more than is shown: then there is another page.
+      const entries = await source.records.audit({ filter, limit: limit + 1, beforeId });
+      const shown = entries.slice(0, limit);
+      const complete = entries.length <= limit;
+      const next = complete ? null : encodeCursor({ place: "live", beforeId: shown.at(-1)?.id }, about);
+      return {
+        json: {
+          items: shown.map(({ before, ids, ...entry }) => ({
+            ...{ ...entry, ids: ids.slice(0, SHOWN_IDS), before: before.slice(0, SHOWN_IDS) },
+          })),
+          next,
+          searched: { complete, stopped: complete ? "end" : "limit", places: ["live"] },
+          total: { value: shown.length, relation: complete && cursor === undefined ? "eq" : "gte" },
+          asOf: new Date().toISOString(),
+        },
+      };
+    },
+  };
+}

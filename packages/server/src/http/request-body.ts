@@ -1,0 +1,30 @@
+/** Reads the JSON of a request, and no more of it than is allowed. */
+import { Problem } from "./problem.ts";
+
+const MOST_BYTES = 1_048_576;
+
+/** Throws a {@link Problem} for what is not JSON, or too large. */
+export async function jsonBodyOf(request: Request): Promise<unknown> {
+  const type = request.headers.get("content-type") ?? "";
+  if (!/^application\/json\s*(;|$)/i.test(type))
+    throw new Problem("not-json", "send the header Content-Type: application/json");
+  if (Number(request.headers.get("content-length") ?? 0) > MOST_BYTES) tooLarge();
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of request.body ?? []) {
+    bytes += chunk.length;
+    if (bytes > MOST_BYTES) tooLarge();
+    chunks.push(chunk);
+  }
+  try {
+    return JSON.parse(Buffer.concat(chunks).toString()) as unknown;
+  } catch {
+    throw new Problem("invalid-request", "the body is not JSON", {
+      more: { errors: [{ pointer: "", message: "must be JSON" }] },
+    });
+  }
+}
+
+function tooLarge(): never {
+  throw new Problem("body-too-large", `a request has at most ${MOST_BYTES} bytes`);
+}

@@ -1,0 +1,39 @@
+/** What a route is. */
+import type { z } from "zod";
+
+/** What somebody may do; each role may do what the ones before it may. */
+export const ROLES = ["reader", "operator", "admin"] as const;
+export type Role = (typeof ROLES)[number];
+
+/**
+ * A line of the route table. Nothing is served that has no line, and no line goes without a role.
+ */
+export interface Route {
+  /** Of HTTP. */
+  readonly method: "GET" | "POST" | "DELETE";
+  /** Below `/api/v1`; `:name` is a parameter. */
+  readonly path: string;
+  /** Who may call it, at least; `anyone`: also who is not logged in. */
+  readonly role: Role | "anyone";
+  /** For the OpenAPI document. */
+  readonly about: string;
+  /** What it is called in the audit; every route that changes something has it. */
+  readonly audit?: string;
+  /** Changes a message: not offered with `--read-only`. */
+  readonly changes?: true;
+  /** Only with `If-Match`. */
+  readonly ifMatch?: true;
+  /** What may stand in the query. */
+  readonly query?: z.ZodObject;
+  /** What has to stand in the body. */
+  readonly body?: z.ZodObject;
+  /** Undefined: no JSON is answered, but an attachment or nothing. */
+  readonly answer: z.ZodObject | undefined;
+  /** Of an answer that succeeds. Default 200. */
+  readonly status?: 200 | 204;
+}
+
+/** Has `role` what `least` asks for? */
+export function mayDo(role: Role, least: Role | "anyone"): boolean {
+  return least === "anyone" || ROLES.indexOf(role) >= ROLES.indexOf(least);
+}

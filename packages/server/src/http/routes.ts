@@ -1,0 +1,221 @@
+/**
+ * The route table: the only place that knows what there is, who may call it, and what goes in and
+ * out. The router, the check of rights, the OpenAPI document, the app's types and the test of all
+ * routes with all roles are made from it.
+ */
+import type { z } from "zod";
+import type { Route } from "./route.ts";
+import {
+  auditEntry,
+  auditQuery,
+  changed,
+  failureList,
+  linkToken,
+  listOf,
+  login,
+  messageBody,
+  messageDetail,
+  messageList,
+  messageQuery,
+  meta,
+  overview,
+  pulse,
+  reasonBody,
+  relayList,
+  retryBody,
+  session,
+  suspendBody,
+  text,
+  topicList,
+} from "./schemas.ts";
+
+const change = { method: "POST", changes: true, ifMatch: true, answer: changed } as const;
+const look = { method: "GET" } as const;
+
+const lookupQuery = messageQuery.pick({ type: true, key: true }).extend({
+  /** Tried as an id, then as a key. */
+  word: text(255).optional(),
+});
+
+export const ROUTES = {
+  session: { ...look, path: "/session", role: "anyone", about: "who is logged in", answer: session },
+  login: {
+    method: "POST",
+    path: "/session",
+    role: "anyone",
+    audit: "login",
+    about: "log in with name and password",
+    body: login,
+    answer: session,
+  },
+  exchangeLink: {
+    method: "POST",
+    path: "/session/exchange",
+    role: "anyone",
+    audit: "login",
+    about: "log in with a one-time link",
+    body: linkToken,
+    answer: session,
+  },
+  logout: {
+    method: "DELETE",
+    path: "/session",
+    role: "anyone",
+    audit: "logout",
+    about: "log out",
+    answer: undefined,
+    status: 204,
+  },
+  meta: { ...look, path: "/meta", role: "reader", about: "version, sources, and what I may do", answer: meta },
+  pulse: {
+    ...look,
+    path: "/pulse",
+    role: "reader",
+    about: "the few numbers that a page asks for often",
+    answer: pulse,
+  },
+  overview: {
+    ...look,
+    path: "/s/:source/overview",
+    role: "reader",
+    answer: overview,
+    about: "what is wrong, and how much waits",
+  },
+  topics: {
+    ...look,
+    path: "/s/:source/topics",
+    role: "reader",
+    about: "topics with unfinished messages",
+    answer: topicList,
+  },
+  relays: { ...look, path: "/s/:source/relays", role: "reader", about: "relays and their shards", answer: relayList },
+  messages: {
+    ...look,
+    path: "/s/:source/messages",
+    role: "reader",
+    query: messageQuery,
+    answer: messageList,
+    about: "messages, the newest first",
+  },
+  lookup: {
+    ...look,
+    path: "/s/:source/lookup",
+    role: "reader",
+    query: lookupQuery,
+    answer: messageList,
+    about: "a message by its key, its type and key, or a word; in the table and its archive",
+  },
+  message: {
+    ...look,
+    path: "/s/:source/messages/:id",
+    role: "reader",
+    answer: messageDetail,
+    about: "a message, why it is not sent, and what people did to it",
+  },
+  body: {
+    ...look,
+    path: "/s/:source/messages/:id/body",
+    role: "operator",
+    audit: "body",
+    answer: messageBody,
+    about: "body and headers of a message",
+  },
+  rawBody: {
+    ...look,
+    path: "/s/:source/messages/:id/body/raw",
+    role: "operator",
+    audit: "body",
+    answer: undefined,
+    about: "the whole body of a message, as an attachment",
+  },
+  keyQueue: {
+    ...look,
+    path: "/s/:source/messages/:id/key-queue",
+    role: "reader",
+    answer: messageList,
+    about: "unfinished messages with the ordering key of this one, the newest first",
+  },
+  retry: {
+    ...change,
+    path: "/s/:source/messages/:id/actions/retry",
+    role: "operator",
+    audit: "retry",
+    body: retryBody,
+    about: "send a failed message again, with all its attempts",
+  },
+  resend: {
+    ...change,
+    path: "/s/:source/messages/:id/actions/resend",
+    role: "admin",
+    audit: "resend",
+    body: reasonBody,
+    about: "send a message again that is sent: its consumers get it twice",
+  },
+  suspend: {
+    ...change,
+    path: "/s/:source/messages/:id/actions/suspend",
+    role: "operator",
+    audit: "suspend",
+    body: suspendBody,
+    about: "hold a message back",
+  },
+  resume: {
+    ...change,
+    path: "/s/:source/messages/:id/actions/resume",
+    role: "operator",
+    audit: "resume",
+    body: reasonBody,
+    about: "let a suspended message go",
+  },
+  confirm: {
+    ...change,
+    path: "/s/:source/messages/:id/actions/confirm",
+    role: "operator",
+    audit: "confirm",
+    body: reasonBody,
+    about: "say that a sent message is consumed",
+  },
+  archive: {
+    ...change,
+    path: "/s/:source/messages/:id/actions/archive",
+    role: "admin",
+    audit: "archive",
+    body: reasonBody,
+    about: "move a finished or failed message into the archive",
+  },
+  failures: {
+    ...look,
+    path: "/s/:source/failures",
+    role: "reader",
+    answer: failureList,
+    about: "failed messages in groups of one cause",
+  },
+  audit: {
+    ...look,
+    path: "/s/:source/audit",
+    role: "reader",
+    query: auditQuery,
+    answer: listOf(auditEntry),
+    about: "who changed what and why; others than admins see what they did themselves",
+  },
+} as const satisfies Readonly<Record<string, Route>>;
+
+/** Name of a route: also the permission to call it. */
+export type RouteName = keyof typeof ROUTES;
+
+type Table = typeof ROUTES;
+
+/** What a route answers. */
+export type AnswerOf<Name extends RouteName> = Table[Name]["answer"] extends z.ZodType
+  ? z.output<Table[Name]["answer"]>
+  : undefined;
+
+/** The query of a route, as it is written into an address. */
+export type QueryOf<Name extends RouteName> = Table[Name] extends { readonly query: infer Query extends z.ZodType }
+  ? z.input<Query>
+  : Record<never, never>;
+
+/** The body of a request. */
+export type BodyOf<Name extends RouteName> = Table[Name] extends { readonly body: infer Body extends z.ZodType }
+  ? z.input<Body>
+  : undefined;

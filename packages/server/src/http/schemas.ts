@@ -1,0 +1,350 @@
+/**
+ * What goes in and comes out of the API, as zod schemas: the check of a request, the types of the
+ * app, and the OpenAPI document are all made from them. Ids are decimal strings, instants ISO 8601
+ * UTC, durations milliseconds.
+ */
+import { z } from "zod";
+
+const STATES = ["pending", "sending", "sent", "failed", "consumed", "suspended"] as const;
+const MOST_ID = 2n ** 63n - 1n;
+
+/**
+ * Text from outside: no NUL, which PostgreSQL cannot store; half a surrogate pair is made whole.
+ */
+export function text(longest: number) {
+  return z
+    .string()
+    .max(longest)
+    .refine((value) => !value.includes("\u0000"), "must not hold the character NUL")
+    .transform((value) => value.toWellFormed());
+}
+
+export const messageId = z
+  .string()
+  .regex(/^\d{1,19}$/, "must be a decimal number of up to 19 digits")
+  .refine((id) => !/^\d{1,19}$/.test(id) || BigInt(id) <= MOST_ID, "must be at most 9223372036854775807");
+
+/** With a zone, from 1970 to 9998: what every database takes. */
+const instant = z
+  .string()
+  .max(40)
+  .refine((value) => {
+    const shape = /^(19[7-9]\d|[2-9]\d{3})-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)$/;
+    return shape.test(value) && !value.startsWith("9999") && !Number.isNaN(Date.parse(value));
+  }, "must be an instant with a zone, such as 2026-11-23T08:00:00Z");
+
+const state = z.enum(STATES);
+const anyState = z.enum([...STATES, "unknown"]);
+
+/** `eq`: exactly so many; `gte`: at least; `est`: about. */
+export const count = z.object({ value: z.number(), relation: z.enum(["eq", "gte", "est"]) });
+
+const instantOrNull = z.string().nullable();
+
+/** All of a message but its body and headers. Fields of columns that the table lacks are absent. */
+const message = z.object({
+  id: z.string(),
+  type: z.string(),
+  key: z.string(),
+  topic: z.string(),
+  state: anyState,
+  rawState: z.string(),
+  contentType: z.string().nullish(),
+  orderingKey: z.string().nullish(),
+  retryCount: z.number(),
+  deliveryCount: z.number().optional(),
+  deliverAt: instantOrNull.optional(),
+  nextRetryAt: instantOrNull,
+  behindId: z.string().optional(),
+  lastRetryAt: instantOrNull.optional(),
+  failReason: z.string().nullable(),
+  messageId: z.string().nullish(),
+  lockVersion: z.number().optional(),
+  sentAt: instantOrNull.optional(),
+  consumedAt: instantOrNull.optional(),
+  createdBy: z.string().nullish(),
+  updatedBy: z.string().nullish(),
+  gmtCreate: z.string(),
+  gmtModified: z.string(),
+  archived: z.boolean(),
+});
+
+const place = z.enum(["live", "archive"]);
+
+/** How far a search came. `stopped`: at the end, because the page is full, or the time was over. */
+const searched = z.object({
+  complete: z.boolean(),
+  stopped: z.enum(["end", "limit", "budget"]),
+  /** Where was looked. */
+  places: z.array(place),
+  /** The oldest id that was looked at in the last place; absent: to its end. */
+  downToId: z.string().optional(),
+});
+
+/** A page of anything. */
+export function listOf<Item extends z.ZodType>(item: Item) {
+  return z.object({
+    items: z.array(item),
+    /** Opaque, for `cursor`; null: there is no other page. */
+    next: z.string().nullable(),
+    searched,
+    total: count,
+    asOf: z.string(),
+  });
+}
+
+export const messageList = listOf(message);
+
+/** What is looked for. All that is given must hold. */
+export const messageQuery = z.object({
+  topic: text(255).optional(),
+  type: text(255).optional(),
+  key: text(255).optional(),
+  keyPrefix: text(255).optional(),
+  orderingKey: text(255).optional(),
+  /** Several with commas. */
+  state: z
+    .string()
+    .transform((value) => value.split(","))
+    .pipe(z.array(state).max(STATES.length))
+    .optional(),
+  /** Part of the reason of the last failure. */
+  reason: text(200).optional(),
+  after: instant.optional(),
+  before: instant.optional(),
+  /** Where to look, in this order. */
+  in: z
+    .string()
+    .transform((value) => value.split(","))
+    .pipe(z.array(place).min(1).max(2))
+    .refine((places) => new Set(places).size === places.length, "must not name a place twice")
+    .default(["live"]),
+  limit: z.coerce.number().int().min(1).max(200).default(50),
+  cursor: z.string().max(500).optional(),
+  /** A search without an index is given up after this long; `next` goes on. */
+  budgetMs: z.coerce.number().int().min(10).max(5_000).default(2_000),
+});
+
+const explanation = z.object({
+  heldBy: z.string(),
+  /** A sentence in English. */
+  text: z.string(),
+  until: z.string().optional(),
+  since: z.string().optional(),
+  behindId: z.string().optional(),
+  relay: z.string().optional(),
+});
+
+const changeByHand = z.object({ at: z.string(), author: z.string(), action: z.string(), reason: z.string() });
+
+export const messageDetail = z.object({
+  message,
+  explanation,
+  /** The newest first. */
+  changes: z.array(changeByHand),
+  asOf: z.string(),
+});
+
+export const messageBody = z.object({
+  /** At most 262,144 characters; `raw` has all of it. */
+  body: z.string(),
+  truncated: z.boolean(),
+  /** Characters. */
+  length: z.number(),
+  contentType: z.string().nullish(),
+  /** As stored: a JSON object of strings. */
+  headers: z.string().nullish(),
+});
+
+/** Why; kept in the audit. */
+const reason = text(1_000).refine((value) => value.trim() !== "", "say why");
+
+export const reasonBody = z.object({ reason });
+export const retryBody = z.object({
+  reason,
+  /** Also one that waits for its next attempt: at once. */
+  now: z.boolean().default(false),
+});
+export const suspendBody = z.object({
+  reason,
+  /** When it goes on by itself; absent: when it is resumed. */
+  until: instant.optional(),
+});
+
+/** The message as it is after the change. */
+export const changed = z.object({ message });
+
+const stateCounts = z.array(z.object({ state: anyState, count }));
+
+const suspension = z.object({
+  scope: z.enum(["ordering_key", "topic", "type", "relay"]),
+  value: z.string(),
+  reason: z.string(),
+  author: z.string(),
+  /** Null: until it is lifted. */
+  endsInMs: z.number().nullable(),
+});
+
+const restingTopic = z.object({ topic: z.string(), restsForMs: z.number(), reason: z.string(), relay: z.string() });
+
+export const topic = z.object({
+  topic: z.string(),
+  /** Unfinished ones. `gte`: only a part of this state was looked at. */
+  states: stateCounts,
+  oldestAgeMs: z.number(),
+  suspension: suspension.optional(),
+  resting: z.array(restingTopic),
+});
+
+export const relay = z.object({
+  owner: z.string(),
+  /** host:pid */
+  label: z.string(),
+  alive: z.boolean(),
+  silentMs: z.number(),
+  shards: z.array(z.number()),
+  /** Absent: it has told nothing of itself yet. */
+  report: z
+    .object({
+      ageMs: z.number(),
+      version: z.string(),
+      inFlight: z.number(),
+      windowSize: z.number(),
+      onFailed: z.enum(["block", "skip"]),
+      brokers: z.array(z.object({ name: z.string(), awayForMs: z.number().optional(), reason: z.string().optional() })),
+      restingTopics: z.array(restingTopic.omit({ relay: true })),
+      moreResting: z.number(),
+      lastError: z.object({ what: z.string(), agoMs: z.number() }).optional(),
+    })
+    .optional(),
+});
+
+export const relayList = z.object({
+  items: z.array(relay),
+  shards: z.object({ total: z.number(), unowned: z.array(z.number()) }),
+  asOf: z.string(),
+});
+
+/** What an operator has to know first. `subject` is a broker, a topic, a scope: see `kind`. */
+const problem = z.object({
+  kind: z.enum(["no relay", "shards unowned", "broker away", "topic rests", "failed", "suspended"]),
+  subject: z.string(),
+  count: count.optional(),
+  forMs: z.number().optional(),
+  reason: z.string().optional(),
+  author: z.string().optional(),
+});
+
+export const overview = z.object({
+  problems: z.array(problem),
+  /** Of the unfinished states. */
+  states: stateCounts,
+  /** All messages, finished ones too; absent: the server does not know yet. */
+  messages: count.optional(),
+  oldestDue: z.object({ id: z.string(), topic: z.string(), waitingMs: z.number() }).optional(),
+  topics: z.array(topic),
+  relays: z.object({ alive: z.number(), known: z.number() }),
+  suspensions: z.array(suspension),
+  asOf: z.string(),
+});
+
+export const topicList = z.object({ items: z.array(topic), asOf: z.string() });
+
+const failureGroup = z.object({
+  fingerprint: z.string(),
+  /** The beginning of the reason, such as HTTP_503. */
+  code: z.string(),
+  /** The reason with numbers, ids, hosts and quoted texts replaced by #. */
+  pattern: z.string(),
+  topic: z.string(),
+  type: z.string(),
+  count: z.number(),
+  firstAt: z.string(),
+  lastAt: z.string(),
+  example: z.object({ id: z.string(), reason: z.string() }),
+});
+
+export const failureList = z.object({
+  /** The largest group first. */
+  items: z.array(failureGroup),
+  /** Failed messages that were looked at, the newest; `gte`: there are more. */
+  looked: count,
+  asOf: z.string(),
+});
+
+export const auditEntry = z.object({
+  id: z.string(),
+  at: z.string(),
+  author: z.string(),
+  /** `cli`, `console`, `api`, `host`; null: from code. */
+  via: z.string().nullable(),
+  action: z.string(),
+  reason: z.string(),
+  result: z.enum(["done", "conflict", "denied"]),
+  changed: z.number(),
+  /** The first 100. */
+  ids: z.array(z.string()),
+  before: z.array(
+    z.object({
+      id: z.string(),
+      state: anyState,
+      lockVersion: z.number().optional(),
+      failReason: z.string().nullable(),
+    }),
+  ),
+  details: z.unknown(),
+});
+
+export const auditQuery = z.object({
+  author: text(64).optional(),
+  action: text(32).optional(),
+  result: z.enum(["done", "conflict", "denied"]).optional(),
+  limit: z.coerce.number().int().min(1).max(200).default(50),
+  cursor: z.string().max(500).optional(),
+});
+
+export const role = z.enum(["reader", "operator", "admin"]);
+
+const principal = z.object({ name: z.string(), role, via: z.enum(["console", "api", "host"]) });
+
+export const session = z.object({
+  /** Null: nobody is logged in. */
+  principal: principal.nullable(),
+  /** How one may log in. */
+  ways: z.object({ password: z.boolean(), link: z.boolean() }),
+});
+
+export const meta = z.object({
+  version: z.string(),
+  readOnly: z.boolean(),
+  principal,
+  /** Names of the routes that this principal may call: the app shows the others as forbidden. */
+  permissions: z.array(z.string()),
+  sources: z.array(
+    z.object({
+      name: z.string(),
+      database: z.string(),
+      table: z.string(),
+      features: z.object({ lockVersion: z.boolean(), orderingKey: z.boolean(), delay: z.boolean() }),
+    }),
+  ),
+  /** Of the first source's database, beside this process. */
+  clockOffsetMs: z.number(),
+  now: z.string(),
+});
+
+export const pulse = z.object({
+  sources: z.array(
+    z.object({
+      name: z.string(),
+      states: stateCounts,
+      problems: z.number(),
+      oldestWaitingMs: z.number().optional(),
+      /** Absent: all is well. A code of `problem+json`. */
+      away: z.string().optional(),
+    }),
+  ),
+});
+
+export const login = z.object({ name: z.string().max(200), password: z.string().max(1_000) });
+export const linkToken = z.object({ token: z.string().max(200) });

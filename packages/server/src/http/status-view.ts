@@ -1,0 +1,107 @@
+/** The status of a table as the API tells it. */
+import type { OutboxStatus } from "rowpost";
+import type { z } from "zod";
+import type { count, overview, relay, topic } from "./schemas.ts";
+
+type Count = z.infer<typeof count>;
+type StateCounts = z.infer<typeof overview>["states"];
+type Problem = z.infer<typeof overview>["problems"][number];
+
+function counted({ atLeast, count }: { readonly atLeast: boolean; readonly count: number }): Count {
+  return { value: count, relation: atLeast ? "gte" : "eq" };
+}
+
+/** Of the unfinished states; one without messages is there with 0. */
+export function countsOf({ totals }: OutboxStatus): StateCounts {
+  return (["pending", "sending", "failed", "suspended"] as const).map((state) => ({
+    state,
+    count: counted(totals.find((total) => total.state === state) ?? { count: 0, atLeast: false }),
+  }));
+}
+
+/** With unfinished messages, or that somebody has suspended, or that rest. */
+export function topicsOf(status: OutboxStatus): z.infer<typeof topic>[] {
+  const { counts, suspensions } = status;
+  const resting = restingOf(status);
+  const rules = suspensions.filter(({ scope }) => scope === "topic");
+  const names = new Set([
+    ...counts.map((one) => one.topic),
+    ...rules.map(({ value }) => value),
+    ...resting.map((one) => one.topic),
+  ]);
+  return [...names].sort().map((name) => {
+    const mine = counts.filter((one) => one.topic === name);
+    return {
+      topic: name,
+      states: mine.map((one) => ({ state: one.state, count: counted(one) })),
+      oldestAgeMs: Math.max(0, ...mine.map(({ oldestAgeMs }) => oldestAgeMs)),
+      suspension: rules.find(({ value }) => value === name),
+      resting: resting.filter((one) => one.topic === name),
+    };
+  });
+}
+
+export function relaysOf({ instances, leases }: OutboxStatus): z.infer<typeof relay>[] {
+  return instances.map(({ alive, label, owner, report, reportAgeMs, silentMs }) => ({
+    ...{ owner, label, alive, silentMs },
+    shards: leases.filter((lease) => lease.owner === owner).map(({ shard }) => shard),
+    report: report && {
+      ageMs: reportAgeMs ?? 0,
+      version: report.version,
+      inFlight: report.inFlight,
+      windowSize: report.windowSize,
+      onFailed: report.onFailed,
+      brokers: report.brokers.map(({ awayForMs, name, reason }) => ({ name, awayForMs, reason })),
+      restingTopics: [...report.restingTopics],
+      moreResting: report.moreResting,
+      lastError: report.lastError,
+    },
+  }));
+}
+
+/** Shards that no running relay has. */
+export function unownedShards({ instances, leases }: OutboxStatus): number[] {
+  const alive = new Set(instances.filter((instance) => instance.alive).map(({ owner }) => owner));
+  return leases.filter(({ owner }) => owner === undefined || !alive.has(owner)).map(({ shard }) => shard);
+}
+
+/** The worst first. */
+export function problemsOf(status: OutboxStatus): Problem[] {
+  const { counts, instances, suspensions } = status;
+  const alive = instances.filter((instance) => instance.alive);
+  const unowned = unownedShards(status);
+  const away = alive.flatMap(({ label, report }) =>
+    (report?.brokers ?? []).flatMap(({ awayForMs, name, reason }): Problem[] =>
+      awayForMs === undefined
+        ? []
+        : [{ kind: "broker away", subject: name, forMs: awayForMs, reason: reason ?? label }],
+    ),
+  );
+  const failed = counts.filter(({ state }) => state === "failed");
+  const shards: Count = { value: unowned.length, relation: "eq" };
+  return [
+    ...(alive.length === 0 ? [{ kind: "no relay" as const, subject: "", forMs: lastSign(status) }] : []),
+    ...(alive.length > 0 && unowned.length > 0
+      ? [{ kind: "shards unowned" as const, subject: unowned.join(", "), count: shards }]
+      : []),
+    ...away,
+    ...restingOf(status).map(({ reason, restsForMs, topic }) => ({
+      ...{ kind: "topic rests" as const, subject: topic, forMs: restsForMs, reason },
+    })),
+    ...failed.map((one) => ({ kind: "failed" as const, subject: one.topic, count: counted(one) })),
+    ...suspensions.map(({ author, endsInMs, reason, scope, value }) => ({
+      ...{ kind: "suspended" as const, subject: `${scope} ${value}`, reason, author },
+      ...(endsInMs === null ? {} : { forMs: endsInMs }),
+    })),
+  ];
+}
+
+function lastSign({ instances }: OutboxStatus): number | undefined {
+  return instances.length === 0 ? undefined : Math.min(...instances.map(({ silentMs }) => silentMs));
+}
+
+function restingOf({ instances }: OutboxStatus): z.infer<typeof topic>["resting"] {
+  return instances
+    .filter(({ alive }) => alive)
+    .flatMap(({ label, report }) => (report?.restingTopics ?? []).map((one) => ({ ...one, relay: label })));
+}

@@ -1,0 +1,18 @@
+import { expect, it } from "vitest";
+import { patternOf } from "./failure-groups.ts";
+
+it("takes out of a reason what differs from one message to the next, and leaves the cause", () => {
+  const same = (...reasons: readonly string[]): void => {
+    expect(new Set(reasons.map((reason) => JSON.stringify(patternOf(reason)))).size).toBe(1);
+  };
+  same("HTTP_503: upstream 10.0.0.7:8080 unavailable", "HTTP_503: upstream 10.0.0.12:8081 unavailable");
+  same(
+    "REFUSED: order 4711 of 7c9e6679-7425-40de-944b-e07fc1f90ae7 at db-1.shop.local:3306\n  at x (y.js:1:2)",
+    "REFUSED: order 12 of 00000000-0000-0000-0000-000000000000 at db-22.shop.local:3307\n  at z (y.js:9:9)",
+  );
+  same('NO: no "a b" for key deadbeef01', 'NO: no "c" for key 0123456789abcdef');
+  expect(patternOf("HTTP_503: upstream 7 消息 <b>")).toEqual({ code: "HTTP_503", pattern: "upstream # 消息 <b>" });
+  expect(patternOf("HTTP_503: x")).not.toEqual(patternOf("HTTP_500: x"));
+  expect(patternOf("timeout of the peer")).not.toEqual(patternOf("reset by the peer"));
+  expect(patternOf("")).toEqual({ code: "", pattern: "" });
+});

@@ -1,0 +1,163 @@
+/** `rowpost relay --confirmations`: what consumers have published to a topic, on each broker. */
+import { rocketmq } from "rowpost/rocketmq";
+import { sqlite } from "rowpost/sqlite";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createTopics, deleteTopics, testClient, uniqueName } from "../../rowpost/test/brokers/kafka-server.ts";
+import { noDeadline, outgoing } from "../../rowpost/test/brokers/messages.ts";
+import { openTestQueues } from "../../rowpost/test/brokers/rabbitmq-queues.ts";
+import { createGroup, createTopic, deleteTopic, serverAddress } from "../../rowpost/test/brokers/rocketmq-server.ts";
+import { describeWithService } from "../../rowpost/test/services.ts";
+import { insertMessages, type Running, rowpostHere, startRowpost, temporaryFile } from "./command.ts";
+
+let place: Awaited<ReturnType<typeof temporaryFile>>;
+let type: string;
+let relay: Running | undefined;
+const ends: (() => unknown)[] = [];
+
+beforeEach(async () => {
+  place = await temporaryFile();
+  expect(await rowpostHere(["migrate", "--database", place.url])).toMatchObject({ code: 0 });
+  const database = sqlite({ file: place.file });
+  await insertMessages(database, { count: 4, topic: "orders", prefix: "a" });
+  const session = await database.connect({ purpose: "tool" });
+  await session.run({ name: "test", text: "UPDATE local_message SET state = 2", params: [] });
+  const { rows } = await session.run({ name: "test", text: "SELECT message_type AS t FROM local_message", params: [] });
+  type = String(rows[0]?.["t"]);
+  await session.close();
+  await database.close();
+});
+afterEach(async () => {
+  relay?.child.kill("SIGTERM");
+  await relay?.finished;
+  relay = undefined;
+  for (const end of ends.splice(0).reverse()) await end();
+  await place.remove();
+});
+
+function start(...args: string[]): Running {
+  relay = startRowpost(["relay", "--database", place.url, ...args]);
+  return relay;
+}
+
+/** Keys that are consumed. */
+async function consumed(): Promise<string[]> {
+  const { stdout } = await rowpostHere(["list", "--database", place.url, "--state", "consumed", "--json"]);
+  return (JSON.parse(stdout) as { key: string }[]).map(({ key }) => key).toSorted();
+}
+
+/** One report, a list with one for nobody and one that is none, and two more that are none. */
+const bodies = (): string[] => [
+  JSON.stringify({ type, key: "a-0" }),
+  JSON.stringify([
+    { type, key: "a-1" },
+    { type, key: "a-2", extra: 1 },
+    { type, key: "gone" },
+  ]),
+  "{",
+  JSON.stringify({ type: 7 }),
+  JSON.stringify({ type, key: "a-3" }),
+];
+
+/** Waits until all of them were read, ends the relay, and looks. */
+async function check(): Promise<void> {
+  await expect.poll(consumed).toEqual(["a-0", "a-1", "a-3"]);
+  const dropped = (): number => relay?.stderr().match(/is no confirmation, and is dropped/g)?.length ?? 0;
+  await expect.poll(dropped).toBe(3);
+  expect(relay?.stderr()).toContain("confirmed messages are neither in the table nor in its archive");
+  relay?.child.kill("SIGTERM");
+  expect((await relay?.finished)?.code).toBe(0);
+}
+
+describeWithService("rabbitmq", "confirmations", ({ address }) => {
+  test("are read from a queue, also one that is made only later, and acknowledged", async () => {
+    const queues = await openTestQueues(address);
+    ends.push(() => queues.close());
+    const name = queues.name("confirm");
+    await start("--broker", address, "--confirmations", name).printed("the confirmation topic cannot be read");
+    await queues.channel.assertQueue(name, { durable: true });
+    ends.push(() => queues.channel.deleteQueue(name));
+    for (const body of bodies()) queues.channel.sendToQueue(name, Buffer.from(body));
+    await check();
+    expect((await queues.channel.checkQueue(name)).messageCount).toBe(0);
+  });
+});
+
+describeWithService("kafka", "confirmations", ({ address }) => {
+  test("are read from a topic, and committed", async () => {
+    const topic = uniqueName("confirm");
+    await createTopics(address, [{ topic, numPartitions: 2 }]);
+    ends.push(() => deleteTopics(address, [topic]));
+    const client = testClient(address);
+    const producer = client.producer();
+    await producer.connect();
+    await producer.send({ topic, messages: bodies().map((value) => ({ value })) });
+    await producer.disconnect();
+    start(
+      ...["--broker", "memory:", "--confirmations", topic],
+      ...["--confirmations-broker", address, "--confirmations-group", topic],
+    );
+    await check();
+    const admin = client.admin();
+    await admin.connect();
+    const [offsets] = await admin.fetchOffsets({ groupId: topic, topics: [topic] });
+    await admin.disconnect();
+    expect(offsets?.partitions.reduce((sum, { offset }) => sum + Math.max(0, Number(offset)), 0)).toBe(5);
+  });
+});
+
+describeWithService("rocketmq", "confirmations", ({ address }) => {
+  test("are read from a topic, each for as many consumers as have to confirm", async () => {
+    const server = serverAddress(address);
+    const topic = await createTopic(server, uniqueName("confirm"));
+    ends.push(() => deleteTopic(server, topic).catch(() => undefined));
+    const group = await createGroup(server, uniqueName("confirm"));
+    const broker = rocketmq({ endpoints: new URL(address).host });
+    ends.push(() => broker.close());
+    const publish = async (some: readonly string[]): Promise<void> => {
+      const results = await broker.publish(
+        some.map((body, index) => outgoing(`c-${index}`, { topic, body })),
+        noDeadline(),
+      );
+      expect(results.map(({ status }) => status)).toEqual(some.map(() => "sent"));
+    };
+    start(
+      ...["--broker", address, "--confirmations", topic, "--confirmations-group", group],
+      ...["--consumers", `${type}=stock,billing`],
+    );
+    await publish(["billing", "stock"].map((consumer) => JSON.stringify({ type, key: "a-2", consumer })));
+    await expect.poll(consumed).toEqual(["a-2"]);
+    await publish([JSON.stringify({ type, key: "a-1", consumer: "stock" }), JSON.stringify({ type, key: "a-0" })]);
+    await relay?.printed("is no confirmation, and is dropped");
+    expect(await consumed()).toEqual(["a-2"]);
+  });
+});
+
+describe("confirmations", () => {
+  test("are read from the message queue in the same database", async () => {
+    const queue = (...args: string[]): ReturnType<typeof rowpostHere> =>
+      rowpostHere(["queue", ...args, "--database", place.url]);
+    await queue("create", "confirmed");
+    for (const [index, body] of bodies().entries()) {
+      const mediaType = index % 2 === 0 ? "text/plain" : "application/json";
+      const sent = await queue("send", "confirmed", body, "--content-type", mediaType);
+      expect(sent).toMatchObject({ code: 0 });
+    }
+    start("--broker", "queue:", "--confirmations", "confirmed");
+    await check();
+    expect((await queue("groups", "confirmed", "--json")).stdout).toContain("rowpost-confirmations");
+  });
+
+  test("wrong options are refused before anything is opened", async () => {
+    for (const [args, words] of [
+      [["--broker", "memory:", "--confirmations", "c"], "nothing can be read from memory"],
+      [["--broker", "https://x.test/hook", "--confirmations", "c"], "POST /confirmations"],
+      [["--broker", "memory:", "--confirmations-broker", "queue:"], "without --confirmations"],
+      [["--broker", "queue:", "--confirmations", "c", "--once"], "--once"],
+      [["--route", "a=memory:", "--confirmations", "c"], "--confirmations-broker"],
+      [["--broker", "memory:", "--consumers", "t=a"], "--confirmations"],
+    ] as const) {
+      const { code, stderr } = await rowpostHere(["relay", "--database", place.url, ...args]);
+      expect({ code, stderr }).toMatchObject({ code: 2, stderr: expect.stringContaining(words) });
+    }
+  });
+});

@@ -1,0 +1,213 @@
+/** `rowpost console` as a process, its logins, and the console in servers of others. */
+import { readFile, stat, writeFile } from "node:fs/promises";
+import { createServer, type IncomingMessage } from "node:http";
+import { text } from "node:stream/consumers";
+import { sqlite } from "rowpost/sqlite";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { hashPassword } from "../src/access/secrets.ts";
+import { createConsole } from "../src/console.ts";
+import { insertMessages, type Running, rowpost, rowpostHere, startRowpost, temporaryFile } from "./command.ts";
+
+let place: Awaited<ReturnType<typeof temporaryFile>>;
+const closers: (() => Promise<unknown>)[] = [];
+const JSON_TYPE = { "content-type": "application/json" };
+
+beforeEach(async () => {
+  place = await temporaryFile();
+  expect((await rowpostHere(["migrate", "--database", place.url])).code).toBe(0);
+});
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+  await place.remove();
+});
+
+/** Starts it on a free port. */
+async function start(...args: readonly string[]): Promise<{ readonly running: Running; readonly url: string }> {
+  const running = startRowpost(["console", "--database", place.url, "--listen", "0", ...args]);
+  closers.push(() => {
+    running.child.kill("SIGKILL");
+    return running.finished;
+  });
+  await running.printed(/console at \S+/);
+  return { running, url: /console at (http:[^;#\s]+)/.exec(running.stdout())?.[1] ?? "" };
+}
+
+async function send(url: string, path: string, body: unknown, headers = {}): Promise<Response> {
+  return await fetch(`${url}api/v1${path}`, {
+    method: "POST",
+    headers: { ...JSON_TYPE, ...headers },
+    body: JSON.stringify(body),
+  });
+}
+
+/** The cookie of an answer, as a browser sends it back. */
+function cookieOf(response: Response): { readonly cookie: string } {
+  const [given = ""] = response.headers.getSetCookie();
+  expect(given).toMatch(/^rowpost=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/);
+  return { cookie: given.split(";")[0] ?? "" };
+}
+
+async function whoIs(url: string, headers: Readonly<Record<string, string>>): Promise<unknown> {
+  const answer = (await (await fetch(`${url}api/v1/session`, { headers })).json()) as { readonly principal: unknown };
+  return answer.principal;
+}
+
+test("the one-time link works once and makes an admin, whose session another console knows, until it is ended", async () => {
+  const linkFile = `${place.file}.link`;
+  const { running, url } = await start("--link-file", linkFile);
+  expect((await stat(linkFile)).mode & 0o777).toBe(0o600);
+  const link = await readFile(linkFile, "utf8");
+  expect(running.stdout()).not.toContain("#t=");
+  const [, token] = /#t=([\w-]{43})\n$/.exec(link) ?? [];
+  expect((await send(url, "/session/exchange", { token: `${token}x` })).status).toBe(401);
+  const [first, second] = await Promise.all([1, 2].map(() => send(url, "/session/exchange", { token })));
+  expect(new Set([first?.status, second?.status])).toEqual(new Set([200, 401]));
+  const won = first?.status === 200 ? first : second;
+  if (won === undefined) throw new Error("nobody could use the link");
+  const session = cookieOf(won);
+  expect(await whoIs(url, session)).toMatchObject({ role: "admin", via: "console" });
+
+  const other = await start();
+  expect(await whoIs(other.url, session)).toMatchObject({ role: "admin" });
+  const created = await rowpost(["token", "create", "--name", "deploy"]);
+  const accessFile = `${place.file}.json`;
+  const entry = JSON.parse(created.stdout.split("\n").slice(2).join("\n")) as unknown;
+  await writeFile(accessFile, JSON.stringify({ tokens: [entry] }));
+  const withoutLink = await start("--access", accessFile);
+  expect(await whoIs(withoutLink.url, session), "a console with users has no link").toBeNull();
+  const database = sqlite({ file: place.file });
+  closers.push(() => database.close());
+  const connection = await database.connect({ purpose: "tool" });
+  closers.unshift(() => connection.close());
+  // What the table has is no way in.
+  const { rows } = await connection.run({ name: "test", text: "SELECT hash FROM local_message_session", params: [] });
+  expect(rows).toHaveLength(1);
+  expect(await whoIs(url, { cookie: `rowpost=${String(rows[0]?.["hash"])}` })).toBeNull();
+  const out = await fetch(`${url}api/v1/session`, {
+    method: "DELETE",
+    headers: { ...session, "sec-fetch-site": "same-origin" },
+  });
+  expect([out.status, out.headers.getSetCookie()[0]]).toEqual([204, expect.stringContaining("Max-Age=0")]);
+  expect(await whoIs(url, session)).toBeNull();
+
+  running.child.kill("SIGTERM");
+  expect(await running.finished).toMatchObject({ code: 0, stderr: "" });
+  await expect(stat(linkFile)).rejects.toThrow("ENOENT");
+});
+
+test("users log in with passwords, programs come with tokens, and a name rests after five wrong ones", async () => {
+  const user = await rowpost(["user", "hash", "--name", "王芳", "--role", "operator"], {
+    ROWPOST_NEW_PASSWORD: "correct horse",
+  });
+  const made = await rowpost(["token", "create", "--name", "deploy", "--expires", "1h"]);
+  const [token = "", , ...entry] = made.stdout.split("\n");
+  const access = { users: [JSON.parse(user.stdout)], tokens: [JSON.parse(entry.join("\n"))] };
+  const file = `${place.file}.json`;
+  await writeFile(file, JSON.stringify(access));
+  expect(JSON.stringify(access)).not.toContain(token);
+  const { running, url } = await start("--access", file);
+  expect(running.stdout()).not.toContain("#t=");
+  expect(await whoIs(url, { authorization: `Bearer ${token}` })).toEqual({
+    name: "deploy",
+    role: "reader",
+    via: "api",
+  });
+  const login = (password: string, name = "王芳") => send(url, "/session", { name, password });
+  const session = cookieOf(await login("correct horse"));
+  expect(await whoIs(url, session)).toEqual({ name: "王芳", role: "operator", via: "console" });
+  for (let tries = 0; tries < 5; tries += 1) expect((await login("wrong")).status).toBe(401);
+  const rests = await login("correct horse");
+  expect([rests.status, Number(rests.headers.get("retry-after")) > 0]).toEqual([429, true]);
+  expect((await login("wrong", "nobody")).status).toBe(401);
+  expect(await whoIs(url, session), "who is in stays in").toMatchObject({ name: "王芳" });
+
+  // A session says who, and the file what that one may do: also after a restart with another file.
+  const [entryOf] = access.users as { name: string; role: string }[];
+  for (const [users, who] of [
+    [[{ ...entryOf, role: "reader" }], { name: "王芳", role: "reader", via: "console" }],
+    [[{ ...entryOf, name: "李雷" }], null],
+    [[{ ...entryOf, password: await hashPassword("another one") }], null],
+  ] as const) {
+    await writeFile(file, JSON.stringify({ users }));
+    expect(await whoIs((await start("--access", file)).url, session)).toEqual(who);
+  }
+});
+
+test("nothing is open to other machines without users, and a wrong file is told in one line", async () => {
+  const open = ["console", "--database", place.url, "--listen", "0.0.0.0:0"];
+  expect(await rowpostHere(open)).toMatchObject({ code: 2, stderr: expect.stringContaining("--access FILE") });
+  const file = `${place.file}.json`;
+  for (const [content, words] of [
+    ["{", "is not JSON"],
+    ["{}", "names neither users nor tokens"],
+    ['{"users":[{"name":"a","role":"admin","password":"plain"}]}', "users.0.password"],
+    ['{"users":[],"admin":true}', "admin"],
+  ] as const) {
+    await writeFile(file, content);
+    const { code, stderr } = await rowpostHere([...open, "--access", file]);
+    expect([content, code, stderr.split("\n").length, stderr.includes(words)]).toEqual([content, 2, 2, true]);
+    expect(stderr).not.toContain("plain");
+  }
+  const missing = await rowpostHere(["console", "--database", place.url, "--table", "never_made", "--listen", "0"]);
+  expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining("rowpost migrate") });
+});
+
+test("what the command line changes stands in the same audit", async () => {
+  const database = sqlite({ file: place.file });
+  closers.push(() => database.close());
+  await insertMessages(database, { count: 1, topic: "orders", prefix: "a" });
+  expect(
+    (await rowpostHere(["suspend", "--database", place.url, "--id", "1", "--author", "ann", "--reason", "look"])).code,
+  ).toBe(0);
+  const made = createConsole({
+    sources: [{ name: "main", database }],
+    authorize: () => ({ name: "boss", role: "admin" }),
+  });
+  closers.push(() => made.close());
+  const answer = await made.fetch(new Request("http://x/api/v1/s/main/audit"));
+  expect(await answer.json()).toMatchObject({
+    items: [{ author: "ann", via: "cli", action: "suspend", ids: ["1"], before: [{ id: "1", state: "pending" }] }],
+  });
+});
+
+test("a server of one's own can hold it, under a path, and behind a parser of bodies", async () => {
+  const database = sqlite({ file: place.file });
+  closers.push(() => database.close());
+  await insertMessages(database, { count: 1, topic: "orders", prefix: "a" });
+  const authorize = (request: Request) =>
+    request.headers.get("x-user") === "ann" ? ({ name: "ann", role: "operator" } as const) : null;
+  const made = createConsole({ sources: [{ name: "main", database }], authorize, basePath: "/ops" });
+  closers.push(() => made.close());
+  const server = createServer((request, response) => {
+    // As Express does: below a mount path the url is shortened, and express.json() reads the body.
+    const framework: IncomingMessage & { originalUrl?: string; body?: unknown } = request;
+    framework.originalUrl = request.url ?? "";
+    request.url = request.url?.replace(/^\/ops/, "") ?? "";
+    void text(request).then((body) => {
+      framework.body = body === "" ? {} : JSON.parse(body);
+      made.node(request, response);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  closers.push(async () => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  });
+  const address = server.address();
+  const url = `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}/ops/`;
+  const message = await fetch(`${url}api/v1/s/main/messages/1`, { headers: { "x-user": "ann" } });
+  const headers = { "x-user": "ann", "if-match": message.headers.get("etag") ?? "", "sec-fetch-site": "same-origin" };
+  expect((await fetch(`${url}api/v1/s/main/messages/1`)).status).toBe(401);
+  const suspended = await send(url, "/s/main/messages/1/actions/suspend", { reason: "消息" }, headers);
+  expect(await suspended.json()).toMatchObject({ message: { state: "suspended", updatedBy: "ann" } });
+  expect(
+    (
+      await send(
+        url,
+        "/s/main/messages/1/actions/resume",
+        { reason: "x" },
+        { ...headers, "sec-fetch-site": "cross-site" },
+      )
+    ).status,
+  ).toBe(403);
+});

@@ -1,0 +1,370 @@
+/**
+ * The console's guarantees, on any database: who may do what, whose word counts, what breaks it.
+ */
+import type { Database, MessageState } from "rowpost";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ROLES, type Route } from "../src/http/route.ts";
+import { ROUTES, type RouteName } from "../src/http/routes.ts";
+import { type ConsoleBench, etagOf, openConsole, type Sent } from "./console.ts";
+
+interface Expected {
+  /** Status for nobody, reader, operator, admin, and admin of a console that is read-only. */
+  readonly status: readonly [nobody: number, reader: number, operator: number, admin: number, readOnly: number];
+  /** State of the message that it is called with. */
+  readonly state?: MessageState;
+  readonly body?: unknown;
+  readonly query?: Readonly<Record<string, string>>;
+}
+
+const LOOK: Expected = { status: [401, 200, 200, 200, 200] };
+const reason = { reason: "ticket 7" };
+
+/** A route without a line does not compile. */
+const EXPECTED: Readonly<Record<RouteName, Expected>> = {
+  session: { status: [200, 200, 200, 200, 200] },
+  login: { status: [401, 401, 401, 401, 401], body: { name: "eve", password: "x" } },
+  exchangeLink: { status: [401, 401, 401, 401, 401], body: { token: "x" } },
+  logout: { status: [204, 204, 204, 204, 204] },
+  meta: LOOK,
+  pulse: LOOK,
+  overview: LOOK,
+  topics: LOOK,
+  relays: LOOK,
+  messages: LOOK,
+  lookup: { ...LOOK, query: { word: "put-1-00000" } },
+  message: { ...LOOK, state: "failed" },
+  keyQueue: { ...LOOK, state: "failed" },
+  body: { status: [401, 403, 200, 200, 200], state: "failed" },
+  rawBody: { status: [401, 403, 200, 200, 200], state: "failed" },
+  retry: { status: [401, 403, 200, 200, 403], state: "failed", body: reason },
+  resend: { status: [401, 403, 403, 200, 403], state: "sent", body: reason },
+  suspend: { status: [401, 403, 200, 200, 403], state: "pending", body: reason },
+  resume: { status: [401, 403, 200, 200, 403], state: "suspended", body: reason },
+  confirm: { status: [401, 403, 200, 200, 403], state: "sent", body: reason },
+  archive: { status: [401, 403, 403, 200, 403], state: "sent", body: reason },
+  failures: LOOK,
+  audit: LOOK,
+};
+const NAMES = Object.keys(ROUTES) as RouteName[];
+
+/** Defines them; `create` makes an empty database. */
+export function consoleCases(create: () => Promise<{ readonly database: Database; drop(): Promise<void> }>): void {
+  let bench: ConsoleBench;
+  let drop: () => Promise<void>;
+  beforeAll(async () => {
+    const made = await create();
+    drop = () => made.drop();
+    bench = await openConsole(made.database);
+  });
+  afterAll(async () => {
+    await bench.close();
+    await drop();
+  });
+
+  /** The newest entries of the audit. */
+  async function audit(limit: number): Promise<Record<string, unknown>[]> {
+    const { json } = await bench.ask("audit", { token: bench.tokens.admin, query: { limit: String(limit) } });
+    return json["items"] as Record<string, unknown>[];
+  }
+  async function auditSize(): Promise<number> {
+    return Number((await bench.sql("SELECT count(*) AS n FROM local_message_audit"))[0]?.["n"]);
+  }
+  async function stateOf(id: string): Promise<unknown> {
+    return (await bench.sql(`SELECT state, lock_version FROM local_message WHERE id = ${id}`))[0];
+  }
+  /** A request that is right in everything but who sends it. */
+  async function rightRequest(name: RouteName): Promise<Sent & { readonly id: string }> {
+    const { body, query, state = "pending" } = EXPECTED[name];
+    const [id = ""] = await bench.put(state, 1);
+    const route: Route = ROUTES[name];
+    const headers = route.ifMatch === true ? { "if-match": await etagOf(bench, id) } : {};
+    return { id, params: { id }, headers, ...(query && { query }), ...(body === undefined ? {} : { body }) };
+  }
+
+  describe("rights", () => {
+    test.each(NAMES)("%s: each role and none, and who was denied is written down", async (name) => {
+      const route: Route = ROUTES[name];
+      const [nobody, ...others] = EXPECTED[name].status;
+      const { expired, unknown } = bench.tokens;
+      const cases = [
+        { who: "(nobody)", token: undefined, status: nobody, of: bench.made },
+        // A token that is wrong is nobody's, where anyone may come too.
+        ...[expired, unknown].map((token) => ({ who: "(nobody)", token, status: 401, of: bench.made })),
+        ...[...ROLES, "admin" as const].map((role, index) => ({
+          ...{ who: `the ${role}`, token: bench.tokens[role], status: others[index] },
+          of: index < ROLES.length ? bench.made : bench.readOnly,
+        })),
+      ];
+      for (const { of, status, token, who } of cases) {
+        const request = await rightRequest(name);
+        const before = [await stateOf(request.id), await auditSize()];
+        const answer = await bench.ask(name, { ...request, token }, of);
+        expect([who, answer.status]).toEqual([who, status]);
+        if (status !== 401 && status !== 403) continue;
+        expect(answer.headers.get("content-type")).toBe("application/problem+json");
+        const isWritten = who !== "(nobody)" || route.method !== "GET";
+        expect([await stateOf(request.id), await auditSize()]).toEqual([
+          before[0],
+          Number(before[1]) + (isWritten ? 1 : 0),
+        ]);
+        if (isWritten)
+          expect((await audit(1))[0]).toMatchObject({ author: who, action: route.audit, result: "denied", changed: 0 });
+      }
+    });
+
+    test("a reader sees only what they did themselves in the audit; what an admin may is told by meta", async () => {
+      const { json } = await bench.ask("audit", { token: bench.tokens.reader, query: { author: "the admin" } });
+      const authors = new Set((json["items"] as { readonly author: string }[]).map(({ author }) => author));
+      expect([...authors]).toEqual(["the reader"]);
+      // To some collations these are one name.
+      await bench.sql("UPDATE local_message_audit SET author = 'The Reader' WHERE author = 'the operator'");
+      const { json: own } = await bench.ask("audit", { token: bench.tokens.reader });
+      expect(new Set((own["items"] as { readonly author: string }[]).map(({ author }) => author))).toEqual(authors);
+      const { json: meta } = await bench.ask("meta", { token: bench.tokens.operator });
+      const allowed = NAMES.filter((name) => EXPECTED[name].status[2] !== 403);
+      expect(meta["permissions"]).toEqual(allowed);
+    });
+  });
+
+  test("somebody without a login cannot fill the audit", async () => {
+    const before = await auditSize();
+    const params = { id: "1", source: "x".repeat(15_000) };
+    const tries = Array.from({ length: 200 }, () => bench.ask("retry", { params, body: reason }));
+    expect(new Set((await Promise.all(tries)).map(({ status }) => status))).toEqual(new Set([401]));
+    expect((await auditSize()) - before).toBeLessThanOrEqual(60);
+    const [newest] = await audit(1);
+    expect(newest).toMatchObject({ author: "(nobody)", result: "denied" });
+    expect(JSON.stringify(newest).length).toBeLessThan(1_000);
+  });
+
+  test("a number may be the id of one message and the key of another: both are found", async () => {
+    const [id = "", other = ""] = await bench.put("sent", 2);
+    await bench.sql(`UPDATE local_message SET message_key = '${id}' WHERE id = ${other}`);
+    const { json } = await bench.ask("lookup", { token: bench.tokens.reader, query: { word: id } });
+    expect((json["items"] as { readonly id: string }[]).map((message) => message.id)).toEqual([id, other]);
+  });
+
+  describe("requests of other sites", () => {
+    const FOREIGN: readonly Readonly<Record<string, string>>[] = [
+      { "sec-fetch-site": "cross-site" },
+      { "sec-fetch-site": "same-site", origin: "http://other.console.test" },
+      { origin: "http://evil.test" },
+      { origin: "null" },
+      { cookie: "rowpost=whatever" },
+    ];
+    const unsafe = NAMES.filter((name) => ROUTES[name].method !== "GET");
+
+    test.each(unsafe)("%s: refused, whatever they send, and nothing is changed", async (name) => {
+      const request = await rightRequest(name);
+      const before = await stateOf(request.id);
+      for (const headers of FOREIGN) {
+        const { json, status } = await bench.ask(name, {
+          ...{ ...request, token: bench.tokens.admin },
+          headers: { ...request.headers, ...headers },
+        });
+        expect([headers, status, json["type"]]).toEqual([headers, 403, "urn:rowpost:problem:cross-origin"]);
+      }
+      for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]) {
+        if ((ROUTES[name] as Route).body === undefined) continue;
+        const headers = { ...request.headers, "sec-fetch-site": "same-origin", "content-type": type };
+        expect((await bench.ask(name, { ...request, token: bench.tokens.admin, headers })).status).toBe(415);
+      }
+      expect(await stateOf(request.id)).toEqual(before);
+      const ours = { ...request.headers, "sec-fetch-site": "same-origin" };
+      const { status } = await bench.ask(name, { ...request, token: bench.tokens.admin, headers: ours });
+      expect(status).toBe(EXPECTED[name].status[3]);
+    });
+  });
+
+  describe("changes", () => {
+    test("of two operators on one message the later one is told, with the message as it is", async () => {
+      const [id = ""] = await bench.put("failed", 1, { reason: "HTTP_503: x" });
+      const etag = await etagOf(bench, id);
+      const sent = { params: { id }, headers: { "if-match": etag }, token: bench.tokens.operator };
+      const both = await Promise.all([
+        bench.ask("retry", { ...sent, body: { reason: "first" } }),
+        bench.ask("suspend", { ...sent, token: bench.tokens.admin, body: { reason: "second" } }),
+      ]);
+      expect(new Set(both.map(({ status }) => status))).toEqual(new Set([200, 412]));
+      const [won, lost] = both[0].status === 200 ? both : [both[1], both[0]];
+      expect(lost.json).toMatchObject({ current: won.json["message"] });
+      expect(lost.headers.get("etag")).toBe(won.headers.get("etag"));
+      expect(won.headers.get("etag")).not.toBe(etag);
+      const [conflict, done] = await audit(2);
+      expect([conflict?.["result"], conflict?.["changed"]]).toEqual(["conflict", 0]);
+      expect(done).toMatchObject({ result: "done", changed: 1, ids: [id], via: "api" });
+      expect(done?.["before"]).toMatchObject([{ id, state: "failed", failReason: "HTTP_503: x" }]);
+    });
+
+    test("nothing is changed without a version, in a wrong state, or where there is no message", async () => {
+      const [id = ""] = await bench.put("failed", 1);
+      const ifMatch = { "if-match": await etagOf(bench, id) };
+      const token = bench.tokens.operator;
+      const tries: [RouteName, Sent, number, string][] = [
+        ["retry", { params: { id }, body: reason }, 428, "precondition-required"],
+        ["retry", { params: { id }, headers: { "if-match": "*" }, body: reason }, 400, "invalid-request"],
+        ["retry", { params: { id }, headers: { "if-match": '"99"' }, body: reason }, 412, "precondition-failed"],
+        ["resume", { params: { id }, headers: ifMatch, body: reason }, 409, "state-conflict"],
+        ["retry", { params: { id }, headers: ifMatch, body: { reason: "  " } }, 400, "invalid-request"],
+        ["retry", { params: { id }, headers: ifMatch, body: {} }, 400, "invalid-request"],
+        ["retry", { params: { id }, headers: ifMatch, rawBody: "{" }, 400, "invalid-request"],
+        [
+          "suspend",
+          { params: { id }, headers: ifMatch, body: { ...reason, until: "2020-01-01T00:00:00Z" } },
+          400,
+          "invalid-request",
+        ],
+        ["retry", { params: { id: "99999999" }, headers: ifMatch, body: reason }, 404, "not-found"],
+        ["retry", { params: { id, source: "other" }, headers: ifMatch, body: reason }, 404, "not-found"],
+      ];
+      const before = await stateOf(id);
+      for (const [name, sent, status, code] of tries) {
+        const answer = await bench.ask(name, { ...sent, token });
+        expect([name, answer.status, answer.json["type"]]).toEqual([name, status, `urn:rowpost:problem:${code}`]);
+      }
+      expect(await stateOf(id)).toEqual(before);
+      const large = {
+        params: { id },
+        headers: ifMatch,
+        token,
+        rawBody: JSON.stringify({ reason: "x".repeat(1_048_577) }),
+      };
+      expect((await bench.ask("retry", large)).status).toBe(413);
+    });
+
+    test("an archived message is found, and cannot be changed", async () => {
+      const [id = ""] = await bench.put("sent", 1);
+      const token = bench.tokens.admin;
+      const archived = await bench.ask("archive", {
+        ...{ params: { id }, token, body: reason, headers: { "if-match": await etagOf(bench, id) } },
+      });
+      expect(archived.json).toMatchObject({ message: { id, archived: true } });
+      const { json } = await bench.ask("lookup", { token, query: { word: id } });
+      expect(json).toMatchObject({
+        items: [{ id, archived: true }],
+        searched: { complete: true, places: ["live", "archive"] },
+      });
+      const again = { params: { id }, token, body: reason, headers: { "if-match": await etagOf(bench, id) } };
+      expect((await bench.ask("resend", again)).status).toBe(412);
+    });
+  });
+
+  describe("looking", () => {
+    test("pages go on where they ended, each message once; a cursor of another filter is refused", async () => {
+      const ids = await bench.put("pending", 25, { topic: "pages" });
+      const seen: string[] = [];
+      let cursor: string | null = null;
+      do {
+        const query: Record<string, string> = { topic: "pages", limit: "10", ...(cursor === null ? {} : { cursor }) };
+        const { json } = await bench.ask("messages", { token: bench.tokens.reader, query });
+        seen.push(...(json["items"] as { readonly id: string }[]).map(({ id }) => id));
+        cursor = json["next"] as string | null;
+        if (seen.length === 10) {
+          const other = { topic: "other", limit: "10", cursor: cursor ?? "" };
+          expect((await bench.ask("messages", { token: bench.tokens.reader, query: other })).status).toBe(400);
+        }
+      } while (cursor !== null);
+      expect(seen).toEqual(ids.reverse());
+    });
+
+    test("failures of one cause are one group; the pulse is not sent again while nothing changes", async () => {
+      for (const port of [8080, 8081, 9999])
+        await bench.put("failed", 2, { topic: "causes", reason: `HTTP_503: host ${port} is away` });
+      await bench.put("failed", 1, { topic: "causes", reason: "HTTP_400: no" });
+      const fresh = bench.another();
+      const { json } = await bench.ask("failures", { token: bench.tokens.reader }, fresh);
+      await fresh.close();
+      const groups = (
+        json["items"] as { readonly topic: string; readonly code: string; readonly count: number }[]
+      ).filter(({ topic }) => topic === "causes");
+      expect(groups.map(({ code, count }) => [code, count])).toEqual([
+        ["HTTP_503", 6],
+        ["HTTP_400", 1],
+      ]);
+      const first = await bench.ask("pulse", { token: bench.tokens.reader });
+      const headers = { "if-none-match": first.headers.get("etag") ?? "" };
+      const second = await bench.ask("pulse", { token: bench.tokens.reader, headers });
+      expect([second.status, second.text]).toEqual([304, ""]);
+    });
+  });
+
+  describe("hostile data", () => {
+    const HOSTILE = [
+      "<img src=x onerror=alert(1)>",
+      "'; DROP TABLE local_message; --",
+      "\u202egnp\u202c \u0001\u007f\u009b",
+      "消息🚀\ufffd%_!\\",
+    ];
+
+    test("is shown as it is, whatever stands in a row", async () => {
+      const [first = ""] = await bench.put("failed", 1, { topic: "hostile" });
+      const quoted = (text: string): string =>
+        `'${text.replaceAll("'", "''").replaceAll("\\", bench.database.dialect === "mysql" ? "\\\\" : "\\")}'`;
+      const last = "9223372036854775807";
+      const always = bench.database.dialect === "postgres" ? " OVERRIDING SYSTEM VALUE" : "";
+      const token = bench.tokens.admin;
+      for (const [index, text] of HOSTILE.entries()) {
+        const id = index === 0 ? last : String(BigInt(last) - BigInt(index));
+        const value = quoted(text);
+        const body = index === 0 ? quoted("😀".repeat(300_000)) : value;
+        await bench.sql(`INSERT INTO local_message (id, message_type, message_key, topic, ordering_key, state, message_body, fail_reason, headers)${always}
+VALUES (${id}, ${value}, ${value}, ${value}, ${value}, 3, ${body}, ${value}, ${value})`);
+        const row = { type: text, key: text, topic: text, orderingKey: text, failReason: text };
+        for (const name of ["message", "body", "rawBody", "keyQueue"] as const) {
+          const { json, status } = await bench.ask(name, { token, params: { id } });
+          expect([text, name, status]).toEqual([text, name, 200]);
+          if (name === "message") expect(json).toMatchObject({ message: { id, ...row } });
+          if (name === "body") expect(json).toMatchObject({ truncated: index === 0, headers: text });
+        }
+        const { json } = await bench.ask("messages", {
+          token,
+          query: { key: text, topic: text, orderingKey: text, reason: text },
+        });
+        expect(json).toMatchObject({ items: [{ id, ...row }], searched: { complete: true } });
+        const headers = { "if-match": await etagOf(bench, id) };
+        const changed = await bench.ask("retry", { token, params: { id }, headers, body: { reason: `${text}\ud800` } });
+        expect(changed.json).toMatchObject({ message: { id, state: "pending" } });
+        expect((await audit(1))[0]).toMatchObject({ ids: [id], reason: `${text}\ufffd`.trim() });
+      }
+      for (const name of ["messages", "failures", "overview", "topics", "audit"] as const)
+        expect([name, (await bench.ask(name, { token })).status]).toEqual([name, 200]);
+      await bench.sql(`DELETE FROM local_message WHERE id > ${first}`);
+    });
+
+    test("in a request is an answer of the 400s, never a failure", async () => {
+      const token = bench.tokens.admin;
+      for (const id of [
+        "9223372036854775808",
+        "99999999999999999999",
+        "-1",
+        "1e3",
+        "0x10",
+        "\u0000",
+        "../1",
+        "1 OR 1=1",
+        "１",
+      ])
+        expect([id, (await bench.ask("message", { token, params: { id } })).status]).toEqual([id, 400]);
+      const queries: [Record<string, string>, number][] = [
+        [{ key: "\u0000" }, 400],
+        [{ key: "\ud800" }, 200],
+        [{ keyPrefix: "%" }, 200],
+        [{ topic: "x".repeat(256) }, 400],
+        [{ after: "yesterday" }, 400],
+        [{ after: "2026-11-23" }, 400],
+        [{ before: "9998-12-31T23:59:59.999+14:00", after: "1970-01-01T00:00:00Z" }, 200],
+        [{ state: "gone" }, 400],
+        [{ limit: "201" }, 400],
+        [{ limit: "0" }, 400],
+        [{ in: "archive,live" }, 200],
+        [{ in: "files" }, 400],
+        [{ in: "live,live", key: "nobody-has-this" }, 400],
+        [{ cursor: "e30" }, 400],
+        [{ cursor: "\u0000🚀" }, 400],
+        [{ budgetMs: "1e9" }, 400],
+      ];
+      for (const [query, expected] of queries)
+        expect([query, (await bench.ask("messages", { token, query })).status]).toEqual([query, expected]);
+    });
+  });
+}
