@@ -5,18 +5,59 @@ import { type Names, NOW, numberArray, textArray } from "./names.ts";
 
 /** Statements of consumers' reports. */
 export function confirmStatements(names: Names): ConfirmStatements {
-  return confirmCalls(confirmTexts(names), {
+  const calls = confirmCalls(confirmTexts(names), {
     identity: ({ type, key }) => ({ type, key }),
     ids: numberArray,
     pairs: (pairs) => [numberArray(pairs.map(([id]) => id)), textArray(pairs.map(([, text]) => text))],
   });
+  return {
+    ...calls,
+
+    /*
+     * Locks the rows in the order of their ids, as everything does that locks several. What
+     * somebody else changed while this waited for it is at another place, which this statement does
+     * not see: it stays as it is, the count tells so, and lockIdentities finds it. By places, and
+     * from arrays, 500 rows take 0.92 of the rate of a bare UPDATE; by ids and from JSON 0.83
+     * (PostgreSQL 15). A table of one's own may have partitions, and a place is then several rows'.
+     * If we die right after it, the transaction rolls back, and the consumer confirms again.
+     */
+    confirmIdentities: names.layout.name === "default" ? confirmByPlace(names) : undefined,
+  };
+}
+
+function confirmByPlace(names: Names): ConfirmStatements["confirmIdentities"] {
+  const { column, table } = names;
+  const { id, messageKey, messageType } = column;
+  const text = `UPDATE ${table} m
+SET ${consumeOf(names)}
+WHERE m.ctid = ANY (ARRAY(
+  SELECT m.ctid FROM unnest($1::text[], $2::text[]) AS wanted (type, key)
+  JOIN ${table} m ON m.${messageType} = wanted.type AND m.${messageKey} = wanted.key
+  WHERE ${openOf(names)}
+  ORDER BY m.${id}
+  FOR UPDATE OF m)) AND ${openOf(names)}`;
+  return (list) => ({
+    name: "confirmIdentities",
+    text,
+    params: [textArray(list.map(({ type }) => type)), textArray(list.map(({ key }) => key))],
+  });
+}
+
+/** Of a row `m`: may it become `consumed`? */
+function openOf(names: Names): string {
+  return `m.${names.column.state} IN (${names.from("confirm")}, ${names.from("confirmOvertakes")})`;
+}
+
+function consumeOf(names: Names): string {
+  const { nextRetryAt, state } = names.column;
+  return `${state} = ${names.state("consumed")}, ${nextRetryAt} = NULL${names.set("consumedAt", NOW)}${names.changed}`;
 }
 
 function confirmTexts(names: Names) {
   const { archive, column, confirmationTable, table, tableKey } = names;
   const { failReason, id, messageKey, messageType, nextRetryAt, state } = column;
-  const open = `m.${state} IN (${names.from("confirm")}, ${names.from("confirmOvertakes")})`;
-  const consume = `${state} = ${names.state("consumed")}, ${nextRetryAt} = NULL${names.set("consumedAt", NOW)}${names.changed}`;
+  const open = openOf(names);
+  const consume = consumeOf(names);
   const wanted = "json_to_recordset($1::text::json) AS wanted (type text, key text)";
   const same = `m.${messageType} = wanted.type AND m.${messageKey} = wanted.key`;
   const lock = (
@@ -28,21 +69,6 @@ FROM ${wanted} JOIN ${from} m ON ${same}
 ORDER BY ${order}
 FOR UPDATE OF m`;
   return {
-    /*
-     * Locks the rows in the order of their ids, as everything does that locks several, and looks at
-     * their states again under the lock. If we die right after it, the transaction rolls back, and
-     * the consumer confirms again.
-     */
-    confirmIdentities: `WITH found AS MATERIALIZED (
-  SELECT m.${id} AS id FROM ${wanted} JOIN ${table} m ON ${same}
-  WHERE ${open}
-  ORDER BY m.${id}
-  FOR UPDATE OF m)
-UPDATE ${table} m
-SET ${consume}
-FROM found
-WHERE m.${id} = found.id AND ${open}`,
-
     /* Holds the rows until the transaction ends. */
     lockIdentities: { messages: lock(table, `m.${id}`), archive: lock(archive, `m.archived_at, m.${id}`) },
 

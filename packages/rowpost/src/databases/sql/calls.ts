@@ -87,7 +87,7 @@ export function registryCalls(
   };
 }
 
-type ConfirmName = Exclude<keyof ConfirmStatements, "lockIdentities">;
+type ConfirmName = Exclude<keyof ConfirmStatements, "confirmIdentities" | "lockIdentities">;
 
 /**
  * Identities are one JSON value; pairs: an id with a text. forgetConfirmations: age in
@@ -95,6 +95,7 @@ type ConfirmName = Exclude<keyof ConfirmStatements, "lockIdentities">;
  */
 export function confirmCalls(
   texts: Readonly<Record<ConfirmName, string>> & {
+    readonly confirmIdentities?: string;
     readonly lockIdentities: Readonly<Record<"messages" | "archive", string>>;
   },
   encode: {
@@ -105,8 +106,12 @@ export function confirmCalls(
 ): ConfirmStatements {
   const call = (name: ConfirmName, params: readonly unknown[]): Statement => ({ name, text: texts[name], params });
   const list = (identities: readonly Identity[]): string => JSON.stringify(identities.map(encode.identity));
+  const { confirmIdentities } = texts;
   return {
-    confirmIdentities: (identities) => call("confirmIdentities", [list(identities)]),
+    confirmIdentities:
+      confirmIdentities === undefined
+        ? undefined
+        : (identities) => ({ name: "confirmIdentities", text: confirmIdentities, params: [list(identities)] }),
     lockIdentities: (identities, place) => ({
       name: `lockIdentities.${place}`,
       text: texts.lockIdentities[place],

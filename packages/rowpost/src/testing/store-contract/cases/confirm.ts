@@ -183,6 +183,25 @@ function severalCases(): readonly StoreContractCase[] {
       },
     },
     {
+      name: "confirm: a message that another transaction is changing is consumed when that one is over",
+      needs: ["rowLocks", "instances"],
+      async run(context) {
+        const [row, other] = await context.putAll([{ state: "sent" }, { state: "sent" }]);
+        assert.ok(row !== undefined && other !== undefined);
+        const first = context.database.confirmationWriter({ layout: context.layout });
+        let second: Promise<ConfirmationResult[]> | undefined;
+        await context.database.transaction(async (tx) => {
+          await first.confirm(tx, [by(row, "stock")]);
+          second = confirm(context, [of(other), of(row)], context.other);
+          second.catch(() => undefined);
+          await context.waiting(1);
+        });
+        assert.deepEqual(statuses((await second) ?? []), ["consumed", "consumed"]);
+        const states = [(await context.row(row)).state, (await context.row(other)).state];
+        assert.deepEqual(states, ["consumed", "consumed"]);
+      },
+    },
+    {
       name: "confirm: what was confirmed of a message counts for no other one, and is forgotten in time",
       async run(context) {
         const [row, other] = await context.putAll([{ state: "sent" }, { state: "sent" }]);
