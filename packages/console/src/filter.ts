@@ -53,15 +53,18 @@ export function queryOf(parameters: URLSearchParams): MessageQuery {
 export function parseFilter(line: string, stateWords: readonly Dictionary["states"][], now = Date.now()): MessageQuery {
   const query: MessageQuery = {};
   const bare: string[] = [];
-  for (const [, name, quoted, plain] of line.matchAll(/(?:([A-Za-z]+)[:：])?(?:"((?:[^"\\]|\\.)*)"|(\S+))/g)) {
+  for (const [whole, name, quoted, plain] of line.matchAll(/(?:([A-Za-z]+)[:：])?(?:"((?:[^"\\]|\\.)*)"|(\S+))/g)) {
     const value = quoted === undefined ? (plain ?? "") : quoted.replace(/\\(.)/g, "$1");
-    if (name === undefined) {
-      bare.push(value);
+    const field = name === undefined ? undefined : fieldNamed(name);
+    if (field === undefined) {
+      // A key may hold a colon: what stands in front of it need not be a name of ours.
+      bare.push(name === undefined ? value : whole);
       continue;
     }
-    const [field, meant] = fieldOf(name, value, { isQuoted: quoted !== undefined, stateWords, now });
-    if (query[field] !== undefined) throw new FilterError("twice", name);
-    query[field] = meant;
+    const meant = meaningOf(field, value, { isQuoted: quoted !== undefined, stateWords, now });
+    const [into, text] = meant;
+    if (query[into] !== undefined) throw new FilterError("twice", name ?? into);
+    query[into] = text;
   }
   if (bare.length === 0) return query;
   const word = bare.join(" ");
@@ -77,9 +80,11 @@ interface Reading {
   readonly now: number;
 }
 
-function fieldOf(name: string, value: string, { isQuoted, now, stateWords }: Reading): [FilterName, string] {
-  const field = SHORT[name] ?? NAMES.find((known) => known === name);
-  if (field === undefined) throw new FilterError("unknownName", name);
+function fieldNamed(name: string): FilterName | undefined {
+  return SHORT[name] ?? NAMES.find((known) => known === name);
+}
+
+function meaningOf(field: FilterName, value: string, { isQuoted, now, stateWords }: Reading): [FilterName, string] {
   if (field === "key" && value.endsWith("*") && !isQuoted) return ["keyPrefix", value.slice(0, -1)];
   if (field === "state")
     return [
@@ -127,13 +132,13 @@ export function chipsOf(query: MessageQuery): Chip[] {
   return NAMES.flatMap((name): Chip[] => {
     const value = query[name];
     if (value === undefined || value === "") return [];
-    if (name === "word") return [{ name, text: quoted(value) }];
+    if (name === "word") return [{ name, text: quoted(value, false, /^\w+[:：]/.test(value)) }];
     if (name === "keyPrefix") return [{ name, text: `key:${value}*` }];
     return [{ name, text: `${name === "orderingKey" ? "order" : name}:${quoted(value, name === "key")}` }];
   });
 }
 
-function quoted(value: string, isKey = false): string {
-  const isPlain = !/[\s"]/.test(value) && !(isKey && value.endsWith("*"));
+function quoted(value: string, isKey = false, looksNamed = false): string {
+  const isPlain = !looksNamed && !/[\s"]/.test(value) && !(isKey && value.endsWith("*"));
   return isPlain ? value : `"${value.replace(/["\\]/g, "\\$&")}"`;
 }

@@ -74,9 +74,12 @@ function partsOf(at: Date): Readonly<Record<string, string>> {
 export function formatInstant(iso: string): string {
   const at = new Date(iso);
   if (Number.isNaN(at.getTime())) return iso;
-  const { day, fractionalSecond, hour, minute, month, second, year } = partsOf(at);
-  const thisYear = partsOf(new Date())["year"];
-  return `${year === thisYear ? "" : `${year}-`}${month}-${day} ${hour}:${minute}:${second}.${fractionalSecond}`;
+  const { day, fractionalSecond, hour, minute, month, second, timeZoneName, year } = partsOf(at);
+  const today = partsOf(new Date());
+  // The head of the column says the offset of today; in summer, say, it is another one.
+  const offset = timeZoneName === today["timeZoneName"] ? "" : ` ${offsetIn(timeZoneName)}`;
+  const date = `${year === today["year"] ? "" : `${year}-`}${month}-${day}`;
+  return `${date} ${hour}:${minute}:${second}.${fractionalSecond}${offset}`;
 }
 
 /** Without the day: `03:12:05`. */
@@ -85,7 +88,11 @@ export function formatClock(at: Date): string {
   return `${hour}:${minute}:${second}`;
 }
 
-/** `+08:00` of the zone that is set. */
+/** `+08:00` of the zone that is set, today. */
 export function zoneOffset(): string {
-  return (partsOf(new Date())["timeZoneName"] ?? "").replace("GMT", "") || "+00:00";
+  return offsetIn(partsOf(new Date())["timeZoneName"]);
+}
+
+function offsetIn(timeZoneName = ""): string {
+  return timeZoneName.replace("GMT", "") || "+00:00";
 }

@@ -18,6 +18,7 @@ import { overviewHandlers } from "./http/handlers/overview.ts";
 import { recordHandlers } from "./http/handlers/records.ts";
 import { nodeListener } from "./http/node-listener.ts";
 import { openApiDocument } from "./http/openapi.ts";
+import { peerOf, withPeer } from "./http/peer.ts";
 import { createRouter } from "./http/router.ts";
 import { secured } from "./http/security.ts";
 import { createSource, type SourceOptions } from "./source.ts";
@@ -56,8 +57,11 @@ export interface ConsoleOptions {
 export interface Console {
   /** Answers a request; never rejects. */
   fetch(request: Request): Promise<Response>;
-  /** For `http.createServer` and Express, also where the body was parsed into `request.body`. */
-  node(request: IncomingMessage, response: ServerResponse): void;
+  /**
+   * For `http.createServer` and frameworks. Where the framework has read the body already, it is
+   * `body`; Express has it in `request.body`, where it is found.
+   */
+  node(request: IncomingMessage, response: ServerResponse, body?: unknown): void;
   /** Ends its connections. The databases stay open. */
   close(): Promise<void>;
 }
@@ -81,7 +85,7 @@ export function createConsole(options: ConsoleOptions): Console {
   const parts: ConsoleParts = {
     ...{ version: packageVersion(), sources, readOnly },
     access: createAccess({
-      ...{ users, tokens, link, authorize, isHttps, basePath },
+      ...{ users, tokens, link, authorize, isHttps, basePath, publicUrl },
       ...{ store: first.operations, linkUser: osUser() },
     }),
   };
@@ -113,7 +117,7 @@ export function createConsole(options: ConsoleOptions): Console {
   const fetch = async (request: Request): Promise<Response> => secured(await answer(request), isHttps);
   return {
     fetch,
-    node: nodeListener(fetch, logger),
+    node: nodeListener({ fetch, logger, isBehindProxy: publicUrl !== undefined }),
     async close() {
       await Promise.all(sources.map((source) => source.close()));
     },
@@ -131,7 +135,7 @@ function atPath(request: Request, path: string): Request {
   const url = new URL(request.url);
   if (url.pathname === path) return request;
   url.pathname = path;
-  return new Request(url, request);
+  return withPeer(new Request(url, request), peerOf(request));
 }
 
 function osUser(): string {

@@ -6,6 +6,7 @@ import { sqlite } from "rowpost/sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { hashPassword } from "../src/access/secrets.ts";
 import { createConsole } from "../src/console.ts";
+import { listen } from "../src/http-listen.ts";
 import { insertMessages, type Running, rowpost, rowpostHere, startRowpost, temporaryFile } from "./command.ts";
 
 let place: Awaited<ReturnType<typeof temporaryFile>>;
@@ -43,8 +44,13 @@ async function send(url: string, path: string, body: unknown, headers = {}): Pro
 /** The cookie of an answer, as a browser sends it back. */
 function cookieOf(response: Response): { readonly cookie: string } {
   const [given = ""] = response.headers.getSetCookie();
-  expect(given).toMatch(/^rowpost=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/);
+  expect(given).toMatch(/^rowpost-\d+=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/);
   return { cookie: given.split(";")[0] ?? "" };
+}
+
+/** The same session at another address: browsers keep cookies by host, and names tell ports apart. */
+function atPort({ cookie }: { readonly cookie: string }, url: string): { readonly cookie: string } {
+  return { cookie: cookie.replace(/^rowpost-\d+/, `rowpost-${new URL(url).port}`) };
 }
 
 async function whoIs(url: string, headers: Readonly<Record<string, string>>): Promise<unknown> {
@@ -68,13 +74,14 @@ test("the one-time link works once and makes an admin, whose session another con
   expect(await whoIs(url, session)).toMatchObject({ role: "admin", via: "console" });
 
   const other = await start();
-  expect(await whoIs(other.url, session)).toMatchObject({ role: "admin" });
+  expect(await whoIs(other.url, session), "the cookie of another console on this host").toBeNull();
+  expect(await whoIs(other.url, atPort(session, other.url))).toMatchObject({ role: "admin" });
   const created = await rowpost(["token", "create", "--name", "deploy"]);
   const accessFile = `${place.file}.json`;
   const entry = JSON.parse(created.stdout.split("\n").slice(2).join("\n")) as unknown;
   await writeFile(accessFile, JSON.stringify({ tokens: [entry] }));
   const withoutLink = await start("--access", accessFile);
-  expect(await whoIs(withoutLink.url, session), "a console with users has no link").toBeNull();
+  expect(await whoIs(withoutLink.url, atPort(session, withoutLink.url)), "a console with users has no link").toBeNull();
   const database = sqlite({ file: place.file });
   closers.push(() => database.close());
   const connection = await database.connect({ purpose: "tool" });
@@ -82,7 +89,8 @@ test("the one-time link works once and makes an admin, whose session another con
   // What the table has is no way in.
   const { rows } = await connection.run({ name: "test", text: "SELECT hash FROM local_message_session", params: [] });
   expect(rows).toHaveLength(1);
-  expect(await whoIs(url, { cookie: `rowpost=${String(rows[0]?.["hash"])}` })).toBeNull();
+  const hash = { cookie: session.cookie.replace(/=.*/, `=${String(rows[0]?.["hash"])}`) };
+  expect(await whoIs(url, hash)).toBeNull();
   const out = await fetch(`${url}api/v1/session`, {
     method: "DELETE",
     headers: { ...session, "sec-fetch-site": "same-origin" },
@@ -129,7 +137,8 @@ test("users log in with passwords, programs come with tokens, and a name rests a
     [[{ ...entryOf, password: await hashPassword("another one") }], null],
   ] as const) {
     await writeFile(file, JSON.stringify({ users }));
-    expect(await whoIs((await start("--access", file)).url, session)).toEqual(who);
+    const again = await start("--access", file);
+    expect(await whoIs(again.url, atPort(session, again.url))).toEqual(who);
   }
 });
 
@@ -179,6 +188,11 @@ test("a server of one's own can hold it, under a path, and behind a parser of bo
   const made = createConsole({ sources: [{ name: "main", database }], authorize, basePath: "/ops" });
   closers.push(() => made.close());
   const server = createServer((request, response) => {
+    // As Fastify and Koa do: the body is theirs, and nothing of it is in the request.
+    if (request.headers["x-framework"] === "fastify") {
+      void text(request).then((body) => made.node(request, response, body === "" ? undefined : JSON.parse(body)));
+      return;
+    }
     // As Express does: below a mount path the url is shortened, and express.json() reads the body.
     const framework: IncomingMessage & { originalUrl?: string; body?: unknown } = request;
     framework.originalUrl = request.url ?? "";
@@ -200,6 +214,10 @@ test("a server of one's own can hold it, under a path, and behind a parser of bo
   expect((await fetch(`${url}api/v1/s/main/messages/1`)).status).toBe(401);
   const suspended = await send(url, "/s/main/messages/1/actions/suspend", { reason: "消息" }, headers);
   expect(await suspended.json()).toMatchObject({ message: { state: "suspended", updatedBy: "ann" } });
+  const read = { ...headers, "if-match": suspended.headers.get("etag") ?? "", "x-framework": "fastify" };
+  const resumed = await send(url, "/s/main/messages/1/actions/resume", { reason: "消息" }, read);
+  expect(await resumed.json()).toMatchObject({ message: { state: "pending" } });
+  expect((await fetch(`${url}api/v1/s/main/messages/1`, { headers: read })).status).toBe(200);
   expect(
     (
       await send(
@@ -210,4 +228,28 @@ test("a server of one's own can hold it, under a path, and behind a parser of bo
       )
     ).status,
   ).toBe(403);
+});
+
+test("an address rests after twenty wrong passwords, whatever the names were", async () => {
+  const database = sqlite({ file: place.file });
+  closers.push(() => database.close());
+  const ann = { name: "ann", role: "operator", password: await hashPassword("correct horse") } as const;
+  const access = { users: [ann] };
+  const made = createConsole({ sources: [{ name: "main", database }], access, publicUrl: "http://ops.test" });
+  closers.push(() => made.close());
+  const server = createServer((request, response) => made.node(request, response));
+  const listening = await listen(server, { host: "127.0.0.1", port: 0 }, "--listen");
+  closers.push(() => listening.close());
+  // What stands in front of the last address is the visitor's own invention.
+  const from = (address: string, name: string, password: string, invented = "10.9.9.9") =>
+    send(
+      `http://${listening.address}/`,
+      "/session",
+      { name, password },
+      { "x-forwarded-for": `${invented}, ${address}` },
+    );
+  for (let tries = 0; tries < 20; tries += 1)
+    expect((await from("10.0.0.1", `name ${tries}`, "wrong", `10.1.1.${tries}`)).status).toBe(401);
+  expect((await from("10.0.0.1", "ann", "correct horse")).status).toBe(429);
+  expect((await from("10.0.0.2", "ann", "correct horse")).status).toBe(200);
 });

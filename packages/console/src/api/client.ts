@@ -2,7 +2,7 @@
  * The API as typed calls. Names, paths, queries, bodies and answers are those of the server's route
  * table: a route that changes there does not compile here.
  */
-import type { AnswerOf, BodyOf, QueryOf, RouteName } from "rowpost-server/api";
+import type { AnswerOf, BodyOf, PathOf, QueryOf, RouteName } from "rowpost-server/api";
 
 /** Method and path of each route. Types only come over, so the paths are written here once more. */
 const ROUTES = {
@@ -29,7 +29,7 @@ const ROUTES = {
   archive: "POST /s/:source/messages/:id/actions/archive",
   failures: "GET /s/:source/failures",
   audit: "GET /s/:source/audit",
-} as const satisfies Readonly<Record<RouteName, string>>;
+} as const satisfies { readonly [Name in RouteName]: PathOf<Name> };
 
 /** What a call may be given; the parameters of its path among them. */
 export interface Given<Name extends RouteName> {

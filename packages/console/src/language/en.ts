@@ -149,7 +149,6 @@ export const en = {
     without: (chip: string) => `Without ${chip}`,
     archived: "archived",
     wrong: {
-      unknownName: (name: string) => `There is no filter “${name}”`,
       state: (word: string) => `There is no state “${word}”`,
       instant: (text: string) => `“${text}” is no time: write 2h, 3d, 2026-11-23 or 2026-11-23T08:00Z`,
       place: (text: string) => `“${text}” is no place: live, archive`,

@@ -150,7 +150,6 @@ export const zh: Dictionary = {
     without: (chip) => `去掉 ${chip}`,
     archived: "已归档",
     wrong: {
-      unknownName: (name) => `没有“${name}”这个筛选条件`,
       state: (word) => `没有“${word}”这个状态`,
       instant: (text) => `“${text}”不是时间：请写 2h、3d、2026-11-23 或 2026-11-23T08:00Z`,
       place: (text) => `“${text}”不是查找范围：live、archive`,

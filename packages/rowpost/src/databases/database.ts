@@ -39,6 +39,11 @@ export interface SessionOptions {
    */
   readonly statementTimeoutMs?: number;
   /**
+   * The server stops a statement too that takes longer than `statementTimeoutMs`, and the session
+   * lives on. MySQL stops SELECTs only. PostgreSQL always does so; SQLite never. Default false.
+   */
+  readonly stopsOnServer?: boolean;
+  /**
    * A row lock is waited for this long. Must stay below a quarter of the lease (rule:
    * takeover-fence). Default 3,000.
    */

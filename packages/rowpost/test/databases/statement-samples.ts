@@ -188,6 +188,7 @@ export function otherStatements(statements: DialectStatements): Statement[] {
     admin.suspendRows({ ids, action, untilMs: 5 }),
     admin.resumeRows({ ids, action }),
     admin.putSuspension({ scope: "topic", value: "orders", reason: "r", author: "a", endsInMs: null }),
+    admin.lockSuspension({ scope: "topic", value: "orders" }),
     admin.deleteSuspension({ scope: "topic", value: "orders" }),
     admin.listSuspendedBy({ scope: "topic", value: "orders", limit: 10 }),
     ...insightSamples(statements, ids),

@@ -1,5 +1,6 @@
 /** From a request to who asks: a token, a session, or what the program around the console says. */
 import type { OperationsStore } from "rowpost";
+import { peerOf } from "../http/peer.ts";
 import { Problem } from "../http/problem.ts";
 import type { Role } from "../http/route.ts";
 import type { Access } from "./access-file.ts";
@@ -28,8 +29,16 @@ export interface AccessOptions {
   readonly isHttps: boolean;
   /** Path of the cookie. */
   readonly basePath: string;
+  /** Address that browsers use; undefined: that of the request. */
+  readonly publicUrl: string | undefined;
   /** Name of whoever uses the link. */
   readonly linkUser: string;
+}
+
+export interface LoggedIn {
+  readonly principal: Principal;
+  /** The header `Set-Cookie`. */
+  readonly cookie: string;
 }
 
 export interface AccessService {
@@ -37,9 +46,8 @@ export interface AccessService {
   principalOf(request: Request): Promise<Principal | undefined>;
   /** The request has the cookie, so a browser may have sent it without being asked. */
   hasCookie(request: Request): boolean;
-  /** Both return the header `Set-Cookie`. */
-  login(name: string, password: string): Promise<{ readonly principal: Principal; readonly cookie: string }>;
-  exchange(token: string): Promise<{ readonly principal: Principal; readonly cookie: string }>;
+  login(request: Request, name: string, password: string): Promise<LoggedIn>;
+  exchange(request: Request, token: string): Promise<LoggedIn>;
   /** Ends the session; the header takes the cookie away. */
   logout(request: Request): Promise<string>;
   readonly ways: () => { readonly password: boolean; readonly link: boolean };
@@ -55,15 +63,21 @@ const MOST_BELIEVED = 10_000;
 export function createAccess(options: AccessOptions): AccessService {
   const { authorize, isHttps, link, linkUser, store, tokens, users } = options;
   const limits = createLoginLimits();
+  let logouts = 0;
   const believed = new Map<string, { readonly principal: Principal; readonly untilMs: number }>();
   // The prefix binds a cookie to this host and to https, and takes no path but /.
   const isHost = isHttps && options.basePath === "/";
-  const cookieName = isHost ? "__Host-rowpost" : "rowpost";
   const attributes = `Path=${options.basePath}; HttpOnly; SameSite=Strict${isHttps ? "; Secure" : ""}`;
+
+  /** Browsers keep cookies by host, whatever the port: two consoles on one host have two names. */
+  function cookieName(request: Request): string {
+    const { port } = new URL(options.publicUrl ?? request.url);
+    return `${isHost ? "__Host-" : ""}rowpost${port === "" ? "" : `-${port}`}`;
+  }
 
   function cookieOf(request: Request): string | undefined {
     const pairs = (request.headers.get("cookie") ?? "").split(";").map((pair) => pair.trim().split("="));
-    return pairs.find(([name]) => name === cookieName)?.[1];
+    return pairs.find(([name]) => name === cookieName(request))?.[1];
   }
 
   async function sessionOf(request: Request): Promise<Principal | undefined> {
@@ -73,10 +87,12 @@ export function createAccess(options: AccessOptions): AccessService {
     const known = believed.get(hash);
     if (known !== undefined && performance.now() < known.untilMs) return known.principal;
     believed.delete(hash);
+    const logoutsBefore = logouts;
     const holder = await store.readSession(hash, IDLE_MS);
     if (holder === undefined) return undefined;
     const principal = holderOf(holder, { hasLink: link !== undefined, users });
     if (principal === undefined) return undefined;
+    if (logouts !== logoutsBefore) return principal;
     if (believed.size >= MOST_BELIEVED) believed.clear();
     believed.set(hash, { principal, untilMs: performance.now() + BELIEVED_MS });
     return principal;
@@ -90,13 +106,14 @@ export function createAccess(options: AccessOptions): AccessService {
   }
 
   async function open(
+    request: Request,
     who: Pick<Principal, "name" | "role">,
     way: Omit<Holder, "name">,
-  ): ReturnType<AccessService["login"]> {
+  ): Promise<LoggedIn> {
     const secret = randomSecret();
     const holder: Holder = { name: who.name, ...way };
     await store.openSession({ hash: sha256(secret), holder: JSON.stringify(holder), lifeMs: LIFE_MS });
-    return { principal: { ...who, via: "console" }, cookie: `${cookieName}=${secret}; ${attributes}` };
+    return { principal: { ...who, via: "console" }, cookie: `${cookieName(request)}=${secret}; ${attributes}` };
   }
 
   return {
@@ -115,26 +132,32 @@ export function createAccess(options: AccessOptions): AccessService {
       return bearer === undefined ? await sessionOf(request) : tokenHolder(bearer);
     },
 
-    async login(name, password) {
+    async login(request, name, password) {
       const user = users.find((each) => each.name === name);
-      if (!(await limits.guard(name, () => isPassword(password, user?.password))) || user === undefined)
+      if (
+        !(await limits.guard({ name, address: peerOf(request) }, () => isPassword(password, user?.password))) ||
+        user === undefined
+      )
         throw new Problem("unauthenticated", "name or password is wrong");
-      return await open({ name: user.name, role: user.role }, { by: "password", mark: markOf(user) });
+      return await open(request, { name: user.name, role: user.role }, { by: "password", mark: markOf(user) });
     },
 
-    async exchange(token) {
-      if (link?.use(token) !== true)
+    async exchange(request, token) {
+      const opened = await link?.use(token, () => open(request, { name: linkUser, role: "admin" }, { by: "link" }));
+      if (opened === undefined)
         throw new Problem("unauthenticated", "the link was used already, or is older than ten minutes: start again");
-      return await open({ name: linkUser, role: "admin" }, { by: "link" });
+      return opened;
     },
 
     async logout(request) {
       const secret = cookieOf(request);
       if (secret !== undefined) {
-        believed.delete(sha256(secret));
         await store.endSession(sha256(secret));
+        // A request that read it before must not have it believed from now on.
+        logouts += 1;
+        believed.delete(sha256(secret));
       }
-      return `${cookieName}=; ${attributes}; Max-Age=0`;
+      return `${cookieName(request)}=; ${attributes}; Max-Age=0`;
     },
   };
 }

@@ -7,8 +7,11 @@ const LIFE_MS = 10 * 60_000;
 export interface OneTimeLink {
   /** Stands in the fragment of an address, which no log and no Referer has. */
   readonly token: string;
-  /** True for the one who comes first with the right token. */
-  use(token: string): boolean;
+  /**
+   * Runs `work` for the one who comes first with the right token; undefined: this is another one.
+   * When `work` fails, the link can be used again.
+   */
+  use<T>(token: string, work: () => Promise<T>): Promise<T | undefined>;
   /** It can still be used. */
   isOpen(): boolean;
 }
@@ -23,10 +26,15 @@ export function createOneTimeLink(now: () => number = Date.now): OneTimeLink {
   return {
     token,
     isOpen,
-    use(given) {
-      if (!isOpen() || !sameHash(given, hash)) return false;
+    async use(given, work) {
+      if (!isOpen() || !sameHash(given, hash)) return undefined;
       used = true;
-      return true;
+      try {
+        return await work();
+      } catch (error) {
+        used = false;
+        throw error;
+      }
     },
   };
 }

@@ -1,54 +1,53 @@
 /**
- * How often somebody may guess: a name rests after failures, and few passwords are tried at once.
+ * How often somebody may guess: a name rests after failures, an address after more of them, and few
+ * passwords are tried at once.
  */
 import { Problem } from "../http/problem.ts";
 
-const FAILURES = 5;
 const REST_MS = 15 * 60_000;
-/** Names that are remembered; the oldest go first. */
-const MOST_NAMES = 10_000;
+/** Names, and addresses, that are remembered; the oldest go first. */
+const MOST_KNOWN = 10_000;
+const FAILURES_OF_NAME = 5;
+/** Several people may share an address. */
+const FAILURES_OF_ADDRESS = 20;
 /** Passwords that wait: each takes about 100 ms of a processor. */
 const MOST_WAITING = 20;
 
-interface Failures {
-  readonly count: number;
-  readonly untilMs: number;
+/** Who tries. */
+export interface Guesser {
+  readonly name: string;
+  /** Undefined: not known, and not counted. */
+  readonly address: string | undefined;
 }
 
 /** Makes the limits of one process. */
 export function createLoginLimits(now: () => number = Date.now): {
-  /** Runs `check` in turn. Rejects with a {@link Problem} while the name rests. */
-  guard(name: string, check: () => Promise<boolean>): Promise<boolean>;
+  /** Runs `check` in turn. Rejects with a {@link Problem} while the name or the address rests. */
+  guard(who: Guesser, check: () => Promise<boolean>): Promise<boolean>;
 } {
-  const failures = new Map<string, Failures>();
+  const names = createFailures(FAILURES_OF_NAME, now);
+  const addresses = createFailures(FAILURES_OF_ADDRESS, now);
   let waiting = 0;
   let turn: Promise<unknown> = Promise.resolve();
 
-  function refuse(seconds: number): never {
-    throw new Problem("rate-limited", "too many failed logins; wait", { headers: { "retry-after": String(seconds) } });
-  }
-
-  function checkRest(name: string): void {
-    const before = failures.get(name);
-    if (before === undefined || before.count < FAILURES) return;
-    const leftMs = before.untilMs - now();
+  function checkRest({ address, name }: Guesser): void {
+    const leftMs = Math.max(names.restMs(name), address === undefined ? 0 : addresses.restMs(address));
     if (leftMs > 0) refuse(Math.ceil(leftMs / 1_000));
-    failures.delete(name);
   }
 
   return {
-    async guard(name, check) {
-      checkRest(name);
+    async guard(who, check) {
+      checkRest(who);
       if (waiting >= MOST_WAITING) refuse(5);
       waiting += 1;
       const mine = turn.then(async () => {
-        // Those of the same name that waited before it may have used up its tries.
-        checkRest(name);
+        // Those that waited before it may have used up its tries.
+        checkRest(who);
         const right = await check();
-        if (right) failures.delete(name);
+        if (right) names.forget(who.name);
         else {
-          if (failures.size >= MOST_NAMES) failures.delete(failures.keys().next().value ?? "");
-          failures.set(name, { count: (failures.get(name)?.count ?? 0) + 1, untilMs: now() + REST_MS });
+          names.add(who.name);
+          if (who.address !== undefined) addresses.add(who.address);
         }
         return right;
       });
@@ -59,5 +58,34 @@ export function createLoginLimits(now: () => number = Date.now): {
         waiting -= 1;
       }
     },
+  };
+}
+
+function refuse(seconds: number): never {
+  throw new Problem("rate-limited", "too many failed logins; wait", { headers: { "retry-after": String(seconds) } });
+}
+
+interface Failures {
+  /** 0: it may try. */
+  restMs(of: string): number;
+  add(of: string): void;
+  forget(of: string): void;
+}
+
+function createFailures(most: number, now: () => number): Failures {
+  const known = new Map<string, { readonly count: number; readonly untilMs: number }>();
+  return {
+    restMs(of) {
+      const before = known.get(of);
+      if (before === undefined) return 0;
+      const leftMs = before.untilMs - now();
+      if (leftMs <= 0) known.delete(of);
+      return before.count < most ? 0 : leftMs;
+    },
+    add(of) {
+      if (known.size >= MOST_KNOWN) known.delete(known.keys().next().value ?? "");
+      known.set(of, { count: (known.get(of)?.count ?? 0) + 1, untilMs: now() + REST_MS });
+    },
+    forget: (of) => void known.delete(of),
   };
 }

@@ -205,6 +205,9 @@ export type RouteName = keyof typeof ROUTES;
 
 type Table = typeof ROUTES;
 
+/** Method and path of a route. */
+export type PathOf<Name extends RouteName> = `${Table[Name]["method"]} ${Table[Name]["path"]}`;
+
 /** What a route answers. */
 export type AnswerOf<Name extends RouteName> = Table[Name]["answer"] extends z.ZodType
   ? z.output<Table[Name]["answer"]>

@@ -102,6 +102,14 @@ export function adminStatements(names: MysqlNames): AdminStatements {
       params: [tableKey, ...auditValues(entry)],
     }),
 
+    /** Of two that change one rule at once, the later one sees what the first one wrote. */
+    lockSuspension: ({ scope, value }) => ({
+      name: "lockSuspension",
+      text: `SELECT scope, value, reason, author, TIMESTAMPDIFF(MICROSECOND, ${COMPANION_NOW}, ends_at) DIV 1000 AS ends_in_ms
+  FROM ${suspensions} WHERE table_name = ? AND scope = ? AND value = ? FOR UPDATE`,
+      params: [tableKey, scope, value],
+    }),
+
     /** Locks its one rule. Relays read it at their next heartbeat. */
     putSuspension: (rule) => ({
       name: "putSuspension",

@@ -60,6 +60,10 @@ const CONFLICT = new Set([1213, 1205, 1020, 3572]);
 /** InnoDB has no memory for more locks, and rolls the whole transaction back. */
 const LOCK_TABLE_FULL = 1206;
 /**
+ * The server has stopped a statement at its time limit: max_statement_time, max_execution_time.
+ */
+const STOPPED = new Set([1969, 3024]);
+/**
  * The server goes or has no room: shutdown, killed, idle too long, too many connections, read-only
  * after a fail-over, network read and write errors. 1317 is not here: KILL QUERY ends a statement
  * and leaves the connection usable, but its statement had no effect.
@@ -154,6 +158,9 @@ export function translateError(error: unknown, statement: string): unknown {
       `${statement}: the connection to the database is gone (${describeError(error)})`,
       { cause: error },
     );
+  }
+  if (STOPPED.has(errorNumber(error))) {
+    return new DatabaseUnavailableError(`${statement}: timed out, and stopped by the server`, { cause: error });
   }
   if (isConflict(error)) {
     return new DatabaseConflictError(`${statement}: another transaction was in the way (${describeError(error)})`, {

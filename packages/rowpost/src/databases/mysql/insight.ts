@@ -3,7 +3,7 @@ import { BEHIND_BASE } from "../sql/behind.ts";
 import type { FindRequest, InsightStatements } from "../sql/insight-statements.ts";
 import type { LayoutColumns } from "../sql/layout.ts";
 import { type FindWords, findStatement, idConditions, prefixRange, whereText } from "../sql/message-list.ts";
-import { whole } from "./clock.ts";
+import { isoText, whole } from "./clock.ts";
 import type { MysqlNames } from "./names.ts";
 
 export function insightStatements(names: MysqlNames): InsightStatements {
@@ -186,7 +186,7 @@ function summaryFields(names: MysqlNames): string[] {
     select("deliveryCount", "delivery_count", "0"),
     instant("deliverAt", "deliver_at"),
     // A time that tells of a head is no time of any zone.
-    `IF(${column("nextRetryAt")} >= '${BEHIND_BASE}', LEFT(DATE_FORMAT(${column("nextRetryAt")}, '%Y-%m-%dT%H:%i:%s.%fZ'), 23), ${names.iso(column("nextRetryAt"))}) AS next_retry_at`,
+    `IF(${column("nextRetryAt")} >= '${BEHIND_BASE}', ${isoText(column("nextRetryAt"))}, ${names.iso(column("nextRetryAt"))}) AS next_retry_at`,
     instant("lastRetryAt", "last_retry_at"),
     `${column("failReason")} AS fail_reason`,
     select("messageId", "message_id", "NULL"),

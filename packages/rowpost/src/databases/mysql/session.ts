@@ -23,6 +23,8 @@ const DEFAULT_LOCK_WAIT_TIMEOUT_MS = 3_000;
 /** How often, and for how long, `abandon` asks whether the server is done with the session. */
 const ABANDON_POLL_MS = 20;
 const ABANDON_POLLS = 250;
+/** For the server's own answer, that it has stopped a statement at its limit. */
+const ANSWER_GRACE_MS = 1_000;
 /** What sql_select_limit says when nobody has set it. */
 const NO_LIMIT = "18446744073709551615";
 /**
@@ -41,7 +43,8 @@ interface Opened {
 
 /** Opens a session. Throws `DatabaseUnavailableError` when the server cannot be reached. */
 export async function openSession(driver: Driver, options: SessionOptions): Promise<Session> {
-  const timeoutMs = options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS;
+  const limitMs = options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS;
+  const timeoutMs = options.stopsOnServer === true ? limitMs + ANSWER_GRACE_MS : limitMs;
   let connection: DriverConnection;
   try {
     connection = await driver.connect(options.signal);
@@ -70,6 +73,8 @@ async function prepare(connection: DriverConnection, options: SessionOptions, ti
   const zone = options.clock === "server" ? "@@global.time_zone" : "'+00:00'";
   const run = (text: string, params: readonly unknown[] = []): Promise<QueryResult> =>
     connection.query(text, params, timeoutMs);
+  // 0: no limit, whatever the server's own default is.
+  const mostMs = options.stopsOnServer === true ? timeoutMs - ANSWER_GRACE_MS : 0;
   const transactions = options.snapshot === true ? "REPEATABLE READ, READ ONLY" : "READ COMMITTED, READ WRITE";
   await run(`SET SESSION TRANSACTION ISOLATION LEVEL ${transactions}`);
   // A server may ignore what the driver asked for, or set something else at its start of a session.
@@ -78,7 +83,7 @@ async function prepare(connection: DriverConnection, options: SessionOptions, ti
     `SET SESSION autocommit = 1, time_zone = ${zone}, sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION',
   innodb_lock_wait_timeout = ${lockWait}, lock_wait_timeout = ${Math.max(lockWait, 5)}, completion_type = 0,
   sql_safe_updates = 0, sql_big_selects = 1, sql_select_limit = ${NO_LIMIT}
-  /*M! , max_statement_time = 0 */ /*!80000 , max_execution_time = 0 */`,
+  /*M! , max_statement_time = ${mostMs / 1_000} */ /*!80000 , max_execution_time = ${Math.ceil(mostMs)} */`,
   );
   // The lock lives exactly as long as the server works for this session: it goes after the
   // rollback. `abandon` asks for it, and so cannot take a connection that came later and got the

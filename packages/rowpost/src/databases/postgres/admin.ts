@@ -5,7 +5,7 @@ import { operatorCalls } from "../sql/calls.ts";
 import { literal } from "../sql/sql-names.ts";
 import type { AdminStatements } from "../sql/statements.ts";
 import { insightStatements } from "./insight.ts";
-import { after, instant, type Names, NOW, numberArray } from "./names.ts";
+import { after, instant, msBetween, type Names, NOW, numberArray } from "./names.ts";
 
 /** Statements of the operator's port. */
 export function adminStatements(names: Names): AdminStatements {
@@ -25,6 +25,9 @@ FOR UPDATE OF m`,
       // Adds a row of its own; commits, or does not, with the change that it tells of.
       recordChange: `INSERT INTO ${names.auditTable} (table_name, made_at, author, action, reason, changed, first_id, last_id, ids, details, via, result, before_image)
 VALUES (${tableKey}, ${NOW}, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+      // Of two that change one rule at once, the later one sees what the first one wrote.
+      lockSuspension: `SELECT scope, value, reason, author, ${msBetween(NOW, "ends_at")} AS ends_in_ms
+FROM ${suspensionTable} WHERE table_name = ${tableKey} AND scope = $1 AND value = $2 FOR UPDATE`,
       // Locks its one rule. Relays read it at their next heartbeat.
       putSuspension: `INSERT INTO ${suspensionTable} (table_name, scope, value, reason, author, ends_at, gmt_create)
 VALUES (${tableKey}, $1, $2, $3, $4, ${after("$5::bigint")}, ${NOW})

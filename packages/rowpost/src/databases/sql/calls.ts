@@ -132,7 +132,8 @@ type OperatorName = Exclude<keyof AdminStatements, keyof InsightStatements>;
 /**
  * The changes take: author (where the layout has updated_by), for suspendRows its milliseconds,
  * ids. recordChange: those of auditValues.
- * putSuspension: scope, value, reason, author, milliseconds. deleteSuspension: scope, value.
+ * putSuspension: scope, value, reason, author, milliseconds. lockSuspension and
+ * deleteSuspension: scope, value.
  * listSuspendedBy: beginning of the reason, limit. lockRows: ids.
  */
 export function operatorCalls(
@@ -153,6 +154,7 @@ export function operatorCalls(
     resumeRows: ({ ids, action }) => call("resumeRows", [...by(action), encodeIds(ids)]),
     putSuspension: ({ author, endsInMs, reason, scope, value }) =>
       call("putSuspension", [scope, value, clip(reason, 512), clip(author, 64), endsInMs]),
+    lockSuspension: ({ scope, value }) => call("lockSuspension", [scope, value]),
     deleteSuspension: ({ scope, value }) => call("deleteSuspension", [scope, value]),
     listSuspendedBy: ({ limit, ...rule }) => call("listSuspendedBy", [clip(ruleReason(rule), failReasonLength), limit]),
   };

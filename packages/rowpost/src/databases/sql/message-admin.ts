@@ -25,7 +25,7 @@ import { createMessageSearch } from "./message-search.ts";
 import { readStatus } from "./message-status.ts";
 import { pickAll } from "./past-refused.ts";
 import type { StoreParts } from "./relay-store.ts";
-import { decodeState, integer, type Row, text } from "./rows.ts";
+import { decodeState, integer, type Row, suspensionRule, text } from "./rows.ts";
 import { createToolSlots } from "./tool-slots.ts";
 
 /** Rows of one page and of one change at most. */
@@ -95,11 +95,14 @@ export function createMessageAdmin(parts: StoreParts, statementTimeoutMs?: numbe
     });
   }
 
-  /** A change of a rule, and that it was made. */
+  /** A change of a rule, and what it said before. */
   async function changeRule(what: string, action: OperatorAction, rule: RuleName, statement: Statement): Promise<void> {
     checkAction(action);
-    const details = JSON.stringify({ rule: { scope: rule.scope, value: rule.value } });
+    const { scope, value } = rule;
     await inTransaction(async (tx) => {
+      const [row] = (await tx.run(statements.admin.lockSuspension({ scope, value }))).rows;
+      const before = row === undefined ? null : ruleBefore(suspensionRule(row));
+      const details = JSON.stringify({ rule: { scope, value }, before });
       const { affected } = await tx.run(statement);
       if (affected > 0) await tx.run(statements.admin.recordChange(auditEntry(what, action, { changed: 0, details })));
     });
@@ -173,16 +176,17 @@ export function createMessageAdmin(parts: StoreParts, statementTimeoutMs?: numbe
 
     async resetBackoff({ action, topic }) {
       checkAction(action);
-      const total = await resetBackoff((batch) =>
-        inTransaction(
-          async (tx) =>
-            (await tx.run(statements.housekeeping.resetBackoff({ topic, ...batch, ...pickAll(batch.limit) }))).affected,
-        ),
-      );
       const details = JSON.stringify({ topic });
-      const entry = auditEntry("reset backoff", action, { changed: total, details });
-      if (total > 0) await inTransaction((tx) => tx.run(statements.admin.recordChange(entry)));
-      return total;
+      // Each batch with its entry: if we die between two, what was brought forward is written down.
+      return await resetBackoff((batch) =>
+        inTransaction(async (tx) => {
+          const step = { topic, ...batch, ...pickAll(batch.limit) };
+          const { affected: changed } = await tx.run(statements.housekeeping.resetBackoff(step));
+          const entry = auditEntry("reset backoff", action, { changed, details });
+          if (changed > 0) await tx.run(statements.admin.recordChange(entry));
+          return changed;
+        }),
+      );
     },
 
     suspend: (request) =>
@@ -248,6 +252,10 @@ export function createMessageAdmin(parts: StoreParts, statementTimeoutMs?: numbe
 
     close: () => slots.close(),
   };
+}
+
+function ruleBefore({ author, endsInMs, reason }: SuspensionRule): Readonly<Record<string, unknown>> {
+  return { reason, author, endsInMs };
 }
 
 type RuleName = Pick<SuspensionRule, "scope" | "value">;

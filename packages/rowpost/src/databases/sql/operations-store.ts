@@ -50,7 +50,9 @@ export function createOperationsStore(parts: StoreParts, statementTimeoutMs?: nu
     async estimate() {
       const [row] = await run(operations.estimate());
       if (row === undefined) throw new Error("the statement estimate returned no row");
-      return { messages: row["total"] === null ? undefined : integer(row, "total"), clock: text(row, "clock") };
+      // Ids that somebody has numbered by hand, or statistics, may say more than a number holds.
+      const messages = row["total"] === null ? undefined : Math.min(integer(row, "total"), Number.MAX_SAFE_INTEGER);
+      return { messages, clock: text(row, "clock") };
     },
 
     close: () => slots.close(),

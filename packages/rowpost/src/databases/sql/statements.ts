@@ -366,6 +366,11 @@ export interface AdminStatements extends InsightStatements {
     readonly untilMs: number | null;
   }): Statement;
   resumeRows(request: { readonly ids: readonly string[]; readonly action: OperatorAction }): Statement;
+  /**
+   * Locks the rule, if there is one. Aliases: scope value reason author ends_in_ms (NULL: until it
+   * is lifted).
+   */
+  lockSuspension(request: { readonly scope: SuspensionRule["scope"]; readonly value: string }): Statement;
   putSuspension(rule: SuspensionRule): Statement;
   deleteSuspension(request: { readonly scope: SuspensionRule["scope"]; readonly value: string }): Statement;
   /**

@@ -13,7 +13,7 @@ export function createToolSlots(parts: StoreParts, statementTimeoutMs?: number):
     connect: async () => {
       const session = await parts.connect({
         ...{ purpose: "tool", clock: layout.clock },
-        ...(statementTimeoutMs === undefined ? {} : { statementTimeoutMs }),
+        ...(statementTimeoutMs === undefined ? {} : { statementTimeoutMs, stopsOnServer: true }),
       });
       try {
         if (!checked) await checkSchema(session, { layout, schema: statements.schema });

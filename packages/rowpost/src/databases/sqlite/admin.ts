@@ -5,7 +5,7 @@ import { BEHIND_BASE } from "../sql/behind.ts";
 import { operatorCalls } from "../sql/calls.ts";
 import type { AdminStatements } from "../sql/statements.ts";
 import { insightStatements } from "./insight.ts";
-import { after, jsonIds, type Names, NOW } from "./names.ts";
+import { after, jsonIds, msSince, type Names, NOW } from "./names.ts";
 
 const GIVEN = "IN (SELECT value FROM json_each(?))";
 
@@ -54,11 +54,16 @@ WHERE m.${id} ${GIVEN} AND ${names.isIn("pending")} AND m.${nextRetryAt} > ${NOW
   };
 }
 
-function ruleTexts(names: Names): Readonly<Record<"recordChange" | "putSuspension" | "deleteSuspension", string>> {
+type RuleText = "recordChange" | "lockSuspension" | "putSuspension" | "deleteSuspension";
+
+function ruleTexts(names: Names): Readonly<Record<RuleText, string>> {
   const { auditTable, suspensionTable, tableKey } = names;
   return {
     recordChange: `INSERT INTO ${auditTable} (table_name, made_at, author, action, reason, changed, first_id, last_id, ids, details, via, result, before_image)
 VALUES (${tableKey}, ${NOW}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    // Locks nothing: the transaction around it has the file's only write lock.
+    lockSuspension: `SELECT scope, value, reason, author, -${msSince("ends_at")} AS ends_in_ms
+FROM ${suspensionTable} WHERE table_name = ${tableKey} AND scope = ? AND value = ?`,
     putSuspension: `INSERT INTO ${suspensionTable} (table_name, scope, value, reason, author, ends_at, gmt_create)
 VALUES (${tableKey}, ?, ?, ?, ?, ${after("?")}, ${NOW})
 ON CONFLICT (table_name, scope, value)

@@ -1,4 +1,5 @@
 /** Login, logout, and what I may do. */
+import type { LoggedIn } from "../../access/access.ts";
 import { type Call, type ConsoleParts, firstSource, type HandlersOf } from "../call.ts";
 import { mayDo, type Route } from "../route.ts";
 import { ROUTES, type RouteName } from "../routes.ts";
@@ -10,10 +11,7 @@ export function accessHandlers(
   const { access, readOnly, sources, version } = parts;
   const { operations } = firstSource(parts);
 
-  async function loggedIn(
-    opened: Awaited<ReturnType<typeof access.login>>,
-    reason: string,
-  ): ReturnType<HandlersOf<"login">["login"]> {
+  async function loggedIn(opened: LoggedIn, reason: string): ReturnType<HandlersOf<"login">["login"]> {
     const { cookie, principal } = opened;
     await operations.record({ author: principal.name, via: "console", action: "login", reason, result: "done" });
     return { json: { principal, ways: access.ways() }, headers: { "set-cookie": cookie } };
@@ -21,8 +19,10 @@ export function accessHandlers(
 
   return {
     session: async ({ principal }) => ({ json: { principal: principal ?? null, ways: access.ways() } }),
-    login: async ({ body }) => await loggedIn(await access.login(body.name, body.password), "with a password"),
-    exchangeLink: async ({ body }) => await loggedIn(await access.exchange(body.token), "with the one-time link"),
+    login: async ({ body, request }) =>
+      await loggedIn(await access.login(request, body.name, body.password), "with a password"),
+    exchangeLink: async ({ body, request }) =>
+      await loggedIn(await access.exchange(request, body.token), "with the one-time link"),
 
     async logout({ principal, request }) {
       const cookie = await access.logout(request);

@@ -90,6 +90,55 @@ export const byHandCases: readonly StoreContractCase[] = [
     },
   },
   {
+    name: "by hand: a rule that is replaced or lifted stands in the audit as it was before",
+    async run(context) {
+      const rule = { scope: "topic", value: "orders" } as const;
+      await context.admin.suspendScope({ ...rule, ...ACTION, endsInMs: null });
+      await context.admin.suspendScope({ ...rule, author: "bob", reason: "longer", endsInMs: 3_600_000 });
+      await context.admin.resumeScope({ ...rule, action: { author: "cleo", reason: "over" } });
+      const store = context.database.operations({ layout: context.layout });
+      try {
+        const [lifted, replaced, made] = await store.audit({ filter: {}, limit: 3 });
+        assert.deepEqual(made?.details, { rule, before: null });
+        assert.deepEqual(replaced?.details, { rule, before: { ...ACTION, endsInMs: null } });
+        assert.ok(lifted !== undefined);
+        const { before } = lifted.details as { readonly before: { readonly endsInMs: number } };
+        assert.deepEqual({ ...before, endsInMs: 0 }, { author: "bob", reason: "longer", endsInMs: 0 });
+        assert.ok(before.endsInMs > 3_000_000 && before.endsInMs <= 3_600_000, String(before.endsInMs));
+      } finally {
+        await store.close();
+      }
+    },
+  },
+  {
+    name: "by hand: a reset of the backoff is written down with what it brought forward",
+    async run(context) {
+      await context.putAll(Array(3).fill({ topic: "orders", retryCount: 1, nextRetryInMs: 3_600_000 }));
+      assert.equal(await context.admin.resetBackoff({ topic: "orders", action: ACTION }), 3);
+      assert.equal(await context.admin.resetBackoff({ topic: "orders", action: ACTION }), 0);
+      const store = context.database.operations({ layout: context.layout });
+      try {
+        const entries = await store.audit({ filter: { action: "reset backoff" }, limit: 10 });
+        assert.deepEqual(
+          entries.map(({ changed, details }) => ({ changed, details })),
+          [{ changed: 3, details: { topic: "orders" } }],
+        );
+      } finally {
+        await store.close();
+      }
+    },
+  },
+  {
+    name: "by hand: a message that is held until the year 9998 says so with its zone",
+    async run(context) {
+      const { id } = await context.put({ state: "pending" });
+      const untilMs = Date.parse("9998-12-30T00:00:00Z") - Date.now();
+      await context.admin.suspend({ filter: { ids: [id] }, action: ACTION, limit: 1, untilMs });
+      const [message] = (await context.admin.list({ filter: { ids: [id] }, limit: 1 })).messages;
+      assert.match(message?.nextRetryAt ?? "", /^9998-12-(29|30)T[\d:.]{12}Z$/);
+    },
+  },
+  {
     name: "by hand: a session is known until it ends, is idle for too long, or is told to end",
     async run(context) {
       const store = context.database.operations({ layout: context.layout });
