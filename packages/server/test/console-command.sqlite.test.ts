@@ -48,7 +48,7 @@ function cookieOf(response: Response): { readonly cookie: string } {
   return { cookie: given.split(";")[0] ?? "" };
 }
 
-/** The same session at another address: browsers keep cookies by host, and names tell ports apart. */
+/** The same session at another port. Browsers keep cookies by host; names tell ports apart. */
 function atPort({ cookie }: { readonly cookie: string }, url: string): { readonly cookie: string } {
   return { cookie: cookie.replace(/^rowpost-\d+/, `rowpost-${new URL(url).port}`) };
 }
