@@ -26,13 +26,15 @@ export function openApiDocument(version: string): Json {
     paths,
     components: {
       securitySchemes: {
-        session: { type: "apiKey", in: "cookie", name: "rowpost" },
+        session: { type: "apiKey", in: "cookie", name: "rowpost-7070", description: SESSION_COOKIE },
         token: { type: "http", scheme: "bearer" },
       },
       schemas: { Problem: PROBLEM },
     },
   };
 }
+
+const SESSION_COOKIE = "`rowpost-` and the port; `rowpost` without one; with `__Host-` in front under https";
 
 const PROBLEM: Json = {
   type: "object",
