@@ -31,6 +31,11 @@ export interface Delivery<Raw> {
    * a message came back would drop it for what is not its fault.
    */
   readonly stays?: "always" | "never" | undefined;
+  /**
+   * True: the broker never brings it again. It is tried at a close as well: until it is handled, or
+   * has had all its tries once more.
+   */
+  readonly isLast?: boolean | undefined;
   /** True when nobody waits for a verdict: the broker has taken the message back. */
   isOver?(): boolean;
   /**
@@ -51,8 +56,11 @@ export interface Work<Raw> {
    * their order.
    */
   handle(delivery: Delivery<Raw>): Promise<Verdict>;
-  /** Resolves when no handler runs and every verdict is out, or `abandoned`. */
-  drain(): Promise<Closed>;
+  /**
+   * Resolves when nothing more comes, no handler runs and every verdict is out, or `abandoned`.
+   * `quiet`: resolves when nothing more comes; default: at once.
+   */
+  drain(quiet?: Promise<unknown>): Promise<Closed>;
 }
 
 export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
@@ -101,8 +109,9 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
   async function attempt(delivery: Delivery<Raw>, message: DeliveredMessage): Promise<Verdict> {
     const { type, key } = message;
     let isHeld = false;
+    let hadItsTries = false;
     for (let attempts = 1; ; attempts += 1) {
-      if (closing.signal.aborted || delivery.isOver?.() === true) return "stopped";
+      if (isToStop(delivery, hadItsTries)) return "stopped";
       let wasCalled = false;
       try {
         await watched(() => handleOnce(message, delivery.raw, () => (wasCalled = true)), { type, key, attempts });
@@ -120,6 +129,7 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
                 ...{ consumer, type, key, attempts, error },
               });
             isHeld = true;
+            hadItsTries = closing.signal.aborted;
             await clock.sleep(settings.pauseMs, closing.signal);
             continue;
           }
@@ -128,13 +138,15 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
           const verdict = await giveUp(delivery, error, { type, key, attempts }, unhandled);
           if (!goesOn(delivery, verdict)) return verdict;
           attempts = 0;
+          hadItsTries = closing.signal.aborted;
           await clock.sleep(settings.pauseMs, closing.signal);
           continue;
         }
         logger.warn("a message was not handled and is tried again", {
           ...{ consumer, type, key, attempts, error },
         });
-        await clock.sleep(settings.retryInMs(attempts), closing.signal);
+        const { signal } = delivery.isLast === true ? abandoned : closing;
+        await clock.sleep(settings.retryInMs(attempts), signal);
       }
     }
   }
@@ -164,12 +176,20 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
 
   /** One without an identity, or that `orderBy` cannot read. */
   async function refuse(delivery: Delivery<Raw>, error: unknown): Promise<Verdict> {
-    while (!closing.signal.aborted && delivery.isOver?.() !== true) {
+    let hadItsTries = false;
+    while (!isToStop(delivery, hadItsTries)) {
       const verdict = await giveUp(delivery, error, {});
       if (!goesOn(delivery, verdict)) return verdict;
+      hadItsTries = closing.signal.aborted;
       await clock.sleep(settings.pauseMs, closing.signal);
     }
     return "stopped";
+  }
+
+  /** `hadItsTries`: all of them, the last one in the close. */
+  function isToStop(delivery: Delivery<Raw>, hadItsTries: boolean): boolean {
+    if (delivery.isOver?.() === true || abandoned.signal.aborted) return true;
+    return closing.signal.aborted && (delivery.isLast !== true || hadItsTries);
   }
 
   async function tell(
@@ -210,11 +230,12 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
     return verdict;
   }
 
-  async function drain(): Promise<Closed> {
+  async function drain(quiet: Promise<unknown> = Promise.resolve()): Promise<Closed> {
     closing.abort();
     const timer = clock.setTimer(() => abandoned.abort(), settings.drainTimeoutMs);
     try {
-      await unlessAborted(abandoned.signal, Promise.all(open), () => undefined);
+      const settled = quiet.then(() => Promise.all(open));
+      await unlessAborted(abandoned.signal, settled, () => undefined);
       return { drained: true };
     } catch {
       logger.warn("handlers did not end in time; what they have under way comes again", {

@@ -9,6 +9,7 @@ import { silentLogger } from "../../src/runtime/logger.ts";
 import { createTcpProxy } from "../../src/testing/index.ts";
 import { noDeadline, outgoing } from "../brokers/messages.ts";
 import { startPrivateRedis, uniqueName } from "../brokers/redis-server.ts";
+import { gate } from "../queue/members.ts";
 import { describeWithService } from "../services.ts";
 import { type ConsumerPlace, describeConsumer } from "./cases.ts";
 
@@ -131,6 +132,52 @@ describeWithService("redis", "consume", ({ address }) => {
       const handled: string[] = [];
       await consume(at, { claimAfterMs: hour, concurrency: 1, handler: ({ key }) => handled.push(key) });
       await expect.poll(() => handled).toEqual(["a", "b", "c"]);
+    });
+
+    test("entries that a member has left behind come before a backlog that has no end", async () => {
+      const at = await place();
+      await publish(at, ["left"]);
+      await at.admin.xgroup("CREATE", at.topic, GROUP, "0");
+      await at.admin.xreadgroup("GROUP", GROUP, "dead", "COUNT", 1, "STREAMS", at.topic, ">");
+      await publish(at, ["b1", "b2", "b3"]);
+      const began: string[] = [];
+      const held = gate();
+      await consume(at, {
+        ...{ concurrency: 1, prefetch: 1 },
+        handler: async ({ key }) => {
+          began.push(key);
+          if (key === "b1") await held.opened;
+        },
+      });
+      await expect.poll(() => began).toEqual(["b1"]);
+      // Idle for long enough, and the next look is due.
+      await expect
+        .poll(async () => {
+          const rows = await at.admin.xpending(at.topic, GROUP, "-", "+", 1, "dead");
+          return Number((rows as string[][])[0]?.[2]);
+        })
+        .toBeGreaterThan(3 * CLAIM_AFTER_MS);
+      held.open();
+      await expect.poll(() => began).toEqual(["b1", "left", "b2", "b3"]);
+    });
+
+    test("a group that was deleted leaves nothing out, and is told, also where it had begun at the end", async () => {
+      const at = await place();
+      await publish(at, ["before"]);
+      const told: unknown[] = [];
+      const handled: string[] = [];
+      await consume(at, {
+        fromBeginning: false,
+        logger: { ...silentLogger, error: (line, fields) => void told.push([line, fields]) },
+        handler: ({ key }) => handled.push(key),
+      });
+      await publish(at, ["a"]);
+      await expect.poll(() => handled).toEqual(["a"]);
+      await at.admin.xgroup("DESTROY", at.topic, GROUP);
+      await publish(at, ["b"]);
+      await expect.poll(() => handled).toEqual(["a", "before", "b"]);
+      const line = "the group of a consumer was gone and is made again, from the first entry on";
+      expect(told).toEqual([[line, { stream: at.topic, group: GROUP }]]);
     });
 
     test("entries that are trimmed before they were handled are told", async () => {

@@ -1,10 +1,11 @@
 /** Kafka through @platformatic/kafka: one stream of messages, committed behind what is handled. */
-import { onAbort } from "../../runtime/abort.ts";
+import { onAbort, untilAborted } from "../../runtime/abort.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { closeQuietly } from "../../runtime/deadline.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import { type Consumption, consumptionOf } from "../consumption.ts";
 import { type Opened, reopening } from "../reopening.ts";
+import { createUnderway } from "../underway.ts";
 import type { Work } from "../work.ts";
 import { type KafkaDelivered, kafkaMessage } from "./record.ts";
 
@@ -85,13 +86,16 @@ const COMMIT_MS = 5_000;
 
 /** Resolves when the stream has ended, or at the close. */
 async function read({ room, work }: Parts, stream: Stream, offsets: Offsets): Promise<void> {
-  const underway = new Set<Promise<unknown>>();
-  const forget = onAbort(work.closing, () => void closeQuietly(stream.close()));
+  const underway = createUnderway();
+  const forget = onAbort(work.closing, () => {
+    underway.wake();
+    void closeQuietly(stream.close());
+  });
   try {
     for await (const raw of stream) {
       if (work.closing.aborted) return;
       offsets.begin(raw);
-      const handled = work.handle({
+      const settled = work.handle({
         raw,
         read: (identity) => kafkaMessage(raw, identity),
         within: `${raw.topic}\n${raw.partition}`,
@@ -101,10 +105,9 @@ async function read({ room, work }: Parts, stream: Stream, offsets: Offsets): Pr
           if (verdict === "handled") offsets.done(raw);
         },
       });
-      underway.add(handled);
-      void handled.then(() => underway.delete(handled));
+      underway.add(settled);
       // The client goes on sending heartbeats.
-      while (underway.size >= room && !work.closing.aborted) await Promise.race(underway);
+      while (underway.size >= room && !work.closing.aborted) await untilAborted(underway.change());
     }
   } finally {
     forget();

@@ -5,9 +5,11 @@
 import { randomUUID } from "node:crypto";
 import { closeQuietly } from "../../runtime/deadline.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
+import type { Logger } from "../../runtime/logger.ts";
 import { wholeNumber } from "../../runtime/whole-number.ts";
 import type { Transaction } from "../../transactions/executor.ts";
 import { type Consumption, consumptionOf } from "../consumption.ts";
+import type { DeliveredMessage } from "../message.ts";
 import { type ConsumeOptions, type OwnKinds, type Park, type Unhandled, workSettings } from "../options.ts";
 import { type Opened, reopening } from "../reopening.ts";
 import { createWork, type Verdict, type Work } from "../work.ts";
@@ -73,6 +75,14 @@ interface LinkParts extends Pick<Parameters<typeof startPulling>[0], "address" |
   readonly inboxPrefix: string;
   readonly pauseMs: number;
   readonly work: Work<NatsDelivered>;
+  readonly lastOnes: Set<LastOne>;
+}
+
+/** One in its last delivery that is under way. */
+interface LastOne {
+  readonly raw: NatsDelivered;
+  /** Undefined: not read yet, or it has no identity. */
+  message?: DeliveredMessage;
 }
 
 /**
@@ -89,16 +99,19 @@ export async function consumeNats<Tx = Transaction>(options: NatsConsumeOptions<
   const openWithinMs = wholeNumber("consumeNats: connectTimeoutMs", options.connectTimeoutMs ?? 10_000, 1);
   const work = createWork(settings);
   const { clock, logger, pauseMs } = settings;
+  const lastOnes = new Set<LastOne>();
   const links = await reopening({
-    open: () => openLink({ connect, address, inboxPrefix, room, clock, logger, pauseMs, work }),
+    open: () => openLink({ connect, address, inboxPrefix, room, clock, logger, pauseMs, work, lastOnes }),
     discard: ({ connection }) => closeQuietly(connection.close()),
     ...{ openWithinMs, closing: work.closing, clock, logger },
     what: `NATS consumer ${address.durable} of the stream ${address.stream}`,
   });
   return consumptionOf(async () => {
-    const closed = await work.drain();
     const { connection, pulling } = links.current();
+    // One that comes now may be in its last delivery, and has to be handled.
+    const closed = await work.drain(pulling.quiet);
     if (closed.drained) await pulling.over;
+    for (const one of lastOnes) tellOfLoss(one, logger);
     await closeQuietly(connection.flush());
     await closeQuietly(connection.close());
     return closed;
@@ -131,8 +144,7 @@ async function openLink(parts: LinkParts): Promise<Link> {
     const pulling: Pulling = startPulling({
       ...{ connection, address, room, clock, logger, closing: work.closing },
       inbox: `${inboxPrefix}.${randomUUID()}`,
-      take: (message) =>
-        take({ connection, facts, keeping, message, pauseMs: parts.pauseMs, work, quiet: pulling.quiet }),
+      take: (message) => take({ ...parts, connection, facts, keeping, message, quiet: pulling.quiet }),
     });
     const ended = connection.closed().finally(() => keeping.close());
     return { connection, pulling, ended };
@@ -142,27 +154,30 @@ async function openLink(parts: LinkParts): Promise<Link> {
   }
 }
 
-interface Taken {
+interface Taken extends Pick<LinkParts, "pauseMs" | "work" | "lastOnes"> {
   readonly connection: NatsConsumeConnection;
   readonly facts: ConsumerFacts;
   readonly keeping: Keeping;
   readonly message: WireMessage;
-  readonly pauseMs: number;
-  readonly work: Work<NatsDelivered>;
   /** Resolves when the server sends nothing more, after `closing`. */
   readonly quiet: Promise<void>;
 }
 
-async function take({ connection, facts, keeping, message, pauseMs, quiet, work }: Taken): Promise<unknown> {
+async function take({ connection, facts, keeping, lastOnes, message, quiet, ...parts }: Taken): Promise<unknown> {
+  const { pauseMs, work } = parts;
   const raw = rawOf(message);
   if (raw === undefined) return undefined;
   const { reply = "" } = message;
   const isLost = (): boolean => keeping.isLost(reply);
+  const isLast = raw.info.deliveryCount >= facts.maxDeliveries;
+  const one: LastOne = { raw };
+  if (isLast) lastOnes.add(one);
   keeping.keep(reply);
 
   async function tell(verdict: Verdict): Promise<void> {
     const isOurs = !isLost();
     keeping.letGo(reply);
+    if (verdict !== "stopped") lastOnes.delete(one);
     if (verdict === "handled") await answered("+ACK");
     else if (verdict === "dead-letter") await answered("+TERM");
     else if (verdict === "redeliver") connection.publish(reply, pauseMs > 0 ? `-NAK ${delayOf(pauseMs)}` : "-NAK");
@@ -175,16 +190,26 @@ async function take({ connection, facts, keeping, message, pauseMs, quiet, work 
 
   /** The server has taken it when it answers; rejects where it does not. */
   async function answered(words: string): Promise<void> {
-    await connection.request(reply, words, { timeout: ASK_TIMEOUT_MS });
+    const asked = connection.request(reply, words, { timeout: ASK_TIMEOUT_MS });
+    // One that it has given up is not missed; a work queue drops it when it hears this.
+    await (isLast ? closeQuietly(asked, ASK_TIMEOUT_MS) : asked);
   }
 
   return await work.handle({
     raw,
-    read: (identity) => natsMessage(raw, identity),
-    // The server would never bring it again, and nobody would be told.
-    stays: raw.info.deliveryCount >= facts.maxDeliveries ? "always" : undefined,
-    isOver: isLost,
+    read: (identity) => (one.message = natsMessage(raw, identity)),
+    // The server would never bring it again, to us or anybody else, and nobody would be told.
+    stays: isLast ? "always" : undefined,
+    isLast,
+    isOver: () => !isLast && isLost(),
     tell,
+  });
+}
+
+function tellOfLoss({ message, raw }: LastOne, logger: Logger): void {
+  const { stream, streamSequence } = raw.info;
+  logger.error("a message was not handled in its last delivery, and the server brings it no more", {
+    ...{ stream, streamSequence, type: message?.type, key: message?.key },
   });
 }
 

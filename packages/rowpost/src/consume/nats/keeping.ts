@@ -31,18 +31,23 @@ export function createKeeping({ ackWaitMs, clock, connection }: Parts): Keeping 
     if (held.size > 0) renew().catch(() => undefined);
   }
 
+  function isLost(reply: string): boolean {
+    return clock.monotonicMs() >= (held.get(reply) ?? Number.NEGATIVE_INFINITY);
+  }
+
   async function renew(): Promise<void> {
     const untilMs = clock.monotonicMs() + ackWaitMs;
     const replies = [...held.keys()];
     for (const reply of replies) connection.publish(reply, "+WPI");
     // The server has read them when it answers.
     await connection.flush();
-    for (const reply of replies) if (held.has(reply)) held.set(reply, untilMs);
+    // One that was lost before stays so: in a cut these words waited here, and it may have another.
+    for (const reply of replies) if (!isLost(reply)) held.set(reply, untilMs);
   }
 
   return {
     keep: (reply) => void held.set(reply, clock.monotonicMs() + ackWaitMs),
-    isLost: (reply) => clock.monotonicMs() >= (held.get(reply) ?? 0),
+    isLost,
     letGo: (reply) => void held.delete(reply),
     close() {
       timer?.cancel();

@@ -5,6 +5,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import { closeQuietly } from "../../runtime/deadline.ts";
 import { describeError } from "../../runtime/errors.ts";
 import type { Logger } from "../../runtime/logger.ts";
+import { createUnderway } from "../underway.ts";
 import type { ConsumerAddress, NatsConsumeConnection } from "./connection.ts";
 import type { WireMessage } from "./message.ts";
 
@@ -50,16 +51,11 @@ export function startPulling(parts: Parts): Pulling {
   let pulls = 0;
   /** Messages that the open pull may still bring. */
   let asked = 0;
-  const underway = new Set<Promise<unknown>>();
+  const underway = createUnderway();
   let heardMs = clock.monotonicMs();
   let failures = 0;
   let reason: string | undefined;
   let isOver = false;
-  let waking = new AbortController();
-
-  function wake(): void {
-    waking.abort();
-  }
 
   function receive(error: Error | null, message: WireMessage): void {
     heardMs = clock.monotonicMs();
@@ -71,14 +67,9 @@ export function startPulling(parts: Parts): Pulling {
     } else {
       asked -= 1;
       failures = 0;
-      const settled = parts.take(message);
-      underway.add(settled);
-      void settled.then(() => {
-        underway.delete(settled);
-        wake();
-      });
+      underway.add(parts.take(message));
     }
-    wake();
+    underway.wake();
   }
 
   function hear({ headers }: WireMessage): void {
@@ -129,18 +120,17 @@ export function startPulling(parts: Parts): Pulling {
       if (reason !== undefined) await afterTrouble(reason);
       if (closing.aborted || isOver) break;
       if (asked <= 0 && underway.size < parts.room) pull();
-      waking = new AbortController();
-      await clock.sleep(HEARTBEAT_MS, waking.signal);
+      await clock.sleep(HEARTBEAT_MS, underway.change());
     }
     // The server has sent us nothing more when it answers, and what it sent before comes through.
     await closeQuietly(subscription.drain());
   }
 
-  const forget = onAbort(closing, wake);
+  const forget = onAbort(closing, underway.wake);
   void connection.closed().then(() => {
     isOver = true;
-    wake();
+    underway.wake();
   });
   const quiet = run().finally(forget);
-  return { quiet, over: quiet.then(() => Promise.all(underway)) };
+  return { quiet, over: quiet.then(() => underway.none()) };
 }

@@ -53,15 +53,17 @@ export async function openConnection(make: ClientFactory, onEnd: (reason: unknow
   return connection;
 }
 
-/** Makes the stream where there is none, and the group where there is none. */
+/** Makes stream and group where they are not there. Resolves to whether the group was not. */
 export async function ensureGroup(
   connection: Connection,
   stream: string,
   { group, from }: { readonly group: string; readonly from: "0" | "$" },
-): Promise<void> {
+): Promise<boolean> {
   try {
     await connection.xgroup("CREATE", stream, group, from, "MKSTREAM");
+    return true;
   } catch (error) {
     if (!String(error).includes("BUSYGROUP")) throw error;
+    return false;
   }
 }

@@ -10,6 +10,7 @@ import type { Transaction } from "../../transactions/executor.ts";
 import { type Consumption, consumptionOf } from "../consumption.ts";
 import { type ConsumeOptions, type OwnKinds, type Park, workSettings } from "../options.ts";
 import { type Opened, type Reopening, reopening } from "../reopening.ts";
+import { createUnderway } from "../underway.ts";
 import { createWork, type Verdict } from "../work.ts";
 import { type Connection, ensureGroup, openConnection } from "./connection.ts";
 import { createEntries, type Lent } from "./entries.ts";
@@ -27,7 +28,11 @@ export interface RedisConsumeOptions<Tx = Transaction> extends ConsumeOptions<Re
   readonly streams: readonly string[];
   /** Consumer group; made where it is not there. */
   readonly group: string;
-  /** Where a group begins that is made here. Default true: with the first entry. */
+  /**
+   * Where a group begins that is made at the start. Default true: with the first entry. One that
+   * was deleted under the consumer is made again with the first entry in any case: no other place
+   * leaves nothing out, and what was handled before is a duplicate for the inbox.
+   */
   readonly fromBeginning?: boolean | undefined;
   /**
    * Entries in memory, those whose handlers run included, shared among the streams. Default: four
@@ -111,11 +116,12 @@ export async function consumeRedis<Tx = Transaction>(options: RedisConsumeOption
     });
   }
 
-  const underway = new Map(streams.map((stream) => [stream, new Set<Promise<unknown>>()]));
+  const underway = new Map(streams.map((stream) => [stream, createUnderway()]));
   const room = Math.max(1, Math.floor(prefetch / streams.length));
 
   async function open(): Promise<Link> {
     const opened: Connection[] = [];
+    const isFirst = first === undefined;
     const ended = new AbortController();
     const end = (reason: unknown): void => {
       ended.abort(reason);
@@ -130,7 +136,14 @@ export async function consumeRedis<Tx = Transaction>(options: RedisConsumeOption
       const commands = await connected();
       const readers: Connection[] = [];
       for (const stream of streams) {
-        await ensureGroup(commands, stream, { group, from: fromBeginning ? "0" : "$" });
+        // What came while the group was gone is behind no other place.
+        const from = isFirst && !fromBeginning ? "$" : "0";
+        const isNew = await ensureGroup(commands, stream, { group, from });
+        if (isNew && !isFirst)
+          logger.error("the group of a consumer was gone and is made again, from the first entry on", {
+            stream,
+            group,
+          });
         readers.push(await connected());
       }
       first ??= commands;
@@ -139,7 +152,7 @@ export async function consumeRedis<Tx = Transaction>(options: RedisConsumeOption
           ...{ stream, group, member, commands, room, claimAfterMs, clock, logger, take },
           ...{ closing: work.closing, ended: ended.signal },
           reader: readers[index] as Connection,
-          underway: underway.get(stream) ?? new Set(),
+          underway: underway.get(stream) ?? createUnderway(),
         }),
       );
       const read = Promise.all(reads).then(
@@ -172,7 +185,7 @@ export async function consumeRedis<Tx = Transaction>(options: RedisConsumeOption
     const closed = await work.drain();
     const link = opened.current();
     if (closed.drained && (await link.read)) {
-      await Promise.all([...underway.values()].flatMap((each) => [...each]));
+      await Promise.all([...underway.values()].map((each) => each.none()));
       await closeQuietly(Promise.all(streams.map((stream) => entries.leave(stream))), LEAVE_MS);
     }
     entries.close();

@@ -1,6 +1,8 @@
 /** Reads a stream on a connection of its own, and claims what other members have left behind. */
+import { onAbort, untilAborted } from "../../runtime/abort.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
+import type { Underway } from "../underway.ts";
 import { answered, type Connection, type Membership, type WireEntry } from "./connection.ts";
 import type { RedisDelivered } from "./message.ts";
 
@@ -10,7 +12,7 @@ interface Parts extends Membership {
   readonly reader: Connection;
   readonly commands: Connection;
   /** Entries of the stream that are under way, kept over connections. */
-  readonly underway: Set<Promise<unknown>>;
+  readonly underway: Underway;
   readonly room: number;
   readonly claimAfterMs: number;
   readonly clock: Clock;
@@ -22,9 +24,7 @@ interface Parts extends Membership {
   readonly take: (raw: RedisDelivered) => Promise<unknown> | undefined;
 }
 
-/** How long a read waits for entries, and a close for a read. */
-const BLOCK_MS = 1_000;
-/** Between two looks for what others have left. */
+/** Between two looks for what others have left; so long a read waits, and a close for a read. */
 const CLAIM_MS = 1_000;
 
 /** Resolves at the close; rejects with why it cannot read. */
@@ -38,9 +38,7 @@ export async function readStream(parts: Parts): Promise<void> {
       return;
     }
     const settled = parts.take({ stream, id: id.toString(), fields });
-    if (settled === undefined) return;
-    underway.add(settled);
-    void settled.then(() => underway.delete(settled));
+    if (settled !== undefined) underway.add(settled);
   }
 
   function gone(ids: readonly Buffer[]): void {
@@ -49,44 +47,45 @@ export async function readStream(parts: Parts): Promise<void> {
     parts.logger.error("entries were trimmed before they were handled: they are lost", about);
   }
 
-  /** Those of members that have died, and those that were given back. */
+  let claimAtMs = clock.monotonicMs();
+  let claimFrom = FIRST;
+
+  /** Those of members that have died, and those that were given back, as many as have room. */
   async function claim(): Promise<void> {
-    let from = "0-0";
     do {
-      const count = room - underway.size;
-      if (count <= 0) return;
-      const words = [stream, parts.group, parts.member, parts.claimAfterMs, from, "COUNT", count];
+      const words = [stream, parts.group, parts.member, parts.claimAfterMs, claimFrom, "COUNT", room - underway.size];
       const [next, entries, trimmed = []] = (await answered(parts.commands.xautoclaimBuffer(...words))) as Claimed;
-      from = next.toString();
+      claimFrom = next.toString();
       for (const entry of entries) take(entry);
       gone(trimmed);
-    } while (from !== "0-0" && !isOver());
+    } while (claimFrom !== FIRST && underway.size < room && !isOver());
+    // Else it goes on from there as soon as there is room.
+    if (claimFrom === FIRST) claimAtMs = clock.monotonicMs() + Math.min(CLAIM_MS, parts.claimAfterMs);
   }
 
-  async function read(): Promise<void> {
+  async function readNew(): Promise<void> {
+    // 0 would be for ever.
+    const blockMs = Math.max(1, Math.ceil(claimAtMs - clock.monotonicMs()));
+    const words = ["GROUP", parts.group, parts.member, "COUNT", room - underway.size, "BLOCK", blockMs];
+    const answer = await answered(parts.reader.xreadgroupBuffer(...words, "STREAMS", stream, ">"), blockMs);
+    for (const entry of (answer as Answer)?.[0]?.[1] ?? []) take(entry);
+  }
+
+  const forget = [closing, ended].map((signal) => onAbort(signal, underway.wake));
+  try {
     while (!isOver()) {
-      if (underway.size >= room) {
-        await Promise.race([...underway, clock.sleep(BLOCK_MS, closing)]);
-        continue;
-      }
-      const words = ["GROUP", parts.group, parts.member, "COUNT", room - underway.size, "BLOCK", BLOCK_MS];
-      const answer = await answered(parts.reader.xreadgroupBuffer(...words, "STREAMS", stream, ">"), BLOCK_MS);
-      for (const entry of (answer as Answer)?.[0]?.[1] ?? []) take(entry);
+      if (underway.size >= room) await untilAborted(underway.change());
+      // What was left is older than what nobody has read, which may never end.
+      else if (clock.monotonicMs() >= claimAtMs) await claim();
+      else await readNew();
     }
+  } finally {
+    for (const each of forget) each();
   }
-
-  async function keepClaiming(): Promise<void> {
-    for (;;) {
-      await clock.sleep(Math.min(CLAIM_MS, parts.claimAfterMs), closing);
-      if (isOver()) return;
-      await claim();
-    }
-  }
-
-  // What was given back is older than what nobody has read.
-  await claim();
-  await Promise.all([read(), keepClaiming()]);
 }
+
+/** Where a claim begins and, when it is through, ends. */
+const FIRST = "0-0";
 
 type Answer = readonly (readonly [stream: Buffer, entries: readonly WireEntry[]])[] | null;
 type Claimed = readonly [next: Buffer, entries: readonly WireEntry[], trimmed?: readonly Buffer[]];

@@ -3,9 +3,11 @@ import type { Connection } from "../../brokers/rocketmq/connection.ts";
 import { failureOfCall, failureOfStatus, type RocketmqStatus } from "../../brokers/rocketmq/failures.ts";
 import type { GrpcRuntime } from "../../brokers/rocketmq/grpc.ts";
 import type { Session } from "../../brokers/rocketmq/session.ts";
+import { onAbort, untilAborted } from "../../runtime/abort.ts";
 import { retryPauseMs } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
+import { createUnderway } from "../underway.ts";
 import type { WireDelivered } from "./message.ts";
 import { durationOf } from "./receipts.ts";
 
@@ -101,7 +103,8 @@ export function startReceiving(parts: Parts): Receiving {
   }
 
   async function poll(queue: ReadableQueue): Promise<void> {
-    const underway = new Set<Promise<unknown>>();
+    const underway = createUnderway();
+    const forget = onAbort(closing, underway.wake);
     const what = `RocketMQ topic ${queue.topic.name} for the group ${parts.groupName}`;
     let failures = 0;
     while (!closing.aborted) {
@@ -113,23 +116,26 @@ export function startReceiving(parts: Parts): Receiving {
       }
       unknownSinceMs = undefined;
       if (underway.size >= parts.room) {
-        await Promise.race([...underway]);
+        await untilAborted(underway.change());
         continue;
       }
       const reason = await receive(queue, Math.min(MOST, parts.room - underway.size), (message, one) => {
-        const settled = parts.take(message, one);
-        underway.add(settled);
-        void settled.then(() => underway.delete(settled));
+        underway.add(parts.take(message, one));
       });
       failures = reason === undefined ? 0 : failures + 1;
       if (reason === undefined || closing.aborted) continue;
       if (failures === 1) {
         logger.warn("a consumer cannot receive; it goes on trying", { what, broker: queue.broker.name, reason });
-        if ((await parts.queuesOf(queue.topic.name))?.every(({ broker }) => broker.name !== queue.broker.name)) return;
+        const queues = await parts.queuesOf(queue.topic.name);
+        if (queues?.every(({ broker }) => broker.name !== queue.broker.name)) {
+          forget();
+          return;
+        }
       }
       await clock.sleep(retryPauseMs(failures), closing);
     }
-    await Promise.all(underway);
+    forget();
+    await underway.none();
   }
 
   /** One poll. Resolves to why it failed. */
