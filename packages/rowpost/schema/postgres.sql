@@ -171,3 +171,25 @@ CREATE TABLE IF NOT EXISTS local_message_session (
   ends_at timestamptz(3) NOT NULL
 );
 COMMENT ON TABLE local_message_session IS 'who is logged in to the console';
+
+-- 9 confirmations of unknown messages, and alerts
+CREATE TABLE IF NOT EXISTS local_message_unmatched (
+  table_name varchar(160) COLLATE "C" NOT NULL,
+  message_type varchar(64) COLLATE "C" NOT NULL,
+  message_key varchar(128) COLLATE "C" NOT NULL,
+  consumer varchar(128) COLLATE "C" NOT NULL,
+  reason varchar(1024),
+  times bigint NOT NULL,
+  first_at timestamptz(3) NOT NULL,
+  last_at timestamptz(3) NOT NULL,
+  PRIMARY KEY (table_name, message_type, message_key, consumer)
+);
+CREATE INDEX IF NOT EXISTS local_message_unmatched_at ON local_message_unmatched (table_name, last_at);
+COMMENT ON TABLE local_message_unmatched IS 'confirmations of messages that are not there';
+CREATE TABLE IF NOT EXISTS local_message_alert (
+  table_name varchar(160) COLLATE "C" NOT NULL PRIMARY KEY,
+  owner varchar(64) COLLATE "C",
+  lease_until timestamptz(3) NOT NULL DEFAULT '1970-01-01T00:00:00Z',
+  state text
+);
+COMMENT ON TABLE local_message_alert IS 'alerts: who evaluates them, and what was told';

@@ -165,3 +165,23 @@ CREATE TABLE IF NOT EXISTS local_message_session (
   seen_at TEXT NOT NULL,
   ends_at TEXT NOT NULL
 ) WITHOUT ROWID;
+
+-- 9 confirmations of unknown messages, and alerts
+CREATE TABLE IF NOT EXISTS local_message_unmatched (
+  table_name TEXT NOT NULL,
+  message_type TEXT NOT NULL,
+  message_key TEXT NOT NULL,
+  consumer TEXT NOT NULL,
+  reason TEXT,
+  times INTEGER NOT NULL,
+  first_at TEXT NOT NULL,
+  last_at TEXT NOT NULL,
+  PRIMARY KEY (table_name, message_type, message_key, consumer)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS local_message_unmatched_at ON local_message_unmatched (table_name, last_at);
+CREATE TABLE IF NOT EXISTS local_message_alert (
+  table_name TEXT NOT NULL PRIMARY KEY,
+  owner TEXT,
+  lease_until TEXT NOT NULL DEFAULT '1970-01-01 00:00:00.000',
+  state TEXT
+) WITHOUT ROWID;

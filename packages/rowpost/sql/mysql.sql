@@ -457,6 +457,31 @@ SELECT CAST(c.message AS CHAR) AS id, c.consumer AS consumer
 DELETE FROM `local_message_confirmation` WHERE table_name = ? AND confirmed_at <= UTC_TIMESTAMP(3) - INTERVAL ? * 1000 MICROSECOND
   ORDER BY confirmed_at LIMIT 500;
 
+-- countUnknown
+-- A plain read: two that count at once may both add, and pass the limit by a call each.
+SELECT COUNT(*) AS kept FROM (SELECT 1 FROM `local_message_unmatched` WHERE table_name = ? LIMIT 10000) AS u;
+
+-- keepUnknown
+-- Locks the entries of these identities, in the order of the rows, which all calls keep. If we die
+-- right after it, nothing is kept, and the confirmations stand: they have committed before.
+INSERT INTO `local_message_unmatched` (table_name, message_type, message_key, consumer, reason, times, first_at, last_at)
+  SELECT ?, j.type, j.name, j.said_by, j.why, j.said, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3)
+  FROM JSON_TABLE(?, '$[*]' COLUMNS (type VARCHAR(64) CHARACTER SET utf8mb4 PATH '$[0]', name VARCHAR(128) CHARACTER SET utf8mb4 PATH '$[1]', said_by VARCHAR(128) CHARACTER SET utf8mb4 PATH '$[2]', why VARCHAR(1024) CHARACTER SET utf8mb4 PATH '$[3]' NULL ON EMPTY, said INT PATH '$[4]')) AS j
+  WHERE CASE WHEN @@character_set_client <> 'utf8mb4' OR @@character_set_connection <> 'utf8mb4' THEN EXP(998)
+    WHEN FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode) THEN EXP(997) /*M! WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@sql_mode) THEN EXP(995) */ /*M! WHEN @@in_transaction = 0 AND @@autocommit = 1 THEN EXP(999) */ ELSE TRUE END
+  ON DUPLICATE KEY UPDATE reason = VALUES(reason), times = times + VALUES(times), last_at = VALUES(last_at);
+
+-- readUnknown
+SELECT u.message_type, u.message_key, u.consumer, u.reason, u.times, CONCAT(LEFT(DATE_FORMAT(u.first_at, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS first_at, CONCAT(LEFT(DATE_FORMAT(u.last_at, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS last_at
+  FROM `local_message_unmatched` AS u WHERE u.table_name = ?
+  ORDER BY u.last_at DESC, u.message_type, u.message_key, u.consumer LIMIT 100;
+
+-- forgetUnknown
+-- Locks entries in the order of their age; one that is said again meanwhile has a younger one. If
+-- we die right after it, those are gone that were to go.
+DELETE FROM `local_message_unmatched` WHERE table_name = ? AND last_at <= UTC_TIMESTAMP(3) - INTERVAL ? * 1000 MICROSECOND
+  ORDER BY last_at LIMIT 500;
+
 -- =================================================================================================
 -- Not now
 

@@ -552,6 +552,33 @@ DELETE FROM local_message_confirmation WHERE ctid = ANY (ARRAY(
   WHERE c.table_name = 'local_message' AND c.confirmed_at <= statement_timestamp() - $1::bigint * interval '1 millisecond'
   ORDER BY c.confirmed_at LIMIT $2::bigint));
 
+-- countUnknown
+-- A plain read: two that count at once may both add, and pass the limit by a call each.
+SELECT count(*) AS kept FROM (SELECT 1 FROM local_message_unmatched WHERE table_name = 'local_message' LIMIT $1::bigint) AS u;
+
+-- keepUnknown
+-- Locks the entries of these identities, in the order of the rows, which all calls keep. If we die
+-- right after it, nothing is kept, and the confirmations stand: they have committed before.
+INSERT INTO local_message_unmatched AS u (table_name, message_type, message_key, consumer, reason, times, first_at, last_at)
+SELECT 'local_message', said.type, said.key, said.consumer, said.reason, said.times, statement_timestamp(), statement_timestamp()
+FROM json_to_recordset($1::text::json) AS said (type text, key text, consumer text, reason text, times bigint)
+ON CONFLICT (table_name, message_type, message_key, consumer)
+DO UPDATE SET reason = EXCLUDED.reason, times = u.times + EXCLUDED.times, last_at = EXCLUDED.last_at;
+
+-- readUnknown
+SELECT u.message_type, u.message_key, u.consumer, u.reason, u.times, COALESCE(to_char(u.first_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (u.first_at)::text) AS first_at, COALESCE(to_char(u.last_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (u.last_at)::text) AS last_at
+FROM local_message_unmatched u WHERE u.table_name = 'local_message'
+ORDER BY u.last_at DESC, u.message_type, u.message_key, u.consumer LIMIT $1::bigint;
+
+-- forgetUnknown
+-- Locks entries that are old. The age stands in it twice: one that is said again meanwhile is
+-- looked at again under the lock, and stays. If we die right after it, those are gone that were to
+-- go.
+DELETE FROM local_message_unmatched u WHERE u.ctid = ANY (ARRAY(
+  SELECT old.ctid FROM local_message_unmatched old
+  WHERE old.table_name = 'local_message' AND old.last_at <= statement_timestamp() - $1::bigint * interval '1 millisecond'
+  ORDER BY old.last_at LIMIT $2::bigint)) AND u.last_at <= statement_timestamp() - $1::bigint * interval '1 millisecond';
+
 -- =================================================================================================
 -- Not now
 

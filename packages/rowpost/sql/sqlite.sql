@@ -384,6 +384,29 @@ DELETE FROM local_message_confirmation WHERE (table_name, message, consumer) IN 
   WHERE table_name = 'local_message' AND confirmed_at <= strftime('%Y-%m-%d %H:%M:%f', 'now', (-? / 1000.0) || ' seconds')
   ORDER BY confirmed_at LIMIT ?);
 
+-- countUnknown
+SELECT count(*) AS kept FROM (SELECT 1 FROM local_message_unmatched WHERE table_name = 'local_message' LIMIT ?) AS u;
+
+-- keepUnknown
+-- "WHERE true" keeps the parser from reading ON CONFLICT as a join condition.
+INSERT INTO local_message_unmatched AS u (table_name, message_type, message_key, consumer, reason, times, first_at, last_at)
+SELECT 'local_message', value ->> 'type', value ->> 'key', value ->> 'consumer', value ->> 'reason', value ->> 'times', strftime('%Y-%m-%d %H:%M:%f', 'now'), strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM json_each(?)
+WHERE true
+ON CONFLICT (table_name, message_type, message_key, consumer)
+DO UPDATE SET reason = excluded.reason, times = u.times + excluded.times, last_at = excluded.last_at;
+
+-- readUnknown
+SELECT u.message_type, u.message_key, u.consumer, u.reason, u.times, strftime('%Y-%m-%dT%H:%M:%fZ', u.first_at) AS first_at, strftime('%Y-%m-%dT%H:%M:%fZ', u.last_at) AS last_at
+FROM local_message_unmatched AS u WHERE u.table_name = 'local_message'
+ORDER BY u.last_at DESC, u.message_type, u.message_key, u.consumer LIMIT ?;
+
+-- forgetUnknown
+DELETE FROM local_message_unmatched WHERE (table_name, message_type, message_key, consumer) IN (
+  SELECT table_name, message_type, message_key, consumer FROM local_message_unmatched
+  WHERE table_name = 'local_message' AND last_at <= strftime('%Y-%m-%d %H:%M:%f', 'now', (-? / 1000.0) || ' seconds')
+  ORDER BY last_at LIMIT ?);
+
 -- =================================================================================================
 -- Not now
 

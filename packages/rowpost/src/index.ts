@@ -60,7 +60,12 @@ export {
   type Transition,
 } from "./message/states.ts";
 export type { ConfirmedType } from "./outbox/confirm-call.ts";
-export type { Confirmation, ConfirmationResult, ConfirmationStatus } from "./outbox/confirmations.ts";
+export type {
+  Confirmation,
+  ConfirmationResult,
+  ConfirmationStatus,
+  UnknownConfirmation,
+} from "./outbox/confirmations.ts";
 export type {
   ChangeByHand,
   ChangeConflict,

@@ -99,8 +99,9 @@ export function tellUnknown(
   const [first] = unknown;
   if (first === undefined) return;
   const { type, key, consumer } = first;
+  const kept = results.filter((result) => result.kept === true).length;
   logger.warn("confirmed messages are neither in the table nor in its archive", {
-    ...{ count: unknown.length, type, key, consumer },
+    ...{ count: unknown.length, kept, type, key, consumer },
   });
 }
 

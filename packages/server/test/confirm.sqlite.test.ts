@@ -71,6 +71,23 @@ describe("rowpost confirm", () => {
     ]);
   });
 
+  test("--unknown lists what was said of messages that were not there, and which are there now", async () => {
+    expect(await on("confirm", "--unknown")).toMatchObject({ stdout: "no confirmations of unknown messages\n" });
+    await on("confirm", "--type", type, "--key", "z-0", "--consumer", "billing", "--error", "no such customer");
+    await on("confirm", "--type", type, "--key", "z-9");
+    await on("confirm", "--type", type, "--key", "z-9");
+    await insertMessages(database, { count: 1, topic: "orders", prefix: "z" });
+    const { code, stdout } = await on("confirm", "--unknown", "--type", type);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^LAST +TIMES +TYPE +KEY +CONSUMER +SAID +MESSAGE$/m);
+    expect(stdout).toMatch(/Z +2 +\S+ +z-9 +consumed +not there$/m);
+    expect(stdout).toMatch(/Z +1 +\S+ +z-0 +billing +no such customer +there now$/m);
+    expect(await states()).toBe("22220");
+    const billing = await on("confirm", "--unknown", "--consumer", "billing", "--json");
+    expect(JSON.parse(billing.stdout)).toMatchObject([{ key: "z-0", times: 1, isThere: true }]);
+    expect(await on("confirm", "--unknown", "--file", "x")).toMatchObject({ code: 2 });
+  });
+
   test("a file of them; a line that is none is named, and nothing is confirmed", async () => {
     const file = `${place.file}.ndjson`;
     const lines = ["a-0", "a-2", "gone"].map((key) => JSON.stringify({ type, key }));
@@ -130,7 +147,7 @@ describe("relay --http with a token", () => {
       { type, key: "a-0", consumer: "billing" },
       { type: "other", key: "gone" },
     ]);
-    expect(await list.json()).toEqual([{ status: "consumed" }, { status: "unknown" }]);
+    expect(await list.json()).toEqual([{ status: "consumed" }, { status: "unknown", kept: true }]);
     expect(await states()).toBe("4222");
     expect(relay?.stderr()).toContain("confirmed messages are neither in the table nor in its archive");
     const metrics = await (await fetch(list.url.replace("/confirmations", "/metrics"))).text();

@@ -5,6 +5,7 @@ import { DEFAULT_LIMITS } from "../message/message.ts";
 import { CONSUMER_LENGTH, type ConfirmRule } from "../message/message-type.ts";
 import { refuseUnknown } from "../runtime/check-options.ts";
 import { ConfigurationError, DatabaseConflictError, InvalidMessageError } from "../runtime/errors.ts";
+import type { Transaction } from "../transactions/executor.ts";
 import type { CheckedConfirmation, Confirmation, ConfirmationResult, ConfirmationWriter } from "./confirmations.ts";
 
 /** What `outbox.confirm` needs to know of a message type: what `messageType` makes. */
@@ -30,14 +31,27 @@ type Given = Confirmation | readonly Confirmation[];
 
 /** Makes the function behind `outbox.confirm`. */
 export function createConfirm({ database, types, writer }: ConfirmParts) {
-  async function inOwn(list: readonly CheckedConfirmation[]): Promise<ConfirmationResult[]> {
+  async function inOwn<Result>(work: (tx: Transaction) => Promise<Result>): Promise<Result> {
     for (let tries = 1; ; tries += 1) {
       try {
-        return await database.transaction((tx) => writer.confirm(tx, list));
+        return await database.transaction(work);
       } catch (error) {
         if (!(error instanceof DatabaseConflictError) || tries === TRIES) throw error;
       }
     }
+  }
+
+  /**
+   * What is unknown is kept by a transaction of its own, behind the one that confirms: where that
+   * fails the confirmations stand, and the result says so. If we die in between, nobody was
+   * answered, and the consumer confirms again.
+   */
+  async function confirmOwn(list: readonly CheckedConfirmation[]): Promise<ConfirmationResult[]> {
+    const results = await inOwn((tx) => writer.confirm(tx, list));
+    const unknown = list.filter((_, index) => results[index]?.status === "unknown");
+    if (unknown.length === 0) return results;
+    const kept = await inOwn((tx) => writer.keepUnknown(tx, unknown)).catch(() => false);
+    return results.map((result) => (result.status === "unknown" ? { ...result, kept } : result));
   }
 
   return async function confirm(
@@ -53,7 +67,7 @@ export function createConfirm({ database, types, writer }: ConfirmParts) {
       results.push(...(await (executor.watch?.(writing) ?? writing)));
     } else {
       for (let from = 0; from < checked.length; from += AT_ONCE) {
-        results.push(...(await inOwn(checked.slice(from, from + AT_ONCE))));
+        results.push(...(await confirmOwn(checked.slice(from, from + AT_ONCE))));
       }
     }
     if (Array.isArray(given)) return results;

@@ -32,7 +32,8 @@ export interface Confirmation {
  * What became of a report. `consumed`: the message is consumed, now or already. `waiting`: other
  * consumers still have to confirm it. `reported`: the failure is written, and a relay acts on it.
  * `outdated`: a failure of a message that is not `sent`, or was sent again since; nothing was
- * changed. `unknown`: there is no such message, neither in the table nor in its archive.
+ * changed. `unknown`: there is no such message, neither in the table nor in its archive; what was
+ * said is kept for a week.
  */
 export type ConfirmationStatus = "consumed" | "waiting" | "reported" | "outdated" | "unknown";
 
@@ -42,6 +43,34 @@ export interface ConfirmationResult {
   readonly status: ConfirmationStatus;
   /** With `waiting`: the consumers that have not confirmed it. */
   readonly waitingFor?: readonly string[] | undefined;
+  /**
+   * With `unknown`, in a transaction of `outbox.confirm`'s own: is it kept for `rowpost confirm
+   * --unknown`? false: 10,000 are, or it could not be written. In your transaction nothing is kept.
+   */
+  readonly kept?: boolean | undefined;
+}
+
+/** What consumers have said of a message that was not there. */
+export interface UnknownConfirmation {
+  /** Message type. */
+  readonly type: string;
+  /** Message key. */
+  readonly key: string;
+  /** Who said it; undefined: it gave no name. */
+  readonly consumer: string | undefined;
+  /** Why it could not be handled; undefined: it was consumed. What was said last. */
+  readonly error: string | undefined;
+  /** How often it was said. */
+  readonly times: number;
+  /** When first: ISO 8601, UTC. */
+  readonly firstAt: string;
+  /** When last. */
+  readonly lastAt: string;
+  /**
+   * The message is there now, in the table or its archive. What was said of it before was not
+   * applied: it would end a message that may never have been sent.
+   */
+  readonly isThere: boolean;
 }
 
 /** A checked report, with the consumers that its message type names. */
@@ -59,4 +88,9 @@ export interface ConfirmationWriter {
    * transaction.
    */
   confirm(tx: Executor, confirmations: readonly CheckedConfirmation[]): Promise<ConfirmationResult[]>;
+  /**
+   * Keeps what was said of messages that are not there, in an open transaction. False: so many are
+   * kept that these are not.
+   */
+  keepUnknown(tx: Executor, confirmations: readonly CheckedConfirmation[]): Promise<boolean>;
 }

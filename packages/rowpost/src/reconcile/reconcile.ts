@@ -1,4 +1,5 @@
 /** Business rows, messages, receipts and what consumers have handled: what does not add up. */
+import type { UnknownConfirmation } from "../outbox/confirmations.ts";
 import { ConfigurationError } from "../runtime/errors.ts";
 import { comparableSince, compareSlice } from "./business-rows.ts";
 import { compareEffects, compareInbox, type InboxResult } from "./consumers.ts";
@@ -29,6 +30,8 @@ export interface ReconcileReport {
 }
 
 const DAY_MS = 86_400_000;
+/** As many as are kept. */
+const MOST_UNKNOWN = 10_000;
 
 /**
  * Compares business rows, messages and what consumers have handled, and tells what does not add up:
@@ -73,6 +76,7 @@ export async function reconcile(options: ReconcileOptions): Promise<ReconcileRep
       });
     }
     await compareConsumers(store, run, nowMs);
+    run.unknown(await unknownConfirmations(store, settings, window));
     return run.report(sinceMs);
   } finally {
     await store.close();
@@ -102,6 +106,7 @@ function createRun(settings: Settings, window: Window) {
   const passed = { undecided: 0, withoutKey: 0 };
   let inbox: InboxResult | undefined;
   let moreEffects = false;
+  let unknown: readonly UnknownConfirmation[] = [];
   return {
     ...{ settings, window, looked, passed },
 
@@ -119,6 +124,10 @@ function createRun(settings: Settings, window: Window) {
       moreEffects = more;
     },
 
+    unknown(confirmations: readonly UnknownConfirmation[]): void {
+      unknown = confirmations;
+    },
+
     report(sinceMs: number): ReconcileReport {
       const gaps = gapsOf(settings, { sinceMs, rows: passed.undecided, handlings: inbox?.undecided ?? 0, moreEffects });
       return {
@@ -128,7 +137,7 @@ function createRun(settings: Settings, window: Window) {
         findings: Object.values(counts).reduce((sum, count) => sum + count, 0),
         looked: { ...looked },
         complete: gaps.length === 0,
-        notes: [...gaps, ...passedOver(settings, passed.withoutKey, inbox)],
+        notes: [...gaps, ...passedOver(settings, passed.withoutKey, inbox), ...unknownNote(unknown)],
       };
     },
   };
@@ -149,6 +158,28 @@ async function compareConsumers(store: ReconcileStore, run: Run, nowMs: number):
           },
         });
   run.ofConsumers(result, await compareEffects(settings, window, tell));
+}
+
+/** No finding: a message that retention has deleted, and another producer's, is confirmed too. */
+async function unknownConfirmations(
+  store: ReconcileStore,
+  { types }: Settings,
+  { fromMs, toMs }: Window,
+): Promise<readonly UnknownConfirmation[]> {
+  const all = await store.view((view) => view.unknownConfirmations(MOST_UNKNOWN));
+  return all.filter(
+    ({ firstAt, lastAt, type }) =>
+      types?.includes(type) !== false && Date.parse(lastAt) >= fromMs && Date.parse(firstAt) < toMs,
+  );
+}
+
+function unknownNote(unknown: readonly UnknownConfirmation[]): string[] {
+  if (unknown.length === 0) return [];
+  const there = unknown.filter(({ isThere }) => isThere).length;
+  const now = there === 0 ? "" : ` (${there} of these messages are there now)`;
+  return [
+    `${unknown.length} confirmations were of messages that were not there${now}: rowpost confirm --unknown lists them`,
+  ];
 }
 
 interface Gaps {

@@ -2,6 +2,7 @@
  * The port of reconciling: what it reads of a database. Implemented by databases/sql. Types only.
  */
 import type { MessageState } from "../message/states.ts";
+import type { UnknownConfirmation } from "../outbox/confirmations.ts";
 
 /** What a message is known by. */
 export interface Identity {
@@ -69,6 +70,8 @@ export interface ReconcileView {
     types: readonly string[] | undefined,
     each: (batch: readonly WrittenMessage[]) => void,
   ): Promise<void>;
+  /** What consumers have said of messages that were not there, the last first; at most `limit`. */
+  unknownConfirmations(limit: number): Promise<readonly UnknownConfirmation[]>;
   /** Types of the messages that there are, at most `limit`. */
   types(limit: number): Promise<readonly string[]>;
 }

@@ -617,6 +617,8 @@ export interface HousekeepingStore {
   purgeArchive(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>;
   /** Deletes what consumers have confirmed that long ago. */
   forgetConfirmations(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>;
+  /** Deletes confirmations of unknown messages that were last said that long ago. */
+  forgetUnknown(request: { readonly olderThanMs: number; readonly limit: number }): Promise<number>;
   /**
    * Numbers for gauges: rows by topic and state for unfinished states, and the age of the oldest
    * waiting one. Bounded work.

@@ -123,7 +123,7 @@ export function otherStatements(statements: DialectStatements): Statement[] {
   return [
     ...(schema.lock === undefined ? [] : [schema.lock]),
     schema.readVersions(),
-    schema.recordVersion({ version: 9, name: "sample", statements: [] }, "checksum"),
+    schema.recordVersion({ version: 999, name: "sample", statements: [] }, "checksum"),
     schema.columns(),
     enqueue.insert(messages),
     enqueue.findIdentities(messages),
@@ -213,7 +213,7 @@ function operationsSamples({ operations }: DialectStatements): Statement[] {
 }
 
 /** What consumers report. */
-function reportSamples({ confirm }: DialectStatements, ids: readonly string[]): Statement[] {
+function reportSamples({ confirm, unknown }: DialectStatements, ids: readonly string[]): Statement[] {
   const identities = [
     { type: "order.created", key: "sample-1" },
     { type: "order.created", key: "sample-2" },
@@ -229,6 +229,10 @@ function reportSamples({ confirm }: DialectStatements, ids: readonly string[]): 
     confirm.addConfirmations(ids.map((id) => ({ id, consumer: "billing" }))),
     confirm.readConfirmations(ids),
     confirm.forgetConfirmations({ olderThanMs: 5, limit: 10 }),
+    unknown.countUnknown(10),
+    unknown.keepUnknown([{ type: "t", key: "k", consumer: "", reason: null, times: 1 }]),
+    unknown.readUnknown(10),
+    unknown.forgetUnknown({ olderThanMs: 5, limit: 10 }),
   ];
 }
 

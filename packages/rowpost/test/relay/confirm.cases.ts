@@ -53,6 +53,36 @@ export function defineConfirmCases(service: RelayTestService): void {
     expect(await bench.database.states()).toEqual({ [STATE.consumed]: 2 });
   });
 
+  it("keeps what is said of a message that is not there, but not in a transaction of the caller's", async () => {
+    const outbox = outboxOf();
+    const kept = async () => {
+      const store = bench.database.connect().reconcileStore({ layout: bench.database.connect().defaultLayout });
+      const list = await store.view((view) => view.unknownConfirmations(10));
+      await store.close();
+      return list.map(({ error, key, times }) => [key, error, times]);
+    };
+    await insert("1");
+    const here = { type: "order", key: "1" };
+    const unknown = { type: "order", key: "2", error: "no such customer" };
+    expect(await outbox.confirm([here, unknown, unknown])).toEqual([
+      { status: "consumed" },
+      { status: "unknown", kept: true },
+      { status: "unknown", kept: true },
+    ]);
+    expect(await kept()).toEqual([["2", "no such customer", 2]]);
+    const theirs = outbox.transaction((tx) => outbox.confirm(tx, { type: "order", key: "3" }));
+    expect(await theirs).toEqual({ status: "unknown" });
+    expect(await kept()).toEqual([["2", "no such customer", 2]]);
+  });
+
+  it("confirms what is there, when what is unknown cannot be kept", async () => {
+    await insert("1");
+    await bench.database.sql("DROP TABLE local_message_unmatched");
+    const [here, unknown] = await outboxOf().confirm(["1", "2"].map((key) => ({ type: "order", key })));
+    expect([here, unknown]).toEqual([{ status: "consumed" }, { status: "unknown", kept: false }]);
+    expect(await row("1")).toMatchObject({ state: STATE.consumed });
+  });
+
   it("sends again, after a pause, what a consumer reports as failed, and hears of the last attempt only", async () => {
     const types = orders();
     const outbox = outboxOf(types);

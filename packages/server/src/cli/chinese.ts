@@ -59,6 +59,8 @@ export const CHINESE: Readonly<Record<string, string>> = {
     "与 --error 一起：说的是第几次尝试，见消息头 rowpost-attempt",
   "a JSON object for each line instead: type, key, consumer, error, attempt; - is standard input":
     "改为每行一个 JSON 对象：type、key、consumer、error、attempt；- 表示标准输入",
+  "list what was confirmed of messages that were not there, and confirm nothing":
+    "列出对不存在的消息的确认，不确认任何消息",
   "Exit code 1: some messages are neither in the table nor in its archive.":
     "退出码 1：有的消息既不在消息表里，也不在归档表里。",
   "with --once: wait for messages that wait for their next attempt, within --time-limit":

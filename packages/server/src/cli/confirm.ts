@@ -3,6 +3,7 @@ import { Command } from "commander";
 import { type Confirmation, type ConfirmationResult, createOutbox } from "rowpost";
 import { InputError, wholeNumber } from "./arguments.ts";
 import { addConsumersOption, type ConsumersByType, confirmedTypes } from "./confirm-options.ts";
+import { printUnknown, readUnknown } from "./confirm-unknown.ts";
 import { addConnectionOptions, type ConnectionFlags, withDatabase } from "./connection.ts";
 import type { CommandContext, ExitCode } from "./context.ts";
 import { contentOf } from "./input-file.ts";
@@ -15,6 +16,7 @@ interface ConfirmFlags extends ConnectionFlags {
   readonly error?: string;
   readonly attempt?: number;
   readonly file?: string;
+  readonly unknown?: true;
   readonly consumers?: ConsumersByType;
 }
 
@@ -37,7 +39,8 @@ export function confirmCommand(context: CommandContext, finish: (code: ExitCode)
     .option(
       "--file <path>",
       "a JSON object for each line instead: type, key, consumer, error, attempt; - is standard input",
-    );
+    )
+    .option("--unknown", "list what was confirmed of messages that were not there, and confirm nothing");
   return addConsumersOption(command)
     .addHelpText(
       "after",
@@ -47,9 +50,11 @@ Exit code 1: some messages are neither in the table nor in its archive.
 Examples:
   rowpost confirm --type order.paid --key 4711 --database mysql://app@127.0.0.1/shop
   rowpost confirm --type order.paid --key 4711 --consumer billing --consumers order.paid=billing,stock --database sqlite:./app.db
-  rowpost confirm --file consumed.ndjson --database postgres://app@127.0.0.1/shop`,
+  rowpost confirm --file consumed.ndjson --database postgres://app@127.0.0.1/shop
+  rowpost confirm --unknown --database postgres://app@127.0.0.1/shop`,
     )
     .action(async (flags: ConfirmFlags) => {
+      if (flags.unknown === true) return finish(await listUnknown(context, flags));
       const reports = await reportsOf(flags);
       const results = await withDatabase(context, flags, { mayCreateFile: false }, async ({ database, layout }) => {
         const outbox = createOutbox({ database, layout, types: confirmedTypes(flags.consumers) });
@@ -67,6 +72,17 @@ Examples:
       });
       finish(print(context, flags, reports, results));
     });
+}
+
+async function listUnknown(context: CommandContext, flags: ConfirmFlags): Promise<ExitCode> {
+  if ([flags.error, flags.attempt, flags.file, flags.consumers].some((each) => each !== undefined)) {
+    throw new InputError("--unknown confirms nothing: only --type, --key and --consumer go with it");
+  }
+  const unknown = await withDatabase(context, flags, { mayCreateFile: false }, ({ database, layout }) =>
+    readUnknown(database, layout, flags),
+  );
+  printUnknown(context, unknown, flags.json === true);
+  return 0;
 }
 
 async function reportsOf(flags: ConfirmFlags): Promise<readonly Confirmation[]> {

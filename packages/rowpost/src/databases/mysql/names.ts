@@ -45,7 +45,9 @@ interface Words {
   readonly suspensions: string;
   readonly audit: string;
   readonly confirmations: string;
+  readonly unmatched: string;
   readonly sessions: string;
+  readonly alerts: string;
   readonly migrations: string;
   /** `m.`column``; throws for a column that the layout lacks. */
   readonly column: (name: keyof LayoutColumns) => string;
@@ -146,7 +148,9 @@ function quoteWords(layout: TableLayout): Words {
     suspensions: qualify(companions.suspension),
     audit: qualify(companions.audit),
     confirmations: qualify(companions.confirmation),
+    unmatched: qualify(companions.unmatched),
     sessions: qualify(companions.session),
+    alerts: qualify(companions.alert),
     migrations: qualify(companions.migration),
     column,
     has,

@@ -7,11 +7,13 @@ import type { Statement } from "../../transactions/executor.ts";
 import type { TableLayout } from "../sql/layout.ts";
 import { companionTables } from "../sql/layouts.ts";
 import type { Migration, SchemaStatements } from "../sql/statements.ts";
+import { alertTable } from "./alerts.ts";
 import { COMPANION_NOW } from "./clock.ts";
 import { errorNumber } from "./errors.ts";
 import { BYTES_COLLATION, type MysqlNames, OPEN_KEY_INDEX, quoteName, TABLE_OPTIONS, UNFINISHED } from "./names.ts";
 import { consoleTables } from "./operations.ts";
 import { seedTable } from "./seed-tables.ts";
+import { unknownTable } from "./unknown.ts";
 
 /**
  * Bytes that a settle gives back to the row: message_id (32 characters from RocketMQ), sent_at and
@@ -102,7 +104,7 @@ function liveTable(layout: TableLayout): Pick<SchemaStatements, "columns" | "loo
       text: `SELECT c.TABLE_NAME AS table_name, c.COLUMN_NAME AS column_name, c.COLLATION_NAME AS collation,
     c.DATA_TYPE = 'datetime' AND c.DATETIME_PRECISION >= 3 AS keeps_ms
   FROM information_schema.COLUMNS AS c
-  WHERE c.TABLE_SCHEMA = ${schema} AND c.TABLE_NAME IN (?, ?, ?, ?, ?, ?, ?)`,
+  WHERE c.TABLE_SCHEMA = ${schema} AND c.TABLE_NAME IN (?, ?, ?, ?, ?, ?, ?, ?)`,
       params: [
         ...(layout.schema === undefined ? [] : [layout.schema]),
         layout.table,
@@ -111,6 +113,7 @@ function liveTable(layout: TableLayout): Pick<SchemaStatements, "columns" | "loo
         companions.suspension,
         companions.audit,
         companions.confirmation,
+        companions.unmatched,
         companions.archive,
       ],
     }),
@@ -165,6 +168,11 @@ function migrations(names: MysqlNames): readonly Migration[] {
     { version: 6, name: "reports of relays, and what people did", statements: operations(names) },
     { version: 7, name: "who has confirmed", statements: [confirmationTable(names)] },
     { version: 8, name: "sessions of the console, and more of what people did", statements: consoleTables(names) },
+    {
+      version: 9,
+      name: "confirmations of unknown messages, and alerts",
+      statements: [unknownTable(names), alertTable(names)],
+    },
   ];
 }
 

@@ -6,8 +6,10 @@ import { companionTables } from "../sql/layouts.ts";
 import { archivedColumns, type ColumnTypes, messageColumns, present } from "../sql/message-columns.ts";
 import { literal, quoteName } from "../sql/sql-names.ts";
 import type { Migration, SchemaStatements } from "../sql/statements.ts";
+import { alertTable } from "./alerts.ts";
 import { isWaiting, type Names, NOW, textArray } from "./names.ts";
 import { consoleTables } from "./operations.ts";
+import { unknownTable } from "./unknown.ts";
 
 /**
  * Statements that make, version and check the tables. DDL is transactional here: all of it happens,
@@ -89,6 +91,7 @@ WHERE i.indrelid = to_regclass($1::text) AND i.indisvalid`;
           names.suspensionTable,
           names.auditTable,
           names.confirmationTable,
+          names.unmatchedTable,
           names.archive,
         ]),
       ],
@@ -120,6 +123,11 @@ function migrations(names: Names): readonly Migration[] {
     { version: 6, name: "reports of relays, and what people did", statements: operations(names) },
     { version: 7, name: "who has confirmed", statements: confirmations(names) },
     { version: 8, name: "sessions of the console, and more of what people did", statements: consoleTables(names) },
+    {
+      version: 9,
+      name: "confirmations of unknown messages, and alerts",
+      statements: [...unknownTable(names), ...alertTable(names)],
+    },
   ];
 }
 

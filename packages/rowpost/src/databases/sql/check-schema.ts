@@ -9,7 +9,7 @@ import type { SchemaStatements } from "./statements.ts";
 
 /** Columns of rowpost's own tables. */
 const COMPANION_COLUMNS: Readonly<
-  Record<"shard" | "relay" | "suspension" | "audit" | "confirmation", readonly string[]>
+  Record<"shard" | "relay" | "suspension" | "audit" | "confirmation" | "unmatched", readonly string[]>
 > = {
   shard: ["table_name", "shard", "owner", "epoch", "lease_until", "lease_ms", "in_flight"],
   relay: ["table_name", "owner", "label", "seen_at", "report", "reported_at"],
@@ -31,6 +31,7 @@ const COMPANION_COLUMNS: Readonly<
     "before_image",
   ],
   confirmation: ["table_name", "message", "consumer", "confirmed_at"],
+  unmatched: ["table_name", "message_type", "message_key", "consumer", "reason", "times", "first_at", "last_at"],
 };
 
 /**
@@ -96,8 +97,8 @@ async function findDenied(
   layout: TableLayout,
   tables: ReadonlySet<string>,
 ): Promise<void> {
-  const { shard, relay, suspension, audit, confirmation, archive } = companionTables(layout);
-  for (const table of [layout.table, shard, relay, suspension, audit, confirmation, archive]) {
+  const { shard, relay, suspension, audit, confirmation, unmatched, archive } = companionTables(layout);
+  for (const table of [layout.table, shard, relay, suspension, audit, confirmation, unmatched, archive]) {
     if (lookAt === undefined || tables.has(table.toLowerCase())) continue;
     await session.run(lookAt(table)).catch((error: unknown) => {
       if (error instanceof PermissionError) throw error;
@@ -114,6 +115,7 @@ function missing(layout: TableLayout, tables: ReadonlySet<string>, found: Readon
     [companions.suspension, COMPANION_COLUMNS.suspension],
     [companions.audit, COMPANION_COLUMNS.audit],
     [companions.confirmation, COMPANION_COLUMNS.confirmation],
+    [companions.unmatched, COMPANION_COLUMNS.unmatched],
     [companions.archive, ["archived_at"]],
   ];
   const problems: string[] = [];

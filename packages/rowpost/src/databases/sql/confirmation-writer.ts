@@ -11,10 +11,11 @@ import type { Executor, QueryResult, Statement } from "../../transactions/execut
 import type { ConfirmStatements, Identity } from "./confirm-statements.ts";
 import type { TableLayout } from "./layout.ts";
 import { clip, decodeState, integer, lowerCased, text } from "./rows.ts";
+import type { UnknownRow, UnknownStatements } from "./unknown-statements.ts";
 
 export interface ConfirmationParts {
   readonly layout: TableLayout;
-  readonly statements: { readonly confirm: ConfirmStatements };
+  readonly statements: { readonly confirm: ConfirmStatements; readonly unknown: UnknownStatements };
   readonly isOutsideTransaction?: ((error: unknown) => boolean) | undefined;
   readonly unfitSession?: ((error: unknown) => Error | undefined) | undefined;
   /** A driver's error as one of ours. */
@@ -23,6 +24,10 @@ export interface ConfirmationParts {
 
 /** Beginning of `fail_reason` while a consumer's report waits for a relay to act on it. */
 const NOT_CONSUMED = "NOT_CONSUMED";
+/** More confirmations of unknown messages than this nobody reads; they are one mistake. */
+const MOST_UNKNOWN = 10_000;
+/** Characters of a reason that is kept with them. */
+const UNKNOWN_REASON = 1024;
 
 /** A message as it stands under the lock. */
 interface Found {
@@ -50,6 +55,15 @@ export function createConfirmationWriter(parts: ConfirmationParts): Confirmation
       await consume(parts, run, confirmations, { found, missing });
       const reported = await reportFailures(parts, run, confirmations, found);
       return confirmations.map((each) => resultOf(each, { found, missing, reported }));
+    },
+
+    async keepUnknown(tx, confirmations) {
+      const run = await begin(parts, tx);
+      const { unknown } = parts.statements;
+      const [counted] = (await run(unknown.countUnknown(MOST_UNKNOWN))).rows;
+      if (counted === undefined || integer(lowerCased(counted), "kept") >= MOST_UNKNOWN) return false;
+      await run(unknown.keepUnknown(unknownRows(confirmations)));
+      return true;
     },
   };
 }
@@ -81,6 +95,17 @@ function outsideTransaction(cause?: unknown): TransactionRequiredError {
 function sortedIdentities(confirmations: readonly Identity[]): readonly Identity[] {
   const byName = new Map(confirmations.map(({ type, key }) => [nameOf({ type, key }), { type, key }]));
   return [...byName].sort(([left], [right]) => (left < right ? -1 : 1)).map(([, identity]) => identity);
+}
+
+/** Each identity and consumer once, in the order in which all calls write them. */
+function unknownRows(confirmations: readonly CheckedConfirmation[]): readonly UnknownRow[] {
+  const rows = new Map<string, UnknownRow>();
+  for (const { consumer = "", error, key, type } of confirmations) {
+    const name = `${nameOf({ type, key })}\0${consumer}`;
+    const reason = error === undefined ? null : clip(storable(error), UNKNOWN_REASON);
+    rows.set(name, { type, key, consumer, reason, times: (rows.get(name)?.times ?? 0) + 1 });
+  }
+  return [...rows].sort(([left], [right]) => (left < right ? -1 : 1)).map(([, row]) => row);
 }
 
 /** Type and key cannot hold NUL: it separates them. */
@@ -205,11 +230,14 @@ async function reportFailures(
   return new Set(reasons.keys());
 }
 
-/** As every database stores it. */
 function reasonOf(consumer: string | undefined, error: string, length: number): string {
   const by = consumer === undefined ? "" : `${consumer}: `;
-  const storable = `${by}${error}`.replaceAll("\0", "").replace(/\p{Surrogate}/gu, "\u{FFFD}");
-  return clip(`${NOT_CONSUMED}: ${storable}`, length);
+  return clip(`${NOT_CONSUMED}: ${storable(`${by}${error}`)}`, length);
+}
+
+/** As every database stores it. */
+function storable(said: string): string {
+  return said.replaceAll("\0", "").replace(/\p{Surrogate}/gu, "\u{FFFD}");
 }
 
 function resultOf(

@@ -26,7 +26,7 @@ import type { DialectStatements } from "./statements.ts";
 
 export interface HousekeepingParts {
   readonly layout: TableLayout;
-  readonly statements: Pick<DialectStatements, "admin" | "confirm" | "housekeeping" | "leases" | "relay">;
+  readonly statements: Pick<DialectStatements, "admin" | "confirm" | "housekeeping" | "leases" | "relay" | "unknown">;
   readonly slots: SessionSlots;
   readonly onRefused: (refusal: RowRefusal) => void;
 }
@@ -153,6 +153,8 @@ export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingS
 
     purgeArchive: (request) => change(housekeeping.purgeArchive(request)),
     forgetConfirmations: (request) => change(statements.confirm.forgetConfirmations(request)),
+
+    forgetUnknown: (request) => change(statements.unknown.forgetUnknown(request)),
 
     async gauges() {
       return (await read(housekeeping.gauges(COUNTED_ROWS))).flatMap((row) => {

@@ -22,6 +22,8 @@ describe("createLayout", () => {
       suspension: "orders_outbox_suspension",
       audit: "orders_outbox_audit",
       confirmation: "orders_outbox_confirmation",
+      unmatched: "orders_outbox_unmatched",
+      alert: "orders_outbox_alert",
       session: "orders_outbox_session",
       migration: "orders_outbox_migration",
       archive: "orders_outbox_archive",

@@ -267,7 +267,10 @@ export interface CompanionTables {
   readonly suspension: string;
   readonly audit: string;
   readonly confirmation: string;
+  /** Confirmations whose message is not there. */
+  readonly unmatched: string;
   readonly session: string;
+  readonly alert: string;
   readonly migration: string;
   /**
    * One for each message table: its columns are that table's, and ids of two tables would meet in a
@@ -284,7 +287,9 @@ export function companionTables(layout: TableLayout): CompanionTables {
     suspension: `${layout.companion}_suspension`,
     audit: `${layout.companion}_audit`,
     confirmation: `${layout.companion}_confirmation`,
+    unmatched: `${layout.companion}_unmatched`,
     session: `${layout.companion}_session`,
+    alert: `${layout.companion}_alert`,
     migration: `${layout.companion}_migration`,
     archive: `${layout.table}_archive`,
   };

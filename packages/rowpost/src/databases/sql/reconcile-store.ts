@@ -1,4 +1,5 @@
 /** What reconciling reads, on any SQL database: each view is one transaction on one state. */
+import type { UnknownConfirmation } from "../../outbox/confirmations.ts";
 import type {
   Identity,
   ReconcileStore,
@@ -35,7 +36,7 @@ const TOLD_MS = Date.UTC(9000, 0);
 
 export interface ReconcileParts {
   readonly layout: TableLayout;
-  readonly statements: Pick<DialectStatements, "admin" | "housekeeping" | "reconcile">;
+  readonly statements: Pick<DialectStatements, "admin" | "housekeeping" | "reconcile" | "unknown">;
   readonly connect: Database["connect"];
   readonly sharedSession?: boolean | undefined;
 }
@@ -110,6 +111,13 @@ function createView({ layout, statements }: ReconcileParts, tx: Executor): Recon
 
     async messages(window, types, each) {
       for (const archived of [false, true]) await walk(parts, window, types, archived, each);
+    },
+
+    async unknownConfirmations(limit) {
+      const rows = await read(statements.unknown.readUnknown(limit));
+      const identities = rows.map((row) => ({ type: text(row, "message_type"), key: text(row, "message_key") }));
+      const gone = new Set((await missing(parts, identities)).map(({ key, type }) => `${type}\0${key}`));
+      return rows.map((row) => unknownConfirmation(row, gone));
     },
 
     async types(limit) {
@@ -191,6 +199,20 @@ async function missing({ read, statements }: ViewParts, identities: readonly Ide
     for (const key of keys) left.push({ type, key });
   }
   return left;
+}
+
+/** `gone`: type and key of the messages that are not there. */
+function unknownConfirmation(row: Row, gone: ReadonlySet<string>): UnknownConfirmation {
+  const type = text(row, "message_type");
+  const key = text(row, "message_key");
+  const consumer = text(row, "consumer");
+  return {
+    ...{ type, key, consumer: consumer === "" ? undefined : consumer },
+    error: textOrNull(row, "reason") ?? undefined,
+    times: integer(row, "times"),
+    ...{ firstAt: text(row, "first_at"), lastAt: text(row, "last_at") },
+    isThere: !gone.has(`${type}\0${key}`),
+  };
 }
 
 /** In steps along the primary key, between the ids of the window's ends. */

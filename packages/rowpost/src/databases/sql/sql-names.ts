@@ -31,7 +31,9 @@ export interface SqlNames {
   readonly suspensionTable: string;
   readonly auditTable: string;
   readonly confirmationTable: string;
+  readonly unmatchedTable: string;
   readonly sessionTable: string;
+  readonly alertTable: string;
   readonly migrationTable: string;
   /** Literal of `table_name` in the companion tables. */
   readonly tableKey: string;
@@ -118,7 +120,9 @@ export function createSqlNames(layout: TableLayout, words: DialectWords): SqlNam
     suspensionTable: inSchema(layout, companions.suspension),
     auditTable: inSchema(layout, companions.audit),
     confirmationTable: inSchema(layout, companions.confirmation),
+    unmatchedTable: inSchema(layout, companions.unmatched),
     sessionTable: inSchema(layout, companions.session),
+    alertTable: inSchema(layout, companions.alert),
     migrationTable: inSchema(layout, companions.migration),
     tableKey: literal(tableKey(layout)),
     column,

@@ -2,7 +2,7 @@
  * What a dialect supplies: one whole statement for each operation, built from the layout. The flow
  * (which statement when, in which transaction, what its answer means) is written once in this
  * folder. Each dialect folder has the same file names: `scan.ts claim.ts settle.ts leases.ts
- * enqueue.ts confirm.ts housekeeping.ts admin.ts insight.ts reconcile.ts schema.ts`.
+ * enqueue.ts confirm.ts unknown.ts housekeeping.ts admin.ts insight.ts reconcile.ts schema.ts`.
  *
  * Rows come back under the aliases that the comments name, so that they are decoded once. BIGINTs
  * are returned as text. Instants are returned as ISO 8601 UTC text (`…T…Z`, milliseconds), or as
@@ -30,6 +30,7 @@ import type { TableLayout } from "./layout.ts";
 import type { OperationsStatements } from "./operations-statements.ts";
 import type { Picked } from "./past-refused.ts";
 import type { ReconcileStatements } from "./reconcile-statements.ts";
+import type { UnknownStatements } from "./unknown-statements.ts";
 
 /** Facts about a dialect or server that change the flow, each with its consequence. */
 export interface DialectFacts {
@@ -467,6 +468,7 @@ export interface DialectStatements {
   readonly schema: SchemaStatements;
   readonly enqueue: EnqueueStatements;
   readonly confirm: ConfirmStatements;
+  readonly unknown: UnknownStatements;
   readonly leases: LeaseStatements;
   readonly relay: RelayStatements;
   readonly housekeeping: HousekeepingStatements;

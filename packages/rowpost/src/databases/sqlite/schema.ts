@@ -6,8 +6,10 @@ import { companionTables } from "../sql/layouts.ts";
 import { archivedColumns, type ColumnTypes, messageColumns } from "../sql/message-columns.ts";
 import { inSchema, quoteName } from "../sql/sql-names.ts";
 import type { Migration, SchemaStatements } from "../sql/statements.ts";
+import { alertTable } from "./alerts.ts";
 import { unknownState } from "./housekeeping.ts";
 import { type Names, NOW } from "./names.ts";
+import { unknownTable } from "./unknown.ts";
 
 /**
  * Statements that make, version and check the tables. DDL is transactional here: all of it happens,
@@ -15,8 +17,8 @@ import { type Names, NOW } from "./names.ts";
  */
 export function schemaStatements(names: Names): SchemaStatements {
   const { migrationTable, tableKey, layout } = names;
-  const { archive, audit, confirmation, relay, shard, suspension } = companionTables(layout);
-  const tables = [layout.table, shard, relay, suspension, audit, confirmation, archive];
+  const { archive, audit, confirmation, relay, shard, suspension, unmatched } = companionTables(layout);
+  const tables = [layout.table, shard, relay, suspension, audit, confirmation, unmatched, archive];
   const schema = layout.schema === undefined ? "" : ", ?";
   const schemaTable = layout.schema === undefined ? "sqlite_schema" : `${quoteName(layout.schema)}.sqlite_schema`;
   return {
@@ -91,6 +93,11 @@ function migrations(names: Names): readonly Migration[] {
     { version: 6, name: "reports of relays, and what people did", statements: operations(names) },
     { version: 7, name: "who has confirmed", statements: confirmations(names) },
     { version: 8, name: "sessions of the console, and more of what people did", statements: sessions(names) },
+    {
+      version: 9,
+      name: "confirmations of unknown messages, and alerts",
+      statements: [...unknownTable(names), alertTable(names)],
+    },
   ];
 }
 

@@ -32,6 +32,8 @@ const CLOCK_EVERY_MS = 10_000;
 const CONFIRMATIONS_EVERY_MS = 600_000;
 /** Who has confirmed is forgotten after this time; a message waits no longer for its others. */
 const CONFIRMATIONS_KEPT_MS = 90 * 86_400_000;
+/** Confirmations of unknown messages are forgotten this long after the last one. */
+const UNKNOWN_KEPT_MS = 7 * 86_400_000;
 /** The shard whose holder does what must be done once. */
 const LEADER_SHARD = 0;
 
@@ -228,6 +230,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   async function forgetConfirmations(): Promise<boolean> {
     if (!isTime("confirmations", CONFIRMATIONS_EVERY_MS)) return false;
     await repeat(() => housekeeping.forgetConfirmations({ olderThanMs: CONFIRMATIONS_KEPT_MS, limit: BATCH }));
+    await repeat(() => housekeeping.forgetUnknown({ olderThanMs: UNKNOWN_KEPT_MS, limit: BATCH }));
     return true;
   }
 

@@ -154,6 +154,7 @@ async function emptyTables(harness: StoreHarness, dialect: TestDialect, hand: Se
     `DELETE FROM ${qualified(companions.suspension)} WHERE ${ours}`,
     `DELETE FROM ${qualified(companions.audit)} WHERE ${ours}`,
     `DELETE FROM ${qualified(companions.confirmation)} WHERE ${ours}`,
+    `DELETE FROM ${qualified(companions.unmatched)} WHERE ${ours}`,
     `UPDATE ${qualified(companions.shard)} SET owner = NULL, in_flight = ${dialect.noList}, lease_until = ${dialect.ownAt(-1_000)}, lease_ms = 0 WHERE ${ours}`,
   ];
   await hand.transaction(async (tx) => {

@@ -29,6 +29,7 @@ import { suspensionCases } from "./cases/suspensions.ts";
 import { timeCases } from "./cases/time.ts";
 import { topicCases } from "./cases/topics.ts";
 import { transitionCases } from "./cases/transitions.ts";
+import { unknownCases } from "./cases/unknown.ts";
 import { createStoreContext } from "./context.ts";
 import { type StoreHarness, unmetStoreNeed } from "./harness.ts";
 
@@ -41,6 +42,7 @@ export const storeContract: readonly StoreContractCase[] = [
   ...claimCases,
   ...settleCases,
   ...confirmCases,
+  ...unknownCases,
   ...fenceCases,
   ...leaseCases,
   ...recoverCases,

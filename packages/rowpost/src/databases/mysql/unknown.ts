@@ -1,0 +1,76 @@
+/**
+ * Confirmations whose message is unknown. What keeps them runs on connections whose settings are
+ * not ours, as in confirm.ts.
+ */
+import type { UnknownStatements } from "../sql/unknown-statements.ts";
+import { COMPANION_NOW, isoText, whole } from "./clock.ts";
+import { checked, IN_TRANSACTION } from "./enqueue.ts";
+import { BYTES_COLLATION, type MysqlNames, TABLE_OPTIONS } from "./names.ts";
+
+const IDENTITY = `CHARACTER SET utf8mb4 COLLATE ${BYTES_COLLATION}`;
+const REASON_LENGTH = 1024;
+
+/** Several message tables may share it: what is there already stays. */
+export function unknownTable({ unmatched }: MysqlNames): string {
+  return `CREATE TABLE IF NOT EXISTS ${unmatched} (
+  table_name VARCHAR(160) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  message_type VARCHAR(64) ${IDENTITY} NOT NULL,
+  message_key VARCHAR(128) ${IDENTITY} NOT NULL,
+  consumer VARCHAR(128) ${IDENTITY} NOT NULL COMMENT 'empty: it gave no name',
+  reason VARCHAR(${REASON_LENGTH}) CHARACTER SET utf8mb4 NULL COMMENT 'why it could not be handled; NULL = it was consumed',
+  times BIGINT NOT NULL COMMENT 'how often this was said',
+  first_at DATETIME(3) NOT NULL COMMENT 'UTC',
+  last_at DATETIME(3) NOT NULL COMMENT 'UTC',
+  PRIMARY KEY (table_name, message_type, message_key, consumer),
+  KEY idx_last_at (table_name, last_at)
+) ${TABLE_OPTIONS} COMMENT='confirmations of messages that are not there'`;
+}
+
+export function unknownStatements({ tableKey, unmatched }: MysqlNames): UnknownStatements {
+  const text = (length: number): string => `VARCHAR(${length}) CHARACTER SET utf8mb4`;
+  const source = `JSON_TABLE(?, '$[*]' COLUMNS (type ${text(64)} PATH '$[0]', name ${text(128)} PATH '$[1]', said_by ${text(128)} PATH '$[2]', why ${text(REASON_LENGTH)} PATH '$[3]' NULL ON EMPTY, said INT PATH '$[4]')) AS j`;
+  return {
+    /** A plain read: two that count at once may both add, and pass the limit by a call each. */
+    countUnknown: (most) => ({
+      name: "countUnknown",
+      text: `SELECT COUNT(*) AS kept FROM (SELECT 1 FROM ${unmatched} WHERE table_name = ? LIMIT ${whole(most)}) AS u`,
+      params: [tableKey],
+    }),
+
+    /**
+     * Locks the entries of these identities, in the order of the rows, which all calls keep. If we
+     * die right after it, nothing is kept, and the confirmations stand: they have committed before.
+     */
+    keepUnknown: (rows) => ({
+      name: "keepUnknown",
+      text: `INSERT INTO ${unmatched} (table_name, message_type, message_key, consumer, reason, times, first_at, last_at)
+  SELECT ?, j.type, j.name, j.said_by, j.why, j.said, ${COMPANION_NOW}, ${COMPANION_NOW}
+  FROM ${source}
+  WHERE ${checked("TRUE", IN_TRANSACTION)}
+  ON DUPLICATE KEY UPDATE reason = VALUES(reason), times = times + VALUES(times), last_at = VALUES(last_at)`,
+      params: [
+        tableKey,
+        JSON.stringify(rows.map(({ consumer, key, reason, times, type }) => [type, key, consumer, reason, times])),
+      ],
+    }),
+
+    readUnknown: (limit) => ({
+      name: "readUnknown",
+      text: `SELECT u.message_type, u.message_key, u.consumer, u.reason, u.times, ${isoText("u.first_at")} AS first_at, ${isoText("u.last_at")} AS last_at
+  FROM ${unmatched} AS u WHERE u.table_name = ?
+  ORDER BY u.last_at DESC, u.message_type, u.message_key, u.consumer LIMIT ${whole(limit)}`,
+      params: [tableKey],
+    }),
+
+    /**
+     * Locks entries in the order of their age; one that is said again meanwhile has a younger one.
+     * If we die right after it, those are gone that were to go.
+     */
+    forgetUnknown: ({ limit, olderThanMs }) => ({
+      name: "forgetUnknown",
+      text: `DELETE FROM ${unmatched} WHERE table_name = ? AND last_at <= ${COMPANION_NOW} - INTERVAL ? * 1000 MICROSECOND
+  ORDER BY last_at LIMIT ${whole(limit)}`,
+      params: [tableKey, olderThanMs],
+    }),
+  };
+}

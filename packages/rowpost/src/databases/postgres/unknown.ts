@@ -1,0 +1,70 @@
+/** Confirmations whose message is unknown. They are kept in transactions of the user's pool. */
+import { quoteName } from "../sql/sql-names.ts";
+import type { UnknownStatements } from "../sql/unknown-statements.ts";
+import { isoText, type Names, NOW } from "./names.ts";
+
+/** Several message tables may share it. */
+export function unknownTable({ layout, unmatchedTable }: Names): readonly string[] {
+  return [
+    `CREATE TABLE IF NOT EXISTS ${unmatchedTable} (
+  table_name varchar(160) COLLATE "C" NOT NULL,
+  message_type varchar(64) COLLATE "C" NOT NULL,
+  message_key varchar(128) COLLATE "C" NOT NULL,
+  consumer varchar(128) COLLATE "C" NOT NULL,
+  reason varchar(1024),
+  times bigint NOT NULL,
+  first_at timestamptz(3) NOT NULL,
+  last_at timestamptz(3) NOT NULL,
+  PRIMARY KEY (table_name, message_type, message_key, consumer)
+)`,
+    `CREATE INDEX IF NOT EXISTS ${quoteName(`${layout.companion}_unmatched_at`.slice(-63))} ON ${unmatchedTable} (table_name, last_at)`,
+    `COMMENT ON TABLE ${unmatchedTable} IS 'confirmations of messages that are not there'`,
+  ];
+}
+
+export function unknownStatements({ tableKey, unmatchedTable }: Names): UnknownStatements {
+  return {
+    // A plain read: two that count at once may both add, and pass the limit by a call each.
+    countUnknown: (most) => ({
+      name: "countUnknown",
+      text: `SELECT count(*) AS kept FROM (SELECT 1 FROM ${unmatchedTable} WHERE table_name = ${tableKey} LIMIT $1::bigint) AS u`,
+      params: [most],
+    }),
+
+    /*
+     * Locks the entries of these identities, in the order of the rows, which all calls keep. If we
+     * die right after it, nothing is kept, and the confirmations stand: they have committed before.
+     */
+    keepUnknown: (rows) => ({
+      name: "keepUnknown",
+      text: `INSERT INTO ${unmatchedTable} AS u (table_name, message_type, message_key, consumer, reason, times, first_at, last_at)
+SELECT ${tableKey}, said.type, said.key, said.consumer, said.reason, said.times, ${NOW}, ${NOW}
+FROM json_to_recordset($1::text::json) AS said (type text, key text, consumer text, reason text, times bigint)
+ON CONFLICT (table_name, message_type, message_key, consumer)
+DO UPDATE SET reason = EXCLUDED.reason, times = u.times + EXCLUDED.times, last_at = EXCLUDED.last_at`,
+      params: [JSON.stringify(rows)],
+    }),
+
+    readUnknown: (limit) => ({
+      name: "readUnknown",
+      text: `SELECT u.message_type, u.message_key, u.consumer, u.reason, u.times, ${isoText("u.first_at")} AS first_at, ${isoText("u.last_at")} AS last_at
+FROM ${unmatchedTable} u WHERE u.table_name = ${tableKey}
+ORDER BY u.last_at DESC, u.message_type, u.message_key, u.consumer LIMIT $1::bigint`,
+      params: [limit],
+    }),
+
+    /*
+     * Locks entries that are old. The age stands in it twice: one that is said again meanwhile is
+     * looked at again under the lock, and stays. If we die right after it, those are gone that were
+     * to go.
+     */
+    forgetUnknown: ({ limit, olderThanMs }) => ({
+      name: "forgetUnknown",
+      text: `DELETE FROM ${unmatchedTable} u WHERE u.ctid = ANY (ARRAY(
+  SELECT old.ctid FROM ${unmatchedTable} old
+  WHERE old.table_name = ${tableKey} AND old.last_at <= ${NOW} - $1::bigint * interval '1 millisecond'
+  ORDER BY old.last_at LIMIT $2::bigint)) AND u.last_at <= ${NOW} - $1::bigint * interval '1 millisecond'`,
+      params: [olderThanMs, limit],
+    }),
+  };
+}
