@@ -151,7 +151,7 @@ function settling({ facts, relay }) {
   ];
 }
 
-function reporting({ confirm, unknown }) {
+function reporting({ confirm }) {
   const identities = [{ type: "order.created", key: "1" }];
   return [
     ["confirmIdentities", confirm.confirmIdentities(identities)],
@@ -164,10 +164,10 @@ function reporting({ confirm, unknown }) {
     ["addConfirmations", confirm.addConfirmations([{ id: "100", consumer: "billing" }])],
     ["readConfirmations", confirm.readConfirmations(["100"])],
     ["forgetConfirmations", confirm.forgetConfirmations({ olderThanMs: 1_000, limit: 500 })],
-    ["countUnknown", unknown.countUnknown(10_000)],
-    ["keepUnknown", unknown.keepUnknown([{ ...identities[0], consumer: "", reason: null, times: 1 }])],
-    ["readUnknown", unknown.readUnknown(100)],
-    ["forgetUnknown", unknown.forgetUnknown({ olderThanMs: 1_000, limit: 500 })],
+    ["countUnknown", confirm.countUnknown(10_000)],
+    ["keepUnknown", confirm.keepUnknown([{ ...identities[0], consumer: "", reason: null, times: 1 }])],
+    ["readUnknown", confirm.readUnknown(100)],
+    ["forgetUnknown", confirm.forgetUnknown({ olderThanMs: 1_000, limit: 500 })],
   ];
 }
 

@@ -64,7 +64,6 @@ export type {
   Confirmation,
   ConfirmationResult,
   ConfirmationStatus,
-  UnknownConfirmation,
 } from "./outbox/confirmations.ts";
 export type {
   ChangeByHand,
@@ -114,6 +113,7 @@ export type {
   ReconcileProgress,
 } from "./reconcile/options.ts";
 export { type ReconcileReport, reconcile } from "./reconcile/reconcile.ts";
+export type { UnknownConfirmation } from "./reconcile/store.ts";
 export type { EventMessage, RelayEvents } from "./relay/events.ts";
 export type { RelayMessageType, RelayOptions, RetentionOptions } from "./relay/options.ts";
 export {

@@ -50,29 +50,6 @@ export interface ConfirmationResult {
   readonly kept?: boolean | undefined;
 }
 
-/** What consumers have said of a message that was not there. */
-export interface UnknownConfirmation {
-  /** Message type. */
-  readonly type: string;
-  /** Message key. */
-  readonly key: string;
-  /** Who said it; undefined: it gave no name. */
-  readonly consumer: string | undefined;
-  /** Why it could not be handled; undefined: it was consumed. What was said last. */
-  readonly error: string | undefined;
-  /** How often it was said. */
-  readonly times: number;
-  /** When first: ISO 8601, UTC. */
-  readonly firstAt: string;
-  /** When last. */
-  readonly lastAt: string;
-  /**
-   * The message is there now, in the table or its archive. What was said of it before was not
-   * applied: it would end a message that may never have been sent.
-   */
-  readonly isThere: boolean;
-}
-
 /** A checked report, with the consumers that its message type names. */
 export interface CheckedConfirmation extends Confirmation {
   /** Undefined: any confirmation will do. */

@@ -1,12 +1,11 @@
 /** Business rows, messages, receipts and what consumers have handled: what does not add up. */
-import type { UnknownConfirmation } from "../outbox/confirmations.ts";
 import { ConfigurationError } from "../runtime/errors.ts";
 import { comparableSince, compareSlice } from "./business-rows.ts";
 import { compareEffects, compareInbox, type InboxResult } from "./consumers.ts";
 import { FINDING_KINDS, type Finding, type FindingKind } from "./finding.ts";
 import { type ReconcileOptions, type ReconcileProgress, type Settings, settingsOf } from "./options.ts";
 import { inSlices } from "./slices.ts";
-import type { ReconcileStore, UserQuery, Window } from "./store.ts";
+import type { ReconcileStore, UnknownConfirmation, UserQuery, Window } from "./store.ts";
 
 /** What {@link reconcile} came to. */
 export interface ReconcileReport {

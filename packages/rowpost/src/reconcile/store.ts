@@ -2,7 +2,6 @@
  * The port of reconciling: what it reads of a database. Implemented by databases/sql. Types only.
  */
 import type { MessageState } from "../message/states.ts";
-import type { UnknownConfirmation } from "../outbox/confirmations.ts";
 
 /** What a message is known by. */
 export interface Identity {
@@ -48,6 +47,29 @@ export interface WrittenMessage extends Identity {
   readonly receipt: string | null | undefined;
   /** Of a `sent` message: when its confirmation is due. Undefined: none is waited for. */
   readonly dueMs: number | undefined;
+}
+
+/** What consumers have said of a message that was not there. */
+export interface UnknownConfirmation {
+  /** Message type. */
+  readonly type: string;
+  /** Message key. */
+  readonly key: string;
+  /** Who said it; undefined: it gave no name. */
+  readonly consumer: string | undefined;
+  /** Why it could not be handled; undefined: it was consumed. What was said last. */
+  readonly error: string | undefined;
+  /** How often it was said. */
+  readonly times: number;
+  /** When first: ISO 8601, UTC. */
+  readonly firstAt: string;
+  /** When last. */
+  readonly lastAt: string;
+  /**
+   * The message is there now, in the table or its archive. What was said of it before was not
+   * applied: it would end a message that may never have been sent.
+   */
+  readonly isThere: boolean;
 }
 
 /** One state of the database: all calls see the same. Nothing is locked, and nothing is written. */

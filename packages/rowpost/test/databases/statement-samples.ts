@@ -213,7 +213,7 @@ function operationsSamples({ operations }: DialectStatements): Statement[] {
 }
 
 /** What consumers report. */
-function reportSamples({ confirm, unknown }: DialectStatements, ids: readonly string[]): Statement[] {
+function reportSamples({ confirm }: DialectStatements, ids: readonly string[]): Statement[] {
   const identities = [
     { type: "order.created", key: "sample-1" },
     { type: "order.created", key: "sample-2" },
@@ -229,10 +229,10 @@ function reportSamples({ confirm, unknown }: DialectStatements, ids: readonly st
     confirm.addConfirmations(ids.map((id) => ({ id, consumer: "billing" }))),
     confirm.readConfirmations(ids),
     confirm.forgetConfirmations({ olderThanMs: 5, limit: 10 }),
-    unknown.countUnknown(10),
-    unknown.keepUnknown([{ type: "t", key: "k", consumer: "", reason: null, times: 1 }]),
-    unknown.readUnknown(10),
-    unknown.forgetUnknown({ olderThanMs: 5, limit: 10 }),
+    confirm.countUnknown(10),
+    confirm.keepUnknown([{ type: "t", key: "k", consumer: "", reason: null, times: 1 }]),
+    confirm.readUnknown(10),
+    confirm.forgetUnknown({ olderThanMs: 5, limit: 10 }),
   ];
 }
 

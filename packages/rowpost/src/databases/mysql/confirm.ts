@@ -4,9 +4,11 @@
  */
 import { allowedFrom, type MessageState } from "../../message/states.ts";
 import type { ConfirmStatements, Identity } from "../sql/confirm-statements.ts";
+import type { UnknownStatements } from "../sql/unknown-statements.ts";
 import { COMPANION_NOW, whole } from "./clock.ts";
 import { checked, IN_TRANSACTION, ownNow, ownSeconds } from "./enqueue.ts";
 import { BYTES_COLLATION, type MysqlNames } from "./names.ts";
+import { unknownStatements } from "./unknown.ts";
 
 /** States that a confirmation ends. */
 const OPEN: readonly MessageState[] = [...allowedFrom("confirm"), ...allowedFrom("confirmOvertakes")];
@@ -16,7 +18,7 @@ const IDS = "JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j";
 
 export function confirmStatements(names: MysqlNames): ConfirmStatements {
   const words = confirmWords(names);
-  return { ...messageStatements(names, words), ...consumerStatements(names) };
+  return { ...messageStatements(names, words), ...consumerStatements(names), ...unknownStatements(names) };
 }
 
 interface ConfirmWords {
@@ -147,7 +149,7 @@ function messageStatements(names: MysqlNames, words: ConfirmWords): Pick<Confirm
   };
 }
 
-type OfConsumers = Exclude<keyof ConfirmStatements, OfMessages>;
+type OfConsumers = Exclude<keyof ConfirmStatements, OfMessages | keyof UnknownStatements>;
 
 function consumerStatements({ confirmations, tableKey }: MysqlNames): Pick<ConfirmStatements, OfConsumers> {
   return {

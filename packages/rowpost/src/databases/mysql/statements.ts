@@ -15,7 +15,6 @@ import { reconcileStatements } from "./reconcile.ts";
 import { scanStatements } from "./scan.ts";
 import { schemaStatements } from "./schema.ts";
 import { settleStatements } from "./settle.ts";
-import { unknownStatements } from "./unknown.ts";
 
 export const createStatements: CreateStatements = (layout) => {
   const names: MysqlNames = createNames(layout);
@@ -25,7 +24,6 @@ export const createStatements: CreateStatements = (layout) => {
     operations: operationsStatements(names),
     enqueue: enqueueStatements(names),
     confirm: confirmStatements(names),
-    unknown: unknownStatements(names),
     leases: leaseStatements(names),
     relay: { ...scanStatements(names), ...claimStatements(names), ...settleStatements(names) },
     housekeeping: housekeepingStatements(names),

@@ -2,6 +2,7 @@
 import { confirmCalls } from "../sql/calls.ts";
 import type { ConfirmStatements } from "../sql/confirm-statements.ts";
 import { type Names, NOW, numberArray, textArray } from "./names.ts";
+import { unknownStatements } from "./unknown.ts";
 
 /** Statements of consumers' reports. */
 export function confirmStatements(names: Names): ConfirmStatements {
@@ -12,6 +13,7 @@ export function confirmStatements(names: Names): ConfirmStatements {
   });
   return {
     ...calls,
+    ...unknownStatements(names),
 
     /*
      * Locks the rows in the order of their ids, as everything does that locks several. What

@@ -12,7 +12,6 @@ import { reconcileStatements } from "./reconcile.ts";
 import { scanStatements } from "./scan.ts";
 import { schemaStatements } from "./schema.ts";
 import { settleStatements } from "./settle.ts";
-import { unknownStatements } from "./unknown.ts";
 
 /** Builds the texts once; what the functions add per call are parameters. */
 export const createStatements: CreateStatements = (layout) => {
@@ -28,7 +27,6 @@ export const createStatements: CreateStatements = (layout) => {
     housekeeping: housekeepingStatements(names),
     enqueue: enqueueStatements(names),
     confirm: confirmStatements(names),
-    unknown: unknownStatements(names),
     admin: adminStatements(names),
     reconcile: reconcileStatements(names),
     schema: schemaStatements(names),

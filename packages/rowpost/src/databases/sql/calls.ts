@@ -21,6 +21,7 @@ import {
   type TransactionCheck,
   UNASKED,
 } from "./statements.ts";
+import type { UnknownStatements } from "./unknown-statements.ts";
 
 /** Texts under the names of the calls. */
 type Texts<Statements, Name extends keyof Statements> = Readonly<Record<Name, string>>;
@@ -87,7 +88,8 @@ export function registryCalls(
   };
 }
 
-type ConfirmName = Exclude<keyof ConfirmStatements, "confirmIdentities" | "lockIdentities">;
+type ConfirmCalls = Omit<ConfirmStatements, keyof UnknownStatements>;
+type ConfirmName = Exclude<keyof ConfirmCalls, "confirmIdentities" | "lockIdentities">;
 
 /**
  * Identities are one JSON value; pairs: an id with a text. forgetConfirmations: age in
@@ -103,7 +105,7 @@ export function confirmCalls(
     readonly ids: EncodeIds;
     readonly pairs: (pairs: readonly (readonly [id: string, text: string])[]) => readonly unknown[];
   },
-): ConfirmStatements {
+): ConfirmCalls {
   const call = (name: ConfirmName, params: readonly unknown[]): Statement => ({ name, text: texts[name], params });
   const list = (identities: readonly Identity[]): string => JSON.stringify(identities.map(encode.identity));
   const { confirmIdentities } = texts;

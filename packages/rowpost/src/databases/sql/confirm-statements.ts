@@ -1,5 +1,6 @@
 /** Statements of consumers' reports; what they mean stands in confirmation-writer.ts. */
 import type { Statement } from "../../transactions/executor.ts";
+import type { UnknownStatements } from "./unknown-statements.ts";
 
 /** Type and key of a message. */
 export interface Identity {
@@ -17,7 +18,7 @@ export interface ConfirmedBy {
  * They run on handles of the user's, which may make camelCase of column names: aliases are of one
  * word. Lists are in the order in which rows are locked.
  */
-export interface ConfirmStatements {
+export interface ConfirmStatements extends UnknownStatements {
   /**
    * The short way: `consumed`, for those of these identities that may become so. Absent where the
    * identities could not be compared byte for byte, or found by their index.

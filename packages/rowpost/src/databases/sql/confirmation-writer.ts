@@ -11,11 +11,11 @@ import type { Executor, QueryResult, Statement } from "../../transactions/execut
 import type { ConfirmStatements, Identity } from "./confirm-statements.ts";
 import type { TableLayout } from "./layout.ts";
 import { clip, decodeState, integer, lowerCased, text } from "./rows.ts";
-import type { UnknownRow, UnknownStatements } from "./unknown-statements.ts";
+import type { UnknownRow } from "./unknown-statements.ts";
 
 export interface ConfirmationParts {
   readonly layout: TableLayout;
-  readonly statements: { readonly confirm: ConfirmStatements; readonly unknown: UnknownStatements };
+  readonly statements: { readonly confirm: ConfirmStatements };
   readonly isOutsideTransaction?: ((error: unknown) => boolean) | undefined;
   readonly unfitSession?: ((error: unknown) => Error | undefined) | undefined;
   /** A driver's error as one of ours. */
@@ -59,10 +59,9 @@ export function createConfirmationWriter(parts: ConfirmationParts): Confirmation
 
     async keepUnknown(tx, confirmations) {
       const run = await begin(parts, tx);
-      const { unknown } = parts.statements;
-      const [counted] = (await run(unknown.countUnknown(MOST_UNKNOWN))).rows;
+      const [counted] = (await run(confirm.countUnknown(MOST_UNKNOWN))).rows;
       if (counted === undefined || integer(lowerCased(counted), "kept") >= MOST_UNKNOWN) return false;
-      await run(unknown.keepUnknown(unknownRows(confirmations)));
+      await run(confirm.keepUnknown(unknownRows(confirmations)));
       return true;
     },
   };

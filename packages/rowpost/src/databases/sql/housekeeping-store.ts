@@ -26,7 +26,7 @@ import type { DialectStatements } from "./statements.ts";
 
 export interface HousekeepingParts {
   readonly layout: TableLayout;
-  readonly statements: Pick<DialectStatements, "admin" | "confirm" | "housekeeping" | "leases" | "relay" | "unknown">;
+  readonly statements: Pick<DialectStatements, "admin" | "confirm" | "housekeeping" | "leases" | "relay">;
   readonly slots: SessionSlots;
   readonly onRefused: (refusal: RowRefusal) => void;
 }
@@ -154,7 +154,7 @@ export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingS
     purgeArchive: (request) => change(housekeeping.purgeArchive(request)),
     forgetConfirmations: (request) => change(statements.confirm.forgetConfirmations(request)),
 
-    forgetUnknown: (request) => change(statements.unknown.forgetUnknown(request)),
+    forgetUnknown: (request) => change(statements.confirm.forgetUnknown(request)),
 
     async gauges() {
       return (await read(housekeeping.gauges(COUNTED_ROWS))).flatMap((row) => {

@@ -1,9 +1,9 @@
 /** What reconciling reads, on any SQL database: each view is one transaction on one state. */
-import type { UnknownConfirmation } from "../../outbox/confirmations.ts";
 import type {
   Identity,
   ReconcileStore,
   ReconcileView,
+  UnknownConfirmation,
   UserQuery,
   UserRows,
   Window,
@@ -36,7 +36,7 @@ const TOLD_MS = Date.UTC(9000, 0);
 
 export interface ReconcileParts {
   readonly layout: TableLayout;
-  readonly statements: Pick<DialectStatements, "admin" | "housekeeping" | "reconcile" | "unknown">;
+  readonly statements: Pick<DialectStatements, "admin" | "confirm" | "housekeeping" | "reconcile">;
   readonly connect: Database["connect"];
   readonly sharedSession?: boolean | undefined;
 }
@@ -114,7 +114,7 @@ function createView({ layout, statements }: ReconcileParts, tx: Executor): Recon
     },
 
     async unknownConfirmations(limit) {
-      const rows = await read(statements.unknown.readUnknown(limit));
+      const rows = await read(statements.confirm.readUnknown(limit));
       const identities = rows.map((row) => ({ type: text(row, "message_type"), key: text(row, "message_key") }));
       const gone = new Set((await missing(parts, identities)).map(({ key, type }) => `${type}\0${key}`));
       return rows.map((row) => unknownConfirmation(row, gone));

@@ -30,7 +30,6 @@ import type { TableLayout } from "./layout.ts";
 import type { OperationsStatements } from "./operations-statements.ts";
 import type { Picked } from "./past-refused.ts";
 import type { ReconcileStatements } from "./reconcile-statements.ts";
-import type { UnknownStatements } from "./unknown-statements.ts";
 
 /** Facts about a dialect or server that change the flow, each with its consequence. */
 export interface DialectFacts {
@@ -468,7 +467,6 @@ export interface DialectStatements {
   readonly schema: SchemaStatements;
   readonly enqueue: EnqueueStatements;
   readonly confirm: ConfirmStatements;
-  readonly unknown: UnknownStatements;
   readonly leases: LeaseStatements;
   readonly relay: RelayStatements;
   readonly housekeeping: HousekeepingStatements;

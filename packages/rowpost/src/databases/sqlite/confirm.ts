@@ -6,17 +6,19 @@ import { allowedFrom } from "../../message/states.ts";
 import { confirmCalls } from "../sql/calls.ts";
 import type { ConfirmStatements } from "../sql/confirm-statements.ts";
 import { before, jsonIds, type Names, NOW } from "./names.ts";
+import { unknownStatements } from "./unknown.ts";
 
 /** States that a confirmation ends. */
 const OPEN = [...allowedFrom("confirm"), ...allowedFrom("confirmOvertakes")] as const;
 
 /** Statements of consumers' reports. */
 export function confirmStatements(names: Names): ConfirmStatements {
-  return confirmCalls(confirmTexts(names), {
+  const calls = confirmCalls(confirmTexts(names), {
     identity: ({ type, key }) => [type, key],
     ids: jsonIds,
     pairs: (pairs) => [`[${pairs.map(([id, text]) => `[${id},${JSON.stringify(text)}]`).join(",")}]`],
   });
+  return { ...calls, ...unknownStatements(names) };
 }
 
 function confirmTexts(names: Names) {

@@ -15,7 +15,6 @@ import { reconcileStatements } from "./reconcile.ts";
 import { scanStatements } from "./scan.ts";
 import { schemaStatements } from "./schema.ts";
 import { settleStatements } from "./settle.ts";
-import { unknownStatements } from "./unknown.ts";
 
 /** Builds the texts once; what the functions add per call are parameters. */
 export const createStatements: CreateStatements = (layout) => {
@@ -29,7 +28,6 @@ export const createStatements: CreateStatements = (layout) => {
     admin: adminStatements(names),
     enqueue: enqueueStatements(names),
     confirm: confirmStatements(names),
-    unknown: unknownStatements(names),
     housekeeping: housekeepingStatements(names),
     leases: leaseStatements(names),
     relay: { ...claimStatements(names), ...scanStatements(names), ...settleStatements(names) },

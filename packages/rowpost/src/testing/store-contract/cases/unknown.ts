@@ -1,6 +1,7 @@
 /** What consumers say of messages that are not there: kept for a while, and never applied. */
 import assert from "node:assert/strict";
-import type { CheckedConfirmation, UnknownConfirmation } from "../../../outbox/confirmations.ts";
+import type { CheckedConfirmation } from "../../../outbox/confirmations.ts";
+import type { UnknownConfirmation } from "../../../reconcile/store.ts";
 import type { StoreContractCase } from "../case.ts";
 import type { StoreCaseContext } from "../context.ts";
 
