@@ -12,7 +12,7 @@ export interface UnknownRow {
   readonly times: number;
 }
 
-/** `countUnknown` and `keepUnknown` run on handles of the user's, the others on sessions of ours. */
+/** `countUnknown` and `keepUnknown` run on handles of the user's, the others on our sessions. */
 export interface UnknownStatements {
   /** Alias: kept. How many there are, counted to `most`. */
   countUnknown(most: number): Statement;
