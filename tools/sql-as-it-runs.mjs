@@ -100,9 +100,7 @@ function holding({ leases }) {
     ["readInstances", leases.readInstances(10_000)],
     ["readSuspensions", leases.readSuspensions()],
     ["take", leases.take({ owner: "me", leaseMs: 10_000, observed })],
-    ["recoverShards", leases.recoverShards([0])],
-    ["recoverListed", leases.recoverListed([0])],
-    ["clearListed", leases.clearListed([0])],
+    ...["recoverShards", "recoverListed", "clearListed"].map((name) => [name, leases[name]([0])]),
     ["release", leases.release({ owner: "me", shards: held })],
     ["removeInstance", leases.removeInstance("me")],
     ["forgetInstances", leases.forgetInstances()],
@@ -166,7 +164,6 @@ function reporting({ confirm }) {
     ["forgetConfirmations", confirm.forgetConfirmations({ olderThanMs: 1_000, limit: 500 })],
     ["countUnknown", confirm.countUnknown(10_000)],
     ["keepUnknown", confirm.keepUnknown([{ ...identities[0], consumer: "", reason: null, times: 1 }])],
-    ["readUnknown", confirm.readUnknown(100)],
     ["forgetUnknown", confirm.forgetUnknown({ olderThanMs: 1_000, limit: 500 })],
   ];
 }

@@ -471,11 +471,6 @@ INSERT INTO `local_message_unmatched` (table_name, message_type, message_key, co
     WHEN FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode) THEN EXP(997) /*M! WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@sql_mode) THEN EXP(995) */ /*M! WHEN @@in_transaction = 0 AND @@autocommit = 1 THEN EXP(999) */ ELSE TRUE END
   ON DUPLICATE KEY UPDATE reason = VALUES(reason), times = times + VALUES(times), last_at = VALUES(last_at);
 
--- readUnknown
-SELECT u.message_type, u.message_key, u.consumer, u.reason, u.times, CONCAT(LEFT(DATE_FORMAT(u.first_at, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS first_at, CONCAT(LEFT(DATE_FORMAT(u.last_at, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS last_at
-  FROM `local_message_unmatched` AS u WHERE u.table_name = ?
-  ORDER BY u.last_at DESC, u.message_type, u.message_key, u.consumer LIMIT 100;
-
 -- forgetUnknown
 -- Locks entries in the order of their age; one that is said again meanwhile has a younger one. If
 -- we die right after it, those are gone that were to go.

@@ -565,11 +565,6 @@ FROM json_to_recordset($1::text::json) AS said (type text, key text, consumer te
 ON CONFLICT (table_name, message_type, message_key, consumer)
 DO UPDATE SET reason = EXCLUDED.reason, times = u.times + EXCLUDED.times, last_at = EXCLUDED.last_at;
 
--- readUnknown
-SELECT u.message_type, u.message_key, u.consumer, u.reason, u.times, COALESCE(to_char(u.first_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (u.first_at)::text) AS first_at, COALESCE(to_char(u.last_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (u.last_at)::text) AS last_at
-FROM local_message_unmatched u WHERE u.table_name = 'local_message'
-ORDER BY u.last_at DESC, u.message_type, u.message_key, u.consumer LIMIT $1::bigint;
-
 -- forgetUnknown
 -- Locks entries that are old. The age stands in it twice: one that is said again meanwhile is
 -- looked at again under the lock, and stays. If we die right after it, those are gone that were to

@@ -396,11 +396,6 @@ WHERE true
 ON CONFLICT (table_name, message_type, message_key, consumer)
 DO UPDATE SET reason = excluded.reason, times = u.times + excluded.times, last_at = excluded.last_at;
 
--- readUnknown
-SELECT u.message_type, u.message_key, u.consumer, u.reason, u.times, strftime('%Y-%m-%dT%H:%M:%fZ', u.first_at) AS first_at, strftime('%Y-%m-%dT%H:%M:%fZ', u.last_at) AS last_at
-FROM local_message_unmatched AS u WHERE u.table_name = 'local_message'
-ORDER BY u.last_at DESC, u.message_type, u.message_key, u.consumer LIMIT ?;
-
 -- forgetUnknown
 DELETE FROM local_message_unmatched WHERE (table_name, message_type, message_key, consumer) IN (
   SELECT table_name, message_type, message_key, consumer FROM local_message_unmatched

@@ -597,11 +597,7 @@ export interface HousekeepingStore {
    * Brings pending rows that have failed before, and wait longer than `beyondMs` from now, forward,
    * in id order, ramped; never below deliver_at. Rows that are set behind, and held ones, stay.
    */
-  shortenWaits(request: {
-    readonly beyondMs: number;
-    readonly limit: number;
-    readonly stepMs: number;
-  }): Promise<number>;
+  shortenWaits(request: { readonly beyondMs: number; readonly limit: number; readonly stepMs: number }): Promise<number>;
   /**
    * Moves finished rows to the archive, or deletes them: locked with their state, one transaction,
    * counts compared (rule: checked-move). Returns the number.
