@@ -5,6 +5,7 @@
  * epoch it acquired (rule: takeover-fence): a relay that lost its lease changes nothing.
  */
 import type { MessageState } from "../message/states.ts";
+import type { StateCount } from "../outbox/message-admin.ts";
 import type { RowRefusedError } from "../runtime/errors.ts";
 import type { Executor } from "../transactions/executor.ts";
 import type { EventMessage } from "./events.ts";
@@ -597,7 +598,11 @@ export interface HousekeepingStore {
    * Brings pending rows that have failed before, and wait longer than `beyondMs` from now, forward,
    * in id order, ramped; never below deliver_at. Rows that are set behind, and held ones, stay.
    */
-  shortenWaits(request: { readonly beyondMs: number; readonly limit: number; readonly stepMs: number }): Promise<number>;
+  shortenWaits(request: {
+    readonly beyondMs: number;
+    readonly limit: number;
+    readonly stepMs: number;
+  }): Promise<number>;
   /**
    * Moves finished rows to the archive, or deletes them: locked with their state, one transaction,
    * counts compared (rule: checked-move). Returns the number.
@@ -619,12 +624,5 @@ export interface HousekeepingStore {
    * Numbers for gauges: rows by topic and state for unfinished states, and the age of the oldest
    * waiting one. Bounded work.
    */
-  gauges(): Promise<
-    readonly {
-      readonly topic: string;
-      readonly state: MessageState;
-      readonly count: number;
-      readonly oldestAgeMs: number;
-    }[]
-  >;
+  gauges(): Promise<readonly (Omit<StateCount, "state" | "atLeast"> & { readonly state: MessageState })[]>;
 }
