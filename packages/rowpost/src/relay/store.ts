@@ -5,10 +5,10 @@
  * epoch it acquired (rule: takeover-fence): a relay that lost its lease changes nothing.
  */
 import type { MessageState } from "../message/states.ts";
-import type { StateCount } from "../outbox/message-admin.ts";
 import type { RowRefusedError } from "../runtime/errors.ts";
 import type { Executor } from "../transactions/executor.ts";
 import type { EventMessage } from "./events.ts";
+import type { MessageGauge } from "./housekeeping/gauge.ts";
 
 /** Who may relay a shard until when, as it stands in the table. */
 export interface ShardLease {
@@ -624,5 +624,5 @@ export interface HousekeepingStore {
    * Numbers for gauges: rows by topic and state for unfinished states, and the age of the oldest
    * waiting one. Bounded work.
    */
-  gauges(): Promise<readonly (Omit<StateCount, "state" | "atLeast"> & { readonly state: MessageState })[]>;
+  gauges(): Promise<readonly MessageGauge[]>;
 }
