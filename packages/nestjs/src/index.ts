@@ -1,10 +1,28 @@
 /**
- * rowpost-nestjs: the outbox as an injectable of a NestJS application, and the relay with its life
- * cycle.
+ * rowpost-nestjs: the outbox as an injectable of a NestJS application, the relay with its life
+ * cycle, and methods that handle messages.
  *
  * @module
  */
+export { RowpostConsumers } from "./consumer-host.ts";
 export { RowpostHealthIndicator, type RowpostHealthResult } from "./health.ts";
-export type { ModuleRelayOptions, RowpostAsyncOptions, RowpostOptions } from "./options.ts";
+export { type MessageContext, type MessageMethod, OnMessage, type OnMessageOptions } from "./on-message.ts";
+export type {
+  ConsumerParts,
+  ModuleRelayOptions,
+  RowpostAsyncOptions,
+  RowpostOptions,
+  RunningConsumer,
+  StartConsumer,
+} from "./options.ts";
 export { RowpostModule } from "./rowpost.module.ts";
-export { getHealthToken, getOutboxToken, getRelayToken, InjectOutbox, InjectRelay, Outbox, Relay } from "./tokens.ts";
+export {
+  getConsumersToken,
+  getHealthToken,
+  getOutboxToken,
+  getRelayToken,
+  InjectOutbox,
+  InjectRelay,
+  Outbox,
+  Relay,
+} from "./tokens.ts";

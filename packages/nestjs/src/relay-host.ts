@@ -1,32 +1,37 @@
 /**
- * The relay in the life of the application. It starts when every module is there, and stops in
- * `beforeApplicationShutdown`:
+ * The relay and the consumers in the life of the application. They start when every module is
+ * there, and stop in `beforeApplicationShutdown`, all at once:
  *
  * - before `onApplicationShutdown`, where TypeORM and MikroORM close their pools and other modules
  *   their broker clients;
  * - before Nest waits for open HTTP connections, which may take longer than the process is given: a
- *   relay that was not stopped leaves leases behind, and what was in flight is sent again.
+ *   relay that was not stopped leaves leases behind, and what was in flight is sent again; a
+ *   consumer leaves messages that others get only after a timeout of their broker.
  *
- * Requests that still run then commit their messages as before; another instance publishes them, or
- * this one after its restart. The database object is closed last, because they still need it.
+ * Requests and handlers that still run then commit their messages as before; another instance
+ * publishes them, or this one after its restart. The database object is closed last, because they
+ * still need it.
  */
 import type { BeforeApplicationShutdown, OnApplicationBootstrap, OnApplicationShutdown } from "@nestjs/common";
 import type { Logger, Relay } from "rowpost";
+import type { ConsumerHost } from "./consumer-host.ts";
 import type { RowpostOptions } from "./options.ts";
 
 /** Where the relay of this process is. */
 export type RelayPhase = "none" | "starting" | "running" | "stopped";
 
-/** Starts and stops the relay with the application. */
+/** Starts and stops the relay and the consumers with the application. */
 export class RelayHost implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown {
   readonly #options: RowpostOptions;
   readonly #relay: Relay | undefined;
+  readonly #consumers: ConsumerHost;
   readonly #logger: Logger;
   #phase: RelayPhase;
 
-  constructor(options: RowpostOptions, relay: Relay | undefined, logger: Logger) {
+  constructor(options: RowpostOptions, relay: Relay | undefined, consumers: ConsumerHost, logger: Logger) {
     this.#options = options;
     this.#relay = relay;
+    this.#consumers = consumers;
     this.#logger = logger;
     this.#phase = relay === undefined ? "none" : "starting";
   }
@@ -35,27 +40,48 @@ export class RelayHost implements OnApplicationBootstrap, BeforeApplicationShutd
     return this.#phase;
   }
 
-  /** Rejects, and with it the application's start, where the relay cannot run as it is set up. */
+  /** Rejects, and with it the application's start, where one of them cannot run as it is set up. */
   async onApplicationBootstrap(): Promise<void> {
-    if (this.#relay === undefined) return;
     try {
-      await this.#relay.start();
+      this.#consumers.bind();
+      await this.#startRelay();
+      await this.#consumers.start();
     } catch (error) {
-      this.#phase = "stopped";
+      await this.beforeApplicationShutdown();
       await this.#closeDatabase();
       throw error;
     }
-    this.#phase = "running";
-    this.#logger.info("relay runs", { database: this.#options.database.label, owner: this.#relay.owner });
-    if (process.listenerCount("SIGTERM") === 0) {
+    const runs = this.#relay !== undefined || this.#consumers.switches.some(([, start]) => start !== false);
+    if (runs && process.listenerCount("SIGTERM") === 0) {
       this.#logger.warn(
-        "SIGTERM will end this process without stopping the relay: call app.enableShutdownHooks() before app.listen()",
+        "SIGTERM will end this process without stopping the relay and the consumers: call app.enableShutdownHooks() before app.listen()",
       );
     }
   }
 
   async beforeApplicationShutdown(): Promise<void> {
+    await Promise.all([this.#consumers.close(), this.#stopRelay()]);
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.#closeDatabase();
+  }
+
+  async #startRelay(): Promise<void> {
     if (this.#relay === undefined) return;
+    try {
+      await this.#relay.start();
+    } catch (error) {
+      this.#phase = "stopped";
+      throw error;
+    }
+    this.#phase = "running";
+    this.#logger.info("relay runs", { database: this.#options.database.label, owner: this.#relay.owner });
+  }
+
+  async #stopRelay(): Promise<void> {
+    // One that could not start has closed its broker.
+    if (this.#relay === undefined || this.#phase === "stopped") return;
     this.#phase = "stopped";
     try {
       const { drained, unsettled } = await this.#relay.stop();
@@ -66,10 +92,6 @@ export class RelayHost implements OnApplicationBootstrap, BeforeApplicationShutd
       // The hooks of other modules have to run all the same.
       this.#logger.error("relay did not stop in order", { error });
     }
-  }
-
-  async onApplicationShutdown(): Promise<void> {
-    await this.#closeDatabase();
   }
 
   async #closeDatabase(): Promise<void> {

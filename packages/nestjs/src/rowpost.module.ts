@@ -1,17 +1,19 @@
 /** The module. */
 import { type DynamicModule, Logger, Module } from "@nestjs/common";
+import { DiscoveryModule, DiscoveryService } from "@nestjs/core";
 import { createOutbox, createRelay, type Outbox, type Relay, silentLogger } from "rowpost";
+import { ConsumerHost, type RowpostConsumers } from "./consumer-host.ts";
 import { RowpostHealthIndicator } from "./health.ts";
 import { fromNestLogger } from "./logger.ts";
 import type { RowpostAsyncOptions, RowpostOptions } from "./options.ts";
 import { RelayHost } from "./relay-host.ts";
-import { getHealthToken, getOutboxToken, getRelayToken } from "./tokens.ts";
+import { getConsumersToken, getHealthToken, getOutboxToken, getRelayToken } from "./tokens.ts";
 
 const OPTIONS = Symbol("rowpost options");
 
 /**
- * Makes `Outbox`, `Relay` and `RowpostHealthIndicator` injectable everywhere in the application,
- * and starts and stops the relay with it.
+ * Makes `Outbox`, `Relay`, `RowpostConsumers` and `RowpostHealthIndicator` injectable everywhere in
+ * the application, and starts and stops the relay and the consumers with it.
  *
  *     RowpostModule.forRootAsync({
  *       inject: [ConfigService],
@@ -36,18 +38,25 @@ export class RowpostModule {
     const outbox = getOutboxToken(name);
     const relay = getRelayToken(name);
     const health = getHealthToken(name);
+    const consumers = getConsumersToken(name);
     return {
       module: RowpostModule,
       global: true,
-      imports,
+      imports: [DiscoveryModule, ...imports],
       providers: [
         { provide: OPTIONS, inject, useFactory },
         { provide: outbox, inject: [OPTIONS], useFactory: outboxOf },
         { provide: relay, inject: [OPTIONS], useFactory: relayOf },
-        { provide: RelayHost, inject: [OPTIONS, relay], useFactory: hostOf },
+        { provide: ConsumerHost, inject: [OPTIONS, DiscoveryService], useFactory: consumerHostOf },
+        {
+          provide: consumers,
+          inject: [ConsumerHost],
+          useFactory: ({ consumers: made }: ConsumerHost): RowpostConsumers => made,
+        },
+        { provide: RelayHost, inject: [OPTIONS, relay, ConsumerHost], useFactory: hostOf },
         { provide: health, inject: [RelayHost, relay], useFactory: healthOf },
       ],
-      exports: [outbox, relay, health],
+      exports: [outbox, relay, health, consumers],
     };
   }
 }
@@ -62,9 +71,13 @@ function relayOf({ database, layout, relay }: RowpostOptions): Relay | undefined
   return relay && createRelay({ logger, ...relay, database, layout });
 }
 
-function hostOf(options: RowpostOptions, relay: Relay | undefined): RelayHost {
+function consumerHostOf(options: RowpostOptions, discovery: DiscoveryService): ConsumerHost {
+  return new ConsumerHost(options, discovery, logger);
+}
+
+function hostOf(options: RowpostOptions, relay: Relay | undefined, consumers: ConsumerHost): RelayHost {
   const chosen = options.relay?.logger ?? logger;
-  return new RelayHost(options, relay, chosen === "silent" ? silentLogger : chosen);
+  return new RelayHost(options, relay, consumers, chosen === "silent" ? silentLogger : chosen);
 }
 
 function healthOf(host: RelayHost, relay: Relay | undefined): RowpostHealthIndicator {

@@ -1,6 +1,7 @@
 /** What can be injected, and by which token. */
 import { Inject } from "@nestjs/common";
 import type { Outbox as RowpostOutbox, Relay as RowpostRelay } from "rowpost";
+import { RowpostConsumers } from "./consumer-host.ts";
 import { RowpostHealthIndicator } from "./health.ts";
 
 /** A token with the name of its type: `constructor(readonly outbox: Outbox)` needs no decorator. */
@@ -30,6 +31,11 @@ export function getRelayToken(name?: string): Token<Relay> | string {
 /** Token of a health indicator: its class, or that of the module with this name. */
 export function getHealthToken(name?: string): typeof RowpostHealthIndicator | string {
   return name === undefined ? RowpostHealthIndicator : `rowpost:health:${name}`;
+}
+
+/** Token of the consumers: their class, or that of the module with this name. */
+export function getConsumersToken(name?: string): typeof RowpostConsumers | string {
+  return name === undefined ? RowpostConsumers : `rowpost:consumers:${name}`;
 }
 
 /** Injects the outbox of the module with this name: `@InjectOutbox("payments")`. */

@@ -1,18 +1,21 @@
 /**
- * A shop in a process of its own: NestJS over HTTP, orders written with TypeORM, the relay inside.
- * Decorators are called as functions, because this file is run as it is. Its broker is a ledger
- * file: a message is "on the broker" when its line is in the file.
+ * A shop in a process of its own: NestJS over HTTP, orders written with TypeORM, the relay inside,
+ * and with `nats` a consumer, whose messages give points in a TypeORM transaction. Decorators are
+ * called as functions, because this file is run as it is. Its broker is a ledger file: a message is
+ * "on the broker" when its line is in the file.
  *
- * Arguments as JSON in argv[2]: { service, url, ledger }. Tells its parent the port once it serves.
+ * Arguments as JSON in argv[2]: { service, url, ledger, nats: { servers, stream } }. Tells its
+ * parent the port once it serves.
  */
 import "reflect-metadata";
 import { appendFileSync } from "node:fs";
 import { Body, Controller, Module, Post } from "@nestjs/common";
 import { NestFactory } from "@nestjs/core";
-import { Outbox, RowpostModule } from "rowpost-nestjs";
+import { consumeNats } from "rowpost/consume";
+import { OnMessage, Outbox, RowpostModule } from "rowpost-nestjs";
 import { DataSource } from "typeorm";
 
-const { service, url, ledger } = JSON.parse(process.argv[2] ?? "{}");
+const { service, url, ledger, nats } = JSON.parse(process.argv[2] ?? "{}");
 const { mysql, postgres } = await import(service === "postgres" ? "rowpost/postgres" : "rowpost/mysql");
 let receipts = 0;
 
@@ -55,6 +58,14 @@ class OrdersController {
     return { id };
   }
 }
+class Points {
+  async give({ key }, { tx }) {
+    // So long that a stop finds some that run.
+    await tx.query("SELECT SLEEP(0.01)");
+    await tx.query("INSERT INTO points (id) VALUES (?)", [key]);
+  }
+}
+decorate(OnMessage("order.paid"), Points.prototype, "give");
 decorate(Post(), OrdersController.prototype, "create");
 Body()(OrdersController.prototype, "create", 0);
 Controller("orders")(OrdersController);
@@ -69,19 +80,43 @@ const { hostname, pathname, port, username } = new URL(url);
 const type = service === "postgres" ? "postgres" : "mysql";
 const address = { host: hostname, port: Number(port), username, database: pathname.slice(1) };
 
-class AppModule {}
+class DataModule {}
 Module({
-  imports: [
-    RowpostModule.forRoot({
-      database: (mysql ?? postgres)({ url: url.replace(/^mariadb:/, "mysql:") }),
-      relay: { broker, batchSize: 20, heartbeatMs: 200 },
-    }),
-  ],
-  controllers: [OrdersController],
   providers: [
     { provide: DataSource, useFactory: () => new DataSource({ type, ...address, poolSize: 8 }).initialize() },
     Shutdown,
   ],
+  exports: [DataSource],
+})(DataModule);
+
+async function consume(dataSource, parts) {
+  const { connect } = await import("@nats-io/transport-node");
+  return await consumeNats({
+    ...parts,
+    connect: () => connect({ servers: nats.servers }),
+    stream: nats.stream,
+    durable: "points",
+    concurrency: 2,
+    transaction: (work) => dataSource.transaction(work),
+  });
+}
+
+class AppModule {}
+Module({
+  imports: [
+    DataModule,
+    RowpostModule.forRootAsync({
+      imports: [DataModule],
+      inject: [DataSource],
+      useFactory: (dataSource) => ({
+        database: (mysql ?? postgres)({ url: url.replace(/^mariadb:/, "mysql:") }),
+        relay: { broker, batchSize: 20, heartbeatMs: 200 },
+        consumers: { points: nats !== undefined && ((parts) => consume(dataSource, parts)) },
+      }),
+    }),
+  ],
+  controllers: [OrdersController],
+  providers: [Points],
 })(AppModule);
 
 const app = await NestFactory.create(AppModule, { forceCloseConnections: true, logger: false });
