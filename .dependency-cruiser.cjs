@@ -2,8 +2,8 @@
  * Who may import whom. Each rule is the enforcement of one sentence; the sentence stands in its
  * comment, with the reason.
  *
- *   runtime, message <- outbox, relay, queue, inbox, reconcile <- databases, brokers, transactions
- *   <- consume, testing <- server, nestjs
+ *   runtime, message <- outbox, relay, queue, inbox, reconcile, doctor
+ *   <- databases, brokers, transactions <- consume, testing <- server, nestjs
  *
  * Tests are exempt: a test may look at anything. Types count like values, because a type import is
  * how a layer starts to leak.
@@ -26,6 +26,8 @@ const ports = [
   `${library}/queue/store\\.ts$`,
   `${library}/inbox/store\\.ts$`,
   `${library}/reconcile/store\\.ts$`,
+  `${library}/doctor/(?:store|diagnosis)\\.ts$`,
+  `${library}/outbox/message-admin\\.ts$`,
   `${library}/brokers/broker\\.ts$`,
   `${library}/transactions/executor\\.ts$`,
 ];
@@ -63,9 +65,9 @@ module.exports = {
       name: "features-see-ports-only",
       severity: "error",
       comment:
-        "outbox/, relay/, queue/, inbox/ and reconcile/ are the same on every database and broker. They see runtime/, message/ and the port files; a feature that knows a dialect or another feature has to be tested once for each. One thing is shared: the relay's leases and pacing know no message, and hold the queue's partitions as well.",
+        "outbox/, relay/, queue/, inbox/, reconcile/ and doctor/ are the same on every database and broker. They see runtime/, message/ and the port files; a feature that knows a dialect or another feature has to be tested once for each. One thing is shared: the relay's leases and pacing know no message, and hold the queue's partitions as well.",
       from: {
-        path: `${library}/(outbox|relay|queue|inbox|reconcile)/`,
+        path: `${library}/(outbox|relay|queue|inbox|reconcile|doctor)/`,
         pathNot: [`${library}/inbox/reading/`, isTest],
       },
       to: {
@@ -117,7 +119,7 @@ module.exports = {
       severity: "error",
       comment:
         "A feature takes the port's types and is handed the object. A value imported through a port file would tie the feature to the adapter's code.",
-      from: { path: `${library}/(outbox|relay|queue|inbox|reconcile)/`, pathNot: isTest },
+      from: { path: `${library}/(outbox|relay|queue|inbox|reconcile|doctor)/`, pathNot: isTest },
       to: { path: ports, dependencyTypesNot: ["type-only"] },
     },
     {
@@ -126,7 +128,7 @@ module.exports = {
       comment:
         "databases/, brokers/ and transactions/ implement the ports that the features declare, so they may take their types. They never call a feature: the relay drives the broker, not the other way round.",
       from: { path: `${library}/(databases|brokers|transactions)/`, pathNot: isTest },
-      to: { path: `${library}/(outbox|relay|queue|inbox|reconcile)/`, dependencyTypesNot: ["type-only"] },
+      to: { path: `${library}/(outbox|relay|queue|inbox|reconcile|doctor)/`, dependencyTypesNot: ["type-only"] },
     },
     {
       name: "dialects-never-meet",

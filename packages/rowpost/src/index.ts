@@ -29,6 +29,8 @@ export {
   tLocalMessageLayout,
 } from "./databases/sql/layouts.ts";
 export { type MigrationReport, migrate } from "./databases/sql/migrate.ts";
+export type { Diagnosis, Severity } from "./doctor/diagnosis.ts";
+export { type Examination, type ExamineOptions, examine } from "./doctor/examine.ts";
 export {
   type BigIntIsNotJson,
   DEFAULT_LIMITS,

@@ -3,6 +3,7 @@
  * it is. `rowpost/mysql`, `rowpost/mariadb`, `rowpost/postgres` and `rowpost/sqlite` make objects
  * of this shape. Types only.
  */
+import type { DoctorStore } from "../doctor/store.ts";
 import type { InboxDatabase } from "../inbox/store.ts";
 import type { ConfirmationWriter } from "../outbox/confirmations.ts";
 import type { MessageAdmin } from "../outbox/message-admin.ts";
@@ -187,6 +188,8 @@ export interface Database {
   messageAdmin(options: ToolOptions): MessageAdmin;
   /** Sessions of the console, the audit, and the size of the table. */
   operations(options: ToolOptions): OperationsStore;
+  /** The port of `examine`. */
+  doctor(options: StoreOptions): DoctorStore;
   /** The port of `reconcile`. */
   reconcileStore(options: StoreOptions): ReconcileStore;
   /** For the message queue stored in SQL. */

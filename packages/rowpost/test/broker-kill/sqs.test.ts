@@ -1,7 +1,7 @@
 /**
  * SQS: an ElasticMQ of the test's own, killed with SIGKILL; and the shared one, cut off by a proxy.
- * ElasticMQ writes messages and queues behind its answers, so that some die with it. So the relay is
- * cut off first, and the reader takes what was acknowledged before the kill.
+ * ElasticMQ writes messages and queues behind its answers, so that some die with it. So the relay
+ * is cut off first, and the reader takes what was acknowledged before the kill.
  */
 import { decodeSqsMessage, sqs } from "../../src/brokers/sqs/index.ts";
 import { type Admin, createAdmin, PLACE, startElasticmq } from "../brokers/sqs-server.ts";
@@ -10,7 +10,8 @@ import type { BrokerUnderTest } from "./broker-under-test.ts";
 import { cutOff } from "./cut-by-proxy.ts";
 import { defineKillRounds } from "./kill-rounds.cases.ts";
 
-interface Reader extends Pick<BrokerUnderTest, "keepsCopies" | "createBroker" | "makeTopic" | "removeTopic" | "readAll"> {
+interface Reader
+  extends Pick<BrokerUnderTest, "keepsCopies" | "createBroker" | "makeTopic" | "removeTopic" | "readAll"> {
   /** Takes all that the queues hold. */
   readonly takeAll: () => Promise<void>;
   /** Makes the queues that the server has forgotten. */

@@ -8,6 +8,7 @@ import { consoleCommand } from "./console.ts";
 import { type CommandContext, createContext, type Environment, type ExitCode, redact } from "./context.ts";
 import { tokenCommand, userCommand } from "./credentials.ts";
 import { demoCommand } from "./demo.ts";
+import { doctorCommand } from "./doctor.ts";
 import { reportFailure } from "./failure.ts";
 import { listCommand } from "./list.ts";
 import { migrateCommand } from "./migrate.ts";
@@ -54,7 +55,7 @@ Examples:
   rowpost migrate --database sqlite:./app.db
   rowpost relay --database mysql://app@127.0.0.1/shop --broker rocketmq://127.0.0.1:8081
 
-Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input, 3 relay --once: some wait, reconcile: some do not add up.`,
+Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input, 3 relay --once: some wait, reconcile: some do not add up, doctor: warnings.`,
     );
   const commands = [
     demoCommand,
@@ -69,6 +70,7 @@ Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input, 3 re
     resumeCommand,
     confirmCommand,
     reconcileCommand,
+    doctorCommand,
     archiveCommand,
     consoleCommand,
     userCommand,

@@ -2,6 +2,7 @@
 import type { Executor, Transaction } from "../../transactions/executor.ts";
 import type { Database } from "../database.ts";
 import { createSqlDatabase } from "../sql/sql-database.ts";
+import { doctorLooks } from "./doctor.ts";
 import type { Driver } from "./driver.ts";
 import { isOutsideTransaction, unfitSession } from "./enqueue.ts";
 import { endsTransaction, isDuplicate, isRowRefused, isTableMissing, lackOf, translateError } from "./errors.ts";
@@ -27,6 +28,7 @@ export function createFamilyDatabase(driver: Driver, transactions: Transactions)
     transaction: async (work, on) => await transactions.runTransaction(on ?? (await driver.pool()), "mysql", work),
     executor: (handle) => transactions.toExecutor(handle, "mysql"),
     createStatements,
+    doctorLooks,
     queueStatements,
     inbox,
     isTableMissing,

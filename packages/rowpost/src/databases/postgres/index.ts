@@ -2,6 +2,7 @@
 import { runTransaction, toExecutor } from "../../transactions/index.ts";
 import type { Database } from "../database.ts";
 import { createSqlDatabase } from "../sql/sql-database.ts";
+import { doctorLooks } from "./doctor.ts";
 import { createDriver, type PostgresOptions } from "./driver.ts";
 import { channelOf } from "./enqueue.ts";
 import { errorCode, isRowRefused, isTableMissing, lackOf, translateError } from "./errors.ts";
@@ -35,6 +36,7 @@ export function postgres(options: PostgresOptions): Database {
     transaction: async (work, on) => await runTransaction(on ?? (await driver.pool()), "postgres", work, { prepare }),
     executor: (handle) => toExecutor(handle, "postgres", { prepare }),
     createStatements,
+    doctorLooks,
     isDuplicate: (error) => errorCode(error) === UNIQUE_VIOLATION,
     isRowRefused,
     lackOf,

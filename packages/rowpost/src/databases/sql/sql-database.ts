@@ -1,6 +1,8 @@
 /** A {@link Database} over a dialect's sessions and statements. */
 import type { Database } from "../database.ts";
 import { type ConfirmationParts, createConfirmationWriter } from "./confirmation-writer.ts";
+import type { DoctorLook } from "./doctor-statements.ts";
+import { createDoctorStore } from "./doctor-store.ts";
 import { createDoorbell } from "./doorbell.ts";
 import type { InboxDialect } from "./inbox-statements.ts";
 import { createInboxStore } from "./inbox-store.ts";
@@ -25,6 +27,7 @@ export interface SqlDatabaseParts
   /** Layouts keep the columns that only MySQL has. */
   readonly hasEngineColumns?: boolean | undefined;
   readonly createStatements: (layout: TableLayout) => DialectStatements;
+  readonly doctorLooks: (layout: TableLayout) => readonly DoctorLook[];
   readonly queueStatements: QueueStatements;
   readonly inbox: InboxDialect;
   readonly isTableMissing: (error: unknown) => boolean;
@@ -82,6 +85,7 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
     relayStore: ({ layout }) => createRelayStore(storeParts(layout)),
     messageAdmin: ({ layout, statementTimeoutMs }) => createMessageAdmin(storeParts(layout), statementTimeoutMs),
     operations: ({ layout, statementTimeoutMs }) => createOperationsStore(storeParts(layout), statementTimeoutMs),
+    doctor: ({ layout }) => createDoctorStore({ ...storeParts(layout), looks: parts.doctorLooks(layout) }),
     reconcileStore: ({ layout }) => createReconcileStore(storeParts(layout)),
     queue: {
       doorbell: queueDoorbell,

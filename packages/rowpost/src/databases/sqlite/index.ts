@@ -5,6 +5,7 @@ import { ConfigurationError } from "../../runtime/errors.ts";
 import { runTransaction, toExecutor } from "../../transactions/index.ts";
 import type { Database } from "../database.ts";
 import { createSqlDatabase } from "../sql/sql-database.ts";
+import { doctorLooks } from "./doctor.ts";
 import { fileOf, isMemory, openHandle, type SqliteHandle } from "./driver.ts";
 import { isRowRefused, isTableMissing, lackOf, translateError } from "./errors.ts";
 import { inbox } from "./inbox.ts";
@@ -51,6 +52,7 @@ export function sqlite(options: SqliteOptions): Database {
     transaction: async (work, on) => await runTransaction(on ?? (await handles.forTransactions()), "sqlite", work),
     executor: (handle) => toExecutor(handle, "sqlite"),
     createStatements,
+    doctorLooks,
     queueStatements,
     inbox,
     isTableMissing,

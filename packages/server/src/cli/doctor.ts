@@ -1,0 +1,95 @@
+/** `rowpost doctor`: what keeps messages from going out, and what mends it. */
+import { Command, Option } from "commander";
+import { type Database, type Diagnosis, examine, type Severity } from "rowpost";
+import { collectRoutes, planBrokers, ROUTES_VARIABLE } from "../broker-routes.ts";
+import { BROKER_URL_VARIABLE, brokerForms } from "../broker-url.ts";
+import { addConnectionOptions, type ConnectionFlags, withDatabase } from "./connection.ts";
+import { type CommandContext, type ExitCode, redact } from "./context.ts";
+import { countText, printJson, printLine, withoutControls } from "./output.ts";
+
+interface DoctorFlags extends ConnectionFlags {
+  readonly broker?: string;
+  readonly route?: readonly string[];
+}
+
+/** The command; `finish` takes its exit code. */
+export function doctorCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
+  return addConnectionOptions(new Command("doctor"))
+    .description("look for what keeps messages from going out or could lose them, and say what mends it")
+    .addOption(new Option("--broker <url>", brokerForms()).env(BROKER_URL_VARIABLE))
+    .addOption(
+      new Option("--route <pattern=url>", "topics that go to another broker, as with rowpost relay")
+        .argParser(collectRoutes)
+        .env(ROUTES_VARIABLE),
+    )
+    .addHelpText(
+      "after",
+      `
+It changes nothing. What it may not look at, it says. With --broker it looks whether that answers.
+
+Exit codes: 0 nothing is wrong, 1 errors, 3 warnings only, 2 wrong input.
+
+Examples:
+  rowpost doctor --database sqlite:./app.db
+  rowpost doctor --database mysql://app@127.0.0.1/shop --broker rocketmq://127.0.0.1:8081
+  rowpost doctor --database postgres://app@127.0.0.1/shop --json`,
+    )
+    .action(async (flags: DoctorFlags) => {
+      const { found, server } = await withDatabase(context, flags, { mayCreateFile: false }, async (opened) => {
+        const { database, layout } = opened;
+        const examination = await examine({ database, layout });
+        return { ...examination, found: [...(await lookAtBroker(context, flags, database)), ...examination.found] };
+      });
+      if (flags.json === true) printJson(context, { server, found: found.map((each) => redacted(context, each)) });
+      else printLine(context, reportText(context, server, found));
+      finish(exitCode(found));
+    });
+}
+
+/** Nothing, when none is named. */
+async function lookAtBroker(context: CommandContext, flags: DoctorFlags, database: Database): Promise<Diagnosis[]> {
+  if (flags.broker === undefined && flags.route === undefined) return [];
+  const plan = planBrokers(context, flags, "--broker is missing");
+  let broker: Awaited<ReturnType<typeof plan.open>> | undefined;
+  try {
+    broker = await plan.open(database);
+    await broker.check();
+    return [];
+  } catch (error) {
+    return [
+      {
+        id: "D501",
+        severity: "error",
+        what: `the broker ${plan.label} cannot be used: ${error instanceof Error ? error.message : String(error)}`,
+        why: "nothing goes to it from this machine",
+        mend: "mend its address or login, or bring it back; then run this again",
+      },
+    ];
+  } finally {
+    await broker?.close();
+  }
+}
+
+function exitCode(found: readonly Diagnosis[]): ExitCode {
+  if (found.some(({ severity }) => severity === "error")) return 1;
+  return found.some(({ severity }) => severity === "warning") ? 3 : 0;
+}
+
+function reportText(context: CommandContext, server: string | undefined, found: readonly Diagnosis[]): string {
+  const blocks = found.map((each) => {
+    const { id, mend, severity, what, why } = redacted(context, each);
+    return `${severity} ${id}: ${what}\n  why: ${why}\n  mend: ${mend}`;
+  });
+  const count = (severity: Severity): number => found.filter((each) => each.severity === severity).length;
+  const counts = (["error", "warning", "note"] as const)
+    .filter((severity) => count(severity) > 0)
+    .map((severity) => countText(count(severity), severity));
+  const place = server === undefined ? "" : ` on ${server}`;
+  return [...blocks, counts.length === 0 ? `nothing is wrong${place}` : `${counts.join(", ")}${place}`].join("\n\n");
+}
+
+/** Errors of drivers may repeat a URL; rows may hold control characters. */
+function redacted(context: CommandContext, each: Diagnosis): Diagnosis {
+  const clean = (text: string): string => withoutControls(redact(context, text));
+  return { ...each, what: clean(each.what), why: clean(each.why), mend: clean(each.mend) };
+}
