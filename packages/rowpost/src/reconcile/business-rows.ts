@@ -72,7 +72,8 @@ export async function compareSlice(view: ReconcileView, request: SliceRequest): 
   // Most have been seen by now; the others may have been created at any time.
   const missing = await view.missing([...found.left.values()]);
   // Asked in the same state of the database: retention deletes on.
-  const isKept = slice.fromMs >= (await comparableSince(view, settings, request.nowMs));
+  // Rows of a query that does not name the window may be of any time.
+  const isKept = (isWindowed ? slice.fromMs : 0) >= (await comparableSince(view, settings, request.nowMs));
   if (isKept) for (const each of missing) found.findings.push(createFinding("no-message", each));
   for (const message of await withoutRow(view, found.alone, request)) {
     const { createdMs: atMs, id } = message;

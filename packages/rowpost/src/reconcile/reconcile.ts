@@ -55,7 +55,7 @@ export async function reconcile(options: ReconcileOptions): Promise<ReconcileRep
       return { nowMs: now, sinceMs: await comparableSince(view, settings, now) };
     });
     const window = windowOf(settings, nowMs);
-    const run = createRun(settings, window);
+    const run = createRun(settings, window, isWindowed);
     // Cut where it is known what was kept, so that a part of the window is on one side of it.
     const cutMs = isWindowed ? Math.min(Math.max(sinceMs, window.fromMs), window.toMs) : window.fromMs;
     for (const part of [
@@ -99,7 +99,7 @@ function windowOf({ from, slackMs, to }: Settings, nowMs: number): Window {
 type Run = ReturnType<typeof createRun>;
 
 /** What has come together so far. */
-function createRun(settings: Settings, window: Window) {
+function createRun(settings: Settings, window: Window, isWindowed: boolean) {
   const counts = Object.fromEntries(FINDING_KINDS.map((kind) => [kind, 0])) as Record<FindingKind, number>;
   const looked = { businessRows: 0, messages: 0, handlings: 0 };
   const passed = { undecided: 0, withoutKey: 0 };
@@ -128,7 +128,10 @@ function createRun(settings: Settings, window: Window) {
     },
 
     report(sinceMs: number): ReconcileReport {
-      const gaps = gapsOf(settings, { sinceMs, rows: passed.undecided, handlings: inbox?.undecided ?? 0, moreEffects });
+      const gaps = gapsOf(settings, {
+        ...{ isWindowed, looked, moreEffects, sinceMs },
+        ...{ rows: passed.undecided, handlings: inbox?.undecided ?? 0 },
+      });
       return {
         from: new Date(window.fromMs).toISOString(),
         to: new Date(window.toMs).toISOString(),
@@ -186,20 +189,33 @@ interface Gaps {
   readonly rows: number;
   readonly handlings: number;
   readonly moreEffects: boolean;
+  readonly isWindowed: boolean;
+  readonly looked: ReconcileProgress;
 }
 
 /** What could not be told. */
-function gapsOf({ keptForMs, slackMs }: Settings, { handlings, moreEffects, rows, sinceMs }: Gaps): string[] {
+function gapsOf(
+  { keptForMs, slackMs }: Settings,
+  { handlings, isWindowed, looked, moreEffects, rows, sinceMs }: Gaps,
+): string[] {
   const known = Number.isFinite(sinceMs);
   const since = known ? new Date(sinceMs - slackMs).toISOString() : "";
   const kept =
     keptForMs === undefined
       ? known
-        ? `the oldest finished message that is there is of ${since}: older ones were deleted, or never written`
+        ? `the oldest message that is there was finished at ${since}: older ones were deleted, or never written`
         : "no finished message is there: all were deleted, or none was ever sent"
       : `messages finished before ${since} were deleted`;
   const gaps: string[] = [];
-  if (rows > 0) gaps.push(`${rows} business rows have no message, and it is not known whether they had one: ${kept}`);
+  if (rows > 0) {
+    const time = isWindowed ? "" : ". The query does not say of when they are: with :from and :to in it, it would";
+    gaps.push(`${rows} business rows have no message, and it is not known whether they had one: ${kept}${time}`);
+  }
+  if (isWindowed && looked.businessRows === 0 && looked.messages > 0) {
+    gaps.push(
+      `the business query returned no row, and ${looked.messages} messages are of the same time: does its column hold times as :from and :to are written? --time-zone, and docs/reconcile.md, say more`,
+    );
+  }
   if (handlings > 0) {
     gaps.push(`${handlings} handled messages are not there, and it is not known whether they were: ${kept}`);
   }

@@ -3,7 +3,14 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { createStatements as mysql } from "../../src/databases/mysql/statements.ts";
 import { createStatements as postgres } from "../../src/databases/postgres/statements.ts";
 import { createStatements as sqlite } from "../../src/databases/sqlite/statements.ts";
-import { ConfigurationError, messageTableLayout, migrate, reconcile, tLocalMessageLayout } from "../../src/index.ts";
+import {
+  ConfigurationError,
+  createOutbox,
+  messageTableLayout,
+  migrate,
+  reconcile,
+  tLocalMessageLayout,
+} from "../../src/index.ts";
 import { describeOnEach, type QueuePlace } from "../queue/places.ts";
 import { openShop, PAID, type Shop } from "./shop.ts";
 
@@ -81,6 +88,54 @@ describeOnEach("reconcile", (make) => {
     const none = await shop.reconcile({ keptForMs: 0 });
     expect(none.found).toEqual([]);
     expect(none.report.notes).toEqual([expect.stringMatching(/^2 business rows/)]);
+  });
+
+  it("goes by when messages were finished, as retention does", async () => {
+    await shop.query(`UPDATE local_message SET next_retry_at = ${shop.ago(-60)}`);
+    await shop.order("deleted", 150);
+    // Delayed: written before the other, and sent long after it was deleted.
+    await shop.order("delayed", 200);
+    await shop.message({ key: "delayed", ago: 200 });
+    await shop.query(`UPDATE local_message SET sent_at = ${shop.ago(100)} WHERE message_key = 'delayed'`);
+    await shop.order("missing", 60);
+    const { found, report } = await shop.reconcile();
+    expect(found).toEqual(["no-message missing"]);
+    expect(report.notes).toEqual([expect.stringMatching(/^1 business rows .* was finished at /)]);
+  });
+
+  it("does not tell rows of a query without times, which may be of any", async () => {
+    await shop.order("of last year", 600_000);
+    const { found, report } = await shop.reconcile({ businessQuery: "SELECT order_no AS message_key FROM orders" });
+    expect(found).toEqual([]);
+    expect(report.complete).toBe(false);
+    expect(report.notes).toEqual([expect.stringMatching(/^1 business rows .* with :from and :to in it/)]);
+  });
+
+  it("says so when the query finds nothing where messages are", async () => {
+    const businessQuery = `${PAID} AND order_no = 'none'`;
+    const { found, report } = await shop.reconcile({ businessQuery });
+    expect(found).toEqual(["no-business-row first"]);
+    expect(report).toMatchObject({
+      complete: false,
+      notes: [expect.stringMatching(/returned no row, and 1 messages/)],
+    });
+  });
+
+  it("counts confirmations of messages that were not there, and does not tell them", async () => {
+    const outbox = createOutbox({ database: shop.database });
+    await outbox.confirm([
+      { type: "order.paid", key: "first" },
+      { type: "order.paid", key: "ghost" },
+      { type: "another", key: "ghost" },
+    ]);
+    const to = new Date(Date.now() + 60_000);
+    const { found, report } = await shop.reconcile({ to });
+    expect(found).toEqual([]);
+    expect(report).toMatchObject({
+      complete: true,
+      notes: [expect.stringMatching(/^1 confirmations were of messages/)],
+    });
+    expect((await shop.reconcile()).report.notes).toEqual([]);
   });
 
   it("runs one statement, whatever the query says", async () => {
@@ -165,6 +220,7 @@ describeOnEach("reconcile", (make) => {
     await refused({ businessQuery: "DELETE FROM orders" });
     await refused({ businessQuery: "SELECT order_no FROM orders" });
     await refused({ businessQuery: "SELECT order_no AS message_key FROM orders WHERE paid_at > :from" });
+    await refused({ businessQuery: "SELECT order_no AS message_key FROM orders WHERE 1 < $1" });
     await refused({ types: undefined });
     await refused({ types: ["a", "b"] });
     await refused({ from: new Date() });

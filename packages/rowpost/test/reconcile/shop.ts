@@ -76,10 +76,11 @@ export async function openShop(place: QueuePlace, layout?: TableLayout): Promise
       table = "local_message",
       type = "order.paid",
     }) {
-      const columns = "message_type, message_key, topic, message_body, state, message_id, next_retry_at, gmt_create";
+      const columns =
+        "message_type, message_key, topic, message_body, state, message_id, next_retry_at, gmt_create, gmt_modified";
       const archived = table === "local_message" ? ["", ""] : [", id, archived_at", `, 1, ${ago(1)}`];
       await query(`INSERT INTO ${table} (${columns}${archived[0]})
-        VALUES ('${type}', '${key}', 'orders', '{}', ${state}, ${receipt}, ${nextRetryAt}, ${ago(minutes)}${archived[1]})`);
+        VALUES ('${type}', '${key}', 'orders', '{}', ${state}, ${receipt}, ${nextRetryAt}, ${ago(minutes)}, ${ago(minutes)}${archived[1]})`);
     },
     async handled(key, { ago: minutes = 30, consumer = "points", type = "order.paid" } = {}) {
       await query(`INSERT INTO message_inbox (consumer, message_type, message_key, message_id, handled_by, handled_at)

@@ -89,8 +89,8 @@ function createView({ layout, statements }: ReconcileParts, tx: Executor): Recon
     },
 
     async keptSince() {
-      const created = await oldestFinished(parts);
-      return created.length === 0 ? undefined : Math.min(...created);
+      const finished = await oldestFinished(parts);
+      return finished.length === 0 ? undefined : Math.min(...finished);
     },
 
     async rows(query, window, limit) {
@@ -162,23 +162,26 @@ function userRows(rows: readonly Row[], { type }: UserQuery, limit: number): Use
 }
 
 /**
- * When the finished messages with the lowest ids were created: `sent`, `consumed`, and the first of
- * the archive. One that waits for its confirmation stays where the others are deleted at once: it
- * says nothing about what is kept.
+ * When the finished messages with the lowest ids were finished: `sent`, `consumed`, and the first of
+ * the archive. Not when they were created: one that was delayed for a month is there, and the others
+ * of its time are not. One that waits for its confirmation stays where the others are deleted at
+ * once: it says nothing about what is kept.
  */
-async function oldestFinished({ read, statements }: ViewParts): Promise<readonly number[]> {
+async function oldestFinished({ read, search, statements }: ViewParts): Promise<readonly number[]> {
   const { admin, housekeeping } = statements;
-  const created: number[] = [];
+  const finished: number[] = [];
   const look = async (ids: readonly Row[], alias: string, archived: boolean): Promise<void> => {
     const id = ids[0] === undefined ? null : textOrNull(ids[0], alias);
-    const rows = id === null ? [] : await read(admin.createdFrom({ archived, ids: [id] }));
-    created.push(...rows.map((row) => Date.parse(text(row, "gmt_create"))));
+    const messages = id === null ? [] : await search.summaries([id], archived);
+    for (const { consumedAt, gmtModified, sentAt, state } of messages) {
+      finished.push(Date.parse((state === "consumed" ? consumedAt : sentAt) ?? gmtModified));
+    }
   };
   for (const state of ["sent", "consumed"] as const) {
     await look(await read(housekeeping.passFinished({ state, afterId: "0", rows: 1 })), "id", false);
   }
   await look(await read(admin.idBounds({ archived: true })), "first_id", true);
-  return created;
+  return finished;
 }
 
 /** First in the table, then in its archive. Byte for byte: a collation may take others for them. */

@@ -24,6 +24,14 @@ describe("an operator's query", () => {
     expect(namedTimes(untouched, OPAQUE[dialect])).toEqual({ from: false, to: false });
   });
 
+  it("has no parameters", () => {
+    for (const query of ["SELECT k FROM o WHERE id > $1", "SELECT k FROM o LIMIT ($2)"]) {
+      expect(() => put("postgres", query), query).toThrow(/parameter \$\d, .* write the value itself/);
+    }
+    const untouched = "SELECT a$1, '$1', $$ $1 $$ FROM o";
+    expect(put("postgres", untouched)).toBe(untouched);
+  });
+
   it("keeps what only one dialect has", () => {
     expect(put("mysql", "SELECT `:from`, 'a\\':from' # :from\nWHERE :to")).toBe(
       "SELECT `:from`, 'a\\':from' # :from\nWHERE 2",

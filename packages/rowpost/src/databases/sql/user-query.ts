@@ -7,6 +7,8 @@
 import { ConfigurationError } from "../../runtime/errors.ts";
 
 const TIME = /:(from|to)\b/y;
+/** Where nothing that could belong to it stands before. */
+const PARAMETER = /(?<![\w$])\$\d+/y;
 
 /** Which of the times a query names. */
 export interface NamedTimes {
@@ -26,7 +28,7 @@ export function namedTimes(query: string, opaque: RegExp): NamedTimes {
 /**
  * The query with `put` in place of `:from` and `:to`, but not within texts, names and comments.
  * Throws `ConfigurationError` for what is more than one statement, or would end the parentheses
- * around it, and for a comment that may be code.
+ * around it, for a comment that may be code, and for a parameter.
  */
 export function putTimes(query: string, opaque: RegExp, put: (name: "from" | "to") => string): string {
   const text = query.trim().replace(/;$/, "");
@@ -35,6 +37,8 @@ export function putTimes(query: string, opaque: RegExp, put: (name: "from" | "to
   for (let place = 0; place < text.length; ) {
     const skipped = at(opaque, text, place);
     if (skipped === undefined && text.startsWith("/*", place)) throw new ConfigurationError(ODD_COMMENT);
+    const parameter = skipped === undefined ? at(PARAMETER, text, place) : undefined;
+    if (parameter !== undefined) throw new ConfigurationError(noParameter(parameter));
     const time = skipped === undefined ? at(TIME, text, place) : undefined;
     const taken = skipped ?? time ?? text.charAt(place);
     written += time === undefined ? taken : put(time === ":from" ? "from" : "to");
@@ -45,6 +49,11 @@ export function putTimes(query: string, opaque: RegExp, put: (name: "from" | "to
   }
   if (text === "" || depth !== 0) throw new ConfigurationError(NOT_ONE);
   return written;
+}
+
+/** PostgreSQL would take it for the parameter of the statement around the query. */
+function noParameter(parameter: string): string {
+  return `the query has the parameter ${parameter}, and nothing gives it a value: write the value itself, and :from and :to for the window`;
 }
 
 const NOT_ONE =
