@@ -77,8 +77,9 @@ export interface ReconcileView {
   /** Now, by the database's clock. */
   clock(): Promise<number>;
   /**
-   * When the oldest message that is finished was finished, in the table or its archive, as retention
-   * counts it: what was finished before may have been deleted. Undefined: none is finished.
+   * When the oldest message that is finished was finished, in the table or its archive, as
+   * retention counts it: what was finished before may have been deleted. Undefined: none is
+   * finished.
    */
   keptSince(): Promise<number | undefined>;
   rows(query: UserQuery, window: Window, limit: number): Promise<UserRows>;

@@ -162,10 +162,10 @@ function userRows(rows: readonly Row[], { type }: UserQuery, limit: number): Use
 }
 
 /**
- * When the finished messages with the lowest ids were finished: `sent`, `consumed`, and the first of
- * the archive. Not when they were created: one that was delayed for a month is there, and the others
- * of its time are not. One that waits for its confirmation stays where the others are deleted at
- * once: it says nothing about what is kept.
+ * When the finished messages with the lowest ids were finished: `sent`, `consumed`, and the first
+ * of the archive. Not when they were created: one that was delayed for a month is there, and the
+ * others of its time are not. One that waits for its confirmation stays where the others are
+ * deleted at once: it says nothing about what is kept.
  */
 async function oldestFinished({ read, search, statements }: ViewParts): Promise<readonly number[]> {
   const { admin, housekeeping } = statements;
