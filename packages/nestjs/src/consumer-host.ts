@@ -39,6 +39,8 @@ export class ConsumerHost {
   readonly #running = new Map<string, RunningConsumer>();
   #byConsumer: ReadonlyMap<string, ReadonlyMap<string, MessageHandler>> = new Map();
   #housekeeping: InboxHousekeeping | undefined;
+  #starting: Promise<void> | undefined;
+  #isClosing = false;
   readonly consumers: RowpostConsumers = new RowpostConsumers(this.#running);
 
   constructor(options: RowpostOptions, discovery: DiscoveryService, logger: Logger) {
@@ -63,7 +65,13 @@ export class ConsumerHost {
 
   /** One after the other. Rejects with what the first says that cannot be started. */
   async start(): Promise<void> {
+    this.#starting = this.#startAll();
+    await this.#starting;
+  }
+
+  async #startAll(): Promise<void> {
     for (const [name, start] of this.switches) {
+      if (this.#isClosing) return;
       if (start === false) continue;
       const inbox = this.#inboxOf(name);
       if (inbox !== "none" && this.#housekeeping === undefined) {
@@ -84,6 +92,9 @@ export class ConsumerHost {
 
   /** All at once, each within its `drainTimeoutMs`. Never rejects. */
   async close(): Promise<void> {
+    this.#isClosing = true;
+    // A signal that comes meanwhile: one that begins then would run on a closed database.
+    await this.#starting?.catch(() => undefined);
     const closing = [...this.#running].map(async ([name, running]) => {
       try {
         await running.close();

@@ -206,6 +206,32 @@ describeWithService("mariadb", "@OnMessage", (service) => {
       expect(await ask(`CONSUMER.INFO.${topic}.points`)).toMatchObject({ num_pending: 0, num_ack_pending: 0 });
     });
 
+    test("one that is being started at the shutdown is closed, and no other one begins", async () => {
+      const Points = pointsProvider();
+      for (const consumer of ["points", "mails"]) onMessage("order.paid", Points, "give", { consumer });
+      const [begun, held] = [gate(), gate()];
+      const close = vi.fn(async () => undefined);
+      const points: StartConsumer = async () => {
+        begun.open();
+        await held.opened;
+        return { close };
+      };
+      const mails = vi.fn<StartConsumer>();
+      const database = open();
+      const closed = vi.spyOn(database, "close");
+      const relayBroker = memory();
+      // The relay stops beside the consumers.
+      vi.spyOn(relayBroker, "close").mockImplementation(async () => held.open());
+      const options = { database, consumers: { points, mails }, relay: { broker: relayBroker } };
+      const made = await create(options, { providers: [Points] });
+      const starting = made.init();
+      await begun.opened;
+      await Promise.all([starting, made.close()]);
+      expect([close.mock.calls.length, mails.mock.calls.length, closed.mock.calls.length]).toEqual([1, 0, 1]);
+      expect(close.mock.invocationCallOrder[0]).toBeLessThan(closed.mock.invocationCallOrder[0] ?? 0);
+      app = undefined;
+    });
+
     test("a running consumer is there by its name, and one that is switched off is not", async () => {
       const Points = pointsProvider();
       onMessage("order.paid", Points, "give", { consumer: "points" });
