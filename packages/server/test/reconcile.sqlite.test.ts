@@ -31,8 +31,8 @@ const ago = (minutes: number): string => `strftime('%Y-%m-%d %H:%M:%f', 'now', '
 const order = (key: string, minutes = 30): Promise<void> =>
   sql(`INSERT INTO orders VALUES ('${key}', ${ago(minutes)})`);
 const message = (key: string, minutes = 30): Promise<void> =>
-  sql(`INSERT INTO local_message (message_type, message_key, topic, message_body, state, message_id, gmt_create)
-    VALUES ('order.paid', '${key}', 'orders', '{}', 2, 'r', ${ago(minutes)})`);
+  sql(`INSERT INTO local_message (message_type, message_key, topic, message_body, state, message_id, sent_at, gmt_create)
+    VALUES ('order.paid', '${key}', 'orders', '{}', 2, 'r', ${ago(minutes)}, ${ago(minutes)})`);
 
 function run(...args: string[]): ReturnType<typeof rowpostHere> {
   return rowpostHere(["reconcile", "--database", place.url, "--type", "order.paid", ...args]);
