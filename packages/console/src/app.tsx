@@ -16,6 +16,7 @@ import { FailuresPage } from "./pages/failures.tsx";
 import { LoginPage } from "./pages/login.tsx";
 import { MessagePage } from "./pages/message.tsx";
 import { MessagesPage } from "./pages/messages.tsx";
+import { OperationsPage } from "./pages/operations.tsx";
 import { OverviewPage } from "./pages/overview.tsx";
 import type { PageProps } from "./pages/page.ts";
 import { RelaysPage } from "./pages/relays.tsx";
@@ -27,6 +28,7 @@ const PAGE_PARTS: Readonly<Record<Page, (props: PageProps) => JSX.Element>> = {
   failures: FailuresPage,
   topics: TopicsPage,
   relays: RelaysPage,
+  operations: OperationsPage,
   audit: AuditPage,
 };
 

@@ -7,7 +7,7 @@ import { temporaryFile } from "../../server/test/command.ts";
 import { type AppBench, openApp, startBrowser } from "./bench.ts";
 import { findByKeyAndRetry } from "./journeys.ts";
 
-const PAGES = ["overview", "messages", "failures", "topics", "relays", "audit"] as const;
+const PAGES = ["overview", "messages", "failures", "topics", "relays", "operations", "audit"] as const;
 
 let browser: Browser;
 let app: AppBench;
@@ -96,9 +96,13 @@ describe("the console's app", () => {
     await page.getByText("All of this was searched: message table + archive.").waitFor();
     await page.getByRole("link", { name: "Without key:nobody-has-this" }).click();
     await expect.poll(() => new URL(page.url()).searchParams.get("key")).toBe(null);
-    await page.getByLabel("Filter").fill("colour:red");
+    await page.getByLabel("Filter").fill("after:yesterday");
     await page.keyboard.press("Enter");
-    await page.getByText("There is no filter “colour”").waitFor();
+    await page.getByText("“yesterday”").first().waitFor();
+    // A key may hold a colon.
+    await page.getByLabel("Filter").fill("topic:orders invoice:4711");
+    await page.keyboard.press("Enter");
+    await expect.poll(() => new URL(page.url()).searchParams.get("key")).toBe("invoice:4711");
   });
 
   it("is worked by keys alone, where no field has the focus", async () => {
@@ -135,6 +139,58 @@ describe("the console's app", () => {
     await page.getByRole("dialog", { name: "Keyboard" }).waitFor();
     await page.keyboard.press("Escape");
     await expect.poll(() => page.getByRole("dialog").count()).toBe(0);
+  });
+
+  it("holds a topic back, and lets it go", async () => {
+    await app.put("pending", 1, { topic: "stock" });
+    const page = await app.open("main/topics", "operator");
+    const row = page.getByRole("row").filter({ hasText: "stock" });
+    await row.getByRole("button", { name: "Suspend…" }).click();
+    await page.getByRole("textbox", { name: "Reason" }).fill("stock count");
+    await page.getByRole("combobox", { name: "Ends" }).selectOption("hour");
+    await page.getByRole("dialog").getByRole("button", { name: "Suspend…" }).click();
+    await row.getByText("stock count").waitFor();
+    await row.getByRole("button", { name: "Resume…" }).click();
+    await page.getByRole("textbox", { name: "Reason" }).fill("counted");
+    await page.getByRole("dialog").getByRole("button", { name: "Resume…" }).click();
+    await row.getByRole("button", { name: "Suspend…" }).waitFor();
+    expect(await app.sql("SELECT COUNT(*) AS n FROM local_message_suspension")).toEqual([{ n: 0 }]);
+  });
+
+  it("retries all of one cause on a preview, lets it be paused and cancelled, and says how far it came", async () => {
+    await app.put("failed", 1_200, { topic: "many", reason: "HTTP_503: the cellar is flooded" });
+    const page = await app.open("main/failures", "operator");
+    const row = page.getByRole("row").filter({ hasText: "the cellar is flooded" });
+    await row.getByRole("button", { name: "Retry all…" }).click();
+    await page.getByText("It means 1,200 messages").waitFor();
+    await page.getByRole("combobox", { name: "Pace" }).selectOption("100");
+    await page.getByRole("textbox", { name: "Reason" }).fill("the cellar is dry");
+    expect(await findingsOf(page)).toEqual([]);
+    await page.getByRole("button", { name: "Start" }).click();
+    await page.waitForURL("**/main/operations");
+    const operation = page.getByRole("row").filter({ hasText: "the cellar is dry" });
+    await operation.getByText("500 of 1,200 changed").waitFor();
+    await operation.getByRole("button", { name: "Pause" }).click();
+    await page.getByRole("textbox", { name: "Reason" }).fill("wait");
+    await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
+    await operation.getByText("paused").waitFor();
+    await operation.getByRole("button", { name: "Cancel" }).click();
+    await page.getByRole("textbox", { name: "Reason" }).fill("enough");
+    expect(await findingsOf(page)).toEqual([]);
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).last().click();
+    await operation.getByText("cancelled").waitFor();
+    const states = "SELECT state, COUNT(*) AS n FROM local_message WHERE topic = 'many' GROUP BY state ORDER BY state";
+    expect(await app.sql(states)).toEqual([
+      { state: 0, n: 500 },
+      { state: 3, n: 700 },
+    ]);
+    const reader = await app.open("main/failures", "reader");
+    const forbidden = reader.getByRole("button", { name: "Retry all…" }).first();
+    await forbidden.waitFor();
+    expect([await forbidden.isDisabled(), await forbidden.getAttribute("title")]).toEqual([
+      true,
+      "needs the role operator",
+    ]);
   });
 
   it("has no serious finding of axe-core, and nothing too wide, on any page in two languages and two themes", async () => {

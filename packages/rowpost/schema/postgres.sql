@@ -193,3 +193,44 @@ CREATE TABLE IF NOT EXISTS local_message_alert (
   state text
 );
 COMMENT ON TABLE local_message_alert IS 'alerts: who evaluates them, and what was told';
+
+-- 10 changes of many messages
+CREATE TABLE IF NOT EXISTS local_message_operation (
+  id char(36) COLLATE "C" PRIMARY KEY,
+  table_name varchar(160) COLLATE "C" NOT NULL,
+  kind varchar(16) COLLATE "C" NOT NULL,
+  state varchar(16) COLLATE "C" NOT NULL,
+  filter text NOT NULL,
+  max_id bigint NOT NULL,
+  planned_id bigint,
+  total bigint NOT NULL,
+  changed bigint NOT NULL DEFAULT 0,
+  conflicts bigint NOT NULL DEFAULT 0,
+  vanished bigint NOT NULL DEFAULT 0,
+  rate integer NOT NULL DEFAULT 1000,
+  author varchar(64) COLLATE "C" NOT NULL,
+  reason varchar(1024) NOT NULL DEFAULT '',
+  via varchar(16) COLLATE "C",
+  error varchar(1024),
+  owner char(36) COLLATE "C",
+  lease_until timestamptz(3),
+  until_at timestamptz(3),
+  created_at timestamptz(3) NOT NULL,
+  started_at timestamptz(3),
+  ended_at timestamptz(3)
+);
+CREATE TABLE IF NOT EXISTS local_message_operation_batch (
+  operation_id char(36) COLLATE "C" NOT NULL,
+  number bigint NOT NULL,
+  messages text NOT NULL,
+  PRIMARY KEY (operation_id, number)
+);
+CREATE TABLE IF NOT EXISTS local_message_operation_conflict (
+  operation_id char(36) COLLATE "C" NOT NULL,
+  message bigint NOT NULL,
+  state varchar(16) COLLATE "C" NOT NULL,
+  PRIMARY KEY (operation_id, message)
+);
+COMMENT ON TABLE local_message_operation IS 'changes of many messages by hand';
+COMMENT ON TABLE local_message_operation_batch IS 'what is left to be changed';
+COMMENT ON TABLE local_message_operation_conflict IS 'what was left as it was';

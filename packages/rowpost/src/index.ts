@@ -61,6 +61,14 @@ export {
   TRANSITIONS,
   type Transition,
 } from "./message/states.ts";
+export type {
+  BulkConflict,
+  BulkKind,
+  BulkOperation,
+  BulkRequest,
+  BulkState,
+  BulkStore,
+} from "./outbox/bulk-operations.ts";
 export type { ConfirmedType } from "./outbox/confirm-call.ts";
 export type {
   Confirmation,

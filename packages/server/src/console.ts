@@ -13,6 +13,7 @@ import { createAppFiles } from "./http/app-files.ts";
 import type { ConsoleParts } from "./http/call.ts";
 import { accessHandlers } from "./http/handlers/access.ts";
 import { actionHandlers } from "./http/handlers/actions.ts";
+import { bulkHandlers } from "./http/handlers/bulk.ts";
 import { messageHandlers } from "./http/handlers/messages.ts";
 import { overviewHandlers } from "./http/handlers/overview.ts";
 import { recordHandlers } from "./http/handlers/records.ts";
@@ -62,7 +63,12 @@ export interface Console {
    * `body`; Express has it in `request.body`, where it is found.
    */
   node(request: IncomingMessage, response: ServerResponse, body?: unknown): void;
-  /** Ends its connections. The databases stay open. */
+  /**
+   * Takes up bulk operations that are under way, which otherwise the first request of the API does.
+   * Not where nothing can be changed.
+   */
+  work(): void;
+  /** Ends its connections, after the batch of an operation that runs. The databases stay open. */
   close(): Promise<void>;
 }
 
@@ -96,6 +102,7 @@ export function createConsole(options: ConsoleOptions): Console {
       ...overviewHandlers(parts),
       ...messageHandlers(),
       ...actionHandlers(),
+      ...bulkHandlers(),
       ...recordHandlers(parts),
     },
     publicOrigin: publicUrl === undefined ? undefined : new URL(publicUrl).origin,
@@ -103,22 +110,31 @@ export function createConsole(options: ConsoleOptions): Console {
     logger,
   });
   const files = createAppFiles(basePath, options.appFolder);
+  let isClosed = false;
   const document = JSON.stringify(openApiDocument(parts.version));
+
+  function work(): void {
+    if (readOnly || isClosed) return;
+    for (const source of sources) source.startWorker(logger);
+  }
 
   async function answer(request: Request): Promise<Response> {
     const path = pathBelow(request, basePath);
     if (path === "/livez") return new Response("ok\n", { headers: { "content-type": "text/plain; charset=utf-8" } });
     if (path === "/api/v1/openapi.json" && request.method === "GET")
       return new Response(document, { headers: { "content-type": "application/json" } });
-    if (path === "/api" || path.startsWith("/api/")) return await router(atPath(request, path));
-    return files(request, path);
+    if (path !== "/api" && !path.startsWith("/api/")) return files(request, path);
+    work();
+    return await router(atPath(request, path));
   }
 
   const fetch = async (request: Request): Promise<Response> => secured(await answer(request), isHttps);
   return {
     fetch,
     node: nodeListener({ fetch, logger, isBehindProxy: publicUrl !== undefined }),
+    work,
     async close() {
+      isClosed = true;
       await Promise.all(sources.map((source) => source.close()));
     },
   };

@@ -1,6 +1,16 @@
 /** A message table that the console shows: its connections, and what all viewers share. */
-import type { Database, MessageAdmin, OperationsStore, OutboxStatus, TableEstimate, TableLayout } from "rowpost";
+import type {
+  BulkStore,
+  Database,
+  Logger,
+  MessageAdmin,
+  OperationsStore,
+  OutboxStatus,
+  TableEstimate,
+  TableLayout,
+} from "rowpost";
 import { Problem } from "./http/problem.ts";
+import { createOperationWorker, type OperationWorker } from "./operations/worker.ts";
 import { createShared, type Shared } from "./shared-answer.ts";
 
 /** What is shown. */
@@ -31,6 +41,12 @@ export interface Source {
   readonly operations: OperationsStore;
   /** For reading the audit, and the size of the table. */
   readonly records: OperationsStore;
+  /** Changes of many messages. */
+  readonly bulk: BulkStore;
+  /** Tells whoever works on them in this process, if anybody does. */
+  wakeWorker(): void;
+  /** Begins to work on them. */
+  startWorker(logger: Logger): void;
   /** At most two seconds old, read once for all who look. */
   readonly snapshot: Shared<Snapshot>;
   /** Runs what may take long, on a connection beside the others; at most four wait for each. */
@@ -52,13 +68,19 @@ export function createSource({ database, layout = database.defaultLayout, name }
   const operations = database.operations(options);
   // Apart from the sessions, which every request needs: a long look at the audit holds nobody up.
   const records = database.operations(options);
+  const bulk = database.bulk(options);
+  let worker: OperationWorker | undefined;
   const lanes = Array.from({ length: SEARCHES }, () => ({ admin: database.messageAdmin(options), waiting: 0 }));
   const snapshot = createShared(SNAPSHOT_MS, async (): Promise<Snapshot> => {
     const asOf = new Date().toISOString();
     return { status: await reads.status(), estimate: await records.estimate(), asOf };
   });
   return {
-    ...{ name, database, layout, reads, changes, operations, records, snapshot },
+    ...{ name, database, layout, reads, changes, operations, records, bulk, snapshot },
+    wakeWorker: () => worker?.wake(),
+    startWorker(logger) {
+      worker ??= createOperationWorker(database.bulk(options), logger);
+    },
     async search(work) {
       const lane = lanes.reduce((least, each) => (each.waiting < least.waiting ? each : least));
       if (lane.waiting >= MOST_WAITING)
@@ -71,8 +93,9 @@ export function createSource({ database, layout = database.defaultLayout, name }
       }
     },
     async close() {
+      await worker?.close();
       await Promise.all(
-        [reads, changes, operations, records, ...lanes.map(({ admin }) => admin)].map((each) => each.close()),
+        [reads, changes, operations, records, bulk, ...lanes.map(({ admin }) => admin)].map((each) => each.close()),
       );
     },
   };

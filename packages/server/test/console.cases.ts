@@ -18,6 +18,7 @@ interface Expected {
 
 const LOOK: Expected = { status: [401, 200, 200, 200, 200] };
 const reason = { reason: "ticket 7" };
+const NO_OPERATION = "00000000-0000-4000-8000-000000000000";
 
 /** A route without a line does not compile. */
 const EXPECTED: Readonly<Record<RouteName, Expected>> = {
@@ -42,6 +43,16 @@ const EXPECTED: Readonly<Record<RouteName, Expected>> = {
   resume: { status: [401, 403, 200, 200, 403], state: "suspended", body: reason },
   confirm: { status: [401, 403, 200, 200, 403], state: "sent", body: reason },
   archive: { status: [401, 403, 403, 200, 403], state: "sent", body: reason },
+  suspendScope: { status: [401, 403, 200, 200, 403], body: { ...reason, scope: "type", value: "nobody" } },
+  resumeScope: { status: [401, 403, 200, 200, 403], body: { ...reason, scope: "type", value: "nobody" } },
+  resetBackoff: { status: [401, 403, 200, 200, 403], body: { ...reason, topic: "nobody" } },
+  preview: { status: [401, 403, 200, 200, 403], body: { kind: "retry", filter: { topic: "nobody" } } },
+  startOperation: { status: [401, 403, 410, 410, 403], body: { ...reason, preview: NO_OPERATION } },
+  operations: LOOK,
+  operation: { status: [401, 404, 404, 404, 404] },
+  pauseOperation: { status: [401, 403, 404, 404, 403], body: reason },
+  resumeOperation: { status: [401, 403, 404, 404, 403], body: reason },
+  cancelOperation: { status: [401, 403, 404, 404, 403], body: reason },
   failures: LOOK,
   audit: LOOK,
 };
@@ -129,8 +140,10 @@ export function consoleCases(create: () => Promise<{ readonly database: Database
   test("somebody without a login cannot fill the audit", async () => {
     const before = await auditSize();
     const params = { id: "1", source: "x".repeat(15_000) };
-    const tries = Array.from({ length: 200 }, () => bench.ask("retry", { params, body: reason }));
+    const fresh = bench.another();
+    const tries = Array.from({ length: 200 }, () => bench.ask("retry", { params, body: reason }, fresh));
     expect(new Set((await Promise.all(tries)).map(({ status }) => status))).toEqual(new Set([401]));
+    await fresh.close();
     expect((await auditSize()) - before).toBeLessThanOrEqual(60);
     const [newest] = await audit(1);
     expect(newest).toMatchObject({ author: "(nobody)", result: "denied" });
@@ -246,6 +259,96 @@ export function consoleCases(create: () => Promise<{ readonly database: Database
       });
       const again = { params: { id }, token, body: reason, headers: { "if-match": await etagOf(bench, id) } };
       expect((await bench.ask("resend", again)).status).toBe(412);
+    });
+  });
+
+  describe("many messages", () => {
+    const preview = async (token: string, body: object) => {
+      const answer = await bench.ask("preview", { token, body });
+      return { ...answer, id: (answer.json["operation"] as { readonly id: string } | undefined)?.id ?? "" };
+    };
+    const ended = async (id: string): Promise<Record<string, unknown>> => {
+      const look = () => bench.ask("operation", { token: bench.tokens.reader, params: { operation: id } });
+      await expect
+        .poll(async () => (await look()).json, { timeout: 20_000 })
+        .toMatchObject({
+          operation: { state: "done" },
+        });
+      return (await look()).json;
+    };
+
+    test("of one cause are retried on a preview, and what somebody changed meanwhile is told", async () => {
+      const ids = await bench.put("failed", 3, { topic: "bulk", reason: "HTTP_503: host 8080 is away" });
+      await bench.put("failed", 1, { topic: "bulk", reason: "HTTP_400: no" });
+      const fresh = bench.another();
+      const { json } = await bench.ask("failures", { token: bench.tokens.reader }, fresh);
+      await fresh.close();
+      const groups = json["items"] as { readonly topic: string; readonly code: string; readonly fingerprint: string }[];
+      const cause = groups.find(({ code, topic }) => topic === "bulk" && code === "HTTP_503");
+      const token = bench.tokens.operator;
+      const found = await preview(token, { kind: "retry", fingerprint: cause?.fingerprint });
+      expect(found.json).toMatchObject({
+        operation: { state: "preview", total: { value: 3, relation: "eq" }, author: "the operator" },
+        samples: ids.map((id) => ({ id, state: "failed" })),
+      });
+      const [first = ""] = ids;
+      const headers = { "if-match": await etagOf(bench, first) };
+      await bench.ask("suspend", { token, params: { id: first }, headers, body: reason });
+      const start = { token, body: { ...reason, preview: found.id } };
+      const foreign = await bench.ask("startOperation", { ...start, token: bench.tokens.admin });
+      expect([foreign.status, foreign.json["type"]]).toEqual([410, "urn:rowpost:problem:preview-expired"]);
+      const both = await Promise.all([bench.ask("startOperation", start), bench.ask("startOperation", start)]);
+      expect(both.map(({ status }) => status)).toEqual([200, 200]);
+      const { conflicts, operation } = await ended(found.id);
+      expect(operation).toMatchObject({ changed: 2, conflicts: 1, vanished: 0, total: { value: 3 } });
+      expect(conflicts).toEqual([{ id: first, state: "suspended" }]);
+      const listed = await bench.ask("operations", { token: bench.tokens.reader });
+      expect(listed.json["items"]).toMatchObject([{ id: found.id }]);
+      const again = { token, params: { operation: found.id }, body: reason };
+      expect((await bench.ask("pauseOperation", again)).status).toBe(409);
+      const entries = await audit(10);
+      expect(entries.filter(({ action }) => action === "operation start")).toHaveLength(1);
+    });
+
+    test("are removed and sent again by admins alone, and never all of them at once", async () => {
+      const filter = { topic: "bulk" };
+      for (const kind of ["resend", "archive", "delete"]) {
+        expect([kind, (await preview(bench.tokens.operator, { kind, filter })).status]).toEqual([kind, 403]);
+        expect([kind, (await preview(bench.tokens.admin, { kind, filter })).status]).toEqual([kind, 200]);
+      }
+      for (const wrong of [
+        { kind: "retry" },
+        { kind: "retry", filter: {} },
+        { kind: "retry", filter: { states: ["sent"] } },
+        { kind: "resume", fingerprint: "0123456789abcdef" },
+        { kind: "confirm", filter },
+      ])
+        expect([wrong, (await preview(bench.tokens.admin, wrong)).status]).toEqual([wrong, 400]);
+      const { id } = await preview(bench.tokens.admin, { kind: "archive", filter: { states: ["failed"], ...filter } });
+      const start = { body: { ...reason, preview: id } };
+      expect((await bench.ask("startOperation", { ...start, token: bench.tokens.operator })).status).toBe(403);
+      expect((await bench.ask("startOperation", { ...start, token: bench.tokens.admin })).status).toBe(200);
+      expect(await ended(id)).toMatchObject({ operation: { changed: 1, conflicts: 0 } });
+    });
+
+    test("are held back by a rule that says until when, and let go", async () => {
+      const [id = ""] = await bench.put("suspended", 1, { topic: "held", reason: 'suspended by rule topic="held": x' });
+      const token = bench.tokens.operator;
+      const rule = { ...reason, scope: "topic", value: "held" };
+      const until = new Date(Date.now() + 3_600_000).toISOString();
+      expect((await bench.ask("suspendScope", { token, body: { ...rule, until } })).status).toBe(200);
+      const past = { ...rule, until: "2020-01-01T00:00:00Z" };
+      expect((await bench.ask("suspendScope", { token, body: past })).status).toBe(400);
+      const fresh = bench.another();
+      const { json } = await bench.ask("overview", { token }, fresh);
+      await fresh.close();
+      expect(json["suspensions"]).toMatchObject([{ scope: "topic", value: "held", author: "the operator" }]);
+      const lifted = await bench.ask("resumeScope", { token, body: rule });
+      expect(lifted.json).toEqual({ changed: 1 });
+      expect(await stateOf(id)).toMatchObject({ state: 0 });
+      await bench.sql(`UPDATE local_message SET retry_count = 1, next_retry_at = '2990-01-01' WHERE id = ${id}`);
+      const reset = await bench.ask("resetBackoff", { token, body: { ...reason, topic: "held" } });
+      expect(reset.json).toEqual({ changed: 1 });
     });
   });
 

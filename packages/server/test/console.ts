@@ -7,6 +7,7 @@ import { ROLES, type Role, type Route } from "../src/http/route.ts";
 import { ROUTES, type RouteName } from "../src/http/routes.ts";
 
 const STATES: readonly MessageState[] = ["pending", "sending", "sent", "failed", "consumed", "suspended"];
+const NO_OPERATION = "00000000-0000-4000-8000-000000000000";
 const ORIGIN = "http://console.test";
 
 /** What a request is sent with. */
@@ -94,7 +95,9 @@ export async function openConsole(database: Database, options: Partial<ConsoleOp
 async function ask(of: Console, name: RouteName, sent: Sent): Promise<Answered> {
   const route: Route = ROUTES[name];
   const params: Readonly<Record<string, string>> = { source: "main", ...sent.params };
-  const path = route.path.replace(/:(\w+)/g, (_, param: string) => encodeURIComponent(params[param] ?? "1"));
+  const path = route.path.replace(/:(\w+)/g, (_, param: string) =>
+    encodeURIComponent(params[param] ?? (param === "operation" ? NO_OPERATION : "1")),
+  );
   const url = new URL(`/api/v1${path}`, ORIGIN);
   for (const [key, value] of Object.entries(sent.query ?? {})) url.searchParams.set(key, value);
   const body = sent.rawBody ?? (sent.body === undefined ? undefined : JSON.stringify(sent.body));

@@ -27,6 +27,16 @@ const ROUTES = {
   resume: "POST /s/:source/messages/:id/actions/resume",
   confirm: "POST /s/:source/messages/:id/actions/confirm",
   archive: "POST /s/:source/messages/:id/actions/archive",
+  suspendScope: "POST /s/:source/suspensions",
+  resumeScope: "POST /s/:source/suspensions/lift",
+  resetBackoff: "POST /s/:source/reset-backoff",
+  preview: "POST /s/:source/previews",
+  startOperation: "POST /s/:source/operations",
+  operations: "GET /s/:source/operations",
+  operation: "GET /s/:source/operations/:operation",
+  pauseOperation: "POST /s/:source/operations/:operation/pause",
+  resumeOperation: "POST /s/:source/operations/:operation/resume",
+  cancelOperation: "POST /s/:source/operations/:operation/cancel",
   failures: "GET /s/:source/failures",
   audit: "GET /s/:source/audit",
 } as const satisfies { readonly [Name in RouteName]: PathOf<Name> };
@@ -35,6 +45,7 @@ const ROUTES = {
 export interface Given<Name extends RouteName> {
   readonly source?: string;
   readonly id?: string;
+  readonly operation?: string;
   readonly query?: QueryOf<Name>;
   readonly body?: BodyOf<Name>;
   /** Version that a change was decided on. */
@@ -69,11 +80,15 @@ export class ApiProblem extends Error {
 }
 
 /** Address of a route, relative to the page's base. */
-export function addressOf<Name extends RouteName>(name: Name, { id = "", query, source = "" }: Given<Name>): string {
+export function addressOf<Name extends RouteName>(
+  name: Name,
+  { id = "", operation = "", query, source = "" }: Given<Name>,
+): string {
   const path = ROUTES[name]
     .replace(/^\w+ \//, "")
     .replace(":source", encodeURIComponent(source))
-    .replace(":id", encodeURIComponent(id));
+    .replace(":id", encodeURIComponent(id))
+    .replace(":operation", encodeURIComponent(operation));
   const pairs = Object.entries(query ?? {}).flatMap(([key, value]) =>
     typeof value === "string" || typeof value === "number" ? [[key, `${value}`]] : [],
   );

@@ -13,6 +13,7 @@ import { Instant } from "./instant.tsx";
 import type { Message } from "./message-table.tsx";
 import { Modal } from "./modal.tsx";
 import { ProblemBox } from "./problem.tsx";
+import { EndsField, untilOf } from "./reason-dialog.tsx";
 import { StateMark } from "./state.tsx";
 
 type Action = "retry" | "retryNow" | "resend" | "suspend" | "resume" | "confirm" | "archive";
@@ -98,9 +99,6 @@ export function Actions(props: ActionsProps) {
   );
 }
 
-const ENDS_MS = { none: undefined, hour: 3_600_000, day: 86_400_000, week: 604_800_000 } as const;
-const ENDS = ["none", "hour", "day", "week"] as const;
-
 function ActionDialog(props: ActionsProps & { readonly action: Action; readonly close: () => void }) {
   const { action, again, close, message, source } = props;
   // What the decision was made on: not what a poll has brought meanwhile.
@@ -136,18 +134,7 @@ function ActionDialog(props: ActionsProps & { readonly action: Action; readonly 
           {texts.reason}
           <textarea name="reason" rows={2} required maxLength={1_000} placeholder={texts.reasonHint} />
         </label>
-        {action === "suspend" && (
-          <label>
-            {texts.endsIn}
-            <select name="ends">
-              {ENDS.map((name) => (
-                <option key={name} value={name}>
-                  {texts.ends[name]}
-                </option>
-              ))}
-            </select>
-          </label>
-        )}
+        {action === "suspend" && <EndsField />}
         {problem.value !== undefined &&
           (current === undefined ? (
             <ProblemBox problem={problem.value} />
@@ -181,9 +168,7 @@ async function send(action: Action, { given, id, ifMatch, source }: Sent): Promi
   const about = { id, source, ifMatch };
   if (action === "retryNow") return await call("retry", { ...about, body: { reason, now: true } });
   if (action !== "suspend") return await call(action, { ...about, body: { reason } });
-  const ends = ENDS_MS[ENDS.find((name) => name === given.get("ends")) ?? "none"];
-  const until = ends === undefined ? {} : { until: new Date(Date.now() + ends).toISOString() };
-  return await call("suspend", { ...about, body: { reason, ...until } });
+  return await call("suspend", { ...about, body: { reason, ...untilOf(given) } });
 }
 
 /** The row as it is now, which the server sends with its refusal. */

@@ -3,7 +3,10 @@ import { words } from "../language/language.ts";
 import { keys } from "../settings.ts";
 import { Modal } from "./modal.tsx";
 
-const GO_KEYS = { overview: "o", messages: "m", failures: "f", topics: "t", relays: "r", audit: "u" } as const;
+const GO_KEYS = {
+  ...({ overview: "o", messages: "m", failures: "f", topics: "t" } as const),
+  ...({ relays: "r", operations: "b", audit: "u" } as const),
+};
 
 export function KeyHelp({ close }: { readonly close: () => void }) {
   const { common, help, menu } = words.value;

@@ -3,13 +3,23 @@ import { hrefOf } from "../address.ts";
 import { formatDuration } from "../format.ts";
 import { words } from "../language/language.ts";
 import { StateCount } from "./counts.tsx";
+import { TopicActions } from "./topic-actions.tsx";
 
 type Topic = AnswerOf<"topics">["items"][number];
 
 const COLUMNS = ["pending", "sending", "failed", "suspended"] as const;
 
 /** Topics and what waits in each. */
-export function TopicTable({ source, topics }: { readonly source: string; readonly topics: readonly Topic[] }) {
+export function TopicTable({
+  again,
+  source,
+  topics,
+}: {
+  readonly source: string;
+  readonly topics: readonly Topic[];
+  /** Given: what can be done to each is there too. */
+  readonly again?: () => void;
+}) {
   const { states, topics: texts } = words.value;
   return (
     <table class="rows" data-rows>
@@ -25,6 +35,7 @@ export function TopicTable({ source, topics }: { readonly source: string; readon
             {texts.columns.oldest}
           </th>
           <th scope="col">{texts.columns.state}</th>
+          {again !== undefined && <th scope="col">{texts.columns.actions}</th>}
         </tr>
       </thead>
       <tbody>
@@ -46,6 +57,11 @@ export function TopicTable({ source, topics }: { readonly source: string; readon
             <td data-label={texts.columns.state}>
               <Held topic={topic} />
             </td>
+            {again !== undefined && (
+              <td data-label={texts.columns.actions}>
+                <TopicActions {...{ source, again }} topic={topic.topic} isSuspended={topic.suspension !== undefined} />
+              </td>
+            )}
           </tr>
         ))}
       </tbody>

@@ -1,3 +1,4 @@
+import { bulk } from "./en-bulk.ts";
 import { message } from "./en-message.ts";
 
 /** All words of the app in English; `zh.ts` has the same keys, or it does not compile. */
@@ -9,6 +10,7 @@ export const en = {
     failures: "Failures",
     topics: "Topics",
     relays: "Relays",
+    operations: "Operations",
     audit: "Audit",
   },
   states: {
@@ -156,21 +158,40 @@ export const en = {
     },
   },
   message,
+  bulk,
   failures: {
     title: "Failures by cause",
     looked: (count: string) => `of the newest ${count} failed messages`,
     none: "No message has failed",
-    columns: { count: "Messages", cause: "Cause", topic: "Topic", type: "Type", first: "First", last: "Last" },
+    columns: {
+      count: "Messages",
+      cause: "Cause",
+      topic: "Topic",
+      type: "Type",
+      first: "First",
+      last: "Last",
+      actions: "Actions",
+    },
+    retryAll: "Retry all…",
     noReason: "no reason was written",
     example: "Example",
   },
   topics: {
     title: "Topics",
     none: "No topic has unfinished messages",
-    columns: { topic: "Topic", oldest: "Oldest", state: "Held by" },
+    columns: { topic: "Topic", oldest: "Oldest", state: "Held by", actions: "Actions" },
     suspended: "suspended",
     rests: "rests",
-    howto: "Hold a topic back, or let it go, from the command line:",
+    actions: { suspendScope: "Suspend…", resumeScope: "Resume…", resetBackoff: "Retry now…" },
+    about: {
+      suspendScope: "Nothing of this topic is sent any more, also what is written later.",
+      resumeScope: "The rule goes, and the messages that it held back are sent.",
+      resetBackoff: "What waits for its next attempt comes due now, in the order of ids. A delay is not cut short.",
+    },
+    done: {
+      ...{ suspendScope: "The topic is suspended.", resumeScope: "The topic goes on." },
+      resetBackoff: "What waited comes due now.",
+    },
   },
   relays: {
     title: "Relays",

@@ -1,4 +1,5 @@
 import type { Dictionary } from "./en.ts";
+import { bulk } from "./zh-bulk.ts";
 import { message } from "./zh-message.ts";
 
 /** All words of the app in Chinese. */
@@ -10,6 +11,7 @@ export const zh: Dictionary = {
     failures: "失败",
     topics: "主题",
     relays: "投递实例",
+    operations: "批量操作",
     audit: "审计",
   },
   states: {
@@ -157,21 +159,37 @@ export const zh: Dictionary = {
     },
   },
   message,
+  bulk,
   failures: {
     title: "按原因归类的失败",
     looked: (count) => `取自最近 ${count} 条发送失败的消息`,
     none: "没有发送失败的消息",
-    columns: { count: "消息数", cause: "原因", topic: "主题", type: "类型", first: "最早", last: "最近" },
+    columns: {
+      count: "消息数",
+      cause: "原因",
+      topic: "主题",
+      type: "类型",
+      first: "最早",
+      last: "最近",
+      actions: "可以做的",
+    },
+    retryAll: "全部重试…",
     noReason: "没有写下原因",
     example: "示例",
   },
   topics: {
     title: "主题",
     none: "没有主题有未完成的消息",
-    columns: { topic: "主题", oldest: "最早", state: "受阻" },
+    columns: { topic: "主题", oldest: "最早", state: "受阻", actions: "可以做的" },
     suspended: "已挂起",
     rests: "休息",
-    howto: "在命令行挂起或恢复一个主题：",
+    actions: { suspendScope: "挂起…", resumeScope: "恢复…", resetBackoff: "立即重试…" },
+    about: {
+      suspendScope: "这个主题的消息不再发送，包括以后写入的消息。",
+      resumeScope: "解除规则，被它挂起的消息继续发送。",
+      resetBackoff: "正在等待下一次尝试的消息提前到现在，按 id 的顺序；延迟消息不受影响。",
+    },
+    done: { suspendScope: "主题已挂起。", resumeScope: "主题已恢复。", resetBackoff: "等待的消息已提前。" },
   },
   relays: {
     title: "投递实例",

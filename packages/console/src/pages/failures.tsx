@@ -1,10 +1,13 @@
 /** One cause or many? */
+import { useSignal } from "@preact/signals";
 import type { AnswerOf } from "rowpost-server/api";
 import { hrefOf } from "../address.ts";
 import { call } from "../api/client.ts";
 import { usePolled } from "../api/polling.ts";
 import { Instant } from "../components/instant.tsx";
+import { PreviewDialog } from "../components/preview-dialog.tsx";
 import { Loaded } from "../components/problem.tsx";
+import { refusalOf } from "../components/reason-dialog.tsx";
 import { formatCount, formatNumber } from "../format.ts";
 import { words } from "../language/language.ts";
 import type { PageProps } from "./page.ts";
@@ -40,6 +43,7 @@ export function FailuresPage({ source }: PageProps) {
                     <th scope="col">{columns.first}</th>
                     <th scope="col">{columns.last}</th>
                     <th scope="col">{texts.example}</th>
+                    <th scope="col">{columns.actions}</th>
                   </tr>
                 </thead>
                 <tbody>
@@ -89,7 +93,41 @@ function GroupRow({ group, source }: { readonly group: Group; readonly source: s
           {example.id}
         </a>
       </td>
+      <td data-label={columns.actions}>
+        <RetryAll group={group} source={source} />
+      </td>
     </tr>
+  );
+}
+
+/** All messages of this cause, by their ids: what a pattern means, no filter says. */
+function RetryAll({ group: { fingerprint, pattern }, source }: { readonly group: Group; readonly source: string }) {
+  const isOpen = useSignal(false);
+  const { failures: texts } = words.value;
+  const refusal = refusalOf("preview", "operator");
+  return (
+    <>
+      <button
+        type="button"
+        disabled={refusal !== undefined}
+        title={refusal}
+        aria-label={`${texts.retryAll}: ${pattern}`}
+        onClick={() => {
+          isOpen.value = true;
+        }}
+      >
+        {texts.retryAll}
+      </button>
+      {isOpen.value && (
+        <PreviewDialog
+          source={source}
+          what={{ kind: "retry", fingerprint }}
+          close={() => {
+            isOpen.value = false;
+          }}
+        />
+      )}
+    </>
   );
 }
 

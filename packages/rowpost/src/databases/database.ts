@@ -5,6 +5,7 @@
  */
 import type { DoctorStore } from "../doctor/store.ts";
 import type { InboxDatabase } from "../inbox/store.ts";
+import type { BulkStore } from "../outbox/bulk-operations.ts";
 import type { ConfirmationWriter } from "../outbox/confirmations.ts";
 import type { MessageAdmin } from "../outbox/message-admin.ts";
 import type { MessageWriter } from "../outbox/message-writer.ts";
@@ -190,6 +191,8 @@ export interface Database {
   operations(options: ToolOptions): OperationsStore;
   /** The port of `examine`. */
   doctor(options: StoreOptions): DoctorStore;
+  /** Changes of many messages by hand. */
+  bulk(options: ToolOptions): BulkStore;
   /** The port of `reconcile`. */
   reconcileStore(options: StoreOptions): ReconcileStore;
   /** For the message queue stored in SQL. */

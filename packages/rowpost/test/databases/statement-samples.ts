@@ -193,6 +193,7 @@ export function otherStatements(statements: DialectStatements): Statement[] {
     admin.listSuspendedBy({ scope: "topic", value: "orders", limit: 10 }),
     ...insightSamples(statements, ids),
     ...operationsSamples(statements),
+    ...bulkSamples(statements),
     ...reconcileSamples(statements),
   ];
 }
@@ -209,6 +210,34 @@ function operationsSamples({ operations }: DialectStatements): Statement[] {
     operations.endSession(hash),
     operations.forgetSessions(),
     operations.estimate(),
+  ];
+}
+
+/** Changes of many messages. */
+function bulkSamples({ operations: bulk }: DialectStatements): Statement[] {
+  const id = "00000000-0000-4000-8000-000000000000";
+  const owner = "11111111-0000-4000-8000-000000000000";
+  const action = { author: "ann", reason: "ticket 7", via: "console" };
+  return [
+    bulk.addOperation({ id, kind: "retry", filter: "{}", maxId: "7", plannedId: "5", total: 2, author: "ann" }),
+    bulk.addBatch({ id, number: 0, messages: '[["1",0]]' }),
+    bulk.readOperation(id),
+    bulk.listOperations(10),
+    bulk.startOperation({ id, action, rate: 1_000, untilMs: 5 }),
+    bulk.moveOperation({ id, from: ["running"], to: "paused", error: null }),
+    bulk.moveOperation({ id, from: ["paused", "running"], to: "failed", error: "x" }),
+    bulk.nextOperation(owner),
+    bulk.holdOperation({ id, owner, leaseMs: 1_000 }),
+    bulk.readBatch(id),
+    bulk.countOperation({ id, changed: 1, conflicts: 2, vanished: 3 }),
+    bulk.addConflicts({ id, conflicts: [{ id: "9", state: "sent" }] }),
+    bulk.readConflicts({ id, afterId: "0", limit: 10 }),
+    bulk.planOperation({ id, plannedId: null, count: 500 }),
+    bulk.deleteBatch({ id, number: 0 }),
+    bulk.lapsedOperations(),
+    bulk.deleteBatches(id),
+    bulk.deleteConflicts(id),
+    bulk.deleteOperation(id),
   ];
 }
 

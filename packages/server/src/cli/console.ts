@@ -90,6 +90,7 @@ async function serve(
     server.maxConnections = 1_000;
     const listening = await listen(server, flags.listen, "--listen");
     const url = flags.publicUrl ?? `http://${listening.address}${flags.basePath ?? ""}`;
+    made.work();
     tellAddress(context, flags, { url: url.replace(/\/*$/, "/"), token: link?.token, logger });
     await aborted(signals.signal);
     await listening.close();

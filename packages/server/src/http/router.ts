@@ -4,6 +4,7 @@ import { Hono } from "hono";
 import { ConfigurationError, describeError, type Logger, RowpostError } from "rowpost";
 import type { z } from "zod";
 import type { Principal } from "../access/principal.ts";
+import { operationId } from "./bulk-schemas.ts";
 import { type Call, type ConsoleParts, firstSource, type Handler, type HandlersOf } from "./call.ts";
 import { createDeniedLog, type DeniedLog } from "./denied.ts";
 import { versionOf } from "./etag.ts";
@@ -90,15 +91,17 @@ async function given(
   route: Route,
   request: Request,
   params: Params,
-): Promise<Readonly<Record<"source" | "id" | "query" | "body", unknown>>> {
+): Promise<Readonly<Record<"source" | "id" | "operation" | "query" | "body", unknown>>> {
   const source = params["source"] === undefined ? undefined : sources.find(({ name }) => name === params["source"]);
   if (params["source"] !== undefined && source === undefined)
     throw new Problem("not-found", `there is no source ${params["source"]}`);
   const id = params["id"] === undefined ? undefined : checked(messageId, params["id"], "/id");
+  const operation =
+    params["operation"] === undefined ? undefined : checked(operationId, params["operation"], "/operation");
   if (route.ifMatch === true) versionOf(request.headers.get("if-match"));
   const query = route.query && checked(route.query, Object.fromEntries(new URL(request.url).searchParams), "");
   const body = route.body && checked(route.body, await jsonBodyOf(request), "");
-  return { source, id, query, body };
+  return { source, id, operation, query, body };
 }
 
 function checked<Schema extends z.ZodType>(schema: Schema, value: unknown, at: string): z.output<Schema> {

@@ -4,6 +4,7 @@
  * routes with all roles are made from it.
  */
 import type { z } from "zod";
+import { BULK_ROUTES } from "./bulk-routes.ts";
 import type { Route } from "./route.ts";
 import {
   auditEntry,
@@ -183,6 +184,7 @@ export const ROUTES = {
     body: reasonBody,
     about: "move a finished or failed message into the archive",
   },
+  ...BULK_ROUTES,
   failures: {
     ...look,
     path: "/s/:source/failures",

@@ -25,7 +25,7 @@ export const messageId = z
   .refine((id) => !/^\d{1,19}$/.test(id) || BigInt(id) <= MOST_ID, "must be at most 9223372036854775807");
 
 /** With a zone, from 1970 to 9998: what every database takes. */
-const instant = z
+export const instant = z
   .string()
   .max(40)
   .refine((value) => {
@@ -33,16 +33,16 @@ const instant = z
     return shape.test(value) && !value.startsWith("9999") && !Number.isNaN(Date.parse(value));
   }, "must be an instant with a zone, such as 2026-11-23T08:00:00Z");
 
-const state = z.enum(STATES);
-const anyState = z.enum([...STATES, "unknown"]);
+export const state = z.enum(STATES);
+export const anyState = z.enum([...STATES, "unknown"]);
 
 /** `eq`: exactly so many; `gte`: at least; `est`: about. */
 export const count = z.object({ value: z.number(), relation: z.enum(["eq", "gte", "est"]) });
 
-const instantOrNull = z.string().nullable();
+export const instantOrNull = z.string().nullable();
 
 /** All of a message but its body and headers. Fields of columns that the table lacks are absent. */
-const message = z.object({
+export const message = z.object({
   id: z.string(),
   type: z.string(),
   key: z.string(),
@@ -157,7 +157,7 @@ export const messageBody = z.object({
 });
 
 /** Why; kept in the audit. */
-const reason = text(1_000).refine((value) => value.trim() !== "", "say why");
+export const reason = text(1_000).refine((value) => value.trim() !== "", "say why");
 
 export const reasonBody = z.object({ reason });
 export const retryBody = z.object({

@@ -1,7 +1,7 @@
 /** Failed messages in groups of one cause: what differs from one to the next is taken out. */
 import { createHash } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
-import type { MessageAdmin, MessageSummary } from "rowpost";
+import type { MessageAdmin, MessageSummary, SeenMessage } from "rowpost";
 
 export interface FailureGroup {
   /** Of code, pattern, topic and type. */
@@ -24,11 +24,13 @@ const AT_A_STRETCH = 100;
 /** Characters of a reason that tell its cause. */
 const TELLING = 300;
 
-/** `complete`: there are no other failed messages. */
-export async function failureGroups(
-  admin: Pick<MessageAdmin, "list">,
-): Promise<{ readonly groups: FailureGroup[]; readonly looked: number; readonly complete: boolean }> {
-  const groups = new Map<string, FailureGroup>();
+type Lister = Pick<MessageAdmin, "list">;
+
+/** Shows each of the newest failed messages to `look`. `complete`: there are no others. */
+async function eachFailure(
+  admin: Lister,
+  look: (message: MessageSummary) => void,
+): Promise<{ readonly looked: number; readonly complete: boolean }> {
   const untilMs = performance.now() + BUDGET_MS;
   let looked = 0;
   let beforeId: string | undefined;
@@ -38,31 +40,52 @@ export async function failureGroups(
       timeLimitMs: Math.max(1, untilMs - performance.now()),
     });
     for (const [index, message] of page.messages.entries()) {
-      put(groups, message);
+      look(message);
       // The process has other requests, and in an embedded console a program around it.
       if (index % AT_A_STRETCH === AT_A_STRETCH - 1) await setImmediate();
     }
     looked += page.messages.length;
     beforeId = page.nextBeforeId;
   } while (beforeId !== undefined && looked < LOOKED_AT && performance.now() < untilMs);
-  const sorted = [...groups.values()].sort((left, right) => right.count - left.count);
-  return { groups: sorted, looked, complete: beforeId === undefined };
+  return { looked, complete: beforeId === undefined };
+}
+
+/** The largest group first. */
+export async function failureGroups(
+  admin: Lister,
+): Promise<{ readonly groups: FailureGroup[]; readonly looked: number; readonly complete: boolean }> {
+  const groups = new Map<string, FailureGroup>();
+  const looked = await eachFailure(admin, (message) => put(groups, message));
+  return { groups: [...groups.values()].sort((left, right) => right.count - left.count), ...looked };
+}
+
+/** The messages of a group as they are, the lowest ids first. */
+export async function failuresOf(admin: Lister, fingerprint: string): Promise<SeenMessage[]> {
+  const found: SeenMessage[] = [];
+  await eachFailure(admin, (message) => {
+    if (causeOf(message).fingerprint === fingerprint)
+      found.push({ id: message.id, lockVersion: message.lockVersion ?? 0 });
+  });
+  return found.reverse();
+}
+
+function causeOf({ failReason, topic, type }: MessageSummary): Pick<FailureGroup, "code" | "fingerprint" | "pattern"> {
+  const { code, pattern } = patternOf(failReason ?? "");
+  const known = JSON.stringify([code, pattern, topic, type]);
+  return { code, pattern, fingerprint: createHash("sha256").update(known).digest("hex").slice(0, 16) };
 }
 
 function put(groups: Map<string, FailureGroup>, message: MessageSummary): void {
   const { failReason, gmtModified, id, lastRetryAt, topic, type } = message;
-  const reason = failReason ?? "";
-  const { code, pattern } = patternOf(reason);
+  const { code, fingerprint, pattern } = causeOf(message);
   const at = lastRetryAt ?? gmtModified;
-  const known = JSON.stringify([code, pattern, topic, type]);
-  const group = groups.get(known);
+  const group = groups.get(fingerprint);
   if (group === undefined) {
-    const fingerprint = createHash("sha256").update(known).digest("hex").slice(0, 16);
-    const example = { id, reason: reason.slice(0, 1_024) };
-    groups.set(known, { fingerprint, code, pattern, topic, type, count: 1, firstAt: at, lastAt: at, example });
+    const example = { id, reason: (failReason ?? "").slice(0, 1_024) };
+    groups.set(fingerprint, { fingerprint, code, pattern, topic, type, count: 1, firstAt: at, lastAt: at, example });
     return;
   }
-  groups.set(known, {
+  groups.set(fingerprint, {
     ...group,
     count: group.count + 1,
     firstAt: at < group.firstAt ? at : group.firstAt,

@@ -48,6 +48,9 @@ interface Words {
   readonly unmatched: string;
   readonly sessions: string;
   readonly alerts: string;
+  readonly operations: string;
+  readonly operationBatches: string;
+  readonly operationConflicts: string;
   readonly migrations: string;
   /** `m.`column``; throws for a column that the layout lacks. */
   readonly column: (name: keyof LayoutColumns) => string;
@@ -151,6 +154,9 @@ function quoteWords(layout: TableLayout): Words {
     unmatched: qualify(companions.unmatched),
     sessions: qualify(companions.session),
     alerts: qualify(companions.alert),
+    operations: qualify(companions.operation),
+    operationBatches: qualify(companions.operationBatch),
+    operationConflicts: qualify(companions.operationConflict),
     migrations: qualify(companions.migration),
     column,
     has,

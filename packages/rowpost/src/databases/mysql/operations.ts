@@ -1,11 +1,13 @@
 /** Sessions of the console, the audit, and the size of the table. */
 import { auditConditions, type OperationsStatements } from "../sql/operations-statements.ts";
+import { bulkStatements } from "./bulk.ts";
 import { COMPANION_NOW, isoText, whole } from "./clock.ts";
 import { type MysqlNames, TABLE_OPTIONS } from "./names.ts";
 
 export function operationsStatements(names: MysqlNames): OperationsStatements {
   const { audit, layout, sessions, tableKey } = names;
   return {
+    ...bulkStatements(names),
     readAudit({ beforeId, filter, limit }) {
       const { params, where } = auditConditions(filter, beforeId, () => "?", " COLLATE utf8mb4_bin");
       return {

@@ -8,6 +8,7 @@ import type { TableLayout } from "../sql/layout.ts";
 import { companionTables } from "../sql/layouts.ts";
 import type { Migration, SchemaStatements } from "../sql/statements.ts";
 import { alertTable } from "./alerts.ts";
+import { bulkTables } from "./bulk.ts";
 import { COMPANION_NOW } from "./clock.ts";
 import { errorNumber } from "./errors.ts";
 import { BYTES_COLLATION, type MysqlNames, OPEN_KEY_INDEX, quoteName, TABLE_OPTIONS, UNFINISHED } from "./names.ts";
@@ -173,6 +174,7 @@ function migrations(names: MysqlNames): readonly Migration[] {
       name: "confirmations of unknown messages, and alerts",
       statements: [unknownTable(names), alertTable(names)],
     },
+    { version: 10, name: "changes of many messages", statements: bulkTables(names) },
   ];
 }
 

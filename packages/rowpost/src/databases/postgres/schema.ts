@@ -7,6 +7,7 @@ import { archivedColumns, type ColumnTypes, messageColumns, present } from "../s
 import { literal, quoteName } from "../sql/sql-names.ts";
 import type { Migration, SchemaStatements } from "../sql/statements.ts";
 import { alertTable } from "./alerts.ts";
+import { bulkTables } from "./bulk.ts";
 import { isWaiting, type Names, NOW, textArray } from "./names.ts";
 import { consoleTables } from "./operations.ts";
 import { unknownTable } from "./unknown.ts";
@@ -128,6 +129,7 @@ function migrations(names: Names): readonly Migration[] {
       name: "confirmations of unknown messages, and alerts",
       statements: [...unknownTable(names), ...alertTable(names)],
     },
+    { version: 10, name: "changes of many messages", statements: bulkTables(names) },
   ];
 }
 

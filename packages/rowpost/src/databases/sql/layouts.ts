@@ -271,6 +271,9 @@ export interface CompanionTables {
   readonly unmatched: string;
   readonly session: string;
   readonly alert: string;
+  readonly operation: string;
+  readonly operationBatch: string;
+  readonly operationConflict: string;
   readonly migration: string;
   /**
    * One for each message table: its columns are that table's, and ids of two tables would meet in a
@@ -290,6 +293,9 @@ export function companionTables(layout: TableLayout): CompanionTables {
     unmatched: `${layout.companion}_unmatched`,
     session: `${layout.companion}_session`,
     alert: `${layout.companion}_alert`,
+    operation: `${layout.companion}_operation`,
+    operationBatch: `${layout.companion}_operation_batch`,
+    operationConflict: `${layout.companion}_operation_conflict`,
     migration: `${layout.companion}_migration`,
     archive: `${layout.table}_archive`,
   };

@@ -2,10 +2,9 @@
  * What operators do, on any SQL database: look, and change by hand within the legal transitions.
  */
 
-import { allowedFrom, type MessageState } from "../../message/states.ts";
+import type { MessageState } from "../../message/states.ts";
 import { ruleReason } from "../../message/suspension-reason.ts";
 import type {
-  ChangeConflict,
   ChangeReport,
   ChangeTarget,
   MessageAdmin,
@@ -18,14 +17,14 @@ import { compareIds, inIdOrder } from "../../runtime/compare-ids.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { resetBackoff } from "../../runtime/reset-backoff.ts";
 import type { Executor, Statement } from "../../transactions/executor.ts";
-import { auditEntry, beforeImages, changesOf } from "./changes-by-hand.ts";
-import { moveRows } from "./housekeeping-store.ts";
+import { auditEntry, changesOf } from "./changes-by-hand.ts";
+import { createHandChanges, type HandChange } from "./hand-changes.ts";
 import { explainMessage } from "./message-explain.ts";
 import { createMessageSearch } from "./message-search.ts";
 import { readStatus } from "./message-status.ts";
 import { pickAll } from "./past-refused.ts";
 import type { StoreParts } from "./relay-store.ts";
-import { decodeState, integer, type Row, suspensionRule, text } from "./rows.ts";
+import { integer, type Row, suspensionRule, text } from "./rows.ts";
 import { createToolSlots } from "./tool-slots.ts";
 
 /** Rows of one page and of one change at most. */
@@ -34,8 +33,6 @@ const MOST_ROWS = 1_000;
 const LIST_SEARCH_MS = 5_000;
 /** The same for one call of a change; the next one goes on where it ended. */
 const CHANGE_SEARCH_MS = 2_000;
-/** `removed` by a person: finished rows, and `failed` ones that the filter names. */
-const REMOVABLE: readonly MessageState[] = ["sent", "consumed", "failed"];
 
 /** Makes the operator's view of one message table. Sessions are opened at the first use. */
 export function createMessageAdmin(parts: StoreParts, statementTimeoutMs?: number): MessageAdmin {
@@ -46,6 +43,7 @@ export function createMessageAdmin(parts: StoreParts, statementTimeoutMs?: numbe
   const inTransaction = <T>(work: (tx: Executor) => Promise<T>): Promise<T> =>
     slots.retry("housekeeping", (session) => session.transaction(work));
 
+  const changes = createHandChanges(parts);
   const search = createMessageSearch({ layout, statements, read });
 
   /**
@@ -68,31 +66,14 @@ export function createMessageAdmin(parts: StoreParts, statementTimeoutMs?: numbe
     return { rows: found, nextAfterId: next };
   }
 
-  /**
-   * Locks what is meant, and hands over what may be changed: as it was seen, and in its states. Who
-   * did it and why is written down in the same transaction.
-   */
-  async function change(
-    what: string,
-    request: ChangeTarget,
-    allowed: readonly MessageState[],
-    write: (tx: Executor, ids: readonly string[]) => Promise<number>,
-  ): Promise<ChangeReport> {
-    checkAction(request.action);
-    const { nextAfterId, rows } = await targets(request, allowed);
+  /** Finds what is meant, and changes it. */
+  async function change(made: HandChange, request: ChangeTarget): Promise<ChangeReport> {
+    const { action } = request;
+    checkAction(action);
+    const { nextAfterId, rows } = await targets(request, made.allowed);
     if (rows.length === 0) return { changed: 0, conflicts: [], nextAfterId };
-    return await inTransaction(async (tx) => {
-      const locked = (await tx.run(statements.admin.lockRows(rows.map(({ id }) => id)))).rows;
-      const { conflicts, free } = sort(locked.map(asFound), rows, allowed);
-      const changed = free.length === 0 ? 0 : await write(tx, free);
-      if (changed > 0) {
-        const beforeImage = beforeImages(layout, locked, free);
-        await tx.run(
-          statements.admin.recordChange(auditEntry(what, request.action, { changed, ids: free, beforeImage })),
-        );
-      }
-      return { changed, conflicts, nextAfterId };
-    });
+    const report = await inTransaction((tx) => changes.apply(tx, made, { rows, action }));
+    return { ...report, nextAfterId };
   }
 
   /** A change of a rule, and what it said before. */
@@ -107,19 +88,6 @@ export function createMessageAdmin(parts: StoreParts, statementTimeoutMs?: numbe
       if (affected > 0) await tx.run(statements.admin.recordChange(auditEntry(what, action, { changed: 0, details })));
     });
   }
-
-  function asFound(row: Row): ChangeConflict {
-    return {
-      id: text(row, "id"),
-      state: decodeState(layout, row["state"]),
-      lockVersion: layout.columns.lockVersion === undefined ? undefined : integer(row, "lock_version"),
-    };
-  }
-
-  const writing =
-    (statement: (ids: readonly string[]) => Statement) =>
-    async (tx: Executor, ids: readonly string[]): Promise<number> =>
-      (await tx.run(statement(ids))).affected;
 
   return {
     status: async ({ exact = false } = {}) => await readStatus({ layout, statements, read }, exact),
@@ -157,22 +125,7 @@ export function createMessageAdmin(parts: StoreParts, statementTimeoutMs?: numbe
       return await changesOf({ read, statements }, id);
     },
 
-    retry: (request) =>
-      change(
-        "retry",
-        request,
-        [
-          ...allowedFrom("operatorRetry").filter((state) => request.resend === true || state !== "sent"),
-          ...(request.now === true ? (["pending"] as const) : []),
-        ],
-        async (tx, ids) => {
-          const { action } = request;
-          // First those that wait already: the others become pending by the second statement.
-          const brought =
-            request.now === true ? (await tx.run(statements.admin.bringForward({ ids, action }))).affected : 0;
-          return brought + (await tx.run(statements.admin.operatorRetry({ ids, action }))).affected;
-        },
-      ),
+    retry: ({ now = false, resend = false, ...request }) => change(changes.retry({ resend, now }), request),
 
     async resetBackoff({ action, topic }) {
       checkAction(action);
@@ -189,31 +142,9 @@ export function createMessageAdmin(parts: StoreParts, statementTimeoutMs?: numbe
       );
     },
 
-    suspend: (request) =>
-      change(
-        "suspend",
-        request,
-        allowedFrom("suspend"),
-        writing((ids) =>
-          statements.admin.suspendRows({ ids, action: request.action, untilMs: request.untilMs ?? null }),
-        ),
-      ),
-
-    resume: (request) =>
-      change(
-        "resume",
-        request,
-        allowedFrom("resume"),
-        writing((ids) => statements.admin.resumeRows({ ids, action: request.action })),
-      ),
-
-    confirm: (request) =>
-      change(
-        "confirm",
-        request,
-        allowedFrom("confirm"),
-        writing((ids) => statements.confirm.confirmRows(ids)),
-      ),
+    suspend: ({ untilMs, ...request }) => change(changes.suspend(untilMs ?? null), request),
+    resume: (request) => change(changes.resume(), request),
+    confirm: (request) => change(changes.confirm(), request),
 
     async suspendScope(rule) {
       await changeRule("suspend rule", rule, rule, statements.admin.putSuspension(checkRule(rule)));
@@ -227,12 +158,7 @@ export function createMessageAdmin(parts: StoreParts, statementTimeoutMs?: numbe
         const rows = await read(statements.admin.listSuspendedBy({ scope, value, limit: MOST_ROWS }));
         const seen = rows.map((row) => ({ id: text(row, "id"), lockVersion: integer(row, "lock_version") }));
         const target = { filter: {}, seen, action, limit: MOST_ROWS };
-        const { changed } = await change(
-          "resume",
-          target,
-          allowedFrom("resume"),
-          writing((ids) => statements.admin.resumeRows({ ids, action })),
-        );
+        const { changed } = await change(changes.resume(), target);
         resumed += changed;
         // A row that somebody else has changed meanwhile is not suspended by this rule any more and
         // does not come back; none changed: done.
@@ -243,11 +169,7 @@ export function createMessageAdmin(parts: StoreParts, statementTimeoutMs?: numbe
     remove({ mode, ...request }) {
       const { filter, seen } = request;
       const named = seen !== undefined || isNamed(filter) || filter.states?.includes("failed") === true;
-      const finished = REMOVABLE.filter((state) => state !== "failed" || named);
-      return change(mode, request, finished, async (tx, ids) => {
-        await moveRows(tx, statements.housekeeping, mode, ids);
-        return ids.length;
-      });
+      return change(changes.remove(mode, named), request);
     },
 
     close: () => slots.close(),
@@ -271,21 +193,6 @@ function namedTargets(seen: readonly SeenMessage[], limit: number, afterId: stri
   checkFilter({ ids: left.map(({ id }) => id) });
   const rows = left.slice(0, limit);
   return { rows, nextAfterId: rows.length < left.length ? rows.at(-1)?.id : undefined };
-}
-
-/** Locked rows that may be changed, and the others as they are. */
-function sort(
-  locked: readonly ChangeConflict[],
-  seen: readonly SeenMessage[],
-  allowed: readonly MessageState[],
-): { readonly free: readonly string[]; readonly conflicts: readonly ChangeConflict[] } {
-  const versions = new Map(seen.map(({ id, lockVersion }) => [id, lockVersion]));
-  const isFree = ({ id, lockVersion, state }: ChangeConflict): boolean =>
-    state !== "unknown" && allowed.includes(state) && (lockVersion === undefined || lockVersion === versions.get(id));
-  return {
-    free: locked.filter(isFree).map(({ id }) => id),
-    conflicts: locked.filter((row) => !isFree(row)),
-  };
 }
 
 function isNamed(filter: MessageFilter): boolean {

@@ -1,5 +1,6 @@
 /** A {@link Database} over a dialect's sessions and statements. */
 import type { Database } from "../database.ts";
+import { createBulkStore } from "./bulk-store.ts";
 import { type ConfirmationParts, createConfirmationWriter } from "./confirmation-writer.ts";
 import type { DoctorLook } from "./doctor-statements.ts";
 import { createDoctorStore } from "./doctor-store.ts";
@@ -86,6 +87,7 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
     messageAdmin: ({ layout, statementTimeoutMs }) => createMessageAdmin(storeParts(layout), statementTimeoutMs),
     operations: ({ layout, statementTimeoutMs }) => createOperationsStore(storeParts(layout), statementTimeoutMs),
     doctor: ({ layout }) => createDoctorStore({ ...storeParts(layout), looks: parts.doctorLooks(layout) }),
+    bulk: ({ layout, statementTimeoutMs }) => createBulkStore(storeParts(layout), statementTimeoutMs),
     reconcileStore: ({ layout }) => createReconcileStore(storeParts(layout)),
     queue: {
       doorbell: queueDoorbell,

@@ -34,6 +34,9 @@ export interface SqlNames {
   readonly unmatchedTable: string;
   readonly sessionTable: string;
   readonly alertTable: string;
+  readonly operationTable: string;
+  readonly operationBatchTable: string;
+  readonly operationConflictTable: string;
   readonly migrationTable: string;
   /** Literal of `table_name` in the companion tables. */
   readonly tableKey: string;
@@ -123,6 +126,9 @@ export function createSqlNames(layout: TableLayout, words: DialectWords): SqlNam
     unmatchedTable: inSchema(layout, companions.unmatched),
     sessionTable: inSchema(layout, companions.session),
     alertTable: inSchema(layout, companions.alert),
+    operationTable: inSchema(layout, companions.operation),
+    operationBatchTable: inSchema(layout, companions.operationBatch),
+    operationConflictTable: inSchema(layout, companions.operationConflict),
     migrationTable: inSchema(layout, companions.migration),
     tableKey: literal(tableKey(layout)),
     column,

@@ -1,10 +1,12 @@
 /** Sessions of the console, the audit, and the size of the table. */
 import { auditConditions, type OperationsStatements } from "../sql/operations-statements.ts";
+import { bulkStatements } from "./bulk.ts";
 import { after, before, isoText, type Names, NOW } from "./names.ts";
 
 export function operationsStatements(names: Names): OperationsStatements {
   const { auditTable, column, sessionTable, table, tableKey } = names;
   return {
+    ...bulkStatements(names),
     readAudit({ beforeId, filter, limit }) {
       const { params, where } = auditConditions(filter, beforeId, () => "?");
       return {

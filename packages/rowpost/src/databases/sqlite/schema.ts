@@ -7,6 +7,7 @@ import { archivedColumns, type ColumnTypes, messageColumns } from "../sql/messag
 import { inSchema, quoteName } from "../sql/sql-names.ts";
 import type { Migration, SchemaStatements } from "../sql/statements.ts";
 import { alertTable } from "./alerts.ts";
+import { bulkTables } from "./bulk.ts";
 import { unknownState } from "./housekeeping.ts";
 import { type Names, NOW } from "./names.ts";
 import { unknownTable } from "./unknown.ts";
@@ -98,6 +99,7 @@ function migrations(names: Names): readonly Migration[] {
       name: "confirmations of unknown messages, and alerts",
       statements: [...unknownTable(names), alertTable(names)],
     },
+    { version: 10, name: "changes of many messages", statements: bulkTables(names) },
   ];
 }
 

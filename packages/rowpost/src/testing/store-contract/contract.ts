@@ -12,6 +12,7 @@ import type { StoreContractCase } from "./case.ts";
 import { adminCases } from "./cases/admin.ts";
 import { archiveCases } from "./cases/archive.ts";
 import { behindCases } from "./cases/behind.ts";
+import { bulkCases } from "./cases/bulk.ts";
 import { byHandCases } from "./cases/by-hand.ts";
 import { claimCases } from "./cases/claim.ts";
 import { confirmCases } from "./cases/confirm.ts";
@@ -52,6 +53,7 @@ export const storeContract: readonly StoreContractCase[] = [
   ...adminCases,
   ...suspensionCases,
   ...byHandCases,
+  ...bulkCases,
   ...explainCases,
   ...timeCases,
   ...layoutCases,

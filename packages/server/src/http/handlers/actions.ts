@@ -4,6 +4,7 @@ import type { Principal } from "../../access/principal.ts";
 import type { Source } from "../../source.ts";
 import type { HandlersOf } from "../call.ts";
 import { versionOf, versionTag } from "../etag.ts";
+import { msUntil } from "../instants.ts";
 import { Problem } from "../problem.ts";
 import { summaryOf } from "./messages.ts";
 
@@ -26,14 +27,8 @@ export function actionHandlers(): HandlersOf<ActionName> {
     resend: (call) => change("resend", call, (admin, target) => admin.retry({ ...target, resend: true })),
     suspend: (call) =>
       change("suspend", call, (admin, target) => {
-        const { until } = call.body;
-        if (until === undefined) return admin.suspend(target);
-        const untilMs = Date.parse(until) - Date.now();
-        if (untilMs <= 0)
-          throw new Problem("invalid-request", "until lies in the past", {
-            more: { errors: [{ pointer: "/until", message: "must lie ahead" }] },
-          });
-        return admin.suspend({ ...target, untilMs });
+        const untilMs = msUntil(call.body.until);
+        return admin.suspend(untilMs === undefined ? target : { ...target, untilMs });
       }),
     resume: (call) => change("resume", call, (admin, target) => admin.resume(target)),
     confirm: (call) => change("confirm", call, (admin, target) => admin.confirm(target)),

@@ -1,0 +1,82 @@
+/** Which messages a change means, and the pace that it goes at; then it runs by itself. */
+import type { AnswerOf, BodyOf } from "rowpost-server/api";
+import { go, hrefOf } from "../address.ts";
+import { call } from "../api/client.ts";
+import { usePolled } from "../api/polling.ts";
+import { fieldOf } from "../form.ts";
+import { formatCount, formatNumber } from "../format.ts";
+import { words } from "../language/language.ts";
+import { Modal } from "./modal.tsx";
+import { ProblemBox } from "./problem.tsx";
+import { ReasonDialog } from "./reason-dialog.tsx";
+
+const RATES = [100, 500, 1_000, 5_000] as const;
+const SHOWN = 5;
+
+interface PreviewProps {
+  readonly source: string;
+  readonly what: BodyOf<"preview">;
+  readonly close: () => void;
+}
+
+export function PreviewDialog({ close, source, what }: PreviewProps) {
+  const load = async (signal: AbortSignal) => (await call("preview", { source, body: what, signal })).answer;
+  const { answer, problem } = usePolled(JSON.stringify(what), load, { everyMs: 0 });
+  const { bulk: texts, common } = words.value;
+  const title = texts.kinds[what.kind];
+  if (answer !== undefined) return <Decide answer={answer} source={source} title={title} close={close} />;
+  return (
+    <Modal title={title} close={close}>
+      {problem === undefined ? <p class="loading">{common.loading}</p> : <ProblemBox problem={problem} />}
+      <div class="dialog-end">
+        <button type="button" onClick={close}>
+          {common.cancel}
+        </button>
+      </div>
+    </Modal>
+  );
+}
+
+function Decide({
+  answer: { operation, samples },
+  close,
+  source,
+  title,
+}: Pick<PreviewProps, "close" | "source"> & { readonly answer: AnswerOf<"preview">; readonly title: string }) {
+  const { bulk: texts } = words.value;
+  const { id, total } = operation;
+  async function start(form: FormData): Promise<void> {
+    const rate = Number(fieldOf(form, "rate"));
+    await call("startOperation", { source, body: { preview: id, reason: fieldOf(form, "reason"), rate } });
+    go(hrefOf(source, "operations"));
+  }
+  return (
+    <ReasonDialog
+      title={title}
+      about={texts.means(formatCount(total))}
+      verb={texts.start}
+      done={texts.started}
+      act={start}
+      close={close}
+    >
+      <ul class="samples">
+        {samples.slice(0, SHOWN).map((message) => (
+          <li key={message.id}>
+            <span class="num">{message.id}</span> {message.type} <span class="mono">{message.key}</span>
+          </li>
+        ))}
+        {total.value > SHOWN && <li class="quiet">…</li>}
+      </ul>
+      <label>
+        {texts.pace}
+        <select name="rate" defaultValue="1000">
+          {RATES.map((rate) => (
+            <option key={rate} value={rate}>
+              {texts.perSecond(formatNumber(rate))}
+            </option>
+          ))}
+        </select>
+      </label>
+    </ReasonDialog>
+  );
+}

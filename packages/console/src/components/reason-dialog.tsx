@@ -1,0 +1,102 @@
+/** A dialog that asks why, and does it. */
+import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import type { Role, RouteName } from "rowpost-server/api";
+import { announce } from "../announce.ts";
+import type { ApiProblem } from "../api/client.ts";
+import { problemOf } from "../api/polling.ts";
+import { may, meta } from "../api/session.ts";
+import { words } from "../language/language.ts";
+import { Modal } from "./modal.tsx";
+import { ProblemBox } from "./problem.tsx";
+
+/** Undefined: this user may do it. */
+export function refusalOf(route: RouteName, role: Role): string | undefined {
+  const { message: texts, roles } = words.value;
+  if (meta.value?.readOnly === true) return texts.readOnly;
+  return may(route) ? undefined : texts.needs(roles[role]);
+}
+
+export function ReasonDialog({
+  about,
+  act,
+  children,
+  close,
+  done,
+  title,
+  verb,
+}: {
+  readonly title: string;
+  readonly about?: string;
+  /** On the button. */
+  readonly verb: string;
+  /** Told when it is done. */
+  readonly done: string;
+  readonly act: (form: FormData) => Promise<unknown>;
+  readonly close: () => void;
+  readonly children?: ComponentChildren;
+}) {
+  const problem = useSignal<ApiProblem | undefined>(undefined);
+  const isBusy = useSignal(false);
+  const { common, message: texts } = words.value;
+  async function submit(event: SubmitEvent & { readonly currentTarget: HTMLFormElement }): Promise<void> {
+    event.preventDefault();
+    isBusy.value = true;
+    try {
+      await act(new FormData(event.currentTarget));
+      announce(done);
+      close();
+    } catch (error) {
+      problem.value = problemOf(error);
+    } finally {
+      isBusy.value = false;
+    }
+  }
+  return (
+    <Modal title={title} close={close}>
+      {about !== undefined && <p>{about}</p>}
+      <form onSubmit={(event) => void submit(event)}>
+        {children}
+        <label>
+          {texts.reason}
+          <textarea name="reason" rows={2} required maxLength={1_000} placeholder={texts.reasonHint} />
+        </label>
+        {problem.value !== undefined && <ProblemBox problem={problem.value} />}
+        <div class="dialog-end">
+          <button type="button" onClick={close}>
+            {common.cancel}
+          </button>
+          <button type="submit" class="main" disabled={isBusy.value}>
+            {verb}
+          </button>
+        </div>
+      </form>
+    </Modal>
+  );
+}
+
+const ENDS_MS = { none: undefined, hour: 3_600_000, day: 86_400_000, week: 604_800_000 } as const;
+const ENDS = ["none", "hour", "day", "week"] as const;
+
+/** When it goes on by itself. */
+export function EndsField() {
+  const { message: texts } = words.value;
+  return (
+    <label>
+      {texts.endsIn}
+      <select name="ends">
+        {ENDS.map((name) => (
+          <option key={name} value={name}>
+            {texts.ends[name]}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** What {@link EndsField} says, as a part of a request. */
+export function untilOf(form: FormData): { readonly until?: string } {
+  const ends = ENDS_MS[ENDS.find((name) => name === form.get("ends")) ?? "none"];
+  return ends === undefined ? {} : { until: new Date(Date.now() + ends).toISOString() };
+}

@@ -1,0 +1,190 @@
+/** Changes of many messages: how far they are, who made them, and what they left as it was. */
+import { useSignal } from "@preact/signals";
+import type { AnswerOf } from "rowpost-server/api";
+import { hrefOf } from "../address.ts";
+import { call } from "../api/client.ts";
+import { usePolled } from "../api/polling.ts";
+import { Instant } from "../components/instant.tsx";
+import { Loaded } from "../components/problem.tsx";
+import { ReasonDialog, refusalOf } from "../components/reason-dialog.tsx";
+import { StateMark } from "../components/state.tsx";
+import { fieldOf } from "../form.ts";
+import { formatCount, formatNumber } from "../format.ts";
+import { words } from "../language/language.ts";
+import type { PageProps } from "./page.ts";
+
+type Operation = AnswerOf<"operations">["items"][number];
+
+const POLL_MS = 2_000;
+
+export function OperationsPage({ source }: PageProps) {
+  const load = async (signal: AbortSignal) => (await call("operations", { source, signal })).answer;
+  const polled = usePolled(`operations ${source}`, load, { everyMs: POLL_MS, isPage: true });
+  const { bulk: texts } = words.value;
+  return (
+    <>
+      <h1 tabIndex={-1}>{texts.title}</h1>
+      <Loaded polled={polled}>
+        {({ items }) => <OperationTable operations={items} source={source} again={polled.again} />}
+      </Loaded>
+    </>
+  );
+}
+
+function OperationTable({
+  operations,
+  ...shared
+}: Pick<RowProps, "again" | "source"> & { readonly operations: readonly Operation[] }) {
+  const { bulk: texts } = words.value;
+  const { columns } = texts;
+  if (operations.length === 0) return <p class="empty">{texts.none}</p>;
+  return (
+    <table class="rows" data-rows>
+      <thead>
+        <tr>
+          {(["started", "what", "state", "progress", "who", "reason", "actions"] as const).map((name) => (
+            <th key={name} scope="col">
+              {columns[name]}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {operations.map((operation) => (
+          <OperationRow key={operation.id} operation={operation} {...shared} />
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+interface RowProps {
+  readonly operation: Operation;
+  readonly source: string;
+  readonly again: () => void;
+}
+
+const TAGS = {
+  ...({ preview: "tag", running: "tag-held", paused: "tag-held" } as const),
+  ...({ done: "tag-good", cancelled: "tag", failed: "tag-bad" } as const),
+};
+
+function OperationRow({ again, operation, source }: RowProps) {
+  const { author, changed, conflicts, error, kind, reason, startedAt, state, total, vanished } = operation;
+  const { bulk: texts } = words.value;
+  const { columns } = texts;
+  const doneCount = changed + conflicts + vanished;
+  return (
+    <tr>
+      <th scope="row">
+        <Instant at={startedAt} />
+      </th>
+      <td data-label={columns.what} class="whole">
+        {texts.kinds[kind]}
+      </td>
+      <td data-label={columns.state}>
+        <span class={`tag ${TAGS[state]}`}>{texts.states[state]}</span>
+        {error !== null && <q class="reason">{error}</q>}
+      </td>
+      <td data-label={columns.progress} class="wide">
+        <progress value={doneCount} max={Math.max(1, total.value)} aria-label={columns.progress} />
+        <div class="num">{texts.sum(formatNumber(changed), formatCount(total))}</div>
+        {vanished > 0 && <div class="quiet">{texts.vanished(formatNumber(vanished))}</div>}
+        {conflicts > 0 && <Conflicts count={conflicts} id={operation.id} source={source} />}
+      </td>
+      <td data-label={columns.who}>
+        <span class="cut">{author}</span>
+      </td>
+      <td data-label={columns.reason} class="wide">
+        {reason}
+      </td>
+      <td data-label={columns.actions}>
+        <Moves operation={operation} source={source} again={again} />
+      </td>
+    </tr>
+  );
+}
+
+const MOVES = {
+  ...({ running: ["pauseOperation", "cancelOperation"], paused: ["resumeOperation", "cancelOperation"] } as const),
+  ...({ preview: [], done: [], cancelled: [], failed: [] } as const),
+};
+type Move = "pauseOperation" | "resumeOperation" | "cancelOperation";
+
+function Moves({ again, operation, source }: RowProps) {
+  const opened = useSignal<Move | undefined>(undefined);
+  const { bulk: texts } = words.value;
+  const move = opened.value;
+  return (
+    <>
+      {MOVES[operation.state].map((name: Move) => {
+        const refusal = refusalOf(name, "operator");
+        return (
+          <button
+            key={name}
+            type="button"
+            disabled={refusal !== undefined}
+            title={refusal}
+            onClick={() => {
+              opened.value = name;
+            }}
+          >
+            {texts.moves[name]}
+          </button>
+        );
+      })}
+      {move !== undefined && (
+        <ReasonDialog
+          title={`${texts.moves[move]} · ${texts.kinds[operation.kind]}`}
+          about={texts.aboutMoves[move]}
+          verb={texts.moves[move]}
+          done={texts.moved[move]}
+          act={async (form) => {
+            await call(move, { source, operation: operation.id, body: { reason: fieldOf(form, "reason") } });
+            again();
+          }}
+          close={() => {
+            opened.value = undefined;
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+/** Asked for when somebody opens it. */
+function Conflicts({ count, id, source }: { readonly count: number; readonly id: string; readonly source: string }) {
+  const isOpen = useSignal(false);
+  const { bulk: texts } = words.value;
+  return (
+    <details
+      onToggle={({ currentTarget }) => {
+        isOpen.value = currentTarget.open;
+      }}
+    >
+      <summary>{texts.conflicts(formatNumber(count))}</summary>
+      {isOpen.value && <ConflictList id={id} source={source} />}
+    </details>
+  );
+}
+
+function ConflictList({ id, source }: { readonly id: string; readonly source: string }) {
+  const load = async (signal: AbortSignal) => (await call("operation", { source, operation: id, signal })).answer;
+  const polled = usePolled(`operation ${id}`, load, { everyMs: 0 });
+  return (
+    <Loaded polled={polled}>
+      {({ conflicts }) => (
+        <ul class="samples">
+          {conflicts.map((conflict) => (
+            <li key={conflict.id}>
+              <a class="num" href={hrefOf(source, "messages", { id: conflict.id })}>
+                {conflict.id}
+              </a>{" "}
+              <StateMark state={conflict.state} />
+            </li>
+          ))}
+        </ul>
+      )}
+    </Loaded>
+  );
+}
