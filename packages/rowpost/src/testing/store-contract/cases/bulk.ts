@@ -130,6 +130,25 @@ export const bulkCases: readonly StoreContractCase[] = [
     },
   },
   {
+    name: "bulk: of two workers at once one changes the batch, and the other none of it",
+    async run(context) {
+      await withBulk(context, async (bulk) => {
+        await withBulk(context, async (beside) => {
+          const other = { ...WORKER, owner: randomUUID() };
+          for (let round = 0; round < 5; round += 1) {
+            const topic = `round ${round}`;
+            await context.putAll(Array(4).fill({ state: "failed", failReason: "HTTP_503", topic }));
+            const { id } = (await bulk.preview({ ...RETRY, filter: { topic } })).operation;
+            await bulk.start({ id, action: ACTION, rate: 1_000 });
+            await Promise.all([bulk.work(WORKER), beside.work(other)]);
+            await Promise.all([finish(bulk, id), finish(beside, id, other)]);
+            assert.deepEqual(law(await finish(bulk, id)), { changed: 4, conflicts: 0, state: "done", vanished: 0 });
+          }
+        });
+      });
+    },
+  },
+  {
     name: "bulk: messages named one by one are suspended until a time, and resumed",
     async run(context) {
       await withBulk(context, async (bulk) => {
