@@ -147,7 +147,7 @@ CREATE TABLE IF NOT EXISTS `local_message_session` (
   PRIMARY KEY (hash)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC COMMENT='who is logged in to the console';
 
--- 9 confirmations of unknown messages, and alerts
+-- 9 confirmations of unknown messages
 CREATE TABLE IF NOT EXISTS `local_message_unmatched` (
   table_name VARCHAR(160) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
   message_type VARCHAR(64) CHARACTER SET utf8mb4 COLLATE /*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */ NOT NULL,
@@ -160,13 +160,6 @@ CREATE TABLE IF NOT EXISTS `local_message_unmatched` (
   PRIMARY KEY (table_name, message_type, message_key, consumer),
   KEY idx_last_at (table_name, last_at)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC COMMENT='confirmations of messages that are not there';
-CREATE TABLE IF NOT EXISTS `local_message_alert` (
-  table_name VARCHAR(160) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
-  owner VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'random id of who evaluates; NULL = nobody',
-  lease_until DATETIME(3) NOT NULL DEFAULT '1970-01-01 00:00:00.000' COMMENT 'UTC',
-  state MEDIUMTEXT CHARACTER SET utf8mb4 NULL COMMENT 'JSON: what is wrong since when, and what was told',
-  PRIMARY KEY (table_name)
-) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC COMMENT='alerts: who evaluates them, and what was told';
 
 -- 10 changes of many messages
 CREATE TABLE IF NOT EXISTS `local_message_operation` (

@@ -172,7 +172,7 @@ CREATE TABLE IF NOT EXISTS local_message_session (
 );
 COMMENT ON TABLE local_message_session IS 'who is logged in to the console';
 
--- 9 confirmations of unknown messages, and alerts
+-- 9 confirmations of unknown messages
 CREATE TABLE IF NOT EXISTS local_message_unmatched (
   table_name varchar(160) COLLATE "C" NOT NULL,
   message_type varchar(64) COLLATE "C" NOT NULL,
@@ -186,13 +186,6 @@ CREATE TABLE IF NOT EXISTS local_message_unmatched (
 );
 CREATE INDEX IF NOT EXISTS local_message_unmatched_at ON local_message_unmatched (table_name, last_at);
 COMMENT ON TABLE local_message_unmatched IS 'confirmations of messages that are not there';
-CREATE TABLE IF NOT EXISTS local_message_alert (
-  table_name varchar(160) COLLATE "C" NOT NULL PRIMARY KEY,
-  owner varchar(64) COLLATE "C",
-  lease_until timestamptz(3) NOT NULL DEFAULT '1970-01-01T00:00:00Z',
-  state text
-);
-COMMENT ON TABLE local_message_alert IS 'alerts: who evaluates them, and what was told';
 
 -- 10 changes of many messages
 CREATE TABLE IF NOT EXISTS local_message_operation (

@@ -166,7 +166,7 @@ CREATE TABLE IF NOT EXISTS local_message_session (
   ends_at TEXT NOT NULL
 ) WITHOUT ROWID;
 
--- 9 confirmations of unknown messages, and alerts
+-- 9 confirmations of unknown messages
 CREATE TABLE IF NOT EXISTS local_message_unmatched (
   table_name TEXT NOT NULL,
   message_type TEXT NOT NULL,
@@ -179,12 +179,6 @@ CREATE TABLE IF NOT EXISTS local_message_unmatched (
   PRIMARY KEY (table_name, message_type, message_key, consumer)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS local_message_unmatched_at ON local_message_unmatched (table_name, last_at);
-CREATE TABLE IF NOT EXISTS local_message_alert (
-  table_name TEXT NOT NULL PRIMARY KEY,
-  owner TEXT,
-  lease_until TEXT NOT NULL DEFAULT '1970-01-01 00:00:00.000',
-  state TEXT
-) WITHOUT ROWID;
 
 -- 10 changes of many messages
 CREATE TABLE IF NOT EXISTS local_message_operation (

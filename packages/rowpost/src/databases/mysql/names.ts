@@ -47,7 +47,6 @@ interface Words {
   readonly confirmations: string;
   readonly unmatched: string;
   readonly sessions: string;
-  readonly alerts: string;
   readonly operations: string;
   readonly operationBatches: string;
   readonly operationConflicts: string;
@@ -153,7 +152,6 @@ function quoteWords(layout: TableLayout): Words {
     confirmations: qualify(companions.confirmation),
     unmatched: qualify(companions.unmatched),
     sessions: qualify(companions.session),
-    alerts: qualify(companions.alert),
     operations: qualify(companions.operation),
     operationBatches: qualify(companions.operationBatch),
     operationConflicts: qualify(companions.operationConflict),

@@ -7,7 +7,6 @@ import type { Statement } from "../../transactions/executor.ts";
 import type { TableLayout } from "../sql/layout.ts";
 import { companionTables } from "../sql/layouts.ts";
 import type { Migration, SchemaStatements } from "../sql/statements.ts";
-import { alertTable } from "./alerts.ts";
 import { bulkTables } from "./bulk.ts";
 import { COMPANION_NOW } from "./clock.ts";
 import { errorNumber } from "./errors.ts";
@@ -171,8 +170,8 @@ function migrations(names: MysqlNames): readonly Migration[] {
     { version: 8, name: "sessions of the console, and more of what people did", statements: consoleTables(names) },
     {
       version: 9,
-      name: "confirmations of unknown messages, and alerts",
-      statements: [unknownTable(names), alertTable(names)],
+      name: "confirmations of unknown messages",
+      statements: [unknownTable(names)],
     },
     { version: 10, name: "changes of many messages", statements: bulkTables(names) },
   ];

@@ -23,8 +23,10 @@ describe("createLayout", () => {
       audit: "orders_outbox_audit",
       confirmation: "orders_outbox_confirmation",
       unmatched: "orders_outbox_unmatched",
-      alert: "orders_outbox_alert",
       session: "orders_outbox_session",
+      operation: "orders_outbox_operation",
+      operationBatch: "orders_outbox_operation_batch",
+      operationConflict: "orders_outbox_operation_conflict",
       migration: "orders_outbox_migration",
       archive: "orders_outbox_archive",
     });

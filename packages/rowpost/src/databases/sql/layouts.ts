@@ -270,7 +270,6 @@ export interface CompanionTables {
   /** Confirmations whose message is not there. */
   readonly unmatched: string;
   readonly session: string;
-  readonly alert: string;
   readonly operation: string;
   readonly operationBatch: string;
   readonly operationConflict: string;
@@ -292,7 +291,6 @@ export function companionTables(layout: TableLayout): CompanionTables {
     confirmation: `${layout.companion}_confirmation`,
     unmatched: `${layout.companion}_unmatched`,
     session: `${layout.companion}_session`,
-    alert: `${layout.companion}_alert`,
     operation: `${layout.companion}_operation`,
     operationBatch: `${layout.companion}_operation_batch`,
     operationConflict: `${layout.companion}_operation_conflict`,

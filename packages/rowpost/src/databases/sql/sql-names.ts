@@ -33,7 +33,6 @@ export interface SqlNames {
   readonly confirmationTable: string;
   readonly unmatchedTable: string;
   readonly sessionTable: string;
-  readonly alertTable: string;
   readonly operationTable: string;
   readonly operationBatchTable: string;
   readonly operationConflictTable: string;
@@ -125,7 +124,6 @@ export function createSqlNames(layout: TableLayout, words: DialectWords): SqlNam
     confirmationTable: inSchema(layout, companions.confirmation),
     unmatchedTable: inSchema(layout, companions.unmatched),
     sessionTable: inSchema(layout, companions.session),
-    alertTable: inSchema(layout, companions.alert),
     operationTable: inSchema(layout, companions.operation),
     operationBatchTable: inSchema(layout, companions.operationBatch),
     operationConflictTable: inSchema(layout, companions.operationConflict),

@@ -6,7 +6,6 @@ import { companionTables } from "../sql/layouts.ts";
 import { archivedColumns, type ColumnTypes, messageColumns } from "../sql/message-columns.ts";
 import { inSchema, quoteName } from "../sql/sql-names.ts";
 import type { Migration, SchemaStatements } from "../sql/statements.ts";
-import { alertTable } from "./alerts.ts";
 import { bulkTables } from "./bulk.ts";
 import { unknownState } from "./housekeeping.ts";
 import { type Names, NOW } from "./names.ts";
@@ -96,8 +95,8 @@ function migrations(names: Names): readonly Migration[] {
     { version: 8, name: "sessions of the console, and more of what people did", statements: sessions(names) },
     {
       version: 9,
-      name: "confirmations of unknown messages, and alerts",
-      statements: [...unknownTable(names), alertTable(names)],
+      name: "confirmations of unknown messages",
+      statements: unknownTable(names),
     },
     { version: 10, name: "changes of many messages", statements: bulkTables(names) },
   ];
