@@ -1,4 +1,7 @@
 /** `rowpost relay --confirmations`: what consumers have published to a topic, on each broker. */
+import { AckPolicy, jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
+import { Redis } from "ioredis";
 import { rocketmq } from "rowpost/rocketmq";
 import { sqlite } from "rowpost/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -63,7 +66,7 @@ async function check(): Promise<void> {
   await expect.poll(consumed).toEqual(["a-0", "a-1", "a-3"]);
   const dropped = (): number => relay?.stderr().match(/is no confirmation, and is dropped/g)?.length ?? 0;
   await expect.poll(dropped).toBe(3);
-  expect(relay?.stderr()).toContain("confirmed messages are neither in the table nor in its archive");
+  await relay?.printed("confirmed messages are neither in the table nor in its archive");
   relay?.child.kill("SIGTERM");
   expect((await relay?.finished)?.code).toBe(0);
 }
@@ -129,6 +132,39 @@ describeWithService("rocketmq", "confirmations", ({ address }) => {
     await publish([JSON.stringify({ type, key: "a-1", consumer: "stock" }), JSON.stringify({ type, key: "a-0" })]);
     await relay?.printed("is no confirmation, and is dropped");
     expect(await consumed()).toEqual(["a-2"]);
+  });
+});
+
+describeWithService("nats", "confirmations", ({ address }) => {
+  test("are read from a stream by its durable consumer, also one that is made only later, and acknowledged", async () => {
+    const connection = await connect({ servers: address });
+    ends.push(() => connection.close());
+    const manager = await jetstreamManager(connection);
+    const stream = uniqueName("confirm");
+    await manager.streams.add({ name: stream, subjects: [stream] });
+    ends.push(() => manager.streams.delete(stream));
+    await start("--broker", address, "--confirmations", stream).printed("the confirmation topic cannot be read");
+    const durable = { durable_name: "rowpost-confirmations", ack_policy: AckPolicy.Explicit };
+    await manager.consumers.add(stream, durable);
+    for (const body of bodies()) await connection.request(stream, body);
+    await check();
+    const left = await manager.consumers.info(stream, durable.durable_name);
+    expect(left).toMatchObject({ num_pending: 0, num_ack_pending: 0 });
+  });
+});
+
+describeWithService("redis", "confirmations", ({ address }) => {
+  test("are read from a stream, in a group that is made, and acknowledged", async () => {
+    const redis = new Redis(address);
+    ends.push(() => redis.disconnect());
+    const topic = uniqueName("confirm");
+    const stream = `shop:${topic}`;
+    ends.push(() => redis.del(stream));
+    for (const body of bodies()) await redis.xadd(stream, "*", "body", body);
+    start("--broker", `${address}?prefix=shop:`, "--confirmations", topic);
+    await check();
+    const [group] = (await redis.xinfo("GROUPS", stream)) as unknown[][];
+    expect(group).toEqual(expect.arrayContaining(["rowpost-confirmations", "pending", 0, "lag", 0]));
   });
 });
 

@@ -48,7 +48,8 @@ export const CHINESE: Readonly<Record<string, string>> = {
     "在 PORT 或 HOST:PORT 提供 /metrics、/livez 和 /readyz（默认主机 127.0.0.1）；设置了 ROWPOST_CONFIRM_TOKEN 时还有 POST /confirmations",
   "messages of this type are consumed when all of these consumers have confirmed, such as order.paid=billing,stock; may be given several times":
     "这个类型的消息要这些消费者都确认才算已消费，例如 order.paid=billing,stock；可以写多次",
-  "read what consumers confirm from this topic (RabbitMQ: this queue)": "从这个主题（RabbitMQ 是队列）读取消费者的确认",
+  "read what consumers confirm from this topic (RabbitMQ: this queue; NATS: this stream)":
+    "从这个主题（RabbitMQ 是队列，NATS 是 stream）读取消费者的确认",
   "where that topic is (default: the broker of --broker)": "这个主题在哪里（默认：--broker 的中间件）",
   "consumer group that reads it, the same for all relays of the table": "读取它的消费组，同一张表的 relay 都一样",
   "say that a message is consumed, or with --error that its consumer has given it up":

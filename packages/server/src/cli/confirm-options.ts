@@ -34,7 +34,10 @@ export interface TopicFlags {
 /** Adds `--confirmations` and where that topic is. */
 export function addTopicOptions(command: Command): Command {
   return command
-    .option("--confirmations <topic>", "read what consumers confirm from this topic (RabbitMQ: this queue)")
+    .option(
+      "--confirmations <topic>",
+      "read what consumers confirm from this topic (RabbitMQ: this queue; NATS: this stream)",
+    )
     .option("--confirmations-broker <url>", "where that topic is (default: the broker of --broker)")
     .option(
       "--confirmations-group <name>",

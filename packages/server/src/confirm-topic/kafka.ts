@@ -2,8 +2,8 @@
 import { Kafka, type KafkaConfig, type SASLOptions } from "kafkajs";
 import { consumeKafka } from "rowpost/consume";
 import { type KafkaOptions, kafkaOptionsFromUrl } from "rowpost/kafka";
+import { tlsOf } from "../clients/tls.ts";
 import { consumeOptions, type OpenSource } from "./source.ts";
-import { tlsOf } from "./tls.ts";
 
 export const fromKafkaTopic: OpenSource = async ({ environment, group, topic, url }, parts) => {
   const client = new Kafka(configOf(kafkaOptionsFromUrl(url, environment)));

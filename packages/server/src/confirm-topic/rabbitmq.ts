@@ -2,8 +2,8 @@
 import { connect } from "amqplib";
 import { consumeRabbitmq, type RabbitmqConsumeConnection } from "rowpost/consume";
 import { type RabbitmqOptions, rabbitmqOptionsFromUrl } from "rowpost/rabbitmq";
+import { tlsOf } from "../clients/tls.ts";
 import { consumeOptions, type OpenSource } from "./source.ts";
-import { tlsOf } from "./tls.ts";
 
 export const fromRabbitmqQueue: OpenSource = async ({ environment, topic, url }, parts) => {
   const options = rabbitmqOptionsFromUrl(url, environment);

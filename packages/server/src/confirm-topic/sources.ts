@@ -6,6 +6,8 @@ import type { OpenSource } from "./source.ts";
 const SOURCES: Readonly<Record<string, () => Promise<OpenSource>>> = {
   kafka: async () => (await import("./kafka.ts")).fromKafkaTopic,
   rabbitmq: async () => (await import("./rabbitmq.ts")).fromRabbitmqQueue,
+  redis: async () => (await import("./redis.ts")).fromRedisStream,
+  nats: async () => (await import("./nats.ts")).fromNatsStream,
   rocketmq: async () => (await import("./rocketmq.ts")).fromRocketmqTopic,
   queue: async () => (await import("./queue.ts")).fromQueueTopic,
 };

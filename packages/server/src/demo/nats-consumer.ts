@@ -6,16 +6,11 @@ import {
   type JetStreamManager,
   jetstreamManager,
 } from "@nats-io/jetstream";
-import {
-  connect,
-  credsAuthenticator,
-  type NatsConnection,
-  type NodeConnectionOptions,
-  nkeyAuthenticator,
-} from "@nats-io/transport-node";
+import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { BrokerError } from "rowpost";
 import { fromNats } from "rowpost/inbox";
 import { type NatsOptions, natsFromUrl, natsOptionsFromUrl } from "rowpost/nats";
+import { natsConnectOptions } from "../clients/nats.ts";
 import type { ConsumerParts, DemoConsumer } from "./consumer.ts";
 import type { Orders } from "./orders.ts";
 
@@ -41,7 +36,7 @@ export async function startNatsConsumer(url: string, options: ConsumerParts): Pr
     await broker.check().catch((error: unknown) => {
       if (!(error instanceof BrokerError && error.code === "STREAM_NOT_FOUND")) throw error;
     });
-    const connection = await connect(connectOptions(settings));
+    const connection = await connect(natsConnectOptions(settings, "rowpost demo"));
     closers.push(() => connection.close());
     const manager = await jetstreamManager(
       connection,
@@ -98,26 +93,3 @@ function labelOf(connection: NatsConnection, stream: string): string {
 }
 
 /** The same settings in the client's own words. */
-function connectOptions(settings: NatsOptions): NodeConnectionOptions {
-  const { servers = [], user, password, token, nkeySeed, credentials, tls } = settings;
-  const bytes = (text: string): Uint8Array => Buffer.from(text);
-  return {
-    servers: [servers].flat().flatMap((text) => text.split(",")),
-    name: "rowpost demo",
-    maxReconnectAttempts: -1,
-    reconnectTimeWait: 200,
-    ...(user === undefined ? {} : { user }),
-    ...(password === undefined ? {} : { pass: password }),
-    ...(token === undefined ? {} : { token }),
-    ...(nkeySeed === undefined ? {} : { authenticator: nkeyAuthenticator(bytes(nkeySeed)) }),
-    ...(credentials === undefined ? {} : { authenticator: credsAuthenticator(bytes(credentials)) }),
-    ...(tls === undefined || tls === false ? {} : { tls: tlsOf(tls) }),
-  };
-}
-
-function tlsOf(tls: Exclude<NatsOptions["tls"], false | undefined>): NonNullable<NodeConnectionOptions["tls"]> {
-  if (tls === true) return {};
-  const { serverName, ...others } = tls;
-  const given = Object.entries({ ...others, servername: serverName }).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(given);
-}

@@ -4,12 +4,12 @@
  */
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ConnectionOptions } from "node:tls";
-import { Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import { fromRedis, type RedisStreamEntry } from "rowpost/inbox";
-import { type RedisOptions, type RedisTlsOptions, redisFromUrl, redisOptionsFromUrl } from "rowpost/redis";
+import { redisFromUrl, redisOptionsFromUrl } from "rowpost/redis";
 import { brokerLabel } from "../broker-url.ts";
 import { CommandFailure } from "../cli/failure.ts";
+import { redisClient } from "../clients/redis.ts";
 import type { ConsumerParts, DemoConsumer } from "./consumer.ts";
 
 const TOPIC = "rowpost_demo_orders";
@@ -44,7 +44,7 @@ export async function startRedisConsumer(url: string, parts: ConsumerParts): Pro
     throw error;
   }
   const place: Place = {
-    reader: readerFor(options),
+    reader: redisClient(options, { lazy: false }),
     stream: options.streamOf?.(TOPIC) ?? TOPIC,
     group: `rowpost_demo_${randomBytes(4).toString("hex")}`,
   };
@@ -89,31 +89,6 @@ export async function startRedisConsumer(url: string, parts: ConsumerParts): Pro
       await reader.eval(REMOVE_GROUP, 1, stream, group).catch(() => undefined);
       reader.disconnect();
     },
-  };
-}
-
-function readerFor({ url, username, password, tls }: RedisOptions): Redis {
-  const reader = new Redis(String(url), {
-    ...(username !== undefined && { username }),
-    ...(password !== undefined && { password }),
-    ...(tls !== undefined && { tls: tlsOf(tls) }),
-    maxRetriesPerRequest: 0,
-    disconnectTimeout: 100,
-  });
-  // Each command that it concerns fails too.
-  reader.on("error", () => undefined);
-  return reader;
-}
-
-function tlsOf({ ca, cert, key, serverName, rejectUnauthorized }: RedisTlsOptions): ConnectionOptions {
-  const pem = (text: string | Uint8Array | undefined): Buffer | undefined =>
-    text === undefined ? undefined : Buffer.from(text);
-  return {
-    ca: pem(ca),
-    cert: pem(cert),
-    key: pem(key),
-    ...(serverName !== undefined && { servername: serverName }),
-    ...(rejectUnauthorized !== undefined && { rejectUnauthorized }),
   };
 }
 
