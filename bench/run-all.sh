@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Measures every figure of the benchmarks on every database, writes bench/RESULTS.md and says how
-# long it took.
+# Measures every figure of the benchmarks on every database, writes them down and says how long it
+# took.
 #
 #   bench/run-all.sh [SCENARIO...]     all scenarios, or these
 #
@@ -14,6 +14,7 @@
 #   BENCH_RUNS (3)
 #   BENCH_LINES (file that the lines are added to, kept for the next report; default a new one in
 #   reports/bench)
+#   BENCH_OUTPUT (bench/RESULTS.md)
 #   BENCH_BUILT (not empty: dist is up to date)
 #
 # Exit status: 0 all measured and every target met, 1 a target missed or a scenario failed.
@@ -30,6 +31,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 : "${BENCH_NATS=${ROWPOST_TEST_NATS:-nats://127.0.0.1:4222}}"
 : "${BENCH_REDIS=${ROWPOST_TEST_REDIS:-redis://127.0.0.1:6379}}"
 : "${BENCH_RUNS:=3}"
+: "${BENCH_OUTPUT:=bench/RESULTS.md}"
 mkdir -p reports/bench
 : "${BENCH_LINES:=reports/bench/$(date +%Y%m%d-%H%M%S).jsonl}"
 
@@ -55,6 +57,8 @@ for address in "$BENCH_MARIADB" "$BENCH_POSTGRES" "$BENCH_SQLITE" "$BENCH_MYSQL"
   measure queue-append "$address"
   measure queue-consume "$address"
   measure queue-latency "$address"
+  measure inbox "$address"
+  measure confirm "$address"
 done
 for address in "$BENCH_MARIADB" "$BENCH_POSTGRES" "$BENCH_SQLITE"; do
   measure outbox-drain "$address"
@@ -73,7 +77,7 @@ done
 [[ -z $BENCH_ROCKETMQ ]] || measure rocketmq-producers "$BENCH_SQLITE" --broker "$BENCH_ROCKETMQ"
 for address in "$BENCH_POSTGRES" "$BENCH_MARIADB"; do measure outbox-peers "$address"; done
 
-node bench/dist/main.js report "$BENCH_LINES" --output bench/RESULTS.md --check
+node bench/dist/main.js report "$BENCH_LINES" --output "$BENCH_OUTPUT" --check
 status=$?
 if ((${#failed[@]} > 0)); then
   printf 'failed: %s\n' "${failed[@]}" >&2

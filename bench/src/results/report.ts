@@ -26,6 +26,10 @@ const EXPLANATIONS: Readonly<Record<string, string>> = {
     "A topic read from its start, with a handler that returns at once, in batches of 500. Raw: the same statements in a plain loop on one connection: range read, records, progress. `costOfDeliveryToOne`: processor time of client and server for a delivery, with three groups, over that with one.",
   "queue-latency":
     "From right before the COMMIT of a transaction with an order and an append to the call of the handler, at 200 messages a second.",
+  inbox:
+    "A handler that inserts one row, once for each message, on 8 connections: in a transaction of the inbox's own, or in one that the program has begun. Raw: the same two INSERTs by hand in one transaction, with the columns that one would need.",
+  confirm:
+    "500 messages confirmed at a time, in the order in which they were sent. Raw: one UPDATE by hand of the same rows, in a transaction of its own.",
   "relay-takeover":
     "A relay process is ended by a signal, again and again: from the signal to the next publish by another process of a key that was the ended one's. 100 messages a second of 32 ordering keys come in all the time. `kill-alone`: SIGKILL of the only relay, and the next is started as soon as its process has ended; `started ms` is when its relay has started (median). `kill-beside`, `stop-beside`: SIGKILL or SIGTERM with a second relay beside it. All options of the relays are the defaults; duplicates, lost and reordered messages are counted in a file that the relays publish into. With 10 rounds the p99 is the highest.",
   "rocketmq-producers":
