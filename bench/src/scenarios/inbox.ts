@@ -16,7 +16,7 @@ type Variant = "own" | "joined";
 
 /** In a transaction that the inbox begins; in one of the program's, behind a savepoint. */
 const VARIANTS: readonly Variant[] = ["own", "joined"];
-const MESSAGES = 8_000;
+const MESSAGES = 20_000;
 const TYPE = "order.paid";
 const CONSUMER = "bench";
 
