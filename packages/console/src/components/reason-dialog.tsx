@@ -11,10 +11,37 @@ import { Modal } from "./modal.tsx";
 import { ProblemBox } from "./problem.tsx";
 
 /** Undefined: this user may do it. */
-export function refusalOf(route: RouteName, role: Role): string | undefined {
+function refusalOf(route: RouteName, role: Role): string | undefined {
   const { message: texts, roles } = words.value;
   if (meta.value?.readOnly === true) return texts.readOnly;
   return may(route) ? undefined : texts.needs(roles[role]);
+}
+
+/** A button that begins what a route does; who may not do it is told why. */
+export function RouteButton({
+  label,
+  of,
+  open,
+  route,
+}: {
+  readonly route: RouteName;
+  readonly label: string;
+  /** What it is done to, for who only hears the label. */
+  readonly of?: string;
+  readonly open: () => void;
+}) {
+  const refusal = refusalOf(route, "operator");
+  return (
+    <button
+      type="button"
+      disabled={refusal !== undefined}
+      title={refusal}
+      aria-label={of === undefined ? undefined : `${label}: ${of}`}
+      onClick={open}
+    >
+      {label}
+    </button>
+  );
 }
 
 export function ReasonDialog({

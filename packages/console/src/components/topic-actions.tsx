@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import { call } from "../api/client.ts";
 import { fieldOf } from "../form.ts";
 import { words } from "../language/language.ts";
-import { EndsField, ReasonDialog, refusalOf, untilOf } from "./reason-dialog.tsx";
+import { EndsField, ReasonDialog, RouteButton, untilOf } from "./reason-dialog.tsx";
 
 type Action = "suspendScope" | "resumeScope" | "resetBackoff";
 
@@ -29,23 +29,17 @@ export function TopicActions({ again, isSuspended, source, topic }: TopicActions
   }
   return (
     <>
-      {actions.map((name) => {
-        const refusal = refusalOf(name, "operator");
-        return (
-          <button
-            key={name}
-            type="button"
-            disabled={refusal !== undefined}
-            title={refusal}
-            aria-label={`${texts.actions[name]}: ${topic}`}
-            onClick={() => {
-              opened.value = name;
-            }}
-          >
-            {texts.actions[name]}
-          </button>
-        );
-      })}
+      {actions.map((name) => (
+        <RouteButton
+          key={name}
+          route={name}
+          label={texts.actions[name]}
+          of={topic}
+          open={() => {
+            opened.value = name;
+          }}
+        />
+      ))}
       {action !== undefined && (
         <ReasonDialog
           title={`${texts.actions[action]} · ${topic}`}

@@ -7,7 +7,7 @@ import { usePolled } from "../api/polling.ts";
 import { Instant } from "../components/instant.tsx";
 import { PreviewDialog } from "../components/preview-dialog.tsx";
 import { Loaded } from "../components/problem.tsx";
-import { refusalOf } from "../components/reason-dialog.tsx";
+import { RouteButton } from "../components/reason-dialog.tsx";
 import { formatCount, formatNumber } from "../format.ts";
 import { words } from "../language/language.ts";
 import type { PageProps } from "./page.ts";
@@ -104,20 +104,16 @@ function GroupRow({ group, source }: { readonly group: Group; readonly source: s
 function RetryAll({ group: { fingerprint, pattern }, source }: { readonly group: Group; readonly source: string }) {
   const isOpen = useSignal(false);
   const { failures: texts } = words.value;
-  const refusal = refusalOf("preview", "operator");
   return (
     <>
-      <button
-        type="button"
-        disabled={refusal !== undefined}
-        title={refusal}
-        aria-label={`${texts.retryAll}: ${pattern}`}
-        onClick={() => {
+      <RouteButton
+        route="preview"
+        label={texts.retryAll}
+        of={pattern}
+        open={() => {
           isOpen.value = true;
         }}
-      >
-        {texts.retryAll}
-      </button>
+      />
       {isOpen.value && (
         <PreviewDialog
           source={source}

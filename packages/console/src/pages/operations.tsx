@@ -6,7 +6,7 @@ import { call } from "../api/client.ts";
 import { usePolled } from "../api/polling.ts";
 import { Instant } from "../components/instant.tsx";
 import { Loaded } from "../components/problem.tsx";
-import { ReasonDialog, refusalOf } from "../components/reason-dialog.tsx";
+import { ReasonDialog, RouteButton } from "../components/reason-dialog.tsx";
 import { StateMark } from "../components/state.tsx";
 import { fieldOf } from "../form.ts";
 import { formatCount, formatNumber } from "../format.ts";
@@ -117,22 +117,16 @@ function Moves({ again, operation, source }: RowProps) {
   const move = opened.value;
   return (
     <>
-      {MOVES[operation.state].map((name: Move) => {
-        const refusal = refusalOf(name, "operator");
-        return (
-          <button
-            key={name}
-            type="button"
-            disabled={refusal !== undefined}
-            title={refusal}
-            onClick={() => {
-              opened.value = name;
-            }}
-          >
-            {texts.moves[name]}
-          </button>
-        );
-      })}
+      {MOVES[operation.state].map((name: Move) => (
+        <RouteButton
+          key={name}
+          route={name}
+          label={texts.moves[name]}
+          open={() => {
+            opened.value = name;
+          }}
+        />
+      ))}
       {move !== undefined && (
         <ReasonDialog
           title={`${texts.moves[move]} · ${texts.kinds[operation.kind]}`}

@@ -1,6 +1,7 @@
 /** Connections of the NATS client by the options of a broker's URL. */
 import { credsAuthenticator, type NodeConnectionOptions, nkeyAuthenticator } from "@nats-io/transport-node";
-import type { NatsOptions } from "rowpost/nats";
+import type { NatsOptions, NatsTlsOptions } from "rowpost/nats";
+import { tlsOf } from "./tls.ts";
 
 /** `name`: as the server lists the connection. */
 export function natsConnectOptions(settings: NatsOptions, name: string): NodeConnectionOptions {
@@ -16,13 +17,11 @@ export function natsConnectOptions(settings: NatsOptions, name: string): NodeCon
     ...(token === undefined ? {} : { token }),
     ...(nkeySeed === undefined ? {} : { authenticator: nkeyAuthenticator(bytes(nkeySeed)) }),
     ...(credentials === undefined ? {} : { authenticator: credsAuthenticator(bytes(credentials)) }),
-    ...(tls === undefined || tls === false ? {} : { tls: tlsOf(tls) }),
+    ...(tls === undefined || tls === false ? {} : { tls: tls === true ? {} : natsTls(tls) }),
   };
 }
 
-function tlsOf(tls: Exclude<NatsOptions["tls"], false | undefined>): NonNullable<NodeConnectionOptions["tls"]> {
-  if (tls === true) return {};
-  const { serverName, ...others } = tls;
-  const given = Object.entries({ ...others, servername: serverName }).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(given);
+/** The client hands it on to Node.js as it is, and has other types for it. */
+function natsTls(tls: NatsTlsOptions): NonNullable<NodeConnectionOptions["tls"]> {
+  return { ...tlsOf(tls) } as object;
 }
