@@ -67,6 +67,7 @@ export type {
   BulkOperation,
   BulkRequest,
   BulkState,
+  BulkStep,
   BulkStore,
 } from "./outbox/bulk-operations.ts";
 export type { ConfirmedType } from "./outbox/confirm-call.ts";

@@ -70,6 +70,9 @@ export interface BulkRequest {
   readonly author: string;
 }
 
+/** What a worker has done: a step of an operation, or nothing yet. */
+export type BulkStep = { readonly id: string } | { readonly waitMs: number };
+
 /** Bulk operations of one message table. */
 export interface BulkStore {
   /**
@@ -107,13 +110,11 @@ export interface BulkStore {
     readonly limit: number;
   }): Promise<BulkConflict[]>;
   /**
-   * Does one batch of an operation that nobody else works on, in one transaction. Undefined: there
-   * is nothing to do. `pauseMs`: how long to wait, for the rate.
+   * Does one batch of an operation that nobody else works on, in one transaction: of the one that
+   * has waited longest, so that a slow one holds up no other. Undefined: there is nothing to do.
+   * `waitMs`: nothing was done; each that runs keeps its rate for so long.
    */
-  work(worker: {
-    readonly owner: string;
-    readonly leaseMs: number;
-  }): Promise<{ readonly id: string; readonly pauseMs: number } | undefined>;
+  work(worker: { readonly owner: string; readonly leaseMs: number }): Promise<BulkStep | undefined>;
   /** Ends its connections. */
   close(): Promise<void>;
 }

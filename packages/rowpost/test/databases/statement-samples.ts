@@ -226,7 +226,7 @@ function bulkSamples({ operations: bulk }: DialectStatements): Statement[] {
     bulk.startOperation({ id, action, rate: 1_000, untilMs: 5 }),
     bulk.moveOperation({ id, from: ["running"], to: "paused", error: null }),
     bulk.moveOperation({ id, from: ["paused", "running"], to: "failed", error: "x" }),
-    bulk.nextOperation(owner),
+    bulk.runningOperations(owner),
     bulk.holdOperation({ id, owner, leaseMs: 1_000 }),
     bulk.readBatch(id),
     bulk.countOperation({ id, changed: 1, conflicts: 2, vanished: 3 }),

@@ -36,8 +36,7 @@ export function createOperationWorker(bulk: BulkStore, logger: Logger): Operatio
       try {
         const step = await bulk.work(worker);
         if (step === undefined) await pause(IDLE_MS, { wakes: true });
-        // A pace is kept, whatever else is started meanwhile.
-        else if (step.pauseMs > 0) await pause(step.pauseMs, { wakes: false });
+        else if ("waitMs" in step) await pause(Math.min(step.waitMs, IDLE_MS), { wakes: true });
       } catch (error) {
         if (isClosed) return;
         logger.warn("a bulk operation could not go on; tried again", { error: describeError(error) });

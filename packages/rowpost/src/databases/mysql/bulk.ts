@@ -78,10 +78,10 @@ function planned({ operationBatches, operations, tableKey }: MysqlNames): Pick<B
 function worked(names: MysqlNames): Omit<BulkStatements, Planned | Forgotten> {
   const { operationBatches, operationConflicts, operations, tableKey } = names;
   return {
-    nextOperation: (owner) => ({
-      name: "nextOperation",
+    runningOperations: (owner) => ({
+      name: "runningOperations",
       text: `SELECT id FROM ${operations} WHERE table_name = ? AND state = 'running' AND (owner = ? OR owner IS NULL OR lease_until < ${COMPANION_NOW})
-  ORDER BY created_at LIMIT 1`,
+  ORDER BY created_at LIMIT 100`,
       params: [tableKey, owner],
     }),
 

@@ -39,8 +39,8 @@ WHERE id = $3 AND table_name = ${tableKey} AND state IN (${from})`,
 function worked(names: Names): WorkedTexts {
   const { operationBatchTable, operationConflictTable, operationTable, tableKey } = names;
   return {
-    nextOperation: `SELECT id FROM ${operationTable} WHERE table_name = ${tableKey} AND state = 'running' AND (owner = $1 OR owner IS NULL OR lease_until < ${NOW})
-ORDER BY created_at LIMIT 1`,
+    runningOperations: `SELECT id FROM ${operationTable} WHERE table_name = ${tableKey} AND state = 'running' AND (owner = $1 OR owner IS NULL OR lease_until < ${NOW})
+ORDER BY created_at LIMIT 100`,
     // Locks its one row until the end of the batch: nobody else works on it, pauses or cancels it
     // meanwhile. If we die, the batch is rolled back, and another worker has it after the lease.
     holdOperation: `UPDATE ${operationTable} SET owner = $1, lease_until = ${after("$2::bigint")}

@@ -39,7 +39,7 @@ export function bulkCalls(texts: PlannedTexts & WorkedTexts & ForgottenTexts): B
       params: [to, error === null ? null : clip(error, 1_024), id],
     }),
     planOperation: ({ count, id, plannedId }) => call("planOperation", [plannedId, count, id]),
-    nextOperation: (owner) => call("nextOperation", [owner]),
+    runningOperations: (owner) => call("runningOperations", [owner]),
     holdOperation: ({ id, leaseMs, owner }) => call("holdOperation", [owner, leaseMs, id, owner]),
     readBatch: (id) => call("readBatch", [id]),
     deleteBatch: ({ id, number }) => call("deleteBatch", [id, number]),

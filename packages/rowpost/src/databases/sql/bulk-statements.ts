@@ -46,8 +46,8 @@ export interface BulkStatements {
     readonly to: BulkState;
     readonly error: string | null;
   }): Statement;
-  /** Alias: id. The oldest one that runs and that `owner` has, or nobody. */
-  nextOperation(owner: string): Statement;
+  /** Alias: id. Those that run and that `owner` has, or nobody; the oldest 100. */
+  runningOperations(owner: string): Statement;
   /** Takes or keeps the lease of one that runs and that nobody else has; locks it. */
   holdOperation(request: { readonly id: string; readonly owner: string; readonly leaseMs: number }): Statement;
   /** Aliases: number messages. The first one that is left. */

@@ -4,10 +4,11 @@
  * the counters. So a process that dies takes nothing with it: a batch is done, or it is left.
  */
 import { randomUUID } from "node:crypto";
-import type { BulkOperation, BulkState, BulkStore } from "../../outbox/bulk-operations.ts";
+import type { BulkOperation, BulkState, BulkStep, BulkStore } from "../../outbox/bulk-operations.ts";
 import type { OperatorAction, SeenMessage } from "../../outbox/message-admin.ts";
 import { ConfigurationError, describeError, RowpostError } from "../../runtime/errors.ts";
 import type { Executor, Statement } from "../../transactions/executor.ts";
+import { createPaces } from "./bulk-paces.ts";
 import { bulkChange, bulkFilter, bulkOperation, type PlannedOperation, plannedOperation } from "./bulk-rows.ts";
 import { auditEntry } from "./changes-by-hand.ts";
 import { createHandChanges } from "./hand-changes.ts";
@@ -32,6 +33,7 @@ export function createBulkStore(parts: StoreParts, statementTimeoutMs?: number):
   const { admin, operations: bulk } = statements;
   const slots = createToolSlots(parts, statementTimeoutMs);
   const changes = createHandChanges(parts);
+  const paces = createPaces();
   const read = (statement: Statement): Promise<readonly Row[]> =>
     slots.use("housekeeping", async (session) => (await session.run(statement)).rows);
   const inTransaction = <T>(work: (tx: Executor) => Promise<T>): Promise<T> =>
@@ -143,6 +145,22 @@ export function createBulkStore(parts: StoreParts, statementTimeoutMs?: number):
     });
   }
 
+  async function step(operation: PlannedOperation, worker: Worker): Promise<BulkStep> {
+    const { id, plannedId, rate } = operation;
+    const pace = paces.begin(id, rate);
+    try {
+      const done = await changeBatch(operation, worker);
+      if (typeof done === "number") pace.rest(done);
+      if (done === "empty" && plannedId !== undefined) await planOn(operation, worker);
+      if (done === "empty" && plannedId === undefined) await end(id, "done", null);
+    } catch (error) {
+      // What may be over in a while is tried again; anything else would come back for ever.
+      if (error instanceof RowpostError && error.retriable) throw error;
+      await end(id, "failed", describeError(error));
+    }
+    return { id };
+  }
+
   async function end(id: string, to: BulkState, error: string | null): Promise<void> {
     await inTransaction(async (tx) => {
       await tx.run(bulk.moveOperation({ id, from: ["running"], to, error }));
@@ -210,21 +228,12 @@ export function createBulkStore(parts: StoreParts, statementTimeoutMs?: number):
     },
 
     async work(worker) {
-      const [next] = await read(bulk.nextOperation(worker.owner));
-      const operation = next && (await readPlanned(text(next, "id")));
-      if (operation === undefined) return undefined;
-      const { id, plannedId, rate } = operation;
-      try {
-        const done = await changeBatch(operation, worker);
-        if (done === "empty" && plannedId !== undefined) await planOn(operation, worker);
-        if (done === "empty" && plannedId === undefined) await end(id, "done", null);
-        return { id, pauseMs: typeof done === "number" ? Math.ceil((done * 1_000) / rate) : 0 };
-      } catch (error) {
-        // What may be over in a while is tried again; anything else would come back for ever.
-        if (error instanceof RowpostError && error.retriable) throw error;
-        await end(id, "failed", describeError(error));
-        return { id, pauseMs: 0 };
-      }
+      const running = (await read(bulk.runningOperations(worker.owner))).map((row) => text(row, "id"));
+      const id = paces.next(running);
+      const waitMs = id === undefined ? 0 : paces.waitMs(id);
+      if (waitMs > 0) return { waitMs };
+      const operation = id === undefined ? undefined : await readPlanned(id);
+      return operation === undefined ? undefined : await step(operation, worker);
     },
 
     close: () => slots.close(),

@@ -10,8 +10,8 @@ export function bulkStatements(names: Names): BulkStatements {
 function worked(names: Names): WorkedTexts {
   const { operationBatchTable, operationConflictTable, operationTable, tableKey } = names;
   return {
-    nextOperation: `SELECT id FROM ${operationTable} WHERE table_name = ${tableKey} AND state = 'running' AND (owner = ? OR owner IS NULL OR lease_until < ${NOW})
-ORDER BY created_at LIMIT 1`,
+    runningOperations: `SELECT id FROM ${operationTable} WHERE table_name = ${tableKey} AND state = 'running' AND (owner = ? OR owner IS NULL OR lease_until < ${NOW})
+ORDER BY created_at LIMIT 100`,
     holdOperation: `UPDATE ${operationTable} SET owner = ?, lease_until = ${after("?")}
 WHERE id = ? AND state = 'running' AND (owner = ? OR owner IS NULL OR lease_until < ${NOW})`,
     readBatch: `SELECT number, messages FROM ${operationBatchTable} WHERE operation_id = ? ORDER BY number LIMIT 1`,

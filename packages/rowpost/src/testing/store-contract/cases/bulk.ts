@@ -1,7 +1,8 @@
 /** Changes of many messages by hand: what they mean, and that nothing is lost or done twice. */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import type { BulkOperation, BulkStore } from "../../../outbox/bulk-operations.ts";
+import { setTimeout as delay } from "node:timers/promises";
+import type { BulkOperation, BulkStep, BulkStore } from "../../../outbox/bulk-operations.ts";
 import type { StoreContractCase } from "../case.ts";
 import type { StoreCaseContext } from "../context.ts";
 
@@ -18,13 +19,26 @@ async function withBulk(context: StoreCaseContext, work: (bulk: BulkStore) => Pr
 }
 
 async function failed(context: StoreCaseContext, count: number): Promise<string[]> {
-  const rows = await context.putAll(Array(count).fill({ state: "failed", failReason: "HTTP_503", topic: "orders" }));
+  const first = randomUUID();
+  const rows = await context.putAll(
+    Array.from({ length: count }, (_, index) => ({
+      ...{ key: `${first}-${index}`, state: "failed", failReason: "HTTP_503", topic: "orders" },
+    })),
+  );
   return rows.map(({ id }) => id);
+}
+
+/** Does one batch; waits as long as the rate asks for. */
+async function step(bulk: BulkStore, worker: typeof WORKER): Promise<BulkStep | undefined> {
+  const done = await bulk.work(worker);
+  if (done === undefined || !("waitMs" in done)) return done;
+  await delay(done.waitMs);
+  return await step(bulk, worker);
 }
 
 /** Works until there is nothing to do. */
 async function finish(bulk: BulkStore, id: string, worker = WORKER): Promise<BulkOperation> {
-  while ((await bulk.work(worker)) !== undefined);
+  while ((await step(bulk, worker)) !== undefined);
   const operation = await bulk.read(id);
   assert.ok(operation);
   return operation;
@@ -117,15 +131,48 @@ export const bulkCases: readonly StoreContractCase[] = [
     name: "bulk: nobody else works on one that is leased, and somebody does when the lease is over",
     async run(context) {
       await withBulk(context, async (bulk) => {
-        await failed(context, 1);
+        // Three batches of 500.
+        await failed(context, 1_001);
         const { id } = (await bulk.preview(RETRY)).operation;
-        await bulk.start({ id, action: ACTION, rate: 1_000 });
-        assert.equal((await bulk.work(WORKER))?.id, id);
+        await bulk.start({ id, action: ACTION, rate: 100_000 });
+        assert.deepEqual(await bulk.work(WORKER), { id });
         const other = { ...WORKER, owner: randomUUID() };
         assert.equal(await bulk.work(other), undefined);
+        await step(bulk, { ...WORKER, leaseMs: 0 });
+        assert.equal((await bulk.read(id))?.changed, 1_000);
         // The first one is dead: its lease is over at once.
-        await bulk.work({ ...WORKER, leaseMs: 0 });
-        assert.deepEqual(law(await finish(bulk, id, other)), { changed: 1, conflicts: 0, state: "done", vanished: 0 });
+        assert.deepEqual(law(await finish(bulk, id, other)), {
+          changed: 1_001,
+          conflicts: 0,
+          state: "done",
+          vanished: 0,
+        });
+      });
+    },
+  },
+  {
+    name: "bulk: a slow one holds up no other",
+    async run(context) {
+      await withBulk(context, async (bulk) => {
+        await failed(context, 501);
+        const slow = (await bulk.preview(RETRY)).operation.id;
+        await bulk.start({ id: slow, action: ACTION, rate: 1 });
+        assert.deepEqual(await bulk.work(WORKER), { id: slow });
+        await context.put({ state: "failed", failReason: "HTTP_503", topic: "stock" });
+        const quick = (await bulk.preview({ ...RETRY, filter: { topic: "stock" } })).operation.id;
+        await bulk.start({ id: quick, action: ACTION, rate: 1_000 });
+        assert.deepEqual(await bulk.work(WORKER), { id: quick });
+        await step(bulk, WORKER);
+        const states = [await bulk.read(quick), await bulk.read(slow)];
+        assert.deepEqual(
+          states.map((operation) => [operation?.state, operation?.changed]),
+          [
+            ["done", 1],
+            ["running", 500],
+          ],
+        );
+        const rest = await bulk.work(WORKER);
+        assert.ok(rest !== undefined && "waitMs" in rest && rest.waitMs > 60_000, "500 at one a second");
       });
     },
   },
