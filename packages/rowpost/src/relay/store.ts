@@ -176,10 +176,10 @@ export interface Outcome extends RowToken {
   /** Added to retry_count: 1 for a counted attempt. */
   readonly retryDelta: 0 | 1;
   /**
-   * Added to delivery_count: -1 takes back what the claim of an uncounted return has added; 1 for
-   * an attempt that no claim has counted.
+   * Added to delivery_count: -1 takes back what the claim of an uncounted return has added; a
+   * counted attempt makes it what retry_count becomes.
    */
-  readonly deliveryDelta: 0 | 1 | -1;
+  readonly deliveryDelta: number;
   /**
    * next_retry_at in milliseconds from the database's now; null = NULL. For pending it is never set
    * below deliver_at.
