@@ -256,6 +256,23 @@ export interface TimedDecision extends RowToken {
   readonly nextRetryInMs: number | null;
 }
 
+/** A transaction, or what stands for one, that keeps old row versions. */
+export interface OldTransaction {
+  /** `process` or `thread`; on PostgreSQL also `prepared` and `slot`. */
+  readonly kind: string;
+  /** Its number or name there. */
+  readonly name: string;
+  /** Empty: not known, as the next two. */
+  readonly user: string;
+  readonly application: string;
+  /** State or doing, in the server's words. */
+  readonly doing: string;
+  /** Undefined: not to be seen. */
+  readonly openForMs: number | undefined;
+  /** Transactions whose old row versions stay because of it. */
+  readonly held: number;
+}
+
 /**
  * A rule that suspends more than one message: an ordering key, a topic, a type, or the whole relay.
  */
@@ -594,6 +611,14 @@ export interface HousekeepingStore {
   resetBackoff(request: { readonly topic: string; readonly limit: number; readonly stepMs: number }): Promise<number>;
   /** The database's clock, in milliseconds of the epoch. */
   clockMs(): Promise<number>;
+  /**
+   * Transactions that are older than that and keep the row versions of so many others: at most 5,
+   * the worst first. Undefined: this user may not look, or this database knows no such thing.
+   */
+  oldTransactions(request: {
+    readonly olderThanMs: number;
+    readonly heldTransactions: number;
+  }): Promise<readonly OldTransaction[] | undefined>;
   /**
    * Brings pending rows that have failed before, and wait longer than `beyondMs` from now, forward,
    * in id order, ramped; never below deliver_at. Rows that are set behind, and held ones, stay.

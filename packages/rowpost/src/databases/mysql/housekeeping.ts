@@ -11,6 +11,7 @@ import { archiveStatements } from "./archive.ts";
 import { behindStatements } from "./behind.ts";
 import { whole } from "./clock.ts";
 import type { MysqlNames } from "./names.ts";
+import { oldTransactions } from "./old-transactions.ts";
 
 /**
  * `sent` rows that wait for a confirmation without a deadline stand outside (state, NULL), the
@@ -29,6 +30,7 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
     ...archiveStatements(names),
     ...behindStatements(names),
     ...clockStatements(names),
+    oldTransactions,
 
     applyTimed: (request) => applyTimed(names, request),
 
