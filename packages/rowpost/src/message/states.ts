@@ -94,7 +94,8 @@ export const TRANSITIONS: readonly Transition[] = [
     from: ["sending"],
     to: "pending",
     by: ["relay"],
-    writes: "retry_count + 1, fail_reason, last_retry_at, next_retry_at = backoff, never below deliver_at",
+    writes:
+      "retry_count + 1, delivery_count = retry_count, fail_reason, last_retry_at, next_retry_at = backoff, never below deliver_at",
   },
   {
     name: "settleReturned",
@@ -150,7 +151,7 @@ export const TRANSITIONS: readonly Transition[] = [
     from: ["sent"],
     to: "failed",
     by: ["housekeeping", "consumer"],
-    writes: "fail_reason, next_retry_at = slow retry or NULL",
+    writes: "retry_count + 1, fail_reason, next_retry_at = slow retry or NULL",
   },
   {
     name: "confirmOvertakes",

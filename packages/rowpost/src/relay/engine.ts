@@ -13,6 +13,7 @@ import { createScanPlan } from "./claiming/scan-plan.ts";
 import { createScans } from "./claiming/scans.ts";
 import type { RelayEvents } from "./events.ts";
 import { createHousekeeping } from "./housekeeping/housekeeping.ts";
+import { createOldTransactions } from "./housekeeping/old-transactions.ts";
 import { createSendingSweep } from "./housekeeping/sending-sweep.ts";
 import { createInFlightWindow, type InFlight, type InFlightWindow } from "./in-flight.ts";
 import { createDuty } from "./leases/duty.ts";
@@ -103,7 +104,8 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
   });
   const { room, health, followers } = parking;
   const plan = createScanPlan({ store, room, clock, isAble: () => source.abilities.scansByTopic });
-  const scans = createScans({ store, settings, keeper, window, room, plan });
+  const oldTransactions = createOldTransactions({ housekeeping: store.housekeeping, settings });
+  const scans = createScans({ store, settings, keeper, window, room, plan, took: oldTransactions.scanTook });
   const hasClaimToken = layout.columns.lockVersion !== undefined;
   const settled = settlerEvents({ settings, reports, window, followers });
   const settler = createSettler({ store, keeper, settings, clock, hasClaimToken, events: settled });
@@ -117,7 +119,8 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
   const sendingSweep = createSendingSweep({ store, keeper, window, clock, publishTimeoutMs });
   const selfReport = createSelfReport({ owner, store, settings, keeper, window, parking, events, heartbeatDue });
   const wake = wakeUp.ring;
-  const housekeeping = createHousekeeping({ store, keeper, settings, reports, events, followers, sendingSweep, wake });
+  const kept = { store, keeper, settings, reports, events, followers, sendingSweep, oldTransactions, wake };
+  const housekeeping = createHousekeeping(kept);
   const duty = createDuty({ settings, keeper, reports, store });
   const parts = { freed, wakeUp, heartbeatDue, parking, flow, publisher, round, housekeeping, source, selfReport };
   const runner = createRelayRunner({ settings, reports, keeper, duty, window, ...parts });

@@ -176,10 +176,10 @@ export interface Outcome extends RowToken {
   /** Added to retry_count: 1 for a counted attempt. */
   readonly retryDelta: 0 | 1;
   /**
-   * Added to delivery_count: -1 takes back what the claim of an uncounted return has added; 1 for
-   * an attempt that no claim has counted.
+   * Added to delivery_count: -1 takes back what the claim of an uncounted return has added; a
+   * counted attempt makes it what retry_count becomes.
    */
-  readonly deliveryDelta: 0 | 1 | -1;
+  readonly deliveryDelta: number;
   /**
    * next_retry_at in milliseconds from the database's now; null = NULL. For pending it is never set
    * below deliver_at.
@@ -254,6 +254,23 @@ export interface TimedDecision extends RowToken {
   readonly transition: "slowRetry" | "resume" | "confirmTimeoutResend" | "confirmTimeoutFail" | "clearTimer";
   readonly failReason: string | null;
   readonly nextRetryInMs: number | null;
+}
+
+/** A transaction, or what stands for one, that keeps old row versions. */
+export interface OldTransaction {
+  /** `process` or `thread`; on PostgreSQL also `prepared` and `slot`. */
+  readonly kind: string;
+  /** Its number or name there. */
+  readonly name: string;
+  /** Empty: not known, as the next two. */
+  readonly user: string;
+  readonly application: string;
+  /** State or doing, in the server's words. */
+  readonly doing: string;
+  /** Undefined: not to be seen. */
+  readonly openForMs: number | undefined;
+  /** Transactions whose old row versions stay because of it. */
+  readonly held: number;
 }
 
 /**
@@ -594,6 +611,14 @@ export interface HousekeepingStore {
   resetBackoff(request: { readonly topic: string; readonly limit: number; readonly stepMs: number }): Promise<number>;
   /** The database's clock, in milliseconds of the epoch. */
   clockMs(): Promise<number>;
+  /**
+   * Transactions that are older than that and keep the row versions of so many others: at most 5,
+   * the worst first. Undefined: this user may not look, or this database knows no such thing.
+   */
+  oldTransactions(request: {
+    readonly olderThanMs: number;
+    readonly heldTransactions: number;
+  }): Promise<readonly OldTransaction[] | undefined>;
   /**
    * Brings pending rows that have failed before, and wait longer than `beyondMs` from now, forward,
    * in id order, ramped; never below deliver_at. Rows that are set behind, and held ones, stay.

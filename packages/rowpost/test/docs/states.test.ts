@@ -18,8 +18,8 @@ const WRITES_ZH: Readonly<Record<string, string>> = {
   "delivery_count + 1": "delivery_count + 1",
   "message_id, sent_at, last_retry_at, next_retry_at = confirmation deadline or NULL, fail_reason = NULL":
     "message_id、sent_at、last_retry_at；next_retry_at = 确认期限或 NULL；fail_reason = NULL",
-  "retry_count + 1, fail_reason, last_retry_at, next_retry_at = backoff, never below deliver_at":
-    "retry_count + 1、fail_reason、last_retry_at；next_retry_at = 退避时间，不早于 deliver_at",
+  "retry_count + 1, delivery_count = retry_count, fail_reason, last_retry_at, next_retry_at = backoff, never below deliver_at":
+    "retry_count + 1、delivery_count = retry_count、fail_reason、last_retry_at；next_retry_at = 退避时间，不早于 deliver_at",
   "delivery_count - 1: not started, connection or destination away, or the relay stops":
     "delivery_count - 1：没有开始发送，连接断开或目的地不可用，或 relay 正在停止",
   "nothing else: its relay lost the shard, or no window holds the row (rule: watched-sending)":
@@ -32,7 +32,8 @@ const WRITES_ZH: Readonly<Record<string, string>> = {
     "retry_count = 0、delivery_count = 0；next_retry_at = 尚未到的 deliver_at，否则为 NULL",
   "consumed_at, next_retry_at = NULL": "consumed_at；next_retry_at = NULL",
   "retry_count + 1, fail_reason, next_retry_at = NULL": "retry_count + 1、fail_reason；next_retry_at = NULL",
-  "fail_reason, next_retry_at = slow retry or NULL": "fail_reason；next_retry_at = 慢速重试时间或 NULL",
+  "retry_count + 1, fail_reason, next_retry_at = slow retry or NULL":
+    "retry_count + 1、fail_reason；next_retry_at = 慢速重试时间或 NULL",
   "consumed_at; a settle that comes later only fills message_id and sent_at":
     "consumed_at；之后才到的发送结果只补上 message_id 和 sent_at",
   "next_retry_at = until or NULL; by a rule fail_reason = the rule and its reason":

@@ -57,7 +57,7 @@ describeWithService(["mariadb", "mysql9", "mysql8"], "doctor", ({ name }) => {
     expect(judged(looks, "variables", bad)).toEqual(all);
     const table = [{ engine: "MyISAM", collation: "latin1_swedish_ci" }];
     expect(judged(looks, "table", table)).toEqual(["error D202", "warning D206"]);
-    const open = [{ thread: "5", seconds: 400, locked: 3, account: null, host: null }];
+    const open = [{ kind: "thread", name: "5", seconds: "400", account: null, program: null, doing: null, held: "0" }];
     expect(judged(looks, "transactions", open)).toEqual(["warning D301"]);
     expect(judged(looks, "history", [{ versions: "2000000" }])).toEqual(["warning D302"]);
   });
@@ -119,10 +119,10 @@ describeWithService("postgres", "doctor", () => {
     expect(judged(looks, "settings", bad)).toEqual(["error D204", "error D201", "warning D206"]);
     const table = { persistence: "p", policies: 0, options: null, live: "1000", dead: "200000", age: "1500000000" };
     expect(judged(looks, "table", [table])).toEqual(["warning D211", "warning D211"]);
-    const open = { pid: "7", role: "app", program: "shop", state: "idle in transaction", seconds: "900" };
-    const prepared = { ...open, pid: "prepared x", state: "prepared" };
-    expect(judged(looks, "transactions", [open, prepared])).toEqual(["warning D301", "warning D301"]);
-    expect(judged(looks, "slots", [{ name: "s", age: "2000000" }])).toEqual(["warning D301"]);
+    const open = { kind: "process", name: "7", account: "app", program: "shop", doing: "idle", seconds: "900", held: "9" };
+    const prepared = { ...open, kind: "prepared", name: "x" };
+    const slot = { ...open, kind: "slot", name: "s", account: null, seconds: null, held: "2000000" };
+    expect(judged(looks, "transactions", [open, prepared, slot])).toEqual(Array(3).fill("warning D301"));
     expect(judged(looks, "connections", [{ used: "95", most: "100" }])).toEqual(["warning D306"]);
     expect(judged(looks, "connections", [{ used: "5", most: "100" }])).toEqual([]);
   });

@@ -5,6 +5,7 @@
  */
 import { describe, expect, it } from "vitest";
 import type { PublishResult } from "../../src/brokers/broker.ts";
+import { messageType } from "../../src/message/message-type.ts";
 import type { RelayStore } from "../../src/relay/store.ts";
 import type { RelayTestService } from "../relay/bench-database.ts";
 import { failure, keysOf, type RuleBench, STATE, type StoreChange, useRuleBench } from "./rule-bench.ts";
@@ -410,5 +411,60 @@ function crashCountCases(bench: RuleBench): void {
     );
     expect(Number(poison?.["state"])).toBe(STATE.failed);
     expect(String(poison?.["reason"])).toContain("CRASH_LOOP");
+  });
+
+  it("a counted failure forgets the recoveries before it, an uncounted one does not", async () => {
+    const { database } = bench;
+    const crash = (times: number) => database.sql(`UPDATE local_message SET delivery_count = delivery_count + ${times}`);
+    const counts = async () => {
+      const [row] = await database.sql(
+        "SELECT state AS state, delivery_count AS deliveries, retry_count AS retries FROM local_message",
+      );
+      return [row?.["state"], row?.["deliveries"], row?.["retries"]].map(Number);
+    };
+    const answers = ["message", "connection", "message", undefined] as const;
+    let asked = 0;
+    const { relay, broker } = bench.relay({
+      broker: {
+        outcome() {
+          const scope = answers[asked++];
+          return scope === undefined ? undefined : failure({ scope });
+        },
+      },
+    });
+    await database.insert([{ key: "1" }]);
+    const seen: number[][] = [];
+    for (const crashes of [9, 4, 5, 9]) {
+      await crash(crashes);
+      await database.sql("UPDATE local_message SET next_retry_at = NULL");
+      // The gate of a broker that was away opens with the time.
+      await bench.clock.advance(60_000);
+      await relay.tick();
+      seen.push(await counts());
+    }
+    expect(seen).toEqual([
+      [STATE.pending, 1, 1],
+      [STATE.pending, 5, 1],
+      [STATE.pending, 2, 2],
+      [STATE.sent, 12, 2],
+    ]);
+    expect(broker.published()).toHaveLength(1);
+  });
+
+  it("a message that nobody confirms is retried slowly for ever, and is no crash", async () => {
+    const { database } = bench;
+    const types = [messageType("order", { topic: "orders", confirm: { withinMs: 60_000, onTimeout: "fail" } })];
+    const { relay, broker } = bench.relay({ relay: { types } });
+    await database.insert([{ key: "1", type: "order" }]);
+    // At most three turns each time: its deadline comes, then its slow retry, then it is sent.
+    for (let turn = 0; turn < 36; turn += 1) {
+      await relay.tick();
+      await database.sql(
+        `UPDATE local_message SET next_retry_at = gmt_create WHERE state IN (${STATE.sent}, ${STATE.failed})`,
+      );
+    }
+    expect(broker.published().length).toBeGreaterThanOrEqual(12);
+    const [row] = await database.sql("SELECT fail_reason AS reason FROM local_message");
+    expect(String(row?.["reason"])).not.toContain("CRASH_LOOP");
   });
 }

@@ -2,8 +2,10 @@
 import type { Diagnosis } from "../../doctor/diagnosis.ts";
 import { type DoctorLook, idsRunOut, OLD_TRANSACTION_S } from "../sql/doctor-statements.ts";
 import type { TableLayout } from "../sql/layout.ts";
+import { oldTransaction, oldTransactionText } from "../sql/old-transactions.ts";
 import { type Row, text, textOrNull } from "../sql/rows.ts";
 import { createNames, type MysqlNames } from "./names.ts";
+import { endOf, oldTransactions } from "./old-transactions.ts";
 
 /** Each reads variables and catalogs only, or one row of an index; none takes a lock. */
 export function doctorLooks(layout: TableLayout): readonly DoctorLook[] {
@@ -154,25 +156,17 @@ function ids(names: MysqlNames): DoctorLook {
 function transactions(): DoctorLook {
   return {
     statement: {
+      ...oldTransactions({ olderThanMs: OLD_TRANSACTION_S * 1_000, heldTransactions: 0 }),
       name: "doctor.transactions",
-      text: `SELECT CAST(t.trx_mysql_thread_id AS CHAR) AS thread, TIMESTAMPDIFF(SECOND, t.trx_started, NOW()) AS seconds,
-    t.trx_rows_locked AS locked, p.USER AS account, p.HOST AS host
-  FROM information_schema.INNODB_TRX AS t LEFT JOIN information_schema.PROCESSLIST AS p ON p.ID = t.trx_mysql_thread_id
-  WHERE t.trx_started < NOW() - INTERVAL ${OLD_TRANSACTION_S} SECOND
-  ORDER BY t.trx_started LIMIT 5`,
-      params: [],
     },
     judge: (rows) =>
-      rows.map((row) => {
-        const thread = text(row, "thread");
-        return {
-          id: "D301",
-          severity: "warning",
-          what: `a transaction of ${textOrNull(row, "account") ?? "?"} at ${textOrNull(row, "host") ?? "?"} (thread ${thread}) is open for ${String(row["seconds"])} s and has locked ${String(row["locked"])} rows`,
-          why: "old row versions stay, so that scans become slower with every message; messages that it has locked wait",
-          mend: `end it in its program, or: KILL ${thread};`,
-        };
-      }),
+      rows.map(oldTransaction).map((each) => ({
+        id: "D301",
+        severity: "warning",
+        what: oldTransactionText(each),
+        why: "old row versions stay, so that scans become slower with every message; messages that it has locked wait",
+        mend: endOf(each),
+      })),
   };
 }
 

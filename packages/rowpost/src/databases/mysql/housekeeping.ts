@@ -11,6 +11,7 @@ import { archiveStatements } from "./archive.ts";
 import { behindStatements } from "./behind.ts";
 import { whole } from "./clock.ts";
 import type { MysqlNames } from "./names.ts";
+import { oldTransactions } from "./old-transactions.ts";
 
 /**
  * `sent` rows that wait for a confirmation without a deadline stand outside (state, NULL), the
@@ -29,6 +30,7 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
     ...archiveStatements(names),
     ...behindStatements(names),
     ...clockStatements(names),
+    oldTransactions,
 
     applyTimed: (request) => applyTimed(names, request),
 
@@ -276,11 +278,14 @@ function applyTimed(
   const { column, state } = names;
   const later = `IF(j.next_ms IS NULL, NULL, ${names.later("j.next_ms")})`;
   const reason = `${column("failReason")} = COALESCE(j.fail_reason, ${column("failReason")})`;
+  // The claim that sent it has counted: without this it would look like a recovery when a slow
+  // retry sends it again (rule: crash-counting).
+  const counted = `${column("retryCount")} = COALESCE(${column("retryCount")}, 0) + 1`;
   const changes: Record<TimedDecision["transition"], string> = {
     slowRetry: `${column("nextRetryAt")} = ${names.atOnce}, ${column("state")} = ${state("pending")}`,
     resume: `${column("nextRetryAt")} = ${names.atOnce}, ${column("state")} = ${state("pending")}`,
-    confirmTimeoutResend: `${reason}, ${column("retryCount")} = COALESCE(${column("retryCount")}, 0) + 1, ${column("nextRetryAt")} = ${later}, ${column("state")} = ${state("pending")}`,
-    confirmTimeoutFail: `${reason}, ${column("nextRetryAt")} = ${later}, ${column("state")} = ${state("failed")}`,
+    confirmTimeoutResend: `${reason}, ${counted}, ${column("nextRetryAt")} = ${later}, ${column("state")} = ${state("pending")}`,
+    confirmTimeoutFail: `${reason}, ${counted}, ${column("nextRetryAt")} = ${later}, ${column("state")} = ${state("failed")}`,
     clearTimer: `${column("nextRetryAt")} = IF(${column("state")} = ${state("sent")}, ${NO_DEADLINE}, NULL)`,
   };
   const from =

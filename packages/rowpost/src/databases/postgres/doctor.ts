@@ -2,13 +2,15 @@
 import type { Diagnosis } from "../../doctor/diagnosis.ts";
 import { type DoctorLook, idsRunOut, OLD_TRANSACTION_S } from "../sql/doctor-statements.ts";
 import type { TableLayout } from "../sql/layout.ts";
+import { oldTransaction, oldTransactionText } from "../sql/old-transactions.ts";
 import { integer, type Row, text, textOrNull } from "../sql/rows.ts";
 import { createNames, type Names } from "./names.ts";
+import { endOf, oldTransactions } from "./old-transactions.ts";
 
 /** Each reads catalogs and statistics only, or one row of an index; none takes a lock. */
 export function doctorLooks(layout: TableLayout): readonly DoctorLook[] {
   const names = createNames(layout);
-  return [settings(), table(names), ids(names), holders(), slots(), room()];
+  return [settings(), table(names), ids(names), holders(), room()];
 }
 
 /** What a setting has to be, by the database's and the role's own defaults too. */
@@ -183,55 +185,26 @@ function ids(names: Names): DoctorLook {
   };
 }
 
-/** Without pg_read_all_stats the statements of other roles are hidden, their ages are not. */
 function holders(): DoctorLook {
   return {
     statement: {
+      ...oldTransactions({ olderThanMs: OLD_TRANSACTION_S * 1_000, heldTransactions: 0 }),
       name: "doctor.transactions",
-      text: `SELECT a.pid::text AS pid, a.usename AS role, COALESCE(a.application_name, '') AS program, a.state,
-  EXTRACT(epoch FROM clock_timestamp() - a.xact_start)::bigint::text AS seconds
-FROM pg_catalog.pg_stat_activity a
-WHERE a.datname = current_database() AND a.backend_type = 'client backend' AND a.xact_start < clock_timestamp() - $1::bigint * interval '1 second'
-UNION ALL
-SELECT 'prepared ' || p.gid, p.owner, '', 'prepared', EXTRACT(epoch FROM clock_timestamp() - p.prepared)::bigint::text
-FROM pg_catalog.pg_prepared_xacts p
-WHERE p.database = current_database() AND p.prepared < clock_timestamp() - $1::bigint * interval '1 second'
-ORDER BY 5 DESC LIMIT 5`,
-      params: [OLD_TRANSACTION_S],
     },
     judge: (rows) =>
-      rows.map((row) => {
-        const pid = text(row, "pid");
-        const isPrepared = pid.startsWith("prepared ");
-        return {
-          id: "D301",
-          severity: "warning",
-          what: `a transaction of ${text(row, "role")} (${isPrepared ? pid : `process ${pid}, ${text(row, "program")}, ${textOrNull(row, "state") ?? ""}`}) is open for ${text(row, "seconds")} s`,
-          why: "VACUUM removes nothing that it might still see, so that scans become slower with every message",
-          mend: isPrepared
-            ? `COMMIT PREPARED or ROLLBACK PREPARED '${pid.slice("prepared ".length)}'`
-            : `end it in its program, or: SELECT pg_terminate_backend(${pid});`,
-        };
-      }),
-  };
-}
-
-function slots(): DoctorLook {
-  return {
-    statement: {
-      name: "doctor.slots",
-      text: `SELECT s.slot_name AS name, GREATEST(age(s.xmin), age(s.catalog_xmin))::text AS age
-FROM pg_catalog.pg_replication_slots s
-WHERE NOT s.active AND GREATEST(age(s.xmin), age(s.catalog_xmin)) > 1000000`,
-      params: [],
-    },
-    judge: (rows) =>
-      rows.map((row) => ({
+      rows.map(oldTransaction).map((each) => ({
         id: "D301",
         severity: "warning",
-        what: `the replication slot ${text(row, "name")}, which nobody reads, is ${text(row, "age")} transactions behind`,
-        why: "it keeps old row versions and the write-ahead log, until the disk is full",
-        mend: `have its reader come back, or: SELECT pg_drop_replication_slot('${text(row, "name")}');`,
+        ...(each.kind === "slot"
+          ? {
+              what: `the replication slot ${each.name} (${each.doing}) is ${each.held} transactions behind`,
+              why: "it keeps old row versions and the write-ahead log, until the disk is full",
+            }
+          : {
+              what: oldTransactionText(each),
+              why: "VACUUM removes nothing that it might still see, so that scans become slower with every message",
+            }),
+        mend: endOf(each),
       })),
   };
 }

@@ -22,6 +22,7 @@ import {
   textArray,
   tokenParams,
 } from "./names.ts";
+import { oldTransactions } from "./old-transactions.ts";
 import { unknownState } from "./schema.ts";
 
 /** Statements of the housekeeping store. */
@@ -31,6 +32,7 @@ export function housekeepingStatements(names: Names): HousekeepingStatements {
     ...strayStatements(names),
     ...timerStatements(names),
     ...clockStatements(names),
+    oldTransactions,
     ...fencedStatements(names),
     ...removalStatements(names),
     ...behindStatements(names),

@@ -2,13 +2,14 @@
 
 import type { HousekeepingStore, RowRefusal, RowToken, SuspensionRule } from "../../relay/store.ts";
 import { compareIds } from "../../runtime/compare-ids.ts";
-import { DatabaseConflictError, RowRefusedError } from "../../runtime/errors.ts";
+import { DatabaseConflictError, PermissionError, RowRefusedError } from "../../runtime/errors.ts";
 import { grouped } from "../../runtime/grouped.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import { behindInstant, headOfInstant } from "./behind.ts";
 import { COUNTED_ROWS } from "./insight-statements.ts";
 import type { TableLayout } from "./layout.ts";
 import { leftMessages } from "./left-messages.ts";
+import { oldTransaction } from "./old-transactions.ts";
 import { type Picked, pastRefused, pickPastRefused, telling } from "./past-refused.ts";
 import {
   clip,
@@ -149,6 +150,17 @@ export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingS
       const [row] = await read(housekeeping.readClock());
       if (row === undefined) throw new Error("the database answered no row to the question for its clock");
       return integer(row, "now_ms");
+    },
+
+    async oldTransactions(request) {
+      const statement = housekeeping.oldTransactions?.(request);
+      if (statement === undefined) return undefined;
+      try {
+        return (await read(statement)).map(oldTransaction);
+      } catch (error) {
+        if (error instanceof PermissionError) return undefined;
+        throw error;
+      }
     },
 
     purgeArchive: (request) => change(housekeeping.purgeArchive(request)),

@@ -27,6 +27,7 @@ import type { Statement } from "../../transactions/executor.ts";
 import type { ConfirmStatements } from "./confirm-statements.ts";
 import type { InsightStatements } from "./insight-statements.ts";
 import type { TableLayout } from "./layout.ts";
+import type { OldTransactionsRequest } from "./old-transactions.ts";
 import type { OperationsStatements } from "./operations-statements.ts";
 import type { Picked } from "./past-refused.ts";
 import type { ReconcileStatements } from "./reconcile-statements.ts";
@@ -304,6 +305,11 @@ export interface HousekeepingStatements {
   ): Statement;
   /** Alias: now_ms, of the epoch. Reads no table. */
   readClock(): Statement;
+  /**
+   * Transactions that keep old row versions: at most 5, the worst first; see old-transactions.ts.
+   * Undefined where there is no such thing.
+   */
+  readonly oldTransactions: ((request: OldTransactionsRequest) => Statement) | undefined;
   shortenWaits(request: { readonly beyondMs: number; readonly stepMs: number } & Picked): Statement;
   /**
    * Alias: id. Locks finished rows of this state, old enough, skipping rows that others hold where

@@ -26,7 +26,9 @@ export function timedChanges(
   const reason = `${failReason} = COALESCE(decided.fail_reason, m.${failReason})`;
   const pending = `${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingIn("decided.next_ms")}, ${reason}`;
   const failed = `${state} = ${names.state("failed")}, ${nextRetryAt} = ${words.after("decided.next_ms")}, ${reason}`;
-  const resent = `${pending}, ${retryCount} = COALESCE(m.${retryCount}, 0) + 1`;
+  // The claim that sent it has counted: without this it would look like a recovery when a slow
+  // retry sends it again (rule: crash-counting).
+  const counted = `${retryCount} = COALESCE(m.${retryCount}, 0) + 1`;
   // `sent` still waits for its confirmation, so it must not look finished: lockFinished takes rows
   // without a time.
   const cleared = `${nextRetryAt} = CASE WHEN m.${state} = ${names.state("sent")} THEN ${words.never} END, ${reason}`;
@@ -34,8 +36,8 @@ export function timedChanges(
   return {
     slowRetry: change("slowRetry", pending),
     resume: change("resume", pending),
-    confirmTimeoutResend: change("confirmTimeoutResend", resent),
-    confirmTimeoutFail: change("confirmTimeoutFail", failed),
+    confirmTimeoutResend: change("confirmTimeoutResend", `${pending}, ${counted}`),
+    confirmTimeoutFail: change("confirmTimeoutFail", `${failed}, ${counted}`),
     clearTimer: { set: cleared, from: ["sent", "failed"] },
   };
 }

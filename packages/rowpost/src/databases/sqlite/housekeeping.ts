@@ -32,6 +32,8 @@ export function housekeepingStatements(names: Names): HousekeepingStatements {
     ...sweepStatements(names),
     ...timerStatements(names),
     ...clockStatements(names),
+    // Readers see their own snapshot in the write-ahead log; the scans do not walk over it.
+    oldTransactions: undefined,
   };
 }
 

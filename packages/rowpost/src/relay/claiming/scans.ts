@@ -54,6 +54,8 @@ export interface ScansOptions {
   readonly window: InFlightWindow;
   readonly room: Pick<Room, "of" | "bytesOf">;
   readonly plan: ScanPlan;
+  /** A scan has come back, after so many milliseconds. */
+  readonly took: (ms: number) => void;
 }
 
 const NO_ROWS: Scan = {
@@ -74,7 +76,7 @@ const PASSED_AT_ONCE = 100;
 const MOST_CURSORS = 256;
 
 /** Makes the scans of one relay, at their start. */
-export function createScans({ store, settings, keeper, window, room, plan }: ScansOptions): Scans {
+export function createScans({ store, settings, keeper, window, room, plan, took }: ScansOptions): Scans {
   const { clock, batchSize } = settings;
   const budget = createScanBudget(batchSize);
   const walk = createCursor(clock);
@@ -90,7 +92,9 @@ export function createScans({ store, settings, keeper, window, room, plan }: Sca
       const rows = await store.scan({ ...request, shards: keeper.holdsAll ? undefined : shards });
       window.scanReturned(number);
       budget.returned(rows);
-      settings.metrics.observe("rowpost_scan_duration_ms", {}, clock.monotonicMs() - startedMs);
+      const tookMs = clock.monotonicMs() - startedMs;
+      took(tookMs);
+      settings.metrics.observe("rowpost_scan_duration_ms", {}, tookMs);
       return rows;
     } catch (error) {
       budget.failed();

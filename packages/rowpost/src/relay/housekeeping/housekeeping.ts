@@ -17,6 +17,7 @@ import type { Followers } from "../parking/followers.ts";
 import { slowRetryInMs } from "../publishing/outcome.ts";
 import { about, type RelayReports } from "../reports.ts";
 import type { RelayStore, TimedDecision, TimedRow } from "../store.ts";
+import type { OldTransactionsWatch } from "./old-transactions.ts";
 import type { SendingSweep } from "./sending-sweep.ts";
 import { createSteppedClock } from "./stepped-clock.ts";
 
@@ -42,6 +43,7 @@ export interface HousekeepingOptions {
   readonly keeper: LeaseKeeper;
   readonly followers: Pick<Followers, "release">;
   readonly sendingSweep: SendingSweep;
+  readonly oldTransactions: Pick<OldTransactionsWatch, "look">;
   readonly settings: RelaySettings;
   readonly reports: RelayReports;
   readonly events: EventEmitter<RelayEvents>;
@@ -283,6 +285,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
     forgetConfirmations,
     gauges,
     steppedClock,
+    options.oldTransactions.look,
   ];
 
   return {

@@ -43,16 +43,27 @@ describe("outcome of a publish", () => {
     expect(first).toMatchObject({
       toState: "pending",
       retryDelta: 1,
-      deliveryDelta: 0,
       nextRetryInMs: 100,
       failReason: "CODE: why",
     });
     const second = outcomeOf({ ...MESSAGE, retryCount: 1 }, failed({ scope }), SETTINGS, REST, latest);
     expect(second.nextRetryInMs).toBe(200);
-    // No claim has counted it: else delivery_count would fall behind retry_count, and hide as many
-    // recoveries (rule: crash-counting).
-    const unmarked = outcomeOf(MESSAGE, failed({ scope }), { ...SETTINGS, sendingMark: "off" }, REST, latest);
-    expect(unmarked).toMatchObject({ retryDelta: 1, deliveryDelta: 1 });
+  });
+
+  it.each([
+    // [claims before, failures before, sending mark] of a message that this claim made one more of.
+    ["never recovered", 2, 2, "on", 0],
+    ["recovered twice", 4, 2, "on", -2],
+    ["claimed without a mark, which counts nothing", 2, 2, "off", 1],
+    ["recovered twice, without a mark", 4, 2, "off", -1],
+  ] as const)("a counted failure forgets recoveries: %s (rule: crash-counting)", (_, deliveryCount, retryCount, sendingMark, delta) => {
+    const settings = { ...SETTINGS, sendingMark, policyOf: () => ({ ...DEFAULT_RETRY_POLICY, maxAttempts: 9 }) };
+    const before = { ...MESSAGE, deliveryCount, retryCount };
+    const { deliveryDelta } = outcomeOf(before, failed({}), settings, REST);
+    expect(deliveryDelta).toBe(delta);
+    expect(outcomeOf(before, failed({ retriable: false }), settings, REST).deliveryDelta).toBe(delta);
+    const uncounted = outcomeOf(before, failed({ scope: "connection" }), settings, REST);
+    expect(uncounted.deliveryDelta).toBe(sendingMark === "on" ? -1 : 0);
   });
 
   it("gives up after maxAttempts, into the slow retry while the message is young enough", () => {

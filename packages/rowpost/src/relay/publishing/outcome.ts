@@ -58,14 +58,15 @@ function failure(
     readonly reason: string;
     readonly retryAfterMs?: number | undefined;
   },
-  settings: Pick<RelaySettings, "policyOf" | "sendingMark">,
+  settings: Pick<RelaySettings, "policyOf">,
   random: () => number,
 ): Outcome {
-  // Without the mark nothing has counted this attempt yet; recoveries are what delivery_count has
-  // above retry_count (rule: crash-counting).
-  const counted = { retryDelta: 1, deliveryDelta: settings.sendingMark === "off" ? 1 : 0 } as const;
   const policy = settings.policyOf(message.type);
   const attempts = message.retryCount + 1;
+  // Recoveries are what delivery_count has above retry_count. This attempt ended with an outcome:
+  // those before it are forgotten, or few crashes in a long life would fail it (rule:
+  // crash-counting).
+  const counted = { retryDelta: 1, deliveryDelta: attempts - token.deliveryCount } as const;
   const failReason = `${result.code}: ${result.reason}`;
   const mendable = result.retriable || result.scope === "unknown";
   if (mendable && attempts < policy.maxAttempts) {

@@ -136,18 +136,18 @@ export const timedCases: readonly StoreContractCase[] = [
     },
   },
   {
-    name: "applyTimed: a confirmation that did not come fails, with the time of the slow retry",
+    name: "applyTimed: a confirmation that did not come fails, counts, and has the time of the slow retry (rule: crash-counting)",
     async run(context) {
       const row = await context.put({ ...DUE, state: "sent", messageId: "0A1B" });
-      const columns = ["state", "failReason", "nextRetryAt", "lockVersion"] as const;
+      const columns = ["state", "retryCount", "failReason", "nextRetryAt", "lockVersion"] as const;
       const decision = {
         transition: "confirmTimeoutFail",
         failReason: "no confirmation",
         nextRetryInMs: HOUR_MS,
       } as const;
       assert.equal(await context.assertChanges(row, columns, () => apply(context, [row], decision)), 1);
-      const { failReason, nextRetryInMs, state } = await context.row(row);
-      assert.deepEqual([state, failReason], ["failed", "no confirmation"]);
+      const { failReason, nextRetryInMs, retryCount, state } = await context.row(row);
+      assert.deepEqual([state, retryCount, failReason], ["failed", 4, "no confirmation"]);
       context.assertInMs(nextRetryInMs, HOUR_MS, "slow retry");
     },
   },
