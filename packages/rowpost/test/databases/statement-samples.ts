@@ -169,7 +169,9 @@ export function otherStatements(statements: DialectStatements): Statement[] {
     housekeeping.nextBehind("3000-01-01 00:00:00.000"),
     housekeeping.resetBackoff({ topic: "orders", limit: 10, stepMs: 5, ...pickAll(10) }),
     housekeeping.readClock(),
-    ...(housekeeping.oldTransactions === undefined ? [] : [housekeeping.oldTransactions({ olderThanMs: 5, heldTransactions: 5 })]),
+    ...(housekeeping.oldTransactions === undefined
+      ? []
+      : [housekeeping.oldTransactions({ olderThanMs: 5, heldTransactions: 5 })]),
     housekeeping.shortenWaits({ beyondMs: 1_000, stepMs: 5, ...pickAll(10) }),
     housekeeping.lockFinished({ state: "sent", olderThanMs: 5, afterId: "0", limit: 10 }),
     housekeeping.lockFinished({ state: "consumed", olderThanMs: 5, afterId: "0", limit: 10 }),

@@ -119,7 +119,15 @@ describeWithService("postgres", "doctor", () => {
     expect(judged(looks, "settings", bad)).toEqual(["error D204", "error D201", "warning D206"]);
     const table = { persistence: "p", policies: 0, options: null, live: "1000", dead: "200000", age: "1500000000" };
     expect(judged(looks, "table", [table])).toEqual(["warning D211", "warning D211"]);
-    const open = { kind: "process", name: "7", account: "app", program: "shop", doing: "idle", seconds: "900", held: "9" };
+    const open = {
+      kind: "process",
+      name: "7",
+      account: "app",
+      program: "shop",
+      doing: "idle",
+      seconds: "900",
+      held: "9",
+    };
     const prepared = { ...open, kind: "prepared", name: "x" };
     const slot = { ...open, kind: "slot", name: "s", account: null, seconds: null, held: "2000000" };
     expect(judged(looks, "transactions", [open, prepared, slot])).toEqual(Array(3).fill("warning D301"));

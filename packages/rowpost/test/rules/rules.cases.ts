@@ -415,7 +415,8 @@ function crashCountCases(bench: RuleBench): void {
 
   it("a counted failure forgets the recoveries before it, an uncounted one does not", async () => {
     const { database } = bench;
-    const crash = (times: number) => database.sql(`UPDATE local_message SET delivery_count = delivery_count + ${times}`);
+    const crash = (times: number) =>
+      database.sql(`UPDATE local_message SET delivery_count = delivery_count + ${times}`);
     const counts = async () => {
       const [row] = await database.sql(
         "SELECT state AS state, delivery_count AS deliveries, retry_count AS retries FROM local_message",

@@ -56,15 +56,18 @@ describe("outcome of a publish", () => {
     ["recovered twice", 4, 2, "on", -2],
     ["claimed without a mark, which counts nothing", 2, 2, "off", 1],
     ["recovered twice, without a mark", 4, 2, "off", -1],
-  ] as const)("a counted failure forgets recoveries: %s (rule: crash-counting)", (_, deliveryCount, retryCount, sendingMark, delta) => {
-    const settings = { ...SETTINGS, sendingMark, policyOf: () => ({ ...DEFAULT_RETRY_POLICY, maxAttempts: 9 }) };
-    const before = { ...MESSAGE, deliveryCount, retryCount };
-    const { deliveryDelta } = outcomeOf(before, failed({}), settings, REST);
-    expect(deliveryDelta).toBe(delta);
-    expect(outcomeOf(before, failed({ retriable: false }), settings, REST).deliveryDelta).toBe(delta);
-    const uncounted = outcomeOf(before, failed({ scope: "connection" }), settings, REST);
-    expect(uncounted.deliveryDelta).toBe(sendingMark === "on" ? -1 : 0);
-  });
+  ] as const)(
+    "a counted failure forgets recoveries: %s (rule: crash-counting)",
+    (_, deliveryCount, retryCount, sendingMark, delta) => {
+      const settings = { ...SETTINGS, sendingMark, policyOf: () => ({ ...DEFAULT_RETRY_POLICY, maxAttempts: 9 }) };
+      const before = { ...MESSAGE, deliveryCount, retryCount };
+      const { deliveryDelta } = outcomeOf(before, failed({}), settings, REST);
+      expect(deliveryDelta).toBe(delta);
+      expect(outcomeOf(before, failed({ retriable: false }), settings, REST).deliveryDelta).toBe(delta);
+      const uncounted = outcomeOf(before, failed({ scope: "connection" }), settings, REST);
+      expect(uncounted.deliveryDelta).toBe(sendingMark === "on" ? -1 : 0);
+    },
+  );
 
   it("gives up after maxAttempts, into the slow retry while the message is young enough", () => {
     const last = outcomeOf({ ...MESSAGE, retryCount: 2 }, failed({}), SETTINGS, REST);
