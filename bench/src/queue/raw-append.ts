@@ -4,7 +4,6 @@
  * queue adds.
  */
 import { type Measurement, startMeter } from "../measure/meter.ts";
-import { keyOf } from "../relay/messages.ts";
 import { orderMessage } from "../scenarios/business.ts";
 import type { BareConnection, BareStatement, BenchDatabase } from "../servers/server.ts";
 import { monthTable } from "./topic.ts";
@@ -19,7 +18,6 @@ export async function rawAppend(
   const connections = await openConnections(database, producers);
   const table = monthTable();
   const start = BigInt(Date.now() - QUEUE_EPOCH_MS) << 16n;
-  const ids = Array.from({ length: messages }, (_, index) => String((start + BigInt(index)) << 6n));
   const meter = await startMeter(database);
   meter.restart();
   let next = 0;
@@ -28,9 +26,9 @@ export async function rawAppend(
       while (next < messages) {
         const first = next;
         next += batch;
-        const rows = ids.slice(first, first + batch).map((id, index): Row => {
-          const number = first + index + 1;
-          return [id, keyOf(number), JSON.stringify(orderMessage(number).body)];
+        const rows = Array.from({ length: batch }, (_, index): Row => {
+          const { key, body } = orderMessage(first + index + 1);
+          return [String((start + BigInt(first + index)) << 6n), key, JSON.stringify(body)];
         });
         await connection.simple(database.product === "sqlite" ? "BEGIN IMMEDIATE" : "BEGIN");
         await connection.run(insert(database, table, rows));
@@ -46,10 +44,10 @@ export async function rawAppend(
 /** Id, key, body. */
 type Row = readonly [string, string, string];
 
-/** SQLite has one writer. */
+/** SQLite has one writer. Its commits wait for the disk, as those of a program do, and ours. */
 async function openConnections(database: BenchDatabase, producers: number): Promise<BareConnection[]> {
   const count = database.product === "sqlite" ? 1 : producers;
-  return await Promise.all(Array.from({ length: count }, () => database.connect("relay")));
+  return await Promise.all(Array.from({ length: count }, () => database.connect("program")));
 }
 
 const COLUMNS = "partition_no, message_id, message_key, message_type, message_data, ip, port, producer_group";

@@ -173,7 +173,8 @@ async function waiting(database: BenchDatabase, group: string): Promise<() => Pr
     postgres: "clock_timestamp() + interval '1 hour', clock_timestamp(), clock_timestamp()",
     mysql: "UTC_TIMESTAMP(3) + INTERVAL 1 HOUR, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3)",
     mariadb: "UTC_TIMESTAMP(3) + INTERVAL 1 HOUR, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3)",
-    sqlite: "unixepoch() * 1000 + 3600000, unixepoch() * 1000, unixepoch() * 1000",
+    sqlite:
+      "strftime('%Y-%m-%d %H:%M:%f', 'now', '+1 hour'), strftime('%Y-%m-%d %H:%M:%f', 'now'), strftime('%Y-%m-%d %H:%M:%f', 'now')",
   }[database.product];
   const columns =
     "topic_id, consumer_group_id, partition_no, message_id, state, attempt, next_attempt_at, gmt_create, gmt_modified";

@@ -213,7 +213,9 @@ function sqliteStep(detail: string, statement: Statement): Step[] {
     if (alias !== "m" || how === "SCAN") return [];
   }
   const step = { table: tableOf(alias, statement), index: shortIndex(by) };
-  return [how === "SCAN" ? { ...step, fault: detail } : step];
+  // A partition's rows, each of them looked for in the list.
+  const walks = statement.name === "changeRedeliveries" && !detail.includes("message_id=?");
+  return [how === "SCAN" || walks ? { ...step, fault: detail } : step];
 }
 
 /** A node of PostgreSQL's plan, as far as it is looked at. */

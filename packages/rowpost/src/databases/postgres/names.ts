@@ -97,10 +97,20 @@ export function numberArray(values: readonly (string | number | null)[]): string
  * Texts as an array parameter. Measured for 500 rows of five columns: arrays written like this 0.30
  * us of client CPU a row, the driver's own serializer 0.55, multi-row VALUES 0.60, one JSON text
  * 0.33; on the server 0.53, 0.53, 0.50 and 0.93.
+ *
+ * Where nothing has to be escaped but quotes and backslashes, JSON and an array literal are the same
+ * inside the brackets, and one call writes them all: 0.66 us for a body of 400 characters, one by
+ * one 3.7.
  */
 export function textArray(values: readonly (string | null)[]): string {
-  return `{${values.map((value) => (value === null ? "NULL" : `"${/["\\]/.test(value) ? value.replace(/["\\]/g, "\\$&") : value}"`)).join(",")}}`;
+  if (!values.some((value) => value !== null && ESCAPED_BY_JSON_ALONE.test(value))) {
+    return `{${JSON.stringify(values).slice(1, -1)}}`;
+  }
+  return `{${values.map((value) => (value === null ? "NULL" : `"${value.replace(/["\\]/g, "\\$&")}"`)).join(",")}}`;
 }
+
+/** Control characters, and surrogates, half of which may be missing. */
+const ESCAPED_BY_JSON_ALONE = /[^\x20-\ud7ff\ue000-\uffff]/;
 
 /**
  * `WITH fence AS …`: the shards of this owner at these epochs, their lease rows locked until the

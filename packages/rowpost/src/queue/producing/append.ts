@@ -11,9 +11,9 @@ import {
 } from "../../runtime/errors.ts";
 import { grouped } from "../../runtime/grouped.ts";
 import type { Executor } from "../../transactions/executor.ts";
-import type { AppendResult, ProducerPlace, QueuedMessage, QueueStore } from "../store.ts";
+import type { AppendResult, ProducerPlace, QueueStore } from "../store.ts";
 import type { Topics } from "../topics/topics.ts";
-import { encodeQueueMessage, partitionOf, type QueueMessage } from "./encode.ts";
+import { encodeQueueMessage, type Item, partitionOf, placed, type QueueMessage } from "./encode.ts";
 import { createGather, type Gather } from "./gather.ts";
 
 export interface AppenderOptions {
@@ -23,12 +23,6 @@ export interface AppenderOptions {
   readonly doorbell: QueueDatabase["doorbell"];
   /** Begins, runs, commits. */
   readonly transaction: <T>(work: (tx: Executor) => Promise<T>) => Promise<T>;
-}
-
-/** An encoded message of one topic. */
-export interface Item {
-  readonly topic: string;
-  readonly message: Omit<QueuedMessage, "partition">;
 }
 
 export interface Appender {
@@ -101,10 +95,7 @@ export function createAppender({ store, topics, producer, doorbell, transaction 
     const byTopic = grouped(items.entries(), ([, { topic }]) => topic);
     for (const [topic, entries] of [...byTopic].sort(([left], [right]) => (left < right ? -1 : 1))) {
       const settings = await topics.settings(topic, "ever");
-      const messages = entries.map(([, { message }]) => ({
-        ...message,
-        partition: partitionOf(message, settings, turn),
-      }));
+      const messages = entries.map(([, { message }]) => placed(message, partitionOf(message, settings, turn)));
       const result = await store.append(tx, { topic, messages, producer, keyedPartitions: settings.keyedPartitions });
       if (!("ids" in result)) throw new NotAppended(topic, result);
       for (const [place, [index]] of entries.entries()) ids[index] = result.ids[place] ?? "";
@@ -180,10 +171,7 @@ export function createAppender({ store, topics, producer, doorbell, transaction 
       return await mended(run);
     },
     async append(messages, tx, own) {
-      const items = messages.map((message): Item => {
-        const { topic, ...encoded } = encodeQueueMessage(message, own);
-        return { topic, message: encoded };
-      });
+      const items = messages.map((message) => encodeQueueMessage(message, own));
       const names = new Set(items.map(({ topic }) => topic).sort());
       if (tx === undefined) {
         await prepare(names);

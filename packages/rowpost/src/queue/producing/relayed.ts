@@ -6,7 +6,8 @@ import { DEFAULT_LIMITS } from "../../message/message.ts";
 import { InvalidMessageError } from "../../runtime/errors.ts";
 import type { Executor } from "../../transactions/executor.ts";
 import { checkTopic } from "../topics/names.ts";
-import type { Appender, Item } from "./append.ts";
+import type { Appender } from "./append.ts";
+import type { Item } from "./encode.ts";
 import type { RelayedStore } from "./relayed-store.ts";
 
 /** A message that a relay brings, such as an `OutgoingMessage`. */

@@ -3,7 +3,7 @@
  * not ours: nothing depends on their time zone, ids come back as text, and character set and
  * sql_mode are checked.
  */
-import type { QueuedMessage } from "../../../queue/store.ts";
+import { hasDelays, textColumns } from "../../sql/queue/append-columns.ts";
 import { infoTable } from "../../sql/queue/names.ts";
 import type { AppendStatements, SourceStatements } from "../../sql/queue/statements.ts";
 import { COMPANION_NOW, whole } from "../clock.ts";
@@ -34,23 +34,32 @@ export const append: AppendStatements = {
   ],
 
   /**
+   * The text of 100 comes again, and becomes a prepared statement (transactions/prepare.ts). The
+   * server's CPU beside that of bare INSERTs of 100 (MariaDB 10.11): 0.8 times, as text of up to
+   * 500 rows 1.4 to 1.8 times.
+   */
+  rowsOfInsert: (left) => Math.min(left, 100),
+
+  /**
    * New rows at the end of their partition; nobody reads them before the counter is committed. Ids
    * are parameters: handles of users keep a prepared statement for each text.
    */
   insertMessages({ topic, month, rows, producer }) {
-    const delayed = rows.some(({ message }) => message.delayMs !== null || message.deliverAtMs !== null);
+    const messages = rows.map(({ message }) => message);
+    const texts = textColumns(messages);
+    const delayed = hasDelays(messages);
     const params: unknown[] = [];
-    const values: string[] = [];
-    for (const [index, { id, message }] of rows.entries()) {
-      const partition = index === 0 ? checked("?", IN_TRANSACTION + NOT_ENDED) : "?";
-      values.push(`(${partition}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?${delayed ? `, ${DELIVER_AT}` : ""})`);
-      params.push(message.partition, id, ...textsOf(message), producer.ip, producer.port, producer.group);
+    for (const { id, message } of rows) {
+      params.push(message.partition, id, message.body, producer.ip, producer.port, producer.group);
+      for (const [, field] of texts) params.push(message[field]);
       if (delayed) params.push(message.delayMs, message.deliverAtMs);
     }
+    const columns = [...texts.map(([column]) => column), ...(delayed ? ["deliver_at"] : [])];
+    const values = ["?", "?", "?", "?", "?", ...texts.map(() => "?"), ...(delayed ? [DELIVER_AT] : [])].join(", ");
     return {
       name: rows.length === 1 ? "appendMessage" : "appendMessages",
-      text: `INSERT INTO ${quoteName(infoTable(topic, month))} (partition_no, message_id, message_key, message_type, message_data, content_type, headers, ordering_key, ip, port, producer_group${delayed ? ", deliver_at" : ""})
-  VALUES ${values.join(", ")}`,
+      text: `INSERT INTO ${quoteName(infoTable(topic, month))} (${["partition_no", "message_id", "message_data", "ip", "port", "producer_group", ...columns].join(", ")})
+  VALUES (${checked("?", IN_TRANSACTION + NOT_ENDED)}, ${values})${`, (?, ${values})`.repeat(rows.length - 1)}`,
       params,
     };
   },
@@ -66,11 +75,6 @@ const NOT_ENDED = " WHEN ROW_COUNT() = 0 THEN EXP(999)";
 /** Parameters: delay in milliseconds, epoch milliseconds; one of them, or neither. */
 const DELIVER_AT =
   "COALESCE(UTC_TIMESTAMP(3) + INTERVAL (? * 1000) MICROSECOND, TIMESTAMP'1970-01-01 00:00:00' + INTERVAL (? * 1000) MICROSECOND)";
-
-function textsOf(message: QueuedMessage): readonly (string | null)[] {
-  const { key, type, body, contentType, headers, orderingKey } = message;
-  return [key, type, body, contentType, headers, orderingKey];
-}
 
 /** What was appended under a source id, so that a second append of it appends nothing. */
 export const sources: SourceStatements = {

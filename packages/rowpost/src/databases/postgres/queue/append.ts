@@ -1,5 +1,6 @@
 /** Appending, in a transaction of the user's or of ours. */
 import type { QueuedMessage } from "../../../queue/store.ts";
+import { hasDelays, textColumns } from "../../sql/queue/append-columns.ts";
 import { infoTable } from "../../sql/queue/names.ts";
 import type { AppendStatements, SourceStatements } from "../../sql/queue/statements.ts";
 import { quoteName } from "../../sql/sql-names.ts";
@@ -39,14 +40,16 @@ RETURNING c.partition_no AS partitionno, c.last_id::text AS lastid, c.keyed_part
     },
   ],
 
+  rowsOfInsert: (left) => Math.min(left, 500),
+
   /**
    * New rows at the end of their partition; nobody reads them before the counter is committed. None
    * in any other transaction than that of `advance`.
    */
   insertMessages({ topic, month, rows, producer, txid }) {
     const messages = rows.map(({ message }) => message);
-    const texts = TEXTS.filter(([, field]) => messages.some((message) => message[field] !== null));
-    const delayed = messages.some(({ delayMs, deliverAtMs }) => delayMs !== null || deliverAtMs !== null);
+    const texts = textColumns(messages);
+    const delayed = hasDelays(messages);
     const arrays: readonly (readonly [name: string, type: string, values: string])[] = [
       ["p", "integer", numberArray(messages.map(({ partition }) => partition))],
       ["id", "bigint", numberArray(rows.map(({ id }) => id))],
@@ -69,15 +72,6 @@ SELECT count(*)::integer AS appended, ${ringOn(QUEUE_CHANNEL)} AS rung FROM appe
     };
   },
 };
-
-/** Left out where no message of the statement has one: an array of NULLs costs the server too. */
-const TEXTS = [
-  ["message_key", "key"],
-  ["message_type", "type"],
-  ["content_type", "contentType"],
-  ["headers", "headers"],
-  ["ordering_key", "orderingKey"],
-] as const satisfies readonly (readonly [column: string, field: keyof QueuedMessage])[];
 
 const DELIVER_AT = `CASE WHEN incoming.deliver_at_ms IS NOT NULL THEN to_timestamp(incoming.deliver_at_ms / 1000.0)
       ELSE ${NOW} + incoming.delay_ms * interval '1 millisecond' END`;

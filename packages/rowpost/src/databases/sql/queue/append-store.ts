@@ -2,6 +2,7 @@
 import { queueId, queueMonth } from "../../../message/queue-id.ts";
 import type { AppendResult, QueuedMessage, QueueStore } from "../../../queue/store.ts";
 import { describeError, RowRefusedError, TransactionRequiredError } from "../../../runtime/errors.ts";
+import { grouped } from "../../../runtime/grouped.ts";
 import type { Executor, Statement } from "../../../transactions/executor.ts";
 import { integer, lowerCased, type Row, text } from "../rows.ts";
 import { leaveOutKnown, type NumberedMessage } from "./sources.ts";
@@ -15,8 +16,7 @@ export interface AppendErrors {
   readonly isRowRefused: (error: unknown) => boolean;
 }
 
-/** Rows, and characters of bodies, of one INSERT. */
-const ROWS_PER_STATEMENT = 500;
+/** Characters of bodies of one INSERT. */
 const TEXT_PER_STATEMENT = 1_000_000;
 
 export function createAppend(
@@ -43,7 +43,7 @@ export function createAppend(
       return { id, message };
     });
     const { fresh, ids } = await leaveOutKnown(tx, (all) => sources.putSources(topic, all), numbered);
-    for (const { month, rows } of parts(fresh)) {
+    for (const { month, rows } of parts(fresh, statements.rowsOfInsert)) {
       if (!stillOpen()) throw outsideTransaction();
       try {
         const { rows: answer } = await tx.run(statements.insertMessages({ topic, month, rows, producer, txid }));
@@ -104,27 +104,24 @@ async function advance(
 
 interface Part {
   readonly month: number;
-  readonly rows: NumberedMessage[];
-  characters: number;
+  readonly rows: readonly NumberedMessage[];
 }
 
 /** One INSERT each. A batch across a month's border is cut where its ids are. */
-function parts(numbered: readonly NumberedMessage[]): readonly Part[] {
-  const all: Part[] = [];
-  const open = new Map<number, Part>();
-  for (const row of numbered) {
-    const month = queueMonth(row.id);
-    const { length } = row.message.body;
-    let part = open.get(month);
-    if (part === undefined || part.rows.length >= ROWS_PER_STATEMENT || part.characters + length > TEXT_PER_STATEMENT) {
-      part = { month, rows: [], characters: 0 };
-      open.set(month, part);
-      all.push(part);
+function* parts(numbered: readonly NumberedMessage[], rowsOf: (left: number) => number): Generator<Part> {
+  for (const [month, rows] of grouped(numbered, ({ id }) => queueMonth(id))) {
+    for (let first = 0; first < rows.length; ) {
+      const most = rows.slice(first, first + rowsOf(rows.length - first));
+      let characters = 0;
+      const tooLong = most.findIndex(({ message }, index) => {
+        characters += message.body.length;
+        return index > 0 && characters > TEXT_PER_STATEMENT;
+      });
+      const part = tooLong === -1 ? most : most.slice(0, tooLong);
+      yield { month, rows: part };
+      first += part.length;
     }
-    part.rows.push(row);
-    part.characters += length;
   }
-  return all;
 }
 
 interface Asked {

@@ -68,6 +68,8 @@ export interface AppendStatements {
     counts: readonly (readonly [partition: number, messages: number])[],
     check: { readonly asked: boolean },
   ): readonly Statement[];
+  /** How many rows the next INSERT takes, of so many that are left: as few texts as may be. */
+  rowsOfInsert(left: number): number;
   /**
    * One INSERT into the table of one month, sent right behind `advance` or another one. Fails, or
    * inserts nothing (alias: appended), where the transaction has ended since.

@@ -1,5 +1,5 @@
 /** Appending, in a transaction of the user's or of ours, on any SQLite from 3.35 on. */
-import type { QueuedMessage } from "../../../queue/store.ts";
+import { hasDelays, textColumns } from "../../sql/queue/append-columns.ts";
 import { infoTable } from "../../sql/queue/names.ts";
 import type { AppendStatements, SourceStatements } from "../../sql/queue/statements.ts";
 import { quoteName } from "../../sql/sql-names.ts";
@@ -20,31 +20,35 @@ RETURNING partition_no AS partitionno, CAST(last_id AS TEXT) AS lastid, keyed_pa
     },
   ],
 
-  insertMessages: ({ topic, month, rows, producer }) => ({
-    name: "appendMessages",
-    text: `INSERT INTO ${quoteName(infoTable(topic, month))} (partition_no, message_id, message_key, message_type, message_data, content_type, headers, ordering_key, deliver_at, ip, port, producer_group)
-SELECT ${[0, 1, 2, 3, 4, 5, 6, 7].map(field).join(", ")},
-  COALESCE(strftime('%Y-%m-%d %H:%M:%f', ${field(9)} / 1000.0, 'unixepoch'), ${after(field(8))}), ?, ?, ?
-FROM json_each(?)`,
-    params: [
-      producer.ip,
-      producer.port,
-      producer.group,
-      `[${rows.map(({ id, message }) => rowText(id, message)).join(",")}]`,
-    ],
-  }),
+  /**
+   * Three texts for each set of columns, so that they stay prepared; there is no round trip. CPU of
+   * an append beside bare INSERTs: 1.8 times; 2.3 times by json_extract from one JSON parameter.
+   */
+  rowsOfInsert: (left) => (left >= 100 ? 100 : left >= 10 ? 10 : 1),
+
+  insertMessages({ topic, month, rows, producer }) {
+    const messages = rows.map(({ message }) => message);
+    const texts = textColumns(messages);
+    const delayed = hasDelays(messages);
+    const params: unknown[] = [];
+    for (const { id, message } of rows) {
+      params.push(message.partition, id, message.body, producer.ip, producer.port, producer.group);
+      for (const [, field] of texts) params.push(message[field]);
+      if (delayed) params.push(message.deliverAtMs, message.delayMs);
+    }
+    const columns = [...texts.map(([column]) => column), ...(delayed ? ["deliver_at"] : [])];
+    const values = ["?", "?", "?", "?", "?", "?", ...texts.map(() => "?"), ...(delayed ? [DELIVER_AT] : [])].join(", ");
+    return {
+      name: "appendMessages",
+      text: `INSERT INTO ${quoteName(infoTable(topic, month))} (${["partition_no", "message_id", "message_data", "ip", "port", "producer_group", ...columns].join(", ")})
+VALUES (${values})${`, (${values})`.repeat(rows.length - 1)}`,
+      params,
+    };
+  },
 };
 
-function field(place: number): string {
-  return `json_extract(value, '$[${place}]')`;
-}
-
-/** In the order of the paths above. The id is a number that JavaScript cannot hold. */
-function rowText(id: string, message: QueuedMessage): string {
-  const { partition, key, type, body, contentType, headers, orderingKey, delayMs, deliverAtMs } = message;
-  const rest = JSON.stringify([key, type, body, contentType, headers, orderingKey, delayMs, deliverAtMs]);
-  return `[${partition},${id},${rest.slice(1)}`;
-}
+/** Parameters: epoch milliseconds, delay in milliseconds; one of them, or neither. */
+const DELIVER_AT = `COALESCE(strftime('%Y-%m-%d %H:%M:%f', ? / 1000.0, 'unixepoch'), ${after("?")})`;
 
 /** What was appended under a source id, so that a second append of it appends nothing. */
 export const sources: SourceStatements = {

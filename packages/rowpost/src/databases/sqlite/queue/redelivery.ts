@@ -17,13 +17,19 @@ SET state = excluded.state, attempt = excluded.attempt, first_attempt = 0, next_
     params: [topic, group, partition, redeliveryRows(redeliveries)],
   }),
 
-  // One that somebody has skipped or discarded meanwhile does not come back.
+  // One that somebody has skipped or discarded meanwhile does not come back: only rows that are
+  // there are written again. CROSS JOIN reads the list first. As an UPDATE … FROM it was read anew
+  // for each row of the partition: 100 beside 20,000 that wait took 5 s instead of 5 ms, and the
+  // process stood still.
   changeRedeliveries: ({ topic, group }, partition, redeliveries) => ({
     name: "changeRedeliveries",
-    text: `UPDATE message_redelivery
-SET state = ${field(1)}, attempt = ${field(2)}, next_attempt_at = ${DUE}, fail_reason = ${field(4)}, ordering_key = ${field(5)}, gmt_modified = ${NOW}
-FROM json_each(?)
-WHERE ${PLACE} AND message_id = ${field(0)} AND state = 0 AND attempt = ${field(2)} - 1`,
+    text: `INSERT INTO message_redelivery (topic_id, consumer_group_id, partition_no, message_id, state, attempt, next_attempt_at, fail_reason, ordering_key, gmt_create, gmt_modified)
+SELECT topic_id, consumer_group_id, partition_no, message_id, ${field(1)}, ${field(2)}, ${DUE}, ${field(4)}, ${field(5)}, gmt_create, ${NOW}
+FROM json_each(?) CROSS JOIN message_redelivery
+WHERE ${PLACE} AND message_id = ${field(0)} AND state = 0 AND attempt = ${field(2)} - 1
+ON CONFLICT (topic_id, consumer_group_id, partition_no, message_id) DO UPDATE
+SET state = excluded.state, attempt = excluded.attempt, next_attempt_at = excluded.next_attempt_at,
+  fail_reason = excluded.fail_reason, ordering_key = excluded.ordering_key, gmt_modified = excluded.gmt_modified`,
     params: [redeliveryRows(redeliveries), topic, group, partition],
   }),
 
