@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { userInfo } from "node:os";
-import type { Logger } from "rowpost";
+import { createMetricsRegistry, type Logger, type MetricsRegistry } from "rowpost";
 import { type Authorize, createAccess } from "./access/access.ts";
 import type { Access } from "./access/access-file.ts";
 import type { OneTimeLink } from "./access/link.ts";
@@ -17,6 +17,7 @@ import { bulkHandlers } from "./http/handlers/bulk.ts";
 import { messageHandlers } from "./http/handlers/messages.ts";
 import { overviewHandlers } from "./http/handlers/overview.ts";
 import { recordHandlers } from "./http/handlers/records.ts";
+import { createMonitoring } from "./http/monitoring.ts";
 import { nodeListener } from "./http/node-listener.ts";
 import { openApiDocument } from "./http/openapi.ts";
 import { peerOf, withPeer } from "./http/peer.ts";
@@ -50,6 +51,13 @@ export interface ConsoleOptions {
   readonly requestsPerSecond?: number | undefined;
   /** Told of requests that fail. Default: nobody. */
   readonly logger?: Logger | undefined;
+  /**
+   * Where the console counts, and what its `/metrics` tells: that of a relay in the same process,
+   * for instance. Default: one of its own.
+   */
+  readonly metrics?: MetricsRegistry | undefined;
+  /** What else has to be well for `/readyz`, as a relay in the same process. Default: nothing. */
+  readonly isReady?: (() => boolean) | undefined;
   /** Folder of the built app. Default: the one of this package. */
   readonly appFolder?: string | undefined;
 }
@@ -78,7 +86,14 @@ function ignore(): void {}
 
 /** Makes a console. Nothing is connected before the first request. */
 export function createConsole(options: ConsoleOptions): Console {
-  const { access, authorize, logger = SILENT, publicUrl, readOnly = false } = options;
+  const {
+    access,
+    authorize,
+    logger = SILENT,
+    metrics = createMetricsRegistry(),
+    publicUrl,
+    readOnly = false,
+  } = options;
   if (options.sources.length === 0) throw new TypeError("createConsole: sources is empty");
   if (access === undefined && authorize === undefined)
     throw new TypeError("createConsole: give `authorize` or `access`; nothing is open to everybody");
@@ -89,7 +104,7 @@ export function createConsole(options: ConsoleOptions): Console {
   if (first === undefined) throw new TypeError("createConsole: sources is empty");
   const { link, tokens = [], users = [] } = access ?? {};
   const parts: ConsoleParts = {
-    ...{ version: packageVersion(), sources, readOnly },
+    ...{ version: packageVersion(), sources, readOnly, metrics },
     access: createAccess({
       ...{ users, tokens, link, authorize, isHttps, basePath, publicUrl },
       ...{ store: first.operations, linkUser: osUser() },
@@ -100,7 +115,7 @@ export function createConsole(options: ConsoleOptions): Console {
     handlers: {
       ...accessHandlers(parts),
       ...overviewHandlers(parts),
-      ...messageHandlers(),
+      ...messageHandlers(parts),
       ...actionHandlers(),
       ...bulkHandlers(),
       ...recordHandlers(parts),
@@ -108,6 +123,10 @@ export function createConsole(options: ConsoleOptions): Console {
     publicOrigin: publicUrl === undefined ? undefined : new URL(publicUrl).origin,
     requestsPerSecond: options.requestsPerSecond ?? 20,
     logger,
+  });
+  const monitoring = createMonitoring({
+    ...{ sources, access: parts.access, metrics, version: parts.version, logger },
+    ...{ isReady: options.isReady ?? (() => true), isBehindProxy: publicUrl !== undefined },
   });
   const files = createAppFiles(basePath, options.appFolder);
   let isClosed = false;
@@ -120,7 +139,8 @@ export function createConsole(options: ConsoleOptions): Console {
 
   async function answer(request: Request): Promise<Response> {
     const path = pathBelow(request, basePath);
-    if (path === "/livez") return new Response("ok\n", { headers: { "content-type": "text/plain; charset=utf-8" } });
+    const monitored = monitoring(request, path);
+    if (monitored !== undefined) return await monitored;
     if (path === "/api/v1/openapi.json" && request.method === "GET")
       return new Response(document, { headers: { "content-type": "application/json" } });
     if (path !== "/api" && !path.startsWith("/api/")) return files(request, path);

@@ -33,6 +33,18 @@ export interface DaemonOptions {
   /** Where to serve metrics and health; undefined: nowhere. */
   readonly http: HttpAddress | undefined;
   readonly confirm: ConfirmWays;
+  /** Runs in the same process; undefined: nothing does. Opened before the relay starts. */
+  readonly beside?:
+    | ((parts: { readonly relay: Relay; readonly metrics: MetricsRegistry }) => Promise<Beside>)
+    | undefined;
+}
+
+/** What lives and ends with a relay. */
+export interface Beside {
+  /** Aborted, with an error, when it cannot go on: the relay stops too, and the error is thrown. */
+  readonly failed: AbortSignal;
+  /** Called as soon as the relay is to stop, and while it drains. */
+  close(): Promise<void>;
 }
 
 /** How consumers confirm. */
@@ -64,19 +76,46 @@ export async function runRelay(options: DaemonOptions): Promise<ExitCode> {
   if (http !== undefined) {
     logger.info("serves /metrics, /livez and /readyz", { address: http.address, confirmations: confirm !== undefined });
   }
-  const topic = readTopic?.();
   const signals = watchSignals((name) =>
     logger.error("second signal: ending without waiting for messages in flight", { signal: name }),
   );
+  let topic: Consumption | undefined;
+  let beside: OpenBeside | undefined;
   try {
-    return options.once === undefined
-      ? await runUntilSignal(relay, options, signals.signal)
-      : await drainOnce(relay, options, { ...options.once, signal: signals.signal });
+    beside = options.beside && (await openBeside(options.beside({ relay, metrics }), signals.signal));
+    topic = readTopic?.();
+    const signal = beside?.signal ?? signals.signal;
+    const code =
+      options.once === undefined
+        ? await runUntilSignal(relay, options, signal)
+        : await drainOnce(relay, options, { ...options.once, signal });
+    beside?.failed.throwIfAborted();
+    return code;
   } finally {
     await topic?.close();
     await http?.close();
+    await beside?.close();
     signals.end();
   }
+}
+
+interface OpenBeside extends Beside {
+  /** Aborted by the signals of the process, and when it fails. */
+  readonly signal: AbortSignal;
+}
+
+/** Closed once, by whatever comes first: the signal to stop, or the end of the relay. */
+async function openBeside(opening: Promise<Beside>, stop: AbortSignal): Promise<OpenBeside> {
+  const opened = await opening;
+  const signal = AbortSignal.any([stop, opened.failed]);
+  let closing: Promise<void> | undefined;
+  const close = (): Promise<void> => {
+    closing ??= opened.close();
+    return closing;
+  };
+  // Who waits for the end is told why it could not be closed.
+  void aborted(signal).then(() => close().catch(() => undefined));
+  return { failed: opened.failed, signal, close };
 }
 
 function confirmations(

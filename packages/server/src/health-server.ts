@@ -6,6 +6,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { MetricsRegistry, Relay } from "rowpost";
 import { CONFIRM_TOKEN_VARIABLE, type ConfirmEndpoint, type EndpointAnswer } from "./confirm-endpoint.ts";
+import { buildInfo } from "./http/build-info.ts";
 import type { HttpAddress } from "./http-address.ts";
 import { type Listening, listen } from "./http-listen.ts";
 
@@ -48,8 +49,11 @@ function answerOf({ metrics, relay }: HealthServerOptions, request: IncomingMess
   if (request.method !== "GET" && request.method !== "HEAD") return { status: 405, type: TEXT, body: "GET only\n" };
   if (path === "/metrics") {
     const { version } = relay.report();
-    const build = `# HELP rowpost_build_info Version of rowpost and of Node.\n# TYPE rowpost_build_info gauge\nrowpost_build_info{version="${version}",node="${process.versions.node}"} 1\n`;
-    return { status: 200, type: "text/plain; version=0.0.4; charset=utf-8", body: build + metrics.exposition() };
+    return {
+      status: 200,
+      type: "text/plain; version=0.0.4; charset=utf-8",
+      body: buildInfo(version) + metrics.exposition(),
+    };
   }
   if (path === "/livez") return { status: 200, type: TEXT, body: "ok\n" };
   if (path === "/readyz") {

@@ -110,6 +110,46 @@ export const METRICS = {
     help: "Statements of the relay that failed.",
     labels: ["statement"],
   },
+  rowpost_http_requests_total: {
+    kind: "counter",
+    help: "Requests that the console answered, by the template of their route.",
+    labels: ["route", "method", "status"],
+  },
+  rowpost_http_duration_ms: {
+    kind: "histogram",
+    help: "Time of the console from a request to its answer.",
+    labels: ["route"],
+  },
+  rowpost_searches_total: {
+    kind: "counter",
+    help: "Searches of the console, by why they stopped: end, limit (the page is full) or budget (the time is up).",
+    labels: ["stopped"],
+  },
+  rowpost_audit_total: {
+    kind: "counter",
+    help: "Requests of the console that its audit is about: done, denied, conflict (too late) or failed.",
+    labels: ["action", "result"],
+  },
+  rowpost_operations: {
+    kind: "gauge",
+    help: "Changes of many messages that are under way, by state: running or paused.",
+    labels: ["source", "state"],
+  },
+  rowpost_table_readable: {
+    kind: "gauge",
+    help: "1 while the console can read the message table.",
+    labels: ["source"],
+  },
+  rowpost_relays_alive: {
+    kind: "gauge",
+    help: "Relays of the message table that give signs of life; NaN while it cannot be read.",
+    labels: ["source"],
+  },
+  rowpost_shards_unowned: {
+    kind: "gauge",
+    help: "Shards that no living relay holds; NaN while the table cannot be read.",
+    labels: ["source"],
+  },
 } as const;
 
 /** Name of a metric. */

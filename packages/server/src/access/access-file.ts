@@ -24,7 +24,7 @@ const schema = z.strictObject({
     .array(
       z.strictObject({
         name,
-        role,
+        role: z.enum([...role.options, "metrics"]),
         hash: z.string().regex(/^[0-9a-f]{64}$/, "must be what `rowpost token create` prints as hash"),
         /** Not from then on. */
         expires: z.iso.datetime({ offset: true }).optional(),

@@ -44,6 +44,11 @@ export interface LoggedIn {
 export interface AccessService {
   /** Undefined: nobody. Throws a {@link Problem} for a token that is none. */
   principalOf(request: Request): Promise<Principal | undefined>;
+  /**
+   * May whoever asks read the metrics? With any role, or a token of the role metrics; `isOpen`: also
+   * without, but for a console whose program says who asks.
+   */
+  mayScrape(request: Request, from: { readonly isOpen: boolean }): Promise<boolean>;
   /** The request has the cookie, so a browser may have sent it without being asked. */
   hasCookie(request: Request): boolean;
   login(request: Request, name: string, password: string): Promise<LoggedIn>;
@@ -98,11 +103,27 @@ export function createAccess(options: AccessOptions): AccessService {
     return principal;
   }
 
-  function tokenHolder(given: string): Principal {
+  function knownToken(given: string): Access["tokens"][number] | undefined {
     const found = tokens.find(({ hash }) => sameHash(given, hash));
-    if (found === undefined || (found.expires !== undefined && Date.parse(found.expires) <= Date.now()))
-      throw new Problem("unauthenticated", "the token is not known here, or has expired");
-    return { name: found.name, role: found.role, via: "api" };
+    const isOver = found?.expires !== undefined && Date.parse(found.expires) <= Date.now();
+    return isOver ? undefined : found;
+  }
+
+  function tokenHolder(given: string): Principal {
+    const found = knownToken(given);
+    if (found === undefined) throw new Problem("unauthenticated", "the token is not known here, or has expired");
+    const { name, role } = found;
+    if (role === "metrics") throw new Problem("forbidden", "a token of the role metrics is for /metrics alone");
+    return { name, role, via: "api" };
+  }
+
+  async function principalOf(request: Request): Promise<Principal | undefined> {
+    if (authorize !== undefined) {
+      const found = await authorize(request);
+      return found === null ? undefined : { name: found.name, role: found.role, via: "host" };
+    }
+    const bearer = bearerOf(request);
+    return bearer === undefined ? await sessionOf(request) : tokenHolder(bearer);
   }
 
   async function open(
@@ -123,13 +144,13 @@ export function createAccess(options: AccessOptions): AccessService {
     }),
     hasCookie: (request) => cookieOf(request) !== undefined || authorize !== undefined,
 
-    async principalOf(request) {
-      if (authorize !== undefined) {
-        const found = await authorize(request);
-        return found === null ? undefined : { name: found.name, role: found.role, via: "host" };
-      }
-      const [, bearer] = /^Bearer +(\S+)\s*$/i.exec(request.headers.get("authorization") ?? "") ?? [];
-      return bearer === undefined ? await sessionOf(request) : tokenHolder(bearer);
+    principalOf,
+
+    async mayScrape(request, { isOpen }) {
+      if (authorize !== undefined) return (await principalOf(request)) !== undefined;
+      const bearer = bearerOf(request);
+      if (bearer !== undefined) return knownToken(bearer) !== undefined;
+      return isOpen || (await sessionOf(request)) !== undefined;
     },
 
     async login(request, name, password) {
@@ -160,4 +181,8 @@ export function createAccess(options: AccessOptions): AccessService {
       return `${cookieName(request)}=; ${attributes}; Max-Age=0`;
     },
   };
+}
+
+function bearerOf(request: Request): string | undefined {
+  return /^Bearer +(\S+)\s*$/i.exec(request.headers.get("authorization") ?? "")?.[1];
 }

@@ -3,6 +3,7 @@ import { type Command, Help } from "commander";
 import { DOCTOR_CHINESE } from "./doctor-chinese.ts";
 import { QUEUE_CHINESE } from "./queue/chinese.ts";
 import { RECONCILE_CHINESE } from "./reconcile-chinese.ts";
+import { SERVE_CHINESE } from "./serve-chinese.ts";
 
 /** Chinese by English: descriptions, titles, and lines of the texts after a help. */
 export const CHINESE: Readonly<Record<string, string>> = {
@@ -20,6 +21,7 @@ export const CHINESE: Readonly<Record<string, string>> = {
     "退出码：0 完成；1 没有做成或没有全部做成；2 输入有误；3 relay --once：有消息在等待，reconcile：有对不上的，doctor：有警告。",
   ...DOCTOR_CHINESE,
   ...RECONCILE_CHINESE,
+  ...SERVE_CHINESE,
   "a small shop, its relay and a real consumer that often fails; watch nothing get lost":
     "一个小商店、它的 relay，和一个经常失败的真实消费者；看着什么都不会丢",
   "make or update the message table and the tables beside it; can be run again at any time":

@@ -13,22 +13,23 @@ interface UserFlags {
   readonly role: Role;
 }
 
-interface TokenFlags extends UserFlags {
+interface TokenFlags extends Pick<UserFlags, "name"> {
+  readonly role: Role | "metrics";
   readonly expires?: number;
 }
 
 const PASSWORD_VARIABLE = "ROWPOST_NEW_PASSWORD";
 const LEAST_LENGTH = 10;
 
-function addWho(command: Command): Command {
+function addWho(command: Command, roles: readonly string[]): Command {
   return command
     .requiredOption("--name <name>", "who it is, in the audit too")
-    .addOption(new Option("--role <role>", "what they may do").choices([...ROLES]).default("reader"));
+    .addOption(new Option("--role <role>", "what they may do").choices([...roles]).default("reader"));
 }
 
 /** `rowpost user`; `finish` takes the exit code. */
 export function userCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
-  const hash = addWho(new Command("hash"))
+  const hash = addWho(new Command("hash"), ROLES)
     .description("print a user for the file of `console --access`; the password comes from standard input")
     .addHelpText(
       "after",
@@ -52,14 +53,15 @@ Examples:
 
 /** `rowpost token`; `finish` takes the exit code. */
 export function tokenCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
-  const create = addWho(new Command("create"))
+  const create = addWho(new Command("create"), [...ROLES, "metrics"])
     .description("make a token for programs, and print what stands in the file of `console --access`")
     .addOption(new Option("--expires <duration>", "not valid after this time, such as 90d").argParser(duration))
     .addHelpText(
       "after",
       `
 Examples:
-  rowpost token create --name deploy --role reader --expires 90d`,
+  rowpost token create --name deploy --role reader --expires 90d
+  rowpost token create --name prometheus --role metrics     # for /metrics alone`,
     )
     .action(async ({ expires, name, role }: TokenFlags) => {
       const { randomSecret, sha256 } = await import("../access/secrets.ts");

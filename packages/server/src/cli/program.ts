@@ -18,6 +18,7 @@ import { relayCommand } from "./relay.ts";
 import { resetBackoffCommand } from "./reset-backoff.ts";
 import { resumeCommand } from "./resume.ts";
 import { retryCommand } from "./retry.ts";
+import { serveCommand } from "./serve.ts";
 import { showCommand } from "./show.ts";
 import { statusCommand } from "./status.ts";
 import { suspendCommand } from "./suspend.ts";
@@ -61,6 +62,7 @@ Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input, 3 re
     demoCommand,
     migrateCommand,
     relayCommand,
+    serveCommand,
     statusCommand,
     listCommand,
     showCommand,

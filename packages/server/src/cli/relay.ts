@@ -1,71 +1,20 @@
 /** `rowpost relay`: publishes what waits in the message table, as a daemon or once. */
 import { Command, Option } from "commander";
-import type { RelayMessageType, RelayOptions, RetentionOptions, RetryPolicy } from "rowpost";
-import { collectRoutes, planBrokers, ROUTES_VARIABLE } from "../broker-routes.ts";
-import { BROKER_URL_VARIABLE, brokerForms } from "../broker-url.ts";
-import { CONFIRM_TOKEN_VARIABLE } from "../confirm-endpoint.ts";
-import { type HttpAddress, httpAddress } from "../http-address.ts";
-import type { LogLevel } from "../log.ts";
-import { duration, InputError, numberFrom, wholeNumber } from "./arguments.ts";
-import {
-  addConsumersOption,
-  addTopicOptions,
-  type ConsumersByType,
-  collectConfirmed,
-  confirmedTypes,
-  confirmToken,
-  type TopicFlags,
-  topicSource,
-} from "./confirm-options.ts";
-import { addConnectionOptions, type ConnectionFlags, withDatabase } from "./connection.ts";
+import { duration, InputError } from "./arguments.ts";
+import { addConnectionOptions, withDatabase } from "./connection.ts";
 import type { CommandContext, ExitCode } from "./context.ts";
+import { addBrokerOptions, addRelayOptions, logFormatOf, planRelay, type RelayFlags } from "./relay-options.ts";
 
-interface RelayFlags extends ConnectionFlags, TopicFlags {
-  readonly broker?: string;
-  readonly route?: readonly string[];
+interface OnceFlags extends RelayFlags {
   readonly once?: true;
   readonly timeLimit: number;
   readonly untilEmpty?: true;
-  readonly http?: HttpAddress;
-  readonly batchSize?: number;
-  readonly window?: number;
-  readonly publishTimeout?: number;
-  readonly lease?: number;
-  readonly heartbeat?: number;
-  readonly sendingMark?: "on" | "off";
-  readonly onFailed?: "block" | "skip";
-  readonly onSent?: "keep" | "archive" | "delete";
-  readonly keep?: number;
-  readonly archiveFor?: number;
-  readonly maxAttempts?: number;
-  readonly backoffBase?: number;
-  readonly backoffFactor?: number;
-  readonly backoffMax?: number;
-  readonly slowRetryEvery?: number;
-  readonly slowRetryFor?: number;
-  readonly pollMin?: number;
-  readonly pollMax?: number;
-  readonly drainTimeout?: number;
-  readonly confirm?: readonly RelayMessageType[];
-  readonly consumers?: ConsumersByType;
-  readonly label?: string;
-  readonly logLevel: LogLevel;
-  readonly logFormat?: "json" | "pretty";
 }
 
 /** The command; `finish` takes its exit code. */
 export function relayCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
-  const command = addConnectionOptions(new Command("relay"))
+  const command = addBrokerOptions(addConnectionOptions(new Command("relay")))
     .description("publish what waits in the message table to a broker, until SIGTERM; several relays share the work")
-    .addOption(new Option("--broker <url>", brokerForms()).env(BROKER_URL_VARIABLE))
-    .addOption(
-      new Option(
-        "--route <pattern=url>",
-        "topics that go to another broker, such as 'orders.*=https://…'; may be given several times, the first match wins",
-      )
-        .argParser(collectRoutes)
-        .env(ROUTES_VARIABLE),
-    )
     .option(
       "--once",
       "send what is due and end; exit code 1 when not all of it could be sent, 3 when messages wait for their next attempt or have failed",
@@ -76,23 +25,7 @@ export function relayCommand(context: CommandContext, finish: (code: ExitCode) =
         .argParser(duration)
         .default(600_000, "10m"),
     );
-  addFlowOptions(command);
-  addFailureOptions(command);
-  addConsumersOption(command);
-  addTopicOptions(command);
-  return command
-    .option(
-      "--http <address>",
-      `serve /metrics, /livez and /readyz at PORT or HOST:PORT (default host: 127.0.0.1); with ${CONFIRM_TOKEN_VARIABLE} also POST /confirmations`,
-      httpAddress,
-    )
-    .option("--label <name>", "name of this relay in `rowpost status` (default: host:pid)")
-    .addOption(
-      new Option("--log-level <level>", "least level to log")
-        .choices(["debug", "info", "warn", "error"])
-        .default("info"),
-    )
-    .addOption(new Option("--log-format <format>", "json, or pretty on a terminal").choices(["json", "pretty"]))
+  return addRelayOptions(command)
     .addHelpText(
       "after",
       `
@@ -106,146 +39,24 @@ Examples:
                      # the rest goes to RocketMQ; #partner: the secret of this URL stands in ROWPOST_HTTP_SECRET_PARTNER
   rowpost relay --database mysql://app@127.0.0.1/shop --layout t_local_message --broker rocketmq://127.0.0.1:8081`,
     )
-    .action(async (flags: RelayFlags) => finish(await run(context, flags)));
+    .action(async (flags: OnceFlags) => finish(await run(context, flags)));
 }
 
-function addFlowOptions(command: Command): void {
-  command
-    .option("--batch-size <n>", "messages of one scan and claim (default: 500)", wholeNumber(1, 10_000))
-    .option("--window <n>", "messages of one topic in flight at most (default: 4 batches)", wholeNumber(1, 100_000))
-    .option("--publish-timeout <duration>", "a publish without an answer is given up (default: 10s)", duration)
-    .option("--lease <duration>", "how long a dead relay keeps its shards (default: 30s)", duration)
-    .option("--heartbeat <duration>", "interval of lease renewals (default: 2s)", duration)
-    .addOption(
-      new Option("--sending-mark <mark>", "off: faster, rows stay pending while they are sent").choices(["on", "off"]),
-    )
-    .option("--poll-min <duration>", "shortest wait between looks at the table (default: 10ms)", duration)
-    .option("--poll-max <duration>", "longest wait when nothing happens (default: 250ms)", duration)
-    .option(
-      "--drain-timeout <duration>",
-      "time that a stop gives to what is in flight (default: publish timeout + 5s)",
-      duration,
-    );
-}
-
-function addFailureOptions(command: Command): void {
-  command
-    .option("--max-attempts <n>", "attempts until a message is failed (default: 16)", wholeNumber(1, 10_000))
-    .option("--backoff-base <duration>", "longest wait after the first failure (default: 1s)", duration)
-    .option("--backoff-factor <number>", "each longest wait is the one before times this (default: 2)", numberFrom(1))
-    .option("--backoff-max <duration>", "no wait is longer (default: 10m)", duration)
-    .option(
-      "--slow-retry-every <duration>",
-      "failed messages are tried again this often; 0: never (default: 6h)",
-      duration,
-    )
-    .option("--slow-retry-for <duration>", "until they are this old (default: 7d)", duration)
-    .addOption(
-      new Option(
-        "--on-failed <action>",
-        "what a failed message does to later ones of its ordering key (default: block)",
-      ).choices(["block", "skip"]),
-    )
-    .addOption(
-      new Option("--on-sent <action>", "what happens to sent messages (default: keep)").choices([
-        "keep",
-        "archive",
-        "delete",
-      ]),
-    )
-    .option("--keep <duration>", "with --on-sent archive or delete: only after this time (default: 0)", duration)
-    .addOption(
-      new Option(
-        "--confirm <type=duration>",
-        "consumers confirm messages of this type within this time, else they are sent again; with :fail or :alert at its end they fail, or are only told of; may be given several times",
-      ).argParser(collectConfirmed),
-    )
-    .option("--archive-for <duration>", "delete archived messages after this time (default: never)", duration);
-}
-
-async function run(context: CommandContext, flags: RelayFlags): Promise<ExitCode> {
-  const missing = `--broker is missing (or set ${BROKER_URL_VARIABLE}): ${brokerForms()}`;
-  const plan = planBrokers(context, flags, missing);
-  const settings = settingsOf(flags);
-  const token = flags.http === undefined ? undefined : confirmToken(context);
-  const source = topicSource(context, flags);
-  if (flags.consumers !== undefined && token === undefined && source === undefined) {
-    throw new InputError(
-      `--consumers is for confirmations: it needs --confirmations, or --http and a token in ${CONFIRM_TOKEN_VARIABLE}`,
-    );
-  }
+async function run(context: CommandContext, flags: OnceFlags): Promise<ExitCode> {
+  const plan = planRelay(context, flags);
   if (flags.untilEmpty === true && flags.once !== true)
     throw new InputError("--until-empty does nothing without --once");
-  const [{ createLog }, { runRelay }] = await Promise.all([import("../log.ts"), import("../daemon.ts")]);
+  const { createLog } = await import("../log.ts");
   try {
-    return await withDatabase(context, flags, { mayCreateFile: false }, async ({ database, address, layout }) => {
-      const pretty = flags.logFormat ?? (context.stderr.isTTY === true && flags.json !== true ? "pretty" : "json");
-      const logger = createLog(context, { level: flags.logLevel, format: pretty });
-      const broker = await plan.open(database);
-      try {
-        return await runRelay({
-          relay: { ...settings, database, broker, layout, logger },
-          databaseLabel: address.label,
-          brokerLabel: plan.label,
-          once: flags.once === true ? { timeoutMs: flags.timeLimit, untilEmpty: flags.untilEmpty === true } : undefined,
-          http: flags.http,
-          confirm: { token, source, types: confirmedTypes(flags.consumers) },
-        });
-      } finally {
-        await broker.close();
-      }
+    return await withDatabase(context, flags, { mayCreateFile: false }, async (opened) => {
+      const logger = createLog(context, { level: flags.logLevel, format: logFormatOf(context, flags) });
+      const once =
+        flags.once === true ? { timeoutMs: flags.timeLimit, untilEmpty: flags.untilEmpty === true } : undefined;
+      return await plan.run(opened, { once, logger });
     });
   } finally {
     // A message counts as sent only once standard output has taken it, so what it has not taken is
     // sent again.
     context.endSoon?.();
   }
-}
-
-/**
- * Options of the library from those of the command line; what was not given keeps the library's
- * default.
- */
-function settingsOf(flags: RelayFlags): Omit<RelayOptions, "database" | "broker"> {
-  if ((flags.keep !== undefined || flags.archiveFor !== undefined) && (flags.onSent ?? "keep") === "keep") {
-    throw new InputError("--keep and --archive-for do nothing without --on-sent archive or --on-sent delete");
-  }
-  const retry: Partial<RetryPolicy> = given({
-    maxAttempts: flags.maxAttempts,
-    baseMs: flags.backoffBase,
-    factor: flags.backoffFactor,
-    maxMs: flags.backoffMax,
-    slowRetryEveryMs: flags.slowRetryEvery,
-    slowRetryForMs: flags.slowRetryFor,
-  });
-  const retention: Partial<RetentionOptions> = given({
-    onSent: flags.onSent,
-    keepMs: flags.keep,
-    archiveForMs: flags.archiveFor,
-  });
-  return {
-    retry,
-    retention,
-    ...(flags.confirm === undefined ? {} : { types: flags.confirm }),
-    poll: given({ minMs: flags.pollMin, maxMs: flags.pollMax }),
-    batchSize: flags.batchSize,
-    windowSize: flags.window,
-    publishTimeoutMs: flags.publishTimeout,
-    leaseMs: flags.lease,
-    heartbeatMs: flags.heartbeat,
-    sendingMark: flags.sendingMark,
-    onFailed: flags.onFailed,
-    drainTimeoutMs: flags.drainTimeout,
-    label: flags.label,
-  };
-}
-
-/**
- * The object without the members that are undefined: a spread over defaults must not erase them.
- */
-function given<Options extends object>(
-  options: Options,
-): { [Name in keyof Options]?: Exclude<Options[Name], undefined> } {
-  const entries = Object.entries(options).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(entries) as { [Name in keyof Options]?: Exclude<Options[Name], undefined> };
 }

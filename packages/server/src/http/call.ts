@@ -1,4 +1,5 @@
 /** What a handler gets, and what it gives back. */
+import type { Metrics } from "rowpost";
 import type { z } from "zod";
 import type { AccessService } from "../access/access.ts";
 import type { Principal } from "../access/principal.ts";
@@ -34,6 +35,7 @@ export interface ConsoleParts {
   readonly sources: readonly Source[];
   readonly access: AccessService;
   readonly readOnly: boolean;
+  readonly metrics: Metrics;
 }
 
 /** The source of what belongs to none: logins, and their audit. */

@@ -1,7 +1,7 @@
 /** From a request to its handler, and from what it throws to a problem. */
 import { randomUUID } from "node:crypto";
 import { Hono } from "hono";
-import { ConfigurationError, describeError, type Logger, RowpostError } from "rowpost";
+import { ConfigurationError, describeError, type Logger, type Metrics, RowpostError } from "rowpost";
 import type { z } from "zod";
 import type { Principal } from "../access/principal.ts";
 import { operationId } from "./bulk-schemas.ts";
@@ -33,13 +33,32 @@ export function createRouter(options: RouterOptions): (request: Request) => Prom
   const limit = createRateLimit(options.requestsPerSecond);
   for (const name of Object.keys(ROUTES) as RouteName[]) {
     const { method, path } = ROUTES[name];
-    app.on(method, path, (context) => answer(options, { name, denied, limit }, context.req.raw, context.req.param()));
+    app.on(method, path, async (context) => {
+      const beganAt = performance.now();
+      const response = await answer(options, { name, denied, limit }, context.req.raw, context.req.param());
+      measure(options.metrics, name, response.status, performance.now() - beganAt);
+      return response;
+    });
   }
   app.notFound(({ req }) => {
     const { pathname } = new URL(req.url);
+    options.metrics.increment("rowpost_http_requests_total", { route: "(none)", method: "(any)", status: "404" });
     return failed(options, req.raw, new Problem("not-found", `there is no ${req.method} ${pathname}`));
   });
   return async (request) => await app.fetch(request);
+}
+
+function measure(metrics: Metrics, name: RouteName, status: number, ms: number): void {
+  const { audit, method, path: route }: Route = ROUTES[name];
+  metrics.increment("rowpost_http_requests_total", { route, method, status: String(status) });
+  metrics.observe("rowpost_http_duration_ms", { route }, ms);
+  if (audit !== undefined) metrics.increment("rowpost_audit_total", { action: audit, result: auditResult(status) });
+}
+
+function auditResult(status: number): "done" | "denied" | "conflict" | "failed" {
+  if (status < 400) return "done";
+  if (status === 401 || status === 403) return "denied";
+  return [409, 410, 412].includes(status) ? "conflict" : "failed";
 }
 
 interface Matched {

@@ -2,7 +2,7 @@
 import type { MessageAdmin, MessageFilter, MessageSummary } from "rowpost";
 import type { z } from "zod";
 import type { Source } from "../../source.ts";
-import type { HandlersOf } from "../call.ts";
+import type { ConsoleParts, HandlersOf } from "../call.ts";
 import { decodeCursor, encodeCursor, type Position } from "../cursor.ts";
 import { versionTag } from "../etag.ts";
 import { Problem } from "../problem.ts";
@@ -25,7 +25,15 @@ const LOOKUP = { places: ["live", "archive"], limit: 50, budgetMs: 2_000 } as co
 const UNFINISHED = ["pending", "sending", "failed", "suspended"] as const;
 
 /** Makes them. */
-export function messageHandlers(): HandlersOf<"messages" | "lookup" | "message" | "keyQueue" | "body" | "rawBody"> {
+export function messageHandlers({
+  metrics,
+}: Pick<ConsoleParts, "metrics">): HandlersOf<"messages" | "lookup" | "message" | "keyQueue" | "body" | "rawBody"> {
+  function listed(found: Found, about: unknown): List {
+    const list = listOf(found, about);
+    metrics.increment("rowpost_searches_total", { stopped: list.searched.stopped });
+    return list;
+  }
+
   return {
     async messages({ query, source }) {
       const { budgetMs, cursor, in: places, limit } = query;
@@ -60,7 +68,7 @@ export function messageHandlers(): HandlersOf<"messages" | "lookup" | "message" 
 
     async keyQueue({ id, source }) {
       const { orderingKey } = await summaryOf(source, id);
-      if (typeof orderingKey !== "string") return { json: listed(NOTHING, undefined) };
+      if (typeof orderingKey !== "string") return { json: listOf(NOTHING, undefined) };
       const filter = { orderingKey, states: UNFINISHED };
       const search = { filter, places: ["live"] as const, limit: 50, budgetMs: 2_000 };
       return { json: listed(await source.search((admin) => find(admin, search)), undefined) };
@@ -132,7 +140,7 @@ async function find(admin: MessageAdmin, { budgetMs, filter, from, limit, places
 }
 
 /** `about` undefined: a list that has no other page. */
-function listed({ isWhole, messages, next, places, timeIsUp }: Found, about: unknown): List {
+function listOf({ isWhole, messages, next, places, timeIsUp }: Found, about: unknown): List {
   const complete = next === undefined;
   return {
     items: [...messages],

@@ -1,0 +1,50 @@
+/** `rowpost serve`: a relay and the console in one process, until SIGTERM. */
+import { Command } from "commander";
+import { addConnectionOptions, type ConnectionFlags, withDatabase } from "./connection.ts";
+import { addConsoleOptions, type ConsoleFlags, checkConsoleFlags, serveConsole } from "./console-options.ts";
+import type { CommandContext, ExitCode } from "./context.ts";
+import { printLine } from "./output.ts";
+import { addBrokerOptions, addRelayOptions, logFormatOf, planRelay, type RelayFlags } from "./relay-options.ts";
+
+interface ServeFlags extends ConnectionFlags, RelayFlags, ConsoleFlags {}
+
+/** The command; `finish` takes its exit code. */
+export function serveCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
+  const command = addConsoleOptions(addBrokerOptions(addConnectionOptions(new Command("serve")))).description(
+    "run a relay and serve the console, in one process, until SIGTERM; when one of them cannot go on, both end",
+  );
+  return addRelayOptions(command)
+    .addHelpText(
+      "after",
+      `
+The options are those of \`rowpost relay\` and \`rowpost console\`. /metrics of the console has the
+numbers of the relay too, and /readyz asks both.
+
+Examples:
+  rowpost serve --database sqlite:./app.db --broker https://example.org/hook
+  rowpost serve --database mysql://app@127.0.0.1/shop --broker rocketmq://127.0.0.1:8081 --listen 0.0.0.0:7070 --access access.json`,
+    )
+    .action(async (flags: ServeFlags) => finish(await run(context, flags)));
+}
+
+async function run(context: CommandContext, flags: ServeFlags): Promise<ExitCode> {
+  checkConsoleFlags(flags);
+  const plan = planRelay(context, flags);
+  const { createLog } = await import("../log.ts");
+  const logger = createLog(context, { level: flags.logLevel, format: logFormatOf(context, flags) });
+  // Standard output belongs to the messages of the broker stdout:.
+  const say = (line: string): void =>
+    plan.label.includes("stdout:") ? void context.stderr.write(`${line}\n`) : printLine(context, line);
+  try {
+    return await withDatabase(context, flags, { mayCreateFile: false }, (opened) =>
+      plan.run(opened, {
+        logger,
+        once: undefined,
+        beside: ({ metrics, relay }) =>
+          serveConsole(flags, opened, { logger, say, metrics, isReady: () => relay.health().ready }),
+      }),
+    );
+  } finally {
+    context.endSoon?.();
+  }
+}
