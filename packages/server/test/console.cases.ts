@@ -17,6 +17,8 @@ interface Expected {
 }
 
 const LOOK: Expected = { status: [401, 200, 200, 200, 200] };
+/** There is no such topic. */
+const NONE: Expected = { status: [401, 404, 404, 404, 404] };
 const reason = { reason: "ticket 7" };
 const NO_OPERATION = "00000000-0000-4000-8000-000000000000";
 
@@ -54,6 +56,19 @@ const EXPECTED: Readonly<Record<RouteName, Expected>> = {
   resumeOperation: { status: [401, 403, 404, 404, 403], body: reason },
   cancelOperation: { status: [401, 403, 404, 404, 403], body: reason },
   failures: LOOK,
+  queueTopics: LOOK,
+  ...({ queueGroups: NONE, queueMessages: NONE, queueMessage: NONE, queueDead: NONE, queueRewinds: NONE } as const),
+  queueBody: { status: [401, 403, 404, 404, 404] },
+  queueRewindPlan: { status: [401, 403, 404, 404, 404], query: { to: "start" } },
+  queueRewind: { status: [401, 403, 404, 404, 403], body: { ...reason, to: "start", expected: [] } },
+  queuePause: { status: [401, 403, 404, 404, 403], body: reason },
+  queueResume: { status: [401, 403, 404, 404, 403], body: reason },
+  queueSkip: { status: [401, 403, 404, 404, 403], body: { ...reason, id: "1" } },
+  queueRedeliver: { status: [401, 403, 404, 404, 403], body: { ...reason, all: true } },
+  queueDiscard: { status: [401, 403, 403, 404, 403], body: { ...reason, ids: ["1"] } },
+  queueEdit: { status: [401, 403, 403, 404, 403], body: { ...reason, id: "1", body: "{}" } },
+  unconfirmed: LOOK,
+  doctor: LOOK,
   audit: LOOK,
 };
 const NAMES = Object.keys(ROUTES) as RouteName[];
