@@ -14,7 +14,7 @@ export default defineConfig({
     emptyOutDir: true,
     target: "es2023",
     cssTarget: "chrome123",
-    // What it would add writes elements that the policy need not allow: there is one chunk.
+    // What it would add writes elements that the policy need not allow.
     modulePreload: false,
     assetsInlineLimit: 0,
     reportCompressedSize: false,

@@ -6,6 +6,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { here, type Page, place } from "./address.ts";
 import { announcement, notice } from "./announce.ts";
 import { isLoggedIn, meta, sessionProblem } from "./api/session.ts";
+import { lazyPage } from "./components/lazy-page.tsx";
 import { KeyHelp } from "./components/key-help.tsx";
 import { ProblemBox } from "./components/problem.tsx";
 import { TopBar } from "./components/top-bar.tsx";
@@ -29,6 +30,9 @@ const PAGE_PARTS: Readonly<Record<Page, (props: PageProps) => JSX.Element>> = {
   topics: TopicsPage,
   relays: RelaysPage,
   operations: OperationsPage,
+  queue: lazyPage(async () => (await import("./queue/queue-page.tsx")).QueuePage),
+  unconfirmed: lazyPage(async () => (await import("./care/unconfirmed.tsx")).UnconfirmedPage),
+  doctor: lazyPage(async () => (await import("./care/doctor.tsx")).DoctorPage),
   audit: AuditPage,
 };
 

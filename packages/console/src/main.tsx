@@ -7,6 +7,7 @@ import "./styles/tokens.css";
 import "./styles/shell.css";
 import "./styles/parts.css";
 import "./styles/pages.css";
+import "./styles/queue.css";
 
 const root = document.getElementById("app");
 if (root === null) throw new Error("index.html has no #app");

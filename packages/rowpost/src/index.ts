@@ -95,6 +95,7 @@ export type {
   StateTotal,
   StoredMessage,
 } from "./outbox/message-admin.ts";
+export type { Unconfirmed, UnconfirmedCount, UnconfirmedMessage } from "./outbox/unconfirmed.ts";
 export type { EnqueueStatus } from "./outbox/message-writer.ts";
 export type {
   AuditFilter,

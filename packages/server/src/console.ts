@@ -14,8 +14,10 @@ import type { ConsoleParts } from "./http/call.ts";
 import { accessHandlers } from "./http/handlers/access.ts";
 import { actionHandlers } from "./http/handlers/actions.ts";
 import { bulkHandlers } from "./http/handlers/bulk.ts";
+import { careHandlers } from "./http/handlers/care.ts";
 import { messageHandlers } from "./http/handlers/messages.ts";
 import { overviewHandlers } from "./http/handlers/overview.ts";
+import { queueHandlers } from "./http/handlers/queue/queue.ts";
 import { recordHandlers } from "./http/handlers/records.ts";
 import { createMonitoring } from "./http/monitoring.ts";
 import { nodeListener } from "./http/node-listener.ts";
@@ -119,6 +121,8 @@ export function createConsole(options: ConsoleOptions): Console {
       ...actionHandlers(),
       ...bulkHandlers(),
       ...recordHandlers(parts),
+      ...queueHandlers(parts),
+      ...careHandlers(parts),
     },
     publicOrigin: publicUrl === undefined ? undefined : new URL(publicUrl).origin,
     requestsPerSecond: options.requestsPerSecond ?? 20,

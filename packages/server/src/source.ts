@@ -9,6 +9,7 @@ import type {
   TableEstimate,
   TableLayout,
 } from "rowpost";
+import { createQueue, type Queue } from "rowpost/queue";
 import { Problem } from "./http/problem.ts";
 import { createOperationWorker, type OperationWorker } from "./operations/worker.ts";
 import { createShared, type Shared } from "./shared-answer.ts";
@@ -43,6 +44,8 @@ export interface Source {
   readonly records: OperationsStore;
   /** Changes of many messages. */
   readonly bulk: BulkStore;
+  /** The message queue stored beside the table, if there is one; made at the first use. */
+  queue(): Queue;
   /** Tells whoever works on them in this process, if anybody does. */
   wakeWorker(): void;
   /** Begins to work on them. */
@@ -70,6 +73,7 @@ export function createSource({ database, layout = database.defaultLayout, name }
   const records = database.operations(options);
   const bulk = database.bulk(options);
   let worker: OperationWorker | undefined;
+  let queue: Queue | undefined;
   const lanes = Array.from({ length: SEARCHES }, () => ({ admin: database.messageAdmin(options), waiting: 0 }));
   const snapshot = createShared(SNAPSHOT_MS, async (): Promise<Snapshot> => {
     const asOf = new Date().toISOString();
@@ -77,6 +81,10 @@ export function createSource({ database, layout = database.defaultLayout, name }
   });
   return {
     ...{ name, database, layout, reads, changes, operations, records, bulk, snapshot },
+    queue() {
+      queue ??= createQueue({ database, producerGroup: "rowpost-console" });
+      return queue;
+    },
     wakeWorker: () => worker?.wake(),
     startWorker(logger) {
       worker ??= createOperationWorker(database.bulk(options), logger);
@@ -94,6 +102,7 @@ export function createSource({ database, layout = database.defaultLayout, name }
     },
     async close() {
       await worker?.close();
+      await queue?.close();
       await Promise.all(
         [reads, changes, operations, records, bulk, ...lanes.map(({ admin }) => admin)].map((each) => each.close()),
       );

@@ -17,6 +17,8 @@ interface Expected {
 }
 
 const LOOK: Expected = { status: [401, 200, 200, 200, 200] };
+/** There is no such topic. */
+const NONE: Expected = { status: [401, 404, 404, 404, 404] };
 const reason = { reason: "ticket 7" };
 const NO_OPERATION = "00000000-0000-4000-8000-000000000000";
 
@@ -54,6 +56,19 @@ const EXPECTED: Readonly<Record<RouteName, Expected>> = {
   resumeOperation: { status: [401, 403, 404, 404, 403], body: reason },
   cancelOperation: { status: [401, 403, 404, 404, 403], body: reason },
   failures: LOOK,
+  queueTopics: LOOK,
+  ...({ queueGroups: NONE, queueMessages: NONE, queueMessage: NONE, queueDead: NONE, queueRewinds: NONE } as const),
+  queueBody: { status: [401, 403, 404, 404, 404] },
+  queueRewindPlan: { status: [401, 403, 404, 404, 404], query: { to: "start" } },
+  queueRewind: { status: [401, 403, 404, 404, 403], body: { ...reason, to: "start", expected: [] } },
+  queuePause: { status: [401, 403, 404, 404, 403], body: reason },
+  queueResume: { status: [401, 403, 404, 404, 403], body: reason },
+  queueSkip: { status: [401, 403, 404, 404, 403], body: { ...reason, id: "1" } },
+  queueRedeliver: { status: [401, 403, 404, 404, 403], body: { ...reason, all: true } },
+  queueDiscard: { status: [401, 403, 403, 404, 403], body: { ...reason, ids: ["1"] } },
+  queueEdit: { status: [401, 403, 403, 404, 403], body: { ...reason, id: "1", body: "{}" } },
+  unconfirmed: LOOK,
+  doctor: LOOK,
   audit: LOOK,
 };
 const NAMES = Object.keys(ROUTES) as RouteName[];
@@ -97,10 +112,12 @@ export function consoleCases(create: () => Promise<{ readonly database: Database
       const route: Route = ROUTES[name];
       const [nobody, ...others] = EXPECTED[name].status;
       const { expired, unknown } = bench.tokens;
+      // Its own: of those without a name only so many are written down.
+      const fresh = bench.another();
       const cases = [
-        { who: "(nobody)", token: undefined, status: nobody, of: bench.made },
+        { who: "(nobody)", token: undefined, status: nobody, of: fresh },
         // A token that is wrong is nobody's, where anyone may come too.
-        ...[expired, unknown].map((token) => ({ who: "(nobody)", token, status: 401, of: bench.made })),
+        ...[expired, unknown].map((token) => ({ who: "(nobody)", token, status: 401, of: fresh })),
         ...[...ROLES, "admin" as const].map((role, index) => ({
           ...{ who: `the ${role}`, token: bench.tokens[role], status: others[index] },
           of: index < ROLES.length ? bench.made : bench.readOnly,
@@ -121,6 +138,7 @@ export function consoleCases(create: () => Promise<{ readonly database: Database
         if (isWritten)
           expect((await audit(1))[0]).toMatchObject({ author: who, action: route.audit, result: "denied", changed: 0 });
       }
+      await fresh.close();
     });
 
     test("a reader sees only what they did themselves in the audit; what an admin may is told by meta", async () => {

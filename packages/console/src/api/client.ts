@@ -38,6 +38,23 @@ const ROUTES = {
   resumeOperation: "POST /s/:source/operations/:operation/resume",
   cancelOperation: "POST /s/:source/operations/:operation/cancel",
   failures: "GET /s/:source/failures",
+  queueTopics: "GET /s/:source/queue",
+  queueGroups: "GET /s/:source/queue/:topic/groups",
+  queueMessages: "GET /s/:source/queue/:topic/messages",
+  queueMessage: "GET /s/:source/queue/:topic/messages/:id",
+  queueBody: "GET /s/:source/queue/:topic/messages/:id/body",
+  queueDead: "GET /s/:source/queue/:topic/groups/:group/dead",
+  queueRewinds: "GET /s/:source/queue/:topic/groups/:group/rewinds",
+  queueRewindPlan: "GET /s/:source/queue/:topic/groups/:group/rewinds/plan",
+  queueRewind: "POST /s/:source/queue/:topic/groups/:group/rewinds",
+  queuePause: "POST /s/:source/queue/:topic/groups/:group/pause",
+  queueResume: "POST /s/:source/queue/:topic/groups/:group/resume",
+  queueSkip: "POST /s/:source/queue/:topic/groups/:group/skip",
+  queueRedeliver: "POST /s/:source/queue/:topic/groups/:group/redeliver",
+  queueDiscard: "POST /s/:source/queue/:topic/groups/:group/discard",
+  queueEdit: "POST /s/:source/queue/:topic/groups/:group/edit",
+  unconfirmed: "GET /s/:source/unconfirmed",
+  doctor: "GET /s/:source/doctor",
   audit: "GET /s/:source/audit",
 } as const satisfies { readonly [Name in RouteName]: PathOf<Name> };
 
@@ -46,6 +63,8 @@ export interface Given<Name extends RouteName> {
   readonly source?: string;
   readonly id?: string;
   readonly operation?: string;
+  readonly topic?: string;
+  readonly group?: string;
   readonly query?: QueryOf<Name>;
   readonly body?: BodyOf<Name>;
   /** Version that a change was decided on. */
@@ -82,11 +101,13 @@ export class ApiProblem extends Error {
 /** Address of a route, relative to the page's base. */
 export function addressOf<Name extends RouteName>(
   name: Name,
-  { id = "", operation = "", query, source = "" }: Given<Name>,
+  { group = "", id = "", operation = "", query, source = "", topic = "" }: Given<Name>,
 ): string {
   const path = ROUTES[name]
     .replace(/^\w+ \//, "")
     .replace(":source", encodeURIComponent(source))
+    .replace(":topic", encodeURIComponent(topic))
+    .replace(":group", encodeURIComponent(group))
     .replace(":id", encodeURIComponent(id))
     .replace(":operation", encodeURIComponent(operation));
   const pairs = Object.entries(query ?? {}).flatMap(([key, value]) =>

@@ -38,18 +38,19 @@ export function MessageBody({ id, source }: { readonly id: string; readonly sour
           <span class="quiet">{may("body") ? texts.bodyNote : texts.needs(roles.operator)}</span>
         </p>
       ) : (
-        <Shown body={body.value} raw={addressOf("rawBody", { source, id })} />
+        <BodyText body={body.value} raw={addressOf("rawBody", { source, id })} />
       )}
     </section>
   );
 }
 
-function Shown({
+/** A body with what it is; `raw` is where all of it can be had. */
+export function BodyText({
   body: { body, contentType, headers, length, truncated },
   raw,
 }: {
   readonly body: Body;
-  readonly raw: string;
+  readonly raw?: string;
 }) {
   const isRaw = useSignal(false);
   const { message: texts } = words.value;
@@ -75,9 +76,11 @@ function Shown({
           </button>
         )}
         <CopyButton text={body} />
-        <a class="button small" href={raw} download>
-          {texts.download}
-        </a>
+        {raw !== undefined && (
+          <a class="button small" href={raw} download>
+            {texts.download}
+          </a>
+        )}
       </p>
 
       <pre class="body">

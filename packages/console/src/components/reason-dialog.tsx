@@ -22,15 +22,18 @@ export function RouteButton({
   label,
   of,
   open,
+  role = "operator",
   route,
 }: {
   readonly route: RouteName;
   readonly label: string;
+  /** Who may, at least. */
+  readonly role?: Role;
   /** What it is done to, for who only hears the label. */
   readonly of?: string;
   readonly open: () => void;
 }) {
-  const refusal = refusalOf(route, "operator");
+  const refusal = refusalOf(route, role);
   return (
     <button
       type="button"

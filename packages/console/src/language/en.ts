@@ -11,6 +11,9 @@ export const en = {
     topics: "Topics",
     relays: "Relays",
     operations: "Operations",
+    queue: "Queue",
+    unconfirmed: "Unconfirmed",
+    doctor: "Doctor",
     audit: "Audit",
   },
   states: {
@@ -235,7 +238,7 @@ export const en = {
     author: "Who",
     action: "What",
     result: "Result",
-    results: { done: "done", conflict: "conflict", denied: "denied" },
+    results: { done: "done", conflict: "conflict", denied: "denied", begun: "begun" },
     before: "Before",
     apply: "Show",
     details: "Details",

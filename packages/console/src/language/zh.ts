@@ -12,6 +12,9 @@ export const zh: Dictionary = {
     topics: "主题",
     relays: "投递实例",
     operations: "批量操作",
+    queue: "队列",
+    unconfirmed: "未确认",
+    doctor: "体检",
     audit: "审计",
   },
   states: {
@@ -233,7 +236,7 @@ export const zh: Dictionary = {
     author: "操作人",
     action: "操作",
     result: "结果",
-    results: { done: "完成", conflict: "冲突", denied: "被拒绝" },
+    results: { done: "完成", conflict: "冲突", denied: "被拒绝", begun: "开始" },
     before: "操作之前",
     apply: "查看",
     details: "详情",

@@ -15,7 +15,7 @@ import type { PageProps } from "./page.ts";
 type Entry = AnswerOf<"audit">["items"][number];
 
 const POLL_MS = 10_000;
-const RESULTS = ["done", "conflict", "denied"] as const;
+const RESULTS = ["done", "conflict", "denied", "begun"] as const;
 
 export function AuditPage({ source }: PageProps) {
   const { query: parameters } = place.value;
@@ -128,7 +128,7 @@ function AuditRow({ entry, source }: { readonly entry: Entry; readonly source: s
   const { action, at, author, before, changed, details, ids, reason, result, via } = entry;
   const { audit: texts } = words.value;
   const { columns } = texts;
-  const tag = { done: "tag-good", conflict: "tag-held", denied: "tag-bad" }[result];
+  const tag = { done: "tag-good", conflict: "tag-held", denied: "tag-bad", begun: "tag" }[result];
   const hasMore = before.length > 0 || (details !== null && details !== undefined);
   return (
     <tr>

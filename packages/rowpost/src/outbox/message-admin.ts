@@ -4,6 +4,7 @@
  */
 import type { MessageState } from "../message/states.ts";
 import type { RelayStatus, ShardLease, SuspensionRule } from "../relay/store.ts";
+import type { Unconfirmed } from "./unconfirmed.ts";
 
 /**
  * What a list shows of a message: all but its body and headers. Instants are ISO 8601 UTC texts;
@@ -291,6 +292,8 @@ export interface MessageAdmin {
   explain(message: MessageSummary): Promise<Explanation>;
   /** What people did to the message with this id, the newest first. */
   changes(id: string): Promise<ChangeByHand[]>;
+  /** Sent messages with a deadline for their confirmation, the earliest first; at most 1,000. */
+  unconfirmed(request: { readonly limit: number }): Promise<Unconfirmed>;
   /**
    * failed (and sent, with `resend`) -> pending, retry_count = 0. With `now` also pending ones that
    * wait for their next attempt: they are due at once. A delay is not cut short.

@@ -14,6 +14,8 @@ export interface Call<Name extends RouteName> {
   readonly principal: Table[Name]["role"] extends "anyone" ? Principal | undefined : Principal;
   readonly source: Table[Name]["path"] extends `/s/${string}` ? Source : undefined;
   readonly id: Table[Name]["path"] extends `${string}/:id${string}` ? string : undefined;
+  readonly topic: Table[Name]["path"] extends `${string}/:topic${string}` ? string : undefined;
+  readonly group: Table[Name]["path"] extends `${string}/:group${string}` ? string : undefined;
   readonly operation: Table[Name]["path"] extends `${string}/:operation${string}` ? string : undefined;
   readonly query: Table[Name] extends { readonly query: infer Query extends z.ZodType } ? z.output<Query> : undefined;
   readonly body: Table[Name] extends { readonly body: infer Body extends z.ZodType } ? z.output<Body> : undefined;

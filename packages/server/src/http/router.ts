@@ -110,7 +110,7 @@ async function given(
   route: Route,
   request: Request,
   params: Params,
-): Promise<Readonly<Record<"source" | "id" | "operation" | "query" | "body", unknown>>> {
+): Promise<Readonly<Record<"source" | "id" | "topic" | "group" | "operation" | "query" | "body", unknown>>> {
   const source = params["source"] === undefined ? undefined : sources.find(({ name }) => name === params["source"]);
   if (params["source"] !== undefined && source === undefined)
     throw new Problem("not-found", `there is no source ${params["source"]}`);
@@ -120,7 +120,9 @@ async function given(
   if (route.ifMatch === true) versionOf(request.headers.get("if-match"));
   const query = route.query && checked(route.query, Object.fromEntries(new URL(request.url).searchParams), "");
   const body = route.body && checked(route.body, await jsonBodyOf(request), "");
-  return { source, id, operation, query, body };
+  // The queue looks at its names before any SQL.
+  const { group, topic } = params;
+  return { source, id, topic, group, operation, query, body };
 }
 
 function checked<Schema extends z.ZodType>(schema: Schema, value: unknown, at: string): z.output<Schema> {

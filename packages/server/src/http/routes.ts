@@ -5,6 +5,8 @@
  */
 import type { z } from "zod";
 import { BULK_ROUTES } from "./bulk-routes.ts";
+import { CARE_ROUTES } from "./care-routes.ts";
+import { QUEUE_ROUTES } from "./queue-routes.ts";
 import type { Route } from "./route.ts";
 import {
   auditEntry,
@@ -185,6 +187,8 @@ export const ROUTES = {
     about: "move a finished or failed message into the archive",
   },
   ...BULK_ROUTES,
+  ...QUEUE_ROUTES,
+  ...CARE_ROUTES,
   failures: {
     ...look,
     path: "/s/:source/failures",

@@ -280,7 +280,8 @@ export const auditEntry = z.object({
   via: z.string().nullable(),
   action: z.string(),
   reason: z.string(),
-  result: z.enum(["done", "conflict", "denied"]),
+  /** `begun`: the next entry of the same says what came of it. */
+  result: z.enum(["done", "conflict", "denied", "begun"]),
   changed: z.number(),
   /** The first 100. */
   ids: z.array(z.string()),
@@ -298,7 +299,7 @@ export const auditEntry = z.object({
 export const auditQuery = z.object({
   author: text(64).optional(),
   action: text(32).optional(),
-  result: z.enum(["done", "conflict", "denied"]).optional(),
+  result: z.enum(["done", "conflict", "denied", "begun"]).optional(),
   limit: z.coerce.number().int().min(1).max(200).default(50),
   cursor: z.string().max(500).optional(),
 });

@@ -5,6 +5,7 @@ import type { LayoutColumns } from "../sql/layout.ts";
 import { type FindWords, findStatement, idConditions, prefixRange, whereText } from "../sql/message-list.ts";
 import { isoText, whole } from "./clock.ts";
 import type { MysqlNames } from "./names.ts";
+import { unconfirmedStatements } from "./unconfirmed.ts";
 
 export function insightStatements(names: MysqlNames): InsightStatements {
   const { column, messages, state } = names;
@@ -13,6 +14,7 @@ export function insightStatements(names: MysqlNames): InsightStatements {
   const words = findWords(names);
   return {
     ...countStatements(names),
+    ...unconfirmedStatements(names),
     find: (request) => findStatement(request, words),
 
     readMessages: ({ archived, bodies, ids }) => ({

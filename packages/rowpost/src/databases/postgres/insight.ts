@@ -5,6 +5,7 @@ import type { InsightStatements } from "../sql/insight-statements.ts";
 import { type FindWords, findStatement, idConditions, prefixRange, whereText } from "../sql/message-list.ts";
 import { listedColumns, literal } from "../sql/sql-names.ts";
 import { instant, isoText, msBetween, msSince, type Names, NOW, numberArray } from "./names.ts";
+import { unconfirmedStatements } from "./unconfirmed.ts";
 
 export function insightStatements(names: Names): InsightStatements {
   const { deliverAt, gmtCreate, id, messageType, nextRetryAt, state, topic } = names.column;
@@ -14,6 +15,7 @@ export function insightStatements(names: Names): InsightStatements {
     listedColumns(names, { id: (column) => column, instant: isoText, bodies });
   return {
     ...countStatements(names),
+    ...unconfirmedStatements(names),
     find: (request) => findStatement(request, words),
 
     readMessages: ({ archived, bodies, ids }) => ({

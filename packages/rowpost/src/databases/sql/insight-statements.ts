@@ -8,6 +8,7 @@ import type { MessageFilter } from "../../outbox/message-admin.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import type { TableLayout } from "./layout.ts";
 import type { Row } from "./rows.ts";
+import type { UnconfirmedStatements } from "./unconfirmed-statements.ts";
 
 /**
  * Gauges and bounded counts look at so many rows of a state: with more, a count means "at least".
@@ -38,7 +39,7 @@ export interface FindRequest extends IdRange {
   readonly along: "ids" | "states" | "names";
 }
 
-export interface InsightStatements {
+export interface InsightStatements extends UnconfirmedStatements {
   /** Aliases: id lock_version. In the order of ids. */
   find(request: FindRequest): Statement;
   /**

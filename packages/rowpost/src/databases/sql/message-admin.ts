@@ -26,6 +26,7 @@ import { pickAll } from "./past-refused.ts";
 import type { StoreParts } from "./relay-store.ts";
 import { integer, type Row, suspensionRule, text } from "./rows.ts";
 import { createToolSlots } from "./tool-slots.ts";
+import { readUnconfirmed } from "./unconfirmed.ts";
 
 /** Rows of one page and of one change at most. */
 const MOST_ROWS = 1_000;
@@ -124,6 +125,8 @@ export function createMessageAdmin(parts: StoreParts, statementTimeoutMs?: numbe
       checkFilter({ ids: [id] });
       return await changesOf({ read, statements }, id);
     },
+
+    unconfirmed: ({ limit }) => readUnconfirmed({ statements, read, search }, clampLimit(limit)),
 
     retry: ({ now = false, resend = false, ...request }) => change(changes.retry({ resend, now }), request),
 

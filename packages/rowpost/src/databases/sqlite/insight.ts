@@ -4,6 +4,7 @@ import type { InsightStatements } from "../sql/insight-statements.ts";
 import { type FindWords, findStatement, idConditions, prefixRange, whereText } from "../sql/message-list.ts";
 import { listedColumns } from "../sql/sql-names.ts";
 import { isoText, jsonIds, msSince, type Names, NOW } from "./names.ts";
+import { unconfirmedStatements } from "./unconfirmed.ts";
 
 export function insightStatements(names: Names): InsightStatements {
   const { deliverAt, gmtCreate, id, messageType, nextRetryAt, state, topic } = names.column;
@@ -13,6 +14,7 @@ export function insightStatements(names: Names): InsightStatements {
   const words = findWords(names);
   return {
     ...countStatements(names),
+    ...unconfirmedStatements(names),
     find: (request) => findStatement(request, words),
 
     readMessages: ({ archived, bodies, ids }) => ({

@@ -1,0 +1,25 @@
+/** Where in the queue we are. */
+import { queueWords } from "../language/queue.ts";
+import { queueHref } from "./places.ts";
+
+interface CrumbsProps {
+  readonly source: string;
+  readonly topic?: string;
+}
+
+/** Above the heading: the way back up. */
+export function Crumbs({ source, topic }: CrumbsProps) {
+  return (
+    <nav class="crumbs" aria-label={queueWords.value.title}>
+      <span>
+        <a href={queueHref(source)}>{queueWords.value.title}</a>
+        {topic !== undefined && (
+          <>
+            {" / "}
+            <a href={queueHref(source, { topic })}>{topic}</a>
+          </>
+        )}
+      </span>
+    </nav>
+  );
+}

@@ -1,0 +1,243 @@
+/** One consumer group: its partitions, what it has given up, and who moved it. */
+import { useSignal } from "@preact/signals";
+import type { AnswerOf } from "rowpost-server/api";
+import { call } from "../api/client.ts";
+import { usePolled } from "../api/polling.ts";
+import { CountOf } from "../components/counts.tsx";
+import { Instant } from "../components/instant.tsx";
+import { Loaded } from "../components/problem.tsx";
+import { ReasonDialog, RouteButton } from "../components/reason-dialog.tsx";
+import { fieldOf } from "../form.ts";
+import { formatDuration } from "../format.ts";
+import { words } from "../language/language.ts";
+import { queueWords } from "../language/queue.ts";
+import { Crumbs } from "./crumbs.tsx";
+import { DeadLetters } from "./dead-letters.tsx";
+import { GroupButtons } from "./group-buttons.tsx";
+import { queueHref } from "./places.ts";
+import { type Group, GroupState } from "./topic.tsx";
+
+const POLL_MS = 5_000;
+
+interface GroupProps {
+  readonly source: string;
+  readonly topic: string;
+  readonly group: string;
+}
+
+export function GroupView({ group: name, source, topic }: GroupProps) {
+  const load = async (signal: AbortSignal) => (await call("queueGroups", { source, topic, signal })).answer;
+  const polled = usePolled(`queue ${source} ${topic}`, load, { everyMs: POLL_MS, isPage: true });
+  const loadLog = async (signal: AbortSignal) =>
+    (await call("queueRewinds", { source, topic, group: name, signal })).answer;
+  const log = usePolled(`rewinds ${source} ${topic} ${name}`, loadLog, { everyMs: 0 });
+  const texts = queueWords.value;
+  const newest = log.answer?.items[0];
+  function again(): void {
+    polled.again();
+    log.again();
+  }
+  return (
+    <>
+      <Crumbs source={source} topic={topic} />
+      <h1 tabIndex={-1}>
+        <span class="quiet">{texts.columns.group}</span> {name}
+      </h1>
+      <Loaded polled={polled}>
+        {({ items }) => {
+          const group = items.find((each) => each.group === name);
+          if (group === undefined) return <p class="empty">{texts.noGroups}</p>;
+          const canUndo = newest !== undefined && newest.undoOf === null;
+          return (
+            <>
+              <p>
+                <GroupState group={group} />
+              </p>
+              <div class="actions">
+                <GroupButtons {...{ group, source, topic, again, canUndo }} />
+              </div>
+              <Partitions {...{ group, source, topic }} again={polled.again} />
+            </>
+          );
+        }}
+      </Loaded>
+      <DeadLetters {...{ source, topic }} group={name} />
+      <section>
+        <h2>{texts.rewind.log}</h2>
+        <Loaded polled={log}>{({ items }) => <Rewinds entries={items} />}</Loaded>
+      </section>
+    </>
+  );
+}
+
+interface PartitionsProps {
+  readonly group: Group;
+  readonly source: string;
+  readonly topic: string;
+  readonly again: () => void;
+}
+
+function Partitions({ again, group, source, topic }: PartitionsProps) {
+  const { columns, ...texts } = queueWords.value;
+  return (
+    <section>
+      <table class="rows">
+        <thead>
+          <tr>
+            <th scope="col">{columns.partition}</th>
+            <th scope="col" class="right">
+              {columns.lag}
+            </th>
+            <th scope="col">{columns.behind}</th>
+            <th scope="col" class="right">
+              {columns.waiting}
+            </th>
+            <th scope="col" class="right">
+              {columns.dead}
+            </th>
+            <th scope="col">{columns.member}</th>
+            <th scope="col">{columns.moved}</th>
+            <th scope="col">{columns.head}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {group.partitions.map((each) => (
+            <tr key={each.partition}>
+              <th scope="row" data-label={columns.partition} class="num">
+                {each.partition}
+              </th>
+              <td class="right" data-label={columns.lag}>
+                <CountOf count={each.lag} />
+              </td>
+              <td data-label={columns.behind}>
+                {each.lag.value === 0 ? <span class="quiet">–</span> : formatDuration(each.lagMs)}
+              </td>
+              <td class="right" data-label={columns.waiting}>
+                <CountOf count={each.waiting} />
+              </td>
+              <td class="right" data-label={columns.dead}>
+                <CountOf count={each.dead} />
+              </td>
+              <td data-label={columns.member}>
+                {each.member === undefined ? (
+                  <span class="quiet">{texts.nobody}</span>
+                ) : (
+                  <span class="cut">{each.member.label ?? each.member.owner}</span>
+                )}
+              </td>
+              <td data-label={columns.moved}>
+                {each.movedMsAgo === undefined ? texts.never : words.value.bar.ago(formatDuration(each.movedMsAgo))}
+              </td>
+              <td data-label={columns.head}>
+                {each.head === undefined ? (
+                  <span class="quiet">–</span>
+                ) : (
+                  <>
+                    <a class="num" href={queueHref(source, { topic, message: each.head.id })}>
+                      {each.head.id}
+                    </a>{" "}
+                    <Skip {...{ again, source, topic }} group={group.group} id={each.head.id} />
+                  </>
+                )}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
+/** Lets the group never get this message. */
+export function Skip({
+  again,
+  group,
+  id,
+  source,
+  topic,
+}: GroupProps & { readonly id: string; readonly again: () => void }) {
+  const isOpen = useSignal(false);
+  const { about, actions, done } = queueWords.value;
+  return (
+    <>
+      <RouteButton
+        route="queueSkip"
+        label={actions.skip}
+        of={id}
+        open={() => {
+          isOpen.value = true;
+        }}
+      />
+      {isOpen.value && (
+        <ReasonDialog
+          title={`${actions.skip} · ${id}`}
+          about={about.skip(id)}
+          verb={actions.skip.replace("…", "")}
+          done={done.skip}
+          act={async (form) => {
+            await call("queueSkip", { source, topic, group, body: { reason: fieldOf(form, "reason"), id } });
+            again();
+          }}
+          close={() => {
+            isOpen.value = false;
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+type Entry = AnswerOf<"queueRewinds">["items"][number];
+
+/** A row for each rewind, whatever partitions it moved. */
+function Rewinds({ entries }: { readonly entries: readonly Entry[] }) {
+  const { rewind: texts } = queueWords.value;
+  const { logColumns: columns } = texts;
+  const numbers = [...new Set(entries.map(({ rewind }) => rewind))];
+  if (numbers.length === 0) return <p class="quiet">{texts.noLog}</p>;
+  return (
+    <table class="rows">
+      <thead>
+        <tr>
+          {[columns.at, columns.what, columns.who, columns.reason, columns.moves].map((title) => (
+            <th key={title} scope="col">
+              {title}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {numbers.map((number) => {
+          const moves = entries.filter(({ rewind }) => rewind === number);
+          const [first] = moves;
+          if (first === undefined) return null;
+          return (
+            <tr key={number}>
+              <th scope="row">
+                <Instant at={first.at} />
+              </th>
+              <td data-label={columns.what} class="whole">
+                {first.undoOf === null ? texts.number(String(number)) : texts.undoOf(String(first.undoOf))}
+              </td>
+              <td data-label={columns.who}>
+                <span class="cut">{first.author}</span>
+              </td>
+              <td data-label={columns.reason} class="wide">
+                {first.reason}
+              </td>
+              <td data-label={columns.moves}>
+                {moves
+                  .toSorted((left, right) => left.partition - right.partition)
+                  .map(({ from, partition, to }) => (
+                    <div key={partition} class="num">
+                      <span class="quiet">{partition}:</span> {from} → {to}
+                    </div>
+                  ))}
+              </td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}

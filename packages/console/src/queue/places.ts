@@ -1,0 +1,17 @@
+/** Addresses of the queue's pages: all that they show stands in the query. */
+import { hrefOf } from "../address.ts";
+
+export interface QueuePlace {
+  readonly topic?: string | undefined;
+  readonly group?: string | undefined;
+  /** Id of a message. */
+  readonly message?: string | undefined;
+}
+
+export function queueHref(
+  source: string,
+  { group, message, topic }: QueuePlace = {},
+  query: Readonly<Record<string, string | undefined>> = {},
+): string {
+  return hrefOf(source, "queue", { query: { topic, group, message, ...query } });
+}

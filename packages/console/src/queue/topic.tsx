@@ -1,0 +1,155 @@
+/** A topic: who reads it and how far they are, and its messages. */
+import type { AnswerOf } from "rowpost-server/api";
+import { call } from "../api/client.ts";
+import { usePolled } from "../api/polling.ts";
+import { CountOf } from "../components/counts.tsx";
+import { Loaded } from "../components/problem.tsx";
+import { formatDuration, formatNumber } from "../format.ts";
+import { queueWords } from "../language/queue.ts";
+import { Crumbs } from "./crumbs.tsx";
+import { GroupButtons } from "./group-buttons.tsx";
+import { queueHref } from "./places.ts";
+import { Search } from "./search.tsx";
+
+export type Group = AnswerOf<"queueGroups">["items"][number];
+
+const POLL_MS = 5_000;
+
+interface TopicProps {
+  readonly source: string;
+  readonly topic: string;
+}
+
+export function TopicView({ source, topic }: TopicProps) {
+  const load = async (signal: AbortSignal) => (await call("queueGroups", { source, topic, signal })).answer;
+  const polled = usePolled(`queue ${source} ${topic}`, load, { everyMs: POLL_MS, isPage: true });
+  const texts = queueWords.value;
+  return (
+    <>
+      <Crumbs source={source} />
+      <h1 tabIndex={-1}>
+        <span class="quiet">{texts.topic}</span> {topic}
+      </h1>
+      <Loaded polled={polled}>
+        {({ items }) => (
+          <section>
+            <h2>{texts.groups}</h2>
+            {items.length === 0 ? (
+              <p class="empty">{texts.noGroups}</p>
+            ) : (
+              <Groups groups={items} {...{ source, topic }} again={polled.again} />
+            )}
+          </section>
+        )}
+      </Loaded>
+      <Search source={source} topic={topic} />
+    </>
+  );
+}
+
+function Groups({
+  again,
+  groups,
+  source,
+  topic,
+}: TopicProps & { readonly groups: readonly Group[]; readonly again: () => void }) {
+  const { columns } = queueWords.value;
+  return (
+    <table class="rows" data-rows>
+      <thead>
+        <tr>
+          <th scope="col">{columns.group}</th>
+          <th scope="col">{columns.state}</th>
+          <th scope="col" class="right">
+            {columns.lag}
+          </th>
+          <th scope="col">{columns.behind}</th>
+          <th scope="col" class="right">
+            {columns.waiting}
+          </th>
+          <th scope="col" class="right">
+            {columns.dead}
+          </th>
+          <th scope="col">{columns.stuck}</th>
+          <th scope="col">{columns.actions}</th>
+        </tr>
+      </thead>
+      <tbody>
+        {groups.map((group) => (
+          <tr key={group.group}>
+            <th scope="row">
+              <a data-row href={queueHref(source, { topic, group: group.group })}>
+                {group.group}
+              </a>
+            </th>
+            <td data-label={columns.state}>
+              <GroupState group={group} />
+            </td>
+            <td class="right" data-label={columns.lag}>
+              <CountOf count={group.lag} />
+            </td>
+            <td data-label={columns.behind}>
+              {group.lag.value === 0 ? <span class="quiet">–</span> : formatDuration(group.lagMs)}
+            </td>
+            <td class="right" data-label={columns.waiting}>
+              <CountOf count={group.waiting} />
+            </td>
+            <td class="right" data-label={columns.dead}>
+              <a
+                class={group.dead.value > 0 ? "count-failed" : undefined}
+                href={queueHref(source, { topic, group: group.group })}
+              >
+                <CountOf count={group.dead} />
+              </a>
+            </td>
+            <td data-label={columns.stuck} class="wide">
+              <HeldUpBy group={group} {...{ source, topic }} />
+            </td>
+            <td data-label={columns.actions}>
+              <div class="row-actions">
+                <GroupButtons group={group} {...{ again, source, topic }} />
+              </div>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+/** Paused by whom, or whether anybody reads. */
+export function GroupState({ group: { partitions, paused } }: { readonly group: Group }) {
+  const texts = queueWords.value;
+  if (paused !== undefined)
+    return (
+      <>
+        <span class="tag tag-held">{texts.paused}</span>
+        <q class="reason"> {texts.pausedBy(paused.author, paused.reason)}</q>
+      </>
+    );
+  const isRead = partitions.some(({ member }) => member !== undefined);
+  return <span class={isRead ? "tag tag-good" : "tag"}>{isRead ? texts.runs : texts.idle}</span>;
+}
+
+/** What fails again and again, with its error; else the first message that nobody has finished. */
+function HeldUpBy({ group: { partitions }, source, topic }: TopicProps & { readonly group: Group }) {
+  const texts = queueWords.value;
+  const failing = partitions.map(({ oldestWaiting }) => oldestWaiting).find((each) => each !== undefined);
+  const [late] = partitions.filter(({ head }) => head !== undefined).sort((left, right) => right.lagMs - left.lagMs);
+  const id = failing?.id ?? late?.head?.id;
+  if (id === undefined) return <span class="quiet">–</span>;
+  return (
+    <>
+      <a class="num" href={queueHref(source, { topic, message: id })}>
+        {id}
+      </a>{" "}
+      {failing !== undefined && <span class="quiet">{texts.attempt(formatNumber(failing.attempt))}</span>}
+      {failing === undefined && late?.head?.key !== undefined && <span class="mono cut">{late.head.key}</span>}
+      {failing?.error !== undefined && (
+        <q class="reason cut" title={failing.error}>
+          {failing.error}
+        </q>
+      )}
+    </>
+  );
+}

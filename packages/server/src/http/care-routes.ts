@@ -1,0 +1,20 @@
+/** The part of the route table that looks for what went wrong. */
+import { examination, unconfirmedList } from "./care-schemas.ts";
+import type { Route } from "./route.ts";
+
+const look = { method: "GET", role: "reader" } as const;
+
+export const CARE_ROUTES = {
+  unconfirmed: {
+    ...look,
+    path: "/s/:source/unconfirmed",
+    answer: unconfirmedList,
+    about: "sent messages that wait for a confirmation, and confirmations of messages that are not there",
+  },
+  doctor: {
+    ...look,
+    path: "/s/:source/doctor",
+    answer: examination,
+    about: "look for what keeps messages from going out or could lose them, and what mends it",
+  },
+} as const satisfies Readonly<Record<string, Route>>;
