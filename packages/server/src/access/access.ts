@@ -45,8 +45,8 @@ export interface AccessService {
   /** Undefined: nobody. Throws a {@link Problem} for a token that is none. */
   principalOf(request: Request): Promise<Principal | undefined>;
   /**
-   * May whoever asks read the metrics? With any role, or a token of the role metrics; `isOpen`: also
-   * without, but for a console whose program says who asks.
+   * May whoever asks read the metrics? With any role, or a token of the role metrics; `isOpen`:
+   * also without, but for a console whose program says who asks.
    */
   mayScrape(request: Request, from: { readonly isOpen: boolean }): Promise<boolean>;
   /** The request has the cookie, so a browser may have sent it without being asked. */

@@ -42,7 +42,7 @@ export function addConsoleOptions(command: Command): Command {
     .option("--public-url <url>", "address that browsers use, where a proxy stands before it");
 }
 
-/** Throws {@link InputError} for options that would open the console to strangers, or cannot work. */
+/** Throws {@link InputError} for options that open the console to strangers, or cannot work. */
 export function checkConsoleFlags({ access, listen, publicUrl }: ConsoleFlags): void {
   if (!LOOPBACK.test(listen.host) && access === undefined) {
     throw new InputError(

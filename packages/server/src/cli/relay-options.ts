@@ -21,7 +21,7 @@ import {
 import type { ConnectionFlags, OpenedDatabase } from "./connection.ts";
 import type { CommandContext, ExitCode } from "./context.ts";
 
-/** Options of {@link addBrokerOptions} and {@link addRelayOptions}, as commander hands them over. */
+/** Options of {@link addBrokerOptions} and {@link addRelayOptions}, as commander gives them. */
 export interface RelayFlags extends ConnectionFlags, TopicFlags {
   readonly broker?: string;
   readonly route?: readonly string[];

@@ -17,8 +17,8 @@ const OWN_HOST = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 const OF_PROXIES = ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"];
 
 /**
- * Asked by a program of this machine: not by way of a proxy that says so, and by a name that no page
- * on the web can give its own server.
+ * Asked by a program of this machine: not by way of a proxy that says so, and by a name that no
+ * page on the web can give its own server.
  */
 export function isFromThisMachine(request: Request): boolean {
   return (
