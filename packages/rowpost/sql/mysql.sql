@@ -683,7 +683,7 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', token BIGINT PATH '$
   STRAIGHT_JOIN (SELECT m.`id` AS id FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` IN (100)
     LIMIT 1 FOR UPDATE SKIP LOCKED) AS f ON f.id = j.id
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
-  SET m.`fail_reason` = COALESCE(j.fail_reason, m.`fail_reason`), m.`next_retry_at` = IF(j.next_ms IS NULL, NULL, UTC_TIMESTAMP(3) + INTERVAL (j.next_ms) * 1000 MICROSECOND), m.`state` = 3, m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3)
+  SET m.`fail_reason` = COALESCE(j.fail_reason, m.`fail_reason`), m.`retry_count` = COALESCE(m.`retry_count`, 0) + 1, m.`next_retry_at` = IF(j.next_ms IS NULL, NULL, UTC_TIMESTAMP(3) + INTERVAL (j.next_ms) * 1000 MICROSECOND), m.`state` = 3, m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3)
   WHERE m.`state` IN (2) AND COALESCE(m.`lock_version`, 0) = j.token;
 
 -- applyTimed, clearTimer

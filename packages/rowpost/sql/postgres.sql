@@ -826,7 +826,7 @@ WITH free AS MATERIALIZED (
   ORDER BY m.id
   FOR UPDATE OF m SKIP LOCKED)
 UPDATE local_message m
-SET state = 3, next_retry_at = statement_timestamp() + decided.next_ms * interval '1 millisecond', fail_reason = COALESCE(decided.fail_reason, m.fail_reason), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
+SET state = 3, next_retry_at = statement_timestamp() + decided.next_ms * interval '1 millisecond', fail_reason = COALESCE(decided.fail_reason, m.fail_reason), retry_count = COALESCE(m.retry_count, 0) + 1, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) AS decided (id, token, next_ms, fail_reason), free
 WHERE m.id = decided.id AND m.id = free.id AND m.state IN (2) AND COALESCE(m.lock_version, 0) = decided.token;
 

@@ -553,7 +553,7 @@ WHERE m.id = decided.id AND +m.state IN (2) AND COALESCE(m.lock_version, 0) = de
 
 -- applyTimed, confirmTimeoutFail
 UPDATE local_message AS m
-SET state = 3, next_retry_at = strftime('%Y-%m-%d %H:%M:%f', 'now', (decided.next_ms / 1000.0) || ' seconds'), fail_reason = COALESCE(decided.fail_reason, m.fail_reason), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+SET state = 3, next_retry_at = strftime('%Y-%m-%d %H:%M:%f', 'now', (decided.next_ms / 1000.0) || ' seconds'), fail_reason = COALESCE(decided.fail_reason, m.fail_reason), retry_count = COALESCE(m.retry_count, 0) + 1, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, value ->> 3 AS fail_reason FROM json_each(?)) AS decided
 WHERE m.id = decided.id AND +m.state IN (2) AND COALESCE(m.lock_version, 0) = decided.token;
 
