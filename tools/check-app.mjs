@@ -34,7 +34,12 @@ const first = firstScripts();
 const firstBytes = sum(
   files.filter(({ name }) => first.has(name)).map(({ bytes }) => gzipSync(bytes, { level: 9 }).length),
 );
-const sizes = { first: firstBytes, js: zipped(".js"), css: zipped(".css"), packed: sum(files.map(({ bytes }) => bytes.length)) };
+const sizes = {
+  first: firstBytes,
+  js: zipped(".js"),
+  css: zipped(".css"),
+  packed: sum(files.map(({ bytes }) => bytes.length)),
+};
 
 const problems = Object.entries(sizes)
   .filter(([kind, size]) => size > MOST[kind])
@@ -43,4 +48,8 @@ const page = files.find(({ name }) => name === "index.html")?.bytes.toString();
 if (page === undefined) problems.push(`${FOLDER}/index.html is missing: npm run build`);
 else if (/<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)/i.test(page))
   problems.push(`${FOLDER}/index.html has something inline, which its policy refuses`);
-report("app", problems, `${sizes.first} bytes of JavaScript at first, ${sizes.js} in all, ${sizes.css} of CSS, ${sizes.packed} packed`);
+report(
+  "app",
+  problems,
+  `${sizes.first} bytes of JavaScript at first, ${sizes.js} in all, ${sizes.css} of CSS, ${sizes.packed} packed`,
+);

@@ -1,7 +1,18 @@
 /** The address is the state of the app: source, page, and every filter. Relative to the base. */
 import { computed, signal } from "@preact/signals";
 
-export const PAGES = ["overview", "messages", "failures", "topics", "relays", "operations", "queue", "unconfirmed", "doctor", "audit"] as const;
+export const PAGES = [
+  "overview",
+  "messages",
+  "failures",
+  "topics",
+  "relays",
+  "operations",
+  "queue",
+  "unconfirmed",
+  "doctor",
+  "audit",
+] as const;
 export type Page = (typeof PAGES)[number];
 
 /** What an address means. */

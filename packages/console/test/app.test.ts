@@ -1,13 +1,15 @@
 /** The app in Chromium, over a SQLite file: what people do, and hostile rows. */
-import axe from "axe-core";
 import type { Browser, Page } from "playwright-core";
 import { sqlite } from "rowpost/sqlite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { temporaryFile } from "../../server/test/command.ts";
-import { type AppBench, openApp, startBrowser } from "./bench.ts";
+import { type AppBench, findingsOf, loaded, openApp, startBrowser } from "./bench.ts";
 import { findByKeyAndRetry } from "./journeys.ts";
 
-const PAGES = ["overview", "messages", "failures", "topics", "relays", "operations", "audit"] as const;
+const PAGES = [
+  ...(["overview", "messages", "failures", "topics", "relays", "operations"] as const),
+  ...(["queue", "unconfirmed", "doctor", "audit"] as const),
+];
 
 let browser: Browser;
 let app: AppBench;
@@ -25,12 +27,6 @@ afterAll(async () => {
   await browser.close();
   await drop();
 });
-
-/** A page is there when its heading is, and nothing on it still loads. */
-async function loaded(page: Page): Promise<void> {
-  await page.locator("h1").first().waitFor();
-  await page.locator(".loading").waitFor({ state: "detached" });
-}
 
 describe("the console's app", () => {
   it("leads a newcomer by the first link to a message by its key, why it is not sent, and its retry", async () => {
@@ -243,27 +239,6 @@ describe("the console's app", () => {
     expect(app.complaints.all).toEqual([]);
   });
 });
-
-async function findingsOf(page: Page): Promise<string[]> {
-  await page.evaluate(axe.source);
-  return await page.evaluate(async () => {
-    const { axe } = globalThis as unknown as {
-      axe: {
-        run(): Promise<{
-          readonly violations: readonly {
-            readonly id: string;
-            readonly impact: string;
-            readonly nodes: readonly { readonly html: string }[];
-          }[];
-        }>;
-      };
-    };
-    const { violations } = await axe.run();
-    return violations
-      .filter(({ impact }) => impact === "serious" || impact === "critical")
-      .flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id} ${html.slice(0, 200)}`));
-  });
-}
 
 /** Returns the id: the highest that there is. */
 async function putHostile(bench: AppBench): Promise<string> {

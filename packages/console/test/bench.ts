@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import axe from "axe-core";
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import type { Database } from "rowpost";
 import { createOneTimeLink, type OneTimeLink } from "../../server/src/access/link.ts";
@@ -103,5 +104,33 @@ async function watch(context: BrowserContext, address: string, { all }: Complain
   context.on("weberror", (error) => all.push(String(error.error().stack)));
   context.on("request", (request) => {
     if (!request.url().startsWith(address)) all.push(`foreign: ${request.url()}`);
+  });
+}
+
+/** A page is there when its heading is, and nothing on it still loads. */
+export async function loaded(page: Page): Promise<void> {
+  await page.locator("h1").first().waitFor();
+  await page.waitForFunction(() => document.querySelector(".loading") === null);
+}
+
+/** Serious and critical findings of axe-core. */
+export async function findingsOf(page: Page): Promise<string[]> {
+  await page.evaluate(axe.source);
+  return await page.evaluate(async () => {
+    const { axe } = globalThis as unknown as {
+      axe: {
+        run(): Promise<{
+          readonly violations: readonly {
+            readonly id: string;
+            readonly impact: string;
+            readonly nodes: readonly { readonly html: string }[];
+          }[];
+        }>;
+      };
+    };
+    const { violations } = await axe.run();
+    return violations
+      .filter(({ impact }) => impact === "serious" || impact === "critical")
+      .flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id} ${html.slice(0, 200)}`));
   });
 }

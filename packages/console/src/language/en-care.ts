@@ -4,10 +4,11 @@ export const care = {
     title: "Unconfirmed messages",
     about: "Sent, and no consumer has said yet that it has them. A relay acts when the deadline has come.",
     none: "Nothing waits for a confirmation",
-    noneText: "Messages of types with `confirm` stand here from the broker's receipt until their consumers confirm.",
+    noneText:
+      "Messages of types with a confirm rule stand here from the broker's receipt until their consumers confirm.",
     types: {
       ...{ type: "Message type", overdue: "Past the deadline", waiting: "Deadline ahead" },
-      consumers: "Consumers that confirm",
+      consumers: "Consumers",
     },
     anyone: "any one",
     columns: {
@@ -45,6 +46,6 @@ export const care = {
     },
     why: "What comes of it",
     mend: "What mends it",
-    broker: "The broker is looked at by `rowpost doctor --broker URL` only.",
+    broker: "The broker is looked at by rowpost doctor --broker URL only.",
   },
 };

@@ -43,7 +43,12 @@ export const queue = {
     ...{ sent: "Sent", partition: "Partition", producer: "Producer" },
   },
   message: {
-    ...{ who: "Who has it", attempts: "Attempts", none: "Nobody has tried yet.", noGroups: "No group reads the topic." },
+    ...{
+      who: "Who has it",
+      attempts: "Attempts",
+      none: "Nobody has tried yet.",
+      noGroups: "No group reads the topic.",
+    },
     states: {
       ...{ unread: "still to come", waiting: "comes again", dead: "dead letter", consumed: "consumed" },
       ...{ skipped: "skipped", discarded: "discarded", passed: "passed over" },

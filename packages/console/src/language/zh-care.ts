@@ -6,10 +6,10 @@ export const care: typeof english = {
     title: "未确认的消息",
     about: "已经发送，但消费者还没有确认。到期后由投递实例处理。",
     none: "没有等待确认的消息",
-    noneText: "设置了 `confirm` 的消息类型，从中间件收下到消费者确认之前，会列在这里。",
+    noneText: "设置了 confirm 的消息类型，从中间件收下到消费者确认之前，会列在这里。",
     types: {
       ...{ type: "消息类型", overdue: "已到期", waiting: "未到期" },
-      consumers: "会确认的消费者",
+      consumers: "消费者",
     },
     anyone: "任意一个",
     columns: {
@@ -47,6 +47,6 @@ export const care: typeof english = {
     },
     why: "后果",
     mend: "处理办法",
-    broker: "中间件只由 `rowpost doctor --broker URL` 检查。",
+    broker: "中间件只由 rowpost doctor --broker URL 检查。",
   },
 };

@@ -10,7 +10,7 @@ interface CrumbsProps {
 /** Above the heading: the way back up. */
 export function Crumbs({ source, topic }: CrumbsProps) {
   return (
-    <nav class="crumbs" aria-label={queueWords.value.title}>
+    <p class="crumbs">
       <span>
         <a href={queueHref(source)}>{queueWords.value.title}</a>
         {topic !== undefined && (
@@ -20,6 +20,6 @@ export function Crumbs({ source, topic }: CrumbsProps) {
           </>
         )}
       </span>
-    </nav>
+    </p>
   );
 }

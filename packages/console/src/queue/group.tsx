@@ -229,7 +229,7 @@ function Rewinds({ entries }: { readonly entries: readonly Entry[] }) {
                 {moves
                   .toSorted((left, right) => left.partition - right.partition)
                   .map(({ from, partition, to }) => (
-                    <div key={partition} class="num">
+                    <div key={partition} class="num moves">
                       <span class="quiet">{partition}:</span> {from} → {to}
                     </div>
                   ))}

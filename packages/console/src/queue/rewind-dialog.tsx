@@ -49,7 +49,6 @@ export function RewindDialog({ again, close, group, isUndo, source, topic }: Rew
 
   async function preview(form: FormData): Promise<void> {
     const goal = isUndo ? "undo" : goalOf(form);
-    plan.value = undefined;
     plan.value = { ...(await call("queueRewindPlan", { ...about, query: { to: goal } })).answer, goal };
   }
 
@@ -210,7 +209,7 @@ function Shown({ plan: { consumed, droppedMonths, messages, partitions } }: { re
                 <td class="right num" data-label={columns.partition}>
                   {each.partition}
                 </td>
-                <td class="num" data-label={columns.to}>
+                <td class="num moves" data-label={columns.to}>
                   {each.from} → {each.to}
                 </td>
                 <td class="right num" data-label={columns.messages}>

@@ -117,13 +117,7 @@ export function monthText(month: number): string {
 }
 
 /** How far the answer can be believed. */
-function Told({
-  isAsked,
-  list: { items, searched },
-}: {
-  readonly list: List;
-  readonly isAsked: boolean;
-}) {
+function Told({ isAsked, list: { items, searched } }: { readonly list: List; readonly isAsked: boolean }) {
   const { find } = queueWords.value;
   const { absentMonths, complete, droppedMonths, months, stopped } = searched;
   const all = (list: readonly number[]): string => list.map(monthText).join(", ");
@@ -173,7 +167,7 @@ function MessageRows({ messages, source, topic }: SearchProps & { readonly messa
                 {id}
               </a>
             </th>
-            <td data-label={find.key} class="mono">
+            <td data-label={find.key} class="mono wide">
               {key === undefined ? <span class="quiet">–</span> : <span class="cut">{key}</span>}
             </td>
             <td data-label={find.type}>{type ?? <span class="quiet">–</span>}</td>
