@@ -14,6 +14,8 @@ import {
   type RelayOptions,
 } from "rowpost";
 import type { Consumption } from "rowpost/consume";
+import type { AlertConfig } from "./alerts/config.ts";
+import { type RunningAlerts, startAlerts } from "./alerts/start.ts";
 import type { ExitCode } from "./cli/context.ts";
 import { CommandFailure } from "./cli/failure.ts";
 import { type ConfirmEndpoint, createConfirmEndpoint } from "./confirm-endpoint.ts";
@@ -33,6 +35,8 @@ export interface DaemonOptions {
   /** Where to serve metrics and health; undefined: nowhere. */
   readonly http: HttpAddress | undefined;
   readonly confirm: ConfirmWays;
+  /** Who is told what is wrong; undefined: nobody. */
+  readonly alerts: AlertConfig | undefined;
 }
 
 /** How consumers confirm. */
@@ -65,6 +69,7 @@ export async function runRelay(options: DaemonOptions): Promise<ExitCode> {
     logger.info("serves /metrics, /livez and /readyz", { address: http.address, confirmations: confirm !== undefined });
   }
   const topic = readTopic?.();
+  const alerts = startRelayAlerts(options);
   const signals = watchSignals((name) =>
     logger.error("second signal: ending without waiting for messages in flight", { signal: name }),
   );
@@ -73,10 +78,15 @@ export async function runRelay(options: DaemonOptions): Promise<ExitCode> {
       ? await runUntilSignal(relay, options, signals.signal)
       : await drainOnce(relay, options, { ...options.once, signal: signals.signal });
   } finally {
+    await alerts?.close();
     await topic?.close();
     await http?.close();
     signals.end();
   }
+}
+
+function startRelayAlerts({ alerts, relay: { database, layout, logger } }: DaemonOptions): RunningAlerts | undefined {
+  return alerts && startAlerts({ sources: [{ name: "main", database, layout }], config: alerts, logger });
 }
 
 function confirmations(

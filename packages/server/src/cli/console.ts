@@ -3,10 +3,12 @@ import { rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { Command, Option } from "commander";
 import type { Logger } from "rowpost";
+import type { AlertConfig } from "../alerts/config.ts";
 import { type HttpAddress, httpAddress } from "../http-address.ts";
 import { listen } from "../http-listen.ts";
 import { LOG_LEVELS, type LogLevel } from "../log.ts";
 import { aborted, watchSignals } from "../signals.ts";
+import { alertConfig, alertsOption } from "./alert.ts";
 import { InputError } from "./arguments.ts";
 import { addConnectionOptions, type ConnectionFlags, type OpenedDatabase, withDatabase } from "./connection.ts";
 import type { CommandContext, ExitCode } from "./context.ts";
@@ -15,6 +17,7 @@ import { printLine } from "./output.ts";
 interface ConsoleFlags extends ConnectionFlags {
   readonly listen: HttpAddress;
   readonly access?: string;
+  readonly alerts?: string;
   readonly linkFile?: string;
   readonly readOnly?: true;
   readonly basePath?: string;
@@ -34,6 +37,7 @@ export function consoleCommand(context: CommandContext, finish: (code: ExitCode)
         .default(httpAddress("7070"), "127.0.0.1:7070"),
     )
     .option("--access <file>", "JSON with users and tokens; without it a one-time link for an admin is printed")
+    .addOption(alertsOption())
     .option("--link-file <file>", "write the one-time link to this file, which only you can read, instead")
     .option("--read-only", "nothing can be changed, whatever the role")
     .option("--base-path <path>", "path under which a proxy serves it, such as /ops")
@@ -59,7 +63,8 @@ Examples:
       }
       if (flags.publicUrl !== undefined && !/^https?:\/\/[^/]/.test(flags.publicUrl))
         throw new InputError("--public-url must be an address such as https://ops.example.com");
-      await withDatabase(context, flags, { mayCreateFile: false }, (opened) => serve(context, flags, opened));
+      const alerts = await alertConfig(context, flags);
+      await withDatabase(context, flags, { mayCreateFile: false }, (opened) => serve(context, flags, opened, alerts));
       finish(0);
     });
 }
@@ -68,14 +73,17 @@ async function serve(
   context: CommandContext,
   flags: ConsoleFlags,
   { database, layout }: OpenedDatabase,
+  alerts: AlertConfig | undefined,
 ): Promise<void> {
   // Loaded here: the other commands need no zod and no pino.
-  const [{ createConsole }, { createOneTimeLink }, { readAccessFile }, { createLog }] = await Promise.all([
-    import("../console.ts"),
-    import("../access/link.ts"),
-    import("../access/access-file.ts"),
-    import("../log.ts"),
-  ]);
+  const [{ createConsole }, { createOneTimeLink }, { readAccessFile }, { createLog }, { startAlerts }] =
+    await Promise.all([
+      import("../console.ts"),
+      import("../access/link.ts"),
+      import("../access/access-file.ts"),
+      import("../log.ts"),
+      import("../alerts/start.ts"),
+    ]);
   const logger = createLog(context, { level: flags.logLevel, format: context.stderr.isTTY ? "pretty" : "json" });
   const link = flags.access === undefined ? createOneTimeLink() : undefined;
   const users = flags.access === undefined ? {} : readAccessFile(flags.access);
@@ -84,6 +92,7 @@ async function serve(
     ...{ sources: [{ name: "main", database, layout }], access: { ...users, link }, logger },
     ...{ readOnly: flags.readOnly, basePath: flags.basePath, publicUrl: flags.publicUrl },
   });
+  const running = alerts && startAlerts({ sources: [{ name: "main", database, layout }], config: alerts, logger });
   const signals = watchSignals(() => undefined);
   try {
     const server = createServer({ headersTimeout: 10_000, requestTimeout: 30_000 }, (...both) => made.node(...both));
@@ -96,6 +105,7 @@ async function serve(
     await listening.close();
   } finally {
     if (link !== undefined && flags.linkFile !== undefined) rmSync(flags.linkFile, { force: true });
+    await running?.close();
     await made.close();
     signals.end();
   }

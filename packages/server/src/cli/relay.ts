@@ -6,6 +6,7 @@ import { BROKER_URL_VARIABLE, brokerForms } from "../broker-url.ts";
 import { CONFIRM_TOKEN_VARIABLE } from "../confirm-endpoint.ts";
 import { type HttpAddress, httpAddress } from "../http-address.ts";
 import type { LogLevel } from "../log.ts";
+import { alertConfig, alertsOption } from "./alert.ts";
 import { duration, InputError, numberFrom, wholeNumber } from "./arguments.ts";
 import {
   addConsumersOption,
@@ -27,6 +28,7 @@ interface RelayFlags extends ConnectionFlags, TopicFlags {
   readonly timeLimit: number;
   readonly untilEmpty?: true;
   readonly http?: HttpAddress;
+  readonly alerts?: string;
   readonly batchSize?: number;
   readonly window?: number;
   readonly publishTimeout?: number;
@@ -86,6 +88,7 @@ export function relayCommand(context: CommandContext, finish: (code: ExitCode) =
       `serve /metrics, /livez and /readyz at PORT or HOST:PORT (default host: 127.0.0.1); with ${CONFIRM_TOKEN_VARIABLE} also POST /confirmations`,
       httpAddress,
     )
+    .addOption(alertsOption())
     .option("--label <name>", "name of this relay in `rowpost status` (default: host:pid)")
     .addOption(
       new Option("--log-level <level>", "least level to log")
@@ -176,6 +179,9 @@ async function run(context: CommandContext, flags: RelayFlags): Promise<ExitCode
   }
   if (flags.untilEmpty === true && flags.once !== true)
     throw new InputError("--until-empty does nothing without --once");
+  if (flags.alerts !== undefined && flags.once === true)
+    throw new InputError("--alerts is for a relay that goes on: rowpost alert check --once is for cron");
+  const alerts = await alertConfig(context, flags);
   const [{ createLog }, { runRelay }] = await Promise.all([import("../log.ts"), import("../daemon.ts")]);
   try {
     return await withDatabase(context, flags, { mayCreateFile: false }, async ({ database, address, layout }) => {
@@ -189,6 +195,7 @@ async function run(context: CommandContext, flags: RelayFlags): Promise<ExitCode
           brokerLabel: plan.label,
           once: flags.once === true ? { timeoutMs: flags.timeLimit, untilEmpty: flags.untilEmpty === true } : undefined,
           http: flags.http,
+          alerts,
           confirm: { token, source, types: confirmedTypes(flags.consumers) },
         });
       } finally {
