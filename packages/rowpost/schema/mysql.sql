@@ -200,3 +200,25 @@ CREATE TABLE IF NOT EXISTS `local_message_operation_conflict` (
   state VARCHAR(16) CHARACTER SET ascii NOT NULL COMMENT 'that it was found in',
   PRIMARY KEY (operation_id, message)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC COMMENT='what was left as it was';
+
+-- 11 alerts
+CREATE TABLE IF NOT EXISTS `local_message_alert` (
+  table_name VARCHAR(160) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  owner CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'random id of who evaluates; NULL = nobody',
+  lease_until DATETIME(3) NULL COMMENT 'UTC',
+  state MEDIUMTEXT CHARACTER SET utf8mb4 NULL COMMENT 'JSON: what is wrong since when, and what was told',
+  saved_at DATETIME(3) NULL COMMENT 'UTC',
+  PRIMARY KEY (table_name)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC COMMENT='alerts: who evaluates them, and what was told';
+CREATE TABLE IF NOT EXISTS `local_message_silence` (
+  id CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  table_name VARCHAR(160) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  rule_name VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'NULL = every rule',
+  subject VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'topic, type or broker; NULL = all',
+  author VARCHAR(64) CHARACTER SET utf8mb4 NOT NULL,
+  reason VARCHAR(1024) CHARACTER SET utf8mb4 NOT NULL,
+  created_at DATETIME(3) NOT NULL COMMENT 'UTC',
+  ends_at DATETIME(3) NOT NULL COMMENT 'UTC',
+  PRIMARY KEY (id),
+  KEY idx_created_at (table_name, created_at)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC COMMENT='alerts that nobody is told of';

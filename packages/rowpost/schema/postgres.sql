@@ -227,3 +227,24 @@ CREATE TABLE IF NOT EXISTS local_message_operation_conflict (
 COMMENT ON TABLE local_message_operation IS 'changes of many messages by hand';
 COMMENT ON TABLE local_message_operation_batch IS 'what is left to be changed';
 COMMENT ON TABLE local_message_operation_conflict IS 'what was left as it was';
+
+-- 11 alerts
+CREATE TABLE IF NOT EXISTS local_message_alert (
+  table_name varchar(160) COLLATE "C" PRIMARY KEY,
+  owner char(36) COLLATE "C",
+  lease_until timestamptz(3),
+  state text,
+  saved_at timestamptz(3)
+);
+CREATE TABLE IF NOT EXISTS local_message_silence (
+  id char(36) COLLATE "C" PRIMARY KEY,
+  table_name varchar(160) COLLATE "C" NOT NULL,
+  rule_name varchar(64) COLLATE "C",
+  subject varchar(255) COLLATE "C",
+  author varchar(64) COLLATE "C" NOT NULL,
+  reason varchar(1024) NOT NULL,
+  created_at timestamptz(3) NOT NULL,
+  ends_at timestamptz(3) NOT NULL
+);
+COMMENT ON TABLE local_message_alert IS 'alerts: who evaluates them, and what was told';
+COMMENT ON TABLE local_message_silence IS 'alerts that nobody is told of';

@@ -217,3 +217,22 @@ CREATE TABLE IF NOT EXISTS local_message_operation_conflict (
   state TEXT NOT NULL,
   PRIMARY KEY (operation_id, message)
 );
+
+-- 11 alerts
+CREATE TABLE IF NOT EXISTS local_message_alert (
+  table_name TEXT PRIMARY KEY,
+  owner TEXT,
+  lease_until TEXT,
+  state TEXT,
+  saved_at TEXT
+);
+CREATE TABLE IF NOT EXISTS local_message_silence (
+  id TEXT PRIMARY KEY,
+  table_name TEXT NOT NULL,
+  rule_name TEXT,
+  subject TEXT,
+  author TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  created_at TEXT NOT NULL,
+  ends_at TEXT NOT NULL
+);

@@ -61,6 +61,7 @@ export {
   TRANSITIONS,
   type Transition,
 } from "./message/states.ts";
+export type { AlertLease, AlertStore, LateMessages, NewSilence, Silence, StoredAlerts } from "./outbox/alerts.ts";
 export type {
   BulkConflict,
   BulkKind,

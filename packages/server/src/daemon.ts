@@ -14,6 +14,8 @@ import {
   type RelayOptions,
 } from "rowpost";
 import type { Consumption } from "rowpost/consume";
+import type { AlertConfig } from "./alerts/config.ts";
+import { type RunningAlerts, startAlerts } from "./alerts/start.ts";
 import type { ExitCode } from "./cli/context.ts";
 import { CommandFailure } from "./cli/failure.ts";
 import { type ConfirmEndpoint, createConfirmEndpoint } from "./confirm-endpoint.ts";
@@ -33,6 +35,8 @@ export interface DaemonOptions {
   /** Where to serve metrics and health; undefined: nowhere. */
   readonly http: HttpAddress | undefined;
   readonly confirm: ConfirmWays;
+  /** Who is told what is wrong; undefined: nobody. */
+  readonly alerts: AlertConfig | undefined;
   /** Runs in the same process; undefined: nothing does. Opened before the relay starts. */
   readonly beside?:
     | ((parts: { readonly relay: Relay; readonly metrics: MetricsRegistry }) => Promise<Beside>)
@@ -81,9 +85,11 @@ export async function runRelay(options: DaemonOptions): Promise<ExitCode> {
   );
   let topic: Consumption | undefined;
   let beside: OpenBeside | undefined;
+  let alerts: RunningAlerts | undefined;
   try {
     beside = options.beside && (await openBeside(options.beside({ relay, metrics }), signals.signal));
     topic = readTopic?.();
+    alerts = startRelayAlerts(options);
     const signal = beside?.signal ?? signals.signal;
     const code =
       options.once === undefined
@@ -92,6 +98,7 @@ export async function runRelay(options: DaemonOptions): Promise<ExitCode> {
     beside?.failed.throwIfAborted();
     return code;
   } finally {
+    await alerts?.close();
     await topic?.close();
     await http?.close();
     await beside?.close();
@@ -116,6 +123,10 @@ async function openBeside(opening: Promise<Beside>, stop: AbortSignal): Promise<
   // Who waits for the end is told why it could not be closed.
   void aborted(signal).then(() => close().catch(() => undefined));
   return { failed: opened.failed, signal, close };
+}
+
+function startRelayAlerts({ alerts, relay: { database, layout, logger } }: DaemonOptions): RunningAlerts | undefined {
+  return alerts && startAlerts({ sources: [{ name: "main", database, layout }], config: alerts, logger });
 }
 
 function confirmations(

@@ -22,8 +22,8 @@ import { createWindow } from "./publishing/window.ts";
 
 export { decodeWebhookHeaders, HEADER_ENCODED } from "./http/headers.ts";
 export type { HttpBrokerOptions, HttpTlsOptions } from "./http/settings.ts";
-export type { VerifyWebhookOptions } from "./http/signature.ts";
-export { verifyWebhook } from "./http/signature.ts";
+export type { SignWebhookOptions, VerifyWebhookOptions } from "./http/signature.ts";
+export { signWebhook, verifyWebhook } from "./http/signature.ts";
 
 const CHECK_TIMEOUT_MS = 10_000;
 

@@ -5,6 +5,7 @@
  */
 import type { DoctorStore } from "../doctor/store.ts";
 import type { InboxDatabase } from "../inbox/store.ts";
+import type { AlertStore } from "../outbox/alerts.ts";
 import type { BulkStore } from "../outbox/bulk-operations.ts";
 import type { ConfirmationWriter } from "../outbox/confirmations.ts";
 import type { MessageAdmin } from "../outbox/message-admin.ts";
@@ -193,6 +194,8 @@ export interface Database {
   doctor(options: StoreOptions): DoctorStore;
   /** Changes of many messages by hand. */
   bulk(options: ToolOptions): BulkStore;
+  /** What is wrong, since when, who was told, and what is silenced. */
+  alerts(options: ToolOptions): AlertStore;
   /** The port of `reconcile`. */
   reconcileStore(options: StoreOptions): ReconcileStore;
   /** For the message queue stored in SQL. */

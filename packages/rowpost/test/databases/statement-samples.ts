@@ -196,6 +196,7 @@ export function otherStatements(statements: DialectStatements): Statement[] {
     admin.listSuspendedBy({ scope: "topic", value: "orders", limit: 10 }),
     ...insightSamples(statements, ids),
     ...operationsSamples(statements),
+    ...alertSamples(statements),
     ...bulkSamples(statements),
     ...reconcileSamples(statements),
   ];
@@ -213,6 +214,26 @@ function operationsSamples({ operations }: DialectStatements): Statement[] {
     operations.endSession(hash),
     operations.forgetSessions(),
     operations.estimate(),
+  ];
+}
+
+/** What is wrong, and who is told. */
+function alertSamples({ alerts }: DialectStatements): Statement[] {
+  const id = "00000000-0000-4000-8000-000000000000";
+  const owner = "11111111-0000-4000-8000-000000000000";
+  const silence = { rule: "failed", subject: "orders", forMs: 1_000, author: "ann", reason: "ticket 7" };
+  return [
+    alerts.addAlerts(),
+    alerts.holdAlerts({ owner, leaseMs: 1_000 }),
+    alerts.saveAlerts({ owner, leaseMs: 1_000, state: "{}" }),
+    alerts.readAlerts(),
+    alerts.lateConfirmations(1_000),
+    alerts.lateSending(1_000),
+    alerts.releaseAlerts(owner),
+    alerts.addSilence({ ...silence, id }),
+    alerts.listSilences(10),
+    alerts.endSilence(id),
+    alerts.forgetSilences(),
   ];
 }
 

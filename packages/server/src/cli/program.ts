@@ -1,6 +1,7 @@
 /** The program `rowpost`: its commands, and how their errors become one line and an exit code. */
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
+import { alertCommand } from "./alert.ts";
 import { archiveCommand } from "./archive.ts";
 import { isChinese, speakChinese } from "./chinese.ts";
 import { confirmCommand } from "./confirm.ts";
@@ -73,6 +74,7 @@ Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input, 3 re
     confirmCommand,
     reconcileCommand,
     doctorCommand,
+    alertCommand,
     archiveCommand,
     consoleCommand,
     userCommand,

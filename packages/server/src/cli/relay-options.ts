@@ -7,6 +7,7 @@ import { CONFIRM_TOKEN_VARIABLE } from "../confirm-endpoint.ts";
 import type { DaemonOptions } from "../daemon.ts";
 import { type HttpAddress, httpAddress } from "../http-address.ts";
 import { LOG_LEVELS, type LogLevel } from "../log.ts";
+import { alertConfig, alertsOption } from "./alert.ts";
 import { duration, InputError, numberFrom, wholeNumber } from "./arguments.ts";
 import {
   addConsumersOption,
@@ -26,6 +27,7 @@ export interface RelayFlags extends ConnectionFlags, TopicFlags {
   readonly broker?: string;
   readonly route?: readonly string[];
   readonly http?: HttpAddress;
+  readonly alerts?: string;
   readonly batchSize?: number;
   readonly window?: number;
   readonly publishTimeout?: number;
@@ -78,6 +80,7 @@ export function addRelayOptions(command: Command): Command {
       `serve /metrics, /livez and /readyz at PORT or HOST:PORT (default host: 127.0.0.1); with ${CONFIRM_TOKEN_VARIABLE} also POST /confirmations`,
       httpAddress,
     )
+    .addOption(alertsOption())
     .option("--label <name>", "name of this relay in `rowpost status` (default: host:pid)")
     .addOption(new Option("--log-level <level>", "least level to log").choices([...LOG_LEVELS]).default("info"))
     .addOption(new Option("--log-format <format>", "json, or pretty on a terminal").choices(["json", "pretty"]));
@@ -163,6 +166,7 @@ export function planRelay(context: CommandContext, flags: RelayFlags): RelayPlan
   return {
     label: brokers.label,
     async run({ database, address, layout }, { logger, ...how }) {
+      const alerts = await alertConfig(context, flags);
       const { runRelay } = await import("../daemon.ts");
       const broker = await brokers.open(database);
       try {
@@ -172,6 +176,7 @@ export function planRelay(context: CommandContext, flags: RelayFlags): RelayPlan
           databaseLabel: address.label,
           brokerLabel: brokers.label,
           http: flags.http,
+          alerts,
           confirm: { token, source, types: confirmedTypes(flags.consumers) },
         });
       } finally {

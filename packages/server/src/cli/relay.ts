@@ -46,6 +46,8 @@ async function run(context: CommandContext, flags: OnceFlags): Promise<ExitCode>
   const plan = planRelay(context, flags);
   if (flags.untilEmpty === true && flags.once !== true)
     throw new InputError("--until-empty does nothing without --once");
+  if (flags.alerts !== undefined && flags.once === true)
+    throw new InputError("--alerts is for a relay that goes on: rowpost alert check --once is for cron");
   const { createLog } = await import("../log.ts");
   try {
     return await withDatabase(context, flags, { mayCreateFile: false }, async (opened) => {

@@ -98,3 +98,24 @@ export function verifyWebhook(options: VerifyWebhookOptions): boolean {
     return expected.some((digested) => given.length === digested.length && timingSafeEqual(given, digested));
   });
 }
+
+/** Options of {@link signWebhook}. */
+export interface SignWebhookOptions {
+  /** Becomes `webhook-id`; without a full stop. */
+  readonly id: string;
+  /** Becomes `webhook-timestamp`: seconds since 1970. */
+  readonly timestamp: string;
+  /** The body as it is sent. */
+  readonly body: Uint8Array | string;
+  /** `whsec_` and base64, or any text; several while it is being changed, the new one first. */
+  readonly secret: string | readonly string[];
+}
+
+/**
+ * The header `webhook-signature` of a request of one's own, which {@link verifyWebhook} takes.
+ * Throws `ConfigurationError` for a secret that is none.
+ */
+export function signWebhook({ body, id, secret, timestamp }: SignWebhookOptions): string {
+  const bytes = typeof body === "string" ? Buffer.from(body) : body;
+  return sign({ id, timestamp, body: bytes }, [secret].flat().map(secretBytes));
+}

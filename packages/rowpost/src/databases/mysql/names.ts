@@ -47,6 +47,8 @@ interface Words {
   readonly confirmations: string;
   readonly unmatched: string;
   readonly sessions: string;
+  readonly alerts: string;
+  readonly silences: string;
   readonly operations: string;
   readonly operationBatches: string;
   readonly operationConflicts: string;
@@ -152,6 +154,8 @@ function quoteWords(layout: TableLayout): Words {
     confirmations: qualify(companions.confirmation),
     unmatched: qualify(companions.unmatched),
     sessions: qualify(companions.session),
+    alerts: qualify(companions.alert),
+    silences: qualify(companions.silence),
     operations: qualify(companions.operation),
     operationBatches: qualify(companions.operationBatch),
     operationConflicts: qualify(companions.operationConflict),

@@ -7,6 +7,7 @@ import type { Statement } from "../../transactions/executor.ts";
 import type { TableLayout } from "../sql/layout.ts";
 import { companionTables } from "../sql/layouts.ts";
 import type { Migration, SchemaStatements } from "../sql/statements.ts";
+import { alertTables } from "./alerts.ts";
 import { bulkTables } from "./bulk.ts";
 import { COMPANION_NOW } from "./clock.ts";
 import { errorNumber } from "./errors.ts";
@@ -174,6 +175,7 @@ function migrations(names: MysqlNames): readonly Migration[] {
       statements: [unknownTable(names)],
     },
     { version: 10, name: "changes of many messages", statements: bulkTables(names) },
+    { version: 11, name: "alerts", statements: alertTables(names) },
   ];
 }
 

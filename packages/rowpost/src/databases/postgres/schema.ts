@@ -6,6 +6,7 @@ import { companionTables } from "../sql/layouts.ts";
 import { archivedColumns, type ColumnTypes, messageColumns, present } from "../sql/message-columns.ts";
 import { literal, quoteName } from "../sql/sql-names.ts";
 import type { Migration, SchemaStatements } from "../sql/statements.ts";
+import { alertTables } from "./alerts.ts";
 import { bulkTables } from "./bulk.ts";
 import { isWaiting, type Names, NOW, textArray } from "./names.ts";
 import { consoleTables } from "./operations.ts";
@@ -129,6 +130,7 @@ function migrations(names: Names): readonly Migration[] {
       statements: unknownTable(names),
     },
     { version: 10, name: "changes of many messages", statements: bulkTables(names) },
+    { version: 11, name: "alerts", statements: alertTables(names) },
   ];
 }
 

@@ -24,6 +24,8 @@ describe("createLayout", () => {
       confirmation: "orders_outbox_confirmation",
       unmatched: "orders_outbox_unmatched",
       session: "orders_outbox_session",
+      alert: "orders_outbox_alert",
+      silence: "orders_outbox_silence",
       operation: "orders_outbox_operation",
       operationBatch: "orders_outbox_operation_batch",
       operationConflict: "orders_outbox_operation_conflict",

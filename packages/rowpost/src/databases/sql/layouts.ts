@@ -270,6 +270,8 @@ export interface CompanionTables {
   /** Confirmations whose message is not there. */
   readonly unmatched: string;
   readonly session: string;
+  readonly alert: string;
+  readonly silence: string;
   readonly operation: string;
   readonly operationBatch: string;
   readonly operationConflict: string;
@@ -291,6 +293,8 @@ export function companionTables(layout: TableLayout): CompanionTables {
     confirmation: `${layout.companion}_confirmation`,
     unmatched: `${layout.companion}_unmatched`,
     session: `${layout.companion}_session`,
+    alert: `${layout.companion}_alert`,
+    silence: `${layout.companion}_silence`,
     operation: `${layout.companion}_operation`,
     operationBatch: `${layout.companion}_operation_batch`,
     operationConflict: `${layout.companion}_operation_conflict`,

@@ -1,5 +1,6 @@
 /** A {@link Database} over a dialect's sessions and statements. */
 import type { Database } from "../database.ts";
+import { createAlertStore } from "./alert-store.ts";
 import { createBulkStore } from "./bulk-store.ts";
 import { type ConfirmationParts, createConfirmationWriter } from "./confirmation-writer.ts";
 import type { DoctorLook } from "./doctor-statements.ts";
@@ -88,6 +89,7 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
     operations: ({ layout, statementTimeoutMs }) => createOperationsStore(storeParts(layout), statementTimeoutMs),
     doctor: ({ layout }) => createDoctorStore({ ...storeParts(layout), looks: parts.doctorLooks(layout) }),
     bulk: ({ layout, statementTimeoutMs }) => createBulkStore(storeParts(layout), statementTimeoutMs),
+    alerts: ({ layout, statementTimeoutMs }) => createAlertStore(storeParts(layout), statementTimeoutMs),
     reconcileStore: ({ layout }) => createReconcileStore(storeParts(layout)),
     queue: {
       doorbell: queueDoorbell,

@@ -33,6 +33,8 @@ export interface SqlNames {
   readonly confirmationTable: string;
   readonly unmatchedTable: string;
   readonly sessionTable: string;
+  readonly alertTable: string;
+  readonly silenceTable: string;
   readonly operationTable: string;
   readonly operationBatchTable: string;
   readonly operationConflictTable: string;
@@ -124,6 +126,8 @@ export function createSqlNames(layout: TableLayout, words: DialectWords): SqlNam
     confirmationTable: inSchema(layout, companions.confirmation),
     unmatchedTable: inSchema(layout, companions.unmatched),
     sessionTable: inSchema(layout, companions.session),
+    alertTable: inSchema(layout, companions.alert),
+    silenceTable: inSchema(layout, companions.silence),
     operationTable: inSchema(layout, companions.operation),
     operationBatchTable: inSchema(layout, companions.operationBatch),
     operationConflictTable: inSchema(layout, companions.operationConflict),

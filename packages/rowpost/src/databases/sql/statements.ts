@@ -24,6 +24,7 @@ import type {
   TopicScan,
 } from "../../relay/store.ts";
 import type { Statement } from "../../transactions/executor.ts";
+import type { AlertStatements } from "./alerts-statements.ts";
 import type { ConfirmStatements } from "./confirm-statements.ts";
 import type { InsightStatements } from "./insight-statements.ts";
 import type { TableLayout } from "./layout.ts";
@@ -478,5 +479,6 @@ export interface DialectStatements {
   readonly housekeeping: HousekeepingStatements;
   readonly admin: AdminStatements;
   readonly operations: OperationsStatements;
+  readonly alerts: AlertStatements;
   readonly reconcile: ReconcileStatements;
 }

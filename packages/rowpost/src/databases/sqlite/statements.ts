@@ -1,6 +1,7 @@
 /** All statements of this dialect for one layout. */
 import type { CreateStatements } from "../sql/statements.ts";
 import { adminStatements } from "./admin.ts";
+import { alertStatements } from "./alerts.ts";
 import { claimStatements } from "./claim.ts";
 import { confirmStatements } from "./confirm.ts";
 import { enqueueStatements } from "./enqueue.ts";
@@ -34,5 +35,6 @@ export const createStatements: CreateStatements = (layout) => {
     reconcile: reconcileStatements(names),
     schema: schemaStatements(names),
     operations: operationsStatements(names),
+    alerts: alertStatements(names),
   };
 };

@@ -1,0 +1,178 @@
+/**
+ * Evaluates the alerts of one message table. One turn: take the lease, look, decide, write what is
+ * to be told, tell it, write what was told. Whoever dies between the last two has it told once more
+ * by the next one; who loses the lease tells nothing.
+ */
+import { randomUUID } from "node:crypto";
+import {
+  type AlertStore,
+  type BulkStore,
+  type Database,
+  describeError,
+  type Logger,
+  type MessageAdmin,
+  RowpostError,
+  type StoredAlerts,
+  type TableLayout,
+} from "rowpost";
+import type { Channel } from "./channels/send.ts";
+import { deliver, hasDue } from "./delivery.ts";
+import { type StepInput, step } from "./lifecycle.ts";
+import { type Condition, conditionsOf, isOn, type Look, type Rules } from "./rules.ts";
+import { type AlertsState, NO_ALERTS, parseState } from "./state.ts";
+
+/** Much longer than a turn, which sends for five seconds at most. */
+const LEASE_MS = 60_000;
+/** Between two evaluators the database's clock says how long it was; it may have been set. */
+const MOST_GAP_MS = 600_000;
+const STATEMENT_TIMEOUT_MS = 5_000;
+
+export interface EvaluatorOptions {
+  /** Name of the source. */
+  readonly name: string;
+  readonly database: Database;
+  readonly layout: TableLayout;
+  readonly rules: Rules;
+  readonly channels: readonly Channel[];
+  readonly logger: Logger;
+  readonly monotonicMs: () => number;
+}
+
+export interface Evaluator {
+  /**
+   * One turn. Returns what is known; undefined: somebody else evaluates. Never rejects: a database
+   * that does not answer is an alert.
+   */
+  turn(): Promise<AlertsState | undefined>;
+  /** Gives the lease up, and ends its connections. */
+  close(): Promise<void>;
+}
+
+/** Makes it. Nothing is connected before the first turn. */
+export function createEvaluator(options: EvaluatorOptions): Evaluator {
+  const { channels, database, layout, logger, monotonicMs, name, rules } = options;
+  const tools = { layout, statementTimeoutMs: STATEMENT_TIMEOUT_MS };
+  const parts = { alerts: database.alerts(tools), admin: database.messageAdmin(tools), bulk: database.bulk(tools) };
+  const owner = randomUUID();
+  /** When this process wrote last; undefined: it does not evaluate. */
+  let savedMs: number | undefined;
+  const away = createAwayWatch(options, owner);
+
+  function elapsedSince({ nowMs, savedMs: storedMs }: StoredAlerts, state: AlertsState, startMs: number): number {
+    if (savedMs !== undefined && state.owner === owner) return startMs - savedMs;
+    return Math.min(MOST_GAP_MS, Math.max(0, nowMs - (storedMs ?? nowMs)));
+  }
+
+  async function save(state: AlertsState): Promise<boolean> {
+    return await parts.alerts.save({ owner, leaseMs: LEASE_MS, state: JSON.stringify(state) });
+  }
+
+  /** Undefined: somebody else has the lease. */
+  async function evaluate(): Promise<AlertsState | undefined> {
+    const startMs = monotonicMs();
+    const stored = await parts.alerts.take({ owner, leaseMs: LEASE_MS });
+    if (stored === undefined) return undefined;
+    const before = parseState(stored.state);
+    const elapsedMs = elapsedSince(stored, before, startMs);
+    const look = await lookAt(parts, rules);
+    const clockMs = before.clockMs + elapsedMs;
+    const { conditions, failed } = conditionsOf(rules, look, { clockMs, failed: before.failed, nowMs: stored.nowMs });
+    const silences = (await parts.alerts.silences()).filter(({ active }) => active);
+    const input = { ...stepInput(options, conditions), elapsedMs, silences };
+    const decided: AlertsState = { ...step(before, input), failed, owner };
+    // Pending before it is sent: who dies now leaves it to the next one.
+    if (!(await save(decided))) return undefined;
+    savedMs = startMs;
+    if (!hasDue(decided)) return decided;
+    const told = await deliver(decided, { source: name, channels, logger });
+    if (told !== decided && !(await save(told))) savedMs = undefined;
+    return told;
+  }
+
+  return {
+    async turn() {
+      try {
+        const state = await evaluate();
+        if (state === undefined) savedMs = undefined;
+        await away.back({ tells: true });
+        return state;
+      } catch (error) {
+        logger.warn("alerts could not be evaluated", { source: name, error: describeError(error) });
+        return await away.failed(error);
+      }
+    },
+    async close() {
+      try {
+        if (savedMs !== undefined) await parts.alerts.release(owner);
+      } catch (error) {
+        logger.debug("the lease of alerts ends by itself", { source: name, error: describeError(error) });
+      } finally {
+        await Promise.all(Object.values(parts).map((each) => each.close()));
+      }
+    },
+  };
+}
+
+interface AwayWatch {
+  /** The database has answered. */
+  back(options: { readonly tells: boolean }): Promise<void>;
+  /** It has not; the state of that. */
+  failed(error: unknown): Promise<AlertsState>;
+}
+
+/**
+ * What is told about the database itself can stand in no table: it is kept in this process, and
+ * each process that evaluates tells it once.
+ */
+function createAwayWatch(options: EvaluatorOptions, owner: string): AwayWatch {
+  const { channels, logger, monotonicMs, name } = options;
+  let state: AlertsState = { ...NO_ALERTS, owner };
+  let lastMs = monotonicMs();
+
+  async function turn(conditions: readonly Condition[]): Promise<AlertsState> {
+    const nowMs = monotonicMs();
+    const input = { ...stepInput(options, conditions), elapsedMs: nowMs - lastMs, silences: [] };
+    lastMs = nowMs;
+    state = step(state, input);
+    state = hasDue(state) ? await deliver(state, { source: name, channels, logger }) : state;
+    return state;
+  }
+
+  return {
+    async back() {
+      lastMs = Object.keys(state.alerts).length === 0 && state.notices.length === 0 ? monotonicMs() : lastMs;
+      if (Object.keys(state.alerts).length > 0 || state.notices.length > 0) await turn([]);
+    },
+    failed: (error) => turn(isUnfit(error) ? [about("schema")] : [about("database")]),
+  };
+
+  function about(rule: "schema" | "database"): Condition {
+    return { rule, subject: "", severity: "critical", value: 1, facts: {} };
+  }
+}
+
+function isUnfit(error: unknown): boolean {
+  return error instanceof RowpostError && (error.code === "SCHEMA" || error.code === "PERMISSION");
+}
+
+function stepInput(
+  { channels, rules }: EvaluatorOptions,
+  conditions: readonly Condition[],
+): Omit<StepInput, "elapsedMs" | "silences"> {
+  return {
+    ...{ at: new Date().toISOString(), noticeId: `alert_${randomUUID()}`, rules },
+    conditions: conditions.filter(({ rule }) => isOn(rules, rule)),
+    channels: channels.map(({ config: { from, name } }) => ({ name, from })),
+  };
+}
+
+async function lookAt(
+  { admin, alerts, bulk }: { readonly admin: MessageAdmin; readonly alerts: AlertStore; readonly bulk: BulkStore },
+  rules: Rules,
+): Promise<Look> {
+  const unconfirmedMs = rules.unconfirmed?.overMs ?? 60_000;
+  const sendingMs = rules["sending-long"]?.overMs ?? 90_000;
+  const status = await admin.status();
+  const late = await alerts.late({ unconfirmedMs, sendingMs });
+  return { status, ...late, operations: await bulk.list() };
+}

@@ -1,0 +1,213 @@
+/** What alerts are about: the rules with their defaults, and what they make of a look. */
+import type { BulkOperation, LateMessages, OutboxStatus } from "rowpost";
+
+/** From the least to the gravest. */
+export const SEVERITIES = ["info", "warning", "critical"] as const;
+export type Severity = (typeof SEVERITIES)[number];
+
+/**
+ * Each rule with what can be set. `forMs`: how long it must hold before it fires. The rest is what
+ * it compares with.
+ */
+export const RULE_DEFAULTS = {
+  /** The database does not answer. Told by whoever evaluated last; it mutes all others. */
+  database: { forMs: 60_000 },
+  /** The tables are not as this version needs them, or a right is missing. */
+  schema: { forMs: 0 },
+  /** No relay is alive. Mutes what follows from that. */
+  "no-relay": { forMs: 60_000 },
+  /** Some shards belong to no relay that is alive. */
+  "shard-unowned": { forMs: 60_000 },
+  /** A relay says that its broker is away. */
+  "broker-away": { forMs: 0, overMs: 120_000 },
+  /** A topic takes nothing, says a relay. */
+  "topic-resting": { forMs: 300_000 },
+  /** Messages of a topic have failed within the window. */
+  failed: { forMs: 0, windowMs: 300_000, criticalFrom: 100 },
+  /** A message is due and not sent. */
+  "oldest-due": { forMs: 0, overMs: 300_000, criticalOverMs: 1_800_000 },
+  /** Confirmations of a type are overdue, and nobody has done what is to be done then. */
+  unconfirmed: { forMs: 0, overMs: 60_000 },
+  /** Messages of a topic were claimed and not settled. */
+  "sending-long": { forMs: 0, overMs: 90_000 },
+  /** A suspension without an end. */
+  suspension: { forMs: 86_400_000 },
+  /** A bulk operation has failed. */
+  "operation-failed": { forMs: 0, windowMs: 3_600_000 },
+} as const;
+
+export type RuleName = keyof typeof RULE_DEFAULTS;
+export const RULE_NAMES = Object.keys(RULE_DEFAULTS) as readonly RuleName[];
+
+/** What is set for a rule; undefined: it is off. */
+export interface RuleSettings {
+  readonly forMs: number;
+  readonly overMs?: number | undefined;
+  readonly criticalOverMs?: number | undefined;
+  readonly windowMs?: number | undefined;
+  readonly criticalFrom?: number | undefined;
+}
+export type Rules = Readonly<Partial<Record<RuleName, RuleSettings>>>;
+
+/** Something that holds now. */
+export interface Condition {
+  /** `test`: nothing is wrong; somebody tries a channel. */
+  readonly rule: RuleName | "test";
+  /** Topic, type, broker, what is suspended; "" where the rule is about the whole table. */
+  readonly subject: string;
+  readonly severity: Severity;
+  /** What grows as it gets worse: messages, milliseconds, shards. */
+  readonly value: number;
+  /** For the texts; never of a message's body or headers. */
+  readonly facts: Readonly<Record<string, string | number>>;
+}
+
+/** A look at the table. */
+export interface Look {
+  readonly status: OutboxStatus;
+  readonly unconfirmed: readonly LateMessages[];
+  readonly sending: readonly LateMessages[];
+  readonly operations: readonly BulkOperation[];
+}
+
+/** To see what is new: failed messages of each topic, and when they grew. */
+export type FailedMemory = Readonly<Record<string, { readonly count: number; readonly roseMs: number | null }>>;
+
+/** Key of the count over all topics; no topic is called so. */
+const ALL = "";
+
+/** What holds by these rules. `clockMs`: of the lifecycle. `nowMs`: epoch, by the database. */
+export function conditionsOf(
+  rules: Rules,
+  look: Look,
+  {
+    clockMs,
+    failed,
+    nowMs,
+  }: { readonly clockMs: number; readonly nowMs: number; readonly failed: FailedMemory | null },
+): { readonly conditions: readonly Condition[]; readonly failed: FailedMemory } {
+  const memory = failedMemory(look.status, failed, { clockMs, windowMs: rules.failed?.windowMs ?? 300_000 });
+  const all: readonly Condition[] = [
+    ...relayConditions(look.status),
+    ...brokerConditions(rules, look.status),
+    ...failedConditions(rules, look.status, memory, clockMs),
+    ...dueConditions(rules, look.status),
+    ...lateConditions("unconfirmed", look.unconfirmed),
+    ...lateConditions("sending-long", look.sending),
+    ...suspensionConditions(look.status),
+    ...operationConditions(rules, look.operations, nowMs),
+  ];
+  return { conditions: all.filter(({ rule }) => isOn(rules, rule)), failed: memory };
+}
+
+/** Is the rule evaluated? */
+export function isOn(rules: Rules, rule: Condition["rule"]): boolean {
+  return rule !== "test" && rules[rule] !== undefined;
+}
+
+function relayConditions({ instances, leases }: OutboxStatus): Condition[] {
+  const alive = instances.filter((instance) => instance.alive);
+  if (alive.length === 0) return [{ rule: "no-relay", subject: ALL, severity: "critical", value: 1, facts: {} }];
+  const owners = new Set(alive.map(({ owner }) => owner));
+  const orphans = leases.filter(({ owner }) => owner === undefined || !owners.has(owner)).length;
+  if (orphans === 0) return [];
+  const facts = { count: orphans, of: leases.length };
+  return [{ rule: "shard-unowned", subject: ALL, severity: "critical", value: orphans, facts }];
+}
+
+/** The worst of what all relays that are alive say. */
+function brokerConditions(rules: Rules, { instances }: OutboxStatus): Condition[] {
+  const found = new Map<string, Condition>();
+  for (const { alive, label, report, reportAgeMs } of instances) {
+    if (!alive || report === undefined) continue;
+    for (const { awayForMs, name } of report.brokers) {
+      // The report's durations count to now where it was read; it is at most seconds old.
+      const value = awayForMs ?? 0;
+      if (awayForMs === undefined || value <= (rules["broker-away"]?.overMs ?? 0)) continue;
+      const known = found.get(`broker ${name}`);
+      if (known !== undefined && known.value >= value) continue;
+      const facts = { awayMs: value, relay: label, reportAgeMs: reportAgeMs ?? 0 };
+      found.set(`broker ${name}`, { rule: "broker-away", subject: name, severity: "critical", value, facts });
+    }
+    for (const { topic } of report.restingTopics) {
+      const facts = { relay: label };
+      found.set(`topic ${topic}`, { rule: "topic-resting", subject: topic, severity: "warning", value: 1, facts });
+    }
+  }
+  return [...found.values()];
+}
+
+/**
+ * Of a state with many messages only a part is read, so a topic may be missing: then the count over
+ * all topics tells that something grows. A topic that fills the part and grew lately is taken for
+ * what grows on: else a storm in one topic would be told again for all.
+ */
+function failedMemory(
+  { counts, totals }: OutboxStatus,
+  before: FailedMemory | null,
+  { clockMs, windowMs }: { readonly clockMs: number; readonly windowMs: number },
+): FailedMemory {
+  const total = totals.find(({ state }) => state === "failed")?.count ?? 0;
+  // Nobody has looked before: what there is may be old. A topic that was not there has grown.
+  const hasRisen = (name: string, count: number): boolean => before !== null && count > (before[name]?.count ?? 0);
+  const isRising = hasRisen(ALL, total);
+  const seen = counts.filter(({ state, topic }) => state === "failed" && topic !== ALL);
+  const topics = seen.map(({ atLeast, count, topic }) => {
+    const roseMs = before?.[topic]?.roseMs ?? null;
+    const goesOn = isRising && atLeast && roseMs !== null && clockMs - roseMs < windowMs;
+    return [topic, { count, roseMs: hasRisen(topic, count) || goesOn ? clockMs : roseMs }] as const;
+  });
+  const all = { count: total, roseMs: isRising ? clockMs : (before?.[ALL]?.roseMs ?? null) };
+  return Object.fromEntries([[ALL, all], ...topics]);
+}
+
+function failedConditions(rules: Rules, { counts }: OutboxStatus, memory: FailedMemory, clockMs: number): Condition[] {
+  const { criticalFrom = 100, windowMs = 300_000 } = rules.failed ?? {};
+  const isNew = (name: string): boolean => {
+    const roseMs = memory[name]?.roseMs ?? null;
+    return roseMs !== null && clockMs - roseMs < windowMs;
+  };
+  const failed = counts.filter(({ state, topic }) => state === "failed" && topic !== ALL);
+  const found = failed
+    .filter(({ count, topic }) => isNew(topic) || count >= criticalFrom)
+    .map(({ atLeast, count, topic }): Condition => {
+      const severity = count >= criticalFrom ? "critical" : "warning";
+      return { rule: "failed", subject: topic, severity, value: count, facts: { count, more: atLeast ? 1 : 0 } };
+    });
+  const isPart = failed.some(({ atLeast }) => atLeast);
+  if (!isPart || !isNew(ALL) || failed.some(({ topic }) => isNew(topic))) return found;
+  const count = memory[ALL]?.count ?? 0;
+  return [...found, { rule: "failed", subject: ALL, severity: "warning", value: count, facts: { count, more: 0 } }];
+}
+
+function dueConditions(rules: Rules, { oldestDue }: OutboxStatus): Condition[] {
+  const { criticalOverMs = Number.POSITIVE_INFINITY, overMs = 0 } = rules["oldest-due"] ?? {};
+  if (oldestDue === undefined || oldestDue.waitingMs <= overMs) return [];
+  const { id, topic, waitingMs } = oldestDue;
+  const severity = waitingMs > criticalOverMs ? "critical" : "warning";
+  return [{ rule: "oldest-due", subject: ALL, severity, value: waitingMs, facts: { id, topic, waitingMs } }];
+}
+
+function lateConditions(rule: "unconfirmed" | "sending-long", late: readonly LateMessages[]): Condition[] {
+  return late.map(({ count, lateMs, name }) => ({
+    ...{ rule, subject: name, severity: "warning", value: count, facts: { count, lateMs } },
+  }));
+}
+
+function suspensionConditions({ suspensions }: OutboxStatus): Condition[] {
+  return suspensions
+    .filter(({ endsInMs }) => endsInMs === null)
+    .map(({ author, scope, value }) => ({
+      ...{ rule: "suspension", subject: `${scope}:${value}`, severity: "info", value: 1 },
+      facts: { scope, name: value, author },
+    }));
+}
+
+function operationConditions(rules: Rules, operations: readonly BulkOperation[], nowMs: number): Condition[] {
+  const { windowMs = 0 } = rules["operation-failed"] ?? {};
+  return operations
+    .filter(({ endedAt, state }) => state === "failed" && endedAt !== null && nowMs - Date.parse(endedAt) < windowMs)
+    .map(({ author, id, kind }) => ({
+      ...{ rule: "operation-failed", subject: id, severity: "warning", value: 1, facts: { kind, author } },
+    }));
+}

@@ -1,0 +1,90 @@
+/** Alerts beside a relay or a console: evaluated every 15 s by whoever has the lease. */
+import type { Database, Logger, TableLayout } from "rowpost";
+import { createChannel } from "./channels/send.ts";
+import type { AlertConfig } from "./config.ts";
+import { createEvaluator, type Evaluator } from "./evaluator.ts";
+import { ping } from "./post.ts";
+import type { AlertsState } from "./state.ts";
+
+const EVERY_MS = 15_000;
+const DEADMAN_MS = 60_000;
+
+/** Options of {@link startAlerts}. */
+export interface AlertsOptions {
+  /** The message tables; stay open when alerts end. */
+  readonly sources: readonly {
+    readonly name: string;
+    readonly database: Database;
+    readonly layout?: TableLayout | undefined;
+  }[];
+  readonly config: AlertConfig;
+  readonly logger: Logger;
+}
+
+export interface RunningAlerts {
+  /** Ends after the turn that runs, and gives the leases up. */
+  close(): Promise<void>;
+}
+
+/** Begins at once; several processes may do so, and one of them tells. */
+export function startAlerts(options: AlertsOptions): RunningAlerts {
+  const { config, logger } = options;
+  const { deadman } = config;
+  const evaluators = evaluatorsOf(options);
+  const ended = new AbortController();
+
+  const loops = evaluators.map((evaluator) => every(EVERY_MS, ended.signal, () => evaluator.turn()));
+  if (deadman !== undefined) loops.push(every(DEADMAN_MS, ended.signal, () => tellAlive(deadman, logger)));
+  return {
+    async close() {
+      ended.abort();
+      await Promise.all(loops);
+      await Promise.all(evaluators.map((evaluator) => evaluator.close()));
+    },
+  };
+}
+
+async function tellAlive(url: string, logger: Logger): Promise<void> {
+  try {
+    const { status } = await ping(url);
+    if (status >= 300) logger.warn("the dead man's switch has not taken the ping", { status });
+  } catch (error) {
+    logger.warn("the dead man's switch cannot be reached", { error: String(error) });
+  }
+}
+
+/** One turn, for cron. Undefined: another process evaluates. */
+export async function evaluateOnce(options: AlertsOptions): Promise<AlertsState | undefined> {
+  const [evaluator] = evaluatorsOf(options);
+  if (evaluator === undefined) return undefined;
+  try {
+    return await evaluator.turn();
+  } finally {
+    await evaluator.close();
+  }
+}
+
+function evaluatorsOf({ config, logger, sources }: AlertsOptions): readonly Evaluator[] {
+  const monotonicMs = (): number => performance.now();
+  const { consoleUrl, rules, secrets } = config;
+  const channels = config.channels.map((each) => createChannel({ config: each, consoleUrl, secrets, monotonicMs }));
+  return sources.map(({ database, layout = database.defaultLayout, name }) =>
+    createEvaluator({ name, database, layout, rules, channels, logger, monotonicMs }),
+  );
+}
+
+/** Turns one after the other, until it is ended. */
+async function every(ms: number, signal: AbortSignal, turn: () => Promise<unknown>): Promise<void> {
+  while (!signal.aborted) {
+    await turn();
+    await new Promise<void>((resolve) => {
+      const end = (): void => {
+        clearTimeout(timer);
+        resolve();
+      };
+      const timer = setTimeout(end, ms);
+      if (signal.aborted) end();
+      else signal.addEventListener("abort", end, { once: true });
+    });
+  }
+}

@@ -1,0 +1,121 @@
+/** What a notice says: what, since when, how much, what to do first. English and Chinese. */
+import { durationText, type Language } from "./durations.ts";
+import { lineOf as lineIn, titleOf } from "./rule-texts.ts";
+import type { Severity } from "./rules.ts";
+import type { Notice, NoticeItem } from "./state.ts";
+
+/** A notice as a channel sends it. */
+export interface Rendered {
+  readonly title: string;
+  readonly text: string;
+  readonly severity: Severity;
+  /** All of it is over. */
+  readonly isResolved: boolean;
+}
+
+/** More than this at once are a list, a line each. */
+const DIGEST = 10;
+
+const WORDS = {
+  en: {
+    kinds: { firing: "", worse: "worse: ", still: "still: ", flapping: "comes and goes: ", resolved: "over: " },
+    severities: { info: "note", warning: "warning", critical: "CRITICAL" },
+    since: (since: string, duration: string) => `since ${since} (${duration})`,
+    over: (duration: string, peak: string) => `over after ${duration}; at its worst: ${peak}`,
+    flapping: "it began or ended four times within 30 minutes; told again when it stays",
+    first: "first step",
+    open: "open",
+    several: (count: number) => `${count} alerts at once`,
+    more: (count: number) => `… ${count} more`,
+  },
+  zh: {
+    kinds: { firing: "", worse: "加重：", still: "仍未恢复：", flapping: "反复出现：", resolved: "已恢复：" },
+    severities: { info: "提示", warning: "警告", critical: "严重" },
+    since: (since: string, duration: string) => `开始于 ${since}（已持续 ${duration}）`,
+    over: (duration: string, peak: string) => `持续 ${duration} 后恢复；最严重时：${peak}`,
+    flapping: "30 分钟内反复开始和结束四次；稳定后再通知",
+    first: "第一步",
+    open: "打开",
+    several: (count: number) => `同时 ${count} 条告警`,
+    more: (count: number) => `……另有 ${count} 条`,
+  },
+} as const;
+
+export interface TextOptions {
+  readonly language: Language;
+  /** Name of the source. */
+  readonly source: string;
+  /** Page of the alerts; undefined: nobody has said where the console is. */
+  readonly link: string | undefined;
+  /** Of the text, in UTF-8. */
+  readonly mostBytes: number;
+  /** Takes the meaning from what the channel would read as markup. */
+  readonly plain: (text: string) => string;
+}
+
+/** The text of these items for a channel. */
+export function render({ at, items }: Pick<Notice, "at" | "items">, options: TextOptions): Rendered {
+  const words = WORDS[options.language];
+  const [first] = items;
+  if (first === undefined) throw new Error("a notice without items");
+  const isResolved = items.every(({ kind }) => kind === "resolved");
+  const isDigest = items.length > DIGEST;
+  const lead = items.length === 1 ? headline(first, options) : words.several(items.length);
+  const title = `[rowpost ${options.source}] ${lead}`;
+  const blocks = items.map((item) => (isDigest ? `- ${headline(item, options)}` : paragraph(item, options)));
+  const end = options.link === undefined ? [at] : [at, `${words.open}: ${options.link}`];
+  const text = fitted(blocks, {
+    ...{ between: isDigest ? "\n" : "\n\n", end: `\n\n${end.join("\n\n")}`, more: words.more },
+    mostBytes: options.mostBytes,
+  });
+  return { title: cutToBytes(title, 200), text, severity: first.severity, isResolved };
+}
+
+function headline(item: NoticeItem, { plain, language }: TextOptions): string {
+  const words = WORDS[language];
+  const severity = item.kind === "resolved" ? "" : `${words.severities[item.severity]} `;
+  return `${severity}${words.kinds[item.kind]}${plain(titleOf(item, language))}`;
+}
+
+function paragraph(item: NoticeItem, options: TextOptions): string {
+  const { plain, language } = options;
+  const words = WORDS[language];
+  const duration = durationText(item.forMs, language);
+  const { command, peak, why } = lineIn(item, language);
+  if (item.kind === "resolved") return [headline(item, options), words.over(duration, plain(peak))].join("\n\n");
+  return [
+    headline(item, options),
+    words.since(item.since, duration),
+    ...(item.kind === "flapping" ? [words.flapping] : []),
+    plain(why),
+    `${words.first}: ${plain(command)}`,
+  ].join("\n\n");
+}
+
+interface Fitting {
+  readonly between: string;
+  readonly end: string;
+  readonly more: (count: number) => string;
+  readonly mostBytes: number;
+}
+
+/** As many blocks as there is room for, and how many are left out. */
+function fitted(blocks: readonly string[], { between, end, more, mostBytes }: Fitting): string {
+  for (let count = blocks.length; count > 0; count -= 1) {
+    const left = blocks.length - count;
+    const shown = left === 0 ? blocks : [...blocks.slice(0, count), more(left)];
+    const text = shown.join(between) + end;
+    if (Buffer.byteLength(text) <= mostBytes) return text;
+  }
+  return cutToBytes(blocks[0] ?? "", mostBytes);
+}
+
+/** At most so many bytes of UTF-8, cut between two characters. */
+export function cutToBytes(text: string, mostBytes: number): string {
+  const bytes = Buffer.from(text.toWellFormed());
+  if (bytes.length <= mostBytes) return text.toWellFormed();
+  let end = mostBytes - Buffer.byteLength("…");
+  // Never inside of a character: its later bytes begin with the bits 10.
+  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
+  return `${bytes.subarray(0, Math.max(0, end)).toString("utf8")}…`;
+}

@@ -1,0 +1,222 @@
+/** `rowpost alert`: what is wrong, whether people would be told, and what they are not told of. */
+import { Argument, Command, Option } from "commander";
+import type { AlertStore, Silence } from "rowpost";
+import type { AlertConfig } from "../alerts/config.ts";
+import { durationText } from "../alerts/durations.ts";
+import { titleOf } from "../alerts/rule-texts.ts";
+import { RULE_NAMES } from "../alerts/rules.ts";
+import type { Alert, AlertsState } from "../alerts/state.ts";
+import { duration, InputError } from "./arguments.ts";
+import { addConnectionOptions, type ConnectionFlags, withDatabase } from "./connection.ts";
+import { type CommandContext, type ExitCode, keepSecret } from "./context.ts";
+import { type ActionFlags, actionOf, addActionOptions } from "./filter.ts";
+import { printJson, printLine, tableText } from "./output.ts";
+
+type Finish = (code: ExitCode) => void;
+
+interface AlertFlags extends ConnectionFlags {
+  readonly alerts?: string;
+}
+
+/** The command; `finish` takes its exit code. */
+export function alertCommand(context: CommandContext, finish: Finish): Command {
+  const command = new Command("alert").description("what is wrong, who is told of it, and what is silenced");
+  for (const make of [checkCommand, listCommand, testCommand, silenceCommand]) {
+    command.addCommand(make(context, finish));
+  }
+  return command;
+}
+
+/** `--alerts FILE`, for each command that tells. */
+export function alertsOption(): Option {
+  return new Option("--alerts <file>", "JSON with the channels that are told what is wrong, and the rules");
+}
+
+/** The file of `--alerts`; its secrets are printed by nobody. Undefined: none was given. */
+export async function alertConfig(
+  context: CommandContext,
+  { alerts }: Pick<AlertFlags, "alerts">,
+): Promise<AlertConfig | undefined> {
+  if (alerts === undefined) return undefined;
+  const { readAlertFile } = await import("../alerts/config.ts");
+  const config = readAlertFile(alerts, context.environment);
+  for (const secret of config.secrets) keepSecret(context, secret);
+  return config;
+}
+
+function checkCommand(context: CommandContext, finish: Finish): Command {
+  return addConnectionOptions(new Command("check"))
+    .description("look once, tell the channels of --alerts what is due, and print what is wrong")
+    .addOption(alertsOption())
+    .requiredOption("--once", "one look, for cron; rowpost relay and rowpost console look all the time")
+    .addHelpText(
+      "after",
+      `
+Where another process evaluates already, this prints what that one knows, and tells nobody.
+
+Exit codes: 0 nothing is wrong, 1 something is, or the database does not answer, 2 wrong input.
+
+Examples:
+  rowpost alert check --once --database sqlite:./app.db --alerts alerts.json
+  * * * * * rowpost alert check --once --alerts /etc/rowpost/alerts.json   # every minute, by cron`,
+    )
+    .action(async (flags: AlertFlags) => {
+      const given = await alertConfig(context, flags);
+      const [{ DEFAULT_CONFIG }, { createLog }, { evaluateOnce }] = await Promise.all([
+        import("../alerts/config.ts"),
+        import("../log.ts"),
+        import("../alerts/start.ts"),
+      ]);
+      const logger = createLog(context, { level: "error", format: context.stderr.isTTY ? "pretty" : "json" });
+      const state = await withDatabase(context, flags, { mayCreateFile: false }, async ({ database, layout }) => {
+        const options = { sources: [{ name: "main", database, layout }], config: given ?? DEFAULT_CONFIG, logger };
+        const mine = await evaluateOnce(options);
+        return mine ?? (await withStore(context, flags, (store) => known(store)));
+      });
+      print(context, flags, state, []);
+      finish(alertsIn(state, "firing").length > 0 ? 1 : 0);
+    });
+}
+
+function listCommand(context: CommandContext, finish: Finish): Command {
+  return addConnectionOptions(new Command("list"))
+    .description("what is wrong, as whoever evaluates knows it, and what is silenced")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  rowpost alert list --database sqlite:./app.db
+  rowpost alert list --database mysql://app@127.0.0.1/shop --json`,
+    )
+    .action(async (flags: AlertFlags) => {
+      const { silences, state } = await withStore(context, flags, async (store) => ({
+        state: await known(store),
+        silences: (await store.silences()).filter(({ active }) => active),
+      }));
+      print(context, flags, state, silences);
+      finish(0);
+    });
+}
+
+function testCommand(context: CommandContext, finish: Finish): Command {
+  return new Command("test")
+    .description("send a test notice to a channel of --alerts, and print what it answers")
+    .argument("<channel>", "its name in the file")
+    .addOption(alertsOption().makeOptionMandatory())
+    .option("--json", "print JSON")
+    .addHelpText(
+      "after",
+      `
+Exit codes: 0 the channel has taken it, 1 it has not, 2 wrong input.
+
+Examples:
+  rowpost alert test night --alerts alerts.json`,
+    )
+    .action(async (name: string, flags: AlertFlags & { readonly json?: true }) => {
+      const config = await alertConfig(context, flags);
+      const { sendTest } = await import("../alerts/test-notice.ts");
+      const answer = config && (await sendTest(config, name, "main"));
+      if (answer === undefined) {
+        const names = config?.channels.map((each) => each.name).join(", ") || "no channel";
+        throw new InputError(`there is no channel ${name} in --alerts; it names ${names}`);
+      }
+      if (flags.json === true) printJson(context, { channel: name, ...answer });
+      else printLine(context, answer.ok ? `${name} has taken it` : `${name} has not taken it: ${answer.answer}`);
+      finish(answer.ok ? 0 : 1);
+    });
+}
+
+interface SilenceFlags extends ConnectionFlags, ActionFlags {
+  readonly topic?: string;
+  readonly for: number;
+  readonly end?: string;
+}
+
+function silenceCommand(context: CommandContext, finish: Finish): Command {
+  return addActionOptions(addConnectionOptions(new Command("silence")))
+    .description("tell nobody of a rule for a while, seven days at most; or end that with --end")
+    .addArgument(new Argument("[rule]", "one rule; without it all are meant").choices(RULE_NAMES))
+    .option("--topic <topic>", "only this topic, type or broker")
+    .addOption(new Option("--for <duration>", "for so long").argParser(duration).default(3_600_000, "1h"))
+    .option("--end <id>", "end this silence now")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  rowpost alert silence failed --topic orders --for 2h --reason "ticket 7" --database sqlite:./app.db
+  rowpost alert silence --end 3f0c6b1e-… --reason done --database sqlite:./app.db`,
+    )
+    .action(async (rule: string | undefined, flags: SilenceFlags) => {
+      const { end, for: forMs, topic: subject } = flags;
+      const action = actionOf(context, flags);
+      await withStore(context, flags, async (store) => {
+        if (end !== undefined) {
+          const isEnded = await store.endSilence({ id: end, action });
+          if (!isEnded)
+            throw new InputError(`there is no silence ${end} that is active: rowpost alert list shows them`);
+          if (flags.json === true) printJson(context, { ended: end });
+          else printLine(context, "the silence is over");
+          return;
+        }
+        const id = await store.silence({ rule, subject, forMs, action });
+        if (flags.json === true) printJson(context, { id });
+        else printLine(context, `silenced for ${durationText(forMs, "en")}: ${id}`);
+      });
+      finish(0);
+    });
+}
+
+async function withStore<Result>(
+  context: CommandContext,
+  flags: ConnectionFlags,
+  work: (store: AlertStore) => Promise<Result>,
+): Promise<Result> {
+  return await withDatabase(context, flags, { mayCreateFile: false }, async ({ database, layout }) => {
+    const store = database.alerts({ layout });
+    try {
+      return await work(store);
+    } finally {
+      await store.close();
+    }
+  });
+}
+
+async function known(store: AlertStore): Promise<AlertsState> {
+  const { parseState } = await import("../alerts/state.ts");
+  return parseState((await store.read()).state);
+}
+
+function alertsIn({ alerts }: AlertsState, phase: Alert["phase"]): Alert[] {
+  return Object.values(alerts).filter((alert) => alert.phase === phase);
+}
+
+function print(
+  context: CommandContext,
+  { json }: ConnectionFlags,
+  state: AlertsState,
+  silences: readonly Silence[],
+): void {
+  const [firing, waiting] = [alertsIn(state, "firing"), alertsIn(state, "waiting")];
+  if (json === true) {
+    printJson(context, { firing, waiting, silences, channels: state.channels });
+    return;
+  }
+  if (firing.length + waiting.length + silences.length === 0) printLine(context, "nothing is wrong");
+  const rows = [...firing, ...waiting].map((alert) => [
+    ...[
+      alert.phase,
+      alert.severity,
+      alert.rule,
+      titleOf(alert, "en"),
+      durationText(state.clockMs - alert.sinceMs, "en"),
+    ],
+  ]);
+  const titles = ["STATE", "SEVERITY", "RULE", "WHAT", "FOR"].map((title) => ({ title }));
+  if (rows.length > 0) printLine(context, tableText(context, titles, rows));
+  for (const { author, endsAt, id, reason, rule = "every rule", subject } of silences) {
+    printLine(
+      context,
+      `silenced until ${endsAt}: ${rule}${subject === undefined ? "" : ` ${subject}`}, by ${author}: ${reason} (${id})`,
+    );
+  }
+}
