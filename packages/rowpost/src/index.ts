@@ -96,7 +96,6 @@ export type {
   StateTotal,
   StoredMessage,
 } from "./outbox/message-admin.ts";
-export type { Unconfirmed, UnconfirmedCount, UnconfirmedMessage } from "./outbox/unconfirmed.ts";
 export type { EnqueueStatus } from "./outbox/message-writer.ts";
 export type {
   AuditFilter,
@@ -118,6 +117,7 @@ export {
   type OutboxOptions,
   TEXT_PER_STATEMENT,
 } from "./outbox/outbox.ts";
+export type { Unconfirmed, UnconfirmedCount, UnconfirmedMessage } from "./outbox/unconfirmed.ts";
 export { FINDING_KINDS, type Finding, type FindingKind } from "./reconcile/finding.ts";
 export type {
   ReconcileEffects,

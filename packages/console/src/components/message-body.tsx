@@ -11,34 +11,37 @@ import { ProblemBox } from "./problem.tsx";
 
 type Body = AnswerOf<"body">;
 
-/** Shown when it is asked for: each look is written into the audit. */
-export function MessageBody({ id, source }: { readonly id: string; readonly source: string }) {
-  const body = useSignal<Body | undefined>(undefined);
+/** What is shown when it is asked for: each look is written into the audit. */
+export function useAsked<Answer>(load: () => Promise<Answer>) {
+  const answer = useSignal<Answer | undefined>(undefined);
   const problem = useSignal<ApiProblem | undefined>(undefined);
-  const { message: texts, roles } = words.value;
-
-  async function load(): Promise<void> {
+  async function ask(): Promise<void> {
     try {
       problem.value = undefined;
-      body.value = (await call("body", { source, id })).answer;
+      answer.value = await load();
     } catch (error) {
       problem.value = problemOf(error);
     }
   }
+  return { answer: answer.value, problem: problem.value, ask: () => void ask() };
+}
 
+export function MessageBody({ id, source }: { readonly id: string; readonly source: string }) {
+  const { answer, ask, problem } = useAsked(async () => (await call("body", { source, id })).answer);
+  const { message: texts, roles } = words.value;
   return (
     <section>
       <h2>{texts.body}</h2>
-      {problem.value !== undefined && <ProblemBox problem={problem.value} />}
-      {body.value === undefined ? (
+      {problem !== undefined && <ProblemBox problem={problem} />}
+      {answer === undefined ? (
         <p>
-          <button type="button" disabled={!may("body")} onClick={() => void load()}>
+          <button type="button" disabled={!may("body")} onClick={ask}>
             {texts.showBody}
           </button>{" "}
           <span class="quiet">{may("body") ? texts.bodyNote : texts.needs(roles.operator)}</span>
         </p>
       ) : (
-        <BodyText body={body.value} raw={addressOf("rawBody", { source, id })} />
+        <BodyText body={answer} raw={addressOf("rawBody", { source, id })} />
       )}
     </section>
   );

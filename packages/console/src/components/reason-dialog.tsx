@@ -22,18 +22,18 @@ export function RouteButton({
   label,
   of,
   open,
-  role = "operator",
+  needs = "operator",
   route,
 }: {
   readonly route: RouteName;
   readonly label: string;
   /** Who may, at least. */
-  readonly role?: Role;
+  readonly needs?: Role;
   /** What it is done to, for who only hears the label. */
   readonly of?: string;
   readonly open: () => void;
 }) {
-  const refusal = refusalOf(route, role);
+  const refusal = refusalOf(route, needs);
   return (
     <button
       type="button"

@@ -1,12 +1,11 @@
 /** A message of the queue: who has it, every attempt, and its body when it is asked for. */
-import { useSignal } from "@preact/signals";
 import type { AnswerOf } from "rowpost-server/api";
-import { type ApiProblem, call } from "../api/client.ts";
-import { problemOf, usePolled } from "../api/polling.ts";
+import { call } from "../api/client.ts";
+import { usePolled } from "../api/polling.ts";
 import { may } from "../api/session.ts";
 import { CopyButton } from "../components/copy.tsx";
 import { Instant, InstantAndSpan } from "../components/instant.tsx";
-import { BodyText } from "../components/message-body.tsx";
+import { BodyText, useAsked } from "../components/message-body.tsx";
 import { Loaded, ProblemBox } from "../components/problem.tsx";
 import { formatNumber } from "../format.ts";
 import { words } from "../language/language.ts";
@@ -208,27 +207,16 @@ function AttemptRow({ attempt: each }: { readonly attempt: Detail["attempts"][nu
   );
 }
 
-/** Shown when it is asked for: each look is written into the audit. */
 function Body(given: MessageProps) {
-  const body = useSignal<AnswerOf<"queueBody"> | undefined>(undefined);
-  const problem = useSignal<ApiProblem | undefined>(undefined);
+  const { answer: shown, ask, problem } = useAsked(async () => (await call("queueBody", given)).answer);
   const { message: texts, roles } = words.value;
-  async function load(): Promise<void> {
-    try {
-      problem.value = undefined;
-      body.value = (await call("queueBody", given)).answer;
-    } catch (error) {
-      problem.value = problemOf(error);
-    }
-  }
-  const shown = body.value;
   return (
     <section>
       <h2>{texts.body}</h2>
-      {problem.value !== undefined && <ProblemBox problem={problem.value} />}
+      {problem !== undefined && <ProblemBox problem={problem} />}
       {shown === undefined ? (
         <p>
-          <button type="button" disabled={!may("queueBody")} onClick={() => void load()}>
+          <button type="button" disabled={!may("queueBody")} onClick={ask}>
             {texts.showBody}
           </button>{" "}
           <span class="quiet">{may("queueBody") ? texts.bodyNote : texts.needs(roles.operator)}</span>

@@ -76,44 +76,56 @@ function Groups({
       </thead>
       <tbody>
         {groups.map((group) => (
-          <tr key={group.group}>
-            <th scope="row">
-              <a data-row href={queueHref(source, { topic, group: group.group })}>
-                {group.group}
-              </a>
-            </th>
-            <td data-label={columns.state}>
-              <GroupState group={group} />
-            </td>
-            <td class="right" data-label={columns.lag}>
-              <CountOf count={group.lag} />
-            </td>
-            <td data-label={columns.behind}>
-              {group.lag.value === 0 ? <span class="quiet">–</span> : formatDuration(group.lagMs)}
-            </td>
-            <td class="right" data-label={columns.waiting}>
-              <CountOf count={group.waiting} />
-            </td>
-            <td class="right" data-label={columns.dead}>
-              <a
-                class={group.dead.value > 0 ? "count-failed" : undefined}
-                href={queueHref(source, { topic, group: group.group })}
-              >
-                <CountOf count={group.dead} />
-              </a>
-            </td>
-            <td data-label={columns.stuck} class="wide">
-              <HeldUpBy group={group} {...{ source, topic }} />
-            </td>
-            <td data-label={columns.actions}>
-              <div class="row-actions">
-                <GroupButtons group={group} {...{ again, source, topic }} />
-              </div>
-            </td>
-          </tr>
+          <GroupRow key={group.group} {...{ again, group, source, topic }} />
         ))}
       </tbody>
     </table>
+  );
+}
+
+interface GroupRowProps extends TopicProps {
+  readonly group: Group;
+  readonly again: () => void;
+}
+
+function GroupRow({ again, group, source, topic }: GroupRowProps) {
+  const { columns } = queueWords.value;
+  return (
+    <tr>
+      <th scope="row">
+        <a data-row href={queueHref(source, { topic, group: group.group })}>
+          {group.group}
+        </a>
+      </th>
+      <td data-label={columns.state}>
+        <GroupState group={group} />
+      </td>
+      <td class="right" data-label={columns.lag}>
+        <CountOf count={group.lag} />
+      </td>
+      <td data-label={columns.behind}>
+        {group.lag.value === 0 ? <span class="quiet">–</span> : formatDuration(group.lagMs)}
+      </td>
+      <td class="right" data-label={columns.waiting}>
+        <CountOf count={group.waiting} />
+      </td>
+      <td class="right" data-label={columns.dead}>
+        <a
+          class={group.dead.value > 0 ? "count-failed" : undefined}
+          href={queueHref(source, { topic, group: group.group })}
+        >
+          <CountOf count={group.dead} />
+        </a>
+      </td>
+      <td data-label={columns.stuck} class="wide">
+        <HeldUpBy group={group} {...{ source, topic }} />
+      </td>
+      <td data-label={columns.actions}>
+        <div class="row-actions">
+          <GroupButtons group={group} {...{ again, source, topic }} />
+        </div>
+      </td>
+    </tr>
   );
 }
 

@@ -275,7 +275,9 @@ export interface MessageAdmin {
   status(options?: { readonly exact?: boolean }): Promise<OutboxStatus>;
   /**
    * Newest first, at most 1,000. A filter that no index leads to is looked for in steps of 20,000
-   * messages until the page is full or `timeLimitMs` (default 5,000) is over.
+   * messages until the page is full or `timeLimitMs` (default 5,000) is over. In the archive an id
+   * may come again, after a TRUNCATE of the message table: a page holds all messages of its last
+   * id, so it may be longer than `limit`.
    */
   list(request: {
     readonly filter: MessageFilter;

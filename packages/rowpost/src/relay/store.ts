@@ -4,6 +4,7 @@
  * message checks, in the same statement, that this owner still holds the message's shard at the
  * epoch it acquired (rule: takeover-fence): a relay that lost its lease changes nothing.
  */
+import type { OldTransaction } from "../doctor/diagnosis.ts";
 import type { MessageState } from "../message/states.ts";
 import type { RowRefusedError } from "../runtime/errors.ts";
 import type { Executor } from "../transactions/executor.ts";
@@ -254,23 +255,6 @@ export interface TimedDecision extends RowToken {
   readonly transition: "slowRetry" | "resume" | "confirmTimeoutResend" | "confirmTimeoutFail" | "clearTimer";
   readonly failReason: string | null;
   readonly nextRetryInMs: number | null;
-}
-
-/** A transaction, or what stands for one, that keeps old row versions. */
-export interface OldTransaction {
-  /** `process` or `thread`; on PostgreSQL also `prepared` and `slot`. */
-  readonly kind: string;
-  /** Its number or name there. */
-  readonly name: string;
-  /** Empty: not known, as the next two. */
-  readonly user: string;
-  readonly application: string;
-  /** State or doing, in the server's words. */
-  readonly doing: string;
-  /** Undefined: not to be seen. */
-  readonly openForMs: number | undefined;
-  /** Transactions whose old row versions stay because of it. */
-  readonly held: number;
 }
 
 /**

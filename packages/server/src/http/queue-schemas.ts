@@ -1,6 +1,6 @@
 /** What goes in and comes out of the message queue's pages. */
 import { z } from "zod";
-import { count, instant, instantOrNull, messageId, reason, text } from "./schemas.ts";
+import { count, instant, instantOrNull, messageId, pageFields, reason, text } from "./schemas.ts";
 
 const topicName = z.string();
 const groupName = z.string();
@@ -87,10 +87,7 @@ export const queueSearchQuery = z.object({
   after: instant.optional(),
   /** Sent earlier than this. */
   before: instant.optional(),
-  limit: z.coerce.number().int().min(1).max(200).default(50),
-  cursor: z.string().max(500).optional(),
-  /** The answer is what was found by then; `next` goes on. */
-  budgetMs: z.coerce.number().int().min(10).max(5_000).default(2_000),
+  ...pageFields,
 });
 
 export const queueMessageList = z.object({

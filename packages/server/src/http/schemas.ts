@@ -95,6 +95,14 @@ export function listOf<Item extends z.ZodType>(item: Item) {
 
 export const messageList = listOf(message);
 
+/** Of what is read by pages. */
+export const pageFields = {
+  limit: z.coerce.number().int().min(1).max(200).default(50),
+  cursor: z.string().max(500).optional(),
+  /** A search without an index is given up after this long; `next` goes on. */
+  budgetMs: z.coerce.number().int().min(10).max(5_000).default(2_000),
+};
+
 /** What is looked for. All that is given must hold. */
 export const messageQuery = z.object({
   topic: text(255).optional(),
@@ -119,10 +127,7 @@ export const messageQuery = z.object({
     .pipe(z.array(place).min(1).max(2))
     .refine((places) => new Set(places).size === places.length, "must not name a place twice")
     .default(["live"]),
-  limit: z.coerce.number().int().min(1).max(200).default(50),
-  cursor: z.string().max(500).optional(),
-  /** A search without an index is given up after this long; `next` goes on. */
-  budgetMs: z.coerce.number().int().min(10).max(5_000).default(2_000),
+  ...pageFields,
 });
 
 const explanation = z.object({

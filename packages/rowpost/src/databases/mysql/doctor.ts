@@ -1,8 +1,8 @@
 /** What a MySQL or MariaDB can have that keeps messages from going out, or loses them. */
 import type { Diagnosis } from "../../doctor/diagnosis.ts";
-import { type DoctorLook, idsRunOut, OLD_TRANSACTION_S } from "../sql/doctor-statements.ts";
+import { type DoctorLook, idsRunOut } from "../sql/doctor-statements.ts";
 import type { TableLayout } from "../sql/layout.ts";
-import { oldTransaction, oldTransactionText } from "../sql/old-transactions.ts";
+import { oldTransactionsLook, oldTransactionText } from "../sql/old-transactions.ts";
 import { type Row, text, textOrNull } from "../sql/rows.ts";
 import { createNames, type MysqlNames } from "./names.ts";
 import { endOf, oldTransactions } from "./old-transactions.ts";
@@ -154,20 +154,11 @@ function ids(names: MysqlNames): DoctorLook {
 }
 
 function transactions(): DoctorLook {
-  return {
-    statement: {
-      ...oldTransactions({ olderThanMs: OLD_TRANSACTION_S * 1_000, heldTransactions: 0 }),
-      name: "doctor.transactions",
-    },
-    judge: (rows) =>
-      rows.map(oldTransaction).map((each) => ({
-        id: "D301",
-        severity: "warning",
-        what: oldTransactionText(each),
-        why: "old row versions stay, so that scans become slower with every message; messages that it has locked wait",
-        mend: endOf(each),
-      })),
-  };
+  return oldTransactionsLook(oldTransactions, (each) => ({
+    what: oldTransactionText(each),
+    why: "old row versions stay, so that scans become slower with every message; messages that it has locked wait",
+    mend: endOf(each),
+  }));
 }
 
 /** Row versions that nobody has removed yet. */

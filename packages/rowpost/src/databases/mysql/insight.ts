@@ -19,7 +19,7 @@ export function insightStatements(names: MysqlNames): InsightStatements {
 
     readMessages: ({ archived, bodies, ids }) => ({
       name: "readMessages",
-      text: `SELECT ${[...summaryFields(names), ...(bodies ? bodyFields(names) : [])].join(",\n    ")}
+      text: `SELECT ${[...summaryFields(names), ...(bodies ? bodyFields(names) : [])].join(",\n    ")}${archivedAt(archived)}
   FROM ${tableOf(archived)} AS m FORCE INDEX (PRIMARY) WHERE ${words.idIn(id, ids)}`,
       params: [],
     }),
@@ -158,17 +158,24 @@ function findWords(names: MysqlNames): FindWords {
         : `${name} LIKE ${bind(`${prefix.replace(/[%_!]/g, "!$&")}%`)} ESCAPE '!'`,
     select({ along, archived, limit, match, newestFirst }, where) {
       const conditions = match.states === undefined ? where : [...where, stateIn(match.states)];
-      const order = `ORDER BY ${column("id")} ${newestFirst ? "DESC" : "ASC"}`;
+      const direction = newestFirst ? "DESC" : "ASC";
+      const order = `ORDER BY ${column("id")} ${direction}${archived ? `, m.archived_at ${direction}` : ""}`;
+      const [at, same] = archived ? [", m.archived_at", " AND m.archived_at = f.archived_at"] : ["", ""];
       const table = archived ? names.archive : messages;
       // The ids first: an index that has the state and the id is then all that is read of the
       // rows that do not come on the page.
-      return `SELECT ${column("id")} AS id, ${select("lockVersion", "lock_version", "0")}
-FROM (SELECT ${column("id")} AS id FROM ${table} AS m${hint[along]}${whereText(conditions)}
+      return `SELECT ${column("id")} AS id, ${select("lockVersion", "lock_version", "0")}${archivedAt(archived)}
+FROM (SELECT ${column("id")} AS id${at} FROM ${table} AS m${hint[along]}${whereText(conditions)}
   ${order} LIMIT ${whole(limit)}) AS f
-STRAIGHT_JOIN ${table} AS m FORCE INDEX (PRIMARY) ON ${column("id")} = f.id
+STRAIGHT_JOIN ${table} AS m FORCE INDEX (PRIMARY) ON ${column("id")} = f.id${same}
 ${order}`;
     },
   };
+}
+
+/** As a further field, of the archive only. */
+function archivedAt(archived: boolean): string {
+  return archived ? ", CAST(m.archived_at AS CHAR) AS archived_at" : "";
 }
 
 /** Fields of MessageSummary in snake_case; instants as ISO texts. */

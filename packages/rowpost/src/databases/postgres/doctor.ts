@@ -1,8 +1,8 @@
 /** What a PostgreSQL can have that keeps messages from going out, or loses them. */
 import type { Diagnosis } from "../../doctor/diagnosis.ts";
-import { type DoctorLook, idsRunOut, OLD_TRANSACTION_S } from "../sql/doctor-statements.ts";
+import { type DoctorLook, idsRunOut } from "../sql/doctor-statements.ts";
 import type { TableLayout } from "../sql/layout.ts";
-import { oldTransaction, oldTransactionText } from "../sql/old-transactions.ts";
+import { oldTransactionsLook, oldTransactionText } from "../sql/old-transactions.ts";
 import { integer, type Row, text, textOrNull } from "../sql/rows.ts";
 import { createNames, type Names } from "./names.ts";
 import { endOf, oldTransactions } from "./old-transactions.ts";
@@ -186,27 +186,18 @@ function ids(names: Names): DoctorLook {
 }
 
 function holders(): DoctorLook {
-  return {
-    statement: {
-      ...oldTransactions({ olderThanMs: OLD_TRANSACTION_S * 1_000, heldTransactions: 0 }),
-      name: "doctor.transactions",
-    },
-    judge: (rows) =>
-      rows.map(oldTransaction).map((each) => ({
-        id: "D301",
-        severity: "warning",
-        ...(each.kind === "slot"
-          ? {
-              what: `the replication slot ${each.name} (${each.doing}) is ${each.held} transactions behind`,
-              why: "it keeps old row versions and the write-ahead log, until the disk is full",
-            }
-          : {
-              what: oldTransactionText(each),
-              why: "VACUUM removes nothing that it might still see, so that scans become slower with every message",
-            }),
-        mend: endOf(each),
-      })),
-  };
+  return oldTransactionsLook(oldTransactions, (each) => ({
+    ...(each.kind === "slot"
+      ? {
+          what: `the replication slot ${each.name} (${each.doing}) is ${each.held} transactions behind`,
+          why: "it keeps old row versions and the write-ahead log, until the disk is full",
+        }
+      : {
+          what: oldTransactionText(each),
+          why: "VACUUM removes nothing that it might still see, so that scans become slower with every message",
+        }),
+    mend: endOf(each),
+  }));
 }
 
 function room(): DoctorLook {

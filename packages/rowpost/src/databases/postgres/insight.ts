@@ -20,7 +20,7 @@ export function insightStatements(names: Names): InsightStatements {
 
     readMessages: ({ archived, bodies, ids }) => ({
       name: "readMessages",
-      text: `SELECT ${columns(bodies)} FROM ${tableOf(archived)} m WHERE m.${id} = ANY ($1::bigint[])`,
+      text: `SELECT ${columns(bodies)}${archivedAt(archived)} FROM ${tableOf(archived)} m WHERE m.${id} = ANY ($1::bigint[])`,
       params: [numberArray(ids)],
     }),
 
@@ -132,6 +132,11 @@ GROUP BY m.${topic}, m.${state}`,
   };
 }
 
+/** As a further field, of the archive only. */
+function archivedAt(archived: boolean): string {
+  return archived ? ", m.archived_at::text AS archived_at" : "";
+}
+
 function findWords(names: Names): FindWords {
   const { id, state } = names.column;
   const fields = `m.${id} AS id, ${names.read("lockVersion", "0::bigint")} AS lock_version`;
@@ -148,10 +153,11 @@ function findWords(names: Names): FindWords {
     select({ along, archived, limit, match, newestFirst }, where) {
       const from = `FROM ${archived ? names.archive : names.table} m`;
       const order = newestFirst ? "DESC" : "ASC";
+      const atOrder = archived ? `, m.archived_at ${order}` : "";
       const states = match.states;
       if (along !== "states" || states === undefined) {
         const conditions = states === undefined ? where : [...where, stateIn(states)];
-        return `SELECT ${fields} ${from}${whereText(conditions)}\nORDER BY m.${id} ${order} LIMIT ${limit}`;
+        return `SELECT ${fields}${archivedAt(archived)} ${from}${whereText(conditions)}\nORDER BY m.${id} ${order}${atOrder} LIMIT ${limit}`;
       }
       // MATERIALIZED: the planner does not know how rare a state is, and would walk the table in
       // the order of ids to find the first rows soon. The ids first: an index has the states too.

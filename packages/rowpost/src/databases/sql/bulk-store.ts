@@ -187,8 +187,7 @@ export function createBulkStore(parts: StoreParts, statementTimeoutMs?: number):
         await tx.run(bulk.addOperation({ id, kind, author, filter: JSON.stringify(filter), ...planned }));
         await addBatches(tx, id, 0, found);
       });
-      const first = found.slice(0, SAMPLES).map((message) => message.id);
-      return { operation: await known(id), samples: await search.summaries(first, false) };
+      return { operation: await known(id), samples: await search.summaries(found.slice(0, SAMPLES), false) };
     },
 
     async start({ action, id, rate, untilMs }) {

@@ -40,11 +40,14 @@ export interface FindRequest extends IdRange {
 }
 
 export interface InsightStatements extends UnconfirmedStatements {
-  /** Aliases: id lock_version. In the order of ids. */
+  /**
+   * Aliases: id lock_version, of the archive also archived_at as text. In the order of ids, and
+   * rows of one id in that of archived_at.
+   */
   find(request: FindRequest): Statement;
   /**
    * The aliases of {@link MessageSummary} in snake_case, `state` raw; with `bodies` also
-   * message_body and headers. In any order.
+   * message_body and headers, of the archive also archived_at as `find` gives it. In any order.
    */
   readMessages(request: {
     readonly ids: readonly string[];

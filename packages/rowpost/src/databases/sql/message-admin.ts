@@ -99,8 +99,7 @@ export function createMessageAdmin(parts: StoreParts, statementTimeoutMs?: numbe
         ...{ filter, limit: clampLimit(limit), behindId: beforeId },
         ...{ newestFirst: true, archived, timeLimitMs },
       });
-      const ids = found.map(({ id }) => id);
-      return { messages: await search.summaries(ids, archived), nextBeforeId: next, timeIsUp };
+      return { messages: await search.summaries(found, archived), nextBeforeId: next, timeIsUp };
     },
 
     async show(identity) {
@@ -109,8 +108,8 @@ export function createMessageAdmin(parts: StoreParts, statementTimeoutMs?: numbe
       checkFilter(filter);
       for (const archived of [false, true]) {
         const request = { filter, limit: 10, newestFirst: true, archived, timeLimitMs: LIST_SEARCH_MS };
-        const ids = (await search.search(request)).found.map(({ id }) => id);
-        const messages = await search.messages(ids, archived);
+        const { found } = await search.search(request);
+        const messages = await search.messages(found, archived);
         const exact = messages.find(
           ({ key, type }) => !("id" in identity) && type === identity.type && key === identity.key,
         );

@@ -36,7 +36,7 @@ export async function explainMessage(parts: MessageExplainParts, message: Messag
     deliverInMs: place === undefined || place["deliver_in_ms"] === null ? null : integer(place, "deliver_in_ms"),
     shard: place === undefined ? 0 : integer(place, "shard"),
     keyQueue,
-    front: front === undefined ? undefined : (await search.summaries([front], false))[0],
+    front: front === undefined ? undefined : (await search.summaries([{ id: front }], false))[0],
     leases: (await read(leases.readLeases())).map(shardLease),
     relays,
     suspensions: (await read(leases.readSuspensions())).map(suspensionRule),

@@ -23,6 +23,8 @@ const FIRST_STEP = 2_000;
 const LONGEST_STEP = 20_000;
 /** With more types than this, a key without its type is looked for along the primary key. */
 const MOST_TYPES = 100;
+/** Rows of the archive with one id: one for each time that ids began again. */
+const MOST_OF_AN_ID = 10_000;
 
 export interface SearchRequest {
   readonly filter: MessageFilter;
@@ -34,19 +36,31 @@ export interface SearchRequest {
   readonly timeLimitMs: number;
 }
 
+/** Which row: an id may come again in the archive, after a TRUNCATE of the message table. */
+export interface MessagePlace {
+  readonly id: string;
+  /** As the database writes it; only of the archive. */
+  readonly archivedAt?: string | undefined;
+}
+
+export interface FoundMessage extends SeenMessage, MessagePlace {}
+
 export interface SearchResult {
-  readonly found: readonly SeenMessage[];
+  readonly found: readonly FoundMessage[];
   /** The last id that was looked at; undefined: there are no others. */
   readonly next: string | undefined;
   readonly timeIsUp: boolean;
 }
 
 export interface MessageSearch {
+  /** Of the archive all rows of the last id, even where they are more than `limit`. */
   search(request: SearchRequest): Promise<SearchResult>;
-  /** Messages by their ids, in this order; those that are gone are left out. */
-  summaries(ids: readonly string[], archived: boolean): Promise<MessageSummary[]>;
+  /** One step of a search, which the caller has bounded; it ends in the same way. */
+  find(request: FindRequest): Promise<FoundMessage[]>;
+  /** What was found, in this order; those that are gone are left out. */
+  summaries(found: readonly MessagePlace[], archived: boolean): Promise<MessageSummary[]>;
   /** The same with their bodies. */
-  messages(ids: readonly string[], archived: boolean): Promise<StoredMessage[]>;
+  messages(found: readonly MessagePlace[], archived: boolean): Promise<StoredMessage[]>;
 }
 
 /** A way to the rows of a match. */
@@ -90,25 +104,43 @@ export function createMessageSearch(parts: InsightParts): MessageSearch {
     return rows.reduce((total, row) => total + integer(row, "count"), 0) < COUNTED_ROWS;
   }
 
-  async function find(request: FindRequest): Promise<SeenMessage[]> {
-    const rows = await read(insight.find(request));
-    return rows.map((row) => ({ id: text(row, "id"), lockVersion: integer(row, "lock_version") }));
+  async function findRows(request: FindRequest): Promise<FoundMessage[]> {
+    return (await read(insight.find(request))).map((row) => ({
+      ...{ id: text(row, "id"), lockVersion: integer(row, "lock_version") },
+      archivedAt: request.archived ? text(row, "archived_at") : undefined,
+    }));
+  }
+
+  async function find(request: FindRequest): Promise<FoundMessage[]> {
+    const found = await findRows(request);
+    const last = found.at(-1);
+    if (!request.archived || last === undefined || found.length < request.limit) return found;
+    // The next page begins behind the last id: the other rows of this id come on this page.
+    const known = new Set(found.map(placeOf));
+    const same = await findRows({ ...request, lowId: last.id, highId: last.id, limit: MOST_OF_AN_ID });
+    return [...found, ...same.filter((row) => !known.has(placeOf(row)))];
   }
 
   async function rowsOf<Message extends MessageSummary>(
-    request: Parameters<typeof insight.readMessages>[0],
+    found: readonly MessagePlace[],
+    request: Omit<Parameters<typeof insight.readMessages>[0], "ids">,
     decode: (row: Row) => Message,
   ): Promise<Message[]> {
-    if (request.ids.length === 0) return [];
-    const messages = new Map((await read(insight.readMessages(request))).map((row) => [text(row, "id"), decode(row)]));
-    return request.ids.flatMap((id) => messages.get(id) ?? []);
+    const ids = [...new Set(found.map(({ id }) => id))];
+    if (ids.length === 0) return [];
+    const messages = new Map<string, Message>();
+    for (const row of await read(insight.readMessages({ ...request, ids }))) {
+      const archivedAt = request.archived ? text(row, "archived_at") : undefined;
+      messages.set(placeOf({ id: text(row, "id"), archivedAt }), decode(row));
+    }
+    return found.flatMap((place) => messages.get(placeOf(place)) ?? []);
   }
 
   /** In steps along the primary key. */
   async function walk(finding: Finding, range: IdRange, { limit, timeLimitMs }: SearchRequest): Promise<SearchResult> {
     const { archived, newestFirst } = finding;
     const untilMs = performance.now() + timeLimitMs;
-    const found: SeenMessage[] = [];
+    const found: FoundMessage[] = [];
     let left = range;
     for (let rows = FIRST_STEP; ; rows = LONGEST_STEP) {
       const [row] = await read(insight.chunkEnd({ ...left, archived, newestFirst, rows }));
@@ -139,10 +171,16 @@ export function createMessageSearch(parts: InsightParts): MessageSearch {
       return { found, next: found.length < limit ? undefined : found.at(-1)?.id, timeIsUp: false };
     },
 
-    summaries: (ids, archived) =>
-      rowsOf({ ids, archived, bodies: false }, (row) => messageSummary(layout, row, archived)),
-    messages: (ids, archived) => rowsOf({ ids, archived, bodies: true }, (row) => storedMessage(layout, row, archived)),
+    find,
+    summaries: (found, archived) =>
+      rowsOf(found, { archived, bodies: false }, (row) => messageSummary(layout, row, archived)),
+    messages: (found, archived) =>
+      rowsOf(found, { archived, bodies: true }, (row) => storedMessage(layout, row, archived)),
   };
+}
+
+function placeOf({ archivedAt = "", id }: MessagePlace): string {
+  return `${id} ${archivedAt}`;
 }
 
 /** What is left of a range behind an id, in the direction of the search. */

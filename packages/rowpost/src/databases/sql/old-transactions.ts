@@ -1,5 +1,7 @@
 /** Transactions that keep old row versions, as the doctor and the relay ask for them. */
-import type { OldTransaction } from "../../relay/store.ts";
+import type { Diagnosis, OldTransaction } from "../../doctor/diagnosis.ts";
+import type { Statement } from "../../transactions/executor.ts";
+import { type DoctorLook, OLD_TRANSACTION_S } from "./doctor-statements.ts";
 import { integer, type Row, text, textOrNull } from "./rows.ts";
 
 /** Only those that are older, and keep the versions of at least so many transactions. */
@@ -27,6 +29,21 @@ export function oldTransaction(row: Row): OldTransaction {
 
 /** What ends it. */
 export type EndOf = (transaction: OldTransaction) => string;
+
+/** The doctor's look at them; `judge` says what one of them does, and what ends it. */
+export function oldTransactionsLook(
+  statement: (request: OldTransactionsRequest) => Statement,
+  judge: (transaction: OldTransaction) => Pick<Diagnosis, "what" | "why" | "mend">,
+): DoctorLook {
+  return {
+    statement: {
+      ...statement({ olderThanMs: OLD_TRANSACTION_S * 1_000, heldTransactions: 0 }),
+      name: "doctor.transactions",
+    },
+    judge: (rows) =>
+      rows.map(oldTransaction).map((each) => ({ id: "D301", severity: "warning" as const, ...judge(each) })),
+  };
+}
 
 /** In words, for the doctor. */
 export function oldTransactionText({ application, doing, kind, name, openForMs, user }: OldTransaction): string {

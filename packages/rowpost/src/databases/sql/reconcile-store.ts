@@ -172,8 +172,10 @@ async function oldestFinished({ read, search, statements }: ViewParts): Promise<
   const finished: number[] = [];
   const look = async (ids: readonly Row[], alias: string, archived: boolean): Promise<void> => {
     const id = ids[0] === undefined ? null : textOrNull(ids[0], alias);
-    const messages = id === null ? [] : await search.summaries([id], archived);
-    for (const { consumedAt, gmtModified, sentAt, state } of messages) {
+    if (id === null) return;
+    const match = { ids: [id] };
+    const found = await search.find({ match, archived, along: "names", newestFirst: false, limit: 1 });
+    for (const { consumedAt, gmtModified, sentAt, state } of await search.summaries(found, archived)) {
       finished.push(Date.parse((state === "consumed" ? consumedAt : sentAt) ?? gmtModified));
     }
   };
@@ -238,14 +240,9 @@ async function walk(
     const [row] = await read(admin.chunkEnd({ ...left, archived, newestFirst: false, rows: STEP }));
     const end = row === undefined ? undefined : text(row, "id");
     const step = end === undefined ? left : { ...left, highId: end };
-    const found = await read(
-      admin.find({ ...step, match, archived, along: "ids", newestFirst: false, limit: STEP + 1 }),
-    );
-    const summaries = await search.summaries(
-      found.map((one) => text(one, "id")),
-      archived,
-    );
-    const written = summaries.map((message) => writtenMessage(layout, message));
+    const request = { ...step, match, archived, along: "ids", newestFirst: false, limit: STEP + 1 } as const;
+    const found = await search.find(request);
+    const written = (await search.summaries(found, archived)).map((message) => writtenMessage(layout, message));
     each(written.filter(({ createdMs }) => createdMs >= fromMs));
     left = end === undefined ? undefined : { ...left, lowId: String(BigInt(end) + 1n) };
   }

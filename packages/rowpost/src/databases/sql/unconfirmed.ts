@@ -24,7 +24,14 @@ export async function readUnconfirmed(
   const ids = listed.slice(0, limit);
   const confirmed = ids.length === 0 ? [] : await read(admin.confirmedBy(ids));
   const by = groupedBy(confirmed, "id");
-  const summaries = new Map((await search.summaries(ids, false)).map((message) => [message.id, message]));
+  const summaries = new Map(
+    (
+      await search.summaries(
+        ids.map((id) => ({ id })),
+        false,
+      )
+    ).map((message) => [message.id, message]),
+  );
   const consumers = groupedBy(await read(admin.lastConsumers(LOOKED_AT)), "message_type");
   const counted = await read(admin.countUnconfirmed(COUNTED_ROWS));
   const counts = counted.map((row) => ({

@@ -7,11 +7,11 @@ import { isoText, jsonIds, msSince, type Names, NOW } from "./names.ts";
 import { unconfirmedStatements } from "./unconfirmed.ts";
 
 export function insightStatements(names: Names): InsightStatements {
+  const words = findWords(names);
   const { deliverAt, gmtCreate, id, messageType, nextRetryAt, state, topic } = names.column;
   const tableOf = (archived: boolean): string => (archived ? names.archive : names.table);
   const textOfId = (column: string): string => `CAST(${column} AS TEXT)`;
   const columns = (bodies: boolean): string => listedColumns(names, { id: textOfId, instant: isoText, bodies });
-  const words = findWords(names);
   return {
     ...countStatements(names),
     ...unconfirmedStatements(names),
@@ -19,7 +19,7 @@ export function insightStatements(names: Names): InsightStatements {
 
     readMessages: ({ archived, bodies, ids }) => ({
       name: "readMessages",
-      text: `SELECT ${columns(bodies)} FROM ${tableOf(archived)} AS m WHERE m.${id} IN (SELECT value FROM json_each(?))`,
+      text: `SELECT ${columns(bodies)}${archivedAt(archived)} FROM ${tableOf(archived)} AS m WHERE m.${id} IN (SELECT value FROM json_each(?))`,
       params: [jsonIds(ids)],
     }),
 
@@ -122,6 +122,11 @@ GROUP BY m.${topic}, m.${state}`,
   };
 }
 
+/** As a further field, of the archive only. */
+function archivedAt(archived: boolean): string {
+  return archived ? ", m.archived_at AS archived_at" : "";
+}
+
 function findWords(names: Names): FindWords {
   const { id, state } = names.column;
   const stateIn: FindWords["stateIn"] = (states) => `m.${state} IN (${names.state(...states)})`;
@@ -137,9 +142,11 @@ function findWords(names: Names): FindWords {
       const conditions = match.states === undefined ? where : [...where, stateIn(match.states)];
       // The + keeps the order of ids from choosing the way.
       const order = along === "ids" ? `m.${id}` : `+m.${id}`;
-      return `SELECT CAST(m.${id} AS TEXT) AS id, ${names.read("lockVersion", "0")} AS lock_version
+      const direction = newestFirst ? "DESC" : "ASC";
+      const atOrder = archived ? `, m.archived_at ${direction}` : "";
+      return `SELECT CAST(m.${id} AS TEXT) AS id, ${names.read("lockVersion", "0")} AS lock_version${archivedAt(archived)}
 FROM ${archived ? names.archive : names.table} AS m${whereText(conditions)}
-ORDER BY ${order} ${newestFirst ? "DESC" : "ASC"} LIMIT ${limit}`;
+ORDER BY ${order} ${direction}${atOrder} LIMIT ${limit}`;
     },
   };
 }

@@ -3,9 +3,9 @@ import type { UnconfirmedStatements } from "../sql/unconfirmed-statements.ts";
 import { jsonIds, type Names, NOW } from "./names.ts";
 
 export function unconfirmedStatements(names: Names): UnconfirmedStatements {
+  const sent = `m.${names.column.state} = ${names.state("sent")}`;
+  const { id, messageType, nextRetryAt } = names.column;
   const { confirmationTable, table, tableKey } = names;
-  const { id, messageType, nextRetryAt, state } = names.column;
-  const sent = `m.${state} = ${names.state("sent")}`;
   const counted = (condition: string): string =>
     `(SELECT m.${messageType} AS message_type FROM ${table} AS m WHERE ${sent} AND m.${nextRetryAt} ${condition} LIMIT ?) AS c`;
   return {

@@ -3,8 +3,10 @@
  * scans walk over them (163 ms instead of 1 ms at 300,000 messages on PostgreSQL). The relay cannot
  * end it, and says who it is.
  */
+
+import type { OldTransaction } from "../../doctor/diagnosis.ts";
 import type { RelaySettings } from "../options.ts";
-import type { HousekeepingStore, OldTransaction } from "../store.ts";
+import type { HousekeepingStore } from "../store.ts";
 
 const LOOK_EVERY_MS = 60_000;
 /** A scan reads at most a batch: with nothing to walk over it takes a few milliseconds. */

@@ -11,6 +11,7 @@ import { openStoreBench, type StoreBench } from "./bench.ts";
 import type { StoreContractCase } from "./case.ts";
 import { adminCases } from "./cases/admin.ts";
 import { archiveCases } from "./cases/archive.ts";
+import { archivePageCases } from "./cases/archive-pages.ts";
 import { behindCases } from "./cases/behind.ts";
 import { bulkCases } from "./cases/bulk.ts";
 import { byHandCases } from "./cases/by-hand.ts";
@@ -50,6 +51,7 @@ export const storeContract: readonly StoreContractCase[] = [
   ...housekeepingCases,
   ...behindCases,
   ...archiveCases,
+  ...archivePageCases,
   ...adminCases,
   ...suspensionCases,
   ...byHandCases,

@@ -3,7 +3,7 @@
  * not ours: nothing depends on their time zone, ids come back as text, and character set and
  * sql_mode are checked.
  */
-import { hasDelays, textColumns } from "../../sql/queue/append-columns.ts";
+import { parameterRows } from "../../sql/queue/append-columns.ts";
 import { infoTable } from "../../sql/queue/names.ts";
 import type { AppendStatements, SourceStatements } from "../../sql/queue/statements.ts";
 import { COMPANION_NOW, whole } from "../clock.ts";
@@ -44,22 +44,16 @@ export const append: AppendStatements = {
    * New rows at the end of their partition; nobody reads them before the counter is committed. Ids
    * are parameters: handles of users keep a prepared statement for each text.
    */
-  insertMessages({ topic, month, rows, producer }) {
-    const messages = rows.map(({ message }) => message);
-    const texts = textColumns(messages);
-    const delayed = hasDelays(messages);
-    const params: unknown[] = [];
-    for (const { id, message } of rows) {
-      params.push(message.partition, id, message.body, producer.ip, producer.port, producer.group);
-      for (const [, field] of texts) params.push(message[field]);
-      if (delayed) params.push(message.delayMs, message.deliverAtMs);
-    }
-    const columns = [...texts.map(([column]) => column), ...(delayed ? ["deliver_at"] : [])];
-    const values = ["?", "?", "?", "?", "?", ...texts.map(() => "?"), ...(delayed ? [DELIVER_AT] : [])].join(", ");
+  insertMessages({ topic, month, ...given }) {
+    const { columns, params, values } = parameterRows(given, {
+      deliverAt: DELIVER_AT,
+      delay: ["delayMs", "deliverAtMs"],
+    });
+    const others = `, (?, ${values})`.repeat(given.rows.length - 1);
     return {
-      name: rows.length === 1 ? "appendMessage" : "appendMessages",
-      text: `INSERT INTO ${quoteName(infoTable(topic, month))} (${["partition_no", "message_id", "message_data", "ip", "port", "producer_group", ...columns].join(", ")})
-  VALUES (${checked("?", IN_TRANSACTION + NOT_ENDED)}, ${values})${`, (?, ${values})`.repeat(rows.length - 1)}`,
+      name: given.rows.length === 1 ? "appendMessage" : "appendMessages",
+      text: `INSERT INTO ${quoteName(infoTable(topic, month))} (${columns})
+  VALUES (${checked("?", IN_TRANSACTION + NOT_ENDED)}, ${values})${others}`,
       params,
     };
   },

@@ -1,5 +1,6 @@
 /** Columns of an append's INSERT. */
 import type { QueuedMessage } from "../../../queue/store.ts";
+import type { AppendStatements } from "./statements.ts";
 
 type TextColumn = readonly [column: string, field: "key" | "type" | "contentType" | "headers" | "orderingKey"];
 
@@ -19,4 +20,29 @@ export function textColumns(messages: readonly QueuedMessage[]): readonly TextCo
 /** Whether some message of the statement comes later. */
 export function hasDelays(messages: readonly QueuedMessage[]): boolean {
   return messages.some(({ delayMs, deliverAtMs }) => delayMs !== null || deliverAtMs !== null);
+}
+
+/**
+ * An INSERT with a row of parameters for each message. `values` are those behind the partition;
+ * `deliverAt` takes the two fields of `delay`, in their order.
+ */
+export function parameterRows(
+  { producer, rows }: Pick<Parameters<AppendStatements["insertMessages"]>[0], "producer" | "rows">,
+  { delay, deliverAt }: { readonly deliverAt: string; readonly delay: readonly ("delayMs" | "deliverAtMs")[] },
+): { readonly columns: string; readonly values: string; readonly params: readonly unknown[] } {
+  const messages = rows.map(({ message }) => message);
+  const texts = textColumns(messages);
+  const delayed = hasDelays(messages);
+  const params: unknown[] = [];
+  for (const { id, message } of rows) {
+    params.push(message.partition, id, message.body, producer.ip, producer.port, producer.group);
+    for (const [, field] of texts) params.push(message[field]);
+    if (delayed) for (const field of delay) params.push(message[field]);
+  }
+  const fixed = ["message_id", "message_data", "ip", "port", "producer_group", ...texts.map(([column]) => column)];
+  return {
+    columns: ["partition_no", ...fixed, ...(delayed ? ["deliver_at"] : [])].join(", "),
+    values: [...fixed.map(() => "?"), ...(delayed ? [deliverAt] : [])].join(", "),
+    params,
+  };
 }

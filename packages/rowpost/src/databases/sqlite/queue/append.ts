@@ -1,5 +1,5 @@
 /** Appending, in a transaction of the user's or of ours, on any SQLite from 3.35 on. */
-import { hasDelays, textColumns } from "../../sql/queue/append-columns.ts";
+import { parameterRows } from "../../sql/queue/append-columns.ts";
 import { infoTable } from "../../sql/queue/names.ts";
 import type { AppendStatements, SourceStatements } from "../../sql/queue/statements.ts";
 import { quoteName } from "../../sql/sql-names.ts";
@@ -26,22 +26,13 @@ RETURNING partition_no AS partitionno, CAST(last_id AS TEXT) AS lastid, keyed_pa
    */
   rowsOfInsert: (left) => (left >= 100 ? 100 : left >= 10 ? 10 : 1),
 
-  insertMessages({ topic, month, rows, producer }) {
-    const messages = rows.map(({ message }) => message);
-    const texts = textColumns(messages);
-    const delayed = hasDelays(messages);
-    const params: unknown[] = [];
-    for (const { id, message } of rows) {
-      params.push(message.partition, id, message.body, producer.ip, producer.port, producer.group);
-      for (const [, field] of texts) params.push(message[field]);
-      if (delayed) params.push(message.deliverAtMs, message.delayMs);
-    }
-    const columns = [...texts.map(([column]) => column), ...(delayed ? ["deliver_at"] : [])];
-    const values = ["?", "?", "?", "?", "?", "?", ...texts.map(() => "?"), ...(delayed ? [DELIVER_AT] : [])].join(", ");
+  insertMessages({ topic, month, ...given }) {
+    const delay = ["deliverAtMs", "delayMs"] as const;
+    const { columns, params, values } = parameterRows(given, { deliverAt: DELIVER_AT, delay });
     return {
       name: "appendMessages",
-      text: `INSERT INTO ${quoteName(infoTable(topic, month))} (${["partition_no", "message_id", "message_data", "ip", "port", "producer_group", ...columns].join(", ")})
-VALUES (${values})${`, (${values})`.repeat(rows.length - 1)}`,
+      text: `INSERT INTO ${quoteName(infoTable(topic, month))} (${columns})
+VALUES (?, ${values})${`, (?, ${values})`.repeat(given.rows.length - 1)}`,
       params,
     };
   },

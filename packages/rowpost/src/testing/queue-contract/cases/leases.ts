@@ -1,7 +1,7 @@
 /** Partitions: who may take one, who keeps it, and that of two takers exactly one gets it. */
 import assert from "node:assert/strict";
-import { until } from "../../contract-run.ts";
 import type { LeaseView, ShardLease } from "../../../relay/store.ts";
+import { until } from "../../contract-run.ts";
 import type { QueueContractCase } from "../case.ts";
 import { freshOwner, type Member } from "../member.ts";
 
