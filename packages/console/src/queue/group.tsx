@@ -14,8 +14,8 @@ import { queueWords } from "../language/queue.ts";
 import { Crumbs } from "./crumbs.tsx";
 import { DeadLetters } from "./dead-letters.tsx";
 import { GroupButtons } from "./group-buttons.tsx";
-import { queueHref } from "./places.ts";
-import { type Group, GroupState } from "./topic.tsx";
+import { type Group, queueHref } from "./places.ts";
+import { GroupState } from "./topic.tsx";
 
 const POLL_MS = 5_000;
 
@@ -162,13 +162,7 @@ function PartitionRow({ each, group, ...given }: PartitionRowProps) {
 }
 
 /** Lets the group never get this message. */
-export function Skip({
-  again,
-  group,
-  id,
-  source,
-  topic,
-}: GroupProps & { readonly id: string; readonly again: () => void }) {
+function Skip({ again, group, id, source, topic }: GroupProps & { readonly id: string; readonly again: () => void }) {
   const isOpen = useSignal(false);
   const { about, actions, done } = queueWords.value;
   return (

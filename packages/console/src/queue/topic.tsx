@@ -1,5 +1,4 @@
 /** A topic: who reads it and how far they are, and its messages. */
-import type { AnswerOf } from "rowpost-server/api";
 import { call } from "../api/client.ts";
 import { usePolled } from "../api/polling.ts";
 import { CountOf } from "../components/counts.tsx";
@@ -8,10 +7,8 @@ import { formatDuration, formatNumber } from "../format.ts";
 import { queueWords } from "../language/queue.ts";
 import { Crumbs } from "./crumbs.tsx";
 import { GroupButtons } from "./group-buttons.tsx";
-import { queueHref } from "./places.ts";
+import { type Group, queueHref } from "./places.ts";
 import { Search } from "./search.tsx";
-
-export type Group = AnswerOf<"queueGroups">["items"][number];
 
 const POLL_MS = 5_000;
 

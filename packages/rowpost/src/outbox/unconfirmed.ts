@@ -1,5 +1,5 @@
 /** Messages that are sent and wait for what their consumers say, as operators see them. */
-import type { MessageSummary } from "./message-admin.ts";
+import type { MessageSummary } from "./message-summary.ts";
 
 /** A message that waits for its confirmation. */
 export interface UnconfirmedMessage extends MessageSummary {
@@ -25,7 +25,10 @@ export interface Unconfirmed {
   readonly messages: readonly UnconfirmedMessage[];
   /** There are more than these. */
   readonly more: boolean;
-  /** By type; up to 10,000 messages are counted of those whose deadline has come, and as many others. */
+  /**
+   * By type; up to 10,000 messages are counted of those whose deadline has come, and as many
+   * others.
+   */
   readonly counts: readonly UnconfirmedCount[];
   /**
    * Who has confirmed messages of a type lately: among the last 1,000 confirmations that named a

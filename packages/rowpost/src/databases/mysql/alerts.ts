@@ -1,5 +1,12 @@
 /** Alerts: who evaluates them, what was told, what is silenced, and which messages are late. */
-import { type AlertStatements, KEPT_SILENCE_MS, LATE_ROWS } from "../sql/alerts-statements.ts";
+import {
+  type AlertStatements,
+  KEPT_SILENCE_MS,
+  type KeptStatements,
+  LATE_ROWS,
+  type LateStatements,
+  type SilenceStatements,
+} from "../sql/alerts-statements.ts";
 import { COMPANION_NOW, isoText, whole } from "./clock.ts";
 import { type MysqlNames, TABLE_OPTIONS } from "./names.ts";
 
@@ -7,10 +14,7 @@ export function alertStatements(names: MysqlNames): AlertStatements {
   return { ...kept(names), ...lateStatements(names), ...silenceStatements(names) };
 }
 
-type Late = "lateConfirmations" | "lateSending";
-type Silences = "listSilences" | "addSilence" | "endSilence" | "forgetSilences";
-
-function kept({ alerts, tableKey }: MysqlNames): Omit<AlertStatements, Late | Silences> {
+function kept({ alerts, tableKey }: MysqlNames): KeptStatements {
   const epochMs = (instant: string): string => `TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', ${instant}) DIV 1000`;
   return {
     /** Of two at once the later one finds the row. If we die right after it, it is nobody's. */
@@ -61,7 +65,7 @@ function kept({ alerts, tableKey }: MysqlNames): Omit<AlertStatements, Late | Si
 }
 
 /** Both read a range of the index (state, next_retry_at), a bounded number of rows, no locks. */
-function lateStatements({ ago, column, messages, nowMs, state }: MysqlNames): Pick<AlertStatements, Late> {
+function lateStatements({ ago, column, messages, nowMs, state }: MysqlNames): LateStatements {
   const grouped = (rows: string): string =>
     `SELECT l.name AS name, COUNT(*) AS count, MAX(TIMESTAMPDIFF(MICROSECOND, l.since, ${nowMs})) DIV 1000 AS late_ms
   FROM (${rows}) AS l GROUP BY l.name`;
@@ -85,7 +89,7 @@ function lateStatements({ ago, column, messages, nowMs, state }: MysqlNames): Pi
   };
 }
 
-function silenceStatements({ silences, tableKey }: MysqlNames): Pick<AlertStatements, Silences> {
+function silenceStatements({ silences, tableKey }: MysqlNames): SilenceStatements {
   return {
     listSilences: (limit) => ({
       name: "listSilences",

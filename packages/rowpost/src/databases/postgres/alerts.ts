@@ -1,15 +1,19 @@
 /** Alerts: who evaluates them, what was told, what is silenced, and which messages are late. */
-import { type AlertStatements, KEPT_SILENCE_MS, LATE_ROWS } from "../sql/alerts-statements.ts";
+import {
+  type AlertStatements,
+  KEPT_SILENCE_MS,
+  type KeptStatements,
+  LATE_ROWS,
+  type LateStatements,
+  type SilenceStatements,
+} from "../sql/alerts-statements.ts";
 import { after, isoText, msSince, type Names, NOW } from "./names.ts";
 
 export function alertStatements(names: Names): AlertStatements {
   return { ...kept(names), ...lateStatements(names), ...silenceStatements(names) };
 }
 
-type Late = "lateConfirmations" | "lateSending";
-type Silences = "listSilences" | "addSilence" | "endSilence" | "forgetSilences";
-
-function kept({ alertTable, tableKey }: Names): Omit<AlertStatements, Late | Silences> {
+function kept({ alertTable, tableKey }: Names): KeptStatements {
   const epochMs = (instant: string): string => `(date_part('epoch', ${instant}) * 1000)::bigint`;
   return {
     /** Of two at once the later one finds the row. If we die right after it, it is nobody's. */
@@ -59,7 +63,7 @@ FROM ${alertTable} a WHERE a.table_name = ${tableKey}`,
 }
 
 /** Both read a bounded part of a partial index, and lock nothing. */
-function lateStatements(names: Names): Pick<AlertStatements, Late> {
+function lateStatements(names: Names): LateStatements {
   const { gmtModified, messageType, nextRetryAt, state, topic } = names.column;
   const longAgo = after("-$1::bigint");
   return {
@@ -84,7 +88,7 @@ WHERE late.since < ${longAgo} GROUP BY late.name`,
   };
 }
 
-function silenceStatements({ silenceTable, tableKey }: Names): Pick<AlertStatements, Silences> {
+function silenceStatements({ silenceTable, tableKey }: Names): SilenceStatements {
   return {
     listSilences: (limit) => ({
       name: "listSilences",

@@ -31,3 +31,8 @@ export interface AlertStatements {
   /** Deletes those that ended long ago. */
   forgetSilences(): Statement;
 }
+
+/** Those of the state and its lease. */
+export type KeptStatements = Omit<AlertStatements, keyof LateStatements | keyof SilenceStatements>;
+export type LateStatements = Pick<AlertStatements, "lateConfirmations" | "lateSending">;
+export type SilenceStatements = Pick<AlertStatements, "listSilences" | "addSilence" | "endSilence" | "forgetSilences">;

@@ -1,15 +1,19 @@
 /** Alerts: who evaluates them, what was told, what is silenced, and which messages are late. */
-import { type AlertStatements, KEPT_SILENCE_MS, LATE_ROWS } from "../sql/alerts-statements.ts";
+import {
+  type AlertStatements,
+  KEPT_SILENCE_MS,
+  type KeptStatements,
+  LATE_ROWS,
+  type LateStatements,
+  type SilenceStatements,
+} from "../sql/alerts-statements.ts";
 import { after, before, isoText, msSince, type Names, NOW } from "./names.ts";
 
 export function alertStatements(names: Names): AlertStatements {
   return { ...kept(names), ...lateStatements(names), ...silenceStatements(names) };
 }
 
-type Late = "lateConfirmations" | "lateSending";
-type Silences = "listSilences" | "addSilence" | "endSilence" | "forgetSilences";
-
-function kept({ alertTable, tableKey }: Names): Omit<AlertStatements, Late | Silences> {
+function kept({ alertTable, tableKey }: Names): KeptStatements {
   const epochMs = (instant: string): string =>
     `CAST(round((julianday(${instant}) - 2440587.5) * 86400000.0) AS INTEGER)`;
   return {
@@ -60,7 +64,7 @@ FROM ${alertTable} AS a WHERE a.table_name = ${tableKey}`,
 }
 
 /** Both read a bounded part of an index. */
-function lateStatements(names: Names): Pick<AlertStatements, Late> {
+function lateStatements(names: Names): LateStatements {
   const { gmtModified, messageType, nextRetryAt, state, topic } = names.column;
   return {
     lateConfirmations: (lateMs) => ({
@@ -84,7 +88,7 @@ WHERE late.since < ${before("?")} GROUP BY late.name`,
   };
 }
 
-function silenceStatements({ silenceTable, tableKey }: Names): Pick<AlertStatements, Silences> {
+function silenceStatements({ silenceTable, tableKey }: Names): SilenceStatements {
   return {
     listSilences: (limit) => ({
       name: "listSilences",
@@ -119,7 +123,7 @@ VALUES (?, ${tableKey}, ?, ?, ?, ?, ${NOW}, ${after("?")})`,
 }
 
 /** Several message tables may share them: what is there already stays. */
-export function alertTables({ alertTable, silenceTable }: Names): readonly string[] {
+export function tablesOfAlerts({ alertTable, silenceTable }: Names): readonly string[] {
   return [
     `CREATE TABLE IF NOT EXISTS ${alertTable} (
   table_name TEXT PRIMARY KEY,

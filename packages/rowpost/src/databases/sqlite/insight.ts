@@ -15,13 +15,13 @@ export function insightStatements(names: Names): InsightStatements {
   return {
     ...countStatements(names),
     ...unconfirmedStatements(names),
-    find: (request) => findStatement(request, words),
-
     readMessages: ({ archived, bodies, ids }) => ({
       name: "readMessages",
       text: `SELECT ${columns(bodies)}${archivedAt(archived)} FROM ${tableOf(archived)} AS m WHERE m.${id} IN (SELECT value FROM json_each(?))`,
       params: [jsonIds(ids)],
     }),
+
+    find: (request) => findStatement(request, words),
 
     chunkEnd: ({ archived, newestFirst, rows, ...range }) => ({
       name: "chunkEnd",

@@ -6,7 +6,7 @@ import { companionTables } from "../sql/layouts.ts";
 import { archivedColumns, type ColumnTypes, messageColumns } from "../sql/message-columns.ts";
 import { inSchema, quoteName } from "../sql/sql-names.ts";
 import type { Migration, SchemaStatements } from "../sql/statements.ts";
-import { alertTables } from "./alerts.ts";
+import { tablesOfAlerts } from "./alerts.ts";
 import { bulkTables } from "./bulk.ts";
 import { unknownState } from "./housekeeping.ts";
 import { type Names, NOW } from "./names.ts";
@@ -100,7 +100,7 @@ function migrations(names: Names): readonly Migration[] {
       statements: unknownTable(names),
     },
     { version: 10, name: "changes of many messages", statements: bulkTables(names) },
-    { version: 11, name: "alerts", statements: alertTables(names) },
+    { version: 11, name: "alerts", statements: tablesOfAlerts(names) },
   ];
 }
 
