@@ -1,5 +1,5 @@
 /** The app in Chromium, over a SQLite file: what people do, and hostile rows. */
-import type { Browser, Page } from "playwright-core";
+import type { Browser } from "playwright-core";
 import { sqlite } from "rowpost/sqlite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { temporaryFile } from "../../server/test/command.ts";

@@ -93,8 +93,10 @@ export type {
   StateCount,
   StateTotal,
   StoredMessage,
+  Unconfirmed,
+  UnconfirmedCount,
+  UnconfirmedMessage,
 } from "./outbox/message-admin.ts";
-export type { Unconfirmed, UnconfirmedCount, UnconfirmedMessage } from "./outbox/unconfirmed.ts";
 export type { EnqueueStatus } from "./outbox/message-writer.ts";
 export type {
   AuditFilter,

@@ -14,8 +14,8 @@ import { queueWords } from "../language/queue.ts";
 import { Crumbs } from "./crumbs.tsx";
 import { DeadLetters } from "./dead-letters.tsx";
 import { GroupButtons } from "./group-buttons.tsx";
+import { type Group, GroupState } from "./group-state.tsx";
 import { queueHref } from "./places.ts";
-import { type Group, GroupState } from "./topic.tsx";
 
 const POLL_MS = 5_000;
 
@@ -78,7 +78,7 @@ interface PartitionsProps {
 }
 
 function Partitions({ again, group, source, topic }: PartitionsProps) {
-  const { columns, ...texts } = queueWords.value;
+  const { columns } = queueWords.value;
   return (
     <section>
       <table class="rows">
@@ -102,45 +102,7 @@ function Partitions({ again, group, source, topic }: PartitionsProps) {
         </thead>
         <tbody>
           {group.partitions.map((each) => (
-            <tr key={each.partition}>
-              <th scope="row" data-label={columns.partition} class="num">
-                {each.partition}
-              </th>
-              <td class="right" data-label={columns.lag}>
-                <CountOf count={each.lag} />
-              </td>
-              <td data-label={columns.behind}>
-                {each.lag.value === 0 ? <span class="quiet">–</span> : formatDuration(each.lagMs)}
-              </td>
-              <td class="right" data-label={columns.waiting}>
-                <CountOf count={each.waiting} />
-              </td>
-              <td class="right" data-label={columns.dead}>
-                <CountOf count={each.dead} />
-              </td>
-              <td data-label={columns.member}>
-                {each.member === undefined ? (
-                  <span class="quiet">{texts.nobody}</span>
-                ) : (
-                  <span class="cut">{each.member.label ?? each.member.owner}</span>
-                )}
-              </td>
-              <td data-label={columns.moved}>
-                {each.movedMsAgo === undefined ? texts.never : words.value.bar.ago(formatDuration(each.movedMsAgo))}
-              </td>
-              <td data-label={columns.head}>
-                {each.head === undefined ? (
-                  <span class="quiet">–</span>
-                ) : (
-                  <>
-                    <a class="num" href={queueHref(source, { topic, message: each.head.id })}>
-                      {each.head.id}
-                    </a>{" "}
-                    <Skip {...{ again, source, topic }} group={group.group} id={each.head.id} />
-                  </>
-                )}
-              </td>
-            </tr>
+            <PartitionRow key={each.partition} partition={each} {...{ again, source, topic }} group={group.group} />
           ))}
         </tbody>
       </table>
@@ -148,14 +110,58 @@ function Partitions({ again, group, source, topic }: PartitionsProps) {
   );
 }
 
+interface PartitionRowProps extends GroupProps {
+  readonly partition: Group["partitions"][number];
+  readonly again: () => void;
+}
+
+function PartitionRow({ again, group, partition: each, source, topic }: PartitionRowProps) {
+  const { columns, ...texts } = queueWords.value;
+  return (
+    <tr>
+      <th scope="row" data-label={columns.partition} class="num">
+        {each.partition}
+      </th>
+      <td class="right" data-label={columns.lag}>
+        <CountOf count={each.lag} />
+      </td>
+      <td data-label={columns.behind}>
+        {each.lag.value === 0 ? <span class="quiet">–</span> : formatDuration(each.lagMs)}
+      </td>
+      <td class="right" data-label={columns.waiting}>
+        <CountOf count={each.waiting} />
+      </td>
+      <td class="right" data-label={columns.dead}>
+        <CountOf count={each.dead} />
+      </td>
+      <td data-label={columns.member}>
+        {each.member === undefined ? (
+          <span class="quiet">{texts.nobody}</span>
+        ) : (
+          <span class="cut">{each.member.label ?? each.member.owner}</span>
+        )}
+      </td>
+      <td data-label={columns.moved}>
+        {each.movedMsAgo === undefined ? texts.never : words.value.bar.ago(formatDuration(each.movedMsAgo))}
+      </td>
+      <td data-label={columns.head}>
+        {each.head === undefined ? (
+          <span class="quiet">–</span>
+        ) : (
+          <>
+            <a class="num" href={queueHref(source, { topic, message: each.head.id })}>
+              {each.head.id}
+            </a>{" "}
+            <Skip {...{ again, source, topic }} group={group} id={each.head.id} />
+          </>
+        )}
+      </td>
+    </tr>
+  );
+}
+
 /** Lets the group never get this message. */
-export function Skip({
-  again,
-  group,
-  id,
-  source,
-  topic,
-}: GroupProps & { readonly id: string; readonly again: () => void }) {
+function Skip({ again, group, id, source, topic }: GroupProps & { readonly id: string; readonly again: () => void }) {
   const isOpen = useSignal(false);
   const { about, actions, done } = queueWords.value;
   return (

@@ -170,7 +170,6 @@ function GoalFields({ changed }: { readonly changed: () => void }) {
 /** What would come again, from where to where, and what cannot. */
 function Shown({ plan: { consumed, droppedMonths, messages, partitions } }: { readonly plan: Plan }) {
   const { rewind: texts } = queueWords.value;
-  const { columns } = texts;
   if (partitions.length === 0) return <p class="plan-told">{texts.nothing}</p>;
   const back = partitions.filter(({ from, to }) => BigInt(to) < BigInt(from)).length;
   const [count, done] = [formatNumber(messages), formatNumber(consumed)];
@@ -185,44 +184,7 @@ function Shown({ plan: { consumed, droppedMonths, messages, partitions } }: { re
       <p class="plan-told">
         <strong>{told}</strong>
       </p>
-      <div class="plan">
-        <table class="rows">
-          <thead>
-            <tr>
-              <th scope="col" class="right">
-                {columns.partition}
-              </th>
-              <th scope="col">
-                {columns.from} → {columns.to}
-              </th>
-              <th scope="col" class="right">
-                {columns.messages}
-              </th>
-              <th scope="col" class="right">
-                {columns.consumed}
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {partitions.map((each) => (
-              <tr key={each.partition}>
-                <td class="right num" data-label={columns.partition}>
-                  {each.partition}
-                </td>
-                <td class="num moves" data-label={columns.to}>
-                  {each.from} → {each.to}
-                </td>
-                <td class="right num" data-label={columns.messages}>
-                  {formatNumber(each.messages)}
-                </td>
-                <td class="right num" data-label={columns.consumed}>
-                  {formatNumber(each.consumed)}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Moves partitions={partitions} />
       {droppedMonths.length > 0 && (
         <>
           <p class="wrong">{texts.gone(droppedMonths.map(monthText).join(", "))}</p>
@@ -233,5 +195,48 @@ function Shown({ plan: { consumed, droppedMonths, messages, partitions } }: { re
         </>
       )}
     </div>
+  );
+}
+
+/** Each partition: from where to where. */
+function Moves({ partitions }: Pick<Plan, "partitions">) {
+  const { columns } = queueWords.value.rewind;
+  return (
+    <table class="rows plan">
+      <thead>
+        <tr>
+          <th scope="col" class="right">
+            {columns.partition}
+          </th>
+          <th scope="col">
+            {columns.from} → {columns.to}
+          </th>
+          <th scope="col" class="right">
+            {columns.messages}
+          </th>
+          <th scope="col" class="right">
+            {columns.consumed}
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {partitions.map((each) => (
+          <tr key={each.partition}>
+            <td class="right num" data-label={columns.partition}>
+              {each.partition}
+            </td>
+            <td class="num moves" data-label={columns.to}>
+              {each.from} → {each.to}
+            </td>
+            <td class="right num" data-label={columns.messages}>
+              {formatNumber(each.messages)}
+            </td>
+            <td class="right num" data-label={columns.consumed}>
+              {formatNumber(each.consumed)}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
   );
 }

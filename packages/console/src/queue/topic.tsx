@@ -1,5 +1,4 @@
 /** A topic: who reads it and how far they are, and its messages. */
-import type { AnswerOf } from "rowpost-server/api";
 import { call } from "../api/client.ts";
 import { usePolled } from "../api/polling.ts";
 import { CountOf } from "../components/counts.tsx";
@@ -8,10 +7,9 @@ import { formatDuration, formatNumber } from "../format.ts";
 import { queueWords } from "../language/queue.ts";
 import { Crumbs } from "./crumbs.tsx";
 import { GroupButtons } from "./group-buttons.tsx";
+import { type Group, GroupState } from "./group-state.tsx";
 import { queueHref } from "./places.ts";
 import { Search } from "./search.tsx";
-
-export type Group = AnswerOf<"queueGroups">["items"][number];
 
 const POLL_MS = 5_000;
 
@@ -76,59 +74,52 @@ function Groups({
       </thead>
       <tbody>
         {groups.map((group) => (
-          <tr key={group.group}>
-            <th scope="row">
-              <a data-row href={queueHref(source, { topic, group: group.group })}>
-                {group.group}
-              </a>
-            </th>
-            <td data-label={columns.state}>
-              <GroupState group={group} />
-            </td>
-            <td class="right" data-label={columns.lag}>
-              <CountOf count={group.lag} />
-            </td>
-            <td data-label={columns.behind}>
-              {group.lag.value === 0 ? <span class="quiet">–</span> : formatDuration(group.lagMs)}
-            </td>
-            <td class="right" data-label={columns.waiting}>
-              <CountOf count={group.waiting} />
-            </td>
-            <td class="right" data-label={columns.dead}>
-              <a
-                class={group.dead.value > 0 ? "count-failed" : undefined}
-                href={queueHref(source, { topic, group: group.group })}
-              >
-                <CountOf count={group.dead} />
-              </a>
-            </td>
-            <td data-label={columns.stuck} class="wide">
-              <HeldUpBy group={group} {...{ source, topic }} />
-            </td>
-            <td data-label={columns.actions}>
-              <div class="row-actions">
-                <GroupButtons group={group} {...{ again, source, topic }} />
-              </div>
-            </td>
-          </tr>
+          <GroupRow key={group.group} {...{ again, group, source, topic }} />
         ))}
       </tbody>
     </table>
   );
 }
 
-/** Paused by whom, or whether anybody reads. */
-export function GroupState({ group: { partitions, paused } }: { readonly group: Group }) {
-  const texts = queueWords.value;
-  if (paused !== undefined)
-    return (
-      <>
-        <span class="tag tag-held">{texts.paused}</span>
-        <q class="reason"> {texts.pausedBy(paused.author, paused.reason)}</q>
-      </>
-    );
-  const isRead = partitions.some(({ member }) => member !== undefined);
-  return <span class={isRead ? "tag tag-good" : "tag"}>{isRead ? texts.runs : texts.idle}</span>;
+function GroupRow({ again, group, source, topic }: TopicProps & { readonly group: Group; readonly again: () => void }) {
+  const { columns } = queueWords.value;
+  return (
+    <tr>
+      <th scope="row">
+        <a data-row href={queueHref(source, { topic, group: group.group })}>
+          {group.group}
+        </a>
+      </th>
+      <td data-label={columns.state}>
+        <GroupState group={group} />
+      </td>
+      <td class="right" data-label={columns.lag}>
+        <CountOf count={group.lag} />
+      </td>
+      <td data-label={columns.behind}>
+        {group.lag.value === 0 ? <span class="quiet">–</span> : formatDuration(group.lagMs)}
+      </td>
+      <td class="right" data-label={columns.waiting}>
+        <CountOf count={group.waiting} />
+      </td>
+      <td class="right" data-label={columns.dead}>
+        <a
+          class={group.dead.value > 0 ? "count-failed" : undefined}
+          href={queueHref(source, { topic, group: group.group })}
+        >
+          <CountOf count={group.dead} />
+        </a>
+      </td>
+      <td data-label={columns.stuck} class="wide">
+        <HeldUpBy group={group} {...{ source, topic }} />
+      </td>
+      <td data-label={columns.actions}>
+        <div class="row-actions">
+          <GroupButtons group={group} {...{ again, source, topic }} />
+        </div>
+      </td>
+    </tr>
+  );
 }
 
 /** What fails again and again, with its error; else the first message that nobody has finished. */

@@ -4,7 +4,6 @@
  */
 import type { MessageState } from "../message/states.ts";
 import type { RelayStatus, ShardLease, SuspensionRule } from "../relay/store.ts";
-import type { Unconfirmed } from "./unconfirmed.ts";
 
 /**
  * What a list shows of a message: all but its body and headers. Instants are ISO 8601 UTC texts;
@@ -264,6 +263,39 @@ export interface ChangeReport {
   readonly conflicts: readonly ChangeConflict[];
   /** Where to go on, as `afterId`; undefined: no other message matches. */
   readonly nextAfterId: string | undefined;
+}
+
+/** A message that waits for its confirmation. */
+export interface UnconfirmedMessage extends MessageSummary {
+  /** Consumers that have confirmed it, of a type that names several. */
+  readonly confirmedBy: readonly string[];
+}
+
+/** How many messages of a type wait. */
+export interface UnconfirmedCount {
+  /** The message type. */
+  readonly type: string;
+  /** The deadline has come, or a consumer has given up: a relay has to act on it. */
+  readonly overdue: boolean;
+  /** As far as it was counted. */
+  readonly count: number;
+  /** There are more, perhaps, and more types. */
+  readonly atLeast: boolean;
+}
+
+/** What waits for a confirmation. */
+export interface Unconfirmed {
+  /** The earliest deadline first. */
+  readonly messages: readonly UnconfirmedMessage[];
+  /** There are more than these. */
+  readonly more: boolean;
+  /** By type; up to 10,000 are counted of those whose deadline has come, and as many others. */
+  readonly counts: readonly UnconfirmedCount[];
+  /**
+   * Who has confirmed messages of a type lately: among the last 1,000 confirmations that named a
+   * consumer. Types without any are not there.
+   */
+  readonly consumers: readonly { readonly type: string; readonly consumers: readonly string[] }[];
 }
 
 /** Looks at messages and changes them by hand: what `rowpost list`, `retry` and the others do. */
