@@ -1,7 +1,7 @@
 /**
  * The size of the console's app as a browser gets it: the JavaScript of the first load and of all
- * pages, and the CSS, compressed with gzip, and all of it as it is packed. Nothing in its page is inline, or its policy would refuse it. Needs
- * `npm run build`.
+ * pages, and the CSS, compressed with gzip, and all of it as it is packed. Nothing in its
+ * page is inline, or its policy would refuse it. Needs `npm run build`.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

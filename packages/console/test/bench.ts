@@ -134,3 +134,9 @@ export async function findingsOf(page: Page): Promise<string[]> {
       .flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id} ${html.slice(0, 200)}`));
   });
 }
+
+/** Both languages, on a desk in light and on a phone in dark. */
+export const LOOKS = ["en-US", "zh-CN"].flatMap((locale) => [
+  { locale, colorScheme: "light" as const, viewport: { width: 1_440, height: 900 } },
+  { locale, colorScheme: "dark" as const, viewport: { width: 390, height: 844 } },
+]);

@@ -4,7 +4,7 @@ import { createQueue, type Queue } from "rowpost/queue";
 import { sqlite } from "rowpost/sqlite";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { temporaryFile } from "../../server/test/command.ts";
-import { type AppBench, findingsOf, loaded, openApp, startBrowser } from "./bench.ts";
+import { type AppBench, findingsOf, LOOKS, loaded, openApp, startBrowser } from "./bench.ts";
 
 let browser: Browser;
 let app: AppBench;
@@ -123,11 +123,6 @@ describe("the queue's pages", () => {
     await page.getByRole("cell", { name: "billing" }).first().waitFor();
     expect(await page.getByRole("button", { name: "Show body and headers" }).isDisabled()).toBe(true);
   });
-
-  const LOOKS = ["en-US", "zh-CN"].flatMap((locale) => [
-    { locale, colorScheme: "light" as const, viewport: { width: 1_440, height: 900 } },
-    { locale, colorScheme: "dark" as const, viewport: { width: 390, height: 844 } },
-  ]);
 
   it.each(LOOKS)("have no serious finding of axe-core, and nothing too wide: $locale, $colorScheme", async (look) => {
     const [id = ""] = await queue.append({ topic, key: "k".repeat(128), body: 4 });

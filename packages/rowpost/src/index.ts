@@ -95,6 +95,9 @@ export type {
   StateCount,
   StateTotal,
   StoredMessage,
+  Unconfirmed,
+  UnconfirmedCount,
+  UnconfirmedMessage,
 } from "./outbox/message-admin.ts";
 export type { EnqueueStatus } from "./outbox/message-writer.ts";
 export type {
@@ -117,7 +120,6 @@ export {
   type OutboxOptions,
   TEXT_PER_STATEMENT,
 } from "./outbox/outbox.ts";
-export type { Unconfirmed, UnconfirmedCount, UnconfirmedMessage } from "./outbox/unconfirmed.ts";
 export { FINDING_KINDS, type Finding, type FindingKind } from "./reconcile/finding.ts";
 export type {
   ReconcileEffects,

@@ -30,7 +30,7 @@ export function consoleQueueCases(create: () => Promise<{ readonly database: Dat
   const items = ({ json }: Answered) => json["items"] as Record<string, unknown>[];
 
   /** A topic of its own, whose group has taken all; what the handler throws for is dead. */
-  async function consumed(topic: string, bodies: readonly unknown[], isBad = (_: unknown): boolean => false) {
+  async function consumed(topic: string, bodies: readonly unknown[], isBad: (body: unknown) => boolean = () => false) {
     await queue.createTopic({ topic, partitions: 2 });
     const group = "billing";
     const hasEnded = () =>
@@ -182,9 +182,11 @@ export function consoleQueueCases(create: () => Promise<{ readonly database: Dat
       expect(undone.json).toMatchObject({ rewind: 2 });
       expect(await at()).toEqual(before);
       const log = items(await as("reader", "queueRewinds", { params }));
-      expect(new Set(log.map(({ author, rewind: number, undoOf }) => `${author} ${number} ${undoOf}`))).toEqual(
-        new Set(["the operator 2 1", "the operator 1 null"]),
-      );
+      expect(
+        new Set(
+          log.map(({ author, rewind: number, undoOf }) => `${String(author)} ${String(number)} ${String(undoOf)}`),
+        ),
+      ).toEqual(new Set(["the operator 2 1", "the operator 1 null"]));
       expect((await plan("undo")).status).toBe(409);
     });
 

@@ -176,7 +176,7 @@ function Change({ again, message, source, what }: RowProps & { readonly what: "c
     <>
       <RouteButton
         route={what}
-        needs={what === "resend" ? "admin" : "operator"}
+        least={what === "resend" ? "admin" : "operator"}
         label={label}
         of={message.id}
         open={() => {

@@ -21,19 +21,19 @@ function refusalOf(route: RouteName, role: Role): string | undefined {
 export function RouteButton({
   label,
   of,
+  least = "operator",
   open,
-  needs = "operator",
   route,
 }: {
   readonly route: RouteName;
   readonly label: string;
   /** Who may, at least. */
-  readonly needs?: Role;
+  readonly least?: Role;
   /** What it is done to, for who only hears the label. */
   readonly of?: string;
   readonly open: () => void;
 }) {
-  const refusal = refusalOf(route, needs);
+  const refusal = refusalOf(route, least);
   return (
     <button
       type="button"

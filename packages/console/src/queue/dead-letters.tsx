@@ -191,7 +191,7 @@ function Change({ again, error, group, id, source, topic, what }: ChangeProps) {
     <>
       <RouteButton
         route={route}
-        needs={what === "discard" ? "admin" : "operator"}
+        least={what === "discard" ? "admin" : "operator"}
         label={label}
         {...(isAll ? {} : { of: id })}
         open={() => {
@@ -225,7 +225,7 @@ function Edit({ id, ...shared }: Shared & { readonly id: string }) {
     <>
       <RouteButton
         route="queueEdit"
-        needs="admin"
+        least="admin"
         label={queueWords.value.actions.edit}
         of={id}
         open={() => {

@@ -4,7 +4,7 @@ import { call } from "../api/client.ts";
 import { ReasonDialog, RouteButton } from "../components/reason-dialog.tsx";
 import { fieldOf } from "../form.ts";
 import { queueWords } from "../language/queue.ts";
-import type { Group } from "./places.ts";
+import type { Group } from "./group-state.tsx";
 import { RewindDialog } from "./rewind-dialog.tsx";
 
 interface GroupButtonsProps {

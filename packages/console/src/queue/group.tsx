@@ -14,8 +14,8 @@ import { queueWords } from "../language/queue.ts";
 import { Crumbs } from "./crumbs.tsx";
 import { DeadLetters } from "./dead-letters.tsx";
 import { GroupButtons } from "./group-buttons.tsx";
-import { type Group, queueHref } from "./places.ts";
-import { GroupState } from "./topic.tsx";
+import { type Group, GroupState } from "./group-state.tsx";
+import { queueHref } from "./places.ts";
 
 const POLL_MS = 5_000;
 
@@ -102,7 +102,7 @@ function Partitions({ again, group, source, topic }: PartitionsProps) {
         </thead>
         <tbody>
           {group.partitions.map((each) => (
-            <PartitionRow key={each.partition} {...{ again, each, source, topic }} group={group.group} />
+            <PartitionRow key={each.partition} partition={each} {...{ again, source, topic }} group={group.group} />
           ))}
         </tbody>
       </table>
@@ -111,13 +111,12 @@ function Partitions({ again, group, source, topic }: PartitionsProps) {
 }
 
 interface PartitionRowProps extends GroupProps {
-  readonly each: Group["partitions"][number];
+  readonly partition: Group["partitions"][number];
   readonly again: () => void;
 }
 
-function PartitionRow({ each, group, ...given }: PartitionRowProps) {
+function PartitionRow({ again, group, partition: each, source, topic }: PartitionRowProps) {
   const { columns, ...texts } = queueWords.value;
-  const { source, topic } = given;
   return (
     <tr>
       <th scope="row" data-label={columns.partition} class="num">
@@ -153,7 +152,7 @@ function PartitionRow({ each, group, ...given }: PartitionRowProps) {
             <a class="num" href={queueHref(source, { topic, message: each.head.id })}>
               {each.head.id}
             </a>{" "}
-            <Skip {...given} group={group} id={each.head.id} />
+            <Skip {...{ again, source, topic }} group={group} id={each.head.id} />
           </>
         )}
       </td>

@@ -184,7 +184,7 @@ function Shown({ plan: { consumed, droppedMonths, messages, partitions } }: { re
       <p class="plan-told">
         <strong>{told}</strong>
       </p>
-      <PlanTable partitions={partitions} />
+      <Moves partitions={partitions} />
       {droppedMonths.length > 0 && (
         <>
           <p class="wrong">{texts.gone(droppedMonths.map(monthText).join(", "))}</p>
@@ -198,46 +198,45 @@ function Shown({ plan: { consumed, droppedMonths, messages, partitions } }: { re
   );
 }
 
-function PlanTable({ partitions }: { readonly partitions: Plan["partitions"] }) {
+/** Each partition: from where to where. */
+function Moves({ partitions }: Pick<Plan, "partitions">) {
   const { columns } = queueWords.value.rewind;
   return (
-    <div class="plan">
-      <table class="rows">
-        <thead>
-          <tr>
-            <th scope="col" class="right">
-              {columns.partition}
-            </th>
-            <th scope="col">
-              {columns.from} → {columns.to}
-            </th>
-            <th scope="col" class="right">
-              {columns.messages}
-            </th>
-            <th scope="col" class="right">
-              {columns.consumed}
-            </th>
+    <table class="rows plan">
+      <thead>
+        <tr>
+          <th scope="col" class="right">
+            {columns.partition}
+          </th>
+          <th scope="col">
+            {columns.from} → {columns.to}
+          </th>
+          <th scope="col" class="right">
+            {columns.messages}
+          </th>
+          <th scope="col" class="right">
+            {columns.consumed}
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {partitions.map((each) => (
+          <tr key={each.partition}>
+            <td class="right num" data-label={columns.partition}>
+              {each.partition}
+            </td>
+            <td class="num moves" data-label={columns.to}>
+              {each.from} → {each.to}
+            </td>
+            <td class="right num" data-label={columns.messages}>
+              {formatNumber(each.messages)}
+            </td>
+            <td class="right num" data-label={columns.consumed}>
+              {formatNumber(each.consumed)}
+            </td>
           </tr>
-        </thead>
-        <tbody>
-          {partitions.map((each) => (
-            <tr key={each.partition}>
-              <td class="right num" data-label={columns.partition}>
-                {each.partition}
-              </td>
-              <td class="num moves" data-label={columns.to}>
-                {each.from} → {each.to}
-              </td>
-              <td class="right num" data-label={columns.messages}>
-                {formatNumber(each.messages)}
-              </td>
-              <td class="right num" data-label={columns.consumed}>
-                {formatNumber(each.consumed)}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+        ))}
+      </tbody>
+    </table>
   );
 }

@@ -7,7 +7,8 @@ import { formatDuration, formatNumber } from "../format.ts";
 import { queueWords } from "../language/queue.ts";
 import { Crumbs } from "./crumbs.tsx";
 import { GroupButtons } from "./group-buttons.tsx";
-import { type Group, queueHref } from "./places.ts";
+import { type Group, GroupState } from "./group-state.tsx";
+import { queueHref } from "./places.ts";
 import { Search } from "./search.tsx";
 
 const POLL_MS = 5_000;
@@ -80,12 +81,7 @@ function Groups({
   );
 }
 
-interface GroupRowProps extends TopicProps {
-  readonly group: Group;
-  readonly again: () => void;
-}
-
-function GroupRow({ again, group, source, topic }: GroupRowProps) {
+function GroupRow({ again, group, source, topic }: TopicProps & { readonly group: Group; readonly again: () => void }) {
   const { columns } = queueWords.value;
   return (
     <tr>
@@ -124,20 +120,6 @@ function GroupRow({ again, group, source, topic }: GroupRowProps) {
       </td>
     </tr>
   );
-}
-
-/** Paused by whom, or whether anybody reads. */
-export function GroupState({ group: { partitions, paused } }: { readonly group: Group }) {
-  const texts = queueWords.value;
-  if (paused !== undefined)
-    return (
-      <>
-        <span class="tag tag-held">{texts.paused}</span>
-        <q class="reason"> {texts.pausedBy(paused.author, paused.reason)}</q>
-      </>
-    );
-  const isRead = partitions.some(({ member }) => member !== undefined);
-  return <span class={isRead ? "tag tag-good" : "tag"}>{isRead ? texts.runs : texts.idle}</span>;
 }
 
 /** What fails again and again, with its error; else the first message that nobody has finished. */

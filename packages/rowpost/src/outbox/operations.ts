@@ -6,8 +6,8 @@
 import type { MessageState } from "../message/states.ts";
 
 /**
- * What became of it: `conflict`: a message had changed, `denied`: they may not. `begun`: it is about
- * to be done in a transaction of its own, and another entry says what became of it.
+ * What became of it: `conflict`: a message had changed, `denied`: they may not. `begun`: it is
+ * about to be done in a transaction of its own, and another entry says what became of it.
  */
 export type AuditResult = "done" | "conflict" | "denied" | "begun";
 

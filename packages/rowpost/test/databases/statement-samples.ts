@@ -218,7 +218,7 @@ function operationsSamples({ operations }: DialectStatements): Statement[] {
 }
 
 /** What is wrong, and who is told. */
-function alertSamples({ alerts }: DialectStatements): Statement[] {
+function alertSamples({ operations: alerts }: DialectStatements): Statement[] {
   const id = "00000000-0000-4000-8000-000000000000";
   const owner = "11111111-0000-4000-8000-000000000000";
   const silence = { rule: "failed", subject: "orders", forMs: 1_000, author: "ann", reason: "ticket 7" };

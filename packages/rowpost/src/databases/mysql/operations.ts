@@ -1,5 +1,6 @@
 /** Sessions of the console, the audit, and the size of the table. */
 import { auditConditions, type OperationsStatements } from "../sql/operations-statements.ts";
+import { alertStatements } from "./alerts.ts";
 import { bulkStatements } from "./bulk.ts";
 import { COMPANION_NOW, isoText, whole } from "./clock.ts";
 import { type MysqlNames, TABLE_OPTIONS } from "./names.ts";
@@ -8,6 +9,7 @@ export function operationsStatements(names: MysqlNames): OperationsStatements {
   const { audit, layout, sessions, tableKey } = names;
   return {
     ...bulkStatements(names),
+    ...alertStatements(names),
     readAudit({ beforeId, filter, limit }) {
       const { params, where } = auditConditions(filter, beforeId, () => "?", " COLLATE utf8mb4_bin");
       return {

@@ -4,7 +4,6 @@
  */
 import type { CreateStatements } from "../sql/statements.ts";
 import { adminStatements } from "./admin.ts";
-import { alertStatements } from "./alerts.ts";
 import { claimStatements } from "./claim.ts";
 import { confirmStatements } from "./confirm.ts";
 import { enqueueStatements } from "./enqueue.ts";
@@ -23,7 +22,6 @@ export const createStatements: CreateStatements = (layout) => {
     schema: schemaStatements(names),
     facts: { insertReportsDuplicates: false, listsInFlight: true, shardCount: 16 },
     operations: operationsStatements(names),
-    alerts: alertStatements(names),
     enqueue: enqueueStatements(names),
     confirm: confirmStatements(names),
     leases: leaseStatements(names),

@@ -98,9 +98,9 @@ export function numberArray(values: readonly (string | number | null)[]): string
  * us of client CPU a row, the driver's own serializer 0.55, multi-row VALUES 0.60, one JSON text
  * 0.33; on the server 0.53, 0.53, 0.50 and 0.93.
  *
- * Where nothing has to be escaped but quotes and backslashes, JSON and an array literal are the same
- * inside the brackets, and one call writes them all: 0.66 us for a body of 400 characters, one by
- * one 3.7.
+ * Where nothing has to be escaped but quotes and backslashes, JSON and an array literal are the
+ * same inside the brackets, and one call writes them all: 0.66 us for a body of 400 characters, one
+ * by one 3.7.
  */
 export function textArray(values: readonly (string | null)[]): string {
   if (!values.some((value) => value !== null && ESCAPED_BY_JSON_ALONE.test(value))) {

@@ -1,5 +1,6 @@
 /** Sessions of the console, the audit, and the size of the table. */
 import { auditConditions, type OperationsStatements } from "../sql/operations-statements.ts";
+import { alertStatements } from "./alerts.ts";
 import { bulkStatements } from "./bulk.ts";
 import { after, isoText, type Names, NOW } from "./names.ts";
 
@@ -7,6 +8,7 @@ export function operationsStatements(names: Names): OperationsStatements {
   const { auditTable, sessionTable, table, tableKey } = names;
   return {
     ...bulkStatements(names),
+    ...alertStatements(names),
     readAudit({ beforeId, filter, limit }) {
       const { params, where } = auditConditions(filter, beforeId, (number) => `$${number + 1}`);
       return {

@@ -1,7 +1,6 @@
 /** All statements of this dialect for one layout. */
 import type { CreateStatements } from "../sql/statements.ts";
 import { adminStatements } from "./admin.ts";
-import { alertStatements } from "./alerts.ts";
 import { claimStatements } from "./claim.ts";
 import { confirmStatements } from "./confirm.ts";
 import { enqueueStatements } from "./enqueue.ts";
@@ -32,6 +31,5 @@ export const createStatements: CreateStatements = (layout) => {
     reconcile: reconcileStatements(names),
     schema: schemaStatements(names),
     operations: operationsStatements(names),
-    alerts: alertStatements(names),
   };
 };

@@ -14,7 +14,7 @@ const LONGEST_SILENCE_MS = 7 * 86_400_000;
 
 /** Makes the store. Its session is opened at the first use. */
 export function createAlertStore(parts: StoreParts, statementTimeoutMs?: number): AlertStore {
-  const { admin, alerts } = parts.statements;
+  const { admin, operations: alerts } = parts.statements;
   const slots = createToolSlots(parts, statementTimeoutMs);
   const run = (statement: Statement) => slots.use("housekeeping", async (session) => await session.run(statement));
   const inTransaction = <T>(work: (tx: Executor) => Promise<T>): Promise<T> =>

@@ -1,9 +1,10 @@
 /** What a dialect supplies for the console: sessions, the audit, and the size of the table. */
 import type { AuditFilter, NewSession } from "../../outbox/operations.ts";
 import type { Statement } from "../../transactions/executor.ts";
+import type { AlertStatements } from "./alerts-statements.ts";
 import type { BulkStatements } from "./bulk-statements.ts";
 
-export interface OperationsStatements extends BulkStatements {
+export interface OperationsStatements extends BulkStatements, AlertStatements {
   /**
    * Aliases: id made_at (ISO text) author via action reason result changed ids before_image
    * details. The newest first. Walks the primary key.

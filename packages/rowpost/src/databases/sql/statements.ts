@@ -24,7 +24,6 @@ import type {
   TopicScan,
 } from "../../relay/store.ts";
 import type { Statement } from "../../transactions/executor.ts";
-import type { AlertStatements } from "./alerts-statements.ts";
 import type { ConfirmStatements } from "./confirm-statements.ts";
 import type { InsightStatements } from "./insight-statements.ts";
 import type { TableLayout } from "./layout.ts";
@@ -479,6 +478,5 @@ export interface DialectStatements {
   readonly housekeeping: HousekeepingStatements;
   readonly admin: AdminStatements;
   readonly operations: OperationsStatements;
-  readonly alerts: AlertStatements;
   readonly reconcile: ReconcileStatements;
 }

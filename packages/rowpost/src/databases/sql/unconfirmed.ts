@@ -1,5 +1,5 @@
 /** Messages that wait for a confirmation, on any SQL database. */
-import type { Unconfirmed } from "../../outbox/unconfirmed.ts";
+import type { Unconfirmed } from "../../outbox/message-admin.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import { COUNTED_ROWS } from "./insight-statements.ts";
 import type { MessageSearch } from "./message-search.ts";

@@ -9,10 +9,6 @@ import {
 } from "../sql/alerts-statements.ts";
 import { after, before, isoText, msSince, type Names, NOW } from "./names.ts";
 
-export function alertStatements(names: Names): AlertStatements {
-  return { ...kept(names), ...lateStatements(names), ...silenceStatements(names) };
-}
-
 function kept({ alertTable, tableKey }: Names): KeptStatements {
   const epochMs = (instant: string): string =>
     `CAST(round((julianday(${instant}) - 2440587.5) * 86400000.0) AS INTEGER)`;
@@ -143,4 +139,8 @@ export function tablesOfAlerts({ alertTable, silenceTable }: Names): readonly st
   ends_at TEXT NOT NULL
 )`,
   ];
+}
+
+export function alertStatements(names: Names): AlertStatements {
+  return { ...silenceStatements(names), ...lateStatements(names), ...kept(names) };
 }
