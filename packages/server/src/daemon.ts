@@ -36,7 +36,7 @@ export interface DaemonOptions {
   readonly http: HttpAddress | undefined;
   readonly confirm: ConfirmWays;
   /** Who is told what is wrong; undefined: nobody. */
-  readonly alerts: AlertConfig | undefined;
+  readonly alerts?: AlertConfig | undefined;
   /** Runs in the same process; undefined: nothing does. Opened before the relay starts. */
   readonly beside?:
     | ((parts: { readonly relay: Relay; readonly metrics: MetricsRegistry }) => Promise<Beside>)
