@@ -30,7 +30,9 @@ function cases(create: () => Promise<{ readonly database: Database; drop(): Prom
   let puts: number;
 
   beforeEach(async () => {
-    ({ database, drop } = await create());
+    const made = await create();
+    database = made.database;
+    drop = () => made.drop();
     await migrate(database, { layout: database.defaultLayout });
     [told, answers, open, nowMs, puts] = [[], [], [], 0, 0];
     server = createServer((request, response) => {

@@ -14,7 +14,7 @@ export const slack: ChannelKind = {
   perMinute: 30,
   plain: escapeSlack,
   request({ text, title }, { url }) {
-    const header = { type: "header", text: { type: "plain_text", text: [...title].slice(0, 150).join("") } };
+    const header = { type: "header", text: { type: "plain_text", text: Array.from(title).slice(0, 150).join("") } };
     const section = { type: "section", text: { type: "mrkdwn", text } };
     // What phones show, and who cannot see blocks hears.
     return { url, headers: JSON_HEADERS, body: JSON.stringify({ text: title, blocks: [header, section] }) };

@@ -43,7 +43,7 @@ export function createAppend(
       return { id, message };
     });
     const { fresh, ids } = await leaveOutKnown(tx, (all) => sources.putSources(topic, all), numbered);
-    for (const { month, rows } of parts(fresh, statements.rowsOfInsert)) {
+    for (const { month, rows } of parts(fresh, (left) => statements.rowsOfInsert(left))) {
       if (!stillOpen()) throw outsideTransaction();
       try {
         const { rows: answer } = await tx.run(statements.insertMessages({ topic, month, rows, producer, txid }));
