@@ -134,7 +134,8 @@ test(
     expect((await login("wrong", "nobody")).status).toBe(401);
     expect(await whoIs(url, session), "who is in stays in").toMatchObject({ name: "王芳" });
 
-    // A session says who, and the file what that one may do: also after a restart with another file.
+    // A session says who, and the file what that one may do: also after a restart with another
+    // file.
     const [entryOf] = access.users as { name: string; role: string }[];
     for (const [users, who] of [
       [[{ ...entryOf, role: "reader" }], { name: "王芳", role: "reader", via: "console" }],

@@ -105,15 +105,7 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
   const { room, health, followers } = parking;
   const plan = createScanPlan({ store, room, clock, isAble: () => source.abilities.scansByTopic });
   const oldTransactions = createOldTransactions({ housekeeping: store.housekeeping, settings });
-  const scans = createScans({
-    store,
-    settings,
-    keeper,
-    window,
-    room,
-    plan,
-    took: (ms) => oldTransactions.scanTook(ms),
-  });
+  const scans = createScans({ store, settings, keeper, window, room, plan, took: oldTransactions.scanTook });
   const hasClaimToken = layout.columns.lockVersion !== undefined;
   const settled = settlerEvents({ settings, reports, window, followers });
   const settler = createSettler({ store, keeper, settings, clock, hasClaimToken, events: settled });

@@ -3,7 +3,6 @@
  * scans walk over them (163 ms instead of 1 ms at 300,000 messages on PostgreSQL). The relay cannot
  * end it, and says who it is.
  */
-
 import type { OldTransaction } from "../../doctor/diagnosis.ts";
 import type { RelaySettings } from "../options.ts";
 import type { HousekeepingStore } from "../store.ts";
@@ -25,7 +24,7 @@ export interface OldTransactionsOptions {
 
 export interface OldTransactionsWatch {
   /** A scan has taken so long. */
-  scanTook(ms: number): void;
+  readonly scanTook: (ms: number) => void;
   /** False: it was not time, and the database was not asked. */
   look(): Promise<boolean>;
 }
