@@ -7,6 +7,7 @@ import { z } from "zod";
 import { duration as durationOf, InputError } from "../cli/arguments.ts";
 import { CHANNEL_KINDS, type ChannelType } from "./channels/index.ts";
 import type { Language } from "./durations.ts";
+import { rankOf } from "./lifecycle.ts";
 import { RULE_DEFAULTS, RULE_NAMES, type RuleName, type Rules, SEVERITIES, type Severity } from "./rules.ts";
 
 /** A channel with its secrets read. */
@@ -76,11 +77,6 @@ function ruleSchema(rule: RuleName) {
   });
 }
 
-/** All rules as they are by default, and nobody to tell. */
-export const DEFAULT_CONFIG: AlertConfig = {
-  ...{ rules: RULE_DEFAULTS, channels: [], deadman: undefined, consoleUrl: undefined, secrets: [] },
-};
-
 /** Reads the file. Throws {@link InputError}, which names the place and repeats no secret. */
 export function readAlertFile(path: string, environment: Readonly<Record<string, string | undefined>>): AlertConfig {
   let value: unknown;
@@ -104,6 +100,9 @@ export function readAlertFile(path: string, environment: Readonly<Record<string,
     if (rest.fallback !== undefined && !(rest.fallback in data.channels))
       refuse(`${at}.fallback`, `there is no channel ${rest.fallback}`);
     if (rest.fallback === channelName) refuse(`${at}.fallback`, "must be another channel");
+    const instead = rest.fallback === undefined ? undefined : data.channels[rest.fallback];
+    if (instead !== undefined && rankOf(instead.from) > rankOf(rest.from))
+      refuse(`${at}.fallback`, `${rest.fallback} is told less than ${channelName}: its "from" must not be higher`);
     // The address of a chat robot lets anybody write who has it.
     if (rest.type !== "webhook" && !secret.safeParse(url).success)
       refuse(`${at}.url`, "must be env:NAME or file:PATH: whoever has this address can write there");

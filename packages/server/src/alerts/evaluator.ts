@@ -94,7 +94,7 @@ export function createEvaluator(options: EvaluatorOptions): Evaluator {
       try {
         const state = await evaluate();
         if (state === undefined) savedMs = undefined;
-        await away.back({ tells: true });
+        await away.back();
         return state;
       } catch (error) {
         logger.warn("alerts could not be evaluated", { source: name, error: describeError(error) });
@@ -115,7 +115,7 @@ export function createEvaluator(options: EvaluatorOptions): Evaluator {
 
 interface AwayWatch {
   /** The database has answered. */
-  back(options: { readonly tells: boolean }): Promise<void>;
+  back(): Promise<void>;
   /** It has not; the state of that. */
   failed(error: unknown): Promise<AlertsState>;
 }
@@ -140,8 +140,8 @@ function createAwayWatch(options: EvaluatorOptions, owner: string): AwayWatch {
 
   return {
     async back() {
-      lastMs = Object.keys(state.alerts).length === 0 && state.notices.length === 0 ? monotonicMs() : lastMs;
       if (Object.keys(state.alerts).length > 0 || state.notices.length > 0) await turn([]);
+      else lastMs = monotonicMs();
     },
     failed: (error) => turn(isUnfit(error) ? [about("schema")] : [about("database")]),
   };
