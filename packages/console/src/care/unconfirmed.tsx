@@ -1,4 +1,5 @@
 /** Messages that are sent and that no consumer has confirmed yet, and confirmations of none. */
+
 import { useSignal } from "@preact/signals";
 import type { AnswerOf } from "rowpost-server/api";
 import { hrefOf } from "../address.ts";
@@ -8,6 +9,7 @@ import { CountOf } from "../components/counts.tsx";
 import { Instant, InstantAndSpan } from "../components/instant.tsx";
 import { Loaded } from "../components/problem.tsx";
 import { ReasonDialog, RouteButton } from "../components/reason-dialog.tsx";
+import { TableHead } from "../components/table-head.tsx";
 import { fieldOf } from "../form.ts";
 import { formatNumber } from "../format.ts";
 import { careWords } from "../language/care.ts";
@@ -104,15 +106,10 @@ function Messages({
     <section>
       {more && <p class="told">{texts.more(formatNumber(items.length))}</p>}
       <table class="rows" data-rows>
-        <thead>
-          <tr>
-            {(["id", "type", "key", "deadline", "confirmed", "missing", "reason", "actions"] as const).map((name) => (
-              <th key={name} scope="col">
-                {columns[name]}
-              </th>
-            ))}
-          </tr>
-        </thead>
+        <TableHead
+          columns={columns}
+          names={["id", "type", "key", "deadline", "confirmed", "missing", "reason", "actions"]}
+        />
         <tbody>
           {items.map((message) => (
             <MessageRow key={message.id} message={message} source={source} again={again} />
@@ -214,15 +211,7 @@ function Unknown({ source, unknown }: { readonly source: string; readonly unknow
         <p class="quiet">{texts.noUnknown}</p>
       ) : (
         <table class="rows">
-          <thead>
-            <tr>
-              {(["last", "times", "type", "key", "consumer", "said", "message"] as const).map((name) => (
-                <th key={name} scope="col">
-                  {columns[name]}
-                </th>
-              ))}
-            </tr>
-          </thead>
+          <TableHead columns={columns} names={["last", "times", "type", "key", "consumer", "said", "message"]} />
           <tbody>
             {unknown.map(({ consumer, error, isThere, key, lastAt, times, type }) => (
               <tr key={JSON.stringify([type, key, consumer])}>

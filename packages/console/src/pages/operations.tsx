@@ -1,4 +1,5 @@
 /** Changes of many messages: how far they are, who made them, and what they left as it was. */
+
 import { useSignal } from "@preact/signals";
 import type { AnswerOf } from "rowpost-server/api";
 import { hrefOf } from "../address.ts";
@@ -8,6 +9,7 @@ import { Instant } from "../components/instant.tsx";
 import { Loaded } from "../components/problem.tsx";
 import { ReasonDialog, RouteButton } from "../components/reason-dialog.tsx";
 import { StateMark } from "../components/state.tsx";
+import { TableHead } from "../components/table-head.tsx";
 import { fieldOf } from "../form.ts";
 import { formatCount, formatNumber } from "../format.ts";
 import { words } from "../language/language.ts";
@@ -40,15 +42,7 @@ function OperationTable({
   if (operations.length === 0) return <p class="empty">{texts.none}</p>;
   return (
     <table class="rows" data-rows>
-      <thead>
-        <tr>
-          {(["started", "what", "state", "progress", "who", "reason", "actions"] as const).map((name) => (
-            <th key={name} scope="col">
-              {columns[name]}
-            </th>
-          ))}
-        </tr>
-      </thead>
+      <TableHead columns={columns} names={["started", "what", "state", "progress", "who", "reason", "actions"]} />
       <tbody>
         {operations.map((operation) => (
           <OperationRow key={operation.id} operation={operation} {...shared} />

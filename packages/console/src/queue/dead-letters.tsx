@@ -1,4 +1,5 @@
 /** What a group has given up, or gets again; by error, one by one or all that match. */
+
 import { useSignal } from "@preact/signals";
 import type { AnswerOf } from "rowpost-server/api";
 import { go, place } from "../address.ts";
@@ -7,6 +8,7 @@ import { usePolled } from "../api/polling.ts";
 import { Instant } from "../components/instant.tsx";
 import { Loaded } from "../components/problem.tsx";
 import { ReasonDialog, RouteButton } from "../components/reason-dialog.tsx";
+import { TableHead } from "../components/table-head.tsx";
 import { fieldOf } from "../form.ts";
 import { formatNumber } from "../format.ts";
 import { words } from "../language/language.ts";
@@ -122,15 +124,7 @@ function Letters({ again, group, letters, source, topic }: Shared & { readonly l
   const { columns } = texts;
   return (
     <table class="rows" data-rows>
-      <thead>
-        <tr>
-          {(["id", "key", "attempts", "since", "error", "actions"] as const).map((name) => (
-            <th key={name} scope="col">
-              {columns[name]}
-            </th>
-          ))}
-        </tr>
-      </thead>
+      <TableHead columns={columns} names={["id", "key", "attempts", "since", "error", "actions"]} />
       <tbody>
         {letters.map((letter) => (
           <tr key={letter.id}>

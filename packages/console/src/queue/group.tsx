@@ -1,4 +1,5 @@
 /** One consumer group: its partitions, what it has given up, and who moved it. */
+
 import { useSignal } from "@preact/signals";
 import type { AnswerOf } from "rowpost-server/api";
 import { call } from "../api/client.ts";
@@ -7,6 +8,7 @@ import { CountOf } from "../components/counts.tsx";
 import { Instant } from "../components/instant.tsx";
 import { Loaded } from "../components/problem.tsx";
 import { ReasonDialog, RouteButton } from "../components/reason-dialog.tsx";
+import { TableHead } from "../components/table-head.tsx";
 import { fieldOf } from "../form.ts";
 import { formatDuration } from "../format.ts";
 import { words } from "../language/language.ts";
@@ -82,24 +84,11 @@ function Partitions({ again, group, source, topic }: PartitionsProps) {
   return (
     <section>
       <table class="rows">
-        <thead>
-          <tr>
-            <th scope="col">{columns.partition}</th>
-            <th scope="col" class="right">
-              {columns.lag}
-            </th>
-            <th scope="col">{columns.behind}</th>
-            <th scope="col" class="right">
-              {columns.waiting}
-            </th>
-            <th scope="col" class="right">
-              {columns.dead}
-            </th>
-            <th scope="col">{columns.member}</th>
-            <th scope="col">{columns.moved}</th>
-            <th scope="col">{columns.head}</th>
-          </tr>
-        </thead>
+        <TableHead
+          columns={columns}
+          names={["partition", "lag", "behind", "waiting", "dead", "member", "moved", "head"]}
+          right={["lag", "waiting", "dead"]}
+        />
         <tbody>
           {group.partitions.map((each) => (
             <PartitionRow key={each.partition} partition={each} {...{ again, source, topic }} group={group.group} />

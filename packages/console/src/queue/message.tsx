@@ -1,4 +1,5 @@
 /** A message of the queue: who has it, every attempt, and its body when it is asked for. */
+
 import type { AnswerOf } from "rowpost-server/api";
 import { call } from "../api/client.ts";
 import { usePolled } from "../api/polling.ts";
@@ -7,6 +8,7 @@ import { CopyButton } from "../components/copy.tsx";
 import { Instant, InstantAndSpan } from "../components/instant.tsx";
 import { BodyText, useAsked } from "../components/message-body.tsx";
 import { Loaded, ProblemBox } from "../components/problem.tsx";
+import { TableHead } from "../components/table-head.tsx";
 import { formatNumber } from "../format.ts";
 import { words } from "../language/language.ts";
 import { queueWords } from "../language/queue.ts";
@@ -150,15 +152,7 @@ function Attempts({ attempts }: { readonly attempts: Detail["attempts"] }) {
         <p class="quiet">{texts.none}</p>
       ) : (
         <table class="rows">
-          <thead>
-            <tr>
-              {(["at", "group", "round", "attempt", "result", "took", "from", "error"] as const).map((name) => (
-                <th key={name} scope="col">
-                  {columns[name]}
-                </th>
-              ))}
-            </tr>
-          </thead>
+          <TableHead columns={columns} names={["at", "group", "round", "attempt", "result", "took", "from", "error"]} />
           <tbody>
             {attempts.map((each) => (
               <AttemptRow key={`${each.group} ${each.round} ${each.attempt} ${each.at}`} attempt={each} />

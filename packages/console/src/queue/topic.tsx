@@ -1,8 +1,10 @@
 /** A topic: who reads it and how far they are, and its messages. */
+
 import { call } from "../api/client.ts";
 import { usePolled } from "../api/polling.ts";
 import { CountOf } from "../components/counts.tsx";
 import { Loaded } from "../components/problem.tsx";
+import { TableHead } from "../components/table-head.tsx";
 import { formatDuration, formatNumber } from "../format.ts";
 import { queueWords } from "../language/queue.ts";
 import { Crumbs } from "./crumbs.tsx";
@@ -54,24 +56,11 @@ function Groups({
   const { columns } = queueWords.value;
   return (
     <table class="rows" data-rows>
-      <thead>
-        <tr>
-          <th scope="col">{columns.group}</th>
-          <th scope="col">{columns.state}</th>
-          <th scope="col" class="right">
-            {columns.lag}
-          </th>
-          <th scope="col">{columns.behind}</th>
-          <th scope="col" class="right">
-            {columns.waiting}
-          </th>
-          <th scope="col" class="right">
-            {columns.dead}
-          </th>
-          <th scope="col">{columns.stuck}</th>
-          <th scope="col">{columns.actions}</th>
-        </tr>
-      </thead>
+      <TableHead
+        columns={columns}
+        names={["group", "state", "lag", "behind", "waiting", "dead", "stuck", "actions"]}
+        right={["lag", "waiting", "dead"]}
+      />
       <tbody>
         {groups.map((group) => (
           <GroupRow key={group.group} {...{ again, group, source, topic }} />
