@@ -1,7 +1,9 @@
 import java.util.ArrayList;
 import java.util.Base64;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import org.apache.rocketmq.acl.common.AclClientRPCHook;
 import org.apache.rocketmq.acl.common.SessionCredentials;
@@ -62,12 +64,14 @@ public class ConsumeClassic {
             consumer.seekToBegin(queue);
         }
         System.err.println("consuming " + topics + " as group " + group);
+        Set<String> places = new HashSet<>();
         int seen = 0;
         long last = System.nanoTime();
         while (seen < count && System.nanoTime() - last < idle * 1_000_000_000L) {
             for (MessageExt message : consumer.poll(200)) {
                 last = System.nanoTime();
-                if (seen++ < count) {
+                // What was fetched between assign and seekToBegin comes again.
+                if (places.add(message.getTopic() + ' ' + message.getQueueId() + ' ' + message.getQueueOffset()) && seen++ < count) {
                     System.out.println(json(message));
                 }
             }

@@ -319,6 +319,10 @@ function insightSamples({ admin: insight }: DialectStatements, ids: readonly str
   } as const;
   const all = { newestFirst: true, limit: 10 };
   return [
+    insight.unconfirmed(10),
+    insight.countUnconfirmed(10),
+    insight.confirmedBy(ids),
+    insight.lastConsumers(10),
     ...[true, false].flatMap((archived) => [
       insight.find({ ...all, match, archived, along: "names", lowId: "1", highId: "100" }),
       insight.find({ ...all, match: {}, archived, along: "ids", lowId: "1", newestFirst: false }),
