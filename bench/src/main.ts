@@ -9,6 +9,7 @@ import { plainTable, targetText } from "./results/table.ts";
 import { loadStatements, migrateTables } from "./rowpost.ts";
 import { adminReads } from "./scenarios/admin-reads.ts";
 import { confirm } from "./scenarios/confirm.ts";
+import { consoleReads } from "./scenarios/console-reads.ts";
 import { inbox } from "./scenarios/inbox.ts";
 import { isolationBacklog } from "./scenarios/isolation-backlog.ts";
 import { isolationBytes } from "./scenarios/isolation-bytes.ts";
@@ -32,6 +33,7 @@ import type { BenchDatabase } from "./servers/server.ts";
 
 const SCENARIOS: Readonly<Record<string, Scenario>> = {
   "admin-reads": adminReads,
+  "console-reads": consoleReads,
   "outbox-enqueue": outboxEnqueue,
   "outbox-drain": outboxDrain,
   inbox,

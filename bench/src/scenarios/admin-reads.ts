@@ -18,8 +18,8 @@ interface Read {
   readonly read: (admin: MessageAdmin, rows: number) => Promise<unknown>;
 }
 
-/** When the row of this number was created. */
-const instantOf = (number: number): string => new Date(Date.now() - (HISTORY_ROWS - number) * 1_000).toISOString();
+/** So many seconds ago, as old as the row before so many others. */
+const secondsAgo = (seconds: number): string => new Date(Date.now() - seconds * 1_000).toISOString();
 
 const READ_VARIANTS: readonly Read[] = [
   { name: "key", read: (admin, rows) => admin.list({ filter: { key: keyOf(rows / 2) }, limit: 50 }) },
@@ -29,7 +29,7 @@ const READ_VARIANTS: readonly Read[] = [
     name: "time-window",
     read: (admin, rows) =>
       admin.list({
-        filter: { createdAfter: instantOf(rows / 2), createdBefore: instantOf(rows / 2 + 3_600) },
+        filter: { createdAfter: secondsAgo(rows / 2), createdBefore: secondsAgo(rows / 2 - 3_600) },
         limit: 50,
       }),
   },

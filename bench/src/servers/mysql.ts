@@ -8,7 +8,6 @@ import {
   type BareConnection,
   type BenchDatabase,
   BODY_BYTES,
-  HISTORY_ROWS,
   type LoadRequest,
   loadSteps,
   optionalValues,
@@ -123,6 +122,9 @@ const FINISHED = {
   sent_at: "UTC_TIMESTAMP(3)",
 };
 
+/** One row a second, as SQL; the row of the number `last` is of now. */
+const createdAt = (last: number): string => `UTC_TIMESTAMP(3) - INTERVAL (${last} - n) SECOND`;
+
 /** Values by column, as SQL over the number `n`, beside the ones that all kinds have. */
 const VALUES: Readonly<Record<RowKind, Readonly<Record<string, string>>>> = {
   waiting: {},
@@ -131,7 +133,6 @@ const VALUES: Readonly<Record<RowKind, Readonly<Record<string, string>>>> = {
     ...FINISHED,
     state: "IF(n % 400 = 0, 3, 2)",
     fail_reason: "IF(n % 400 = 0, 'ECONNREFUSED: the endpoint is away', NULL)",
-    gmt_create: `UTC_TIMESTAMP(3) - INTERVAL (${HISTORY_ROWS} - n) SECOND`,
   },
   delayed: {
     deliver_at: "UTC_TIMESTAMP(3) + INTERVAL 1 HOUR",
@@ -149,7 +150,7 @@ const VALUES: Readonly<Record<RowKind, Readonly<Record<string, string>>>> = {
 };
 
 async function load(control: Connection, request: LoadRequest): Promise<void> {
-  const extra = { ...VALUES[request.kind], ...optionalValues(request) };
+  const extra = { ...VALUES[request.kind], ...optionalValues(request, createdAt) };
   const bodyBytes = request.bodyBytes ?? BODY_BYTES;
   const columns = ["message_type", "message_key", "topic", "message_body", ...Object.keys(extra)].join(", ");
   const head = `CONCAT('{"orderId":', n, ',"note":"')`;

@@ -10,7 +10,6 @@ import {
   type BareConnection,
   type BenchDatabase,
   BODY_BYTES,
-  HISTORY_ROWS,
   type LoadRequest,
   loadSteps,
   optionalValues,
@@ -135,6 +134,9 @@ const FINISHED = {
   sent_at: "now()",
 };
 
+/** One row a second, as SQL; the row of the number `last` is of now. */
+const createdAt = (last: number): string => `now() - (${last} - n) * interval '1 second'`;
+
 /** Values by column, as SQL over the number `n`, beside the ones that all kinds have. */
 const VALUES: Readonly<Record<RowKind, Readonly<Record<string, string>>>> = {
   waiting: {},
@@ -143,7 +145,6 @@ const VALUES: Readonly<Record<RowKind, Readonly<Record<string, string>>>> = {
     ...FINISHED,
     state: "CASE WHEN n % 400 = 0 THEN 3 ELSE 2 END",
     fail_reason: "CASE WHEN n % 400 = 0 THEN 'ECONNREFUSED: the endpoint is away' END",
-    gmt_create: `now() - (${HISTORY_ROWS} - n) * interval '1 second'`,
   },
   delayed: { deliver_at: "now() + interval '1 hour'", next_retry_at: "now() + interval '1 hour'" },
   failed: {
@@ -158,7 +159,7 @@ const VALUES: Readonly<Record<RowKind, Readonly<Record<string, string>>>> = {
 };
 
 async function load(control: pg.Client, request: LoadRequest): Promise<void> {
-  const extra = { ...VALUES[request.kind], ...optionalValues(request) };
+  const extra = { ...VALUES[request.kind], ...optionalValues(request, createdAt) };
   const bodyBytes = request.bodyBytes ?? BODY_BYTES;
   const columns = ["message_type", "message_key", "topic", "message_body", ...Object.keys(extra)].join(", ");
   const values = [

@@ -39,10 +39,7 @@ export type RowKind =
   | "delayed"
   /** failed, slow retry in an hour. */
   | "failed"
-  /**
-   * finished, one in 400 failed for good, a second apart: the last of {@link HISTORY_ROWS} is of
-   * now.
-   */
+  /** finished, one in 400 failed for good, a second apart: the last one is of now. */
   | "history";
 
 /** Rows of a big table. */
@@ -110,9 +107,18 @@ const ROWS_PER_LOAD = 10_000;
 /** Bytes of bodies in one INSERT … SELECT. */
 const BYTES_PER_LOAD = 16_000_000;
 
-/** Columns of a loaded row that only some loads have, with their values as SQL. */
-export function optionalValues(request: LoadRequest): Readonly<Record<string, string>> {
-  return request.orderingKey === undefined ? {} : { ordering_key: `'${request.orderingKey}'` };
+/**
+ * Columns of a loaded row that only some loads have, with their values as SQL. `createdAt`: that of
+ * the row `n` where the row `last` is of now.
+ */
+export function optionalValues(
+  { kind, first, count, orderingKey }: LoadRequest,
+  createdAt: (last: number) => string,
+): Readonly<Record<string, string>> {
+  return {
+    ...(kind === "history" ? { gmt_create: createdAt(first + count - 1) } : {}),
+    ...(orderingKey === undefined ? {} : { ordering_key: `'${orderingKey}'` }),
+  };
 }
 
 /** Splits a load into statements. */

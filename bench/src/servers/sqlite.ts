@@ -9,7 +9,6 @@ import {
   type BareConnection,
   type BenchDatabase,
   BODY_BYTES,
-  HISTORY_ROWS,
   type LoadRequest,
   loadSteps,
   optionalValues,
@@ -160,6 +159,9 @@ const FINISHED = {
   sent_at: NOW,
 };
 
+/** One row a second, as SQL; the row of the number `last` is of now. */
+const createdAt = (last: number): string => `strftime('%Y-%m-%d %H:%M:%f', 'now', (n - ${last}) || ' seconds')`;
+
 /** Values by column, as SQL over the number `n`, beside the ones that all kinds have. */
 const VALUES: Readonly<Record<RowKind, Readonly<Record<string, string>>>> = {
   waiting: {},
@@ -168,7 +170,6 @@ const VALUES: Readonly<Record<RowKind, Readonly<Record<string, string>>>> = {
     ...FINISHED,
     state: "CASE WHEN n % 400 = 0 THEN 3 ELSE 2 END",
     fail_reason: "CASE WHEN n % 400 = 0 THEN 'ECONNREFUSED: the endpoint is away' END",
-    gmt_create: `strftime('%Y-%m-%d %H:%M:%f', 'now', (n - ${HISTORY_ROWS}) || ' seconds')`,
   },
   delayed: { deliver_at: HOUR, next_retry_at: HOUR },
   failed: {
@@ -183,7 +184,7 @@ const VALUES: Readonly<Record<RowKind, Readonly<Record<string, string>>>> = {
 };
 
 function load(control: SqliteHandle, request: LoadRequest): void {
-  const extra = { ...VALUES[request.kind], ...optionalValues(request) };
+  const extra = { ...VALUES[request.kind], ...optionalValues(request, createdAt) };
   const bodyBytes = request.bodyBytes ?? BODY_BYTES;
   const columns = ["message_type", "message_key", "topic", "message_body", ...Object.keys(extra)].join(", ");
   const head = `'{"orderId":' || n || ',"note":"'`;
