@@ -22,6 +22,14 @@ const reportFolder = process.env["ROWPOST_TEST_REPORTS"];
  */
 const peersFolder = process.env["ROWPOST_TEST_PEERS"];
 
+/**
+ * Files that ask for what the first look at the process gives: whether an API has been found yet.
+ */
+const ALONE = ["packages/rowpost/src/runtime/trace-context.test.ts"];
+
+const TESTS = ["packages/*/{src,test}/**/*.test.ts", "bench/{src,test}/**/*.test.ts"];
+const NO_TESTS = ["**/node_modules/**", "**/dist/**"];
+
 export default defineConfig({
   plugins: peersFolder === undefined ? [] : [otherPeers(peersFolder)],
   resolve: { conditions: [sourceCondition, ...defaultClientConditions] },
@@ -31,8 +39,15 @@ export default defineConfig({
   },
   test: {
     // `npx vitest run packages/rowpost/src` = unit tests beside the sources, which need no server.
-    include: ["packages/*/{src,test}/**/*.test.ts", "bench/{src,test}/**/*.test.ts"],
-    exclude: ["**/node_modules/**", "**/dist/**"],
+    projects: [
+      {
+        // One process takes one file after another and keeps the sources that it has loaded: to load
+        // them for each of 340 files was half of the CPU time of a run of the unit tests.
+        extends: true,
+        test: { name: "shared", isolate: false, include: TESTS, exclude: [...NO_TESTS, ...ALONE], globalSetup: [] },
+      },
+      { extends: true, test: { name: "alone", include: ALONE, exclude: NO_TESTS, globalSetup: [] } },
+    ],
     // Probes the real servers once for each run, and starts an embedded PostgreSQL where there is
     // none.
     globalSetup: ["packages/rowpost/test/global-setup.ts"],
@@ -41,10 +56,10 @@ export default defineConfig({
       : ["default"],
     globals: false,
     environment: "node",
-    // Processes, because the tests change process-wide things (signals, native handles); two,
-    // because servers run beside them.
+    // Processes, because the tests change process-wide things (signals, native handles). Three for
+    // two processors: half of the time a test waits, for a server that was killed or a lease.
     pool: "forks",
-    maxWorkers: 2,
+    maxWorkers: 3,
     // For what hangs; how long something takes is no matter of tests, and machines may be busy.
     testTimeout: 90_000,
     hookTimeout: 120_000,

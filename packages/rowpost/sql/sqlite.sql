@@ -667,6 +667,7 @@ SELECT CAST((SELECT min(id) FROM local_message) AS TEXT) AS first_id,
   CAST((SELECT max(id) FROM local_message) AS TEXT) AS last_id;
 
 -- createdFrom
+-- All rows of the id, of which an archive may have several.
 SELECT CAST(m.id AS TEXT) AS id, strftime('%Y-%m-%dT%H:%M:%fZ', m.gmt_create) AS gmt_create
 FROM json_each(?) AS wanted
 JOIN local_message AS m ON m.id = (SELECT min(n.id) FROM local_message AS n WHERE n.id >= wanted.value);

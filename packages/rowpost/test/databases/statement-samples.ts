@@ -332,6 +332,7 @@ function insightSamples({ admin: insight }: DialectStatements, ids: readonly str
       insight.idBounds({ archived }),
       insight.createdFrom({ archived, ids }),
     ]),
+    insight.createdOfLastArchived(10),
     insight.find({ ...all, match: { states: ["pending", "failed"] }, archived: false, along: "states" }),
     insight.countStates({ states: ["sent", "sending"], limit: 10 }),
     insight.countByState(),

@@ -49,9 +49,16 @@ ORDER BY ${id} ${newestFirst ? "DESC" : "ASC"} LIMIT 1 OFFSET ${whole(rows - 1)}
       text: ids
         .map(
           (each) => `(SELECT ${id} AS id, ${names.iso(column("gmtCreate"))} AS gmt_create
-  FROM ${tableOf(archived)} AS m FORCE INDEX (PRIMARY) WHERE ${id} >= ${each} ORDER BY ${id} LIMIT 1)`,
+  FROM ${tableOf(archived)} AS m FORCE INDEX (PRIMARY) WHERE ${id} >= ${each} ORDER BY ${id} LIMIT ${archived ? 2 : 1})`,
         )
         .join("\nUNION ALL\n"),
+      params: [],
+    }),
+
+    createdOfLastArchived: (limit) => ({
+      name: "createdOfLastArchived",
+      text: `SELECT ${id} AS id, ${names.iso(column("gmtCreate"))} AS gmt_create
+  FROM ${tableOf(true)} AS m FORCE INDEX (idx_archived_at) ORDER BY m.archived_at DESC LIMIT ${whole(limit)}`,
       params: [],
     }),
 

@@ -48,8 +48,15 @@ ORDER BY m.${id} ${newestFirst ? "DESC" : "ASC"} OFFSET ${rows - 1} LIMIT 1`,
       name: "createdFrom",
       text: `SELECT found.id, found.gmt_create FROM unnest($1::bigint[]) AS wanted (id)
 CROSS JOIN LATERAL (SELECT m.${id} AS id, ${isoText(`m.${gmtCreate}`)} AS gmt_create FROM ${tableOf(archived)} m
-  WHERE m.${id} >= wanted.id ORDER BY m.${id} LIMIT 1) found`,
+  WHERE m.${id} >= wanted.id ORDER BY m.${id} LIMIT ${archived ? 2 : 1}) found`,
       params: [numberArray(ids)],
+    }),
+
+    createdOfLastArchived: (limit) => ({
+      name: "createdOfLastArchived",
+      text: `SELECT m.${id} AS id, ${isoText(`m.${gmtCreate}`)} AS gmt_create FROM ${tableOf(true)} m
+ORDER BY m.archived_at DESC LIMIT $1::bigint`,
+      params: [limit],
     }),
 
     placeOf: (of) => ({

@@ -5,11 +5,12 @@
  * That order is not exact: hosts write the time themselves, and their clocks differ. So both ends
  * of a range are widened, and the statement compares the time itself as well. A table that is not
  * in this order (restored, or numbered by hand) is noticed by the first look, at 64 rows all over
- * it, and is then not narrowed at all.
+ * it, and is then not narrowed at all. So is an archive in which ids began again, as after a TRUNCATE
+ * of the message table: the first look has two rows at each place, and those archived last.
  */
 import type { MessageFilter } from "../../outbox/message-admin.ts";
 import type { IdRange, InsightParts } from "./insight-statements.ts";
-import { text, textOrNull } from "./rows.ts";
+import { type Row, text, textOrNull } from "./rows.ts";
 
 /** Rows of the first look, which has to notice a table that is not in the order of time. */
 const FIRST_PROBES = 64;
@@ -36,9 +37,14 @@ export function createIdsByTime({ layout, read, statements }: InsightParts): Ids
     const count = BigInt(probes - 1);
     const ids = Array.from({ length: probes }, (_, index) => low + ((high - low) * BigInt(index)) / count);
     const rows = await read(insight.createdFrom({ archived, ids: [...new Set(ids)].map(String) }));
-    return rows
-      .map((row) => ({ id: BigInt(text(row, "id")), createdMs: Date.parse(textOrNull(row, "gmt_create") ?? "") }))
-      .sort((left, right) => (left.id < right.id ? -1 : 1));
+    return inOrder(rows);
+  }
+
+  /** All over the table. */
+  async function lookAtAll(low: bigint, high: bigint, archived: boolean): Promise<Probe[]> {
+    const probes = await look(low, high, archived, FIRST_PROBES);
+    if (!archived) return probes;
+    return [...probes, ...inOrder(await read(insight.createdOfLastArchived(FIRST_PROBES)))].sort(byId);
   }
 
   /** The last row seen before an instant, and the first at it or after it. */
@@ -66,7 +72,7 @@ export function createIdsByTime({ layout, read, statements }: InsightParts): Ids
     const [bounds] = await read(insight.idBounds({ archived }));
     const firstId = bounds === undefined ? null : textOrNull(bounds, "first_id");
     if (bounds === undefined || firstId === null) return undefined;
-    const probes = await look(BigInt(firstId), BigInt(text(bounds, "last_id")), archived, FIRST_PROBES);
+    const probes = await lookAtAll(BigInt(firstId), BigInt(text(bounds, "last_id")), archived);
     if (!areInOrder(probes, toleranceMs)) return {};
     const range: { lowId?: string; highId?: string } = {};
     if (createdAfter !== undefined) {
@@ -80,6 +86,18 @@ export function createIdsByTime({ layout, read, statements }: InsightParts): Ids
     }
     return range;
   };
+}
+
+function inOrder(rows: readonly Row[]): Probe[] {
+  return rows
+    .map((row) => ({ id: BigInt(text(row, "id")), createdMs: Date.parse(textOrNull(row, "gmt_create") ?? "") }))
+    .sort(byId);
+}
+
+/** Rows of one id the latest first, so that two of different times are not in order. */
+function byId(left: Probe, right: Probe): number {
+  if (left.id !== right.id) return left.id < right.id ? -1 : 1;
+  return right.createdMs - left.createdMs;
 }
 
 function areInOrder(probes: readonly Probe[], toleranceMs: number): boolean {

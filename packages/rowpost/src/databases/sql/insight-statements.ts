@@ -65,8 +65,13 @@ export interface InsightStatements extends UnconfirmedStatements {
   nextType(request: { readonly archived: boolean; readonly after: string }): Statement;
   /** Aliases: first_id last_id, NULL in an empty table. */
   idBounds(request: { readonly archived: boolean }): Statement;
-  /** Aliases: id gmt_create, of the first row from each of these ids on, where there is one. */
+  /**
+   * Aliases: id gmt_create, of the first row from each of these ids on, where there is one; of the
+   * archive the first two, which may have the same id.
+   */
   createdFrom(request: { readonly archived: boolean; readonly ids: readonly string[] }): Statement;
+  /** Aliases: id gmt_create, of the rows that were archived last. */
+  createdOfLastArchived(limit: number): Statement;
   /** Aliases: state count. At most about `limit` of each; a state may come in several rows. */
   countStates(request: { readonly states: readonly MessageState[]; readonly limit: number }): Statement;
   /** Aliases: topic state count oldest_age_ms, over all states. Reads the whole table. */

@@ -45,12 +45,20 @@ ORDER BY m.${id} ${newestFirst ? "DESC" : "ASC"} LIMIT 1 OFFSET ${rows - 1}`,
       params: [],
     }),
 
+    // All rows of the id, of which an archive may have several.
     createdFrom: ({ archived, ids }) => ({
       name: "createdFrom",
       text: `SELECT ${textOfId(`m.${id}`)} AS id, ${isoText(`m.${gmtCreate}`)} AS gmt_create
 FROM json_each(?) AS wanted
 JOIN ${tableOf(archived)} AS m ON m.${id} = (SELECT min(n.${id}) FROM ${tableOf(archived)} AS n WHERE n.${id} >= wanted.value)`,
       params: [jsonIds(ids)],
+    }),
+
+    createdOfLastArchived: (limit) => ({
+      name: "createdOfLastArchived",
+      text: `SELECT ${textOfId(`m.${id}`)} AS id, ${isoText(`m.${gmtCreate}`)} AS gmt_create
+FROM ${tableOf(true)} AS m ORDER BY m.archived_at DESC LIMIT ${limit}`,
+      params: [],
     }),
 
     placeOf: (of) => ({

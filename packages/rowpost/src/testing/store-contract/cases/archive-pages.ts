@@ -61,4 +61,31 @@ export const archivePageCases: readonly StoreContractCase[] = [
       assert.equal(walked.length, 9);
     },
   },
+  {
+    name: "list: a window of time shows what was archived after ids began again",
+    async run(context) {
+      const { dialect, layout, own } = context;
+      const id = dialect.name(layout.columns.id);
+      const archived = async (topic: string, days: number, idOf: (index: number) => number): Promise<void> => {
+        const rows = await context.putAll(Array(12).fill({ ...OLD, state: "sent", topic, createdInMs: days * DAY_MS }));
+        for (const [index, row] of rows.entries())
+          await context.sql(`UPDATE ${own.messages} SET ${id} = ${idOf(index)} WHERE ${id} = ${row.id}`);
+        assert.equal(await context.store.housekeeping.removeFinished(ALL), 12);
+        const at = dialect.ownAt((days + 0.5) * DAY_MS);
+        await context.sql(
+          `UPDATE ${own.archive} SET archived_at = ${at} WHERE ${dialect.name(layout.columns.topic)} = '${topic}'`,
+        );
+      };
+      // The new row 1 is not in the archive yet: its lowest id says nothing.
+      await archived("before", -60, (index) => 1 + index * 1_000);
+      await archived("after", -2, (index) => 2 + index);
+      const window = { createdAfter: daysAgo(3), createdBefore: daysAgo(1) };
+      const found = await context.admin.list({ filter: window, limit: 100, archived: true });
+      assert.deepEqual(found.messages.map(({ topic }) => topic).sort(), Array(12).fill("after"));
+    },
+  },
 ];
+
+function daysAgo(days: number): string {
+  return new Date(Date.now() - days * DAY_MS).toISOString();
+}
