@@ -233,6 +233,7 @@ function people({ admin }) {
     ["nextType", admin.nextType({ archived: false, after: "order.created" })],
     ["idBounds", admin.idBounds({ archived: false })],
     ["createdFrom", admin.createdFrom({ archived: false, ids: ["100", "200"] })],
+    ["createdOfLastArchived", admin.createdOfLastArchived(64)],
     ["placeOf", admin.placeOf("100")],
     ["countWaiting", admin.countWaiting(10_000)],
     ["readChanges", admin.readChanges({ id: "100", limit: 100 })],

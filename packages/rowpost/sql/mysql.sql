@@ -844,6 +844,10 @@ UNION ALL
 (SELECT m.`id` AS id, CONCAT(LEFT(DATE_FORMAT(m.`gmt_create`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS gmt_create
   FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` >= 200 ORDER BY m.`id` LIMIT 1);
 
+-- createdOfLastArchived
+SELECT m.`id` AS id, CONCAT(LEFT(DATE_FORMAT(m.`gmt_create`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS gmt_create
+  FROM `local_message_archive` AS m FORCE INDEX (idx_archived_at) ORDER BY m.archived_at DESC LIMIT 64;
+
 -- placeOf
 SELECT CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, CONCAT(LEFT(DATE_FORMAT(UTC_TIMESTAMP(3), '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS clock, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), m.`next_retry_at`) DIV 1000 AS due_in_ms,
     TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), m.`deliver_at`) DIV 1000 AS deliver_in_ms

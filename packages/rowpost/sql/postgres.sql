@@ -961,6 +961,10 @@ SELECT found.id, found.gmt_create FROM unnest($1::bigint[]) AS wanted (id)
 CROSS JOIN LATERAL (SELECT m.id AS id, COALESCE(to_char(m.gmt_create AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.gmt_create)::text) AS gmt_create FROM local_message m
   WHERE m.id >= wanted.id ORDER BY m.id LIMIT 1) found;
 
+-- createdOfLastArchived
+SELECT m.id AS id, COALESCE(to_char(m.gmt_create AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.gmt_create)::text) AS gmt_create FROM local_message_archive m
+ORDER BY m.archived_at DESC LIMIT $1::bigint;
+
 -- placeOf
 SELECT (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) AS shard, COALESCE(to_char(statement_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (statement_timestamp())::text) AS clock, CASE WHEN isfinite(statement_timestamp()) AND isfinite(m.next_retry_at) THEN (date_part('epoch', m.next_retry_at - statement_timestamp()) * 1000)::bigint END AS due_in_ms,
   CASE WHEN isfinite(statement_timestamp()) AND isfinite(m.deliver_at) THEN (date_part('epoch', m.deliver_at - statement_timestamp()) * 1000)::bigint END AS deliver_in_ms

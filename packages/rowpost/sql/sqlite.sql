@@ -672,6 +672,10 @@ SELECT CAST(m.id AS TEXT) AS id, strftime('%Y-%m-%dT%H:%M:%fZ', m.gmt_create) AS
 FROM json_each(?) AS wanted
 JOIN local_message AS m ON m.id = (SELECT min(n.id) FROM local_message AS n WHERE n.id >= wanted.value);
 
+-- createdOfLastArchived
+SELECT CAST(m.id AS TEXT) AS id, strftime('%Y-%m-%dT%H:%M:%fZ', m.gmt_create) AS gmt_create
+FROM local_message_archive AS m ORDER BY m.archived_at DESC LIMIT 64;
+
 -- placeOf
 SELECT 0 AS shard, strftime('%Y-%m-%dT%H:%M:%fZ', 'now') AS clock, -CAST(round((julianday('now') - julianday(m.next_retry_at)) * 86400000.0) AS INTEGER) AS due_in_ms,
   -CAST(round((julianday('now') - julianday(m.deliver_at)) * 86400000.0) AS INTEGER) AS deliver_in_ms
