@@ -9,6 +9,7 @@ import type { GroupCalls } from "./groups/calls.ts";
 import type { QueueMessage } from "./producing/encode.ts";
 import type { RelayedAppends } from "./producing/relayed.ts";
 import type { TailOptions } from "./reading/tail.ts";
+import type { ReplayOptions, ReplayReport } from "./replaying/replay.ts";
 import type { DropMonthOptions, MonthDropped, RetentionOutcome } from "./retention/retention.ts";
 import type { RewindOptions, RewindReport, UndoRewindOptions } from "./rewinding/rewind.ts";
 import type { RewindEntry } from "./rewinding/store.ts";
@@ -74,6 +75,15 @@ export interface Queue extends GroupCalls {
    * Throws `ConfigurationError`, `InvalidNameError`, `UnknownTopicError`.
    */
   pull(options: PullOptions): Promise<Puller>;
+  /**
+   * Hands a range of a topic to the handler once more, with a shadow group of its own,
+   * `group@replay`: no other group moves. Resolves when each message of the range is consumed or a
+   * dead letter; without dead letters the shadow group is deleted then.
+   *
+   * Throws `ConfigurationError`, `GroupExistsError`, `InvalidIdError`, `InvalidNameError`,
+   * `UnknownTopicError`.
+   */
+  replay(options: ReplayOptions): Promise<ReplayReport>;
   /**
    * Follows a topic without a group, in the order of the ids within each partition: nobody's
    * progress moves. Ends with its limit, its signal, or the loop around it.

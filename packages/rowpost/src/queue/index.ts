@@ -32,7 +32,7 @@ export type {
   HandReport,
   RedeliverOptions,
 } from "./groups/dead-letters.ts";
-export { CannotSkipError, GroupInUseError, NoDeadLetterError } from "./groups/errors.ts";
+export { CannotSkipError, GroupExistsError, GroupInUseError, NoDeadLetterError } from "./groups/errors.ts";
 export type {
   CountUpTo,
   GroupPartition,
@@ -45,6 +45,7 @@ export type { QueueMessage } from "./producing/encode.ts";
 export type { AppendIn, RelayedAppends, RelayedMessage } from "./producing/relayed.ts";
 export { createQueue } from "./queue.ts";
 export type { TailOptions } from "./reading/tail.ts";
+export type { ReplayOptions, ReplayReport } from "./replaying/replay.ts";
 export type { DropMonthOptions, MonthDropped, RetentionOutcome } from "./retention/retention.ts";
 export type { RewindOptions, RewindPosition, RewindReport, UndoRewindOptions } from "./rewinding/rewind.ts";
 export type { RewindEntry, RewoundPartition } from "./rewinding/store.ts";

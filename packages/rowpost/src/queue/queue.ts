@@ -14,6 +14,7 @@ import { createAppender } from "./producing/append.ts";
 import type { QueueMessage } from "./producing/encode.ts";
 import { createRelayedAppends } from "./producing/relayed.ts";
 import { checkedTail, type TailOptions, tail } from "./reading/tail.ts";
+import { replay } from "./replaying/replay.ts";
 import { keepHouse } from "./retention/housekeeping.ts";
 import { applyRetention, dropMonth } from "./retention/retention.ts";
 import { rewindGroup, rewindLog, undoRewind } from "./rewinding/rewind.ts";
@@ -104,6 +105,16 @@ export function createQueue(options: QueueOptions): Queue {
     yield* tail(given, { store: reading, topics: store.topics, database: database.queue });
   }
 
+  async function lastIds(topic: string): Promise<readonly string[]> {
+    await topics.settings(topic);
+    const reading = store.consumption({ topic, group: "" }, { lockWaitTimeoutMs: 1_000 });
+    try {
+      return [...(await reading.counters()).lastIds.values()];
+    } finally {
+      await reading.close();
+    }
+  }
+
   const groups = store.groups();
   const byHand: DeadLetterParts = {
     store: groups,
@@ -120,6 +131,7 @@ export function createQueue(options: QueueOptions): Queue {
     ...groupCalls(byHand),
     consume: async (given) => await join(consumerSettings(given)),
     pull: (given) => startPuller(join, given),
+    replay: (given) => replay({ store: groups, join, lastIds }, given),
     tail: follow,
     search: (search) => searchQueue(searching, search),
     async message(topic, id) {

@@ -38,7 +38,7 @@ export function createFilling({ settings, store, work, stopping }: FillingOption
     async fill(partition, lastId) {
       const { batchSize } = settings;
       if (partition.window.length > batchSize) return false;
-      const messages = await partition.read(lastId, batchSize);
+      const messages = await partition.read(endBefore(lastId, settings.untilId), batchSize);
       if (messages.length === 0) return false;
       const deliveries = messages.map((message) => deliveryOf(message));
       try {
@@ -82,6 +82,10 @@ export function createFilling({ settings, store, work, stopping }: FillingOption
       return deliveries.length > 0;
     },
   };
+}
+
+function endBefore(lastId: string, untilId: string | undefined): string {
+  return untilId !== undefined && BigInt(untilId) < BigInt(lastId) ? untilId : lastId;
 }
 
 /**

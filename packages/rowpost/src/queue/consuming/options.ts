@@ -91,6 +91,8 @@ export interface ConsumerSettings extends Pick<ConsumeOptions, "topic" | "group"
   readonly transactional: boolean;
   readonly records: "each" | "batch";
   readonly from: GroupStart;
+  /** Nothing behind this id is read; undefined: no end. */
+  readonly untilId?: string | undefined;
   readonly onFailed: "block" | "skip";
   readonly maxAttempts: number;
   readonly leaseMs: number;

@@ -26,3 +26,13 @@ export class GroupInUseError extends RowpostError {
     );
   }
 }
+
+/** A shadow group of this name is there. Nothing was begun. */
+export class GroupExistsError extends RowpostError {
+  constructor(topic: string, group: string) {
+    super(
+      "GROUP_EXISTS",
+      `topic ${topic} has a group ${group} already: with resume: true the replay goes on where that one stopped; another name, or deleteGroup, begins anew`,
+    );
+  }
+}

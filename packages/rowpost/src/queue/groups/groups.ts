@@ -242,7 +242,7 @@ export async function requireGroup(
 }
 
 /** Longer than between two heartbeats of a member with a usual lease. */
-const SILENT_MS = 30_000;
+export const SILENT_MS = 30_000;
 
 /** Throws `GroupInUseError`. */
 export async function deleteGroup(

@@ -1,0 +1,136 @@
+/**
+ * Reads a range of a topic once more, with a group of its own: the shadow group `group@replay`. No
+ * other group moves, which makes it the safer way beside a rewind.
+ */
+import { checkQueueId } from "../../message/queue-errors.ts";
+import { queueIdAt } from "../../message/queue-id.ts";
+import { refuseUnknown } from "../../runtime/check-options.ts";
+import { ConfigurationError } from "../../runtime/errors.ts";
+import type { Consumer } from "../consuming/consumer.ts";
+import { CONSUME_OPTIONS, type ConsumeOptions, type ConsumerSettings, consumerSettings } from "../consuming/options.ts";
+import { GroupExistsError } from "../groups/errors.ts";
+import { SILENT_MS } from "../groups/groups.ts";
+import type { GroupStore } from "../groups/store.ts";
+import type { GroupStart } from "../store.ts";
+
+/** Options of `queue.replay`: those of `queue.consume`, and the range. */
+export interface ReplayOptions extends Omit<ConsumeOptions, "broadcast" | "from"> {
+  /** Group that it is done for. It stays where it is. */
+  readonly group: string;
+  /** The shadow group is `group@name`. Default `replay`. */
+  readonly name?: string | undefined;
+  /** The first message: the oldest, the first that was appended then or later, or this one. */
+  readonly from: "start" | { readonly time: Date } | { readonly id: string };
+  /**
+   * Up to which: all that are there now (default), those that were appended before this time, or
+   * this one, with it.
+   */
+  readonly until?: "end" | { readonly time: Date } | { readonly id: string } | undefined;
+  /**
+   * A shadow group of this name is there already: goes on where it stopped, or shares its work as
+   * one more member. Default false: refused.
+   */
+  readonly resume?: boolean | undefined;
+  /** Stops it; the shadow group stays, for a replay with `resume`. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What a replay did. */
+export interface ReplayReport {
+  /** Name of the shadow group. */
+  readonly group: string;
+  /** False: its signal stopped it before the end. */
+  readonly complete: boolean;
+  /** Messages that this call has handled without an error. */
+  readonly handled: number;
+  /** Given up after their last attempt. The shadow group stays with them, for `deadLetters`. */
+  readonly dead: number;
+}
+
+export interface ReplayParts {
+  readonly store: GroupStore;
+  readonly join: (settings: ConsumerSettings) => Promise<Consumer>;
+  /** The last id of each partition. Throws `UnknownTopicError`. */
+  readonly lastIds: (topic: string) => Promise<readonly string[]>;
+}
+
+const OWN = ["name", "until", "resume", "signal"];
+const OPTIONS = [...CONSUME_OPTIONS.filter((name) => name !== "broadcast"), ...OWN];
+const LOOK_MS = 500;
+/** Dead letters of a partition are counted up to here. */
+const MOST_COUNTED = 10_000;
+
+export async function replay(parts: ReplayParts, options: ReplayOptions): Promise<ReplayReport> {
+  refuseUnknown("replay", options, OPTIONS);
+  const { name = "replay", from, until = "end", resume = false, signal, handler, ...rest } = options;
+  const settings = consumerSettings({ ...rest, handler, broadcast: { instance: name }, from: startOf(from) });
+  let handled = 0;
+  const counting: ConsumerSettings["handler"] = async (...given) => {
+    await settings.handler(...given);
+    handled += 1;
+  };
+  const range = { topic: settings.topic, group: settings.group };
+  const untilId = until === "end" ? await lastOf(parts, settings.topic) : endOf(until);
+  if (!resume && (await parts.store.partitions(range.topic, range.group)).length > 0)
+    throw new GroupExistsError(range.topic, range.group);
+  const consumer = await parts.join({ ...settings, handler: counting, untilId });
+  let dead: number | undefined;
+  try {
+    while (dead === undefined && signal?.aborted !== true) {
+      await settings.clock.sleep(LOOK_MS, signal);
+      dead = await deadAtTheEnd(parts.store, range, untilId);
+    }
+  } finally {
+    await consumer.stop();
+  }
+  // A member that has not stopped would make it again; then it is left to that one.
+  if (dead === 0) await parts.store.deleteGroup(range, SILENT_MS);
+  return { group: range.group, complete: dead !== undefined, handled, dead: dead ?? 0 };
+}
+
+/** Dead letters of the range, once nothing else of it is left; undefined before. */
+async function deadAtTheEnd(
+  store: GroupStore,
+  { topic, group }: { readonly topic: string; readonly group: string },
+  untilId: string,
+): Promise<number | undefined> {
+  let dead = 0;
+  const months = await store.months(topic);
+  for (const { partition, nextId } of await store.partitions(topic, group)) {
+    if (BigInt(nextId) <= BigInt(untilId)) {
+      const { messages } = await store.unread(topic, months, { partition, fromId: nextId, toId: untilId }, 1);
+      if (messages > 0) return undefined;
+    }
+    const again = await store.redeliveries({ topic, group }, partition, MOST_COUNTED);
+    if (again.waiting > 0) return undefined;
+    dead += again.dead;
+  }
+  return dead;
+}
+
+async function lastOf(parts: ReplayParts, topic: string): Promise<string> {
+  const ids = await parts.lastIds(topic);
+  return ids.reduce((last, id) => (BigInt(id) > BigInt(last) ? id : last), "0");
+}
+
+function startOf(from: ReplayOptions["from"]): GroupStart {
+  if (from === "start") return from;
+  const id = idOf(from);
+  if (id !== undefined) return { id };
+  throw new ConfigurationError('replay: from is "start", { time: Date } or { id }, the first message of the range');
+}
+
+/** The highest id of the range. */
+function endOf(until: Exclude<ReplayOptions["until"], "end" | undefined>): string {
+  const id = idOf(until);
+  if (id === undefined) throw new ConfigurationError('replay: until is "end", { time: Date } or { id }');
+  return "time" in until ? String(BigInt(id) - 1n) : id;
+}
+
+function idOf(place: unknown): string | undefined {
+  if (typeof place !== "object" || place === null) return undefined;
+  if ("id" in place) return checkQueueId("replay: id", place.id);
+  if ("time" in place && place.time instanceof Date && !Number.isNaN(place.time.getTime()))
+    return queueIdAt(place.time.getTime());
+  return undefined;
+}
