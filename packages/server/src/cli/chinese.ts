@@ -26,6 +26,8 @@ export const CHINESE: Readonly<Record<string, string>> = {
   ...SERVE_CHINESE,
   "a small shop, its relay and a real consumer that often fails; watch nothing get lost":
     "一个小商店、它的 relay，和一个经常失败的真实消费者；看着什么都不会丢",
+  "Without --once the console shows the orders while it runs: its link is printed, and works once.":
+    "不带 --once 时，运行期间可以在控制台里看这些订单：会打印一个只能用一次的链接。",
   "make or update the message table and the tables beside it; can be run again at any time":
     "创建或更新消息表和它旁边的表；随时可以重复执行",
   "publish what waits in the message table to a broker, until SIGTERM; several relays share the work":
