@@ -123,7 +123,8 @@ export const CHINESE: Readonly<Record<string, string>> = {
     "这里不使用 ROWPOST_DATABASE_URL 和 ROWPOST_BROKER_URL。",
   "mysql://, mariadb://, postgres:// or sqlite:FILE; a password may stand in ROWPOST_DATABASE_PASSWORD instead":
     "mysql://、mariadb://、postgres:// 或 sqlite:文件；密码可以写在 ROWPOST_DATABASE_PASSWORD 里",
-  "layout of the message table": "消息表的表结构",
+  "layout of the message table: default, t_local_message, message_table, or FILE.json for a table of your own":
+    "消息表的表结构：default、t_local_message、message_table，或者描述你自己的表的 FILE.json",
   "the message table, NAME or SCHEMA.NAME": "消息表，写作 表名 或 SCHEMA.表名",
   "what the state column holds, such as pending=待发送,sent=已发送": "状态列里的值，例如 pending=待发送,sent=已发送",
   "print JSON": "输出 JSON",

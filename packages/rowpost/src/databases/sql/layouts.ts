@@ -211,6 +211,13 @@ const KINDS: OptionKinds<LayoutOptions> = {
   messageIdLength: "number",
 };
 
+/** A table may lack them. */
+const OPTIONAL_COLUMNS: ReadonlySet<string> = new Set<keyof LayoutColumns>([
+  ...(["lastRetryAt", "headers", "contentType", "orderingKey", "deliveryCount", "deliverAt", "messageId"] as const),
+  ...(["lockVersion", "sentAt", "consumedAt", "createdBy", "updatedBy"] as const),
+  ...(["settlePad", "waitingTopic", "openKey"] as const),
+]);
+
 /** Throws `ConfigurationError` for what the types of the options would not let through. */
 function checkShape(options: LayoutOptions): void {
   checkOptions("createLayout", options, KINDS);
@@ -219,11 +226,21 @@ function checkShape(options: LayoutOptions): void {
   refuseUnknown("createLayout, states", states, MESSAGE_STATES);
   refuseUnknown("createLayout, limits", limits, Object.keys(DEFAULT_LIMITS));
   for (const [name, column] of Object.entries<unknown>({ ...columns })) {
-    if (column === undefined || typeof column === "string") continue;
-    throw new ConfigurationError(`createLayout: columns.${name} must be the name of a column, or undefined`);
+    if (typeof column === "string" || (column === undefined && OPTIONAL_COLUMNS.has(name))) continue;
+    const otherwise = OPTIONAL_COLUMNS.has(name) ? ", or undefined" : ": nothing works without it";
+    throw new ConfigurationError(`createLayout: columns.${name} must be the name of a column${otherwise}`);
+  }
+  const lengths = { failReasonLength: options.failReasonLength, messageIdLength: options.messageIdLength };
+  for (const [name, length] of Object.entries<unknown>({ ...limitsByName(limits), ...lengths })) {
+    if (length === undefined || (typeof length === "number" && length >= 0)) continue;
+    throw new ConfigurationError(`createLayout: ${name} must be a number, 0 or more`);
   }
   oneOf("createLayout: clock", options.clock, [undefined, "utc", "server"]);
   oneOf("createLayout: fractionDigits", options.fractionDigits, [undefined, 0, 3]);
+}
+
+function limitsByName(limits: object): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(Object.entries(limits).map(([name, limit]) => [`limits.${name}`, limit as unknown]));
 }
 
 /**
