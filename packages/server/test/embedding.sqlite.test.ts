@@ -26,7 +26,7 @@ import { insertMessages, temporaryFile } from "./command.ts";
 /** An application that listens. */
 interface App {
   readonly port: number;
-  close(): Promise<unknown>;
+  readonly close: () => Promise<unknown>;
 }
 type Mount = (ops: Console) => Promise<App>;
 

@@ -25,16 +25,10 @@ beforeAll(async () => {
 });
 afterAll(() => place.remove());
 
-async function sql(...texts: readonly string[]): Promise<void> {
+test("a relay publishes the rows of the table that a file describes, and list, show and status read them", async () => {
   const database = sqlite({ file: place.file });
   const session = await database.connect({ purpose: "tool" });
-  for (const text of texts) await session.run({ name: "test", text, params: [] });
-  await session.close();
-  await database.close();
-}
-
-test("a relay publishes the rows of the table that a file describes, and list, show and status read them", async () => {
-  await sql(
+  for (const text of [
     `CREATE TABLE app_event (event_id INTEGER PRIMARY KEY AUTOINCREMENT,
       kind TEXT NOT NULL, ref TEXT NOT NULL, channel TEXT NOT NULL, payload TEXT NOT NULL, status TEXT NOT NULL,
       tries INTEGER NOT NULL DEFAULT 0, next_try TEXT, error TEXT, receipt TEXT, version INTEGER NOT NULL DEFAULT 0,
@@ -42,7 +36,10 @@ test("a relay publishes the rows of the table that a file describes, and list, s
     "CREATE INDEX app_event_status ON app_event (status, next_try)",
     `INSERT INTO app_event (kind, ref, channel, payload, status, created, changed)
       VALUES ('user.joined', '42', 'users', '{"id":42}', 'new', '2026-11-20 08:00:00.000', '2026-11-20 08:00:00.000')`,
-  );
+  ])
+    await session.run({ name: "test", text, params: [] });
+  await session.close();
+  await database.close();
   await writeFile(file, JSON.stringify(LAYOUT));
   const run = (...args: readonly string[]) => rowpostHere([...args, "--database", place.url, "--layout", file]);
   expect(await run("migrate")).toMatchObject({ code: 0, stderr: "" });
