@@ -1,5 +1,6 @@
 /** The help in Chinese: one table by the English texts, laid over the finished commands. */
 import { type Command, Help } from "commander";
+import { ADOPT_CHINESE } from "./adopt-chinese.ts";
 import { ALERT_CHINESE } from "./alert-chinese.ts";
 import { DOCTOR_CHINESE } from "./doctor-chinese.ts";
 import { QUEUE_CHINESE } from "./queue/chinese.ts";
@@ -20,6 +21,7 @@ export const CHINESE: Readonly<Record<string, string>> = {
     "本地消息表：把表里的消息投递到消息中间件，并管理这些消息。",
   "Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input, 3 relay --once: some wait, reconcile: some do not add up, doctor: warnings.":
     "退出码：0 完成；1 没有做成或没有全部做成；2 输入有误；3 relay --once：有消息在等待，reconcile：有对不上的，doctor：有警告。",
+  ...ADOPT_CHINESE,
   ...ALERT_CHINESE,
   ...DOCTOR_CHINESE,
   ...RECONCILE_CHINESE,
