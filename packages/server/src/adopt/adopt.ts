@@ -1,7 +1,7 @@
 /** Looks at a table and says how rowpost can work on it. It writes nothing into the database. */
 import type { Database, MessageState, Session } from "rowpost";
 import { InputError } from "../cli/arguments.ts";
-import { type Catalog, clocksOf, readCatalog, type StateValue, valuesOf } from "./catalog.ts";
+import { type Catalog, clocksOf, readCatalog, type StateValue, told, valuesOf } from "./catalog.ts";
 import { clockOf } from "./clock.ts";
 import { type Mapping, mapColumns, type Property } from "./mapping.ts";
 import {
@@ -135,8 +135,8 @@ async function explained(session: Session, catalog: Catalog, mapping: Mapping, s
 }
 
 function planLine(row: Readonly<Record<string, unknown>>): string {
-  const plan = row["QUERY PLAN"] ?? row["detail"];
-  if (plan !== undefined) return String(plan);
-  const shown = ["type", "key", "rows", "Extra"].map((name) => `${name}=${String(row[name] ?? "")}`);
+  const plan = told(row["QUERY PLAN"]) || told(row["detail"]);
+  if (plan !== "") return plan;
+  const shown = ["type", "key", "rows", "Extra"].map((name) => `${name}=${told(row[name])}`);
   return shown.join(" ");
 }

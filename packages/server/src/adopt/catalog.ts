@@ -110,9 +110,9 @@ export async function clocksOf(
     sqlite: `SELECT datetime(MAX(v)) AS newest, datetime('now', 'localtime') AS local_now, datetime('now') AS utc_now ${from}`,
   }[catalog.dialect];
   const [row = {}] = await rowsOf(session, text);
-  const newest = row["newest"];
+  const newest = told(row["newest"]);
   return {
-    newest: newest === null || newest === undefined ? undefined : String(newest),
+    newest: newest === "" ? undefined : newest,
     local: String(row["local_now"]),
     utc: String(row["utc_now"]),
   };
@@ -176,7 +176,7 @@ async function readInformationSchema(session: Session, { schema, table }: Place)
       isNullable: row["nullable"] === "YES",
       hasDefault:
         (row["preset"] !== null && row["preset"] !== "NULL") || /auto_increment|GENERATED/i.test(String(row["extra"])),
-      ...{ comment: String(row["comment"] ?? ""), fraction: Number(row["fraction"] ?? 0) },
+      ...{ comment: told(row["comment"]), fraction: Number(row["fraction"] ?? 0) },
     })),
     keys: keys.map((row) => ({
       ...{ index: String(row["name"]), column: String(row["col"]) },
@@ -213,7 +213,7 @@ async function readPostgres(session: Session, { schema, table }: Place): Promise
       return {
         ...{ name: String(row["name"]), type, kind: kindOf(type), length: lengthOf(type) },
         ...{ isNullable: Number(row["nullable"]) === 1, hasDefault: Number(row["preset"]) === 1 },
-        ...{ comment: String(row["comment"] ?? ""), fraction: Number(fraction?.[1] ?? 6) },
+        ...{ comment: told(row["comment"]), fraction: Number(fraction?.[1] ?? 6) },
       };
     }),
     keys: keys.map((row) => ({
@@ -256,6 +256,12 @@ async function readSqlite(session: Session, { table }: Place): Promise<Read> {
         })),
     ],
   };
+}
+
+/** NULL is nothing. */
+export function told(value: unknown): string {
+  if (typeof value === "string") return value;
+  return typeof value === "number" || typeof value === "bigint" ? value.toString() : "";
 }
 
 /** By the name of the type, in any dialect. SQLite keeps instants as texts. */
