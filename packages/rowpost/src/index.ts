@@ -24,6 +24,7 @@ export type { LayoutColumns, TableLayout } from "./databases/sql/layout.ts";
 export {
   createLayout,
   defaultLayout,
+  type LayoutOptions,
   messageTableLayout,
   SHIPPED_LAYOUTS,
   tLocalMessageLayout,

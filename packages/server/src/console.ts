@@ -155,7 +155,7 @@ export function createConsole(options: ConsoleOptions): Console {
   const fetch = async (request: Request): Promise<Response> => secured(await answer(request), isHttps);
   return {
     fetch,
-    node: nodeListener({ fetch, logger, isBehindProxy: publicUrl !== undefined }),
+    node: nodeListener({ fetch, logger, isBehindProxy: publicUrl !== undefined, basePath }),
     work,
     async close() {
       isClosed = true;

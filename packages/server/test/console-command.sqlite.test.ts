@@ -1,7 +1,6 @@
 /** `rowpost console` as a process, its logins, and the console in servers of others. */
 import { readFile, stat, writeFile } from "node:fs/promises";
-import { createServer, type IncomingMessage } from "node:http";
-import { text } from "node:stream/consumers";
+import { createServer } from "node:http";
 import { sqlite } from "rowpost/sqlite";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { hashPassword } from "../src/access/secrets.ts";
@@ -185,57 +184,6 @@ test("what the command line changes stands in the same audit", async () => {
   expect(await answer.json()).toMatchObject({
     items: [{ author: "ann", via: "cli", action: "suspend", ids: ["1"], before: [{ id: "1", state: "pending" }] }],
   });
-});
-
-test("a server of one's own can hold it, under a path, and behind a parser of bodies", async () => {
-  const database = sqlite({ file: place.file });
-  closers.push(() => database.close());
-  await insertMessages(database, { count: 1, topic: "orders", prefix: "a" });
-  const authorize = (request: Request) =>
-    request.headers.get("x-user") === "ann" ? ({ name: "ann", role: "operator" } as const) : null;
-  const made = createConsole({ sources: [{ name: "main", database }], authorize, basePath: "/ops" });
-  closers.push(() => made.close());
-  const server = createServer((request, response) => {
-    // As Fastify and Koa do: the body is theirs, and nothing of it is in the request.
-    if (request.headers["x-framework"] === "fastify") {
-      void text(request).then((body) => made.node(request, response, body === "" ? undefined : JSON.parse(body)));
-      return;
-    }
-    // As Express does: below a mount path the url is shortened, and express.json() reads the body.
-    const framework: IncomingMessage & { originalUrl?: string; body?: unknown } = request;
-    framework.originalUrl = request.url ?? "";
-    request.url = request.url?.replace(/^\/ops/, "") ?? "";
-    void text(request).then((body) => {
-      framework.body = body === "" ? {} : JSON.parse(body);
-      made.node(request, response);
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  closers.push(async () => {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  });
-  const address = server.address();
-  const url = `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}/ops/`;
-  const message = await fetch(`${url}api/v1/s/main/messages/1`, { headers: { "x-user": "ann" } });
-  const headers = { "x-user": "ann", "if-match": message.headers.get("etag") ?? "", "sec-fetch-site": "same-origin" };
-  expect((await fetch(`${url}api/v1/s/main/messages/1`)).status).toBe(401);
-  const suspended = await send(url, "/s/main/messages/1/actions/suspend", { reason: "消息" }, headers);
-  expect(await suspended.json()).toMatchObject({ message: { state: "suspended", updatedBy: "ann" } });
-  const read = { ...headers, "if-match": suspended.headers.get("etag") ?? "", "x-framework": "fastify" };
-  const resumed = await send(url, "/s/main/messages/1/actions/resume", { reason: "消息" }, read);
-  expect(await resumed.json()).toMatchObject({ message: { state: "pending" } });
-  expect((await fetch(`${url}api/v1/s/main/messages/1`, { headers: read })).status).toBe(200);
-  expect(
-    (
-      await send(
-        url,
-        "/s/main/messages/1/actions/resume",
-        { reason: "x" },
-        { ...headers, "sec-fetch-site": "cross-site" },
-      )
-    ).status,
-  ).toBe(403);
 });
 
 test(

@@ -1,5 +1,6 @@
 /** `rowpost demo`: the last line, what it stands on, and what is left behind. */
 import { existsSync } from "node:fs";
+import { createServer } from "node:http";
 import { mysql } from "rowpost/mysql";
 import { postgres } from "rowpost/postgres";
 import { afterEach, describe, expect, test } from "vitest";
@@ -41,11 +42,34 @@ describe("with nothing installed", () => {
     const folder = /orders in sqlite:(.*)\/demo\.db/.exec(stdout)?.[1];
     expect(folder).toBeDefined();
     expect(existsSync(folder ?? "")).toBe(false);
+    // Nothing stays that somebody could open.
+    expect(stdout).not.toContain("console at");
   });
 
-  test("runs until Ctrl-C, and then sends what is there", async () => {
-    const demo = startRowpost(["demo", "--rate", "100"]);
-    await demo.printed(/consumer has [1-9]/);
+  test("shows its orders in the console until Ctrl-C, and then sends what is there", async () => {
+    // Whether it is ours now or was another's: the demo has to take another port.
+    const taken = createServer();
+    await new Promise<void>((resolve) => {
+      taken.once("error", () => resolve()).listen(7070, "127.0.0.1", resolve);
+    });
+    closers.push(() => taken.close());
+    const demo = startRowpost(["demo", "--orders", "200"]);
+    closers.push(() => demo.child.kill("SIGKILL"));
+    await demo.printed(/consumed \S+ 180\b/);
+    const [, url = "", port, token] = /console at (http:\/\/127\.0\.0\.1:(\d+)\/)#t=(\S+)/.exec(demo.stdout()) ?? [];
+    expect(port).not.toBe("7070");
+    const opened = await fetch(`${url}api/v1/session/exchange`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ token }),
+    });
+    const headers = { cookie: opened.headers.getSetCookie()[0]?.split(";")[0] ?? "" };
+    const listed = await fetch(`${url}api/v1/s/main/messages?limit=200`, { headers });
+    const { items } = (await listed.json()) as { readonly items: readonly { readonly type: string }[] };
+    expect(items).toHaveLength(180);
+    expect(new Set(items.map(({ type }) => type))).toEqual(new Set(["demo.order.created"]));
+    const metrics = await (await fetch(`${url}metrics`)).text();
+    expect(metrics).toMatch(/^rowpost_published_total\{.*\} [1-9]/m);
     demo.child.kill("SIGINT");
     const { code, stdout } = await demo.finished;
     expect(lastLine(stdout)).toMatch(

@@ -29,7 +29,7 @@ const WRONG: readonly (readonly [line: string, saysThis: string])[] = [
   ["status --database sqlite::memory:", "would be empty and end with this command"],
   ["migrate --database sqlite:/no/such/folder/app.db", "there is no folder /no/such/folder"],
   ["migrate --database sqlite:/tmp", "is a folder, not a file"],
-  ["status --database DB --layout t_message", "Allowed choices are default, t_local_message, message_table."],
+  ["status --database DB --layout t_message", "is not one of default, t_local_message, message_table"],
   ["status --database DB --table a.b.c", "--table a.b.c has too many dots; expected NAME or SCHEMA.NAME"],
   ["status --database DB --table it's", "is not a usable name"],
   ["status --database DB --states pending", '"pending" is not STATE=VALUE, as in pending=待发送'],

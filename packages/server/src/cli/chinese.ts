@@ -1,5 +1,6 @@
 /** The help in Chinese: one table by the English texts, laid over the finished commands. */
 import { type Command, Help } from "commander";
+import { ADOPT_CHINESE } from "./adopt-chinese.ts";
 import { ALERT_CHINESE } from "./alert-chinese.ts";
 import { DOCTOR_CHINESE } from "./doctor-chinese.ts";
 import { QUEUE_CHINESE } from "./queue/chinese.ts";
@@ -20,12 +21,15 @@ export const CHINESE: Readonly<Record<string, string>> = {
     "本地消息表：把表里的消息投递到消息中间件，并管理这些消息。",
   "Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input, 3 relay --once: some wait, reconcile: some do not add up, doctor: warnings.":
     "退出码：0 完成；1 没有做成或没有全部做成；2 输入有误；3 relay --once：有消息在等待，reconcile：有对不上的，doctor：有警告。",
+  ...ADOPT_CHINESE,
   ...ALERT_CHINESE,
   ...DOCTOR_CHINESE,
   ...RECONCILE_CHINESE,
   ...SERVE_CHINESE,
   "a small shop, its relay and a real consumer that often fails; watch nothing get lost":
     "一个小商店、它的 relay，和一个经常失败的真实消费者；看着什么都不会丢",
+  "Without --once the console shows the orders while it runs: its link is printed, and works once.":
+    "不带 --once 时，运行期间可以在控制台里看这些订单：会打印一个只能用一次的链接。",
   "make or update the message table and the tables beside it; can be run again at any time":
     "创建或更新消息表和它旁边的表；随时可以重复执行",
   "publish what waits in the message table to a broker, until SIGTERM; several relays share the work":
@@ -121,7 +125,8 @@ export const CHINESE: Readonly<Record<string, string>> = {
     "这里不使用 ROWPOST_DATABASE_URL 和 ROWPOST_BROKER_URL。",
   "mysql://, mariadb://, postgres:// or sqlite:FILE; a password may stand in ROWPOST_DATABASE_PASSWORD instead":
     "mysql://、mariadb://、postgres:// 或 sqlite:文件；密码可以写在 ROWPOST_DATABASE_PASSWORD 里",
-  "layout of the message table": "消息表的表结构",
+  "layout of the message table: default, t_local_message, message_table, or FILE.json for a table of your own":
+    "消息表的表结构：default、t_local_message、message_table，或者描述你自己的表的 FILE.json",
   "the message table, NAME or SCHEMA.NAME": "消息表，写作 表名 或 SCHEMA.表名",
   "what the state column holds, such as pending=待发送,sent=已发送": "状态列里的值，例如 pending=待发送,sent=已发送",
   "print JSON": "输出 JSON",

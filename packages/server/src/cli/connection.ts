@@ -22,6 +22,7 @@ import {
 } from "../database-url.ts";
 import { InputError, stateMapping } from "./arguments.ts";
 import { type CommandContext, keepSecret } from "./context.ts";
+import { layoutOptionsOf } from "./layout-file.ts";
 
 /** Options of {@link addConnectionOptions}, as commander hands them over. */
 export interface ConnectionFlags {
@@ -46,9 +47,10 @@ export function addConnectionOptions(command: Command): Command {
   return command
     .addOption(databaseOption())
     .addOption(
-      new Option("--layout <name>", "layout of the message table")
-        .choices(Object.keys(SHIPPED_LAYOUTS))
-        .env("ROWPOST_LAYOUT"),
+      new Option(
+        "--layout <layout>",
+        `layout of the message table: ${Object.keys(SHIPPED_LAYOUTS).join(", ")}, or FILE.json for a table of your own`,
+      ).env("ROWPOST_LAYOUT"),
     )
     .addOption(new Option("--table <name>", "the message table, NAME or SCHEMA.NAME").env("ROWPOST_TABLE"))
     .addOption(
@@ -64,17 +66,15 @@ export function addConnectionOptions(command: Command): Command {
  * The layout that the options mean. Throws `ConfigurationError` for names that no database takes.
  */
 export function layoutOf(flags: ConnectionFlags): TableLayout {
-  const base = SHIPPED_LAYOUTS[flags.layout ?? "default"];
-  if (base === undefined)
-    throw new InputError(`--layout ${flags.layout} is not one of ${Object.keys(SHIPPED_LAYOUTS).join(", ")}`);
+  const base = layoutOptionsOf(flags.layout ?? "default");
   const [table, schema, ...rest] = flags.table === undefined ? [] : flags.table.split(".").reverse();
   if (rest.length > 0) throw new InputError(`--table ${flags.table} has too many dots; expected NAME or SCHEMA.NAME`);
   try {
     return createLayout({
-      base,
+      ...base,
       ...(table === undefined ? {} : { table }),
       ...(schema === undefined ? {} : { schema }),
-      ...(flags.states === undefined ? {} : { states: flags.states }),
+      ...(flags.states === undefined ? {} : { states: { ...base.states, ...flags.states } }),
     });
   } catch (error) {
     throw new InputError(`--layout, --table, --states: ${error instanceof Error ? error.message : String(error)}`);

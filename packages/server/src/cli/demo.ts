@@ -42,10 +42,12 @@ export function demoCommand(context: CommandContext, finish: (code: ExitCode) =>
       `
 The last line compares the consumer's own table with the orders that were committed:
   committed=180 rolled_back=20 sent=180 consumed=180 duplicates=4 lost=0 phantom=0
+Without --once the console shows the orders while it runs: its link is printed, and works once.
 ${DATABASE_URL_VARIABLE} and ${BROKER_URL_VARIABLE} are not used here.
 
 Examples:
   rowpost demo
+  rowpost demo --orders 200
   rowpost demo --orders 200 --once
   rowpost demo --orders 2000 --once --database mysql://root@127.0.0.1/rowpost_demo --broker rocketmq://127.0.0.1:8081`,
     )

@@ -1,6 +1,7 @@
 /** The program `rowpost`: its commands, and how their errors become one line and an exit code. */
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
+import { adoptCommand } from "./adopt.ts";
 import { alertCommand } from "./alert.ts";
 import { archiveCommand } from "./archive.ts";
 import { isChinese, speakChinese } from "./chinese.ts";
@@ -74,6 +75,7 @@ Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input, 3 re
     confirmCommand,
     reconcileCommand,
     doctorCommand,
+    adoptCommand,
     alertCommand,
     archiveCommand,
     consoleCommand,

@@ -4,13 +4,22 @@
  */
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createOutbox, createRelay, defaultLayout, migrate, type OutboxStatus, type Relay } from "rowpost";
+import {
+  createMetricsRegistry,
+  createOutbox,
+  createRelay,
+  defaultLayout,
+  migrate,
+  type OutboxStatus,
+  type Relay,
+} from "rowpost";
 import { brokerKind } from "../broker-url.ts";
 import type { CommandContext, ExitCode } from "../cli/context.ts";
 import type { DatabaseAddress } from "../database-url.ts";
 import { watchSignals } from "../signals.ts";
 import type { ConsumerParts, DemoConsumer } from "./consumer.ts";
 import { CONSUMERS } from "./consumers.ts";
+import { openDemoConsole } from "./demo-console.ts";
 import { type Orders, openOrders } from "./orders.ts";
 import { type DemoPlace, namedPlace, temporaryPlace } from "./place.ts";
 import { openShop, type Shop } from "./shop.ts";
@@ -100,8 +109,9 @@ async function prepare(
   closers.push(() => orders.close());
   const consumer = await startConsumer(context, options, { orders, view, recent, database });
   closers.push(() => consumer.close());
+  const metrics = createMetricsRegistry();
   const relay = createRelay({
-    database,
+    ...{ database, metrics },
     broker: consumer.broker,
     types: [orderCreated],
     label: `${hostname()}:${process.pid}`,
@@ -116,6 +126,12 @@ async function prepare(
   await relay.start();
   closers.push(() => relay.stop());
   view.say(`orders in ${place.address.label}, messages to ${consumer.label}`);
+  // One that ends by itself would end under the eyes of whoever opens the link.
+  if (!options.once) {
+    const say = (text: string): void => view.say(text);
+    const served = await openDemoConsole({ place, metrics, isReady: () => relay.health().ready, say, onTrouble });
+    closers.push(() => served.close());
+  }
   const shop = openShop({
     database,
     outbox,

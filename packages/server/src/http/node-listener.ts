@@ -1,20 +1,28 @@
 /** The console behind a server of Node's, or of a framework that has read the body already. */
+import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { getRequestListener } from "@hono/node-server";
 import { describeError, type Logger } from "rowpost";
 import { withPeer } from "./peer.ts";
+import { languageOf, Problem, problemResponse } from "./problem.ts";
 
 export interface NodeListenerOptions {
   readonly fetch: (request: Request) => Promise<Response>;
   readonly logger: Logger;
   /** Then the last proxy says where a request came from. */
   readonly isBehindProxy: boolean;
+  /** Path under which browsers see it. */
+  readonly basePath: string;
 }
 
-/** Express sets these: `body` by express.json(), `originalUrl` where `url` lacks the mount path. */
+/**
+ * Express sets these: `body` by express.json(), `originalUrl` and `baseUrl` where `url` lacks the
+ * mount path.
+ */
 interface FrameworkRequest extends IncomingMessage {
   readonly body?: unknown;
   readonly originalUrl?: string;
+  readonly baseUrl?: string;
 }
 
 /** Makes the listener. What fails in it closes the one connection. */
@@ -26,17 +34,55 @@ export function nodeListener(
     async (request, { incoming }) => await fetch(withPeer(request, addressOf(incoming, options))),
     { overrideGlobalObjects: false },
   );
+  let isWarned = false;
+
+  /** The URL as the console takes it: with its base path, or without any prefix. */
+  function urlOf({ baseUrl = "", originalUrl, url = "/" }: FrameworkRequest): string {
+    if (options.basePath !== "/") return isBelow(originalUrl, options.basePath) ? originalUrl : url;
+    if (baseUrl !== "" && !isWarned) {
+      isWarned = true;
+      const hint = `createConsole({ basePath: "${baseUrl}" }) lets its page find its files`;
+      logger.warn(`the console is mounted under a path that it was not told; ${hint}`, { baseUrl });
+    }
+    return url;
+  }
+
   return (request: FrameworkRequest, response, given) => {
     const body = given ?? (request.readableEnded ? request.body : undefined);
-    // Under a mount path Express shortens the URL, and the console needs it whole for its base
-    // path.
-    if (request.originalUrl !== undefined) request.url = request.originalUrl;
-    const answered = body === undefined ? listener(request, response) : answerRead(options, request, response, body);
+    request.url = urlOf(request);
+    const answered =
+      body !== undefined
+        ? answerRead(options, request, response, body)
+        : request.readableEnded && mayHaveBody(request)
+          ? answerUnread(options, request, response)
+          : listener(request, response);
     Promise.resolve(answered).catch((error: unknown) => {
       logger.error("a request could not be answered", { error: describeError(error) });
       response.destroy();
     });
   };
+}
+
+function isBelow(url: string | undefined, path: string): url is string {
+  return url?.startsWith(path) === true && /^(?:[/?#]|$)/.test(url.slice(path.length));
+}
+
+function mayHaveBody({ headers, method }: IncomingMessage): boolean {
+  if (method === "GET" || method === "HEAD") return false;
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+}
+
+/** Whatever read the body has kept it: without this the request would wait for it forever. */
+async function answerUnread(
+  { logger }: NodeListenerOptions,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const detail =
+    "the framework has read the body already; give it to console.node(request, response, body), or mount the console before what reads it";
+  logger.error(detail, { method: request.method, url: request.url });
+  const language = languageOf(request.headers["accept-language"] ?? null);
+  await write(response, problemResponse(new Problem("unexpected", detail), language, `urn:uuid:${randomUUID()}`));
 }
 
 function addressOf(
@@ -66,7 +112,13 @@ async function answerRead(
   const url = new URL(request.url ?? "/", `http://${request.headers.host ?? "localhost"}`);
   const made = new Request(url, { method, headers, ...(hasBody ? { body: textOf(body) } : {}) });
   const answer = await options.fetch(withPeer(made, addressOf(request, options)));
-  response.writeHead(answer.status, Object.fromEntries(answer.headers));
+  await write(response, answer);
+}
+
+async function write(response: ServerResponse, answer: Response): Promise<void> {
+  // Not an object of them: of several cookies it would keep the last.
+  response.setHeaders(answer.headers);
+  response.writeHead(answer.status);
   response.end(Buffer.from(await answer.arrayBuffer()));
 }
 

@@ -178,6 +178,7 @@ export const SHIPPED_LAYOUTS: Readonly<Record<string, TableLayout>> = {
 export interface LayoutOptions {
   /** Default: {@link defaultLayout}. */
   readonly base?: TableLayout | undefined;
+  /** Name of the table. Default: that of the base. */
   readonly table?: string | undefined;
   /** Database (MySQL) or schema (PostgreSQL) of the table. Default: the connection's. */
   readonly schema?: string | undefined;
@@ -190,10 +191,15 @@ export interface LayoutOptions {
   readonly columns?: Partial<LayoutColumns> | undefined;
   /** Other values of states: numbers or words, all of one kind, no two alike. */
   readonly states?: Partial<Record<MessageState, number | string>> | undefined;
+  /** Whose time its instants are. Default: the base's, UTC. */
   readonly clock?: "utc" | "server" | undefined;
+  /** Of its instants: milliseconds, or whole seconds. */
   readonly fractionDigits?: 0 | 3 | undefined;
+  /** What its columns hold. */
   readonly limits?: Partial<MessageLimits> | undefined;
+  /** Characters that the column of reasons holds. */
   readonly failReasonLength?: number | undefined;
+  /** Characters that the column of receipts holds. */
   readonly messageIdLength?: number | undefined;
 }
 
@@ -211,6 +217,14 @@ const KINDS: OptionKinds<LayoutOptions> = {
   messageIdLength: "number",
 };
 
+/** Every table has them. */
+function isRequired(column: string): boolean {
+  const seeds = [tLocalMessageLayout, messageTableLayout].map(
+    ({ columns }) => new Map<string, unknown>(Object.entries(columns)),
+  );
+  return column !== "lastRetryAt" && seeds.every((columns) => columns.get(column) !== undefined);
+}
+
 /** Throws `ConfigurationError` for what the types of the options would not let through. */
 function checkShape(options: LayoutOptions): void {
   checkOptions("createLayout", options, KINDS);
@@ -219,8 +233,14 @@ function checkShape(options: LayoutOptions): void {
   refuseUnknown("createLayout, states", states, MESSAGE_STATES);
   refuseUnknown("createLayout, limits", limits, Object.keys(DEFAULT_LIMITS));
   for (const [name, column] of Object.entries<unknown>({ ...columns })) {
-    if (column === undefined || typeof column === "string") continue;
-    throw new ConfigurationError(`createLayout: columns.${name} must be the name of a column, or undefined`);
+    if (typeof column === "string" || (column === undefined && !isRequired(name))) continue;
+    const otherwise = isRequired(name) ? ": nothing works without it" : ", or undefined";
+    throw new ConfigurationError(`createLayout: columns.${name} must be the name of a column${otherwise}`);
+  }
+  const { failReasonLength, messageIdLength } = options;
+  for (const [name, length] of Object.entries<unknown>({ ...limits, failReasonLength, messageIdLength })) {
+    if (length === undefined || (typeof length === "number" && length >= 0)) continue;
+    throw new ConfigurationError(`createLayout: ${name in limits ? "limits." : ""}${name} must be a number, 0 or more`);
   }
   oneOf("createLayout: clock", options.clock, [undefined, "utc", "server"]);
   oneOf("createLayout: fractionDigits", options.fractionDigits, [undefined, 0, 3]);

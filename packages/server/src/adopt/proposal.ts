@@ -1,0 +1,200 @@
+/** From what was found to a layout, what it costs, and how to take the table over. */
+import type { LayoutOptions, MessageState } from "rowpost";
+import { type Catalog, type Column, quoted, tableOf } from "./catalog.ts";
+import type { Mapping, Property } from "./mapping.ts";
+import type { StateValues } from "./states.ts";
+import { unfitStates } from "./states.ts";
+import { KNOWN } from "./synonyms.ts";
+
+/** As it stands in the file: null for a column that the table lacks. */
+export type LayoutFile = Omit<LayoutOptions, "base" | "columns"> & {
+  readonly columns: Readonly<Record<string, string | null>>;
+};
+
+/** Columns of the engine's that no table of somebody's own has. */
+const ENGINE = ["settlePad"] as const;
+
+/** What is lost without a column. */
+const LOST: Partial<Record<Property, string>> = {
+  lockVersion:
+    "a relay that lost its connection proves that the old session is dead before it goes on: slower after a failure",
+  orderingKey: "no order per key",
+  deliverAt: "a delay shares its column with the retries",
+  headers: "no headers",
+  contentType: "JSON is told from text by looking",
+  messageId: "the broker's receipt is not kept",
+  sentAt: "when it was sent is not kept",
+  consumedAt: "when it was consumed is not kept",
+  lastRetryAt: "when the last attempt was is not kept",
+  createdBy: "who wrote it is not kept",
+  updatedBy: "who changed it by hand is not kept",
+};
+
+export function featuresOf({ columns }: Mapping): { readonly kept: string[]; readonly lost: string[] } {
+  const optional = KNOWN.filter(({ isRequired }) => !isRequired).map(({ property }) => property);
+  return {
+    kept: optional
+      .filter((property) => columns.has(property))
+      .map((property) => `${property} (${columns.get(property) ?? ""})`),
+    lost: [
+      ...optional
+        .filter((property) => !columns.has(property))
+        .map((property) => `${property}: ${LOST[property] ?? "not kept"}`),
+      "deliveryCount: a message that crashes the relay each time is not found out",
+    ],
+  };
+}
+
+export function layoutFileOf(
+  catalog: Catalog,
+  { columns }: Mapping,
+  { clock, states }: { readonly clock: "utc" | "server"; readonly states: StateValues },
+): LayoutFile {
+  const column = (property: Property): Column | undefined =>
+    catalog.columns.find(({ name }) => name === columns.get(property));
+  const length = (property: Property): number | undefined => column(property)?.length;
+  const sized = {
+    type: length("messageType"),
+    key: length("messageKey"),
+    topic: length("topic"),
+    orderingKey: length("orderingKey"),
+    createdBy: length("createdBy"),
+  };
+  const body = bodyBytesOf(column("messageBody"));
+  const limits = { ...sized, bodyBytes: body };
+  return {
+    table: catalog.table,
+    ...(catalog.schema === undefined ? {} : { schema: catalog.schema }),
+    columns: Object.fromEntries([
+      ...KNOWN.map(({ property }) => [property, columns.get(property) ?? null]),
+      ...["deliveryCount", ...ENGINE].map((property) => [property, null]),
+    ]),
+    ...{ states, clock, fractionDigits: (column("gmtCreate")?.fraction ?? 0) >= 3 ? 3 : 0 },
+    limits: Object.fromEntries(Object.entries(limits).filter(([, most]) => most !== undefined)),
+    failReasonLength: Math.min(length("failReason") ?? 2_000, 2_000),
+    messageIdLength: columns.has("messageId") ? Math.min(length("messageId") ?? 255, 255) : 0,
+  };
+}
+
+function bodyBytesOf(column: Column | undefined): number | undefined {
+  if (column === undefined) return undefined;
+  // A character may take four bytes of the body, and three in MySQL's utf8; one at least.
+  if (/^text$/i.test(column.type) && column.length === 65_535) return 65_535;
+  return /char/i.test(column.type) ? column.length : undefined;
+}
+
+/** What has to be so before a relay may work on the table. */
+export function mustFix(catalog: Catalog, { columns }: Mapping, states: StateValues | undefined): string[] {
+  const of = (property: Property): string => columns.get(property) ?? "";
+  const column = (property: Property): Column | undefined =>
+    catalog.columns.find(({ name }) => name === columns.get(property));
+  const table = tableOf(catalog);
+  const [type, key] = [of("messageType"), of("messageKey")];
+  const identity = [type, key];
+  const problems: string[] = [];
+  if (columns.has("messageType") && columns.has("messageKey") && !isUnique(catalog, identity)) {
+    problems.push(
+      `no unique key over (${identity.join(", ")}), so a message could be written twice: CREATE UNIQUE INDEX ${catalog.table}_identity ON ${table} (${identity.map((name) => quoted(catalog, name)).join(", ")})`,
+    );
+  }
+  for (const property of ["nextRetryAt", "failReason"] as const) {
+    const found = column(property);
+    if (found !== undefined && !found.isNullable)
+      problems.push(`${found.name} must take NULL: ${nullable(catalog, found)}`);
+  }
+  const state = column("state");
+  if (states !== undefined && state !== undefined) {
+    const unfit = unfitStates(state, states);
+    if (unfit.length > 0)
+      problems.push(
+        `${state.name} is ${state.type} and cannot hold ${unfit.join(", ")}: widen it, or give other values with --state`,
+      );
+  }
+  return problems;
+}
+
+/** Unique over both, or over one of them alone. */
+function isUnique({ primaryKey, uniques }: Catalog, identity: readonly string[]): boolean {
+  return [...uniques, primaryKey].some(
+    (unique) => unique.length > 0 && unique.every((column) => identity.includes(column)),
+  );
+}
+
+function nullable(catalog: Catalog, { name, type }: Column): string {
+  const table = tableOf(catalog);
+  const column = quoted(catalog, name);
+  if (catalog.dialect === "mysql")
+    return `ALTER TABLE ${table} MODIFY ${column} ${type} NULL, ALGORITHM=INPLACE, LOCK=NONE`;
+  if (catalog.dialect === "postgres") return `ALTER TABLE ${table} ALTER COLUMN ${column} DROP NOT NULL`;
+  return "SQLite cannot change a column: copy the table";
+}
+
+/** Worth doing, in the form that does not stop those who write. */
+export function adviceSql(catalog: Catalog, { columns }: Mapping): string[] {
+  const [state, next] = [columns.get("state"), columns.get("nextRetryAt")];
+  const table = tableOf(catalog);
+  const advice: string[] = [];
+  if (
+    state !== undefined &&
+    next !== undefined &&
+    !catalog.indexes.some(([first, second]) => first === state && second === next)
+  ) {
+    const on = `${table} (${quoted(catalog, state)}, ${quoted(catalog, next)})`;
+    const name = quoted(catalog, `idx_${catalog.table}_scan`.slice(0, 60));
+    advice.push(
+      {
+        mysql: `CREATE INDEX ${name} ON ${on} ALGORITHM=INPLACE LOCK=NONE`,
+        postgres: `CREATE INDEX CONCURRENTLY ${name} ON ${on}`,
+        sqlite: `CREATE INDEX ${name} ON ${on}`,
+      }[catalog.dialect],
+    );
+  }
+  if (!columns.has("lockVersion"))
+    advice.push(`ALTER TABLE ${table} ADD COLUMN lock_version BIGINT NOT NULL DEFAULT 0`);
+  return advice;
+}
+
+/** What has to be known, not done. */
+export function notesOf(catalog: Catalog, { columns }: Mapping, added: readonly MessageState[]): string[] {
+  const id = catalog.columns.find(({ name }) => name === columns.get("id"));
+  const known = new Set(columns.values());
+  const bare = catalog.columns.filter(
+    ({ hasDefault, isNullable, name }) => !known.has(name) && !hasDefault && !isNullable,
+  );
+  return [
+    ...(id !== undefined && /^(int|integer)\b/i.test(id.type) && catalog.dialect !== "sqlite"
+      ? [`${id.name} is ${id.type}: ids end at 2,147,483,647`]
+      : []),
+    ...(bare.length > 0
+      ? [
+          `${bare.map(({ name }) => name).join(", ")} must be given and rowpost does not know it: only your own programs can insert`,
+        ]
+      : []),
+    ...(added.length > 0 ? [`the table has no ${added.join(", ")} yet: they get values of their own in "states"`] : []),
+  ];
+}
+
+/** The two questions of every scan, to be explained on this very table. */
+export function scanSql(catalog: Catalog, { columns }: Mapping, states: StateValues): string[] {
+  const name = (property: Property): string => quoted(catalog, columns.get(property) ?? "");
+  const pending =
+    typeof states.pending === "number" ? String(states.pending) : `'${states.pending.replaceAll("'", "''")}'`;
+  const select = `SELECT ${name("id")} FROM ${tableOf(catalog)} WHERE ${name("state")} = ${pending} AND ${name("nextRetryAt")}`;
+  const now = { mysql: "NOW()", postgres: "now()", sqlite: "datetime('now')" }[catalog.dialect];
+  return [
+    `${select} IS NULL AND ${name("id")} > 0 ORDER BY ${name("id")} LIMIT 500`,
+    `${select} <= ${now} ORDER BY ${name("nextRetryAt")}, ${name("id")} LIMIT 500`,
+  ];
+}
+
+/** From the old job to the relay, with nothing lost and nothing sent by both. */
+export function takeOver(file: string, isMendable: boolean): string[] {
+  return [
+    ...(isMendable ? ["mend what must be mended, in the order above"] : []),
+    `rowpost migrate --layout ${file}    # makes the tables beside it, and leaves yours as it is`,
+    `rowpost suspend --all-relay --reason "take-over" --layout ${file}`,
+    "switch the old job off, and wait until nothing is being sent any more",
+    `rowpost relay --broker URL --layout ${file}    # sends nothing yet; rowpost doctor looks at it`,
+    `rowpost resume --all-relay --reason "take-over" --layout ${file}`,
+  ];
+}

@@ -1,0 +1,46 @@
+/** The console over the demo's own tables, for as long as the demo runs. */
+import { defaultLayout, type Logger, type MetricsRegistry } from "rowpost";
+import { serveConsole } from "../cli/console-options.ts";
+import { CommandFailure } from "../cli/failure.ts";
+import { httpAddress } from "../http-address.ts";
+import type { DemoPlace } from "./place.ts";
+
+/** What the demo has for it. */
+export interface DemoConsoleParts {
+  readonly place: Pick<DemoPlace, "database" | "address">;
+  readonly metrics: MetricsRegistry;
+  readonly isReady: () => boolean;
+  readonly say: (text: string) => void;
+  readonly onTrouble: (text: string) => void;
+}
+
+/** Where it is looked for first; where something else is there, any free port. */
+const PORT = "7070";
+
+/** Serves it to this machine, and says its link. */
+export async function openDemoConsole(
+  parts: DemoConsoleParts,
+  port: string = PORT,
+): Promise<{ close(): Promise<void> }> {
+  const { isReady, metrics, onTrouble, place, say } = parts;
+  try {
+    return await serveConsole(
+      { listen: httpAddress(port) },
+      { ...place, layout: defaultLayout },
+      { logger: troubleOnly(onTrouble), say, metrics, isReady },
+    );
+  } catch (error) {
+    if (port === "0" || !isPortTaken(error)) throw error;
+    return await openDemoConsole(parts, "0");
+  }
+}
+
+function isPortTaken(error: unknown): boolean {
+  if (!(error instanceof CommandFailure) || !(error.cause instanceof Error)) return false;
+  return "code" in error.cause && error.cause.code === "EADDRINUSE";
+}
+
+function troubleOnly(onTrouble: (text: string) => void): Logger {
+  const tell = (text: string): void => onTrouble(`console: ${text}`);
+  return { debug: () => undefined, info: () => undefined, warn: tell, error: tell };
+}
