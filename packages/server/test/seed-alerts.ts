@@ -3,15 +3,15 @@ import { randomUUID } from "node:crypto";
 import type { Database } from "rowpost";
 import { type Alert, type AlertsState, NO_ALERTS } from "../src/alerts/state.ts";
 
-const COMMON = {
+const COMMON: Omit<Alert, "rule" | "subject" | "severity" | "value" | "peak" | "facts"> = {
   ...{ phase: "firing", sinceMs: 0, seenMs: 60_000, firedMs: 0, toldMs: 15_000, toldSeverity: null },
-  ...{ since: "2026-11-24T03:00:00.000Z", isFlapping: false },
-} as const;
+  ...{ since: "2026-11-24T03:00:00.000Z", changes: [], isFlapping: false },
+};
 
 /** Three that fire or wait, one that was, and a channel that was told. */
 export async function seedAlerts(database: Database, topic = "orders"): Promise<void> {
   const failed: Alert = {
-    ...{ ...COMMON, changes: [], rule: "failed", subject: topic, severity: "warning", value: 12, peak: 40 },
+    ...{ ...COMMON, rule: "failed", subject: topic, severity: "warning", value: 12, peak: 40 },
     facts: { count: 12, more: 0 },
   };
   const due: Alert = {
@@ -27,7 +27,7 @@ export async function seedAlerts(database: Database, topic = "orders"): Promise<
     facts: { id: 1, topic, waitingMs: 4_000_000 },
   };
   const suspended: Alert = {
-    ...{ ...COMMON, changes: [], phase: "waiting", rule: "suspension", subject: `topic:${topic}`, severity: "info" },
+    ...{ ...COMMON, phase: "waiting", rule: "suspension", subject: `topic:${topic}`, severity: "info" },
     ...{ value: 1, peak: 1, facts: { scope: "topic", name: topic, author: "ann" } },
   };
   const state: AlertsState = {

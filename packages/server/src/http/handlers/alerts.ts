@@ -31,7 +31,7 @@ export function alertHandlers({
       return {
         json: {
           items: itemsOf(known, silences, language),
-          past: state.history.map(({ peak: _, ...each }) => each).reverse(),
+          past: pastOf(known),
           silences: silences.map(({ rule, subject, ...rest }) => ({
             ...{ ...rest, ...(rule === undefined ? {} : { rule }) },
             ...(subject === undefined ? {} : { subject }),
@@ -77,6 +77,13 @@ export function alertHandlers({
       return { json: { ...answer } };
     },
   };
+}
+
+/** The newest first. */
+function pastOf({ state }: KnownAlerts): AnswerOf<"alerts">["past"] {
+  return state.history
+    .map(({ forMs, rule, severity, since, subject, until }) => ({ rule, subject, severity, since, until, forMs }))
+    .reverse();
 }
 
 /** The gravest first, of those the oldest; what waits behind what fires. */
