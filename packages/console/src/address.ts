@@ -10,6 +10,7 @@ export const PAGES = [
   "operations",
   "queue",
   "unconfirmed",
+  "alerts",
   "doctor",
   "audit",
 ] as const;

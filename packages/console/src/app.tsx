@@ -32,6 +32,7 @@ const PAGE_PARTS: Readonly<Record<Page, (props: PageProps) => JSX.Element>> = {
   operations: OperationsPage,
   queue: lazyPage(async () => (await import("./queue/queue-page.tsx")).QueuePage),
   unconfirmed: lazyPage(async () => (await import("./care/unconfirmed.tsx")).UnconfirmedPage),
+  alerts: lazyPage(async () => (await import("./care/alerts.tsx")).AlertsPage),
   doctor: lazyPage(async () => (await import("./care/doctor.tsx")).DoctorPage),
   audit: AuditPage,
 };

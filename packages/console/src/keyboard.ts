@@ -15,6 +15,7 @@ const PAGE_KEYS: Readonly<Record<string, Page>> = {
     u: "audit",
     q: "queue",
     c: "unconfirmed",
+    a: "alerts",
     d: "doctor",
   },
 };

@@ -3,13 +3,20 @@ import type { Browser } from "playwright-core";
 import { sqlite } from "rowpost/sqlite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { temporaryFile } from "../../server/test/command.ts";
+import { seedAlerts } from "../../server/test/seed-alerts.ts";
 import { type AppBench, findingsOf, LOOKS, loaded, openApp, startBrowser } from "./bench.ts";
 import { findByKeyAndRetry } from "./journeys.ts";
 
 const PAGES = [
   ...(["overview", "messages", "failures", "topics", "relays", "operations"] as const),
-  ...(["queue", "unconfirmed", "doctor", "audit"] as const),
+  ...(["queue", "unconfirmed", "alerts", "doctor", "audit"] as const),
 ];
+
+/** One that takes what it gets. */
+const CHANNELS = {
+  names: ["team"],
+  test: () => Promise.resolve({ at: new Date().toISOString(), ok: true, answer: "ok" }),
+};
 
 let browser: Browser;
 let app: AppBench;
@@ -18,7 +25,7 @@ let drop: () => Promise<void>;
 beforeAll(async () => {
   browser = await startBrowser();
   const place = await temporaryFile();
-  app = await openApp(browser, sqlite({ file: place.file }));
+  app = await openApp(browser, sqlite({ file: place.file }), { alertChannels: CHANNELS });
   drop = () => place.remove();
 });
 
@@ -187,6 +194,33 @@ describe("the console's app", () => {
       true,
       "needs the role operator",
     ]);
+  });
+
+  it("says that nobody evaluates alerts; shows them, silences one and ends that, and tries a channel", async () => {
+    const page = await app.open("main/alerts", "admin");
+    await page.getByText("Nobody evaluates alerts").waitFor();
+    await seedAlerts(app.database);
+    await page.reload();
+    const item = page.locator(".findings li").filter({ hasText: "12 failed in topic orders" });
+    await item.waitFor();
+    expect(await page.locator(".findings li").first().innerText()).toContain("is due for");
+    await page.getByRole("link", { name: "Alerts 2" }).waitFor();
+    await item.getByRole("button", { name: "Silence…" }).click();
+    await page.getByRole("textbox", { name: "Reason" }).fill("ticket 7");
+    await page.getByRole("dialog").getByRole("button", { name: "Add a silence…" }).click();
+    await item.getByText("silenced", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "End…" }).click();
+    await page.getByRole("textbox", { name: "Reason" }).fill("mended");
+    expect(await findingsOf(page)).toEqual([]);
+    await page.getByRole("dialog").getByRole("button", { name: "End…" }).click();
+    await page.getByText("Nothing is silenced").waitFor();
+    expect(await item.getByText("silenced", { exact: true }).count()).toBe(0);
+    await page.getByRole("button", { name: "Send a test: team" }).click();
+    await page.getByRole("row").filter({ hasText: "team" }).getByText("taken", { exact: true }).waitFor();
+    const actions = "SELECT action, reason FROM local_message_audit ORDER BY id DESC LIMIT 3";
+    expect((await app.sql(actions)).map(({ action }) => action)).toEqual(["alert test", "silence end", "silence"]);
+    await item.getByRole("link", { name: "Look at it" }).click();
+    await page.waitForURL("**/main/messages?state=failed&topic=orders");
   });
 
   it.each(LOOKS)("has no serious finding of axe-core, and nothing too wide: $locale, $colorScheme", async (look) => {

@@ -7,6 +7,7 @@ import { type Browser, type BrowserContext, type BrowserContextOptions, chromium
 import type { Database } from "rowpost";
 import { createOneTimeLink, type OneTimeLink } from "../../server/src/access/link.ts";
 import { hashPassword } from "../../server/src/access/secrets.ts";
+import type { ConsoleOptions } from "../../server/src/console.ts";
 import { type ConsoleBench, openConsole } from "../../server/test/console.ts";
 
 const CHROMIUM = process.env["ROWPOST_CHROMIUM"] ?? "/usr/bin/chromium";
@@ -38,11 +39,15 @@ export interface AppBench extends ConsoleBench {
 }
 
 /** Opens it on an empty database. */
-export async function openApp(browser: Browser, database: Database): Promise<AppBench> {
+export async function openApp(
+  browser: Browser,
+  database: Database,
+  options: Partial<ConsoleOptions> = {},
+): Promise<AppBench> {
   const link = createOneTimeLink();
   const password = await hashPassword(PASSWORD);
   const users = (["reader", "operator", "admin"] as const).map((role) => ({ name: role, role, password }));
-  const bench = await openConsole(database, { access: { users, link } });
+  const bench = await openConsole(database, { ...options, access: { users, link } });
   const server = createServer((...both) => bench.made.node(...both));
   const address = await listening(server);
   const complaints: Complaints = { all: [] };

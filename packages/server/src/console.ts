@@ -9,10 +9,12 @@ import { createMetricsRegistry, type Logger, type MetricsRegistry } from "rowpos
 import { type Authorize, createAccess } from "./access/access.ts";
 import type { Access } from "./access/access-file.ts";
 import type { OneTimeLink } from "./access/link.ts";
+import type { AlertChannels } from "./alerts/test-notice.ts";
 import { createAppFiles } from "./http/app-files.ts";
 import type { ConsoleParts } from "./http/call.ts";
 import { accessHandlers } from "./http/handlers/access.ts";
 import { actionHandlers } from "./http/handlers/actions.ts";
+import { alertHandlers } from "./http/handlers/alerts.ts";
 import { bulkHandlers } from "./http/handlers/bulk.ts";
 import { careHandlers } from "./http/handlers/care.ts";
 import { messageHandlers } from "./http/handlers/messages.ts";
@@ -28,6 +30,7 @@ import { secured } from "./http/security.ts";
 import { createSource, type SourceOptions } from "./source.ts";
 
 export type { Authorize } from "./access/access.ts";
+export type { AlertChannels } from "./alerts/test-notice.ts";
 export type { SourceOptions } from "./source.ts";
 
 /** Options of {@link createConsole}. */
@@ -58,6 +61,8 @@ export interface ConsoleOptions {
    * for instance. Default: one of its own.
    */
   readonly metrics?: MetricsRegistry | undefined;
+  /** Who is told of alerts, so that admins can try it. Default: nobody. */
+  readonly alertChannels?: AlertChannels | undefined;
   /** What else has to be well for `/readyz`, as a relay in the same process. Default: nothing. */
   readonly isReady?: (() => boolean) | undefined;
   /** Folder of the built app. Default: the one of this package. */
@@ -106,7 +111,7 @@ export function createConsole(options: ConsoleOptions): Console {
   if (first === undefined) throw new TypeError("createConsole: sources is empty");
   const { link, tokens = [], users = [] } = access ?? {};
   const parts: ConsoleParts = {
-    ...{ version: packageVersion(), sources, readOnly, metrics },
+    ...{ version: packageVersion(), sources, readOnly, metrics, alertChannels: options.alertChannels },
     access: createAccess({
       ...{ users, tokens, link, authorize, isHttps, basePath, publicUrl },
       ...{ store: first.operations, linkUser: osUser() },
@@ -123,6 +128,7 @@ export function createConsole(options: ConsoleOptions): Console {
       ...recordHandlers(parts),
       ...queueHandlers(parts),
       ...careHandlers(parts),
+      ...alertHandlers(parts),
     },
     publicOrigin: publicUrl === undefined ? undefined : new URL(publicUrl).origin,
     requestsPerSecond: options.requestsPerSecond ?? 20,

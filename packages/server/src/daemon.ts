@@ -39,7 +39,11 @@ export interface DaemonOptions {
   readonly alerts?: AlertConfig | undefined;
   /** Runs in the same process; undefined: nothing does. Opened before the relay starts. */
   readonly beside?:
-    | ((parts: { readonly relay: Relay; readonly metrics: MetricsRegistry }) => Promise<Beside>)
+    | ((parts: {
+        readonly relay: Relay;
+        readonly metrics: MetricsRegistry;
+        readonly alerts: AlertConfig | undefined;
+      }) => Promise<Beside>)
     | undefined;
 }
 
@@ -87,9 +91,10 @@ export async function runRelay(options: DaemonOptions): Promise<ExitCode> {
   let beside: OpenBeside | undefined;
   let alerts: RunningAlerts | undefined;
   try {
-    beside = options.beside && (await openBeside(options.beside({ relay, metrics }), signals.signal));
+    beside =
+      options.beside && (await openBeside(options.beside({ relay, metrics, alerts: options.alerts }), signals.signal));
     topic = readTopic?.();
-    alerts = startRelayAlerts(options);
+    alerts = startRelayAlerts(options, metrics);
     const signal = beside?.signal ?? signals.signal;
     const code =
       options.once === undefined
@@ -125,8 +130,11 @@ async function openBeside(opening: Promise<Beside>, stop: AbortSignal): Promise<
   return { failed: opened.failed, signal, close };
 }
 
-function startRelayAlerts({ alerts, relay: { database, layout, logger } }: DaemonOptions): RunningAlerts | undefined {
-  return alerts && startAlerts({ sources: [{ name: "main", database, layout }], config: alerts, logger });
+function startRelayAlerts(
+  { alerts, relay: { database, layout, logger } }: DaemonOptions,
+  metrics: MetricsRegistry,
+): RunningAlerts | undefined {
+  return alerts && startAlerts({ sources: [{ name: "main", database, layout }], config: alerts, logger, metrics });
 }
 
 function confirmations(

@@ -1,13 +1,16 @@
 /** A message table that the console shows: its connections, and what all viewers share. */
-import type {
-  BulkStore,
-  Database,
-  Logger,
-  MessageAdmin,
-  OperationsStore,
-  OutboxStatus,
-  TableEstimate,
-  TableLayout,
+import {
+  type AlertStore,
+  type BulkStore,
+  type Database,
+  type Logger,
+  type MessageAdmin,
+  type OperationsStore,
+  type OutboxStatus,
+  RowpostError,
+  type StoredAlerts,
+  type TableEstimate,
+  type TableLayout,
 } from "rowpost";
 import { createQueue, type Queue } from "rowpost/queue";
 import { Problem } from "./http/problem.ts";
@@ -28,6 +31,8 @@ export interface SourceOptions {
 export interface Snapshot {
   readonly status: OutboxStatus;
   readonly estimate: TableEstimate;
+  /** Undefined: a right on them is missing, or their tables are. */
+  readonly alerts: StoredAlerts | undefined;
   /** ISO 8601 UTC. */
   readonly asOf: string;
 }
@@ -42,6 +47,7 @@ export interface Source {
   readonly operations: OperationsStore;
   /** For reading the audit, and the size of the table. */
   readonly records: OperationsStore;
+  readonly alerts: AlertStore;
   /** Changes of many messages. */
   readonly bulk: BulkStore;
   /** The message queue stored beside the table, if there is one; made at the first use. */
@@ -72,15 +78,22 @@ export function createSource({ database, layout = database.defaultLayout, name }
   // Apart from the sessions, which every request needs: a long look at the audit holds nobody up.
   const records = database.operations(options);
   const bulk = database.bulk(options);
+  const alerts = database.alerts(options);
   let worker: OperationWorker | undefined;
   let queue: Queue | undefined;
   const lanes = Array.from({ length: SEARCHES }, () => ({ admin: database.messageAdmin(options), waiting: 0 }));
   const snapshot = createShared(SNAPSHOT_MS, async (): Promise<Snapshot> => {
     const asOf = new Date().toISOString();
-    return { status: await reads.status(), estimate: await records.estimate(), asOf };
+    const [status, estimate] = [await reads.status(), await records.estimate()];
+    // Whoever cannot read them sees the messages all the same; the page of alerts says why.
+    const known = await alerts.read().catch((error: unknown) => {
+      if (error instanceof RowpostError && !error.retriable) return undefined;
+      throw error;
+    });
+    return { status, estimate, alerts: known, asOf };
   });
   return {
-    ...{ name, database, layout, reads, changes, operations, records, bulk, snapshot },
+    ...{ name, database, layout, reads, changes, operations, records, bulk, alerts, snapshot },
     queue() {
       queue ??= createQueue({ database, producerGroup: "rowpost-console" });
       return queue;
@@ -104,7 +117,9 @@ export function createSource({ database, layout = database.defaultLayout, name }
       await worker?.close();
       await queue?.close();
       await Promise.all(
-        [reads, changes, operations, records, bulk, ...lanes.map(({ admin }) => admin)].map((each) => each.close()),
+        [reads, changes, operations, records, bulk, alerts, ...lanes.map(({ admin }) => admin)].map((each) =>
+          each.close(),
+        ),
       );
     },
   };

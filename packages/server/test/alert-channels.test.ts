@@ -2,6 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { silentMetrics } from "rowpost";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { signDingtalk } from "../src/alerts/channels/dingtalk.ts";
 import { signFeishu } from "../src/alerts/channels/feishu.ts";
@@ -139,7 +140,7 @@ test("a channel that has not taken a notice three times hands it to its fallback
     night: { type: "webhook", url: `${base}/night`, fallback: "pager" },
     pager: { type: "webhook", url: `${base}/pager` },
   });
-  const parts = { source: "main", channels: channelsOf(config), logger: SILENT };
+  const parts = { source: "main", channels: channelsOf(config), logger: SILENT, metrics: silentMetrics };
   let state: AlertsState = { ...NO_ALERTS, notices: [{ ...NOTICE, deliveries: { night: { tries: 0, nextMs: 0 } } }] };
   for (let turn = 0; turn < 5; turn += 1) {
     state = await deliver(state, parts);

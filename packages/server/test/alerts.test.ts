@@ -1,7 +1,7 @@
 /** Alerts over real databases, told to a channel that checks what it gets. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { createOutbox, type Database, migrate } from "rowpost";
+import { createMetricsRegistry, createOutbox, type Database, type MetricsRegistry, migrate } from "rowpost";
 import { verifyWebhook } from "rowpost/http";
 import { mariadb } from "rowpost/mariadb";
 import { postgres } from "rowpost/postgres";
@@ -28,6 +28,7 @@ function cases(create: () => Promise<{ readonly database: Database; drop(): Prom
   let open: Evaluator[];
   let nowMs: number;
   let puts: number;
+  let metrics: MetricsRegistry;
 
   beforeEach(async () => {
     const made = await create();
@@ -35,6 +36,7 @@ function cases(create: () => Promise<{ readonly database: Database; drop(): Prom
     drop = () => made.drop();
     await migrate(database, { layout: database.defaultLayout });
     [told, answers, open, nowMs, puts] = [[], [], [], 0, 0];
+    metrics = createMetricsRegistry();
     server = createServer((request, response) => {
       let body = "";
       request.on("data", (part) => {
@@ -66,7 +68,15 @@ function cases(create: () => Promise<{ readonly database: Database; drop(): Prom
       ...({ language: "en", from: "info" } as const),
     };
     const made = createEvaluator({
-      ...{ name: "main", database: of, layout: of.defaultLayout, rules: { failed }, logger: SILENT, monotonicMs },
+      ...{
+        name: "main",
+        database: of,
+        layout: of.defaultLayout,
+        rules: { failed },
+        logger: SILENT,
+        metrics,
+        monotonicMs,
+      },
       channels: [createChannel({ config, consoleUrl: undefined, secrets: [], monotonicMs })],
     });
     open.push(made);
@@ -124,8 +134,12 @@ function cases(create: () => Promise<{ readonly database: Database; drop(): Prom
     await fail(1);
     await turns(first, 3);
     expect(told).toHaveLength(1);
+    const counted = () => metrics.value("rowpost_alerts", { source: "main", rule: "failed", state: "firing" });
+    expect(counted()).toBe(1);
     const second = evaluator();
     expect(await second.turn()).toBeUndefined();
+    // Who does not evaluate says so: the highest of all processes is right.
+    expect(counted()).toBe(0);
     await first.close();
     open.splice(open.indexOf(first), 1);
     await turns(second, 3);
@@ -140,6 +154,7 @@ function cases(create: () => Promise<{ readonly database: Database; drop(): Prom
     answers = [503];
     await turns(first, 1);
     expect(told).toHaveLength(0);
+    expect(metrics.value("rowpost_alert_send_failures_total", { channel: "hook" })).toBe(1);
     await expireLease();
     const second = evaluator();
     await second.turn();

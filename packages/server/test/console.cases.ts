@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ROLES, type Route } from "../src/http/route.ts";
 import { ROUTES, type RouteName } from "../src/http/routes.ts";
 import { type ConsoleBench, etagOf, openConsole, type Sent } from "./console.ts";
+import { seedAlerts } from "./seed-alerts.ts";
 
 interface Expected {
   /** Status for nobody, reader, operator, admin, and admin of a console that is read-only. */
@@ -69,6 +70,10 @@ const EXPECTED: Readonly<Record<RouteName, Expected>> = {
   queueEdit: { status: [401, 403, 403, 404, 403], body: { ...reason, id: "1", body: "{}" } },
   unconfirmed: LOOK,
   doctor: LOOK,
+  alerts: LOOK,
+  addSilence: { status: [401, 403, 200, 200, 403], body: { ...reason, rule: "failed", subject: "nobody" } },
+  endSilence: { status: [401, 403, 404, 404, 403], body: reason },
+  testChannel: { status: [401, 403, 403, 404, 404] },
   audit: LOOK,
 };
 const NAMES = Object.keys(ROUTES) as RouteName[];
@@ -204,6 +209,53 @@ export function consoleCases(create: () => Promise<{ readonly database: Database
       const ours = { ...request.headers, "sec-fetch-site": "same-origin" };
       const { status } = await bench.ask(name, { ...request, token: bench.tokens.admin, headers: ours });
       expect(status).toBe(EXPECTED[name].status[3]);
+    });
+  });
+
+  describe("alerts", () => {
+    test("are told gravest first in the reader's language, and that nobody evaluates them", async () => {
+      await bench.sql("DELETE FROM local_message_alert");
+      const token = bench.tokens.reader;
+      expect((await bench.ask("alerts", { token })).json).toMatchObject({ isEvaluated: false, items: [] });
+      await seedAlerts(bench.database);
+      const { json } = await bench.ask("alerts", { token, headers: { "accept-language": "zh" } });
+      const items = json["items"] as Record<string, unknown>[];
+      expect(json).toMatchObject({ isEvaluated: true, past: [{ rule: "no-relay" }] });
+      expect(json["channels"]).toMatchObject([{ name: "ops", canTest: false, last: { ok: false } }]);
+      expect(items.map(({ phase, rule }) => [rule, phase])).toEqual([
+        ["oldest-due", "firing"],
+        ["failed", "firing"],
+        ["suspension", "waiting"],
+      ]);
+      expect(items[1]).toMatchObject({ title: "主题 orders 有 12 条消息发送失败", peak: "40" });
+      const pulse = await bench.ask("pulse", { token }, bench.another());
+      expect(pulse.json).toMatchObject({ sources: [{ alerts: { count: 2, severity: "critical" } }] });
+      await bench.sql("UPDATE local_message_alert SET saved_at = NULL");
+      expect((await bench.ask("alerts", { token })).json).toMatchObject({ isEvaluated: false });
+      const stale = await bench.ask("pulse", { token }, bench.another());
+      expect(JSON.stringify(stale.json)).not.toContain("alerts");
+    });
+
+    test("a silence is written with its audit, is seen at its alert, and ends once", async () => {
+      await seedAlerts(bench.database);
+      const token = bench.tokens.operator;
+      const body = { ...reason, rule: "failed", subject: "orders", forMs: 60_000 };
+      const { json: added } = await bench.ask("addSilence", { token, body });
+      expect((await audit(1))[0]).toMatchObject({ action: "silence", author: "the operator", ...reason });
+      const { json } = await bench.ask("alerts", { token });
+      const silenced = (json["items"] as Record<string, unknown>[]).filter(({ silence }) => silence === added["id"]);
+      expect(silenced.map(({ rule }) => rule)).toEqual(["failed"]);
+      const end = { token, body: reason, params: { silence: String(added["id"]) } };
+      const statuses = [(await bench.ask("endSilence", end)).status, (await bench.ask("endSilence", end)).status];
+      expect(statuses).toEqual([200, 404]);
+      expect((await audit(1))[0]).toMatchObject({ action: "silence end", result: "done", ...reason });
+      const wrong = [
+        { ...body, forMs: 8 * 86_400_000 },
+        { ...body, forMs: 0 },
+        { ...body, rule: "none" },
+      ];
+      for (const each of wrong) expect((await bench.ask("addSilence", { token, body: each })).status).toBe(400);
+      expect((await bench.ask("endSilence", { ...end, params: { silence: "1\u0000" } })).status).toBe(400);
     });
   });
 

@@ -96,7 +96,7 @@ async function ask(of: Console, name: RouteName, sent: Sent): Promise<Answered> 
   const route: Route = ROUTES[name];
   const params: Readonly<Record<string, string>> = { source: "main", ...sent.params };
   const path = route.path.replace(/:(\w+)/g, (_, param: string) =>
-    encodeURIComponent(params[param] ?? (param === "operation" ? NO_OPERATION : "1")),
+    encodeURIComponent(params[param] ?? (["operation", "silence"].includes(param) ? NO_OPERATION : "1")),
   );
   const url = new URL(`/api/v1${path}`, ORIGIN);
   for (const [key, value] of Object.entries(sent.query ?? {})) url.searchParams.set(key, value);

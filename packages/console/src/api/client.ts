@@ -55,6 +55,10 @@ const ROUTES = {
   queueEdit: "POST /s/:source/queue/:topic/groups/:group/edit",
   unconfirmed: "GET /s/:source/unconfirmed",
   doctor: "GET /s/:source/doctor",
+  alerts: "GET /s/:source/alerts",
+  addSilence: "POST /s/:source/alerts/silences",
+  endSilence: "POST /s/:source/alerts/silences/:silence/end",
+  testChannel: "POST /s/:source/alerts/channels/:channel/test",
   audit: "GET /s/:source/audit",
 } as const satisfies { readonly [Name in RouteName]: PathOf<Name> };
 
@@ -65,6 +69,8 @@ export interface Given<Name extends RouteName> {
   readonly operation?: string;
   readonly topic?: string;
   readonly group?: string;
+  readonly silence?: string;
+  readonly channel?: string;
   readonly query?: QueryOf<Name>;
   readonly body?: BodyOf<Name>;
   /** Version that a change was decided on. */
@@ -101,7 +107,7 @@ export class ApiProblem extends Error {
 /** Address of a route, relative to the page's base. */
 export function addressOf<Name extends RouteName>(
   name: Name,
-  { group = "", id = "", operation = "", query, source = "", topic = "" }: Given<Name>,
+  { channel = "", group = "", id = "", operation = "", query, silence = "", source = "", topic = "" }: Given<Name>,
 ): string {
   const path = ROUTES[name]
     .replace(/^\w+ \//, "")
@@ -109,7 +115,9 @@ export function addressOf<Name extends RouteName>(
     .replace(":topic", encodeURIComponent(topic))
     .replace(":group", encodeURIComponent(group))
     .replace(":id", encodeURIComponent(id))
-    .replace(":operation", encodeURIComponent(operation));
+    .replace(":operation", encodeURIComponent(operation))
+    .replace(":silence", encodeURIComponent(silence))
+    .replace(":channel", encodeURIComponent(channel));
   const pairs = Object.entries(query ?? {}).flatMap(([key, value]) =>
     typeof value === "string" || typeof value === "number" ? [[key, `${value}`]] : [],
   );

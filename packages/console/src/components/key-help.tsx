@@ -5,7 +5,7 @@ import { Modal } from "./modal.tsx";
 
 const GO_KEYS = {
   ...({ overview: "o", messages: "m", failures: "f", topics: "t" } as const),
-  ...({ relays: "r", operations: "b", queue: "q", unconfirmed: "c", doctor: "d", audit: "u" } as const),
+  ...({ relays: "r", operations: "b", queue: "q", unconfirmed: "c", alerts: "a", doctor: "d", audit: "u" } as const),
 };
 
 export function KeyHelp({ close }: { readonly close: () => void }) {

@@ -1,13 +1,12 @@
 /** Which table, the search, how fresh it all is, and who I am. */
 import type { Signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
-import { go, hrefOf, PAGES, place } from "../address.ts";
-import { call } from "../api/client.ts";
-import { freshness, now, paused, usePolled } from "../api/polling.ts";
+import { go, hrefOf, place } from "../address.ts";
+import { freshness, now, paused } from "../api/polling.ts";
 import { logOut, meta } from "../api/session.ts";
-import { formatClock, formatCount, formatDuration, zoneOffset } from "../format.ts";
+import { formatClock, formatDuration, zoneOffset } from "../format.ts";
 import { words } from "../language/language.ts";
 import { language, THEMES, theme, zone } from "../settings.ts";
+import { Menu } from "./menu.tsx";
 import { SearchBox } from "./search-box.tsx";
 
 const STALE_MS = 15_000;
@@ -16,12 +15,7 @@ export function TopBar({ help }: { readonly help: () => void }) {
   const { page, source: named } = place.value;
   const sources = meta.value?.sources ?? [];
   const source = named || (sources[0]?.name ?? "");
-  const { bar, menu } = words.value;
-  const menuList = useRef<HTMLElement>(null);
-  // On a phone the menu is wider than the screen.
-  useEffect(() => {
-    menuList.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
-  }, [page]);
+  const { bar } = words.value;
   return (
     <header class="bar">
       <div class="bar-top">
@@ -44,14 +38,7 @@ export function TopBar({ help }: { readonly help: () => void }) {
         <Freshness />
         <Preferences help={help} />
       </div>
-      <nav ref={menuList} aria-label={bar.menu}>
-        {PAGES.map((name) => (
-          <a key={name} href={hrefOf(source, name)} aria-current={name === page ? "page" : undefined}>
-            {menu[name]}
-            {name === "failures" && <FailedCount source={source} />}
-          </a>
-        ))}
-      </nav>
+      <Menu page={page} source={source} />
     </header>
   );
 }
@@ -161,18 +148,4 @@ function Choice<Value extends string>({
       </select>
     </label>
   );
-}
-
-const PULSE_MS = 5_000;
-
-/** How many have failed, on every page. */
-function FailedCount({ source }: { readonly source: string }) {
-  const { answer } = usePolled("pulse", async (signal) => (await call("pulse", { signal })).answer, {
-    everyMs: PULSE_MS,
-  });
-  const count = answer?.sources
-    .find(({ name }) => name === source)
-    ?.states.find(({ state }) => state === "failed")?.count;
-  if (count === undefined || count.value === 0) return null;
-  return <span class="badge num">{formatCount(count)}</span>;
 }

@@ -1,5 +1,8 @@
+import { alerts } from "./en-alerts.ts";
+
 /** Words of the pages for unconfirmed messages and the doctor; loaded with them. */
 export const care = {
+  alerts,
   unconfirmed: {
     title: "Unconfirmed messages",
     about: "Sent, and no consumer has said yet that it has them. A relay acts when the deadline has come.",

@@ -13,6 +13,7 @@ export const en = {
     operations: "Operations",
     queue: "Queue",
     unconfirmed: "Unconfirmed",
+    alerts: "Alerts",
     doctor: "Doctor",
     audit: "Audit",
   },

@@ -1,7 +1,9 @@
 import type { care as english } from "./en-care.ts";
+import { alerts } from "./zh-alerts.ts";
 
 /** 未确认和体检两个页面的文字。 */
 export const care: typeof english = {
+  alerts,
   unconfirmed: {
     title: "未确认的消息",
     about: "已经发送，但消费者还没有确认。到期后由投递实例处理。",

@@ -14,6 +14,7 @@ export const zh: Dictionary = {
     operations: "批量操作",
     queue: "队列",
     unconfirmed: "未确认",
+    alerts: "告警",
     doctor: "体检",
     audit: "审计",
   },

@@ -135,6 +135,16 @@ export const METRICS = {
     help: "Changes of many messages that are under way, by state: running or paused.",
     labels: ["source", "state"],
   },
+  rowpost_alerts: {
+    kind: "gauge",
+    help: "Alerts by rule and state, firing or waiting, from the process that evaluates them; 0 from the others.",
+    labels: ["source", "rule", "state"],
+  },
+  rowpost_alert_send_failures_total: {
+    kind: "counter",
+    help: "Attempts to tell a channel of alerts that it did not take.",
+    labels: ["channel"],
+  },
   rowpost_table_readable: {
     kind: "gauge",
     help: "1 while the console can read the message table.",

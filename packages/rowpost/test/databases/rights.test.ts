@@ -131,6 +131,17 @@ describeWithService(["mariadb", "mysql9", "postgres"], "rights", ({ name: servic
     await relay.stop();
     expect(broker.published("orders").map(({ key }) => key)).toEqual(["b", "c"]);
     expect(problems).toEqual([]);
+    // A relay with --alerts: what its evaluator does at a look.
+    const layout = { layout: owner.defaultLayout };
+    const [alerts, status, bulk] = [database.alerts(layout), database.messageAdmin(layout), database.bulk(layout)];
+    const lease = { owner: "a".repeat(36), leaseMs: 60_000 };
+    expect(await alerts.take(lease)).toBeDefined();
+    await alerts.late({ unconfirmedMs: 60_000, sendingMs: 90_000 });
+    expect([await alerts.silences(), await bulk.list()]).toEqual([[], []]);
+    await status.status();
+    expect(await alerts.save({ ...lease, state: "{}" })).toBe(true);
+    await alerts.release(lease.owner);
+    await Promise.all([alerts, status, bulk].map((each) => each.close()));
     const left = await owner.transaction((tx) => tx.query("SELECT id FROM local_message"));
     expect(left).toEqual([]);
   });

@@ -1,5 +1,5 @@
 /** Brings pending notices to their channels: one to each at a time, in their order. */
-import type { Logger } from "rowpost";
+import type { Logger, Metrics } from "rowpost";
 import type { Channel } from "./channels/send.ts";
 import type { AlertsState, Notice } from "./state.ts";
 
@@ -10,6 +10,7 @@ export interface DeliveryParts {
   readonly source: string;
   readonly channels: readonly Channel[];
   readonly logger: Logger;
+  readonly metrics: Metrics;
 }
 
 /** The state after one attempt for each channel that has something to take. */
@@ -29,6 +30,7 @@ export async function deliver(state: AlertsState, parts: DeliveryParts): Promise
   let next = withoutUnknown(state, parts.channels);
   for (const { answer, channel, notice } of answers) {
     const { name } = channel.config;
+    if (!answer.ok) parts.metrics.increment("rowpost_alert_send_failures_total", { channel: name });
     next = { ...next, channels: { ...next.channels, [name]: answer } };
     next = replaced(next, notice.id, (current) =>
       answer.ok ? taken(current, name) : refused(current, channel, { ...parts, clockMs: state.clockMs }, answer.answer),

@@ -11,6 +11,7 @@ import {
   describeError,
   type Logger,
   type MessageAdmin,
+  type Metrics,
   RowpostError,
   type StoredAlerts,
   type TableLayout,
@@ -18,7 +19,7 @@ import {
 import type { Channel } from "./channels/send.ts";
 import { deliver, hasDue } from "./delivery.ts";
 import { type StepInput, step } from "./lifecycle.ts";
-import { type Condition, conditionsOf, isOn, type Look, type Rules } from "./rules.ts";
+import { type Condition, conditionsOf, isOn, type Look, RULE_NAMES, type Rules } from "./rules.ts";
 import { type AlertsState, NO_ALERTS, parseState } from "./state.ts";
 
 /** Much longer than a turn, which sends for five seconds at most. */
@@ -35,6 +36,7 @@ export interface EvaluatorOptions {
   readonly rules: Rules;
   readonly channels: readonly Channel[];
   readonly logger: Logger;
+  readonly metrics: Metrics;
   readonly monotonicMs: () => number;
 }
 
@@ -50,7 +52,7 @@ export interface Evaluator {
 
 /** Makes it. Nothing is connected before the first turn. */
 export function createEvaluator(options: EvaluatorOptions): Evaluator {
-  const { channels, database, layout, logger, monotonicMs, name, rules } = options;
+  const { channels, database, layout, logger, metrics, monotonicMs, name, rules } = options;
   const tools = { layout, statementTimeoutMs: STATEMENT_TIMEOUT_MS };
   const parts = { alerts: database.alerts(tools), admin: database.messageAdmin(tools), bulk: database.bulk(tools) };
   const owner = randomUUID();
@@ -84,22 +86,28 @@ export function createEvaluator(options: EvaluatorOptions): Evaluator {
     if (!(await save(decided))) return undefined;
     savedMs = startMs;
     if (!hasDue(decided)) return decided;
-    const told = await deliver(decided, { source: name, channels, logger });
+    const told = await deliver(decided, { source: name, channels, logger, metrics });
     if (told !== decided && !(await save(told))) savedMs = undefined;
     return told;
   }
 
+  async function turn(): Promise<AlertsState | undefined> {
+    try {
+      const state = await evaluate();
+      if (state === undefined) savedMs = undefined;
+      await away.back();
+      return state;
+    } catch (error) {
+      logger.warn("alerts could not be evaluated", { source: name, error: describeError(error) });
+      return await away.failed(error);
+    }
+  }
+
   return {
     async turn() {
-      try {
-        const state = await evaluate();
-        if (state === undefined) savedMs = undefined;
-        await away.back();
-        return state;
-      } catch (error) {
-        logger.warn("alerts could not be evaluated", { source: name, error: describeError(error) });
-        return await away.failed(error);
-      }
+      const state = await turn();
+      measure(metrics, name, state);
+      return state;
     },
     async close() {
       try {
@@ -111,6 +119,17 @@ export function createEvaluator(options: EvaluatorOptions): Evaluator {
       }
     },
   };
+}
+
+/** By who does not evaluate, all are 0: over all processes the highest is right. */
+function measure(metrics: Metrics, source: string, known: AlertsState | undefined): void {
+  const alerts = Object.values(known?.alerts ?? {});
+  for (const rule of RULE_NAMES) {
+    for (const state of ["firing", "waiting"] as const) {
+      const count = alerts.filter((alert) => alert.rule === rule && alert.phase === state).length;
+      metrics.gauge("rowpost_alerts", { source, rule, state }, count);
+    }
+  }
 }
 
 interface AwayWatch {
@@ -125,7 +144,7 @@ interface AwayWatch {
  * each process that evaluates tells it once.
  */
 function createAwayWatch(options: EvaluatorOptions, owner: string): AwayWatch {
-  const { channels, logger, monotonicMs, name } = options;
+  const { channels, logger, metrics, monotonicMs, name } = options;
   let state: AlertsState = { ...NO_ALERTS, owner };
   let lastMs = monotonicMs();
 
@@ -134,7 +153,7 @@ function createAwayWatch(options: EvaluatorOptions, owner: string): AwayWatch {
     const input = { ...stepInput(options, conditions), elapsedMs: nowMs - lastMs, silences: [] };
     lastMs = nowMs;
     state = step(state, input);
-    state = hasDue(state) ? await deliver(state, { source: name, channels, logger }) : state;
+    state = hasDue(state) ? await deliver(state, { source: name, channels, logger, metrics }) : state;
     return state;
   }
 

@@ -152,7 +152,8 @@ function forMsOf(rules: Rules, rule: Condition["rule"]): number {
   return rule === "test" ? 0 : (rules[rule]?.forMs ?? 0);
 }
 
-function isMeant({ rule, subject }: StepInput["silences"][number], alert: Alert): boolean {
+/** Does the silence mean this alert? */
+export function isMeant({ rule, subject }: StepInput["silences"][number], alert: Alert): boolean {
   return (rule === undefined || rule === alert.rule) && (subject === undefined || subject === alert.subject);
 }
 

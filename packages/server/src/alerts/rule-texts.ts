@@ -13,7 +13,12 @@ interface RuleText {
 type Told = Condition & { readonly peak: number };
 type Writer = (told: Told, fact: (name: string) => string) => Omit<RuleText, "peak">;
 
-const EN: Readonly<Record<Condition["rule"], Writer>> = {
+const EN: Readonly<Record<Condition["rule"] | "unknown", Writer>> = {
+  unknown: ({ rule, subject }) => ({
+    title: `${rule} ${subject}`.trim(),
+    why: "An alert that this version has no words for.",
+    command: "rowpost alert list, with the version that evaluates",
+  }),
   test: () => ({
     title: "this is a test",
     why: "Somebody tries whether notices arrive here.",
@@ -85,6 +90,11 @@ const EN: Readonly<Record<Condition["rule"], Writer>> = {
 };
 
 const ZH: typeof EN = {
+  unknown: ({ rule, subject }) => ({
+    title: `${rule} ${subject}`.trim(),
+    why: "当前版本没有这种告警的文字。",
+    command: "用判定告警的那个版本运行 rowpost alert list",
+  }),
   test: () => ({
     title: "这是一条测试通知",
     why: "有人在检查通知能否送达此处。",
@@ -172,7 +182,9 @@ export function lineOf(told: Told, language: Language): RuleText {
 }
 
 function written(told: Told, language: Language): Omit<RuleText, "peak"> {
-  return WRITERS[language][told.rule](told, (name) => String(told.facts[name] ?? "?"));
+  // An evaluator of a later version may know more rules.
+  const writer: Writer = WRITERS[language][told.rule] ?? WRITERS[language].unknown;
+  return writer(told, (name) => String(told.facts[name] ?? "?"));
 }
 
 /** For a shell, where it must be. */

@@ -1,5 +1,5 @@
 /** Alerts beside a relay or a console: evaluated every 15 s by whoever has the lease. */
-import type { Database, Logger, TableLayout } from "rowpost";
+import { type Database, type Logger, type Metrics, silentMetrics, type TableLayout } from "rowpost";
 import { createChannel } from "./channels/send.ts";
 import type { AlertConfig } from "./config.ts";
 import { createEvaluator, type Evaluator } from "./evaluator.ts";
@@ -19,6 +19,8 @@ export interface AlertsOptions {
   }[];
   readonly config: AlertConfig;
   readonly logger: Logger;
+  /** Default: counts nothing. */
+  readonly metrics?: Metrics | undefined;
 }
 
 export interface RunningAlerts {
@@ -64,12 +66,12 @@ export async function evaluateOnce(options: AlertsOptions): Promise<AlertsState 
   }
 }
 
-function evaluatorsOf({ config, logger, sources }: AlertsOptions): readonly Evaluator[] {
+function evaluatorsOf({ config, logger, metrics = silentMetrics, sources }: AlertsOptions): readonly Evaluator[] {
   const monotonicMs = (): number => performance.now();
   const { consoleUrl, rules, secrets } = config;
   const channels = config.channels.map((each) => createChannel({ config: each, consoleUrl, secrets, monotonicMs }));
   return sources.map(({ database, layout = database.defaultLayout, name }) =>
-    createEvaluator({ name, database, layout, rules, channels, logger, monotonicMs }),
+    createEvaluator({ name, database, layout, rules, channels, logger, metrics, monotonicMs }),
   );
 }
 

@@ -4,6 +4,25 @@ import { createChannel } from "./channels/send.ts";
 import type { AlertConfig } from "./config.ts";
 import type { ChannelAnswer, NoticeItem } from "./state.ts";
 
+/** The channels of `--alerts`, to try them. */
+export interface AlertChannels {
+  /** As the file calls them. */
+  readonly names: readonly string[];
+  /** Sends a test notice to one of them. Never rejects: what went wrong is the answer. */
+  test(name: string, source: string): Promise<{ readonly at: string; readonly ok: boolean; readonly answer: string }>;
+}
+
+/** Makes them from the file. */
+export function alertChannels(config: AlertConfig): AlertChannels {
+  return {
+    names: config.channels.map(({ name }) => name),
+    async test(name, source) {
+      const answer = await sendTest(config, name, source);
+      return answer ?? { at: new Date().toISOString(), ok: false, answer: `there is no channel ${name}` };
+    },
+  };
+}
+
 /** Sends it. Undefined: there is no such channel. Never rejects. */
 export async function sendTest(config: AlertConfig, name: string, source: string): Promise<ChannelAnswer | undefined> {
   const found = config.channels.find((each) => each.name === name);

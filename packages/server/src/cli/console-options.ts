@@ -60,7 +60,7 @@ export function checkConsoleFlags({ access, listen, publicUrl }: ConsoleFlags): 
 export async function serveConsole(
   flags: ConsoleFlags,
   { database, layout }: OpenedDatabase,
-  parts: Pick<ConsoleOptions, "metrics" | "isReady"> & {
+  parts: Pick<ConsoleOptions, "metrics" | "isReady" | "alertChannels"> & {
     readonly logger: Logger;
     readonly say: (line: string) => void;
   },

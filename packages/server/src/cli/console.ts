@@ -1,5 +1,6 @@
 /** `rowpost console`: serves the HTTP API and the app over a message table, until SIGTERM. */
 import { Command, Option } from "commander";
+import { createMetricsRegistry } from "rowpost";
 import type { AlertConfig } from "../alerts/config.ts";
 import { LOG_LEVELS, type LogLevel } from "../log.ts";
 import { aborted, watchSignals } from "../signals.ts";
@@ -46,12 +47,20 @@ async function run(
   opened: OpenedDatabase,
   config: AlertConfig | undefined,
 ): Promise<void> {
-  const [{ createLog }, { startAlerts }] = await Promise.all([import("../log.ts"), import("../alerts/start.ts")]);
+  const [{ createLog }, { startAlerts }, { alertChannels }] = await Promise.all([
+    import("../log.ts"),
+    import("../alerts/start.ts"),
+    import("../alerts/test-notice.ts"),
+  ]);
+  const metrics = createMetricsRegistry();
   const logger = createLog(context, { level: flags.logLevel, format: context.stderr.isTTY ? "pretty" : "json" });
   const signals = watchSignals(() => undefined);
   try {
-    const served = await serveConsole(flags, opened, { logger, say: (line) => printLine(context, line) });
-    const alerts = config && startAlerts({ sources: [{ name: "main", ...opened }], config, logger });
+    const served = await serveConsole(flags, opened, {
+      ...{ logger, metrics, say: (line) => printLine(context, line) },
+      alertChannels: config && alertChannels(config),
+    });
+    const alerts = config && startAlerts({ sources: [{ name: "main", ...opened }], config, logger, metrics });
     await aborted(AbortSignal.any([signals.signal, served.failed]));
     await alerts?.close();
     await served.close();

@@ -40,8 +40,13 @@ async function run(context: CommandContext, flags: ServeFlags): Promise<ExitCode
       plan.run(opened, {
         logger,
         once: undefined,
-        beside: ({ metrics, relay }) =>
-          serveConsole(flags, opened, { logger, say, metrics, isReady: () => relay.health().ready }),
+        beside: async ({ alerts, metrics, relay }) => {
+          const { alertChannels } = await import("../alerts/test-notice.ts");
+          return await serveConsole(flags, opened, {
+            ...{ logger, say, metrics, isReady: () => relay.health().ready },
+            alertChannels: alerts && alertChannels(alerts),
+          });
+        },
       }),
     );
   } finally {

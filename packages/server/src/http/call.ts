@@ -3,6 +3,7 @@ import type { Metrics } from "rowpost";
 import type { z } from "zod";
 import type { AccessService } from "../access/access.ts";
 import type { Principal } from "../access/principal.ts";
+import type { AlertChannels } from "../alerts/test-notice.ts";
 import type { Source } from "../source.ts";
 import type { AnswerOf, ROUTES, RouteName } from "./routes.ts";
 
@@ -17,6 +18,8 @@ export interface Call<Name extends RouteName> {
   readonly topic: Table[Name]["path"] extends `${string}/:topic${string}` ? string : undefined;
   readonly group: Table[Name]["path"] extends `${string}/:group${string}` ? string : undefined;
   readonly operation: Table[Name]["path"] extends `${string}/:operation${string}` ? string : undefined;
+  readonly silence: Table[Name]["path"] extends `${string}/:silence${string}` ? string : undefined;
+  readonly channel: Table[Name]["path"] extends `${string}/:channel${string}` ? string : undefined;
   readonly query: Table[Name] extends { readonly query: infer Query extends z.ZodType } ? z.output<Query> : undefined;
   readonly body: Table[Name] extends { readonly body: infer Body extends z.ZodType } ? z.output<Body> : undefined;
 }
@@ -38,6 +41,8 @@ export interface ConsoleParts {
   readonly access: AccessService;
   readonly readOnly: boolean;
   readonly metrics: Metrics;
+  /** Those of `--alerts`; undefined: there are none. */
+  readonly alertChannels: AlertChannels | undefined;
 }
 
 /** The source of what belongs to none: logins, and their audit. */

@@ -4,6 +4,7 @@ import { Hono } from "hono";
 import { ConfigurationError, describeError, type Logger, type Metrics, RowpostError } from "rowpost";
 import type { z } from "zod";
 import type { Principal } from "../access/principal.ts";
+import { silenceId } from "./alert-schemas.ts";
 import { operationId } from "./bulk-schemas.ts";
 import { type Call, type ConsoleParts, firstSource, type Handler, type HandlersOf } from "./call.ts";
 import { createDeniedLog, type DeniedLog } from "./denied.ts";
@@ -104,25 +105,27 @@ function admit(
   if (route.changes === true && readOnly) throw new Problem("read-only", "the console was started with --read-only");
 }
 
-/** Source, id, query and body, each as the table says. */
+/** Parameters that have a shape. The queue looks at its names, and a channel at its own. */
+const PARAMETERS: Readonly<Record<string, z.ZodType>> = { id: messageId, operation: operationId, silence: silenceId };
+
+/** Source, parameters, query and body, each as the table says. */
 async function given(
   { sources }: RouterOptions,
   route: Route,
   request: Request,
   params: Params,
-): Promise<Readonly<Record<"source" | "id" | "topic" | "group" | "operation" | "query" | "body", unknown>>> {
+): Promise<Readonly<Record<Exclude<keyof Call<RouteName>, "request" | "principal">, unknown>>> {
   const source = params["source"] === undefined ? undefined : sources.find(({ name }) => name === params["source"]);
   if (params["source"] !== undefined && source === undefined)
     throw new Problem("not-found", `there is no source ${params["source"]}`);
-  const id = params["id"] === undefined ? undefined : checked(messageId, params["id"], "/id");
-  const operation =
-    params["operation"] === undefined ? undefined : checked(operationId, params["operation"], "/operation");
+  for (const [name, shape] of Object.entries(PARAMETERS)) {
+    if (params[name] !== undefined) checked(shape, params[name], `/${name}`);
+  }
   if (route.ifMatch === true) versionOf(request.headers.get("if-match"));
   const query = route.query && checked(route.query, Object.fromEntries(new URL(request.url).searchParams), "");
   const body = route.body && checked(route.body, await jsonBodyOf(request), "");
-  // The queue looks at its names before any SQL.
-  const { group, topic } = params;
-  return { source, id, topic, group, operation, query, body };
+  const { channel, group, id, operation, silence, topic } = params;
+  return { source, id, topic, group, operation, silence, channel, query, body };
 }
 
 function checked<Schema extends z.ZodType>(schema: Schema, value: unknown, at: string): z.output<Schema> {

@@ -4,6 +4,7 @@
  * routes with all roles are made from it.
  */
 import type { z } from "zod";
+import { ALERT_ROUTES } from "./alert-routes.ts";
 import { BULK_ROUTES } from "./bulk-routes.ts";
 import { CARE_ROUTES } from "./care-routes.ts";
 import { QUEUE_ROUTES } from "./queue-routes.ts";
@@ -189,6 +190,7 @@ export const ROUTES = {
   ...BULK_ROUTES,
   ...QUEUE_ROUTES,
   ...CARE_ROUTES,
+  ...ALERT_ROUTES,
   failures: {
     ...look,
     path: "/s/:source/failures",

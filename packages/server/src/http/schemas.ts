@@ -345,6 +345,8 @@ export const pulse = z.object({
       name: z.string(),
       states: stateCounts,
       problems: z.number(),
+      /** Alerts that fire, and the gravest; absent: none, or nobody evaluates them. */
+      alerts: z.object({ count: z.number(), severity: z.enum(["info", "warning", "critical"]) }).optional(),
       oldestWaitingMs: z.number().optional(),
       /** Absent: all is well. A code of `problem+json`. */
       away: z.string().optional(),

@@ -33,7 +33,7 @@ export function createChannel({ config, consoleUrl, monotonicMs, secrets }: Chan
 
   function request(notice: Pick<Notice, "id" | "at" | "items">, source: string) {
     const items = notice.items.filter(({ severity }) => rankOf(severity) >= rankOf(config.from));
-    const link = consoleUrl && new URL(`${encodeURIComponent(source)}/overview`, consoleUrl.replace(/\/*$/, "/")).href;
+    const link = consoleUrl && new URL(`${encodeURIComponent(source)}/alerts`, consoleUrl.replace(/\/*$/, "/")).href;
     const { mostBytes } = kind;
     const rendered = render(
       { at: notice.at, items },

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { RowpostError } from "rowpost";
 import type { z } from "zod";
+import { firingOf } from "../../alerts/known.ts";
 import type { Source } from "../../source.ts";
 import type { ConsoleParts, HandlersOf } from "../call.ts";
 import type { pulse } from "../schemas.ts";
@@ -55,10 +56,14 @@ export function overviewHandlers({ sources }: ConsoleParts): HandlersOf<"pulse" 
 /** A database that is away is told, and the others are shown. */
 async function pulseOf({ name, snapshot }: Source): Promise<PulseOf> {
   try {
-    const { status } = await snapshot();
+    const { alerts, status } = await snapshot();
+    const firing = alerts && firingOf(alerts);
     // Rounded, or every answer would be another one.
     const oldestWaitingMs = status.oldestDue && Math.floor(status.oldestDue.waitingMs / 1_000) * 1_000;
-    return { name, states: countsOf(status), problems: problemsOf(status).length, oldestWaitingMs };
+    return {
+      ...{ name, states: countsOf(status), problems: problemsOf(status).length, oldestWaitingMs },
+      ...(firing === undefined ? {} : { alerts: firing }),
+    };
   } catch (error) {
     if (!(error instanceof RowpostError)) throw error;
     return { name, states: [], problems: 1, away: error.retriable ? "database-away" : "database-unfit" };
