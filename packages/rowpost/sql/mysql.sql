@@ -779,7 +779,7 @@ DELETE FROM `local_message_archive` WHERE archived_at <= UTC_TIMESTAMP(3) - INTE
 
 -- find
 SELECT m.`id` AS id, m.`lock_version` AS lock_version
-FROM (SELECT m.`id` AS id FROM `local_message` AS m
+FROM (SELECT m.`id` AS id FROM `local_message` AS m IGNORE INDEX (PRIMARY)
 WHERE m.`message_type` IN (?) AND m.`message_key` = ?
   ORDER BY m.`id` DESC LIMIT 50) AS f
 STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = f.id

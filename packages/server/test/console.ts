@@ -58,7 +58,10 @@ export async function openConsole(database: Database, options: Partial<ConsoleOp
       { name: "late", role: "admin" as const, hash: sha256(tokens.expired), expires: "2026-01-01T00:00:00Z" },
     ],
   };
-  const common = { sources: [{ name: "main", database }], access, requestsPerSecond: 100_000, ...options };
+  const common = {
+    ...{ sources: [{ name: "main", database }], requestsPerSecond: 100_000, ...options },
+    access: { ...access, ...options.access },
+  };
   const made = createConsole(common);
   const readOnly = createConsole({ ...common, readOnly: true });
   const outbox = createOutbox({ database });

@@ -15,7 +15,8 @@ export function ProblemBox({ again, problem }: { readonly problem: ApiProblem; r
   return (
     <div class="problem" role="alert">
       <strong>{isUnreachable ? texts.unreachable : title}</strong>
-      <p>{isUnreachable ? texts.unreachableText : detail}</p>
+      {texts.details[code] !== undefined && <p>{texts.details[code]}</p>}
+      {isUnreachable ? <p>{texts.unreachableText}</p> : <Detail code={code}>{detail}</Detail>}
       {code === "database-unfit" && <p>{texts.unfit}</p>}
       {again !== undefined && (
         <button type="button" onClick={again}>
@@ -23,6 +24,18 @@ export function ProblemBox({ again, problem }: { readonly problem: ApiProblem; r
         </button>
       )}
     </div>
+  );
+}
+
+/** What the server says of it is English, but for what the app says itself. */
+function Detail({ children, code }: { readonly children: string; readonly code: string }) {
+  const isOurs = words.value.problem.details[code] === undefined;
+  return isOurs ? (
+    <p>{children}</p>
+  ) : (
+    <p class="quiet" lang="en">
+      {children}
+    </p>
   );
 }
 
@@ -51,7 +64,11 @@ export function Loaded<Answer>({
       {problem !== undefined && (
         <div class="problem" role="alert">
           <strong>{problem.code === "unreachable" ? texts.unreachable : problem.title}</strong>
-          <p>{isStale && at !== undefined ? texts.stale(formatDuration(now.value - at)) : problem.message}</p>
+          <p>
+            {isStale && at !== undefined
+              ? texts.stale(formatDuration(now.value - at))
+              : (texts.details[problem.code] ?? problem.message)}
+          </p>
           <button type="button" onClick={again}>
             {texts.again}
           </button>

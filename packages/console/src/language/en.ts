@@ -68,6 +68,8 @@ export const en = {
     again: "Try again",
     unfit: "rowpost migrate makes the tables fit",
     notFound: "There is no such message",
+    /** By the code of the problem, before what the server says in English. */
+    details: {} as Readonly<Record<string, string>>,
   },
   common: {
     loading: "Loading…",
@@ -183,6 +185,8 @@ export const en = {
   topics: {
     title: "Topics",
     none: "No topic has unfinished messages",
+    sample: "More waits than is looked at here, so topics may be missing. A missing one is found by its name:",
+    find: "search topic:NAME",
     columns: { topic: "Topic", oldest: "Oldest", state: "Held by", actions: "Actions" },
     suspended: "suspended",
     rests: "rests",

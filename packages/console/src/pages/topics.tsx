@@ -1,4 +1,6 @@
 /** What waits in each topic, and what holds a topic back. */
+import type { AnswerOf } from "rowpost-server/api";
+import { hrefOf } from "../address.ts";
 import { call } from "../api/client.ts";
 import { usePolled } from "../api/polling.ts";
 import { Loaded } from "../components/problem.tsx";
@@ -20,10 +22,22 @@ export function TopicsPage({ source }: PageProps) {
           items.length === 0 ? (
             <p class="empty">{texts.none}</p>
           ) : (
-            <TopicTable source={source} topics={items} again={polled.again} />
+            <>
+              {items.some(isSample) && (
+                <p class="quiet">
+                  {texts.sample} <a href={hrefOf(source, "messages")}>{texts.find}</a>
+                </p>
+              )}
+              <TopicTable source={source} topics={items} again={polled.again} />
+            </>
           )
         }
       </Loaded>
     </>
   );
+}
+
+/** Of a state with more messages than are looked at, only those of a sample are told by topic. */
+function isSample({ states }: AnswerOf<"topics">["items"][number]): boolean {
+  return states.some(({ count }) => count.relation === "gte");
 }

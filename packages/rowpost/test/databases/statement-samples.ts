@@ -326,6 +326,8 @@ function insightSamples({ admin: insight }: DialectStatements, ids: readonly str
     ...[true, false].flatMap((archived) => [
       insight.find({ ...all, match, archived, along: "names", lowId: "1", highId: "100" }),
       insight.find({ ...all, match: {}, archived, along: "ids", lowId: "1", newestFirst: false }),
+      insight.find({ ...all, match: { types: ["t"], keyPrefix: "k" }, archived, along: "names" }),
+      insight.countKeys({ types: ["t", "u"], keyPrefix: "k", archived, limit: 10 }),
       insight.readMessages({ ids, archived, bodies: archived }),
       insight.chunkEnd({ archived, newestFirst: archived, rows: 10, lowId: "1" }),
       insight.nextType({ archived, after: "t" }),
@@ -334,6 +336,7 @@ function insightSamples({ admin: insight }: DialectStatements, ids: readonly str
     ]),
     insight.createdOfLastArchived(10),
     insight.find({ ...all, match: { states: ["pending", "failed"] }, archived: false, along: "states" }),
+    insight.find({ ...all, match: { states: ["pending"], orderingKey: "o" }, archived: false, along: "keys" }),
     insight.countStates({ states: ["sent", "sending"], limit: 10 }),
     insight.countByState(),
     insight.placeOf("100"),

@@ -2,7 +2,14 @@
 import { BEHIND_BASE } from "../sql/behind.ts";
 import type { FindRequest, InsightStatements } from "../sql/insight-statements.ts";
 import type { LayoutColumns } from "../sql/layout.ts";
-import { type FindWords, findStatement, idConditions, prefixRange, whereText } from "../sql/message-list.ts";
+import {
+  countKeysStatement,
+  type FindWords,
+  findStatement,
+  idConditions,
+  prefixRange,
+  whereText,
+} from "../sql/message-list.ts";
 import { isoText, whole } from "./clock.ts";
 import type { MysqlNames } from "./names.ts";
 import { unconfirmedStatements } from "./unconfirmed.ts";
@@ -16,6 +23,7 @@ export function insightStatements(names: MysqlNames): InsightStatements {
     ...countStatements(names),
     ...unconfirmedStatements(names),
     find: (request) => findStatement(request, words),
+    countKeys: (request) => countKeysStatement(request, words),
 
     readMessages: ({ archived, bodies, ids }) => ({
       name: "readMessages",
@@ -148,10 +156,14 @@ function findWords(names: MysqlNames): FindWords {
   const hint: Readonly<Record<FindRequest["along"], string>> = {
     ids: " FORCE INDEX (PRIMARY)",
     states: " IGNORE INDEX (PRIMARY)",
-    names: "",
+    // Or it walks the table in the order of ids, to have a page soon.
+    names: " IGNORE INDEX (PRIMARY)",
+    keys: " IGNORE INDEX (PRIMARY)",
   };
   return {
     stateIn,
+    tableOf: (archived) => (archived ? names.archive : messages),
+    openKey: has("openKey") ? column("openKey") : has("orderingKey") ? column("orderingKey") : undefined,
     column: (property) => (has(property) ? column(property) : undefined),
     place: () => "?",
     idIn: (name, ids) => `${name} IN (${ids.length === 0 ? "NULL" : ids.join(", ")})`,
@@ -172,7 +184,7 @@ function findWords(names: MysqlNames): FindWords {
       // The ids first: an index that has the state and the id is then all that is read of the
       // rows that do not come on the page.
       return `SELECT ${column("id")} AS id, ${select("lockVersion", "lock_version", "0")}${archivedAt(archived)}
-FROM (SELECT ${column("id")} AS id${at} FROM ${table} AS m${hint[along]}${whereText(conditions)}
+FROM (SELECT ${column("id")} AS id${at} FROM ${table} AS m${match.ids === undefined ? hint[along] : ""}${whereText(conditions)}
   ${order} LIMIT ${whole(limit)}) AS f
 STRAIGHT_JOIN ${table} AS m FORCE INDEX (PRIMARY) ON ${column("id")} = f.id${same}
 ${order}`;

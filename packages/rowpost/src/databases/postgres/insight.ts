@@ -2,7 +2,14 @@
 import type { MessageState } from "../../message/states.ts";
 import { BEHIND_BASE } from "../sql/behind.ts";
 import type { InsightStatements } from "../sql/insight-statements.ts";
-import { type FindWords, findStatement, idConditions, prefixRange, whereText } from "../sql/message-list.ts";
+import {
+  countKeysStatement,
+  type FindWords,
+  findStatement,
+  idConditions,
+  prefixRange,
+  whereText,
+} from "../sql/message-list.ts";
 import { listedColumns, literal } from "../sql/sql-names.ts";
 import { instant, isoText, msBetween, msSince, type Names, NOW, numberArray } from "./names.ts";
 import { unconfirmedStatements } from "./unconfirmed.ts";
@@ -17,6 +24,7 @@ export function insightStatements(names: Names): InsightStatements {
     ...countStatements(names),
     ...unconfirmedStatements(names),
     find: (request) => findStatement(request, words),
+    countKeys: (request) => countKeysStatement(request, words),
 
     readMessages: ({ archived, bodies, ids }) => ({
       name: "readMessages",
@@ -145,11 +153,13 @@ function archivedAt(archived: boolean): string {
 }
 
 function findWords(names: Names): FindWords {
-  const { id, state } = names.column;
+  const { id, orderingKey, state } = names.column;
   const fields = `m.${id} AS id, ${names.read("lockVersion", "0::bigint")} AS lock_version`;
   const stateIn: FindWords["stateIn"] = (states) => `m.${state} IN (${names.state(...states)})`;
   return {
     stateIn,
+    tableOf: (archived) => (archived ? names.archive : names.table),
+    openKey: orderingKey && `m.${orderingKey}`,
     column: (property) => (names.column[property] === undefined ? undefined : `m.${names.column[property]}`),
     place: (number) => `$${number}`,
     idIn: (column, ids) => `${column} = ANY ('${numberArray(ids)}'::bigint[])`,
@@ -164,6 +174,12 @@ function findWords(names: Names): FindWords {
       const states = match.states;
       if (along !== "states" || states === undefined) {
         const conditions = states === undefined ? where : [...where, stateIn(states)];
+        // Or it would walk the table in the order of ids, to find the first rows soon.
+        if (match.keyPrefix !== undefined && along === "names")
+          return `WITH found AS MATERIALIZED (
+  SELECT ${fields}${archivedAt(archived)} ${from}${whereText(conditions)}
+)
+SELECT m.* FROM found m ORDER BY m.id ${order}${atOrder} LIMIT ${limit}`;
         return `SELECT ${fields}${archivedAt(archived)} ${from}${whereText(conditions)}\nORDER BY m.${id} ${order}${atOrder} LIMIT ${limit}`;
       }
       // MATERIALIZED: the planner does not know how rare a state is, and would walk the table in

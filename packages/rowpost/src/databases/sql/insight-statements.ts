@@ -34,9 +34,18 @@ export interface FindRequest extends IdRange {
   readonly limit: number;
   /**
    * `ids`: along the primary key, for a range that the caller has bounded. `states`: by the index
-   * on the state, for states with few rows. `names`: by ids or keys that the match names.
+   * on the state, for states with few rows. `names`: by ids or keys that the match names. `keys`: by
+   * the index on the ordering key of unfinished rows, in the order of ids.
    */
-  readonly along: "ids" | "states" | "names";
+  readonly along: "ids" | "states" | "names" | "keys";
+}
+
+/** How many keys begin like this? */
+export interface KeyCount {
+  readonly types: readonly string[];
+  readonly keyPrefix: string;
+  readonly archived: boolean;
+  readonly limit: number;
 }
 
 export interface InsightStatements extends UnconfirmedStatements {
@@ -72,6 +81,11 @@ export interface InsightStatements extends UnconfirmedStatements {
   createdFrom(request: { readonly archived: boolean; readonly ids: readonly string[] }): Statement;
   /** Aliases: id gmt_create, of the rows that were archived last. */
   createdOfLastArchived(limit: number): Statement;
+  /**
+   * Alias: count, of messages of these types whose key begins so; at most `limit` of each type.
+   * Reads the index on type and key.
+   */
+  countKeys(request: KeyCount): Statement;
   /** Aliases: state count. At most about `limit` of each; a state may come in several rows. */
   countStates(request: { readonly states: readonly MessageState[]; readonly limit: number }): Statement;
   /** Aliases: topic state count oldest_age_ms, over all states. Reads the whole table. */

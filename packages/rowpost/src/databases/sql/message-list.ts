@@ -1,7 +1,7 @@
 /** A WHERE from a filter's fields, for dialects with any words and placeholders. */
 import type { MessageState } from "../../message/states.ts";
 import type { Statement } from "../../transactions/executor.ts";
-import type { FindRequest, IdRange } from "./insight-statements.ts";
+import type { FindRequest, IdRange, KeyCount } from "./insight-statements.ts";
 import type { LayoutColumns } from "./layout.ts";
 
 const LAST_CODE_POINT = 0x10ffff;
@@ -11,6 +11,9 @@ export interface FindWords {
   /** `m.column`, or undefined where the layout has none. */
   column(property: keyof LayoutColumns): string | undefined;
   stateIn(states: readonly MessageState[]): string;
+  tableOf(archived: boolean): string;
+  /** The column whose index holds the ordering keys of unfinished rows. */
+  readonly openKey: string | undefined;
   /** Placeholder of the nth value, from 1. */
   place(number: number): string;
   idIn(column: string, ids: readonly string[]): string;
@@ -69,10 +72,23 @@ export function findStatement(request: FindRequest, words: FindWords): Statement
   equals("messageKey", key);
   if (keyPrefix !== undefined) where.push(words.beginsWith(column("messageKey"), keyPrefix, bind));
   equals("topic", topic);
-  equals("orderingKey", orderingKey);
+  if (request.along === "keys") where.push(`${words.openKey ?? "NULL"} = ${bind(orderingKey)}`);
+  else equals("orderingKey", orderingKey);
   if (failReasonContains !== undefined) where.push(words.contains(column("failReason"), bind(failReasonContains)));
   const instant = (text: string): string => words.asInstant(bind(Date.parse(text)));
   if (createdAfter !== undefined) where.push(`${column("gmtCreate")} > ${instant(createdAfter)}`);
   if (createdBefore !== undefined) where.push(`${column("gmtCreate")} < ${instant(createdBefore)}`);
   return { name: "find", text: words.select(request, where), params };
+}
+
+/** The order makes it a walk of the index on type and key, which ends at the limit. */
+export function countKeysStatement({ archived, keyPrefix, limit, types }: KeyCount, words: FindWords): Statement {
+  const params: unknown[] = [];
+  const bind = (value: unknown): string => words.place(params.push(value));
+  const [type, key] = [words.column("messageType"), words.column("messageKey") ?? "NULL"];
+  const ofEach = types.map(
+    (each) => `SELECT one FROM (SELECT 1 AS one FROM ${words.tableOf(archived)} AS m
+  WHERE ${type} = ${bind(each)} AND ${words.beginsWith(key, keyPrefix, bind)} ORDER BY ${key} LIMIT ${limit}) AS k`,
+  );
+  return { name: "countKeys", text: `SELECT COUNT(*) AS count FROM (${ofEach.join("\nUNION ALL\n")}) AS c`, params };
 }

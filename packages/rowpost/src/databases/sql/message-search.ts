@@ -81,10 +81,29 @@ export function createMessageSearch(parts: InsightParts): MessageSearch {
     if (filter.ids !== undefined) return { along: "names", match };
     if (filter.key !== undefined || filter.keyPrefix !== undefined) {
       const types = match.types ?? (await allTypes(archived));
-      return types.length <= MOST_TYPES ? { along: "names", match: { ...match, types } } : { along: "ids", match };
+      const isFew = types.length <= MOST_TYPES && (await areFew(types, filter, archived));
+      return isFew ? { along: "names", match: { ...match, types } } : { along: "ids", match };
     }
+    if (!archived && isOpenKey(filter)) return { along: "keys", match };
     const isRare = filter.states !== undefined && !archived && (await areRare(filter.states));
     return { along: isRare ? "states" : "ids", match };
+  }
+
+  /**
+   * Unfinished messages of one ordering key, however many others wait: only the default table is
+   * known to have the index.
+   */
+  function isOpenKey({ orderingKey, states }: MessageFilter): boolean {
+    const isOpen = states?.every((state) => state !== "sent" && state !== "consumed") === true;
+    return layout.name === "default" && orderingKey !== undefined && isOpen;
+  }
+
+  /** A key has one message of each type; a short beginning may have half of the table. */
+  async function areFew(types: readonly string[], { key, keyPrefix }: MessageFilter, archived: boolean) {
+    if (types.length === 0 || key !== undefined || keyPrefix === undefined) return true;
+    const limit = Math.ceil(COUNTED_ROWS / types.length);
+    const [row] = await read(insight.countKeys({ types, keyPrefix, archived, limit }));
+    return row !== undefined && integer(row, "count") < limit;
   }
 
   /** One more than {@link MOST_TYPES} at most. */

@@ -1,7 +1,14 @@
 /** What operators look at. Nothing here locks, and each statement but one reads few rows. */
 import { BEHIND_BASE } from "../sql/behind.ts";
 import type { InsightStatements } from "../sql/insight-statements.ts";
-import { type FindWords, findStatement, idConditions, prefixRange, whereText } from "../sql/message-list.ts";
+import {
+  countKeysStatement,
+  type FindWords,
+  findStatement,
+  idConditions,
+  prefixRange,
+  whereText,
+} from "../sql/message-list.ts";
 import { listedColumns } from "../sql/sql-names.ts";
 import { isoText, jsonIds, msSince, type Names, NOW } from "./names.ts";
 import { unconfirmedStatements } from "./unconfirmed.ts";
@@ -22,6 +29,7 @@ export function insightStatements(names: Names): InsightStatements {
     }),
 
     find: (request) => findStatement(request, words),
+    countKeys: (request) => countKeysStatement(request, words),
 
     chunkEnd: ({ archived, newestFirst, rows, ...range }) => ({
       name: "chunkEnd",
@@ -136,10 +144,12 @@ function archivedAt(archived: boolean): string {
 }
 
 function findWords(names: Names): FindWords {
-  const { id, state } = names.column;
+  const { id, orderingKey, state } = names.column;
   const stateIn: FindWords["stateIn"] = (states) => `m.${state} IN (${names.state(...states)})`;
   return {
     stateIn,
+    tableOf: (archived) => (archived ? names.archive : names.table),
+    openKey: orderingKey && `m.${orderingKey}`,
     column: (property) => (names.column[property] === undefined ? undefined : `m.${names.column[property]}`),
     place: () => "?",
     idIn: (column, ids) => `${column} IN (${ids.join(", ")})`,
@@ -148,8 +158,8 @@ function findWords(names: Names): FindWords {
     beginsWith: prefixRange,
     select({ along, archived, limit, match, newestFirst }, where) {
       const conditions = match.states === undefined ? where : [...where, stateIn(match.states)];
-      // The + keeps the order of ids from choosing the way.
-      const order = along === "ids" ? `m.${id}` : `+m.${id}`;
+      // The + keeps the order of ids from choosing the way; entries of one key are in that order.
+      const order = along === "ids" || along === "keys" ? `m.${id}` : `+m.${id}`;
       const direction = newestFirst ? "DESC" : "ASC";
       const atOrder = archived ? `, m.archived_at ${direction}` : "";
       return `SELECT CAST(m.${id} AS TEXT) AS id, ${names.read("lockVersion", "0")} AS lock_version${archivedAt(archived)}

@@ -9,12 +9,13 @@ export function operationsStatements(names: Names): OperationsStatements {
   return {
     ...bulkStatements(names),
     ...alertStatements(names),
+    /** The + keeps the order of ids, or all entries of the table would be sorted. */
     readAudit({ beforeId, filter, limit }) {
       const { params, where } = auditConditions(filter, beforeId, () => "?");
       return {
         name: "readAudit",
         text: `SELECT CAST(a.id AS TEXT) AS id, ${isoText("a.made_at")} AS made_at, a.author, a.via, a.action, a.reason, a.result, a.changed, a.ids, a.before_image, a.details
-FROM ${auditTable} AS a WHERE a.table_name = ${tableKey}${where}
+FROM ${auditTable} AS a WHERE +a.table_name = ${tableKey}${where}
 ORDER BY a.id DESC LIMIT ?`,
         params: [...params, limit],
       };
