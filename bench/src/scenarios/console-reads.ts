@@ -137,7 +137,7 @@ interface Operation {
   readonly operation: { readonly id: string; readonly state: string; readonly changed: number };
 }
 
-/** From the request to the end of the operation. The relay goes on, and publishes what it brings. */
+/** From the request to the end of the operation. The relay goes on and publishes them. */
 async function measureBulk(context: BenchContext, console: AskedConsole): Promise<void> {
   const { database, options } = context;
   const first = 3 * FIRST_PUBLISHED;

@@ -5,9 +5,12 @@ import type { AddressInfo } from "node:net";
 import axe from "axe-core";
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from "playwright-core";
 import type { Database } from "rowpost";
+import { createQueue, type Queue } from "rowpost/queue";
+import { sqlite } from "rowpost/sqlite";
 import { createOneTimeLink, type OneTimeLink } from "../../server/src/access/link.ts";
 import { hashPassword } from "../../server/src/access/secrets.ts";
 import type { ConsoleOptions } from "../../server/src/console.ts";
+import { temporaryFile } from "../../server/test/command.ts";
 import { type ConsoleBench, openConsole } from "../../server/test/console.ts";
 
 const CHROMIUM = process.env["ROWPOST_CHROMIUM"] ?? "/usr/bin/chromium";
@@ -36,6 +39,29 @@ export interface AppBench extends ConsoleBench {
   open(path: string, user?: "operator" | "reader" | "admin", options?: BrowserContextOptions): Promise<Page>;
   /** A page of somebody who has not. */
   openStranger(path: string): Promise<Page>;
+}
+
+/** The app over a new file, with a queue in it, in a browser of its own. */
+interface QueueApp {
+  readonly app: AppBench;
+  readonly queue: Queue;
+  readonly close: () => Promise<void>;
+}
+
+export async function openQueueApp(): Promise<QueueApp> {
+  const browser = await startBrowser();
+  const place = await temporaryFile();
+  const app = await openApp(browser, sqlite({ file: place.file }));
+  const queue = createQueue({ database: app.database });
+  return {
+    ...{ app, queue },
+    async close() {
+      await queue.close();
+      await app.close();
+      await browser.close();
+      await place.remove();
+    },
+  };
 }
 
 /** Opens it on an empty database. */

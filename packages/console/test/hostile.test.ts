@@ -1,10 +1,7 @@
 /** Rows that want to be more than texts, on every page, those of the queue included. */
-import type { Browser } from "playwright-core";
-import { createQueue, type Queue } from "rowpost/queue";
-import { sqlite } from "rowpost/sqlite";
+import type { Queue } from "rowpost/queue";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import { temporaryFile } from "../../server/test/command.ts";
-import { type AppBench, loaded, openApp, startBrowser } from "./bench.ts";
+import { type AppBench, loaded, openQueueApp } from "./bench.ts";
 
 const MOST = "9223372036854775807";
 const markup = `"><script>alert(1)</script><img src=x onerror=alert(1)><svg onload=alert(1)>`;
@@ -14,28 +11,18 @@ const controls = Array.from({ length: 31 }, (_, at) => String.fromCharCode(at + 
 const text = `${markup}${controls}\u202e${"javascript:alert(1) {{1}} ".repeat(4)}`;
 const body = `{"n":${MOST}.000000000000000001,"html":"</script><img src=x onerror=alert(1)>","half":"\\ud800"}`;
 
-let browser: Browser;
 let app: AppBench;
 let queue: Queue;
 let message: string;
-let drop: () => Promise<void>;
+let close: () => Promise<void>;
 
 beforeAll(async () => {
-  browser = await startBrowser();
-  const place = await temporaryFile();
-  app = await openApp(browser, sqlite({ file: place.file }));
-  queue = createQueue({ database: app.database });
-  drop = () => place.remove();
+  ({ app, close, queue } = await openQueueApp());
   message = await fillQueue();
   await fillTables();
 });
 
-afterAll(async () => {
-  await queue.close();
-  await app.close();
-  await browser.close();
-  await drop();
-});
+afterAll(() => close());
 
 /** Messages that a group has given up, with all that a writer may choose; returns the id of one. */
 async function fillQueue(): Promise<string> {
@@ -58,7 +45,7 @@ async function fillQueue(): Promise<string> {
   return id;
 }
 
-/** Rows of the message table with the highest ids, and what people did to them and wrote about it. */
+/** Messages with the highest ids, and what people did to them and wrote about it. */
 async function fillTables(): Promise<void> {
   const quoted = (value: string): string => `'${value.replaceAll("'", "''")}'`;
   const author = quoted(MARKED);

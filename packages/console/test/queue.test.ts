@@ -1,31 +1,18 @@
 /** The queue's pages in Chromium: what people do to a group, without a document. */
-import type { Browser } from "playwright-core";
-import { createQueue, type Queue } from "rowpost/queue";
-import { sqlite } from "rowpost/sqlite";
+import type { Queue } from "rowpost/queue";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { temporaryFile } from "../../server/test/command.ts";
-import { type AppBench, findingsOf, LOOKS, loaded, openApp, startBrowser } from "./bench.ts";
+import { type AppBench, findingsOf, LOOKS, loaded, openQueueApp } from "./bench.ts";
 
-let browser: Browser;
 let app: AppBench;
 let queue: Queue;
-let drop: () => Promise<void>;
+let close: () => Promise<void>;
 const topic = "orders";
 
 beforeAll(async () => {
-  browser = await startBrowser();
-  const place = await temporaryFile();
-  app = await openApp(browser, sqlite({ file: place.file }));
-  queue = createQueue({ database: app.database });
-  drop = () => place.remove();
+  ({ app, close, queue } = await openQueueApp());
 });
 
-afterAll(async () => {
-  await queue.close();
-  await app.close();
-  await browser.close();
-  await drop();
-});
+afterAll(() => close());
 
 /** Reads all that there is; the last one of each group of five is given up. */
 async function consumeAll(group: string): Promise<void> {

@@ -793,10 +793,10 @@ WHERE m.`topic` = ? AND m.`state` IN (3)
 STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = f.id
 ORDER BY m.`id` DESC;
 
--- find, in a step along the ids
+-- find, by ids
 SELECT m.`id` AS id, m.`lock_version` AS lock_version
 FROM (SELECT m.`id` AS id FROM `local_message` AS m FORCE INDEX (PRIMARY)
-WHERE m.`id` >= 80001 AND m.`id` <= 100000 AND LOCATE(?, m.`fail_reason`) > 0
+WHERE m.`id` >= 80001 AND LOCATE(?, m.`fail_reason`) > 0
   ORDER BY m.`id` DESC LIMIT 50) AS f
 STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = f.id
 ORDER BY m.`id` DESC;

@@ -936,9 +936,9 @@ SELECT m.id AS id, m.lock_version AS lock_version FROM (SELECT id FROM found ORD
 JOIN local_message m ON m.id = f.id
 ORDER BY m.id DESC;
 
--- find, in a step along the ids
+-- find, by ids
 SELECT m.id AS id, m.lock_version AS lock_version FROM local_message m
-WHERE m.id >= 80001 AND m.id <= 100000 AND position($1 IN m.fail_reason) > 0
+WHERE m.id >= 80001 AND position($1 IN m.fail_reason) > 0
 ORDER BY m.id DESC LIMIT 50;
 
 -- chunkEnd

@@ -643,10 +643,10 @@ FROM local_message AS m
 WHERE m.topic = ? AND m.state IN (3)
 ORDER BY +m.id DESC LIMIT 50;
 
--- find, in a step along the ids
+-- find, by ids
 SELECT CAST(m.id AS TEXT) AS id, m.lock_version AS lock_version
 FROM local_message AS m
-WHERE m.id >= 80001 AND m.id <= 100000 AND instr(m.fail_reason, ?) > 0
+WHERE m.id >= 80001 AND instr(m.fail_reason, ?) > 0
 ORDER BY m.id DESC LIMIT 50;
 
 -- chunkEnd

@@ -1,4 +1,4 @@
-/** A table of 200,000 messages that is known by heart: what the nth row holds is a function of n. */
+/** A table of 200,000 messages of which each is known: what the nth holds is a function of n. */
 import type { DialectName, Session } from "../../rowpost/src/databases/database.ts";
 import { defaultLayout, tableKey } from "../../rowpost/src/databases/sql/layouts.ts";
 import { analyze, numbersTo } from "../../rowpost/test/databases/plans.ts";

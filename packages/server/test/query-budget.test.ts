@@ -1,7 +1,7 @@
 /**
  * What the console's reads cost on a table of 200,000 messages: the rows that the server examines,
- * and its plans. Then filters at random, while rows come and change: each answer is the page that is
- * meant, and no statement reads more than its number.
+ * and its plans. Then filters at random, while rows come and change: each answer is the page that
+ * is meant, and no statement reads more than its number.
  */
 import fc from "fast-check";
 import { createOutbox, type Database, migrate, type Outbox, type Session } from "rowpost";
@@ -37,7 +37,7 @@ type Place = "live" | "archive";
 
 /** The highest id of the table. */
 const LAST = ARCHIVED + ROWS;
-/** Bounded counts and samples end here: of each state, and once more as rows of the count in MySQL. */
+/** Bounded counts and samples end here: of each state, and in MySQL once more in the count. */
 const COUNTS = 30_000;
 /** First step along the primary key: its end is looked for, then its rows are. */
 const FIRST_STEP = 2 * 2_000;
@@ -100,6 +100,8 @@ const BUDGETS: Readonly<Record<ReadRoute, readonly Budget[]>> = {
   // Failed ones are few here; 10,000 are looked at.
   failures: [{ rows: 6_000 }],
   unconfirmed: [{ rows: 6_000 }],
+  // Rules, silences and channels; nobody has been told of anything here.
+  alerts: [{ rows: 100 }],
   // Examines on purpose: all that the overview looks at, once more.
   doctor: [{ rows: COUNTS, statements: 12 }],
   audit: [{ rows: 120 }, { ...query({ author: "user-7" }), rows: 2_000 }],
@@ -119,6 +121,7 @@ const STATEMENTS: Readonly<Record<string, (limit: number) => number>> = {
   readMessages: (limit) => 2 * limit + 10,
   nextType: () => 2,
   createdFrom: () => 130,
+  createdOfLastArchived: () => 70,
   idBounds: () => 4,
 };
 
@@ -299,7 +302,7 @@ function asQuery(filter: Filter, cursor: string | null): Readonly<Record<string,
   return Object.fromEntries(Object.entries(all).filter((entry): entry is [string, string] => entry[1] !== undefined));
 }
 
-/** Ids that these pages have to hold, in their order, as far down as the last one says that it came. */
+/** Ids that these pages have to hold, in order, as far down as the last one says that it came. */
 function meant(filter: Filter, pages: readonly Page[]): number[] {
   const last = pages.at(-1)?.searched;
   const lastPlace = last?.places.at(-1);

@@ -6,9 +6,9 @@ import { call } from "../api/client.ts";
 import { usePolled } from "../api/polling.ts";
 import { Command } from "../components/copy.tsx";
 import { Instant } from "../components/instant.tsx";
-import { Loaded } from "../components/problem.tsx";
 import { RouteButton } from "../components/reason-dialog.tsx";
 import { TableHead } from "../components/table-head.tsx";
+import { ToldPage } from "../components/told-page.tsx";
 import { formatDuration } from "../format.ts";
 import { careWords } from "../language/care.ts";
 import type { PageProps } from "../pages/page.ts";
@@ -28,21 +28,17 @@ export function AlertsPage({ source }: PageProps) {
   const polled = usePolled(`alerts ${source} ${language.value}`, load, { everyMs: POLL_MS, isPage: true });
   const { alerts: texts } = careWords.value;
   return (
-    <>
-      <h1 tabIndex={-1}>{texts.title}</h1>
-      <p class="told">{texts.about}</p>
-      <Loaded polled={polled}>
-        {(list) => (
-          <>
-            {!list.isEvaluated && <Nobody ageMs={list.ageMs} />}
-            <Open list={list} source={source} again={polled.again} />
-            <Silences silences={list.silences} source={source} again={polled.again} />
-            <Channels channels={list.channels} source={source} />
-            <Past past={list.past} />
-          </>
-        )}
-      </Loaded>
-    </>
+    <ToldPage texts={texts} polled={polled}>
+      {(list) => (
+        <>
+          {!list.isEvaluated && <Nobody ageMs={list.ageMs} />}
+          <Open list={list} source={source} again={polled.again} />
+          <Silences silences={list.silences} source={source} again={polled.again} />
+          <Channels channels={list.channels} source={source} />
+          <Past past={list.past} />
+        </>
+      )}
+    </ToldPage>
   );
 }
 

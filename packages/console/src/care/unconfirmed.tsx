@@ -7,9 +7,9 @@ import { call } from "../api/client.ts";
 import { now, usePolled } from "../api/polling.ts";
 import { CountOf } from "../components/counts.tsx";
 import { Instant, InstantAndSpan } from "../components/instant.tsx";
-import { Loaded } from "../components/problem.tsx";
 import { ReasonDialog, RouteButton } from "../components/reason-dialog.tsx";
 import { TableHead } from "../components/table-head.tsx";
+import { ToldPage } from "../components/told-page.tsx";
 import { fieldOf } from "../form.ts";
 import { formatNumber } from "../format.ts";
 import { careWords } from "../language/care.ts";
@@ -26,28 +26,24 @@ export function UnconfirmedPage({ source }: PageProps) {
   const polled = usePolled(`unconfirmed ${source}`, load, { everyMs: POLL_MS, isPage: true });
   const { unconfirmed: texts } = careWords.value;
   return (
-    <>
-      <h1 tabIndex={-1}>{texts.title}</h1>
-      <p class="told">{texts.about}</p>
-      <Loaded polled={polled}>
-        {(list) => (
-          <>
-            {list.items.length === 0 ? (
-              <div class="empty">
-                <strong>{texts.none}</strong>
-                <p>{texts.noneText}</p>
-              </div>
-            ) : (
-              <>
-                <Types types={list.types} />
-                <Messages list={list} source={source} again={polled.again} />
-              </>
-            )}
-            <Unknown unknown={list.unknown} source={source} />
-          </>
-        )}
-      </Loaded>
-    </>
+    <ToldPage texts={texts} polled={polled}>
+      {(list) => (
+        <>
+          {list.items.length === 0 ? (
+            <div class="empty">
+              <strong>{texts.none}</strong>
+              <p>{texts.noneText}</p>
+            </div>
+          ) : (
+            <>
+              <Types types={list.types} />
+              <Messages list={list} source={source} again={polled.again} />
+            </>
+          )}
+          <Unknown unknown={list.unknown} source={source} />
+        </>
+      )}
+    </ToldPage>
   );
 }
 

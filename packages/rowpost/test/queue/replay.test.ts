@@ -1,7 +1,7 @@
 /** A shadow group reads a range once, and no other group moves. */
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { queueIdMs } from "../../src/message/queue-id.ts";
-import type { Queue } from "../../src/queue/index.ts";
+import type { Queue, ReplayOptions } from "../../src/queue/index.ts";
 import { gate, type Members, numbers, until } from "./members.ts";
 import { describeOnEach, type OpenQueue, openQueue } from "./places.ts";
 
@@ -82,13 +82,10 @@ describeOnEach("a replay of the queue", (make) => {
       drainTimeoutMs: 100,
     });
     expect(first).toMatchObject({ complete: false, handled: 2 });
-    const again = {
-      ...BILLING,
-      logger: "silent",
-      from: "start",
-      name: "check",
+    const again: ReplayOptions = {
+      ...{ ...BILLING, logger: "silent", from: "start", name: "check" },
       handler: ({ id }) => void seen.push(id),
-    } as const;
+    };
     await expect(queue.replay(again)).rejects.toMatchObject({ code: "GROUP_EXISTS" });
     const second = await queue.replay({ ...again, resume: true });
     expect(second).toMatchObject({ group: "billing@check", complete: true, handled: 4, dead: 0 });
@@ -108,7 +105,7 @@ describeOnEach("a replay of the queue", (make) => {
       },
     });
     expect(report).toEqual({ group: "billing@replay", complete: true, handled: 2, dead: 1 });
-    expect([...tries].sort()).toEqual([
+    expect([...tries].toSorted(([left], [right]) => left.localeCompare(right))).toEqual([
       ["0", 2],
       ["1", 2],
       ["2", 1],
@@ -121,13 +118,13 @@ describeOnEach("a replay of the queue", (make) => {
     await queue.append(numbers(40));
     const bothAreThere = gate();
     let handled = 0;
-    const given = {
+    const given: ReplayOptions = {
       ...{ ...BILLING, logger: "silent", from: "start" },
       async handler() {
         handled += 1;
         await bothAreThere.opened;
       },
-    } as const;
+    };
     const one = queue.replay(given);
     await until(() => handled > 0);
     const two = queue.replay({ ...given, resume: true });

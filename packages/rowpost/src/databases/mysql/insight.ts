@@ -2,14 +2,7 @@
 import { BEHIND_BASE } from "../sql/behind.ts";
 import type { FindRequest, InsightStatements } from "../sql/insight-statements.ts";
 import type { LayoutColumns } from "../sql/layout.ts";
-import {
-  countKeysStatement,
-  type FindWords,
-  findStatement,
-  idConditions,
-  prefixRange,
-  whereText,
-} from "../sql/message-list.ts";
+import { type FindWords, idConditions, listStatements, prefixRange, whereText } from "../sql/message-list.ts";
 import { isoText, whole } from "./clock.ts";
 import type { MysqlNames } from "./names.ts";
 import { unconfirmedStatements } from "./unconfirmed.ts";
@@ -22,8 +15,8 @@ export function insightStatements(names: MysqlNames): InsightStatements {
   return {
     ...countStatements(names),
     ...unconfirmedStatements(names),
-    find: (request) => findStatement(request, words),
-    countKeys: (request) => countKeysStatement(request, words),
+    ...listStatements(words),
+    ...timeStatements(names),
 
     readMessages: ({ archived, bodies, ids }) => ({
       name: "readMessages",
@@ -44,30 +37,6 @@ ORDER BY ${id} ${newestFirst ? "DESC" : "ASC"} LIMIT 1 OFFSET ${whole(rows - 1)}
       name: "nextType",
       text: `SELECT MIN(${column("messageType")}) AS message_type FROM ${tableOf(archived)} AS m WHERE ${column("messageType")} > ?`,
       params: [after],
-    }),
-
-    idBounds: ({ archived }) => ({
-      name: "idBounds",
-      text: `SELECT MIN(${id}) AS first_id, MAX(${id}) AS last_id FROM ${tableOf(archived)} AS m`,
-      params: [],
-    }),
-
-    createdFrom: ({ archived, ids }) => ({
-      name: "createdFrom",
-      text: ids
-        .map(
-          (each) => `(SELECT ${id} AS id, ${names.iso(column("gmtCreate"))} AS gmt_create
-  FROM ${tableOf(archived)} AS m FORCE INDEX (PRIMARY) WHERE ${id} >= ${each} ORDER BY ${id} LIMIT ${archived ? 2 : 1})`,
-        )
-        .join("\nUNION ALL\n"),
-      params: [],
-    }),
-
-    createdOfLastArchived: (limit) => ({
-      name: "createdOfLastArchived",
-      text: `SELECT ${id} AS id, ${names.iso(column("gmtCreate"))} AS gmt_create
-  FROM ${tableOf(true)} AS m FORCE INDEX (idx_archived_at) ORDER BY m.archived_at DESC LIMIT ${whole(limit)}`,
-      params: [],
     }),
 
     placeOf: (of) => ({
@@ -103,6 +72,40 @@ ${first(time, `${time} <= ${names.nowMs}`, time)}`,
 
 function msUntil({ nowMs }: MysqlNames, instant: string): string {
   return `TIMESTAMPDIFF(MICROSECOND, ${nowMs}, ${instant}) DIV 1000`;
+}
+
+/** From an instant to an id: see ids-by-time.ts. */
+function timeStatements(
+  names: MysqlNames,
+): Pick<InsightStatements, "createdFrom" | "createdOfLastArchived" | "idBounds"> {
+  const { column } = names;
+  const id = column("id");
+  const tableOf = (archived: boolean): string => (archived ? names.archive : names.messages);
+  return {
+    idBounds: ({ archived }) => ({
+      name: "idBounds",
+      text: `SELECT MIN(${id}) AS first_id, MAX(${id}) AS last_id FROM ${tableOf(archived)} AS m`,
+      params: [],
+    }),
+
+    createdFrom: ({ archived, ids }) => ({
+      name: "createdFrom",
+      text: ids
+        .map(
+          (each) => `(SELECT ${id} AS id, ${names.iso(column("gmtCreate"))} AS gmt_create
+  FROM ${tableOf(archived)} AS m FORCE INDEX (PRIMARY) WHERE ${id} >= ${each} ORDER BY ${id} LIMIT ${archived ? 2 : 1})`,
+        )
+        .join("\nUNION ALL\n"),
+      params: [],
+    }),
+
+    createdOfLastArchived: (limit) => ({
+      name: "createdOfLastArchived",
+      text: `SELECT ${id} AS id, ${names.iso(column("gmtCreate"))} AS gmt_create
+  FROM ${tableOf(true)} AS m FORCE INDEX (idx_archived_at) ORDER BY m.archived_at DESC LIMIT ${whole(limit)}`,
+      params: [],
+    }),
+  };
 }
 
 function countStatements(names: MysqlNames): Pick<InsightStatements, "countStates" | "countByState" | "countWaiting"> {

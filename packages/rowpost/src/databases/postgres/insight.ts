@@ -3,10 +3,10 @@ import type { MessageState } from "../../message/states.ts";
 import { BEHIND_BASE } from "../sql/behind.ts";
 import type { InsightStatements } from "../sql/insight-statements.ts";
 import {
-  countKeysStatement,
   type FindWords,
-  findStatement,
   idConditions,
+  listStatements,
+  plainWords,
   prefixRange,
   whereText,
 } from "../sql/message-list.ts";
@@ -23,8 +23,8 @@ export function insightStatements(names: Names): InsightStatements {
   return {
     ...countStatements(names),
     ...unconfirmedStatements(names),
-    find: (request) => findStatement(request, words),
-    countKeys: (request) => countKeysStatement(request, words),
+    ...listStatements(words),
+    ...timeStatements(names),
 
     readMessages: ({ archived, bodies, ids }) => ({
       name: "readMessages",
@@ -44,27 +44,6 @@ ORDER BY m.${id} ${newestFirst ? "DESC" : "ASC"} OFFSET ${rows - 1} LIMIT 1`,
       name: "nextType",
       text: `SELECT MIN(m.${messageType}) AS message_type FROM ${tableOf(archived)} m WHERE m.${messageType} > $1::text`,
       params: [after],
-    }),
-
-    idBounds: ({ archived }) => ({
-      name: "idBounds",
-      text: `SELECT min(m.${id}) AS first_id, max(m.${id}) AS last_id FROM ${tableOf(archived)} m`,
-      params: [],
-    }),
-
-    createdFrom: ({ archived, ids }) => ({
-      name: "createdFrom",
-      text: `SELECT found.id, found.gmt_create FROM unnest($1::bigint[]) AS wanted (id)
-CROSS JOIN LATERAL (SELECT m.${id} AS id, ${isoText(`m.${gmtCreate}`)} AS gmt_create FROM ${tableOf(archived)} m
-  WHERE m.${id} >= wanted.id ORDER BY m.${id} LIMIT ${archived ? 2 : 1}) found`,
-      params: [numberArray(ids)],
-    }),
-
-    createdOfLastArchived: (limit) => ({
-      name: "createdOfLastArchived",
-      text: `SELECT m.${id} AS id, ${isoText(`m.${gmtCreate}`)} AS gmt_create FROM ${tableOf(true)} m
-ORDER BY m.archived_at DESC LIMIT $1::bigint`,
-      params: [limit],
     }),
 
     placeOf: (of) => ({
@@ -104,6 +83,34 @@ function branches(names: Names, state: MessageState): readonly string[] {
   const is = `m.${column} = ${names.state(state)}`;
   if (state === "sending") return [is];
   return [`${is} AND m.${nextRetryAt} IS NULL`, `${is} AND m.${nextRetryAt} IS NOT NULL`];
+}
+
+/** From an instant to an id: see ids-by-time.ts. */
+function timeStatements(names: Names): Pick<InsightStatements, "createdFrom" | "createdOfLastArchived" | "idBounds"> {
+  const { gmtCreate, id } = names.column;
+  const tableOf = (archived: boolean): string => (archived ? names.archive : names.table);
+  return {
+    idBounds: ({ archived }) => ({
+      name: "idBounds",
+      text: `SELECT min(m.${id}) AS first_id, max(m.${id}) AS last_id FROM ${tableOf(archived)} m`,
+      params: [],
+    }),
+
+    createdFrom: ({ archived, ids }) => ({
+      name: "createdFrom",
+      text: `SELECT found.id, found.gmt_create FROM unnest($1::bigint[]) AS wanted (id)
+CROSS JOIN LATERAL (SELECT m.${id} AS id, ${isoText(`m.${gmtCreate}`)} AS gmt_create FROM ${tableOf(archived)} m
+  WHERE m.${id} >= wanted.id ORDER BY m.${id} LIMIT ${archived ? 2 : 1}) found`,
+      params: [numberArray(ids)],
+    }),
+
+    createdOfLastArchived: (limit) => ({
+      name: "createdOfLastArchived",
+      text: `SELECT m.${id} AS id, ${isoText(`m.${gmtCreate}`)} AS gmt_create FROM ${tableOf(true)} m
+ORDER BY m.archived_at DESC LIMIT $1::bigint`,
+      params: [limit],
+    }),
+  };
 }
 
 function countStatements(names: Names): Pick<InsightStatements, "countStates" | "countByState" | "countWaiting"> {
@@ -153,14 +160,12 @@ function archivedAt(archived: boolean): string {
 }
 
 function findWords(names: Names): FindWords {
-  const { id, orderingKey, state } = names.column;
+  const { id, state } = names.column;
   const fields = `m.${id} AS id, ${names.read("lockVersion", "0::bigint")} AS lock_version`;
   const stateIn: FindWords["stateIn"] = (states) => `m.${state} IN (${names.state(...states)})`;
   return {
     stateIn,
-    tableOf: (archived) => (archived ? names.archive : names.table),
-    openKey: orderingKey && `m.${orderingKey}`,
-    column: (property) => (names.column[property] === undefined ? undefined : `m.${names.column[property]}`),
+    ...plainWords(names),
     place: (number) => `$${number}`,
     idIn: (column, ids) => `${column} = ANY ('${numberArray(ids)}'::bigint[])`,
     asInstant: (place) => `to_timestamp(${place}::float8 / 1000)`,

@@ -5,8 +5,9 @@
  * That order is not exact: hosts write the time themselves, and their clocks differ. So both ends
  * of a range are widened, and the statement compares the time itself as well. A table that is not
  * in this order (restored, or numbered by hand) is noticed by the first look, at 64 rows all over
- * it, and is then not narrowed at all. So is an archive in which ids began again, as after a TRUNCATE
- * of the message table: the first look has two rows at each place, and those archived last.
+ * it, and is then not narrowed at all. So is an archive in which ids began again, as after a
+ * TRUNCATE of the message table: the first look has two rows at each place, and those archived
+ * last.
  */
 import type { MessageFilter } from "../../outbox/message-admin.ts";
 import type { IdRange, InsightParts } from "./insight-statements.ts";

@@ -34,8 +34,8 @@ export interface FindRequest extends IdRange {
   readonly limit: number;
   /**
    * `ids`: along the primary key, for a range that the caller has bounded. `states`: by the index
-   * on the state, for states with few rows. `names`: by ids or keys that the match names. `keys`: by
-   * the index on the ordering key of unfinished rows, in the order of ids.
+   * on the state, for states with few rows. `names`: by ids or keys that the match names. `keys`:
+   * by the index on the ordering key of unfinished rows, in the order of ids.
    */
   readonly along: "ids" | "states" | "names" | "keys";
 }

@@ -1,7 +1,7 @@
 /** A WHERE from a filter's fields, for dialects with any words and placeholders. */
 import type { MessageState } from "../../message/states.ts";
 import type { Statement } from "../../transactions/executor.ts";
-import type { FindRequest, IdRange, KeyCount } from "./insight-statements.ts";
+import type { FindRequest, IdRange, InsightStatements, KeyCount } from "./insight-statements.ts";
 import type { LayoutColumns } from "./layout.ts";
 
 const LAST_CODE_POINT = 0x10ffff;
@@ -24,6 +24,25 @@ export interface FindWords {
   beginsWith(column: string, prefix: string, bind: (value: string) => string): string;
   /** The whole statement: its conditions without those on the states. */
   select(request: FindRequest, where: readonly string[]): string;
+}
+
+/** Of a dialect whose names stand in the text as they are. */
+export function plainWords(names: {
+  readonly archive: string;
+  readonly table: string;
+  readonly column: { readonly [Property in keyof LayoutColumns]?: string | undefined };
+}): Pick<FindWords, "column" | "openKey" | "tableOf"> {
+  const column = (property: keyof LayoutColumns): string | undefined =>
+    names.column[property] === undefined ? undefined : `m.${names.column[property]}`;
+  return { column, openKey: column("orderingKey"), tableOf: (archived) => (archived ? names.archive : names.table) };
+}
+
+/** The statements that differ by their words alone. */
+export function listStatements(words: FindWords): Pick<InsightStatements, "countKeys" | "find"> {
+  return {
+    find: (request) => findStatement(request, words),
+    countKeys: (request) => countKeysStatement(request, words),
+  };
 }
 
 /** Conditions on the id. They are checked decimal numbers, and stand in the text. */
@@ -57,7 +76,7 @@ export function behindPrefix(prefix: string): string | undefined {
 }
 
 /** Ids of messages that match. */
-export function findStatement(request: FindRequest, words: FindWords): Statement {
+function findStatement(request: FindRequest, words: FindWords): Statement {
   const { createdAfter, createdBefore, failReasonContains, ids, key, keyPrefix, orderingKey, topic, types } =
     request.match;
   const params: unknown[] = [];
@@ -82,7 +101,7 @@ export function findStatement(request: FindRequest, words: FindWords): Statement
 }
 
 /** The order makes it a walk of the index on type and key, which ends at the limit. */
-export function countKeysStatement({ archived, keyPrefix, limit, types }: KeyCount, words: FindWords): Statement {
+function countKeysStatement({ archived, keyPrefix, limit, types }: KeyCount, words: FindWords): Statement {
   const params: unknown[] = [];
   const bind = (value: unknown): string => words.place(params.push(value));
   const [type, key] = [words.column("messageType"), words.column("messageKey") ?? "NULL"];

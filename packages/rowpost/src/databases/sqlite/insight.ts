@@ -2,10 +2,10 @@
 import { BEHIND_BASE } from "../sql/behind.ts";
 import type { InsightStatements } from "../sql/insight-statements.ts";
 import {
-  countKeysStatement,
   type FindWords,
-  findStatement,
   idConditions,
+  listStatements,
+  plainWords,
   prefixRange,
   whereText,
 } from "../sql/message-list.ts";
@@ -13,23 +13,19 @@ import { listedColumns } from "../sql/sql-names.ts";
 import { isoText, jsonIds, msSince, type Names, NOW } from "./names.ts";
 import { unconfirmedStatements } from "./unconfirmed.ts";
 
+const textOfId = (column: string): string => `CAST(${column} AS TEXT)`;
+
 export function insightStatements(names: Names): InsightStatements {
   const words = findWords(names);
   const { deliverAt, gmtCreate, id, messageType, nextRetryAt, state, topic } = names.column;
   const tableOf = (archived: boolean): string => (archived ? names.archive : names.table);
-  const textOfId = (column: string): string => `CAST(${column} AS TEXT)`;
   const columns = (bodies: boolean): string => listedColumns(names, { id: textOfId, instant: isoText, bodies });
   return {
-    ...countStatements(names),
-    ...unconfirmedStatements(names),
     readMessages: ({ archived, bodies, ids }) => ({
       name: "readMessages",
       text: `SELECT ${columns(bodies)}${archivedAt(archived)} FROM ${tableOf(archived)} AS m WHERE m.${id} IN (SELECT value FROM json_each(?))`,
       params: [jsonIds(ids)],
     }),
-
-    find: (request) => findStatement(request, words),
-    countKeys: (request) => countKeysStatement(request, words),
 
     chunkEnd: ({ archived, newestFirst, rows, ...range }) => ({
       name: "chunkEnd",
@@ -43,30 +39,6 @@ ORDER BY m.${id} ${newestFirst ? "DESC" : "ASC"} LIMIT 1 OFFSET ${rows - 1}`,
       name: "nextType",
       text: `SELECT MIN(m.${messageType}) AS message_type FROM ${tableOf(archived)} AS m WHERE m.${messageType} > ?`,
       params: [after],
-    }),
-
-    // Two look-ups: min and max in one SELECT would walk the table.
-    idBounds: ({ archived }) => ({
-      name: "idBounds",
-      text: `SELECT ${textOfId(`(SELECT min(${id}) FROM ${tableOf(archived)})`)} AS first_id,
-  ${textOfId(`(SELECT max(${id}) FROM ${tableOf(archived)})`)} AS last_id`,
-      params: [],
-    }),
-
-    // All rows of the id, of which an archive may have several.
-    createdFrom: ({ archived, ids }) => ({
-      name: "createdFrom",
-      text: `SELECT ${textOfId(`m.${id}`)} AS id, ${isoText(`m.${gmtCreate}`)} AS gmt_create
-FROM json_each(?) AS wanted
-JOIN ${tableOf(archived)} AS m ON m.${id} = (SELECT min(n.${id}) FROM ${tableOf(archived)} AS n WHERE n.${id} >= wanted.value)`,
-      params: [jsonIds(ids)],
-    }),
-
-    createdOfLastArchived: (limit) => ({
-      name: "createdOfLastArchived",
-      text: `SELECT ${textOfId(`m.${id}`)} AS id, ${isoText(`m.${gmtCreate}`)} AS gmt_create
-FROM ${tableOf(true)} AS m ORDER BY m.archived_at DESC LIMIT ${limit}`,
-      params: [],
     }),
 
     placeOf: (of) => ({
@@ -97,6 +69,11 @@ ${first(time, `${time} <= ${NOW}`, time)}`,
         params: [],
       };
     },
+
+    ...countStatements(names),
+    ...unconfirmedStatements(names),
+    ...listStatements(words),
+    ...timeStatements(names),
   };
 }
 
@@ -144,13 +121,11 @@ function archivedAt(archived: boolean): string {
 }
 
 function findWords(names: Names): FindWords {
-  const { id, orderingKey, state } = names.column;
+  const { id, state } = names.column;
   const stateIn: FindWords["stateIn"] = (states) => `m.${state} IN (${names.state(...states)})`;
   return {
     stateIn,
-    tableOf: (archived) => (archived ? names.archive : names.table),
-    openKey: orderingKey && `m.${orderingKey}`,
-    column: (property) => (names.column[property] === undefined ? undefined : `m.${names.column[property]}`),
+    ...plainWords(names),
     place: () => "?",
     idIn: (column, ids) => `${column} IN (${ids.join(", ")})`,
     asInstant: (place) => `strftime('%Y-%m-%d %H:%M:%f', ${place} / 1000.0, 'unixepoch')`,
@@ -166,5 +141,39 @@ function findWords(names: Names): FindWords {
 FROM ${archived ? names.archive : names.table} AS m${whereText(conditions)}
 ORDER BY ${order} ${direction}${atOrder} LIMIT ${limit}`;
     },
+  };
+}
+
+/** From an instant to an id: see ids-by-time.ts. */
+function timeStatements({
+  archive,
+  column: { gmtCreate, id },
+  table,
+}: Names): Pick<InsightStatements, "createdFrom" | "createdOfLastArchived" | "idBounds"> {
+  const tableOf = (archived: boolean): string => (archived ? archive : table);
+  return {
+    // Two look-ups: min and max in one SELECT would walk the table.
+    idBounds: ({ archived }) => ({
+      name: "idBounds",
+      text: `SELECT ${textOfId(`(SELECT min(${id}) FROM ${tableOf(archived)})`)} AS first_id,
+  ${textOfId(`(SELECT max(${id}) FROM ${tableOf(archived)})`)} AS last_id`,
+      params: [],
+    }),
+
+    // All rows of the id, of which an archive may have several.
+    createdFrom: ({ archived, ids }) => ({
+      name: "createdFrom",
+      text: `SELECT ${textOfId(`m.${id}`)} AS id, ${isoText(`m.${gmtCreate}`)} AS gmt_create
+FROM json_each(?) AS wanted
+JOIN ${tableOf(archived)} AS m ON m.${id} = (SELECT min(n.${id}) FROM ${tableOf(archived)} AS n WHERE n.${id} >= wanted.value)`,
+      params: [jsonIds(ids)],
+    }),
+
+    createdOfLastArchived: (limit) => ({
+      name: "createdOfLastArchived",
+      text: `SELECT ${textOfId(`m.${id}`)} AS id, ${isoText(`m.${gmtCreate}`)} AS gmt_create
+FROM ${tableOf(true)} AS m ORDER BY m.archived_at DESC LIMIT ${limit}`,
+      params: [],
+    }),
   };
 }
