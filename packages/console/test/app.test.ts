@@ -253,11 +253,11 @@ describe("the console's app", () => {
       await page.getByRole("textbox", { name: "Reason" }).fill("behind a proxy");
       await page.getByRole("dialog").getByRole("button", { name: "Retry" }).click();
       await page.locator(".message-head .state-pending").waitFor();
-      await page.getByRole("link", { name: "Topics", exact: true }).click();
-      await page.getByRole("row").filter({ hasText: "below" }).waitFor();
-      expect(page.url()).toBe(`${address}main/topics`);
+      await page.getByRole("navigation").getByRole("link", { name: "Messages", exact: true }).click();
+      await page.getByRole("row").filter({ hasText: "below" }).first().waitFor();
+      expect(page.url()).toBe(`${address}main/messages`);
       await page.reload();
-      await page.getByRole("row").filter({ hasText: "below" }).waitFor();
+      await page.getByRole("row").filter({ hasText: "below" }).first().waitFor();
     } finally {
       await context.close();
       for (const server of [outer, inner]) {

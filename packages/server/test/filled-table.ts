@@ -69,5 +69,7 @@ export async function fillTable(dialect: DialectName, session: Session): Promise
   await run(`INSERT INTO local_message_audit (table_name, made_at, author, action, reason, changed, first_id, last_id, ids)
 SELECT '${tableKey(defaultLayout)}', ${created}, ${text("user-", "id % 20")}, 'retry', 'again', 1, id, id, ${idText}
 FROM ${numbers(ARCHIVED, AUDITED)}`);
+  if (dialect === "postgres")
+    await run(`SELECT setval(pg_get_serial_sequence('local_message', 'id'), ${ARCHIVED + ROWS})`);
   await analyze(dialect, session);
 }

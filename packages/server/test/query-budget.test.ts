@@ -58,7 +58,7 @@ const query = (given: Readonly<Record<string, string>>): { readonly sent: Sent }
 /** A route that reads and has no line does not compile. */
 const BUDGETS: Readonly<Record<ReadRoute, readonly Budget[]>> = {
   // One look for all four, and for all viewers.
-  pulse: [{ rows: COUNTS, statements: 8 }],
+  pulse: [{ rows: COUNTS, statements: 9 }],
   overview: [{ rows: 0, statements: 0 }],
   topics: [{ rows: 0, statements: 0 }],
   relays: [{ rows: 0, statements: 0 }],
@@ -128,7 +128,16 @@ const STATEMENTS: Readonly<Record<string, (limit: number) => number>> = {
 /** Statements that may walk an index from its end, because they stop after so many rows. */
 const WALKS = ["chunkEnd", "countStates"];
 /** Statements that may sort: what comes out is a page, or what a rare state or a key has. */
-const SORTS = ["find", "keyQueues", "oldestDue", "readChanges", "countUnconfirmed", "lastConsumers", "listOperations"];
+const SORTS = [
+  "find",
+  "keyQueues",
+  "oldestDue",
+  "readChanges",
+  "countUnconfirmed",
+  "lastConsumers",
+  "listOperations",
+  "listSilences",
+];
 /** The first look of each connection, and what the worker of operations does beside. */
 const BESIDE = ["columns", "runningOperations"];
 
