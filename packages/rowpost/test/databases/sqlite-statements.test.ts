@@ -79,7 +79,7 @@ FROM n`);
           if (statement.name === "countByState") continue;
           const plan = await planOf(session, statement);
           const scans = plan.filter((line) => /^SCAN (m|local_message)$/.test(line));
-          expect(scans, `${statement.name}\n${plan.join("\n")}`).toEqual([]);
+          expect(scans, `${statement.name}\n${statement.text}\n${plan.join("\n")}`).toEqual([]);
           // Rows of a batch are found by their ids, not by walking everything in their state.
           if (
             /json_each\(\?\)/.test(statement.text) &&

@@ -137,8 +137,12 @@ function findWords(names: Names): FindWords {
       const order = along === "ids" || along === "keys" ? `m.${id}` : `+m.${id}`;
       const direction = newestFirst ? "DESC" : "ASC";
       const atOrder = archived ? `, m.archived_at ${direction}` : "";
+      const from = `FROM ${archived ? names.archive : names.table} AS m`;
+      // In the index alone, which has all rowids: an analyzed table would be walked else.
+      const isByPrefix = along === "names" && match.keyPrefix !== undefined;
+      const found = isByPrefix ? [`m.rowid IN (SELECT m.rowid ${from}${whereText(conditions)})`] : conditions;
       return `SELECT CAST(m.${id} AS TEXT) AS id, ${names.read("lockVersion", "0")} AS lock_version${archivedAt(archived)}
-FROM ${archived ? names.archive : names.table} AS m${whereText(conditions)}
+${from}${whereText(found)}
 ORDER BY ${order} ${direction}${atOrder} LIMIT ${limit}`;
     },
   };
