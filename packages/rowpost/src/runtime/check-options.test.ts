@@ -236,7 +236,7 @@ test.each<[unknown, RegExp]>([
 
 test.each<[(options: never) => unknown, unknown, RegExp]>([
   [createLayout, { columns: { body: "x" } }, /columns: "body" .*did you mean "messageBody"/],
-  [createLayout, { columns: { topic: null } }, /columns.topic must be the name of a column, or undefined/],
+  [createLayout, { columns: { topic: null } }, /columns.topic must be the name of a column: nothing works without it/],
   [createLayout, { states: { done: 9 } }, /states: "done" is not an option \(pending, /],
   [createLayout, { clock: "local" }, /clock must be "utc" or "server"/],
   [createLayout, { base: "t_local_message" }, /base is "t_local_message"; it must be an object/],
