@@ -29,25 +29,42 @@ const peersFolder = process.env["ROWPOST_TEST_PEERS"];
 const ALONE = ["packages/rowpost/src/runtime/trace-context.test.ts", "packages/server/test/query-budget.test.ts"];
 
 const TESTS = ["packages/*/{src,test}/**/*.test.ts", "bench/{src,test}/**/*.test.ts"];
-const NO_TESTS = ["**/node_modules/**", "**/dist/**"];
 
-export default defineConfig({
+/** Of every project. They do not extend the whole: each would probe the servers once more. */
+const common = {
   plugins: peersFolder === undefined ? [] : [otherPeers(peersFolder)],
   resolve: { conditions: [sourceCondition, ...defaultClientConditions] },
   // Not "module": what the AWS SDK has under it is for bundlers, and Node.js cannot load it.
   ssr: {
     resolve: { conditions: [sourceCondition, ...defaultServerConditions.filter((name) => name !== "module")] },
   },
+};
+const commonTest = {
+  exclude: ["**/node_modules/**", "**/dist/**"],
+  globals: false,
+  environment: "node",
+  // For what hangs; how long something takes is no matter of tests, and machines may be busy.
+  testTimeout: 90_000,
+  hookTimeout: 120_000,
+  expect: { poll: { timeout: 30_000 } },
+};
+
+export default defineConfig({
+  // For the global setup.
+  ...common,
   test: {
     // `npx vitest run packages/rowpost/src` = unit tests beside the sources, which need no server.
     projects: [
       {
         // One process takes one file after another and keeps the sources that it has loaded: to
         // load them for each file was two thirds of the CPU time of the unit tests.
-        extends: true,
-        test: { name: "shared", isolate: false, include: TESTS, exclude: [...NO_TESTS, ...ALONE], globalSetup: [] },
+        ...common,
+        test: {
+          ...{ ...commonTest, name: "shared", isolate: false, include: TESTS },
+          exclude: [...commonTest.exclude, ...ALONE],
+        },
       },
-      { extends: true, test: { name: "alone", include: ALONE, exclude: NO_TESTS, globalSetup: [] } },
+      { ...common, test: { ...commonTest, name: "alone", include: ALONE } },
     ],
     // Probes the real servers once for each run, and starts an embedded PostgreSQL where there is
     // none.
@@ -55,17 +72,11 @@ export default defineConfig({
     reporters: reportFolder
       ? ["default", ["json", { outputFile: `${reportFolder}/vitest-${process.pid}.json` }]]
       : ["default"],
-    globals: false,
-    environment: "node",
     // Processes, because the tests change process-wide things (signals, native handles). Three for
     // two processors: half of the time a test waits, for a server that was killed or a lease.
     pool: "forks",
     maxWorkers: 3,
-    // For what hangs; how long something takes is no matter of tests, and machines may be busy.
-    testTimeout: 90_000,
-    hookTimeout: 120_000,
     teardownTimeout: 10_000,
-    expect: { poll: { timeout: 30_000 } },
     coverage: {
       provider: "v8",
       include: ["packages/*/src/**/*.ts"],

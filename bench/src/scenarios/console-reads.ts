@@ -151,7 +151,7 @@ async function measureBulk(context: BenchContext, console: AskedConsole): Promis
   for (;;) {
     const { operation } = (await console.get(`/s/main/operations/${id}`)).json as unknown as Operation;
     if (operation.state === "done" && operation.changed === count) break;
-    if (!["running", "done"].includes(operation.state) || operation.state === "done")
+    if (operation.state !== "running")
       throw new Error(`the operation is ${operation.state}, ${operation.changed} of ${count} were changed`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }

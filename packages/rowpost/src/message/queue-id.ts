@@ -52,6 +52,11 @@ export function queueIdAt(epochMs: number): string {
   return String(BigInt(ms) << (PARTITION_BITS + SEQUENCE_BITS));
 }
 
+/** The same of a Date; undefined for anything else. */
+export function queueIdOfDate(date: unknown): string | undefined {
+  return date instanceof Date && !Number.isNaN(date.getTime()) ? queueIdAt(date.getTime()) : undefined;
+}
+
 /** The lowest id of a month. */
 export function firstIdOf(month: number): string {
   return queueIdAt(Date.UTC(Math.floor(month / 100), (month % 100) - 1, 1));

@@ -67,7 +67,7 @@ export interface AlertStore {
   save(request: AlertLease & { readonly state: string }): Promise<boolean>;
   /** Gives the lease up. */
   release(owner: string): Promise<void>;
-  /** What is known, whoever evaluates. */
+  /** What is known, whoever evaluates. Writes nothing. */
   read(): Promise<StoredAlerts>;
   /**
    * Sent messages by type whose confirmation is `unconfirmedMs` late, and messages by topic that

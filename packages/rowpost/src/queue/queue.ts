@@ -19,6 +19,7 @@ import { keepHouse } from "./retention/housekeeping.ts";
 import { applyRetention, dropMonth } from "./retention/retention.ts";
 import { rewindGroup, rewindLog, undoRewind } from "./rewinding/rewind.ts";
 import { searchQueue, showMessage } from "./searching/search.ts";
+import type { ConsumptionStore } from "./store.ts";
 import { checkGroup } from "./topics/names.ts";
 import { createTopics } from "./topics/topics.ts";
 import { verifyQueue } from "./verifying/verify.ts";
@@ -89,6 +90,10 @@ export function createQueue(options: QueueOptions): Queue {
     };
   }
 
+  /** Messages and counters of a topic, for no group. */
+  const readingOf = (topic: string): ConsumptionStore =>
+    store.consumption({ topic, group: "" }, { lockWaitTimeoutMs: 1_000 });
+
   const retain: Queue["applyRetention"] = (given) =>
     applyRetention({ store: retention, topics: store.topics, nowMs: () => systemClock.wallMs() }, given);
 
@@ -101,13 +106,13 @@ export function createQueue(options: QueueOptions): Queue {
   async function* follow(given: TailOptions): AsyncGenerator<TailedMessage> {
     const { topic } = checkedTail(given);
     await topics.settings(topic);
-    const reading = store.consumption({ topic, group: "" }, { lockWaitTimeoutMs: 1_000 });
+    const reading = readingOf(topic);
     yield* tail(given, { store: reading, topics: store.topics, database: database.queue });
   }
 
   async function lastIds(topic: string): Promise<readonly string[]> {
     await topics.settings(topic);
-    const reading = store.consumption({ topic, group: "" }, { lockWaitTimeoutMs: 1_000 });
+    const reading = readingOf(topic);
     try {
       return [...(await reading.counters()).lastIds.values()];
     } finally {
@@ -119,7 +124,7 @@ export function createQueue(options: QueueOptions): Queue {
   const byHand: DeadLetterParts = {
     store: groups,
     requireTopic: (topic) => topics.settings(topic),
-    messages: (topic) => store.consumption({ topic, group: "" }, { lockWaitTimeoutMs: 1_000 }),
+    messages: readingOf,
     ip,
     transaction: (work) => database.transaction(work),
     prepare: (topic) => topics.prepareNow(topic),

@@ -7,10 +7,13 @@ import { mysql } from "../../src/databases/mysql/index.ts";
 import { postgres } from "../../src/databases/postgres/index.ts";
 import { queueMonth } from "../../src/message/queue-id.ts";
 import { createQueue, type Queue } from "../../src/queue/index.ts";
+import { type Clock, systemClock } from "../../src/runtime/clock.ts";
 import { createTcpProxy, type TcpProxy } from "../../src/testing/index.ts";
 import { createTestDatabase, describeWithService } from "../services.ts";
 import { createMembers, gate, type Members, numbers, until } from "./members.ts";
 
+/** Between two looks of a replay. */
+const LOOK_MS = 500;
 const GROUP = { topic: "orders", group: "billing" };
 
 describeWithService(["mariadb", "mysql9", "postgres"], "a member that is cut off", ({ name }) => {
@@ -18,6 +21,7 @@ describeWithService(["mariadb", "mysql9", "postgres"], "a member that is cut off
   let far: Members;
   let near: Members;
   let queue: Queue;
+  let farQueue: Queue;
   let query: (text: string) => Promise<readonly Readonly<Record<string, unknown>>[]>;
   const closing: (() => Promise<unknown>)[] = [];
 
@@ -30,7 +34,7 @@ describeWithService(["mariadb", "mysql9", "postgres"], "a member that is cut off
     const open = name === "postgres" ? postgres : mysql;
     const [database, through] = [open({ url: made.url }), open({ url: url.href })];
     queue = createQueue({ database });
-    const farQueue = createQueue({ database: through });
+    farQueue = createQueue({ database: through });
     far = createMembers(farQueue, { leaseMs: 3_000 });
     near = createMembers(queue, { leaseMs: 3_000 });
     const hand = await database.connect({ purpose: "tool" });
@@ -107,4 +111,37 @@ describeWithService(["mariadb", "mysql9", "postgres"], "a member that is cut off
       expect(late).toHaveLength(5);
     },
   );
+
+  it("goes on with a replay once the database is back", { timeout: 60_000 }, async () => {
+    await queue.append(numbers(20));
+    const handling = gate();
+    const release = gate();
+    const seen = new Set<unknown>();
+    let looks = 0;
+    const clock: Clock = {
+      ...systemClock,
+      sleep(ms, signal) {
+        if (ms === LOOK_MS) looks += 1;
+        return systemClock.sleep(ms, signal);
+      },
+    };
+    const replaying = farQueue.replay({
+      ...{ ...GROUP, from: "start", leaseMs: 3_000, logger: "silent", clock },
+      async handler({ body }) {
+        handling.open();
+        await release.opened;
+        seen.add(body);
+      },
+    });
+    await handling.opened;
+    await proxy.refuse();
+    await proxy.cut();
+    release.open();
+    const before = looks;
+    // Each begins when the one before it is over: that one has met nobody.
+    await Promise.race([until(() => looks >= before + 2), replaying]);
+    await proxy.accept();
+    expect(await replaying).toMatchObject({ complete: true, dead: 0 });
+    expect(seen.size).toBe(20);
+  });
 });

@@ -2,7 +2,7 @@
 import type { Database, MessageState, Session } from "rowpost";
 import { InputError } from "../cli/arguments.ts";
 import { type Catalog, clocksOf, readCatalog, type StateValue, told, valuesOf } from "./catalog.ts";
-import { clockOf } from "./clock.ts";
+import { clockOf, clockProblem } from "./clock.ts";
 import { type Mapping, mapColumns, type Property } from "./mapping.ts";
 import {
   adviceSql,
@@ -80,7 +80,9 @@ async function look(session: Session, dialect: Catalog["dialect"], options: Adop
     ...(clock.clock === undefined ? [`whose time are the instants? --clock utc or --clock server; ${clock.why}`] : []),
   ];
   const complete = questions.length === 0 ? completeStates(options.states, values) : undefined;
-  const problems = mustFix(catalog, mapping, complete?.states);
+  const created = catalog.columns.find(({ name }) => name === mapping.columns.get("gmtCreate"));
+  const zone = created && clock.clock && clockProblem(catalog, created, clock.clock);
+  const problems = [...mustFix(catalog, mapping, complete?.states), ...(zone === undefined ? [] : [zone])];
   return {
     ...{ table, server: `${session.server.product} ${session.server.version}` },
     rows: values.reduce((sum, { count }) => sum + count, 0),
@@ -121,7 +123,7 @@ async function clockFor(
   const created = catalog.columns.find(({ name }) => name === columns.get("gmtCreate"));
   // Which column it is has to be said first.
   if (created === undefined) return { clock: "utc", why: "not known before its column" };
-  return clockOf(await clocksOf(session, catalog, created.name), created);
+  return clockOf(await clocksOf(session, catalog, created.name), created, catalog);
 }
 
 async function explained(session: Session, catalog: Catalog, mapping: Mapping, states: StateValues): Promise<string[]> {

@@ -41,6 +41,15 @@ export function quoted({ dialect }: Pick<Catalog, "dialect">, name: string): str
   return dialect === "mysql" ? `\`${name.replaceAll("`", "``")}\`` : `"${name.replaceAll('"', '""')}"`;
 }
 
+/**
+ * A text in a statement. MySQL takes a backslash as the beginning of an escape, unless its sql_mode
+ * says otherwise; doubled, it can end no text in either.
+ */
+export function quotedText({ dialect }: Pick<Catalog, "dialect">, text: string): string {
+  const escaped = dialect === "mysql" ? text.replaceAll("\\", "\\\\") : text;
+  return `'${escaped.replaceAll("'", "''")}'`;
+}
+
 /** The table in a statement. */
 export function tableOf(catalog: Pick<Catalog, "dialect" | "schema" | "table">): string {
   return [catalog.schema, catalog.table]
@@ -77,7 +86,7 @@ async function indexedValues(session: Session, catalog: Catalog, column: string)
   const found: (string | number)[] = [];
   for (;;) {
     const last = found.at(-1);
-    const literal = isText ? `'${String(last).replaceAll("'", "''")}'` : String(last);
+    const literal = isText ? quotedText(catalog, String(last)) : String(last);
     const after = last === undefined ? "" : ` WHERE ${name} > ${literal}`;
     const [row] = await rowsOf(session, `SELECT MIN(${name}) AS v FROM ${tableOf(catalog)}${after}`);
     const value = row?.["v"];

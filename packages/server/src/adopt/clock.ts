@@ -1,5 +1,5 @@
 /** Whether a table's instants are UTC or the server's own time. */
-import type { Column } from "./catalog.ts";
+import type { Catalog, Column } from "./catalog.ts";
 
 export interface Clocks {
   readonly newest: string | undefined;
@@ -7,13 +7,31 @@ export interface Clocks {
   readonly utc: string;
 }
 
+/** Holds instants, whatever the zone of a session. */
+function isInstant({ type }: Pick<Column, "type">): boolean {
+  return /^timestamp(tz|\(\d\) with time zone| with time zone)/i.test(type);
+}
+
+/** What a column of local times has to become; undefined: rowpost can work with this clock. */
+export function clockProblem(
+  { dialect }: Pick<Catalog, "dialect">,
+  created: Pick<Column, "name" | "type">,
+  clock: "utc" | "server",
+): string | undefined {
+  if (dialect !== "postgres" || clock === "utc" || isInstant(created)) return undefined;
+  return `${created.name} is ${created.type} in local time, and rowpost's sessions are in UTC: make it, and the other times, ALTER COLUMN … TYPE timestamptz USING … AT TIME ZONE 'Asia/Shanghai' (your zone)`;
+}
+
 /** With the reason; undefined: the rows do not tell. */
 export function clockOf(
   { newest, local, utc }: Clocks,
   created: Pick<Column, "type">,
+  { dialect }: Pick<Catalog, "dialect">,
 ): { readonly clock: "utc" | "server" | undefined; readonly why: string } {
-  if (/^timestamp(tz|\(\d\) with time zone| with time zone)/i.test(created.type))
-    return { clock: "utc", why: "the column holds instants, whatever the zone" };
+  if (isInstant(created)) return { clock: "utc", why: "the column holds instants, whatever the zone" };
+  // Its sessions have a zone each, and ours is UTC: what the writer's was stands nowhere.
+  if (dialect === "postgres")
+    return { clock: undefined, why: `${created.type} keeps no zone, and the writers' stands nowhere` };
   const [newestMs, localMs, utcMs] = [newest, local, utc].map((text) =>
     text === undefined ? Number.NaN : Date.parse(`${text.replace(" ", "T")}Z`),
   ) as [number, number, number];

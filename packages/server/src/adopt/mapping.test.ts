@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Catalog, ColumnKind } from "./catalog.ts";
-import { clockOf } from "./clock.ts";
+import { clockOf, clockProblem } from "./clock.ts";
 import { mapColumns, type Property } from "./mapping.ts";
 import { proposedStates } from "./states.ts";
 
@@ -77,7 +77,7 @@ test("what values mean is proposed from their words, or from the comment of numb
 
 test("the clock is told by rows that one of both clocks has not reached, and else asked", () => {
   const of = (newest: string | undefined, local: string, utc: string, type = "datetime") =>
-    clockOf({ newest, local, utc }, { type }).clock;
+    clockOf({ newest, local, utc }, { type }, { dialect: "mysql" }).clock;
   const [local, utc] = ["2026-11-24 16:00:00", "2026-11-24 08:00:00"];
   expect(of("2026-11-24 15:59:30", local, utc)).toBe("server");
   expect(of("2026-11-24 07:59:30", local, utc), "fresh in UTC, or eight hours old").toBeUndefined();
@@ -85,4 +85,8 @@ test("the clock is told by rows that one of both clocks has not reached, and els
   expect(of("2026-11-24 01:00:00", utc, utc)).toBe("utc");
   expect(of(undefined, local, utc)).toBeUndefined();
   expect(of(undefined, local, utc, "timestamp with time zone")).toBe("utc");
+  const plain = { name: "created", type: "timestamp without time zone" };
+  expect(clockOf({ newest: utc, local: utc, utc }, plain, { dialect: "postgres" }).clock, "asked").toBeUndefined();
+  expect(clockProblem({ dialect: "postgres" }, plain, "server")).toContain("timestamptz");
+  expect(clockProblem({ dialect: "postgres" }, plain, "utc")).toBeUndefined();
 });

@@ -1,6 +1,6 @@
 /** From what was found to a layout, what it costs, and how to take the table over. */
 import type { LayoutOptions, MessageState } from "rowpost";
-import { type Catalog, type Column, quoted, tableOf } from "./catalog.ts";
+import { type Catalog, type Column, quoted, quotedText, tableOf } from "./catalog.ts";
 import type { Mapping, Property } from "./mapping.ts";
 import type { StateValues } from "./states.ts";
 import { unfitStates } from "./states.ts";
@@ -11,8 +11,8 @@ export type LayoutFile = Omit<LayoutOptions, "base" | "columns"> & {
   readonly columns: Readonly<Record<string, string | null>>;
 };
 
-/** Columns of the engine's that no table of somebody's own has. */
-const ENGINE = ["settlePad"] as const;
+/** The engine's own; no table of somebody else has them. */
+const OF_THE_ENGINE = ["deliveryCount", "settlePad"];
 
 /** What is lost without a column. */
 const LOST: Partial<Record<Property, string>> = {
@@ -67,7 +67,7 @@ export function layoutFileOf(
     ...(catalog.schema === undefined ? {} : { schema: catalog.schema }),
     columns: Object.fromEntries([
       ...KNOWN.map(({ property }) => [property, columns.get(property) ?? null]),
-      ...["deliveryCount", ...ENGINE].map((property) => [property, null]),
+      ...OF_THE_ENGINE.map((property) => [property, null]),
     ]),
     ...{ states, clock, fractionDigits: (column("gmtCreate")?.fraction ?? 0) >= 3 ? 3 : 0 },
     limits: Object.fromEntries(Object.entries(limits).filter(([, most]) => most !== undefined)),
@@ -177,8 +177,7 @@ export function notesOf(catalog: Catalog, { columns }: Mapping, added: readonly 
 /** The two questions of every scan, to be explained on this very table. */
 export function scanSql(catalog: Catalog, { columns }: Mapping, states: StateValues): string[] {
   const name = (property: Property): string => quoted(catalog, columns.get(property) ?? "");
-  const pending =
-    typeof states.pending === "number" ? String(states.pending) : `'${states.pending.replaceAll("'", "''")}'`;
+  const pending = typeof states.pending === "number" ? String(states.pending) : quotedText(catalog, states.pending);
   const select = `SELECT ${name("id")} FROM ${tableOf(catalog)} WHERE ${name("state")} = ${pending} AND ${name("nextRetryAt")}`;
   const now = { mysql: "NOW()", postgres: "now()", sqlite: "datetime('now')" }[catalog.dialect];
   return [
@@ -188,9 +187,9 @@ export function scanSql(catalog: Catalog, { columns }: Mapping, states: StateVal
 }
 
 /** From the old job to the relay, with nothing lost and nothing sent by both. */
-export function takeOver(file: string, isMendable: boolean): string[] {
+export function takeOver(file: string, hasProblems: boolean): string[] {
   return [
-    ...(isMendable ? ["mend what must be mended, in the order above"] : []),
+    ...(hasProblems ? ["mend what must be mended, in the order above"] : []),
     `rowpost migrate --layout ${file}    # makes the tables beside it, and leaves yours as it is`,
     `rowpost suspend --all-relay --reason "take-over" --layout ${file}`,
     "switch the old job off, and wait until nothing is being sent any more",

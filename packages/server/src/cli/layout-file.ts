@@ -16,19 +16,14 @@ export function layoutOptionsOf(given: string): LayoutOptions {
     );
   }
   const options = optionsFrom(given, read(given));
-  // Told here, where the file is known.
-  withFileIn(given, () => createLayout(options));
-  return options;
-}
-
-/** What createLayout refuses is told with the name of the file. */
-function withFileIn<Result>(given: string, work: () => Result): Result {
   try {
-    return work();
+    createLayout(options);
   } catch (error) {
+    // Told here, where the file is known.
     const text = error instanceof Error ? error.message.replace(/^createLayout(, |: )?/, "") : String(error);
     throw new InputError(`--layout ${given}: ${text}`);
   }
+  return options;
 }
 
 function optionsFrom(file: string, value: unknown): LayoutOptions {

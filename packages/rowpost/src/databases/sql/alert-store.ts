@@ -58,12 +58,7 @@ export function createAlertStore(parts: StoreParts, statementTimeoutMs?: number)
       await run(alerts.releaseAlerts(owner));
     },
 
-    async read() {
-      const found = await read();
-      if (found !== undefined) return found;
-      await run(alerts.addAlerts());
-      return (await read()) ?? { state: undefined, nowMs: 0, savedMs: undefined };
-    },
+    read: async () => (await read()) ?? { state: undefined, nowMs: 0, savedMs: undefined },
 
     async late({ sendingMs, unconfirmedMs }) {
       const unconfirmed = await run(alerts.lateConfirmations(unconfirmedMs));

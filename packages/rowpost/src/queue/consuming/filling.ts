@@ -1,4 +1,5 @@
 /** What a member takes in: new messages, and redeliveries that are due; and what it gives back. */
+import { compareIds } from "../../runtime/compare-ids.ts";
 import type { ConsumptionStore } from "../store.ts";
 import type { ConsumerSettings } from "./options.ts";
 import { type Delivery, deliveryOf, type Partition } from "./partition.ts";
@@ -85,7 +86,7 @@ export function createFilling({ settings, store, work, stopping }: FillingOption
 }
 
 function endBefore(lastId: string, untilId: string | undefined): string {
-  return untilId !== undefined && BigInt(untilId) < BigInt(lastId) ? untilId : lastId;
+  return untilId !== undefined && compareIds(untilId, lastId) < 0 ? untilId : lastId;
 }
 
 /**

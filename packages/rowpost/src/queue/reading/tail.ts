@@ -1,7 +1,7 @@
 /** Following a topic without a group: nobody's progress moves, and nothing is recorded. */
 import type { QueueDatabase } from "../../databases/database.ts";
 import { checkQueueId } from "../../message/queue-errors.ts";
-import { queueIdAt } from "../../message/queue-id.ts";
+import { queueIdOfDate } from "../../message/queue-id.ts";
 import { createPollPace } from "../../relay/pacing/poll-pace.ts";
 import { createWakeUp } from "../../relay/pacing/wake-up.ts";
 import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
@@ -101,15 +101,10 @@ export async function* tail(
 function firstId(from: NonNullable<TailOptions["from"]>): string | undefined {
   if (from === "end") return undefined;
   if (from === "start") return "0";
-  if (typeof from === "object" && from !== null && "id" in from) return checkQueueId("from.id", from.id);
-  if (
-    typeof from === "object" &&
-    from !== null &&
-    "at" in from &&
-    from.at instanceof Date &&
-    !Number.isNaN(from.at.getTime())
-  ) {
-    return queueIdAt(from.at.getTime());
+  if (typeof from === "object" && from !== null) {
+    if ("id" in from) return checkQueueId("from.id", from.id);
+    const id = queueIdOfDate(from.at);
+    if (id !== undefined) return id;
   }
   throw new ConfigurationError(
     'from must be "start", "end", { id } with the id of a message as text, or { at } with a Date',

@@ -3,9 +3,10 @@
  * other group moves, which makes it the safer way beside a rewind.
  */
 import { checkQueueId } from "../../message/queue-errors.ts";
-import { queueIdAt } from "../../message/queue-id.ts";
+import { queueIdOfDate } from "../../message/queue-id.ts";
 import { refuseUnknown } from "../../runtime/check-options.ts";
-import { ConfigurationError } from "../../runtime/errors.ts";
+import { compareIds } from "../../runtime/compare-ids.ts";
+import { ConfigurationError, RowpostError } from "../../runtime/errors.ts";
 import type { Consumer } from "../consuming/consumer.ts";
 import { CONSUME_OPTIONS, type ConsumeOptions, type ConsumerSettings, consumerSettings } from "../consuming/options.ts";
 import { GroupExistsError } from "../groups/errors.ts";
@@ -78,7 +79,7 @@ export async function replay(parts: ReplayParts, options: ReplayOptions): Promis
   try {
     while (dead === undefined && signal?.aborted !== true) {
       await settings.clock.sleep(LOOK_MS, signal);
-      dead = await deadAtTheEnd(parts.store, range, untilId);
+      dead = await deadAtTheEnd(parts.store, range, untilId).catch(whileItIsAway);
     }
   } finally {
     await consumer.stop();
@@ -86,6 +87,11 @@ export async function replay(parts: ReplayParts, options: ReplayOptions): Promis
   // A member that has not stopped would make it again; then it is left to that one.
   if (dead === 0) await parts.store.deleteGroup(range, SILENT_MS);
   return { group: range.group, complete: dead !== undefined, handled, dead: dead ?? 0 };
+}
+
+/** The consumer outlives an outage of the database, and so does the look at how far it is. */
+function whileItIsAway(error: unknown): undefined {
+  if (!(error instanceof RowpostError && error.retriable)) throw error;
 }
 
 /** Dead letters of the range, once nothing else of it is left; undefined before. */
@@ -97,7 +103,7 @@ async function deadAtTheEnd(
   let dead = 0;
   const months = await store.months(topic);
   for (const { partition, nextId } of await store.partitions(topic, group)) {
-    if (BigInt(nextId) <= BigInt(untilId)) {
+    if (compareIds(nextId, untilId) <= 0) {
       const { messages } = await store.unread(topic, months, { partition, fromId: nextId, toId: untilId }, 1);
       if (messages > 0) return undefined;
     }
@@ -109,8 +115,7 @@ async function deadAtTheEnd(
 }
 
 async function lastOf(parts: ReplayParts, topic: string): Promise<string> {
-  const ids = await parts.lastIds(topic);
-  return ids.reduce((last, id) => (BigInt(id) > BigInt(last) ? id : last), "0");
+  return (await parts.lastIds(topic)).toSorted(compareIds).at(-1) ?? "0";
 }
 
 function startOf(from: ReplayOptions["from"]): GroupStart {
@@ -130,7 +135,5 @@ function endOf(until: Exclude<ReplayOptions["until"], "end" | undefined>): strin
 function idOf(place: unknown): string | undefined {
   if (typeof place !== "object" || place === null) return undefined;
   if ("id" in place) return checkQueueId("replay: id", place.id);
-  if ("time" in place && place.time instanceof Date && !Number.isNaN(place.time.getTime()))
-    return queueIdAt(place.time.getTime());
-  return undefined;
+  return "time" in place ? queueIdOfDate(place.time) : undefined;
 }

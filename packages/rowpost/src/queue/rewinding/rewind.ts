@@ -1,6 +1,6 @@
 /** Rewinding a group (回拨): what is asked, checked, and what is answered. */
 import { checkQueueId, MonthDroppedError, RewindRefusedError, UnknownGroupError } from "../../message/queue-errors.ts";
-import { MOST_PARTITIONS, queueIdAt } from "../../message/queue-id.ts";
+import { MOST_PARTITIONS, queueIdOfDate } from "../../message/queue-id.ts";
 import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { wholeNumber } from "../../runtime/whole-number.ts";
@@ -149,9 +149,8 @@ function targetOf(to: RewindPosition): RewindTarget {
   if (typeof to === "object" && to !== null) {
     if ("id" in to) return { kind: "id", id: checkQueueId("to.id", to.id) };
     if ("group" in to) return { kind: "group", group: checkGroup(to.group) };
-    if ("time" in to && to.time instanceof Date && !Number.isNaN(to.time.getTime())) {
-      return { kind: "time", id: queueIdAt(to.time.getTime()) };
-    }
+    const id = "time" in to ? queueIdOfDate(to.time) : undefined;
+    if (id !== undefined) return { kind: "time", id };
     if ("back" in to) return { kind: "back", messages: wholeNumber("rewind: back", to.back, 1) };
   }
   throw new ConfigurationError(
