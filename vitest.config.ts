@@ -23,10 +23,15 @@ const reportFolder = process.env["ROWPOST_TEST_REPORTS"];
 const peersFolder = process.env["ROWPOST_TEST_PEERS"];
 
 /**
- * Files that need the sources as they are first loaded: one asks whether an API has been found yet,
- * one puts its own module in the place of another.
+ * Files that need a process to themselves: they ask whether an API has been found yet, count the
+ * process's timers or the statements that it prepares, or put a module in the place of another.
  */
-const ALONE = ["packages/rowpost/src/runtime/trace-context.test.ts", "packages/server/test/query-budget.test.ts"];
+const ALONE = [
+  "packages/rowpost/src/runtime/trace-context.test.ts",
+  "packages/rowpost/src/runtime/deadline.test.ts",
+  "packages/rowpost/src/transactions/prepare.test.ts",
+  "packages/server/test/query-budget.test.ts",
+];
 
 const TESTS = ["packages/*/{src,test}/**/*.test.ts", "bench/{src,test}/**/*.test.ts"];
 
@@ -44,8 +49,8 @@ const commonTest = {
   globals: false,
   environment: "node",
   // For what hangs; how long something takes is no matter of tests, and machines may be busy.
-  testTimeout: 90_000,
-  hookTimeout: 120_000,
+  testTimeout: 240_000,
+  hookTimeout: 240_000,
   expect: { poll: { timeout: 30_000 } },
 };
 

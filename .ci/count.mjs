@@ -72,6 +72,7 @@ for (const line of readFileSync(stepsFile, "utf8").split("\n").filter(Boolean)) 
   failed += count;
 }
 for (const [contract, cases] of inapplicable) console.log(`${contract}: ${cases} cases do not apply`);
+process.stdout.write(readFileSync(stepsFile, "utf8"));
 // Last, where whoever reads only the end of the log sees them.
 for (const failure of failures) console.log(failure);
 console.log(`${passed} passed, ${failed} failed`);

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createConsole } from "../../server/src/console.ts";
 import { temporaryFile } from "../../server/test/command.ts";
 import { seedAlerts } from "../../server/test/seed-alerts.ts";
-import { type AppBench, findingsOf, LOOKS, loaded, openApp, startBrowser } from "./bench.ts";
+import { type AppBench, findingsInEachLook, findingsOf, loaded, openApp, startBrowser } from "./bench.ts";
 import { findByKeyAndRetry } from "./journeys.ts";
 
 const PAGES = [
@@ -246,6 +246,7 @@ describe("the console's app", () => {
     });
     const context = await browser.newContext({ locale: "en-US" });
     try {
+      context.setDefaultTimeout(120_000);
       const page = await context.newPage();
       const address = `http://127.0.0.1:${await portOf(outer)}/ops/`;
       await page.goto(`${address}main/messages/${id}`);
@@ -268,16 +269,14 @@ describe("the console's app", () => {
     }
   });
 
-  it.each(LOOKS)("has no serious finding of axe-core, and nothing too wide: $locale, $colorScheme", async (look) => {
+  it.each(["en-US", "zh-CN"])("has no serious finding of axe-core, and nothing too wide: %s", async (locale) => {
     const [id = ""] = await app.put("failed", 1, { topic: "axe", reason: "HTTP_500: no" });
     const found: string[] = [];
-    const page = await app.open("main/overview", "admin", look);
+    const page = await app.open("main/overview", "admin", { locale });
     for (const path of [...PAGES, `messages/${id}`, "messages?topic=nobody", "messages/4711"]) {
       await page.goto(`${app.address}main/${path}`);
       await loaded(page);
-      const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-      const findings = [...(await findingsOf(page)), ...(wider > 0 ? [`${wider} px too wide`] : [])];
-      found.push(...findings.map((finding) => `${path}: ${finding}`));
+      found.push(...(await findingsInEachLook(page)).map((finding) => `${path}: ${finding}`));
     }
     expect(found).toEqual([]);
   });

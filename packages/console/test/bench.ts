@@ -82,6 +82,7 @@ export async function openApp(
 
   async function newPage(path: string, options: BrowserContextOptions): Promise<Page> {
     const context = await browser.newContext({ locale: "en-US", timezoneId: "Asia/Shanghai", ...options });
+    context.setDefaultTimeout(120_000);
     contexts.push(context);
     await watch(context, address, complaints);
     const page = await context.newPage();
@@ -166,8 +167,24 @@ export async function findingsOf(page: Page): Promise<string[]> {
   });
 }
 
-/** Both languages, on a desk in light and on a phone in dark. */
-export const LOOKS = ["en-US", "zh-CN"].flatMap((locale) => [
-  { locale, colorScheme: "light" as const, viewport: { width: 1_440, height: 900 } },
-  { locale, colorScheme: "dark" as const, viewport: { width: 390, height: 844 } },
-]);
+/** On a desk in light, and on a phone in dark. */
+const LOOKS = [
+  { colorScheme: "light", viewport: { width: 1_440, height: 900 } },
+  { colorScheme: "dark", viewport: { width: 390, height: 844 } },
+] as const;
+
+/** What axe-core finds in each look, and how much too wide the page is there. */
+export async function findingsInEachLook(page: Page): Promise<string[]> {
+  const found: string[] = [];
+  for (const { colorScheme, viewport } of LOOKS) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize(viewport);
+    const wider = await page.evaluate(() => {
+      const [dialog, root] = [document.querySelector("dialog"), document.documentElement];
+      return Math.max(root.scrollWidth - innerWidth, dialog === null ? 0 : dialog.scrollWidth - dialog.clientWidth);
+    });
+    const findings = [...(await findingsOf(page)), ...(wider > 0 ? [`${wider} px too wide`] : [])];
+    found.push(...findings.map((finding) => `${colorScheme}: ${finding}`));
+  }
+  return found;
+}
