@@ -9,11 +9,7 @@ import { temporaryFile } from "../../server/test/command.ts";
 import { seedAlerts } from "../../server/test/seed-alerts.ts";
 import { type AppBench, findingsInEachLook, findingsOf, loaded, openApp, startBrowser } from "./bench.ts";
 import { findByKeyAndRetry } from "./journeys.ts";
-
-const PAGES = [
-  ...(["overview", "messages", "failures", "topics", "relays", "operations"] as const),
-  ...(["queue", "unconfirmed", "alerts", "doctor", "audit"] as const),
-];
+import { PAGES } from "./pages.ts";
 
 /** One that takes what it gets. */
 const CHANNELS = {

@@ -177,7 +177,8 @@ const LOOKS = [
 export async function findingsInEachLook(page: Page): Promise<string[]> {
   const found: string[] = [];
   for (const { colorScheme, viewport } of LOOKS) {
-    await page.emulateMedia({ colorScheme });
+    // What fades in is too pale for a moment.
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
     await page.setViewportSize(viewport);
     const wider = await page.evaluate(() => {
       const [dialog, root] = [document.querySelector("dialog"), document.documentElement];

@@ -31,6 +31,7 @@ import { suspensionCases } from "./cases/suspensions.ts";
 import { timeCases } from "./cases/time.ts";
 import { topicCases } from "./cases/topics.ts";
 import { transitionCases } from "./cases/transitions.ts";
+import { unconfirmedCases } from "./cases/unconfirmed.ts";
 import { unknownCases } from "./cases/unknown.ts";
 import { createStoreContext } from "./context.ts";
 import { type StoreHarness, unmetStoreNeed } from "./harness.ts";
@@ -44,6 +45,7 @@ export const storeContract: readonly StoreContractCase[] = [
   ...claimCases,
   ...settleCases,
   ...confirmCases,
+  ...unconfirmedCases,
   ...unknownCases,
   ...fenceCases,
   ...leaseCases,
