@@ -17,10 +17,10 @@ export function Menu({ page, source }: { readonly page: Page; readonly source: s
   const mine = answer?.sources.find(({ name }) => name === source);
   const failed = mine?.states.find(({ state }) => state === "failed")?.count;
   const alerts = mine?.alerts;
-  // On a phone the menu is wider than the screen.
+  // On a phone the menu is wider than the screen, and wider still when the counts are there.
   useEffect(() => {
-    list.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
-  }, [page]);
+    list.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+  }, [page, answer === undefined]);
   return (
     <nav ref={list} aria-label={bar.menu}>
       {PAGES.map((name) => (

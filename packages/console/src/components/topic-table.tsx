@@ -77,7 +77,8 @@ function Held({ topic: { resting, suspension } }: { readonly topic: Topic }) {
       {suspension !== undefined && (
         <div>
           <span class="tag tag-held">{texts.suspended}</span>{" "}
-          {suspension.endsInMs === null ? overview.noEnd : overview.restsFor(formatDuration(suspension.endsInMs))}{" "}
+          {suspension.endsInMs === null ? overview.noEnd : overview.restsFor(formatDuration(suspension.endsInMs))}
+          {" · "}
           {overview.by(suspension.author)} <q class="reason">{suspension.reason}</q>
         </div>
       )}

@@ -107,6 +107,7 @@ export const en = {
       failed: (topic: string) => `Failed in topic ${topic}`,
       suspended: (what: string) => `Suspended: ${what}`,
     },
+    scopes: { topic: "topic", type: "type", ordering_key: "ordering key", relay: "everything" },
     lastSign: (age: string) => `last sign of life ${age} ago`,
     since: (age: string) => `for ${age}`,
     restsFor: (age: string) => `for ${age} more`,

@@ -121,6 +121,7 @@ export const zh: Dictionary = {
       failed: (topic) => `主题 ${topic} 有发送失败的消息`,
       suspended: (what) => `已挂起：${what}`,
     },
+    scopes: { topic: "主题", type: "类型", ordering_key: "顺序键", relay: "全部" },
     lastSign: (age) => `最后一次心跳在 ${age}前`,
     since: (age) => `已持续 ${age}`,
     restsFor: (age) => `还有 ${age}`,

@@ -104,17 +104,23 @@ function ProblemLine({ problem, source }: { readonly problem: Problem; readonly 
   return (
     <li class={isGrave ? "grave" : "mild"}>
       <span class="problem-what">
-        {texts.kinds[kind](subject)}
+        {texts.kinds[kind](kind === "suspended" ? suspendedWhat(subject) : subject)}
         {kind === "failed" && <CountOf count={count} />}
       </span>
       <span class="problem-more">
-        {spanOf(problem)}
-        {author !== undefined && <span> {texts.by(author)}</span>}
+        {[spanOf(problem), author === undefined ? "" : texts.by(author)].filter((part) => part !== "").join(" · ")}
         {reason !== undefined && reason !== "" && <q class="reason">{reason}</q>}
       </span>
       <a href={hrefOf(source, page, { query })}>{words.value.menu[page]}</a>
     </li>
   );
+}
+
+/** From `topic orders`, in the words of the language. */
+function suspendedWhat(subject: string): string {
+  const [scope = "", ...value] = subject.split(" ");
+  const scopes: Readonly<Record<string, string>> = words.value.overview.scopes;
+  return [scopes[scope] ?? scope, ...value].join(" ").trim();
 }
 
 function spanOf({ forMs, kind }: Problem): string {

@@ -11,6 +11,17 @@ it("takes out of a reason what differs from one message to the next, and leaves 
     "REFUSED: order 12 of 00000000-0000-0000-0000-000000000000 at db-22.shop.local:3307\n  at z (y.js:9:9)",
   );
   same('NO: no "a b" for key deadbeef01', 'NO: no "c" for key 0123456789abcdef');
+  same(
+    'HTTP_422: {"error":"no such customer 4711","order":"A-1","at":17}',
+    'HTTP_422: {"error":"no such customer 12","order":"B","at":3}',
+  );
+  const [customer, product] = ["customer", "product"].map((what) =>
+    patternOf(`HTTP_422: {"id":"7","error": "no such ${what}"}`),
+  );
+  expect(customer).toEqual({ code: "HTTP_422", pattern: '{"id":#,"error": "no such customer"}' });
+  expect(product).not.toEqual(customer);
+  // The table keeps so much of a reason, wherever that ends.
+  expect(patternOf('HTTP_422: {"error":"no such').pattern).toBe('{"error":"no such');
   expect(patternOf("HTTP_503: upstream 7 消息 <b>")).toEqual({ code: "HTTP_503", pattern: "upstream # 消息 <b>" });
   expect(patternOf("HTTP_503: x")).not.toEqual(patternOf("HTTP_500: x"));
   expect(patternOf("timeout of the peer")).not.toEqual(patternOf("reset by the peer"));
