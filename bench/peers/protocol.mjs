@@ -3,10 +3,11 @@
  * database, drains a small number of messages to get warm, fills in the messages to be measured,
  * says that it is ready, waits for a line on standard input, drains, and says that it is done.
  *
- *   node driver.mjs DATABASE_URL MESSAGES
+ *   node driver.mjs DATABASE_URL MESSAGES [append | drain] [GROUPS]
  *
- * A peer is an object: prepare(), fill(count), start(onPublish), stop(), waiting(), close(), and
- * statements() where its driver has to count.
+ * With `append` the filling in is what is measured. A peer is an object: prepare(), fill(count),
+ * start(onPublish), stop(), waiting(), close(), tidy() after a fill, and statements() where its
+ * driver has to count. With several groups each message is published once for each of them.
  */
 import { once } from "node:events";
 
@@ -18,16 +19,34 @@ export function bodyOf(number) {
 }
 
 /** Runs a peer through the protocol and ends the process. */
-export async function runPeer(peer, messages) {
+export async function runPeer(peer, messages, { phase = "drain", groups = 1 } = {}) {
   await peer.prepare();
-  await drain(peer, WARM_UP, { measured: false });
-  await drain(peer, messages, { measured: true });
+  if (phase === "append") {
+    await append(peer, messages);
+  } else {
+    await drain(peer, WARM_UP, { groups, measured: false });
+    await drain(peer, messages, { groups, measured: true });
+  }
   await peer.close();
   process.exit(0);
 }
 
-async function drain(peer, messages, { measured }) {
+/** What the words after the number of messages say. */
+export function phaseOf([phase, groups]) {
+  return { phase: phase ?? "drain", groups: Number(groups ?? 1) };
+}
+
+async function append(peer, messages) {
+  await peer.fill(WARM_UP);
+  await sayAndWait({ kind: "ready" });
+  const before = peer.statements?.() ?? 0;
   await peer.fill(messages);
+  await sayAndWait({ kind: "done", published: messages, statements: (peer.statements?.() ?? 0) - before });
+}
+
+async function drain(peer, messages, { groups, measured }) {
+  await peer.fill(messages);
+  await peer.tidy?.();
   if (measured) await sayAndWait({ kind: "ready" });
   const before = peer.statements?.() ?? 0;
   let published = 0;
@@ -37,7 +56,7 @@ async function drain(peer, messages, { measured }) {
   });
   await peer.start(() => {
     published += 1;
-    if (published === messages) reached();
+    if (published === messages * groups) reached();
   });
   await all;
   // Published is not enough: what is not recorded would be sent again.
@@ -51,6 +70,12 @@ async function drain(peer, messages, { measured }) {
 async function sayAndWait(message) {
   process.stdout.write(`${JSON.stringify(message)}\n`);
   await once(process.stdin, "data");
+}
+
+/** Numbers from `first` on in runs of 1,000, the last one shorter. */
+export function* runsOf(count, size = 1_000) {
+  for (let first = 0; first < count; first += size)
+    yield Array.from({ length: Math.min(size, count - first) }, (_, offset) => first + offset);
 }
 
 /** Counts the calls of `query` on the pg driver. */

@@ -25,6 +25,7 @@ import { outboxPeers } from "./scenarios/outbox-peers.ts";
 import { queueAppend } from "./scenarios/queue-append.ts";
 import { queueConsume } from "./scenarios/queue-consume.ts";
 import { queueLatency } from "./scenarios/queue-latency.ts";
+import { queuePeers } from "./scenarios/queue-peers.ts";
 import { relayTakeover } from "./scenarios/relay-takeover.ts";
 import { rocketmqProducers } from "./scenarios/rocketmq-producers.ts";
 import type { Scenario } from "./scenarios/scenario.ts";
@@ -51,6 +52,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   "queue-append": queueAppend,
   "queue-consume": queueConsume,
   "queue-latency": queueLatency,
+  "queue-peers": queuePeers,
   "relay-takeover": relayTakeover,
   "rocketmq-producers": rocketmqProducers,
   "isolation-endpoint": isolationEndpoint,

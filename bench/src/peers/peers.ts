@@ -18,14 +18,13 @@ export interface Peer {
   command(url: string, messages: number): readonly string[];
 }
 
-function nodeDriver(name: string): Peer["command"] {
-  return (url, messages) => [
-    process.execPath,
-    "--no-deprecation",
-    `${installPeer(name, "package.json")}/driver.mjs`,
-    url,
-    String(messages),
-  ];
+/** `program`: of its folder, where it does not run on this Node. */
+export function nodeDriver(name: string, program?: string): Peer["command"] {
+  return (url, messages) => {
+    const folder = installPeer(name, "package.json");
+    const node = program === undefined ? process.execPath : `${folder}/${program}`;
+    return [node, "--no-deprecation", `${folder}/driver.mjs`, url, String(messages)];
+  };
 }
 
 /** All of them. */

@@ -18,9 +18,24 @@ type PeerProcess = ChildProcessByStdio<Writable, Readable, null>;
 /** A peer that needs longer is measured by nobody. */
 const LIMIT_MS = 180_000;
 
-/** One drain of `messages` in an empty database. */
-export async function measurePeer(peer: Peer, database: BenchDatabase, messages: number): Promise<Measurement> {
-  const [program = "", ...words] = peer.command(database.url, messages);
+/** Options of {@link measurePeer}. */
+export interface PeerRun {
+  readonly messages: number;
+  /** What it does with them, for its driver. */
+  readonly words?: readonly string[];
+  /** It hands each message out so many times. */
+  readonly groups?: number;
+  /** CPU time of a server beside the database. */
+  readonly otherCpuMs?: () => number | undefined;
+}
+
+/** One stretch of work in an empty database. */
+export async function measurePeer(
+  peer: Peer,
+  database: BenchDatabase,
+  { groups = 1, messages, otherCpuMs, words: more = [] }: PeerRun,
+): Promise<Measurement> {
+  const [program = "", ...words] = [...peer.command(database.url, messages), ...more];
   const child = spawn(program, words, { stdio: ["pipe", "pipe", "inherit"] });
   const { pid } = child;
   if (pid === undefined) throw new Error(`${peer.name}: ${program} could not be started`);
@@ -31,13 +46,15 @@ export async function measurePeer(peer: Peer, database: BenchDatabase, messages:
       serverCpuMs: () => database.serverCpuMs(),
       statements: async () => (database.countsControl ? await database.statements() : 0),
       clientProcesses: [pid],
+      ...(otherCpuMs === undefined ? {} : { otherCpuMs }),
     });
     meter.restart();
     child.stdin.write("go\n");
     const { published = 0, statements = 0 } = await lines.next("done");
-    const measured = await meter.stop(messages);
+    const measured = await meter.stop(messages * groups);
     child.stdin.write("go\n");
-    if (published !== messages) throw new Error(`${peer.name} published ${published} of ${messages} messages`);
+    if (published !== messages * groups)
+      throw new Error(`${peer.name} published ${published} of ${messages * groups} messages`);
     return database.countsControl ? measured : { ...measured, statements: statements === 0 ? Number.NaN : statements };
   } finally {
     await ended(child);

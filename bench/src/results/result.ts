@@ -126,3 +126,19 @@ function worst(values: readonly (number | null)[]): number | null {
   const known = values.filter((value): value is number => value !== null);
   return known.length === 0 ? null : rounded(Math.max(...known), 0);
 }
+
+/**
+ * CPU time of a message in our runs, of the client and all servers together, as a share of theirs
+ * right before.
+ */
+export function shareOfCpu(ours: readonly Measurement[], theirs: readonly Measurement[]): number | null {
+  const each = ({ clientCpuMs, messages, otherCpuMs, serverCpuMs }: Measurement): number | null =>
+    serverCpuMs === null || otherCpuMs === null ? null : (clientCpuMs + serverCpuMs + otherCpuMs) / messages;
+  return medianOrNull(
+    ours.map((run, index) => {
+      const other = theirs[index];
+      const [own, their] = [each(run), other === undefined ? null : each(other)];
+      return own === null || their === null ? null : own / their;
+    }),
+  );
+}

@@ -3,11 +3,11 @@
  * of each message.
  */
 import type { Measurement } from "../measure/meter.ts";
-import { medianOrNull, rounded } from "../measure/statistics.ts";
+import { rounded } from "../measure/statistics.ts";
 import { PEERS, type Peer } from "../peers/peers.ts";
 import { measurePeer } from "../peers/run.ts";
 import { measureDrain } from "../relay/in-process.ts";
-import { atLeast, atMost, ratioOfRuns, resultOf } from "../results/result.ts";
+import { atLeast, atMost, ratioOfRuns, resultOf, shareOfCpu } from "../results/result.ts";
 import { type BenchContext, inTurn, type Scenario, wanted } from "./scenario.ts";
 
 const OUR_MESSAGES = 50_000;
@@ -40,7 +40,7 @@ async function besidePeer(context: BenchContext, peer: Peer): Promise<Measuremen
     async (run) => {
       context.progress(`${peer.name}: run ${run + 1} of ${options.runs}`);
       const own = await context.another({ migrated: false });
-      const measured = await measurePeer(peer, own, options.messages ?? peer.messages);
+      const measured = await measurePeer(peer, own, { messages: options.messages ?? peer.messages });
       await own.drop();
       return measured;
     },
@@ -50,7 +50,7 @@ async function besidePeer(context: BenchContext, peer: Peer): Promise<Measuremen
     },
   );
   const times = rounded(ratioOfRuns(ours, theirs), 1);
-  const share = rounded(medianOrNull(ours.map((run, index) => shareOfCpu(run, theirs[index]))), 3);
+  const share = rounded(shareOfCpu(ours, theirs), 3);
   context.report(
     resultOf({
       scenario: "outbox-peers",
@@ -62,15 +62,6 @@ async function besidePeer(context: BenchContext, peer: Peer): Promise<Measuremen
     }),
   );
   return ours;
-}
-
-/** Our CPU time of a message, client and server together, as a share of theirs. */
-function shareOfCpu(ours: Measurement, theirs: Measurement | undefined): number | null {
-  const each = ({ clientCpuMs, serverCpuMs, messages }: Measurement): number | null =>
-    serverCpuMs === null ? null : (clientCpuMs + serverCpuMs) / messages;
-  const own = each(ours);
-  const other = theirs === undefined ? null : each(theirs);
-  return own === null || other === null ? null : own / other;
 }
 
 async function ourRun({ database }: BenchContext, messages: number): Promise<Measurement> {

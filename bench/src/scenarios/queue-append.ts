@@ -1,7 +1,8 @@
 /** Appends of 100 messages by 4 producers of one process, beside the same rows by hand. */
-import { type Measurement, startMeter } from "../measure/meter.ts";
+import type { Measurement } from "../measure/meter.ts";
+import { appendAll } from "../queue/measured.ts";
 import { rawAppend } from "../queue/raw-append.ts";
-import { monthTable, openQueue, queueMessage } from "../queue/topic.ts";
+import { monthTable, openQueue } from "../queue/topic.ts";
 import { atLeast, resultOf } from "../results/result.ts";
 import type { BenchDatabase } from "../servers/server.ts";
 import { type BenchContext, inTurnTold, type Scenario } from "./scenario.ts";
@@ -42,19 +43,7 @@ async function rawRun(database: BenchDatabase, messages: number): Promise<Measur
 
 async function ourRun(database: BenchDatabase, messages: number): Promise<Measurement> {
   const { queue, close } = await openQueue(database, PRODUCERS);
-  const meter = await startMeter(database);
-  meter.restart();
-  let next = 0;
-  await Promise.all(
-    Array.from({ length: PRODUCERS }, async () => {
-      while (next < messages) {
-        const first = next + 1;
-        next += BATCH;
-        await queue.append(Array.from({ length: BATCH }, (_, index) => queueMessage(first + index)));
-      }
-    }),
-  );
-  const measured = await meter.stop(messages);
+  const measured = await appendAll(database, queue, { messages, batch: BATCH, producers: PRODUCERS });
   await close();
   const rows = await database.number(`SELECT COUNT(*) FROM ${monthTable()}`);
   if (rows !== messages) throw new Error(`${rows} rows in the topic after ${messages} messages`);

@@ -2,8 +2,9 @@
  * How fast groups read a topic: a record for each message, a record for a batch, three groups, and
  * beside what must not matter: an old snapshot, and redeliveries that wait.
  */
-import { type Measurement, rateOf, startMeter } from "../measure/meter.ts";
+import { type Measurement, rateOf } from "../measure/meter.ts";
 import { median, rounded } from "../measure/statistics.ts";
+import { consumeAll } from "../queue/measured.ts";
 import { rawConsume } from "../queue/raw-consume.ts";
 import { fillTopic, type OpenedQueue, openQueue, TOPIC } from "../queue/topic.ts";
 import { atLeast, atMost, type BenchResult, msPer1000, ratioOfRuns, resultOf } from "../results/result.ts";
@@ -188,32 +189,10 @@ async function waiting(database: BenchDatabase, group: string): Promise<() => Pr
   };
 }
 
-/** From the first read to the last progress; joining the group and leaving it are not measured. */
-async function ourRun(
+function ourRun(
   { database }: BenchContext,
-  { queue }: OpenedQueue,
-  { messages, groups: names, records }: { messages: number; groups: readonly string[]; records: Records },
+  opened: OpenedQueue,
+  work: { readonly messages: number; readonly groups: readonly string[]; readonly records: Records },
 ): Promise<Measurement> {
-  const meter = await startMeter(database);
-  meter.restart();
-  await Promise.all(
-    names.map(async (group) => {
-      let handled = 0;
-      let all = (): void => undefined;
-      const reached = new Promise<void>((resolve) => {
-        all = resolve;
-      });
-      const consumer = await queue.consume({
-        ...{ topic: TOPIC, group, records, batchSize: BATCH },
-        handler: () => {
-          handled += 1;
-          if (handled === messages) all();
-        },
-      });
-      await reached;
-      const { drained } = await consumer.stop();
-      if (!drained) throw new Error(`${group} left something behind`);
-    }),
-  );
-  return await meter.stop(messages * names.length);
+  return consumeAll(database, opened, work);
 }
