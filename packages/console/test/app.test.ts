@@ -2,12 +2,10 @@
 import { createServer, request, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Browser } from "playwright-core";
-import { sqlite } from "rowpost/sqlite";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createConsole } from "../../server/src/console.ts";
-import { temporaryFile } from "../../server/test/command.ts";
 import { seedAlerts } from "../../server/test/seed-alerts.ts";
-import { type AppBench, findingsInEachLook, findingsOf, loaded, openApp, startBrowser } from "./bench.ts";
+import { type AppBench, findingsInEachLook, findingsOf, loaded, openFileApp } from "./bench.ts";
 import { findByKeyAndRetry } from "./journeys.ts";
 import { PAGES } from "./pages.ts";
 
@@ -19,20 +17,13 @@ const CHANNELS = {
 
 let browser: Browser;
 let app: AppBench;
-let drop: () => Promise<void>;
+let close: () => Promise<void>;
 
 beforeAll(async () => {
-  browser = await startBrowser();
-  const place = await temporaryFile();
-  app = await openApp(browser, sqlite({ file: place.file }), { alertChannels: CHANNELS });
-  drop = () => place.remove();
+  ({ app, browser, close } = await openFileApp({ alertChannels: CHANNELS }));
 });
 
-afterAll(async () => {
-  await app.close();
-  await browser.close();
-  await drop();
-});
+afterAll(() => close());
 
 describe("the console's app", () => {
   it("leads a newcomer by the first link to a message by its key, why it is not sent, and its retry", async () => {

@@ -41,25 +41,36 @@ export interface AppBench extends ConsoleBench {
   openStranger(path: string): Promise<Page>;
 }
 
-/** The app over a new file, with a queue in it, in a browser of its own. */
-interface QueueApp {
+/** The app over a new file, in a browser of its own. */
+export interface FileApp {
   readonly app: AppBench;
-  readonly queue: Queue;
+  readonly browser: Browser;
   readonly close: () => Promise<void>;
 }
 
-export async function openQueueApp(): Promise<QueueApp> {
+export async function openFileApp(options: Partial<ConsoleOptions> = {}): Promise<FileApp> {
   const browser = await startBrowser();
   const place = await temporaryFile();
-  const app = await openApp(browser, sqlite({ file: place.file }));
-  const queue = createQueue({ database: app.database });
+  const app = await openApp(browser, sqlite({ file: place.file }), options);
   return {
-    ...{ app, queue },
+    ...{ app, browser },
     async close() {
-      await queue.close();
       await app.close();
       await browser.close();
       await place.remove();
+    },
+  };
+}
+
+/** The same with a queue in the file. */
+export async function openQueueApp(): Promise<FileApp & { readonly queue: Queue }> {
+  const opened = await openFileApp();
+  const queue = createQueue({ database: opened.app.database });
+  return {
+    ...{ ...opened, queue },
+    async close() {
+      await queue.close();
+      await opened.close();
     },
   };
 }

@@ -4,28 +4,17 @@
  */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Browser } from "playwright-core";
-import { sqlite } from "rowpost/sqlite";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { temporaryFile } from "../../server/test/command.ts";
-import { type AppBench, openApp, startBrowser } from "./bench.ts";
+import { type AppBench, openFileApp } from "./bench.ts";
 
-let browser: Browser;
 let app: AppBench;
-let drop: () => Promise<void>;
+let close: () => Promise<void>;
 
 beforeAll(async () => {
-  browser = await startBrowser();
-  const place = await temporaryFile();
-  app = await openApp(browser, sqlite({ file: place.file }));
-  drop = () => place.remove();
+  ({ app, close } = await openFileApp());
 });
 
-afterAll(async () => {
-  await app.close();
-  await browser.close();
-  await drop();
-});
+afterAll(() => close());
 
 /** Tries all that a page can make a browser ask for; tells what each try came to. */
 function attackPage(api: string, message: string): string {

@@ -1,27 +1,17 @@
 /** Each page with nothing in it, while it loads, and when that failed: axe-core, and its width. */
-import type { Browser, Page } from "playwright-core";
-import { sqlite } from "rowpost/sqlite";
+import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { temporaryFile } from "../../server/test/command.ts";
-import { type AppBench, findingsInEachLook, loaded, openApp, startBrowser } from "./bench.ts";
+import { type AppBench, findingsInEachLook, loaded, openFileApp } from "./bench.ts";
 import { PAGES } from "./pages.ts";
 
-let browser: Browser;
 let app: AppBench;
-let drop: () => Promise<void>;
+let close: () => Promise<void>;
 
 beforeAll(async () => {
-  browser = await startBrowser();
-  const place = await temporaryFile();
-  app = await openApp(browser, sqlite({ file: place.file }));
-  drop = () => place.remove();
+  ({ app, close } = await openFileApp());
 });
 
-afterAll(async () => {
-  await app.close();
-  await browser.close();
-  await drop();
-});
+afterAll(() => close());
 
 /** Goes to each page and to what is there, and returns what is wrong. */
 async function findings(page: Page, there: (page: Page) => Promise<void>): Promise<string[]> {
