@@ -3,6 +3,7 @@
  * of sequence) << 6 bits of partition. The database gives them, in the transaction of the append;
  * here they are only taken apart. Decimal strings: they do not fit a JS number.
  */
+import { compareIds } from "../runtime/compare-ids.ts";
 
 /** Ids count from 2020-01-01T00:00:00Z; 41 bits of milliseconds reach to September 2089. */
 export const QUEUE_EPOCH_MS = 1_577_836_800_000;
@@ -27,9 +28,20 @@ export function queueIdMs(id: string): number {
   return QUEUE_EPOCH_MS + Number(BigInt(id) >> (PARTITION_BITS + SEQUENCE_BITS));
 }
 
-/** The month table that an id belongs to, such as 202611: of its own time, in UTC. */
+/** The month that was asked for last, with its lowest id and that of the next one. */
+let asked = { month: 0, from: "", before: "" };
+
+/**
+ * The month table that an id belongs to, such as 202611: of its own time, in UTC. It is asked for
+ * every message that is read or settled, and is nearly always the same as before: 2 comparisons
+ * instead of a Date and two BigInts (0.1 µs instead of 1).
+ */
 export function queueMonth(id: string): number {
-  return monthOf(queueIdMs(id));
+  if (asked.month === 0 || compareIds(id, asked.from) < 0 || compareIds(id, asked.before) >= 0) {
+    const month = monthOf(queueIdMs(id));
+    asked = { month, from: firstIdOf(month), before: firstIdOf(monthAfter(month)) };
+  }
+  return asked.month;
 }
 
 /** Year and month of an instant in UTC, such as 202611. */

@@ -11,25 +11,35 @@ export const ONLY_GROUP_HEADER = "rowpost-only-group";
 /** Longest error in a record, in characters. */
 const ERROR_LENGTH = 1_000;
 
-/** Never rejects: what the handler throws is a failed attempt. */
-export async function deliver(
+/**
+ * Never throws or rejects: what the handler throws is a failed attempt. A handler that returns no
+ * promise has ended, and no turn of the event loop is spent on it.
+ */
+export function deliver(
   { topic, group, handler, maxAttempts, clock }: ConsumerSettings,
   delivery: Delivery,
   context: { readonly tx: Transaction | undefined; readonly signal: AbortSignal },
-): Promise<Outcome> {
+): Outcome | Promise<Outcome> {
   const { message, attempt, countedAttempt } = delivery;
   const startMs = clock.monotonicMs();
   const consumed = consumedMessage(topic, message, attempt);
   if ("broken" in consumed) return { kind: "failed", durationMs: 0, error: consumed.broken, final: true };
   const only = consumed.headers[ONLY_GROUP_HEADER];
   if (only !== undefined && only !== group) return { kind: "skipped", error: `only for group ${only}` };
+  const done = (): Outcome => ({ kind: "consumed", durationMs: clock.monotonicMs() - startMs });
+  const thrown = (error: unknown): Outcome =>
+    failed(error, { attempt: countedAttempt, maxAttempts, durationMs: clock.monotonicMs() - startMs });
   try {
     // Without `transactional` a handler that reads `tx` gets undefined, and its types say so not.
-    await handler(consumed, context as { readonly tx: Transaction; readonly signal: AbortSignal }, delivery);
-    return { kind: "consumed", durationMs: clock.monotonicMs() - startMs };
+    const answer = handler(consumed, context as { readonly tx: Transaction; readonly signal: AbortSignal }, delivery);
+    return isThenable(answer) ? Promise.resolve(answer).then(done, thrown) : done();
   } catch (error) {
-    return failed(error, { attempt: countedAttempt, maxAttempts, durationMs: clock.monotonicMs() - startMs });
+    return thrown(error);
   }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }
 
 /** A failed attempt, the last one or not. */

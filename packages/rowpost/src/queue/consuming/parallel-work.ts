@@ -4,24 +4,34 @@ import { retryPauseMs } from "../../runtime/backoff.ts";
 import { createLanes } from "../../runtime/lanes.ts";
 import { deliver } from "./deliver.ts";
 import type { Lanes } from "./lanes.ts";
-import type { Delivery, Finished, Partition } from "./partition.ts";
+import type { Delivery, Finished, Outcome, Partition } from "./partition.ts";
 import { holdUp, isHeldUp, settled, type Work, type WorkOptions } from "./work.ts";
+
+/** Of what has ended already: one for all. */
+const ENDED = Promise.resolve();
 
 export function createParallelWork(options: WorkOptions): Work {
   const { settings, store, place } = options;
   const lanes: Lanes = options.lanes ?? createLanes(settings.concurrency);
 
-  async function run(partition: Partition, delivery: Delivery): Promise<void> {
+  function run(partition: Partition, delivery: Delivery): Promise<void> {
     const { signal } = partition.abort;
-    if (signal.aborted || delivery.dropped) return;
+    if (signal.aborted || delivery.dropped) return ENDED;
     delivery.started = true;
-    if (isHeldUp(partition, delivery)) delivery.outcome = { kind: "behind" };
-    else {
-      delivery.outcome = await deliver(settings, delivery, { tx: undefined, signal });
-      await settings.reach("handled");
-    }
+    if (isHeldUp(partition, delivery)) return end(partition, delivery, { kind: "behind" });
+    const outcome = deliver(settings, delivery, { tx: undefined, signal });
+    const reached = (came: Outcome): Promise<void> => {
+      const waits = settings.reach("handled");
+      return waits === undefined ? end(partition, delivery, came) : waits.then(() => end(partition, delivery, came));
+    };
+    return outcome instanceof Promise ? outcome.then(reached) : reached(outcome);
+  }
+
+  function end(partition: Partition, delivery: Delivery, outcome: Outcome): Promise<void> {
+    delivery.outcome = outcome;
     holdUp(settings, partition, delivery);
     settleSoon(partition);
+    return ENDED;
   }
 
   /** After what else comes to its end in this turn of the event loop. */

@@ -44,13 +44,13 @@ export interface Delivery extends HandedOut {
 export function deliveryOf(message: StoredQueueMessage, due?: DueRedelivery): Delivery {
   const attempt = due?.attempt ?? 0;
   return {
-    ...{
-      message,
-      attempt: attempt + 1,
-      countedAttempt: attempt - (due?.firstAttempt ?? 0) + 1,
-      again: due !== undefined,
-    },
-    ...{ started: false, dropped: false, outcome: undefined },
+    message,
+    attempt: attempt + 1,
+    countedAttempt: attempt - (due?.firstAttempt ?? 0) + 1,
+    again: due !== undefined,
+    started: false,
+    dropped: false,
+    outcome: undefined,
   };
 }
 
