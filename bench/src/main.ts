@@ -26,6 +26,7 @@ import { queueAppend } from "./scenarios/queue-append.ts";
 import { queueConsume } from "./scenarios/queue-consume.ts";
 import { queueLatency } from "./scenarios/queue-latency.ts";
 import { queuePeers } from "./scenarios/queue-peers.ts";
+import { queueSearch } from "./scenarios/queue-search.ts";
 import { relayTakeover } from "./scenarios/relay-takeover.ts";
 import { rocketmqProducers } from "./scenarios/rocketmq-producers.ts";
 import type { Scenario } from "./scenarios/scenario.ts";
@@ -53,6 +54,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   "queue-consume": queueConsume,
   "queue-latency": queueLatency,
   "queue-peers": queuePeers,
+  "queue-search": queueSearch,
   "relay-takeover": relayTakeover,
   "rocketmq-producers": rocketmqProducers,
   "isolation-endpoint": isolationEndpoint,

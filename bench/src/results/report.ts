@@ -42,6 +42,8 @@ const EXPLANATIONS: Readonly<Record<string, string>> = {
     "The same, started on a table in which the rows of a topic whose endpoint answers 429 wait before it.",
   "isolation-bytes":
     "The same beside large bodies whose endpoint is slow, with the highest resident memory of the relay process; and large bodies over a link to the database that is narrow.",
+  "queue-search":
+    "A topic with 5,000,000 messages in the twelve months before this one; the time of each call of `queue.search` and `queue.rewind`, the first ones included.",
   "queue-peers":
     "Messages appended by one producer in calls of 1,000, and read by one group or three, through each queue on the same server, rowpost right after each. A figure of the table is the peer's; `rowpost times as fast` of ours. Ours leaves a record of who has read what, the others leave none.",
   "outbox-peers":

@@ -36,6 +36,7 @@ async function measure(context: BenchContext): Promise<void> {
   context.progress(`loading ${rows} rows`);
   await database.load({ kind: "history", count: rows, first: 1 });
   await database.tidy();
+  context.progress("loaded");
   const relay = await startRelayProcess({ url: database.url, sendingMark: "on", label: "bench", record: false });
   const console = await openConsole(database.url);
   try {
