@@ -13,6 +13,11 @@ const rules = {
   "sending-long": "Long in sending",
   suspension: "Suspended without an end",
   "operation-failed": "Bulk operation failed",
+  "queue-lag": "Consumer group behind",
+  "queue-dead": "Dead letters",
+  "queue-paused": "Consumer group paused",
+  "queue-tables": "Month tables of the queue",
+  doctor: "The doctor's findings",
 };
 
 export const alerts = {

@@ -13,6 +13,11 @@ const rules: (typeof english)["rules"] = {
   "sending-long": "长时间发送中",
   suspension: "挂起没有结束时间",
   "operation-failed": "批量操作失败",
+  "queue-lag": "消费组落后",
+  "queue-dead": "死信",
+  "queue-paused": "消费组暂停",
+  "queue-tables": "队列月表",
+  doctor: "诊断发现",
 };
 
 /** 告警页面的文字。 */
