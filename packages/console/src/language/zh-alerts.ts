@@ -17,7 +17,7 @@ const rules: (typeof english)["rules"] = {
   "queue-dead": "死信",
   "queue-paused": "消费组暂停",
   "queue-tables": "队列月表",
-  doctor: "诊断发现",
+  doctor: "体检发现的问题",
 };
 
 /** 告警页面的文字。 */

@@ -1,4 +1,6 @@
-/** What the doctor finds in the database itself, as alerts: looked at every ten minutes, and kept. */
+/**
+ * What the doctor finds in the database itself, as alerts: looked at every ten minutes, and kept.
+ */
 import type { Database, Diagnosis, Logger, TableLayout } from "rowpost";
 import type { Condition, Rules } from "./rules.ts";
 
@@ -7,13 +9,16 @@ const EVERY_MS = 600_000;
 const TEXT_LENGTH = 300;
 
 /**
- * Told by other rules: D101 and D108 (cannot be reached) by `database`, D102 and D103 (tables, rights)
- * by `schema`. D4.. (relays and messages) are not looked for here at all: `no-relay`, `shard-unowned`,
- * `broker-away`, `topic-resting`, `failed`, `oldest-due` and `suspension` tell them.
+ * Told by other rules: D101 and D108 (cannot be reached) by `database`, D102 and D103 (tables,
+ * rights) by `schema`. D4.. (relays and messages) are not looked for here at all: `no-relay`,
+ * `shard-unowned`, `broker-away`, `topic-resting`, `failed`, `oldest-due` and `suspension` tell
+ * them.
  */
 const TOLD_BY_OTHERS: readonly string[] = ["D101", "D102", "D103", "D108"];
 
-/** All findings of one id: what changes with each look, such as a thread's number, is no identity. */
+/**
+ * All findings of one id: what changes with each look, such as a thread's number, is no identity.
+ */
 export interface Finding extends Pick<Diagnosis, "id" | "what" | "why"> {
   readonly severity: "warning" | "critical";
   readonly count: number;
@@ -34,8 +39,8 @@ export interface DoctorLookOptions {
 }
 
 /**
- * What is known now. Reads settings, catalogs and the highest id over a connection of its own; counts
- * no messages and explains no statement.
+ * What is known now. Reads settings, catalogs and the highest id over a connection of its own;
+ * counts no messages and explains no statement.
  */
 export async function lookByDoctor(
   { database, layout, logger, name, rules }: DoctorLookOptions,

@@ -1,4 +1,6 @@
-/** What the rules of the message queue make of what was seen of it: bounded, and kept between looks. */
+/**
+ * What the rules of the message queue make of what was seen of it, which is kept between looks.
+ */
 import type { GroupPartition, GroupStatus } from "rowpost/queue";
 import type { Condition, Rules } from "./rules.ts";
 
@@ -50,7 +52,7 @@ export interface QueueMemory {
 /** What a replay is named by default; it reads what is old. */
 const REPLAY = /@replay$/;
 const DAY_MS = 86_400_000;
-/** A topic that nobody consumes from has its next month's tables missing without harm until then. */
+/** Of a topic that nobody consumes from, the next month's tables may be missing until then. */
 const MONTH_ENDS_MS = 3 * DAY_MS;
 
 /** What is kept of a group; undefined: there is nothing to be told. */
