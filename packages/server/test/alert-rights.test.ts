@@ -1,7 +1,10 @@
+import { silentMetrics } from "rowpost";
 import { createQueue } from "rowpost/queue";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createGrantedDatabase, type GrantedDatabase, grants } from "../../rowpost/test/databases/granted-users.ts";
 import { describeWithService } from "../../rowpost/test/services.ts";
+import { createEvaluator } from "../src/alerts/evaluator.ts";
+import { RULE_DEFAULTS } from "../src/alerts/rules.ts";
 import { type Alert, NO_ALERTS } from "../src/alerts/state.ts";
 import { type Hook, onlyRules, putAlerts, startHook, storedAlerts, webhookAt, writeAlerts } from "./alert-bench.ts";
 import { insertMessages, startRowpost, temporaryFile } from "./command.ts";
@@ -68,6 +71,30 @@ describeWithService(["mariadb", "postgres"], "a relay with --alerts", ({ name })
     // What the test servers' settings are, and nothing about tables or rights.
     expect(doctor?.found.filter(({ id }) => id.startsWith("D1"))).toEqual([]);
     expect(Object.keys(alerts).filter((key) => !/^doctor\|D[23]/.test(key))).toEqual(["failed|orders"]);
+  });
+
+  test("says so once, however often it looks, and makes no alert of it", async () => {
+    const { database } = await made.user("relay", grants(made.engine, "relay"));
+    const lines: string[] = [];
+    const say = (text: string): void => void lines.push(text);
+    let nowMs = 0;
+    const evaluator = createEvaluator({
+      ...{ name: "main", database, layout: database.defaultLayout, channels: [], metrics: silentMetrics },
+      rules: {
+        "queue-lag": RULE_DEFAULTS["queue-lag"],
+        schema: RULE_DEFAULTS.schema,
+        database: RULE_DEFAULTS.database,
+      },
+      logger: { debug: say, info: say, warn: say, error: say },
+      monotonicMs: () => nowMs,
+    });
+    for (let look = 0; look < 20; look += 1) {
+      nowMs += 300_000;
+      const { alerts } = (await evaluator.turn()) ?? NO_ALERTS;
+      expect(Object.keys(alerts).filter((key) => key !== "failed|orders")).toEqual([]);
+    }
+    await evaluator.close();
+    expect(lines).toEqual(made.engine === "postgres" ? ["the message queue cannot be looked at"] : []);
   });
 
   test("with a right to read it, the queue is looked at too", async () => {

@@ -50,7 +50,7 @@ export const alerts = {
   over: (count: number) => `${count} that ended within 30 days`,
   everyRule: "Every rule",
   ruleField: "Rule",
-  subjectField: "Topic, type or broker",
+  subjectField: "Topic, type, broker, topic/group or finding",
   subjectHint: "all",
   forField: "For",
   hours: { "1": "an hour", "4": "four hours", "24": "a day", "168": "seven days" },

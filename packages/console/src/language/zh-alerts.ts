@@ -49,7 +49,7 @@ export const alerts: typeof english = {
   over: (count) => `30 天内结束的 ${count} 条`,
   everyRule: "全部规则",
   ruleField: "规则",
-  subjectField: "主题、类型或中间件",
+  subjectField: "主题、类型、中间件、topic/group 或体检项",
   subjectHint: "全部",
   forField: "时长",
   hours: { "1": "一小时", "4": "四小时", "24": "一天", "168": "七天" },
