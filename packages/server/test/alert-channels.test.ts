@@ -54,9 +54,9 @@ afterEach(async () => {
   await files.remove();
 });
 
-function configOf(channels: object): AlertConfig {
+function configOf(channels: object, rules: object = {}): AlertConfig {
   const path = `${files.file}.json`;
-  writeFileSync(path, JSON.stringify({ channels }));
+  writeFileSync(path, JSON.stringify({ channels, rules }));
   return readAlertFile(path, { URL: `${base}/send?access_token=0123456789abcdef0123`, SECRET: "SEC-0123456789" });
 }
 
@@ -171,4 +171,11 @@ test("a fallback that is told less is refused", () => {
     pager: { type: "webhook", url: `${base}/pager`, from: "critical" },
   };
   expect(() => configOf(channels)).toThrow(/channels\.night\.fallback: pager is told less than night/);
+});
+
+test("findings of the doctor that are not told are named by their ids", () => {
+  expect(configOf({}, { doctor: { except: ["D204"] } }).rules.doctor).toEqual({ forMs: 0, except: ["D204"] });
+  expect(configOf({}, { "queue-lag": { over: "2m" } }).rules["queue-lag"]).toMatchObject({ overMs: 120_000 });
+  for (const except of ["D204", ["autovacuum"]])
+    expect(() => configOf({}, { doctor: { except } })).toThrow(/ rules\.doctor/);
 });

@@ -30,7 +30,7 @@ export const QUEUE_EN: Readonly<Record<QueueRule, Writer>> = {
     command: `rowpost queue groups ${place(fact)}`,
   }),
   "queue-dead": (_, fact) => ({
-    title: `${dead(fact)} dead letters of group ${fact("group")} in topic ${fact("topic")}`,
+    title: `${dead(fact)} dead ${fact("dead") === "1" ? "letter" : "letters"} of group ${fact("group")} in topic ${fact("topic")}`,
     why: "The group has given these messages up after their last attempt; they wait for a person.",
     command: `rowpost queue dead ${place(fact)}`,
   }),
