@@ -3,8 +3,14 @@ import { writeFileSync } from "node:fs";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Database } from "rowpost";
+import { mariadb } from "rowpost/mariadb";
+import { postgres } from "rowpost/postgres";
+import { sqlite } from "rowpost/sqlite";
+import { describe } from "vitest";
+import { createTestDatabase, describeWithService } from "../../rowpost/test/services.ts";
 import { RULE_NAMES, type RuleName } from "../src/alerts/rules.ts";
 import { type AlertsState, parseState } from "../src/alerts/state.ts";
+import { temporaryFile } from "./command.ts";
 
 /** A request to a channel. */
 export interface Told {
@@ -133,4 +139,30 @@ export async function runSql(database: Database, text: string) {
   const { rows } = await session.run({ name: "test", text, params: [] });
   await session.close();
   return rows;
+}
+
+/** An empty database, and what it is reached by. */
+export interface AlertDatabase {
+  readonly database: Database;
+  /** As `--database` takes it. */
+  readonly url: string;
+  /** Behind the database's `close`. */
+  drop(): Promise<void>;
+}
+
+/** A block of the same tests for each database. */
+export function describeDatabases(title: string, cases: (create: () => Promise<AlertDatabase>) => void): void {
+  describe(`${title} on sqlite`, () => {
+    cases(async () => {
+      const place = await temporaryFile();
+      return { database: sqlite({ file: place.file }), url: place.url, drop: () => place.remove() };
+    });
+  });
+  describeWithService(["mariadb", "postgres"], title, ({ name }) => {
+    cases(async () => {
+      const made = await createTestDatabase(name);
+      const { url } = made;
+      return { database: name === "mariadb" ? mariadb({ url }) : postgres({ url }), url, drop: () => made.drop() };
+    });
+  });
 }

@@ -12,16 +12,17 @@ import { createEvaluator } from "../src/alerts/evaluator.ts";
 import { RULE_DEFAULTS } from "../src/alerts/rules.ts";
 import { type CostLog, countedConnect } from "./read-costs.ts";
 
-const log = vi.hoisted((): CostLog => ({ costs: [], plans: false }));
+const log: CostLog = vi.hoisted(() => ({ costs: [], plans: false }));
 
-// The real connections of the real databases; what runs on them is measured there.
-vi.mock(import("../../rowpost/src/databases/sql/sql-database.ts"), async (original) => {
-  const { createSqlDatabase } = await original();
-  return {
-    createSqlDatabase: (parts) =>
-      createSqlDatabase({ ...parts, connect: countedConnect(parts.connect, log, ["tool", "relay"]) }),
-  };
-});
+vi.mock(import("../../rowpost/src/databases/sql/sql-database.ts"), async (original) => measured(await original()));
+
+/** The real connections of the real databases; what runs on them is measured there. */
+function measured<T extends typeof import("../../rowpost/src/databases/sql/sql-database.ts")>(real: T): T {
+  const purposes = ["tool", "relay"];
+  const createSqlDatabase: T["createSqlDatabase"] = (parts) =>
+    real.createSqlDatabase({ ...parts, connect: countedConnect(parts.connect, log, purposes) });
+  return { ...real, createSqlDatabase };
+}
 
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 const TOPICS = ["a", "b", "c", "d", "orders"];

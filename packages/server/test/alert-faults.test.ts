@@ -1,14 +1,13 @@
 /** Evaluators that are killed, channels that never answer, and the dead man's switch. */
 import { createOutbox, createRelay, type Database, memory, migrate } from "rowpost";
-import { mariadb } from "rowpost/mariadb";
-import { postgres } from "rowpost/postgres";
 import { sqlite } from "rowpost/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createTestDatabase, describeWithService } from "../../rowpost/test/services.ts";
 import { readAlertFile } from "../src/alerts/config.ts";
 import { startAlerts } from "../src/alerts/start.ts";
 import { NO_ALERTS, type Notice } from "../src/alerts/state.ts";
 import {
+  type AlertDatabase,
+  describeDatabases,
   type Hook,
   onlyRules,
   putAlerts,
@@ -44,10 +43,14 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-function killed(create: () => Promise<{ readonly database: Database; readonly url: string; drop(): unknown }>): void {
+function killed(create: () => Promise<AlertDatabase>): void {
   test("a notice whose evaluator is killed before its answer is sent by the next one, once, and not again", async () => {
-    const { database, drop, url } = await create();
-    closers.push(drop, () => database.close());
+    const made = await create();
+    const { database, url } = made;
+    closers.push(
+      () => made.drop(),
+      () => database.close(),
+    );
     await migrate(database, { layout: database.defaultLayout });
     const { dialect } = database;
     const passMinute = () => runSql(database, `UPDATE local_message_alert SET saved_at = ${MINUTE_AGO[dialect]}`);
@@ -84,19 +87,7 @@ function killed(create: () => Promise<{ readonly database: Database; readonly ur
   });
 }
 
-describe("killed on sqlite", () => {
-  killed(async () => {
-    const place = await temporaryFile();
-    return { database: sqlite({ file: place.file }), url: place.url, drop: () => place.remove() };
-  });
-});
-
-describeWithService(["mariadb", "postgres"], "killed", ({ name }) => {
-  killed(async () => {
-    const { drop, url } = await createTestDatabase(name);
-    return { database: name === "mariadb" ? mariadb({ url }) : postgres({ url }), url, drop };
-  });
-});
+describeDatabases("killed", killed);
 
 describe("a channel that accepts and never answers", () => {
   const NOTICE: Notice = {

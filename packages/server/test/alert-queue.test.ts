@@ -1,17 +1,12 @@
 /** Rules of the message queue and the doctor's findings over real databases. */
 import { createMetricsRegistry, type Database, migrate } from "rowpost";
-import { mariadb } from "rowpost/mariadb";
-import { postgres } from "rowpost/postgres";
 import { createQueue, type Queue } from "rowpost/queue";
-import { sqlite } from "rowpost/sqlite";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { createTestDatabase, describeWithService } from "../../rowpost/test/services.ts";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { createChannel } from "../src/alerts/channels/send.ts";
 import { createEvaluator, type Evaluator } from "../src/alerts/evaluator.ts";
 import { RULE_DEFAULTS, type Rules } from "../src/alerts/rules.ts";
 import type { AlertsState } from "../src/alerts/state.ts";
-import { type Hook, runSql, startHook } from "./alert-bench.ts";
-import { temporaryFile } from "./command.ts";
+import { type AlertDatabase, describeDatabases, type Hook, runSql, startHook } from "./alert-bench.ts";
 
 const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
 const QUEUE_RULES: Rules = {
@@ -23,7 +18,7 @@ const QUEUE_RULES: Rules = {
 };
 const BY = { topic: "orders", group: "billing", author: "wang", reason: "test" };
 
-function cases(create: () => Promise<{ readonly database: Database; drop(): Promise<void> }>): void {
+function cases(create: () => Promise<AlertDatabase>): void {
   let database: Database;
   let drop: () => Promise<void>;
   let hook: Hook;
@@ -166,7 +161,10 @@ function cases(create: () => Promise<{ readonly database: Database; drop(): Prom
     expect(told()).toEqual(["firing doctor D104"]);
     expect(hook.told[0]?.title).toMatch(/warning D104: migrations are missing: 11 /);
     expect(hook.told[0]?.text).toContain("first step: rowpost doctor");
-    await runSql(database, `UPDATE local_message_migration SET table_name = '${row?.["name"]}' WHERE version = 11`);
+    await runSql(
+      database,
+      `UPDATE local_message_migration SET table_name = '${String(row?.["name"])}' WHERE version = 11`,
+    );
     await turns(38, 15_000);
     expect(told()).toEqual([]);
     await turns(9, 15_000);
@@ -174,16 +172,4 @@ function cases(create: () => Promise<{ readonly database: Database; drop(): Prom
   });
 }
 
-describe("alerts of the queue on sqlite", () => {
-  cases(async () => {
-    const place = await temporaryFile();
-    return { database: sqlite({ file: place.file }), drop: () => place.remove() };
-  });
-});
-
-describeWithService(["mariadb", "postgres"], "alerts of the queue", ({ name }) => {
-  cases(async () => {
-    const { drop, url } = await createTestDatabase(name);
-    return { database: name === "mariadb" ? mariadb({ url }) : postgres({ url }), drop };
-  });
-});
+describeDatabases("alerts of the queue", cases);
