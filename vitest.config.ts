@@ -31,6 +31,7 @@ const ALONE = [
   "packages/rowpost/src/runtime/deadline.test.ts",
   "packages/rowpost/src/transactions/prepare.test.ts",
   "packages/server/test/query-budget.test.ts",
+  "packages/server/test/alert-budget.test.ts",
 ];
 
 const TESTS = ["packages/*/{src,test}/**/*.test.ts", "bench/{src,test}/**/*.test.ts"];

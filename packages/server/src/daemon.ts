@@ -96,6 +96,8 @@ export async function runRelay(options: DaemonOptions): Promise<ExitCode> {
     topic = readTopic?.();
     alerts = startRelayAlerts(options, metrics);
     const signal = beside?.signal ?? signals.signal;
+    // While the relay drains: a channel that does not answer costs no time of its own.
+    void aborted(signal).then(() => alerts?.close().catch(() => undefined));
     const code =
       options.once === undefined
         ? await runUntilSignal(relay, options, signal)

@@ -8,11 +8,11 @@ import {
   type OperationsStore,
   type OutboxStatus,
   RowpostError,
-  type StoredAlerts,
   type TableEstimate,
   type TableLayout,
 } from "rowpost";
 import { createQueue, type Queue } from "rowpost/queue";
+import { type Firing, readFiring } from "./alerts/known.ts";
 import { Problem } from "./http/problem.ts";
 import { createOperationWorker, type OperationWorker } from "./operations/worker.ts";
 import { createShared, type Shared } from "./shared-answer.ts";
@@ -31,8 +31,8 @@ export interface SourceOptions {
 export interface Snapshot {
   readonly status: OutboxStatus;
   readonly estimate: TableEstimate;
-  /** Undefined: a right on them is missing, or their tables are. */
-  readonly alerts: StoredAlerts | undefined;
+  /** Undefined also when a right on them is missing, or their tables are. */
+  readonly firing: Firing | undefined;
   /** ISO 8601 UTC. */
   readonly asOf: string;
 }
@@ -86,11 +86,11 @@ export function createSource({ database, layout = database.defaultLayout, name }
     const asOf = new Date().toISOString();
     const [status, estimate] = [await reads.status(), await records.estimate()];
     // Whoever cannot read them sees the messages all the same; the page of alerts says why.
-    const known = await alerts.read().catch((error: unknown) => {
+    const firing = await readFiring(alerts).catch((error: unknown) => {
       if (error instanceof RowpostError && !error.retriable) return undefined;
       throw error;
     });
-    return { status, estimate, alerts: known, asOf };
+    return { status, estimate, firing, asOf };
   });
   return {
     ...{ name, database, layout, reads, changes, operations, records, bulk, alerts, snapshot },

@@ -54,15 +54,15 @@ afterEach(async () => {
   await files.remove();
 });
 
-function configOf(channels: object): AlertConfig {
+function configOf(channels: object, rules: object = {}): AlertConfig {
   const path = `${files.file}.json`;
-  writeFileSync(path, JSON.stringify({ channels }));
+  writeFileSync(path, JSON.stringify({ channels, rules }));
   return readAlertFile(path, { URL: `${base}/send?access_token=0123456789abcdef0123`, SECRET: "SEC-0123456789" });
 }
 
-function channelsOf({ channels, secrets }: AlertConfig) {
+function channelsOf({ channels, secrets }: AlertConfig, answerMs?: number) {
   return channels.map((config) =>
-    createChannel({ config, consoleUrl: undefined, secrets, monotonicMs: () => performance.now() }),
+    createChannel({ config, consoleUrl: undefined, secrets, monotonicMs: () => performance.now(), answerMs }),
   );
 }
 
@@ -134,21 +134,36 @@ test.each(["dingtalk", "feishu", "wecom", "slack", "webhook"])(
   },
 );
 
-test("a channel that has not taken a notice three times hands it to its fallback", async () => {
-  answer = ({ url }, response) => response.writeHead(url.pathname === "/pager" ? 204 : 503).end();
-  const config = configOf({
-    night: { type: "webhook", url: `${base}/night`, fallback: "pager" },
-    pager: { type: "webhook", url: `${base}/pager` },
-  });
-  const parts = { source: "main", channels: channelsOf(config), logger: SILENT, metrics: silentMetrics };
-  let state: AlertsState = { ...NO_ALERTS, notices: [{ ...NOTICE, deliveries: { night: { tries: 0, nextMs: 0 } } }] };
-  for (let turn = 0; turn < 5; turn += 1) {
-    state = await deliver(state, parts);
-    state = { ...state, clockMs: state.clockMs + 60_000 };
-  }
-  expect(asked.map(({ url }) => url.pathname)).toEqual(["/night", "/night", "/night", "/pager"]);
-  expect(state.notices).toEqual([]);
-});
+test.each(["refuses", "never answers"])(
+  "a channel that %s hands a notice over after three times; the others have it",
+  async (how) => {
+    answer = ({ url }, response) => {
+      const isBad = url.pathname === "/night";
+      if (!isBad || how === "refuses") response.writeHead(isBad ? 503 : 204).end();
+    };
+    const config = configOf({
+      night: { type: "webhook", url: `${base}/night`, fallback: "pager" },
+      day: { type: "webhook", url: `${base}/day` },
+      pager: { type: "webhook", url: `${base}/pager` },
+    });
+    const parts = { source: "main", channels: channelsOf(config, 200), logger: SILENT, metrics: silentMetrics };
+    const due = { tries: 0, nextMs: 0 };
+    let state: AlertsState = { ...NO_ALERTS, notices: [{ ...NOTICE, deliveries: { night: due, day: due } }] };
+    const steps: string[][] = [];
+    for (let turn = 0; turn < 5; turn += 1) {
+      state = await deliver(state, parts);
+      state = { ...state, clockMs: state.clockMs + 60_000 };
+      steps.push(
+        asked
+          .splice(0)
+          .map(({ url }) => url.pathname)
+          .sort(),
+      );
+    }
+    expect(steps).toEqual([["/day", "/night"], ["/night"], ["/night"], ["/pager"], []]);
+    expect(state.notices).toEqual([]);
+  },
+);
 
 test("a fallback that is told less is refused", () => {
   const channels = {
@@ -156,4 +171,11 @@ test("a fallback that is told less is refused", () => {
     pager: { type: "webhook", url: `${base}/pager`, from: "critical" },
   };
   expect(() => configOf(channels)).toThrow(/channels\.night\.fallback: pager is told less than night/);
+});
+
+test("findings of the doctor that are not told are named by their ids", () => {
+  expect(configOf({}, { doctor: { except: ["D204"] } }).rules.doctor).toEqual({ forMs: 0, except: ["D204"] });
+  expect(configOf({}, { "queue-lag": { over: "2m" } }).rules["queue-lag"]).toMatchObject({ overMs: 120_000 });
+  for (const except of ["D204", ["autovacuum"]])
+    expect(() => configOf({}, { doctor: { except } })).toThrow(/ rules\.doctor/);
 });

@@ -3,15 +3,11 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createMetricsRegistry, createOutbox, type Database, type MetricsRegistry, migrate } from "rowpost";
 import { verifyWebhook } from "rowpost/http";
-import { mariadb } from "rowpost/mariadb";
-import { postgres } from "rowpost/postgres";
-import { sqlite } from "rowpost/sqlite";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { createTestDatabase, describeWithService } from "../../rowpost/test/services.ts";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { createChannel } from "../src/alerts/channels/send.ts";
 import { createEvaluator, type Evaluator } from "../src/alerts/evaluator.ts";
 import { RULE_DEFAULTS } from "../src/alerts/rules.ts";
-import { temporaryFile } from "./command.ts";
+import { type AlertDatabase, describeDatabases } from "./alert-bench.ts";
 
 const SECRET = "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0";
 const SILENT = { debug: ignore, info: ignore, warn: ignore, error: ignore };
@@ -19,7 +15,7 @@ const { failed } = RULE_DEFAULTS;
 
 function ignore(): void {}
 
-function cases(create: () => Promise<{ readonly database: Database; drop(): Promise<void> }>): void {
+function cases(create: () => Promise<AlertDatabase>): void {
   let database: Database;
   let drop: () => Promise<void>;
   let server: Server;
@@ -184,17 +180,4 @@ function cases(create: () => Promise<{ readonly database: Database; drop(): Prom
   });
 }
 
-describe("alerts on sqlite", () => {
-  cases(async () => {
-    const place = await temporaryFile();
-    return { database: sqlite({ file: place.file }), drop: () => place.remove() };
-  });
-});
-
-describeWithService(["mariadb", "postgres"], "alerts", ({ name }) => {
-  cases(async () => {
-    const made = await createTestDatabase(name);
-    const database = name === "mariadb" ? mariadb({ url: made.url }) : postgres({ url: made.url });
-    return { database, drop: () => made.drop() };
-  });
-});
+describeDatabases("alerts", cases);

@@ -245,6 +245,17 @@ export function consoleCases(create: () => Promise<{ readonly database: Database
       const { json } = await bench.ask("alerts", { token });
       const silenced = (json["items"] as Record<string, unknown>[]).filter(({ silence }) => silence === added["id"]);
       expect(silenced.map(({ rule }) => rule)).toEqual(["failed"]);
+      const badge = async () => {
+        const fresh = bench.another();
+        const { json: pulse } = await bench.ask("pulse", { token }, fresh);
+        await fresh.close();
+        return pulse;
+      };
+      expect(await badge()).toMatchObject({ sources: [{ alerts: { count: 1, severity: "critical" } }] });
+      const all = { token, body: { ...reason, forMs: 60_000 } };
+      const { json: every } = await bench.ask("addSilence", all);
+      expect(JSON.stringify(await badge())).not.toContain("alerts");
+      await bench.ask("endSilence", { token, body: reason, params: { silence: String(every["id"]) } });
       const end = { token, body: reason, params: { silence: String(added["id"]) } };
       const statuses = [(await bench.ask("endSilence", end)).status, (await bench.ask("endSilence", end)).status];
       expect(statuses).toEqual([200, 404]);

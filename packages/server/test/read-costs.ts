@@ -18,11 +18,15 @@ export interface CostLog {
   plans: boolean;
 }
 
-/** The same connections; each read on a session of a tool is measured on that session. */
-export function countedConnect(connect: Database["connect"], log: CostLog): Database["connect"] {
+/** The same connections; each read on a session of these purposes is measured on that session. */
+export function countedConnect(
+  connect: Database["connect"],
+  log: CostLog,
+  purposes: readonly string[] = ["tool"],
+): Database["connect"] {
   return async (options) => {
     const session = await connect(options);
-    if (options.purpose !== "tool") return session;
+    if (!purposes.includes(options.purpose)) return session;
     const total = isMysql(session) ? await handlerReads(session) : 0;
     // The counters are read from a table too, which counts.
     const idle = isMysql(session) ? (await handlerReads(session)) - total : 0;

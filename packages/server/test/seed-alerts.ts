@@ -1,7 +1,7 @@
 /** Alerts as an evaluator leaves them. */
-import { randomUUID } from "node:crypto";
 import type { Database } from "rowpost";
 import { type Alert, type AlertsState, NO_ALERTS } from "../src/alerts/state.ts";
+import { putAlerts } from "./alert-bench.ts";
 
 const COMMON: Omit<Alert, "rule" | "subject" | "severity" | "value" | "peak" | "facts"> = {
   ...{ phase: "firing", sinceMs: 0, seenMs: 60_000, firedMs: 0, toldMs: 15_000, toldSeverity: null },
@@ -42,10 +42,5 @@ export async function seedAlerts(database: Database, topic = "orders"): Promise<
       ops: { at: "2026-11-24T03:00:15.000Z", ok: false, answer: "HTTP 200, errcode 310000: sign not match" },
     },
   };
-  const store = database.alerts({ layout: database.defaultLayout });
-  const lease = { owner: randomUUID(), leaseMs: 60_000 };
-  await store.take(lease);
-  await store.save({ ...lease, state: JSON.stringify(state) });
-  await store.release(lease.owner);
-  await store.close();
+  await putAlerts(database, state);
 }

@@ -12,6 +12,7 @@ import { ToldPage } from "../components/told-page.tsx";
 import { formatDuration } from "../format.ts";
 import { careWords } from "../language/care.ts";
 import type { PageProps } from "../pages/page.ts";
+import { queueHref } from "../queue/places.ts";
 import { language } from "../settings.ts";
 import { Channels } from "./alert-channels.tsx";
 import { SilenceDialog, Silences } from "./silences.tsx";
@@ -126,6 +127,12 @@ function Item({ again, alert, source }: ItemProps) {
   );
 }
 
+/** A topic, or `topic/group`; names of topics have no slash. */
+function queuePlace(subject: string, source: string): string {
+  const [topic = "", ...group] = subject.split("/");
+  return queueHref(source, { topic, group: group.length === 0 ? undefined : group.join("/") });
+}
+
 /** Where it can be seen. */
 function placeOf({ messageId, rule, subject }: Alert, source: string): string {
   const topic = subject;
@@ -144,6 +151,12 @@ function placeOf({ messageId, rule, subject }: Alert, source: string): string {
       return hrefOf(source, "overview");
     case "operation-failed":
       return hrefOf(source, "operations");
+    case "queue-lag":
+    case "queue-paused":
+    case "queue-dead":
+    case "queue-tables":
+      return queuePlace(subject, source);
+    case "doctor":
     case "database":
     case "schema":
       return hrefOf(source, "doctor");

@@ -13,6 +13,11 @@ const rules = {
   "sending-long": "Long in sending",
   suspension: "Suspended without an end",
   "operation-failed": "Bulk operation failed",
+  "queue-lag": "Consumer group behind",
+  "queue-dead": "Dead letters",
+  "queue-paused": "Consumer group paused",
+  "queue-tables": "Month tables of the queue",
+  doctor: "The doctor's findings",
 };
 
 export const alerts = {
@@ -45,7 +50,7 @@ export const alerts = {
   over: (count: number) => `${count} that ended within 30 days`,
   everyRule: "Every rule",
   ruleField: "Rule",
-  subjectField: "Topic, type or broker",
+  subjectField: "Topic, type, broker, topic/group or finding",
   subjectHint: "all",
   forField: "For",
   hours: { "1": "an hour", "4": "four hours", "24": "a day", "168": "seven days" },

@@ -13,6 +13,11 @@ const rules: (typeof english)["rules"] = {
   "sending-long": "长时间发送中",
   suspension: "挂起没有结束时间",
   "operation-failed": "批量操作失败",
+  "queue-lag": "消费组落后",
+  "queue-dead": "死信",
+  "queue-paused": "消费组暂停",
+  "queue-tables": "队列月表",
+  doctor: "体检发现的问题",
 };
 
 /** 告警页面的文字。 */
@@ -44,7 +49,7 @@ export const alerts: typeof english = {
   over: (count) => `30 天内结束的 ${count} 条`,
   everyRule: "全部规则",
   ruleField: "规则",
-  subjectField: "主题、类型或中间件",
+  subjectField: "主题、类型、中间件、topic/group 或体检项",
   subjectHint: "全部",
   forField: "时长",
   hours: { "1": "一小时", "4": "四小时", "24": "一天", "168": "七天" },

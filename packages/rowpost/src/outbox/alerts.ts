@@ -77,6 +77,8 @@ export interface AlertStore {
     readonly unconfirmedMs: number;
     readonly sendingMs: number;
   }): Promise<{ readonly unconfirmed: readonly LateMessages[]; readonly sending: readonly LateMessages[] }>;
+  /** Is there a message queue where the connection leads? Reads a catalog. */
+  hasQueue(): Promise<boolean>;
   /** Active ones, and those that ended within 30 days; the newest first, at most 100. */
   silences(): Promise<Silence[]>;
   /** Adds one and writes it into the audit; returns its id. */

@@ -43,6 +43,8 @@ export interface Queue extends GroupCalls {
   alterTopic(options: TopicOptions): Promise<TopicSettings>;
   /** All topics, in order of their names. */
   topics(): Promise<TopicSettings[]>;
+  /** Months of a topic that have tables, such as 202611, in order. */
+  months(topic: string): Promise<number[]>;
   /** Removes a topic with its messages, records and groups. False: there was none. */
   deleteTopic(topic: string): Promise<boolean>;
   /**

@@ -20,7 +20,7 @@ import { applyRetention, dropMonth } from "./retention/retention.ts";
 import { rewindGroup, rewindLog, undoRewind } from "./rewinding/rewind.ts";
 import { searchQueue, showMessage } from "./searching/search.ts";
 import type { ConsumptionStore } from "./store.ts";
-import { checkGroup } from "./topics/names.ts";
+import { checkGroup, checkTopic } from "./topics/names.ts";
 import { createTopics } from "./topics/topics.ts";
 import { verifyQueue } from "./verifying/verify.ts";
 
@@ -157,6 +157,7 @@ export function createQueue(options: QueueOptions): Queue {
     createTopic: (topic) => topics.create(topic),
     alterTopic: (topic) => topics.alter(topic),
     topics: () => topics.list(),
+    months: (topic) => store.topics.months(checkTopic(topic)),
     deleteTopic: (topic) => topics.remove(topic),
     append,
     wake: () => database.queue.doorbell.ring(),

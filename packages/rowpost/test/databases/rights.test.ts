@@ -1,72 +1,30 @@
 /** The GRANTs of docs/rights.md, each list with a user who has nothing else. */
-import { readFileSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { memory } from "../../src/brokers/memory.ts";
 import type { Database } from "../../src/databases/database.ts";
-import { mysql } from "../../src/databases/mysql/index.ts";
-import { postgres } from "../../src/databases/postgres/index.ts";
-import { migrate } from "../../src/databases/sql/migrate.ts";
 import { createOutbox } from "../../src/outbox/outbox.ts";
 import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { createRelay } from "../../src/relay/relay.ts";
-import { createTestDatabase, describeWithService, type TestDatabase } from "../services.ts";
-
-const page = readFileSync(new URL("../../../../docs/rights.md", import.meta.url), "utf8");
-
-/** The statements under `-- name` in the fence of an engine. */
-function grants(engine: "mysql" | "postgres", name: string): readonly string[] {
-  const fence = [...page.matchAll(/```sql\n(.*?)```/gs)][engine === "mysql" ? 0 : 1]?.[1] ?? "";
-  const list = fence.split(/^-- /m).find((part) => part.startsWith(`${name}\n`)) ?? "";
-  return [...list.matchAll(/GRANT [^;]+/g)].map(([statement]) => statement);
-}
+import { describeWithService } from "../services.ts";
+import { createGrantedDatabase, type GrantedDatabase, grants } from "./granted-users.ts";
 
 const message = (key: string) => ({ type: "t", key, topic: "orders", body: {} });
 
 describeWithService(["mariadb", "mysql9", "postgres"], "rights", ({ name: service }) => {
   const engine = service === "postgres" ? "postgres" : "mysql";
-  const open = (url: string): Database => (engine === "mysql" ? mysql({ url }) : postgres({ url }));
-  let server: TestDatabase;
+  let made: GrantedDatabase;
   let owner: Database;
-  let users: { readonly name: string; readonly database: Database }[];
 
   beforeEach(async () => {
-    server = await createTestDatabase(service);
-    owner = open(server.url);
-    users = [];
-    await migrate(owner, { layout: owner.defaultLayout });
+    made = await createGrantedDatabase(service);
+    owner = made.owner;
   });
 
-  afterEach(async () => {
-    for (const { name, database } of users) {
-      await database.close();
-      if (engine === "postgres") await sql(`DROP OWNED BY ${name}`);
-      await sql(engine === "mysql" ? `DROP USER ${name}` : `DROP ROLE ${name}`);
-    }
-    await owner.close();
-    await server.drop();
-  });
+  afterEach(() => made.drop());
 
-  async function sql(text: string): Promise<void> {
-    const session = await owner.connect({ purpose: "tool" });
-    await session.run({ name: "test", text, params: [] });
-    await session.close();
-  }
-
-  /** A user with the rights of this list, or with none on the tables. */
-  async function user(role: string, rights: readonly string[]): Promise<Database> {
-    const name = `${server.name.slice(-8)}_${role}`.replace(/^/, "u");
-    await sql(
-      engine === "mysql" ? `CREATE USER ${name} IDENTIFIED BY 'Pw_1'` : `CREATE ROLE ${name} LOGIN PASSWORD 'Pw_1'`,
-    );
-    // Somebody who may not even use the database cannot connect to it.
-    if (engine === "mysql") await sql(`GRANT CREATE TEMPORARY TABLES ON ${server.name}.* TO ${name}`);
-    for (const right of rights) await sql(right.replace(new RegExp(`TO ${role}$`), `TO ${name}`));
-    const url = new URL(server.url);
-    [url.username, url.password] = [name, "Pw_1"];
-    const database = open(url.href);
-    users.push({ name, database });
-    return database;
-  }
+  const sql = (text: string): Promise<void> => made.sql(text);
+  const user = async (role: string, rights: readonly string[]): Promise<Database> =>
+    (await made.user(role, rights)).database;
 
   test("shop enqueues, also duplicates and several; relay publishes and archives; a consumer confirms; operator does the rest", async () => {
     const shop = await user("shop", grants(engine, "shop"));
@@ -137,7 +95,7 @@ describeWithService(["mariadb", "mysql9", "postgres"], "rights", ({ name: servic
     const lease = { owner: "a".repeat(36), leaseMs: 60_000 };
     expect(await alerts.take(lease)).toBeDefined();
     await alerts.late({ unconfirmedMs: 60_000, sendingMs: 90_000 });
-    expect([await alerts.silences(), await bulk.list()]).toEqual([[], []]);
+    expect([await alerts.silences(), await bulk.list(), await alerts.hasQueue()]).toEqual([[], [], false]);
     await status.status();
     expect(await alerts.save({ ...lease, state: "{}" })).toBe(true);
     await alerts.release(lease.owner);

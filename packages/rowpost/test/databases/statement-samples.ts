@@ -229,6 +229,7 @@ function alertSamples({ operations: alerts }: DialectStatements): Statement[] {
     alerts.readAlerts(),
     alerts.lateConfirmations(1_000),
     alerts.lateSending(1_000),
+    alerts.findQueue(),
     alerts.releaseAlerts(owner),
     alerts.addSilence({ ...silence, id }),
     alerts.listSilences(10),

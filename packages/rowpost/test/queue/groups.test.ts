@@ -67,6 +67,9 @@ describeOnEach("groups of the queue", (make) => {
     expect(partition?.lagMs).toBeGreaterThan(0);
     expect(partition?.oldestUnfinishedMs).toBeGreaterThanOrEqual(partition?.lagMs ?? 0);
     expect((await queue.groups({ topic: "orders", countUpTo: 2 }))[0]?.lag).toEqual({ count: 2, atLeast: true });
+    const [bounded] = await queue.groups({ topic: "orders", lagUpTo: 1 });
+    expect([bounded?.lag, bounded?.waiting]).toEqual([{ count: 1, atLeast: true }, status?.waiting]);
+    expect((await queue.months("orders")).length).toBeGreaterThanOrEqual(2);
     held.open();
     await until(async () => (await queue.groups({ topic: "orders" }))[0]?.lag.count === 0);
     await members.stopAll();
@@ -262,6 +265,7 @@ describeOnEach("groups of the queue", (make) => {
     const wrong: Record<string, () => Promise<unknown>> = {
       groups: () => queue.groups({ topic: "nowhere", grup: "g" } as never),
       countUpTo: () => queue.groups({ topic: "nowhere", countUpTo: 1.5 }),
+      lagUpTo: () => queue.groups({ topic: "nowhere", lagUpTo: 0 }),
       pause: () => queue.pause({ ...nowhere, force: true } as never),
       resume: () => queue.resume({ ...somewhere, force: true } as never),
       skip: () => queue.skip({ ...nowhere, id: "1", ids: ["1"] } as never),

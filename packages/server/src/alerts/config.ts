@@ -69,9 +69,10 @@ const schema = z.strictObject({
 
 /** `for`, `over`, … of what the rule has: durations are named without their unit. */
 function ruleSchema(rule: RuleName) {
-  const keys = Object.keys(RULE_DEFAULTS[rule]).map((key): [string, z.ZodType] =>
-    key.endsWith("Ms") ? [key.slice(0, -2), duration.optional()] : [key, z.number().int().min(1).optional()],
-  );
+  const keys = Object.keys(RULE_DEFAULTS[rule]).map((key): [string, z.ZodType] => {
+    if (key === "except") return [key, z.array(z.string().regex(/^D\d+$/, "must be ids such as D204")).optional()];
+    return key.endsWith("Ms") ? [key.slice(0, -2), duration.optional()] : [key, z.number().int().min(1).optional()];
+  });
   return z.union([z.literal("off"), z.strictObject(Object.fromEntries(keys))], {
     error: `must be "off" or an object of ${keys.map(([key]) => key).join(", ")}`,
   });

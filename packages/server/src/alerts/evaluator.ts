@@ -18,7 +18,10 @@ import {
 } from "rowpost";
 import type { Channel } from "./channels/send.ts";
 import { deliver, hasDue } from "./delivery.ts";
+import { doctorConditions, lookByDoctor } from "./doctor-rule.ts";
 import { type StepInput, step } from "./lifecycle.ts";
+import { createQueueLook, type Instant } from "./queue-look.ts";
+import { queueConditions } from "./queue-rules.ts";
 import { type Condition, conditionsOf, isOn, type Look, RULE_NAMES, type Rules } from "./rules.ts";
 import { type AlertsState, NO_ALERTS, parseState } from "./state.ts";
 
@@ -55,6 +58,7 @@ export function createEvaluator(options: EvaluatorOptions): Evaluator {
   const { channels, database, layout, logger, metrics, monotonicMs, name, rules } = options;
   const tools = { layout, statementTimeoutMs: STATEMENT_TIMEOUT_MS };
   const parts = { alerts: database.alerts(tools), admin: database.messageAdmin(tools), bulk: database.bulk(tools) };
+  const queueLook = createQueueLook({ ...options, alerts: parts.alerts });
   const owner = randomUUID();
   /** When this process wrote last; undefined: it does not evaluate. */
   let savedMs: number | undefined;
@@ -63,6 +67,17 @@ export function createEvaluator(options: EvaluatorOptions): Evaluator {
   function elapsedSince({ nowMs, savedMs: storedMs }: StoredAlerts, state: AlertsState, startMs: number): number {
     if (savedMs !== undefined && state.owner === owner) return startMs - savedMs;
     return Math.min(MOST_GAP_MS, Math.max(0, nowMs - (storedMs ?? nowMs)));
+  }
+
+  /** What is looked at less often, and remembered meanwhile. */
+  async function lookBeside(before: AlertsState, at: Instant) {
+    const queue = await queueLook.look(before.queue, at);
+    const doctor = await lookByDoctor(options, before.doctor, at.clockMs);
+    const conditions = [
+      ...(queue === null ? [] : queueConditions(rules, queue, at.clockMs)),
+      ...(doctor === null ? [] : doctorConditions(doctor)),
+    ];
+    return { conditions, memory: { queue, doctor } };
   }
 
   async function save(state: AlertsState): Promise<boolean> {
@@ -78,10 +93,12 @@ export function createEvaluator(options: EvaluatorOptions): Evaluator {
     const elapsedMs = elapsedSince(stored, before, startMs);
     const look = await lookAt(parts, rules);
     const clockMs = before.clockMs + elapsedMs;
-    const { conditions, failed } = conditionsOf(rules, look, { clockMs, failed: before.failed, nowMs: stored.nowMs });
+    const at = { clockMs, nowMs: stored.nowMs };
+    const { conditions, failed } = conditionsOf(rules, look, { ...at, failed: before.failed });
+    const beside = await lookBeside(before, at);
     const silences = (await parts.alerts.silences()).filter(({ active }) => active);
-    const input = { ...stepInput(options, conditions), elapsedMs, silences };
-    const decided: AlertsState = { ...step(before, input), failed, owner };
+    const input = { ...stepInput(options, [...conditions, ...beside.conditions]), elapsedMs, silences };
+    const decided: AlertsState = { ...step(before, input), ...beside.memory, failed, owner };
     // Pending before it is sent: who dies now leaves it to the next one.
     if (!(await save(decided))) return undefined;
     savedMs = startMs;
@@ -115,7 +132,7 @@ export function createEvaluator(options: EvaluatorOptions): Evaluator {
       } catch (error) {
         logger.debug("the lease of alerts ends by itself", { source: name, error: describeError(error) });
       } finally {
-        await Promise.all(Object.values(parts).map((each) => each.close()));
+        await Promise.all([...Object.values(parts), queueLook].map((each) => each.close()));
       }
     },
   };

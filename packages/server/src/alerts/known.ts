@@ -1,6 +1,7 @@
 /** What is known of the alerts of a table, to who does not evaluate them. */
-import type { StoredAlerts } from "rowpost";
-import { rankOf } from "./lifecycle.ts";
+import type { AlertStore, StoredAlerts } from "rowpost";
+import { isMeant, rankOf } from "./lifecycle.ts";
+import type { Severity } from "./rules.ts";
 import { type AlertsState, parseState } from "./state.ts";
 
 /** A look that is older was nobody's: they come every 15 s, or by cron every minute. */
@@ -20,10 +21,19 @@ export function knownAlerts({ nowMs, savedMs, state }: StoredAlerts): KnownAlert
   return { state: parseState(state), ageMs, isEvaluated: ageMs !== undefined && ageMs < FRESH_MS };
 }
 
-/** Alerts that fire, the gravest first; undefined: none, or nobody knows. */
-export function firingOf(stored: StoredAlerts) {
-  const { isEvaluated, state } = knownAlerts(stored);
+/** What fires and is not silenced: how many, and how grave the gravest is. */
+export interface Firing {
+  readonly count: number;
+  readonly severity: Severity;
+}
+
+/** Undefined: nothing, or nobody knows. Silences are read only where something fires. */
+export async function readFiring(alerts: Pick<AlertStore, "read" | "silences">): Promise<Firing | undefined> {
+  const { isEvaluated, state } = knownAlerts(await alerts.read());
   const firing = Object.values(state.alerts).filter(({ phase }) => phase === "firing");
-  const [first] = firing.sort((a, b) => rankOf(b.severity) - rankOf(a.severity));
-  return first === undefined || !isEvaluated ? undefined : { count: firing.length, severity: first.severity };
+  if (!isEvaluated || firing.length === 0) return undefined;
+  const silences = (await alerts.silences()).filter(({ active }) => active);
+  const heard = firing.filter((alert) => !silences.some((silence) => isMeant(silence, alert)));
+  const [first] = heard.sort((a, b) => rankOf(b.severity) - rankOf(a.severity));
+  return first && { count: heard.length, severity: first.severity };
 }

@@ -1,17 +1,9 @@
 /** The words of each rule: what is wrong, the likely cause, and the command to begin with. */
+import { diagnosisIn } from "../cli/doctor-chinese.ts";
 import { durationText, type Language } from "./durations.ts";
+import { QUEUE_EN, QUEUE_ZH } from "./queue-texts.ts";
+import { quoted, type RuleText, type Told, type Writer } from "./rule-writer.ts";
 import type { Condition } from "./rules.ts";
-
-interface RuleText {
-  readonly title: string;
-  readonly why: string;
-  /** What is run first. */
-  readonly command: string;
-  readonly peak: string;
-}
-
-type Told = Condition & { readonly peak: number };
-type Writer = (told: Told, fact: (name: string) => string) => Omit<RuleText, "peak">;
 
 const EN: Readonly<Record<Condition["rule"] | "unknown", Writer>> = {
   unknown: ({ rule, subject }) => ({
@@ -87,6 +79,8 @@ const EN: Readonly<Record<Condition["rule"] | "unknown", Writer>> = {
     why: "What it has changed stays so; the rest is as it was.",
     command: "look at it on the page Operations of the console",
   }),
+  ...QUEUE_EN,
+  doctor: (told, fact) => doctorText(told, fact, "en"),
 };
 
 const ZH: typeof EN = {
@@ -163,7 +157,17 @@ const ZH: typeof EN = {
     why: "已改动的保持不变，其余维持原样。",
     command: "在控制台的批量操作页查看",
   }),
+  ...QUEUE_ZH,
+  doctor: (told, fact) => doctorText(told, fact, "zh"),
 };
+
+/** In the words of the doctor; of several with one id the first. */
+function doctorText({ subject }: Told, fact: (name: string) => string, language: Language): ReturnType<Writer> {
+  const finding = { id: subject, severity: "warning", what: fact("what"), why: fact("why"), mend: "" } as const;
+  const { what, why } = diagnosisIn(language, finding);
+  const more = Number(fact("count")) - 1;
+  return { title: `${subject}: ${what}${more > 0 ? ` (+${more})` : ""}`, why, command: "rowpost doctor" };
+}
 
 const WRITERS = { en: EN, zh: ZH };
 
@@ -175,7 +179,7 @@ export function titleOf(told: Told, language: Language): string {
 /** All of it. */
 export function lineOf(told: Told, language: Language): RuleText {
   const { facts, peak, subject } = told;
-  const isTime = told.rule === "broker-away" || told.rule === "oldest-due";
+  const isTime = ["broker-away", "oldest-due", "queue-lag"].includes(told.rule);
   const worst = isTime ? durationText(peak, language) : String(peak);
   // The title with the figures at their worst would need the facts of that time.
   return { ...written({ ...told, facts, subject }, language), peak: worst };
@@ -185,9 +189,4 @@ function written(told: Told, language: Language): Omit<RuleText, "peak"> {
   // An evaluator of a later version may know more rules.
   const writer: Writer = WRITERS[language][told.rule] ?? WRITERS[language].unknown;
   return writer(told, (name) => String(told.facts[name] ?? "?"));
-}
-
-/** For a shell, where it must be. */
-function quoted(text: string): string {
-  return /^[\w.,:@%+/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

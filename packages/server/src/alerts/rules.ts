@@ -34,6 +34,16 @@ export const RULE_DEFAULTS = {
   suspension: { forMs: 86_400_000 },
   /** A bulk operation has failed. */
   "operation-failed": { forMs: 0, windowMs: 3_600_000 },
+  /** A group of the message queue has messages that are due and not consumed. */
+  "queue-lag": { forMs: 0, overMs: 600_000, criticalOverMs: 3_600_000 },
+  /** Dead letters of a group have come within the window. */
+  "queue-dead": { forMs: 0, windowMs: 300_000, criticalFrom: 100 },
+  /** A group is paused. */
+  "queue-paused": { forMs: 86_400_000 },
+  /** A topic lacks the tables of a month, or keeps those of one that is past its retention. */
+  "queue-tables": { forMs: 86_400_000 },
+  /** The doctor has found something that no other rule tells. */
+  doctor: { forMs: 0, except: [] as readonly string[] },
 } as const;
 
 export type RuleName = keyof typeof RULE_DEFAULTS;
@@ -46,6 +56,8 @@ export interface RuleSettings {
   readonly criticalOverMs?: number | undefined;
   readonly windowMs?: number | undefined;
   readonly criticalFrom?: number | undefined;
+  /** Ids of findings that are not told. */
+  readonly except?: readonly string[] | undefined;
 }
 export type Rules = Readonly<Partial<Record<RuleName, RuleSettings>>>;
 

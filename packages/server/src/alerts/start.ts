@@ -6,8 +6,7 @@ import { createEvaluator, type Evaluator } from "./evaluator.ts";
 import { ping } from "./post.ts";
 import type { AlertsState } from "./state.ts";
 
-const EVERY_MS = 15_000;
-const DEADMAN_MS = 60_000;
+const PACE: AlertsPace = { everyMs: 15_000, deadmanMs: 60_000, answerMs: 5_000 };
 
 /** Options of {@link startAlerts}. */
 export interface AlertsOptions {
@@ -21,6 +20,15 @@ export interface AlertsOptions {
   readonly logger: Logger;
   /** Default: counts nothing. */
   readonly metrics?: Metrics | undefined;
+  /** Default: {@link PACE}. */
+  readonly pace?: AlertsPace | undefined;
+}
+
+/** How often it looks, and tells the dead man's switch; how long a channel may take. */
+export interface AlertsPace {
+  readonly everyMs: number;
+  readonly deadmanMs: number;
+  readonly answerMs: number;
 }
 
 export interface RunningAlerts {
@@ -30,25 +38,30 @@ export interface RunningAlerts {
 
 /** Begins at once; several processes may do so, and one of them tells. */
 export function startAlerts(options: AlertsOptions): RunningAlerts {
-  const { config, logger } = options;
+  const { config, logger, pace = PACE } = options;
   const { deadman } = config;
   const evaluators = evaluatorsOf(options);
   const ended = new AbortController();
 
-  const loops = evaluators.map((evaluator) => every(EVERY_MS, ended.signal, () => evaluator.turn()));
-  if (deadman !== undefined) loops.push(every(DEADMAN_MS, ended.signal, () => tellAlive(deadman, logger)));
+  const loops = evaluators.map((evaluator) => every(pace.everyMs, ended.signal, () => evaluator.turn()));
+  if (deadman !== undefined) loops.push(every(pace.deadmanMs, ended.signal, () => tellAlive(deadman, logger, pace)));
+  let closing: Promise<void> | undefined;
+  async function close(): Promise<void> {
+    ended.abort();
+    await Promise.all(loops);
+    await Promise.all(evaluators.map((evaluator) => evaluator.close()));
+  }
   return {
-    async close() {
-      ended.abort();
-      await Promise.all(loops);
-      await Promise.all(evaluators.map((evaluator) => evaluator.close()));
+    close() {
+      closing ??= close();
+      return closing;
     },
   };
 }
 
-async function tellAlive(url: string, logger: Logger): Promise<void> {
+async function tellAlive(url: string, logger: Logger, { answerMs }: AlertsPace): Promise<void> {
   try {
-    const { status } = await ping(url);
+    const { status } = await ping(url, answerMs);
     if (status >= 300) logger.warn("the dead man's switch has not taken the ping", { status });
   } catch (error) {
     logger.warn("the dead man's switch cannot be reached", { error: String(error) });
@@ -66,10 +79,18 @@ export async function evaluateOnce(options: AlertsOptions): Promise<AlertsState 
   }
 }
 
-function evaluatorsOf({ config, logger, metrics = silentMetrics, sources }: AlertsOptions): readonly Evaluator[] {
+function evaluatorsOf({
+  config,
+  logger,
+  metrics = silentMetrics,
+  pace = PACE,
+  sources,
+}: AlertsOptions): readonly Evaluator[] {
   const monotonicMs = (): number => performance.now();
   const { consoleUrl, rules, secrets } = config;
-  const channels = config.channels.map((each) => createChannel({ config: each, consoleUrl, secrets, monotonicMs }));
+  const channels = config.channels.map((each) =>
+    createChannel({ config: each, consoleUrl, secrets, monotonicMs, answerMs: pace.answerMs }),
+  );
   return sources.map(({ database, layout = database.defaultLayout, name }) =>
     createEvaluator({ name, database, layout, rules, channels, logger, metrics, monotonicMs }),
   );

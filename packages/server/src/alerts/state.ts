@@ -1,4 +1,6 @@
 /** What the evaluators of a table know and have told: JSON in the table `<companion>_alert`. */
+import type { DoctorMemory } from "./doctor-rule.ts";
+import type { QueueMemory } from "./queue-rules.ts";
 import type { Condition, FailedMemory, Severity } from "./rules.ts";
 
 /** `waiting`: it must hold for longer; `ok`: it is over, and remembered for a while. */
@@ -67,11 +69,16 @@ export interface AlertsState {
   }[];
   /** Null: nobody has looked yet. */
   readonly failed: FailedMemory | null;
+  /** As above. */
+  readonly queue: QueueMemory | null;
+  /** As above. */
+  readonly doctor: DoctorMemory | null;
   readonly channels: Readonly<Record<string, ChannelAnswer>>;
 }
 
 export const NO_ALERTS: AlertsState = {
   ...{ owner: "", clockMs: 0, alerts: {}, notices: [], history: [], failed: null, channels: {} },
+  ...{ queue: null, doctor: null },
 };
 
 /** What another version wrote, and lacks a part, is filled up. Throws for what is no JSON. */

@@ -21,7 +21,7 @@ export const ALERT_CHINESE: Readonly<Record<string, string>> = {
   "tell nobody of a rule for a while, seven days at most; or end that with --end":
     "在一段时间内（最长 7 天）不通知某条规则；或用 --end 结束静默",
   "one rule; without it all are meant": "一条规则；不给出则指全部规则",
-  "only this topic, type or broker": "仅此主题、类型或中间件",
+  "only this topic, type or broker, topic/group or id of a finding": "仅此主题、类型、中间件、topic/group 或体检项编号",
   "for so long": "静默时长",
   "end this silence now": "立即结束此静默",
 };

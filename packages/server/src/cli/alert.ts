@@ -135,7 +135,7 @@ function silenceCommand(context: CommandContext, finish: Finish): Command {
   return addActionOptions(addConnectionOptions(new Command("silence")))
     .description("tell nobody of a rule for a while, seven days at most; or end that with --end")
     .addArgument(new Argument("[rule]", "one rule; without it all are meant").choices(RULE_NAMES))
-    .option("--topic <topic>", "only this topic, type or broker")
+    .option("--topic <topic>", "only this topic, type or broker, topic/group or id of a finding")
     .addOption(new Option("--for <duration>", "for so long").argParser(duration).default(3_600_000, "1h"))
     .option("--end <id>", "end this silence now")
     .addHelpText(

@@ -86,6 +86,13 @@ function lateStatements({ ago, column, messages, nowMs, state }: MysqlNames): La
   WHERE s.since < ${ago(lateMs)} GROUP BY s.name`,
       params: [],
     }),
+
+    /** Reads the catalog, and locks nothing. */
+    findQueue: () => ({
+      name: "findQueue",
+      text: "SELECT COUNT(*) AS found FROM information_schema.TABLES AS t WHERE t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME = 'message_topic'",
+      params: [],
+    }),
   };
 }
 

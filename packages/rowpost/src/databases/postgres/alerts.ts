@@ -85,6 +85,13 @@ FROM (SELECT m.${topic} AS name, m.${gmtModified} AS since FROM ${names.table} m
 WHERE late.since < ${longAgo} GROUP BY late.name`,
       params: [lateMs],
     }),
+
+    /** Reads the catalog, and locks nothing. */
+    findQueue: () => ({
+      name: "findQueue",
+      text: "SELECT CASE WHEN to_regclass('message_topic') IS NULL THEN 0 ELSE 1 END AS found",
+      params: [],
+    }),
   };
 }
 

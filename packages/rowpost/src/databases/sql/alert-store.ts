@@ -66,6 +66,11 @@ export function createAlertStore(parts: StoreParts, statementTimeoutMs?: number)
       return { unconfirmed: unconfirmed.rows.map(lateMessages), sending: sending.rows.map(lateMessages) };
     },
 
+    async hasQueue() {
+      const [row] = (await run(alerts.findQueue())).rows;
+      return row !== undefined && integer(row, "found") > 0;
+    },
+
     silences: async () => (await run(alerts.listSilences(MOST_SILENCES))).rows.map(silence),
 
     async silence({ action, forMs, rule, subject }) {

@@ -21,6 +21,8 @@ export interface AlertStatements {
   lateConfirmations(lateMs: number): Statement;
   /** Aliases as above. Rows in `sending` that were last changed this long ago, by topic. */
   lateSending(lateMs: number): Statement;
+  /** Aliases: found (0: the queue's own tables are not where this connection leads). */
+  findQueue(): Statement;
   /** Aliases: id rule_name subject author reason created_at ends_at (ISO texts) active (0, 1). */
   listSilences(limit: number): Statement;
   addSilence(
@@ -34,5 +36,5 @@ export interface AlertStatements {
 
 /** Those of the state and its lease. */
 export type KeptStatements = Omit<AlertStatements, keyof LateStatements | keyof SilenceStatements>;
-export type LateStatements = Pick<AlertStatements, "lateConfirmations" | "lateSending">;
+export type LateStatements = Pick<AlertStatements, "lateConfirmations" | "lateSending" | "findQueue">;
 export type SilenceStatements = Pick<AlertStatements, "listSilences" | "addSilence" | "endSilence" | "forgetSilences">;

@@ -81,6 +81,13 @@ FROM (SELECT m.${topic} AS name, m.${gmtModified} AS since FROM ${names.table} A
 WHERE late.since < ${before("?")} GROUP BY late.name`,
       params: [lateMs],
     }),
+
+    /** Reads the catalog, and locks nothing. */
+    findQueue: () => ({
+      name: "findQueue",
+      text: "SELECT count(*) AS found FROM sqlite_master WHERE type = 'table' AND name = 'message_topic'",
+      params: [],
+    }),
   };
 }
 

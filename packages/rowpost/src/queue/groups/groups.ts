@@ -86,6 +86,8 @@ export interface GroupsOptions {
   readonly group?: string | undefined;
   /** Counts of a partition are exact up to here. Default 10,000. */
   readonly countUpTo?: number | undefined;
+  /** The same for `lag` alone, where it matters less than its age. Default: `countUpTo`. */
+  readonly lagUpTo?: number | undefined;
 }
 
 /** Who does it, and why: kept with it. */
@@ -134,11 +136,12 @@ function note(name: string, value: unknown, longest: number): string {
 /** Every group of a topic, in order of their names. */
 export async function groupsOf(parts: GroupParts, options: GroupsOptions): Promise<GroupStatus[]> {
   const { store } = parts;
-  checkOptions("groups", options, { topic: "any", group: "any", countUpTo: "number" });
-  const { topic, group, countUpTo = 10_000 } = options;
+  checkOptions("groups", options, { topic: "any", group: "any", countUpTo: "number", lagUpTo: "number" });
+  const { topic, group, countUpTo = 10_000, lagUpTo = countUpTo } = options;
   checkTopic(topic);
   if (group !== undefined) checkGroup(group);
   wholeNumber("groups: countUpTo", countUpTo, 1);
+  wholeNumber("groups: lagUpTo", lagUpTo, 1);
   await parts.requireTopic(topic);
   const rows = await store.partitions(topic, group);
   if (group !== undefined && rows.length === 0) throw new UnknownGroupError(topic, group);
@@ -149,7 +152,7 @@ export async function groupsOf(parts: GroupParts, options: GroupsOptions): Promi
   for (const row of rows) {
     const seen = found.get(row.group) ?? { row, partitions: [] };
     found.set(row.group, seen);
-    seen.partitions.push(await partitionStatus(store, { topic, months, row, nowMs, countUpTo }));
+    seen.partitions.push(await partitionStatus(store, { topic, months, row, nowMs, countUpTo, lagUpTo }));
   }
   return [...found.values()].map(({ row, partitions }) => groupStatus(topic, row, partitions));
 }
@@ -160,17 +163,18 @@ interface PartitionRequest {
   readonly row: StoredGroupPartition;
   readonly nowMs: number;
   readonly countUpTo: number;
+  readonly lagUpTo: number;
 }
 
 async function partitionStatus(
   store: GroupStore,
-  { topic, months, row, nowMs, countUpTo }: PartitionRequest,
+  { topic, months, row, nowMs, countUpTo, lagUpTo }: PartitionRequest,
 ): Promise<GroupPartition> {
   const { partition, nextId, lastId } = row;
   const key = { topic, group: row.group };
   // One more than is told tells whether there are more.
   const range = { partition, fromId: nextId, toId: lastId };
-  const { messages, first } = await store.unread(topic, months, range, countUpTo + 1);
+  const { messages, first } = await store.unread(topic, months, range, lagUpTo + 1);
   const again = await store.redeliveries(key, partition, countUpTo + 1);
   const [oldest] =
     again.oldest === null ? [] : await store.page(key, { partition, id: String(BigInt(again.oldest) - 1n) }, 1);
@@ -180,7 +184,7 @@ async function partitionStatus(
   return {
     partition,
     nextId,
-    lag: { count: Math.min(messages, countUpTo), atLeast: messages > countUpTo },
+    lag: { count: Math.min(messages, lagUpTo), atLeast: messages > lagUpTo },
     lagMs: ageOf(first?.id),
     head:
       first === undefined ? undefined : { id: first.id, key: first.key ?? undefined, type: first.type ?? undefined },

@@ -24,10 +24,12 @@ export interface ChannelParts {
   /** Taken out of what the other side answers. */
   readonly secrets: readonly string[];
   readonly monotonicMs: () => number;
+  /** For an answer. Default: 5,000. */
+  readonly answerMs?: number | undefined;
 }
 
 /** Makes it. Nothing is sent before the first notice. */
-export function createChannel({ config, consoleUrl, monotonicMs, secrets }: ChannelParts): Channel {
+export function createChannel({ answerMs, config, consoleUrl, monotonicMs, secrets }: ChannelParts): Channel {
   const kind: ChannelKind = CHANNEL_KINDS[config.type];
   let sentMs: number[] = [];
 
@@ -60,7 +62,7 @@ export function createChannel({ config, consoleUrl, monotonicMs, secrets }: Chan
       sentMs.push(monotonicMs());
       let refusal: string | undefined;
       try {
-        refusal = kind.refusal(await post(request(notice, source)));
+        refusal = kind.refusal(await post(request(notice, source), answerMs));
       } catch (error) {
         refusal = error instanceof Error ? error.message : String(error);
       }

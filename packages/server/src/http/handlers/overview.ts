@@ -2,7 +2,6 @@
 import { createHash } from "node:crypto";
 import { RowpostError } from "rowpost";
 import type { z } from "zod";
-import { firingOf } from "../../alerts/known.ts";
 import type { Source } from "../../source.ts";
 import type { ConsoleParts, HandlersOf } from "../call.ts";
 import type { pulse } from "../schemas.ts";
@@ -56,8 +55,7 @@ export function overviewHandlers({ sources }: ConsoleParts): HandlersOf<"pulse" 
 /** A database that is away is told, and the others are shown. */
 async function pulseOf({ name, snapshot }: Source): Promise<PulseOf> {
   try {
-    const { alerts, status } = await snapshot();
-    const firing = alerts && firingOf(alerts);
+    const { firing, status } = await snapshot();
     // Rounded, or every answer would be another one.
     const oldestWaitingMs = status.oldestDue && Math.floor(status.oldestDue.waitingMs / 1_000) * 1_000;
     return {
