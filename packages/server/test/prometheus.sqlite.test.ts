@@ -86,7 +86,7 @@ function brokerOf(bench: ConsoleBench) {
     async outcome({ topic }) {
       if (topic === "wrong") return failed("message");
       if (topic === "full") return failed("destination");
-      if (topic === "later") return { status: "notStarted" };
+      if (topic === "later") return { status: "notStarted", reason: "not its turn" };
       if (topic === "away") return failed("connection");
       // Somebody else has it by the time that the broker answers.
       if (topic === "taken") await bench.sql("UPDATE local_message SET lock_version = 99 WHERE topic = 'taken'");
