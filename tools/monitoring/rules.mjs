@@ -26,17 +26,8 @@ function evaluated(rule, alert, severity, { firstStep, summary }) {
   return [{ alert, expr, severity, summary, description, firstStep }];
 }
 
-/** Rules by those of the alerts; a text says why there is none. */
-function rulesByName(defaults) {
-  const { failed } = defaults;
-  const due = defaults["oldest-due"];
-  const window = durationOf(failed.windowMs);
-  const age = "max by (job, topic) (rowpost_oldest_pending_age_ms)";
-  const dueTexts = {
-    summary: "A message of {{ $labels.topic }} is due for {{ $value | humanizeDuration }}",
-    description: "The relay is behind, or something holds this message.",
-    firstStep: "rowpost list --state pending --topic '{{ $labels.topic }}' --limit 5, then rowpost show ID",
-  };
+/** The table and its relays, as a console sees them. */
+function relayRules(defaults) {
   return {
     database: [
       {
@@ -73,6 +64,12 @@ function rulesByName(defaults) {
         firstStep: "rowpost status, and the relays' logs",
       },
     ],
+  };
+}
+
+/** Brokers and topics, as relays see them. */
+function brokerRules(defaults) {
+  return {
     "broker-away": [
       {
         alert: "RowpostBrokerAway",
@@ -95,6 +92,12 @@ function rulesByName(defaults) {
         firstStep: "rowpost list --topic '{{ $labels.topic }}'",
       },
     ],
+  };
+}
+
+function failedRules({ failed }) {
+  const window = durationOf(failed.windowMs);
+  return {
     failed: [
       {
         alert: "RowpostFailed",
@@ -113,6 +116,18 @@ function rulesByName(defaults) {
         firstStep: "rowpost list --state failed --topic '{{ $labels.topic }}'",
       },
     ],
+  };
+}
+
+function dueRules(defaults) {
+  const due = defaults["oldest-due"];
+  const age = "max by (job, topic) (rowpost_oldest_pending_age_ms)";
+  const dueTexts = {
+    summary: "A message of {{ $labels.topic }} is due for {{ $value | humanizeDuration }}",
+    description: "The relay is behind, or something holds this message.",
+    firstStep: "rowpost list --state pending --topic '{{ $labels.topic }}' --limit 5, then rowpost show ID",
+  };
+  return {
     // In seconds, as humanizeDuration takes them.
     "oldest-due": [
       {
@@ -128,6 +143,12 @@ function rulesByName(defaults) {
         ...dueTexts,
       },
     ],
+  };
+}
+
+/** What no other metric tells. */
+function evaluatedRules() {
+  return {
     unconfirmed: evaluated("unconfirmed", "RowpostUnconfirmed", "warning", {
       summary: "Messages of {{ $labels.source }} are not confirmed in time",
       firstStep: "rowpost alert list, then rowpost list --state sent --type TYPE",
@@ -144,6 +165,17 @@ function rulesByName(defaults) {
       summary: "A change of many messages of {{ $labels.source }} has failed",
       firstStep: "rowpost operation list",
     }),
+  };
+}
+
+/** Rules by those of the alerts; a text says why there is none. */
+function rulesByName(defaults) {
+  return {
+    ...relayRules(defaults),
+    ...brokerRules(defaults),
+    ...failedRules(defaults),
+    ...dueRules(defaults),
+    ...evaluatedRules(),
   };
 }
 

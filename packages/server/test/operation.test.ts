@@ -103,7 +103,7 @@ function cases(create: () => Promise<Place>): void {
     expect(JSON.parse((await operation("list", "--json")).stdout)).toMatchObject([{ id, changed: 599 }]);
     const [row] = await sql("SELECT id FROM local_message WHERE message_key = '3'");
     const shown = await operation("show", id);
-    expect(shown.stdout).toContain(`left as it was: ${row?.["id"]} is sent`);
+    expect(shown.stdout).toContain(`left as it was: ${String(row?.["id"])} is sent`);
     expect(shown.stdout).toContain("the broker is back");
     expect(JSON.parse((await operation("show", id, "--json")).stdout)).toMatchObject({
       ...{ operation: { id, conflicts: 1 }, conflicts: [{ id: String(row?.["id"]), state: "sent" }] },
@@ -132,14 +132,15 @@ function cases(create: () => Promise<Place>): void {
 
 describe("rowpost operation on sqlite", () => {
   cases(async () => {
-    const { file, remove, url } = await temporaryFile();
-    return { database: sqlite({ file }), url, drop: remove };
+    const made = await temporaryFile();
+    return { database: sqlite({ file: made.file }), url: made.url, drop: () => made.remove() };
   });
 });
 
 describeWithService(["mariadb", "postgres"], "rowpost operation", ({ name }) => {
   cases(async () => {
-    const { drop, url } = await createTestDatabase(name);
-    return { database: name === "postgres" ? postgres({ url }) : mariadb({ url }), url, drop };
+    const made = await createTestDatabase(name);
+    const database = name === "postgres" ? postgres({ url: made.url }) : mariadb({ url: made.url });
+    return { database, url: made.url, drop: () => made.drop() };
   });
 });
