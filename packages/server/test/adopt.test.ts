@@ -342,7 +342,7 @@ describe("adopt on sqlite", () => {
     await at.sql(/CREATE UNIQUE INDEX.*/.exec(String(first.json["mustFix"]?.[0]))?.[0] ?? "");
     const { json } = await at.adopt("outbox_event", ...states);
     const explain = json["explain"] as unknown as readonly string[];
-    expect(explain[0]).toMatch(/^scan: .*reads the whole table/);
+    expect(explain[0]).toBe("scan: reads the whole table");
     expect(json["advice"]?.[0]).toBe('CREATE INDEX "idx_outbox_event_scan" ON "outbox_event" ("status", "next_try")');
     await at.sql(String(json["advice"]?.[0]));
     const mended = await at.adopt("outbox_event", ...states, "--write", at.file);
