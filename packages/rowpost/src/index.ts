@@ -32,6 +32,7 @@ export {
 export { type MigrationReport, migrate } from "./databases/sql/migrate.ts";
 export type { Diagnosis, Severity } from "./doctor/diagnosis.ts";
 export { type Examination, type ExamineOptions, examine } from "./doctor/examine.ts";
+export type { DoctorStore, PlanStep, StatementPlan } from "./doctor/store.ts";
 export {
   type BigIntIsNotJson,
   DEFAULT_LIMITS,

@@ -1,13 +1,15 @@
 /** `rowpost adopt` on tables of others, and the relay that then works on them. */
+import { randomUUID } from "node:crypto";
 import { readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Database } from "rowpost";
 import { mysql } from "rowpost/mysql";
 import { postgres } from "rowpost/postgres";
-import { afterEach, expect, test } from "vitest";
+import { sqlite } from "rowpost/sqlite";
+import { afterEach, describe, expect, test } from "vitest";
 import { createTestDatabase, describeWithService } from "../../rowpost/test/services.ts";
-import { rowpost, rowpostHere } from "./command.ts";
+import { rowpost, rowpostHere, temporaryFile } from "./command.ts";
 
 const closers: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -21,13 +23,19 @@ interface Place {
   adopt(table: string, ...args: readonly string[]): Promise<{ code: number; json: Record<string, never> }>;
 }
 
+/** A SQLite file, as a database. */
+async function fileDatabase(): Promise<{ readonly url: string; drop(): Promise<void> }> {
+  const made = await temporaryFile();
+  return { url: made.url, drop: () => made.remove() };
+}
+
 /** A database of its own with this table. */
 async function place(
-  name: "mariadb" | "postgres",
+  name: "mariadb" | "postgres" | "sqlite",
   open: (url: string) => Database,
   ...texts: readonly string[]
 ): Promise<Place> {
-  const made = await createTestDatabase(name);
+  const made = name === "sqlite" ? await fileDatabase() : await createTestDatabase(name);
   closers.push(() => made.drop());
   const database = open(made.url);
   const session = await database.connect({ purpose: "tool", clock: "server" });
@@ -37,7 +45,7 @@ async function place(
   });
   const sql = async (text: string) => (await session.run({ name: "test", text, params: [] })).rows;
   for (const text of texts) await sql(text);
-  const file = join(tmpdir(), `${made.name}.json`);
+  const file = join(tmpdir(), `rowpost-adopt-${randomUUID()}.json`);
   closers.push(() => rm(file, { force: true }));
   return {
     ...{ url: made.url, file, sql },
@@ -79,6 +87,25 @@ const T_LOCAL_MESSAGE = `CREATE TABLE t_local_message (
   PRIMARY KEY (id), UNIQUE KEY uk_biz_type_key (biz_type, biz_key),
   KEY idx_status_next_retry (status, next_retry_time), KEY idx_topic (topic)) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4`;
 
+const MESSAGE_TABLE = `CREATE TABLE message_table (
+  id BIGINT PRIMARY KEY AUTO_INCREMENT,
+  gmt_create DATETIME NOT NULL,
+  gmt_modified DATETIME NOT NULL,
+  message_key VARCHAR(128) NOT NULL,
+  message_id VARCHAR(128) DEFAULT NULL,
+  message_type VARCHAR(64) NOT NULL,
+  topic VARCHAR(64) NOT NULL,
+  message_body TEXT NOT NULL,
+  state VARCHAR(32) NOT NULL,
+  retry_count INT DEFAULT 0,
+  next_retry_at DATETIME DEFAULT NULL,
+  last_retry_time DATETIME DEFAULT NULL,
+  fail_reason TEXT DEFAULT NULL,
+  lock_version BIGINT DEFAULT 0,
+  UNIQUE KEY uniq_key_type (message_key, message_type),
+  INDEX idx_state_retry (state, next_retry_at)
+)`;
+
 describeWithService("mariadb", "adopt", () => {
   const open = (url: string) => mysql({ url });
 
@@ -104,7 +131,15 @@ describeWithService("mariadb", "adopt", () => {
     const { code, json } = await at.adopt("t_local_message", "--clock", "server", ...states, "--write", at.file);
     expect(code).toBe(0);
     expect(json).toMatchObject({ questions: [], mustFix: [], advice: [expect.stringContaining("lock_version")] });
-    expect(json).toMatchObject({ explain: expect.arrayContaining([expect.stringContaining("idx_status_next_retry")]) });
+    expect(json["explain"]).toEqual([
+      expect.stringMatching(/^scan: by idx_status_next_retry, about \d+ rows/),
+      expect.stringMatching(/^claim: could not be explained: .*t_local_message_shard/),
+      expect.stringMatching(/^settle: could not be explained: .*t_local_message_shard/),
+      expect.stringMatching(/^look for what nobody watches: by idx_status_next_retry/),
+      expect.stringMatching(/^look for what falls due: by idx_status_next_retry/),
+      expect.stringMatching(/^count: by idx_status_next_retry/),
+      "what could not be explained needs the tables that rowpost migrate makes: run adopt again then",
+    ]);
     expect(JSON.parse(await readFile(at.file, "utf8"))).toMatchObject({
       columns: {
         ...{ id: "id", messageType: "biz_type", messageKey: "biz_key", topic: "topic", messageBody: "message_body" },
@@ -122,6 +157,57 @@ describeWithService("mariadb", "adopt", () => {
       { status: 2 },
       { status: 3 },
     ]);
+  });
+
+  test("the second seed's table, with words as states", async () => {
+    const at = await place(
+      ...(["mariadb", open, MESSAGE_TABLE] as const),
+      `INSERT INTO message_table (gmt_create, gmt_modified, message_key, message_type, topic, message_body, state) VALUES
+        (NOW(), NOW(), '1', 'order', 'orders', '{}', '待发送'), (NOW(), NOW(), '2', 'order', 'orders', '{}', '已发送')`,
+    );
+    const states = ["--state", "pending=待发送,sent=已发送", "--clock", "server"];
+    const { code, json } = await at.adopt("message_table", ...states, "--write", at.file);
+    expect(code).toBe(0);
+    expect(json).toMatchObject({ questions: [], mustFix: [], advice: [] });
+    expect(JSON.parse(await readFile(at.file, "utf8"))).toMatchObject({
+      columns: {
+        ...{ id: "id", messageType: "message_type", messageKey: "message_key", topic: "topic", state: "state" },
+        ...{
+          messageBody: "message_body",
+          messageId: "message_id",
+          retryCount: "retry_count",
+          lockVersion: "lock_version",
+        },
+        ...{ nextRetryAt: "next_retry_at", lastRetryAt: "last_retry_time", failReason: "fail_reason" },
+        ...{ gmtCreate: "gmt_create", gmtModified: "gmt_modified", headers: null, orderingKey: null, createdBy: null },
+      },
+      states: { pending: "待发送", sending: "发送中", sent: "已发送", failed: "发送失败", consumed: "已消费" },
+      ...{ clock: "server", fractionDigits: 0, messageIdLength: 128, limits: { type: 64, key: 128, topic: 64 } },
+    });
+    expect(await relayed(at)).toEqual(["1"]);
+    const again = await at.adopt("message_table", ...states);
+    expect(again.json["explain"]).toEqual([
+      expect.stringMatching(/^scan: by idx_state_retry/),
+      expect.stringMatching(/^claim: (by PRIMARY|nothing can match now)/),
+      expect.stringMatching(/^settle: (by PRIMARY|nothing can match now)/),
+      expect.stringMatching(/^look for what nobody watches: by idx_state_retry/),
+      expect.stringMatching(/^look for what falls due: by idx_state_retry/),
+      expect.stringMatching(/^count: by idx_state_retry/),
+    ]);
+  });
+
+  test("without an index for the scan: what reads the whole table, and what mends it", async () => {
+    const bare = T_LOCAL_MESSAGE.replace("KEY idx_status_next_retry (status, next_retry_time), ", "");
+    const at = await place("mariadb", open, bare);
+    const states = ["--state", "pending=0,sending=1,sent=2,failed=3", "--clock", "server"];
+    const { json } = await at.adopt("t_local_message", ...states);
+    const explain = json["explain"] as unknown as readonly string[];
+    expect(explain[0]).toMatch(/^scan: reads the whole table, about \d+ rows/);
+    const [create = ""] =
+      /CREATE INDEX.*?(?= \(its plans)/.exec(explain.find((line) => line.startsWith("mended by")) ?? "") ?? [];
+    await at.sql(create);
+    const { json: mended } = await at.adopt("t_local_message", ...states);
+    expect((mended["explain"] as unknown as readonly string[])[0]).toMatch(/^scan: by idx_t_local_message_scan/);
   });
 
   test("Chinese words as states, an INT id, local time, no unique key and no index", async () => {
@@ -185,7 +271,33 @@ describeWithService("postgres", "adopt", () => {
         columns: { id: "event_id", messageId: "receipt", lockVersion: "version", topic: "channel" },
       },
     });
+    const early = json["explain"] as unknown as readonly string[];
+    expect([...early.slice(0, 3), early.at(-1)]).toEqual([
+      expect.stringMatching(/^scan: (by app_event_status|reads the whole table)/),
+      expect.stringMatching(/^claim: could not be explained: .*app_event_shard/),
+      expect.stringMatching(/^settle: could not be explained: .*app_event_shard/),
+      "what could not be explained needs the tables that rowpost migrate makes: run adopt again then",
+    ]);
     expect(await relayed(at)).toEqual(["42"]);
+    // So many that an index is worth it, most of them finished.
+    await at.sql(`INSERT INTO app_event (kind, ref, channel, payload, status)
+      SELECT 'joined', 'r' || n, 'users', '{}', 'done' FROM generate_series(1, 20000) AS n`);
+    await at.sql("ANALYZE app_event");
+    const big = (await at.adopt("app_event", ...states)).json["explain"] as unknown as readonly string[];
+    const named = big.map((line) => line.replace(/, about \d+ rows/g, ""));
+    expect(named.slice(0, 3)).toEqual([
+      expect.stringMatching(/^scan: by app_event_/),
+      expect.stringMatching(/^claim: by app_event_(pkey|status)/),
+      expect.stringMatching(/^settle: by app_event_pkey/),
+    ]);
+    await at.sql("DROP INDEX app_event_status");
+    await at.sql("ANALYZE app_event");
+    const { json: without } = await at.adopt("app_event", ...states);
+    expect(without["explain"]).toContainEqual(
+      expect.stringMatching(/^look for what falls due: reads the whole table$/),
+    );
+    expect(without["explain"]).toContainEqual(expect.stringMatching(/^mended by: CREATE INDEX CONCURRENTLY/));
+    expect(await at.sql("SELECT count(*)::int AS n FROM pg_indexes WHERE tablename = 'app_event'")).toEqual([{ n: 2 }]);
   });
 
   test("nothing that is not there", async () => {
@@ -203,5 +315,53 @@ describeWithService("postgres", "adopt", () => {
       code: 2,
       stderr: expect.stringContaining("NAME=COLUMN"),
     });
+  });
+});
+
+describe("adopt on sqlite", () => {
+  const open = (url: string) => sqlite({ file: url.replace("sqlite:", "") });
+
+  test("a table as other programs make it: read, mended, relayed", async () => {
+    const at = await place(
+      "sqlite",
+      open,
+      `CREATE TABLE outbox_event (event_id INTEGER PRIMARY KEY, kind VARCHAR(40) NOT NULL, ref VARCHAR(80) NOT NULL, channel VARCHAR(80) NOT NULL,
+        payload TEXT NOT NULL, status INTEGER NOT NULL DEFAULT 0, tries INTEGER NOT NULL DEFAULT 0, next_try DATETIME, error TEXT,
+        version BIGINT NOT NULL DEFAULT 0, created DATETIME NOT NULL DEFAULT (datetime('now')), changed DATETIME NOT NULL DEFAULT (datetime('now')))`,
+      // Neither says that a pair is there once.
+      "CREATE UNIQUE INDEX of_the_new ON outbox_event (kind, ref) WHERE version = 0",
+      "CREATE INDEX of_the_pair ON outbox_event (kind, ref)",
+      "INSERT INTO outbox_event (kind, ref, channel, payload, status) VALUES ('joined', '42', 'users', '{}', 0), ('joined', '41', 'users', '{}', 2)",
+    );
+    const states = ["--state", "pending=0,sent=2", "--clock", "utc"];
+    const first = await at.adopt("outbox_event", ...states);
+    expect(first).toMatchObject({
+      code: 1,
+      json: { mustFix: [expect.stringContaining("CREATE UNIQUE INDEX")] },
+    });
+    await at.sql(/CREATE UNIQUE INDEX.*/.exec(String(first.json["mustFix"]?.[0]))?.[0] ?? "");
+    const { json } = await at.adopt("outbox_event", ...states);
+    const explain = json["explain"] as unknown as readonly string[];
+    expect(explain[0]).toBe("scan: reads the whole table");
+    expect(json["advice"]?.[0]).toBe('CREATE INDEX "idx_outbox_event_scan" ON "outbox_event" ("status", "next_try")');
+    await at.sql(String(json["advice"]?.[0]));
+    const mended = await at.adopt("outbox_event", ...states, "--write", at.file);
+    expect([mended.code, (mended.json["explain"] as unknown as readonly string[])[0]]).toEqual([
+      ...[0, "scan: by idx_outbox_event_scan"],
+    ]);
+    expect(mended.json).toMatchObject({
+      layout: {
+        columns: { id: "event_id", messageType: "kind", messageKey: "ref", topic: "channel", messageBody: "payload" },
+        limits: { type: 40, key: 80, topic: 80 },
+        ...{ states: { pending: 0, sent: 2 }, clock: "utc" },
+      },
+    });
+    expect(await relayed(at)).toEqual(["42"]);
+  });
+
+  test("nothing that is not there", async () => {
+    const at = await place("sqlite", open, "CREATE TABLE other (id INTEGER PRIMARY KEY)");
+    const { code, stderr } = await rowpostHere(["adopt", "nothing", "--database", at.url]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining("there is no table nothing")]);
   });
 });

@@ -87,11 +87,12 @@ export function rowpost(args: readonly string[], env: Readonly<Record<string, st
  */
 export async function rowpostHere(
   args: readonly string[],
+  environment: Readonly<Record<string, string>> = {},
 ): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> {
   let stdout = "";
   let stderr = "";
   const code = await runCommandLine(args, {
-    environment: {},
+    environment,
     stdout: {
       write(text) {
         stdout += text;

@@ -378,8 +378,16 @@ export function consoleCases(create: () => Promise<{ readonly database: Database
       const start = { token, body: { ...reason, preview: found.id } };
       const foreign = await bench.ask("startOperation", { ...start, token: bench.tokens.admin });
       expect([foreign.status, foreign.json["type"]]).toEqual([410, "urn:rowpost:problem:preview-expired"]);
-      const both = await Promise.all([bench.ask("startOperation", start), bench.ask("startOperation", start)]);
-      expect(both.map(({ status }) => status)).toEqual([200, 200]);
+      // Fifty at once, half of them to another process: one operation.
+      const other = bench.another();
+      const asked = Array.from({ length: 50 }, (_, index) =>
+        bench.ask("startOperation", start, index % 2 === 0 ? bench.made : other),
+      );
+      const answers = await Promise.all(asked);
+      await other.close();
+      expect(answers.map(({ json, status }) => [status, (json["operation"] as { id: string }).id])).toEqual(
+        Array.from({ length: 50 }, () => [200, found.id]),
+      );
       const { conflicts, operation } = await ended(found.id);
       expect(operation).toMatchObject({ changed: 2, conflicts: 1, vanished: 0, total: { value: 3 } });
       expect(conflicts).toEqual([{ id: first, state: "suspended" }]);

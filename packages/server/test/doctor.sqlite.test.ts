@@ -31,6 +31,26 @@ test("3: warnings only, as text and as JSON", async () => {
   expect(JSON.parse(json.stdout)).toMatchObject({ server: expect.stringMatching(/^sqlite /), found: [id] });
 });
 
+test("in Chinese where the help is; the JSON for programs is not", async () => {
+  await rowpostHere(["migrate", "--database", place.url]);
+  const args = ["doctor", "--database", place.url, "--broker", "amqp://shop:very-secret@127.0.0.1:9"];
+  const { code, stdout } = await rowpostHere(args, { LANG: "zh_CN.UTF-8" });
+  expect(code).toBe(1);
+  const [broker = "", relay, last = ""] = stdout.split("\n\n");
+  expect(broker).toMatch(
+    /^错误 D501：中间件 amqp:\/\/127\.0\.0\.1:9 不可用：.*\n {2}原因：这台机器发不出消息给它\n {2}处理：/,
+  );
+  expect(relay).toBe(
+    "警告 D401：没有 relay 在运行\n  原因：这张表的消息都发不出去\n  处理：启动一个：rowpost relay --database URL --broker URL",
+  );
+  expect(last).toMatch(/^1 个错误，1 个警告（sqlite \S+）\n$/);
+  expect(stdout).not.toContain("very-secret");
+  const english = await rowpostHere(args, { LANG: "zh_CN.UTF-8", ROWPOST_LANG: "en" });
+  expect(english.stdout).toMatch(/^error D501: /);
+  const json = await rowpostHere([...args, "--json"], { ROWPOST_LANG: "zh" });
+  expect(JSON.parse(json.stdout)).toMatchObject({ found: [{ id: "D501" }, { what: "no relay is running" }] });
+});
+
 test("a broker that cannot be used is an error, and its password is not printed", async () => {
   await rowpostHere(["migrate", "--database", place.url]);
   const { code, stdout, stderr } = await doctor("--broker", "amqp://shop:very-secret@127.0.0.1:9");

@@ -11,8 +11,30 @@ export interface Examined {
   readonly isReadable: boolean;
 }
 
-/** The port of `examine`. */
+/** One way that a plan leads to messages. */
+export interface PlanStep {
+  /** Undefined: none is used. */
+  readonly index: string | undefined;
+  /** The whole table, or the whole of this index. */
+  readonly readsAll: boolean;
+  /** As the server estimates; undefined: it does not. */
+  readonly rows: number | undefined;
+}
+
+/** How the server would find the messages of a statement. */
+export interface StatementPlan {
+  /** What the relay does with it, such as `scan`. */
+  readonly statement: string;
+  /** Steps that read the message table; none where the server sees that nothing can match. */
+  readonly steps: readonly PlanStep[];
+  /** Why it could not be explained; undefined: it could. */
+  readonly problem: string | undefined;
+}
+
+/** The port of `examine`, and of `rowpost adopt`. */
 export interface DoctorStore {
+  /** Explains statements of the relay on this table, also before `migrate`. Runs none of them. */
+  plans(): Promise<readonly StatementPlan[]>;
   /** Looks at settings, tables and what else goes on. Writes nothing. Never rejects. */
   look(): Promise<Examined>;
 }

@@ -1,20 +1,12 @@
 /** Looks at a table and says how rowpost can work on it. It writes nothing into the database. */
 import type { Database, MessageState, Session } from "rowpost";
 import { InputError } from "../cli/arguments.ts";
-import { type Catalog, clocksOf, readCatalog, type StateValue, told, valuesOf } from "./catalog.ts";
+import { type Catalog, clocksOf, readCatalog, type StateValue, valuesOf } from "./catalog.ts";
 import { clockOf, clockProblem } from "./clock.ts";
 import { type Mapping, mapColumns, type Property } from "./mapping.ts";
-import {
-  adviceSql,
-  featuresOf,
-  type LayoutFile,
-  layoutFileOf,
-  mustFix,
-  notesOf,
-  scanSql,
-  takeOver,
-} from "./proposal.ts";
-import { completeStates, proposedStates, type StateValues, stateProblems } from "./states.ts";
+import { explained } from "./plans.ts";
+import { adviceSql, featuresOf, type LayoutFile, layoutFileOf, mustFix, notesOf, takeOver } from "./proposal.ts";
+import { completeStates, proposedStates, stateProblems } from "./states.ts";
 
 /** What the user has said. */
 export interface AdoptOptions {
@@ -52,13 +44,18 @@ export async function adopt(database: Database, options: AdoptOptions): Promise<
   // In the server's own zone: rows are compared with both clocks.
   const session = await database.connect({ purpose: "tool", clock: "server", stopsOnServer: true });
   try {
-    return await look(session, database.dialect, options);
+    const found = await look(session, database.dialect, options);
+    return { ...found, explain: await explained(database, found) };
   } finally {
     await session.close();
   }
 }
 
-async function look(session: Session, dialect: Catalog["dialect"], options: AdoptOptions): Promise<Adoption> {
+async function look(
+  session: Session,
+  dialect: Catalog["dialect"],
+  options: AdoptOptions,
+): Promise<Omit<Adoption, "explain">> {
   const { schema, table } = options;
   const catalog = await readCatalog(session, { dialect, schema, table });
   if (catalog === undefined) throw new InputError(`there is no table ${table} that this user can see`);
@@ -91,7 +88,6 @@ async function look(session: Session, dialect: Catalog["dialect"], options: Adop
     features: featuresOf(mapping),
     ...{ questions, mustFix: problems, advice: adviceSql(catalog, mapping) },
     notes: [...notesOf(catalog, mapping, complete?.added ?? []), `clock: ${clock.why}`],
-    explain: complete === undefined ? [] : await explained(session, catalog, mapping, complete.states),
     layout:
       complete === undefined || clock.clock === undefined
         ? undefined
@@ -124,21 +120,4 @@ async function clockFor(
   // Which column it is has to be said first.
   if (created === undefined) return { clock: "utc", why: "not known before its column" };
   return clockOf(await clocksOf(session, catalog, created.name), created, catalog);
-}
-
-async function explained(session: Session, catalog: Catalog, mapping: Mapping, states: StateValues): Promise<string[]> {
-  const explain = catalog.dialect === "sqlite" ? "EXPLAIN QUERY PLAN" : "EXPLAIN";
-  const lines: string[] = [];
-  for (const text of scanSql(catalog, mapping, states)) {
-    const { rows } = await session.run({ name: "adoptExplain", text: `${explain} ${text}`, params: [] });
-    lines.push(text, ...rows.map((row) => `  ${planLine(row)}`));
-  }
-  return lines;
-}
-
-function planLine(row: Readonly<Record<string, unknown>>): string {
-  const plan = told(row["QUERY PLAN"]) || told(row["detail"]);
-  if (plan !== "") return plan;
-  const shown = ["type", "key", "rows", "Extra"].map((name) => `${name}=${told(row[name])}`);
-  return shown.join(" ");
 }

@@ -45,7 +45,7 @@ export function quoted({ dialect }: Pick<Catalog, "dialect">, name: string): str
  * A text in a statement. MySQL takes a backslash as the beginning of an escape, unless its sql_mode
  * says otherwise; doubled, it can end no text in either.
  */
-export function quotedText({ dialect }: Pick<Catalog, "dialect">, text: string): string {
+function quotedText({ dialect }: Pick<Catalog, "dialect">, text: string): string {
   const escaped = dialect === "mysql" ? text.replaceAll("\\", "\\\\") : text;
   return `'${escaped.replaceAll("'", "''")}'`;
 }
@@ -268,7 +268,7 @@ async function readSqlite(session: Session, { table }: Place): Promise<Read> {
 }
 
 /** NULL is nothing. */
-export function told(value: unknown): string {
+function told(value: unknown): string {
   if (typeof value === "string") return value;
   return typeof value === "number" || typeof value === "bigint" ? value.toString() : "";
 }

@@ -1,6 +1,6 @@
 /** From what was found to a layout, what it costs, and how to take the table over. */
 import type { LayoutOptions, MessageState } from "rowpost";
-import { type Catalog, type Column, quoted, quotedText, tableOf } from "./catalog.ts";
+import { type Catalog, type Column, quoted, tableOf } from "./catalog.ts";
 import type { Mapping, Property } from "./mapping.ts";
 import type { StateValues } from "./states.ts";
 import { unfitStates } from "./states.ts";
@@ -171,18 +171,6 @@ export function notesOf(catalog: Catalog, { columns }: Mapping, added: readonly 
         ]
       : []),
     ...(added.length > 0 ? [`the table has no ${added.join(", ")} yet: they get values of their own in "states"`] : []),
-  ];
-}
-
-/** The two questions of every scan, to be explained on this very table. */
-export function scanSql(catalog: Catalog, { columns }: Mapping, states: StateValues): string[] {
-  const name = (property: Property): string => quoted(catalog, columns.get(property) ?? "");
-  const pending = typeof states.pending === "number" ? String(states.pending) : quotedText(catalog, states.pending);
-  const select = `SELECT ${name("id")} FROM ${tableOf(catalog)} WHERE ${name("state")} = ${pending} AND ${name("nextRetryAt")}`;
-  const now = { mysql: "NOW()", postgres: "now()", sqlite: "datetime('now')" }[catalog.dialect];
-  return [
-    `${select} IS NULL AND ${name("id")} > 0 ORDER BY ${name("id")} LIMIT 500`,
-    `${select} <= ${now} ORDER BY ${name("nextRetryAt")}, ${name("id")} LIMIT 500`,
   ];
 }
 

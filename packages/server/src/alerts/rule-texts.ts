@@ -77,7 +77,7 @@ const EN: Readonly<Record<Condition["rule"] | "unknown", Writer>> = {
   "operation-failed": (_, fact) => ({
     title: `a bulk ${fact("kind")} of ${fact("author")} has failed`,
     why: "What it has changed stays so; the rest is as it was.",
-    command: "look at it on the page Operations of the console",
+    command: "rowpost operation list, or the page Operations of the console",
   }),
   ...QUEUE_EN,
   doctor: (told, fact) => doctorText(told, fact, "en"),
@@ -155,7 +155,7 @@ const ZH: typeof EN = {
   "operation-failed": (_, fact) => ({
     title: `${fact("author")} 的批量操作 ${fact("kind")} 失败`,
     why: "已改动的保持不变，其余维持原样。",
-    command: "在控制台的批量操作页查看",
+    command: "rowpost operation list，或控制台的批量操作页",
   }),
   ...QUEUE_ZH,
   doctor: (told, fact) => doctorText(told, fact, "zh"),

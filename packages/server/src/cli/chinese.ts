@@ -3,6 +3,7 @@ import { type Command, Help } from "commander";
 import { ADOPT_CHINESE } from "./adopt-chinese.ts";
 import { ALERT_CHINESE } from "./alert-chinese.ts";
 import { DOCTOR_CHINESE } from "./doctor-chinese.ts";
+import { OPERATION_CHINESE } from "./operation-chinese.ts";
 import { QUEUE_CHINESE } from "./queue/chinese.ts";
 import { RECONCILE_CHINESE } from "./reconcile-chinese.ts";
 import { SERVE_CHINESE } from "./serve-chinese.ts";
@@ -24,6 +25,7 @@ export const CHINESE: Readonly<Record<string, string>> = {
   ...ADOPT_CHINESE,
   ...ALERT_CHINESE,
   ...DOCTOR_CHINESE,
+  ...OPERATION_CHINESE,
   ...RECONCILE_CHINESE,
   ...SERVE_CHINESE,
   "a small shop, its relay and a real consumer that often fails; watch nothing get lost":

@@ -54,7 +54,7 @@ const WHAT: readonly (readonly [RegExp, string])[] = [
   [/^failed for good: (\d+) messages?$/, "发送失败、不再重试的消息有 $1 条"],
   [/^message (\d+) of (.*) is due for (.*) although a relay runs$/, "有 relay 在运行，主题 $2 的消息 $1 仍已到期 $3"],
   [/^(\w+) (.*) is suspended without an end, by (.*?): (.*)$/s, "$1 $2 已挂起且没有结束时间，操作人 $3：$4"],
-  [/^the broker (.*) cannot be used: (.*)$/s, "中间件 $1 不可用：$2"],
+  [/^the broker (.*?) cannot be used: (.*)$/s, "中间件 $1 不可用：$2"],
 ];
 
 /** What comes of it. */
@@ -164,13 +164,28 @@ const MEND: Readonly<Record<string, string>> = {
   "mend its address or login, or bring it back; then run this again": "修正地址或登录，或恢复它；再检查一次",
 };
 
+/** The same around a command. */
+const MEND_AROUND: readonly (readonly [RegExp, string])[] = [
+  [/^end it in its program, or: (.*)$/s, "在它的程序里结束它，或执行：$1"],
+  [/^(rowpost show \S+) says what holds it$/, "$1 说明是什么挡住了它"],
+  [/^(.*;) \(it writes the table anew\)$/s, "$1（会重写整张表）"],
+];
+
 /** A finding in this language; texts of servers and people stay as they are. */
 export function diagnosisIn(language: "en" | "zh", found: Diagnosis): Diagnosis {
   if (language === "en") return found;
   const { mend, what, why } = found;
-  const [pattern, chinese] = WHAT.find(([each]) => each.test(what)) ?? [];
-  const said = pattern === undefined || chinese === undefined ? what : what.replace(pattern, chinese);
-  return { ...found, what: said, why: WHY[why] ?? why, mend: MEND[mend] ?? mend };
+  return {
+    ...found,
+    what: replaced(WHAT, what),
+    why: WHY[why] ?? why,
+    mend: MEND[mend] ?? replaced(MEND_AROUND, mend),
+  };
+}
+
+function replaced(texts: readonly (readonly [RegExp, string])[], english: string): string {
+  const [pattern, chinese] = texts.find(([each]) => each.test(english)) ?? [];
+  return pattern === undefined || chinese === undefined ? english : english.replace(pattern, chinese);
 }
 
 /** The SQL or command in what mends it. */

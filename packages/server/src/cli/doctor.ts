@@ -3,8 +3,10 @@ import { Command, Option } from "commander";
 import { type Database, type Diagnosis, examine, type Severity } from "rowpost";
 import { collectRoutes, planBrokers, ROUTES_VARIABLE } from "../broker-routes.ts";
 import { BROKER_URL_VARIABLE, brokerForms } from "../broker-url.ts";
+import { isChinese } from "./chinese.ts";
 import { addConnectionOptions, type ConnectionFlags, withDatabase } from "./connection.ts";
 import { type CommandContext, type ExitCode, redact } from "./context.ts";
+import { diagnosisIn } from "./doctor-chinese.ts";
 import { countText, printJson, printLine, withoutControls } from "./output.ts";
 
 interface DoctorFlags extends ConnectionFlags {
@@ -75,17 +77,44 @@ function exitCode(found: readonly Diagnosis[]): ExitCode {
   return found.some(({ severity }) => severity === "warning") ? 3 : 0;
 }
 
+/** In the language of the help; JSON is for programs, and stays in English. */
+const WORDS = {
+  en: {
+    severities: { error: "error", warning: "warning", note: "note" },
+    why: "why: ",
+    mend: "mend: ",
+    colon: ": ",
+    count: countText,
+    and: ", ",
+    nothing: "nothing is wrong",
+    on: (server: string) => ` on ${server}`,
+  },
+  zh: {
+    severities: { error: "错误", warning: "警告", note: "提示" },
+    why: "原因：",
+    mend: "处理：",
+    colon: "：",
+    count: (count: number, severity: string) => `${count} 个${severity}`,
+    and: "，",
+    nothing: "没有问题",
+    on: (server: string) => `（${server}）`,
+  },
+};
+
 function reportText(context: CommandContext, server: string | undefined, found: readonly Diagnosis[]): string {
+  const language = isChinese(context.environment) ? "zh" : "en";
+  const { severities, ...words } = WORDS[language];
   const blocks = found.map((each) => {
-    const { id, mend, severity, what, why } = redacted(context, each);
-    return `${severity} ${id}: ${what}\n  why: ${why}\n  mend: ${mend}`;
+    const { id, mend, severity, what, why } = redacted(context, diagnosisIn(language, each));
+    const head = `${severities[severity]} ${id}${words.colon}${what}`;
+    return `${head}\n  ${words.why}${why}\n  ${words.mend}${mend}`;
   });
   const count = (severity: Severity): number => found.filter((each) => each.severity === severity).length;
   const counts = (["error", "warning", "note"] as const)
     .filter((severity) => count(severity) > 0)
-    .map((severity) => countText(count(severity), severity));
-  const place = server === undefined ? "" : ` on ${server}`;
-  return [...blocks, counts.length === 0 ? `nothing is wrong${place}` : `${counts.join(", ")}${place}`].join("\n\n");
+    .map((severity) => words.count(count(severity), severities[severity]));
+  const place = server === undefined ? "" : words.on(server);
+  return [...blocks, `${counts.length === 0 ? words.nothing : counts.join(words.and)}${place}`].join("\n\n");
 }
 
 /** Errors of drivers may repeat a URL; rows may hold control characters. */

@@ -14,6 +14,7 @@ import { doctorCommand } from "./doctor.ts";
 import { reportFailure } from "./failure.ts";
 import { listCommand } from "./list.ts";
 import { migrateCommand } from "./migrate.ts";
+import { operationCommand } from "./operation.ts";
 import { queueCommand } from "./queue/queue.ts";
 import { reconcileCommand } from "./reconcile.ts";
 import { relayCommand } from "./relay.ts";
@@ -78,6 +79,7 @@ Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input, 3 re
     adoptCommand,
     alertCommand,
     archiveCommand,
+    operationCommand,
     consoleCommand,
     userCommand,
     tokenCommand,

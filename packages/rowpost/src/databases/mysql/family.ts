@@ -7,6 +7,7 @@ import type { Driver } from "./driver.ts";
 import { isOutsideTransaction, unfitSession } from "./enqueue.ts";
 import { endsTransaction, isDuplicate, isRowRefused, isTableMissing, lackOf, translateError } from "./errors.ts";
 import { inbox } from "./inbox.ts";
+import { plans } from "./plan.ts";
 import * as queueStatements from "./queue/statements.ts";
 import { openSession } from "./session.ts";
 import { createStatements } from "./statements.ts";
@@ -29,6 +30,7 @@ export function createFamilyDatabase(driver: Driver, transactions: Transactions)
     executor: (handle) => transactions.toExecutor(handle, "mysql"),
     createStatements,
     doctorLooks,
+    plans,
     queueStatements,
     inbox,
     isTableMissing,

@@ -8,6 +8,7 @@ import { channelOf } from "./enqueue.ts";
 import { errorCode, isRowRefused, isTableMissing, lackOf, translateError } from "./errors.ts";
 import { inbox } from "./inbox.ts";
 import { listenOn } from "./listen.ts";
+import { plans } from "./plan.ts";
 import { QUEUE_CHANNEL } from "./queue/append.ts";
 import * as queueStatements from "./queue/statements.ts";
 import { openSession } from "./session.ts";
@@ -37,6 +38,7 @@ export function postgres(options: PostgresOptions): Database {
     executor: (handle) => toExecutor(handle, "postgres", { prepare }),
     createStatements,
     doctorLooks,
+    plans,
     isDuplicate: (error) => errorCode(error) === UNIQUE_VIOLATION,
     isRowRefused,
     lackOf,

@@ -6,14 +6,18 @@ import type { Session } from "../database.ts";
 import { readAbilities } from "./abilities.ts";
 import { type CheckedSchema, checkSchema } from "./check-schema.ts";
 import type { DoctorLook } from "./doctor-statements.ts";
+import { type PlanReader, readPlans } from "./plans.ts";
 import type { StoreParts } from "./relay-store.ts";
 import { integer, text } from "./rows.ts";
 
 /** Clocks differ by some milliseconds everywhere. */
 const CLOCK_OFF_MS = 2_000;
 
-export function createDoctorStore(parts: StoreParts & { readonly looks: readonly DoctorLook[] }): DoctorStore {
+export function createDoctorStore(
+  parts: StoreParts & { readonly looks: readonly DoctorLook[]; readonly plans: PlanReader },
+): DoctorStore {
   return {
+    plans: () => readPlans(parts),
     async look(): Promise<Examined> {
       const found: Diagnosis[] = [];
       const session = await open(parts, found);

@@ -13,6 +13,7 @@ import { defaultLayout } from "./layouts.ts";
 import { createMessageAdmin } from "./message-admin.ts";
 import { createMessageWriter, type WriterParts } from "./message-writer.ts";
 import { createOperationsStore } from "./operations-store.ts";
+import type { PlanReader } from "./plans.ts";
 import { createQueueStore } from "./queue/queue-store.ts";
 import type { QueueStatements } from "./queue/statements.ts";
 import { createReconcileStore } from "./reconcile-store.ts";
@@ -30,6 +31,7 @@ export interface SqlDatabaseParts
   readonly hasEngineColumns?: boolean | undefined;
   readonly createStatements: (layout: TableLayout) => DialectStatements;
   readonly doctorLooks: (layout: TableLayout) => readonly DoctorLook[];
+  readonly plans: PlanReader;
   readonly queueStatements: QueueStatements;
   readonly inbox: InboxDialect;
   readonly isTableMissing: (error: unknown) => boolean;
@@ -87,7 +89,8 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
     relayStore: ({ layout }) => createRelayStore(storeParts(layout)),
     messageAdmin: ({ layout, statementTimeoutMs }) => createMessageAdmin(storeParts(layout), statementTimeoutMs),
     operations: ({ layout, statementTimeoutMs }) => createOperationsStore(storeParts(layout), statementTimeoutMs),
-    doctor: ({ layout }) => createDoctorStore({ ...storeParts(layout), looks: parts.doctorLooks(layout) }),
+    doctor: ({ layout }) =>
+      createDoctorStore({ ...storeParts(layout), looks: parts.doctorLooks(layout), plans: parts.plans }),
     bulk: ({ layout, statementTimeoutMs }) => createBulkStore(storeParts(layout), statementTimeoutMs),
     alerts: ({ layout, statementTimeoutMs }) => createAlertStore(storeParts(layout), statementTimeoutMs),
     reconcileStore: ({ layout }) => createReconcileStore(storeParts(layout)),

@@ -9,6 +9,7 @@ import { doctorLooks } from "./doctor.ts";
 import { fileOf, isMemory, openHandle, type SqliteHandle } from "./driver.ts";
 import { isRowRefused, isTableMissing, lackOf, translateError } from "./errors.ts";
 import { inbox } from "./inbox.ts";
+import { plans } from "./plan.ts";
 import * as queueStatements from "./queue/statements.ts";
 import { createSession } from "./session.ts";
 import { createStatements } from "./statements.ts";
@@ -53,6 +54,7 @@ export function sqlite(options: SqliteOptions): Database {
     executor: (handle) => toExecutor(handle, "sqlite"),
     createStatements,
     doctorLooks,
+    plans,
     queueStatements,
     inbox,
     isTableMissing,
