@@ -21,6 +21,12 @@ import { integer, messageSummary, type Row, storedMessage, text, textOrNull } fr
  */
 const FIRST_STEP = 2_000;
 const LONGEST_STEP = 20_000;
+/**
+ * Rows of states that are sorted when the first step along the primary key has not filled the page.
+ * Behind 130,000 newer messages a page of 25,000 failed ones among 10,000,000 takes 19 ms (MariaDB
+ * 10.11); the steps took 500 behind 300,000.
+ */
+const SORTED_ROWS = 50_000;
 /** With more types than this, a key without its type is looked for along the primary key. */
 const MOST_TYPES = 100;
 /** Rows of the archive with one id: one for each time that ids began again. */
@@ -118,9 +124,16 @@ export function createMessageSearch(parts: InsightParts): MessageSearch {
     return types;
   }
 
-  async function areRare(states: readonly MessageState[]): Promise<boolean> {
-    const rows = await read(insight.countStates({ states, limit: COUNTED_ROWS }));
-    return rows.reduce((total, row) => total + integer(row, "count"), 0) < COUNTED_ROWS;
+  async function areRare(states: readonly MessageState[], limit = COUNTED_ROWS): Promise<boolean> {
+    const rows = await read(insight.countStates({ states, limit }));
+    return rows.reduce((total, row) => total + integer(row, "count"), 0) < limit;
+  }
+
+  /** Nothing but states and times is asked for: the index on the state is all that is read. */
+  async function maySort({ archived, match }: Finding): Promise<boolean> {
+    const { createdAfter, createdBefore, states, ...others } = match;
+    if (archived || states === undefined || Object.values(others).some((each) => each !== undefined)) return false;
+    return await areRare(states, SORTED_ROWS);
   }
 
   async function findRows(request: FindRequest): Promise<FoundMessage[]> {
@@ -170,6 +183,11 @@ export function createMessageSearch(parts: InsightParts): MessageSearch {
       if (end === undefined) return { found, next: undefined, timeIsUp: false };
       if (performance.now() >= untilMs) return { found, next: end, timeIsUp: true };
       left = behind(left, end, newestFirst);
+      if (rows === FIRST_STEP && (await maySort(finding))) {
+        const others = await find({ ...finding, ...left, along: "states", limit: limit - found.length });
+        const next = others.length < limit - found.length ? undefined : others.at(-1)?.id;
+        return { found: [...found, ...others], next, timeIsUp: false };
+      }
     }
   }
 
