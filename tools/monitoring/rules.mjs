@@ -165,6 +165,33 @@ function evaluatedRules() {
       summary: "A change of many messages of {{ $labels.source }} has failed",
       firstStep: "rowpost operation list",
     }),
+    ...queueRules(),
+    doctor: evaluated("doctor", "RowpostDoctor", "warning", {
+      summary: "The doctor finds something wrong with the database of {{ $labels.source }}",
+      firstStep: "rowpost doctor",
+    }),
+  };
+}
+
+/** Of the message queue, which has no metrics of its own. */
+function queueRules() {
+  return {
+    "queue-lag": evaluated("queue-lag", "RowpostQueueLag", "warning", {
+      summary: "A consumer group of {{ $labels.source }} is behind",
+      firstStep: "rowpost alert list, then rowpost queue groups TOPIC GROUP",
+    }),
+    "queue-dead": evaluated("queue-dead", "RowpostQueueDead", "warning", {
+      summary: "A consumer group of {{ $labels.source }} has given messages up",
+      firstStep: "rowpost alert list, then rowpost queue dead TOPIC GROUP",
+    }),
+    "queue-paused": evaluated("queue-paused", "RowpostQueuePaused", "info", {
+      summary: "A consumer group of {{ $labels.source }} is paused",
+      firstStep: "rowpost alert list, then rowpost queue resume TOPIC GROUP",
+    }),
+    "queue-tables": evaluated("queue-tables", "RowpostQueueTables", "warning", {
+      summary: "Month tables of the message queue of {{ $labels.source }} are missing, or past their retention",
+      firstStep: "rowpost alert list, then rowpost queue groups TOPIC",
+    }),
   };
 }
 

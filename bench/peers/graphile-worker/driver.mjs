@@ -1,4 +1,4 @@
-/** graphile-worker: 24 jobs at once, a local queue of 500, completed in batches, prepared statements. */
+/** graphile-worker: 24 jobs at once, a local queue of 500, completed in batches, all prepared. */
 import { createRequire } from "node:module";
 import { bodyOf, countQueries, phaseOf, runPeer, runsOf } from "../protocol.mjs";
 

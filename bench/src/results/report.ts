@@ -42,6 +42,8 @@ const EXPLANATIONS: Readonly<Record<string, string>> = {
     "The same, started on a table in which the rows of a topic whose endpoint answers 429 wait before it.",
   "isolation-bytes":
     "The same beside large bodies whose endpoint is slow, with the highest resident memory of the relay process; and large bodies over a link to the database that is narrow.",
+  "console-reads":
+    "Answers of the console's API on a table with 10,000,000 rows, of which 25,000 have failed, while 2,000 messages a second come in and a relay publishes them; one request at a time, in the bench's process. `viewers`: a drain beside 20 viewers over the same drain alone. `bulk`: from the request to the end of a retry of 20,000 failed messages of one topic at the table's end, with the search for them. `cap-…`: what the dashboard of DotNetCore.CAP asks, on the same table.",
   "queue-search":
     "A topic with 5,000,000 messages in the twelve months before this one; the time of each call of `queue.search` and `queue.rewind`, the first ones included.",
   "queue-peers":

@@ -57,17 +57,18 @@ const keyOf = (month: number, number: number): string => `order-${month}-${numbe
 
 /** As if they had been appended then, one in each millisecond; and one now, behind all of them. */
 async function fillMonths(
-  { database, progress }: BenchContext,
+  context: BenchContext,
   { database: rowpost, queue }: OpenedQueue,
   months: readonly number[],
   perMonth: number,
 ): Promise<void> {
+  const { database } = context;
   const store = rowpost.queue.store();
   await store.topics.makeMonths(TOPIC, months);
   await store.close();
   await allowRecursion(database);
   for (const month of months) {
-    progress(`loading ${perMonth} messages of ${month}`);
+    context.progress(`loading ${perMonth} messages of ${month}`);
     for (let first = 0; first < perMonth; first += LOADED_AT_ONCE)
       await database.script(insertOf(database, month, first, Math.min(first + LOADED_AT_ONCE, perMonth)));
     const table = `${TOPIC}_message_info_${month}`;

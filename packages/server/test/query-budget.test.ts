@@ -69,7 +69,7 @@ const BUDGETS: Readonly<Record<ReadRoute, readonly Budget[]>> = {
     { ...query({ state: "failed", topic: "t2" }), rows: 3_000 },
     // There are too many to go by the state: its count ends at 10,000, then one step.
     { ...query({ state: "pending" }), rows: 20_001 + FIRST_STEP + OF_A_PAGE },
-    // None is as old as that: after the first step those of the state are sorted, not 138,000 looked at.
+    // None is so old: after the first step those of the state are sorted, not 138,000 walked past.
     { ...query({ state: "pending", before: hour(200) }), rows: 90_000, statements: 12 },
     { ...query({ topic: "t2" }), rows: FIRST_STEP + OF_A_PAGE },
     { ...query({ type: "order.paid" }), rows: FIRST_STEP + OF_A_PAGE },

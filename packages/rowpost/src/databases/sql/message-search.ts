@@ -131,7 +131,7 @@ export function createMessageSearch(parts: InsightParts): MessageSearch {
 
   /** Nothing but states and times is asked for: the index on the state is all that is read. */
   async function maySort({ archived, match }: Finding): Promise<boolean> {
-    const { createdAfter, createdBefore, states, ...others } = match;
+    const { createdAfter: _after, createdBefore: _before, states, ...others } = match;
     if (archived || states === undefined || Object.values(others).some((each) => each !== undefined)) return false;
     return await areRare(states, SORTED_ROWS);
   }

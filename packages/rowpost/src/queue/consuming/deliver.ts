@@ -26,13 +26,13 @@ export function deliver(
   if ("broken" in consumed) return { kind: "failed", durationMs: 0, error: consumed.broken, final: true };
   const only = consumed.headers[ONLY_GROUP_HEADER];
   if (only !== undefined && only !== group) return { kind: "skipped", error: `only for group ${only}` };
-  const done = (): Outcome => ({ kind: "consumed", durationMs: clock.monotonicMs() - startMs });
+  const ended = (): Outcome => ({ kind: "consumed", durationMs: clock.monotonicMs() - startMs });
   const thrown = (error: unknown): Outcome =>
     failed(error, { attempt: countedAttempt, maxAttempts, durationMs: clock.monotonicMs() - startMs });
   try {
     // Without `transactional` a handler that reads `tx` gets undefined, and its types say so not.
     const answer = handler(consumed, context as { readonly tx: Transaction; readonly signal: AbortSignal }, delivery);
-    return isThenable(answer) ? Promise.resolve(answer).then(done, thrown) : done();
+    return isThenable(answer) ? Promise.resolve(answer).then(ended, thrown) : ended();
   } catch (error) {
     return thrown(error);
   }

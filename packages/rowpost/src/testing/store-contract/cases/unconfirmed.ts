@@ -1,4 +1,4 @@
-/** The list of what waits for a confirmation: what is on it, in which order, and the counts by type. */
+/** The list of what waits for a confirmation: what is on it, its order, and the counts by type. */
 import assert from "node:assert/strict";
 import type { CheckedConfirmation } from "../../../outbox/confirmations.ts";
 import type { StoreContractCase } from "../case.ts";
