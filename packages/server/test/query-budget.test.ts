@@ -65,10 +65,12 @@ const BUDGETS: Readonly<Record<ReadRoute, readonly Budget[]>> = {
   messages: [
     { rows: FIRST_STEP + OF_A_PAGE },
     { ...query({ limit: "200" }), rows: FIRST_STEP + 4 * OF_A_PAGE },
-    { ...query({ state: "failed" }), rows: 3_000 },
+    // A first step, and where it fills no page those of the state are counted and sorted.
+    { ...query({ state: "failed" }), rows: FIRST_STEP + 3_000 },
+    { ...query({ state: "pending" }), rows: FIRST_STEP + OF_A_PAGE },
     { ...query({ state: "failed", topic: "t2" }), rows: 3_000 },
     // There are too many to go by the state: its count ends at 10,000, then one step.
-    { ...query({ state: "pending" }), rows: 20_001 + FIRST_STEP + OF_A_PAGE },
+    { ...query({ state: "pending", topic: "t5" }), rows: 20_001 + FIRST_STEP + OF_A_PAGE },
     // None is so old: after the first step those of the state are sorted, not 138,000 walked past.
     { ...query({ state: "pending", before: hour(200) }), rows: 90_000, statements: 12 },
     { ...query({ topic: "t2" }), rows: FIRST_STEP + OF_A_PAGE },
@@ -100,7 +102,7 @@ const BUDGETS: Readonly<Record<ReadRoute, readonly Budget[]>> = {
   rawBody: [{ sent: at(LAST), rows: 10 }],
   operations: [{ rows: 10 }],
   // Failed ones are few here; 10,000 are looked at.
-  failures: [{ rows: 6_000 }],
+  failures: [{ rows: FIRST_STEP + 6_000 }],
   unconfirmed: [{ rows: 6_000 }],
   // Rules, silences and channels; nobody has been told of anything here.
   alerts: [{ rows: 100 }],

@@ -339,6 +339,7 @@ function insightSamples({ admin: insight }: DialectStatements, ids: readonly str
     insight.find({ ...all, match: { states: ["pending", "failed"] }, archived: false, along: "states" }),
     insight.find({ ...all, match: { states: ["pending"], orderingKey: "o" }, archived: false, along: "keys" }),
     insight.countStates({ states: ["sent", "sending"], limit: 10 }),
+    insight.countStates({ states: ["sending"], limit: 10, toSort: true }),
     insight.countByState(),
     insight.placeOf("100"),
     insight.countWaiting(10),

@@ -133,17 +133,20 @@ UNION ALL
 SELECT 'behind', count(*), NULL FROM ${waiting(`${time} >= ${base}`)}`,
       params: [limit],
     }),
-    countStates: ({ limit, states }) => ({
-      name: "countStates",
-      text: states
-        .flatMap((each) => branches(names, each).map((where) => [names.state(each), where]))
+    countStates({ limit, states, toSort = false }) {
+      // Rows without a time are in an index of the default table by state and id.
+      const isSorted = (where: string): boolean =>
+        toSort && names.layout.name === "default" && !where.endsWith("IS NOT NULL");
+      const counted = states
+        .flatMap((each) => branches(names, each).map((where) => ({ value: names.state(each), where })))
+        .filter(({ where }) => !isSorted(where))
         .map(
-          ([value, where]) =>
+          ({ value, where }) =>
             `SELECT ${value} AS state, count(*) AS count FROM (SELECT 1 FROM ${names.table} m WHERE ${where} LIMIT $1::bigint) counted`,
-        )
-        .join("\nUNION ALL\n"),
-      params: [limit],
-    }),
+        );
+      const none = "SELECT 0 AS state, 0 AS count WHERE $1::bigint < 0";
+      return { name: "countStates", text: counted.join("\nUNION ALL\n") || none, params: [limit] };
+    },
     countByState: () => ({
       name: "countByState",
       text: `SELECT m.${topic} AS topic, m.${state} AS state, count(*) AS count, ${msSince(`min(m.${gmtCreate})`)} AS oldest_age_ms
@@ -191,7 +194,10 @@ SELECT m.* FROM found m ORDER BY m.id ${order}${atOrder} LIMIT ${limit}`;
       // the order of ids to find the first rows soon. The ids first: an index has the states too.
       const found = states
         .flatMap((each) => branches(names, each))
-        .map((branch) => `  SELECT m.${id} AS id ${from} WHERE ${[branch, ...where].join(" AND ")}`);
+        .map(
+          (branch) =>
+            `  (SELECT m.${id} AS id ${from} WHERE ${[branch, ...where].join(" AND ")} ORDER BY m.${id} ${order} LIMIT ${limit})`,
+        );
       return `WITH found AS MATERIALIZED (\n${found.join("\n  UNION ALL\n")}
 )
 SELECT ${fields} FROM (SELECT id FROM found ORDER BY id ${order} LIMIT ${limit}) f

@@ -86,8 +86,16 @@ export interface InsightStatements extends UnconfirmedStatements {
    * Reads the index on type and key.
    */
   countKeys(request: KeyCount): Statement;
-  /** Aliases: state count. At most about `limit` of each; a state may come in several rows. */
-  countStates(request: { readonly states: readonly MessageState[]; readonly limit: number }): Statement;
+  /**
+   * Aliases: state count. At most about `limit` of each; a state may come in several rows. With
+   * `toSort` only those that a page of these states has to sort, where an index has the others in
+   * the order of ids.
+   */
+  countStates(request: {
+    readonly states: readonly MessageState[];
+    readonly limit: number;
+    readonly toSort?: boolean;
+  }): Statement;
   /** Aliases: topic state count oldest_age_ms, over all states. Reads the whole table. */
   countByState(): Statement;
   /**

@@ -24,7 +24,7 @@ const LONGEST_STEP = 20_000;
 /**
  * Rows of states that are sorted when the first step along the primary key has not filled the page.
  * Behind 130,000 newer messages a page of 25,000 failed ones among 10,000,000 takes 19 ms (MariaDB
- * 10.11); the steps took 500 behind 300,000.
+ * 10.11); the steps took 500 behind 300,000. PostgreSQL finds them in the order of ids.
  */
 const SORTED_ROWS = 50_000;
 /** With more types than this, a key without its type is looked for along the primary key. */
@@ -91,7 +91,9 @@ export function createMessageSearch(parts: InsightParts): MessageSearch {
       return isFew ? { along: "names", match: { ...match, types } } : { along: "ids", match };
     }
     if (!archived && isOpenKey(filter)) return { along: "keys", match };
-    const isRare = filter.states !== undefined && !archived && (await areRare(filter.states));
+    const { states } = filter;
+    // Of states alone, a first step along the primary key is tried before they are counted.
+    const isRare = states !== undefined && !archived && !isOfStates(match) && (await areRare(states));
     return { along: isRare ? "states" : "ids", match };
   }
 
@@ -125,15 +127,8 @@ export function createMessageSearch(parts: InsightParts): MessageSearch {
   }
 
   async function areRare(states: readonly MessageState[], limit = COUNTED_ROWS): Promise<boolean> {
-    const rows = await read(insight.countStates({ states, limit }));
+    const rows = await read(insight.countStates({ states, limit, toSort: limit === SORTED_ROWS }));
     return rows.reduce((total, row) => total + integer(row, "count"), 0) < limit;
-  }
-
-  /** Nothing but states and times is asked for: the index on the state is all that is read. */
-  async function maySort({ archived, match }: Finding): Promise<boolean> {
-    const { createdAfter: _after, createdBefore: _before, states, ...others } = match;
-    if (archived || states === undefined || Object.values(others).some((each) => each !== undefined)) return false;
-    return await areRare(states, SORTED_ROWS);
   }
 
   async function findRows(request: FindRequest): Promise<FoundMessage[]> {
@@ -183,7 +178,14 @@ export function createMessageSearch(parts: InsightParts): MessageSearch {
       if (end === undefined) return { found, next: undefined, timeIsUp: false };
       if (performance.now() >= untilMs) return { found, next: end, timeIsUp: true };
       left = behind(left, end, newestFirst);
-      if (rows === FIRST_STEP && (await maySort(finding))) {
+      const { states } = finding.match;
+      if (
+        rows === FIRST_STEP &&
+        !archived &&
+        states !== undefined &&
+        isOfStates(finding.match) &&
+        (await areRare(states, SORTED_ROWS))
+      ) {
         const others = await find({ ...finding, ...left, along: "states", limit: limit - found.length });
         const next = others.length < limit - found.length ? undefined : others.at(-1)?.id;
         return { found: [...found, ...others], next, timeIsUp: false };
@@ -214,6 +216,11 @@ export function createMessageSearch(parts: InsightParts): MessageSearch {
     messages: (found, archived) =>
       rowsOf(found, { archived, bodies: true }, (row) => storedMessage(layout, row, archived)),
   };
+}
+
+/** Nothing but states and times is asked for: the index on the state is all that is read. */
+function isOfStates({ createdAfter: _after, createdBefore: _before, states, ...others }: MessageMatch): boolean {
+  return states !== undefined && Object.values(others).every((each) => each === undefined);
 }
 
 function placeOf({ archivedAt = "", id }: MessagePlace): string {
