@@ -930,7 +930,7 @@ ORDER BY m.id DESC LIMIT 50;
 WITH found AS MATERIALIZED (
   (SELECT m.id AS id FROM local_message m WHERE m.state = 3 AND m.next_retry_at IS NULL AND m.topic = $1 ORDER BY m.id DESC LIMIT 50)
   UNION ALL
-  (SELECT m.id AS id FROM local_message m WHERE m.state = 3 AND m.next_retry_at IS NOT NULL AND m.topic = $1 ORDER BY m.id DESC LIMIT 50)
+  (SELECT m.id AS id FROM local_message m WHERE m.state = 3 AND m.next_retry_at IS NOT NULL AND m.topic = $1)
 )
 SELECT m.id AS id, m.lock_version AS lock_version FROM (SELECT id FROM found ORDER BY id DESC LIMIT 50) f
 JOIN local_message m ON m.id = f.id

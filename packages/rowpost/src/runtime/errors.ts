@@ -198,7 +198,12 @@ export class BrokerError extends RowpostError {
  * to hide.
  */
 export function describeError(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const code = "code" in error && typeof error.code === "string" ? `${error.code}: ` : "";
-  return `${code}${error.message}`;
+  try {
+    if (!(error instanceof Error)) return String(error);
+    const code = "code" in error && typeof error.code === "string" ? `${error.code}: ` : "";
+    return `${code}${error.message}`;
+  } catch {
+    // Anything can be thrown: an object without a prototype has no text, a Symbol joins none.
+    return "something that has no text was thrown";
+  }
 }

@@ -15,6 +15,9 @@ it("takes out of a reason what differs from one message to the next, and leaves 
     'HTTP_422: {"error":"no such customer 4711","order":"A-1","at":17}',
     'HTTP_422: {"error":"no such customer 12","order":"B","at":3}',
   );
+  // What is quoted before a colon is a name within JSON only, and a name may be an id.
+  same('NO: Post "https://shop/orders/17": refused', 'NO: Post "https://shop/orders/4": refused');
+  same('NO: {"errors":{"ORD-17":["is closed"]}}', 'NO: {"errors":{"ORD-4":["is closed"]}}');
   const [customer, product] = ["customer", "product"].map((what) =>
     patternOf(`HTTP_422: {"id":"7","error": "no such ${what}"}`),
   );

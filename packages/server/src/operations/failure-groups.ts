@@ -96,7 +96,7 @@ function put(groups: Map<string, FailureGroup>, message: MessageSummary): void {
 const VARIABLE =
   /"[^"]*"|'[^']*'|`[^`]*`|https?:\/\/[^\s"')]+|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b(?=[0-9a-f]*\d)[0-9a-f]{8,}\b|(?<![\w.-])(?:[\w-]{1,63}\.){1,8}[\w-]{1,63}:\d+|\d+(?:[.,:]\d+)*/gi;
 /** In JSON, as many an endpoint answers: a name, and its value when that is a text. */
-const FIELD = /("[^"\\]{1,64}"\s*:\s*)(?:"((?:[^"\\]|\\.)*)("?))?/g;
+const FIELD = /(?<=[{,]\s*)("[A-Za-z_][\w.-]{0,63}"\s*:\s*)(?:"((?:[^"\\]|\\.)*)("?))?/g;
 /** What such fields say is the cause; other texts are ids and names of one message. */
 const TELLS =
   /^"(?:error|errors?_?(?:msg|message|description|code)|err(?:msg|code)|message|msg|code|reason|title|detail)"/i;
@@ -113,7 +113,7 @@ function withoutVariables(line: string): string {
   let at = 0;
   for (const { 0: all, 1: name = "", 2: value, 3: end = "", index } of line.matchAll(FIELD)) {
     const said = value === undefined ? "" : TELLS.test(name) ? `"${value.replace(VARIABLE, "#")}${end}` : "#";
-    parts.push(line.slice(at, index).replace(VARIABLE, "#"), name, said);
+    parts.push(line.slice(at, index).replace(VARIABLE, "#"), name.replace(/\d+/g, "#"), said);
     at = index + all.length;
   }
   return [...parts, line.slice(at).replace(VARIABLE, "#")].join("");

@@ -85,6 +85,11 @@ function branches(names: Names, state: MessageState): readonly string[] {
   return [`${is} AND m.${nextRetryAt} IS NULL`, `${is} AND m.${nextRetryAt} IS NOT NULL`];
 }
 
+/** Rows without a time are in indexes of the default table in the order of ids, by state. */
+function inIdOrder(names: Names, branch: string): boolean {
+  return names.layout.name === "default" && !branch.endsWith("IS NOT NULL");
+}
+
 /** From an instant to an id: see ids-by-time.ts. */
 function timeStatements(names: Names): Pick<InsightStatements, "createdFrom" | "createdOfLastArchived" | "idBounds"> {
   const { gmtCreate, id } = names.column;
@@ -134,12 +139,9 @@ SELECT 'behind', count(*), NULL FROM ${waiting(`${time} >= ${base}`)}`,
       params: [limit],
     }),
     countStates({ limit, states, toSort = false }) {
-      // Rows without a time are in an index of the default table by state and id.
-      const isSorted = (where: string): boolean =>
-        toSort && names.layout.name === "default" && !where.endsWith("IS NOT NULL");
       const counted = states
         .flatMap((each) => branches(names, each).map((where) => ({ value: names.state(each), where })))
-        .filter(({ where }) => !isSorted(where))
+        .filter(({ where }) => !(toSort && inIdOrder(names, where)))
         .map(
           ({ value, where }) =>
             `SELECT ${value} AS state, count(*) AS count FROM (SELECT 1 FROM ${names.table} m WHERE ${where} LIMIT $1::bigint) counted`,
@@ -194,10 +196,11 @@ SELECT m.* FROM found m ORDER BY m.id ${order}${atOrder} LIMIT ${limit}`;
       // the order of ids to find the first rows soon. The ids first: an index has the states too.
       const found = states
         .flatMap((each) => branches(names, each))
-        .map(
-          (branch) =>
-            `  (SELECT m.${id} AS id ${from} WHERE ${[branch, ...where].join(" AND ")} ORDER BY m.${id} ${order} LIMIT ${limit})`,
-        );
+        .map((branch) => {
+          // Elsewhere the planner would walk the table in that order too, with no limit of time.
+          const inOrder = inIdOrder(names, branch) ? ` ORDER BY m.${id} ${order} LIMIT ${limit}` : "";
+          return `  (SELECT m.${id} AS id ${from} WHERE ${[branch, ...where].join(" AND ")}${inOrder})`;
+        });
       return `WITH found AS MATERIALIZED (\n${found.join("\n  UNION ALL\n")}
 )
 SELECT ${fields} FROM (SELECT id FROM found ORDER BY id ${order} LIMIT ${limit}) f

@@ -83,7 +83,9 @@ export function createMessageSearch(parts: InsightParts): MessageSearch {
   const idsByTime = createIdsByTime(parts);
 
   async function wayOf({ type, ...filter }: MessageFilter, archived: boolean): Promise<Way> {
-    const match: MessageMatch = { ...filter, types: type === undefined ? undefined : [type] };
+    const { states } = filter;
+    const once = states === undefined ? {} : { states: [...new Set(states)] };
+    const match: MessageMatch = { ...filter, ...once, types: type === undefined ? undefined : [type] };
     if (filter.ids !== undefined) return { along: "names", match };
     if (filter.key !== undefined || filter.keyPrefix !== undefined) {
       const types = match.types ?? (await allTypes(archived));
@@ -91,7 +93,6 @@ export function createMessageSearch(parts: InsightParts): MessageSearch {
       return isFew ? { along: "names", match: { ...match, types } } : { along: "ids", match };
     }
     if (!archived && isOpenKey(filter)) return { along: "keys", match };
-    const { states } = filter;
     // Of states alone, a first step along the primary key is tried before they are counted.
     const isRare = states !== undefined && !archived && !isOfStates(match) && (await areRare(states));
     return { along: isRare ? "states" : "ids", match };
@@ -126,9 +127,16 @@ export function createMessageSearch(parts: InsightParts): MessageSearch {
     return types;
   }
 
-  async function areRare(states: readonly MessageState[], limit = COUNTED_ROWS): Promise<boolean> {
-    const rows = await read(insight.countStates({ states, limit, toSort: limit === SORTED_ROWS }));
+  async function areRare(states: readonly MessageState[], limit = COUNTED_ROWS, toSort = false): Promise<boolean> {
+    const rows = await read(insight.countStates({ states, limit, toSort }));
     return rows.reduce((total, row) => total + integer(row, "count"), 0) < limit;
+  }
+
+  /** Rows of other times would have to be read, however well an index has them sorted. */
+  function maySort({ archived, match }: Finding): Promise<boolean> | false {
+    const { createdAfter, createdBefore, states } = match;
+    if (archived || states === undefined || !isOfStates(match)) return false;
+    return areRare(states, SORTED_ROWS, createdAfter === undefined && createdBefore === undefined);
   }
 
   async function findRows(request: FindRequest): Promise<FoundMessage[]> {
@@ -178,14 +186,7 @@ export function createMessageSearch(parts: InsightParts): MessageSearch {
       if (end === undefined) return { found, next: undefined, timeIsUp: false };
       if (performance.now() >= untilMs) return { found, next: end, timeIsUp: true };
       left = behind(left, end, newestFirst);
-      const { states } = finding.match;
-      if (
-        rows === FIRST_STEP &&
-        !archived &&
-        states !== undefined &&
-        isOfStates(finding.match) &&
-        (await areRare(states, SORTED_ROWS))
-      ) {
+      if (rows === FIRST_STEP && (await maySort(finding))) {
         const others = await find({ ...finding, ...left, along: "states", limit: limit - found.length });
         const next = others.length < limit - found.length ? undefined : others.at(-1)?.id;
         return { found: [...found, ...others], next, timeIsUp: false };

@@ -38,8 +38,10 @@ export function deliver(
   }
 }
 
+/** As `await` would see it: a function may have a `then`, and a proxy may answer for one. */
 function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
+  const mayHaveThen = (typeof value === "object" && value !== null) || typeof value === "function";
+  return mayHaveThen && typeof (value as { readonly then?: unknown }).then === "function";
 }
 
 /** A failed attempt, the last one or not. */

@@ -1,0 +1,49 @@
+import { describe, expect, test } from "vitest";
+import { systemClock } from "../../runtime/clock.ts";
+import { deliver } from "./deliver.ts";
+import type { ConsumerSettings } from "./options.ts";
+import { deliveryOf } from "./partition.ts";
+
+const MESSAGE = {
+  ...{ id: "64", partition: 0, key: "4711", type: null, body: "1", contentType: null, headers: null },
+  ...{ orderingKey: null, dueInMs: 0 },
+};
+
+/** What comes of a message whose handler returns or throws this. */
+function outcomeOf(handler: () => unknown) {
+  const settings = { topic: "orders", group: "g", handler, maxAttempts: 1, clock: systemClock };
+  const context = { tx: undefined, signal: new AbortController().signal };
+  return deliver(settings as unknown as ConsumerSettings, deliveryOf(MESSAGE), context);
+}
+
+/** No literal has a `then`: whoever awaits one would be surprised. */
+function withThen(target: object, then: unknown): object {
+  return Object.assign(target, Object.fromEntries([["then", then]]));
+}
+
+describe("a handler", () => {
+  test("that returns no promise has ended", () => {
+    expect(outcomeOf(() => undefined)).toMatchObject({ kind: "consumed" });
+    expect(outcomeOf(() => withThen({}, 1))).toMatchObject({ kind: "consumed" });
+  });
+
+  test("is waited for, whatever its answer is that has a then", async () => {
+    const late = Promise.reject(new Error("no stock"));
+    const callable = withThen(() => undefined, late.then.bind(late));
+    const proxy = new Proxy({}, { get: (_, name) => (name === "then" ? late.then.bind(late) : undefined) });
+    for (const answer of [late, callable, proxy]) {
+      const outcome = outcomeOf(() => answer);
+      expect(outcome).toBeInstanceOf(Promise);
+      expect(await outcome).toMatchObject({ kind: "failed", error: "no stock", final: true });
+    }
+  });
+
+  test("may throw anything", () => {
+    for (const thrown of [Object.create(null), Object.assign(new Error("x"), { message: Symbol("x") }), undefined]) {
+      const outcome = outcomeOf(() => {
+        throw thrown;
+      });
+      expect(outcome).toMatchObject({ kind: "failed", final: true });
+    }
+  });
+});
