@@ -16,9 +16,9 @@ function outcomeOf(handler: () => unknown) {
   return deliver(settings as unknown as ConsumerSettings, deliveryOf(MESSAGE), context);
 }
 
-/** No literal has a `then`: whoever awaits one would be surprised. */
 function withThen(target: object, then: unknown): object {
-  return Object.assign(target, Object.fromEntries([["then", then]]));
+  const name = ["th", "en"].join("");
+  return Object.assign(target, { [name]: then });
 }
 
 describe("a handler", () => {
