@@ -6,13 +6,12 @@
  *   npm run check:monitoring             compares, after a build
  *   node tools/monitoring.mjs --write    writes them
  */
-import { readFileSync, writeFileSync } from "node:fs";
 import { stringify } from "yaml";
 import { METRICS } from "../packages/rowpost/dist/runtime/metrics.js";
 import { RULE_DEFAULTS } from "../packages/server/dist/alerts/rules.js";
 import { dashboardOf, NOT_SHOWN, SHOWN, wrongLabels } from "./monitoring/dashboard.mjs";
 import { prometheusRules } from "./monitoring/rules.mjs";
-import { report } from "./project-files.mjs";
+import { madeFiles, report } from "./project-files.mjs";
 
 const FOLDER = "packages/server/ops";
 const HEAD = "# Alert rules of rowpost for Prometheus. Made by tools/monitoring.mjs from the defaults of the alerts.\n";
@@ -41,17 +40,7 @@ const wanted =
         { file: `${FOLDER}/grafana-dashboard.json`, text: `${JSON.stringify(dashboardOf(METRICS), null, 2)}\n` },
         { file: `${FOLDER}/prometheus-rules.yaml`, text: `${HEAD}${stringify({ groups }, { lineWidth: 0 })}` },
       ];
-for (const { file, text } of wanted) {
-  if (process.argv.includes("--write")) writeFileSync(file, text);
-  else if (read(file) !== text)
-    problems.push(`${file} is not what the sources say: npm run build, then node tools/monitoring.mjs --write`);
-}
-
-function read(file) {
-  try {
-    return readFileSync(file, "utf8");
-  } catch {
-    return undefined;
-  }
-}
+problems.push(
+  ...madeFiles(wanted, "is not what the sources say: npm run build, then node tools/monitoring.mjs --write"),
+);
 report("monitoring", problems, `${names.length} metrics, ${groups[0].rules.length} rules`);

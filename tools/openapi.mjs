@@ -6,11 +6,11 @@
  *   npm run check:openapi               compares, after a build
  *   node tools/openapi.mjs --write      writes them
  */
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { openApiDocument } from "../packages/server/dist/http/openapi.js";
 import { ROUTES } from "../packages/server/dist/http/routes.js";
-import { report } from "./project-files.mjs";
+import { madeFiles, report } from "./project-files.mjs";
 
 const DOCUMENT = "docs/openapi.json";
 const TABLES = [
@@ -46,18 +46,8 @@ const wanted = [
   { file: DOCUMENT, text: `${JSON.stringify(document, null, 2)}\n` },
   ...TABLES.map(({ page, roles }) => ({ file: page, text: pageWith(readFileSync(page, "utf8"), roles) })),
 ];
-for (const { file, text } of wanted) {
-  if (text === undefined) problems.push(`${file} has no table of routes between its two marks`);
-  else if (process.argv.includes("--write")) writeFileSync(file, text);
-  else if (read(file) !== text)
-    problems.push(`${file} is not what the routes say: npm run build, then node tools/openapi.mjs --write`);
-}
-
-function read(file) {
-  try {
-    return readFileSync(file, "utf8");
-  } catch {
-    return undefined;
-  }
-}
+for (const { file } of wanted.filter(({ text }) => text === undefined))
+  problems.push(`${file} has no table of routes between its two marks`);
+const made = wanted.filter(({ text }) => text !== undefined);
+problems.push(...madeFiles(made, "is not what the routes say: npm run build, then node tools/openapi.mjs --write"));
 report("openapi", problems, `${Object.keys(ROUTES).length} routes`);

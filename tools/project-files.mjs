@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 
 /**
  * The files of the project that git has or would take: tracked ones and new ones, without what
@@ -17,6 +18,22 @@ export function projectFiles(...pathspecs) {
 function git(options) {
   const text = execFileSync("git", options, { encoding: "utf8", maxBuffer: 64 * 1024 * 1024 });
   return text.split("\0").filter((path) => path !== "");
+}
+
+/**
+ * Files that are made from sources: written with `--write`, else compared.
+ *
+ * @param {{ file: string, text: string }[]} made what each should be
+ * @param {string} otherwise what is wrong with one that is not so, and how it is made
+ * @returns {string[]} problems
+ */
+export function madeFiles(made, otherwise) {
+  if (!process.argv.includes("--write"))
+    return made
+      .filter(({ file, text }) => !existsSync(file) || readFileSync(file, "utf8") !== text)
+      .map(({ file }) => `${file} ${otherwise}`);
+  for (const { file, text } of made) writeFileSync(file, text);
+  return [];
 }
 
 /**

@@ -78,6 +78,11 @@ export function* runsOf(count, size = 1_000) {
     yield Array.from({ length: Math.min(size, count - first) }, (_, offset) => first + offset);
 }
 
+/** Sends them by a function of the database that takes an array of bodies as JSON, in its $1. */
+export async function sendAll(client, send, count) {
+  for (const numbers of runsOf(count)) await client.query({ ...send, values: [JSON.stringify(numbers.map(bodyOf))] });
+}
+
 /** Counts the calls of `query` on the pg driver. */
 export function countQueries(pg) {
   const query = pg.Client.prototype.query;

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { bodyOf, countQueries, phaseOf, runPeer, runsOf } from "../protocol.mjs";
+import { countQueries, phaseOf, runPeer, sendAll } from "../protocol.mjs";
 
 const load = createRequire(import.meta.url);
 const pg = load("pg");
@@ -41,10 +41,7 @@ await runPeer(
       await control.query(readFileSync(process.env["ROWPOST_BENCH_PGMQ"], "utf8"));
       await control.query("SELECT pgmq.create('orders')");
     },
-    async fill(count) {
-      for (const numbers of runsOf(count))
-        await control.query({ ...send, values: [JSON.stringify(numbers.map(bodyOf))] });
-    },
+    fill: (count) => sendAll(control, send, count),
     tidy: () => control.query("VACUUM ANALYZE"),
     async start(onPublish) {
       stopping = false;

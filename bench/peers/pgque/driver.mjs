@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { setTimeout } from "node:timers/promises";
-import { bodyOf, countQueries, phaseOf, runPeer, runsOf } from "../protocol.mjs";
+import { countQueries, phaseOf, runPeer, sendAll } from "../protocol.mjs";
 
 const load = createRequire(import.meta.url);
 const pg = load("pg");
@@ -56,10 +56,7 @@ await runPeer(
       await control.query("SELECT pgque.set_queue_config('orders', 'ticker_max_lag', '1 millisecond')");
       await control.query("SELECT pgque.set_queue_config('orders', 'ticker_max_count', '1')");
     },
-    async fill(count) {
-      for (const numbers of runsOf(count))
-        await control.query({ ...send, values: [JSON.stringify(numbers.map(bodyOf))] });
-    },
+    fill: (count) => sendAll(control, send, count),
     tidy: () => control.query("VACUUM ANALYZE"),
     async start(onPublish) {
       stopping = false;

@@ -30,7 +30,11 @@ async function measureAll(context: BenchContext): Promise<void> {
   const opened = await openQueue(database, 4);
   try {
     await fillTopic(database, opened.queue, messages);
-    await ourRun(context, opened, { messages: Math.min(WARM_UP, messages), groups: ["warm"], records: "each" });
+    await consumeAll(context.database, opened, {
+      messages: Math.min(WARM_UP, messages),
+      groups: ["warm"],
+      records: "each",
+    });
     if (wanted(context, "each")) await besideRaw(context, opened, messages, "each");
     if (wanted(context, "batch")) await besideRaw(context, opened, messages, "batch");
     if (wanted(context, "three-groups")) await threeGroups(context, opened, messages);
@@ -66,7 +70,7 @@ async function besideRaw(
     },
     (run) => {
       context.progress(`records ${records}: ours ${run + 1} of ${options.runs}`);
-      return ourRun(context, opened, { messages, groups: [nextGroup()], records });
+      return consumeAll(context.database, opened, { messages, groups: [nextGroup()], records });
     },
   );
   context.report(
@@ -84,7 +88,11 @@ async function besideRaw(
 async function threeGroups(context: BenchContext, opened: OpenedQueue, messages: number): Promise<void> {
   const { database, options } = context;
   const run = (count: number): Promise<Measurement> =>
-    ourRun(context, opened, { messages, groups: Array.from({ length: count }, nextGroup), records: "each" });
+    consumeAll(context.database, opened, {
+      messages,
+      groups: Array.from({ length: count }, nextGroup),
+      records: "each",
+    });
   const { raw: one, ours: three } = await inTurn(
     options.runs,
     (number) => {
@@ -128,14 +136,14 @@ async function besideOther(
     options.runs,
     (run) => {
       context.progress(`without ${name}: ${run + 1} of ${options.runs}`);
-      return ourRun(context, opened, { messages, groups: [nextGroup()], records: "each" });
+      return consumeAll(context.database, opened, { messages, groups: [nextGroup()], records: "each" });
     },
     async (run) => {
       context.progress(`beside ${name}: ${run + 1} of ${options.runs}`);
       const group = nextGroup();
       const take = await put(database, group);
       try {
-        return await ourRun(context, opened, { messages, groups: [group], records: "each" });
+        return await consumeAll(context.database, opened, { messages, groups: [group], records: "each" });
       } finally {
         await take();
       }
@@ -187,12 +195,4 @@ async function waiting(database: BenchDatabase, group: string): Promise<() => Pr
   return async () => {
     await database.script(`DELETE FROM message_redelivery WHERE consumer_group_id = '${group}'`);
   };
-}
-
-function ourRun(
-  { database }: BenchContext,
-  opened: OpenedQueue,
-  work: { readonly messages: number; readonly groups: readonly string[]; readonly records: Records },
-): Promise<Measurement> {
-  return consumeAll(database, opened, work);
 }

@@ -8,6 +8,7 @@ import { mysql } from "rowpost/mysql";
 import { postgres } from "rowpost/postgres";
 import { sqlite } from "rowpost/sqlite";
 import { afterEach, describe, expect, test } from "vitest";
+import { MESSAGE_TABLE, T_LOCAL_MESSAGE } from "../../rowpost/src/databases/mysql/seed-tables.ts";
 import { createTestDatabase, describeWithService } from "../../rowpost/test/services.ts";
 import { rowpost, rowpostHere, temporaryFile } from "./command.ts";
 
@@ -68,43 +69,6 @@ async function relayed({ file, url }: Place): Promise<string[]> {
     .split("\n")
     .map((line) => (JSON.parse(line) as { readonly key: string }).key);
 }
-
-const T_LOCAL_MESSAGE = `CREATE TABLE t_local_message (
-  id bigint NOT NULL AUTO_INCREMENT COMMENT '主键ID',
-  biz_type varchar(64) NOT NULL COMMENT '业务类型（区分不同业务，例如order_create、stock_lock等）',
-  biz_key varchar(128) NOT NULL COMMENT '业务幂等键（关联具体业务记录，例如订单号）',
-  topic varchar(255) NOT NULL COMMENT 'RocketMQ Topic',
-  message_body text NOT NULL COMMENT '消息内容（JSON格式）',
-  status tinyint NOT NULL COMMENT '消息状态：0-待发送，1-发送中，2-已发送，3-发送失败',
-  retry_count int NOT NULL DEFAULT 0 COMMENT '消息已重试次数',
-  next_retry_time datetime DEFAULT NULL COMMENT '下一次重试时间（可实现延时发送）',
-  last_exec_time datetime DEFAULT NULL COMMENT '最后一次发送时间',
-  fail_reason varchar(512) DEFAULT NULL COMMENT '最后一次失败原因',
-  created_by varchar(64) NOT NULL COMMENT '创建人或系统代码标识',
-  updated_by varchar(64) NOT NULL COMMENT '修改人或系统代码标识',
-  gmt_create datetime NOT NULL DEFAULT CURRENT_TIMESTAMP COMMENT '创建时间',
-  gmt_modified datetime NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP COMMENT '修改时间',
-  PRIMARY KEY (id), UNIQUE KEY uk_biz_type_key (biz_type, biz_key),
-  KEY idx_status_next_retry (status, next_retry_time), KEY idx_topic (topic)) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4`;
-
-const MESSAGE_TABLE = `CREATE TABLE message_table (
-  id BIGINT PRIMARY KEY AUTO_INCREMENT,
-  gmt_create DATETIME NOT NULL,
-  gmt_modified DATETIME NOT NULL,
-  message_key VARCHAR(128) NOT NULL,
-  message_id VARCHAR(128) DEFAULT NULL,
-  message_type VARCHAR(64) NOT NULL,
-  topic VARCHAR(64) NOT NULL,
-  message_body TEXT NOT NULL,
-  state VARCHAR(32) NOT NULL,
-  retry_count INT DEFAULT 0,
-  next_retry_at DATETIME DEFAULT NULL,
-  last_retry_time DATETIME DEFAULT NULL,
-  fail_reason TEXT DEFAULT NULL,
-  lock_version BIGINT DEFAULT 0,
-  UNIQUE KEY uniq_key_type (message_key, message_type),
-  INDEX idx_state_retry (state, next_retry_at)
-)`;
 
 describeWithService("mariadb", "adopt", () => {
   const open = (url: string) => mysql({ url });
@@ -197,7 +161,7 @@ describeWithService("mariadb", "adopt", () => {
   });
 
   test("without an index for the scan: what reads the whole table, and what mends it", async () => {
-    const bare = T_LOCAL_MESSAGE.replace("KEY idx_status_next_retry (status, next_retry_time), ", "");
+    const bare = T_LOCAL_MESSAGE.replace(/KEY `idx_status_next_retry`.*\n/, "");
     const at = await place("mariadb", open, bare);
     const states = ["--state", "pending=0,sending=1,sent=2,failed=3", "--clock", "server"];
     const { json } = await at.adopt("t_local_message", ...states);

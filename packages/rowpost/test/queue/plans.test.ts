@@ -6,6 +6,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Database, DialectName, Session } from "../../src/databases/database.ts";
 import * as mysqlStatements from "../../src/databases/mysql/queue/statements.ts";
+import type { PlanNode } from "../../src/databases/postgres/plan.ts";
 import * as postgresStatements from "../../src/databases/postgres/queue/statements.ts";
 import { defaultLayout } from "../../src/databases/sql/layouts.ts";
 import type { QueueStatements } from "../../src/databases/sql/queue/statements.ts";
@@ -216,16 +217,6 @@ function sqliteStep(detail: string, statement: Statement): Step[] {
   // A partition's rows, each of them looked for in the list.
   const walks = statement.name === "changeRedeliveries" && !detail.includes("message_id=?");
   return [how === "SCAN" || walks ? { ...step, fault: detail } : step];
-}
-
-/** A node of PostgreSQL's plan, as far as it is looked at. */
-interface PlanNode {
-  readonly "Node Type": string;
-  readonly "Relation Name"?: string;
-  readonly "Index Name"?: string;
-  readonly "Index Cond"?: string;
-  readonly "Plan Rows": number;
-  readonly Plans?: readonly PlanNode[];
 }
 
 function postgresSteps(node: PlanNode): Step[] {

@@ -98,8 +98,7 @@ const VARIABLE =
 /** In JSON, as many an endpoint answers: a name, and its value when that is a text. */
 const FIELD = /(?<=[{,]\s*)("[A-Za-z_][\w.-]{0,63}"\s*:\s*)(?:"((?:[^"\\]|\\.)*)("?))?/g;
 /** What such fields say is the cause; other texts are ids and names of one message. */
-const TELLS =
-  /^"(?:error|errors?_?(?:msg|message|description|code)|err(?:msg|code)|message|msg|code|reason|title|detail)"/i;
+const TELLS = /^"(?:err(?:or)?s?_?(?:msg|message|description|code)?|message|msg|code|reason|title|detail)"/i;
 
 /** The code before the first colon, and the rest of the first line without what varies. */
 export function patternOf(reason: string): { readonly code: string; readonly pattern: string } {

@@ -3,7 +3,7 @@ import type { PlanStep } from "../../doctor/store.ts";
 import type { PlanReader } from "../sql/plans.ts";
 
 /** A node of the plan, as far as it is looked at. */
-interface PlanNode {
+export interface PlanNode {
   readonly "Node Type": string;
   readonly "Relation Name"?: string;
   readonly "Index Name"?: string;

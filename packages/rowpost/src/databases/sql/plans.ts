@@ -46,15 +46,14 @@ async function planOf(
 
 /** The statements of a relay that lead to messages, as it sends them. */
 function asked({ facts, housekeeping, relay }: DialectStatements): Readonly<Record<string, Statement>> {
-  const rows = [{ id: "100", shard: 0, deliveryCount: 0, lockVersion: 0 }];
+  const row = { id: "100", shard: 0, deliveryCount: 0, lockVersion: 0 };
   const fence = { owner: "nobody", epochs: Array.from({ length: facts.shardCount }, () => 1) };
-  const [row] = rows;
   const outcome = { toState: "sent", messageId: "1", retryDelta: 0, deliveryDelta: 0, nextRetryInMs: null } as const;
-  const outcomes = row === undefined ? [] : [{ ...row, ...outcome, failReason: null }];
+  const outcomes = [{ ...row, ...outcome, failReason: null }];
   const limits = { afterId: "0", immediateLimit: 500, dueLimit: 125 };
   return {
     scan: relay.scan({ shards: undefined, bodyLimit: 65_536, ...limits }),
-    claim: relay.claim({ fence, rows }),
+    claim: relay.claim({ fence, rows: [row] }),
     settle: relay.settleSent({ fence, outcomes, elapsedMs: 0, from: "sending" }),
     "look for what nobody watches": housekeeping.listSending({ shards: undefined, limit: 500 }),
     "look for what falls due": housekeeping.listTimed(500),

@@ -127,6 +127,7 @@ export const listCases: readonly StoreContractCase[] = [
         { type: "contract.mine", key: row.key },
         { topic: "mine" },
         { states: ["failed"] },
+        { topic: "mine", states: ["failed", "failed"] },
         { states: ["failed", "consumed"] },
         { failReasonContains: "BUSY" },
         { topic: "mine", states: ["failed"], type: "contract.mine" },
