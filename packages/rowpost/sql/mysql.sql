@@ -864,7 +864,7 @@ UNION ALL
 SELECT 'behind', COUNT(*), NULL FROM (SELECT 1 AS one FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`state` = 0 AND m.`next_retry_at` >= '3000-01-01 00:00:00.000' LIMIT 10000) AS c;
 
 -- readChanges
-SELECT CONCAT(LEFT(DATE_FORMAT(made_at, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS made_at, author, action, reason, ids
+SELECT CONCAT(LEFT(DATE_FORMAT(made_at, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS made_at, author, action, reason, ids, details
   FROM `local_message_audit` WHERE table_name = ? AND first_id <= 100 AND last_id >= 100 ORDER BY id DESC LIMIT 100;
 
 -- countStates

@@ -980,7 +980,7 @@ UNION ALL
 SELECT 'behind', count(*), NULL FROM (SELECT 1 FROM local_message m WHERE m.state = 0 AND m.next_retry_at >= ('3000-01-01 00:00:00.000' || 'Z')::timestamptz LIMIT $1::bigint) c;
 
 -- readChanges
-SELECT COALESCE(to_char(made_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (made_at)::text) AS made_at, author, action, reason, ids
+SELECT COALESCE(to_char(made_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (made_at)::text) AS made_at, author, action, reason, ids, details
 FROM local_message_audit WHERE table_name = 'local_message' AND first_id <= $1::bigint AND last_id >= $1::bigint ORDER BY id DESC LIMIT $2::bigint;
 
 -- countStates

@@ -691,7 +691,7 @@ UNION ALL
 SELECT 'behind', count(*), NULL FROM (SELECT 1 FROM local_message AS m WHERE m.state = 0 AND m.next_retry_at >= '3000-01-01 00:00:00.000' LIMIT 10000) AS c;
 
 -- readChanges
-SELECT strftime('%Y-%m-%dT%H:%M:%fZ', made_at) AS made_at, author, action, reason, ids
+SELECT strftime('%Y-%m-%dT%H:%M:%fZ', made_at) AS made_at, author, action, reason, ids, details
 FROM local_message_audit WHERE table_name = 'local_message' AND first_id <= 100 AND last_id >= 100 ORDER BY id DESC LIMIT 100;
 
 -- countStates

@@ -46,6 +46,7 @@ const EXPECTED: Readonly<Record<RouteName, Expected>> = {
   resume: { status: [401, 403, 200, 200, 403], state: "suspended", body: reason },
   confirm: { status: [401, 403, 200, 200, 403], state: "sent", body: reason },
   archive: { status: [401, 403, 403, 200, 403], state: "sent", body: reason },
+  copy: { status: [401, 403, 403, 200, 403], state: "failed", body: reason },
   suspendScope: { status: [401, 403, 200, 200, 403], body: { ...reason, scope: "type", value: "nobody" } },
   resumeScope: { status: [401, 403, 200, 200, 403], body: { ...reason, scope: "type", value: "nobody" } },
   resetBackoff: { status: [401, 403, 200, 200, 403], body: { ...reason, topic: "nobody" } },
@@ -109,7 +110,9 @@ export function consoleCases(create: () => Promise<{ readonly database: Database
     const [id = ""] = await bench.put(state, 1);
     const route: Route = ROUTES[name];
     const headers = route.ifMatch === true ? { "if-match": await etagOf(bench, id) } : {};
-    return { id, params: { id }, headers, ...(query && { query }), ...(body === undefined ? {} : { body }) };
+    // A copy needs a key that no message has.
+    const sent = name === "copy" ? { ...reason, key: `copy-of-${id}` } : body;
+    return { id, params: { id }, headers, ...(query && { query }), ...(sent === undefined ? {} : { body: sent }) };
   }
 
   describe("rights", () => {
@@ -324,6 +327,49 @@ export function consoleCases(create: () => Promise<{ readonly database: Database
         rawBody: JSON.stringify({ reason: "x".repeat(1_048_577) }),
       };
       expect((await bench.ask("retry", large)).status).toBe(413);
+    });
+
+    test("a copy is written with what becomes of the original; a wrong one is refused in words, and nothing is left", async () => {
+      const [id = "", other = ""] = await bench.put("failed", 2);
+      const [row] = await bench.sql(`SELECT message_key FROM local_message WHERE id = ${other}`);
+      const token = bench.tokens.admin;
+      const headers = { "if-match": await etagOf(bench, id) };
+      const body = { ...reason, key: `${id} again`, original: "suspend", body: '{"fine":true}' };
+      const count = async () => Number((await bench.sql("SELECT count(*) AS n FROM local_message"))[0]?.["n"]);
+      const before = [await stateOf(id), await count()];
+      for (const [changed, pointer] of [
+        [{ key: String(row?.["message_key"]) }, "/key"],
+        [{ key: "x".repeat(256) }, "/key"],
+        [{ original: "burn" }, "/original"],
+        [{ headers: { a: 1 } }, "/headers/a"],
+        [{ body: "{" }, undefined],
+        [{ headers: { "rowpost-x": "1" } }, undefined],
+        [{ topic: "" }, undefined],
+      ] as const) {
+        const answer = await bench.ask("copy", { params: { id }, headers, token, body: { ...body, ...changed } });
+        const errors = answer.json["errors"] as { readonly pointer: string }[] | undefined;
+        expect([changed, answer.status, errors?.[0]?.pointer]).toEqual([changed, 400, pointer]);
+      }
+      expect([await stateOf(id), await count()]).toEqual(before);
+      const { json, status } = await bench.ask("copy", { params: { id }, headers, token, body });
+      expect([status, json]).toMatchObject([
+        200,
+        { message: { state: "pending" }, original: { id, state: "suspended" } },
+      ]);
+      const { id: copyId } = json["message"] as { readonly id: string };
+      const again = await bench.ask("copy", { params: { id }, headers, token, body: { ...body, key: "another" } });
+      expect([again.status, (await audit(1))[0]?.["result"]]).toEqual([412, "conflict"]);
+      const { json: left } = await bench.ask("message", { token, params: { id } });
+      const { json: made } = await bench.ask("message", { token, params: { id: copyId } });
+      expect([left["changes"], made["changes"]]).toMatchObject([
+        [{ action: "copy", copyId }],
+        [{ action: "copied", copyOf: id }],
+      ]);
+      const large = { ...body, original: "keep", key: "large", body: JSON.stringify("x".repeat(2_000_000)) };
+      const ofCopy = { "if-match": await etagOf(bench, copyId) };
+      expect((await bench.ask("copy", { params: { id: copyId }, headers: ofCopy, token, body: large })).status).toBe(
+        200,
+      );
     });
 
     test("an archived message is found, and cannot be changed", async () => {

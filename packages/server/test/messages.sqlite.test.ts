@@ -2,6 +2,7 @@
  * The commands for operators, on a SQLite file: what they print, what they change, and what they
  * refuse to change.
  */
+import { rm, writeFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { Database } from "rowpost";
 import { sqlite } from "rowpost/sqlite";
@@ -208,6 +209,45 @@ describe("changing", () => {
     expect((await on("resume --all-relay")).stdout).toContain("resumed the whole relay");
     expect((await on("relay --broker memory: --once")).code).toBe(0);
     expect(await states()).toEqual({ 1: "sent", 2: "sent", 3: "sent" });
+  });
+
+  test("copy: sends a message anew with what was changed, and says what keeps it from that", async () => {
+    await insertMessages(database, { count: 2, topic: "orders", prefix: "a" });
+    await fail();
+    const changed = ["--body", '{"index":7}', "--header", "tenant=acme", "--header", "x=1=2"];
+    const copy = async (...more: readonly string[]) => await on("copy 1", "--reason", "wrong index", ...more);
+    const made = await copy("--new-key", "a-0~2", "--topic", "refunds", "--original", "suspend", ...changed);
+    expect([made.code, made.stdout]).toEqual([0, "message 3 waits to be sent; 1 is suspended\n"]);
+    expect(await json("show 3")).toMatchObject({
+      ...{ key: "a-0~2", topic: "refunds", state: "pending", body: '{"index":7}' },
+      headers: '{"rowpost-copy-of":"1","tenant":"acme","x":"1=2"}',
+      changes: [{ action: "copied", copyOf: "1", reason: "wrong index" }],
+    });
+    expect(await json("show 1")).toMatchObject({ state: "suspended", changes: [{ action: "copy", copyId: "3" }] });
+    const tries: [readonly string[], number, RegExp][] = [
+      [["--new-key", "a-0~3", "--original", "archive"], 1, /1 is suspended, which forbids --original archive/],
+      [["--new-key", "a-0~2"], 1, /a-0~2/],
+      [["--new-key", "a-0"], 2, /key is that of the original/],
+      [["--new-key", "b", "--body", "{"], 2, /the body is not JSON/],
+      [["--new-key", "b", "--body", "{}", "--file", "-"], 2, /--body and --file/],
+      [["--new-key", "b", "--original", "burn"], 2, /keep, suspend, archive/],
+      [[], 2, /--new-key/],
+    ];
+    for (const [more, code, words] of tries) {
+      const refused = await copy(...more);
+      expect([more, refused.code, refused.stderr]).toEqual([more, code, expect.stringMatching(words)]);
+      expect(refused.stderr.trimEnd().split("\n")).toHaveLength(1);
+    }
+    expect((await on("copy 99", "--new-key", "b", "--reason", "x")).stderr).toContain("no message with id 99");
+    expect(await states()).toEqual({ 1: "suspended", 2: "failed", 3: "pending" });
+    const file = `${place.file}.json`;
+    await writeFile(file, '{"index":8}\n');
+    expect(await json(`copy 1 --new-key a-0~3 --reason again --file ${file}`)).toEqual({
+      copyId: "4",
+      original: { id: "1", fate: "keep" },
+    });
+    expect(await json("show 4")).toMatchObject({ body: '{"index":8}' });
+    await rm(file);
   });
 
   test("archive: moves finished messages, deletes failed ones only by name", async () => {

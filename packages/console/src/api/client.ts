@@ -27,6 +27,7 @@ const ROUTES = {
   resume: "POST /s/:source/messages/:id/actions/resume",
   confirm: "POST /s/:source/messages/:id/actions/confirm",
   archive: "POST /s/:source/messages/:id/actions/archive",
+  copy: "POST /s/:source/messages/:id/copies",
   suspendScope: "POST /s/:source/suspensions",
   resumeScope: "POST /s/:source/suspensions/lift",
   resetBackoff: "POST /s/:source/reset-backoff",

@@ -9,6 +9,7 @@ import { may, meta } from "../api/session.ts";
 import { fieldOf } from "../form.ts";
 import { formatNumber } from "../format.ts";
 import { words } from "../language/language.ts";
+import { CopyDialog } from "./copy-dialog.tsx";
 import { Instant } from "./instant.tsx";
 import type { Message } from "./message-table.tsx";
 import { Modal } from "./modal.tsx";
@@ -59,16 +60,19 @@ interface ActionsProps {
 
 /** A button for each; one that is forbidden says why. */
 export function Actions(props: ActionsProps) {
-  const opened = useSignal<Action | undefined>(undefined);
+  const opened = useSignal<Action | "copy" | undefined>(undefined);
   const { message: texts, roles } = words.value;
   const actions = actionsOf(props.message);
-  const refusal = (action: Action): string | undefined => {
+  const refusal = (action: Action | "copy"): string | undefined => {
     if (props.isStale) return texts.isAway;
     if (meta.value?.readOnly === true) return texts.readOnly;
+    if (action === "copy") return may("copy") ? undefined : texts.needs(roles.admin);
     return may(routeOf(action)) ? undefined : texts.needs(roles[ROLES[action]]);
   };
-  const told = [...new Set(actions.map(refusal).filter((why) => why !== undefined))];
-  if (actions.length === 0 && opened.value === undefined) return null;
+  const told = [...new Set([...actions, "copy" as const].map(refusal).filter((why) => why !== undefined))];
+  const close = (): void => {
+    opened.value = undefined;
+  };
   return (
     <div class="actions">
       {actions.map((action, at) => (
@@ -85,15 +89,21 @@ export function Actions(props: ActionsProps) {
           {texts.actions[action]}
         </button>
       ))}
+      <button
+        type="button"
+        disabled={refusal("copy") !== undefined}
+        title={refusal("copy")}
+        onClick={() => {
+          opened.value = "copy";
+        }}
+      >
+        {texts.copying.open}
+      </button>
       {told.length > 0 && <span class="quiet">{told.join(" · ")}</span>}
-      {opened.value !== undefined && (
-        <ActionDialog
-          {...props}
-          action={opened.value}
-          close={() => {
-            opened.value = undefined;
-          }}
-        />
+      {opened.value === "copy" ? (
+        <CopyDialog {...props} close={close} />
+      ) : (
+        opened.value !== undefined && <ActionDialog {...props} action={opened.value} close={close} />
       )}
     </div>
   );

@@ -6,9 +6,8 @@ import { usePolled } from "../api/polling.ts";
 import { fieldOf } from "../form.ts";
 import { formatCount, formatNumber } from "../format.ts";
 import { words } from "../language/language.ts";
-import { Modal } from "./modal.tsx";
-import { ProblemBox } from "./problem.tsx";
 import { ReasonDialog } from "./reason-dialog.tsx";
+import { WaitingDialog } from "./waiting-dialog.tsx";
 
 const RATES = [100, 500, 1_000, 5_000] as const;
 const SHOWN = 5;
@@ -22,19 +21,10 @@ interface PreviewProps {
 export function PreviewDialog({ close, source, what }: PreviewProps) {
   const load = async (signal: AbortSignal) => (await call("preview", { source, body: what, signal })).answer;
   const { answer, problem } = usePolled(JSON.stringify(what), load, { everyMs: 0 });
-  const { bulk: texts, common } = words.value;
+  const { bulk: texts } = words.value;
   const title = texts.kinds[what.kind];
   if (answer !== undefined) return <Decide answer={answer} source={source} title={title} close={close} />;
-  return (
-    <Modal title={title} close={close}>
-      {problem === undefined ? <p class="loading">{common.loading}</p> : <ProblemBox problem={problem} />}
-      <div class="dialog-end">
-        <button type="button" onClick={close}>
-          {common.cancel}
-        </button>
-      </div>
-    </Modal>
-  );
+  return <WaitingDialog {...{ close, problem, title }} />;
 }
 
 function Decide({

@@ -51,6 +51,7 @@ export function MessagePage({ id, source }: PageProps & { readonly id: string })
         {({ answer, etag }) => (
           <>
             <Head message={answer.message} />
+            <Copies changes={answer.changes} source={source} />
             <Why detail={answer} source={source} />
             <Actions {...{ source, etag, isStale }} message={answer.message} again={polled.again} />
             <Timeline detail={answer} />
@@ -83,6 +84,25 @@ function Head({ message: { archived, id, key, state, topic, type } }: { readonly
         </span>
       </p>
     </header>
+  );
+}
+
+/** The other messages that it was made of, or that were made of it. */
+function Copies({ changes, source }: { readonly changes: Detail["changes"]; readonly source: string }) {
+  const { copying } = words.value.message;
+  const links = changes.flatMap(({ copyId, copyOf }) => [
+    ...(copyOf === undefined ? [] : [{ id: copyOf, text: copying.of(copyOf) }]),
+    ...(copyId === undefined ? [] : [{ id: copyId, text: copying.to(copyId) }]),
+  ]);
+  if (links.length === 0) return null;
+  return (
+    <ul class="copies">
+      {links.map(({ id, text }) => (
+        <li key={id}>
+          <a href={hrefOf(source, "messages", { id })}>{text}</a>
+        </li>
+      ))}
+    </ul>
   );
 }
 

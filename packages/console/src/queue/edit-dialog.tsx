@@ -1,10 +1,8 @@
 /** A changed copy of a dead letter, for its group alone. */
 import { call } from "../api/client.ts";
 import { usePolled } from "../api/polling.ts";
-import { Modal } from "../components/modal.tsx";
-import { ProblemBox } from "../components/problem.tsx";
 import { ReasonDialog } from "../components/reason-dialog.tsx";
-import { words } from "../language/language.ts";
+import { WaitingDialog } from "../components/waiting-dialog.tsx";
 import { queueWords } from "../language/queue.ts";
 
 interface EditProps {
@@ -23,16 +21,7 @@ export function EditDialog({ again, close, group, id, source, topic }: EditProps
   const { about, actions, dead: texts, done } = queueWords.value;
   const title = `${actions.edit} · ${id}`;
   if (answer === undefined || answer.truncated)
-    return (
-      <Modal title={title} close={close}>
-        {problem === undefined ? <p class="loading">{texts.loadBody}</p> : <ProblemBox problem={problem} />}
-        <div class="dialog-end">
-          <button type="button" onClick={close}>
-            {words.value.common.cancel}
-          </button>
-        </div>
-      </Modal>
-    );
+    return <WaitingDialog {...{ close, problem, title }} waiting={texts.loadBody} />;
   return (
     <ReasonDialog
       title={title}

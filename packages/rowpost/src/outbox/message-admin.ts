@@ -123,10 +123,14 @@ export interface ChangeByHand {
   readonly at: string;
   /** Who. */
   readonly author: string;
-  /** `retry`, `suspend`, `resume`, `confirm`, `archive`, `delete`. */
+  /** `retry`, `suspend`, `resume`, `confirm`, `archive`, `delete`, `copy`, `copied`. */
   readonly action: string;
   /** Why, in their own words. */
   readonly reason: string;
+  /** Of `copy`: id of the new message that was made of this one. */
+  readonly copyId?: string | undefined;
+  /** Of `copied`: id of the message that this one was made of. */
+  readonly copyOf?: string | undefined;
 }
 
 /** What holds a message, or what became of it. */
@@ -298,6 +302,42 @@ export interface Unconfirmed {
   readonly consumers: readonly { readonly type: string; readonly consumers: readonly string[] }[];
 }
 
+/** What is different in a copy; the rest is as in the original, but for its delay: it has none. */
+export interface CopyChange {
+  /** A key of its own: consumers know a message by its type and key. */
+  readonly key: string;
+  /** Another destination. */
+  readonly topic?: string | undefined;
+  /** As it is stored, see {@link StoredMessage}: of a binary message base64. */
+  readonly body?: string | undefined;
+  /** All of them; those that rowpost makes itself are left out of the original's. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
+
+/** What a copy is made of. */
+export interface CopyRequest {
+  /** The original as it was seen: one that has changed since is a conflict. Archived: its id. */
+  readonly seen: SeenMessage;
+  /** What is different. */
+  readonly change: CopyChange;
+  /**
+   * What becomes of the original in the same transaction. `keep`: nothing, whatever its state;
+   * `suspend` (pending, failed): it is held back; `archive` (sent, consumed, failed): it goes into
+   * the archive. One that is archived already is kept.
+   */
+  readonly original: "keep" | "suspend" | "archive";
+  /** Who copies it, and why; also `created_by` of the copy. */
+  readonly action: OperatorAction;
+}
+
+/** What became of it. */
+export interface CopyReport {
+  /** Id of the copy, which is `pending`; undefined: there is none, and nothing has changed. */
+  readonly copyId: string | undefined;
+  /** The original, if it has changed or its state forbids it. Empty, and no copy: it is gone. */
+  readonly conflicts: readonly ChangeConflict[];
+}
+
 /** Looks at messages and changes them by hand: what `rowpost list`, `retry` and the others do. */
 export interface MessageAdmin {
   /**
@@ -354,6 +394,13 @@ export interface MessageAdmin {
   }): Promise<number>;
   /** sent, consumed (and failed, named) -> archive or deleted. */
   remove(request: ChangeTarget & { readonly mode: "archive" | "delete" }): Promise<ChangeReport>;
+  /**
+   * A new message like this one with something changed, in one transaction with what becomes of the
+   * original. Throws, with nothing written: `InvalidMessageError` (a copy that could not be sent),
+   * `DuplicateMessageError` (its key is taken), `ConfigurationError` (the table has no column for
+   * headers).
+   */
+  copy(request: CopyRequest): Promise<CopyReport>;
   /** Ends its connections. */
   close(): Promise<void>;
 }

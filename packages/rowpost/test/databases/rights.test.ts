@@ -57,6 +57,10 @@ describeWithService(["mariadb", "mysql9", "postgres"], "rights", ({ name: servic
     expect((await operator.resume(suspended)).changed).toBe(1);
     await operator.suspendScope({ scope: "topic", value: "none", ...action, endsInMs: null });
     await operator.resumeScope({ scope: "topic", value: "none", action });
+    const [c] = (await operator.list({ filter: { key: "c" }, limit: 1 })).messages;
+    const seen = { id: c?.id ?? "", lockVersion: c?.lockVersion ?? 0 };
+    const copy = await operator.copy({ seen, change: { key: "c~2" }, original: "keep", action });
+    expect(copy.copyId).toBeDefined();
     await operator.status();
     await operator.close();
     const console = tools.operations({ layout: owner.defaultLayout });
@@ -64,7 +68,7 @@ describeWithService(["mariadb", "mysql9", "postgres"], "rights", ({ name: servic
     expect(await console.readSession("a".repeat(64), 60_000)).toBe("{}");
     await console.endSession("a".repeat(64));
     await console.estimate();
-    expect(await console.audit({ filter: {}, limit: 10 })).toHaveLength(4);
+    expect(await console.audit({ filter: {}, limit: 10 })).toHaveLength(6);
     await console.close();
     const given = await user("consumer", grants(engine, "consumer"));
     const types = [{ name: "t", confirm: { consumers: ["billing", "stock"] } }];
@@ -87,7 +91,7 @@ describeWithService(["mariadb", "mysql9", "postgres"], "rights", ({ name: servic
     await relay.tick();
     await relay.tick();
     await relay.stop();
-    expect(broker.published("orders").map(({ key }) => key)).toEqual(["b", "c"]);
+    expect(broker.published("orders").map(({ key }) => key)).toEqual(["b", "c", "c~2"]);
     expect(problems).toEqual([]);
     // A relay with --alerts: what its evaluator does at a look.
     const layout = { layout: owner.defaultLayout };

@@ -108,3 +108,10 @@ export function stateMapping(text: string): Partial<Record<MessageState, string 
   }
   return mapping;
 }
+
+/** `NAME=VALUE`, with those that were given before it. */
+export function headerOption(text: string, before: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const at = text.indexOf("=");
+  if (at < 1) throw new InvalidArgumentError("It must be NAME=VALUE.");
+  return { ...before, [text.slice(0, at)]: text.slice(at + 1) };
+}

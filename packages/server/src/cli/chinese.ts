@@ -2,6 +2,7 @@
 import { type Command, Help } from "commander";
 import { ADOPT_CHINESE } from "./adopt-chinese.ts";
 import { ALERT_CHINESE } from "./alert-chinese.ts";
+import { COPY_CHINESE } from "./copy-chinese.ts";
 import { DOCTOR_CHINESE } from "./doctor-chinese.ts";
 import { OPERATION_CHINESE } from "./operation-chinese.ts";
 import { QUEUE_CHINESE } from "./queue/chinese.ts";
@@ -24,6 +25,7 @@ export const CHINESE: Readonly<Record<string, string>> = {
     "退出码：0 完成；1 没有做成或没有全部做成；2 输入有误；3 relay --once：有消息在等待，reconcile：有对不上的，doctor：有警告。",
   ...ADOPT_CHINESE,
   ...ALERT_CHINESE,
+  ...COPY_CHINESE,
   ...DOCTOR_CHINESE,
   ...OPERATION_CHINESE,
   ...RECONCILE_CHINESE,

@@ -8,6 +8,7 @@ import { isChinese, speakChinese } from "./chinese.ts";
 import { confirmCommand } from "./confirm.ts";
 import { consoleCommand } from "./console.ts";
 import { type CommandContext, createContext, type Environment, type ExitCode, redact } from "./context.ts";
+import { copyCommand } from "./copy.ts";
 import { tokenCommand, userCommand } from "./credentials.ts";
 import { demoCommand } from "./demo.ts";
 import { doctorCommand } from "./doctor.ts";
@@ -70,6 +71,7 @@ Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input, 3 re
     listCommand,
     showCommand,
     retryCommand,
+    copyCommand,
     resetBackoffCommand,
     suspendCommand,
     resumeCommand,

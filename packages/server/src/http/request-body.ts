@@ -1,19 +1,17 @@
 /** Reads the JSON of a request, and no more of it than is allowed. */
 import { Problem } from "./problem.ts";
 
-const MOST_BYTES = 1_048_576;
-
 /** Throws a {@link Problem} for what is not JSON, or too large. */
-export async function jsonBodyOf(request: Request): Promise<unknown> {
+export async function jsonBodyOf(request: Request, mostBytes = 1_048_576): Promise<unknown> {
   const type = request.headers.get("content-type") ?? "";
   if (!/^application\/json\s*(;|$)/i.test(type))
     throw new Problem("not-json", "send the header Content-Type: application/json");
-  if (Number(request.headers.get("content-length") ?? 0) > MOST_BYTES) tooLarge();
+  if (Number(request.headers.get("content-length") ?? 0) > mostBytes) tooLarge(mostBytes);
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of request.body ?? []) {
     bytes += chunk.length;
-    if (bytes > MOST_BYTES) tooLarge();
+    if (bytes > mostBytes) tooLarge(mostBytes);
     chunks.push(chunk);
   }
   try {
@@ -25,6 +23,6 @@ export async function jsonBodyOf(request: Request): Promise<unknown> {
   }
 }
 
-function tooLarge(): never {
-  throw new Problem("body-too-large", `a request has at most ${MOST_BYTES} bytes`);
+function tooLarge(mostBytes: number): never {
+  throw new Problem("body-too-large", `a request has at most ${mostBytes} bytes`);
 }

@@ -27,6 +27,8 @@ export interface Route {
   readonly query?: z.ZodObject;
   /** What has to stand in the body. */
   readonly body?: z.ZodObject;
+  /** Of a request. Default 1,048,576. */
+  readonly mostBytes?: number;
   /** Undefined: no JSON is answered, but an attachment or nothing. */
   readonly answer: z.ZodObject | undefined;
   /** Of an answer that succeeds. Default 200. */

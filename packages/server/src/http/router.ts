@@ -123,7 +123,7 @@ async function given(
   }
   if (route.ifMatch === true) versionOf(request.headers.get("if-match"));
   const query = route.query && checked(route.query, Object.fromEntries(new URL(request.url).searchParams), "");
-  const body = route.body && checked(route.body, await jsonBodyOf(request), "");
+  const body = route.body && checked(route.body, await jsonBodyOf(request, route.mostBytes), "");
   const { channel, group, id, operation, silence, topic } = params;
   return { source, id, topic, group, operation, silence, channel, query, body };
 }

@@ -140,7 +140,16 @@ const explanation = z.object({
   relay: z.string().optional(),
 });
 
-const changeByHand = z.object({ at: z.string(), author: z.string(), action: z.string(), reason: z.string() });
+const changeByHand = z.object({
+  at: z.string(),
+  author: z.string(),
+  action: z.string(),
+  reason: z.string(),
+  /** Of `copy`: the new message. */
+  copyId: z.string().optional(),
+  /** Of `copied`: the original. */
+  copyOf: z.string().optional(),
+});
 
 export const messageDetail = z.object({
   message,
@@ -175,6 +184,22 @@ export const suspendBody = z.object({
   /** When it goes on by itself; absent: when it is resumed. */
   until: instant.optional(),
 });
+
+export const copyBody = z.object({
+  reason,
+  /** Of the copy: no message of this type has it. */
+  key: text(255),
+  topic: text(255).optional(),
+  /** As it is stored: of a binary message base64. */
+  body: z.string().optional(),
+  /** All of them. */
+  headers: z.record(z.string(), z.string()).optional(),
+  /** What becomes of the original in the same transaction. */
+  original: z.enum(["keep", "suspend", "archive"]).default("keep"),
+});
+
+/** Both as they are after it. */
+export const copied = z.object({ message, original: message });
 
 /** The message as it is after the change. */
 export const changed = z.object({ message });

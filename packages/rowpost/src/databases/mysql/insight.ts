@@ -49,7 +49,7 @@ ORDER BY ${id} ${newestFirst ? "DESC" : "ASC"} LIMIT 1 OFFSET ${whole(rows - 1)}
 
     readChanges: ({ id: changed, limit }) => ({
       name: "readChanges",
-      text: `SELECT CONCAT(LEFT(DATE_FORMAT(made_at, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS made_at, author, action, reason, ids
+      text: `SELECT CONCAT(LEFT(DATE_FORMAT(made_at, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS made_at, author, action, reason, ids, details
   FROM ${names.audit} WHERE table_name = ? AND first_id <= ${changed} AND last_id >= ${changed} ORDER BY id DESC LIMIT ${whole(limit)}`,
       params: [names.tableKey],
     }),

@@ -56,7 +56,7 @@ FROM ${names.table} m WHERE m.${id} = $1::bigint`,
 
     readChanges: ({ id: changed, limit }) => ({
       name: "readChanges",
-      text: `SELECT ${isoText("made_at")} AS made_at, author, action, reason, ids
+      text: `SELECT ${isoText("made_at")} AS made_at, author, action, reason, ids, details
 FROM ${names.auditTable} WHERE table_name = ${names.tableKey} AND first_id <= $1::bigint AND last_id >= $1::bigint ORDER BY id DESC LIMIT $2::bigint`,
       params: [changed, limit],
     }),

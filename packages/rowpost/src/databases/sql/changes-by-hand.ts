@@ -52,5 +52,14 @@ export async function changesOf(
       author: text(row, "author"),
       action: text(row, "action"),
       reason: text(row, "reason"),
+      ...copyOf(row),
     }));
+}
+
+/** The other one of an original and its copy. */
+function copyOf(row: Row): Pick<ChangeByHand, "copyId" | "copyOf"> {
+  const action = text(row, "action");
+  if (action !== "copy" && action !== "copied") return {};
+  const { copyId, copyOf } = JSON.parse(textOrNull(row, "details") ?? "{}") as Pick<ChangeByHand, "copyId" | "copyOf">;
+  return action === "copy" ? { copyId } : { copyOf };
 }

@@ -30,11 +30,15 @@ export interface HandChanges {
   resume(): HandChange;
   confirm(): HandChange;
   remove(mode: "archive" | "delete", withFailed: boolean): HandChange;
-  /** `details`: JSON, for the audit. */
+  /** `details`: JSON, for the audit; a function is asked after the change. */
   apply(
     tx: Executor,
     change: HandChange,
-    request: { readonly rows: readonly SeenMessage[]; readonly action: OperatorAction; readonly details?: string },
+    request: {
+      readonly rows: readonly SeenMessage[];
+      readonly action: OperatorAction;
+      readonly details?: string | (() => string);
+    },
   ): Promise<HandChanged>;
 }
 
@@ -102,7 +106,9 @@ export function createHandChanges({ layout, statements }: Pick<StoreParts, "layo
       const changed = free.length === 0 ? 0 : await write(tx, free, action);
       if (changed > 0) {
         const beforeImage = beforeImages(layout, locked, free);
-        await tx.run(admin.recordChange(auditEntry(name, action, { changed, ids: free, beforeImage, details })));
+        const told = typeof details === "function" ? details() : details;
+        const entry = auditEntry(name, action, { changed, ids: free, beforeImage, details: told });
+        await tx.run(admin.recordChange(entry));
       }
       return { changed, conflicts };
     },

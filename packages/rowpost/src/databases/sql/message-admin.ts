@@ -12,6 +12,7 @@ import type {
   OperatorAction,
   SeenMessage,
 } from "../../outbox/message-admin.ts";
+import type { MessageWriter } from "../../outbox/message-writer.ts";
 import type { SuspensionRule } from "../../relay/store.ts";
 import { compareIds, inIdOrder } from "../../runtime/compare-ids.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
@@ -19,6 +20,7 @@ import { resetBackoff } from "../../runtime/reset-backoff.ts";
 import type { Executor, Statement } from "../../transactions/executor.ts";
 import { auditEntry, changesOf } from "./changes-by-hand.ts";
 import { createHandChanges, type HandChange } from "./hand-changes.ts";
+import { createMessageCopy } from "./message-copy.ts";
 import { explainMessage } from "./message-explain.ts";
 import { createMessageSearch } from "./message-search.ts";
 import { readStatus } from "./message-status.ts";
@@ -35,8 +37,12 @@ const LIST_SEARCH_MS = 5_000;
 /** The same for one call of a change; the next one goes on where it ended. */
 const CHANGE_SEARCH_MS = 2_000;
 
+export interface AdminParts extends StoreParts {
+  readonly writer: MessageWriter;
+}
+
 /** Makes the operator's view of one message table. Sessions are opened at the first use. */
-export function createMessageAdmin(parts: StoreParts, statementTimeoutMs?: number): MessageAdmin {
+export function createMessageAdmin(parts: AdminParts, statementTimeoutMs?: number): MessageAdmin {
   const { layout, statements } = parts;
   const slots = createToolSlots(parts, statementTimeoutMs);
   const read = (statement: Statement): Promise<readonly Row[]> =>
@@ -46,6 +52,7 @@ export function createMessageAdmin(parts: StoreParts, statementTimeoutMs?: numbe
 
   const changes = createHandChanges(parts);
   const search = createMessageSearch({ layout, statements, read });
+  const copyMessage = createMessageCopy({ layout, statements, changes, writer: parts.writer, inTransaction });
 
   /**
    * Rows that a change means, the lowest ids first: named ones whatever their state is (so that a
@@ -172,6 +179,12 @@ export function createMessageAdmin(parts: StoreParts, statementTimeoutMs?: numbe
       const { filter, seen } = request;
       const named = seen !== undefined || isNamed(filter) || filter.states?.includes("failed") === true;
       return change(changes.remove(mode, named), request);
+    },
+
+    async copy(request) {
+      checkAction(request.action);
+      checkFilter({ ids: [request.seen.id] });
+      return await copyMessage(request);
     },
 
     close: () => slots.close(),

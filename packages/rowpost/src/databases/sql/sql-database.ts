@@ -65,6 +65,13 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
     return { layout: fitting(layout), statements, connect, isRowRefused, sharedSession };
   }
 
+  function writerOf(layout: TableLayout) {
+    return createMessageWriter({
+      ...storeParts(layout),
+      ...{ isDuplicate, endsTransaction, isOutsideTransaction, lackOf, unfitSession },
+    });
+  }
+
   return {
     dialect: parts.dialect,
     label: parts.label,
@@ -75,19 +82,12 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
     doorbell,
     listen: (layout, signal) => parts.listen?.(layout, doorbell, signal) ?? Promise.resolve(undefined),
     schema: ({ layout }) => storeParts(layout).statements.schema,
-    messageWriter: ({ layout }) =>
-      createMessageWriter({
-        ...storeParts(layout),
-        isDuplicate,
-        endsTransaction,
-        isOutsideTransaction,
-        lackOf,
-        unfitSession,
-      }),
+    messageWriter: ({ layout }) => writerOf(layout),
     confirmationWriter: ({ layout }) =>
       createConfirmationWriter({ ...storeParts(layout), isOutsideTransaction, unfitSession, translateError }),
     relayStore: ({ layout }) => createRelayStore(storeParts(layout)),
-    messageAdmin: ({ layout, statementTimeoutMs }) => createMessageAdmin(storeParts(layout), statementTimeoutMs),
+    messageAdmin: ({ layout, statementTimeoutMs }) =>
+      createMessageAdmin({ ...storeParts(layout), writer: writerOf(layout) }, statementTimeoutMs),
     operations: ({ layout, statementTimeoutMs }) => createOperationsStore(storeParts(layout), statementTimeoutMs),
     doctor: ({ layout }) =>
       createDoctorStore({ ...storeParts(layout), looks: parts.doctorLooks(layout), plans: parts.plans }),

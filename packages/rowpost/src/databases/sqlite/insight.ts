@@ -51,7 +51,7 @@ FROM ${names.table} AS m WHERE m.${id} = ${of}`,
 
     readChanges: ({ id: changed, limit }) => ({
       name: "readChanges",
-      text: `SELECT ${isoText("made_at")} AS made_at, author, action, reason, ids
+      text: `SELECT ${isoText("made_at")} AS made_at, author, action, reason, ids, details
 FROM ${names.auditTable} WHERE table_name = ${names.tableKey} AND first_id <= ${changed} AND last_id >= ${changed} ORDER BY id DESC LIMIT ${limit}`,
       params: [],
     }),

@@ -17,6 +17,7 @@ import { bulkCases } from "./cases/bulk.ts";
 import { byHandCases } from "./cases/by-hand.ts";
 import { claimCases } from "./cases/claim.ts";
 import { confirmCases } from "./cases/confirm.ts";
+import { copyCases } from "./cases/copies.ts";
 import { enqueueCases } from "./cases/enqueue.ts";
 import { explainCases } from "./cases/explain.ts";
 import { fenceCases } from "./cases/fence.ts";
@@ -57,6 +58,7 @@ export const storeContract: readonly StoreContractCase[] = [
   ...adminCases,
   ...suspensionCases,
   ...byHandCases,
+  ...copyCases,
   ...bulkCases,
   ...explainCases,
   ...timeCases,

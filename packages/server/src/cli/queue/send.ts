@@ -1,7 +1,7 @@
 /** `rowpost queue send`: appends messages by hand. */
-import { Command, InvalidArgumentError } from "commander";
+import { Command } from "commander";
 import type { QueueMessage } from "rowpost/queue";
-import { duration, InputError } from "../arguments.ts";
+import { duration, headerOption, InputError } from "../arguments.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
 import { contentOf } from "../input-file.ts";
 import { countText, printJson, printLine } from "../output.ts";
@@ -32,7 +32,7 @@ export function sendCommand(context: CommandContext, finish: (code: ExitCode) =>
     .option("--key <key>", "business key to search by")
     .option("--type <type>", "message type, such as order.created")
     .option("--ordering-key <key>", "messages with the same one are handled in their order")
-    .option("--header <name=value>", "a header; may be given several times", header)
+    .option("--header <name=value>", "a header; may be given several times", headerOption)
     .option("--content-type <type>", "media type of the body (default: application/json)")
     .option("--delay <duration>", "deliver it only after this time (30s, 2h)", duration)
     .addHelpText(
@@ -88,10 +88,4 @@ function messageOf(topic: string, body: string, flags: SendFlags): QueueMessage 
     ...(headers === undefined ? {} : { headers }),
     ...(delay === undefined ? {} : { delayMs: delay }),
   };
-}
-
-function header(text: string, before: Readonly<Record<string, string>> = {}): Record<string, string> {
-  const at = text.indexOf("=");
-  if (at < 1) throw new InvalidArgumentError("It must be NAME=VALUE.");
-  return { ...before, [text.slice(0, at)]: text.slice(at + 1) };
 }

@@ -1,14 +1,22 @@
 /** Changing one message, as it was seen. */
-import type { ChangeReport, ChangeTarget, MessageAdmin, MessageSummary, OperatorAction } from "rowpost";
+import {
+  type ChangeReport,
+  type ChangeTarget,
+  DuplicateMessageError,
+  InvalidMessageError,
+  type MessageAdmin,
+  type MessageSummary,
+  type OperatorAction,
+} from "rowpost";
 import type { Principal } from "../../access/principal.ts";
 import type { Source } from "../../source.ts";
-import type { HandlersOf } from "../call.ts";
+import type { Call, HandlersOf, Reply } from "../call.ts";
 import { versionOf, versionTag } from "../etag.ts";
 import { msUntil } from "../instants.ts";
 import { Problem } from "../problem.ts";
 import { summaryOf } from "./messages.ts";
 
-type ActionName = "retry" | "resend" | "suspend" | "resume" | "confirm" | "archive";
+type ActionName = "retry" | "resend" | "suspend" | "resume" | "confirm" | "archive" | "copy";
 
 interface ChangeCall {
   readonly id: string;
@@ -33,6 +41,7 @@ export function actionHandlers(): HandlersOf<ActionName> {
     resume: (call) => change("resume", call, (admin, target) => admin.resume(target)),
     confirm: (call) => change("confirm", call, (admin, target) => admin.confirm(target)),
     archive: (call) => change("archive", call, (admin, target) => admin.remove({ ...target, mode: "archive" })),
+    copy,
   };
 }
 
@@ -42,15 +51,48 @@ async function change(
   { body, id, principal, request, source }: ChangeCall,
   make: Change,
 ): Promise<{ readonly json: { readonly message: MessageSummary }; readonly headers: { readonly etag: string } }> {
+  const { lockVersion, ...attempt } = await attemptOf(what, { body, id, principal, request, source });
+  const { action } = attempt;
+  const report = await make(source.changes, { filter: {}, seen: [{ id, lockVersion }], action, limit: 1 });
+  if (report.changed === 0) return await refused(what, source, attempt);
+  const message = await summaryOf(source, id);
+  return { json: { message: { ...message } }, headers: { etag: versionTag(message) } };
+}
+
+/** The copy, and the original as it is then. */
+async function copy(call: Call<"copy">): Promise<Reply<"copy">> {
+  const { body, id, source } = call;
+  const { key, topic, body: text, headers, original } = body;
+  const { lockVersion, ...attempt } = await attemptOf("copy", call);
+  const { action } = attempt;
+  const change = { key, topic, body: text, headers };
+  const { copyId } = await source.changes
+    .copy({ seen: { id, lockVersion }, change, original, action })
+    .catch((error: unknown) => {
+      throw refusalOf(error) ?? error;
+    });
+  if (copyId === undefined) return await refused("copy", source, attempt);
+  const [message, left] = [await summaryOf(source, copyId), await summaryOf(source, id)];
+  return { json: { message: { ...message }, original: { ...left } }, headers: { etag: versionTag(message) } };
+}
+
+function refusalOf(error: unknown): Problem | undefined {
+  if (error instanceof InvalidMessageError) return new Problem("invalid-request", error.message);
+  if (!(error instanceof DuplicateMessageError)) return undefined;
+  const errors = [{ pointer: "/key", message: "is the key of another message of this type" }];
+  return new Problem("invalid-request", `key: ${errors[0]?.message}`, { more: { errors } });
+}
+
+/** What is asked for, of the message as it was seen. */
+async function attemptOf(
+  what: ActionName,
+  { body, id, principal, request, source }: ChangeCall,
+): Promise<Attempt & { readonly lockVersion: number }> {
   const version = versionOf(request.headers.get("if-match"));
   const action: OperatorAction = { author: principal.name, reason: body.reason.trim(), via: principal.via };
   const hasVersions = source.layout.columns.lockVersion !== undefined;
   if (!hasVersions) await compareState(what, source, { id, version, action });
-  const seen = [{ id, lockVersion: seenVersion(version, hasVersions) }];
-  const report = await make(source.changes, { filter: {}, seen, action, limit: 1 });
-  if (report.changed === 0) return await refused(what, source, { id, version, action });
-  const message = await summaryOf(source, id);
-  return { json: { message: { ...message } }, headers: { etag: versionTag(message) } };
+  return { id, version, action, lockVersion: seenVersion(version, hasVersions) };
 }
 
 function seenVersion(version: string, hasVersions: boolean): number {

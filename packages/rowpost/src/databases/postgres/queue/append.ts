@@ -64,7 +64,7 @@ RETURNING c.partition_no AS partitionno, c.last_id::text AS lastid, c.keyed_part
       text: `WITH appended AS (
   INSERT INTO ${quoteName(infoTable(topic, month))} (${["partition_no", "message_id", "message_data", ...columns].join(", ")}, ip, port, producer_group)
   SELECT ${["incoming.p", "incoming.id", "incoming.body", ...values].join(", ")}, $1, $2::integer, $3
-  FROM unnest(${arrays.map(([, type], index) => `$${index + 5}::text::${type}[]`).join(", ")}) AS incoming (${arrays.map(([name]) => `"${name}"`).join(", ")})
+  FROM unnest(${arrays.map(([, type], index) => `(SELECT $${index + 5}::text)::${type}[]`).join(", ")}) AS incoming (${arrays.map(([name]) => `"${name}"`).join(", ")})
   WHERE txid_current_if_assigned() = $4::bigint
   RETURNING 1 AS one)
 SELECT count(*)::integer AS appended, ${ringOn(QUEUE_CHANNEL)} AS rung FROM appended`,

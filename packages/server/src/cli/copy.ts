@@ -1,0 +1,77 @@
+/** `rowpost copy`: sends a message anew with something changed. */
+import { Command, Option } from "commander";
+import type { CopyChange, CopyReport, CopyRequest } from "rowpost";
+import { headerOption, InputError, messageId } from "./arguments.ts";
+import { addConnectionOptions, type ConnectionFlags, withAdmin } from "./connection.ts";
+import type { CommandContext, ExitCode } from "./context.ts";
+import { CommandFailure } from "./failure.ts";
+import { type ActionFlags, actionOf, addActionOptions } from "./filter.ts";
+import { contentOf } from "./input-file.ts";
+import { printJson, printLine } from "./output.ts";
+
+interface CopyFlags extends ConnectionFlags, ActionFlags {
+  readonly newKey: string;
+  readonly topic?: string;
+  readonly body?: string;
+  readonly file?: string;
+  readonly header?: Readonly<Record<string, string>>;
+  readonly original: CopyRequest["original"];
+}
+
+/** The command; `finish` takes its exit code. */
+export function copyCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
+  return addActionOptions(addConnectionOptions(new Command("copy")))
+    .description("send a new message that is like an old one but for what is changed")
+    .argument("<id>", "id of the old message, which may be in the archive", messageId)
+    .requiredOption("--new-key <key>", "key of the new message: consumers know a message by its type and key")
+    .option("--topic <topic>", "another topic")
+    .option("--body <text>", "another body, as it is stored: JSON, text, or base64 of a binary one")
+    .option("--file <path>", "read the body from a file; - is standard input")
+    .option(
+      "--header <name=value>",
+      "a header; may be given several times, and replaces all of the old ones",
+      headerOption,
+    )
+    .addOption(
+      new Option("--original <fate>", "what becomes of the old message: keep, suspend or archive")
+        .choices(["keep", "suspend", "archive"])
+        .default("keep"),
+    )
+    .addHelpText(
+      "after",
+      `
+Examples:
+  rowpost copy 4711 --new-key 20261121-0042~2 --body '{"total":12}' --original suspend --reason "wrong total" --database sqlite:./app.db
+  rowpost copy 4711 --new-key 20261121-0042~2 --topic refunds --reason "ticket 7" --database mysql://app@127.0.0.1/shop`,
+    )
+    .action(async (id: string, flags: CopyFlags) => {
+      const { original } = flags;
+      const [action, change] = [actionOf(context, flags), await changeOf(flags)];
+      const { conflicts, copyId } = await withAdmin(context, flags, async (admin): Promise<CopyReport> => {
+        const message = await admin.show({ id });
+        if (message === undefined) throw new CommandFailure(`there is no message with id ${id}`);
+        const seen = { id, lockVersion: message.lockVersion ?? 0 };
+        return await admin.copy({ seen, change, original, action });
+      });
+      if (copyId === undefined) throw new CommandFailure(refusal(id, original, conflicts));
+      if (flags.json === true) printJson(context, { copyId, original: { id, fate: original } });
+      else printLine(context, `message ${copyId} waits to be sent; ${id} ${FATES[original]}`);
+      finish(0);
+    });
+}
+
+const FATES = { keep: "stays as it is", suspend: "is suspended", archive: "is in the archive" } as const;
+
+async function changeOf({ body, file, header, newKey, topic }: CopyFlags): Promise<CopyChange> {
+  if (body !== undefined && file !== undefined)
+    throw new InputError("--body and --file say the same thing; give one of them");
+  const text = file === undefined ? body : (await contentOf(file)).replace(/\r?\n$/, "");
+  return { key: newKey, topic, body: text, headers: header };
+}
+
+function refusal(id: string, original: CopyRequest["original"], conflicts: CopyReport["conflicts"]): string {
+  const [conflict] = conflicts;
+  if (conflict === undefined)
+    return `nothing was copied: ${id} is not there any more, is delayed, or is archived, where --original has to be keep`;
+  return `nothing was copied: ${id} is ${conflict.state}, which forbids --original ${original}, or it has changed meanwhile`;
+}
