@@ -24,20 +24,20 @@ function handsOn(page: Page) {
   return {
     page,
     dialog: page.getByRole("dialog"),
-    async click(what: Locator) {
+    click: async (what: Locator): Promise<void> => {
       clicks += 1;
       await what.click();
     },
-    async fill(what: Locator, text: string) {
+    fill: async (what: Locator, text: string): Promise<void> => {
       fields += 1;
       await what.fill(text);
     },
-    async choose(what: Locator, option: string) {
+    choose: async (what: Locator, option: string): Promise<void> => {
       clicks += 1;
       await what.selectOption(option);
     },
-    menu: (name: string) => page.getByRole("navigation").getByRole("link", { name }),
-    done: () => ({ clicks, fields }),
+    menu: (name: string): Locator => page.getByRole("navigation").getByRole("link", { name }),
+    done: (): { readonly clicks: number; readonly fields: number } => ({ clicks, fields }),
   };
 }
 

@@ -24,7 +24,7 @@ import { recordHandlers } from "./http/handlers/records.ts";
 import { createMonitoring } from "./http/monitoring.ts";
 import { nodeListener } from "./http/node-listener.ts";
 import { openApiDocument } from "./http/openapi.ts";
-import { peerOf, withPeer } from "./http/peer.ts";
+import { samePeer } from "./http/peer.ts";
 import { createRouter } from "./http/router.ts";
 import { secured } from "./http/security.ts";
 import { createSource, type SourceOptions } from "./source.ts";
@@ -109,11 +109,11 @@ export function createConsole(options: ConsoleOptions): Console {
   const sources = options.sources.map(createSource);
   const [first] = sources;
   if (first === undefined) throw new TypeError("createConsole: sources is empty");
-  const { link, tokens = [], users = [] } = access ?? {};
+  const { link, proxy, tokens = [], users = [] } = access ?? {};
   const parts: ConsoleParts = {
     ...{ version: packageVersion(), sources, readOnly, metrics, alertChannels: options.alertChannels },
     access: createAccess({
-      ...{ users, tokens, link, authorize, isHttps, basePath, publicUrl },
+      ...{ users, tokens, proxy, link, authorize, isHttps, basePath, publicUrl },
       ...{ store: first.operations, linkUser: osUser() },
     }),
   };
@@ -181,7 +181,7 @@ function atPath(request: Request, path: string): Request {
   const url = new URL(request.url);
   if (url.pathname === path) return request;
   url.pathname = path;
-  return withPeer(new Request(url, request), peerOf(request));
+  return samePeer(new Request(url, request), request);
 }
 
 function osUser(): string {

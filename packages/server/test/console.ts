@@ -34,8 +34,11 @@ export interface ConsoleBench {
   readonly readOnly: Console;
   /** Another process, as far as the database can tell. The caller closes it. */
   another(): Console;
-  /** A token for each role, one that has expired, and one that nobody gave out. */
-  readonly tokens: Readonly<Record<Role | "expired" | "unknown", string>>;
+  /**
+   * A token for each role, one of an admin for the topics `mine.*` alone, one that has expired, and
+   * one that nobody gave out.
+   */
+  readonly tokens: Readonly<Record<Role | "limited" | "expired" | "unknown", string>>;
   ask(name: RouteName, sent?: Sent, of?: Console): Promise<Answered>;
   /** Messages in this state; returns their ids, ascending. */
   put(
@@ -50,11 +53,12 @@ export interface ConsoleBench {
 /** Opens it on an empty database. */
 export async function openConsole(database: Database, options: Partial<ConsoleOptions> = {}): Promise<ConsoleBench> {
   await migrate(database, { layout: database.defaultLayout });
-  const names = [...ROLES, "expired", "unknown"] as const;
+  const names = [...ROLES, "limited", "expired", "unknown"] as const;
   const tokens = Object.fromEntries(names.map((name) => [name, `rp_${randomSecret()}`])) as ConsoleBench["tokens"];
   const access = {
     tokens: [
       ...ROLES.map((role) => ({ name: `the ${role}`, role, hash: sha256(tokens[role]) })),
+      { name: "the limited", role: "admin" as const, hash: sha256(tokens.limited), topics: ["mine.*"] },
       { name: "late", role: "admin" as const, hash: sha256(tokens.expired), expires: "2026-01-01T00:00:00Z" },
     ],
   };

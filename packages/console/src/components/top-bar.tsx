@@ -86,7 +86,9 @@ function Preferences({ help }: { readonly help: () => void }) {
     <details class="preferences">
       <summary>
         {principal === undefined ? "…" : principal.name}
-        {principal !== undefined && <span class="quiet">{roles[principal.role]}</span>}
+        {principal !== undefined && (
+          <span class="quiet">{[roles[principal.role], ...(principal.topics ?? [])].join(" · ")}</span>
+        )}
         {meta.value?.readOnly === true && <span class="tag">{bar.readOnly}</span>}
       </summary>
       <div class="panel">

@@ -6,7 +6,9 @@ import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { InputError } from "../cli/arguments.ts";
 import { role } from "../http/schemas.ts";
+import { proxySchema } from "./proxy.ts";
 import { isPasswordHash } from "./secrets.ts";
+import { topicsSchema } from "./topics.ts";
 
 const name = z.string().trim().min(1).max(64);
 
@@ -16,6 +18,7 @@ const schema = z.strictObject({
       z.strictObject({
         name,
         role,
+        topics: topicsSchema.optional(),
         password: z.string().refine(isPasswordHash, "must be what `rowpost user hash` prints"),
       }),
     )
@@ -25,15 +28,18 @@ const schema = z.strictObject({
       z.strictObject({
         name,
         role: z.enum([...role.options, "metrics"]),
+        topics: topicsSchema.optional(),
         hash: z.string().regex(/^[0-9a-f]{64}$/, "must be what `rowpost token create` prints as hash"),
         /** Not from then on. */
         expires: z.iso.datetime({ offset: true }).optional(),
       }),
     )
     .default([]),
+  /** A proxy that says who asks. */
+  proxy: proxySchema.optional(),
 });
 
-/** Users and tokens. */
+/** Users, tokens, and the proxy in front. */
 export type Access = z.infer<typeof schema>;
 
 /** Reads the file. Throws {@link InputError}, which repeats nothing of it. */
@@ -50,7 +56,8 @@ export function readAccessFile(path: string): Access {
     const [issue] = parsed.error.issues;
     throw new InputError(`--access ${path}: ${issue?.path.join(".") || "the file"} ${issue?.message ?? "is wrong"}`);
   }
-  const { tokens, users } = parsed.data;
-  if (users.length + tokens.length === 0) throw new InputError(`--access ${path} names neither users nor tokens`);
+  const { proxy, tokens, users } = parsed.data;
+  if (users.length + tokens.length === 0 && proxy === undefined)
+    throw new InputError(`--access ${path} names neither users nor tokens nor a proxy`);
   return parsed.data;
 }

@@ -7,7 +7,15 @@ import { createOneTimeLink } from "./link.ts";
 const ASKED = "http://console.test/api/v1/session";
 
 function accessOver(store: Partial<OperationsStore>, link = createOneTimeLink()) {
-  const options = { users: [], tokens: [], link, authorize: undefined, isHttps: false, basePath: "/" };
+  const options = {
+    users: [],
+    tokens: [],
+    link,
+    authorize: undefined,
+    proxy: undefined,
+    isHttps: false,
+    basePath: "/",
+  };
   return createAccess({ ...options, publicUrl: undefined, linkUser: "ann", store: store as OperationsStore });
 }
 

@@ -6,20 +6,25 @@ import type { Role } from "../http/route.ts";
 import type { Access } from "./access-file.ts";
 import type { OneTimeLink } from "./link.ts";
 import { createLoginLimits } from "./login-limits.ts";
-import { type Holder, holderOf, markOf, type Principal } from "./principal.ts";
+import { type Holder, holderOf, limited, markOf, type Principal } from "./principal.ts";
+import { createProxyWay } from "./proxy.ts";
 import { isPassword, randomSecret, sameHash, sha256 } from "./secrets.ts";
+import type { Topics } from "./topics.ts";
+
+/** Who asks. `topics`: all that the rights reach, such as `orders` or `orders.*`; default all. */
+export interface Authorized {
+  readonly name: string;
+  readonly role: Role;
+  readonly topics?: readonly string[] | undefined;
+}
 
 /** Says who asks; null: somebody who may do nothing. */
-export type Authorize = (
-  request: Request,
-) =>
-  | Promise<{ readonly name: string; readonly role: Role } | null>
-  | { readonly name: string; readonly role: Role }
-  | null;
+export type Authorize = (request: Request) => Promise<Authorized | null> | Authorized | null;
 
 export interface AccessOptions {
   readonly users: Access["users"];
   readonly tokens: Access["tokens"];
+  readonly proxy: Access["proxy"];
   readonly link: OneTimeLink | undefined;
   /** Instead of all these. */
   readonly authorize: Authorize | undefined;
@@ -45,8 +50,8 @@ export interface AccessService {
   /** Undefined: nobody. Throws a {@link Problem} for a token that is none. */
   principalOf(request: Request): Promise<Principal | undefined>;
   /**
-   * May whoever asks read the metrics? With any role, or a token of the role metrics; `isOpen`:
-   * also without, but for a console whose program says who asks.
+   * May whoever asks read the metrics? With any role for all topics, or a token of the role
+   * metrics; `isOpen`: also without, but for a console whose program says who asks.
    */
   mayScrape(request: Request, from: { readonly isOpen: boolean }): Promise<boolean>;
   /** The request has the cookie, so a browser may have sent it without being asked. */
@@ -67,6 +72,7 @@ const MOST_BELIEVED = 10_000;
 /** Makes the service. */
 export function createAccess(options: AccessOptions): AccessService {
   const { authorize, isHttps, link, linkUser, store, tokens, users } = options;
+  const proxy = options.proxy && createProxyWay(options.proxy);
   const limits = createLoginLimits();
   let logouts = 0;
   const believed = new Map<string, { readonly principal: Principal; readonly untilMs: number }>();
@@ -112,29 +118,33 @@ export function createAccess(options: AccessOptions): AccessService {
   function tokenHolder(given: string): Principal {
     const found = knownToken(given);
     if (found === undefined) throw new Problem("unauthenticated", "the token is not known here, or has expired");
-    const { name, role } = found;
+    const { name, role, topics } = found;
     if (role === "metrics") throw new Problem("forbidden", "a token of the role metrics is for /metrics alone");
-    return { name, role, via: "api" };
+    return { name, role, via: "api", ...limited(topics) };
   }
 
   async function principalOf(request: Request): Promise<Principal | undefined> {
     if (authorize !== undefined) {
       const found = await authorize(request);
-      return found === null ? undefined : { name: found.name, role: found.role, via: "host" };
+      return found === null ? undefined : { name: found.name, role: found.role, via: "host", ...limited(found.topics) };
     }
+    // First: a proxy may pass on its own tokens too.
+    const told = proxy?.principalOf(request);
+    if (told !== undefined) return told;
     const bearer = bearerOf(request);
     return bearer === undefined ? await sessionOf(request) : tokenHolder(bearer);
   }
 
   async function open(
     request: Request,
-    who: Pick<Principal, "name" | "role">,
+    who: { readonly name: string; readonly role: Role; readonly topics?: Topics },
     way: Omit<Holder, "name">,
   ): Promise<LoggedIn> {
     const secret = randomSecret();
     const holder: Holder = { name: who.name, ...way };
     await store.openSession({ hash: sha256(secret), holder: JSON.stringify(holder), lifeMs: LIFE_MS });
-    return { principal: { ...who, via: "console" }, cookie: `${cookieName(request)}=${secret}; ${attributes}` };
+    const principal = { name: who.name, role: who.role, via: "console" as const, ...limited(who.topics) };
+    return { principal, cookie: `${cookieName(request)}=${secret}; ${attributes}` };
   }
 
   return {
@@ -142,15 +152,17 @@ export function createAccess(options: AccessOptions): AccessService {
       password: authorize === undefined && users.length > 0,
       link: authorize === undefined && link?.isOpen() === true,
     }),
-    hasCookie: (request) => cookieOf(request) !== undefined || authorize !== undefined,
+    hasCookie: (request) =>
+      cookieOf(request) !== undefined || authorize !== undefined || proxy?.speaks(request) === true,
 
     principalOf,
 
     async mayScrape(request, { isOpen }) {
-      if (authorize !== undefined) return (await principalOf(request)) !== undefined;
+      const isAll = (who: { readonly topics?: Topics } | undefined) => who !== undefined && who.topics === undefined;
+      if (authorize !== undefined) return isAll(await principalOf(request));
       const bearer = bearerOf(request);
-      if (bearer !== undefined) return knownToken(bearer) !== undefined;
-      return isOpen || (await sessionOf(request)) !== undefined;
+      if (bearer !== undefined && proxy?.speaks(request) !== true) return isAll(knownToken(bearer));
+      return isOpen || isAll(await principalOf(request));
     },
 
     async login(request, name, password) {
@@ -160,7 +172,7 @@ export function createAccess(options: AccessOptions): AccessService {
         user === undefined
       )
         throw new Problem("unauthenticated", "name or password is wrong");
-      return await open(request, { name: user.name, role: user.role }, { by: "password", mark: markOf(user) });
+      return await open(request, user, { by: "password", mark: markOf(user) });
     },
 
     async exchange(request, token) {

@@ -108,6 +108,8 @@ export const CHINESE: Readonly<Record<string, string>> = {
   "print a user for the file of `console --access`; the password comes from standard input":
     "打印写进 `console --access` 文件的用户；密码从标准输入读取",
   "who it is, in the audit too": "是谁；审计记录里也用这个名字",
+  "what it reaches, several with commas: orders, or orders.* (default: all)":
+    "能管哪些主题，多个用逗号分隔：orders，或 orders.*（默认：全部）",
   "what they may do": "能做什么",
   "The password may stand in ROWPOST_NEW_PASSWORD instead.": "密码也可以放在 ROWPOST_NEW_PASSWORD 里。",
   "tokens of programs that use the console's API": "使用控制台 API 的程序的令牌",

@@ -2,18 +2,19 @@
  * `rowpost user hash` and `rowpost token create`: what stands in the file of `console --access`.
  */
 import { text } from "node:stream/consumers";
-import { Command, Option } from "commander";
+import { Command, InvalidArgumentError, Option } from "commander";
 import { ROLES, type Role } from "../http/route.ts";
-import { duration, InputError } from "./arguments.ts";
+import { duration, InputError, listOf } from "./arguments.ts";
 import type { CommandContext, ExitCode } from "./context.ts";
 import { printJson, printLine } from "./output.ts";
 
 interface UserFlags {
   readonly name: string;
+  readonly topics?: readonly string[];
   readonly role: Role;
 }
 
-interface TokenFlags extends Pick<UserFlags, "name"> {
+interface TokenFlags extends Pick<UserFlags, "name" | "topics"> {
   readonly role: Role | "metrics";
   readonly expires?: number;
 }
@@ -24,7 +25,17 @@ const LEAST_LENGTH = 10;
 function addWho(command: Command, roles: readonly string[]): Command {
   return command
     .requiredOption("--name <name>", "who it is, in the audit too")
-    .addOption(new Option("--role <role>", "what they may do").choices([...roles]).default("reader"));
+    .addOption(new Option("--role <role>", "what they may do").choices([...roles]).default("reader"))
+    .option(
+      "--topics <topics>",
+      "what it reaches, several with commas: orders, or orders.* (default: all)",
+      listOf(topic),
+    );
+}
+
+function topic(text: string): string {
+  if (text === "") throw new InvalidArgumentError("A topic is empty.");
+  return text;
 }
 
 /** `rowpost user`; `finish` takes the exit code. */
@@ -37,15 +48,16 @@ export function userCommand(context: CommandContext, finish: (code: ExitCode) =>
 The password may stand in ${PASSWORD_VARIABLE} instead.
 
 Examples:
-  rowpost user hash --name ann --role operator < password.txt`,
+  rowpost user hash --name ann --role operator < password.txt
+  rowpost user hash --name bob --role operator --topics 'orders.*,stock' < password.txt`,
     )
-    .action(async ({ name, role }: UserFlags) => {
+    .action(async ({ name, role, topics }: UserFlags) => {
       const given = context.environment[PASSWORD_VARIABLE] ?? (await text(process.stdin));
       const password = given.replace(/\r?\n$/, "");
       if (password.length < LEAST_LENGTH)
         throw new InputError(`the password has fewer than ${LEAST_LENGTH} characters`);
       const { hashPassword } = await import("../access/secrets.ts");
-      printJson(context, { name, role, password: await hashPassword(password) });
+      printJson(context, { name, role, ...(topics && { topics }), password: await hashPassword(password) });
       finish(0);
     });
   return new Command("user").description("users of the console").addCommand(hash);
@@ -63,12 +75,12 @@ Examples:
   rowpost token create --name deploy --role reader --expires 90d
   rowpost token create --name prometheus --role metrics     # for /metrics alone`,
     )
-    .action(async ({ expires, name, role }: TokenFlags) => {
+    .action(async ({ expires, name, role, topics }: TokenFlags) => {
       const { randomSecret, sha256 } = await import("../access/secrets.ts");
       const token = `rp_${randomSecret()}`;
       const until = expires === undefined ? {} : { expires: new Date(Date.now() + expires).toISOString() };
       printLine(context, `${token}\nThe token is shown once. In the file of --access, under tokens:`);
-      printJson(context, { name, role, hash: sha256(token), ...until });
+      printJson(context, { name, role, ...(topics && { topics }), hash: sha256(token), ...until });
       finish(0);
     });
   return new Command("token").description("tokens of programs that use the console's API").addCommand(create);

@@ -20,6 +20,7 @@ const look = { method: "GET" } as const;
 
 export const BULK_ROUTES = {
   suspendScope: {
+    limited: "filtered",
     ...widely,
     path: "/s/:source/suspensions",
     role: "operator",
@@ -29,6 +30,7 @@ export const BULK_ROUTES = {
     about: "hold back all of a topic, a type, an ordering key or the relay, also what is still to come",
   },
   resumeScope: {
+    limited: "filtered",
     ...widely,
     path: "/s/:source/suspensions/lift",
     role: "operator",
@@ -38,6 +40,7 @@ export const BULK_ROUTES = {
     about: "lift such a rule, and let the messages go that it held back",
   },
   resetBackoff: {
+    limited: "filtered",
     ...widely,
     path: "/s/:source/reset-backoff",
     role: "operator",
@@ -47,6 +50,7 @@ export const BULK_ROUTES = {
     about: "bring all messages of a topic forward that wait for their next attempt",
   },
   preview: {
+    limited: "filtered",
     ...widely,
     path: "/s/:source/previews",
     role: "operator",
@@ -56,6 +60,7 @@ export const BULK_ROUTES = {
     about: "which messages a change would mean; resend, archive and delete need the role admin",
   },
   startOperation: {
+    limited: "filtered",
     ...widely,
     path: "/s/:source/operations",
     role: "operator",
@@ -65,6 +70,7 @@ export const BULK_ROUTES = {
     about: "change the messages of one's own preview; sent twice it is the same operation",
   },
   operations: {
+    limited: "filtered",
     ...look,
     path: "/s/:source/operations",
     role: "reader",

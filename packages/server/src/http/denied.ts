@@ -4,6 +4,7 @@ import type { Principal } from "../access/principal.ts";
 import type { Problem, ProblemCode } from "./problem.ts";
 import { createRateLimit } from "./rate-limit.ts";
 import type { Route } from "./route.ts";
+import { OtherTopicProblem } from "./topic-limits.ts";
 
 const DENIALS: readonly ProblemCode[] = ["unauthenticated", "forbidden", "read-only", "cross-origin"];
 /** Of people without a name, who could fill the disk: 43,000 rows a day. */
@@ -40,7 +41,8 @@ export function createDeniedLog(store: OperationsStore, logger: Logger): DeniedL
   }
 
   return async ({ name, params, principal, problem, route }) => {
-    if (!DENIALS.includes(problem.code) || (principal === undefined && route.method === "GET")) return;
+    const isDenial = DENIALS.includes(problem.code) || problem instanceof OtherTopicProblem;
+    if (!isDenial || (principal === undefined && route.method === "GET")) return;
     if (principal === undefined && isTooMuch()) return;
     const short = Object.entries(params).map(([key, value]) => [key, value.slice(0, PARAM_LENGTH).toWellFormed()]);
     const before = principal === undefined && leftOut > 0 ? { leftOut } : {};

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { getRequestListener } from "@hono/node-server";
 import { describeError, type Logger } from "rowpost";
-import { withPeer } from "./peer.ts";
+import { type Peer, withPeer } from "./peer.ts";
 import { languageOf, Problem, problemResponse } from "./problem.ts";
 
 export interface NodeListenerOptions {
@@ -31,7 +31,7 @@ export function nodeListener(
 ): (request: IncomingMessage, response: ServerResponse, body?: unknown) => void {
   const { fetch, logger } = options;
   const listener = getRequestListener(
-    async (request, { incoming }) => await fetch(withPeer(request, addressOf(incoming, options))),
+    async (request, { incoming }) => await fetch(withPeer(request, peerAt(incoming, options))),
     { overrideGlobalObjects: false },
   );
   let isWarned = false;
@@ -85,14 +85,14 @@ async function answerUnread(
   await write(response, problemResponse(new Problem("unexpected", detail), language, `urn:uuid:${randomUUID()}`));
 }
 
-function addressOf(
+function peerAt(
   { headers, socket }: Pick<IncomingMessage, "headers" | "socket">,
   { isBehindProxy }: NodeListenerOptions,
-): string | undefined {
+): Peer {
   const forwarded = headers["x-forwarded-for"];
   // The last one: it was added by the proxy that is nearest, and those before may be invented.
   const [last] = isBehindProxy ? [forwarded ?? []].flat().join(",").split(",").slice(-1) : [];
-  return last?.trim() || socket.remoteAddress;
+  return { address: last?.trim() || socket.remoteAddress, socket: socket.remoteAddress };
 }
 
 /** The stream is empty: the body is made again from what was parsed. */
@@ -111,7 +111,7 @@ async function answerRead(
   const hasBody = method !== "GET" && method !== "HEAD";
   const url = new URL(request.url ?? "/", `http://${request.headers.host ?? "localhost"}`);
   const made = new Request(url, { method, headers, ...(hasBody ? { body: textOf(body) } : {}) });
-  const answer = await options.fetch(withPeer(made, addressOf(request, options)));
+  const answer = await options.fetch(withPeer(made, peerAt(request, options)));
   await write(response, answer);
 }
 

@@ -27,7 +27,13 @@ const look = { method: "GET", role: "reader" } as const;
 const change = { method: "POST", changes: true, role: "operator" } as const;
 
 export const QUEUE_ROUTES = {
-  queueTopics: { ...look, path: "/s/:source/queue", answer: queueTopicList, about: "topics of the message queue" },
+  queueTopics: {
+    ...look,
+    limited: "filtered",
+    path: "/s/:source/queue",
+    answer: queueTopicList,
+    about: "topics of the message queue",
+  },
   queueGroups: {
     ...look,
     path: "/s/:source/queue/:topic/groups",

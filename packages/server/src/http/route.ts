@@ -21,6 +21,12 @@ export interface Route {
   readonly audit?: string;
   /** Changes a message: not offered with `--read-only`. */
   readonly changes?: true;
+  /**
+   * How it is kept to the topics of somebody whose rights reach no others: `free` has nothing of
+   * any topic, `filtered` is kept by its handler. Those with a topic, message or operation in their
+   * path are kept by that; any other is closed to them.
+   */
+  readonly limited?: "free" | "filtered";
   /** Only with `If-Match`. */
   readonly ifMatch?: true;
   /** What may stand in the query. */

@@ -16,6 +16,7 @@ import { mayDo, type Route } from "./route.ts";
 import { ROUTES, type RouteName } from "./routes.ts";
 import { messageId } from "./schemas.ts";
 import { refuseForeign } from "./security.ts";
+import { refuseClosed, refuseOthers } from "./topic-limits.ts";
 
 export interface RouterOptions extends ConsoleParts {
   readonly handlers: HandlersOf<RouteName>;
@@ -76,7 +77,9 @@ async function answer(options: RouterOptions, matched: Matched, request: Request
     principal = await options.access.principalOf(request);
     admit(options, matched, request, principal);
     const handler = options.handlers[name] as unknown as AnyHandler;
-    const reply = await handler({ request, principal, ...(await given(options, route, request, params)) });
+    const asked = await given(options, route, request, params);
+    if (principal !== undefined) await refuseOthers(route, principal, asked);
+    const reply = await handler({ request, principal, ...asked });
     if (reply instanceof Response) return reply;
     return new Response(`${JSON.stringify(reply.json)}\n`, {
       headers: { "content-type": "application/json", ...reply.headers },
@@ -102,19 +105,18 @@ function admit(
     const more = { role: principal.role, needed: route.role };
     throw new Problem("forbidden", `this needs the role ${route.role}, and you have ${principal.role}`, { more });
   }
+  refuseClosed(route, principal?.topics);
   if (route.changes === true && readOnly) throw new Problem("read-only", "the console was started with --read-only");
 }
 
 /** Parameters that have a shape. The queue looks at its names, and a channel at its own. */
 const PARAMETERS: Readonly<Record<string, z.ZodType>> = { id: messageId, operation: operationId, silence: silenceId };
 
+type Given = Readonly<Record<Exclude<keyof Call<RouteName>, "request" | "principal">, unknown>> &
+  Parameters<typeof refuseOthers>[2];
+
 /** Source, parameters, query and body, each as the table says. */
-async function given(
-  { sources }: RouterOptions,
-  route: Route,
-  request: Request,
-  params: Params,
-): Promise<Readonly<Record<Exclude<keyof Call<RouteName>, "request" | "principal">, unknown>>> {
+async function given({ sources }: RouterOptions, route: Route, request: Request, params: Params): Promise<Given> {
   const source = params["source"] === undefined ? undefined : sources.find(({ name }) => name === params["source"]);
   if (params["source"] !== undefined && source === undefined)
     throw new Problem("not-found", `there is no source ${params["source"]}`);

@@ -44,8 +44,9 @@ const lookupQuery = messageQuery.pick({ type: true, key: true }).extend({
 });
 
 export const ROUTES = {
-  session: { ...look, path: "/session", role: "anyone", about: "who is logged in", answer: session },
+  session: { limited: "free", ...look, path: "/session", role: "anyone", about: "who is logged in", answer: session },
   login: {
+    limited: "free",
     method: "POST",
     path: "/session",
     role: "anyone",
@@ -55,6 +56,7 @@ export const ROUTES = {
     answer: session,
   },
   exchangeLink: {
+    limited: "free",
     method: "POST",
     path: "/session/exchange",
     role: "anyone",
@@ -64,6 +66,7 @@ export const ROUTES = {
     answer: session,
   },
   logout: {
+    limited: "free",
     method: "DELETE",
     path: "/session",
     role: "anyone",
@@ -72,8 +75,16 @@ export const ROUTES = {
     answer: undefined,
     status: 204,
   },
-  meta: { ...look, path: "/meta", role: "reader", about: "version, sources, and what I may do", answer: meta },
+  meta: {
+    limited: "free",
+    ...look,
+    path: "/meta",
+    role: "reader",
+    about: "version, sources, and what I may do",
+    answer: meta,
+  },
   pulse: {
+    limited: "filtered",
     ...look,
     path: "/pulse",
     role: "reader",
@@ -81,6 +92,7 @@ export const ROUTES = {
     answer: pulse,
   },
   overview: {
+    limited: "filtered",
     ...look,
     path: "/s/:source/overview",
     role: "reader",
@@ -88,14 +100,23 @@ export const ROUTES = {
     about: "what is wrong, and how much waits",
   },
   topics: {
+    limited: "filtered",
     ...look,
     path: "/s/:source/topics",
     role: "reader",
     about: "topics with unfinished messages",
     answer: topicList,
   },
-  relays: { ...look, path: "/s/:source/relays", role: "reader", about: "relays and their shards", answer: relayList },
+  relays: {
+    limited: "filtered",
+    ...look,
+    path: "/s/:source/relays",
+    role: "reader",
+    about: "relays and their shards",
+    answer: relayList,
+  },
   messages: {
+    limited: "filtered",
     ...look,
     path: "/s/:source/messages",
     role: "reader",
@@ -104,6 +125,7 @@ export const ROUTES = {
     about: "messages, the newest first",
   },
   lookup: {
+    limited: "filtered",
     ...look,
     path: "/s/:source/lookup",
     role: "reader",
@@ -204,6 +226,7 @@ export const ROUTES = {
   ...CARE_ROUTES,
   ...ALERT_ROUTES,
   failures: {
+    limited: "filtered",
     ...look,
     path: "/s/:source/failures",
     role: "reader",
@@ -211,6 +234,7 @@ export const ROUTES = {
     about: "failed messages in groups of one cause",
   },
   audit: {
+    limited: "filtered",
     ...look,
     path: "/s/:source/audit",
     role: "reader",

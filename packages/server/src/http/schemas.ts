@@ -336,7 +336,13 @@ export const auditQuery = z.object({
 
 export const role = z.enum(["reader", "operator", "admin"]);
 
-const principal = z.object({ name: z.string(), role, via: z.enum(["console", "api", "host"]) });
+const principal = z.object({
+  name: z.string(),
+  role,
+  via: z.enum(["console", "api", "host"]),
+  /** All that the rights reach; absent: all topics. */
+  topics: z.array(z.string()).optional(),
+});
 
 export const session = z.object({
   /** Null: nobody is logged in. */

@@ -60,10 +60,14 @@ export async function failureGroups(
 }
 
 /** The messages of a group as they are, the lowest ids first. */
-export async function failuresOf(admin: Lister, fingerprint: string): Promise<SeenMessage[]> {
+export async function failuresOf(
+  admin: Lister,
+  fingerprint: string,
+  isMeant: (message: MessageSummary) => boolean = () => true,
+): Promise<SeenMessage[]> {
   const found: SeenMessage[] = [];
   await eachFailure(admin, (message) => {
-    if (causeOf(message).fingerprint === fingerprint)
+    if (isMeant(message) && causeOf(message).fingerprint === fingerprint)
       found.push({ id: message.id, lockVersion: message.lockVersion ?? 0 });
   });
   return found.reverse();

@@ -3,6 +3,7 @@ import type { LoggedIn } from "../../access/access.ts";
 import { type Call, type ConsoleParts, firstSource, type HandlersOf } from "../call.ts";
 import { mayDo, type Route } from "../route.ts";
 import { ROUTES, type RouteName } from "../routes.ts";
+import { limitOf } from "../topic-limits.ts";
 
 /** Makes them. */
 export function accessHandlers(
@@ -37,7 +38,9 @@ export function accessHandlers(
       const { estimate, asOf } = await firstSource(parts).snapshot();
       const names = Object.keys(ROUTES) as RouteName[];
       const isAllowed = (route: Route): boolean =>
-        mayDo(principal.role, route.role) && !(readOnly && route.changes === true);
+        mayDo(principal.role, route.role) &&
+        !(readOnly && route.changes === true) &&
+        (principal.topics === undefined || limitOf(route) !== undefined);
       return {
         json: {
           ...{ version, readOnly, principal },

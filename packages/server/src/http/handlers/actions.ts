@@ -14,6 +14,7 @@ import type { Call, HandlersOf, Reply } from "../call.ts";
 import { versionOf, versionTag } from "../etag.ts";
 import { msUntil } from "../instants.ts";
 import { Problem } from "../problem.ts";
+import { requireTopic } from "../topic-limits.ts";
 import { summaryOf } from "./messages.ts";
 
 type ActionName = "retry" | "resend" | "suspend" | "resume" | "confirm" | "archive" | "copy";
@@ -63,6 +64,7 @@ async function change(
 async function copy(call: Call<"copy">): Promise<Reply<"copy">> {
   const { body, id, source } = call;
   const { key, topic, body: text, headers, original } = body;
+  if (topic !== undefined) requireTopic(call.principal.topics, topic);
   const { lockVersion, ...attempt } = await attemptOf("copy", call);
   const { action } = attempt;
   const change = { key, topic, body: text, headers };

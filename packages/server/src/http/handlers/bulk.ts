@@ -2,6 +2,7 @@
 import type { BulkKind, BulkOperation, MessageFilter, OperatorAction } from "rowpost";
 import type { z } from "zod";
 import type { Principal } from "../../access/principal.ts";
+import { reaches, type Topics } from "../../access/topics.ts";
 import { failuresOf } from "../../operations/failure-groups.ts";
 import type { Source } from "../../source.ts";
 import type { operation as operationSchema, previewBody } from "../bulk-schemas.ts";
@@ -9,6 +10,7 @@ import type { HandlersOf } from "../call.ts";
 import { msUntil } from "../instants.ts";
 import { Problem } from "../problem.ts";
 import { mayDo } from "../route.ts";
+import { isOwn, requireTopic } from "../topic-limits.ts";
 
 type Handled =
   | ("suspendScope" | "resumeScope" | "resetBackoff" | "preview" | "startOperation" | "operations" | "operation")
@@ -22,23 +24,27 @@ const FOR_ADMINS: readonly BulkKind[] = ["resend", "archive", "delete"];
 export function bulkHandlers(): HandlersOf<Handled> {
   return {
     async suspendScope({ body: { scope, until, value, ...given }, principal, source }) {
+      requireTopic(principal.topics, scope === "topic" ? value : undefined);
       const action = actionOf(principal, given.reason);
       await source.changes.suspendScope({ ...action, scope, value, endsInMs: msUntil(until) ?? null });
       return { json: { changed: 0 } };
     },
 
     async resumeScope({ body: { reason, scope, value }, principal, source }) {
+      requireTopic(principal.topics, scope === "topic" ? value : undefined);
       const action = actionOf(principal, reason);
       return { json: { changed: await source.changes.resumeScope({ scope, value, action }) } };
     },
 
     async resetBackoff({ body: { reason, topic }, principal, source }) {
+      requireTopic(principal.topics, topic);
       return { json: { changed: await source.changes.resetBackoff({ topic, action: actionOf(principal, reason) }) } };
     },
 
     async preview({ body: { filter, fingerprint, kind }, principal, source }) {
       checkKind(kind, principal);
-      const { seen, ...meant } = await meantBy(source, { filter, fingerprint, kind });
+      if (fingerprint === undefined) requireTopic(principal.topics, filter.topic);
+      const { seen, ...meant } = await meantBy(source, { filter, fingerprint, kind }, principal.topics);
       const made = await source.bulk.preview({ kind, author: principal.name, filter: meant.filter, seen });
       const samples = made.samples.map((message) => ({ ...message }));
       return { json: { operation: shown(made.operation), samples, expiresInMs: PREVIEW_MS } };
@@ -55,8 +61,9 @@ export function bulkHandlers(): HandlersOf<Handled> {
       return { json: { operation: shown(started) } };
     },
 
-    async operations({ source }) {
-      return { json: { items: (await source.bulk.list()).map(shown), asOf: new Date().toISOString() } };
+    async operations({ principal, source }) {
+      const own = (await source.bulk.list()).filter((each) => isOwn(each, principal));
+      return { json: { items: own.map(shown), asOf: new Date().toISOString() } };
     },
 
     async operation({ operation: id, source }) {
@@ -109,11 +116,13 @@ function checkKind(kind: BulkKind, { role }: Principal): void {
 async function meantBy(
   source: Source,
   { filter: { after, before, reason, ...given }, fingerprint, kind }: z.output<typeof previewBody>,
+  topics: Topics,
 ): Promise<{ readonly filter: MessageFilter; readonly seen?: Awaited<ReturnType<typeof failuresOf>> }> {
   if (fingerprint !== undefined) {
     if (kind === "resume" || kind === "resend")
       throw new Problem("invalid-request", `${kind} means no failed messages, which a cause has`);
-    const seen = await source.search((admin) => failuresOf(admin, fingerprint));
+    const isMeant = ({ topic }: { readonly topic: string }): boolean => reaches(topics, topic);
+    const seen = await source.search((admin) => failuresOf(admin, fingerprint, isMeant));
     return { filter: { states: ["failed"] }, seen };
   }
   const all = { ...given, failReasonContains: reason, createdAfter: after, createdBefore: before };

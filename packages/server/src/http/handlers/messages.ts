@@ -1,6 +1,7 @@
 /** Looking for messages, and at one of them. */
 import type { MessageAdmin, MessageFilter, MessageSummary } from "rowpost";
 import type { z } from "zod";
+import { onlyTopic, reaches, type Topics } from "../../access/topics.ts";
 import type { Source } from "../../source.ts";
 import type { ConsoleParts, HandlersOf } from "../call.ts";
 import { decodeCursor, encodeCursor, type Position } from "../cursor.ts";
@@ -13,6 +14,8 @@ type Place = Position["place"];
 
 interface Search {
   readonly filter: MessageFilter;
+  /** Of whoever looks. */
+  readonly topics: Topics;
   readonly places: readonly Place[];
   readonly limit: number;
   readonly budgetMs: number;
@@ -35,24 +38,24 @@ export function messageHandlers({
   }
 
   return {
-    async messages({ query, source }) {
+    async messages({ principal: { topics }, query, source }) {
       const { budgetMs, cursor, in: places, limit } = query;
       const filter = filterOf(query);
       const about = { filter, places, source: source.name };
       const from = cursor === undefined ? undefined : decodeCursor(cursor, about);
-      const page = await source.search((admin) => find(admin, { filter, places, limit, budgetMs, from }));
+      const page = await source.search((admin) => find(admin, { filter, topics, places, limit, budgetMs, from }));
       return { json: listed(page, about) };
     },
 
-    async lookup({ query: { key, type, word }, source }) {
+    async lookup({ principal: { topics }, query: { key, type, word }, source }) {
       if (key === undefined && word === undefined)
         throw new Problem("invalid-request", "give key (with type if you know it), or word", {
           more: { errors: [{ pointer: "/key", message: "is missing" }] },
         });
       const isId = word !== undefined && messageId.safeParse(word).success;
-      const byId = isId ? (await find(source.reads, { ...LOOKUP, filter: { ids: [word] } })).messages : [];
+      const byId = isId ? (await find(source.reads, { ...LOOKUP, topics, filter: { ids: [word] } })).messages : [];
       const filter = { key: key ?? word ?? "", ...(type === undefined ? {} : { type }) };
-      const byKey = await source.search((admin) => find(admin, { ...LOOKUP, filter }));
+      const byKey = await source.search((admin) => find(admin, { ...LOOKUP, topics, filter }));
       // A number may be the id of one message and the key of another.
       const others = byKey.messages.filter(({ id }) => byId.every((message) => message.id !== id));
       return { json: listed({ ...byKey, messages: [...byId, ...others] }, undefined) };
@@ -66,11 +69,11 @@ export function messageHandlers({
       return { json, headers: { etag: versionTag(message) } };
     },
 
-    async keyQueue({ id, source }) {
+    async keyQueue({ id, principal: { topics }, source }) {
       const { orderingKey } = await summaryOf(source, id);
       if (typeof orderingKey !== "string") return { json: listOf(NOTHING, undefined) };
       const filter = { orderingKey, states: UNFINISHED };
-      const search = { filter, places: ["live"] as const, limit: 50, budgetMs: 2_000 };
+      const search = { filter, topics, places: ["live"] as const, limit: 50, budgetMs: 2_000 };
       return { json: listed(await source.search((admin) => find(admin, search)), undefined) };
     },
 
@@ -109,33 +112,41 @@ const NOTHING: Found = { messages: [], next: undefined, timeIsUp: false, places:
 
 /** The message, from the archive too. Throws a {@link Problem} when there is none. */
 export async function summaryOf({ reads }: Pick<Source, "reads">, id: string): Promise<MessageSummary> {
-  const [message] = (await find(reads, { ...LOOKUP, limit: 1, filter: { ids: [id] } })).messages;
+  const [message] = (await find(reads, { ...LOOKUP, topics: undefined, limit: 1, filter: { ids: [id] } })).messages;
   if (message === undefined) throw new Problem("not-found", `there is no message ${id}, in the table or its archive`);
   return message;
 }
 
-async function find(admin: MessageAdmin, { budgetMs, filter, from, limit, places }: Search): Promise<Found> {
+async function find(admin: MessageAdmin, { budgetMs, from, limit, places, topics, ...search }: Search): Promise<Found> {
+  const { topic: wanted = onlyTopic(topics), ...others } = search.filter;
+  if (wanted !== undefined && !reaches(topics, wanted)) return { ...NOTHING, places };
+  const filter: MessageFilter = { ...others, ...(wanted === undefined ? {} : { topic: wanted }) };
   const untilMs = performance.now() + budgetMs;
   const messages: MessageSummary[] = [];
   const looked: Place[] = [];
   const isWhole = from === undefined;
   let position: Position | undefined = from ?? { place: places[0] ?? "live", beforeId: undefined };
   for (;;) {
-    const { place }: Position = position;
-    looked.push(place);
+    const place: Place = position.place;
+    if (!looked.includes(place)) looked.push(place);
     const page = await admin.list({
       ...{ filter, limit: limit - messages.length, archived: place === "archive" },
       ...{ beforeId: position.beforeId, timeLimitMs: Math.max(1, untilMs - performance.now()) },
     });
-    messages.push(...page.messages);
+    messages.push(...page.messages.filter(({ topic }) => reaches(topics, topic)));
     const found = { messages, places: looked, isWhole };
-    if (page.nextBeforeId !== undefined)
-      return { ...found, next: { place, beforeId: page.nextBeforeId }, timeIsUp: page.timeIsUp };
+    const timeIsUp = page.timeIsUp || performance.now() >= untilMs;
+    if (page.nextBeforeId !== undefined) {
+      position = { place, beforeId: page.nextBeforeId };
+      // What others may not see does not fill a page.
+      if (messages.length < limit && !timeIsUp) continue;
+      return { ...found, next: position, timeIsUp };
+    }
     const following: Place | undefined = places[places.indexOf(place) + 1];
     position = following && { place: following, beforeId: undefined };
     if (position === undefined) return { ...found, next: undefined, timeIsUp: false };
     if (messages.length >= limit) return { ...found, next: position, timeIsUp: false };
-    if (performance.now() >= untilMs) return { ...found, next: position, timeIsUp: true };
+    if (timeIsUp) return { ...found, next: position, timeIsUp };
   }
 }
 

@@ -2,8 +2,10 @@
 import { createHash } from "node:crypto";
 import { RowpostError } from "rowpost";
 import type { z } from "zod";
-import type { Source } from "../../source.ts";
+import type { Topics } from "../../access/topics.ts";
+import type { Snapshot, Source } from "../../source.ts";
 import type { ConsoleParts, HandlersOf } from "../call.ts";
+import { narrowedStatus } from "../narrowed-status.ts";
 import type { pulse } from "../schemas.ts";
 import { countsOf, problemsOf, relaysOf, topicsOf, unownedShards } from "../status-view.ts";
 
@@ -12,22 +14,22 @@ type PulseOf = z.infer<typeof pulse>["sources"][number];
 /** Makes them. */
 export function overviewHandlers({ sources }: ConsoleParts): HandlersOf<"pulse" | "overview" | "topics" | "relays"> {
   return {
-    async pulse({ request }) {
-      const json = { sources: await Promise.all(sources.map(pulseOf)) };
+    async pulse({ principal: { topics }, request }) {
+      const json = { sources: await Promise.all(sources.map((source) => pulseOf(source, topics))) };
       const etag = `"${createHash("sha256").update(JSON.stringify(json)).digest("base64url").slice(0, 22)}"`;
       const headers = { etag, "cache-control": "no-cache" };
       const isSame = request.headers.get("if-none-match")?.replace(/^W\//, "") === etag;
       return isSame ? new Response(null, { status: 304, headers }) : { json, headers };
     },
 
-    async overview({ source }) {
-      const { asOf, estimate, status } = await source.snapshot();
+    async overview({ principal: { topics }, source }) {
+      const { asOf, estimate, status } = await seen(source, topics);
       const { instances, oldestDue, suspensions } = status;
       return {
         json: {
           problems: problemsOf(status),
           states: countsOf(status),
-          ...(estimate.messages === undefined
+          ...(estimate.messages === undefined || topics !== undefined
             ? {}
             : { messages: { value: estimate.messages, relation: "est" as const } }),
           oldestDue,
@@ -39,28 +41,33 @@ export function overviewHandlers({ sources }: ConsoleParts): HandlersOf<"pulse" 
       };
     },
 
-    async topics({ source }) {
-      const { asOf, status } = await source.snapshot();
+    async topics({ principal: { topics }, source }) {
+      const { asOf, status } = await seen(source, topics);
       return { json: { items: topicsOf(status), asOf } };
     },
 
-    async relays({ source }) {
-      const { asOf, status } = await source.snapshot();
+    async relays({ principal: { topics }, source }) {
+      const { asOf, status } = await seen(source, topics);
       const shards = { total: status.leases.length, unowned: unownedShards(status) };
       return { json: { items: relaysOf(status), shards, asOf } };
     },
   };
 }
 
+async function seen({ snapshot }: Pick<Source, "snapshot">, topics: Topics): Promise<Snapshot> {
+  const found = await snapshot();
+  return { ...found, status: narrowedStatus(found.status, topics) };
+}
+
 /** A database that is away is told, and the others are shown. */
-async function pulseOf({ name, snapshot }: Source): Promise<PulseOf> {
+async function pulseOf({ name, snapshot }: Source, topics: Topics): Promise<PulseOf> {
   try {
-    const { firing, status } = await snapshot();
+    const { firing, status } = await seen({ snapshot }, topics);
     // Rounded, or every answer would be another one.
     const oldestWaitingMs = status.oldestDue && Math.floor(status.oldestDue.waitingMs / 1_000) * 1_000;
     return {
       ...{ name, states: countsOf(status), problems: problemsOf(status).length, oldestWaitingMs },
-      ...(firing === undefined ? {} : { alerts: firing }),
+      ...(firing === undefined || topics !== undefined ? {} : { alerts: firing }),
     };
   } catch (error) {
     if (!(error instanceof RowpostError)) throw error;

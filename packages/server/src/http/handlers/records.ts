@@ -1,4 +1,5 @@
 /** Failures by cause, and the audit. */
+import { reaches } from "../../access/topics.ts";
 import { failureGroups } from "../../operations/failure-groups.ts";
 import { createShared, type Shared } from "../../shared-answer.ts";
 import type { ConsoleParts, HandlersOf } from "../call.ts";
@@ -23,14 +24,19 @@ export function recordHandlers({ sources }: ConsoleParts): HandlersOf<"failures"
   }
 
   return {
-    async failures({ source }) {
+    async failures({ principal: { topics }, source }) {
       const shared = failures.get(source.name);
       if (shared === undefined) throw new Error(`no failures of ${source.name}`);
-      return { json: await shared() };
+      const all = await shared();
+      if (topics === undefined) return { json: all };
+      const items = all.items.filter(({ topic }) => reaches(topics, topic));
+      const value = items.reduce((sum, { count }) => sum + count, 0);
+      return { json: { ...all, items, looked: { ...all.looked, value } } };
     },
 
     async audit({ principal, query: { cursor, limit, ...given }, source }) {
-      const filter = principal.role === "admin" ? given : { ...given, author: principal.name };
+      const seesAll = principal.role === "admin" && principal.topics === undefined;
+      const filter = seesAll ? given : { ...given, author: principal.name };
       const about = { ...filter, source: source.name };
       const beforeId = cursor === undefined ? undefined : decodeCursor(cursor, about).beforeId;
       // One more than is shown: then there is another page.

@@ -1,6 +1,7 @@
 /** Looking at the queue: topics, groups, messages. */
 import type { CountUpTo, GroupStatus, QueueMessageDetail, QueueMessageSummary } from "rowpost/queue";
 import type { z } from "zod";
+import { reaches } from "../../../access/topics.ts";
 import { isMissingTable } from "../../../database-url.ts";
 import { createShared, type Shared } from "../../../shared-answer.ts";
 import type { Source } from "../../../source.ts";
@@ -38,10 +39,11 @@ export function queueLookHandlers({ sources }: ConsoleParts): HandlersOf<Names> 
   }
 
   return {
-    async queueTopics({ source }) {
+    async queueTopics({ principal: { topics }, source }) {
       const asOf = new Date().toISOString();
       try {
-        return { json: { tables: true, items: await source.queue().topics(), asOf } };
+        const items = (await source.queue().topics()).filter(({ topic }) => reaches(topics, topic));
+        return { json: { tables: true, items, asOf } };
       } catch (error) {
         if (isMissingTable(error)) return { json: { tables: false, items: [], asOf } };
         throw error;

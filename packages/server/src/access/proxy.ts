@@ -1,0 +1,85 @@
+/**
+ * Who asks, told by a proxy that has logged them in. Believed only with the proxy's secret and from
+ * its address: the same headers from anybody else are refused, not passed over.
+ */
+import { BlockList, isIP } from "node:net";
+import { z } from "zod";
+import { socketOf } from "../http/peer.ts";
+import { Problem } from "../http/problem.ts";
+import { role } from "../http/schemas.ts";
+import { limited, type Principal } from "./principal.ts";
+import { sameHash } from "./secrets.ts";
+import { topicsSchema } from "./topics.ts";
+
+const header = z.string().regex(/^[\w!#$%&'*+.^`|~-]+$/, "must be the name of a header");
+const network = z
+  .string()
+  .refine((text) => subnetOf(text) !== undefined, "must be an address, or one such as 10.0.0.0/8");
+
+/** Of the access file. */
+export const proxySchema = z.strictObject({
+  /** Header with the name of who asks. */
+  user: header,
+  /** Header with their groups, separated by commas. */
+  groups: header.optional(),
+  /** Header that only the proxy sends, and the hash of what stands in it. */
+  secret: z.strictObject({ header, hash: z.string().regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in hexadecimal") }),
+  /** Where the proxy is. */
+  from: z.array(network).min(1),
+  /** Rights by group, the first that they are in; `*` is everybody whom the proxy lets through. */
+  roles: z.record(z.string().min(1), z.strictObject({ role, topics: topicsSchema.optional() })),
+});
+
+export type ProxyAccess = z.infer<typeof proxySchema>;
+
+export interface ProxyWay {
+  /** The request says that it comes from the proxy. */
+  speaks(request: Request): boolean;
+  /** Undefined: it does not say who asks. Throws a {@link Problem} where it may not be believed. */
+  principalOf(request: Request): Principal | undefined;
+}
+
+export function createProxyWay({ from, groups, roles, secret, user }: ProxyAccess): ProxyWay {
+  const trusted = new BlockList();
+  for (const { address, family, prefix } of from.map(subnetOf).filter((each) => each !== undefined))
+    trusted.addSubnet(address, prefix, family);
+  const names = [user, secret.header, ...(groups === undefined ? [] : [groups])];
+  const speaks = ({ headers }: Request): boolean => names.some((name) => headers.has(name));
+
+  function isProxy(request: Request): boolean {
+    const address = socketOf(request)?.replace(/^::ffff:(?=\d+\.)/i, "") ?? "";
+    const isThere = isIP(address) !== 0 && trusted.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
+    return isThere && sameHash(request.headers.get(secret.header) ?? "", secret.hash);
+  }
+
+  return {
+    speaks,
+    principalOf(request) {
+      if (!speaks(request)) return undefined;
+      if (!isProxy(request))
+        throw new Problem(
+          "invalid-request",
+          `the headers ${names.join(", ")} are the proxy's, and this is not the proxy`,
+        );
+      const name = request.headers.get(user)?.trim() ?? "";
+      if (name === "") return undefined;
+      if (name.length > 64) throw new Problem("invalid-request", `${user} has more than 64 characters`);
+      const theirs = (groups === undefined ? "" : (request.headers.get(groups) ?? ""))
+        .split(",")
+        .map((one) => one.trim());
+      const [, rights] = Object.entries(roles).find(([group]) => group === "*" || theirs.includes(group)) ?? [];
+      if (rights === undefined)
+        throw new Problem("forbidden", `${name} is known to the proxy, and in no group that has rights here`);
+      return { name, role: rights.role, via: "console", ...limited(rights.topics) };
+    },
+  };
+}
+
+function subnetOf(text: string) {
+  const [, address = "", bits] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
+  const version = isIP(address);
+  const most = version === 6 ? 128 : 32;
+  const prefix = bits === undefined ? most : Number(bits);
+  if (version === 0 || prefix > most) return undefined;
+  return { address, prefix, family: version === 6 ? ("ipv6" as const) : ("ipv4" as const) };
+}

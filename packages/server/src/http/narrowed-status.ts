@@ -1,0 +1,33 @@
+/** The look at a table as somebody may see it whose rights reach some topics only. */
+import type { OutboxStatus } from "rowpost";
+import { reaches, type Topics } from "../access/topics.ts";
+
+/** Counts are those of their topics, as far as these were counted by topic. */
+export function narrowedStatus(status: OutboxStatus, topics: Topics): OutboxStatus {
+  if (topics === undefined) return status;
+  const counts = status.counts.filter(({ topic }) => reaches(topics, topic));
+  const isPart = new Set(status.counts.filter(({ atLeast }) => atLeast).map(({ state }) => state));
+  return {
+    ...status,
+    counts,
+    totals: status.totals.map(({ state }) => ({
+      state,
+      count: counts.filter((one) => one.state === state).reduce((sum, { count }) => sum + count, 0),
+      atLeast: isPart.has(state),
+    })),
+    oldestDue: status.oldestDue && reaches(topics, status.oldestDue.topic) ? status.oldestDue : undefined,
+    suspensions: status.suspensions.filter(
+      ({ scope, value }) => scope === "relay" || (scope === "topic" && reaches(topics, value)),
+    ),
+    instances: status.instances.map(({ report, ...instance }) => ({
+      ...instance,
+      report: report && {
+        ...report,
+        restingTopics: report.restingTopics.filter(({ topic }) => reaches(topics, topic)),
+        moreResting: 0,
+        // It may tell of anybody's message.
+        lastError: undefined,
+      },
+    })),
+  };
+}

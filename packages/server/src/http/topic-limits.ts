@@ -1,0 +1,69 @@
+/**
+ * What somebody may do whose rights reach some topics only: a route is kept to them by its path, by
+ * its handler, or is closed. A route that says nothing is closed.
+ */
+import { reaches, type Topics } from "../access/topics.ts";
+import type { Source } from "../source.ts";
+import { summaryOf } from "./handlers/messages.ts";
+import { Problem } from "./problem.ts";
+import type { Route } from "./route.ts";
+
+/** By which part of its path, or how else, a route is kept to topics; undefined: it is closed. */
+export function limitOf({ limited, path }: Pick<Route, "limited" | "path">) {
+  if (path.includes("/:topic")) return "topic";
+  if (path.includes("/:operation")) return "operation";
+  return path.includes("/messages/:id") ? "message" : limited;
+}
+
+/** There is such a thing, and it belongs to another topic: to them it is not there. */
+export class OtherTopicProblem extends Problem {
+  constructor(what: string) {
+    super("not-found", `there is no ${what}`);
+  }
+}
+
+/** For what they name themselves. Throws a {@link Problem}. */
+export function requireTopic(topics: Topics, topic: string | undefined): void {
+  if (topics === undefined || (topic !== undefined && reaches(topics, topic))) return;
+  throw new Problem("forbidden", `your rights reach only: ${topics.join(", ")}`, { more: { topics } });
+}
+
+/** Throws a {@link Problem} where the route is closed to them. */
+export function refuseClosed(route: Route, topics: Topics): void {
+  if (topics !== undefined && limitOf(route) === undefined) requireTopic(topics, undefined);
+}
+
+interface Named {
+  readonly source: Source | undefined;
+  readonly id: string | undefined;
+  readonly topic: string | undefined;
+  readonly operation: string | undefined;
+}
+
+/** Throws a {@link Problem} where what the path names belongs to another topic. */
+export async function refuseOthers(
+  route: Route,
+  { name, topics }: { readonly name: string; readonly topics?: Topics },
+  { id, operation, source, topic }: Named,
+): Promise<void> {
+  if (topics === undefined || source === undefined) return;
+  const limit = limitOf(route);
+  if (limit === "topic" && topic !== undefined && !reaches(topics, topic))
+    throw new OtherTopicProblem(`topic ${topic}`);
+  if (limit === "message" && id !== undefined) {
+    const message = await summaryOf(source, id);
+    if (!reaches(topics, message.topic)) throw new OtherTopicProblem(`message ${id}, in the table or its archive`);
+  }
+  if (limit === "operation" && operation !== undefined) {
+    const found = await source.bulk.read(operation);
+    if (found !== undefined && !isOwn(found, { name, topics })) throw new OtherTopicProblem(`operation ${operation}`);
+  }
+}
+
+/** An operation that they began, or that means one of their topics. */
+export function isOwn(
+  { author, filter }: { readonly author: string; readonly filter: { readonly topic?: string | undefined } },
+  { name, topics }: { readonly name: string; readonly topics?: Topics },
+): boolean {
+  return author === name || topics === undefined || (filter.topic !== undefined && reaches(topics, filter.topic));
+}
