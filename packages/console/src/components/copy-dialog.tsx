@@ -79,7 +79,14 @@ function Editing({ close, etag, message, source, stored }: CopyProps & { readonl
       {lines !== undefined && (
         <label>
           {copying.headers}
-          <textarea name="headers" class="mono" rows={3} defaultValue={lines} spellcheck={false} />
+          <textarea
+            name="headers"
+            class="mono"
+            rows={3}
+            placeholder="tenant: acme"
+            defaultValue={lines}
+            spellcheck={false}
+          />
         </label>
       )}
       <OriginalField message={message} />
