@@ -231,6 +231,20 @@ export function consoleCases(create: () => Promise<{ readonly database: Database
       await fresh.close();
     });
 
+    test("a message of another topic that stands in front is not told of", async () => {
+      const [front = ""] = await bench.put("failed", 1, { topic: "payments", reason: "HTTP_400: card 4111" });
+      const [behind = ""] = await bench.put("pending", 1, { topic: "mine.orders" });
+      await bench.sql(`UPDATE local_message SET ordering_key = 'cust-1' WHERE id IN (${front}, ${behind})`);
+      const told = async (token: string) => {
+        const { text } = await bench.ask("message", { token, params: { id: behind } });
+        return ["4111", `"behindId":"${front}"`].map((part) => text.includes(part));
+      };
+      expect([await told(bench.tokens.admin), await told(bench.tokens.limited)]).toEqual([
+        [true, true],
+        [false, false],
+      ]);
+    });
+
     test("of their topics they may do what their role may, and of others nothing", async () => {
       const [id = ""] = await bench.put("failed", 1, { topic: "mine.retried" });
       await bench.put("failed", 2, { topic: "others", reason: "HTTP_500: of others" });
@@ -265,6 +279,7 @@ export function consoleCases(create: () => Promise<{ readonly database: Database
         const answer = await bench.ask(name, { token, params: { operation: another }, body });
         expect([name, answer.status]).toEqual([name, 404]);
       }
+      expect((await bench.ask("startOperation", { token, body: { ...reason, preview: another } })).status).toBe(403);
       const { json: meta } = await bench.ask("meta", { token });
       expect(meta["principal"]).toMatchObject({ topics: ["mine.*"] });
       expect(meta["permissions"]).toEqual(NAMES.filter((name) => limitOf(ROUTES[name]) !== undefined));

@@ -7,7 +7,7 @@ import { sqlite } from "rowpost/sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { proxySchema } from "../src/access/proxy.ts";
 import { sha256 } from "../src/access/secrets.ts";
-import { type Console, createConsole } from "../src/console.ts";
+import { type Console, type ConsoleOptions, createConsole } from "../src/console.ts";
 import { temporaryFile } from "./command.ts";
 
 const SECRET = "s3cret of the proxy";
@@ -16,7 +16,10 @@ const PROXY = {
   groups: "x-forwarded-groups",
   secret: { header: "x-proxy-secret", hash: sha256(SECRET) },
   from: ["10.0.0.0/8", "127.0.0.1"],
-  roles: { "ops-admins": { role: "admin" as const }, orders: { role: "operator" as const, topics: ["orders.*"] } },
+  roles: [
+    { group: "ops-admins", role: "admin" as const },
+    { group: "orders", role: "operator" as const, topics: ["orders.*"] },
+  ],
 };
 const ANN = { "x-forwarded-user": "ann", "x-forwarded-groups": "staff, ops-admins", "x-proxy-secret": SECRET };
 
@@ -37,9 +40,9 @@ afterAll(async () => {
 });
 
 /** A console that is served, with what it answers to a request with these headers. */
-async function served(proxy: Partial<typeof PROXY> = {}, publicUrl?: string) {
+async function served(proxy: Partial<typeof PROXY> = {}, publicUrl?: string, access: ConsoleOptions["access"] = {}) {
   const made: Console = createConsole({
-    ...{ sources: [{ name: "main", database }], access: { proxy: { ...PROXY, ...proxy } } },
+    ...{ sources: [{ name: "main", database }], access: { ...access, proxy: { ...PROXY, ...proxy } } },
     ...(publicUrl === undefined ? {} : { publicUrl }),
   });
   const server: Server = createServer((...both) => made.node(...both));
@@ -78,7 +81,7 @@ describe("a proxy that says who asks", () => {
     expect((await look("/meta", {})).status).toBe(401);
     // The proxy lets somebody through whom it does not know.
     expect((await look("/meta", { "x-proxy-secret": SECRET })).status).toBe(401);
-    const all = await served({ roles: { "*": { role: "reader" } } as never });
+    const all = await served({ roles: [{ group: "*", role: "reader" }] as never });
     expect((await all("/session", { ...ANN, "x-forwarded-groups": "" })).json["principal"]).toMatchObject({
       role: "reader",
     });
@@ -87,7 +90,12 @@ describe("a proxy that says who asks", () => {
   test("is not believed without its secret, or from another place: the headers are refused", async () => {
     const look = await served();
     const { "x-proxy-secret": _, ...bare } = ANN;
-    for (const headers of [bare, { ...ANN, "x-proxy-secret": "guessed" }, { "x-forwarded-groups": "ops-admins" }]) {
+    for (const headers of [
+      bare,
+      { ...ANN, "x-proxy-secret": "guessed" },
+      { "x-forwarded-groups": "ops-admins" },
+      { ...ANN, "x-forwarded-user": "eve, ann" },
+    ]) {
       const { json, status } = await look("/meta", headers);
       expect([status, json["type"]]).toEqual([400, "urn:rowpost:problem:invalid-request"]);
     }
@@ -110,6 +118,29 @@ describe("a proxy that says who asks", () => {
     expect((await look("/s/main/reset-backoff", { ...ANN, "sec-fetch-site": "same-origin" }, body)).status).toBe(200);
   });
 
+  test("passes programs on with their tokens, which no browser sends by itself", async () => {
+    const token = "rp_of_a_program";
+    const tokens = [{ name: "deploy", role: "operator" as const, hash: sha256(token) }];
+    const look = await served({}, undefined, { tokens });
+    const headers = { "x-proxy-secret": SECRET, authorization: `Bearer ${token}` };
+    expect((await look("/s/main/reset-backoff", headers, { reason: "x", topic: "orders" })).status).toBe(200);
+  });
+
+  test("leaves the metrics to those who may see all topics, though it asks from this machine", async () => {
+    const made = createConsole({ sources: [{ name: "main", database }], access: { proxy: PROXY } });
+    const server: Server = createServer((...both) => made.node(...both));
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    closers.push(async () => {
+      server.closeAllConnections();
+      server.close();
+      await made.close();
+    });
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/metrics`;
+    const statusOf = async (headers: Readonly<Record<string, string>>) => (await fetch(url, { headers })).status;
+    const bob = { ...ANN, "x-forwarded-groups": "orders" };
+    expect([await statusOf(ANN), await statusOf(bob), await statusOf({})]).toEqual([200, 401, 401]);
+  });
+
   test("is described in words when it is described wrongly", () => {
     const wrong = (change: object) => proxySchema.safeParse({ ...PROXY, ...change }).error?.issues[0]?.path.join(".");
     expect(wrong({})).toBeUndefined();
@@ -118,6 +149,8 @@ describe("a proxy that says who asks", () => {
     expect(wrong({ from: [] })).toBe("from");
     expect(wrong({ user: "x y" })).toBe("user");
     expect(wrong({ secret: { header: "x", hash: "plain" } })).toBe("secret.hash");
-    expect(wrong({ roles: { ops: { role: "root" } } })).toBe("roles.ops.role");
+    expect(wrong({ secret: { header: "x", hash: sha256("") } })).toBe("secret.hash");
+    expect(wrong({ roles: [{ group: "ops", role: "root" }] })).toBe("roles.0.role");
+    expect(wrong({ roles: [] })).toBe("roles");
   });
 });

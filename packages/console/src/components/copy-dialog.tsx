@@ -135,11 +135,12 @@ function Stretch({ after, before }: { readonly before: string; readonly after: s
 }
 
 /** What its state allows. */
-function originalsOf({ archived, state }: Message): readonly Original[] {
+function originalsOf({ archived, orderingKey, state }: Message): readonly Original[] {
   if (archived) return ["keep"];
   switch (state) {
     case "failed":
-      return ["suspend", "archive", "keep"];
+      // With an ordering key the copy would wait behind it.
+      return typeof orderingKey === "string" ? ["archive", "suspend", "keep"] : ["suspend", "archive", "keep"];
     case "pending":
       return ["suspend", "keep"];
     case "sent":

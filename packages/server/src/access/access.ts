@@ -9,7 +9,7 @@ import { createLoginLimits } from "./login-limits.ts";
 import { type Holder, holderOf, limited, markOf, type Principal } from "./principal.ts";
 import { createProxyWay } from "./proxy.ts";
 import { isPassword, randomSecret, sameHash, sha256 } from "./secrets.ts";
-import type { Topics } from "./topics.ts";
+import { type Topics, topicsSchema } from "./topics.ts";
 
 /** Who asks. `topics`: all that the rights reach, such as `orders` or `orders.*`; default all. */
 export interface Authorized {
@@ -126,6 +126,8 @@ export function createAccess(options: AccessOptions): AccessService {
   async function principalOf(request: Request): Promise<Principal | undefined> {
     if (authorize !== undefined) {
       const found = await authorize(request);
+      if (found?.topics !== undefined && !topicsSchema.safeParse(found.topics).success)
+        throw new TypeError("authorize: topics must be a list of names, or left out for all topics");
       return found === null ? undefined : { name: found.name, role: found.role, via: "host", ...limited(found.topics) };
     }
     // First: a proxy may pass on its own tokens too.
@@ -153,7 +155,7 @@ export function createAccess(options: AccessOptions): AccessService {
       link: authorize === undefined && link?.isOpen() === true,
     }),
     hasCookie: (request) =>
-      cookieOf(request) !== undefined || authorize !== undefined || proxy?.speaks(request) === true,
+      cookieOf(request) !== undefined || authorize !== undefined || proxy?.tellsWho(request) === true,
 
     principalOf,
 
@@ -162,7 +164,8 @@ export function createAccess(options: AccessOptions): AccessService {
       if (authorize !== undefined) return isAll(await principalOf(request));
       const bearer = bearerOf(request);
       if (bearer !== undefined && proxy?.speaks(request) !== true) return isAll(knownToken(bearer));
-      return isOpen || isAll(await principalOf(request));
+      // Whoever asks from this machine may be the proxy.
+      return (isOpen && proxy === undefined) || isAll(await principalOf(request));
     },
 
     async login(request, name, password) {

@@ -8,7 +8,7 @@ import { socketOf } from "../http/peer.ts";
 import { Problem } from "../http/problem.ts";
 import { role } from "../http/schemas.ts";
 import { limited, type Principal } from "./principal.ts";
-import { sameHash } from "./secrets.ts";
+import { sameHash, sha256 } from "./secrets.ts";
 import { topicsSchema } from "./topics.ts";
 
 const header = z.string().regex(/^[\w!#$%&'*+.^`|~-]+$/, "must be the name of a header");
@@ -23,18 +23,29 @@ export const proxySchema = z.strictObject({
   /** Header with their groups, separated by commas. */
   groups: header.optional(),
   /** Header that only the proxy sends, and the hash of what stands in it. */
-  secret: z.strictObject({ header, hash: z.string().regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in hexadecimal") }),
+  secret: z.strictObject({
+    header,
+    hash: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/, "must be a SHA-256 in hexadecimal")
+      .refine((hash) => hash !== sha256(""), "is the hash of nothing: the secret was empty"),
+  }),
   /** Where the proxy is. */
   from: z.array(network).min(1),
-  /** Rights by group, the first that they are in; `*` is everybody whom the proxy lets through. */
-  roles: z.record(z.string().min(1), z.strictObject({ role, topics: topicsSchema.optional() })),
+  /**
+   * Rights by group: the first entry counts whose group they are in. `*` is everybody whom the proxy
+   * lets through.
+   */
+  roles: z.array(z.strictObject({ group: z.string().min(1), role, topics: topicsSchema.optional() })).min(1),
 });
 
 export type ProxyAccess = z.infer<typeof proxySchema>;
 
 export interface ProxyWay {
-  /** The request says that it comes from the proxy. */
+  /** The request has what the proxy sends, and nobody else may. */
   speaks(request: Request): boolean;
+  /** It says who asks. */
+  tellsWho(request: Request): boolean;
   /** Undefined: it does not say who asks. Throws a {@link Problem} where it may not be believed. */
   principalOf(request: Request): Principal | undefined;
 }
@@ -46,14 +57,18 @@ export function createProxyWay({ from, groups, roles, secret, user }: ProxyAcces
   const names = [user, secret.header, ...(groups === undefined ? [] : [groups])];
   const speaks = ({ headers }: Request): boolean => names.some((name) => headers.has(name));
 
+  const nameIn = ({ headers }: Request): string => headers.get(user)?.trim() ?? "";
+
   function isProxy(request: Request): boolean {
     const address = socketOf(request)?.replace(/^::ffff:(?=\d+\.)/i, "") ?? "";
     const isThere = isIP(address) !== 0 && trusted.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
-    return isThere && sameHash(request.headers.get(secret.header) ?? "", secret.hash);
+    const given = request.headers.get(secret.header) ?? "";
+    return isThere && given !== "" && sameHash(given, secret.hash);
   }
 
   return {
     speaks,
+    tellsWho: (request) => nameIn(request) !== "",
     principalOf(request) {
       if (!speaks(request)) return undefined;
       if (!isProxy(request))
@@ -61,13 +76,15 @@ export function createProxyWay({ from, groups, roles, secret, user }: ProxyAcces
           "invalid-request",
           `the headers ${names.join(", ")} are the proxy's, and this is not the proxy`,
         );
-      const name = request.headers.get(user)?.trim() ?? "";
+      const name = nameIn(request);
       if (name === "") return undefined;
-      if (name.length > 64) throw new Problem("invalid-request", `${user} has more than 64 characters`);
+      // Of two headers the values are joined by a comma: one of them is not the proxy's.
+      if (name.length > 64 || name.includes(","))
+        throw new Problem("invalid-request", `${user} must be one name of up to 64 characters`);
       const theirs = (groups === undefined ? "" : (request.headers.get(groups) ?? ""))
         .split(",")
         .map((one) => one.trim());
-      const [, rights] = Object.entries(roles).find(([group]) => group === "*" || theirs.includes(group)) ?? [];
+      const rights = roles.find(({ group }) => group === "*" || theirs.includes(group));
       if (rights === undefined)
         throw new Problem("forbidden", `${name} is known to the proxy, and in no group that has rights here`);
       return { name, role: rights.role, via: "console", ...limited(rights.topics) };

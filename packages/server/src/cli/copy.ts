@@ -47,15 +47,20 @@ Examples:
     .action(async (id: string, flags: CopyFlags) => {
       const { original } = flags;
       const [action, change] = [actionOf(context, flags), await changeOf(flags)];
+      let blocks = false;
       const { conflicts, copyId } = await withAdmin(context, flags, async (admin): Promise<CopyReport> => {
         const message = await admin.show({ id });
         if (message === undefined) throw new CommandFailure(`there is no message with id ${id}`);
         const seen = { id, lockVersion: message.lockVersion ?? 0 };
+        const isOpen = !message.archived && message.state !== "sent" && message.state !== "consumed";
+        blocks = isOpen && typeof message.orderingKey === "string" && original !== "archive";
         return await admin.copy({ seen, change, original, action });
       });
       if (copyId === undefined) throw new CommandFailure(refusal(id, original, conflicts));
       if (flags.json === true) printJson(context, { copyId, original: { id, fate: original } });
       else printLine(context, `message ${copyId} waits to be sent; ${id} ${FATES[original]}`);
+      if (blocks && flags.json !== true)
+        printLine(context, `it waits behind ${id}, which has its ordering key: send or archive that one`);
       finish(0);
     });
 }

@@ -78,7 +78,7 @@ async function answer(options: RouterOptions, matched: Matched, request: Request
     admit(options, matched, request, principal);
     const handler = options.handlers[name] as unknown as AnyHandler;
     const asked = await given(options, route, request, params);
-    if (principal !== undefined) await refuseOthers(route, principal, asked);
+    if (principal !== undefined) await refuseOthers(route, principal.topics, asked);
     const reply = await handler({ request, principal, ...asked });
     if (reply instanceof Response) return reply;
     return new Response(`${JSON.stringify(reply.json)}\n`, {

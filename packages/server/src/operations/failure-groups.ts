@@ -59,18 +59,20 @@ export async function failureGroups(
   return { groups: [...groups.values()].sort((left, right) => right.count - left.count), ...looked };
 }
 
-/** The messages of a group as they are, the lowest ids first. */
+/** The messages of a group as they are, the lowest ids first; all have one topic. */
 export async function failuresOf(
   admin: Lister,
   fingerprint: string,
   isMeant: (message: MessageSummary) => boolean = () => true,
-): Promise<SeenMessage[]> {
+): Promise<{ readonly seen: SeenMessage[]; readonly topic: string | undefined }> {
   const found: SeenMessage[] = [];
+  let topic: string | undefined;
   await eachFailure(admin, (message) => {
-    if (isMeant(message) && causeOf(message).fingerprint === fingerprint)
-      found.push({ id: message.id, lockVersion: message.lockVersion ?? 0 });
+    if (!isMeant(message) || causeOf(message).fingerprint !== fingerprint) return;
+    found.push({ id: message.id, lockVersion: message.lockVersion ?? 0 });
+    ({ topic } = message);
   });
-  return found.reverse();
+  return { seen: found.reverse(), topic };
 }
 
 function causeOf({ failReason, topic, type }: MessageSummary): Pick<FailureGroup, "code" | "fingerprint" | "pattern"> {

@@ -7,6 +7,7 @@ import { ruleReason } from "../../message/suspension-reason.ts";
 import type {
   ChangeReport,
   ChangeTarget,
+  CopyRequest,
   MessageAdmin,
   MessageFilter,
   OperatorAction,
@@ -184,6 +185,7 @@ export function createMessageAdmin(parts: AdminParts, statementTimeoutMs?: numbe
     async copy(request) {
       checkAction(request.action);
       checkFilter({ ids: [request.seen.id] });
+      checkCopy(request);
       return await copyMessage(request);
     },
 
@@ -254,6 +256,14 @@ function checkRule(rule: SuspensionRule): SuspensionRule {
   if (ruleReason(rule).length > 400)
     throw new ConfigurationError("the value of a suspension rule has at most 255 characters");
   return rule;
+}
+
+/** In JavaScript nobody else does: what is no `keep` and no `suspend` would be taken away. */
+function checkCopy({ change, original }: CopyRequest): void {
+  if (!["keep", "suspend", "archive"].includes(original))
+    throw new ConfigurationError(`original is ${String(original)}; it must be "keep", "suspend" or "archive"`);
+  if (change.body !== undefined && typeof change.body !== "string")
+    throw new ConfigurationError(`change.body is the body as it is stored, a string, not ${typeof change.body}`);
 }
 
 function clampLimit(limit: number): number {

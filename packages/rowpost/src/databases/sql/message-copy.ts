@@ -39,7 +39,7 @@ async function copyWithin(parts: CopyParts, tx: Executor, request: CopyRequest):
   const { action, original, seen } = request;
   const search = createMessageSearch({ layout, statements, read: async (sql) => (await tx.run(sql)).rows });
   const aside =
-    original === "keep" ? KEPT : original === "suspend" ? changes.suspend(null) : changes.remove(original, true);
+    original === "keep" ? KEPT : original === "suspend" ? changes.suspend(null) : changes.remove("archive", true);
   let copyId: string | undefined;
   const change: HandChange = {
     name: "copy",

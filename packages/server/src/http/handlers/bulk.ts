@@ -52,7 +52,10 @@ export function bulkHandlers(): HandlersOf<Handled> {
 
     async startOperation({ body: { preview, rate, reason, until }, principal, source }) {
       const planned = await source.bulk.read(preview);
-      if (planned !== undefined) checkKind(planned.kind, principal);
+      if (planned !== undefined) {
+        checkKind(planned.kind, principal);
+        requireTopic(principal.topics, planned.filter.topic);
+      }
       const untilMs = msUntil(until);
       const started = await source.bulk.start({ id: preview, action: actionOf(principal, reason), rate, untilMs });
       if (started === undefined)
@@ -62,7 +65,7 @@ export function bulkHandlers(): HandlersOf<Handled> {
     },
 
     async operations({ principal, source }) {
-      const own = (await source.bulk.list()).filter((each) => isOwn(each, principal));
+      const own = (await source.bulk.list()).filter((each) => isOwn(each, principal.topics));
       return { json: { items: own.map(shown), asOf: new Date().toISOString() } };
     },
 
@@ -117,13 +120,13 @@ async function meantBy(
   source: Source,
   { filter: { after, before, reason, ...given }, fingerprint, kind }: z.output<typeof previewBody>,
   topics: Topics,
-): Promise<{ readonly filter: MessageFilter; readonly seen?: Awaited<ReturnType<typeof failuresOf>> }> {
+): Promise<{ readonly filter: MessageFilter; readonly seen?: Awaited<ReturnType<typeof failuresOf>>["seen"] }> {
   if (fingerprint !== undefined) {
     if (kind === "resume" || kind === "resend")
       throw new Problem("invalid-request", `${kind} means no failed messages, which a cause has`);
     const isMeant = ({ topic }: { readonly topic: string }): boolean => reaches(topics, topic);
-    const seen = await source.search((admin) => failuresOf(admin, fingerprint, isMeant));
-    return { filter: { states: ["failed"] }, seen };
+    const { seen, topic } = await source.search((admin) => failuresOf(admin, fingerprint, isMeant));
+    return { filter: { states: ["failed"], ...(topic === undefined ? {} : { topic }) }, seen };
   }
   const all = { ...given, failReasonContains: reason, createdAfter: after, createdBefore: before };
   return { filter: Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) };

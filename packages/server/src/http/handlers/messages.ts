@@ -1,5 +1,5 @@
 /** Looking for messages, and at one of them. */
-import type { MessageAdmin, MessageFilter, MessageSummary } from "rowpost";
+import type { Explanation, MessageAdmin, MessageFilter, MessageSummary } from "rowpost";
 import type { z } from "zod";
 import { onlyTopic, reaches, type Topics } from "../../access/topics.ts";
 import type { Source } from "../../source.ts";
@@ -24,6 +24,8 @@ interface Search {
 
 /** Longer bodies are cut, and downloaded whole. */
 const SHOWN_LENGTH = 262_144;
+/** Rows of a step for somebody who may not see all of them. */
+const PASSED_OVER = 200;
 const LOOKUP = { places: ["live", "archive"], limit: 50, budgetMs: 2_000 } as const;
 const UNFINISHED = ["pending", "sending", "failed", "suspended"] as const;
 
@@ -61,9 +63,9 @@ export function messageHandlers({
       return { json: listed({ ...byKey, messages: [...byId, ...others] }, undefined) };
     },
 
-    async message({ id, source }) {
+    async message({ id, principal: { topics }, source }) {
       const message = await summaryOf(source, id);
-      const explanation = await source.reads.explain(message);
+      const explanation = await toldTo(topics, source, await source.reads.explain(message));
       const changes = await source.reads.changes(id);
       const json = { message: { ...message }, explanation, changes, asOf: new Date().toISOString() };
       return { json, headers: { etag: versionTag(message) } };
@@ -99,6 +101,15 @@ export function messageHandlers({
   };
 }
 
+/** The message in front may have another topic: of its state and reason nothing is told then. */
+async function toldTo(topics: Topics, source: Source, explanation: Explanation): Promise<Explanation> {
+  const { behindId, heldBy, since } = explanation;
+  if (topics === undefined || behindId === undefined) return explanation;
+  const front = (await find(source.reads, { ...LOOKUP, topics, filter: { ids: [behindId] } })).messages;
+  if (front.length > 0) return explanation;
+  return { heldBy, text: "it waits behind a message of another topic", ...(since === undefined ? {} : { since }) };
+}
+
 /** A page of one search over the table and its archive. */
 interface Found {
   readonly messages: readonly MessageSummary[];
@@ -129,15 +140,21 @@ async function find(admin: MessageAdmin, { budgetMs, from, limit, places, topics
   for (;;) {
     const place: Place = position.place;
     if (!looked.includes(place)) looked.push(place);
+    const left = limit - messages.length;
+    const archived: boolean = place === "archive";
     const page = await admin.list({
-      ...{ filter, limit: limit - messages.length, archived: place === "archive" },
+      // Of what others may not see, much may have to be passed over.
+      ...{ filter, limit: topics === undefined || archived ? left : Math.max(left, PASSED_OVER), archived },
       ...{ beforeId: position.beforeId, timeLimitMs: Math.max(1, untilMs - performance.now()) },
     });
-    messages.push(...page.messages.filter(({ topic }) => reaches(topics, topic)));
+    const visible = page.messages.filter(({ topic }) => reaches(topics, topic));
+    messages.push(...(archived ? visible : visible.slice(0, left)));
+    const nextBeforeId: string | undefined =
+      !archived && visible.length > left ? messages.at(-1)?.id : page.nextBeforeId;
     const found = { messages, places: looked, isWhole };
     const timeIsUp = page.timeIsUp || performance.now() >= untilMs;
-    if (page.nextBeforeId !== undefined) {
-      position = { place, beforeId: page.nextBeforeId };
+    if (nextBeforeId !== undefined) {
+      position = { place, beforeId: nextBeforeId };
       // What others may not see does not fill a page.
       if (messages.length < limit && !timeIsUp) continue;
       return { ...found, next: position, timeIsUp };

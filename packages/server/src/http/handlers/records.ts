@@ -4,21 +4,23 @@ import { failureGroups } from "../../operations/failure-groups.ts";
 import { createShared, type Shared } from "../../shared-answer.ts";
 import type { ConsoleParts, HandlersOf } from "../call.ts";
 import { decodeCursor, encodeCursor } from "../cursor.ts";
-import type { AnswerOf } from "../routes.ts";
 
 const FAILURES_MS = 10_000;
 const SHOWN_GROUPS = 200;
 const SHOWN_IDS = 100;
 
+interface Causes extends Awaited<ReturnType<typeof failureGroups>> {
+  /** ISO 8601 UTC. */
+  readonly asOf: string;
+}
+
 /** Makes them. */
 export function recordHandlers({ sources }: ConsoleParts): HandlersOf<"failures" | "audit"> {
-  const failures = new Map<string, Shared<AnswerOf<"failures">>>();
+  const failures = new Map<string, Shared<Causes>>();
   for (const source of sources) {
-    const load = async (): Promise<AnswerOf<"failures">> => {
+    const load = async (): Promise<Causes> => {
       const asOf = new Date().toISOString();
-      const { complete, groups, looked } = await source.search(failureGroups);
-      const relation = complete ? "eq" : "gte";
-      return { items: groups.slice(0, SHOWN_GROUPS), looked: { value: looked, relation }, asOf };
+      return { ...(await source.search(failureGroups)), asOf };
     };
     failures.set(source.name, createShared(FAILURES_MS, load));
   }
@@ -27,11 +29,11 @@ export function recordHandlers({ sources }: ConsoleParts): HandlersOf<"failures"
     async failures({ principal: { topics }, source }) {
       const shared = failures.get(source.name);
       if (shared === undefined) throw new Error(`no failures of ${source.name}`);
-      const all = await shared();
-      if (topics === undefined) return { json: all };
-      const items = all.items.filter(({ topic }) => reaches(topics, topic));
-      const value = items.reduce((sum, { count }) => sum + count, 0);
-      return { json: { ...all, items, looked: { ...all.looked, value } } };
+      const { asOf, complete, groups, looked } = await shared();
+      const items = groups.filter(({ topic }) => reaches(topics, topic));
+      const value = topics === undefined ? looked : items.reduce((sum, { count }) => sum + count, 0);
+      const relation = complete ? "eq" : "gte";
+      return { json: { items: items.slice(0, SHOWN_GROUPS), looked: { value, relation }, asOf } };
     },
 
     async audit({ principal, query: { cursor, limit, ...given }, source }) {

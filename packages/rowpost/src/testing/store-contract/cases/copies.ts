@@ -1,7 +1,7 @@
 /** A message that is sent anew with something changed, and what becomes of the original. */
 import assert from "node:assert/strict";
 import type { CopyRequest } from "../../../outbox/message-admin.ts";
-import { DuplicateMessageError, InvalidMessageError } from "../../../runtime/errors.ts";
+import { ConfigurationError, DuplicateMessageError, InvalidMessageError } from "../../../runtime/errors.ts";
 import type { StoreContractCase } from "../case.ts";
 import type { PutRow, StoreCaseContext } from "../context.ts";
 
@@ -104,6 +104,28 @@ export const copyCases: readonly StoreContractCase[] = [
         copyId: undefined,
         conflicts: [],
       });
+    },
+  },
+  {
+    name: "copy: of the failed head of an ordering key is due once the head is in the archive",
+    async run(context) {
+      const row = await context.put({ state: "failed", orderingKey: "customer-7" });
+      const made = await request(context, row, { change: { key: context.freshKey() }, original: "archive" });
+      const { copyId } = await context.admin.copy(made);
+      const explained = await context.admin.explain((await context.admin.show({ id: copyId ?? "" })) ?? assert.fail());
+      assert.notEqual(explained.heldBy, "ordering key");
+    },
+  },
+  {
+    name: "copy: what is neither kept nor set aside is refused, and nothing is taken away",
+    async run(context) {
+      const row = await context.put({ state: "sent" });
+      const made = await request(context, row, { change: { key: context.freshKey() } });
+      for (const original of [undefined, "delete"] as unknown as CopyRequest["original"][]) {
+        await assertRefused(context, row, () =>
+          assert.rejects(context.admin.copy({ ...made, original }), ConfigurationError),
+        );
+      }
     },
   },
   {
