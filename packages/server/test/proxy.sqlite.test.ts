@@ -39,12 +39,9 @@ afterAll(async () => {
   await place.remove();
 });
 
-/** A console that is served, with what it answers to a request with these headers. */
-async function served(proxy: Partial<typeof PROXY> = {}, publicUrl?: string, access: ConsoleOptions["access"] = {}) {
-  const made: Console = createConsole({
-    ...{ sources: [{ name: "main", database }], access: { ...access, proxy: { ...PROXY, ...proxy } } },
-    ...(publicUrl === undefined ? {} : { publicUrl }),
-  });
+/** A console that is served, and its port. */
+async function listening(access: NonNullable<ConsoleOptions["access"]>, publicUrl?: string): Promise<number> {
+  const made: Console = createConsole({ sources: [{ name: "main", database }], access, publicUrl });
   const server: Server = createServer((...both) => made.node(...both));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   closers.push(async () => {
@@ -52,7 +49,12 @@ async function served(proxy: Partial<typeof PROXY> = {}, publicUrl?: string, acc
     server.close();
     await made.close();
   });
-  const { port } = server.address() as AddressInfo;
+  return (server.address() as AddressInfo).port;
+}
+
+/** The same, with what it answers to a request with these headers. */
+async function served(proxy: Partial<typeof PROXY> = {}, publicUrl?: string, access: ConsoleOptions["access"] = {}) {
+  const port = await listening({ ...access, proxy: { ...PROXY, ...proxy } }, publicUrl);
   return (path: string, headers: Readonly<Record<string, string>>, body?: object) =>
     new Promise<{ readonly status: number; readonly json: Record<string, unknown> }>((resolve, reject) => {
       const method = body === undefined ? "GET" : "POST";
@@ -127,15 +129,7 @@ describe("a proxy that says who asks", () => {
   });
 
   test("leaves the metrics to those who may see all topics, though it asks from this machine", async () => {
-    const made = createConsole({ sources: [{ name: "main", database }], access: { proxy: PROXY } });
-    const server: Server = createServer((...both) => made.node(...both));
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    closers.push(async () => {
-      server.closeAllConnections();
-      server.close();
-      await made.close();
-    });
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/metrics`;
+    const url = `http://127.0.0.1:${await listening({ proxy: PROXY })}/metrics`;
     const statusOf = async (headers: Readonly<Record<string, string>>) => (await fetch(url, { headers })).status;
     const bob = { ...ANN, "x-forwarded-groups": "orders" };
     expect([await statusOf(ANN), await statusOf(bob), await statusOf({})]).toEqual([200, 401, 401]);

@@ -33,8 +33,8 @@ export const proxySchema = z.strictObject({
   /** Where the proxy is. */
   from: z.array(network).min(1),
   /**
-   * Rights by group: the first entry counts whose group they are in. `*` is everybody whom the proxy
-   * lets through.
+   * Rights by group: the first entry counts whose group they are in. `*` is everybody whom the
+   * proxy lets through.
    */
   roles: z.array(z.strictObject({ group: z.string().min(1), role, topics: topicsSchema.optional() })).min(1),
 });
