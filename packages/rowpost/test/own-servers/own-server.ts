@@ -77,6 +77,7 @@ export async function launch({ folder, command, ready, account = {} }: Launch): 
   async function kill(): Promise<void> {
     // Stopped first: it must not notice that its children go, nor start others.
     signal("SIGSTOP", [pid]);
+    await untilStopped(pid);
     const those = all();
     signal("SIGKILL", those);
     while (those.some(lives)) await delay(5);
@@ -86,6 +87,7 @@ export async function launch({ folder, command, ready, account = {} }: Launch): 
     kill,
     async freeze() {
       signal("SIGSTOP", [pid]);
+      await untilStopped(pid);
       signal("SIGSTOP", all());
       // One that has ended meanwhile stays a zombie, since its parent stands still.
       for (const each of all().filter(lives)) await untilStopped(each);
