@@ -7,11 +7,11 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { access, chmod, chown, cp, mkdir, mkdtemp, rm } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
+import { freePort } from "./own-servers/free-port.ts";
 
 const run = promisify(execFile);
 const require = createRequire(import.meta.url);
@@ -116,19 +116,6 @@ async function programsFolder(folder: string, account: { uid?: number; gid?: num
   if (readable) return programs;
   await cp(join(packageFolder, "native"), join(folder, "native"), { recursive: true, verbatimSymlinks: true });
   return join(folder, "native", "bin");
-}
-
-/**
- * A port that nothing listens on now. Somebody may take it before the server does; then the
- * server's start fails and says so.
- */
-async function freePort(): Promise<number> {
-  const probe = createServer();
-  await new Promise<void>((resolve, reject) => probe.once("error", reject).listen(0, "127.0.0.1", resolve));
-  const address = probe.address();
-  await new Promise((resolve) => probe.close(resolve));
-  if (address === null || typeof address === "string") throw new Error("no free port");
-  return address.port;
 }
 
 async function untilReady(server: ChildProcess): Promise<void> {

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
 import { ConfigurationError } from "../../runtime/errors.ts";
@@ -16,6 +19,25 @@ test("a URL says where the server is and who we are", () => {
     ssl: { rejectUnauthorized: false },
     socketPath: "/run/s.sock",
   });
+});
+
+test("a file of authorities is read for each connection", () => {
+  const folder = mkdtempSync(join(tmpdir(), "rowpost-ca-"));
+  const file = join(folder, "ca.pem");
+  try {
+    writeFileSync(file, "one");
+    const options = parseUrl(`mysql://h/d?ssl-ca=${file}&ssl-key=${file}`);
+    expect({ ...options }).toMatchObject({ ssl: { ca: "one", key: "one" } });
+    writeFileSync(file, "two");
+    expect({ ...options }).toMatchObject({ ssl: { ca: "two", key: "two" } });
+    expect({ ...parseUrl(`mysql://h/d?ssl=unverified&ssl-cert=${file}`) }).toMatchObject({
+      ssl: { rejectUnauthorized: false, cert: "two" },
+    });
+    expect(() => parseUrl(`mysql://h/d?ssl=false&ssl-ca=${file}`)).toThrow(/ssl=false contradicts/);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+  expect(() => parseUrl(`mysql://h/d?ssl-ca=${file}`)).toThrow(/ca\.pem of ssl-ca cannot be read/);
 });
 
 function thrownBy(work: () => unknown): unknown {

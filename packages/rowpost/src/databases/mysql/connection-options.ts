@@ -1,4 +1,5 @@
 /** Where a server is: options of one's own, or a URL. */
+import { readFileSync } from "node:fs";
 import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { percentDecoded } from "../../runtime/percent-decoded.ts";
@@ -59,10 +60,19 @@ export function sourceOf(what: string, given: object, own: Readonly<Record<strin
   return { connection: given };
 }
 
+/** PEM files by the names that MySQL's own programs have for them. */
+const PEM_FILES: Readonly<Record<string, "ca" | "cert" | "key">> = {
+  "ssl-ca": "ca",
+  "ssl-cert": "cert",
+  "ssl-key": "key",
+};
+const KNOWN_SETTINGS = "ssl=true, ssl=unverified, ssl=false, ssl-ca=PATH, ssl-cert=PATH, ssl-key=PATH and socket=PATH";
+
 /**
  * Reads `mysql://user:password@host:port/database`, also with the scheme `mariadb`. `?ssl=true`
- * asks for TLS with a verified certificate, `?ssl=unverified` for TLS only, `?socket=/path` for a
- * local socket. Throws `ConfigurationError` for anything else, without repeating the password.
+ * asks for TLS with a verified certificate, `?ssl=unverified` for TLS only, `?ssl-ca=/path` for TLS
+ * with a certificate of these authorities (`ssl-cert` and `ssl-key`: our own), `?socket=/path` for
+ * a local socket. Throws `ConfigurationError` for anything else, without repeating the password.
  */
 export function parseUrl(url: string): ConnectionOptions {
   // Without the parser's own error, which repeats the URL.
@@ -82,17 +92,46 @@ export function parseUrl(url: string): ConnectionOptions {
   if (parsed.password !== "") options["password"] = percentDecoded("the database URL: the password", parsed.password);
   const database = percentDecoded("the database URL: the database", parsed.pathname.slice(1));
   if (database !== "") options["database"] = database;
-  for (const [name, value] of parsed.searchParams) {
-    if (name === "socket") options["socketPath"] = value;
-    else if (name === "ssl" && value === "true") options["ssl"] = {};
-    else if (name === "ssl" && value === "unverified") options["ssl"] = { rejectUnauthorized: false };
-    else if (!(name === "ssl" && value === "false")) {
+  Object.defineProperties(options, settingsOf(parsed.searchParams));
+  return options;
+}
+
+/** What stands behind the question mark, as properties of the options. */
+function settingsOf(settings: URLSearchParams): PropertyDescriptorMap {
+  const found: PropertyDescriptorMap = {};
+  const files: [kind: "ca" | "cert" | "key", path: string][] = [];
+  for (const [name, value] of settings) {
+    const file = PEM_FILES[name];
+    if (file !== undefined) files.push([file, value]);
+    else if (name === "socket") found["socketPath"] = { enumerable: true, value };
+    else if (name === "ssl" && value === "true") found["ssl"] = { enumerable: true, value: {} };
+    else if (name === "ssl" && value === "unverified") {
+      found["ssl"] = { enumerable: true, value: { rejectUnauthorized: false } };
+    } else if (!(name === "ssl" && value === "false")) {
       throw new ConfigurationError(
-        `the database URL has ?${name}=${name === "ssl" ? value : "…"}; known are ssl=true, ssl=unverified, ssl=false and socket=PATH`,
+        `the database URL has ?${name}=${name === "ssl" ? value : "…"}; known are ${KNOWN_SETTINGS}`,
       );
     }
   }
-  return options;
+  if (files.length === 0) return found;
+  if (settings.get("ssl") === "false") {
+    throw new ConfigurationError("the database URL: ssl=false contradicts its other settings of TLS");
+  }
+  const own: unknown = found["ssl"]?.value;
+  const read = (): object => Object.assign({}, own, ...files.map(([kind, path]) => ({ [kind]: pemOf(kind, path) })));
+  // What cannot be read is said now.
+  read();
+  // Read again for each connection: a bundle that was changed holds without a restart.
+  found["ssl"] = { enumerable: true, get: read };
+  return found;
+}
+
+function pemOf(kind: string, path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (cause) {
+    throw new ConfigurationError(`the database URL: the file ${path} of ssl-${kind} cannot be read`, { cause });
+  }
 }
 
 /** For logs and error texts: no user, no password. */

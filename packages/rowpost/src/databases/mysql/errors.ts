@@ -7,6 +7,7 @@ import {
   RowpostError,
   SchemaError,
 } from "../../runtime/errors.ts";
+import { tlsFailure } from "../sql/tls-failure.ts";
 
 /**
  * Where wrappers keep the error they wrap: `cause` (most), `parent`/`original` (Sequelize),
@@ -84,6 +85,7 @@ const AWAY_CODES = new Set([
   "ENETUNREACH",
   "ENOTFOUND",
   "EAI_AGAIN",
+  "HANDSHAKE_SSL_ERROR",
   "ER_CMD_CONNECTION_CLOSED",
   "ER_CONNECTION_ALREADY_CLOSED",
   "ER_CONNECTION_TIMEOUT",
@@ -153,6 +155,8 @@ export function lackOf(error: unknown, statement: string): RowpostError | undefi
 /** A driver's error as one of ours, where it means one; anything else as it is. */
 export function translateError(error: unknown, statement: string): unknown {
   if (error instanceof RowpostError) return error;
+  const failure = tlsFailure(error, statement, { trust: "ssl-ca=PATH" });
+  if (failure !== undefined) return failure;
   if (isAway(error)) {
     return new DatabaseUnavailableError(
       `${statement}: the connection to the database is gone (${describeError(error)})`,

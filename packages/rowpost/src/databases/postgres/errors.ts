@@ -7,6 +7,7 @@ import {
   RowpostError,
   SchemaError,
 } from "../../runtime/errors.ts";
+import { tlsFailure } from "../sql/tls-failure.ts";
 
 /** Prisma's own codes, around the server's; the SQLSTATEs of class P are P0001 to P0004. */
 const PRISMA = /^P[12]\d{3}$/;
@@ -99,6 +100,8 @@ export function lackOf(error: unknown, statement: string): RowpostError | undefi
 /** A driver's error as one of ours, where it means one; anything else as it is. */
 export function translateError(error: unknown, statement: string): unknown {
   if (error instanceof RowpostError) return error;
+  const failure = tlsFailure(error, statement, { trust: "sslmode=verify-full&sslrootcert=PATH" });
+  if (failure !== undefined) return failure;
   const code = errorCode(error);
   if (code === READ_ONLY) {
     return new DatabaseUnavailableError(

@@ -4,6 +4,7 @@
  */
 import type { Doorbell } from "../database.ts";
 import { cut, type Driver, end, type PgClient } from "./driver.ts";
+import { translateError } from "./errors.ts";
 
 /** First and longest wait before the next try to connect again. */
 const RECONNECT_MIN_MS = 100;
@@ -34,7 +35,9 @@ export async function listenOn(options: ListenOptions): Promise<{ close(): Promi
   let probe: NodeJS.Timeout | undefined;
 
   async function open(): Promise<void> {
-    const client = await driver.connect("listen", options.signal);
+    const client = await driver.connect("listen", options.signal).catch((error: unknown) => {
+      throw translateError(error, `listen on ${driver.label}`);
+    });
     const lost = (): void => {
       if (current === client) reconnectLater();
     };

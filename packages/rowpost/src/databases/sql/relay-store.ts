@@ -3,8 +3,14 @@
  * answer means.
  */
 import type { RelayStore, RelayStoreOptions, RowRefusal, ScannedMessage, ScanRequest } from "../../relay/store.ts";
-import { ConfigurationError, describeError, RowpostError, RowRefusedError } from "../../runtime/errors.ts";
-import type { Statement } from "../../transactions/executor.ts";
+import {
+  ConfigurationError,
+  DatabaseUnavailableError,
+  describeError,
+  RowpostError,
+  RowRefusedError,
+} from "../../runtime/errors.ts";
+import type { QueryResult, Statement } from "../../transactions/executor.ts";
 import type { Session, SessionOptions } from "../database.ts";
 import { readAbilities } from "./abilities.ts";
 import { checkSchema } from "./check-schema.ts";
@@ -71,6 +77,23 @@ export function createRelayStore(parts: StoreParts): RelayStore {
       }),
   });
 
+  /** What the last scan ran on. */
+  let scannedOn: Session | undefined;
+
+  /**
+   * Takes rows that were scanned, on the session of the scan and on no other. After a fail-over
+   * that lost commits, the new primary gives their ids to other messages: those would be taken
+   * instead, and what was scanned published in their name (rule: one-server).
+   */
+  function takeScanned(statement: Statement): (session: Session) => Promise<QueryResult> {
+    return async (session) => {
+      if (scannedOn === undefined || scannedOn === session) return await session.run(statement);
+      throw new DatabaseUnavailableError(
+        `${statement.name}: the connection is lost on which these messages were found; they are looked for again`,
+      );
+    };
+  }
+
   return {
     leases: createLeaseStore({
       leases: statements.leases,
@@ -101,7 +124,13 @@ export function createRelayStore(parts: StoreParts): RelayStore {
       });
     },
 
-    scan: (request) => scan(parts, slots, request),
+    scan: (request) =>
+      scan(parts, request, (statement) =>
+        slots.use("scan", (session) => {
+          scannedOn = session;
+          return session.run(statement);
+        }),
+      ),
 
     async readBodies(ids) {
       if (ids.length === 0) return new Map();
@@ -121,9 +150,11 @@ export function createRelayStore(parts: StoreParts): RelayStore {
     async claim({ fence, rows: all }) {
       const claimed = (rows: typeof all): Promise<number> =>
         claimPastLocks(
-          async () =>
-            (await slots.use("scan", (session) => session.run(statements.relay.claim({ fence, rows })))).affected,
-          () => affected(slots, "scan", statements.relay.claim({ fence, rows, skipLocked: true })),
+          async () => (await slots.use("scan", takeScanned(statements.relay.claim({ fence, rows })))).affected,
+          async () => {
+            const unlocked = statements.relay.claim({ fence, rows, skipLocked: true });
+            return (await slots.retry("scan", takeScanned(unlocked))).affected;
+          },
         );
       return await pastRefused(all, claimed, telling(onRefused, "claim"));
     },
@@ -136,7 +167,8 @@ export function createRelayStore(parts: StoreParts): RelayStore {
 
     async listInFlight({ fence, idsByShard }) {
       if (idsByShard.length === 0) return [];
-      const changed = await affected(slots, "scan", statements.relay.listInFlight({ fence, idsByShard }));
+      const list = statements.relay.listInFlight({ fence, idsByShard });
+      const { affected: changed } = await slots.retry("scan", takeScanned(list));
       if (changed === idsByShard.length) return idsByShard.map(({ shard }) => shard);
       // Epochs only grow: a shard that is ours now was ours when the list was written.
       const held = await slots.use("scan", (session) => session.run(statements.relay.readHeld(fence)));
@@ -158,12 +190,6 @@ function refusalOr(error: unknown, isRowRefused: StoreParts["isRowRefused"]): un
   });
 }
 
-/** Runs an UPDATE that may run twice; the number of rows that it matched. */
-async function affected(slots: SessionSlots, slot: "scan", statement: Statement): Promise<number> {
-  const result = await slots.retry(slot, (session) => session.run(statement));
-  return result.affected;
-}
-
 /**
  * Without `shards` the rows are what the caller asked for. With them, rows of other shards stand
  * between ours: the statement is asked for more, and those rows are returned as well, without their
@@ -171,7 +197,11 @@ async function affected(slots: SessionSlots, slot: "scan", statement: Statement)
  * reached the end, so that a million rows of another relay are walked once in a sweep and not at
  * each poll (rule: bounded-scan).
  */
-async function scan(parts: StoreParts, slots: SessionSlots, request: ScanRequest): Promise<ScannedMessage[]> {
+async function scan(
+  parts: StoreParts,
+  request: ScanRequest,
+  run: (statement: Statement) => Promise<QueryResult>,
+): Promise<ScannedMessage[]> {
   const { shards } = request;
   const widening =
     shards === undefined ? 1 : Math.min(MOST_WIDENING, parts.statements.facts.shardCount / Math.max(1, shards.length));
@@ -185,7 +215,7 @@ async function scan(parts: StoreParts, slots: SessionSlots, request: ScanRequest
   const { relay } = parts.statements;
   const statement =
     topics === undefined ? relay.scan(widen(request)) : relay.scanTopics({ ...request, topics: topics.map(widen) });
-  const { rows } = await slots.use("scan", (session) => session.run(statement));
+  const { rows } = await run(statement);
   if (shards === undefined) return rows.map(scannedMessage);
   const room = createRoom(request);
   const ours = new Set(shards);

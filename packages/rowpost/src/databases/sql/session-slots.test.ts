@@ -66,6 +66,18 @@ describe("session slots", () => {
     expect(diary).toEqual(["opened scan0", "opened scan1"]);
   });
 
+  test("when the lease session was lost, the others are opened again after it (rule: one-server)", async () => {
+    const { diary, sessions, slots } = bench(false);
+    await slots.use("lease", nothing);
+    await slots.use("scan", nothing);
+    sessions[0]?.die();
+    await slots.use("scan", nothing);
+    await slots.use("lease", nothing);
+    await slots.use("scan", nothing);
+    await slots.use("scan", nothing);
+    expect(diary).toEqual(["opened lease0", "opened scan1", "opened lease2", "closed scan1", "opened scan3"]);
+  });
+
   test("where no token tells late statements, the lost one is proven dead first, and again until it is (rule: claim-token)", async () => {
     let reachable = false;
     const { diary, sessions, slots } = bench(true, () =>

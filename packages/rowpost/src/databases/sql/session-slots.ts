@@ -2,6 +2,11 @@
  * The relay's sessions: one per kind of work, opened at the first use and opened again after a
  * loss. So a settle does not wait behind a scan, and a lease is renewed while a claim waits for a
  * row lock.
+ *
+ * All of them are on one server. After a switchover the old primary may live on, read-only, and
+ * answers scans from what it has: with nothing due there, no statement of a session that stayed
+ * would ever fail. Its lease session fails, because that one writes; so when it has been opened
+ * again, the others are opened again as well (rule: one-server).
  */
 
 import { unlessAborted } from "../../runtime/abort.ts";
@@ -51,6 +56,9 @@ const CLOSED = "the sessions of this relay are closed; the database did not answ
 
 export function createSessionSlots(options: SessionSlotsOptions): SessionSlots {
   const sessions = new Map<SlotName, Promise<Session>>();
+  /** Opened before the lease session was, and replaced at their next use. */
+  const outdated = new WeakSet<Promise<Session>>();
+  let hadLease = false;
   /** Lost, and perhaps still at work on the server. */
   const doubtful = new Set<Session>();
   let closed = false;
@@ -59,7 +67,11 @@ export function createSessionSlots(options: SessionSlotsOptions): SessionSlots {
     // Work that outlives its relay must not open what nobody closes.
     if (closed || options.signal?.()?.aborted === true) throw new DatabaseUnavailableError(CLOSED);
     if (options.proveLost) await proveDoubtful();
-    return await options.connect(slot);
+    const session = await options.connect(slot);
+    if (slot !== "lease") return session;
+    for (const [name, promise] of sessions) if (hadLease && name !== "lease") outdated.add(promise);
+    hadLease = true;
+    return session;
   }
 
   function drop(name: SlotName, promise: Promise<Session>): void {
@@ -71,9 +83,11 @@ export function createSessionSlots(options: SessionSlotsOptions): SessionSlots {
     const known = sessions.get(name);
     if (known !== undefined) {
       const session = await known;
-      if (!session.dead) return session;
+      if (!session.dead && !outdated.has(known)) return session;
       drop(name, known);
       if (options.proveLost) doubtful.add(session);
+      // Waits for the statement that is under way there, but not for long.
+      else if (!session.dead) void session.close().catch(() => undefined);
       return await sessionOf(slot);
     }
     const opening = open(name);

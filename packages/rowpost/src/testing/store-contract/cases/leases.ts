@@ -57,6 +57,9 @@ export const leaseCases: readonly StoreContractCase[] = [
       const second = await lockOf();
       assert.notEqual(second, first);
       assert.deepEqual(await other.store.leases.freeLocks([first, second]), [first]);
+      // What was scanned on a session that is lost cannot be claimed any more (rule: one-server).
+      const limits = { afterId: "0", immediateLimit: 1, dueLimit: 1, bodyLimit: 0 };
+      await store.scan({ ...limits, shards: undefined });
     },
   },
   {

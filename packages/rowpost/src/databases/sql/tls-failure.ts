@@ -1,0 +1,38 @@
+/**
+ * Why a connection with TLS did not come about, where waiting mends nothing: a certificate that is
+ * not trusted, a server without TLS, a file that cannot be read. Told by Node.js' codes and, where
+ * a driver has left them out, by its words.
+ */
+import { ConfigurationError, describeError } from "../../runtime/errors.ts";
+
+/** OpenSSL's names for what is wrong with a certificate, and Node.js' own for its host name. */
+const UNTRUSTED =
+  /^(UNABLE_TO_(GET|VERIFY|DECODE|DECRYPT)|CERT_|SELF_SIGNED|DEPTH_ZERO|INVALID_(CA|PURPOSE)|HOSTNAME_MISMATCH|PATH_LENGTH|ERR_TLS_CERT)/;
+const NO_TLS = new Set(["HANDSHAKE_NO_SSL_SUPPORT", "ER_SERVER_SSL_DISABLED"]);
+
+/** How a dialect's URL says it. */
+export interface TlsAdvice {
+  /** Setting with the file of the authorities, such as `ssl-ca=PATH`. */
+  readonly trust: string;
+}
+
+/** An error of ours that names the setting; undefined: it is about something else. */
+export function tlsFailure(error: unknown, what: string, { trust }: TlsAdvice): ConfigurationError | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const { code, syscall } = error as { readonly code?: unknown; readonly syscall?: unknown };
+  const said = describeError(error);
+  if (UNTRUSTED.test(String(code)) || (code === "HANDSHAKE_SSL_ERROR" && /certificate/i.test(error.message))) {
+    return new ConfigurationError(
+      `${what}: the certificate of the server is not trusted (${said}): give the file with its authority, as ?${trust} in the database URL or ssl: { ca } in options; the host of the URL has to be in the certificate, and today in its dates`,
+      { cause: error },
+    );
+  }
+  if (NO_TLS.has(String(code)) || error.message === "The server does not support SSL connections") {
+    return new ConfigurationError(
+      `${what}: the server has no TLS (${said}): turn it on there, or leave it out of the database URL`,
+      { cause: error },
+    );
+  }
+  if (syscall !== "open") return undefined;
+  return new ConfigurationError(`${what}: a file of the database URL cannot be read (${said})`, { cause: error });
+}

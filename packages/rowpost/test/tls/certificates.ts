@@ -1,0 +1,79 @@
+/**
+ * Two authorities, old and new, and a server certificate of each for 127.0.0.1 and localhost, valid
+ * until 2126: for the tests of TLS, and secret to nobody.
+ *
+ *   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key \
+ *     -out ca.pem -days 36500 -subj "/CN=rowpost test authority, old"
+ *   openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout server.key \
+ *     -out server.csr -subj "/CN=rowpost test server, old"
+ *   echo "subjectAltName=IP:127.0.0.1,DNS:localhost" > san
+ *   openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 36500 \
+ *     -extfile san -out server.pem
+ */
+export const OLD_AUTHORITY = `-----BEGIN CERTIFICATE-----
+MIIBojCCAUmgAwIBAgIUFSc357c9l5ck8Ud7a1G2+yyFg74wCgYIKoZIzj0EAwIw
+JjEkMCIGA1UEAwwbcm93cG9zdCB0ZXN0IGF1dGhvcml0eSwgb2xkMCAXDTI2MTEy
+NDE5MzYzM1oYDzIxMjYxMDMxMTkzNjMzWjAmMSQwIgYDVQQDDBtyb3dwb3N0IHRl
+c3QgYXV0aG9yaXR5LCBvbGQwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATpHW3f
+pPZP4utbdZDlB6YpcNTm9Agh/CaW0VZ9FgUPEO3OdaYzKVUOLzVLlv5VckR409EJ
+BxKUW3u+AnTJhbPYo1MwUTAdBgNVHQ4EFgQUd/g1BL9Ss6E0QqXENkO/erxv88kw
+HwYDVR0jBBgwFoAUd/g1BL9Ss6E0QqXENkO/erxv88kwDwYDVR0TAQH/BAUwAwEB
+/zAKBggqhkjOPQQDAgNHADBEAh9gw+D8mJn94a97B44A/tUoPru7dO8LumE2PPmO
+qY2dAiEAk0yPThAnwZcmyxSz9ff3QDYz+HjnUDSNZBcK6HCfy94=
+-----END CERTIFICATE-----
+`;
+
+export const OLD_SERVER = {
+  cert: `-----BEGIN CERTIFICATE-----
+MIIBqzCCAVGgAwIBAgIUaK2R3dgR0QkgnouAzBc2XfoGbFEwCgYIKoZIzj0EAwIw
+JjEkMCIGA1UEAwwbcm93cG9zdCB0ZXN0IGF1dGhvcml0eSwgb2xkMCAXDTI2MTEy
+NDE5MzYzM1oYDzIxMjYxMDMxMTkzNjMzWjAjMSEwHwYDVQQDDBhyb3dwb3N0IHRl
+c3Qgc2VydmVyLCBvbGQwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATiMUzv0AG/
+q4LdSUwLaQe7abDmHgCHHClFsX3P1kRgWaNAWzDuP89K5iLkJ9F3c2J9ynl9wsYI
+a02QQFf9S/Poo14wXDAaBgNVHREEEzARhwR/AAABgglsb2NhbGhvc3QwHQYDVR0O
+BBYEFIhF9lgQKBaXBF502VAJLuGnf4j2MB8GA1UdIwQYMBaAFHf4NQS/UrOhNEKl
+xDZDv3q8b/PJMAoGCCqGSM49BAMCA0gAMEUCIB2TpOaslBAvo72yzNLjbJtID6xK
+HJ3w0dkEIN6x9+zpAiEAxlZKQHxfep5CMVhcp82xDi3c+Mp6GnnIG8ZpN6DBHN8=
+-----END CERTIFICATE-----
+`,
+  key: `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg+ql4VtIA8VpEW7DL
+kez2XWBK0mrmtWm1CKMG0B07P8ShRANCAATiMUzv0AG/q4LdSUwLaQe7abDmHgCH
+HClFsX3P1kRgWaNAWzDuP89K5iLkJ9F3c2J9ynl9wsYIa02QQFf9S/Po
+-----END PRIVATE KEY-----
+`,
+} as const;
+
+export const NEW_AUTHORITY = `-----BEGIN CERTIFICATE-----
+MIIBojCCAUmgAwIBAgIUGr8yeLTnmdWUr0Tk6BHO0bFVMbQwCgYIKoZIzj0EAwIw
+JjEkMCIGA1UEAwwbcm93cG9zdCB0ZXN0IGF1dGhvcml0eSwgbmV3MCAXDTI2MTEy
+NDE5MzYzM1oYDzIxMjYxMDMxMTkzNjMzWjAmMSQwIgYDVQQDDBtyb3dwb3N0IHRl
+c3QgYXV0aG9yaXR5LCBuZXcwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATLmVrQ
+NAYV/T5lHNMnxhtfna7iCnoWHamL27ytBJK0zZEgE0OIsBmL2OiFjwcvIeShC74q
+KMaNEkiNjLHF596oo1MwUTAdBgNVHQ4EFgQU+9aoTmwajch0FnahtzR0kppjXIYw
+HwYDVR0jBBgwFoAU+9aoTmwajch0FnahtzR0kppjXIYwDwYDVR0TAQH/BAUwAwEB
+/zAKBggqhkjOPQQDAgNHADBEAiBllAp+N4NaZ4H7JOsmurlemkO3iTc3uOh5C1mG
+pg32gQIgTTOevAehcWgO7l5Cz43MN67svfTSBI6PBzzJVsZD81E=
+-----END CERTIFICATE-----
+`;
+
+export const NEW_SERVER = {
+  cert: `-----BEGIN CERTIFICATE-----
+MIIBqzCCAVGgAwIBAgIUAKkBKZRKjWRrGNLfx7n5S7IYIV8wCgYIKoZIzj0EAwIw
+JjEkMCIGA1UEAwwbcm93cG9zdCB0ZXN0IGF1dGhvcml0eSwgbmV3MCAXDTI2MTEy
+NDE5MzYzM1oYDzIxMjYxMDMxMTkzNjMzWjAjMSEwHwYDVQQDDBhyb3dwb3N0IHRl
+c3Qgc2VydmVyLCBuZXcwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAARtWfWMkacs
+ds2DQNQWaXaaBJZNsc/53ooYg1aQ1amexE5ej2lxQOzaWVwVKXL4F+Sc1ozOmZpi
+NGyBio84jBmGo14wXDAaBgNVHREEEzARhwR/AAABgglsb2NhbGhvc3QwHQYDVR0O
+BBYEFOBr1UGTwXjhvX11NGoqBMxWydADMB8GA1UdIwQYMBaAFPvWqE5sGo3IdBZ2
+obc0dJKaY1yGMAoGCCqGSM49BAMCA0gAMEUCIAyc6WUsGlLXw2cmoH/8JU0Z87Jp
+7zbXeQUFRWhHwaJkAiEA2cSo9gzfsvmNfdhtOniCvCPtbE3eRyxZi/HY+N5FDxs=
+-----END CERTIFICATE-----
+`,
+  key: `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgin1YJYoGEZ5WvHpE
+0QLG2Es7MMRkV/LDf616w5Bom2ahRANCAARtWfWMkacsds2DQNQWaXaaBJZNsc/5
+3ooYg1aQ1amexE5ej2lxQOzaWVwVKXL4F+Sc1ozOmZpiNGyBio84jBmG
+-----END PRIVATE KEY-----
+`,
+} as const;
