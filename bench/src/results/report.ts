@@ -21,7 +21,7 @@ const EXPLANATIONS: Readonly<Record<string, string>> = {
   "outbox-outage":
     "A broker (HTTP, one endpoint) refuses connections for some seconds and is back: from then to the first message, and until as many have arrived as had been committed by then. 50 messages a second come in all the time.",
   "queue-append":
-    "Messages appended in calls of 100 by 4 producers of one process. Raw: multi-row INSERTs of 100 rows into the same table, each in its transaction, one after the other on one connection, with ids that the program counts; beside it the same on four connections (SQLite: one), where no id says what was committed before it.",
+    "Messages appended in calls of 100 by 4 producers of one process. Raw: multi-row INSERTs of 100 rows into the same table, each in its transaction, one after the other on one connection, with ids that the program counts; beside it the same on four connections (not SQLite), where no id says what was committed before it.",
   "queue-consume":
     "A topic read from its start, with a handler that returns at once, in batches of 500. Raw: the same statements in a plain loop on one connection: range read, records, progress. `costOfDeliveryToOne`: processor time of client and server for a delivery, with three groups, over that with one.",
   "queue-latency":

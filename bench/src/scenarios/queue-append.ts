@@ -28,17 +28,24 @@ async function measure(context: BenchContext): Promise<void> {
     () => rawRun(database, messages, 1),
     () => ourRun(database, messages),
   );
-  const beside = await rawRun(database, messages, PRODUCERS);
+  const figures = database.product === "sqlite" ? {} : await besideEachOther(context, messages);
   context.report(
     resultOf({
       scenario: "queue-append",
       database,
       variant: `${BATCH} messages in one call, ${PRODUCERS} producers`,
       ...measured,
-      figures: { [`raw on ${PRODUCERS} connections msg/s`]: Math.round((messages * 1_000) / beside.wallMs) },
+      figures,
       targets: (result) => [atLeast("ratioToRaw", result.ratioToRaw, 0.85)],
     }),
   );
+}
+
+/** SQLite has one writer: there it would be the same once more. */
+async function besideEachOther(context: BenchContext, messages: number) {
+  context.progress(`raw on ${PRODUCERS} connections`);
+  const { wallMs } = await rawRun(context.database, messages, PRODUCERS);
+  return { [`raw on ${PRODUCERS} connections msg/s`]: Math.round((messages * 1_000) / wallMs) };
 }
 
 async function rawRun(database: BenchDatabase, messages: number, connections: number): Promise<Measurement> {

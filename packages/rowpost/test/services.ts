@@ -88,18 +88,26 @@ export function describeWithService<Name extends ServiceName>(
   for (const name of [names].flat() as Name[]) {
     const service = testService(name);
     const reason = absenceReason(service);
-    if (!service.present && isCi()) {
-      describe(`${title} on ${name}`, () => {
-        test(`${name} is there`, () => {
-          throw new Error(reason);
-        });
-      });
-      continue;
-    }
-    if (!service.present) console.warn(`SKIPPED: "${title}" on ${name}: ${reason}`);
-    const label = service.present ? "" : ` [skipped: ${reason}]`;
-    describe.skipIf(!service.present)(`${title} on ${name}${label}`, () => define(service));
+    describeUnlessMissing({ title, name, missing: service.present ? undefined : reason }, () => define(service));
   }
+}
+
+/** The same for whatever else a test needs; `missing`: why it cannot be had. */
+export function describeUnlessMissing(
+  { missing, name, title }: { readonly title: string; readonly name: string; readonly missing: string | undefined },
+  define: () => void,
+): void {
+  if (missing !== undefined && isCi()) {
+    describe(`${title} on ${name}`, () => {
+      test(`${name} is there`, () => {
+        throw new Error(missing);
+      });
+    });
+    return;
+  }
+  if (missing !== undefined) console.warn(`SKIPPED: "${title}" on ${name}: ${missing}`);
+  const label = missing === undefined ? "" : ` [skipped: ${missing}]`;
+  describe.skipIf(missing !== undefined)(`${title} on ${name}${label}`, define);
 }
 
 /** One sentence: what is missing, why, and how to get it. */

@@ -108,10 +108,10 @@ test("the one-time link works once and makes an admin, whose session another con
 test(
   "users log in with passwords, programs come with tokens, and a name rests after five wrong ones",
   async () => {
-    const user = await rowpost(["user", "hash", "--name", "王芳", "--role", "operator"], {
+    const user = await rowpost(["user", "hash", "--name", "王芳", "--role", "operator", "--topics", "orders.*,stock"], {
       ROWPOST_NEW_PASSWORD: "correct horse",
     });
-    const made = await rowpost(["token", "create", "--name", "deploy", "--expires", "1h"]);
+    const made = await rowpost(["token", "create", "--name", "deploy", "--topics", "stock", "--expires", "1h"]);
     const [token = "", , ...entry] = made.stdout.split("\n");
     const access = { users: [JSON.parse(user.stdout)], tokens: [JSON.parse(entry.join("\n"))] };
     const file = `${place.file}.json`;
@@ -123,10 +123,15 @@ test(
       name: "deploy",
       role: "reader",
       via: "api",
+      topics: ["stock"],
     });
+    expect((await fetch(`${url}metrics`, { headers: { authorization: `Bearer ${token}` } })).status).toBe(401);
     const login = (password: string, name = "王芳") => send(url, "/session", { name, password });
-    const session = cookieOf(await login("correct horse"));
-    expect(await whoIs(url, session)).toEqual({ name: "王芳", role: "operator", via: "console" });
+    const opened = await login("correct horse");
+    const limited = { via: "console", topics: ["orders.*", "stock"] };
+    expect(await opened.clone().json()).toMatchObject({ principal: { name: "王芳", role: "operator", ...limited } });
+    const session = cookieOf(opened);
+    expect(await whoIs(url, session)).toEqual({ name: "王芳", role: "operator", ...limited });
     for (let tries = 0; tries < 5; tries += 1) expect((await login("wrong")).status).toBe(401);
     const rests = await login("correct horse");
     expect([rests.status, Number(rests.headers.get("retry-after")) > 0]).toEqual([429, true]);
@@ -135,9 +140,10 @@ test(
 
     // A session says who, and the file what that one may do: also after a restart with another
     // file.
-    const [entryOf] = access.users as { name: string; role: string }[];
+    const [entryOf] = access.users as { name: string; role: string; topics: string[] }[];
     for (const [users, who] of [
-      [[{ ...entryOf, role: "reader" }], { name: "王芳", role: "reader", via: "console" }],
+      [[{ ...entryOf, role: "reader" }], { name: "王芳", role: "reader", ...limited }],
+      [[{ ...entryOf, topics: undefined }], { name: "王芳", role: "operator", via: "console" }],
       [[{ ...entryOf, name: "李雷" }], null],
       [[{ ...entryOf, password: await hashPassword("another one") }], null],
     ] as const) {
@@ -166,6 +172,23 @@ test("nothing is open to other machines without users, and a wrong file is told 
   }
   const missing = await rowpostHere(["console", "--database", place.url, "--table", "never_made", "--listen", "0"]);
   expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining("rowpost migrate") });
+});
+
+test("rights to some topics may come from the program around it, and not by mistake", async () => {
+  const database = sqlite({ file: place.file });
+  closers.push(() => database.close());
+  const answered = async (topics: unknown, path: string) => {
+    const authorize = () => ({ name: "boss", role: "admin" as const, topics: topics as string[] });
+    const made = createConsole({ sources: [{ name: "main", database }], authorize });
+    closers.push(() => made.close());
+    return await made.fetch(new Request(`http://x${path}`));
+  };
+  const known = await answered(["orders"], "/api/v1/session");
+  expect(await known.json()).toMatchObject({ principal: { via: "host", topics: ["orders"] } });
+  const statuses = [undefined, ["orders"]].map(async (topics) => (await answered(topics, "/metrics")).status);
+  expect(await Promise.all(statuses)).toEqual([200, 401]);
+  for (const topics of [null, "orders", [], [""]])
+    expect([topics, (await answered(topics, "/api/v1/session")).status]).toEqual([topics, 500]);
 });
 
 test("what the command line changes stands in the same audit", async () => {

@@ -18,14 +18,16 @@ import { EndsField, untilOf } from "./reason-dialog.tsx";
 import { StateMark } from "./state.tsx";
 
 type Action = "retry" | "retryNow" | "resend" | "suspend" | "resume" | "confirm" | "archive";
-type Route = Exclude<Action, "retryNow">;
+/** What has a button; the copy has a dialog of its own. */
+type Offered = Action | "copy";
+type Route = Exclude<Offered, "retryNow">;
 
-const ROLES: Readonly<Record<Action, Role>> = {
+const ROLES: Readonly<Record<Offered, Role>> = {
   ...({ retry: "operator", retryNow: "operator", suspend: "operator", resume: "operator" } as const),
-  ...({ confirm: "operator", resend: "admin", archive: "admin" } as const),
+  ...({ confirm: "operator", resend: "admin", archive: "admin", copy: "admin" } as const),
 };
 
-function routeOf(action: Action): Route {
+function routeOf(action: Offered): Route {
   return action === "retryNow" ? "retry" : action;
 }
 
@@ -60,45 +62,34 @@ interface ActionsProps {
 
 /** A button for each; one that is forbidden says why. */
 export function Actions(props: ActionsProps) {
-  const opened = useSignal<Action | "copy" | undefined>(undefined);
+  const opened = useSignal<Offered | undefined>(undefined);
   const { message: texts, roles } = words.value;
-  const actions = actionsOf(props.message);
-  const refusal = (action: Action | "copy"): string | undefined => {
+  const offered: readonly Offered[] = [...actionsOf(props.message), "copy"];
+  const refusal = (action: Offered): string | undefined => {
     if (props.isStale) return texts.isAway;
     if (meta.value?.readOnly === true) return texts.readOnly;
-    if (action === "copy") return may("copy") ? undefined : texts.needs(roles.admin);
     return may(routeOf(action)) ? undefined : texts.needs(roles[ROLES[action]]);
   };
-  const told = [...new Set([...actions, "copy" as const].map(refusal).filter((why) => why !== undefined))];
+  const told = [...new Set(offered.map(refusal).filter((why) => why !== undefined))];
   const close = (): void => {
     opened.value = undefined;
   };
   return (
     <div class="actions">
-      {actions.map((action, at) => (
+      {offered.map((action, at) => (
         <button
           key={action}
           type="button"
-          class={at === 0 ? "main" : undefined}
+          class={at === 0 && action !== "copy" ? "main" : undefined}
           disabled={refusal(action) !== undefined}
           title={refusal(action)}
           onClick={() => {
             opened.value = action;
           }}
         >
-          {texts.actions[action]}
+          {action === "copy" ? texts.copying.open : texts.actions[action]}
         </button>
       ))}
-      <button
-        type="button"
-        disabled={refusal("copy") !== undefined}
-        title={refusal("copy")}
-        onClick={() => {
-          opened.value = "copy";
-        }}
-      >
-        {texts.copying.open}
-      </button>
       {told.length > 0 && <span class="quiet">{told.join(" · ")}</span>}
       {opened.value === "copy" ? (
         <CopyDialog {...props} close={close} />

@@ -9,7 +9,7 @@ import { createQueue } from "../../src/queue/index.ts";
 import type { FaultPoint, RelayOptions } from "../../src/relay/options.ts";
 import { createRelay, type Relay } from "../../src/relay/relay.ts";
 import { compareIds } from "../../src/runtime/compare-ids.ts";
-import { until } from "../own-servers/own-server.ts";
+import { until } from "../until.ts";
 import { createShop, judge, makeTables, rows, unfinished } from "./orders.ts";
 import { type Pair, type PairKind, usePairs } from "./pair.ts";
 import { nameSwitch, proxySwitch, type Switch } from "./switch.ts";

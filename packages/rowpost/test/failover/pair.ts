@@ -8,7 +8,8 @@ import { postgres } from "../../src/databases/postgres/index.ts";
 import { freePort } from "../own-servers/free-port.ts";
 import { makeMariadbData, startOwnMariadb } from "../own-servers/own-mariadb.ts";
 import { makePostgresData, makeShop, startOwnPostgres } from "../own-servers/own-postgres.ts";
-import { type OwnServer, until } from "../own-servers/own-server.ts";
+import type { OwnServer } from "../own-servers/own-server.ts";
+import { until } from "../until.ts";
 
 export type PairKind = "mariadb" | "postgres";
 

@@ -11,9 +11,8 @@ import { delimiter, join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
-import { describe, test } from "vitest";
 import { untilStopped } from "../own-process.ts";
-import { isCi } from "../services.ts";
+import { describeUnlessMissing } from "../services.ts";
 
 /** Runs a program to its end. */
 export const runProgram: typeof execFile.__promisify__ = promisify(execFile);
@@ -178,30 +177,9 @@ export interface Programs {
   readonly install: string;
 }
 
-/**
- * `describe` for tests that start such a server. Where its programs are not installed, or processes
- * cannot be looked at as on Linux, the block is skipped with the reason; with CI=true it fails.
- */
-export function describeWithPrograms(kind: Programs, title: string, define: () => void): void {
-  const reason =
-    process.platform !== "linux" ? "needs Linux" : kind.isThere ? undefined : `no ${kind.name} here: ${kind.install}`;
-  if (reason === undefined) {
-    describe(`${title} on ${kind.name}`, define);
-    return;
-  }
-  if (isCi()) {
-    describe(`${title} on ${kind.name}`, () => {
-      test(`${kind.name} is there`, () => {
-        throw new Error(reason);
-      });
-    });
-    return;
-  }
-  console.warn(`SKIPPED: "${title}" on ${kind.name}: ${reason}`);
-  describe.skip(`${title} on ${kind.name} [skipped: ${reason}]`, define);
-}
-
-/** Asks until the answer is yes. */
-export async function until(isSo: () => Promise<boolean> | boolean): Promise<void> {
-  while (!(await isSo())) await delay(20);
+/** `describe` for tests that start such a server, and look at processes as on Linux. */
+export function describeWithPrograms({ install, isThere, name }: Programs, title: string, define: () => void): void {
+  const reason = process.platform === "linux" ? `no ${name} here: ${install}` : "needs Linux";
+  const missing = process.platform === "linux" && isThere ? undefined : reason;
+  describeUnlessMissing({ title, name, missing }, define);
 }

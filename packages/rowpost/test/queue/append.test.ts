@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import type { Database } from "../../src/databases/database.ts";
 import { monthAfter, queueIdMs, queueMonth } from "../../src/message/queue-id.ts";
 import { createQueue, type Queue } from "../../src/queue/index.ts";
-import { until } from "./members.ts";
+import { until } from "../until.ts";
 import { describeOnEach, type QueuePlace } from "./places.ts";
 
 describeOnEach("the queue's topics and appends", (make, { isServer }) => {

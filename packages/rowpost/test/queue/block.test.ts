@@ -1,7 +1,8 @@
 /** `onFailed: "block"`: a failed message holds up later ones of its ordering key, and no others. */
 import { afterEach, beforeEach, expect, it } from "vitest";
 import type { Queue } from "../../src/queue/index.ts";
-import { type Members, until } from "./members.ts";
+import { until } from "../until.ts";
+import type { Members } from "./members.ts";
 import { describeOnEach, type OpenQueue, openQueue, type QueuePlace } from "./places.ts";
 
 const SHORT = { baseMs: 1, maxMs: 1 };

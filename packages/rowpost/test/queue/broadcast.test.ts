@@ -3,7 +3,8 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { queueMonth } from "../../src/message/queue-id.ts";
 import type { ConsumeOptions, Queue } from "../../src/queue/index.ts";
 import { createManualClock } from "../../src/testing/index.ts";
-import { gate, type Members, numbers, until } from "./members.ts";
+import { until } from "../until.ts";
+import { gate, type Members, numbers } from "./members.ts";
 import { writeOld } from "./months.ts";
 import { describeOnEach, type OpenQueue, openQueue, type QueuePlace } from "./places.ts";
 

@@ -4,7 +4,8 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import type { Database } from "../../src/databases/database.ts";
 import { queueMonth } from "../../src/message/queue-id.ts";
 import type { ConsumedMessage, ConsumeOptions, Queue } from "../../src/queue/index.ts";
-import { gate, type Members, numbers, until } from "./members.ts";
+import { until } from "../until.ts";
+import { gate, type Members, numbers } from "./members.ts";
 import { describeOnEach, type OpenQueue, openQueue, type QueuePlace } from "./places.ts";
 
 describeOnEach("consumers of the queue", (make) => {

@@ -10,7 +10,8 @@ import { createQueue, type Queue } from "../../src/queue/index.ts";
 import { type Clock, systemClock } from "../../src/runtime/clock.ts";
 import { createTcpProxy, type TcpProxy } from "../../src/testing/index.ts";
 import { createTestDatabase, describeWithService } from "../services.ts";
-import { createMembers, gate, type Members, numbers, until } from "./members.ts";
+import { until } from "../until.ts";
+import { createMembers, gate, type Members, numbers } from "./members.ts";
 
 /** Between two looks of a replay. */
 const LOOK_MS = 500;

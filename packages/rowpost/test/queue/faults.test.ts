@@ -4,8 +4,9 @@ import { queueMonth } from "../../src/message/queue-id.ts";
 import type { ConsumedMessage } from "../../src/queue/index.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { DatabaseUnavailableError } from "../../src/runtime/errors.ts";
+import { until } from "../until.ts";
 import { openFaultyQueue } from "./faults.ts";
-import { gate, numbers, until } from "./members.ts";
+import { gate, numbers } from "./members.ts";
 import { describeOnEach } from "./places.ts";
 
 const SHORT = { baseMs: 1, maxMs: 1 };

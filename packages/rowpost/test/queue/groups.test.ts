@@ -2,7 +2,8 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { queueMonth } from "../../src/message/queue-id.ts";
 import type { Queue } from "../../src/queue/index.ts";
-import { gate, type Members, numbers, until } from "./members.ts";
+import { until } from "../until.ts";
+import { gate, type Members, numbers } from "./members.ts";
 import { describeOnEach, type OpenQueue, openQueue, type QueuePlace } from "./places.ts";
 
 const LONG_RETRY = { baseMs: 1_000_000_000, maxMs: 1_000_000_000 };

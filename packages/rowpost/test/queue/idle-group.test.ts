@@ -1,7 +1,8 @@
 /** A group that nobody has run for months. */
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { monthAfter, monthOf } from "../../src/message/queue-id.ts";
-import { numbers, until } from "./members.ts";
+import { until } from "../until.ts";
+import { numbers } from "./members.ts";
 import { writeOld } from "./months.ts";
 import { describeOnEach, type OpenQueue, openQueue } from "./places.ts";
 

@@ -1,5 +1,4 @@
 /** Members that a test starts, and how it waits for what they do. */
-import { vi } from "vitest";
 import type { ConsumeOptions, Consumer, Queue, QueueMessage } from "../../src/queue/index.ts";
 
 type Given = Partial<ConsumeOptions> & Pick<ConsumeOptions, "handler">;
@@ -32,11 +31,6 @@ export function createMembers(queue: Queue, usual: Partial<ConsumeOptions> = {})
 /** Messages of the topic `orders` with the keys and bodies 0, 1, 2 and so on. */
 export function numbers(count: number, more: object = {}): QueueMessage[] {
   return Array.from({ length: count }, (_, index) => ({ topic: "orders", key: String(index), body: index, ...more }));
-}
-
-/** Resolves once it holds; a slow machine may take a minute. */
-export function until(condition: () => unknown): Promise<unknown> {
-  return vi.waitUntil(condition, { timeout: 60_000, interval: 5 });
 }
 
 /** What a test waits for, or lets others wait for. */

@@ -6,7 +6,8 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { queueMonth } from "../../src/message/queue-id.ts";
 import type { PulledMessage, Puller, PullOptions, Queue } from "../../src/queue/index.ts";
 import { createManualClock } from "../../src/testing/index.ts";
-import { gate, numbers, until } from "./members.ts";
+import { until } from "../until.ts";
+import { gate, numbers } from "./members.ts";
 import { describeOnEach, type OpenQueue, openQueue, type QueuePlace } from "./places.ts";
 
 const PROGRAM = fileURLToPath(new URL("./puller.process.mjs", import.meta.url));

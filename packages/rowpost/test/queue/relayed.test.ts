@@ -13,8 +13,9 @@ import { createQueue, type Queue } from "../../src/queue/index.ts";
 import type { FaultPoint } from "../../src/relay/options.ts";
 import { createRelay } from "../../src/relay/relay.ts";
 import { createTcpProxy } from "../../src/testing/index.ts";
+import { until } from "../until.ts";
 import { appendedTo } from "./appended.ts";
-import { gate, until } from "./members.ts";
+import { gate } from "./members.ts";
 import { describeOnEach, type OpenQueue, openQueue, type QueuePlace } from "./places.ts";
 
 describeOnEach("a relay into a queue", (make, { isServer }) => {

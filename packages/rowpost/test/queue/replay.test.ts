@@ -2,7 +2,8 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { queueIdMs } from "../../src/message/queue-id.ts";
 import type { Queue, ReplayOptions } from "../../src/queue/index.ts";
-import { gate, type Members, numbers, until } from "./members.ts";
+import { until } from "../until.ts";
+import { gate, type Members, numbers } from "./members.ts";
 import { describeOnEach, type OpenQueue, openQueue } from "./places.ts";
 
 const TOPIC = "orders";

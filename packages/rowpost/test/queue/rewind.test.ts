@@ -11,7 +11,8 @@ import {
   type RewindPosition,
   type RewindReport,
 } from "../../src/queue/index.ts";
-import { gate, numbers, until } from "./members.ts";
+import { until } from "../until.ts";
+import { gate, numbers } from "./members.ts";
 import { writeOld } from "./months.ts";
 import { describeOnEach, type QueuePlace } from "./places.ts";
 

@@ -8,7 +8,8 @@ import { postgres } from "../../src/databases/postgres/index.ts";
 import { monthAfter, queueMonth } from "../../src/message/queue-id.ts";
 import { createQueue, type Queue } from "../../src/queue/index.ts";
 import { createTestDatabase, describeWithService, type TestDatabase } from "../services.ts";
-import { createMembers, type Members, numbers, until } from "./members.ts";
+import { until } from "../until.ts";
+import { createMembers, type Members, numbers } from "./members.ts";
 
 const CLOCKS = ["clock_timestamp", "statement_timestamp", "transaction_timestamp", "now"];
 

@@ -10,7 +10,8 @@ import type { Database } from "../../src/databases/database.ts";
 import { createRelay, type Relay } from "../../src/relay/relay.ts";
 import { ConfigurationError } from "../../src/runtime/errors.ts";
 import { createShop, judge, makeTables } from "../failover/orders.ts";
-import { type OwnServer, temporaryFolder, until } from "../own-servers/own-server.ts";
+import { type OwnServer, temporaryFolder } from "../own-servers/own-server.ts";
+import { until } from "../until.ts";
 import { NEW_AUTHORITY, NEW_SERVER, OLD_AUTHORITY, OLD_SERVER } from "./certificates.ts";
 
 /** Where a server finds its certificate. */

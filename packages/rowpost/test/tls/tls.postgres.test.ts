@@ -8,7 +8,8 @@ import { createOutbox } from "../../src/outbox/outbox.ts";
 import { createRelay } from "../../src/relay/relay.ts";
 import { freePort } from "../own-servers/free-port.ts";
 import { makePostgresData, makeShop, postgresPrograms, startOwnPostgres } from "../own-servers/own-postgres.ts";
-import { describeWithPrograms, until } from "../own-servers/own-server.ts";
+import { describeWithPrograms } from "../own-servers/own-server.ts";
+import { until } from "../until.ts";
 import { OLD_AUTHORITY } from "./certificates.ts";
 import { defineTlsCases } from "./tls.cases.ts";
 

@@ -187,7 +187,7 @@ export const suspendBody = z.object({
 
 export const copyBody = z.object({
   reason,
-  /** Of the copy: no message of this type has it. */
+  /** Of the copy: no message of this type in the table has it. */
   key: text(255),
   topic: text(255).optional(),
   /** As it is stored: of a binary message base64. */

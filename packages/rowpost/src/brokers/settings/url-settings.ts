@@ -1,6 +1,6 @@
 /** Settings behind the `?` of a broker's URL. No error holds the URL, or its password. */
-import { readFileSync } from "node:fs";
 import { ConfigurationError } from "../../runtime/errors.ts";
+import { namedFile } from "../../runtime/named-file.ts";
 import { percentDecoded } from "../../runtime/percent-decoded.ts";
 import type { TlsOptions } from "./tls-options.ts";
 
@@ -71,11 +71,7 @@ export function secretsOf<Option extends string>(
 
 /** What is in the file. */
 export function fileSetting(name: string, path: string): Buffer {
-  try {
-    return readFileSync(path);
-  } catch (cause) {
-    throw new ConfigurationError(`broker URL: the ${name} file ${path} cannot be read`, { cause });
-  }
+  return namedFile(`broker URL: the ${name} file`, path);
 }
 
 /** Where the scheme does not decide about TLS; `isAsked`: it does here, and asks for it. */

@@ -1,7 +1,7 @@
 /** Where a server is: options of one's own, or a URL. */
-import { readFileSync } from "node:fs";
 import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
+import { namedFile } from "../../runtime/named-file.ts";
 import { percentDecoded } from "../../runtime/percent-decoded.ts";
 
 /** An address and credentials; names as both drivers have them. */
@@ -118,20 +118,14 @@ function settingsOf(settings: URLSearchParams): PropertyDescriptorMap {
     throw new ConfigurationError("the database URL: ssl=false contradicts its other settings of TLS");
   }
   const own: unknown = found["ssl"]?.value;
-  const read = (): object => Object.assign({}, own, ...files.map(([kind, path]) => ({ [kind]: pemOf(kind, path) })));
+  const pem = (kind: string, path: string): string =>
+    namedFile(`the database URL: the ssl-${kind} file`, path).toString();
+  const read = (): object => Object.assign({}, own, ...files.map(([kind, path]) => ({ [kind]: pem(kind, path) })));
   // What cannot be read is said now.
   read();
   // Read again for each connection: a bundle that was changed holds without a restart.
   found["ssl"] = { enumerable: true, get: read };
   return found;
-}
-
-function pemOf(kind: string, path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (cause) {
-    throw new ConfigurationError(`the database URL: the file ${path} of ssl-${kind} cannot be read`, { cause });
-  }
 }
 
 /** For logs and error texts: no user, no password. */
