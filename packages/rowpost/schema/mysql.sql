@@ -222,3 +222,6 @@ CREATE TABLE IF NOT EXISTS `local_message_silence` (
   PRIMARY KEY (id),
   KEY idx_created_at (table_name, created_at)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC COMMENT='alerts that nobody is told of';
+
+-- 12 versions begin anywhere
+ALTER TABLE `local_message` ALTER COLUMN lock_version SET DEFAULT (MICROSECOND(UTC_TIMESTAMP(6)));

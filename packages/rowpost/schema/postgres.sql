@@ -248,3 +248,6 @@ CREATE TABLE IF NOT EXISTS local_message_silence (
 );
 COMMENT ON TABLE local_message_alert IS 'alerts: who evaluates them, and what was told';
 COMMENT ON TABLE local_message_silence IS 'alerts that nobody is told of';
+
+-- 12 versions begin anywhere
+ALTER TABLE local_message ALTER COLUMN lock_version SET DEFAULT floor(random() * 1000000)::bigint;

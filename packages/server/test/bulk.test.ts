@@ -56,7 +56,7 @@ describeWithService(["mariadb", "postgres"], "a bulk operation", ({ name }) => {
             keys.map((key) => ({ type: "order.created", key, topic: "orders", body: {} })),
           );
         });
-      await sql("UPDATE local_message SET state = 3, fail_reason = 'HTTP_503: away'");
+      await sql("UPDATE local_message SET state = 3, lock_version = 0, fail_reason = 'HTTP_503: away'");
       const ask = await start();
       const { operation: planned } = await ask("POST", "/previews", { kind: "retry", filter: { topic: "orders" } });
       const { id, total } = planned as Operation & { readonly id: string };

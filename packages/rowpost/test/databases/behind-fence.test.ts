@@ -89,7 +89,7 @@ function interleavings(
     const [head, follower] = (await store.scan(scan)).filter((row) => row.orderingKey === orderingKey);
     if (head === undefined || follower === undefined) throw new Error("both messages wait");
     await store.claim({ fence, rows: [head] });
-    const claimed = { ...head, deliveryCount: 1, lockVersion: 1 };
+    const claimed = { ...head, deliveryCount: 1, lockVersion: head.lockVersion + 1 };
 
     const row = { ...follower, headId: head.id, instant: behindInstant(head.id) ?? "" };
     const { text, ...rest } = create(defaultLayout).housekeeping.setBehind({ fence, rows: [row] });

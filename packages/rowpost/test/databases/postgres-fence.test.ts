@@ -51,7 +51,7 @@ describeWithService("postgres", "fence", () => {
       id: String(row["id"]),
       shard: Number(row["shard"]),
       deliveryCount: 0,
-      lockVersion: 0,
+      lockVersion: Number(row["lock_version"]),
     }));
     expect(rows).toHaveLength(8);
   });
@@ -140,7 +140,7 @@ describeWithService("postgres", "fence", () => {
     };
     expect(await takeByHand()).toBe("waits");
     await user.query("UPDATE local_message_shard SET epoch = 1");
-    await user.query("UPDATE local_message SET state = 0, lock_version = 0");
+    await user.query("UPDATE local_message SET state = 0, lock_version = lock_version - 1");
     await user.query("ALTER TABLE local_message_shard DROP CONSTRAINT local_message_shard_pkey");
     try {
       expect(await takeByHand()).toBe("ends");
@@ -153,7 +153,7 @@ describeWithService("postgres", "fence", () => {
     test(`${name} that meets a takeover under way waits for it, looks again, and changes nothing`, async () => {
       const { housekeeping, relay: statements } = fixture.statements;
       if (name !== "claim" && name !== "park") expect((await relay.run(claim())).affected).toBe(8);
-      const claimed = rows.map((row) => ({ ...row, deliveryCount: 1, lockVersion: 1 }));
+      const claimed = rows.map((row) => ({ ...row, deliveryCount: 1, lockVersion: row.lockVersion + 1 }));
       const statement = {
         claim: () => claim(),
         settleSent: () =>

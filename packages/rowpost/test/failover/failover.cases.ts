@@ -19,7 +19,9 @@ type FaultHook = (point: FaultPoint) => Promise<void>;
 /** Longer than a test may take: no lease ends by itself. */
 const LEASE_MS = 300_000;
 const BATCH = 20;
-/** What docs/operations.md has somebody do before the switch is turned. */
+/** As in a table that was migrated before versions began anywhere, or that is the user's own. */
+const FROM_ZERO = "ALTER TABLE local_message ALTER COLUMN lock_version SET DEFAULT 0";
+/** What docs/operations.md has somebody do with such a table before the switch is turned. */
 const MOVE_AHEAD: Readonly<Record<PairKind, string>> = {
   mariadb: "ALTER TABLE local_message AUTO_INCREMENT = 1000000",
   postgres: "SELECT setval(pg_get_serial_sequence('local_message', 'id'), 1000000)",
@@ -153,15 +155,17 @@ export function defineFailoverCases(kind: PairKind): void {
     }
 
     it.each([
-      ["on", "beforeClaim", "again"],
-      ["on", "beforeSettle", "again"],
-      ["off", "beforeClaim", "again"],
-      ["off", "beforeSettle", "ahead"],
+      ["on", "beforeClaim", "0", "again"],
+      ["on", "beforeSettle", "anywhere", "again"],
+      ["off", "beforeClaim", "0", "again"],
+      ["off", "beforeSettle", "anywhere", "again"],
+      ["off", "beforeSettle", "0", "ahead"],
     ] as const)(
-      "sendingMark %s: a primary dies with its last commits while a batch is at %s, and ids go on %s: all that the new one has is delivered (rule: one-server)",
-      async (sendingMark, point, ids) => {
+      "sendingMark %s: a primary dies with its last commits while a batch is at %s, versions begin at %s, and ids go on %s: all that the new one has is delivered (rule: one-server)",
+      async (sendingMark, point, versions, ids) => {
         const { pair, turn, broker, shop } = await setUp(nameSwitch);
         const old = pairs.open(turn.address);
+        if (versions === "0") await rows(old, FROM_ZERO);
         const on = openReplica(pair);
         let isBehind = false;
         let isDead = false;

@@ -19,6 +19,8 @@ import { type ClockWords, clockWords } from "./clock.ts";
  */
 export const BYTES_COLLATION = "/*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */";
 
+export const IDENTITY: string = `CHARACTER SET utf8mb4 COLLATE ${BYTES_COLLATION}`;
+
 /** Index of the default table on the ordering keys of unfinished rows. */
 export const OPEN_KEY_INDEX = "idx_open_key";
 /** Of every table that is ours. */

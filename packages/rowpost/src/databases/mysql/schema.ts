@@ -11,19 +11,12 @@ import { alertTables } from "./alerts.ts";
 import { bulkTables } from "./bulk.ts";
 import { COMPANION_NOW } from "./clock.ts";
 import { errorNumber } from "./errors.ts";
-import { BYTES_COLLATION, type MysqlNames, OPEN_KEY_INDEX, quoteName, TABLE_OPTIONS, UNFINISHED } from "./names.ts";
+import { defaultColumns, defaultTable, openRows, topicColumns, versionStart } from "./message-table.ts";
+import { IDENTITY, type MysqlNames, quoteName, TABLE_OPTIONS } from "./names.ts";
 import { consoleTables } from "./operations.ts";
 import { seedTable } from "./seed-tables.ts";
 import { unknownTable } from "./unknown.ts";
 
-/**
- * Bytes that a settle gives back to the row: message_id (32 characters from RocketMQ), sent_at and
- * last_retry_at (7 bytes each) are NULL until then, and a row that grows has to move within, or out
- * of, its page.
- */
-const SETTLE_PAD = 64;
-
-const IDENTITY = `CHARACTER SET utf8mb4 COLLATE ${BYTES_COLLATION}`;
 /**
  * Errors of a migration that is run again: table, column and key are there already; what was to be
  * dropped is gone.
@@ -176,81 +169,7 @@ function migrations(names: MysqlNames): readonly Migration[] {
     },
     { version: 10, name: "changes of many messages", statements: bulkTables(names) },
     { version: 11, name: "alerts", statements: alertTables(names) },
-  ];
-}
-
-/** Columns of the default table; the archive has the same. */
-function defaultColumns(): readonly string[] {
-  return [
-    `message_type VARCHAR(64) ${IDENTITY} NOT NULL COMMENT 'what happened, such as order.created'`,
-    `message_key VARCHAR(128) ${IDENTITY} NOT NULL COMMENT 'business identity; unique with message_type'`,
-    `topic VARCHAR(255) ${IDENTITY} NOT NULL COMMENT 'destination'`,
-    "message_body MEDIUMTEXT NOT NULL COMMENT 'JSON; or text; or base64 when content_type ends in ;base64'",
-    "headers TEXT NULL COMMENT 'JSON object of strings'",
-    "content_type VARCHAR(64) NULL COMMENT 'NULL = application/json'",
-    `ordering_key VARCHAR(128) ${IDENTITY} NULL COMMENT 'messages with equal keys keep their order'`,
-    "state TINYINT NOT NULL DEFAULT 0 COMMENT '0 pending 1 sending 2 sent 3 failed 4 consumed 5 suspended'",
-    "retry_count INT NOT NULL DEFAULT 0 COMMENT 'failed attempts'",
-    "delivery_count INT NOT NULL DEFAULT 0 COMMENT 'times claimed by a relay'",
-    "deliver_at DATETIME(3) NULL COMMENT 'not before this instant; never changed'",
-    "next_retry_at DATETIME(3) NULL COMMENT 'when a relay looks at this row again; NULL in pending = now, elsewhere = never'",
-    "last_retry_at DATETIME(3) NULL COMMENT 'start of the last attempt'",
-    "fail_reason VARCHAR(1024) NULL COMMENT 'last error, or why it is suspended'",
-    "message_id VARCHAR(255) NULL COMMENT 'receipt of the broker'",
-    "lock_version BIGINT NOT NULL DEFAULT 0 COMMENT 'grows with every change'",
-    "sent_at DATETIME(3) NULL",
-    "consumed_at DATETIME(3) NULL",
-    "created_by VARCHAR(64) NOT NULL DEFAULT '' COMMENT 'system that wrote the message'",
-    "updated_by VARCHAR(64) NOT NULL DEFAULT '' COMMENT 'system or person that changed it last'",
-    "gmt_create DATETIME(3) NOT NULL DEFAULT (UTC_TIMESTAMP(3)) COMMENT 'UTC'",
-    "gmt_modified DATETIME(3) NOT NULL DEFAULT (UTC_TIMESTAMP(3)) COMMENT 'UTC'",
-    `settle_pad VARCHAR(${SETTLE_PAD}) CHARACTER SET ascii NOT NULL DEFAULT '${".".repeat(SETTLE_PAD)}' COMMENT 'keeps the row from growing when it is sent; means nothing'`,
-  ];
-}
-
-function defaultTable(names: MysqlNames): string {
-  return `CREATE TABLE IF NOT EXISTS ${names.messages} (
-  id BIGINT NOT NULL AUTO_INCREMENT,
-  ${defaultColumns().join(",\n  ")},
-  PRIMARY KEY (id),
-  UNIQUE KEY uk_type_key (message_type, message_key),
-  KEY idx_state_next_retry (state, next_retry_at) COMMENT 'every scan of the relay',
-  KEY idx_topic (topic),
-  KEY idx_ordering_key_state (ordering_key, state) COMMENT 'order per key'
-) ${TABLE_OPTIONS} COMMENT='local message table (transactional outbox)'`;
-}
-
-/** The topic of waiting rows, and the order in which they are read. */
-function topicColumns({ columns }: TableLayout): readonly string[] {
-  const { nextRetryAt, state, topic, waitingTopic } = columns;
-  return waitingTopic === undefined ? [state, topic, nextRetryAt] : [waitingTopic, nextRetryAt];
-}
-
-/**
- * Indexes that hold something of unfinished rows alone, which the engine has no other word for:
- * over a generated column that is NULL in all others. The columns are STORED: MariaDB up to
- * 10.11.13 can corrupt an index on a virtual one when its purge meets an update (MDEV-38140). An
- * insert writes the topic twice; the claim takes it out of the row again, which leaves room for the
- * receipt.
- *
- * Cost of a claim and a settle of 500 rows without ordering keys (MariaDB 10.11, ms, lower
- * quartile, batch by batch beside each other): with (ordering_key, state) and (topic) 6.7 + 9.9;
- * with (state, topic, next_retry_at) for (topic) 7.8 + 11.5; with (waiting_topic, next_retry_at)
- * 7.6 + 10.3; with that and (open_key) for (ordering_key, state), which was written twice for each
- * message, 6.6 + 9.9. A drain, server CPU for 1,000 messages, medians: 56 ms before, 52 with these
- * two indexes; with (state, topic, next_retry_at) 67 where it was 58 without.
- */
-function openRows({ messages, state, states }: MysqlNames): readonly string[] {
-  const generated = (name: string, length: number, value: string, about: string): string =>
-    `ADD COLUMN ${name} VARCHAR(${length}) ${IDENTITY} GENERATED ALWAYS AS (${value}) STORED COMMENT '${about}'`;
-  return [
-    `ALTER TABLE ${messages}
-  ${generated("waiting_topic", 255, `IF(state = ${state("pending")}, topic, NULL)`, "the topic of a pending row")},
-  ${generated("open_key", 128, `IF(state IN (${states(UNFINISHED)}), ordering_key, NULL)`, "the ordering key of an unfinished row")}`,
-    `ALTER TABLE ${messages}
-  ADD KEY idx_waiting_topic (waiting_topic, next_retry_at) COMMENT 'scans of some topics',
-  ADD KEY ${OPEN_KEY_INDEX} (open_key) COMMENT 'order per key',
-  DROP KEY idx_topic, DROP KEY idx_ordering_key_state`,
+    { version: 12, name: "versions begin anywhere", statements: versionStart(names) },
   ];
 }
 

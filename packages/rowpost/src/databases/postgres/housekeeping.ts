@@ -21,9 +21,9 @@ import {
   numberArray,
   textArray,
   tokenParams,
+  unknownState,
 } from "./names.ts";
 import { oldTransactions } from "./old-transactions.ts";
-import { unknownState } from "./schema.ts";
 
 /** Statements of the housekeeping store. */
 export function housekeepingStatements(names: Names): HousekeepingStatements {

@@ -168,3 +168,8 @@ export function tokenParams(names: Names, rows: readonly RowToken[]): readonly [
     numberArray(rows.map((row) => names.tokenOf(row))),
   ];
 }
+
+/** Condition of a row in no known state; in the same words as the index. */
+export function unknownState(names: Names): string {
+  return `(${names.column.state} IN (${names.knownStates})) IS NOT TRUE`;
+}
