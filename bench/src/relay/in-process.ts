@@ -5,6 +5,7 @@
 import { type Broker, createRelay, type Database } from "rowpost";
 import { instantBroker } from "../broker.ts";
 import { type Measurement, type MeterSources, startMeter } from "../measure/meter.ts";
+import { startProfile } from "../measure/profile.ts";
 import { checkDrained } from "../raw/drain.ts";
 import { openRowpost } from "../rowpost.ts";
 import type { BenchDatabase } from "../servers/server.ts";
@@ -18,6 +19,8 @@ export interface DrainRequest {
   /** Default: a broker that answers at once. Its publish is wrapped to count. */
   readonly broker?: (database: Database) => Broker;
   readonly otherCpuMs?: MeterSources["otherCpuMs"];
+  /** Beside the profiler, whose text is handed over. */
+  readonly profiled?: (shares: string) => void;
 }
 
 /** Longest time that a drain may take before the run is given up. */
@@ -39,17 +42,23 @@ export async function measureDrain(request: DrainRequest): Promise<Measurement> 
     ...(request.otherCpuMs === undefined ? {} : { otherCpuMs: request.otherCpuMs }),
   };
   const meter = await startMeter(sources);
+  const profile = request.profiled === undefined ? undefined : await startProfile();
   const relay = createRelay({
     database: rowpost.database,
     broker,
     sendingMark: request.sendingMark,
     retention: { onSent: request.onSent ?? "keep" },
-    onFaultPoint: (point) => (point === "acquired" ? meter.restart() : undefined),
+    onFaultPoint(point) {
+      if (point !== "acquired") return;
+      meter.restart();
+      profile?.restart();
+    },
   });
   await relay.start();
   await progress.done;
   const polls = await untilSettled(database, messages);
   const measured = await meter.stop(messages);
+  if (profile !== undefined) request.profiled?.(await profile.stop());
   await relay.stop();
   await rowpost.close();
   await broker.close();

@@ -61,7 +61,12 @@ async function measureAll(context: BenchContext): Promise<void> {
     for (let run = 1; run <= options.runs; run += 1) {
       runs.push(await playRun(place, messages, `run ${run} of ${options.runs}`));
     }
-    report(place, runs);
+    place.progress("beside the profiler");
+    let profile = "";
+    await drainInto(place, messages, (shares) => {
+      profile = shares;
+    });
+    report(place, runs, profile);
   } finally {
     await server.removeTopic(topic);
     await server.close();
@@ -74,8 +79,6 @@ async function playRun(place: Place, messages: number, title: string): Promise<R
   await fill(place, messages);
   const instant = await measureDrain({ database, messages, sendingMark: "on" });
   place.progress(`${title}: ${server.name}`);
-  await fill(place, messages);
-  await server.emptyTopic(place.topic);
   const { measurement, recording } = await drainInto(place, messages);
   place.progress(`${title}: the client alone`);
   await server.emptyTopic(place.topic);
@@ -89,9 +92,13 @@ async function fill({ database, topic }: Place, messages: number): Promise<void>
 }
 
 async function drainInto(
-  { database, options, brokerCpuMs }: Place,
+  place: Place,
   messages: number,
+  profiled?: (shares: string) => void,
 ): Promise<{ readonly measurement: Measurement; readonly recording: Recording }> {
+  const { database, options, brokerCpuMs, server, topic } = place;
+  await fill(place, messages);
+  await server.emptyTopic(topic);
   const recording: Recording = { batches: [], running: 0, mostAtOnce: 0 };
   const broker = await openBroker(options.broker);
   await broker.check();
@@ -101,6 +108,7 @@ async function drainInto(
     sendingMark: "on",
     broker: () => recorded(broker, recording),
     otherCpuMs: brokerCpuMs,
+    ...(profiled && { profiled }),
   });
   return { measurement, recording };
 }
@@ -142,7 +150,7 @@ async function bareClient({ server, topic, brokerCpuMs }: Place, recording: Reco
   return measured;
 }
 
-function report(place: Place, runs: readonly Run[]): void {
+function report(place: Place, runs: readonly Run[], profile: string): void {
   const { database, server } = place;
   const bare = runs.map((run) => run.bare);
   const drain = runs.map((run) => run.drain);
@@ -167,6 +175,7 @@ function report(place: Place, runs: readonly Run[]): void {
         ratioToSmaller: ratio,
         "CPU limit msg/s": rounded(medianOrNull(runs.map(cpuLimit)), 0),
         ratioToCpuLimit: rounded(medianOrNull(runs.map(shareOfCpuLimit)), 3),
+        "main thread %": profile,
       },
       targets: () => [atLeast("ratioToSmaller", ratio, 0.8)],
     }),

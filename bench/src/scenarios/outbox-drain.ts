@@ -81,6 +81,12 @@ async function drainBesideRaw(context: BenchContext, messages: number, drain: Dr
     },
   );
   const overlapped = await rawRun(context, messages, drain, "overlapped", []);
+  context.progress(`${drain.name}: beside the profiler`);
+  let profile = "";
+  const profiled = (shares: string): void => {
+    profile = shares;
+  };
+  await ourRun(database, messages, drain, profiled);
   const ratioToFloor = rounded(ratioOfRuns(ours, floors), 3);
   context.report(
     resultOf({
@@ -94,6 +100,8 @@ async function drainBesideRaw(context: BenchContext, messages: number, drain: Dr
         "overlapped raw msg/s": rounded(rateOf(overlapped), 0),
         "floor msg/s": rounded(median(floors.map(rateOf)), 0),
         ratioToFloor,
+        rawToFloor: rounded(ratioOfRuns(raw, floors), 3),
+        "main thread %": profile,
       },
       targets: (result): Target[] => [
         atLeast("ratioToRaw", result.ratioToRaw, 0.85),
@@ -151,9 +159,10 @@ async function ourRun(
   database: BenchDatabase,
   messages: number,
   { sendingMark, onSent }: Pick<Drain, "sendingMark" | "onSent">,
+  profiled?: (shares: string) => void,
 ): Promise<Measurement> {
   await fill(database, messages);
-  return await measureDrain({ database, messages, sendingMark, onSent });
+  return await measureDrain({ database, messages, sendingMark, onSent, ...(profiled && { profiled }) });
 }
 
 /** An empty table, then the waiting rows. */

@@ -4,6 +4,7 @@
  */
 import { createOutbox } from "rowpost";
 import { type Measurement, startMeter } from "../measure/meter.ts";
+import { type ProfileRun, startProfile } from "../measure/profile.ts";
 import type { EncodedMessage, RawStatements } from "../raw/statements.ts";
 import { PROGRAM_CONNECTIONS as CONNECTIONS, openRawConnections, spread } from "../raw/transactions.ts";
 import { atLeast, resultOf } from "../results/result.ts";
@@ -54,13 +55,16 @@ async function enqueueVariant(context: BenchContext, variant: Variant): Promise<
       return ours(messages);
     },
   );
+  context.progress(`${variant.name}: beside the profiler`);
+  const profile = await startProfile();
+  await ourRun(database, messages, variant.batch, profile);
   context.report(
     resultOf({
       scenario: "outbox-enqueue",
       database,
       variant: variant.batch === 1 ? "1 order + 1 message" : `1 order + ${variant.batch} messages in one call`,
       ...measured,
-      figures: { connections: CONNECTIONS },
+      figures: { connections: CONNECTIONS, "main thread %": await profile.stop() },
       targets: (result) => [atLeast("ratioToRaw", result.ratioToRaw, variant.limit)],
     }),
   );
@@ -135,7 +139,12 @@ function rawTransaction(
   };
 }
 
-async function ourRun(database: BenchDatabase, messages: number, batch: number): Promise<Measurement> {
+async function ourRun(
+  database: BenchDatabase,
+  messages: number,
+  batch: number,
+  profile?: ProfileRun,
+): Promise<Measurement> {
   await database.clear();
   const rowpost = await openRowpost(database.url, CONNECTIONS);
   const outbox = createOutbox({ database: rowpost.database, createdBy: "bench" });
@@ -145,6 +154,7 @@ async function ourRun(database: BenchDatabase, messages: number, batch: number):
   );
   const meter = await startMeter(database);
   meter.restart();
+  profile?.restart();
   await spread(transactions.length, async (_, number) => {
     const batchOf = transactions[number] ?? [];
     await outbox.transaction(async (tx) => {

@@ -1,0 +1,82 @@
+/**
+ * Where a stretch of work spends the time of this process's main thread, by V8's sampling profiler:
+ * the proof of what limits a figure that misses its target.
+ */
+import { type Profiler, Session } from "node:inspector/promises";
+
+/** The running profiler. It costs some percent, so that no rate is taken beside it. */
+export interface ProfileRun {
+  /** Forgets what was before: for work that has a beginning of its own. */
+  restart(): void;
+  /** Shares of the time in percent, the largest first, such as `idle 31, mysql2 24, rowpost/relay 9`. */
+  stop(): Promise<string>;
+}
+
+/** Microseconds; short enough for a stretch of a second. */
+const SAMPLE_EVERY_US = 250;
+/** Smaller shares are added up as `rest`. */
+const LEAST_PERCENT = 1;
+
+/** Starts to sample. */
+export async function startProfile(): Promise<ProfileRun> {
+  const session = new Session();
+  session.connect();
+  await session.post("Profiler.enable");
+  await session.post("Profiler.setSamplingInterval", { interval: SAMPLE_EVERY_US });
+  await session.post("Profiler.start");
+  const start = performance.now();
+  let begin = start;
+  return {
+    restart() {
+      begin = performance.now();
+    },
+    async stop() {
+      const { profile } = await session.post("Profiler.stop");
+      session.disconnect();
+      return sharesText(timeByPart(profile, (begin - start) * 1_000));
+    },
+  };
+}
+
+/** Microseconds of each part, from so many after the profile's start. */
+export function timeByPart(
+  { nodes, samples = [], timeDeltas = [] }: Profiler.Profile,
+  fromUs: number,
+): ReadonlyMap<string, number> {
+  const parts = new Map(nodes.map(({ id, callFrame }) => [id, partOf(callFrame)]));
+  const spent = new Map<string, number>();
+  let at = 0;
+  // A delta is the time since the sample before, so it belongs to that one.
+  for (const [index, id] of samples.entries()) {
+    at += timeDeltas[index] ?? 0;
+    const lasted = timeDeltas[index + 1];
+    if (at < fromUs || lasted === undefined) continue;
+    const part = parts.get(id) ?? "?";
+    spent.set(part, (spent.get(part) ?? 0) + lasted);
+  }
+  return spent;
+}
+
+/** `idle 31, mysql2 24, …`, in whole percent. */
+export function sharesText(spent: ReadonlyMap<string, number>): string {
+  const total = [...spent.values()].reduce((sum, us) => sum + us, 0);
+  const percent = (us: number): number => Math.round((us / total) * 100);
+  const large = [...spent].filter(([, us]) => percent(us) >= LEAST_PERCENT).sort(([, left], [, right]) => right - left);
+  const rest = total - large.reduce((sum, [, us]) => sum + us, 0);
+  const words = large.map(([part, us]) => `${part} ${percent(us)}`);
+  return (percent(rest) >= LEAST_PERCENT ? [...words, `rest ${percent(rest)}`] : words).join(", ");
+}
+
+/** The folder of ours, or the package with what it brings, that a frame belongs to. */
+function partOf({ functionName, url }: { readonly functionName: string; readonly url: string }): string {
+  if (functionName === "(garbage collector)") return "garbage collection";
+  // Outside of JavaScript: system calls of the event loop, mostly sockets.
+  if (functionName === "(program)") return "event loop and system calls";
+  if (/^\(\w+\)$/.test(functionName)) return functionName.slice(1, -1);
+  const inOurs = /\/packages\/rowpost\/(?:dist|src)\/([\w-]+)/.exec(url)?.[1];
+  if (inOurs !== undefined) return `rowpost/${inOurs}`;
+  const inPackage = /\/node_modules\/((?:@[\w-]+\/)?[\w.-]+)\//.exec(url)?.[1];
+  if (inPackage !== undefined) return inPackage;
+  if (url === "") return "native functions";
+  return url.startsWith("node:") ? "node" : "bench";
+}
