@@ -8,7 +8,7 @@ import { type Profiler, Session } from "node:inspector/promises";
 export interface ProfileRun {
   /** Forgets what was before: for work that has a beginning of its own. */
   restart(): void;
-  /** Shares of the time in percent, the largest first, such as `idle 31, mysql2 24, rowpost/relay 9`. */
+  /** Shares of the time in percent, the largest first: `idle 31, mysql2 24, rowpost/relay 9`. */
   stop(): Promise<string>;
 }
 
