@@ -22,6 +22,7 @@ const BATCH = 20;
 /** What docs/operations.md has somebody do before the switch is turned. */
 const MOVE_AHEAD: Readonly<Record<PairKind, string>> = {
   mariadb: "ALTER TABLE local_message AUTO_INCREMENT = 1000000",
+  mysql: "ALTER TABLE local_message AUTO_INCREMENT = 1000000",
   postgres: "SELECT setval(pg_get_serial_sequence('local_message', 'id'), 1000000)",
 };
 
