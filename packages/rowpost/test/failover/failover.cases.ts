@@ -24,8 +24,24 @@ const FROM_ZERO = "ALTER TABLE local_message ALTER COLUMN lock_version SET DEFAU
 /** What docs/operations.md has somebody do with such a table before the switch is turned. */
 const MOVE_AHEAD: Readonly<Record<PairKind, string>> = {
   mariadb: "ALTER TABLE local_message AUTO_INCREMENT = 1000000",
+  mysql: "ALTER TABLE local_message AUTO_INCREMENT = 1000000",
   postgres: "SELECT setval(pg_get_serial_sequence('local_message', 'id'), 1000000)",
 };
+
+/**
+ * The relay takes what a hook throws for an error of the database, and tries again: kept, so that
+ * the test can end with it.
+ */
+function keepErrors(hook: FaultHook, errors: unknown[]): FaultHook {
+  return async (point) => {
+    try {
+      await hook(point);
+    } catch (error) {
+      errors.push(error);
+      throw error;
+    }
+  };
+}
 
 /** Defines the tests for one kind of server. */
 export function defineFailoverCases(kind: PairKind): void {
@@ -185,7 +201,9 @@ export function defineFailoverCases(kind: PairKind): void {
           await until(() => heartbeats >= enough);
           isBack = true;
         };
-        await relayOn(turn.address, broker, { onFaultPoint, sendingMark }).start();
+        const errors: unknown[] = [];
+        const hook = keepErrors(onFaultPoint, errors);
+        await relayOn(turn.address, broker, { onFaultPoint: hook, sendingMark }).start();
         await shop.place(4);
         await until(async () => (await unfinished(old)) === 0);
         await pair.caughtUp();
@@ -194,7 +212,10 @@ export function defineFailoverCases(kind: PairKind): void {
         const before = shop.committed.length;
         placing = shop.place(14);
         await placing;
-        await until(async () => isBack && (await unfinished(on)) === 0);
+        await until(async () => {
+          if (errors.length > 0) throw errors[0];
+          return isBack && (await unfinished(on)) === 0;
+        });
         await judge({ delivered: keysOf(broker), on, gone: shop.committed.slice(before) });
       },
     );

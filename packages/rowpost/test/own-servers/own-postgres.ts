@@ -78,9 +78,12 @@ export async function startOwnPostgres(options: OwnPostgresOptions): Promise<Own
     account,
   });
   const segment = readFileSync(join(data, "postmaster.pid"), "utf8").split("\n")[6]?.trim().split(/\s+/)[1];
+  const sql: OwnServer["sql"] = (text) => ask({ host, port, user: "postgres", database: "postgres" }, text);
   return {
-    ...{ host, port, folder, ...processes, url: `postgres://app@${host}:${port}/shop` },
-    sql: (text) => ask({ host, port, user: "postgres", database: "postgres" }, text),
+    ...{ host, port, folder, ...processes, url: `postgres://app@${host}:${port}/shop`, sql },
+    async endSessions() {
+      await sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app'");
+    },
     async drop() {
       await processes.drop();
       // One that was killed leaves the piece of shared memory that keeps a second server off its

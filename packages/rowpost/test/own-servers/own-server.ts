@@ -27,6 +27,8 @@ export interface OwnServer {
   readonly url: string;
   /** As the administrator, on a connection of its own. */
   sql(text: string): Promise<readonly Readonly<Record<string, unknown>>[]>;
+  /** Ends the sessions that applications have. */
+  endSessions(): Promise<void>;
   /** SIGKILL for all of its processes at once, as a host that loses its power. */
   kill(): Promise<void>;
   /** SIGSTOP for all of its processes: connections stay open, and nothing answers. */
@@ -123,7 +125,7 @@ async function untilReady(shell: ChildProcess, ready: string): Promise<number> {
   return await pid;
 }
 
-/** Direct children: PostgreSQL's own processes are that, and MariaDB has threads alone. */
+/** Direct children: PostgreSQL's own processes are that; MySQL and MariaDB have threads alone. */
 function childrenOf(pid: number): readonly number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name) && parentOf(name) === pid)

@@ -18,6 +18,8 @@ import { NEW_AUTHORITY, NEW_SERVER, OLD_AUTHORITY, OLD_SERVER } from "./certific
 export interface ServerFiles {
   readonly cert: string;
   readonly key: string;
+  /** With both authorities: MySQL reads no certificate again that is of none that it knows. */
+  readonly authorities: string;
 }
 
 /** What a kind of server does its own way. */
@@ -26,8 +28,6 @@ export interface TlsServerKind {
   start(files: ServerFiles): Promise<OwnServer>;
   /** Has the certificate read again; resolves when new connections get that one. */
   reload(server: OwnServer): Promise<void>;
-  /** SQL that ends the sessions of applications. */
-  readonly endSessions: string;
   /** What goes behind the URL of the server. */
   trusting(file: string): string;
   /** By driver. */
@@ -74,14 +74,15 @@ export function defineTlsCases(kind: TlsServerKind, more?: (bench: () => TlsBenc
     await writeForServer(join(folder, "cert.pem"), cert);
     await writeForServer(join(folder, "key.pem"), key);
     await kind.reload(bench().server);
-    await bench().server.sql(kind.endSessions);
+    await bench().server.endSessions();
   }
 
   beforeAll(async () => {
     folder = await temporaryFolder("tls");
-    const at = { cert: join(folder, "cert.pem"), key: join(folder, "key.pem") };
+    const at = { cert: join(folder, "cert.pem"), key: join(folder, "key.pem"), authorities: join(folder, "ca.pem") };
     await writeForServer(at.cert, OLD_SERVER.cert);
     await writeForServer(at.key, OLD_SERVER.key);
+    await writeForServer(at.authorities, OLD_AUTHORITY + NEW_AUTHORITY);
     server = await kind.start(at);
     const database = bench().open(Object.keys(kind.open)[0] ?? "", await bench().authorities(OLD_AUTHORITY));
     await makeTables(database);

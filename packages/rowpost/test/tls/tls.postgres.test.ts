@@ -1,4 +1,4 @@
-import { writeFile } from "node:fs/promises";
+import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import postgresJs from "postgres";
 import { expect, it } from "vitest";
@@ -20,11 +20,13 @@ describeWithPrograms(postgresPrograms, "TLS to the database", () =>
   defineTlsCases(
     {
       async start({ cert, key }) {
+        const from = await makePostgresData();
         const server = await startOwnPostgres({
-          ...{ port: await freePort(), from: await makePostgresData() },
+          ...{ from, port: await freePort() },
           settings: { ssl: "on", ssl_cert_file: cert, ssl_key_file: key },
           prepare: (data) => writeFile(join(data, "pg_hba.conf"), ACCESS),
         });
+        await rm(from, { recursive: true });
         await makeShop(server);
         return server;
       },
@@ -35,7 +37,6 @@ describeWithPrograms(postgresPrograms, "TLS to the database", () =>
         await server.sql("SELECT pg_reload_conf()");
         await until(async () => (await loaded()) !== before);
       },
-      endSessions: "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'app'",
       trusting: (file) => `sslrootcert=${file}&sslmode=verify-full`,
       open: { pg: (url) => postgres({ url }) },
     },

@@ -34,7 +34,7 @@ test("an error that wraps itself ends", () => {
 test("conflicts, losses and the rest are told apart", () => {
   for (const errno of [1213, 1205, 1020, 3572])
     expect(translateError(server(errno), "claim")).toBeInstanceOf(DatabaseConflictError);
-  for (const errno of [1053, 1927, 4031, 1290, 1040])
+  for (const errno of [1053, 1927, 3032, 4031, 1290, 1040])
     expect(translateError(server(errno), "claim")).toBeInstanceOf(DatabaseUnavailableError);
   for (const code of ["PROTOCOL_CONNECTION_LOST", "PROTOCOL_SEQUENCE_TIMEOUT", "ECONNRESET"]) {
     expect(isAway(Object.assign(new Error(code), { code }))).toBe(true);

@@ -66,11 +66,12 @@ const LOCK_TABLE_FULL = 1206;
 const STOPPED = new Set([1969, 3024]);
 /**
  * The server goes or has no room: shutdown, killed, idle too long, too many connections, read-only
- * after a fail-over, network read and write errors. 1317 is not here: KILL QUERY ends a statement
- * and leaves the connection usable, but its statement had no effect.
+ * after a fail-over, MySQL's offline mode (3032), network read and write errors. 1317 is not here:
+ * KILL QUERY ends a statement and leaves the connection usable, but its statement had no effect.
  */
 const AWAY = new Set([
-  1040, 1053, 1077, 1079, 1080, 1152, 1153, 1156, 1157, 1158, 1159, 1160, 1161, 1203, 1290, 1792, 1836, 1927, 4031,
+  ...[1040, 1053, 1077, 1079, 1080, 1152, 1153, 1156, 1157, 1158, 1159, 1160, 1161, 1203, 1290, 1792, 1836, 1927],
+  ...[3032, 4031],
 ]);
 const AWAY_CODES = new Set([
   "PROTOCOL_CONNECTION_LOST",

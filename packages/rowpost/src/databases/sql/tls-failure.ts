@@ -1,7 +1,7 @@
 /**
  * Why a connection with TLS did not come about, where waiting mends nothing: a certificate that is
- * not trusted, a server without TLS, a file that cannot be read. Told by Node.js' codes and, where
- * a driver has left them out, by its words.
+ * not trusted, a server without TLS, or one that insists on it, a file that cannot be read. Told by
+ * Node.js' codes and, where a driver has left them out, by its words.
  */
 import { ConfigurationError, describeError } from "../../runtime/errors.ts";
 
@@ -30,6 +30,12 @@ export function tlsFailure(error: unknown, what: string, { trust }: TlsAdvice): 
   if (NO_TLS.has(String(code)) || error.message === "The server does not support SSL connections") {
     return new ConfigurationError(
       `${what}: the server has no TLS (${said}): turn it on there, or leave it out of the database URL`,
+      { cause: error },
+    );
+  }
+  if (code === "ER_SECURE_TRANSPORT_REQUIRED") {
+    return new ConfigurationError(
+      `${what}: the server takes connections with TLS alone (${said}): give the file with its authority, as ?${trust} in the database URL or ssl: { ca } in options`,
       { cause: error },
     );
   }
