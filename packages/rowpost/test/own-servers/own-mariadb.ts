@@ -1,5 +1,5 @@
 /** A MariaDB of a test's own, from the installed programs. */
-import { cp, writeFile } from "node:fs/promises";
+import { cp, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createConnection } from "mysql2/promise";
 import { launch, type OwnServer, type Programs, programsFolder, runProgram, temporaryFolder } from "./own-server.ts";
@@ -13,6 +13,17 @@ export const mariadbPrograms: Programs = {
   isThere: server !== undefined && install !== undefined,
   install: "apt-get install mariadb-server",
 };
+
+/**
+ * A server that starts deletes all `#sql` files of its folder for temporary files, also those of
+ * another server that runs: so none is shared, least of all /tmp, where the system's server has its
+ * own.
+ */
+async function temporaryFiles(folder: string): Promise<string> {
+  const made = join(folder, "tmp");
+  await mkdir(made);
+  return `--tmpdir=${made}`;
+}
 
 const asRoot = process.getuid?.() === 0 ? ["--user=root"] : [];
 
@@ -33,7 +44,7 @@ export async function makeMariadbData(): Promise<string> {
   const folder = await temporaryFolder("mariadb-data");
   const data = join(folder, "data");
   await runProgram(join(install ?? "", "mariadb-install-db"), [
-    ...["--no-defaults", ...asRoot, `--datadir=${data}`, ...SMALL],
+    ...["--no-defaults", ...asRoot, `--datadir=${data}`, await temporaryFiles(folder), ...SMALL],
     ...["--auth-root-authentication-method=normal", "--skip-test-db"],
   ]);
   return folder;
@@ -61,6 +72,7 @@ export async function startOwnMariadb(options: OwnMariadbOptions): Promise<OwnSe
       join(server ?? "", "mariadbd"),
       ...["--no-defaults", ...asRoot, `--datadir=${folder}/data`, `--bind-address=${host}`, `--port=${port}`, ...SMALL],
       ...[`--socket=${folder}/socket`, `--pid-file=${folder}/pid`, "--skip-name-resolve", `--init-file=${accounts}`],
+      await temporaryFiles(folder),
       ...["--innodb-flush-log-at-trx-commit=2", "--performance-schema=OFF", "--character-set-server=utf8mb4"],
       ...settings,
     ],
