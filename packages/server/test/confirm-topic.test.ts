@@ -61,11 +61,20 @@ const bodies = (): string[] => [
   JSON.stringify({ type, key: "a-3" }),
 ];
 
+/** Those of them that are none, as the log shows them. */
+const wrong = (): string[] => [JSON.stringify({ type, key: "a-2", extra: 1 }), "{", JSON.stringify({ type: 7 })];
+
+/** Each once: a broker may give a message again, and it is dropped each time that it comes. */
+function dropped(): string[] {
+  const whole = relay?.stderr().split("\n").slice(0, -1) ?? [];
+  const told = whole.filter((line) => line.includes("is no confirmation, and is dropped"));
+  return [...new Set(told.map((line) => String((JSON.parse(line) as { body?: unknown }).body)))].toSorted();
+}
+
 /** Waits until all of them were read, ends the relay, and looks. */
 async function check(): Promise<void> {
   await expect.poll(consumed).toEqual(["a-0", "a-1", "a-3"]);
-  const dropped = (): number => relay?.stderr().match(/is no confirmation, and is dropped/g)?.length ?? 0;
-  await expect.poll(dropped).toBe(3);
+  await expect.poll(dropped).toEqual(wrong().toSorted());
   await relay?.printed("confirmed messages are neither in the table nor in its archive");
   relay?.child.kill("SIGTERM");
   expect((await relay?.finished)?.code).toBe(0);

@@ -179,21 +179,22 @@ export async function readAll(address: string, topic: string, withinMs: number):
   const ends = await admin.fetchTopicOffsets(topic);
   await admin.disconnect();
   const count = ends.reduce((sum, { high }) => sum + Number(high), 0);
-  const partitions = ends.map((): string[] => []);
+  // By offset: a record that is read again, after the group was put together anew, is none more.
+  const partitions = ends.map(() => new Map<string, string>());
   const consumer = client.consumer({ groupId: uniqueName("ledger"), maxWaitTimeInMs: 100 });
-  let read = 0;
+  const read = (): number => partitions.reduce((sum, { size }) => sum + size, 0);
   let timer: NodeJS.Timeout | undefined;
   try {
     await consumer.connect();
     await consumer.subscribe({ topic, fromBeginning: true });
     await new Promise<void>((resolve, reject) => {
-      const late = (): void => reject(new Error(`${read} of ${count} records of ${topic} within ${withinMs} ms`));
+      const late = (): void => reject(new Error(`${read()} of ${count} records of ${topic} within ${withinMs} ms`));
       timer = setTimeout(late, withinMs);
       if (count === 0) resolve();
       const eachBatch = async ({ batch }: EachBatchPayload): Promise<void> => {
-        for (const { headers } of batch.messages) partitions[batch.partition]?.push(String(headers?.["rowpost-key"]));
-        read += batch.messages.length;
-        if (read >= count) resolve();
+        for (const { headers, offset } of batch.messages)
+          partitions[batch.partition]?.set(offset, String(headers?.["rowpost-key"]));
+        if (read() >= count) resolve();
       };
       consumer.run({ eachBatch }).catch(reject);
     });
@@ -201,7 +202,7 @@ export async function readAll(address: string, topic: string, withinMs: number):
     clearTimeout(timer);
     await consumer.disconnect();
   }
-  return partitions.flat();
+  return partitions.flatMap((records) => [...records.values()]);
 }
 
 const SCRIPT = fileURLToPath(new URL("../../../../tools/services/kafka", import.meta.url));

@@ -185,7 +185,8 @@ describeWithService("kafka", "consume", ({ address }) => {
     const handler = ({ key }: DeliveredMessage): unknown => handled.push(key);
     const consumption = await consumeKafka({ consumer: crashing, topics: [topic], inbox, logger, handler });
     await expect.poll(() => handled, { timeout: 60_000 }).toEqual(["4711"]);
-    expect(lines).toEqual(["a consumer lost its connection and opens another one"]);
+    // Whatever else a client without retries takes for the end is told in the same words.
+    expect(new Set(lines)).toEqual(new Set(["a consumer lost its connection and opens another one"]));
     expect(await consumption.close()).toEqual({ drained: true });
     await consumer.disconnect();
     await drop();

@@ -56,7 +56,8 @@ export const handMutants: readonly Mutant[] = [
   ],
   [
     "a living group is not deleted",
-    groups(({ deleteGroup }) => ({ deleteGroup: (key) => deleteGroup(key, 0) })),
+    // Not 0: a member that was seen in this very millisecond would count as living.
+    groups(({ deleteGroup }) => ({ deleteGroup: (key) => deleteGroup(key, -1) })),
     "deleteGroup: is refused",
   ],
   [
