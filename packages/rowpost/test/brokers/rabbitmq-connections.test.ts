@@ -14,6 +14,13 @@ import { describeWithService } from "../services.ts";
 import { noDeadline, outgoing } from "./messages.ts";
 import { openTestQueues, type TestQueues } from "./rabbitmq-queues.ts";
 
+interface Frozen {
+  readonly broker: Broker;
+  readonly sockets: readonly Socket[];
+  /** The first of the sockets is gone. */
+  readonly closed: Promise<unknown>;
+}
+
 describeWithService("rabbitmq", "connections of the RabbitMQ broker", (service) => {
   let queues: TestQueues;
   const closers: (() => unknown)[] = [];
@@ -76,21 +83,25 @@ describeWithService("rabbitmq", "connections of the RabbitMQ broker", (service) 
    * A broker whose server froze; amqplib has given the connection up, and written an end that
    * nobody answers.
    */
-  async function createFrozen(): Promise<{ readonly broker: Broker; readonly sockets: readonly Socket[] }> {
+  async function createFrozen(): Promise<Frozen> {
     const node = await openNode(target(), closers);
     const sockets = socketsTo(node.port);
     const url = [urlAt(node.port), service.address];
-    const broker = create({ url, heartbeatSeconds: 1, connectTimeoutMs: 100 });
+    // Only a frozen node takes as long: one that is given up would be no connection to freeze.
+    const broker = create({ url, heartbeatSeconds: 1, connectTimeoutMs: 3_000 });
     await broker.check();
-    expect(sockets).toHaveLength(1);
+    expect(sockets.map(({ destroyed }) => destroyed)).toEqual([false]);
+    const closed = new Promise((resolve) => sockets[0]?.once("close", resolve));
+    // A process that stood still for half a second closes it without an end.
+    const ended = new Promise((resolve) => sockets[0]?.once("finish", resolve).once("close", resolve));
     node.freeze();
-    await new Promise((resolve) => sockets[0]?.once("finish", resolve));
-    return { broker, sockets };
+    await ended;
+    return { broker, sockets, closed };
   }
 
   test("a frozen server leaves no socket behind", async () => {
-    const { sockets } = await createFrozen();
-    await new Promise((resolve) => sockets[0]?.once("close", resolve));
+    const { closed } = await createFrozen();
+    await closed;
   });
 
   test("a frozen server leaves no socket behind when the broker is closed, also if it has gone to another node", async () => {
