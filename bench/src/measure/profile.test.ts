@@ -18,15 +18,15 @@ const nodes = [
 test("time is the package's or the folder's that the frame is in, and each sample lasts until the next", () => {
   const samples = [1, 2, 3, 4, 5, 6, 1];
   const timeDeltas = [5, 10, 20, 30, 40, 50, 60];
-  const spent = timeByPart({ nodes, startTime: 0, endTime: 0, samples, timeDeltas }, 0);
+  const spent = timeByPart({ nodes, startTime: 0, endTime: 0, samples, timeDeltas }, 0, 1_000);
   expect(Object.fromEntries(spent)).toEqual({
     ...{ idle: 10, "garbage collection": 20, "rowpost/relay": 30, mysql2: 40, node: 50, "@grpc/grpc-js": 60 },
   });
 });
 
-test("what was before the work began does not count", () => {
-  const profile = { nodes, startTime: 0, endTime: 0, samples: [1, 3, 3], timeDeltas: [100, 100, 7] };
-  expect([...timeByPart(profile, 200)]).toEqual([["rowpost/relay", 7]]);
+test("what was before the work began, and after its end, does not count", () => {
+  const profile = { nodes, startTime: 0, endTime: 0, samples: [1, 3, 5, 5], timeDeltas: [100, 100, 7, 100] };
+  expect([...timeByPart(profile, 200, 206)]).toEqual([["rowpost/relay", 7]]);
 });
 
 test("the largest share comes first, and small ones are added up", () => {
@@ -35,9 +35,10 @@ test("the largest share comes first, and small ones are added up", () => {
 
 test("a real profile finds where the time went", async () => {
   const profile = await startProfile();
-  profile.restart();
+  profile.begin();
   const end = performance.now() + 50;
   let sum = 0;
   while (performance.now() < end) sum += Math.sqrt(sum + 1);
-  expect(await profile.stop()).toMatch(/\b(bench|node|native functions) \d+/);
+  profile.end();
+  expect(await profile.shares()).toMatch(/\b(bench|node|native functions) \d+/);
 });

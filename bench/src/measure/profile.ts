@@ -6,10 +6,15 @@ import { type Profiler, Session } from "node:inspector/promises";
 
 /** The running profiler. It costs some percent, so that no rate is taken beside it. */
 export interface ProfileRun {
-  /** Forgets what was before: for work that has a beginning of its own. */
-  restart(): void;
-  /** Shares of the time in percent, the largest first: `idle 31, mysql2 24, rowpost/relay 9`. */
-  stop(): Promise<string>;
+  /** The work begins: what was before does not count. */
+  begin(): void;
+  /** The work is done: what comes after does not count. */
+  end(): void;
+  /**
+   * Stops the profiler. Shares of the work's time in percent, the largest first:
+   * `idle 31, mysql2 24, rowpost/relay 9`.
+   */
+  shares(): Promise<string>;
 }
 
 /** Microseconds; short enough for a stretch of a second. */
@@ -25,23 +30,29 @@ export async function startProfile(): Promise<ProfileRun> {
   await session.post("Profiler.setSamplingInterval", { interval: SAMPLE_EVERY_US });
   await session.post("Profiler.start");
   const start = performance.now();
-  let begin = start;
+  const sinceStartUs = (): number => (performance.now() - start) * 1_000;
+  let fromUs = 0;
+  let toUs = Number.POSITIVE_INFINITY;
   return {
-    restart() {
-      begin = performance.now();
+    begin() {
+      fromUs = sinceStartUs();
     },
-    async stop() {
+    end() {
+      toUs = sinceStartUs();
+    },
+    async shares() {
       const { profile } = await session.post("Profiler.stop");
       session.disconnect();
-      return sharesText(timeByPart(profile, (begin - start) * 1_000));
+      return sharesText(timeByPart(profile, fromUs, toUs));
     },
   };
 }
 
-/** Microseconds of each part, from so many after the profile's start. */
+/** Microseconds of each part, between these after the profile's start. */
 export function timeByPart(
   { nodes, samples = [], timeDeltas = [] }: Profiler.Profile,
   fromUs: number,
+  toUs: number,
 ): ReadonlyMap<string, number> {
   const parts = new Map(nodes.map(({ id, callFrame }) => [id, partOf(callFrame)]));
   const spent = new Map<string, number>();
@@ -50,7 +61,7 @@ export function timeByPart(
   for (const [index, id] of samples.entries()) {
     at += timeDeltas[index] ?? 0;
     const lasted = timeDeltas[index + 1];
-    if (at < fromUs || lasted === undefined) continue;
+    if (at < fromUs || at > toUs || lasted === undefined) continue;
     const part = parts.get(id) ?? "?";
     spent.set(part, (spent.get(part) ?? 0) + lasted);
   }

@@ -5,7 +5,7 @@
 import { type Broker, createRelay, type Database } from "rowpost";
 import { instantBroker } from "../broker.ts";
 import { type Measurement, type MeterSources, startMeter } from "../measure/meter.ts";
-import { startProfile } from "../measure/profile.ts";
+import type { ProfileRun } from "../measure/profile.ts";
 import { checkDrained } from "../raw/drain.ts";
 import { openRowpost } from "../rowpost.ts";
 import type { BenchDatabase } from "../servers/server.ts";
@@ -19,8 +19,8 @@ export interface DrainRequest {
   /** Default: a broker that answers at once. Its publish is wrapped to count. */
   readonly broker?: (database: Database) => Broker;
   readonly otherCpuMs?: MeterSources["otherCpuMs"];
-  /** Beside the profiler, whose text is handed over. */
-  readonly profiled?: (shares: string) => void;
+  /** Is told when the work begins and ends. */
+  readonly profile?: ProfileRun | undefined;
 }
 
 /** Longest time that a drain may take before the run is given up. */
@@ -42,7 +42,6 @@ export async function measureDrain(request: DrainRequest): Promise<Measurement> 
     ...(request.otherCpuMs === undefined ? {} : { otherCpuMs: request.otherCpuMs }),
   };
   const meter = await startMeter(sources);
-  const profile = request.profiled === undefined ? undefined : await startProfile();
   const relay = createRelay({
     database: rowpost.database,
     broker,
@@ -51,14 +50,14 @@ export async function measureDrain(request: DrainRequest): Promise<Measurement> 
     onFaultPoint(point) {
       if (point !== "acquired") return;
       meter.restart();
-      profile?.restart();
+      request.profile?.begin();
     },
   });
   await relay.start();
   await progress.done;
   const polls = await untilSettled(database, messages);
+  request.profile?.end();
   const measured = await meter.stop(messages);
-  if (profile !== undefined) request.profiled?.(await profile.stop());
   await relay.stop();
   await rowpost.close();
   await broker.close();

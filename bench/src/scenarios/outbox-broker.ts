@@ -7,6 +7,7 @@ import { UsageError } from "../arguments.ts";
 import { cpuLimitOf } from "../measure/cpu-limit.ts";
 import { type Measurement, rateOf, startMeter } from "../measure/meter.ts";
 import { cpuOfFamilyMs, processListeningOn } from "../measure/processes.ts";
+import { type ProfileRun, startProfile } from "../measure/profile.ts";
 import { median, medianOrNull, rounded } from "../measure/statistics.ts";
 import type { BrokerServer } from "../raw/broker.ts";
 import { BROKER_FORMS, brokerOpenerOf } from "../raw/open-broker.ts";
@@ -62,11 +63,9 @@ async function measureAll(context: BenchContext): Promise<void> {
       runs.push(await playRun(place, messages, `run ${run} of ${options.runs}`));
     }
     place.progress("beside the profiler");
-    let profile = "";
-    await drainInto(place, messages, (shares) => {
-      profile = shares;
-    });
-    report(place, runs, profile);
+    const profile = await startProfile();
+    await drainInto(place, messages, profile);
+    report(place, runs, await profile.shares());
   } finally {
     await server.removeTopic(topic);
     await server.close();
@@ -94,7 +93,7 @@ async function fill({ database, topic }: Place, messages: number): Promise<void>
 async function drainInto(
   place: Place,
   messages: number,
-  profiled?: (shares: string) => void,
+  profile?: ProfileRun,
 ): Promise<{ readonly measurement: Measurement; readonly recording: Recording }> {
   const { database, options, brokerCpuMs, server, topic } = place;
   await fill(place, messages);
@@ -108,7 +107,7 @@ async function drainInto(
     sendingMark: "on",
     broker: () => recorded(broker, recording),
     otherCpuMs: brokerCpuMs,
-    ...(profiled && { profiled }),
+    profile,
   });
   return { measurement, recording };
 }
@@ -150,7 +149,7 @@ async function bareClient({ server, topic, brokerCpuMs }: Place, recording: Reco
   return measured;
 }
 
-function report(place: Place, runs: readonly Run[], profile: string): void {
+function report(place: Place, runs: readonly Run[], mainThread: string): void {
   const { database, server } = place;
   const bare = runs.map((run) => run.bare);
   const drain = runs.map((run) => run.drain);
@@ -175,7 +174,7 @@ function report(place: Place, runs: readonly Run[], profile: string): void {
         ratioToSmaller: ratio,
         "CPU limit msg/s": rounded(medianOrNull(runs.map(cpuLimit)), 0),
         ratioToCpuLimit: rounded(medianOrNull(runs.map(shareOfCpuLimit)), 3),
-        "main thread %": profile,
+        "main thread %": mainThread,
       },
       targets: () => [atLeast("ratioToSmaller", ratio, 0.8)],
     }),

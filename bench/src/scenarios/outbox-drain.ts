@@ -3,6 +3,7 @@
  * with a table full of rows that are not due, and with two relay processes.
  */
 import { type Measurement, rateOf, startMeter } from "../measure/meter.ts";
+import { type ProfileRun, startProfile } from "../measure/profile.ts";
 import { median, rounded } from "../measure/statistics.ts";
 import { checkDrained, prepareRawDrain, type RawDrain, runOverlappedRawDrain, runRawDrain } from "../raw/drain.ts";
 import { runFloor } from "../raw/floor.ts";
@@ -82,11 +83,9 @@ async function drainBesideRaw(context: BenchContext, messages: number, drain: Dr
   );
   const overlapped = await rawRun(context, messages, drain, "overlapped", []);
   context.progress(`${drain.name}: beside the profiler`);
-  let profile = "";
-  const profiled = (shares: string): void => {
-    profile = shares;
-  };
-  await ourRun(database, messages, drain, profiled);
+  const profile = await startProfile();
+  await ourRun(database, messages, drain, profile);
+  const mainThread = await profile.shares();
   const ratioToFloor = rounded(ratioOfRuns(ours, floors), 3);
   context.report(
     resultOf({
@@ -101,7 +100,7 @@ async function drainBesideRaw(context: BenchContext, messages: number, drain: Dr
         "floor msg/s": rounded(median(floors.map(rateOf)), 0),
         ratioToFloor,
         rawToFloor: rounded(ratioOfRuns(raw, floors), 3),
-        "main thread %": profile,
+        "main thread %": mainThread,
       },
       targets: (result): Target[] => [
         atLeast("ratioToRaw", result.ratioToRaw, 0.85),
@@ -159,10 +158,10 @@ async function ourRun(
   database: BenchDatabase,
   messages: number,
   { sendingMark, onSent }: Pick<Drain, "sendingMark" | "onSent">,
-  profiled?: (shares: string) => void,
+  profile?: ProfileRun,
 ): Promise<Measurement> {
   await fill(database, messages);
-  return await measureDrain({ database, messages, sendingMark, onSent, ...(profiled && { profiled }) });
+  return await measureDrain({ database, messages, sendingMark, onSent, profile });
 }
 
 /** An empty table, then the waiting rows. */

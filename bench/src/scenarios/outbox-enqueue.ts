@@ -64,7 +64,7 @@ async function enqueueVariant(context: BenchContext, variant: Variant): Promise<
       database,
       variant: variant.batch === 1 ? "1 order + 1 message" : `1 order + ${variant.batch} messages in one call`,
       ...measured,
-      figures: { connections: CONNECTIONS, "main thread %": await profile.stop() },
+      figures: { connections: CONNECTIONS, "main thread %": await profile.shares() },
       targets: (result) => [atLeast("ratioToRaw", result.ratioToRaw, variant.limit)],
     }),
   );
@@ -154,7 +154,7 @@ async function ourRun(
   );
   const meter = await startMeter(database);
   meter.restart();
-  profile?.restart();
+  profile?.begin();
   await spread(transactions.length, async (_, number) => {
     const batchOf = transactions[number] ?? [];
     await outbox.transaction(async (tx) => {
@@ -162,6 +162,7 @@ async function ourRun(
       await outbox.enqueue(tx, batchOf);
     });
   });
+  profile?.end();
   const measured = await meter.stop(messages);
   await rowpost.close();
   await checkCount(database, messages);

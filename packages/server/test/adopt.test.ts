@@ -274,6 +274,24 @@ describeWithService("postgres", "adopt", () => {
     expect(await at.sql("SELECT count(*)::int AS n FROM pg_indexes WHERE tablename = 'app_event'")).toEqual([{ n: 2 }]);
   });
 
+  test("a version that begins anywhere, as advised", async () => {
+    const at = await place(
+      ...(["postgres", open] as const),
+      `CREATE TABLE app_event (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, message_type varchar(40) NOT NULL, message_key varchar(80) NOT NULL,
+        topic varchar(80) NOT NULL, message_body text NOT NULL, state int NOT NULL DEFAULT 0, retry_count int NOT NULL DEFAULT 0,
+        next_retry_at timestamptz, fail_reason text, gmt_create timestamptz NOT NULL DEFAULT now(), gmt_modified timestamptz NOT NULL DEFAULT now(),
+        UNIQUE (message_type, message_key))`,
+    );
+    const { json } = await at.adopt("app_event", "--state", "pending=0,sent=2");
+    const advice = json["advice"]?.map(String).filter((statement) => statement.includes("lock_version")) ?? [];
+    for (const statement of advice) await at.sql(statement);
+    await at.sql(`INSERT INTO app_event (message_type, message_key, topic, message_body)
+      SELECT 't', 'k' || n, 'users', '{}' FROM generate_series(1, 100) AS n`);
+    const [row] = await at.sql(`SELECT count(DISTINCT lock_version)::int AS versions,
+      count(*) FILTER (WHERE lock_version BETWEEN 0 AND 999999)::int AS fitting FROM app_event`);
+    expect(row).toEqual({ versions: expect.toSatisfy((versions) => Number(versions) > 50), fitting: 100 });
+  });
+
   test("nothing that is not there", async () => {
     const at = await place("postgres", open, "CREATE TABLE other (id int)");
     const run = (...args: readonly string[]) => rowpostHere(["adopt", ...args, "--database", at.url]);

@@ -128,7 +128,7 @@ export function defineFailoverCases(kind: PairKind): void {
       await pair.promote();
       turn.turnTo(pair.replica);
       // The pool of an application keeps its connections to a server that only refuses to write.
-      await pair.endSessions();
+      await pair.primary.endSessions();
       await shop.more(60);
       await close();
       const on = openReplica(pair);

@@ -93,7 +93,6 @@ async function startPair(from: string, words: Words): Promise<Pair> {
     async refuseWrites() {
       await primary.sql(`SET GLOBAL ${words.readOnly} = ON`);
     },
-    endSessions: () => primary.endSessions(),
     async promote() {
       await replica.sql("STOP REPLICA IO_THREAD");
       const status = await replica.sql("SHOW REPLICA STATUS");
@@ -101,9 +100,6 @@ async function startPair(from: string, words: Words): Promise<Pair> {
       await replica.sql("STOP REPLICA");
       await replica.sql("RESET REPLICA ALL");
       await replica.sql("SET GLOBAL read_only = OFF");
-    },
-    async drop() {
-      await Promise.all([primary.drop(), replica.drop()]);
     },
   };
 }

@@ -26,11 +26,8 @@ export interface Pair {
   cutReplication(): Promise<void>;
   /** The primary refuses what applications write; connections stay. */
   refuseWrites(): Promise<void>;
-  /** Ends the sessions that applications have on the primary. */
-  endSessions(): Promise<void>;
   /** Makes the replica a primary, with all that it has received. */
   promote(): Promise<void>;
-  drop(): Promise<void>;
 }
 
 /** Starts pairs in the tests of a block, and drops what is left after each. */
@@ -46,7 +43,7 @@ export function usePairs(kind: PairKind): { start(): Promise<Pair>; open(address
   afterAll(() => rm(data, { recursive: true, force: true }));
   afterEach(async () => {
     await Promise.all(open_.splice(0).map((database) => database.close()));
-    await Promise.all(pairs.splice(0).map((pair) => pair.drop()));
+    await Promise.all(pairs.splice(0).flatMap(({ primary, replica }) => [primary.drop(), replica.drop()]));
   });
 
   return {

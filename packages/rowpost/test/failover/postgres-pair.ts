@@ -48,12 +48,8 @@ export async function startPostgresPair(from: string): Promise<Pair> {
       const isOn = async () => await primary.sql("SHOW default_transaction_read_only");
       await until(async () => (await isOn())[0]?.["default_transaction_read_only"] === "on");
     },
-    endSessions: () => primary.endSessions(),
     async promote() {
       await replica.sql("SELECT pg_promote()");
-    },
-    async drop() {
-      await Promise.all([primary.drop(), replica.drop()]);
     },
   };
 }
