@@ -29,16 +29,14 @@ export async function startProfile(): Promise<ProfileRun> {
   await session.post("Profiler.enable");
   await session.post("Profiler.setSamplingInterval", { interval: SAMPLE_EVERY_US });
   await session.post("Profiler.start");
-  const start = performance.now();
-  const sinceStartUs = (): number => (performance.now() - start) * 1_000;
   let fromUs = 0;
   let toUs = Number.POSITIVE_INFINITY;
   return {
     begin() {
-      fromUs = sinceStartUs();
+      fromUs = nowUs();
     },
     end() {
-      toUs = sinceStartUs();
+      toUs = nowUs();
     },
     async shares() {
       const { profile } = await session.post("Profiler.stop");
@@ -48,15 +46,20 @@ export async function startProfile(): Promise<ProfileRun> {
   };
 }
 
-/** Microseconds of each part, between these after the profile's start. */
+/** On the profile's own clock: to start it takes a second where much code is loaded. */
+function nowUs(): number {
+  return Number(process.hrtime.bigint() / 1_000n);
+}
+
+/** Microseconds of each part, between these instants of the profile's clock. */
 export function timeByPart(
-  { nodes, samples = [], timeDeltas = [] }: Profiler.Profile,
+  { nodes, samples = [], startTime, timeDeltas = [] }: Profiler.Profile,
   fromUs: number,
   toUs: number,
 ): ReadonlyMap<string, number> {
   const parts = new Map(nodes.map(({ id, callFrame }) => [id, partOf(callFrame)]));
   const spent = new Map<string, number>();
-  let at = 0;
+  let at = startTime;
   // A delta is the time since the sample before, so it belongs to that one.
   for (const [index, id] of samples.entries()) {
     at += timeDeltas[index] ?? 0;
