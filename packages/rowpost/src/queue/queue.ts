@@ -41,6 +41,7 @@ export function createQueue(options: QueueOptions): Queue {
     topics,
     producer: { group: producerGroup ?? null, ip, port: port ?? null },
     doorbell: database.queue.doorbell,
+    besideServer: database.dialect !== "sqlite",
     transaction: (work) => database.transaction(work),
   });
 

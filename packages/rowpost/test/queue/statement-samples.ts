@@ -54,6 +54,17 @@ export function hotQueueStatements(statements: QueueStatements, rows: number): R
     "redeliveries counted": groups.countRedeliveries(KEY, 0, 1_000),
     "dead letters listed": groups.pageRedeliveries(KEY, { partition: 0, id: id(rows / 2) }, 100),
     "counter taken": at(append.advance(TOPIC, [[0, 3]], { asked: false }), 0),
+    "counters taken": at(
+      append.advance(
+        TOPIC,
+        [
+          [0, 3],
+          [1, 2],
+        ],
+        { asked: false },
+      ),
+      0,
+    ),
     "source ids put": at(sources.putSources(TOPIC, [{ sourceId: "s1", messageId: id(3) }]), -1),
     "source ids forgotten": sources.forgetSources(86_400_000, 100),
     "key searched": search.searchKey({ ...searched, key: "k7" }),
@@ -91,9 +102,17 @@ export function otherQueueStatements(statements: QueueStatements): Statement[] {
     topics.spreadKeys(TOPIC),
     topics.deleteTopic("message_redelivery", TOPIC),
     ...append.advance(TOPIC, [[0, 1]], { asked: true }),
-    ...[sampleMessage({}), sampleMessage({ delayMs: 5, orderingKey: "o" })].map((message) =>
+    ...append.advance(
+      TOPIC,
+      [
+        [0, 1],
+        [2, 1],
+      ],
+      { asked: true },
+    ),
+    ...[sampleMessage({}), sampleMessage({ delayMs: 5, orderingKey: "o" })].map((message, index) =>
       append.insertMessages({
-        ...{ topic: TOPIC, month: MONTH, rows: [{ id, message }], txid: undefined },
+        ...{ topic: TOPIC, month: MONTH, rows: [{ id, message }], txid: index === 0 ? undefined : "4711" },
         producer: { group: "shop", ip: "10.0.0.7", port: 8080 },
       }),
     ),

@@ -11,7 +11,7 @@ import {
 } from "../../runtime/errors.ts";
 import { grouped } from "../../runtime/grouped.ts";
 import type { Executor } from "../../transactions/executor.ts";
-import type { AppendResult, ProducerPlace, QueueStore } from "../store.ts";
+import type { AppendRequest, AppendResult, ProducerPlace, QueueStore } from "../store.ts";
 import type { Topics } from "../topics/topics.ts";
 import { encodeQueueMessage, type Item, partitionOf, placed, type QueueMessage } from "./encode.ts";
 import { createGather, type Gather } from "./gather.ts";
@@ -21,6 +21,8 @@ export interface AppenderOptions {
   readonly topics: Topics;
   readonly producer: ProducerPlace;
   readonly doorbell: QueueDatabase["doorbell"];
+  /** False: SQLite, which works in this process. */
+  readonly besideServer: boolean;
   /** Begins, runs, commits. */
   readonly transaction: <T>(work: (tx: Executor) => Promise<T>) => Promise<T>;
 }
@@ -30,7 +32,7 @@ export interface Appender {
    * Appends in an open transaction, all or nothing; ids in the order of the items. A throw
    * means that it has to be rolled back.
    */
-  appendIn(tx: Executor, items: readonly Item[]): Promise<string[]>;
+  appendIn(tx: Executor, items: readonly Item[], how?: Pick<AppendRequest, "mayEnd" | "onSent">): Promise<string[]>;
   /** Runs it; again when something was missing that could be made meanwhile. Wakes consumers. */
   mending<T>(topics: ReadonlySet<string>, run: () => Promise<T>): Promise<T>;
   /** Ids in the order of the messages. `own`: headers of rowpost's own making. */
@@ -52,7 +54,8 @@ interface Call {
   ids: readonly string[];
 }
 
-export function createAppender({ store, topics, producer, doorbell, transaction }: AppenderOptions): Appender {
+export function createAppender(options: AppenderOptions): Appender {
+  const { besideServer, store, topics, producer, doorbell, transaction } = options;
   let turn = 0;
   const underWay = new Set<string>();
   /** One for each topic: what waits for a topic's counters keeps nobody else waiting. */
@@ -62,7 +65,7 @@ export function createAppender({ store, topics, producer, doorbell, transaction 
     const known = gathers.get(topic);
     if (known !== undefined) return known;
     const made = createGather<Call>({
-      commit,
+      ...{ commit, besideServer },
       most: GATHERED_MESSAGES,
       sizeOf: ({ items }) => items.length,
       // COMMIT without an answer is one of these: to append again could append twice.
@@ -72,15 +75,9 @@ export function createAppender({ store, topics, producer, doorbell, transaction 
     return made;
   }
 
-  async function commit(calls: readonly Call[]): Promise<void> {
-    const ids = await mended(() =>
-      transaction((own) =>
-        appendIn(
-          own,
-          calls.flatMap(({ items }) => items),
-        ),
-      ),
-    );
+  async function commit(calls: readonly Call[], onSent?: () => void): Promise<void> {
+    const items = calls.flatMap((call) => call.items);
+    const ids = await mended(() => transaction((own) => appendIn(own, items, { onSent })));
     let next = 0;
     for (const call of calls) {
       call.ids = ids.slice(next, next + call.items.length);
@@ -89,14 +86,15 @@ export function createAppender({ store, topics, producer, doorbell, transaction 
   }
 
   /** One topic after the other, in order of their names, as whoever locks several counters. */
-  async function appendIn(tx: Executor, items: readonly Item[]): Promise<string[]> {
+  async function appendIn(...[tx, items, how]: Parameters<Appender["appendIn"]>): Promise<string[]> {
     const ids: string[] = [];
     turn = (turn + 1) % 0x40000000;
     const byTopic = grouped(items.entries(), ([, { topic }]) => topic);
     for (const [topic, entries] of [...byTopic].sort(([left], [right]) => (left < right ? -1 : 1))) {
       const settings = await topics.settings(topic, "ever");
       const messages = entries.map(([, { message }]) => placed(message, partitionOf(message, settings, turn)));
-      const result = await store.append(tx, { topic, messages, producer, keyedPartitions: settings.keyedPartitions });
+      const { keyedPartitions } = settings;
+      const result = await store.append(tx, { topic, messages, producer, keyedPartitions, ...how });
       if (!("ids" in result)) throw new NotAppended(topic, result);
       for (const [place, [index]] of entries.entries()) ids[index] = result.ids[place] ?? "";
     }
@@ -118,7 +116,7 @@ export function createAppender({ store, topics, producer, doorbell, transaction 
     for (const topic of names) await topics.settings(topic, "ever");
     for (const topic of names) beside(topic, () => topics.prepareNow(topic));
     try {
-      return await appendIn(tx, items);
+      return await appendIn(tx, items, { mayEnd: true });
     } catch (error) {
       if (error instanceof NotAppended) {
         const { topic, problem } = error;

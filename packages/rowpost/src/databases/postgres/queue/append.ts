@@ -1,5 +1,6 @@
 /** Appending, in a transaction of the user's or of ours. */
 import type { QueuedMessage } from "../../../queue/store.ts";
+import type { Statement } from "../../../transactions/executor.ts";
 import { hasDelays, textColumns } from "../../sql/queue/append-columns.ts";
 import { infoTable } from "../../sql/queue/names.ts";
 import type { AppendStatements, SourceStatements } from "../../sql/queue/statements.ts";
@@ -15,36 +16,19 @@ export const append: AppendStatements = {
   /**
    * Locks the counter rows, in order of the partitions, until the transaction ends: whoever gets
    * later ids commits later, so a reader that has seen an id has seen all before it. If we die
-   * right after it, the counters are as before.
+   * right after it, the counters are as before. Rings when the transaction is committed.
    */
-  advance: (topic, counts) => [
-    {
-      name: "advance",
-      text: `WITH wanted AS MATERIALIZED (
-  SELECT c.partition_no, batch.messages
-  FROM message_topic_partition c
-  JOIN unnest($2::integer[], $3::integer[]) AS batch (partition_no, messages) ON batch.partition_no = c.partition_no
-  WHERE c.topic_id = $1
-  ORDER BY c.partition_no
-  FOR UPDATE OF c)
-UPDATE message_topic_partition c
-SET last_id = GREATEST(c.last_id + 1, ${CLOCK_MS} * 65536) + wanted.messages - 1
-FROM wanted
-WHERE c.topic_id = $1 AND c.partition_no = wanted.partition_no
-RETURNING c.partition_no AS partitionno, c.last_id::text AS lastid, c.keyed_partitions AS keyedpartitions, txid_current()::text AS txid`,
-      params: [
-        topic,
-        numberArray(counts.map(([partition]) => partition)),
-        numberArray(counts.map(([, messages]) => messages)),
-      ],
-    },
-  ],
+  advance(topic, counts) {
+    const [one] = counts;
+    return [one !== undefined && counts.length === 1 ? advanceOne(topic, ...one) : advanceSeveral(topic, counts)];
+  },
 
   rowsOfInsert: (left) => Math.min(left, 500),
 
   /**
-   * New rows at the end of their partition; nobody reads them before the counter is committed. None
-   * in any other transaction than that of `advance`. A sub-query around each array keeps a
+   * New rows at the end of their partition; nobody reads them before the counter is committed. With
+   * a txid none in any other transaction than that of `advance`; to count them costs 1.2 us a
+   * message, which transactions of rowpost's own do without. A sub-query around each array keeps a
    * statement that is not prepared from reading it while it is planned: 9.0 us of the server's CPU
    * a message instead of 11.5 (PostgreSQL 15, 200 in a statement).
    */
@@ -61,19 +45,63 @@ RETURNING c.partition_no AS partitionno, c.last_id::text AS lastid, c.keyed_part
     ];
     const columns = [...texts.map(([column]) => column), ...(delayed ? ["deliver_at"] : [])];
     const values = [...texts.map(([, field]) => `incoming."${field}"`), ...(delayed ? [DELIVER_AT] : [])];
+    const place = [producer.ip, producer.port, producer.group];
+    const names = arrays.map(([name]) => `"${name}"`).join(", ");
+    const insert = `INSERT INTO ${quoteName(infoTable(topic, month))} (${["partition_no", "message_id", "message_data", ...columns].join(", ")}, ip, port, producer_group)
+  SELECT ${["incoming.p", "incoming.id", "incoming.body", ...values].join(", ")}, $1, $2::integer, $3
+  FROM unnest(${arrays.map(([, type], index) => `(SELECT $${index + 4}::text)::${type}[]`).join(", ")}) AS incoming (${names})`;
     return {
       name: "appendMessages",
-      text: `WITH appended AS (
-  INSERT INTO ${quoteName(infoTable(topic, month))} (${["partition_no", "message_id", "message_data", ...columns].join(", ")}, ip, port, producer_group)
-  SELECT ${["incoming.p", "incoming.id", "incoming.body", ...values].join(", ")}, $1, $2::integer, $3
-  FROM unnest(${arrays.map(([, type], index) => `(SELECT $${index + 5}::text)::${type}[]`).join(", ")}) AS incoming (${arrays.map(([name]) => `"${name}"`).join(", ")})
-  WHERE txid_current_if_assigned() = $4::bigint
+      text:
+        txid === undefined
+          ? insert
+          : `WITH appended AS (
+  ${insert}
+  WHERE txid_current_if_assigned() = $${arrays.length + 4}::bigint
   RETURNING 1 AS one)
-SELECT count(*)::integer AS appended, ${ringOn(QUEUE_CHANNEL)} AS rung FROM appended`,
-      params: [producer.ip, producer.port, producer.group, txid ?? null, ...arrays.map(([, , list]) => list)],
+SELECT count(*)::integer AS appended FROM appended`,
+      params: [...place, ...arrays.map(([, , list]) => list), ...(txid === undefined ? [] : [txid])],
     };
   },
 };
+
+const ADVANCED = `c.partition_no AS partitionno, c.last_id::text AS lastid, c.keyed_partitions AS keyedpartitions, txid_current()::text AS txid,
+  ${ringOn(QUEUE_CHANNEL)} AS rung`;
+
+/** What most appends need. A round trip of 0.22 ms, that of several takes 0.33. */
+function advanceOne(topic: string, partition: number, messages: number): Statement {
+  return {
+    name: "advanceOne",
+    text: `UPDATE message_topic_partition c
+SET last_id = GREATEST(c.last_id + 1, ${CLOCK_MS} * 65536) + $3::integer - 1
+WHERE c.topic_id = $1 AND c.partition_no = $2::integer
+RETURNING ${ADVANCED}`,
+    params: [topic, partition, messages],
+  };
+}
+
+function advanceSeveral(topic: string, counts: Parameters<AppendStatements["advance"]>[1]): Statement {
+  return {
+    name: "advance",
+    text: `WITH wanted AS MATERIALIZED (
+  SELECT c.partition_no, batch.messages
+  FROM message_topic_partition c
+  JOIN unnest($2::integer[], $3::integer[]) AS batch (partition_no, messages) ON batch.partition_no = c.partition_no
+  WHERE c.topic_id = $1
+  ORDER BY c.partition_no
+  FOR UPDATE OF c)
+UPDATE message_topic_partition c
+SET last_id = GREATEST(c.last_id + 1, ${CLOCK_MS} * 65536) + wanted.messages - 1
+FROM wanted
+WHERE c.topic_id = $1 AND c.partition_no = wanted.partition_no
+RETURNING ${ADVANCED}`,
+    params: [
+      topic,
+      numberArray(counts.map(([partition]) => partition)),
+      numberArray(counts.map(([, messages]) => messages)),
+    ],
+  };
+}
 
 const DELIVER_AT = `CASE WHEN incoming.deliver_at_ms IS NOT NULL THEN to_timestamp(incoming.deliver_at_ms / 1000.0)
       ELSE ${NOW} + incoming.delay_ms * interval '1 millisecond' END`;

@@ -23,7 +23,8 @@ export function createAppend(
   { append: statements, sources }: Pick<QueueStatements, "append" | "sources">,
   errors: AppendErrors,
 ): QueueStore["append"] {
-  return async (tx, { topic, messages, keyedPartitions, producer }): Promise<AppendResult> => {
+  return async (tx, request): Promise<AppendResult> => {
+    const { topic, messages, keyedPartitions, producer, mayEnd, onSent } = request;
     const { asked, stillOpen } = await requireTransaction(tx);
     const advanced = await advance(tx, (counts) => statements.advance(topic, counts, { asked }), messages).catch(
       (error: unknown) => {
@@ -31,7 +32,8 @@ export function createAppend(
       },
     );
     if (advanced === undefined) return { problem: "unknown topic" };
-    const { counters, txid } = advanced;
+    const { counters } = advanced;
+    const txid = mayEnd === true ? advanced.txid : undefined;
     if ([...counters.values()].some((counter) => counter.keyedPartitions !== keyedPartitions)) {
       return { problem: "stale partitions" };
     }
@@ -43,11 +45,20 @@ export function createAppend(
       return { id, message };
     });
     const { fresh, ids } = await leaveOutKnown(tx, (all) => sources.putSources(topic, all), numbered);
-    for (const { month, rows } of parts(fresh, (left) => statements.rowsOfInsert(left))) {
+    const inserts = [...parts(fresh, (left) => statements.rowsOfInsert(left))];
+    const made = ({ month, rows }: Part): Statement =>
+      statements.insertMessages({ topic, month, rows, producer, txid });
+    let next = inserts[0] && made(inserts[0]);
+    for (const [index, { month, rows }] of inserts.entries()) {
+      if (next === undefined) break;
       if (!stillOpen()) throw outsideTransaction();
+      const answer = tx.run(next);
+      // While the server writes.
+      const following = inserts[index + 1];
+      next = following && made(following);
+      onSent?.();
       try {
-        const { rows: answer } = await tx.run(statements.insertMessages({ topic, month, rows, producer, txid }));
-        const { appended = rows.length } = lowerCased(answer[0] ?? {});
+        const { appended = rows.length } = lowerCased((await answer).rows[0] ?? {});
         if (Number(appended) !== rows.length) throw outsideTransaction();
       } catch (error) {
         if (errors.isTableMissing(error)) return { problem: "missing month", month };
