@@ -83,9 +83,15 @@ export interface AppendRequest {
   /** What the messages' partitions were chosen by: {@link TopicSettings.keyedPartitions}. */
   readonly keyedPartitions: number;
   readonly producer: ProducerPlace;
-  /** The transaction is a user's, which may end between two statements: that is looked for. */
-  readonly mayEnd?: boolean | undefined;
-  /** Called when the server has rows to write, and nothing has to be done here until it answers. */
+  /**
+   * True: the transaction is rowpost's own, and nobody ends it between two statements. Else that is
+   * looked for.
+   */
+  readonly own?: boolean | undefined;
+  /**
+   * Called behind each statement with rows: the server has something to write, and nothing has to
+   * be done here until it answers.
+   */
   readonly onSent?: (() => void) | undefined;
 }
 

@@ -114,6 +114,22 @@ function defineCases(service: DatabaseServiceName, driver: Driver): void {
     return { handle, ended };
   }
 
+  it("takes the next id each time, odd ones too, where the clock is behind the counter", async () => {
+    const last = BigInt(Date.now() + 3_600_000 - Date.UTC(2020, 0, 1)) * 65_536n;
+    await user.query(`UPDATE message_topic_partition SET last_id = ${last}`);
+    await user.query("BEGIN");
+    const ids = await queue.append(user.handle, [{ topic: "orders", body: 1 }]);
+    ids.push(
+      ...(await queue.append(
+        user.handle,
+        [2, 3].map((body) => ({ topic: "orders", body })),
+      )),
+    );
+    await user.query("COMMIT");
+    expect(ids.map((id) => (BigInt(id) >> 6n) - last)).toEqual([1n, 2n, 3n]);
+    expect(await messages()).toBe(3);
+  });
+
   for (const [name, texts] of [
     ["in no transaction", ["ROLLBACK"]],
     ["in the next transaction", ["ROLLBACK", "BEGIN"]],

@@ -17,7 +17,8 @@ describeOnEach("pulled messages through the inbox", (make) => {
   afterEach(() => opened.close());
 
   async function bill(message: PulledMessage): Promise<string> {
-    const identity = message.key === undefined ? { type: message.topic, key: message.id } : fromQueue(message);
+    const isKnown = message.key !== undefined && message.type !== undefined;
+    const identity = isKnown ? fromQueue(message) : { type: message.topic, key: message.id };
     const { outcome } = await inbox.handle(opened.database, { message: identity }, async (tx) => {
       await tx.query(`INSERT INTO bill VALUES ('${message.key ?? "none"}')`);
     });

@@ -7,7 +7,10 @@ import { setImmediate } from "node:timers";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
 
 export interface Gather<Call> {
-  /** Resolves when the call's part is committed; rejects when it is not, with nothing written. */
+  /**
+   * Resolves once the call's part is committed, or soon after (`besideServer`); rejects when it is
+   * not, with nothing written.
+   */
   run(call: Call): Promise<void>;
 }
 
@@ -20,7 +23,7 @@ interface Waiting<Call> {
 export interface GatherOptions<Call> {
   /**
    * One transaction with all of them, in their order: all are committed, or none. Calls `onSent`
-   * once the server has its rows to write, and this process has time.
+   * when the server has rows to write, and this process has time; as often as that is so.
    */
   readonly commit: (calls: readonly Call[], onSent: () => void) => Promise<void>;
   /** Whether it is sure that a failed transaction has left nothing; else all hear of its error. */
@@ -33,7 +36,7 @@ export interface GatherOptions<Call> {
    * The work is a server's. Then callers hear of their commit once the next transaction has sent
    * its rows: what they do then, such as making their next messages, is done beside the server's
    * work instead of before it. Appends of 100 by 4 producers: 1.2 times as many a second
-   * (PostgreSQL 15, MySQL 9; MariaDB 1.15).
+   * (PostgreSQL 15, MySQL 9; MariaDB 1.1).
    */
   readonly besideServer: boolean;
   /** For tests. */
@@ -92,7 +95,7 @@ export function createGather<Call>(options: GatherOptions<Call>): Gather<Call> {
     };
   }
 
-  /** True: together, and nobody knows yet. */
+  /** True: all are committed, and to be told; else each has heard of its end. */
   async function commitAll(taken: readonly Waiting<Call>[], onSent: () => void): Promise<boolean> {
     try {
       await commit(

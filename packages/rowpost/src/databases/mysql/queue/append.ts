@@ -20,7 +20,9 @@ export const append: AppendStatements = {
    * right after it, the counters are as before.
    */
   advance: (topic, counts, { asked }) => [
-    counts.length === 1 ? advanceOne(topic, counts, asked) : advanceSeveral(topic, counts, asked),
+    counts.length === 1
+      ? advanceOne(topic, ...(counts[0] as Counts[number]), asked)
+      : advanceSeveral(topic, counts, asked),
     {
       name: "advanced",
       text: `SELECT CASE WHEN FALSE THEN 0${NOT_ENDED} ELSE partition_no END AS partitionno, CAST(last_id AS CHAR) AS lastid, keyed_partitions AS keyedpartitions
@@ -58,9 +60,10 @@ export const append: AppendStatements = {
 /**
  * ROW_COUNT() is that of the statement before, whoever sent it: 1 after the question whether there
  * is a transaction, the rows of an UPDATE or INSERT, -1 after a SELECT, and 0 after COMMIT,
- * ROLLBACK, ROLLBACK TO and BEGIN. So none of these came between.
+ * ROLLBACK, ROLLBACK TO and BEGIN. So none of these came between. A DOUBLE among the cases would
+ * make one of every id, which rounds it to an even number.
  */
-const NOT_ENDED = " WHEN ROW_COUNT() = 0 THEN EXP(999)";
+const NOT_ENDED = " WHEN ROW_COUNT() = 0 THEN CAST(EXP(999) AS SIGNED)";
 
 type Counts = Parameters<AppendStatements["advance"]>[1];
 
@@ -68,7 +71,7 @@ const advancedBy = (messages: string, asked: boolean): string =>
   `c.last_id = CASE WHEN FALSE THEN 0${asked ? NOT_ENDED : ""} ELSE GREATEST(c.last_id + 1, (${CLOCK_MS}) * 65536) + ${messages} - 1 END`;
 
 /** What most appends need. A round trip of 130 us on MariaDB 10.11, that of several takes 190. */
-function advanceOne(topic: string, [[partition, messages] = [0, 0]]: Counts, asked: boolean): Statement {
+function advanceOne(topic: string, partition: number, messages: number, asked: boolean): Statement {
   return {
     name: "advanceOne",
     text: `UPDATE message_topic_partition AS c

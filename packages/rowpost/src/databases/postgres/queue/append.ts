@@ -65,6 +65,7 @@ SELECT count(*)::integer AS appended FROM appended`,
   },
 };
 
+/** Rings here, since a plain INSERT has no place for it. One that is missed costs one poll. */
 const ADVANCED = `c.partition_no AS partitionno, c.last_id::text AS lastid, c.keyed_partitions AS keyedpartitions, txid_current()::text AS txid,
   ${ringOn(QUEUE_CHANNEL)} AS rung`;
 

@@ -24,7 +24,7 @@ export function createAppend(
   errors: AppendErrors,
 ): QueueStore["append"] {
   return async (tx, request): Promise<AppendResult> => {
-    const { topic, messages, keyedPartitions, producer, mayEnd, onSent } = request;
+    const { topic, messages, keyedPartitions, producer, own, onSent } = request;
     const { asked, stillOpen } = await requireTransaction(tx);
     const advanced = await advance(tx, (counts) => statements.advance(topic, counts, { asked }), messages).catch(
       (error: unknown) => {
@@ -33,7 +33,7 @@ export function createAppend(
     );
     if (advanced === undefined) return { problem: "unknown topic" };
     const { counters } = advanced;
-    const txid = mayEnd === true ? advanced.txid : undefined;
+    const txid = own === true ? undefined : advanced.txid;
     if ([...counters.values()].some((counter) => counter.keyedPartitions !== keyedPartitions)) {
       return { problem: "stale partitions" };
     }
@@ -52,13 +52,15 @@ export function createAppend(
     for (const [index, { month, rows }] of inserts.entries()) {
       if (next === undefined) break;
       if (!stillOpen()) throw outsideTransaction();
-      const answer = tx.run(next);
+      const running = tx.run(next);
+      // Awaited below; should what is made meanwhile throw, that is the error to tell.
+      running.catch(() => undefined);
       // While the server writes.
       const following = inserts[index + 1];
       next = following && made(following);
       onSent?.();
       try {
-        const { appended = rows.length } = lowerCased((await answer).rows[0] ?? {});
+        const { appended = rows.length } = lowerCased((await running).rows[0] ?? {});
         if (Number(appended) !== rows.length) throw outsideTransaction();
       } catch (error) {
         if (errors.isTableMissing(error)) return { problem: "missing month", month };

@@ -61,7 +61,7 @@ export interface AppendStatements {
   /**
    * Takes the next ids: last_id = max(last_id + 1, clock << 16) + n - 1, in order of the
    * partitions. Aliases of the last one: partitionno lastid keyedpartitions, and on PostgreSQL
-   * txid.
+   * txid; there it rings, too.
    */
   advance(
     topic: string,
@@ -72,7 +72,8 @@ export interface AppendStatements {
   rowsOfInsert(left: number): number;
   /**
    * One INSERT into the table of one month, sent right behind `advance` or another one. Fails, or
-   * inserts nothing (alias: appended), where the transaction has ended since.
+   * inserts nothing (alias: appended), where the transaction has ended since; on PostgreSQL that
+   * takes the txid.
    */
   insertMessages(request: {
     readonly topic: string;
