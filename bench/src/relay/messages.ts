@@ -18,6 +18,8 @@ export interface RelayProcessOrder {
   /** All topics to the one endpoint: when it is away, so is the broker. */
   readonly oneEndpoint?: boolean;
   readonly publishTimeoutMs?: number | undefined;
+  /** The broker that answers at once takes no more than this of this process. */
+  readonly messagesPerSecond?: number | undefined;
   /** The broker that answers at once writes each message into this file: see ledger.ts. */
   readonly ledger?: string | undefined;
 }

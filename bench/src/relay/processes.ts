@@ -98,6 +98,8 @@ export interface ProcessesRequest {
   readonly database: BenchDatabase;
   readonly relays: number;
   readonly messages: number;
+  /** What the broker takes of each relay; absent: all that comes. */
+  readonly messagesPerSecond?: number | undefined;
 }
 
 /**
@@ -108,14 +110,14 @@ export async function measureRelayProcesses({
   database,
   relays,
   messages,
+  messagesPerSecond,
 }: ProcessesRequest): Promise<ProcessesMeasurement> {
   await database.clear();
   const running: RelayProcess[] = [];
   try {
     for (let number = 1; number <= relays; number += 1) {
-      running.push(
-        await startRelayProcess({ url: database.url, sendingMark: "on", label: `bench-${number}`, record: true }),
-      );
+      const order = { url: database.url, sendingMark: "on", record: true, messagesPerSecond } as const;
+      running.push(await startRelayProcess({ ...order, label: `bench-${number}` }));
     }
     const shards = await untilShared(database, relays);
     const before = await warmUp(database, running);

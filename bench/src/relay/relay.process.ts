@@ -4,7 +4,7 @@
  */
 import { appendFileSync } from "node:fs";
 import { type Broker, createRelay } from "rowpost";
-import { instantBroker } from "../broker.ts";
+import { instantBroker, throttledBroker } from "../broker.ts";
 import { openRowpost } from "../rowpost.ts";
 import { ledgerLines } from "./ledger.ts";
 import {
@@ -59,12 +59,13 @@ async function run(order: RelayProcessOrder): Promise<void> {
   tellCount();
 }
 
-async function brokerOf({ endpoints, oneEndpoint = false, record, ledger }: RelayProcessOrder): Promise<Broker> {
+async function brokerOf(order: RelayProcessOrder): Promise<Broker> {
+  const { endpoints, oneEndpoint = false, record, ledger, messagesPerSecond } = order;
   if (endpoints !== undefined) {
     const { http } = await import("rowpost/http");
     return http(oneEndpoint ? { url: endpoints } : { urlByTopic: (topic) => `${endpoints}/${topic}` });
   }
-  return instantBroker((batch) => {
+  const broker = instantBroker((batch) => {
     const now = machineMs();
     published += batch.length;
     if (ledger !== undefined) appendFileSync(ledger, ledgerLines(batch, now));
@@ -74,6 +75,7 @@ async function brokerOf({ endpoints, oneEndpoint = false, record, ledger }: Rela
       times.push(now);
     }
   });
+  return messagesPerSecond === undefined ? broker : throttledBroker(broker, messagesPerSecond);
 }
 
 /**
