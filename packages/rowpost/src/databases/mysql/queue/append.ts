@@ -3,7 +3,6 @@
  * not ours: nothing depends on their time zone, ids come back as text, and character set and
  * sql_mode are checked.
  */
-
 import type { Statement } from "../../../transactions/executor.ts";
 import { parameterRows } from "../../sql/queue/append-columns.ts";
 import { infoTable } from "../../sql/queue/names.ts";
