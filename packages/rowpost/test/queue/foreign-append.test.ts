@@ -23,6 +23,8 @@ interface Connection {
 interface Driver {
   open(url: string): Database;
   connect(url: string): Promise<Connection>;
+  /** It asks the server by a statement of its own, and sees no end right behind that one. */
+  readonly asksApart?: boolean;
 }
 
 const MYSQL2: Driver = {
@@ -45,6 +47,21 @@ const PG: Driver = {
     const handle = new pg.Client({ connectionString: url });
     await handle.connect();
     return { handle, query: (text) => handle.query(text), close: () => handle.end() };
+  },
+};
+/** As pg was before 8.18: it does not know whether it is in a transaction. */
+const OLDER_PG: Driver = {
+  ...PG,
+  asksApart: true,
+  async connect(url) {
+    const connection = await PG.connect(url);
+    const handle = new Proxy(connection.handle as object, {
+      get(target, name) {
+        const found = name === "getTransactionStatus" ? undefined : (Reflect.get(target, name) as unknown);
+        return typeof found === "function" ? (found.bind(target) as unknown) : found;
+      },
+    });
+    return { ...connection, handle };
   },
 };
 
@@ -135,7 +152,9 @@ function defineCases(service: DatabaseServiceName, driver: Driver): void {
     ["in the next transaction", ["ROLLBACK", "BEGIN"]],
   ] as const) {
     for (const count of [1, 2, 3]) {
-      it(`is not appended ${name}, when the other ended behind statement ${count}`, async () => {
+      // Known: all of it is appended in the next transaction then, whole and with its counter.
+      const isKnown = driver.asksApart === true && count === 1 && texts.length > 1;
+      (isKnown ? it.fails : it)(`is not appended ${name}, when the other ended behind statement ${count}`, async () => {
         await user.query("BEGIN");
         const { ended, handle } = endingAfter(count, texts);
         const settled = await Promise.allSettled([queue.append(handle, [{ topic: "orders", body: 1 }])]);
@@ -160,4 +179,5 @@ describe("an append that nobody awaits", () => {
   describeWithService(["mariadb", "mysql9", "mysql8"], "by mysql2", ({ name }) => defineCases(name, MYSQL2));
   describeWithService(["mariadb", "mysql9"], "by mariadb", ({ name }) => defineCases(name, MARIADB));
   describeWithService("postgres", "by pg", ({ name }) => defineCases(name, PG));
+  describeWithService("postgres", "by pg before 8.18", ({ name }) => defineCases(name, OLDER_PG));
 });

@@ -38,6 +38,32 @@ describeOnEach("appends that come together", (make, { isServer }) => {
     }
   });
 
+  it("say when a statement with rows has been sent, each time, before the append is done", async () => {
+    const { database } = opened;
+    const store = database.queue.store();
+    const [topic] = await store.topics.list("orders");
+    const message = { partition: 0, body: "1", key: null, type: null, contentType: null, headers: null };
+    const none = { orderingKey: null, delayMs: null, deliverAtMs: null, sourceId: null };
+    const request = {
+      ...{ topic: "orders", keyedPartitions: topic?.keyedPartitions ?? 0, own: true },
+      producer: { group: null, ip: null, port: null },
+      messages: Array.from({ length: 1_200 }, () => ({ ...message, ...none })),
+    };
+    const seen: string[] = [];
+    await database.transaction(async (tx) => {
+      const appended = store.append(
+        { ...tx, run: (statement) => tx.run(statement).finally(() => void seen.push(statement.name)) },
+        { ...request, onSent: () => void seen.push("sent") },
+      );
+      expect(await appended).toMatchObject({ ids: expect.any(Array) });
+    });
+    const written = seen.filter((name) => name === "sent" || name === "appendMessages");
+    const inserts = written.filter((name) => name !== "sent").length;
+    expect(inserts).toBeGreaterThan(1);
+    expect(written).toEqual(Array.from({ length: inserts }, () => ["sent", "appendMessages"]).flat());
+    await store.close();
+  });
+
   if (isServer) {
     it("do not wait for another topic, whose counter somebody holds", async () => {
       const { queue, database } = opened;

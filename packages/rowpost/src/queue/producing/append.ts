@@ -32,7 +32,7 @@ export interface Appender {
    * Appends in an open transaction, all or nothing; ids in the order of the items. A throw
    * means that it has to be rolled back.
    */
-  appendIn(tx: Executor, items: readonly Item[], how: Pick<AppendRequest, "own" | "onSent">): Promise<string[]>;
+  appendIn(tx: Executor, items: readonly Item[], how?: Pick<AppendRequest, "own" | "onSent">): Promise<string[]>;
   /** Runs it; again when something was missing that could be made meanwhile. Wakes consumers. */
   mending<T>(topics: ReadonlySet<string>, run: () => Promise<T>): Promise<T>;
   /** Ids in the order of the messages. `own`: headers of rowpost's own making. */
@@ -116,7 +116,7 @@ export function createAppender(options: AppenderOptions): Appender {
     for (const topic of names) await topics.settings(topic, "ever");
     for (const topic of names) beside(topic, () => topics.prepareNow(topic));
     try {
-      return await appendIn(tx, items, {});
+      return await appendIn(tx, items);
     } catch (error) {
       if (error instanceof NotAppended) {
         const { topic, problem } = error;

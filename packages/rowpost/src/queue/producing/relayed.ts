@@ -99,7 +99,6 @@ export function createRelayedAppends(options: RelayedOptions): RelayedAppends {
         appender.appendIn(
           tx as Executor,
           chosen.map((message) => items.get(message) ?? itemOf(message, null)),
-          {},
         );
       return await appender.mending(topicsOf(messages), () => transact(append));
     },

@@ -4,7 +4,7 @@
  * sql_mode are checked.
  */
 import type { Statement } from "../../../transactions/executor.ts";
-import { parameterRows } from "../../sql/queue/append-columns.ts";
+import { isOne, type MessageCounts, parameterRows } from "../../sql/queue/append-columns.ts";
 import { infoTable } from "../../sql/queue/names.ts";
 import type { AppendStatements, SourceStatements } from "../../sql/queue/statements.ts";
 import { COMPANION_NOW, whole } from "../clock.ts";
@@ -19,9 +19,7 @@ export const append: AppendStatements = {
    * right after it, the counters are as before.
    */
   advance: (topic, counts, { asked }) => [
-    counts.length === 1
-      ? advanceOne(topic, ...(counts[0] as Counts[number]), asked)
-      : advanceSeveral(topic, counts, asked),
+    isOne(counts) ? advanceOne(topic, ...counts[0], asked) : advanceSeveral(topic, counts, asked),
     {
       name: "advanced",
       text: `SELECT CASE WHEN FALSE THEN 0${NOT_ENDED} ELSE partition_no END AS partitionno, CAST(last_id AS CHAR) AS lastid, keyed_partitions AS keyedpartitions
@@ -64,8 +62,6 @@ export const append: AppendStatements = {
  */
 const NOT_ENDED = " WHEN ROW_COUNT() = 0 THEN CAST(EXP(999) AS SIGNED)";
 
-type Counts = Parameters<AppendStatements["advance"]>[1];
-
 const advancedBy = (messages: string, asked: boolean): string =>
   `c.last_id = CASE WHEN FALSE THEN 0${asked ? NOT_ENDED : ""} ELSE GREATEST(c.last_id + 1, (${CLOCK_MS}) * 65536) + ${messages} - 1 END`;
 
@@ -80,7 +76,7 @@ function advanceOne(topic: string, partition: number, messages: number, asked: b
   };
 }
 
-function advanceSeveral(topic: string, counts: Counts, asked: boolean): Statement {
+function advanceSeveral(topic: string, counts: MessageCounts, asked: boolean): Statement {
   return {
     name: "advance",
     text: `UPDATE JSON_TABLE(?, '$[*]' COLUMNS (partition_no INT PATH '$[0]', messages INT PATH '$[1]')) AS j

@@ -1,7 +1,7 @@
 /** Appending, in a transaction of the user's or of ours. */
 import type { QueuedMessage } from "../../../queue/store.ts";
 import type { Statement } from "../../../transactions/executor.ts";
-import { hasDelays, textColumns } from "../../sql/queue/append-columns.ts";
+import { hasDelays, isOne, type MessageCounts, textColumns } from "../../sql/queue/append-columns.ts";
 import { infoTable } from "../../sql/queue/names.ts";
 import type { AppendStatements, SourceStatements } from "../../sql/queue/statements.ts";
 import { quoteName } from "../../sql/sql-names.ts";
@@ -18,10 +18,7 @@ export const append: AppendStatements = {
    * later ids commits later, so a reader that has seen an id has seen all before it. If we die
    * right after it, the counters are as before. Rings when the transaction is committed.
    */
-  advance(topic, counts) {
-    const [one] = counts;
-    return [one !== undefined && counts.length === 1 ? advanceOne(topic, ...one) : advanceSeveral(topic, counts)];
-  },
+  advance: (topic, counts) => [isOne(counts) ? advanceOne(topic, ...counts[0]) : advanceSeveral(topic, counts)],
 
   rowsOfInsert: (left) => Math.min(left, 500),
 
@@ -81,7 +78,7 @@ RETURNING ${ADVANCED}`,
   };
 }
 
-function advanceSeveral(topic: string, counts: Parameters<AppendStatements["advance"]>[1]): Statement {
+function advanceSeveral(topic: string, counts: MessageCounts): Statement {
   return {
     name: "advance",
     text: `WITH wanted AS MATERIALIZED (

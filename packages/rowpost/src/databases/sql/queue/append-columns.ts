@@ -1,4 +1,4 @@
-/** Columns of an append's INSERT. */
+/** What the appends of the dialects have in common: counters to move, columns to fill. */
 import type { QueuedMessage } from "../../../queue/store.ts";
 import type { AppendStatements } from "./statements.ts";
 
@@ -11,6 +11,14 @@ const TEXTS: readonly TextColumn[] = [
   ["headers", "headers"],
   ["ordering_key", "orderingKey"],
 ];
+
+/** How many messages go to which partition. */
+export type MessageCounts = Parameters<AppendStatements["advance"]>[1];
+
+/** All go to one partition, as those of most appends do. */
+export function isOne(counts: MessageCounts): counts is readonly [MessageCounts[number]] {
+  return counts.length === 1;
+}
 
 /** Those that some message of the statement has: NULLs as parameters cost both sides. */
 export function textColumns(messages: readonly QueuedMessage[]): readonly TextColumn[] {

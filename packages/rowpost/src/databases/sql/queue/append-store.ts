@@ -45,19 +45,19 @@ export function createAppend(
       return { id, message };
     });
     const { fresh, ids } = await leaveOutKnown(tx, (all) => sources.putSources(topic, all), numbered);
-    const inserts = [...parts(fresh, (left) => statements.rowsOfInsert(left))];
-    const made = ({ month, rows }: Part): Statement =>
-      statements.insertMessages({ topic, month, rows, producer, txid });
-    let next = inserts[0] && made(inserts[0]);
-    for (const [index, { month, rows }] of inserts.entries()) {
-      if (next === undefined) break;
+    const left = parts(fresh, (rows) => statements.rowsOfInsert(rows));
+    const makeNext = () => {
+      const part = left.next().value;
+      return part && { ...part, statement: statements.insertMessages({ topic, ...part, producer, txid }) };
+    };
+    for (let next = makeNext(); next !== undefined; ) {
+      const { month, rows, statement } = next;
       if (!stillOpen()) throw outsideTransaction();
-      const running = tx.run(next);
+      const running = tx.run(statement);
       // Awaited below; should what is made meanwhile throw, that is the error to tell.
       running.catch(() => undefined);
       // While the server writes.
-      const following = inserts[index + 1];
-      next = following && made(following);
+      next = makeNext();
       onSent?.();
       try {
         const { appended = rows.length } = lowerCased((await running).rows[0] ?? {});
@@ -121,7 +121,7 @@ interface Part {
 }
 
 /** One INSERT each. A batch across a month's border is cut where its ids are. */
-function* parts(numbered: readonly NumberedMessage[], rowsOf: (left: number) => number): Generator<Part> {
+function* parts(numbered: readonly NumberedMessage[], rowsOf: (left: number) => number): Generator<Part, undefined> {
   for (const [month, rows] of grouped(numbered, ({ id }) => queueMonth(id))) {
     for (let first = 0; first < rows.length; ) {
       const most = rows.slice(first, first + rowsOf(rows.length - first));
