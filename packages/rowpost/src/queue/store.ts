@@ -84,15 +84,23 @@ export interface AppendRequest {
   readonly keyedPartitions: number;
   readonly producer: ProducerPlace;
   /**
-   * True: the transaction is rowpost's own, and nobody ends it between two statements. Else that is
-   * looked for.
-   */
-  readonly own?: boolean | undefined;
-  /**
    * Called behind each statement with rows: the server has something to write, and nothing has to
    * be done here until it answers.
    */
   readonly onSent?: (() => void) | undefined;
+}
+
+/**
+ * One call's appends in an open transaction. Each of its statements runs in the transaction in
+ * which the call was begun or not at all, and then it throws `TransactionRequiredError` (rule:
+ * ended-transaction): begun in the turn of the user's call, with nothing awaited before the first
+ * one. No promise: the handle is synchronous, and it is done.
+ */
+export interface AppendCall {
+  /** The topic as the transaction sees it. */
+  findTopic(topic: string): TopicSettings | undefined | Promise<TopicSettings | undefined>;
+  /** Appends in it, all or nothing; a throw and a problem have to be rolled back. */
+  append(request: AppendRequest): AppendResult | Promise<AppendResult>;
 }
 
 /**
@@ -254,7 +262,7 @@ export interface QueueStore {
   readonly topics: TopicStore;
   readonly relayed: RelayedStore;
   /** In an open transaction, as its last work: the counter stays locked until it ends. */
-  append(tx: Executor, request: AppendRequest): Promise<AppendResult>;
+  beginAppend(tx: Executor): AppendCall;
   groups(): GroupStore;
   consumption(key: GroupKey, options: { readonly lockWaitTimeoutMs: number }): ConsumptionStore;
   searching(): SearchStore;

@@ -35,6 +35,11 @@ export interface Executor {
   /** Runs one statement. */
   run(statement: Statement): Promise<QueryResult>;
   /**
+   * The same with its result at once, where the user's handle is synchronous (SQLite): between two
+   * statements of one turn nothing ends the transaction.
+   */
+  runNow?(statement: Statement): QueryResult;
+  /**
    * Statements of one turn are sent one behind the other without waiting for answers, and what
    * comes behind the end of the transaction may never get one (postgres.js).
    */

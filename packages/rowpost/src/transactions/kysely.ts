@@ -33,16 +33,23 @@ export function kyselyExecutor(handle: Shape, dialect: DialectName): Executor | 
   if (handle["isCommitted"] === true || handle["isRolledBack"] === true) throw finished("Kysely transaction");
   const trx = handle as unknown as Trx;
   /** Kysely tells by a throw, from any method, that the other kind of transaction has ended. */
+  const ended = (error: unknown): unknown => (isEnded(error) ? finished("Kysely transaction", error) : error);
   async function whileOpen<T>(use: () => Promise<T>): Promise<T> {
     try {
       return await use();
     } catch (error) {
-      throw isEnded(error) ? finished("Kysely transaction", error) : error;
+      throw ended(error);
     }
   }
-  async function ask(): Promise<boolean> {
-    const owner = shapeOf(trx.getExecutor())?.["adapter"];
-    return (await askServer(dialect, { run: (text) => trx.executeQuery(compiled(text, [])), owner })) ?? true;
+  /** At once where the server is known to be MariaDB: a promise would say that it was asked. */
+  function ask(): boolean | undefined | Promise<boolean> {
+    try {
+      const owner = shapeOf(trx.getExecutor())?.["adapter"];
+      const run = (text: string) => whileOpen(() => trx.executeQuery(compiled(text, [])));
+      return askServer(dialect, { run, owner });
+    } catch (error) {
+      throw ended(error);
+    }
   }
   return {
     kind: "kysely",
@@ -50,7 +57,7 @@ export function kyselyExecutor(handle: Shape, dialect: DialectName): Executor | 
       const { numAffectedRows, rows } = await whileOpen(() => trx.executeQuery(compiled(text, params)));
       return queryResult(rows, numAffectedRows);
     },
-    inTransaction: () => (dialect === "postgres" ? undefined : whileOpen(ask)),
+    inTransaction: ask,
   };
 }
 

@@ -5,7 +5,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { TransactionRequiredError } from "../runtime/errors.ts";
-import type { Executor, Statement } from "./executor.ts";
+import type { Executor, QueryResult, Statement } from "./executor.ts";
 import { type OwnConnection, transact, USER_STATEMENT, type Work } from "./own-transaction.ts";
 import { hasMethods, queryResult, refusal, returnsRows, type Shape } from "./shape.ts";
 
@@ -35,7 +35,13 @@ interface Handle extends TransactionState {
  */
 export function sqliteExecutor(handle: Shape): Executor | undefined {
   const database = recognize(handle);
-  return database && { ...executorOf(database), inTransaction: () => hasOpenTransaction(database) };
+  return (
+    database && {
+      ...executorOf(database),
+      runNow: (statement) => runNow(database, statement),
+      inTransaction: () => hasOpenTransaction(database),
+    }
+  );
 }
 
 function recognize(handle: Shape): Handle | undefined {
@@ -91,14 +97,13 @@ function prepare(database: Handle, text: string, owner: "ours" | "users" = "ours
 }
 
 function executorOf(database: Handle): Executor {
-  return {
-    kind: "sqlite",
-    run: async ({ name, params, text }: Statement) => {
-      const statement = prepare(database, text, name === USER_STATEMENT ? "users" : "ours");
-      if (returnsRows(text)) return queryResult(statement.all(...params), undefined);
-      return queryResult(undefined, statement.run(...params).changes);
-    },
-  };
+  return { kind: "sqlite", run: async (statement) => runNow(database, statement) };
+}
+
+function runNow(database: Handle, { name, params, text }: Statement): QueryResult {
+  const statement = prepare(database, text, name === USER_STATEMENT ? "users" : "ours");
+  if (returnsRows(text)) return queryResult(statement.all(...params), undefined);
+  return queryResult(undefined, statement.run(...params).changes);
 }
 
 /**

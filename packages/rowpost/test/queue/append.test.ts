@@ -155,11 +155,11 @@ describeOnEach("the queue's topics and appends", (make, { isServer }) => {
 
   it("fails in a transaction of the user's for what has changed, which the next one knows", async () => {
     await queue.createTopic({ topic: "orders" });
-    // A process that appends in transactions of its user only.
+    // Of another process: it does not hear of the change.
     const other = createQueue({ database });
     const append = (orderingKey: string) =>
       database.transaction((tx) => other.append(tx, [{ topic: "orders", orderingKey, body: 1 }]));
-    await append("a");
+    await other.append({ topic: "orders", orderingKey: "a", body: 1 });
     await queue.alterTopic({ topic: "orders", partitions: 64 });
     await expect(append("a")).rejects.toMatchObject({ code: "NOT_APPENDED", retriable: true });
     await append("a");

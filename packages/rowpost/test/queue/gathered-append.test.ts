@@ -1,6 +1,7 @@
 /** Appends of one process that come together: who shares a transaction, and who waits for whom. */
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { compareIds } from "../../src/runtime/compare-ids.ts";
+import type { Executor } from "../../src/transactions/executor.ts";
 import { gate } from "./members.ts";
 import { describeOnEach, type OpenQueue, openQueue } from "./places.ts";
 
@@ -45,16 +46,14 @@ describeOnEach("appends that come together", (make, { isServer }) => {
     const message = { partition: 0, body: "1", key: null, type: null, contentType: null, headers: null };
     const none = { orderingKey: null, delayMs: null, deliverAtMs: null, sourceId: null };
     const request = {
-      ...{ topic: "orders", keyedPartitions: topic?.keyedPartitions ?? 0, own: true },
+      ...{ topic: "orders", keyedPartitions: topic?.keyedPartitions ?? 0 },
       producer: { group: null, ip: null, port: null },
       messages: Array.from({ length: 1_200 }, () => ({ ...message, ...none })),
     };
     const seen: string[] = [];
     await database.transaction(async (tx) => {
-      const appended = store.append(
-        { ...tx, run: (statement) => tx.run(statement).finally(() => void seen.push(statement.name)) },
-        { ...request, onSent: () => void seen.push("sent") },
-      );
+      const run: Executor["run"] = (statement) => tx.run(statement).finally(() => void seen.push(statement.name));
+      const appended = store.beginAppend({ ...tx, run }).append({ ...request, onSent: () => void seen.push("sent") });
       expect(await appended).toMatchObject({ ids: expect.any(Array) });
     });
     const written = seen.filter((name) => name === "sent" || name === "appendMessages");

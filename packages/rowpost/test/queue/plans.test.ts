@@ -60,7 +60,10 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** They sort what a list of parameters names, or one group's partitions. */
-const SORTS_FEW = new Set(["ids read", "groups read", "leases read", "counters taken", "places read", "keys released"]);
+const SORTS_FEW = new Set([
+  ...["ids read", "groups read", "leases read", "places read", "keys released"],
+  ...["counters taken", "counters taken, asked"],
+]);
 const SORT = /filesort|^Sort|TEMP B-TREE/;
 /** Read a month's tables, which begin empty; the queue's own tables have rows then. */
 const OF_A_MONTH = /^(range|read at|ids read|lag|.*key searched|partitions walked|chunk|places back|records read)/;

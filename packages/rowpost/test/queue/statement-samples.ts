@@ -13,6 +13,24 @@ export const TOPIC = "orders";
 export const MONTH = 202601;
 const OWNER = "sample-owner";
 const KEY = { topic: TOPIC, group: "billing" };
+/** Statements of a call: the first one in a user's transaction, a later one, one in rowpost's own. */
+const FIRST = { asked: false, mark: "sample" };
+const ASKED = { asked: true, mark: "sample" };
+const OWN = { asked: false, mark: "sample", isOwn: true };
+const TWO = [
+  [0, 1],
+  [2, 1],
+] as const;
+
+type Append = QueueStatements["append"];
+
+function advanced(
+  append: Append,
+  counts: Parameters<Append["advance"]>[1],
+  check: Parameters<ReturnType<Append["findTopic"]>>[0],
+): Statement[] {
+  return append.advance(TOPIC, counts).map((make) => make(check));
+}
 
 /** What runs for every batch, or every second, by name. */
 export function hotQueueStatements(statements: QueueStatements, rows: number): Readonly<Record<string, Statement>> {
@@ -53,18 +71,11 @@ export function hotQueueStatements(statements: QueueStatements, rows: number): R
     "groups read": groups.readGroups(TOPIC, "billing"),
     "redeliveries counted": groups.countRedeliveries(KEY, 0, 1_000),
     "dead letters listed": groups.pageRedeliveries(KEY, { partition: 0, id: id(rows / 2) }, 100),
-    "counter taken": at(append.advance(TOPIC, [[0, 3]], { asked: false }), 0),
-    "counters taken": at(
-      append.advance(
-        TOPIC,
-        [
-          [0, 3],
-          [1, 2],
-        ],
-        { asked: false },
-      ),
-      0,
-    ),
+    "topic found": append.findTopic(TOPIC)(ASKED),
+    "counter taken": at(advanced(append, [[0, 3]], FIRST), 0),
+    "counter taken, asked": at(advanced(append, [[0, 3]], ASKED), 0),
+    "counters taken": at(advanced(append, TWO, FIRST), 0),
+    "counters taken, asked": at(advanced(append, TWO, ASKED), 0),
     "source ids put": at(sources.putSources(TOPIC, [{ sourceId: "s1", messageId: id(3) }]), -1),
     "source ids forgotten": sources.forgetSources(86_400_000, 100),
     "key searched": search.searchKey({ ...searched, key: "k7" }),
@@ -101,20 +112,17 @@ export function otherQueueStatements(statements: QueueStatements): Statement[] {
     topics.isUnread(TOPIC),
     topics.spreadKeys(TOPIC),
     topics.deleteTopic("message_redelivery", TOPIC),
-    ...append.advance(TOPIC, [[0, 1]], { asked: true }),
-    ...append.advance(
-      TOPIC,
-      [
-        [0, 1],
-        [2, 1],
-      ],
-      { asked: true },
-    ),
+    ...[append.markTransaction?.("sample") ?? []].flat(),
+    ...[OWN, FIRST, ASKED].flatMap((check) => [
+      append.findTopic(TOPIC)(check),
+      ...advanced(append, [[0, 1]], check),
+      ...advanced(append, TWO, check),
+    ]),
     ...[sampleMessage({}), sampleMessage({ delayMs: 5, orderingKey: "o" })].map((message, index) =>
       append.insertMessages({
-        ...{ topic: TOPIC, month: MONTH, rows: [{ id, message }], txid: index === 0 ? undefined : "4711" },
+        ...{ topic: TOPIC, month: MONTH, rows: [{ id, message }] },
         producer: { group: "shop", ip: "10.0.0.7", port: 8080 },
-      }),
+      })(index === 0 ? OWN : ASKED),
     ),
     ...sources.putSources(TOPIC, [{ sourceId: "s", messageId: id }]),
     sources.seeTables(),

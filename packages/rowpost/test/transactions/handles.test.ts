@@ -5,6 +5,7 @@ import type { Database } from "../../src/databases/database.ts";
 import { mysql } from "../../src/databases/mysql/index.ts";
 import { postgres } from "../../src/databases/postgres/index.ts";
 import { createTestDatabase, describeWithService, type TestDatabase } from "../services.ts";
+import { defineAppendCases } from "./append-cases.ts";
 import * as drivers from "./driver-handles.ts";
 import { type CasePlace, createTables, defineHandleCases } from "./handle-cases.ts";
 import { type Connect, targetOf } from "./handles.ts";
@@ -94,6 +95,7 @@ describeWithService(["mariadb", "mysql9", "postgres"], "handles", ({ name: servi
     if (service !== "postgres") {
       defineSettingsCases(name, { place: () => place, open: () => connect(targetOf(test.url, () => {})) });
     }
+    defineAppendCases(name, { database: () => database, open: () => connect(targetOf(test.url, () => {})) });
     defineHandleCases(name, {
       place: () => place,
       open: () =>

@@ -9,6 +9,7 @@ import type { Database } from "../../src/databases/database.ts";
 import type { SqliteHandle } from "../../src/databases/sqlite/driver.ts";
 import { sqlite } from "../../src/databases/sqlite/index.ts";
 import { createOutbox, createRelay, DatabaseUnavailableError, memory, migrate } from "../../src/index.ts";
+import { defineAppendCases } from "./append-cases.ts";
 import { type CasePlace, createTables, defineHandleCases } from "./handle-cases.ts";
 import type { Handles } from "./handles.ts";
 import { sqliteHandles } from "./sqlite-bracketing.ts";
@@ -78,6 +79,7 @@ for (const [name, open] of opens) {
       for (const end of ends) await rm(`${file}${end}`, { force: true });
     });
     let sent = 0;
+    defineAppendCases(name, { database: () => database, open: async () => sqliteHandles(open(file)) });
     defineHandleCases(name, {
       place: () => place,
       open: async () => handlesOf(open(file), () => (sent += 1)),

@@ -21,9 +21,14 @@ export interface CallParts {
   readonly outside?: ((cause?: unknown) => TransactionRequiredError) | undefined;
   /** Is it what the INSERT answers outside a transaction? */
   readonly isOutsideTransaction?: ((error: unknown) => boolean) | undefined;
+  /** How long a handle that may never answer is waited for; default {@link SILENT_MS}. */
+  readonly silentMs?: number | undefined;
   /** Is it what the check of the session answers (rule: exact-text)? Then what is wrong with it. */
   readonly unfitSession?: ((error: unknown) => Error | undefined) | undefined;
 }
+
+/** postgres.js answers nothing that comes behind the end of its transaction; no statement takes longer. */
+const SILENT_MS = 30_000;
 
 const PROCESS = randomBytes(9).toString("base64url");
 let calls = 0;
@@ -57,13 +62,26 @@ export function callIn(parts: CallParts, tx: Executor, later: boolean): Send {
     if (known === false) throw outside();
     if (!first || (known === true && marking === undefined)) {
       isFree ||= first;
-      return await run(parts, tx, make({ asked: !first, mark }));
+      const running = run(parts, tx, make({ asked: !first, mark }));
+      return await (first || tx.pipelines !== true ? running : unlessSilent(running, parts));
     }
     const beginning = begin(known);
     if (tx.pipelines !== true) await beginning;
     const [result] = await Promise.all([run(parts, tx, make({ asked: true, mark })), beginning]);
     return result;
   };
+}
+
+async function unlessSilent<T>(running: Promise<T>, { outside = outsideTransaction, silentMs }: CallParts): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const silence = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(outside()), silentMs ?? SILENT_MS);
+  });
+  try {
+    return await Promise.race([running, silence]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 async function run(parts: CallParts, tx: Executor, statement: Statement): Promise<QueryResult> {

@@ -17,7 +17,7 @@ import { encodeQueueMessage, type Item, partitionOf, placed, type QueueMessage }
 import { createGather, type Gather } from "./gather.ts";
 
 export interface AppenderOptions {
-  readonly store: Pick<QueueStore, "append">;
+  readonly store: Pick<QueueStore, "beginAppend">;
   readonly topics: Topics;
   readonly producer: ProducerPlace;
   readonly doorbell: QueueDatabase["doorbell"];
@@ -32,7 +32,7 @@ export interface Appender {
    * Appends in an open transaction, all or nothing; ids in the order of the items. A throw
    * means that it has to be rolled back.
    */
-  appendIn(tx: Executor, items: readonly Item[], how?: Pick<AppendRequest, "own" | "onSent">): Promise<string[]>;
+  appendIn(tx: Executor, items: readonly Item[], onSent?: AppendRequest["onSent"]): Promise<string[]>;
   /** Runs it; again when something was missing that could be made meanwhile. Wakes consumers. */
   mending<T>(topics: ReadonlySet<string>, run: () => Promise<T>): Promise<T>;
   /** Ids in the order of the messages. `own`: headers of rowpost's own making. */
@@ -77,7 +77,7 @@ export function createAppender(options: AppenderOptions): Appender {
 
   async function commit(calls: readonly Call[], onSent?: () => void): Promise<void> {
     const items = calls.flatMap((call) => call.items);
-    const ids = await mended(() => transaction((tx) => appendIn(tx, items, { own: true, onSent })));
+    const ids = await mended(() => transaction((tx) => appendIn(tx, items, onSent)));
     let next = 0;
     for (const call of calls) {
       call.ids = ids.slice(next, next + call.items.length);
@@ -85,23 +85,36 @@ export function createAppender(options: AppenderOptions): Appender {
     }
   }
 
-  /** One topic after the other, in order of their names, as whoever locks several counters. */
-  async function appendIn(...[tx, items, how]: Parameters<Appender["appendIn"]>): Promise<string[]> {
+  /**
+   * One topic after the other, in order of their names, as whoever locks several counters. Nothing
+   * is awaited before the first statement, nor on a handle that answers at once: its user goes on
+   * meanwhile, and may end the transaction (rule: ended-transaction).
+   */
+  async function appendIn(...[tx, items, onSent]: Parameters<Appender["appendIn"]>): Promise<string[]> {
+    const call = store.beginAppend(tx);
     const ids: string[] = [];
     turn = (turn + 1) % 0x40000000;
     const byTopic = grouped(items.entries(), ([, { topic }]) => topic);
     for (const [topic, entries] of [...byTopic].sort(([left], [right]) => (left < right ? -1 : 1))) {
-      const settings = await topics.settings(topic, "ever");
+      const reading = topics.known(topic) ?? call.findTopic(topic);
+      const settings = (reading instanceof Promise ? await reading : reading) ?? (await unseen(topic));
       const messages = entries.map(([, { message }]) => placed(message, partitionOf(message, settings, turn)));
       const { keyedPartitions } = settings;
-      const result = await store.append(tx, { topic, messages, producer, keyedPartitions, ...how });
+      const appending = call.append({ topic, messages, producer, keyedPartitions, onSent });
+      const result = appending instanceof Promise ? await appending : appending;
       if (!("ids" in result)) throw new NotAppended(topic, result);
       for (const [place, [index]] of entries.entries()) ids[index] = result.ids[place] ?? "";
     }
     return ids;
   }
 
-  async function prepare(names: ReadonlySet<string>): Promise<void> {
+  /** The transaction does not see it: it is newer than that, or there is none. */
+  async function unseen(topic: string): Promise<never> {
+    await topics.settings(topic);
+    throw new NotAppended(topic, { problem: "stale partitions" });
+  }
+
+  async function prepare(names: Iterable<string>): Promise<void> {
     for (const topic of names) {
       await topics.settings(topic);
       await topics.prepareNow(topic);
@@ -113,10 +126,10 @@ export function createAppender(options: AppenderOptions): Appender {
    * takes what is known, and tables are made beside it, for the next ones.
    */
   async function appendBeside(tx: Executor, names: ReadonlySet<string>, items: readonly Item[]): Promise<string[]> {
-    for (const topic of names) await topics.settings(topic, "ever");
-    for (const topic of names) beside(topic, () => topics.prepareNow(topic));
+    const appending = appendIn(tx, items);
+    for (const topic of names) beside(topic, () => prepare([topic]));
     try {
-      return await appendIn(tx, items);
+      return await appending;
     } catch (error) {
       if (error instanceof NotAppended) {
         const { topic, problem } = error;

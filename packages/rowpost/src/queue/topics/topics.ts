@@ -24,8 +24,10 @@ export interface Topics {
   alter(options: TopicOptions): Promise<TopicSettings>;
   list(): Promise<TopicSettings[]>;
   remove(topic: string): Promise<boolean>;
-  /** As it was seen last, at most {@link FRESH_MS} ago, or `ever`. Throws `UnknownTopicError`. */
-  settings(topic: string, seen?: "ever"): Promise<TopicSettings>;
+  /** As it was seen last, at most {@link FRESH_MS} ago. Throws `UnknownTopicError`. */
+  settings(topic: string): Promise<TopicSettings>;
+  /** As it was seen last, whenever that was. */
+  known(topic: string): TopicSettings | undefined;
   /** What is known of a topic is out of date. */
   forget(topic: string): void;
   /** Makes the tables of this month and the next. */
@@ -121,10 +123,11 @@ export function createTopics(store: TopicStore, monotonicMs: () => number): Topi
       return removed;
     },
 
-    async settings(topic, whenever) {
+    known: (topic) => known.get(checkTopic(topic))?.settings,
+
+    async settings(topic) {
       const seen = known.get(checkTopic(topic));
-      const isGood = seen !== undefined && (whenever === "ever" || monotonicMs() - seen.atMs < FRESH_MS);
-      return isGood ? seen.settings : await read(topic);
+      return seen !== undefined && monotonicMs() - seen.atMs < FRESH_MS ? seen.settings : await read(topic);
     },
   };
 }

@@ -142,8 +142,8 @@ export async function createQueueContext(
     producer: { group: "contract", ip: "10.0.0.7", port: 4711 },
   });
 
-  const appendIn: QueueCaseContext["appendIn"] = (tx, messages, options) =>
-    (options?.instance ?? first).store.append(tx, request(messages, options));
+  const appendIn: QueueCaseContext["appendIn"] = async (tx, messages, options) =>
+    (options?.instance ?? first).store.beginAppend(tx).append(request(messages, options));
 
   return {
     ...{ harness: bench.harness, dialect, topic, sql: bench.sql, other: second, ...first },

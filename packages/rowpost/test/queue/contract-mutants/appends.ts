@@ -1,6 +1,6 @@
 /** Stores that break a promise about topics and appends. */
 import { queueMonth } from "../../../src/message/queue-id.ts";
-import { appending, appendingEach, beside, byHand, consuming, type Mutant, topics } from "./mutation.ts";
+import { appending, appendingBy, appendingEach, beside, byHand, consuming, type Mutant, topics } from "./mutation.ts";
 
 const ALTERED = "topics: more partitions take";
 
@@ -109,29 +109,28 @@ export const appendMutants: readonly Mutant[] = [
   [
     "an append is part of its transaction",
     beside((store, database) => ({
-      append: (_tx, request) => database.transaction((own) => store.append(own, request)),
+      beginAppend: (tx) => ({
+        ...store.beginAppend(tx),
+        append: (request) => database.transaction(async (own) => store.beginAppend(own).append(request)),
+      }),
     })),
     ...["append: a transaction that rolls back", "append: nobody sees it", "sources: one of an append"],
     ...["order: whoever gets a later id", "order: an append goes on behind"],
   ],
   [
     "partitions do not wait for each other",
-    (store) => ({
-      async append(tx, request) {
-        const text = `UPDATE message_topic_partition SET last_id = last_id WHERE topic_id = '${request.topic}'`;
-        await tx.run({ name: "by hand", text, params: [] });
-        return await store.append(tx, request);
-      },
+    appendingBy(async (call, request, tx) => {
+      const text = `UPDATE message_topic_partition SET last_id = last_id WHERE topic_id = '${request.topic}'`;
+      await tx.run({ name: "by hand", text, params: [] });
+      return await call.append(request);
     }),
     "order: appends to another partition",
   ],
   [
     "what cannot be appended is told",
-    (store) => ({
-      async append(tx, request) {
-        const result = await store.append(tx, request);
-        return "ids" in result ? result : { ids: [] };
-      },
+    appendingBy(async (call, request) => {
+      const result = await call.append(request);
+      return "ids" in result ? result : { ids: [] };
     }),
     ...[
       "append: a topic that is not there",
@@ -168,11 +167,9 @@ export const appendMutants: readonly Mutant[] = [
   ],
   [
     "ids have the database's time, and go on from the last one",
-    (store) => ({
-      async append(tx, request) {
-        const result = await store.append(tx, request);
-        return "ids" in result ? { ids: result.ids.map((id) => String(BigInt(id) - (7_200_000n << 22n))) } : result;
-      },
+    appendingBy(async (call, request) => {
+      const result = await call.append(request);
+      return "ids" in result ? { ids: result.ids.map((id) => String(BigInt(id) - (7_200_000n << 22n))) } : result;
     }),
     ...[
       "order: ids have the database's time",
@@ -187,16 +184,14 @@ export const appendMutants: readonly Mutant[] = [
   ],
   [
     "source ids are the topic's own",
-    (store) => {
+    (store, database) => {
       const seen = new Map<string, string>();
-      return {
-        async append(tx, request) {
-          const known = seen.get(request.messages[0]?.sourceId ?? "");
-          const result = known === undefined ? await store.append(tx, request) : { ids: [known] };
-          if ("ids" in result) seen.set(request.messages[0]?.sourceId ?? "", result.ids[0] ?? "");
-          return result;
-        },
-      };
+      return appendingBy(async (call, request) => {
+        const known = seen.get(request.messages[0]?.sourceId ?? "");
+        const result = known === undefined ? await call.append(request) : { ids: [known] };
+        if ("ids" in result) seen.set(request.messages[0]?.sourceId ?? "", result.ids[0] ?? "");
+        return result;
+      })(store, database);
     },
     "sources: another topic",
   ],

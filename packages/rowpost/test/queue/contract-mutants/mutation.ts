@@ -5,7 +5,9 @@ import type { RetentionStore } from "../../../src/queue/retention/store.ts";
 import type { RewindStore } from "../../../src/queue/rewinding/store.ts";
 import type { SearchStore } from "../../../src/queue/searching/store.ts";
 import type {
+  AppendCall,
   AppendRequest,
+  AppendResult,
   ConsumptionStore,
   GroupKey,
   QueuedMessage,
@@ -15,6 +17,7 @@ import type {
 } from "../../../src/queue/store.ts";
 import type { VerifyStore } from "../../../src/queue/verifying/store.ts";
 import type { LeaseStore } from "../../../src/relay/store.ts";
+import type { Executor } from "../../../src/transactions/executor.ts";
 
 /** What replaces parts of the store. */
 export type Mutation = (store: QueueStore, database: Database) => Partial<QueueStore>;
@@ -43,9 +46,19 @@ export function mutated(database: Database, mutation: Mutation): Database {
   return { ...database, queue: { ...database.queue, store } };
 }
 
+/** Appends in another way. */
+export function appendingBy(by: (call: AppendCall, request: AppendRequest, tx: Executor) => unknown): Mutation {
+  return (store) => ({
+    beginAppend(tx) {
+      const call = store.beginAppend(tx);
+      return { ...call, append: async (request) => (await by(call, request, tx)) as AppendResult };
+    },
+  });
+}
+
 /** Changes what is appended. */
 export function appending(change: (request: AppendRequest) => AppendRequest): Mutation {
-  return (store) => ({ append: (tx, request) => store.append(tx, change(request)) });
+  return appendingBy((call, request) => call.append(change(request)));
 }
 
 /** Changes each message that is appended. */

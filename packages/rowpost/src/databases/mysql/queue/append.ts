@@ -13,19 +13,30 @@ import { quoteName } from "../names.ts";
 import { CLOCK_MS } from "./topics.ts";
 
 export const append: AppendStatements = {
+  /** A snapshot, no lock. */
+  findTopic:
+    (topic) =>
+    ({ asked }) => ({
+      name: "findTopic",
+      text: `SELECT t.topic_id AS topic, CASE WHEN FALSE THEN 0${asked ? NOT_ENDED : ""} ELSE t.partitions END AS partitions, t.retention_months AS retentionmonths,
+    c.keyed_partitions AS keyedpartitions
+  FROM message_topic AS t JOIN message_topic_partition AS c ON c.topic_id = t.topic_id AND c.partition_no = 0 WHERE t.topic_id = ?`,
+      params: [topic],
+    }),
+
   /**
    * Locks the counter rows, in order of the partitions, until the transaction ends: whoever gets
    * later ids commits later, so a reader that has seen an id has seen all before it. If we die
    * right after it, the counters are as before.
    */
-  advance: (topic, counts, { asked }) => [
-    isOne(counts) ? advanceOne(topic, ...counts[0], asked) : advanceSeveral(topic, counts, asked),
-    {
+  advance: (topic, counts) => [
+    ({ asked }) => (isOne(counts) ? advanceOne(topic, ...counts[0], asked) : advanceSeveral(topic, counts, asked)),
+    () => ({
       name: "advanced",
       text: `SELECT CASE WHEN FALSE THEN 0${NOT_ENDED} ELSE partition_no END AS partitionno, CAST(last_id AS CHAR) AS lastid, keyed_partitions AS keyedpartitions
   FROM message_topic_partition WHERE topic_id = ? AND partition_no IN (${counts.map(() => "?").join(", ")})`,
       params: [topic, ...counts.map(([partition]) => partition)],
-    },
+    }),
   ],
 
   /**
@@ -45,12 +56,12 @@ export const append: AppendStatements = {
       delay: ["delayMs", "deliverAtMs"],
     });
     const others = `, (?, ${values})`.repeat(given.rows.length - 1);
-    return {
+    return () => ({
       name: given.rows.length === 1 ? "appendMessage" : "appendMessages",
       text: `INSERT INTO ${quoteName(infoTable(topic, month))} (${columns})
   VALUES (${checked("?", IN_TRANSACTION + NOT_ENDED)}, ${values})${others}`,
       params,
-    };
+    });
   },
 };
 

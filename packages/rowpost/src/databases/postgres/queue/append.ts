@@ -5,7 +5,8 @@ import { hasDelays, isOne, type MessageCounts, textColumns } from "../../sql/que
 import { infoTable } from "../../sql/queue/names.ts";
 import type { AppendStatements, SourceStatements } from "../../sql/queue/statements.ts";
 import { quoteName } from "../../sql/sql-names.ts";
-import { ringOn } from "../enqueue.ts";
+import type { TransactionCheck } from "../../sql/statements.ts";
+import { isMarked, leaveMark, markTransaction, ringOn } from "../enqueue.ts";
 import { NOW, numberArray, textArray } from "../names.ts";
 import { CLOCK_MS } from "./topics.ts";
 
@@ -13,23 +14,39 @@ import { CLOCK_MS } from "./topics.ts";
 export const QUEUE_CHANNEL = "rowpost.message_queue";
 
 export const append: AppendStatements = {
+  markTransaction,
+
+  /** A snapshot, no lock. */
+  findTopic: (topic) => (check) => {
+    const { condition, otherwise, params } = markedBy(check, 2);
+    return {
+      name: "findTopic",
+      text: `SELECT t.topic_id AS topic, t.partitions AS partitions, t.retention_months AS retentionmonths, c.keyed_partitions AS keyedpartitions
+FROM message_topic t JOIN message_topic_partition c ON c.topic_id = t.topic_id AND c.partition_no = 0
+WHERE t.topic_id = $1${condition}${otherwise}`,
+      params: [topic, ...params],
+    };
+  },
+
   /**
    * Locks the counter rows, in order of the partitions, until the transaction ends: whoever gets
    * later ids commits later, so a reader that has seen an id has seen all before it. If we die
    * right after it, the counters are as before. Rings when the transaction is committed.
    */
-  advance: (topic, counts) => [isOne(counts) ? advanceOne(topic, ...counts[0]) : advanceSeveral(topic, counts)],
+  advance: (topic, counts) => [
+    (check) => (isOne(counts) ? advanceOne(topic, counts[0], check) : advanceSeveral(topic, counts, check)),
+  ],
 
   rowsOfInsert: (left) => Math.min(left, 500),
 
   /**
-   * New rows at the end of their partition; nobody reads them before the counter is committed. With
-   * a txid none in any other transaction than that of `advance`; to count them costs 1.2 us a
-   * message, which transactions of rowpost's own do without. A sub-query around each array keeps a
+   * New rows at the end of their partition; nobody reads them before the counter is committed. None
+   * in any other transaction than that of `advance`; to count them costs 1.2 us a message, which
+   * transactions of rowpost's own do without. A sub-query around each array keeps a
    * statement that is not prepared from reading it while it is planned: 9.0 us of the server's CPU
    * a message instead of 11.5 (PostgreSQL 15, 200 in a statement).
    */
-  insertMessages({ topic, month, rows, producer, txid }) {
+  insertMessages({ topic, month, rows, producer }) {
     const messages = rows.map(({ message }) => message);
     const texts = textColumns(messages);
     const delayed = hasDelays(messages);
@@ -47,58 +64,73 @@ export const append: AppendStatements = {
     const insert = `INSERT INTO ${quoteName(infoTable(topic, month))} (${["partition_no", "message_id", "message_data", ...columns].join(", ")}, ip, port, producer_group)
   SELECT ${["incoming.p", "incoming.id", "incoming.body", ...values].join(", ")}, $1, $2::integer, $3
   FROM unnest(${arrays.map(([, type], index) => `(SELECT $${index + 4}::text)::${type}[]`).join(", ")}) AS incoming (${names})`;
-    return {
+    return ({ isOwn, mark }) => ({
       name: "appendMessages",
       text:
-        txid === undefined
+        isOwn === true
           ? insert
           : `WITH appended AS (
   ${insert}
-  WHERE txid_current_if_assigned() = $${arrays.length + 4}::bigint
+  WHERE ${isMarked(`$${arrays.length + 4}`)}
   RETURNING 1 AS one)
 SELECT count(*)::integer AS appended FROM appended`,
-      params: [...place, ...arrays.map(([, , list]) => list), ...(txid === undefined ? [] : [txid])],
-    };
+      params: [...place, ...arrays.map(([, , list]) => list), ...(isOwn === true ? [] : [mark])],
+    });
   },
 };
 
 /** Rings here, since a plain INSERT has no place for it. One that is missed costs one poll. */
-const ADVANCED = `c.partition_no AS partitionno, c.last_id::text AS lastid, c.keyed_partitions AS keyedpartitions, txid_current()::text AS txid,
+const ADVANCED = `c.partition_no AS partitionno, c.last_id::text AS lastid, c.keyed_partitions AS keyedpartitions,
   ${ringOn(QUEUE_CHANNEL)} AS rung`;
 
-/** What most appends need. A round trip of 0.22 ms, that of several takes 0.33. */
-function advanceOne(topic: string, partition: number, messages: number): Statement {
+/**
+ * What a statement adds so that it does nothing in another transaction than that of its call: the
+ * first one leaves the mark, the others look for it, and answer a row of NULLs without it.
+ */
+function markedBy({ asked, isOwn, mark }: TransactionCheck, place: number) {
+  if (isOwn === true) return { condition: "", otherwise: "", params: [] };
+  const parameter = `$${place}`;
+  if (!asked) return { condition: ` AND (SELECT ${leaveMark(parameter)})`, otherwise: "", params: [mark] };
+  const isHere = isMarked(parameter);
   return {
-    name: "advanceOne",
-    text: `UPDATE message_topic_partition c
-SET last_id = GREATEST(c.last_id + 1, ${CLOCK_MS} * 65536) + $3::integer - 1
-WHERE c.topic_id = $1 AND c.partition_no = $2::integer
-RETURNING ${ADVANCED}`,
-    params: [topic, partition, messages],
+    condition: ` AND (SELECT ${isHere})`,
+    otherwise: `\nUNION ALL SELECT NULL, NULL, NULL, NULL WHERE NOT ${isHere}`,
+    params: [mark],
   };
 }
 
-function advanceSeveral(topic: string, counts: MessageCounts): Statement {
-  return {
-    name: "advance",
-    text: `WITH wanted AS MATERIALIZED (
+/** What most appends need. A round trip of 0.22 ms, that of several takes 0.33. */
+function advanceOne(topic: string, [partition, messages]: MessageCounts[number], check: TransactionCheck): Statement {
+  const { condition, otherwise, params } = markedBy(check, 4);
+  const update = `UPDATE message_topic_partition c
+SET last_id = GREATEST(c.last_id + 1, ${CLOCK_MS} * 65536) + $3::integer - 1
+WHERE c.topic_id = $1 AND c.partition_no = $2::integer${condition}
+RETURNING ${ADVANCED}`;
+  return { name: "advanceOne", text: answered(update, otherwise), params: [topic, partition, messages, ...params] };
+}
+
+function advanceSeveral(topic: string, counts: MessageCounts, check: TransactionCheck): Statement {
+  const { condition, otherwise, params } = markedBy(check, 4);
+  const update = `WITH wanted AS MATERIALIZED (
   SELECT c.partition_no, batch.messages
   FROM message_topic_partition c
   JOIN unnest($2::integer[], $3::integer[]) AS batch (partition_no, messages) ON batch.partition_no = c.partition_no
-  WHERE c.topic_id = $1
+  WHERE c.topic_id = $1${condition}
   ORDER BY c.partition_no
   FOR UPDATE OF c)
 UPDATE message_topic_partition c
 SET last_id = GREATEST(c.last_id + 1, ${CLOCK_MS} * 65536) + wanted.messages - 1
 FROM wanted
 WHERE c.topic_id = $1 AND c.partition_no = wanted.partition_no
-RETURNING ${ADVANCED}`,
-    params: [
-      topic,
-      numberArray(counts.map(([partition]) => partition)),
-      numberArray(counts.map(([, messages]) => messages)),
-    ],
-  };
+RETURNING ${ADVANCED}`;
+  const partitions = numberArray(counts.map(([partition]) => partition));
+  const messages = numberArray(counts.map(([, wanted]) => wanted));
+  return { name: "advance", text: answered(update, otherwise), params: [topic, partitions, messages, ...params] };
+}
+
+function answered(update: string, otherwise: string): string {
+  if (otherwise === "") return update;
+  return `WITH advanced AS (\n${update})\nSELECT partitionno, lastid, keyedpartitions, rung FROM advanced${otherwise}`;
 }
 
 const DELIVER_AT = `CASE WHEN incoming.deliver_at_ms IS NOT NULL THEN to_timestamp(incoming.deliver_at_ms / 1000.0)

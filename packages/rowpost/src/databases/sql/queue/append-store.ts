@@ -1,18 +1,18 @@
 /** The append on any SQL database: first the ids, under the counters' locks, then the rows. */
 import { queueId, queueMonth } from "../../../message/queue-id.ts";
-import type { AppendResult, QueuedMessage, QueueStore } from "../../../queue/store.ts";
-import { describeError, RowRefusedError, TransactionRequiredError } from "../../../runtime/errors.ts";
+import type { AppendRequest, AppendResult, QueuedMessage, QueueStore, TopicSettings } from "../../../queue/store.ts";
+import { describeError, RowpostError, RowRefusedError, TransactionRequiredError } from "../../../runtime/errors.ts";
 import { grouped } from "../../../runtime/grouped.ts";
-import type { Executor, Statement } from "../../../transactions/executor.ts";
+import type { CallParts } from "../enqueue-call.ts";
 import { integer, lowerCased, type Row, text } from "../rows.ts";
 import { leaveOutKnown, type NumberedMessage } from "./sources.ts";
-import type { QueueStatements } from "./statements.ts";
+import type { AppendStatements, QueueStatements } from "./statements.ts";
+import { type Step, type Steps, stepsIn } from "./steps.ts";
+import { topicOf } from "./topic-store.ts";
 
 /** What a dialect knows of the errors that an append can meet on a user's connection. */
-export interface AppendErrors {
+export interface AppendErrors extends Pick<CallParts, "isOutsideTransaction" | "unfitSession"> {
   readonly isTableMissing: (error: unknown) => boolean;
-  readonly isOutsideTransaction?: ((error: unknown) => boolean) | undefined;
-  readonly unfitSession?: ((error: unknown) => Error | undefined) | undefined;
   readonly isRowRefused: (error: unknown) => boolean;
 }
 
@@ -20,20 +20,31 @@ export interface AppendErrors {
 const TEXT_PER_STATEMENT = 1_000_000;
 
 export function createAppend(
-  { append: statements, sources }: Pick<QueueStatements, "append" | "sources">,
-  errors: AppendErrors,
-): QueueStore["append"] {
-  return async (tx, request): Promise<AppendResult> => {
-    const { topic, messages, keyedPartitions, producer, own, onSent } = request;
-    const { asked, stillOpen } = await requireTransaction(tx);
-    const advanced = await advance(tx, (counts) => statements.advance(topic, counts, { asked }), messages).catch(
-      (error: unknown) => {
-        throw meant(error, errors);
-      },
-    );
-    if (advanced === undefined) return { problem: "unknown topic" };
-    const { counters } = advanced;
-    const txid = own === true ? undefined : advanced.txid;
+  statements: Pick<QueueStatements, "append" | "sources">,
+  { isOutsideTransaction, isRowRefused, isTableMissing, unfitSession }: AppendErrors,
+): QueueStore["beginAppend"] {
+  const call: CallParts = {
+    statements: { enqueue: statements.append },
+    ...{ outside: outsideTransaction, isOutsideTransaction, unfitSession },
+  };
+  const { append: write } = statements;
+
+  function* findTopic(topic: string): Steps<TopicSettings | undefined> {
+    try {
+      const { rows } = yield { make: write.findTopic(topic) };
+      const [row] = rows.map(inTransaction);
+      return row && topicOf(row);
+    } catch (error) {
+      // Whoever looks on another connection gets to hear it.
+      if (isTableMissing(error)) return undefined;
+      throw error;
+    }
+  }
+
+  function* append(request: AppendRequest): Steps<AppendResult> {
+    const { topic, messages, keyedPartitions } = request;
+    const counters = yield* advance(write, topic, messages);
+    if (counters === undefined) return { problem: "unknown topic" };
     if ([...counters.values()].some((counter) => counter.keyedPartitions !== keyedPartitions)) {
       return { problem: "stale partitions" };
     }
@@ -44,39 +55,55 @@ export function createAppend(
       counter.next += 1n;
       return { id, message };
     });
-    const { fresh, ids } = await leaveOutKnown(tx, (all) => sources.putSources(topic, all), numbered);
-    const left = parts(fresh, (rows) => statements.rowsOfInsert(rows));
+    const { fresh, ids } = yield* leaveOutKnown((all) => statements.sources.putSources(topic, all), numbered);
+    const missing = yield* insert(request, fresh);
+    return missing === undefined ? { ids } : { problem: "missing month", month: missing };
+  }
+
+  /** Returns the month whose table is missing. */
+  function* insert(
+    { topic, producer, onSent }: AppendRequest,
+    fresh: readonly NumberedMessage[],
+  ): Steps<number | undefined> {
+    const left = parts(fresh, (rows) => write.rowsOfInsert(rows));
     const makeNext = () => {
       const part = left.next().value;
-      return part && { ...part, statement: statements.insertMessages({ topic, ...part, producer, txid }) };
+      return part && { ...part, make: write.insertMessages({ topic, ...part, producer }) };
     };
-    for (let next = makeNext(); next !== undefined; ) {
-      const { month, rows, statement } = next;
-      if (!stillOpen()) throw outsideTransaction();
-      const running = tx.run(statement);
-      // Awaited below; should what is made meanwhile throw, that is the error to tell.
-      running.catch(() => undefined);
-      // While the server writes.
-      next = makeNext();
-      onSent?.();
+    let next = makeNext();
+    while (next !== undefined) {
+      const { month, rows, make } = next;
+      const meanwhile: Step["meanwhile"] = () => {
+        next = makeNext();
+        onSent?.();
+      };
       try {
-        const { appended = rows.length } = lowerCased((await running).rows[0] ?? {});
+        const answer = yield { make, meanwhile };
+        const { appended = rows.length } = lowerCased(answer.rows[0] ?? {});
         if (Number(appended) !== rows.length) throw outsideTransaction();
       } catch (error) {
-        if (errors.isTableMissing(error)) return { problem: "missing month", month };
-        throw meant(error, errors);
+        if (isTableMissing(error)) return month;
+        throw meant(error);
       }
     }
-    return { ids };
+    return undefined;
+  }
+
+  function meant(error: unknown): unknown {
+    if (error instanceof RowpostError || !isRowRefused(error)) return error;
+    return new RowRefusedError(`the database takes no message like this (${describeError(error)})`, { cause: error });
+  }
+
+  return (tx) => {
+    const run = stepsIn(tx, call);
+    return { findTopic: (topic) => run(findTopic(topic)), append: (request) => run(append(request)) };
   };
 }
 
-function meant(error: unknown, { isOutsideTransaction, isRowRefused, unfitSession }: AppendErrors): unknown {
-  if (isOutsideTransaction?.(error) === true) return outsideTransaction(error);
-  if (isRowRefused(error)) {
-    return new RowRefusedError(`the database takes no message like this (${describeError(error)})`, { cause: error });
-  }
-  return unfitSession?.(error) ?? error;
+/** A row of NULLs says that the transaction of the call has ended. */
+function inTransaction(row: Row): Row {
+  if (Object.values(row).every((value) => value === null)) throw outsideTransaction();
+  return lowerCased(row);
 }
 
 interface Counter {
@@ -84,35 +111,31 @@ interface Counter {
   readonly keyedPartitions: number;
 }
 
-interface Advanced {
-  /** By partition. */
-  readonly counters: Map<number, Counter>;
-  readonly txid: string | undefined;
-}
-
 /** The first id of each partition; undefined: a partition has no counter, nor has the topic. */
-async function advance(
-  tx: Executor,
-  statementsFor: (counts: readonly (readonly [partition: number, messages: number])[]) => readonly Statement[],
+function* advance(
+  statements: AppendStatements,
+  topic: string,
   messages: readonly QueuedMessage[],
-): Promise<Advanced | undefined> {
+): Steps<Map<number, Counter> | undefined> {
   const counts = new Map<number, number>();
   for (const { partition } of messages) counts.set(partition, (counts.get(partition) ?? 0) + 1);
   let rows: readonly Row[] = [];
-  for (const statement of statementsFor([...counts].sort(([left], [right]) => left - right))) {
-    const answer = await tx.run(statement);
+  for (const make of statements.advance(
+    topic,
+    [...counts].sort(([left], [right]) => left - right),
+  )) {
+    const answer = yield { make };
     if (answer.affected === 0 && answer.rows.length === 0) return undefined;
     ({ rows } = answer);
   }
-  if (rows.length !== counts.size) return undefined;
-  const found = rows.map(lowerCased);
+  const found = rows.map(inTransaction);
+  if (found.length !== counts.size) return undefined;
   const counters = found.map((row): [number, Counter] => {
     const partition = integer(row, "partitionno");
     const next = BigInt(text(row, "lastid")) - BigInt((counts.get(partition) ?? 0) - 1);
     return [partition, { next, keyedPartitions: integer(row, "keyedpartitions") }];
   });
-  const [first] = found;
-  return { counters: new Map(counters), txid: first?.["txid"] === undefined ? undefined : text(first, "txid") };
+  return new Map(counters);
 }
 
 interface Part {
@@ -135,20 +158,6 @@ function* parts(numbered: readonly NumberedMessage[], rowsOf: (left: number) => 
       first += part.length;
     }
   }
-}
-
-interface Asked {
-  /** It took a round trip, and nothing may have ended the transaction since. */
-  readonly asked: boolean;
-  /** Tells again where that is free. */
-  readonly stillOpen: () => boolean;
-}
-
-async function requireTransaction(tx: Executor): Promise<Asked> {
-  if (tx.inTransaction === undefined) return { asked: false, stillOpen: () => true };
-  const known = tx.inTransaction();
-  if (!(await (known ?? tx.askServer?.()))) throw outsideTransaction();
-  return { asked: known !== true, stillOpen: () => known !== true || tx.inTransaction?.() === true };
 }
 
 function outsideTransaction(cause?: unknown): TransactionRequiredError {

@@ -24,7 +24,7 @@ export function createQueueStore(parts: ConsumptionParts & AppendErrors): QueueS
   const relayed = createRelayedStore(parts);
   return {
     topics: createTopicStore(statements, slots),
-    append: createAppend(statements, parts),
+    beginAppend: createAppend(statements, parts),
     relayed,
     groups: () => createGroupStore(parts),
     consumption: (key, { lockWaitTimeoutMs }) => createConsumptionStore(parts, key, lockWaitTimeoutMs),

@@ -1,8 +1,9 @@
 /** Appending each source id once: what is known already is left out, and keeps its first id. */
 import type { QueuedMessage } from "../../../queue/store.ts";
-import type { Executor, Statement } from "../../../transactions/executor.ts";
+import type { Statement } from "../../../transactions/executor.ts";
 import { lowerCased, type Row, text } from "../rows.ts";
 import type { SourceStatements } from "./statements.ts";
+import type { Steps } from "./steps.ts";
 
 export interface NumberedMessage {
   readonly id: string;
@@ -20,11 +21,10 @@ export interface Sorted {
  * Takes note of the source ids, in the transaction that appends. Whoever does the same at the same
  * time waits at the first one's row: the key is of no month and of no partition.
  */
-export async function leaveOutKnown(
-  tx: Executor,
+export function* leaveOutKnown(
   statementsFor: (sources: Parameters<SourceStatements["putSources"]>[1]) => readonly Statement[],
   numbered: readonly NumberedMessage[],
-): Promise<Sorted> {
+): Steps<Sorted> {
   const wanted = new Map<string, string>();
   for (const { id, message } of numbered) {
     if (message.sourceId !== null && !wanted.has(message.sourceId)) wanted.set(message.sourceId, id);
@@ -34,7 +34,7 @@ export async function leaveOutKnown(
   const sources = [...wanted].sort(([left], [right]) => (left < right ? -1 : 1));
   let rows: readonly Row[] = [];
   for (const statement of statementsFor(sources.map(([sourceId, messageId]) => ({ sourceId, messageId })))) {
-    ({ rows } = await tx.run(statement));
+    ({ rows } = yield { make: () => statement });
   }
   const known = new Map(rows.map(lowerCased).map((row) => [text(row, "sourceid"), text(row, "messageid")]));
   const idOf = ({ id, message }: NumberedMessage): string => {

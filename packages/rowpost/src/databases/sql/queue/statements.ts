@@ -15,7 +15,7 @@ import type {
   Settlement,
 } from "../../../queue/store.ts";
 import type { Statement } from "../../../transactions/executor.ts";
-import type { HoldingStatements, SchemaStatements } from "../statements.ts";
+import type { EnqueueStatements, HoldingStatements, SchemaStatements, TransactionCheck } from "../statements.ts";
 import type { GroupStatements } from "./groups-statements.ts";
 import type { TOPIC_TABLES } from "./names.ts";
 import type { RetentionStatements } from "./retention-statements.ts";
@@ -56,32 +56,37 @@ export interface TopicStatements {
   deleteTopic(table: (typeof TOPIC_TABLES)[number], topic: string): Statement;
 }
 
-/** Runs on handles of users, whose settings are not ours. */
-export interface AppendStatements {
+/** A statement of a call in a user's transaction, which finds out that it is still that one. */
+export type CheckedStatement = (check: TransactionCheck) => Statement;
+
+/**
+ * Runs on handles of users, whose settings are not ours. Each fails where the transaction of the
+ * call has ended, or finds nothing to do and answers a row of NULLs.
+ */
+export interface AppendStatements extends Pick<EnqueueStatements, "markTransaction"> {
+  /** Aliases as those of `readTopics`: the topic as the transaction sees it. */
+  findTopic(topic: string): CheckedStatement;
   /**
    * Takes the next ids: last_id = max(last_id + 1, clock << 16) + n - 1, in order of the
-   * partitions. Aliases of the last one: partitionno lastid keyedpartitions, and on PostgreSQL
-   * txid; there it rings, too.
+   * partitions. Aliases of the last one: partitionno lastid keyedpartitions. On PostgreSQL it
+   * rings, too.
    */
   advance(
     topic: string,
     counts: readonly (readonly [partition: number, messages: number])[],
-    check: { readonly asked: boolean },
-  ): readonly Statement[];
+  ): readonly CheckedStatement[];
   /** How many rows the next INSERT takes, of so many that are left: as few texts as may be. */
   rowsOfInsert(left: number): number;
   /**
-   * One INSERT into the table of one month, sent right behind `advance` or another one. Fails, or
-   * inserts nothing (alias: appended), where the transaction has ended since; on PostgreSQL that
-   * takes the txid.
+   * One INSERT into the table of one month, sent right behind `advance` or another one. Alias, if
+   * it answers a row: appended, how many.
    */
   insertMessages(request: {
     readonly topic: string;
     readonly month: number;
     readonly rows: readonly { readonly id: string; readonly message: QueuedMessage }[];
     readonly producer: AppendRequest["producer"];
-    readonly txid: string | undefined;
-  }): Statement;
+  }): CheckedStatement;
 }
 
 /** What was appended under a source id. In transactions of rowpost's own. */

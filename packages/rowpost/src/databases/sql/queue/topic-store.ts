@@ -3,12 +3,22 @@
  * with it.
  */
 import { monthAfter, monthOf } from "../../../message/queue-id.ts";
-import type { TopicStore } from "../../../queue/store.ts";
+import type { TopicSettings, TopicStore } from "../../../queue/store.ts";
 import type { Executor } from "../../../transactions/executor.ts";
-import { integer, text } from "../rows.ts";
+import { integer, type Row, text } from "../rows.ts";
 import type { SessionSlots } from "../session-slots.ts";
 import { infoTable, monthsOfTables, recordTable, TOPIC_TABLES } from "./names.ts";
 import type { QueueStatements } from "./statements.ts";
+
+/** A row of `readTopics`. */
+export function topicOf(row: Row): TopicSettings {
+  return {
+    topic: text(row, "topic"),
+    partitions: integer(row, "partitions"),
+    keyedPartitions: integer(row, "keyedpartitions"),
+    retentionMonths: row["retentionmonths"] === null ? null : integer(row, "retentionmonths"),
+  };
+}
 
 export function createTopicStore(
   { topics, schema }: Pick<QueueStatements, "topics" | "schema">,
@@ -67,12 +77,7 @@ export function createTopicStore(
 
     async list(topic) {
       const { rows } = await slots.retry("housekeeping", (session) => session.run(topics.readTopics(topic)));
-      return rows.map((row) => ({
-        topic: text(row, "topic"),
-        partitions: integer(row, "partitions"),
-        keyedPartitions: integer(row, "keyedpartitions"),
-        retentionMonths: row["retentionmonths"] === null ? null : integer(row, "retentionmonths"),
-      }));
+      return rows.map(topicOf);
     },
 
     async alter(change) {

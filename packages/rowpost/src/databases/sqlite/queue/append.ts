@@ -4,12 +4,14 @@ import { infoTable } from "../../sql/queue/names.ts";
 import type { AppendStatements, SourceStatements } from "../../sql/queue/statements.ts";
 import { quoteName } from "../../sql/sql-names.ts";
 import { after, before, NOW } from "../names.ts";
-import { CLOCK_MS } from "./topics.ts";
+import { CLOCK_MS, topics } from "./topics.ts";
 
 export const append: AppendStatements = {
+  findTopic: (topic) => () => topics.readTopics(topic),
+
   /** With the file's one write lock until the commit: whoever gets later ids commits later. */
   advance: (topic, counts) => [
-    {
+    () => ({
       name: "advance",
       text: `UPDATE message_topic_partition
 SET last_id = max(last_id + 1, ${CLOCK_MS} * 65536) - 1
@@ -17,7 +19,7 @@ SET last_id = max(last_id + 1, ${CLOCK_MS} * 65536) - 1
 WHERE topic_id = ? AND partition_no IN (SELECT json_extract(value, '$[0]') FROM json_each(?))
 RETURNING partition_no AS partitionno, CAST(last_id AS TEXT) AS lastid, keyed_partitions AS keyedpartitions`,
       params: [JSON.stringify(counts), topic, JSON.stringify(counts)],
-    },
+    }),
   ],
 
   /**
@@ -29,12 +31,12 @@ RETURNING partition_no AS partitionno, CAST(last_id AS TEXT) AS lastid, keyed_pa
   insertMessages({ topic, month, ...given }) {
     const delay = ["deliverAtMs", "delayMs"] as const;
     const { columns, params, values } = parameterRows(given, { deliverAt: DELIVER_AT, delay });
-    return {
+    return () => ({
       name: "appendMessages",
       text: `INSERT INTO ${quoteName(infoTable(topic, month))} (${columns})
 VALUES (?, ${values})${`, (?, ${values})`.repeat(given.rows.length - 1)}`,
       params,
-    };
+    });
   },
 };
 

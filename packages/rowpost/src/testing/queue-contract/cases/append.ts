@@ -173,10 +173,12 @@ export const appendCases: readonly QueueContractCase[] = [
     async run(context) {
       const { store, request } = context;
       await store.relayed.ready();
-      const kept = await store.relayed.transaction((tx) => store.append(tx, request([{ body: "1" }])));
+      const kept = await store.relayed.transaction(async (tx) =>
+        store.beginAppend(tx).append(request([{ body: "1" }])),
+      );
       assert.ok("ids" in kept);
       const lost = store.relayed.transaction(async (tx) => {
-        await store.append(tx, request([{ body: "2" }]));
+        await store.beginAppend(tx).append(request([{ body: "2" }]));
         throw new ChangedMind();
       });
       await assert.rejects(lost, ChangedMind);
