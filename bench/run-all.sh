@@ -76,6 +76,7 @@ for broker in "$BENCH_ROCKETMQ" "$BENCH_KAFKA" "$BENCH_RABBITMQ" "$BENCH_NATS" "
 done
 [[ -z $BENCH_ROCKETMQ ]] || measure rocketmq-producers "$BENCH_SQLITE" --broker "$BENCH_ROCKETMQ"
 for address in "$BENCH_POSTGRES" "$BENCH_MARIADB"; do measure outbox-peers "$address"; done
+for address in "$BENCH_MARIADB" "$BENCH_POSTGRES"; do measure outbox-lone "$address"; done
 ROWPOST_BENCH_REDIS=${ROWPOST_BENCH_REDIS:-$BENCH_REDIS} measure queue-peers "$BENCH_POSTGRES"
 
 node bench/dist/main.js report "$BENCH_LINES" --output "$BENCH_OUTPUT" --check

@@ -19,6 +19,7 @@ import { outboxBroker } from "./scenarios/outbox-broker.ts";
 import { outboxDrain } from "./scenarios/outbox-drain.ts";
 import { outboxEnqueue } from "./scenarios/outbox-enqueue.ts";
 import { outboxLatency } from "./scenarios/outbox-latency.ts";
+import { outboxLone } from "./scenarios/outbox-lone.ts";
 import { outboxMemory } from "./scenarios/outbox-memory.ts";
 import { outboxOutage } from "./scenarios/outbox-outage.ts";
 import { outboxPeers } from "./scenarios/outbox-peers.ts";
@@ -47,6 +48,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
    * unless told otherwise.
    */
   "outbox-rocketmq": outboxBroker,
+  "outbox-lone": outboxLone,
   "outbox-memory": outboxMemory,
   "outbox-outage": outboxOutage,
   "outbox-peers": outboxPeers,

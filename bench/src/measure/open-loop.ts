@@ -4,7 +4,7 @@
  */
 import { keyOf } from "../relay/messages.ts";
 import type { BenchDatabase } from "../servers/server.ts";
-import { type Measurement, startMeter } from "./meter.ts";
+import { type Measurement, type MeterSources, startMeter } from "./meter.ts";
 
 /** Messages at the start of each run that count for nothing: connections open, code compiles. */
 const WARM_UP = 100;
@@ -20,7 +20,11 @@ export interface OpenLoop {
   readonly messages: number;
   /** Transactions that begin in a second. */
   readonly rate: number;
+  /** Default {@link WARM_UP}. */
+  readonly warmUp?: number;
   readonly clientProcesses: readonly number[];
+  /** CPU time of a process that is not to be counted with the program's. */
+  readonly otherCpuMs?: MeterSources["otherCpuMs"];
   /** One transaction; it sets its stamp right before COMMIT. */
   readonly begin: (number: number, stamps: Map<number, number>) => Promise<void>;
   /** When each of them arrived; called when all have been committed. */
@@ -29,29 +33,32 @@ export interface OpenLoop {
 
 /** Runs the loop with its warm-up. Throws when a message that was committed did not arrive. */
 export async function runOpenLoop(loop: OpenLoop): Promise<LatencyRun> {
-  const { database, messages, rate, clientProcesses } = loop;
+  const { database, messages, rate, clientProcesses, otherCpuMs, warmUp = WARM_UP } = loop;
   const stamps = new Map<number, number>();
   const meter = await startMeter({
     serverCpuMs: () => database.serverCpuMs(),
     statements: () => database.statements(),
     clientProcesses,
+    ...(otherCpuMs === undefined ? {} : { otherCpuMs }),
   });
   const running: Promise<void>[] = [];
   const start = performance.now();
-  for (let number = 1; number <= messages + WARM_UP; number += 1) {
+  for (let number = 1; number <= messages + warmUp; number += 1) {
     const wait = start + (number * 1000) / rate - performance.now();
     if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
-    if (number === WARM_UP) meter.restart();
+    if (number === warmUp) meter.restart();
     running.push(loop.begin(number, stamps));
   }
   await Promise.all(running);
   const arrivals = await loop.arrivals(stamps);
-  const measurement = await meter.stop(messages);
+  const measured = await meter.stop(messages);
+  // The meter has counted those of the warm-up too.
+  const measurement = { ...measured, statements: (measured.statements * messages) / (messages + warmUp) };
   const samples: number[] = [];
   for (const [number, began] of stamps) {
     const at = arrivals.get(number);
     if (at === undefined) throw new Error(`${keyOf(number)} was committed and did not arrive`);
-    if (number > WARM_UP) samples.push(at - began);
+    if (number > warmUp) samples.push(at - began);
   }
   return { measurement, samples };
 }

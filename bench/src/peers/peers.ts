@@ -51,14 +51,19 @@ export const PEERS: readonly Peer[] = [
     databases: ["postgres", "mariadb"],
     messages: 10_000,
     settings: "flush in a loop, 8 threads, READ COMMITTED",
-    command(url, messages) {
-      const folder = installPeer("gruelbox", "pom.xml");
-      const classPath = `${folder}/target/classes:${folder}/target/dependency/*`;
-      const product = url.startsWith("postgres") ? "postgres" : "mariadb";
-      return ["java", "-Xmx512m", "-cp", classPath, "Drain", jdbcUrl(url), product, String(messages)];
-    },
+    command: gruelboxDriver("Drain"),
   },
 ];
+
+/** A program of gruelbox's folder. */
+export function gruelboxDriver(program: "Drain" | "Lone"): Peer["command"] {
+  return (url, messages) => {
+    const folder = installPeer("gruelbox", "pom.xml");
+    const classPath = `${folder}/target/classes:${folder}/target/dependency/*`;
+    const product = url.startsWith("postgres") ? "postgres" : "mariadb";
+    return ["java", "-Xmx512m", "-cp", classPath, program, jdbcUrl(url), product, String(messages)];
+  };
+}
 
 function jdbcUrl(text: string): string {
   const url = new URL(text);

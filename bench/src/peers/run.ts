@@ -11,6 +11,14 @@ interface PeerLine {
   readonly kind: "ready" | "done";
   readonly published?: number;
   readonly statements?: number;
+  /** From right before its commit to its publish, each of them in milliseconds. */
+  readonly latenciesMs?: readonly number[];
+}
+
+/** What a peer's driver did. */
+export interface PeerMeasurement extends Measurement {
+  /** Empty where the driver does not tell. */
+  readonly latenciesMs: readonly number[];
 }
 
 type PeerProcess = ChildProcessByStdio<Writable, Readable, null>;
@@ -31,10 +39,10 @@ export interface PeerRun {
 
 /** One stretch of work in an empty database. */
 export async function measurePeer(
-  peer: Peer,
+  peer: Pick<Peer, "name" | "command">,
   database: BenchDatabase,
   { groups = 1, messages, otherCpuMs, words: more = [] }: PeerRun,
-): Promise<Measurement> {
+): Promise<PeerMeasurement> {
   const [program = "", ...words] = [...peer.command(database.url, messages), ...more];
   const child = spawn(program, words, { stdio: ["pipe", "pipe", "inherit"] });
   const { pid } = child;
@@ -50,12 +58,13 @@ export async function measurePeer(
     });
     meter.restart();
     child.stdin.write("go\n");
-    const { published = 0, statements = 0 } = await lines.next("done");
+    const { latenciesMs = [], published = 0, statements = 0 } = await lines.next("done");
     const measured = await meter.stop(messages * groups);
     child.stdin.write("go\n");
     if (published !== messages * groups)
       throw new Error(`${peer.name} published ${published} of ${messages * groups} messages`);
-    return database.countsControl ? measured : { ...measured, statements: statements === 0 ? Number.NaN : statements };
+    const counted = database.countsControl ? measured.statements : statements || Number.NaN;
+    return { ...measured, statements: counted, latenciesMs };
   } finally {
     await ended(child);
   }

@@ -15,6 +15,8 @@ export interface RelayProcessOrder {
    * answers at once.
    */
   readonly endpoints?: string | undefined;
+  /** How often it tells how many it has published, at most. Default: 20 ms. */
+  readonly tellEveryMs?: number | undefined;
   /** All topics to the one endpoint: when it is away, so is the broker. */
   readonly oneEndpoint?: boolean;
   readonly publishTimeoutMs?: number | undefined;
@@ -47,8 +49,7 @@ export interface RelayProcessReport {
 }
 
 /**
- * How many messages have been published since the process began; sent ten times a second while it
- * changes.
+ * How many messages have been published since the process began; sent while it changes.
  */
 export interface RelayProcessCount {
   readonly kind: "count";

@@ -27,8 +27,20 @@ export interface RelayProcess {
 
 /** Starts a relay process and resolves when its relay has started. */
 export async function startRelayProcess(order: RelayProcessOrder): Promise<RelayProcess> {
-  const file = new URL(`./relay.process${extname(import.meta.url)}`, import.meta.url);
-  const child = fork(file, [], { serialization: "advanced", stdio: ["ignore", "inherit", "inherit", "ipc"] });
+  return await startPublishing(new URL(`./relay.process${extname(import.meta.url)}`, import.meta.url), order);
+}
+
+/**
+ * The same for any program that speaks the language of messages.ts. `execPath`: the Node.js that it
+ * runs on.
+ */
+export async function startPublishing(
+  file: URL | string,
+  order: object,
+  execPath: string = process.execPath,
+): Promise<RelayProcess> {
+  const stdio: ("ignore" | "inherit" | "ipc")[] = ["ignore", "inherit", "inherit", "ipc"];
+  const child = fork(file, [], { serialization: "advanced", stdio, execPath });
   let published = 0;
   child.on("message", (message: RelayProcessMessage) => {
     if (message.kind === "count") published = message.published;

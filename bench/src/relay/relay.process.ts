@@ -56,7 +56,7 @@ async function run(order: RelayProcessOrder): Promise<void> {
   });
   await relay.start();
   say({ kind: "ready" });
-  tellCount();
+  tellCount(order.tellEveryMs ?? 20);
 }
 
 async function brokerOf(order: RelayProcessOrder): Promise<Broker> {
@@ -81,12 +81,12 @@ async function brokerOf(order: RelayProcessOrder): Promise<Broker> {
 /**
  * Tells how far it is, so that the bench need not ask the database and disturb what it measures.
  */
-function tellCount(): void {
+function tellCount(everyMs: number): void {
   let told = -1;
   setInterval(() => {
     if (published !== told) say({ kind: "count", published });
     told = published;
-  }, 20);
+  }, everyMs);
 }
 
 /**

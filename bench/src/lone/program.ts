@@ -1,0 +1,91 @@
+/**
+ * The program of the scenario: transactions that begin at a fixed rate, each with an order row and,
+ * in most loads, one message.
+ */
+import { createOutbox } from "rowpost";
+import type { Measurement } from "../measure/meter.ts";
+import { runOpenLoop } from "../measure/open-loop.ts";
+import { readProcess } from "../measure/processes.ts";
+import { machineMs } from "../relay/messages.ts";
+import type { RelayProcess } from "../relay/processes.ts";
+import { openRowpost } from "../rowpost.ts";
+import { insertOrder, orderMessage, orderValues } from "../scenarios/business.ts";
+import type { BenchDatabase } from "../servers/server.ts";
+
+/** Transactions that begin in a second. */
+export const RATE = 200;
+
+/**
+ * Messages of a run that count for nothing. A relay runs for days, and at this rate V8 compiles for
+ * half a minute what a drain makes hot within a second: in its first 5 s our relay costs 1.3 ms a
+ * message, of which 0.4 are V8's own threads, and after 30 s 0.7 (MariaDB).
+ */
+const WARM_UP = { alone: 1_000, published: 6_000 };
+
+/** One run of one load. */
+export interface LoneRun {
+  /** `clientCpuMs` is the program's, `otherCpuMs` that of the process that publishes. */
+  readonly measurement: Measurement;
+  /** Commit to publish; empty when nobody publishes. */
+  readonly latenciesMs: readonly number[];
+  /** Of the process that publishes, a message; null where the server counts all. */
+  readonly relayStatements: number | null;
+}
+
+export interface LoneLoad {
+  readonly database: BenchDatabase;
+  readonly messages: number;
+  readonly begin: (number: number, stamps: Map<number, number>) => Promise<void>;
+  /** Absent: nobody publishes. */
+  readonly publisher?: RelayProcess | undefined;
+}
+
+/** Runs a load. */
+export async function runLoad({ database, messages, begin, publisher }: LoneLoad): Promise<LoneRun> {
+  const before = (await publisher?.report())?.statements ?? 0;
+  let relayStatements: number | null = null;
+  const { measurement, samples } = await runOpenLoop({
+    ...{ database, messages, rate: RATE, clientProcesses: [], begin },
+    warmUp: publisher === undefined ? WARM_UP.alone : WARM_UP.published,
+    ...(publisher === undefined ? {} : { otherCpuMs: () => readProcess(publisher.pid)?.ownMs }),
+    async arrivals(stamps) {
+      if (publisher === undefined) return stamps;
+      await untilPublished(publisher, stamps.size);
+      const { numbers, atMs, statements } = await publisher.report();
+      if (!database.countsControl) relayStatements = (statements - before) / numbers.length;
+      const first = new Map<number, number>();
+      for (const [index, number] of numbers.entries()) if (!first.has(number)) first.set(number, atMs[index] ?? 0);
+      return first;
+    },
+  });
+  return { measurement, latenciesMs: publisher === undefined ? [] : samples, relayStatements };
+}
+
+const LIMIT_MS = 60_000;
+
+async function untilPublished(publisher: RelayProcess, messages: number): Promise<void> {
+  const end = performance.now() + LIMIT_MS;
+  while (publisher.published() < messages) {
+    if (performance.now() > end) throw new Error(`not everything was published within ${LIMIT_MS / 1000} s`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+/** Orders through rowpost's `transaction`, with a message each or without one. */
+export async function runProgram(load: Omit<LoneLoad, "begin">, withMessage: boolean): Promise<LoneRun> {
+  const { database } = load;
+  const rowpost = await openRowpost(database.url, 8);
+  const outbox = createOutbox({ database: rowpost.database });
+  const insert = insertOrder(database);
+  const run = await runLoad({
+    ...load,
+    begin: (number, stamps) =>
+      outbox.transaction(async (tx) => {
+        await tx.query(insert, orderValues(number));
+        if (withMessage) await outbox.enqueue(tx, orderMessage(number));
+        stamps.set(number, machineMs());
+      }),
+  });
+  await rowpost.close();
+  return run;
+}
