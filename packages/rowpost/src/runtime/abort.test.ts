@@ -1,6 +1,6 @@
 import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
-import { linkSignals, onAbort } from "./abort.ts";
+import { createCutoff, linkSignals, onAbort } from "./abort.ts";
 
 describe("following signals", () => {
   test("onAbort runs once, with the reason, or at once when it is too late", () => {
@@ -62,5 +62,22 @@ describe("following signals", () => {
     one.abort();
     expect(listeners()).toBe(0);
     expect(released.signal.aborted).toBe(false);
+  });
+
+  test("a cutoff ends what is under way and what comes later, and follows its signal once", async () => {
+    const stop = new AbortController();
+    const { unlessCut, release } = createCutoff(stop.signal);
+    const never = new Promise<never>(() => undefined);
+    await expect(unlessCut(Promise.resolve(1), () => "cut")).resolves.toBe(1);
+    await expect(unlessCut(Promise.reject(new Error("its own")), () => "cut")).rejects.toThrow("its own");
+    const waiting = [unlessCut(never, () => "one"), unlessCut(never, () => "two")];
+    expect(getEventListeners(stop.signal, "abort")).toHaveLength(1);
+    stop.abort();
+    await expect(Promise.allSettled(waiting)).resolves.toMatchObject([{ reason: "one" }, { reason: "two" }]);
+    await expect(unlessCut(never, () => "late")).rejects.toBe("late");
+    const other = new AbortController();
+    createCutoff(other.signal).release();
+    release();
+    expect(getEventListeners(other.signal, "abort")).toHaveLength(0);
   });
 });

@@ -41,6 +41,43 @@ export function unlessAborted<Result>(
   });
 }
 
+/** {@link unlessAborted} for many pieces of work. */
+export interface Cutoff {
+  unlessCut<Result>(work: Promise<Result>, reason: () => unknown): Promise<Result>;
+  /** Stops following the signal. */
+  release(): void;
+}
+
+/**
+ * Follows a long-lived signal once, and not anew for each piece of work: what that costs stands in
+ * relay/pacing/wake-up.ts.
+ */
+export function createCutoff(signal: AbortSignal): Cutoff {
+  const waiting = new Set<() => void>();
+  const release = onAbort(signal, () => {
+    for (const fail of waiting) fail();
+  });
+  return {
+    release,
+    unlessCut: (work, reason) =>
+      new Promise((resolve, reject) => {
+        const fail = (): void => reject(reason());
+        if (signal.aborted) fail();
+        waiting.add(fail);
+        work.then(
+          (result) => {
+            waiting.delete(fail);
+            resolve(result);
+          },
+          (error: unknown) => {
+            waiting.delete(fail);
+            reject(error);
+          },
+        );
+      }),
+  };
+}
+
 /** A signal that follows others, and the function that takes its listeners off them again. */
 export interface LinkedSignal {
   readonly signal: AbortSignal;

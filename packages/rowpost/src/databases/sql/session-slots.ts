@@ -9,7 +9,7 @@
  * again, the others are opened again as well (rule: one-server).
  */
 
-import { unlessAborted } from "../../runtime/abort.ts";
+import { type Cutoff, createCutoff, unlessAborted } from "../../runtime/abort.ts";
 import { DatabaseConflictError, DatabaseUnavailableError } from "../../runtime/errors.ts";
 import type { Session } from "../database.ts";
 
@@ -62,6 +62,17 @@ export function createSessionSlots(options: SessionSlotsOptions): SessionSlots {
   /** Lost, and perhaps still at work on the server. */
   const doubtful = new Set<Session>();
   let closed = false;
+  let followed: { readonly signal: AbortSignal; readonly cutoff: Cutoff } | undefined;
+
+  function unlessCut<T>(work: Promise<T>): Promise<T> {
+    const signal = options.signal?.();
+    if (signal === undefined) return work;
+    if (followed?.signal !== signal) {
+      followed?.cutoff.release();
+      followed = { signal, cutoff: createCutoff(signal) };
+    }
+    return followed.cutoff.unlessCut(work, () => new DatabaseUnavailableError(CLOSED));
+  }
 
   async function open(slot: SlotName): Promise<Session> {
     // Work that outlives its relay must not open what nobody closes.
@@ -113,7 +124,7 @@ export function createSessionSlots(options: SessionSlotsOptions): SessionSlots {
       .catch((error: unknown) => {
         throw options.meaning === undefined ? error : options.meaning(error);
       });
-    return await unlessAborted(options.signal?.(), working, () => new DatabaseUnavailableError(CLOSED));
+    return await unlessCut(working);
   }
 
   return {
@@ -141,6 +152,7 @@ export function createSessionSlots(options: SessionSlotsOptions): SessionSlots {
       sessions.clear();
       const closing = open.map((promise) => promise.then((session) => session.close()).catch(() => undefined));
       await unlessAborted(options.signal?.(), Promise.all(closing), () => undefined).catch(() => undefined);
+      followed?.cutoff.release();
       // What could not be proven dead must not keep a process from ending: its connection is cut
       // already.
       doubtful.clear();

@@ -4,6 +4,7 @@ import { checkQueueId } from "../../message/queue-errors.ts";
 import { queueIdOfDate } from "../../message/queue-id.ts";
 import { createPollPace } from "../../relay/pacing/poll-pace.ts";
 import { createWakeUp } from "../../relay/pacing/wake-up.ts";
+import { linkSignals } from "../../runtime/abort.ts";
 import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { compareIds } from "../../runtime/compare-ids.ts";
@@ -55,7 +56,8 @@ export async function* tail(
   { store, topics, database }: TailParts,
 ): AsyncGenerator<TailedMessage> {
   const { topic, from = "end", limit = Number.POSITIVE_INFINITY } = options;
-  const signal = options.signal ?? new AbortController().signal;
+  // Of its own: the wake-up goes on following the signal between its waits.
+  const { signal, release } = linkSignals(options.signal);
   const wakeUp = createWakeUp(systemClock);
   const pace = createPollPace({ minMs: 5, maxMs: 100 }, systemClock);
   const readers = new Map<number, Reader>();
@@ -91,6 +93,7 @@ export async function* tail(
       else await wakeUp.wait({ sinceCount: rung, ms: pace.nextWaitMs(), signal });
     }
   } finally {
+    release();
     unsubscribe();
     await listening?.close();
     await store.close();
