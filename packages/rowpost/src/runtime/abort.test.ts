@@ -66,18 +66,18 @@ describe("following signals", () => {
 
   test("a cutoff ends what is under way and what comes later, and follows its signal once", async () => {
     const stop = new AbortController();
-    const { unlessCut, release } = createCutoff(stop.signal);
+    const cutoff = createCutoff(stop.signal);
     const never = new Promise<never>(() => undefined);
-    await expect(unlessCut(Promise.resolve(1), () => "cut")).resolves.toBe(1);
-    await expect(unlessCut(Promise.reject(new Error("its own")), () => "cut")).rejects.toThrow("its own");
-    const waiting = [unlessCut(never, () => "one"), unlessCut(never, () => "two")];
+    await expect(cutoff.unlessCut(Promise.resolve(1), () => "cut")).resolves.toBe(1);
+    await expect(cutoff.unlessCut(Promise.reject(new Error("its own")), () => "cut")).rejects.toThrow("its own");
+    const waiting = [cutoff.unlessCut(never, () => "one"), cutoff.unlessCut(never, () => "two")];
     expect(getEventListeners(stop.signal, "abort")).toHaveLength(1);
     stop.abort();
     await expect(Promise.allSettled(waiting)).resolves.toMatchObject([{ reason: "one" }, { reason: "two" }]);
-    await expect(unlessCut(never, () => "late")).rejects.toBe("late");
+    await expect(cutoff.unlessCut(never, () => "late")).rejects.toBe("late");
     const other = new AbortController();
     createCutoff(other.signal).release();
-    release();
+    cutoff.release();
     expect(getEventListeners(other.signal, "abort")).toHaveLength(0);
   });
 });

@@ -154,7 +154,8 @@ function defineCases(make: () => Promise<Made>, driver: Driver): void {
     for (const { last, outcome, texts } of ENDINGS) {
       if (driver.seesOne === true && texts.length > 2) continue;
       for (const count of driver === SQLITE ? [0] : [0, 1, 2, 3, 4]) {
-        it(`of a ${topicIs} topic ${outcome}, when ${texts.join(" and ")} came behind statement ${count}`, async () => {
+        const behind = `${texts.join(" and ")} came behind statement ${count}`;
+        it(`of a ${topicIs} topic ${outcome}, when ${behind}`, async () => {
           const before = await messages();
           const used = topicIs === "known" ? queue : createQueue({ database });
           await user.query("BEGIN");
@@ -164,7 +165,7 @@ function defineCases(make: () => Promise<Made>, driver: Driver): void {
           const appending = used.append(driver === SQLITE ? user.handle : handle, [{ topic: "orders", body: 1 }]);
           if (count === 0) void end();
           const [{ status }] = await Promise.allSettled([appending] as const);
-          // It may have had no such statement: then it was whole, and shares the transaction's fate.
+          // Behind the last of its statements it was whole, and shares the transaction's fate.
           await end();
           await user.query(last);
           const found = (await messages()) - before;
@@ -210,7 +211,7 @@ describe("an append that nobody awaits", () => {
   describeWithService("postgres", "by pg before 8.18", ({ name }) => server(name, OLDER_PG));
   describe("on sqlite", () =>
     defineCases(async () => {
-      const { address, drop } = await sqlitePlace();
-      return { url: address.url, drop };
+      const place = await sqlitePlace();
+      return { url: place.address.url, drop: () => place.drop() };
     }, SQLITE));
 });

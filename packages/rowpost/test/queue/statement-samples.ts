@@ -13,7 +13,7 @@ export const TOPIC = "orders";
 export const MONTH = 202601;
 const OWNER = "sample-owner";
 const KEY = { topic: TOPIC, group: "billing" };
-/** Statements of a call: the first one in a user's transaction, a later one, one in rowpost's own. */
+/** Of a call: its first statement in a user's transaction, a later one, any in rowpost's own. */
 const FIRST = { asked: false, mark: "sample" };
 const ASKED = { asked: true, mark: "sample" };
 const OWN = { asked: false, mark: "sample", isOwn: true };

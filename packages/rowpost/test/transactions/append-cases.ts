@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Database } from "../../src/databases/database.ts";
 import { TransactionRequiredError } from "../../src/index.ts";
 import { createQueue, type Queue } from "../../src/queue/index.ts";
-import type { Handles } from "./handles.ts";
+import { type Handles, Rollback, rolledBackUnder } from "./handles.ts";
 
 /** Where the cases run. */
 export interface AppendCaseOptions {
@@ -13,8 +13,6 @@ export interface AppendCaseOptions {
 
 const TOPIC = "orders";
 let serial = 0;
-
-class Rollback extends Error {}
 
 /** Defines the tests of one kind of handle. */
 export function defineAppendCases(name: string, options: AppendCaseOptions): void {
@@ -92,16 +90,8 @@ export function defineAppendCases(name: string, options: AppendCaseOptions): voi
         for (let round = 0; round < 10; round += 1) {
           const key = nextKey();
           const used = topicIs === "known" ? queue : createQueue({ database: options.database() });
-          let outcome: Promise<unknown> = Promise.resolve();
-          const rolledBack = handles.transaction(async (tx, insertOrder) => {
-            if (round % 2 === 0) await insertOrder(key);
-            outcome = used.append(tx, [{ topic: TOPIC, key, body: 1 }]).catch((error: unknown) => error);
-            for (let turn = 0; turn < round % 5; turn += 1) await Promise.resolve();
-            throw new Rollback();
-          });
-          await expect(rolledBack).rejects.toBeInstanceOf(Rollback);
-          // The next user of the connection.
-          await handles.transaction(async (_, insertOrder) => void (await insertOrder(`next-${key}`)));
+          const call = (tx: unknown): Promise<unknown> => used.append(tx, [{ topic: TOPIC, key, body: 1 }]);
+          const { outcome } = await rolledBackUnder(handles, { key, round, call });
           if (!isSilent) expectAdvice(await outcome);
           expect(await stored(key)).toEqual([]);
           if (used !== queue) await used.close();

@@ -12,7 +12,7 @@ import {
 } from "../../src/index.ts";
 import type { EncodedMessage } from "../../src/outbox/message-writer.ts";
 import type { Executor } from "../../src/transactions/executor.ts";
-import type { Handles } from "./handles.ts";
+import { type Handles, Rollback, rolledBackUnder } from "./handles.ts";
 
 /** Rows as another connection sees them. */
 export interface Onlooker {
@@ -63,8 +63,6 @@ function message(change: Partial<NewMessage> = {}): NewMessage {
     ...change,
   };
 }
-
-class Rollback extends Error {}
 
 function encoded(key: string): EncodedMessage {
   return {
@@ -223,16 +221,8 @@ export function defineHandleCases(name: string, options: CaseOptions): void {
       const outbox = createOutbox({ database });
       for (let round = 0; round < 20; round += 1) {
         const late = message();
-        let outcome: Promise<unknown> = Promise.resolve();
-        const rolledBack = handles.transaction(async (tx, insertOrder) => {
-          if (round % 2 === 0) await insertOrder(late.key);
-          outcome = outbox.enqueue(tx, late).catch((error: unknown) => error);
-          for (let turn = 0; turn < round % 5; turn += 1) await Promise.resolve();
-          throw new Rollback();
-        });
-        await expect(rolledBack).rejects.toBeInstanceOf(Rollback);
-        // The next user of the connection.
-        await handles.transaction(async (_, insertOrder) => void (await insertOrder(`next-${late.key}`)));
+        const call = (tx: unknown): Promise<unknown> => outbox.enqueue(tx, late);
+        const { outcome } = await rolledBackUnder(handles, { key: late.key, round, call });
         const answer = await outcome;
         if (answer !== "enqueued") {
           expect(answer).toBeInstanceOf(TransactionRequiredError);

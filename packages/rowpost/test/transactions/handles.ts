@@ -19,6 +19,41 @@ export interface Handles {
   close(): Promise<unknown>;
 }
 
+/** A program changes its mind. */
+export class Rollback extends Error {}
+
+/**
+ * Calls what nobody awaits in a transaction that is rolled back, up to four turns later, and begins
+ * the next one behind it. Resolves to the call, or its error, once both are over.
+ */
+export async function rolledBackUnder(
+  handles: Pick<Handles, "transaction">,
+  {
+    key,
+    round,
+    call,
+  }: { readonly key: string; readonly round: number; readonly call: (tx: unknown) => Promise<unknown> },
+): Promise<{ readonly outcome: Promise<unknown> }> {
+  let outcome: Promise<unknown> = Promise.resolve();
+  const rolledBack = handles.transaction(async (tx, insertOrder) => {
+    if (round % 2 === 0) await insertOrder(key);
+    outcome = call(tx).catch((error: unknown) => error);
+    for (let turn = 0; turn < round % 5; turn += 1) await Promise.resolve();
+    throw new Rollback();
+  });
+  await rolledBack.then(
+    () => {
+      throw new Error("it was committed");
+    },
+    (error: unknown) => {
+      if (!(error instanceof Rollback)) throw error;
+    },
+  );
+  // The next user of the connection.
+  await handles.transaction(async (_, insertOrder) => void (await insertOrder(`next-${key}`)));
+  return { outcome };
+}
+
 /** How to connect. */
 export interface Target {
   readonly dialect: "mysql" | "postgres";

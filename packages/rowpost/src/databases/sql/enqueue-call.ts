@@ -27,7 +27,10 @@ export interface CallParts {
   readonly unfitSession?: ((error: unknown) => Error | undefined) | undefined;
 }
 
-/** postgres.js answers nothing that comes behind the end of its transaction; no statement takes longer. */
+/**
+ * postgres.js answers nothing that comes behind the end of its transaction. Of a call whose
+ * statement takes longer, the transaction has to be rolled back like any other that failed.
+ */
 const SILENT_MS = 30_000;
 
 const PROCESS = randomBytes(9).toString("base64url");

@@ -57,7 +57,8 @@ export async function* tail(
 ): AsyncGenerator<TailedMessage> {
   const { topic, from = "end", limit = Number.POSITIVE_INFINITY } = options;
   // Of its own: the wake-up goes on following the signal between its waits.
-  const { signal, release } = linkSignals(options.signal);
+  const link = linkSignals(options.signal);
+  const { signal } = link;
   const wakeUp = createWakeUp(systemClock);
   const pace = createPollPace({ minMs: 5, maxMs: 100 }, systemClock);
   const readers = new Map<number, Reader>();
@@ -93,7 +94,7 @@ export async function* tail(
       else await wakeUp.wait({ sinceCount: rung, ms: pace.nextWaitMs(), signal });
     }
   } finally {
-    release();
+    link.release();
     unsubscribe();
     await listening?.close();
     await store.close();

@@ -18,15 +18,15 @@ export type Steps<T> = Generator<Step, T, QueryResult>;
 
 /** Runs the steps of one call, each in the transaction of the call or not at all. */
 export function stepsIn(tx: Executor, parts: CallParts): <T>(steps: Steps<T>) => T | Promise<T> {
-  const { runNow } = tx;
-  if (runNow === undefined) {
+  if (tx.runNow === undefined) {
     const send = callIn(parts, tx, false);
     return (steps) => runSteps(steps, send);
   }
   const { outside = outsideTransaction } = parts;
+  const run = tx.runNow.bind(tx);
   return (steps) => {
     if (tx.inTransaction?.() === false) throw outside();
-    return runStepsNow(steps, runNow);
+    return runStepsNow(steps, run);
   };
 }
 
