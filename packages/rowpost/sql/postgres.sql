@@ -10,7 +10,7 @@
 -- Writing a message, in the user's transaction
 
 -- markTransaction
-SELECT set_config('rowpost.tx', 'mark', true);
+SELECT set_config('rowpost.tx', left('mark' || ' ' || COALESCE(current_setting('rowpost.tx', true), ''), 8000), true);
 
 -- insert
 -- One statement for any number of messages, one text for all of them: it can be prepared, and needs
@@ -49,7 +49,7 @@ WITH inserted AS (
     statement_timestamp()
   FROM json_to_recordset($1::text::json) AS incoming (type text, key text, topic text, body text, headers text, content_type text,
     ordering_key text, delay_ms bigint, deliver_at_ms bigint, created_by text)
-  WHERE (SELECT CASE WHEN $3::boolean THEN COALESCE(current_setting('rowpost.tx', true), '') = $2 ELSE set_config('rowpost.tx', $2, true) = $2 END)
+  WHERE (SELECT CASE WHEN $3::boolean THEN strpos(COALESCE(current_setting('rowpost.tx', true), ''), $2::text || ' ') > 0 ELSE set_config('rowpost.tx', left($2::text || ' ' || COALESCE(current_setting('rowpost.tx', true), ''), 8000), true) <> '' END)
   ON CONFLICT (message_type, message_key) DO NOTHING
   RETURNING message_type::text COLLATE "C" AS messagetype, message_key::text COLLATE "C" AS messagekey)
 SELECT messagetype, messagekey, (SELECT CASE WHEN pg_try_advisory_xact_lock(-1247639744, ((date_part('epoch', transaction_timestamp()) * 20)::bigint % 2147483647)::integer)
@@ -60,11 +60,11 @@ SELECT messagetype, messagekey, (SELECT CASE WHEN pg_try_advisory_xact_lock(-124
 SELECT m.message_type::text COLLATE "C" AS messagetype, m.message_key::text COLLATE "C" AS messagekey
 FROM json_to_recordset($1::text::json) AS wanted (type text, key text)
 JOIN local_message m ON m.message_type = wanted.type AND m.message_key = wanted.key
-UNION ALL SELECT NULL, NULL WHERE NOT COALESCE(current_setting('rowpost.tx', true), '') = $2;
+UNION ALL SELECT NULL, NULL WHERE NOT strpos(COALESCE(current_setting('rowpost.tx', true), ''), $2::text || ' ') > 0;
 
 -- deleteIdentities
 -- Locks rows that this transaction has inserted.
-DELETE FROM local_message m USING json_to_recordset($1::text::json) AS wanted (type text, key text) WHERE COALESCE(current_setting('rowpost.tx', true), '') = $2 AND m.message_type = wanted.type AND m.message_key = wanted.key;
+DELETE FROM local_message m USING json_to_recordset($1::text::json) AS wanted (type text, key text) WHERE strpos(COALESCE(current_setting('rowpost.tx', true), ''), $2::text || ' ') > 0 AND m.message_type = wanted.type AND m.message_key = wanted.key;
 
 -- =================================================================================================
 -- Holding shards

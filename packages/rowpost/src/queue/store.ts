@@ -90,6 +90,11 @@ export interface AppendRequest {
   readonly onSent?: (() => void) | undefined;
 }
 
+export interface AppendOptions {
+  /** True: nobody but the caller has the transaction, and ends it between two statements. */
+  readonly own?: boolean | undefined;
+}
+
 /**
  * One call's appends in an open transaction. Each of its statements runs in the transaction in
  * which the call was begun or not at all, and then it throws `TransactionRequiredError` (rule:
@@ -262,7 +267,7 @@ export interface QueueStore {
   readonly topics: TopicStore;
   readonly relayed: RelayedStore;
   /** In an open transaction, as its last work: the counter stays locked until it ends. */
-  beginAppend(tx: Executor): AppendCall;
+  beginAppend(tx: Executor, options?: AppendOptions): AppendCall;
   groups(): GroupStore;
   consumption(key: GroupKey, options: { readonly lockWaitTimeoutMs: number }): ConsumptionStore;
   searching(): SearchStore;

@@ -32,6 +32,8 @@ export interface QueryResult {
 export interface Executor {
   /** How the handle was recognized, such as `mysql2`, `kysely`; for error texts. */
   readonly kind: string;
+  /** The user's handle, where this is made of one: the same for each call on it. */
+  readonly handle?: object | undefined;
   /** Runs one statement. */
   run(statement: Statement): Promise<QueryResult>;
   /**

@@ -38,7 +38,7 @@ export function toExecutor(handle: unknown, dialect: DialectName, options: Postg
   if (hasMethods(shape, "run", "query") && typeof shape["kind"] === "string") return shape as unknown as Executor;
   const executor = ormExecutor(shape, dialect, options) ?? driverExecutor(shape, dialect, options);
   if (executor === undefined) throw unknownHandle(handle, dialect);
-  return dialect === "postgres" ? sayingWhenFailed(executor) : executor;
+  return { ...(dialect === "postgres" ? sayingWhenFailed(executor) : executor), handle: handle as object };
 }
 
 /** ORMs come first: some have methods of the same names as a driver. */

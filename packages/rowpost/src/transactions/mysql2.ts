@@ -160,7 +160,8 @@ function executorOf(connection: Recognized): Executor {
       if (statement.params.length > 0 && !looked.has(core)) await mayInsert(connection);
       return toResult(await runStatement(run, statement));
     },
-    inTransaction: () => mariadb || mayInsert(connection),
+    // Where it has to be looked at first, the statement goes behind that one, and not in its turn.
+    inTransaction: () => (mariadb && looked.has(core)) || mayInsert(connection),
   };
 }
 

@@ -150,6 +150,35 @@ function defineCases(make: () => Promise<Made>, driver: Driver): void {
     return { end, handle };
   }
 
+  it("is not appended as the first on its connection, when ROLLBACK and BEGIN came behind the call", async () => {
+    const before = await messages();
+    const fresh = await driver.connect(made.url);
+    await fresh.query("BEGIN");
+    const appending = queue.append(fresh.handle, [{ topic: "orders", body: 1 }]);
+    const ending = Promise.all([fresh.query("ROLLBACK"), fresh.query("BEGIN")]);
+    await Promise.allSettled([appending]);
+    await ending;
+    await fresh.query("COMMIT");
+    await fresh.close();
+    expect((await messages()) - before).toBe(0);
+  });
+
+  // Only PostgreSQL has a mark that goes with a savepoint.
+  if (driver === PG) {
+    it("is not appended in a transaction of rowpost's own, when its user goes back to a savepoint behind it", async () => {
+      const before = await messages();
+      const work = database.transaction(async (tx) => {
+        await tx.query("SAVEPOINT before_it");
+        const appending = queue.append(tx, [{ topic: "orders", body: 1 }]);
+        const back = tx.query("ROLLBACK TO SAVEPOINT before_it");
+        await Promise.allSettled([appending]);
+        await back;
+      });
+      await Promise.allSettled([work]);
+      expect((await messages()) - before).toBe(0);
+    });
+  }
+
   for (const topicIs of ["known", "new"] as const) {
     for (const { last, outcome, texts } of ENDINGS) {
       if (driver.seesOne === true && texts.length > 2) continue;
@@ -175,6 +204,18 @@ function defineCases(make: () => Promise<Made>, driver: Driver): void {
       }
     }
   }
+
+  it("ends the one behind it too, when both wait for their turn in one transaction", async () => {
+    const before = await messages();
+    await user.query("BEGIN");
+    const { end, handle } = endingBehind(2, ["ROLLBACK", "BEGIN"]);
+    const target = driver === SQLITE ? user.handle : handle;
+    const both = [1, 2].map((body) => queue.append(target, [{ topic: "orders", body }]));
+    await Promise.allSettled(both);
+    await end();
+    await user.query("COMMIT");
+    expect((await messages()) - before).toBe(0);
+  });
 
   it("is there when the transaction stays open, also beside another one", async () => {
     const before = await messages();

@@ -24,7 +24,7 @@ const MAKERS = ["schema", "holding"];
  * Texts of tables, which no server prepares (every test that makes a topic runs them), and a number
  * of rows.
  */
-const NO_STATEMENTS = ["topics.createMonth", "topics.dropTable", "append.rowsOfInsert"];
+const NO_STATEMENTS = ["topics.createMonth", "topics.dropTable", "append.rowsOfInsert", "append.takesTurns"];
 
 function allStatements(statements: QueueStatements): Statement[] {
   return [...Object.values(hotQueueStatements(statements, 3_000)), ...otherQueueStatements(statements)];

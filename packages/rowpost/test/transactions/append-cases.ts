@@ -99,6 +99,14 @@ export function defineAppendCases(name: string, options: AppendCaseOptions): voi
       },
     );
 
+    test("several at once in one transaction are all there", async () => {
+      const keys = Array.from({ length: 12 }, nextKey);
+      await handles.transaction(async (tx) => {
+        await Promise.all(keys.map((key) => queue.append(tx, [{ topic: TOPIC, key, orderingKey: key, body: 1 }])));
+      });
+      for (const key of keys) expect(await stored(key)).toHaveLength(1);
+    });
+
     test("that nobody awaits before the commit: it is there, or is refused and says await", async () => {
       for (let round = 0; round < 5; round += 1) {
         const key = nextKey();

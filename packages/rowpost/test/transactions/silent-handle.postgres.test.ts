@@ -3,7 +3,7 @@ import postgresJs from "postgres";
 import { expect, it } from "vitest";
 import { postgres } from "../../src/databases/postgres/index.ts";
 import { callIn } from "../../src/databases/sql/enqueue-call.ts";
-import { TransactionRequiredError } from "../../src/index.ts";
+import { DatabaseUnavailableError } from "../../src/index.ts";
 import { createTestDatabase, describeWithService } from "../services.ts";
 
 describeWithService("postgres", "a handle that does not answer", ({ name }) => {
@@ -22,7 +22,7 @@ describeWithService("postgres", "a handle that does not answer", ({ name }) => {
       answer.catch(() => undefined);
     });
     const late = await answer.catch((error: unknown) => error);
-    expect(late).toBeInstanceOf(TransactionRequiredError);
+    expect(late).toBeInstanceOf(DatabaseUnavailableError);
     expect(String(late)).toContain("await");
     await sql.end({ timeout: 1 });
     await database.close();

@@ -41,14 +41,22 @@ UNION ALL SELECT NULL, NULL WHERE NOT ${MARKED}`,
  * savepoint from before it.
  */
 const MARK = "rowpost.tx";
+const MARKS = `COALESCE(current_setting('${MARK}', true), '')`;
 /** Is this the transaction with the mark in this parameter? */
 export function isMarked(mark: string): string {
-  return `COALESCE(current_setting('${MARK}', true), '') = ${mark}`;
+  return `strpos(${MARKS}, ${mark}::text || ' ') > 0`;
 }
 
-/** True, and the transaction has the mark in this parameter from now on. */
+/**
+ * True, and the transaction has the mark in this parameter from now on, beside those of the last
+ * 300 calls or more: several may go on in it at once.
+ */
 export function leaveMark(mark: string): string {
-  return `set_config('${MARK}', ${mark}, true) = ${mark}`;
+  return `${withMark(`${mark}::text`)} <> ''`;
+}
+
+function withMark(mark: string): string {
+  return `set_config('${MARK}', left(${mark} || ' ' || ${MARKS}, 8000), true)`;
 }
 
 const MARKED = isMarked("$2");
@@ -57,7 +65,7 @@ export function markTransaction(mark: string): Statement {
   return {
     name: "markTransaction",
     // With a parameter postgres.js would keep the INSERT back for the answer.
-    text: `SELECT set_config('${MARK}', ${literal(mark)}, true)`,
+    text: `SELECT ${withMark(literal(mark))}`,
     params: [],
   };
 }

@@ -4,7 +4,7 @@
  * another one may begin on the same connection (rule: ended-transaction).
  */
 import { randomBytes } from "node:crypto";
-import { TransactionRequiredError } from "../../runtime/errors.ts";
+import { DatabaseUnavailableError, TransactionRequiredError } from "../../runtime/errors.ts";
 import type { Executor, QueryResult, Statement } from "../../transactions/executor.ts";
 import type { EnqueueStatements, TransactionCheck } from "./statements.ts";
 
@@ -75,16 +75,22 @@ export function callIn(parts: CallParts, tx: Executor, later: boolean): Send {
   };
 }
 
-async function unlessSilent<T>(running: Promise<T>, { outside = outsideTransaction, silentMs }: CallParts): Promise<T> {
+async function unlessSilent<T>(running: Promise<T>, { silentMs = SILENT_MS }: CallParts): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const silence = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(outside()), silentMs ?? SILENT_MS);
+    timer = setTimeout(() => reject(silent(silentMs)), silentMs);
   });
   try {
     return await Promise.race([running, silence]);
   } finally {
     clearTimeout(timer);
   }
+}
+
+function silent(ms: number): DatabaseUnavailableError {
+  return new DatabaseUnavailableError(
+    `postgres.js gave no answer within ${ms / 1000} s, as for what comes behind the end of its transaction: put await before the call. If the transaction is open, roll it back`,
+  );
 }
 
 async function run(parts: CallParts, tx: Executor, statement: Statement): Promise<QueryResult> {

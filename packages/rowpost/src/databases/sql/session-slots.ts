@@ -153,6 +153,7 @@ export function createSessionSlots(options: SessionSlotsOptions): SessionSlots {
       const closing = open.map((promise) => promise.then((session) => session.close()).catch(() => undefined));
       await unlessAborted(options.signal?.(), Promise.all(closing), () => undefined).catch(() => undefined);
       followed?.cutoff.release();
+      followed = undefined;
       // What could not be proven dead must not keep a process from ending: its connection is cut
       // already.
       doubtful.clear();

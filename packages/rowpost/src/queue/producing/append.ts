@@ -11,7 +11,7 @@ import {
 } from "../../runtime/errors.ts";
 import { grouped } from "../../runtime/grouped.ts";
 import type { Executor } from "../../transactions/executor.ts";
-import type { AppendRequest, AppendResult, ProducerPlace, QueueStore } from "../store.ts";
+import type { AppendOptions, AppendRequest, AppendResult, ProducerPlace, QueueStore } from "../store.ts";
 import type { Topics } from "../topics/topics.ts";
 import { encodeQueueMessage, type Item, partitionOf, placed, type QueueMessage } from "./encode.ts";
 import { createGather, type Gather } from "./gather.ts";
@@ -32,7 +32,11 @@ export interface Appender {
    * Appends in an open transaction, all or nothing; ids in the order of the items. A throw
    * means that it has to be rolled back.
    */
-  appendIn(tx: Executor, items: readonly Item[], onSent?: AppendRequest["onSent"]): Promise<string[]>;
+  appendIn(
+    tx: Executor,
+    items: readonly Item[],
+    how?: AppendOptions & Pick<AppendRequest, "onSent">,
+  ): Promise<string[]>;
   /** Runs it; again when something was missing that could be made meanwhile. Wakes consumers. */
   mending<T>(topics: ReadonlySet<string>, run: () => Promise<T>): Promise<T>;
   /** Ids in the order of the messages. `own`: headers of rowpost's own making. */
@@ -77,7 +81,7 @@ export function createAppender(options: AppenderOptions): Appender {
 
   async function commit(calls: readonly Call[], onSent?: () => void): Promise<void> {
     const items = calls.flatMap((call) => call.items);
-    const ids = await mended(() => transaction((tx) => appendIn(tx, items, onSent)));
+    const ids = await mended(() => transaction((tx) => appendIn(tx, items, { own: true, onSent })));
     let next = 0;
     for (const call of calls) {
       call.ids = ids.slice(next, next + call.items.length);
@@ -90,8 +94,9 @@ export function createAppender(options: AppenderOptions): Appender {
    * is awaited before the first statement, nor on a handle that answers at once: its user goes on
    * meanwhile, and may end the transaction (rule: ended-transaction).
    */
-  async function appendIn(...[tx, items, onSent]: Parameters<Appender["appendIn"]>): Promise<string[]> {
-    const call = store.beginAppend(tx);
+  async function appendIn(...[tx, items, how = {}]: Parameters<Appender["appendIn"]>): Promise<string[]> {
+    const { onSent, own } = how;
+    const call = store.beginAppend(tx, { own });
     const ids: string[] = [];
     turn = (turn + 1) % 0x40000000;
     const byTopic = grouped(items.entries(), ([, { topic }]) => topic);

@@ -88,7 +88,7 @@ export function createRelayedAppends(options: RelayedOptions): RelayedAppends {
     async append(messages) {
       const items = messages.map((message) => itemOf(message, sourceIdOf(message, producerGroup)));
       const ids = await appender.mending(topicsOf(messages), () =>
-        store.transaction((tx) => appender.appendIn(tx, items)),
+        store.transaction((tx) => appender.appendIn(tx, items, { own: true })),
       );
       void forgetOld();
       return ids;

@@ -56,14 +56,14 @@ export async function* tail(
   { store, topics, database }: TailParts,
 ): AsyncGenerator<TailedMessage> {
   const { topic, from = "end", limit = Number.POSITIVE_INFINITY } = options;
-  // Of its own: the wake-up goes on following the signal between its waits.
-  const link = linkSignals(options.signal);
-  const { signal } = link;
   const wakeUp = createWakeUp(systemClock);
   const pace = createPollPace({ minMs: 5, maxMs: 100 }, systemClock);
   const readers = new Map<number, Reader>();
   const start = firstId(from);
   const listening = await database.listen();
+  // Of its own: the wake-up goes on following the signal between its waits.
+  const link = linkSignals(options.signal);
+  const { signal } = link;
   const unsubscribe = database.doorbell.subscribe(() => wakeUp.ring());
   let yielded = 0;
   try {

@@ -14,6 +14,7 @@ import { CLOCK_MS } from "./topics.ts";
 export const QUEUE_CHANNEL = "rowpost.message_queue";
 
 export const append: AppendStatements = {
+  takesTurns: false,
   markTransaction,
 
   /** A snapshot, no lock. */

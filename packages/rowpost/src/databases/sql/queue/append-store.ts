@@ -1,7 +1,13 @@
 /** The append on any SQL database: first the ids, under the counters' locks, then the rows. */
 import { queueId, queueMonth } from "../../../message/queue-id.ts";
 import type { AppendRequest, AppendResult, QueuedMessage, QueueStore, TopicSettings } from "../../../queue/store.ts";
-import { describeError, RowpostError, RowRefusedError, TransactionRequiredError } from "../../../runtime/errors.ts";
+import {
+  describeError,
+  RowpostError,
+  RowRefusedError,
+  SchemaError,
+  TransactionRequiredError,
+} from "../../../runtime/errors.ts";
 import { grouped } from "../../../runtime/grouped.ts";
 import type { CallParts } from "../enqueue-call.ts";
 import { integer, lowerCased, type Row, text } from "../rows.ts";
@@ -25,7 +31,8 @@ export function createAppend(
 ): QueueStore["beginAppend"] {
   const call: CallParts = {
     statements: { enqueue: statements.append },
-    ...{ outside: outsideTransaction, isOutsideTransaction, unfitSession },
+    ...{ outside: outsideTransaction, isOutsideTransaction },
+    unfitSession: (error) => (isRowRefused(error) ? undefined : unfitSession?.(error)),
   };
   const { append: write } = statements;
 
@@ -35,9 +42,11 @@ export function createAppend(
       const [row] = rows.map(inTransaction);
       return row && topicOf(row);
     } catch (error) {
-      // Whoever looks on another connection gets to hear it.
-      if (isTableMissing(error)) return undefined;
-      throw error;
+      if (!isTableMissing(error)) throw error;
+      throw new SchemaError(
+        `the connection of this transaction finds no tables of the message queue (${describeError(error)}): queue.migrate() makes them, in the schema of the queue's own connections`,
+        { cause: error },
+      );
     }
   }
 
@@ -94,8 +103,8 @@ export function createAppend(
     return new RowRefusedError(`the database takes no message like this (${describeError(error)})`, { cause: error });
   }
 
-  return (tx) => {
-    const run = stepsIn(tx, call);
+  return (tx, options) => {
+    const run = stepsIn(tx, call, { own: options?.own === true, takesTurns: write.takesTurns });
     return { findTopic: (topic) => run(findTopic(topic)), append: (request) => run(append(request)) };
   };
 }

@@ -64,6 +64,11 @@ export type CheckedStatement = (check: TransactionCheck) => Statement;
  * call has ended, or finds nothing to do and answers a row of NULLs.
  */
 export interface AppendStatements extends Pick<EnqueueStatements, "markTransaction"> {
+  /**
+   * Appends of several calls at once in one transaction go one after the other: `advance` is more
+   * than one statement, and reads what the last one has written.
+   */
+  readonly takesTurns: boolean;
   /** Aliases as those of `readTopics`: the topic as the transaction sees it. */
   findTopic(topic: string): CheckedStatement;
   /**

@@ -3,6 +3,7 @@
  * synchronous handle all of it is done in the turn of the call, before the user's code can end the
  * transaction.
  */
+import { TransactionRequiredError } from "../../../runtime/errors.ts";
 import type { Executor, QueryResult } from "../../../transactions/executor.ts";
 import { type CallParts, callIn, outsideTransaction, type Send } from "../enqueue-call.ts";
 import type { CheckedStatement } from "./statements.ts";
@@ -17,10 +18,15 @@ export interface Step {
 export type Steps<T> = Generator<Step, T, QueryResult>;
 
 /** Runs the steps of one call, each in the transaction of the call or not at all. */
-export function stepsIn(tx: Executor, parts: CallParts): <T>(steps: Steps<T>) => T | Promise<T> {
+export function stepsIn(
+  tx: Executor,
+  parts: CallParts,
+  { own, takesTurns }: { readonly own: boolean; readonly takesTurns: boolean },
+): <T>(steps: Steps<T>) => T | Promise<T> {
   if (tx.runNow === undefined) {
-    const send = callIn(parts, tx, false);
-    return (steps) => runSteps(steps, send);
+    const inCall = callIn(parts, tx, false);
+    const send = own ? inCall : looking(inCall);
+    return (steps) => (takesTurns && !own ? inTurn(tx.handle ?? tx, send, steps) : runSteps(steps, send));
   }
   const { outside = outsideTransaction } = parts;
   const run = tx.runNow.bind(tx);
@@ -28,6 +34,50 @@ export function stepsIn(tx: Executor, parts: CallParts): <T>(steps: Steps<T>) =>
     if (tx.inTransaction?.() === false) throw outside();
     return runStepsNow(steps, run);
   };
+}
+
+/**
+ * A transaction of outbox.transaction knows when it has ended, and not that its user went back to a
+ * savepoint: its statements look for that as those in a user's do.
+ */
+function looking(send: Send): Send {
+  let begun = false;
+  return (make) =>
+    send((check) => {
+      const asked = check.asked || begun;
+      begun = true;
+      return make({ ...check, asked, isOwn: false });
+    });
+}
+
+/** Calls that go on at once in one transaction. */
+interface Turns {
+  readonly send: Send;
+  last: Promise<unknown>;
+}
+
+const turnsByHandle = new WeakMap<object, Turns>();
+
+/**
+ * Behind the call before, while one goes on in this transaction. To the checks they are one call:
+ * what ends the transaction between two of them is seen by the second one's first statement.
+ */
+async function inTurn<T>(handle: object, own: Send, steps: Steps<T>): Promise<T> {
+  const before = turnsByHandle.get(handle);
+  const send = before?.send ?? own;
+  const running = before === undefined ? runSteps(steps, send) : before.last.then(() => runSteps(steps, send));
+  const turns: Turns = before ?? { send, last: running };
+  turns.last = running.catch((error: unknown) => {
+    if (error instanceof TransactionRequiredError) throw error;
+  });
+  const { last } = turns;
+  last.catch(() => undefined);
+  turnsByHandle.set(handle, turns);
+  try {
+    return await running;
+  } finally {
+    if (turns.last === last) turnsByHandle.delete(handle);
+  }
 }
 
 async function runSteps<T>(steps: Steps<T>, send: Send): Promise<T> {

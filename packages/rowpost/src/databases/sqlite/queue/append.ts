@@ -7,6 +7,7 @@ import { after, before, NOW } from "../names.ts";
 import { CLOCK_MS, topics } from "./topics.ts";
 
 export const append: AppendStatements = {
+  takesTurns: false,
   findTopic: (topic) => () => topics.readTopics(topic),
 
   /** With the file's one write lock until the commit: whoever gets later ids commits later. */
