@@ -1,8 +1,7 @@
 /**
  * graphile-worker's runner in a process of its own, as the bench starts its relay processes: told
  * by IPC what to do, and answering in the same words (bench/src/relay/messages.ts). The settings
- * are its defaults but for prepared statements: a local queue, or jobs at once, cost more at a
- * message at a time.
+ * are its defaults but for prepared statements: one job at a time, no local queue.
  */
 import { createRequire } from "node:module";
 import { countQueries } from "../protocol.mjs";
