@@ -4,9 +4,9 @@
  */
 import { createOutbox } from "rowpost";
 import type { Measurement } from "../measure/meter.ts";
-import { runOpenLoop } from "../measure/open-loop.ts";
+import { runOpenLoop, until } from "../measure/open-loop.ts";
 import { readProcess } from "../measure/processes.ts";
-import { machineMs } from "../relay/messages.ts";
+import { firstPublishes, machineMs } from "../relay/messages.ts";
 import type { RelayProcess } from "../relay/processes.ts";
 import { openRowpost } from "../rowpost.ts";
 import { insertOrder, orderMessage, orderValues } from "../scenarios/business.ts";
@@ -50,25 +50,13 @@ export async function runLoad({ database, messages, begin, publisher }: LoneLoad
     ...(publisher === undefined ? {} : { otherCpuMs: () => readProcess(publisher.pid)?.ownMs }),
     async arrivals(stamps) {
       if (publisher === undefined) return stamps;
-      await untilPublished(publisher, stamps.size);
-      const { numbers, atMs, statements } = await publisher.report();
-      if (!database.countsControl) relayStatements = (statements - before) / numbers.length;
-      const first = new Map<number, number>();
-      for (const [index, number] of numbers.entries()) if (!first.has(number)) first.set(number, atMs[index] ?? 0);
-      return first;
+      await until(() => publisher.published() >= stamps.size);
+      const report = await publisher.report();
+      if (!database.countsControl) relayStatements = (report.statements - before) / report.numbers.length;
+      return firstPublishes(report);
     },
   });
   return { measurement, latenciesMs: publisher === undefined ? [] : samples, relayStatements };
-}
-
-const LIMIT_MS = 60_000;
-
-async function untilPublished(publisher: RelayProcess, messages: number): Promise<void> {
-  const end = performance.now() + LIMIT_MS;
-  while (publisher.published() < messages) {
-    if (performance.now() > end) throw new Error(`not everything was published within ${LIMIT_MS / 1000} s`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
 }
 
 /** Orders through rowpost's `transaction`, with a message each or without one. */

@@ -62,3 +62,12 @@ export async function runOpenLoop(loop: OpenLoop): Promise<LatencyRun> {
   }
   return { measurement, samples };
 }
+
+/** Waits for what the messages of a run come to. */
+export async function until(reached: () => boolean): Promise<void> {
+  const end = performance.now() + 60_000;
+  while (!reached()) {
+    if (performance.now() > end) throw new Error("not everything was published within 60 s");
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}

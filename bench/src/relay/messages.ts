@@ -75,3 +75,10 @@ export function numberOf(key: string): number {
 export function keyOf(number: number): string {
   return `m${String(number).padStart(9, "0")}`;
 }
+
+/** When each message was published first, by its number. */
+export function firstPublishes({ numbers, atMs }: Pick<RelayProcessReport, "numbers" | "atMs">): Map<number, number> {
+  const first = new Map<number, number>();
+  for (const [index, number] of numbers.entries()) if (!first.has(number)) first.set(number, atMs[index] ?? 0);
+  return first;
+}

@@ -5,9 +5,9 @@
 import { createOutbox, createRelay } from "rowpost";
 import { instantBroker } from "../broker.ts";
 import { type Measurement, startMeter } from "../measure/meter.ts";
-import { type LatencyRun, runOpenLoop } from "../measure/open-loop.ts";
+import { type LatencyRun, runOpenLoop, until } from "../measure/open-loop.ts";
 import { rounded } from "../measure/statistics.ts";
-import { machineMs, numberOf } from "../relay/messages.ts";
+import { firstPublishes, machineMs, numberOf } from "../relay/messages.ts";
 import { type RelayProcess, startRelayProcess } from "../relay/processes.ts";
 import { atMost, resultOf } from "../results/result.ts";
 import { openRowpost } from "../rowpost.ts";
@@ -72,10 +72,7 @@ async function inAnotherProcess(database: BenchDatabase, messages: number): Prom
   const rowpost = await openRowpost(database.url, 8);
   const run = await produce(database, rowpost.database, messages, [relay.pid], async (committing) => {
     await until(() => relay.published() >= committing.size);
-    const { numbers, atMs } = await relay.report();
-    const first = new Map<number, number>();
-    for (const [index, number] of numbers.entries()) if (!first.has(number)) first.set(number, atMs[index] ?? 0);
-    return first;
+    return firstPublishes(await relay.report());
   });
   await rowpost.close();
   await relay.stop();
@@ -103,14 +100,6 @@ async function produce(
         stamps.set(number, machineMs());
       }),
   });
-}
-
-async function until(reached: () => boolean): Promise<void> {
-  const end = performance.now() + 60_000;
-  while (!reached()) {
-    if (performance.now() > end) throw new Error("not everything was published within 60 s");
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
 }
 
 /**

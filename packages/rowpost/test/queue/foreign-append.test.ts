@@ -205,17 +205,32 @@ function defineCases(make: () => Promise<Made>, driver: Driver): void {
     }
   }
 
-  it("ends the one behind it too, when both wait for their turn in one transaction", async () => {
-    const before = await messages();
-    await user.query("BEGIN");
-    const { end, handle } = endingBehind(2, ["ROLLBACK", "BEGIN"]);
-    const target = driver === SQLITE ? user.handle : handle;
-    const both = [1, 2].map((body) => queue.append(target, [{ topic: "orders", body }]));
-    await Promise.allSettled(both);
-    await end();
-    await user.query("COMMIT");
-    expect((await messages()) - before).toBe(0);
+  it("is refused in no transaction, and leaves the counter as it was", async () => {
+    const counter = {
+      name: "counter",
+      text: "SELECT CAST(last_id AS CHAR(40)) AS n FROM message_topic_partition",
+      params: [],
+    };
+    const before = [await messages(), (await session.run(counter)).rows];
+    const appending = queue.append(user.handle, [{ topic: "orders", body: 1 }]);
+    await expect(appending).rejects.toMatchObject({ code: "TRANSACTION_REQUIRED" });
+    expect([await messages(), (await session.run(counter)).rows]).toEqual(before);
   });
+
+  it.each(driver === SQLITE ? [0] : [2, 3, 4, 5])(
+    "ends the one that waits behind it too, when ROLLBACK and BEGIN came behind statement %i",
+    async (count) => {
+      const before = await messages();
+      await user.query("BEGIN");
+      const { end, handle } = endingBehind(count, ["ROLLBACK", "BEGIN"]);
+      const target = driver === SQLITE ? user.handle : handle;
+      const both = [1, 2].map((body) => queue.append(target, [{ topic: "orders", body }]));
+      await Promise.allSettled(both);
+      await end();
+      await user.query("COMMIT");
+      expect((await messages()) - before).toBe(0);
+    },
+  );
 
   it("is there when the transaction stays open, also beside another one", async () => {
     const before = await messages();

@@ -17,9 +17,9 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 
 /**
- * Transactions at a fixed rate, each with an order row and, with the word outbox, a message of com.gruelbox:transactionoutbox-core, which
- * this process publishes right after the commit, as its Submitter does by itself. Speaks the protocol of protocol.mjs:
- * java Lone JDBC_URL postgres|mariadb MESSAGES RATE order|outbox.
+ * Transactions at a fixed rate, each with an order row and, with the word outbox, a message of
+ * com.gruelbox:transactionoutbox-core, which this process publishes right after the commit, as its
+ * Submitter does by itself. Speaks the protocol of protocol.mjs: java Lone JDBC_URL postgres|mariadb MESSAGES RATE order|outbox.
  */
 public class Lone {
   /** What a message calls when it is published. */

@@ -10,7 +10,7 @@ import type { AppendStatements, SourceStatements } from "../../sql/queue/stateme
 import { COMPANION_NOW, whole } from "../clock.ts";
 import { checked, IN_TRANSACTION } from "../enqueue.ts";
 import { quoteName } from "../names.ts";
-import { CLOCK_MS } from "./topics.ts";
+import { CLOCK_MS, selectTopics } from "./topics.ts";
 
 export const append: AppendStatements = {
   takesTurns: true,
@@ -20,9 +20,8 @@ export const append: AppendStatements = {
     (topic) =>
     ({ asked }) => ({
       name: "findTopic",
-      text: `SELECT t.topic_id AS topic, CASE WHEN FALSE THEN 0${asked ? NOT_ENDED : ""} ELSE t.partitions END AS partitions, t.retention_months AS retentionmonths,
-    c.keyed_partitions AS keyedpartitions
-  FROM message_topic AS t JOIN message_topic_partition AS c ON c.topic_id = t.topic_id AND c.partition_no = 0 WHERE t.topic_id = ?`,
+      text: `${selectTopics(`CASE WHEN FALSE THEN 0${asked ? NOT_ENDED : ""} ELSE t.partitions END`)}
+  WHERE t.topic_id = ?`,
       params: [topic],
     }),
 

@@ -9,6 +9,10 @@ import { BYTES, TABLE_OPTIONS } from "./schema.ts";
 /** Milliseconds since 2020 by the server's clock, whatever the session's zone is. */
 export const CLOCK_MS = "TIMESTAMPDIFF(MICROSECOND, TIMESTAMP'2020-01-01 00:00:00', UTC_TIMESTAMP(3)) DIV 1000";
 
+export const selectTopics = (partitions: string): string =>
+  `SELECT t.topic_id AS topic, ${partitions} AS partitions, t.retention_months AS retentionmonths, c.keyed_partitions AS keyedpartitions
+  FROM message_topic AS t JOIN message_topic_partition AS c ON c.topic_id = t.topic_id AND c.partition_no = 0`;
+
 export const topics: TopicStatements = {
   createMonth: (topic, month) => [consumptionTable(topic, month), messageTable(topic, month)],
   dropTable: (table) => `DROP TABLE IF EXISTS ${quoteName(table)}`,
@@ -44,8 +48,7 @@ export const topics: TopicStatements = {
 
   readTopics: (topic) => ({
     name: "readTopics",
-    text: `SELECT t.topic_id AS topic, t.partitions AS partitions, t.retention_months AS retentionmonths, c.keyed_partitions AS keyedpartitions
-  FROM message_topic AS t JOIN message_topic_partition AS c ON c.topic_id = t.topic_id AND c.partition_no = 0
+    text: `${selectTopics("t.partitions")}
   ${topic === undefined ? "" : "WHERE t.topic_id = ? "}ORDER BY t.topic_id`,
     params: topic === undefined ? [] : [topic],
   }),

@@ -8,7 +8,7 @@ import { quoteName } from "../../sql/sql-names.ts";
 import type { TransactionCheck } from "../../sql/statements.ts";
 import { isMarked, leaveMark, markTransaction, ringOn } from "../enqueue.ts";
 import { NOW, numberArray, textArray } from "../names.ts";
-import { CLOCK_MS } from "./topics.ts";
+import { CLOCK_MS, TOPICS } from "./topics.ts";
 
 /** Channel that an append notifies and consumers listen on. */
 export const QUEUE_CHANNEL = "rowpost.message_queue";
@@ -22,8 +22,7 @@ export const append: AppendStatements = {
     const { condition, otherwise, params } = markedBy(check, 2);
     return {
       name: "findTopic",
-      text: `SELECT t.topic_id AS topic, t.partitions AS partitions, t.retention_months AS retentionmonths, c.keyed_partitions AS keyedpartitions
-FROM message_topic t JOIN message_topic_partition c ON c.topic_id = t.topic_id AND c.partition_no = 0
+      text: `${TOPICS}
 WHERE t.topic_id = $1${condition}${otherwise}`,
       params: [topic, ...params],
     };

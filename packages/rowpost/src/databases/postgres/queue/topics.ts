@@ -8,6 +8,9 @@ import { NOW } from "../names.ts";
 /** Milliseconds since 2020 by the server's clock. */
 export const CLOCK_MS: string = `((extract(epoch FROM clock_timestamp()) * 1000)::bigint - ${QUEUE_EPOCH_MS})`;
 
+export const TOPICS = `SELECT t.topic_id AS topic, t.partitions AS partitions, t.retention_months AS retentionmonths, c.keyed_partitions AS keyedpartitions
+FROM message_topic t JOIN message_topic_partition c ON c.topic_id = t.topic_id AND c.partition_no = 0`;
+
 export const topics: TopicStatements = {
   createMonth: (topic, month) => [...consumptionTable(topic, month), ...messageTable(topic, month)],
   dropTable: (table) => `DROP TABLE IF EXISTS ${quoteName(table)}`,
@@ -45,8 +48,7 @@ ON CONFLICT (topic_id, partition_no) DO NOTHING`,
 
   readTopics: (topic) => ({
     name: "readTopics",
-    text: `SELECT t.topic_id AS topic, t.partitions AS partitions, t.retention_months AS retentionmonths, c.keyed_partitions AS keyedpartitions
-FROM message_topic t JOIN message_topic_partition c ON c.topic_id = t.topic_id AND c.partition_no = 0
+    text: `${TOPICS}
 ${topic === undefined ? "" : "WHERE t.topic_id = $1 "}ORDER BY t.topic_id`,
     params: topic === undefined ? [] : [topic],
   }),
