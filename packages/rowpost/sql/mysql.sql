@@ -18,7 +18,7 @@
 INSERT INTO `local_message` (`state`, `message_type`, `message_key`, `topic`, `message_body`, `headers`, `content_type`, `ordering_key`, `created_by`, `updated_by`, `gmt_create`, `gmt_modified`)
   VALUES (CASE WHEN @@character_set_client <> 'utf8mb4' OR @@character_set_connection <> 'utf8mb4' THEN EXP(998)
     WHEN FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode) THEN EXP(997) /*M! WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@sql_mode) THEN EXP(995) */
-    WHEN NOT (FIND_IN_SET('STRICT_TRANS_TABLES', @@sql_mode) OR FIND_IN_SET('STRICT_ALL_TABLES', @@sql_mode)) THEN EXP(996) /*M! WHEN @@in_transaction = 0 AND @@autocommit = 1 THEN EXP(999) */ /*!80000 WHEN ROW_COUNT() = 0 THEN EXP(999) */ ELSE 0 END, ?, ?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3));
+    WHEN NOT (FIND_IN_SET('STRICT_TRANS_TABLES', @@sql_mode) OR FIND_IN_SET('STRICT_ALL_TABLES', @@sql_mode)) THEN EXP(996) /*M! WHEN @@in_transaction = 0 AND @@autocommit = 1 THEN EXP(999) */ WHEN ROW_COUNT() = 0 THEN EXP(999) ELSE 0 END, ?, ?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3));
 
 -- seeIdentities
 -- A consistent read: no lock. In REPEATABLE READ on MySQL 8 and 9 an INSERT that fails on a
@@ -31,13 +31,13 @@ INSERT INTO `local_message` (`state`, `message_type`, `message_key`, `topic`, `m
 -- comes first, and so checks the session like it.
 SELECT m.`message_type` AS messagetype, m.`message_key` AS messagekey FROM `local_message` AS m
   WHERE CASE WHEN @@character_set_client <> 'utf8mb4' OR @@character_set_connection <> 'utf8mb4' THEN EXP(998)
-    WHEN FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode) THEN EXP(997) /*M! WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@sql_mode) THEN EXP(995) */ /*!80000 WHEN ROW_COUNT() = 0 THEN EXP(999) */ ELSE TRUE END /*M! AND FALSE */ /*!80000 AND @@transaction_isolation = 'REPEATABLE-READ' */ AND ((m.`message_type` = ? AND m.`message_key` = ?));
+    WHEN FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode) THEN EXP(997) /*M! WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@sql_mode) THEN EXP(995) */ WHEN ROW_COUNT() = 0 THEN EXP(999) ELSE TRUE END /*M! AND FALSE */ /*!80000 AND @@transaction_isolation = 'REPEATABLE-READ' */ AND ((m.`message_type` = ? AND m.`message_key` = ?));
 
 -- readRoom
 SELECT c.COLUMN_NAME AS columnname, c.CHARACTER_MAXIMUM_LENGTH AS characters, c.CHARACTER_OCTET_LENGTH AS bytes,
     c.CHARACTER_SET_NAME AS charsetname, c.DATA_TYPE AS datatype
   FROM information_schema.COLUMNS AS c
-  WHERE CASE WHEN FALSE THEN FALSE /*!80000 WHEN ROW_COUNT() = 0 THEN EXP(999) */ ELSE TRUE END AND c.TABLE_SCHEMA = DATABASE() AND c.TABLE_NAME = ?;
+  WHERE CASE WHEN FALSE THEN FALSE WHEN ROW_COUNT() = 0 THEN EXP(999) ELSE TRUE END AND c.TABLE_SCHEMA = DATABASE() AND c.TABLE_NAME = ?;
 
 -- findIdentities
 -- Locks the rows in share mode against removal: so it reads what is committed now, also in a
@@ -45,11 +45,11 @@ SELECT c.COLUMN_NAME AS columnname, c.CHARACTER_MAXIMUM_LENGTH AS characters, c.
 -- row: with OR, three rows of a small table were read as the whole index, every gap of it was
 -- locked, and nobody else could enqueue. 1,000 take 45 ms. An identity that is not there leaves the
 -- lock of a gap.
-(SELECT m.`message_type` AS messagetype, m.`message_key` AS messagekey FROM `local_message` AS m WHERE CASE WHEN FALSE THEN FALSE /*!80000 WHEN ROW_COUNT() = 0 THEN EXP(999) */ ELSE TRUE END AND m.`message_type` = ? AND m.`message_key` = ? LOCK IN SHARE MODE);
+(SELECT m.`message_type` AS messagetype, m.`message_key` AS messagekey FROM `local_message` AS m WHERE CASE WHEN FALSE THEN FALSE WHEN ROW_COUNT() = 0 THEN EXP(999) ELSE TRUE END AND m.`message_type` = ? AND m.`message_key` = ? LOCK IN SHARE MODE);
 
 -- deleteIdentities
 -- Locks rows that this transaction has inserted.
-DELETE m FROM `local_message` AS m WHERE /*M! (@@in_transaction = 1 OR @@autocommit = 0) AND */ CASE WHEN FALSE THEN FALSE /*!80000 WHEN ROW_COUNT() = 0 THEN EXP(999) */ ELSE TRUE END AND ((m.`message_type` = ? AND m.`message_key` = ?));
+DELETE m FROM `local_message` AS m WHERE /*M! (@@in_transaction = 1 OR @@autocommit = 0) AND */ CASE WHEN FALSE THEN FALSE WHEN ROW_COUNT() = 0 THEN EXP(999) ELSE TRUE END AND ((m.`message_type` = ? AND m.`message_key` = ?));
 
 -- =================================================================================================
 -- Holding shards

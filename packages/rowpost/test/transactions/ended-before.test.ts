@@ -39,6 +39,38 @@ describeWithService("postgres", "an enqueue with pg behind the end of its transa
   });
 });
 
+describeWithService(["mariadb", "mysql9"], "the first enqueue on a connection of mysql2", (service) => {
+  let made: TestDatabase;
+  let pool: mysql2.Pool;
+
+  beforeEach(async () => {
+    made = await createTestDatabase(service.name);
+    pool = mysql2.createPool({ uri: made.url.replace(/^mariadb:/, "mysql:") });
+  });
+  afterEach(async () => {
+    await pool.end();
+    await made.drop();
+  });
+
+  // The connection is looked at first, so that the INSERT comes behind what the program sends.
+  test.each([[1], [3]])("leaves nothing in the next transaction, of %s at once", async (count) => {
+    const database = mysql({ pool });
+    await migrate(database, { layout: database.defaultLayout });
+    const outbox = createOutbox({ database });
+    for (const onDuplicate of ["throw", "ignore"] as const) {
+      const client = await mysql2.createConnection(made.url.replace(/^mariadb:/, "mysql:"));
+      await client.query("BEGIN");
+      const enqueue = outbox.enqueue(client, messages(count), { onDuplicate });
+      const refused = expect(enqueue).rejects.toMatchObject({ code: "TRANSACTION_REQUIRED" });
+      await Promise.all([client.query("ROLLBACK"), client.query("BEGIN"), refused]);
+      await client.query("COMMIT");
+      await client.end();
+      expect((await pool.query("SELECT 1 FROM local_message"))[0]).toEqual([]);
+    }
+    await database.close();
+  });
+});
+
 describeWithService(["mariadb", "mysql9"], "an enqueue of several statements", (service) => {
   test("leaves what was committed between two of them, and says so", async () => {
     const made = await createTestDatabase(service.name);

@@ -120,11 +120,11 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
 export const IN_TRANSACTION = " /*M! WHEN @@in_transaction = 0 AND @@autocommit = 1 THEN EXP(999) */";
 
 /**
- * For MySQL, behind a statement of the same call. ROW_COUNT() speaks of the statement before this
- * one, whoever sent it: 1 after the question, -1 after a SELECT and an error, and 0 after COMMIT,
- * ROLLBACK, ROLLBACK TO and BEGIN. So none of these came between, and what was true is true.
+ * Behind a statement of the same call. ROW_COUNT() speaks of the statement before this one, whoever
+ * sent it: 1 after the question, -1 after a SELECT and an error, and 0 after COMMIT, ROLLBACK,
+ * ROLLBACK TO and BEGIN. So none of these came between, and what was true is true.
  */
-export const NOT_ENDED = " /*!80000 WHEN ROW_COUNT() = 0 THEN EXP(999) */";
+export const NOT_ENDED = " WHEN ROW_COUNT() = 0 THEN EXP(999)";
 
 export function notEnded(value: string): string {
   return `CASE WHEN FALSE THEN FALSE${NOT_ENDED} ELSE ${value} END`;
