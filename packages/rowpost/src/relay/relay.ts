@@ -201,13 +201,15 @@ export function createRelay(options: RelayOptions): Relay {
       const ending = AbortSignal.any([stopping.signal, ...(signal === undefined ? [] : [signal])]);
       let complete: boolean;
       let left: LeftMessages | undefined;
-      for (let pass = 1; ; pass += 1) {
+      let idlePasses = 0;
+      for (;;) {
         const countsBefore = sum(engine.counts);
         complete = await engine.exhausted(untilMs - settings.clock.monotonicMs(), signal);
         left = ending.aborted ? undefined : await engine.left().catch(() => undefined);
-        // What has come due since the last scan is in no backoff any more. What is due after a pass
-        // that did nothing is held back by a rule, or locked.
-        const hasComeDue = left !== undefined && left.due > 0 && (pass === 1 || sum(engine.counts) !== countsBefore);
+        idlePasses = sum(engine.counts) === countsBefore ? idlePasses + 1 : 0;
+        // What has come due since the last scan is in no backoff any more. What is due after two
+        // passes that did nothing is held back by a rule, or locked.
+        const hasComeDue = left !== undefined && left.due > 0 && idlePasses < 2;
         const inMs = hasComeDue ? 0 : left?.nextBackoffInMs;
         if (!untilEmpty || !complete || inMs === undefined) break;
         // Never in a busy loop for one that is due by now.
