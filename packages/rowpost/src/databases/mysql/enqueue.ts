@@ -121,8 +121,9 @@ export const IN_TRANSACTION = " /*M! WHEN @@in_transaction = 0 AND @@autocommit 
 
 /**
  * Behind a statement of the same call. ROW_COUNT() speaks of the statement before this one, whoever
- * sent it: 1 after the question, -1 after a SELECT and an error, and 0 after COMMIT, ROLLBACK,
- * ROLLBACK TO and BEGIN. So none of these came between, and what was true is true.
+ * sent it: 1 after the question, the rows of a change, -1 after a SELECT and an error, and 0 after
+ * COMMIT, ROLLBACK, ROLLBACK TO and BEGIN. So none of these came between, and what was true is
+ * true.
  */
 export const NOT_ENDED = " WHEN ROW_COUNT() = 0 THEN EXP(999)";
 

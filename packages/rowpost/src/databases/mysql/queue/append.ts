@@ -8,7 +8,7 @@ import { isOne, type MessageCounts, parameterRows } from "../../sql/queue/append
 import { infoTable } from "../../sql/queue/names.ts";
 import type { AppendStatements, SourceStatements } from "../../sql/queue/statements.ts";
 import { COMPANION_NOW, whole } from "../clock.ts";
-import { checked, IN_TRANSACTION } from "../enqueue.ts";
+import { checked, NOT_ENDED as ENDED, IN_TRANSACTION } from "../enqueue.ts";
 import { quoteName } from "../names.ts";
 import { CLOCK_MS, selectTopics } from "./topics.ts";
 
@@ -66,14 +66,10 @@ export const append: AppendStatements = {
   },
 };
 
-/**
- * ROW_COUNT() is that of the statement before, whoever sent it: 1 after the question whether there
- * is a transaction, the rows of an UPDATE or INSERT, -1 after a SELECT, and 0 after COMMIT,
- * ROLLBACK, ROLLBACK TO and BEGIN. So none of these came between. A DOUBLE among the cases would
- * make one of every id, which rounds it to an even number.
- */
-const NOT_ENDED = " WHEN ROW_COUNT() = 0 THEN CAST(EXP(999) AS SIGNED)";
-const STILL_IN = IN_TRANSACTION.replace("EXP(999)", "CAST(EXP(999) AS SIGNED)");
+/** A DOUBLE among the cases would make one of every id, which rounds it to an even number. */
+const signed = (check: string): string => check.replace("EXP(999)", "CAST(EXP(999) AS SIGNED)");
+const NOT_ENDED = signed(ENDED);
+const STILL_IN = signed(IN_TRANSACTION);
 
 const advancedBy = (messages: string, asked: boolean): string =>
   `c.last_id = CASE WHEN FALSE THEN 0${STILL_IN}${asked ? NOT_ENDED : ""} ELSE GREATEST(c.last_id + 1, (${CLOCK_MS}) * 65536) + ${messages} - 1 END`;
