@@ -4,7 +4,7 @@
  * in the file. Ends by itself, with exit code 0, once the table is drained.
  *
  * Arguments as JSON in argv[2]: { service, url, ledger, point?, hit?, signal?, leaseMs,
- * sendingMark, onSent }
+ * heartbeatMs?, publishTimeoutMs?, sendingMark, onSent }
  */
 import { appendFileSync } from "node:fs";
 import { createRelay } from "rowpost";
@@ -17,6 +17,8 @@ const {
   hit,
   signal = "SIGKILL",
   leaseMs,
+  heartbeatMs = Math.floor(leaseMs / 8),
+  publishTimeoutMs = Math.floor(leaseMs / 4),
   sendingMark,
   onSent = "archive",
 } = JSON.parse(process.argv[2] ?? "{}");
@@ -51,8 +53,8 @@ const relay = createRelay({
   suspectAfter: 1_000,
   failAfter: 10_000,
   leaseMs,
-  publishTimeoutMs: Math.floor(leaseMs / 4),
-  heartbeatMs: Math.floor(leaseMs / 8),
+  publishTimeoutMs,
+  heartbeatMs,
   housekeepingMs: 50,
   sendingMark,
   retention: { onSent },
@@ -64,4 +66,6 @@ const relay = createRelay({
 });
 const report = await relay.drain({ timeoutMs: 20_000 });
 await database.close();
-process.exitCode = report.complete && report.drained ? 0 : 1;
+const isDone = report.complete && report.drained;
+if (!isDone) console.error("the table is not drained", report);
+process.exitCode = isDone ? 0 : 1;

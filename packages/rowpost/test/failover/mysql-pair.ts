@@ -88,7 +88,8 @@ async function startPair(from: string, words: Words): Promise<Pair> {
       await applied((await primary.sql(words.committed))[0]?.["gtid"]);
     },
     async cutReplication() {
-      await replica.sql("STOP REPLICA");
+      // What has been received is applied: a promotion waits for it.
+      await replica.sql("STOP REPLICA IO_THREAD");
     },
     async refuseWrites() {
       await primary.sql(`SET GLOBAL ${words.readOnly} = ON`);
