@@ -246,18 +246,34 @@ describeWithService("rocketmq", "consume", ({ address }) => {
     const proxy = await createTcpProxy({ target: { port: server.port } });
     ends.push(() => proxy.close());
     const told: unknown[] = [];
+    const handled: string[] = [];
     await consume(
       { ...place, server: { ...server, port: proxy.port } },
       {
-        handler: () => undefined,
+        handler: ({ key }) => handled.push(key),
         logger: { ...silentLogger, warn: (line, fields) => void told.push([line, fields]) },
       },
     );
+    // It polls by then. When no poll is under way the server takes the group again after the cut.
+    await publish(place, [outgoing("4711")]);
+    await expect.poll(() => handled).toEqual(["4711"]);
     await deleteGroup(server, place.group);
     await proxy.cut();
     const what = `RocketMQ group ${place.group}`;
     const line = ["a consumer cannot receive; it goes on trying", expect.objectContaining({ what })];
     await expect.poll(() => told, { timeout: 60_000 }).toContainEqual(line);
+  });
+
+  test("a connection that is cut before the first poll is no pause", async () => {
+    const place = await makePlace(server);
+    const proxy = await createTcpProxy({ target: { port: server.port } });
+    ends.push(() => proxy.close());
+    const handled: string[] = [];
+    await consume({ ...place, server: { ...server, port: proxy.port } }, { handler: ({ key }) => handled.push(key) });
+    await proxy.cut();
+    await publish(place, [outgoing("4711")]);
+    // The look at brokers that have come is every 30 s.
+    await expect.poll(() => handled, { timeout: 20_000 }).toEqual(["4711"]);
   });
 
   test("a dead letter of a group lets those behind it go on", async () => {

@@ -20,7 +20,7 @@ import { type ConsumeOptions, type OwnKinds, type Park, type Unhandled, workSett
 import { createWork, type Verdict } from "../work.ts";
 import { type RocketmqDelivered, rawOf, rocketmqMessage, type WireDelivered } from "./message.ts";
 import { createReceipts, type Lent } from "./receipts.ts";
-import { type Poll, type ReadableQueue, startReceiving } from "./receiving.ts";
+import { type Poll, type Queues, type ReadableQueue, startReceiving } from "./receiving.ts";
 
 /** Where it connects to: as the broker of rowpost/rocketmq. */
 type Place = Pick<
@@ -100,10 +100,8 @@ export async function consumeRocketmq<Tx = Transaction>(options: RocketmqConsume
     subscriber: { group: resource(group), subscription: { group: resource(group), subscriptions } },
   });
   const { clock, logger, pauseMs } = settings;
-  const queuesOf = async (topic: string): Promise<readonly ReadableQueue[] | undefined> => {
-    const answer = await queryQueues(connection, place, runtime.methods.QueryRoute, resource(topic));
-    return "queues" in answer ? answer.queues : undefined;
-  };
+  const queuesOf = (topic: string): Promise<Queues> =>
+    queryQueues(connection, place, runtime.methods.QueryRoute, resource(topic));
   const work = createWork(settings);
   const receipts = createReceipts({
     ...{ runtime, connection, clock, group: resource(group), resource, invisibleMs, requestTimeoutMs },
@@ -190,10 +188,6 @@ function createGroups(): {
       messageGroup !== undefined && broken.get(poll)?.has(messageGroup) === true,
   };
 }
-
-type Queues =
-  | { readonly queues: readonly ReadableQueue[] }
-  | { readonly reason: string; readonly isRetriable: boolean };
 
 interface RouteAnswer {
   readonly status?: RocketmqStatus;

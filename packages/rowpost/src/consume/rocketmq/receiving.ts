@@ -17,6 +17,11 @@ export interface ReadableQueue {
   readonly broker: { readonly name: string };
 }
 
+/** Of a topic, or why nobody says. */
+export type Queues =
+  | { readonly queues: readonly ReadableQueue[] }
+  | { readonly reason: string; readonly isRetriable: boolean };
+
 /** What came in one answer of the server knows each other by it; a poll is of one topic. */
 export type Poll = object;
 
@@ -35,8 +40,7 @@ interface Parts {
   /** Messages of one poll that are under way. */
   readonly room: number;
   readonly topics: readonly string[];
-  /** Those of a topic; undefined when nobody says. */
-  readonly queuesOf: (topic: string) => Promise<readonly ReadableQueue[] | undefined>;
+  readonly queuesOf: (topic: string) => Promise<Queues>;
   /** Resolves when the message is settled. */
   readonly take: (message: WireDelivered, poll: Poll) => Promise<unknown>;
 }
@@ -71,24 +75,41 @@ export function startReceiving(parts: Parts): Receiving {
 
   /** Begins the polls of brokers that have come; those of one that has gone end by themselves. */
   async function watch(): Promise<void> {
-    while (!closing.aborted) {
-      for (const topic of parts.topics) {
-        for (const queue of (await parts.queuesOf(topic)) ?? []) {
-          const name = `${topic}\n${queue.broker.name}`;
-          if (!polls.has(name))
-            polls.set(
-              name,
-              poll(queue).finally(() => polls.delete(name)),
-            );
-        }
-      }
-      await clock.sleep(ROUTE_MS, closing);
+    for (let failures = 0; !closing.aborted; ) {
+      const looks: boolean[] = [];
+      for (const topic of parts.topics) looks.push(await look(topic, failures === 0));
+      failures = looks.includes(false) ? failures + 1 : 0;
+      await clock.sleep(failures === 0 ? ROUTE_MS : retryPauseMs(failures), closing);
     }
     // What the server has sent already would come again only after the invisible time.
     const timer = clock.setTimer(() => cut.abort(), LAST_WORDS_MS);
     await Promise.all(polls.values());
     timer.cancel();
   }
+
+  /** False: to be looked for again soon. */
+  async function look(topic: string, isFirst: boolean): Promise<boolean> {
+    const answer = await parts.queuesOf(topic);
+    if ("queues" in answer) {
+      for (const queue of answer.queues) {
+        const name = `${topic}\n${queue.broker.name}`;
+        if (!polls.has(name)) {
+          const running = poll(queue).finally(() => polls.delete(name));
+          polls.set(name, running);
+        }
+      }
+      return true;
+    }
+    // A poll that runs tells by itself.
+    const isRead = [...polls.keys()].some((name) => name.startsWith(`${topic}\n`));
+    if (isFirst && !isRead && !closing.aborted) {
+      logger.warn("a consumer cannot receive; it goes on trying", { what: whatOf(topic), reason: answer.reason });
+    }
+    return !answer.isRetriable;
+  }
+
+  /** For people. */
+  const whatOf = (topic: string): string => `RocketMQ topic ${topic} for the group ${parts.groupName}`;
 
   /** Once for each time that the session is lost: without it the server gives nothing. */
   function tellOfSession(): void {
@@ -105,7 +126,7 @@ export function startReceiving(parts: Parts): Receiving {
   async function poll(queue: ReadableQueue): Promise<void> {
     const underway = createUnderway();
     const forget = onAbort(closing, underway.wake);
-    const what = `RocketMQ topic ${queue.topic.name} for the group ${parts.groupName}`;
+    const what = whatOf(queue.topic.name);
     let failures = 0;
     while (!closing.aborted) {
       session.touch();
@@ -126,8 +147,8 @@ export function startReceiving(parts: Parts): Receiving {
       if (reason === undefined || closing.aborted) continue;
       if (failures === 1) {
         logger.warn("a consumer cannot receive; it goes on trying", { what, broker: queue.broker.name, reason });
-        const queues = await parts.queuesOf(queue.topic.name);
-        if (queues?.every(({ broker }) => broker.name !== queue.broker.name)) {
+        const now = await parts.queuesOf(queue.topic.name);
+        if ("queues" in now && now.queues.every(({ broker }) => broker.name !== queue.broker.name)) {
           forget();
           return;
         }
