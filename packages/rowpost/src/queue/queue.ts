@@ -72,7 +72,7 @@ export function createQueue(options: QueueOptions): Queue {
     const stopping = new AbortController();
     void keepHouse(
       {
-        ...{ topic, clock: settings.clock, logger: settings.logger, store: retention },
+        ...{ topic, clock: settings.clock, logger: settings.logger, store: retention, rewinding },
         prepareMonths: () => topics.prepareNow(topic),
         applyRetention: () => retain({ topic }),
         verify,

@@ -57,6 +57,8 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   "partitions walked": ["message_info primary"],
   "chunk verified": ["message_info primary", "message_redelivery primary"],
   "places back": ["message_info primary"],
+  "places ahead": ["message_info primary"],
+  "milestones passed": ["message_milestone primary"],
 };
 
 /** They sort what a list of parameters names, or one group's partitions. */
@@ -66,7 +68,7 @@ const SORTS_FEW = new Set([
 ]);
 const SORT = /filesort|^Sort|TEMP B-TREE/;
 /** Read a month's tables, which begin empty; the queue's own tables have rows then. */
-const OF_A_MONTH = /^(range|read at|ids read|lag|.*key searched|partitions walked|chunk|places back|records read)/;
+const OF_A_MONTH = /^(range|read at|ids read|lag|.*key searched|partitions walked|chunk|places|records read)/;
 
 describeWithService(["mariadb", "mysql9", "mysql8"], "plans of the queue", ({ name }) => {
   plans(() => mysqlHarness(name, "mysql2", defaultLayout));
@@ -149,6 +151,7 @@ function plans(createHarness: () => Promise<StoreHarness>): void {
     for (const table of ["message_consumption", "message_source", "message_topic_partition"]) {
       await run(`DELETE FROM ${table} WHERE topic_id <> '${TOPIC}'`);
     }
+    await run("DELETE FROM message_milestone");
     for (const text of fill(database.dialect, 0, 3)) await run(text);
     await analyze();
     for (const text of fill(database.dialect, 3, ROWS)) await run(text);
@@ -172,6 +175,7 @@ function fill(dialect: DialectName, from: number, to: number): string[] {
     `INSERT INTO message_redelivery (topic_id, consumer_group_id, partition_no, message_id, state, attempt, ordering_key, next_attempt_at, gmt_create, gmt_modified) SELECT '${TOPIC}', CASE WHEN n % 4 < 2 THEN 'billing' ELSE 'stock' END, n % 3, ${id}, CASE WHEN n % 10 < 7 THEN 1 ELSE 0 END, 1, CASE WHEN n % 2 = 0 THEN ${joined("'k'", "n % 5000")} END, ${due}, ${at}, ${at} ${rows}`,
     `INSERT INTO message_consumption (topic_id, consumer_group_id, partition_no, next_message_id, message_date) SELECT ${joined("'t'", "n")}, 'billing', 0, 0, 0 ${few}`,
     `INSERT INTO message_topic_partition (topic_id, partition_no, keyed_partitions) SELECT ${joined("'t'", "n")}, 0, 1 ${few}`,
+    `INSERT INTO message_milestone (topic_id, partition_no, message_id) SELECT '${TOPIC}', n % 3, ${id} ${few}`,
     `INSERT INTO message_source (topic_id, source_id, message_id, gmt_create) SELECT ${joined("'t'", "n")}, 's', 1, ${instant("'2099-01-02 00:00:00.000'")} ${rows}`,
   ];
 }

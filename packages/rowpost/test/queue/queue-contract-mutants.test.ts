@@ -15,11 +15,12 @@ import { describeWithService } from "../services.ts";
 import { appendMutants } from "./contract-mutants/appends.ts";
 import { handMutants } from "./contract-mutants/hands.ts";
 import { lookMutants } from "./contract-mutants/looks.ts";
+import { milestoneMutants } from "./contract-mutants/milestones.ts";
 import { type Mutation, mutated, needsServer } from "./contract-mutants/mutation.ts";
 import { settleMutants } from "./contract-mutants/settles.ts";
 import { serverHarness, sqliteHarness } from "./queue-harnesses.ts";
 
-const mutants = [...appendMutants, ...settleMutants, ...handMutants, ...lookMutants];
+const mutants = [...appendMutants, ...settleMutants, ...handMutants, ...milestoneMutants, ...lookMutants];
 
 function caseOf(beginning: string): (typeof queueContract)[number] {
   const [found, ...more] = queueContract.filter(({ name }) => name.startsWith(beginning));

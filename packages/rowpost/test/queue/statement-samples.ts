@@ -86,6 +86,8 @@ export function hotQueueStatements(statements: QueueStatements, rows: number): R
     "places read": search.readPlaces(TOPIC, id(rows / 2)),
     "chunk verified": verify.readChunk({ ...range, group: "billing", limit: 1_000 }),
     "places back": rewind.placesBefore(TOPIC, { month: MONTH, partition: 0, id: id(rows / 2), places: 1_000 }),
+    "places ahead": rewind.placesBehind(TOPIC, { month: MONTH, partition: 0, id: id(rows / 2), places: 1_000 }),
+    "milestones passed": rewind.passedMilestones(TOPIC, { ...range, beforeId: id(rows), limit: 2 ** 31 - 1 }),
   };
 }
 
@@ -171,6 +173,7 @@ function rewindSamples(
     rewind.setAside(KEY, 0, "1"),
     rewind.countMessages(TOPIC, range),
     rewind.countConsumed(KEY, range),
+    rewind.insertMilestone(TOPIC, { partition: 0, id: "1" }),
   ];
 }
 
@@ -188,6 +191,7 @@ function retentionSamples({ retention }: QueueStatements): Statement[] {
     retention.isUnreadFrom({ topic: TOPIC, month: MONTH, partition: 0, fromId: "0" }),
     retention.waitingIn(TOPIC, "0", "1"),
     retention.deleteRedeliveries(TOPIC, "0", "1"),
+    retention.deleteMilestones(TOPIC, "0", "1"),
     retention.countRows(infoTable(TOPIC, MONTH)),
     retention.archiveMessages(infoTable(TOPIC, MONTH), { partition: 0, id: "0" }, 10),
     retention.archiveRecords(recordTable(TOPIC, MONTH), { id: "0", group: "g", round: 0, attempt: 0 }, 10),

@@ -1,10 +1,11 @@
 /**
- * What running consumers do for their topic, one of them once an hour: the tables of the next month
+ * What running consumers do for their topic. One of them once an hour: the tables of the next month
  * are made ahead, months past the retention are dropped, and a stretch of what was consumed is
- * verified.
+ * verified. Each of them every ten minutes: the milestones that messages are counted by.
  */
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
+import type { RewindStore } from "../rewinding/store.ts";
 import type { VerifyAnswer, VerifyOptions } from "../verifying/verify.ts";
 import type { RetentionOutcome } from "./retention.ts";
 import type { RetentionStore } from "./store.ts";
@@ -12,6 +13,7 @@ import type { RetentionStore } from "./store.ts";
 export interface HousekeepingOptions {
   readonly topic: string;
   readonly store: Pick<RetentionStore, "elect">;
+  readonly rewinding: Pick<RewindStore, "setMilestones">;
   readonly prepareMonths: () => Promise<void>;
   readonly applyRetention: () => Promise<readonly RetentionOutcome[]>;
   readonly verify: (options: VerifyOptions) => Promise<VerifyAnswer>;
@@ -24,14 +26,17 @@ const EVERY_MS = 3_600_000;
 const ASK_MS = 600_000;
 /** Of an hour's turn, for the detector: below 0.3 % of one connection's time. */
 const VERIFY_MS = 10_000;
+/** Of a turn, where there is much to set: some 15 million messages. */
+const MILESTONES_MS = 10_000;
 /** Entries of a line of the log; the count beside it is of all. */
 const MOST_NAMED = 20;
 
 /** Runs until the signal is aborted; it is waited for by nobody, and never rejects. */
 export async function keepHouse(options: HousekeepingOptions, signal: AbortSignal): Promise<void> {
-  const { topic, store, clock, logger } = options;
+  const { topic, store, rewinding, clock, logger } = options;
   /** Where the last turn of this process has come to; the next one begins anew behind the end. */
   let after: VerifyOptions["after"];
+  let fromMonth = 0;
   while (!signal.aborted) {
     try {
       if (await store.elect(topic, EVERY_MS)) {
@@ -49,6 +54,9 @@ export async function keepHouse(options: HousekeepingOptions, signal: AbortSigna
           });
         }
       }
+      const untilMs = clock.monotonicMs() + MILESTONES_MS;
+      const isOver = (): boolean => signal.aborted || clock.monotonicMs() > untilMs;
+      fromMonth = await rewinding.setMilestones({ topic, fromMonth, isOver });
     } catch (error) {
       if (!signal.aborted) logger.warn("housekeeping of the queue failed", { topic, error });
     }

@@ -86,6 +86,15 @@ export interface RewindStore {
   plan(request: RewindRequest): Promise<RewindPlan | RewindRefusal>;
   /** In one transaction, or not at all. */
   rewind(request: RewindRequest): Promise<RewindDone | RewindRefusal>;
+  /**
+   * Sets the marks that messages are counted by, from a month on, until it `isOver` or somebody
+   * else is at it; the month to go on with. A count needs none: it walks where there are none.
+   */
+  setMilestones(request: {
+    readonly topic: string;
+    readonly fromMonth: number;
+    readonly isOver: () => boolean;
+  }): Promise<number>;
   /** The newest first. */
   log(key: GroupKey, limit: number): Promise<RewindEntry[]>;
   close(): Promise<void>;

@@ -14,6 +14,7 @@ import { byHandCases } from "./cases/by-hand.ts";
 import { groupCases } from "./cases/groups.ts";
 import { joinCases } from "./cases/join.ts";
 import { leaseCases } from "./cases/leases.ts";
+import { milestoneCases } from "./cases/milestones.ts";
 import { readCases } from "./cases/read.ts";
 import { redeliveryCases } from "./cases/redelivery.ts";
 import { retentionCases } from "./cases/retention.ts";
@@ -43,6 +44,7 @@ export const queueContract: readonly QueueContractCase[] = [
   ...groupCases,
   ...byHandCases,
   ...rewindCases,
+  ...milestoneCases,
   ...rewindRedeliveryCases,
   ...searchCases,
   ...retentionCases,

@@ -34,8 +34,8 @@ export function createOldMonths(
     await sql(
       `INSERT INTO ${infoTable(topic, month)} (partition_no, message_id, message_key, message_data) VALUES ${rows.join(", ")}`,
     );
-    for (const [n, { partition = 0 }] of messages.entries()) {
-      const last = BigInt(ids[n] ?? 0) >> 6n;
+    const lasts = new Map(messages.map(({ partition = 0 }, n) => [partition, BigInt(ids[n] ?? 0) >> 6n]));
+    for (const [partition, last] of lasts) {
       await sql(
         `UPDATE message_topic_partition SET last_id = ${last} WHERE topic_id = '${topic}' AND partition_no = ${partition} AND last_id < ${last}`,
       );

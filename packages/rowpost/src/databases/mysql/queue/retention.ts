@@ -44,6 +44,12 @@ export const retention: RetentionStatements = {
     params: [topic, fromId, toId],
   }),
 
+  deleteMilestones: (topic, fromId, toId) => ({
+    name: "deleteMilestones",
+    text: "DELETE FROM message_milestone WHERE topic_id = ? AND message_id BETWEEN ? AND ?",
+    params: [topic, fromId, toId],
+  }),
+
   countRows: (table) => ({ name: "countRows", text: `SELECT COUNT(*) AS n FROM ${quoteName(table)}`, params: [] }),
 
   archiveMessages: (table, { partition, id }, limit) => ({

@@ -89,4 +89,28 @@ export const rewind: RewindStatements = {
   ORDER BY m.message_id DESC LIMIT 1 OFFSET ${whole(places - 1)}`,
     params: [id],
   }),
+
+  placesBehind: (topic, { month, partition, id, places }) => ({
+    name: "placesBehind",
+    text: `SELECT CAST(m.message_id AS CHAR) AS id FROM ${quoteName(infoTable(topic, month))} AS m FORCE INDEX (PRIMARY)
+  WHERE m.partition_no = ${whole(partition)} AND m.message_id > ?
+  ORDER BY m.message_id LIMIT 1 OFFSET ${whole(places - 1)}`,
+    params: [id],
+  }),
+
+  passedMilestones: (topic, { partition, fromId, beforeId, limit }) => ({
+    name: "passedMilestones",
+    text: `SELECT COUNT(*) AS n, CAST(MAX(m.message_id) AS CHAR) AS id FROM (
+    SELECT message_id FROM message_milestone FORCE INDEX (PRIMARY)
+    WHERE topic_id = ? AND partition_no = ${whole(partition)} AND message_id >= ? AND message_id < ?
+    ORDER BY message_id LIMIT ${whole(limit)}) AS m`,
+    params: [topic, fromId, beforeId],
+  }),
+
+  /** Locks the new row. Whoever inserts the same one waits, and leaves it as it is. */
+  insertMilestone: (topic, { partition, id }) => ({
+    name: "insertMilestone",
+    text: "INSERT IGNORE INTO message_milestone (topic_id, partition_no, message_id) VALUES (?, ?, ?)",
+    params: [topic, partition, id],
+  }),
 };

@@ -15,7 +15,7 @@ const OWNER = "VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin";
 const EPOCH_START = "'1970-01-01 00:00:00'";
 
 export function schema(): SchemaStatements {
-  return { ...schemaStatements(createNames(queueLayout)), migrations: queueMigrations(TABLES) };
+  return { ...schemaStatements(createNames(queueLayout)), migrations: queueMigrations(TABLES, MILESTONES) };
 }
 
 const TABLES = [
@@ -121,4 +121,13 @@ const TABLES = [
   round INT NOT NULL DEFAULT 0 COMMENT 'that it begins in: behind those of a deleted one of its name',
   PRIMARY KEY (topic_id, consumer_group_id)
 ) ${TABLE_OPTIONS} COMMENT='consumer groups'`,
+];
+
+const MILESTONES = [
+  `CREATE TABLE IF NOT EXISTS message_milestone (
+  ${TOPIC},
+  partition_no INT NOT NULL,
+  message_id BIGINT NOT NULL,
+  PRIMARY KEY (topic_id, partition_no, message_id)
+) ${TABLE_OPTIONS} COMMENT='every 5,000th message of a partition in a month, to count by'`,
 ];

@@ -86,6 +86,12 @@ WHERE topic_id = $1 AND message_id BETWEEN $2::bigint AND $3::bigint AND state =
     params: [topic, fromId, toId],
   }),
 
+  deleteMilestones: (topic, fromId, toId) => ({
+    name: "deleteMilestones",
+    text: "DELETE FROM message_milestone WHERE topic_id = $1 AND message_id BETWEEN $2::bigint AND $3::bigint",
+    params: [topic, fromId, toId],
+  }),
+
   countRows: (table) => ({
     name: "countRows",
     text: `SELECT count(*)::text AS n FROM ${quoteName(table)}`,

@@ -88,4 +88,29 @@ WHERE m.partition_no = $1 AND m.message_id < $2::bigint
 ORDER BY m.message_id DESC LIMIT 1 OFFSET $3::bigint`,
     params: [partition, id, places - 1],
   }),
+
+  placesBehind: (topic, { month, partition, id, places }) => ({
+    name: "placesBehind",
+    text: `SELECT m.message_id::text AS id FROM ${quoteName(infoTable(topic, month))} m
+WHERE m.partition_no = $1 AND m.message_id > $2::bigint
+ORDER BY m.message_id LIMIT 1 OFFSET $3::bigint`,
+    params: [partition, id, places - 1],
+  }),
+
+  passedMilestones: (topic, { partition, fromId, beforeId, limit }) => ({
+    name: "passedMilestones",
+    text: `SELECT count(*)::text AS n, max(m.message_id)::text AS id FROM (
+  SELECT message_id FROM message_milestone
+  WHERE topic_id = $1 AND partition_no = $2 AND message_id >= $3::bigint AND message_id < $4::bigint
+  ORDER BY message_id LIMIT $5::bigint) m`,
+    params: [topic, partition, fromId, beforeId, limit],
+  }),
+
+  /** Locks the new row. Whoever inserts the same one waits, and leaves it as it is. */
+  insertMilestone: (topic, { partition, id }) => ({
+    name: "insertMilestone",
+    text: `INSERT INTO message_milestone (topic_id, partition_no, message_id) VALUES ($1, $2, $3::bigint)
+ON CONFLICT (topic_id, partition_no, message_id) DO NOTHING`,
+    params: [topic, partition, id],
+  }),
 };

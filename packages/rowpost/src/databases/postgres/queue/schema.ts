@@ -8,7 +8,7 @@ import { createNames } from "../names.ts";
 import { schemaStatements } from "../schema.ts";
 
 export function schema(): SchemaStatements {
-  return { ...schemaStatements(createNames(queueLayout)), migrations: queueMigrations(TABLES) };
+  return { ...schemaStatements(createNames(queueLayout)), migrations: queueMigrations(TABLES, MILESTONES) };
 }
 
 const TOPIC = 'topic_id varchar(31) COLLATE "C" NOT NULL';
@@ -153,4 +153,14 @@ const TABLES = [
   "COMMENT ON COLUMN message_consumption.begin_message_id IS 'where the group began'",
   "COMMENT ON COLUMN message_redelivery.state IS '0 waiting, 1 dead letter; 2 and 3 the same, set aside by a rewind'",
   "COMMENT ON COLUMN message_redelivery.attempt IS 'attempts so far; 0 = delayed'",
+];
+
+const MILESTONES = [
+  `CREATE TABLE IF NOT EXISTS message_milestone (
+  ${TOPIC},
+  partition_no integer NOT NULL,
+  message_id bigint NOT NULL,
+  PRIMARY KEY (topic_id, partition_no, message_id)
+)`,
+  "COMMENT ON TABLE message_milestone IS 'every 5,000th message of a partition in a month, to count by'",
 ];

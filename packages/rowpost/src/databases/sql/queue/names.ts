@@ -6,8 +6,11 @@ import type { Migration } from "../statements.ts";
 /** Under this name the queue's migrations are recorded. */
 export const queueLayout: ReturnType<typeof createLayout> = createLayout({ table: "message_queue" });
 
-export function queueMigrations(statements: readonly string[]): readonly Migration[] {
-  return [{ version: 1, name: "tables of the queue", statements }];
+export function queueMigrations(tables: readonly string[], milestones: readonly string[]): readonly Migration[] {
+  return [
+    { version: 1, name: "tables of the queue", statements: tables },
+    { version: 2, name: "milestones", statements: milestones },
+  ];
 }
 
 /**
@@ -23,6 +26,7 @@ export const TOPIC_TABLES = [
   "message_rewind",
   "message_dropped_month",
   "message_source",
+  "message_milestone",
   "message_group",
 ] as const;
 

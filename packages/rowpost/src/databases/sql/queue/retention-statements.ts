@@ -40,6 +40,8 @@ export interface RetentionStatements {
   waitingIn(topic: string, fromId: string, toId: string): Statement;
   /** Every redelivery between these ids. */
   deleteRedeliveries(topic: string, fromId: string, toId: string): Statement;
+  /** Every milestone between these ids. */
+  deleteMilestones(topic: string, fromId: string, toId: string): Statement;
   /** Aliases: n. */
   countRows(table: string): Statement;
   /** In order of partition and id, behind this message. Values as text or whole numbers. */

@@ -98,6 +98,7 @@ export function createRetentionStore({ connect, sharedSession, statements }: Ret
     async finish(request) {
       const { topic, month } = request;
       const { affected } = await run(retention.deleteRedeliveries(topic, ...idsOf(month)));
+      await run(retention.deleteMilestones(topic, ...idsOf(month)));
       await run(retention.finishMark(request, affected));
       return { redeliveries: affected };
     },

@@ -39,4 +39,16 @@ export interface RewindStatements {
     topic: string,
     request: { readonly month: number; readonly partition: number; readonly id: string; readonly places: number },
   ): Statement;
+  /** Aliases: id. The message so many places behind this id in its partition. */
+  placesBehind(
+    topic: string,
+    request: { readonly month: number; readonly partition: number; readonly id: string; readonly places: number },
+  ): Statement;
+  /** Aliases: n id. Of the first `limit` milestones in a range: how many, and the last one. */
+  passedMilestones(
+    topic: string,
+    request: { readonly partition: number; readonly fromId: string; readonly beforeId: string; readonly limit: number },
+  ): Statement;
+  /** No row when it is there. */
+  insertMilestone(topic: string, milestone: { readonly partition: number; readonly id: string }): Statement;
 }

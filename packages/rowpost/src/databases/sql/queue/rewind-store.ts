@@ -15,15 +15,15 @@ import type {
 } from "../../../queue/rewinding/store.ts";
 import type { GroupKey } from "../../../queue/store.ts";
 import { compareIds } from "../../../runtime/compare-ids.ts";
-import type { QueryResult, Statement } from "../../../transactions/executor.ts";
+import type { Statement } from "../../../transactions/executor.ts";
 import { integer, type Row, text } from "../rows.ts";
 import { createSessionSlots } from "../session-slots.ts";
 import type { ConsumptionParts } from "./consumption-store.ts";
+import { messageAt, messagesBefore, type Run, setMilestones } from "./milestones.ts";
 import { monthsOfTables } from "./names.ts";
 import type { QueueStatements } from "./statements.ts";
 
 type RewindParts = Pick<ConsumptionParts, "connect" | "sharedSession" | "statements">;
-type Run = (statement: Statement) => Promise<QueryResult>;
 
 /** What a group is at, and what its topic has. */
 interface Situation {
@@ -81,6 +81,20 @@ export function createRewindStore({ connect, sharedSession, statements }: Rewind
           return "refused" in moves ? moves : await move(statements, run, request, moves);
         }),
       ),
+
+    async setMilestones({ topic, fromMonth, isOver }) {
+      const run: Run = (statement) => slots.retry("housekeeping", (session) => session.run(statement));
+      const months = monthsOfTables(topic, (await run(statements.topics.monthTables(topic))).rows);
+      const counters = (await run(statements.consume.readCounters({ topic, group: "" }))).rows;
+      for (const month of months.filter((each) => each >= fromMonth)) {
+        for (const row of counters) {
+          const stretch = { topic, month, partition: integer(row, "partitionno") };
+          if (!(await setMilestones(statements, run, stretch, isOver))) return month;
+        }
+      }
+      // The month before this one: the tables of the next one are made ahead.
+      return months.at(-3) ?? 0;
+    },
 
     log: (key, limit) => slots.retry("scan", (session) => log((statement) => session.run(statement), key, limit)),
     close: () => slots.close(),
@@ -230,11 +244,9 @@ async function back(
   let first = nextId;
   for (const month of at.months.toReversed()) {
     if (month > queueMonth(nextId)) continue;
-    const { rows } = await run(statements.rewind.placesBefore(topic, { month, partition, id: nextId, places: left }));
-    if (rows[0] !== undefined) return text(rows[0], "id");
-    const range = { month, partition, fromId: "0", toId: String(BigInt(nextId) - 1n) };
-    const counted = await run(statements.rewind.countMessages(topic, range));
-    const messages = integer(counted.rows[0] ?? {}, "n");
+    const stretch = { topic, month, partition };
+    const messages = await messagesBefore(statements, run, stretch, nextId);
+    if (messages >= left) return await messageAt(statements, run, stretch, messages - left);
     left -= messages;
     if (messages > 0) first = firstIdOf(month);
   }
@@ -253,9 +265,11 @@ async function count(
   let consumed = 0;
   for (const month of months) {
     if (month < queueMonth(low) || month > queueMonth(toId)) continue;
-    const range = { month, partition, fromId: low, toId };
-    const all = integer((await run(statements.rewind.countMessages(key.topic, range))).rows[0] ?? {}, "n");
+    const stretch = { topic: key.topic, month, partition };
+    const passed = month > queueMonth(low) ? 0 : await messagesBefore(statements, run, stretch, low);
+    const all = (await messagesBefore(statements, run, stretch, high)) - passed;
     if (all === 0) continue;
+    const range = { month, partition, fromId: low, toId };
     const done = integer((await run(statements.rewind.countConsumed(key, range))).rows[0] ?? {}, "n");
     messages += all;
     // Batches of several rounds overlap.

@@ -40,6 +40,12 @@ WHERE topic_id = ? AND message_id BETWEEN CAST(? AS INTEGER) AND CAST(? AS INTEG
     params: [topic, fromId, toId],
   }),
 
+  deleteMilestones: (topic, fromId, toId) => ({
+    name: "deleteMilestones",
+    text: "DELETE FROM message_milestone WHERE topic_id = ? AND message_id BETWEEN CAST(? AS INTEGER) AND CAST(? AS INTEGER)",
+    params: [topic, fromId, toId],
+  }),
+
   countRows: (table) => ({ name: "countRows", text: `SELECT count(*) AS n FROM ${quoteName(table)}`, params: [] }),
 
   archiveMessages: (table, { partition, id }, limit) => ({

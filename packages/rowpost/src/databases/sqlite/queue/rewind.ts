@@ -80,4 +80,28 @@ WHERE m.partition_no = ? AND m.message_id < CAST(? AS INTEGER)
 ORDER BY m.message_id DESC LIMIT 1 OFFSET ?`,
     params: [partition, id, places - 1],
   }),
+
+  placesBehind: (topic, { month, partition, id, places }) => ({
+    name: "placesBehind",
+    text: `SELECT CAST(m.message_id AS TEXT) AS id FROM ${quoteName(infoTable(topic, month))} AS m
+WHERE m.partition_no = ? AND m.message_id > CAST(? AS INTEGER)
+ORDER BY m.message_id LIMIT 1 OFFSET ?`,
+    params: [partition, id, places - 1],
+  }),
+
+  passedMilestones: (topic, { partition, fromId, beforeId, limit }) => ({
+    name: "passedMilestones",
+    text: `SELECT count(*) AS n, CAST(max(m.message_id) AS TEXT) AS id FROM (
+  SELECT message_id FROM message_milestone
+  WHERE topic_id = ? AND partition_no = ? AND message_id >= CAST(? AS INTEGER) AND message_id < CAST(? AS INTEGER)
+  ORDER BY message_id LIMIT ?) AS m`,
+    params: [topic, partition, fromId, beforeId, limit],
+  }),
+
+  insertMilestone: (topic, { partition, id }) => ({
+    name: "insertMilestone",
+    text: `INSERT INTO message_milestone (topic_id, partition_no, message_id) VALUES (?, ?, CAST(? AS INTEGER))
+ON CONFLICT (topic_id, partition_no, message_id) DO NOTHING`,
+    params: [topic, partition, id],
+  }),
 };

@@ -113,6 +113,15 @@ const TABLES = [
 ) WITHOUT ROWID`,
 ];
 
+const MILESTONES = [
+  `CREATE TABLE IF NOT EXISTS message_milestone (
+  topic_id TEXT NOT NULL,
+  partition_no INTEGER NOT NULL,
+  message_id INTEGER NOT NULL,         -- every 5,000th of the partition in a month, to count by
+  PRIMARY KEY (topic_id, partition_no, message_id)
+) WITHOUT ROWID`,
+];
+
 export function schema(): SchemaStatements {
-  return { ...schemaStatements(createNames(queueLayout)), migrations: queueMigrations(TABLES) };
+  return { ...schemaStatements(createNames(queueLayout)), migrations: queueMigrations(TABLES, MILESTONES) };
 }
