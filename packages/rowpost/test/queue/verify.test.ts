@@ -76,6 +76,19 @@ describeOnEach("the detector", (make) => {
     expect((await verify()).problems).toEqual([]);
   });
 
+  it("lets the process do other work between its chunks, where the database answers within the call", async () => {
+    await read(2_200, "batch");
+    let turns = 0;
+    let next = setImmediate(function turn() {
+      turns += 1;
+      next = setImmediate(turn);
+    });
+    await verify();
+    clearImmediate(next);
+    // Of 1,000 messages each.
+    expect(turns).toBeGreaterThan(2);
+  });
+
   it.each(["each", "batch"] as const)("finds a lost message with records of %s", async (records) => {
     const ids = await read(600, records);
     const table = `orders_message_info_consumption_${queueMonth(ids[0] as string)}`;

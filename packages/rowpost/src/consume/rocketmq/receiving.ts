@@ -3,7 +3,7 @@ import type { Connection } from "../../brokers/rocketmq/connection.ts";
 import { failureOfCall, failureOfStatus, type RocketmqStatus } from "../../brokers/rocketmq/failures.ts";
 import type { GrpcRuntime } from "../../brokers/rocketmq/grpc.ts";
 import type { Session } from "../../brokers/rocketmq/session.ts";
-import { onAbort, untilAborted } from "../../runtime/abort.ts";
+import { onAbort, unlessAborted, untilAborted } from "../../runtime/abort.ts";
 import { retryPauseMs } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
@@ -69,6 +69,8 @@ interface Status {
 export function startReceiving(parts: Parts): Receiving {
   const { clock, closing, connection, logger, runtime, session } = parts;
   const polls = new Map<string, Promise<void>>();
+  /** Topics that were told to be unread. */
+  const unread = new Set<string>();
   /** Monotonic; infinite once it was told. */
   let unknownSinceMs: number | undefined;
   const cut = new AbortController();
@@ -77,7 +79,10 @@ export function startReceiving(parts: Parts): Receiving {
   async function watch(): Promise<void> {
     for (let failures = 0; !closing.aborted; ) {
       const looks: boolean[] = [];
-      for (const topic of parts.topics) looks.push(await look(topic, failures === 0));
+      for (const topic of parts.topics) {
+        const answer = await unlessAborted(closing, parts.queuesOf(topic), () => closing.reason).catch(() => undefined);
+        if (answer !== undefined) looks.push(look(topic, answer));
+      }
       failures = looks.includes(false) ? failures + 1 : 0;
       await clock.sleep(failures === 0 ? ROUTE_MS : retryPauseMs(failures), closing);
     }
@@ -88,9 +93,9 @@ export function startReceiving(parts: Parts): Receiving {
   }
 
   /** False: to be looked for again soon. */
-  async function look(topic: string, isFirst: boolean): Promise<boolean> {
-    const answer = await parts.queuesOf(topic);
+  function look(topic: string, answer: Queues): boolean {
     if ("queues" in answer) {
+      unread.delete(topic);
       for (const queue of answer.queues) {
         const name = `${topic}\n${queue.broker.name}`;
         if (!polls.has(name)) {
@@ -102,7 +107,8 @@ export function startReceiving(parts: Parts): Receiving {
     }
     // A poll that runs tells by itself.
     const isRead = [...polls.keys()].some((name) => name.startsWith(`${topic}\n`));
-    if (isFirst && !isRead && !closing.aborted) {
+    if (!isRead && !unread.has(topic)) {
+      unread.add(topic);
       logger.warn("a consumer cannot receive; it goes on trying", { what: whatOf(topic), reason: answer.reason });
     }
     return !answer.isRetriable;

@@ -150,7 +150,9 @@ export function lackOf(error: unknown, statement: string): RowpostError | undefi
   const said = `${statement}: ${describeError(error)}`;
   if (DENIED.has(number)) return new PermissionError(said, { cause: error });
   if (!ABSENT.has(number)) return undefined;
-  return new SchemaError(`${said}; "rowpost migrate" makes what is missing`, { cause: error });
+  return new SchemaError(`${said}; "rowpost migrate" makes what is missing, and queue.migrate() what the queue lacks`, {
+    cause: error,
+  });
 }
 
 /** A driver's error as one of ours, where it means one; anything else as it is. */

@@ -94,7 +94,9 @@ export function lackOf(error: unknown, statement: string): RowpostError | undefi
   const said = `${statement}: ${describeError(error)}`;
   if (code === "42501") return new PermissionError(said, { cause: error });
   if (code !== "42P01" && code !== "42703") return undefined;
-  return new SchemaError(`${said}; "rowpost migrate" makes what is missing`, { cause: error });
+  return new SchemaError(`${said}; "rowpost migrate" makes what is missing, and queue.migrate() what the queue lacks`, {
+    cause: error,
+  });
 }
 
 /** A driver's error as one of ours, where it means one; anything else as it is. */

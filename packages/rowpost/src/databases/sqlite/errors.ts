@@ -50,7 +50,10 @@ export function isTableMissing(error: unknown): boolean {
 /** What the tables lack, as an error of ours; undefined for anything else. */
 export function lackOf(error: unknown, statement: string): RowpostError | undefined {
   if (!(error instanceof Error) || !/no such (table|column)|has no column/.test(error.message)) return undefined;
-  return new SchemaError(`${statement}: ${error.message}; "rowpost migrate" makes what is missing`, { cause: error });
+  return new SchemaError(
+    `${statement}: ${error.message}; "rowpost migrate" makes what is missing, and queue.migrate() what the queue lacks`,
+    { cause: error },
+  );
 }
 
 /** SQLite's error as one of ours, where it means one; anything else as it is. */

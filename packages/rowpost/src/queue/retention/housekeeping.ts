@@ -36,10 +36,11 @@ export async function keepHouse(options: HousekeepingOptions, signal: AbortSigna
   const { topic, store, rewinding, clock, logger } = options;
   /** Where the last turn of this process has come to; the next one begins anew behind the end. */
   let after: VerifyOptions["after"];
-  let fromMonth = 0;
+  let fromMonth: number | undefined;
   while (!signal.aborted) {
     try {
-      if (await store.elect(topic, EVERY_MS)) {
+      const isElected = await store.elect(topic, EVERY_MS);
+      if (isElected) {
         await options.prepareMonths();
         for (const { month, dropped, problem } of await options.applyRetention()) {
           if (dropped !== undefined) logger.info("a month was dropped", { ...dropped });
@@ -56,7 +57,8 @@ export async function keepHouse(options: HousekeepingOptions, signal: AbortSigna
       }
       const untilMs = clock.monotonicMs() + MILESTONES_MS;
       const isOver = (): boolean => signal.aborted || clock.monotonicMs() > untilMs;
-      fromMonth = await rewinding.setMilestones({ topic, fromMonth, isOver });
+      // In months that are over nothing is missing, but where nobody has set any yet.
+      fromMonth = await rewinding.setMilestones({ topic, fromMonth: isElected ? 0 : fromMonth, isOver });
     } catch (error) {
       if (!signal.aborted) logger.warn("housekeeping of the queue failed", { topic, error });
     }

@@ -88,11 +88,12 @@ export interface RewindStore {
   rewind(request: RewindRequest): Promise<RewindDone | RewindRefusal>;
   /**
    * Sets the marks that messages are counted by, from a month on, until it `isOver` or somebody
-   * else is at it; the month to go on with. A count needs none: it walks where there are none.
+   * else is at it; the month to go on with. Undefined: from the one before this one. A count needs
+   * none: it walks where there are none.
    */
   setMilestones(request: {
     readonly topic: string;
-    readonly fromMonth: number;
+    readonly fromMonth: number | undefined;
     readonly isOver: () => boolean;
   }): Promise<number>;
   /** The newest first. */

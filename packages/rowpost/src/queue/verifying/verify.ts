@@ -2,6 +2,7 @@
  * The detector: every message below a group's progress has a record in the round that it belongs
  * to, or is to come again, or was passed over by a rewind. What is none of these was lost.
  */
+import { setImmediate } from "node:timers/promises";
 import { checkQueueId, UnknownGroupError } from "../../message/queue-errors.ts";
 import { MOST_IN_A_RECORD, queueMonth } from "../../message/queue-id.ts";
 import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
@@ -142,6 +143,8 @@ async function verifyPlace(store: VerifyStore, request: PlaceRequest): Promise<P
     if (month < queueMonth(fromId) || month > queueMonth(toId)) continue;
     let at = (await store.before({ topic, month, partition, fromId, places: MOST_IN_A_RECORD })) ?? "0";
     for (;;) {
+      // SQLite answers within the call: without a pause no timer would run, nor a heartbeat.
+      await setImmediate();
       const chunk = await store.chunk({ topic, group, month, partition, fromId: at, toId, limit: CHUNK });
       for (const message of chunk) {
         const counts = compareIds(message.id, fromId) >= 0;

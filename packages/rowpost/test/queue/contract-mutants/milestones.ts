@@ -28,6 +28,23 @@ export const milestoneMutants: readonly Mutant[] = [
     "milestones: what is over",
   ],
   [
+    "those of a topic that was deleted count nothing",
+    rewinding(({ plan }, _store, database) => ({
+      async plan(request) {
+        const planned = await plan(request);
+        if ("refused" in planned) return planned;
+        const text = `SELECT partition_no FROM message_milestone WHERE topic_id = '${request.topic}'`;
+        const { rows } = await database.transaction((tx) => tx.run({ name: "all", text, params: [] }));
+        const partitions = planned.partitions.map((each) => ({
+          ...each,
+          messages: each.messages + 5_000 * rows.length,
+        }));
+        return { ...planned, partitions };
+      },
+    })),
+    "milestones: what a deleted topic",
+  ],
+  [
     "none is left of a month that is dropped",
     retention(({ finish }, _store, database) => ({
       async finish(request) {

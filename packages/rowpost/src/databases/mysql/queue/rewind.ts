@@ -98,13 +98,14 @@ export const rewind: RewindStatements = {
     params: [id],
   }),
 
-  passedMilestones: (topic, { partition, fromId, beforeId, limit }) => ({
+  passedMilestones: (topic, { month, partition, beforeId, limit }) => ({
     name: "passedMilestones",
     text: `SELECT COUNT(*) AS n, CAST(MAX(m.message_id) AS CHAR) AS id FROM (
     SELECT message_id FROM message_milestone FORCE INDEX (PRIMARY)
-    WHERE topic_id = ? AND partition_no = ${whole(partition)} AND message_id >= ? AND message_id < ?
+    WHERE topic_id = ? AND partition_no = ${whole(partition)} AND message_id < ? AND message_id >=
+      (SELECT MIN(i.message_id) FROM ${quoteName(infoTable(topic, month))} AS i FORCE INDEX (PRIMARY) WHERE i.partition_no = ${whole(partition)})
     ORDER BY message_id LIMIT ${whole(limit)}) AS m`,
-    params: [topic, fromId, beforeId],
+    params: [topic, beforeId],
   }),
 
   /** Locks the new row. Whoever inserts the same one waits, and leaves it as it is. */

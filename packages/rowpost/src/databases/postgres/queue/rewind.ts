@@ -97,13 +97,14 @@ ORDER BY m.message_id LIMIT 1 OFFSET $3::bigint`,
     params: [partition, id, places - 1],
   }),
 
-  passedMilestones: (topic, { partition, fromId, beforeId, limit }) => ({
+  passedMilestones: (topic, { month, partition, beforeId, limit }) => ({
     name: "passedMilestones",
     text: `SELECT count(*)::text AS n, max(m.message_id)::text AS id FROM (
   SELECT message_id FROM message_milestone
-  WHERE topic_id = $1 AND partition_no = $2 AND message_id >= $3::bigint AND message_id < $4::bigint
-  ORDER BY message_id LIMIT $5::bigint) m`,
-    params: [topic, partition, fromId, beforeId, limit],
+  WHERE topic_id = $1 AND partition_no = $2 AND message_id < $3::bigint AND message_id >=
+    (SELECT min(i.message_id) FROM ${quoteName(infoTable(topic, month))} i WHERE i.partition_no = $2)
+  ORDER BY message_id LIMIT $4::bigint) m`,
+    params: [topic, partition, beforeId, limit],
   }),
 
   /** Locks the new row. Whoever inserts the same one waits, and leaves it as it is. */

@@ -5,14 +5,16 @@
  * month is its message n x 5,000 for ever, whoever sets it, and however many do. Consumers set them
  * (queue/retention/housekeeping.ts); what is behind the last one is walked.
  */
-import { firstIdOf, monthAfter } from "../../../message/queue-id.ts";
+import { setImmediate } from "node:timers/promises";
+import { firstIdOf, monthAfter, monthOf } from "../../../message/queue-id.ts";
 import { compareIds } from "../../../runtime/compare-ids.ts";
 import type { QueryResult, Statement } from "../../../transactions/executor.ts";
 import { integer, text } from "../rows.ts";
+import { monthsOfTables } from "./names.ts";
 import type { QueueStatements } from "./statements.ts";
 
 /** To walk so many takes 2 ms on PostgreSQL 15, 4 ms on MariaDB 10.11. */
-const EVERY = 5_000;
+export const EVERY = 5_000;
 const ALL = 2 ** 31 - 1;
 
 export type Run = (statement: Statement) => Promise<QueryResult>;
@@ -25,6 +27,40 @@ export interface Stretch {
 }
 
 type Parts = Pick<QueueStatements, "rewind">;
+
+interface TopicRequest {
+  readonly topic: string;
+  readonly fromMonth: number | undefined;
+  readonly isOver: () => boolean;
+  readonly isTableMissing: (error: unknown) => boolean;
+}
+
+/** What `RewindStore.setMilestones` promises. */
+export async function setTopicMilestones(
+  parts: Pick<QueueStatements, "consume" | "rewind" | "topics">,
+  run: Run,
+  { topic, fromMonth, isOver, isTableMissing }: TopicRequest,
+): Promise<number> {
+  const readMonths = async () => monthsOfTables(topic, (await run(parts.topics.monthTables(topic))).rows);
+  const months = await readMonths();
+  const counters = (await run(parts.consume.readCounters({ topic, group: "" }))).rows;
+  const [now = {}] = (await run(parts.topics.now())).rows;
+  const current = monthOf(Number(text(now, "nowms")));
+  // An append that began in the month before may be committed in this one.
+  const recent = months.findLast((month) => month < current) ?? 0;
+  for (const month of months.filter((each) => each >= (fromMonth ?? recent))) {
+    for (const row of counters) {
+      const stretch = { topic, month, partition: integer(row, "partitionno") };
+      try {
+        if (!(await setMilestones(parts, run, stretch, isOver))) return month;
+      } catch (error) {
+        if (!isTableMissing(error) || (await readMonths()).includes(month)) throw error;
+        break;
+      }
+    }
+  }
+  return recent;
+}
 
 /** How many of the stretch are before this id. */
 export async function messagesBefore(parts: Parts, run: Run, stretch: Stretch, id: string): Promise<number> {
@@ -50,10 +86,12 @@ export async function messageAt(parts: Parts, run: Run, stretch: Stretch, before
  * Sets those that are missing, until it `isOver` or somebody else is at it; false: some may be
  * missing yet.
  */
-export async function setMilestones(parts: Parts, run: Run, stretch: Stretch, isOver: () => boolean): Promise<boolean> {
+async function setMilestones(parts: Parts, run: Run, stretch: Stretch, isOver: () => boolean): Promise<boolean> {
   const { topic, month, partition } = stretch;
   let { id } = await passedMilestones(parts, run, stretch, {});
   while (!isOver()) {
+    // SQLite answers within the call: without a pause no timer would run, nor a heartbeat.
+    await setImmediate();
     // A SELECT of its own: an INSERT with it would lock what it reads on MySQL, and appends wait.
     const [row] = (await run(parts.rewind.placesBehind(topic, { month, partition, id, places: EVERY }))).rows;
     if (row === undefined) return true;
@@ -73,7 +111,7 @@ async function passedMilestones(
 ): Promise<{ readonly milestones: number; readonly id: string }> {
   const endId = firstIdOf(monthAfter(month));
   const isWithin = beforeId !== undefined && compareIds(beforeId, endId) < 0;
-  const range = { partition, fromId: firstIdOf(month), beforeId: isWithin ? beforeId : endId, limit };
+  const range = { month, partition, beforeId: isWithin ? beforeId : endId, limit };
   const [row = {}] = (await run(rewind.passedMilestones(topic, range))).rows;
   const milestones = integer(row, "n");
   return { milestones, id: milestones === 0 ? "0" : text(row, "id") };

@@ -44,10 +44,13 @@ export interface RewindStatements {
     topic: string,
     request: { readonly month: number; readonly partition: number; readonly id: string; readonly places: number },
   ): Statement;
-  /** Aliases: n id. Of the first `limit` milestones in a range: how many, and the last one. */
+  /**
+   * Aliases: n id. Of the first `limit` milestones from the month's first message to before this
+   * id: how many, and the last one. Those of a topic of this name that was deleted lie before it.
+   */
   passedMilestones(
     topic: string,
-    request: { readonly partition: number; readonly fromId: string; readonly beforeId: string; readonly limit: number },
+    request: { readonly month: number; readonly partition: number; readonly beforeId: string; readonly limit: number },
   ): Statement;
   /** No row when it is there. */
   insertMilestone(topic: string, milestone: { readonly partition: number; readonly id: string }): Statement;

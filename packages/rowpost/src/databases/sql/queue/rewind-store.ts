@@ -19,11 +19,11 @@ import type { Statement } from "../../../transactions/executor.ts";
 import { integer, type Row, text } from "../rows.ts";
 import { createSessionSlots } from "../session-slots.ts";
 import type { ConsumptionParts } from "./consumption-store.ts";
-import { messageAt, messagesBefore, type Run, setMilestones } from "./milestones.ts";
+import { EVERY, messageAt, messagesBefore, type Run, setTopicMilestones } from "./milestones.ts";
 import { monthsOfTables } from "./names.ts";
 import type { QueueStatements } from "./statements.ts";
 
-type RewindParts = Pick<ConsumptionParts, "connect" | "sharedSession" | "statements">;
+type RewindParts = Pick<ConsumptionParts, "connect" | "isTableMissing" | "sharedSession" | "statements">;
 
 /** What a group is at, and what its topic has. */
 interface Situation {
@@ -50,7 +50,7 @@ interface Moves {
 /** More than a topic can have partitions: a whole rewind. */
 const A_REWIND = 64;
 
-export function createRewindStore({ connect, sharedSession, statements }: RewindParts): RewindStore {
+export function createRewindStore({ connect, isTableMissing, sharedSession, statements }: RewindParts): RewindStore {
   const slots = createSessionSlots({
     proveLost: false,
     shared: sharedSession,
@@ -82,19 +82,11 @@ export function createRewindStore({ connect, sharedSession, statements }: Rewind
         }),
       ),
 
-    async setMilestones({ topic, fromMonth, isOver }) {
-      const run: Run = (statement) => slots.retry("housekeeping", (session) => session.run(statement));
-      const months = monthsOfTables(topic, (await run(statements.topics.monthTables(topic))).rows);
-      const counters = (await run(statements.consume.readCounters({ topic, group: "" }))).rows;
-      for (const month of months.filter((each) => each >= fromMonth)) {
-        for (const row of counters) {
-          const stretch = { topic, month, partition: integer(row, "partitionno") };
-          if (!(await setMilestones(statements, run, stretch, isOver))) return month;
-        }
-      }
-      // The month before this one: the tables of the next one are made ahead.
-      return months.at(-3) ?? 0;
-    },
+    setMilestones: (request) =>
+      setTopicMilestones(statements, (statement) => slots.retry("housekeeping", (session) => session.run(statement)), {
+        ...request,
+        isTableMissing,
+      }),
 
     log: (key, limit) => slots.retry("scan", (session) => log((statement) => session.run(statement), key, limit)),
     close: () => slots.close(),
@@ -245,6 +237,11 @@ async function back(
   for (const month of at.months.toReversed()) {
     if (month > queueMonth(nextId)) continue;
     const stretch = { topic, month, partition };
+    if (left <= EVERY) {
+      const near = { month, partition, id: nextId, places: left };
+      const [row] = (await run(statements.rewind.placesBefore(topic, near))).rows;
+      if (row !== undefined) return text(row, "id");
+    }
     const messages = await messagesBefore(statements, run, stretch, nextId);
     if (messages >= left) return await messageAt(statements, run, stretch, messages - left);
     left -= messages;

@@ -89,13 +89,14 @@ ORDER BY m.message_id LIMIT 1 OFFSET ?`,
     params: [partition, id, places - 1],
   }),
 
-  passedMilestones: (topic, { partition, fromId, beforeId, limit }) => ({
+  passedMilestones: (topic, { month, partition, beforeId, limit }) => ({
     name: "passedMilestones",
     text: `SELECT count(*) AS n, CAST(max(m.message_id) AS TEXT) AS id FROM (
   SELECT message_id FROM message_milestone
-  WHERE topic_id = ? AND partition_no = ? AND message_id >= CAST(? AS INTEGER) AND message_id < CAST(? AS INTEGER)
+  WHERE topic_id = ? AND partition_no = ? AND message_id < CAST(? AS INTEGER) AND message_id >=
+    (SELECT min(i.message_id) FROM ${quoteName(infoTable(topic, month))} AS i WHERE i.partition_no = ?)
   ORDER BY message_id LIMIT ?) AS m`,
-    params: [topic, partition, fromId, beforeId, limit],
+    params: [topic, partition, beforeId, partition, limit],
   }),
 
   insertMilestone: (topic, { partition, id }) => ({

@@ -41,7 +41,7 @@ async function milestonesOf({ dialect, rows, topic }: QueueCaseContext): Promise
   return found.map((row) => String(row["id"]));
 }
 
-const setAll = (context: QueueCaseContext, fromMonth = 0): Promise<number> =>
+const setAll = (context: QueueCaseContext, fromMonth: number | undefined = 0): Promise<number> =>
   context.rewinding.setMilestones({ topic: context.topic, fromMonth, isOver: () => false });
 
 /** Where the group goes from the end, and how many messages come again. */
@@ -107,6 +107,24 @@ export const milestoneCases: readonly QueueContractCase[] = [
       assert.equal((await milestonesOf(context)).length, 2);
       await setAll(context, FIRST);
       assert.equal((await milestonesOf(context)).length, 3);
+    },
+  },
+  {
+    name: "milestones: what a deleted topic of the same name has left counts nothing",
+    async run(context) {
+      const ids = await context.append([{}, {}, {}]);
+      const before = BigInt(ids[0] ?? 0) - 64n;
+      await context.sql(
+        `INSERT INTO message_milestone (topic_id, partition_no, message_id) VALUES ('${context.topic}', 0, ${before})`,
+      );
+      const billing = await context.member();
+      await billing.settle({ nextId: after(ids[2]) });
+      const plan = await context.rewinding.plan(rewinding(context, { kind: "start" }, { partitions: [0] }));
+      assert.ok(!("refused" in plan));
+      assert.deepEqual(
+        plan.partitions.map(({ messages }) => messages),
+        [3],
+      );
     },
   },
   {
