@@ -296,6 +296,10 @@ function defineConsumerCases(
     const held = new Promise<void>((resolve) => {
       release = resolve;
     });
+    let meet = (): void => undefined;
+    const met = new Promise<void>((resolve) => {
+      meet = resolve;
+    });
     await publish(["slow", "b", "c", "d", "e", "f"].map((key) => message(key, { orderingKey: key })));
     const received: string[] = [];
     let atOnce = 0;
@@ -305,7 +309,8 @@ function defineConsumerCases(
       handler: async ({ key }) => {
         atOnce += 1;
         most = Math.max(most, atOnce);
-        if (key === "slow") await held;
+        if (atOnce === 2) meet();
+        await (key === "slow" ? held : met);
         atOnce -= 1;
         received.push(key);
       },
