@@ -269,11 +269,19 @@ describeWithService("rocketmq", "consume", ({ address }) => {
     const proxy = await createTcpProxy({ target: { port: server.port } });
     ends.push(() => proxy.close());
     const handled: string[] = [];
-    await consume({ ...place, server: { ...server, port: proxy.port } }, { handler: ({ key }) => handled.push(key) });
+    const told: unknown[] = [];
+    await consume(
+      { ...place, server: { ...server, port: proxy.port } },
+      {
+        handler: ({ key }) => handled.push(key),
+        logger: { ...silentLogger, warn: (_line, fields) => void told.push(fields?.["what"]) },
+      },
+    );
     await proxy.cut();
     await publish(place, [outgoing("4711")]);
     // The look at brokers that have come is every 30 s.
     await expect.poll(() => handled, { timeout: 20_000 }).toEqual(["4711"]);
+    expect(told).toContain(`RocketMQ topic ${place.topic} for the group ${place.group}`);
   });
 
   test("a dead letter of a group lets those behind it go on", async () => {

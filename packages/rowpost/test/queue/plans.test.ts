@@ -5,25 +5,16 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Database, DialectName, Session } from "../../src/databases/database.ts";
-import * as mysqlStatements from "../../src/databases/mysql/queue/statements.ts";
 import type { PlanNode } from "../../src/databases/postgres/plan.ts";
-import * as postgresStatements from "../../src/databases/postgres/queue/statements.ts";
 import { defaultLayout } from "../../src/databases/sql/layouts.ts";
-import type { QueueStatements } from "../../src/databases/sql/queue/statements.ts";
-import * as sqliteStatements from "../../src/databases/sqlite/queue/statements.ts";
 import { firstIdOf } from "../../src/message/queue-id.ts";
 import type { StoreHarness } from "../../src/testing/index.ts";
 import type { Statement } from "../../src/transactions/executor.ts";
 import { explained, numbersTo } from "../databases/plans.ts";
 import { mysqlHarness, postgresHarness, sqliteHarness } from "../databases/store-harnesses.ts";
 import { describeWithService } from "../services.ts";
-import { hotQueueStatements, MONTH, TOPIC } from "./statement-samples.ts";
+import { hotQueueStatements, MONTH, STATEMENTS, TOPIC } from "./statement-samples.ts";
 
-const STATEMENTS: Readonly<Record<DialectName, QueueStatements>> = {
-  mysql: mysqlStatements,
-  postgres: postgresStatements,
-  sqlite: sqliteStatements,
-};
 const ROWS = 60_000;
 const INFO = `${TOPIC}_message_info_${MONTH}`;
 const RECORDS = `${TOPIC}_message_info_consumption_${MONTH}`;

@@ -245,15 +245,6 @@ describeOnEach("dropping months", (make, { isServer }) => {
     await retention.close();
   });
 
-  it("sets the milestones that a rewind counts by, in a running consumer", async () => {
-    // Those of a call share a partition.
-    await queue.append(Array.from({ length: 5_001 }, () => ({ topic: "orders", body: 1 })));
-    consumers.push(await queue.consume({ topic: "orders", group: "billing", from: "end", handler: () => {} }));
-    const milestones = async (): Promise<readonly unknown[]> =>
-      await place.query("SELECT partition_no FROM message_milestone");
-    await expect.poll(milestones, { timeout: 60_000 }).toHaveLength(1);
-  });
-
   if (isServer) {
     it("waits for no long reader: the month stays, and goes when he is gone", { timeout: 120_000 }, async () => {
       await writeOld(place, "orders", 202601, messages(2));

@@ -2,12 +2,22 @@
  * One call of every statement of the queue in a dialect: for preparing each on a live server, and
  * for looking at plans.
  */
+import type { DialectName } from "../../src/databases/database.ts";
+import * as mysqlStatements from "../../src/databases/mysql/queue/statements.ts";
+import * as postgresStatements from "../../src/databases/postgres/queue/statements.ts";
 import { infoTable, recordTable } from "../../src/databases/sql/queue/names.ts";
 import type { QueueStatements } from "../../src/databases/sql/queue/statements.ts";
+import * as sqliteStatements from "../../src/databases/sqlite/queue/statements.ts";
 import type { QueuedMessage } from "../../src/queue/store.ts";
 import type { Statement } from "../../src/transactions/executor.ts";
 import { oldId } from "./months.ts";
 
+/** Of every dialect. */
+export const STATEMENTS: Readonly<Record<DialectName, QueueStatements>> = {
+  mysql: mysqlStatements,
+  postgres: postgresStatements,
+  sqlite: sqliteStatements,
+};
 export const TOPIC = "orders";
 /** A month that is over; its tables have to be there. */
 export const MONTH = 202601;
@@ -190,8 +200,8 @@ function retentionSamples({ retention }: QueueStatements): Statement[] {
     retention.removeMark(drop),
     retention.isUnreadFrom({ topic: TOPIC, month: MONTH, partition: 0, fromId: "0" }),
     retention.waitingIn(TOPIC, "0", "1"),
-    retention.deleteRedeliveries(TOPIC, "0", "1"),
-    retention.deleteMilestones(TOPIC, "0", "1"),
+    retention.deleteBetween("message_redelivery", TOPIC, "0", "1"),
+    retention.deleteBetween("message_milestone", TOPIC, "0", "1"),
     retention.countRows(infoTable(TOPIC, MONTH)),
     retention.archiveMessages(infoTable(TOPIC, MONTH), { partition: 0, id: "0" }, 10),
     retention.archiveRecords(recordTable(TOPIC, MONTH), { id: "0", group: "g", round: 0, attempt: 0 }, 10),

@@ -1,23 +1,14 @@
 /** Every statement of the queue is prepared on every live server. */
 import { describe, expect, test } from "vitest";
-import type { DialectName } from "../../src/databases/database.ts";
-import * as mysqlStatements from "../../src/databases/mysql/queue/statements.ts";
-import * as postgresStatements from "../../src/databases/postgres/queue/statements.ts";
 import { defaultLayout } from "../../src/databases/sql/layouts.ts";
 import type { QueueStatements } from "../../src/databases/sql/queue/statements.ts";
-import * as sqliteStatements from "../../src/databases/sqlite/queue/statements.ts";
 import type { StoreHarness } from "../../src/testing/index.ts";
 import type { Statement } from "../../src/transactions/executor.ts";
 import { PREPARE, recorded } from "../databases/prepared.ts";
 import { mysqlHarness, postgresHarness, sqliteHarness } from "../databases/store-harnesses.ts";
 import { describeWithService } from "../services.ts";
-import { hotQueueStatements, MONTH, otherQueueStatements, TOPIC } from "./statement-samples.ts";
+import { hotQueueStatements, MONTH, otherQueueStatements, STATEMENTS, TOPIC } from "./statement-samples.ts";
 
-const STATEMENTS: Readonly<Record<DialectName, QueueStatements>> = {
-  mysql: mysqlStatements,
-  postgres: postgresStatements,
-  sqlite: sqliteStatements,
-};
 /** Of {@link QueueStatements}, what is no group of statements. */
 const MAKERS = ["schema", "holding"];
 /**

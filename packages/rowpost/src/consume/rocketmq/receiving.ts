@@ -78,12 +78,12 @@ export function startReceiving(parts: Parts): Receiving {
   /** Begins the polls of brokers that have come; those of one that has gone end by themselves. */
   async function watch(): Promise<void> {
     for (let failures = 0; !closing.aborted; ) {
-      const looks: boolean[] = [];
+      let isOver = true;
       for (const topic of parts.topics) {
         const answer = await unlessAborted(closing, parts.queuesOf(topic), () => closing.reason).catch(() => undefined);
-        if (answer !== undefined) looks.push(look(topic, answer));
+        if (answer !== undefined && !look(topic, answer)) isOver = false;
       }
-      failures = looks.includes(false) ? failures + 1 : 0;
+      failures = isOver ? 0 : failures + 1;
       await clock.sleep(failures === 0 ? ROUTE_MS : retryPauseMs(failures), closing);
     }
     // What the server has sent already would come again only after the invisible time.

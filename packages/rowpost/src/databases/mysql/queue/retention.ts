@@ -38,15 +38,9 @@ export const retention: RetentionStatements = {
   }),
 
   /** Locks redeliveries whose messages are gone: nobody can deliver them. */
-  deleteRedeliveries: (topic, fromId, toId) => ({
-    name: "deleteRedeliveriesOf",
-    text: "DELETE FROM message_redelivery WHERE topic_id = ? AND message_id BETWEEN ? AND ?",
-    params: [topic, fromId, toId],
-  }),
-
-  deleteMilestones: (topic, fromId, toId) => ({
-    name: "deleteMilestones",
-    text: "DELETE FROM message_milestone WHERE topic_id = ? AND message_id BETWEEN ? AND ?",
+  deleteBetween: (table, topic, fromId, toId) => ({
+    name: "deleteBetween",
+    text: `DELETE FROM ${table} WHERE topic_id = ? AND message_id BETWEEN ? AND ?`,
     params: [topic, fromId, toId],
   }),
 

@@ -80,15 +80,9 @@ WHERE topic_id = $1 AND message_id BETWEEN $2::bigint AND $3::bigint AND state =
   }),
 
   /** Locks redeliveries whose messages are gone: nobody can deliver them. */
-  deleteRedeliveries: (topic, fromId, toId) => ({
-    name: "deleteRedeliveriesOf",
-    text: "DELETE FROM message_redelivery WHERE topic_id = $1 AND message_id BETWEEN $2::bigint AND $3::bigint",
-    params: [topic, fromId, toId],
-  }),
-
-  deleteMilestones: (topic, fromId, toId) => ({
-    name: "deleteMilestones",
-    text: "DELETE FROM message_milestone WHERE topic_id = $1 AND message_id BETWEEN $2::bigint AND $3::bigint",
+  deleteBetween: (table, topic, fromId, toId) => ({
+    name: "deleteBetween",
+    text: `DELETE FROM ${table} WHERE topic_id = $1 AND message_id BETWEEN $2::bigint AND $3::bigint`,
     params: [topic, fromId, toId],
   }),
 

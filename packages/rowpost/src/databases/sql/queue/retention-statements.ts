@@ -1,6 +1,7 @@
 /** What a dialect supplies for dropping months. */
 import type { DropRequest } from "../../../queue/retention/store.ts";
 import type { Statement } from "../../../transactions/executor.ts";
+import type { TOPIC_TABLES } from "./names.ts";
 
 /** Behind this record; the first one: undefined. */
 export interface RecordPlace {
@@ -38,10 +39,13 @@ export interface RetentionStatements {
    * aside, that which is still to come is unread.
    */
   waitingIn(topic: string, fromId: string, toId: string): Statement;
-  /** Every redelivery between these ids. */
-  deleteRedeliveries(topic: string, fromId: string, toId: string): Statement;
-  /** Every milestone between these ids. */
-  deleteMilestones(topic: string, fromId: string, toId: string): Statement;
+  /** Every row between these ids, with both ends. */
+  deleteBetween(
+    table: Extract<(typeof TOPIC_TABLES)[number], "message_milestone" | "message_redelivery">,
+    topic: string,
+    fromId: string,
+    toId: string,
+  ): Statement;
   /** Aliases: n. */
   countRows(table: string): Statement;
   /** In order of partition and id, behind this message. Values as text or whole numbers. */

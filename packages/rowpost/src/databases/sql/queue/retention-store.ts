@@ -97,7 +97,7 @@ export function createRetentionStore({ connect, sharedSession, statements }: Ret
 
     async finish(request) {
       const { topic, month } = request;
-      const { affected } = await run(retention.deleteRedeliveries(topic, ...idsOf(month)));
+      const { affected } = await run(retention.deleteBetween("message_redelivery", topic, ...idsOf(month)));
       await run(retention.finishMark(request, affected));
       return { redeliveries: affected };
     },
@@ -128,7 +128,7 @@ async function begin(statements: QueueStatements, tx: Executor, request: DropReq
     if (groups.length > 0) return { refused: "needed", groups };
   }
   // They come again where the mark is taken back; until then a count walks.
-  await tx.run(retention.deleteMilestones(topic, ...idsOf(month)));
+  await tx.run(retention.deleteBetween("message_milestone", topic, ...idsOf(month)));
   await tx.run(mark === undefined ? retention.insertMark(request) : retention.takeMark(request));
   return { begun: true, isThere };
 }

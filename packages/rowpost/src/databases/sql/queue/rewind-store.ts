@@ -19,11 +19,11 @@ import type { Statement } from "../../../transactions/executor.ts";
 import { integer, type Row, text } from "../rows.ts";
 import { createSessionSlots } from "../session-slots.ts";
 import type { ConsumptionParts } from "./consumption-store.ts";
-import { EVERY, messageAt, messagesBefore, type Run, setTopicMilestones } from "./milestones.ts";
+import { messageBack, messagesBefore, type Run, setTopicMilestones } from "./milestones.ts";
 import { monthsOfTables } from "./names.ts";
 import type { QueueStatements } from "./statements.ts";
 
-type RewindParts = Pick<ConsumptionParts, "connect" | "isTableMissing" | "sharedSession" | "statements">;
+type RewindParts = Pick<ConsumptionParts, "connect" | "sharedSession" | "statements">;
 
 /** What a group is at, and what its topic has. */
 interface Situation {
@@ -50,7 +50,7 @@ interface Moves {
 /** More than a topic can have partitions: a whole rewind. */
 const A_REWIND = 64;
 
-export function createRewindStore({ connect, isTableMissing, sharedSession, statements }: RewindParts): RewindStore {
+export function createRewindStore({ connect, sharedSession, statements }: RewindParts): RewindStore {
   const slots = createSessionSlots({
     proveLost: false,
     shared: sharedSession,
@@ -83,10 +83,11 @@ export function createRewindStore({ connect, isTableMissing, sharedSession, stat
       ),
 
     setMilestones: (request) =>
-      setTopicMilestones(statements, (statement) => slots.retry("housekeeping", (session) => session.run(statement)), {
-        ...request,
-        isTableMissing,
-      }),
+      setTopicMilestones(
+        statements,
+        (statement) => slots.retry("housekeeping", (session) => session.run(statement)),
+        request,
+      ),
 
     log: (key, limit) => slots.retry("scan", (session) => log((statement) => session.run(statement), key, limit)),
     close: () => slots.close(),
@@ -236,16 +237,10 @@ async function back(
   let first = nextId;
   for (const month of at.months.toReversed()) {
     if (month > queueMonth(nextId)) continue;
-    const stretch = { topic, month, partition };
-    if (left <= EVERY) {
-      const near = { month, partition, id: nextId, places: left };
-      const [row] = (await run(statements.rewind.placesBefore(topic, near))).rows;
-      if (row !== undefined) return text(row, "id");
-    }
-    const messages = await messagesBefore(statements, run, stretch, nextId);
-    if (messages >= left) return await messageAt(statements, run, stretch, messages - left);
-    left -= messages;
-    if (messages > 0) first = firstIdOf(month);
+    const found = await messageBack(statements, run, { topic, month, partition }, { id: nextId, places: left });
+    if ("id" in found) return found.id;
+    left -= found.messages;
+    if (found.messages > 0) first = firstIdOf(month);
   }
   return first;
 }

@@ -34,15 +34,9 @@ WHERE topic_id = ? AND message_id BETWEEN CAST(? AS INTEGER) AND CAST(? AS INTEG
     params: [topic, fromId, toId],
   }),
 
-  deleteRedeliveries: (topic, fromId, toId) => ({
-    name: "deleteRedeliveriesOf",
-    text: "DELETE FROM message_redelivery WHERE topic_id = ? AND message_id BETWEEN CAST(? AS INTEGER) AND CAST(? AS INTEGER)",
-    params: [topic, fromId, toId],
-  }),
-
-  deleteMilestones: (topic, fromId, toId) => ({
-    name: "deleteMilestones",
-    text: "DELETE FROM message_milestone WHERE topic_id = ? AND message_id BETWEEN CAST(? AS INTEGER) AND CAST(? AS INTEGER)",
+  deleteBetween: (table, topic, fromId, toId) => ({
+    name: "deleteBetween",
+    text: `DELETE FROM ${table} WHERE topic_id = ? AND message_id BETWEEN CAST(? AS INTEGER) AND CAST(? AS INTEGER)`,
     params: [topic, fromId, toId],
   }),
 
