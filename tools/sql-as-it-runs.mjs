@@ -44,20 +44,20 @@ const BUILDERS = {
   passFinished: ["pass", "removalStatements"],
 };
 
-const token = { id: "100", shard: 0, deliveryCount: 0, lockVersion: 0 };
+const token = { id: "100", shard: 0, deliveryCount: 0, lockVersion: "0", identityHash: "0" };
 const outcome = { ...token, toState: "sent", messageId: "01AB", retryDelta: 0, deliveryDelta: 0, nextRetryInMs: null };
 const message = { type: "order.created", key: "1", topic: "orders", body: "{}", headers: null, contentType: null };
 const messages = [{ ...message, orderingKey: null, delayMs: null, deliverAtMs: null, createdBy: "shop" }];
 
 const rows = [token];
-const held = [{ shard: 0, epoch: 1 }];
+const held = [{ shard: 0, epoch: "1" }];
 const action = { author: "somebody", reason: "a reason" };
 const rule = { scope: "topic", value: "orders" };
 const limits = { afterId: "0", immediateLimit: 500, dueLimit: 125 };
 
 /** All shards at epoch 1. */
 function fenceOf({ shardCount }) {
-  return { owner: "me", epochs: Array.from({ length: shardCount }, () => 1) };
+  return { owner: "me", epochs: Array.from({ length: shardCount }, () => "1") };
 }
 
 /** One call of each statement, in the order of a message's way. */
@@ -89,7 +89,7 @@ function writing({ enqueue }) {
 }
 
 function holding({ leases }) {
-  const observed = [{ shard: 0, owner: undefined, epoch: 0, leaseUntil: "1970-01-01 00:00:00.000", leaseMs: 0 }];
+  const observed = [{ shard: 0, owner: undefined, epoch: "0", leaseUntil: "1970-01-01 00:00:00.000", leaseMs: 0 }];
   return [
     ["ensureShards", leases.ensureShards()],
     ["reportInstance", leases.reportInstance({ owner: "me", label: "host:1" })],

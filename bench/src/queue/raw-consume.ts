@@ -54,7 +54,7 @@ async function readAll(
     if (first === undefined || last === undefined) throw new Error(`the topic ended after ${read} messages`);
     const nextId = String(BigInt(last.id) + 1n);
     const kept = records === "each" ? all : [{ ...first, lastId: last.id, messages: all.length, key: null }];
-    const move = { partition: 0, owner: OWNER, epoch: 0, fromId, orId: fromId, nextId, month };
+    const move = { partition: 0, owner: OWNER, epoch: "0", fromId, orId: fromId, nextId, month };
     await connection.simple(database.product === "sqlite" ? "BEGIN IMMEDIATE" : "BEGIN");
     const { affected } = await connection.run(consume.moveProgress(key, move));
     if (affected !== 1) throw new Error("the progress was not moved");

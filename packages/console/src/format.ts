@@ -20,8 +20,9 @@ export function formatNumber(value: number): string {
   return numberFormat({}).format(value);
 }
 
-/** `≈` about, `+` at least: never a bare number that is not exact. */
+/** `≈` about, `+` at least, `?` nobody knows: never a bare number that is not exact. */
 export function formatCount({ relation, value }: Count): string {
+  if (relation === "gte" && value === 0) return "?";
   if (relation === "est")
     return `≈${numberFormat(value < 10_000 ? {} : { maximumSignificantDigits: 3 }).format(value)}`;
   return formatNumber(value) + (relation === "gte" ? "+" : "");

@@ -34,7 +34,7 @@ SELECT m.`message_type` AS messagetype, m.`message_key` AS messagekey FROM `loca
     WHEN FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode) THEN EXP(997) /*M! WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@sql_mode) THEN EXP(995) */ WHEN ROW_COUNT() = 0 THEN EXP(999) ELSE TRUE END /*M! AND FALSE */ /*!80000 AND @@transaction_isolation = 'REPEATABLE-READ' */ AND ((m.`message_type` = ? AND m.`message_key` = ?));
 
 -- readRoom
-SELECT c.COLUMN_NAME AS columnname, c.CHARACTER_MAXIMUM_LENGTH AS characters, c.CHARACTER_OCTET_LENGTH AS bytes,
+SELECT c.TABLE_SCHEMA AS databasename, c.COLUMN_NAME AS columnname, c.CHARACTER_MAXIMUM_LENGTH AS characters, c.CHARACTER_OCTET_LENGTH AS bytes,
     c.CHARACTER_SET_NAME AS charsetname, c.DATA_TYPE AS datatype
   FROM information_schema.COLUMNS AS c
   WHERE CASE WHEN FALSE THEN FALSE WHEN ROW_COUNT() = 0 THEN EXP(999) ELSE TRUE END AND c.TABLE_SCHEMA = DATABASE() AND c.TABLE_NAME = ?;
@@ -77,7 +77,7 @@ UPDATE `local_message_relay` SET report = ?, reported_at = UTC_TIMESTAMP(3) WHER
 -- Rows: owner, label, silent_ms (since its last sign of life), report, report_age_ms (NULL: none).
 SELECT owner, label, TIMESTAMPDIFF(MICROSECOND, seen_at, UTC_TIMESTAMP(3)) DIV 1000 AS silent_ms, report,
     TIMESTAMPDIFF(MICROSECOND, reported_at, UTC_TIMESTAMP(3)) DIV 1000 AS report_age_ms
-  FROM `local_message_relay` WHERE table_name = ? ORDER BY owner;
+  FROM `local_message_relay` WHERE table_name >= 'local_message' AND table_name < 'local_message$' AND (table_name = 'local_message' OR table_name > 'local_message#') ORDER BY table_name, owner;
 
 -- renew
 -- Locks the lease rows that it writes; a takeover of one of them comes before it or after it, and
@@ -161,7 +161,7 @@ DELETE FROM `local_message_relay` WHERE table_name = ? AND owner = ?;
 -- forgetInstances
 -- Which relays run, and what they must not send. Each statement that writes locks the rows of the
 -- registry that it writes, one or those of the dead, until its own end; no other statement does.
-DELETE FROM `local_message_relay` WHERE table_name = ? AND seen_at < UTC_TIMESTAMP(3) - INTERVAL 24 HOUR;
+DELETE FROM `local_message_relay` WHERE table_name >= 'local_message' AND table_name < 'local_message$' AND (table_name = 'local_message' OR table_name > 'local_message#') AND seen_at < UTC_TIMESTAMP(3) - INTERVAL 24 HOUR;
 
 -- =================================================================================================
 -- Finding what waits
@@ -176,8 +176,8 @@ DELETE FROM `local_message_relay` WHERE table_name = ? AND seen_at < UTC_TIMESTA
 -- the immediate branch until it is due.
 (SELECT m.`id` AS id, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, m.`message_type` AS message_type, m.`message_key` AS message_key,
     m.`topic` AS topic, IF(OCTET_LENGTH(m.`message_body`) <= 1048576, m.`message_body`, NULL) AS message_body, m.`headers` AS headers, m.`content_type` AS content_type,
-    m.`ordering_key` AS ordering_key, m.`retry_count` AS retry_count, m.`delivery_count` AS delivery_count,
-    m.`lock_version` AS lock_version,
+    m.`ordering_key` AS ordering_key, m.`retry_count` AS retry_count,
+    m.`delivery_count` AS delivery_count, m.`lock_version` AS lock_version, ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) AS identity_hash,
     (m.`sent_at` IS NOT NULL) AS resend, TIMESTAMPDIFF(MICROSECOND, GREATEST(m.`gmt_create`, COALESCE(m.`deliver_at`, m.`gmt_create`)), UTC_TIMESTAMP(3)) DIV 1000 AS waiting_ms,
     OCTET_LENGTH(m.`message_body`) AS body_bytes, 1 AS due
   FROM `local_message` AS m IGNORE INDEX (PRIMARY)
@@ -186,8 +186,8 @@ DELETE FROM `local_message_relay` WHERE table_name = ? AND seen_at < UTC_TIMESTA
 UNION ALL
 (SELECT m.`id` AS id, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, m.`message_type` AS message_type, m.`message_key` AS message_key,
     m.`topic` AS topic, IF(OCTET_LENGTH(m.`message_body`) <= 1048576, m.`message_body`, NULL) AS message_body, m.`headers` AS headers, m.`content_type` AS content_type,
-    m.`ordering_key` AS ordering_key, m.`retry_count` AS retry_count, m.`delivery_count` AS delivery_count,
-    m.`lock_version` AS lock_version,
+    m.`ordering_key` AS ordering_key, m.`retry_count` AS retry_count,
+    m.`delivery_count` AS delivery_count, m.`lock_version` AS lock_version, ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) AS identity_hash,
     (m.`sent_at` IS NOT NULL) AS resend, TIMESTAMPDIFF(MICROSECOND, GREATEST(m.`gmt_create`, COALESCE(m.`deliver_at`, m.`gmt_create`)), UTC_TIMESTAMP(3)) DIV 1000 AS waiting_ms,
     OCTET_LENGTH(m.`message_body`) AS body_bytes, 0 AS due
   FROM `local_message` AS m IGNORE INDEX (PRIMARY)
@@ -198,8 +198,8 @@ UNION ALL
 -- scan, of some shards
 (SELECT m.`id` AS id, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, m.`message_type` AS message_type, m.`message_key` AS message_key,
     m.`topic` AS topic, IF(CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 IN (-1, 0, 1) AND OCTET_LENGTH(m.`message_body`) <= 1048576, m.`message_body`, NULL) AS message_body, m.`headers` AS headers, m.`content_type` AS content_type,
-    m.`ordering_key` AS ordering_key, m.`retry_count` AS retry_count, m.`delivery_count` AS delivery_count,
-    m.`lock_version` AS lock_version,
+    m.`ordering_key` AS ordering_key, m.`retry_count` AS retry_count,
+    m.`delivery_count` AS delivery_count, m.`lock_version` AS lock_version, ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) AS identity_hash,
     (m.`sent_at` IS NOT NULL) AS resend, TIMESTAMPDIFF(MICROSECOND, GREATEST(m.`gmt_create`, COALESCE(m.`deliver_at`, m.`gmt_create`)), UTC_TIMESTAMP(3)) DIV 1000 AS waiting_ms,
     IF(CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 IN (-1, 0, 1), OCTET_LENGTH(m.`message_body`), 0) AS body_bytes, 1 AS due
   FROM `local_message` AS m IGNORE INDEX (PRIMARY)
@@ -208,8 +208,8 @@ UNION ALL
 UNION ALL
 (SELECT m.`id` AS id, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, m.`message_type` AS message_type, m.`message_key` AS message_key,
     m.`topic` AS topic, IF(CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 IN (-1, 0, 1) AND OCTET_LENGTH(m.`message_body`) <= 1048576, m.`message_body`, NULL) AS message_body, m.`headers` AS headers, m.`content_type` AS content_type,
-    m.`ordering_key` AS ordering_key, m.`retry_count` AS retry_count, m.`delivery_count` AS delivery_count,
-    m.`lock_version` AS lock_version,
+    m.`ordering_key` AS ordering_key, m.`retry_count` AS retry_count,
+    m.`delivery_count` AS delivery_count, m.`lock_version` AS lock_version, ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) AS identity_hash,
     (m.`sent_at` IS NOT NULL) AS resend, TIMESTAMPDIFF(MICROSECOND, GREATEST(m.`gmt_create`, COALESCE(m.`deliver_at`, m.`gmt_create`)), UTC_TIMESTAMP(3)) DIV 1000 AS waiting_ms,
     IF(CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 IN (-1, 0, 1), OCTET_LENGTH(m.`message_body`), 0) AS body_bytes, 0 AS due
   FROM `local_message` AS m IGNORE INDEX (PRIMARY)
@@ -224,8 +224,8 @@ UNION ALL
 -- constants, one branch each; a join with a list of topics read the whole index.
 SELECT m.`id` AS id, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, m.`message_type` AS message_type, m.`message_key` AS message_key,
     m.`topic` AS topic, IF(OCTET_LENGTH(m.`message_body`) <= 1048576, m.`message_body`, NULL) AS message_body, m.`headers` AS headers, m.`content_type` AS content_type,
-    m.`ordering_key` AS ordering_key, m.`retry_count` AS retry_count, m.`delivery_count` AS delivery_count,
-    m.`lock_version` AS lock_version,
+    m.`ordering_key` AS ordering_key, m.`retry_count` AS retry_count,
+    m.`delivery_count` AS delivery_count, m.`lock_version` AS lock_version, ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) AS identity_hash,
     (m.`sent_at` IS NOT NULL) AS resend, TIMESTAMPDIFF(MICROSECOND, GREATEST(m.`gmt_create`, COALESCE(m.`deliver_at`, m.`gmt_create`)), UTC_TIMESTAMP(3)) DIV 1000 AS waiting_ms,
     OCTET_LENGTH(m.`message_body`) AS body_bytes, p.due AS due
   FROM ((SELECT m.`id` AS id, 1 AS due FROM `local_message` AS m IGNORE INDEX (PRIMARY)
@@ -281,31 +281,31 @@ SELECT m.`ordering_key` AS ordering_key, m.`id` AS id, m.`state` AS state,
 -- takeover and then finds another owner and changes nothing. Message rows are locked in id order.
 -- Fixed-size columns only, so that no row moves in its page. If we die right after it, the rows are
 -- `sending` and belong to the next owner of their shard, who recovers them in his takeover.
-UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]')) AS j
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]', identity_hash BIGINT PATH '$[4]')) AS j
   STRAIGHT_JOIN `local_message_shard` AS s
     ON s.table_name = ? AND s.shard = j.shard AND s.owner = ? AND s.epoch = j.epoch
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`state` = 1, m.`delivery_count` = m.`delivery_count` + 1, m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1
-  WHERE m.`state` = 0 AND COALESCE(m.`lock_version`, 0) = j.token ;
+  WHERE m.`state` = 0 AND COALESCE(m.`lock_version`, 0) = j.token AND ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) = j.identity_hash ;
 
 -- claim, past locked rows
-UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]')) AS j
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]', identity_hash BIGINT PATH '$[4]')) AS j
   STRAIGHT_JOIN `local_message_shard` AS s
     ON s.table_name = ? AND s.shard = j.shard AND s.owner = ? AND s.epoch = j.epoch
   STRAIGHT_JOIN (SELECT m.`id` AS id FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` IN (100)
     LIMIT 1 FOR UPDATE SKIP LOCKED) AS f ON f.id = j.id
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`state` = 1, m.`delivery_count` = m.`delivery_count` + 1, m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1
-  WHERE m.`state` = 0 AND COALESCE(m.`lock_version`, 0) = j.token ;
+  WHERE m.`state` = 0 AND COALESCE(m.`lock_version`, 0) = j.token AND ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) = j.identity_hash ;
 
 -- verifyClaim
 -- Alias: id.
 SELECT m.`id` AS id
-  FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]')) AS j
+  FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]', identity_hash BIGINT PATH '$[4]')) AS j
   STRAIGHT_JOIN `local_message_shard` AS s
     ON s.table_name = ? AND s.shard = j.shard AND s.owner = ? AND s.epoch = j.epoch
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
-  WHERE m.`state` = 1 AND COALESCE(m.`lock_version`, 0) = j.token;
+  WHERE m.`state` = 1 AND COALESCE(m.`lock_version`, 0) = j.token AND ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) = j.identity_hash;
 
 -- listInFlight
 -- Fenced like the claim; the lease rows are the rows that it writes. If we die right after it, the
@@ -330,8 +330,8 @@ SELECT s.shard AS shard
 -- on, so the claim is told by delivery_count there. The state is written last: assignments may see
 -- what stands before them. If we die before it, the message is sent again, with the same identity;
 -- right after it, nothing is missing.
-UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]',
-      delivery_count BIGINT PATH '$[4]', message_id VARCHAR(255) CHARACTER SET utf8mb4 PATH '$[5]', next_ms BIGINT PATH '$[6]')) AS j
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]', identity_hash BIGINT PATH '$[4]',
+      delivery_count BIGINT PATH '$[5]', message_id VARCHAR(255) CHARACTER SET utf8mb4 PATH '$[6]', next_ms BIGINT PATH '$[7]')) AS j
   STRAIGHT_JOIN `local_message_shard` AS s
     ON s.table_name = ? AND s.shard = j.shard AND s.owner = ? AND s.epoch = j.epoch
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
@@ -342,25 +342,25 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]
     m.`sent_at` = UTC_TIMESTAMP(3),
     m.`settle_pad` = '',
     m.`state` = IF(m.`state` = 4, m.`state`, 2), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3)
-  WHERE (m.`state` = 1 AND COALESCE(m.`lock_version`, 0) = j.token)
-    OR (m.`state` = 4 AND m.`delivery_count` = j.delivery_count);
+  WHERE (m.`state` = 1 AND COALESCE(m.`lock_version`, 0) = j.token AND ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) = j.identity_hash)
+    OR (m.`state` = 4 AND m.`message_id` IS NULL AND m.`delivery_count` = j.delivery_count AND ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) = j.identity_hash);
 
 -- deleteSent
 -- A DELETE of several tables locks the lease rows that it reads in share mode, as the UPDATE does.
 -- A row that a confirmation has overtaken is left to housekeeping. If we die before it, the message
 -- is sent again, with the same identity; right after it, nothing is missing.
-DELETE m FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]')) AS j
+DELETE m FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]', identity_hash BIGINT PATH '$[4]')) AS j
   STRAIGHT_JOIN `local_message_shard` AS s
     ON s.table_name = ? AND s.shard = j.shard AND s.owner = ? AND s.epoch = j.epoch
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
-  WHERE m.`state` = 1 AND COALESCE(m.`lock_version`, 0) = j.token;
+  WHERE m.`state` = 1 AND COALESCE(m.`lock_version`, 0) = j.token AND ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) = j.identity_hash;
 
 -- settleOther
 -- Back to `pending`, or `failed`. A return that was not an attempt (retry_delta = 0) leaves
 -- last_retry_at alone.
-UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]',
-      failed INT PATH '$[4]', retry_delta INT PATH '$[5]', delivery_delta INT PATH '$[6]', next_ms BIGINT PATH '$[7]',
-      fail_reason VARCHAR(1024) CHARACTER SET utf8mb4 PATH '$[8]')) AS j
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]', identity_hash BIGINT PATH '$[4]',
+      failed INT PATH '$[5]', retry_delta INT PATH '$[6]', delivery_delta BIGINT PATH '$[7]', next_ms BIGINT PATH '$[8]',
+      fail_reason VARCHAR(1024) CHARACTER SET utf8mb4 PATH '$[9]')) AS j
   STRAIGHT_JOIN `local_message_shard` AS s
     ON s.table_name = ? AND s.shard = j.shard AND s.owner = ? AND s.epoch = j.epoch
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
@@ -373,12 +373,11 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]
     m.`delivery_count` = GREATEST(m.`delivery_count` + j.delivery_delta, 0),
     m.`last_retry_at` = IF(j.retry_delta = 1, UTC_TIMESTAMP(3) - INTERVAL 5 * 1000 MICROSECOND, m.`last_retry_at`),
     m.`state` = IF(j.failed = 1, 3, 0), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3)
-  WHERE m.`state` = 1 AND COALESCE(m.`lock_version`, 0) = j.token;
+  WHERE m.`state` = 1 AND COALESCE(m.`lock_version`, 0) = j.token AND ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) = j.identity_hash;
 
 -- readRows
 -- Rows as they are now. Aliases: id state delivery_count lock_version.
-SELECT m.`id` AS id, m.`state` AS state, m.`delivery_count` AS delivery_count,
-    m.`lock_version` AS lock_version
+SELECT m.`id` AS id, m.`state` AS state, m.`delivery_count` AS delivery_count, m.`lock_version` AS lock_version, ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) AS identity_hash
   FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id;
 
@@ -394,7 +393,7 @@ SELECT m.`id` AS id FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id`
 -- Locks the rows in the order of their identities, which all confirmations keep. A settle takes
 -- them by id: where the two meet in another order, one is told of a deadlock and does it again. If
 -- we die right after it, the transaction rolls back, and the consumer confirms again.
-UPDATE JSON_TABLE(?, '$[*]' COLUMNS (type VARCHAR(64) CHARACTER SET utf8mb4 COLLATE /*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */ PATH '$[0]', name VARCHAR(128) CHARACTER SET utf8mb4 COLLATE /*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */ PATH '$[1]')) AS j
+/*M! SET STATEMENT sql_safe_updates = 0 FOR */ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (type VARCHAR(64) CHARACTER SET utf8mb4 COLLATE /*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */ PATH '$[0]', name VARCHAR(128) CHARACTER SET utf8mb4 COLLATE /*M! utf8mb4_nopad_bin */ /*!80017 utf8mb4_0900_bin */ PATH '$[1]')) AS j
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (uk_type_key)
     ON m.`message_type` = j.type AND m.`message_key` = j.name
   SET m.`consumed_at` = UTC_TIMESTAMP(3), m.`next_retry_at` = NULL, m.`gmt_modified` = UTC_TIMESTAMP(3), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`state` = 4
@@ -417,24 +416,24 @@ SELECT CAST(m.`id` AS CHAR) AS id, m.`message_type` AS messagetype, m.`message_k
 
 -- confirmRows
 -- The rows are locked by lockIdentities.
-UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
+/*M! SET STATEMENT sql_safe_updates = 0 FOR */ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`consumed_at` = UTC_TIMESTAMP(3), m.`next_retry_at` = NULL, m.`gmt_modified` = UTC_TIMESTAMP(3), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`state` = 4
   WHERE m.`state` IN (2, 1, 0, 3, 5);
 
 -- confirmArchived
 -- Locked by lockIdentities. Nothing else changes a row of the archive.
-UPDATE `local_message_archive` AS m
+/*M! SET STATEMENT sql_safe_updates = 0 FOR */ UPDATE /*+ SET_VAR(sql_safe_updates = 0) */ `local_message_archive` AS m
   SET m.`consumed_at` = UTC_TIMESTAMP(3), m.`next_retry_at` = NULL, m.`gmt_modified` = UTC_TIMESTAMP(3), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`state` = 4
   WHERE ((m.`message_type` = ? AND m.`message_key` = ?)) AND m.`state` IN (2, 1, 0, 3, 5);
 
 -- touchRows
 -- Locked by lockIdentities.
-UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
+/*M! SET STATEMENT sql_safe_updates = 0 FOR */ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`gmt_modified` = UTC_TIMESTAMP(3), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1;
 
 -- reportFailed
 -- Locked by lockIdentities.
-UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', reason VARCHAR(1024) CHARACTER SET utf8mb4 PATH '$[1]')) AS j
+/*M! SET STATEMENT sql_safe_updates = 0 FOR */ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', reason VARCHAR(1024) CHARACTER SET utf8mb4 PATH '$[1]')) AS j
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`fail_reason` = j.reason, m.`next_retry_at` = UTC_TIMESTAMP(3), m.`gmt_modified` = UTC_TIMESTAMP(3), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1
   WHERE m.`state` = 2;
@@ -489,7 +488,7 @@ DELETE FROM `local_message_unmatched` WHERE table_name = ? AND last_at <= UTC_TI
 -- moment later, and that settle would not see our followers: they would stand behind nobody. LIMIT
 -- keeps the optimizer from merging the reads into the join, where they would wait. If we die right
 -- after it, they are brought back by whoever settles the head.
-UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]', head_id BIGINT PATH '$[4]', instant VARCHAR(23) CHARACTER SET ascii PATH '$[5]')) AS j
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]', identity_hash BIGINT PATH '$[4]', head_id BIGINT PATH '$[5]', instant VARCHAR(23) CHARACTER SET ascii PATH '$[6]')) AS j
   STRAIGHT_JOIN `local_message_shard` AS s
     ON s.table_name = ? AND s.shard = j.shard AND s.owner = ? AND s.epoch = j.epoch
   STRAIGHT_JOIN (SELECT m.`id` AS id, m.`ordering_key` AS ordering_key FROM `local_message` AS m FORCE INDEX (PRIMARY)
@@ -499,7 +498,7 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]
     LIMIT 1 FOR UPDATE SKIP LOCKED) AS f ON f.id = j.id
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id AND m.`ordering_key` = h.ordering_key
   SET m.`next_retry_at` = j.instant, m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3)
-  WHERE m.`state` = 0 AND COALESCE(m.`lock_version`, 0) = j.token
+  WHERE m.`state` = 0 AND COALESCE(m.`lock_version`, 0) = j.token AND ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) = j.identity_hash
     AND (m.`next_retry_at` IS NULL OR m.`next_retry_at` <= UTC_TIMESTAMP(3));
 
 -- bringBack
@@ -519,28 +518,29 @@ SELECT LEFT(DATE_FORMAT(MIN(m.`next_retry_at`), '%Y-%m-%dT%H:%i:%s.%f'), 23) AS 
 -- park
 -- No transition: the row stays pending and is looked at later. Its time is never set before
 -- deliver_at.
-UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]')) AS j
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]', identity_hash BIGINT PATH '$[4]')) AS j
   STRAIGHT_JOIN `local_message_shard` AS s
     ON s.table_name = ? AND s.shard = j.shard AND s.owner = ? AND s.epoch = j.epoch
   STRAIGHT_JOIN (SELECT m.`id` AS id FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` IN (100)
     LIMIT 1 FOR UPDATE SKIP LOCKED) AS f ON f.id = j.id
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`next_retry_at` = GREATEST(COALESCE(m.`deliver_at`, UTC_TIMESTAMP(3) + INTERVAL (5000) * 1000 MICROSECOND), UTC_TIMESTAMP(3) + INTERVAL (5000) * 1000 MICROSECOND), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3)
-  WHERE m.`state` = 0 AND COALESCE(m.`lock_version`, 0) = j.token;
+  WHERE m.`state` = 0 AND COALESCE(m.`lock_version`, 0) = j.token AND ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) = j.identity_hash;
 
 -- resetBackoff
--- Rows of the topic that wait for a later time come forward, in id order, `stepMs` apart. Only rows
--- that wait longer than the whole ramp, so that a second call goes on where the first ended. Rows
--- whose own delay is still ahead stay (rule: delay-is-not-retry); without deliver_at a row that
--- never failed is taken for delayed. Rows that are set behind stay.
+-- Rows of the topic that wait for a later time come forward, in id order, `stepMs` apart; of failed
+-- ones their slow retry does. Only rows that wait longer than the whole ramp, so that a second call
+-- goes on where the first ended. Rows whose own delay is still ahead stay (rule:
+-- delay-is-not-retry); without deliver_at a row that never failed is taken for delayed. Rows that
+-- are set behind stay.
 UPDATE (SELECT c.id, ROW_NUMBER() OVER (ORDER BY c.id) - 1 + NaN AS place FROM (
     SELECT m.`id` AS id FROM `local_message` AS m
-    WHERE m.`state` = 0 AND m.`next_retry_at` > UTC_TIMESTAMP(3) + INTERVAL (500) * 1000 MICROSECOND AND m.`next_retry_at` < '3000-01-01 00:00:00.000'
+    WHERE m.`state` IN (0, 3) AND m.`next_retry_at` > UTC_TIMESTAMP(3) + INTERVAL (500) * 1000 MICROSECOND AND m.`next_retry_at` < '3000-01-01 00:00:00.000'
       AND m.`topic` = ? AND (m.`deliver_at` IS NULL OR m.`deliver_at` <= UTC_TIMESTAMP(3))
     ORDER BY m.`id` LIMIT NaN OFFSET NaN FOR UPDATE SKIP LOCKED) AS c) AS j
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`next_retry_at` = UTC_TIMESTAMP(3) + INTERVAL (j.place * 1) * 1000 MICROSECOND, m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3)
-  WHERE m.`state` = 0;
+  WHERE m.`state` IN (0, 3);
 
 -- readClock
 -- For a clock that was set back. Locks rows that nobody holds, in id order; no relay works on them,
@@ -569,7 +569,7 @@ UPDATE (SELECT c.id, ROW_NUMBER() OVER (ORDER BY c.id) - 1 + NaN AS place FROM (
 -- met again. The lease rows are locked in share mode as by the claim. Nobody but us may claim the
 -- rows; a person's change since the scan shows in the token. If we die right after it, each row is
 -- either as it was or as decided.
-UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]')) AS j
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]', identity_hash BIGINT PATH '$[4]')) AS j
   STRAIGHT_JOIN `local_message_shard` AS s
     ON s.table_name = ? AND s.shard = j.shard AND s.owner = ? AND s.epoch = j.epoch
   STRAIGHT_JOIN (SELECT m.`id` AS id FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` IN (100)
@@ -577,7 +577,7 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`fail_reason` = ?, m.`next_retry_at` = NULL, m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3),
     m.`state` = 5
-  WHERE m.`state` = 0 AND COALESCE(m.`lock_version`, 0) = j.token;
+  WHERE m.`state` = 0 AND COALESCE(m.`lock_version`, 0) = j.token AND ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) = j.identity_hash;
 
 -- failPending
 -- Changes of rows that a relay has scanned or claimed: fenced, token compared. They lock those of
@@ -586,7 +586,7 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]
 -- met again. The lease rows are locked in share mode as by the claim. Nobody but us may claim the
 -- rows; a person's change since the scan shows in the token. If we die right after it, each row is
 -- either as it was or as decided.
-UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]', fail_reason VARCHAR(1024) CHARACTER SET utf8mb4 PATH '$[4]')) AS j
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]', identity_hash BIGINT PATH '$[4]', fail_reason VARCHAR(1024) CHARACTER SET utf8mb4 PATH '$[5]')) AS j
   STRAIGHT_JOIN `local_message_shard` AS s
     ON s.table_name = ? AND s.shard = j.shard AND s.owner = ? AND s.epoch = j.epoch
   STRAIGHT_JOIN (SELECT m.`id` AS id FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` IN (100)
@@ -594,33 +594,33 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`fail_reason` = j.fail_reason, m.`next_retry_at` = NULL, m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3),
     m.`state` = 3
-  WHERE m.`state` = 0 AND COALESCE(m.`lock_version`, 0) = j.token;
+  WHERE m.`state` = 0 AND COALESCE(m.`lock_version`, 0) = j.token AND ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) = j.identity_hash;
 
 -- =================================================================================================
 -- Looking after it
 
 -- listSending
 -- Aliases: id shard delivery_count lock_version topic.
-SELECT m.`id` AS id, m.`topic` AS topic, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, m.`delivery_count` AS delivery_count, m.`lock_version` AS lock_version
+SELECT m.`id` AS id, m.`topic` AS topic, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, m.`delivery_count` AS delivery_count, m.`lock_version` AS lock_version, ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) AS identity_hash
   FROM `local_message` AS m
   WHERE m.`state` = 1  LIMIT 500;
 
 -- recoverRows
 -- Fenced like the claim: a relay that has lost the shard returns nothing, its successor has done so
 -- already.
-UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]')) AS j
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]', epoch BIGINT PATH '$[2]', token BIGINT PATH '$[3]', identity_hash BIGINT PATH '$[4]')) AS j
   STRAIGHT_JOIN `local_message_shard` AS s
     ON s.table_name = ? AND s.shard = j.shard AND s.owner = ? AND s.epoch = j.epoch
   STRAIGHT_JOIN (SELECT m.`id` AS id FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` IN (100)
     LIMIT 1 FOR UPDATE SKIP LOCKED) AS f ON f.id = j.id
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`next_retry_at` = IF(m.`deliver_at` > UTC_TIMESTAMP(3), m.`deliver_at`, NULL), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3), m.`state` = 0
-  WHERE m.`state` = 1 AND COALESCE(m.`lock_version`, 0) = j.token;
+  WHERE m.`state` = 1 AND COALESCE(m.`lock_version`, 0) = j.token AND ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) = j.identity_hash;
 
 -- listTimed
 -- A range of (state, next_retry_at) for each state; each reads at most LIMIT rows.
 (SELECT m.`id` AS id, m.`state` AS state, m.`message_type` AS message_type,
-    m.`message_key` AS message_key, m.`topic` AS topic, m.`retry_count` AS retry_count, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, m.`delivery_count` AS delivery_count, m.`lock_version` AS lock_version,
+    m.`message_key` AS message_key, m.`topic` AS topic, m.`retry_count` AS retry_count, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, m.`delivery_count` AS delivery_count, m.`lock_version` AS lock_version, ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) AS identity_hash,
     TIMESTAMPDIFF(MICROSECOND, m.`gmt_create`, UTC_TIMESTAMP(3)) DIV 1000 AS age_ms,
     m.`fail_reason` AS fail_reason
   FROM `local_message` AS m IGNORE INDEX (PRIMARY)
@@ -628,7 +628,7 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', shard INT PATH '$[1]
   ORDER BY m.`next_retry_at` LIMIT 500)
 UNION ALL
 (SELECT m.`id` AS id, m.`state` AS state, m.`message_type` AS message_type,
-    m.`message_key` AS message_key, m.`topic` AS topic, m.`retry_count` AS retry_count, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, m.`delivery_count` AS delivery_count, m.`lock_version` AS lock_version,
+    m.`message_key` AS message_key, m.`topic` AS topic, m.`retry_count` AS retry_count, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, m.`delivery_count` AS delivery_count, m.`lock_version` AS lock_version, ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) AS identity_hash,
     TIMESTAMPDIFF(MICROSECOND, m.`gmt_create`, UTC_TIMESTAMP(3)) DIV 1000 AS age_ms,
     m.`fail_reason` AS fail_reason
   FROM `local_message` AS m IGNORE INDEX (PRIMARY)
@@ -636,7 +636,7 @@ UNION ALL
   ORDER BY m.`next_retry_at` LIMIT 500)
 UNION ALL
 (SELECT m.`id` AS id, m.`state` AS state, m.`message_type` AS message_type,
-    m.`message_key` AS message_key, m.`topic` AS topic, m.`retry_count` AS retry_count, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, m.`delivery_count` AS delivery_count, m.`lock_version` AS lock_version,
+    m.`message_key` AS message_key, m.`topic` AS topic, m.`retry_count` AS retry_count, CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, m.`delivery_count` AS delivery_count, m.`lock_version` AS lock_version, ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) AS identity_hash,
     TIMESTAMPDIFF(MICROSECOND, m.`gmt_create`, UTC_TIMESTAMP(3)) DIV 1000 AS age_ms,
     m.`fail_reason` AS fail_reason
   FROM `local_message` AS m IGNORE INDEX (PRIMARY)
@@ -651,49 +651,49 @@ UNION ALL
 -- `skipLocked`: locks what nobody holds before the join begins, and changes that. A row that a user
 -- holds is still due and comes again. LIMIT keeps the optimizer from merging it into the join,
 -- which would wait.
-UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', token BIGINT PATH '$[1]', next_ms BIGINT PATH '$[2]',
-      fail_reason VARCHAR(1024) CHARACTER SET utf8mb4 PATH '$[3]')) AS j
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', token BIGINT PATH '$[1]', identity_hash BIGINT PATH '$[2]', next_ms BIGINT PATH '$[3]',
+      fail_reason VARCHAR(1024) CHARACTER SET utf8mb4 PATH '$[4]')) AS j
   STRAIGHT_JOIN (SELECT m.`id` AS id FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` IN (100)
     LIMIT 1 FOR UPDATE SKIP LOCKED) AS f ON f.id = j.id
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`next_retry_at` = IF(m.`deliver_at` > UTC_TIMESTAMP(3), m.`deliver_at`, NULL), m.`state` = 0, m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3)
-  WHERE m.`state` IN (3) AND COALESCE(m.`lock_version`, 0) = j.token;
+  WHERE m.`state` IN (3) AND COALESCE(m.`lock_version`, 0) = j.token AND ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) = j.identity_hash;
 
 -- applyTimed, resume
-UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', token BIGINT PATH '$[1]', next_ms BIGINT PATH '$[2]',
-      fail_reason VARCHAR(1024) CHARACTER SET utf8mb4 PATH '$[3]')) AS j
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', token BIGINT PATH '$[1]', identity_hash BIGINT PATH '$[2]', next_ms BIGINT PATH '$[3]',
+      fail_reason VARCHAR(1024) CHARACTER SET utf8mb4 PATH '$[4]')) AS j
   STRAIGHT_JOIN (SELECT m.`id` AS id FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` IN (100)
     LIMIT 1 FOR UPDATE SKIP LOCKED) AS f ON f.id = j.id
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`next_retry_at` = IF(m.`deliver_at` > UTC_TIMESTAMP(3), m.`deliver_at`, NULL), m.`state` = 0, m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3)
-  WHERE m.`state` IN (5) AND COALESCE(m.`lock_version`, 0) = j.token;
+  WHERE m.`state` IN (5) AND COALESCE(m.`lock_version`, 0) = j.token AND ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) = j.identity_hash;
 
 -- applyTimed, confirmTimeoutResend
-UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', token BIGINT PATH '$[1]', next_ms BIGINT PATH '$[2]',
-      fail_reason VARCHAR(1024) CHARACTER SET utf8mb4 PATH '$[3]')) AS j
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', token BIGINT PATH '$[1]', identity_hash BIGINT PATH '$[2]', next_ms BIGINT PATH '$[3]',
+      fail_reason VARCHAR(1024) CHARACTER SET utf8mb4 PATH '$[4]')) AS j
   STRAIGHT_JOIN (SELECT m.`id` AS id FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` IN (100)
     LIMIT 1 FOR UPDATE SKIP LOCKED) AS f ON f.id = j.id
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`fail_reason` = COALESCE(j.fail_reason, m.`fail_reason`), m.`retry_count` = COALESCE(m.`retry_count`, 0) + 1, m.`next_retry_at` = IF(j.next_ms IS NULL, NULL, UTC_TIMESTAMP(3) + INTERVAL (j.next_ms) * 1000 MICROSECOND), m.`state` = 0, m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3)
-  WHERE m.`state` IN (2) AND COALESCE(m.`lock_version`, 0) = j.token;
+  WHERE m.`state` IN (2) AND COALESCE(m.`lock_version`, 0) = j.token AND ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) = j.identity_hash;
 
 -- applyTimed, confirmTimeoutFail
-UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', token BIGINT PATH '$[1]', next_ms BIGINT PATH '$[2]',
-      fail_reason VARCHAR(1024) CHARACTER SET utf8mb4 PATH '$[3]')) AS j
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', token BIGINT PATH '$[1]', identity_hash BIGINT PATH '$[2]', next_ms BIGINT PATH '$[3]',
+      fail_reason VARCHAR(1024) CHARACTER SET utf8mb4 PATH '$[4]')) AS j
   STRAIGHT_JOIN (SELECT m.`id` AS id FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` IN (100)
     LIMIT 1 FOR UPDATE SKIP LOCKED) AS f ON f.id = j.id
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`fail_reason` = COALESCE(j.fail_reason, m.`fail_reason`), m.`retry_count` = COALESCE(m.`retry_count`, 0) + 1, m.`next_retry_at` = IF(j.next_ms IS NULL, NULL, UTC_TIMESTAMP(3) + INTERVAL (j.next_ms) * 1000 MICROSECOND), m.`state` = 3, m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3)
-  WHERE m.`state` IN (2) AND COALESCE(m.`lock_version`, 0) = j.token;
+  WHERE m.`state` IN (2) AND COALESCE(m.`lock_version`, 0) = j.token AND ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) = j.identity_hash;
 
 -- applyTimed, clearTimer
-UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', token BIGINT PATH '$[1]', next_ms BIGINT PATH '$[2]',
-      fail_reason VARCHAR(1024) CHARACTER SET utf8mb4 PATH '$[3]')) AS j
+UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', token BIGINT PATH '$[1]', identity_hash BIGINT PATH '$[2]', next_ms BIGINT PATH '$[3]',
+      fail_reason VARCHAR(1024) CHARACTER SET utf8mb4 PATH '$[4]')) AS j
   STRAIGHT_JOIN (SELECT m.`id` AS id FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` IN (100)
     LIMIT 1 FOR UPDATE SKIP LOCKED) AS f ON f.id = j.id
   STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`next_retry_at` = IF(m.`state` = 2, TIMESTAMP'9999-12-31 00:00:00', NULL), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3)
-  WHERE m.`state` IN (2, 3) AND COALESCE(m.`lock_version`, 0) = j.token;
+  WHERE m.`state` IN (2, 3) AND COALESCE(m.`lock_version`, 0) = j.token AND ((COALESCE(CRC32(m.`message_type`), 0) << 31) ^ COALESCE(CRC32(m.`message_key`), 0)) = j.identity_hash;
 
 -- listStrays
 -- NOT IN of constants is read as the ranges between them: an unknown state is found without looking
@@ -724,7 +724,8 @@ UPDATE (SELECT c.id FROM (SELECT m.`id` AS id FROM `local_message` AS m FORCE IN
 
 -- gauges
 -- Unfinished rows only, and a bounded number of each state: more is "many", and a gauge must not
--- cost what a drain costs.
+-- cost what a drain costs. Of the failed ones the newest, walked from the end of the index: behind
+-- 10,000 old ones those of another topic would not be seen.
 SELECT g.topic AS topic, g.state AS state, COUNT(*) AS count, MAX(TIMESTAMPDIFF(MICROSECOND, g.since, UTC_TIMESTAMP(3))) DIV 1000 AS oldest_age_ms
   FROM (
     (SELECT m.`topic` AS topic, m.`state` AS state, m.`gmt_create` AS since
@@ -734,10 +735,13 @@ SELECT g.topic AS topic, g.state AS state, COUNT(*) AS count, MAX(TIMESTAMPDIFF(
       FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`state` = 1 LIMIT 10000)
     UNION ALL
     (SELECT m.`topic` AS topic, m.`state` AS state, m.`gmt_create` AS since
-      FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`state` = 3 LIMIT 10000)
+      FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`state` = 5 LIMIT 10000)
     UNION ALL
     (SELECT m.`topic` AS topic, m.`state` AS state, m.`gmt_create` AS since
-      FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`state` = 5 LIMIT 10000)
+      FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`state` = 3 AND m.`next_retry_at` IS NULL ORDER BY m.`id` DESC LIMIT 10000)
+    UNION ALL
+    (SELECT m.`topic` AS topic, m.`state` AS state, m.`gmt_create` AS since
+      FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`state` = 3 AND m.`next_retry_at` IS NOT NULL ORDER BY m.`next_retry_at` DESC LIMIT 10000)
   ) AS g GROUP BY g.topic, g.state;
 
 -- =================================================================================================

@@ -90,7 +90,7 @@ UPDATE local_message_relay SET report = $1, reported_at = statement_timestamp() 
 -- readReports
 -- Rows: owner, label, silent_ms (since its last sign of life), report, report_age_ms (NULL: none).
 SELECT owner, label, CASE WHEN isfinite(seen_at) AND isfinite(statement_timestamp()) THEN (date_part('epoch', statement_timestamp() - seen_at) * 1000)::bigint END AS silent_ms, report, CASE WHEN isfinite(reported_at) AND isfinite(statement_timestamp()) THEN (date_part('epoch', statement_timestamp() - reported_at) * 1000)::bigint END AS report_age_ms
-FROM local_message_relay WHERE table_name = 'local_message' ORDER BY owner;
+FROM local_message_relay WHERE table_name >= 'local_message' AND table_name < 'local_message$' AND (table_name = 'local_message' OR table_name > 'local_message#') ORDER BY table_name, owner;
 
 -- renew
 -- Changes no key column, so it waits for no fence (see fenceClause), and a takeover that came first
@@ -180,7 +180,7 @@ DELETE FROM local_message_relay WHERE table_name = 'local_message' AND owner = $
 -- forgetInstances
 -- Which relays run, and what they must not send. Each statement that writes locks the rows of the
 -- registry that it writes, one or those of the dead, until its own end; no other statement does.
-DELETE FROM local_message_relay WHERE table_name = 'local_message' AND seen_at < statement_timestamp() - interval '1 day';
+DELETE FROM local_message_relay WHERE table_name >= 'local_message' AND table_name < 'local_message$' AND (table_name = 'local_message' OR table_name > 'local_message#') AND seen_at < statement_timestamp() - interval '1 day';
 
 -- =================================================================================================
 -- Finding what waits
@@ -196,8 +196,7 @@ SELECT waiting.* FROM (
   (SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) AS shard, m.message_type AS message_type, m.message_key AS message_key,
     m.topic AS topic, CASE WHEN octet_length(m.message_body) <= $4::bigint THEN m.message_body END AS message_body, m.headers AS headers,
     m.content_type AS content_type, m.ordering_key AS ordering_key,
-    m.retry_count AS retry_count, m.delivery_count AS delivery_count,
-    m.lock_version AS lock_version, CASE WHEN m.sent_at IS NULL THEN 0 ELSE 1 END AS resend,
+    m.retry_count AS retry_count, m.delivery_count AS delivery_count, m.lock_version AS lock_version, hashtextextended(COALESCE(m.message_type::text, '') COLLATE "C", hashtextextended(COALESCE(m.message_key::text, '') COLLATE "C", 0)) AS identity_hash, CASE WHEN m.sent_at IS NULL THEN 0 ELSE 1 END AS resend,
     LEAST(GREATEST((date_part('epoch', statement_timestamp()) - date_part('epoch', GREATEST(m.gmt_create, m.deliver_at))) * 1000, 0), 9007199254740991)::bigint AS waiting_ms, 0 AS due,
     octet_length(m.message_body) AS body_bytes
   FROM local_message m
@@ -209,8 +208,7 @@ SELECT waiting.* FROM (
   (SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) AS shard, m.message_type AS message_type, m.message_key AS message_key,
     m.topic AS topic, CASE WHEN octet_length(m.message_body) <= $4::bigint THEN m.message_body END AS message_body, m.headers AS headers,
     m.content_type AS content_type, m.ordering_key AS ordering_key,
-    m.retry_count AS retry_count, m.delivery_count AS delivery_count,
-    m.lock_version AS lock_version, CASE WHEN m.sent_at IS NULL THEN 0 ELSE 1 END AS resend,
+    m.retry_count AS retry_count, m.delivery_count AS delivery_count, m.lock_version AS lock_version, hashtextextended(COALESCE(m.message_type::text, '') COLLATE "C", hashtextextended(COALESCE(m.message_key::text, '') COLLATE "C", 0)) AS identity_hash, CASE WHEN m.sent_at IS NULL THEN 0 ELSE 1 END AS resend,
     LEAST(GREATEST((date_part('epoch', statement_timestamp()) - date_part('epoch', GREATEST(m.gmt_create, m.deliver_at))) * 1000, 0), 9007199254740991)::bigint AS waiting_ms, 1 AS due,
     octet_length(m.message_body) AS body_bytes
   FROM local_message m
@@ -223,8 +221,7 @@ SELECT waiting.* FROM (
   (SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) AS shard, m.message_type AS message_type, m.message_key AS message_key,
     m.topic AS topic, CASE WHEN (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) = ANY ($5::integer[]) AND octet_length(m.message_body) <= $4::bigint THEN m.message_body END AS message_body, m.headers AS headers,
     m.content_type AS content_type, m.ordering_key AS ordering_key,
-    m.retry_count AS retry_count, m.delivery_count AS delivery_count,
-    m.lock_version AS lock_version, CASE WHEN m.sent_at IS NULL THEN 0 ELSE 1 END AS resend,
+    m.retry_count AS retry_count, m.delivery_count AS delivery_count, m.lock_version AS lock_version, hashtextextended(COALESCE(m.message_type::text, '') COLLATE "C", hashtextextended(COALESCE(m.message_key::text, '') COLLATE "C", 0)) AS identity_hash, CASE WHEN m.sent_at IS NULL THEN 0 ELSE 1 END AS resend,
     LEAST(GREATEST((date_part('epoch', statement_timestamp()) - date_part('epoch', GREATEST(m.gmt_create, m.deliver_at))) * 1000, 0), 9007199254740991)::bigint AS waiting_ms, 0 AS due,
     CASE WHEN (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) = ANY ($5::integer[]) THEN octet_length(m.message_body) ELSE 0 END AS body_bytes
   FROM local_message m
@@ -236,8 +233,7 @@ SELECT waiting.* FROM (
   (SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) AS shard, m.message_type AS message_type, m.message_key AS message_key,
     m.topic AS topic, CASE WHEN (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) = ANY ($5::integer[]) AND octet_length(m.message_body) <= $4::bigint THEN m.message_body END AS message_body, m.headers AS headers,
     m.content_type AS content_type, m.ordering_key AS ordering_key,
-    m.retry_count AS retry_count, m.delivery_count AS delivery_count,
-    m.lock_version AS lock_version, CASE WHEN m.sent_at IS NULL THEN 0 ELSE 1 END AS resend,
+    m.retry_count AS retry_count, m.delivery_count AS delivery_count, m.lock_version AS lock_version, hashtextextended(COALESCE(m.message_type::text, '') COLLATE "C", hashtextextended(COALESCE(m.message_key::text, '') COLLATE "C", 0)) AS identity_hash, CASE WHEN m.sent_at IS NULL THEN 0 ELSE 1 END AS resend,
     LEAST(GREATEST((date_part('epoch', statement_timestamp()) - date_part('epoch', GREATEST(m.gmt_create, m.deliver_at))) * 1000, 0), 9007199254740991)::bigint AS waiting_ms, 1 AS due,
     CASE WHEN (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) = ANY ($5::integer[]) THEN octet_length(m.message_body) ELSE 0 END AS body_bytes
   FROM local_message m
@@ -255,8 +251,7 @@ SELECT waiting.* FROM (
 SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) AS shard, m.message_type AS message_type, m.message_key AS message_key,
     m.topic AS topic, CASE WHEN octet_length(m.message_body) <= 1048576 THEN m.message_body END AS message_body, m.headers AS headers,
     m.content_type AS content_type, m.ordering_key AS ordering_key,
-    m.retry_count AS retry_count, m.delivery_count AS delivery_count,
-    m.lock_version AS lock_version, CASE WHEN m.sent_at IS NULL THEN 0 ELSE 1 END AS resend,
+    m.retry_count AS retry_count, m.delivery_count AS delivery_count, m.lock_version AS lock_version, hashtextextended(COALESCE(m.message_type::text, '') COLLATE "C", hashtextextended(COALESCE(m.message_key::text, '') COLLATE "C", 0)) AS identity_hash, CASE WHEN m.sent_at IS NULL THEN 0 ELSE 1 END AS resend,
     LEAST(GREATEST((date_part('epoch', statement_timestamp()) - date_part('epoch', GREATEST(m.gmt_create, m.deliver_at))) * 1000, 0), 9007199254740991)::bigint AS waiting_ms, walked.due AS due,
     octet_length(m.message_body) AS body_bytes
 FROM (
@@ -333,9 +328,9 @@ WITH fence AS MATERIALIZED (
   FOR KEY SHARE OF lease)
 UPDATE local_message m
 SET state = 1, delivery_count = COALESCE(m.delivery_count, 0) + 1, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
-FROM unnest($4::bigint[], $5::integer[], $6::bigint[]) AS claimed (id, shard, token), fence
+FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $7::bigint[]) AS claimed (id, shard, token, identity_hash), fence
 WHERE m.id = claimed.id AND fence.shard = claimed.shard
-  AND m.state = 0 AND COALESCE(m.lock_version, 0) = claimed.token;
+  AND m.state = 0 AND COALESCE(m.lock_version, 0) = claimed.token AND hashtextextended(COALESCE(m.message_type::text, '') COLLATE "C", hashtextextended(COALESCE(m.message_key::text, '') COLLATE "C", 0)) = claimed.identity_hash;
 
 -- claim, past locked rows
 WITH fence AS MATERIALIZED (
@@ -345,14 +340,14 @@ WITH fence AS MATERIALIZED (
   WHERE lease.table_name = 'local_message' AND lease.owner = $1
   ORDER BY lease.shard
   FOR KEY SHARE OF lease), free AS MATERIALIZED (
-  SELECT m.id FROM unnest($4::bigint[], $5::integer[], $6::bigint[]) AS claimed (id, shard, token) JOIN fence ON fence.shard = claimed.shard JOIN local_message m ON m.id = claimed.id
+  SELECT m.id FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $7::bigint[]) AS claimed (id, shard, token, identity_hash) JOIN fence ON fence.shard = claimed.shard JOIN local_message m ON m.id = claimed.id
   ORDER BY m.id
   FOR UPDATE OF m SKIP LOCKED)
 UPDATE local_message m
 SET state = 1, delivery_count = COALESCE(m.delivery_count, 0) + 1, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
-FROM unnest($4::bigint[], $5::integer[], $6::bigint[]) AS claimed (id, shard, token), fence, free
+FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $7::bigint[]) AS claimed (id, shard, token, identity_hash), fence, free
 WHERE m.id = claimed.id AND fence.shard = claimed.shard AND m.id = free.id
-  AND m.state = 0 AND COALESCE(m.lock_version, 0) = claimed.token;
+  AND m.state = 0 AND COALESCE(m.lock_version, 0) = claimed.token AND hashtextextended(COALESCE(m.message_type::text, '') COLLATE "C", hashtextextended(COALESCE(m.message_key::text, '') COLLATE "C", 0)) = claimed.identity_hash;
 
 -- verifyClaim
 -- Reads a claim back whose answer was lost or whose count differed. The lease rows are locked like
@@ -367,10 +362,10 @@ WITH fence AS MATERIALIZED (
   ORDER BY lease.shard
   FOR KEY SHARE OF lease)
 SELECT m.id AS id
-FROM unnest($4::bigint[], $5::integer[], $6::bigint[]) AS claimed (id, shard, token)
+FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $7::bigint[]) AS claimed (id, shard, token, identity_hash)
 JOIN fence ON fence.shard = claimed.shard
 JOIN local_message m ON m.id = claimed.id
-WHERE m.state = 1 AND COALESCE(m.lock_version, 0) = claimed.token;
+WHERE m.state = 1 AND COALESCE(m.lock_version, 0) = claimed.token AND hashtextextended(COALESCE(m.message_type::text, '') COLLATE "C", hashtextextended(COALESCE(m.message_key::text, '') COLLATE "C", 0)) = claimed.identity_hash;
 
 -- listInFlight
 -- The claim without a mark: the ids in flight stand in the lease rows (rule: listed-in-flight). The
@@ -410,12 +405,11 @@ WITH fence AS MATERIALIZED (
 UPDATE local_message m
 SET state = CASE WHEN m.state = 4 THEN m.state ELSE 2 END,
   next_retry_at = CASE WHEN m.state = 4 THEN m.next_retry_at ELSE statement_timestamp() + outcome.next_ms * interval '1 millisecond' END,
-  fail_reason = CASE WHEN m.state = 4 THEN m.fail_reason ELSE NULL END, message_id = outcome.message_id, sent_at = statement_timestamp(), last_retry_at = CASE WHEN m.state = 4 THEN m.last_retry_at ELSE statement_timestamp() - $10::bigint * interval '1 millisecond' END, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
-FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $7::bigint[], $8::integer[], $9::text[])
-    AS outcome (id, shard, token, next_ms, delivery_count, message_id), fence
+  fail_reason = CASE WHEN m.state = 4 THEN m.fail_reason ELSE NULL END, message_id = outcome.message_id, sent_at = statement_timestamp(), last_retry_at = CASE WHEN m.state = 4 THEN m.last_retry_at ELSE statement_timestamp() - $11::bigint * interval '1 millisecond' END, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
+FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::text[]) AS outcome (id, shard, token, identity_hash, next_ms, delivery_count, message_id), fence
 WHERE m.id = outcome.id AND fence.shard = outcome.shard
-  AND ((m.state = 1 AND COALESCE(m.lock_version, 0) = outcome.token)
-    OR (m.state = 4 AND m.message_id IS NULL AND m.delivery_count = outcome.delivery_count));
+  AND ((m.state = 1 AND COALESCE(m.lock_version, 0) = outcome.token AND hashtextextended(COALESCE(m.message_type::text, '') COLLATE "C", hashtextextended(COALESCE(m.message_key::text, '') COLLATE "C", 0)) = outcome.identity_hash)
+    OR (m.state = 4 AND m.message_id IS NULL AND m.delivery_count = outcome.delivery_count AND hashtextextended(COALESCE(m.message_type::text, '') COLLATE "C", hashtextextended(COALESCE(m.message_key::text, '') COLLATE "C", 0)) = outcome.identity_hash));
 
 -- deleteSent
 -- A row that a confirmation has overtaken is left to housekeeping. Locks like the settle of sent
@@ -429,9 +423,9 @@ WITH fence AS MATERIALIZED (
   ORDER BY lease.shard
   FOR KEY SHARE OF lease)
 DELETE FROM local_message m
-USING unnest($4::bigint[], $5::integer[], $6::bigint[]) AS outcome (id, shard, token), fence
+USING unnest($4::bigint[], $5::integer[], $6::bigint[], $7::bigint[]) AS outcome (id, shard, token, identity_hash), fence
 WHERE m.id = outcome.id AND fence.shard = outcome.shard
-  AND m.state = 1 AND COALESCE(m.lock_version, 0) = outcome.token;
+  AND m.state = 1 AND COALESCE(m.lock_version, 0) = outcome.token AND hashtextextended(COALESCE(m.message_type::text, '') COLLATE "C", hashtextextended(COALESCE(m.message_key::text, '') COLLATE "C", 0)) = outcome.identity_hash;
 
 -- settleOther
 -- Failures and uncounted returns: pending with a time, or failed. The start of the attempt is
@@ -448,17 +442,14 @@ UPDATE local_message m
 SET state = CASE WHEN outcome.failed = 1 THEN 3 ELSE 0 END,
   retry_count = COALESCE(m.retry_count, 0) + outcome.retry_delta,
   next_retry_at = CASE WHEN outcome.failed = 1 THEN statement_timestamp() + outcome.next_ms * interval '1 millisecond' ELSE CASE WHEN outcome.next_ms IS NULL THEN CASE WHEN m.deliver_at > statement_timestamp() THEN m.deliver_at END ELSE GREATEST(m.deliver_at, statement_timestamp() + outcome.next_ms * interval '1 millisecond') END END,
-  fail_reason = COALESCE(outcome.fail_reason, m.fail_reason), delivery_count = GREATEST(COALESCE(m.delivery_count, 0) + outcome.delivery_delta, 0), last_retry_at = CASE WHEN outcome.retry_delta = 1 THEN statement_timestamp() - $12::bigint * interval '1 millisecond' ELSE m.last_retry_at END, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
-FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $7::bigint[], $8::integer[], $9::integer[], $10::integer[], $11::text[])
-    AS outcome (id, shard, token, next_ms, failed, retry_delta, delivery_delta, fail_reason), fence
+  fail_reason = COALESCE(outcome.fail_reason, m.fail_reason), delivery_count = GREATEST(COALESCE(m.delivery_count, 0) + outcome.delivery_delta, 0), last_retry_at = CASE WHEN outcome.retry_delta = 1 THEN statement_timestamp() - $13::bigint * interval '1 millisecond' ELSE m.last_retry_at END, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
+FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $7::bigint[], $8::bigint[], $9::integer[], $10::integer[], $11::bigint[], $12::text[]) AS outcome (id, shard, token, identity_hash, next_ms, failed, retry_delta, delivery_delta, fail_reason), fence
 WHERE m.id = outcome.id AND fence.shard = outcome.shard
-  AND m.state = 1 AND COALESCE(m.lock_version, 0) = outcome.token;
+  AND m.state = 1 AND COALESCE(m.lock_version, 0) = outcome.token AND hashtextextended(COALESCE(m.message_type::text, '') COLLATE "C", hashtextextended(COALESCE(m.message_key::text, '') COLLATE "C", 0)) = outcome.identity_hash;
 
 -- readRows
 -- Rows as they are now. Aliases: id state delivery_count lock_version.
-SELECT m.id AS id, m.state AS state,
-  m.delivery_count AS delivery_count,
-  m.lock_version AS lock_version
+SELECT m.id AS id, m.state AS state, m.delivery_count AS delivery_count, m.lock_version AS lock_version, hashtextextended(COALESCE(m.message_type::text, '') COLLATE "C", hashtextextended(COALESCE(m.message_key::text, '') COLLATE "C", 0)) AS identity_hash
 FROM local_message m
 WHERE m.id = ANY ($1::bigint[]);
 
@@ -597,17 +588,17 @@ WITH fence AS MATERIALIZED (
   ORDER BY lease.shard
   FOR KEY SHARE OF lease), head AS MATERIALIZED (
   SELECT m.id AS id, m.ordering_key AS ordering_key FROM local_message m
-  WHERE m.id = ANY ($7::bigint[]) AND m.state IN (0, 1, 5, 3) AND EXISTS (SELECT FROM fence)
+  WHERE m.id = ANY ($8::bigint[]) AND m.state IN (0, 1, 5, 3) AND EXISTS (SELECT FROM fence)
   ORDER BY m.id
   FOR NO KEY UPDATE OF m SKIP LOCKED), free AS MATERIALIZED (
-  SELECT follower.id, follower.token, follower.instant FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $7::bigint[], $8::text[]) AS follower (id, shard, token, head_id, instant) JOIN head ON head.id = follower.head_id AND head.id < follower.id
+  SELECT follower.id, follower.token, follower.identity_hash, follower.instant FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[]) AS follower (id, shard, token, identity_hash, head_id, instant) JOIN head ON head.id = follower.head_id AND head.id < follower.id
     JOIN fence ON fence.shard = follower.shard JOIN local_message m ON m.id = follower.id AND m.ordering_key = head.ordering_key
   ORDER BY m.id
   FOR NO KEY UPDATE OF m SKIP LOCKED)
 UPDATE local_message m
 SET next_retry_at = (free.instant || 'Z')::timestamptz, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
 FROM free
-WHERE m.id = free.id AND m.state = 0 AND COALESCE(m.lock_version, 0) = free.token AND (m.next_retry_at IS NULL OR m.next_retry_at <= statement_timestamp());
+WHERE m.id = free.id AND m.state = 0 AND COALESCE(m.lock_version, 0) = free.token AND hashtextextended(COALESCE(m.message_type::text, '') COLLATE "C", hashtextextended(COALESCE(m.message_key::text, '') COLLATE "C", 0)) = free.identity_hash AND (m.next_retry_at IS NULL OR m.next_retry_at <= statement_timestamp());
 
 -- bringBack
 -- Locks the rows that it changes, and passes over what others hold. Not fenced: whoever settles or
@@ -643,24 +634,24 @@ WITH fence AS MATERIALIZED (
   WHERE lease.table_name = 'local_message' AND lease.owner = $1
   ORDER BY lease.shard
   FOR KEY SHARE OF lease), free AS MATERIALIZED (
-  SELECT m.id FROM unnest($4::bigint[], $5::integer[], $6::bigint[]) AS scanned (id, shard, token) JOIN fence ON fence.shard = scanned.shard JOIN local_message m ON m.id = scanned.id
+  SELECT m.id FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $7::bigint[]) AS scanned (id, shard, token, identity_hash) JOIN fence ON fence.shard = scanned.shard JOIN local_message m ON m.id = scanned.id
   ORDER BY m.id
   FOR UPDATE OF m SKIP LOCKED)
 UPDATE local_message m
-SET next_retry_at = CASE WHEN $7::bigint IS NULL THEN CASE WHEN m.deliver_at > statement_timestamp() THEN m.deliver_at END ELSE GREATEST(m.deliver_at, statement_timestamp() + $7::bigint * interval '1 millisecond') END, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
-FROM unnest($4::bigint[], $5::integer[], $6::bigint[]) AS scanned (id, shard, token), fence, free
-WHERE m.id = scanned.id AND fence.shard = scanned.shard AND m.id = free.id AND m.state = 0 AND COALESCE(m.lock_version, 0) = scanned.token;
+SET next_retry_at = CASE WHEN $8::bigint IS NULL THEN CASE WHEN m.deliver_at > statement_timestamp() THEN m.deliver_at END ELSE GREATEST(m.deliver_at, statement_timestamp() + $8::bigint * interval '1 millisecond') END, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
+FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $7::bigint[]) AS scanned (id, shard, token, identity_hash), fence, free
+WHERE m.id = scanned.id AND fence.shard = scanned.shard AND m.id = free.id AND m.state = 0 AND COALESCE(m.lock_version, 0) = scanned.token AND hashtextextended(COALESCE(m.message_type::text, '') COLLATE "C", hashtextextended(COALESCE(m.message_key::text, '') COLLATE "C", 0)) = scanned.identity_hash;
 
 -- resetBackoff
 -- The i-th row by id comes due i * step from now. Only rows that wait longer than the whole ramp,
 -- so that a second call goes on where the first ended; never a delayed one (rule:
--- delay-is-not-retry), nor one that is set behind. Locks them; a claim of one that came due
--- meanwhile is skipped.
+-- delay-is-not-retry), nor one that is set behind. Of failed ones the slow retry comes due. Locks
+-- them; a claim of one that came due meanwhile is skipped.
 UPDATE local_message m
 SET next_retry_at = statement_timestamp() + ramp.place * $3::bigint * interval '1 millisecond', lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
 FROM (SELECT picked.id, row_number() OVER (ORDER BY picked.id) - 1 + $6::bigint AS place FROM (
     SELECT m.id AS id FROM local_message m
-    WHERE m.state = 0 AND m.next_retry_at > statement_timestamp() + $2::bigint * $3::bigint * interval '1 millisecond' AND m.next_retry_at < ('3000-01-01 00:00:00.000' || 'Z')::timestamptz AND m.topic = $1 AND (m.deliver_at > statement_timestamp()) IS NOT TRUE
+    WHERE m.state IN (0, 3) AND m.next_retry_at > statement_timestamp() + $2::bigint * $3::bigint * interval '1 millisecond' AND m.next_retry_at < ('3000-01-01 00:00:00.000' || 'Z')::timestamptz AND m.topic = $1 AND (m.deliver_at > statement_timestamp()) IS NOT TRUE
     ORDER BY m.id LIMIT $4::bigint OFFSET $5::bigint FOR UPDATE SKIP LOCKED) picked) ramp
 WHERE m.id = ramp.id;
 
@@ -696,13 +687,13 @@ WITH fence AS MATERIALIZED (
   WHERE lease.table_name = 'local_message' AND lease.owner = $1
   ORDER BY lease.shard
   FOR KEY SHARE OF lease), free AS MATERIALIZED (
-  SELECT m.id FROM unnest($4::bigint[], $5::integer[], $6::bigint[]) AS scanned (id, shard, token) JOIN fence ON fence.shard = scanned.shard JOIN local_message m ON m.id = scanned.id
+  SELECT m.id FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $7::bigint[]) AS scanned (id, shard, token, identity_hash) JOIN fence ON fence.shard = scanned.shard JOIN local_message m ON m.id = scanned.id
   ORDER BY m.id
   FOR UPDATE OF m SKIP LOCKED)
 UPDATE local_message m
-SET state = 5, next_retry_at = statement_timestamp() + $7::bigint * interval '1 millisecond', fail_reason = $8::text, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
-FROM unnest($4::bigint[], $5::integer[], $6::bigint[]) AS scanned (id, shard, token), fence, free
-WHERE m.id = scanned.id AND fence.shard = scanned.shard AND m.id = free.id AND m.state = 0 AND COALESCE(m.lock_version, 0) = scanned.token;
+SET state = 5, next_retry_at = statement_timestamp() + $8::bigint * interval '1 millisecond', fail_reason = $9::text, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
+FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $7::bigint[]) AS scanned (id, shard, token, identity_hash), fence, free
+WHERE m.id = scanned.id AND fence.shard = scanned.shard AND m.id = free.id AND m.state = 0 AND COALESCE(m.lock_version, 0) = scanned.token AND hashtextextended(COALESCE(m.message_type::text, '') COLLATE "C", hashtextextended(COALESCE(m.message_key::text, '') COLLATE "C", 0)) = scanned.identity_hash;
 
 -- failPending
 -- They lock the lease rows (key share), then those of the message rows that nobody holds: one that
@@ -716,21 +707,21 @@ WITH fence AS MATERIALIZED (
   WHERE lease.table_name = 'local_message' AND lease.owner = $1
   ORDER BY lease.shard
   FOR KEY SHARE OF lease), free AS MATERIALIZED (
-  SELECT m.id FROM unnest($4::bigint[], $5::integer[], $6::bigint[]) AS scanned (id, shard, token) JOIN fence ON fence.shard = scanned.shard JOIN local_message m ON m.id = scanned.id
+  SELECT m.id FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $7::bigint[]) AS scanned (id, shard, token, identity_hash) JOIN fence ON fence.shard = scanned.shard JOIN local_message m ON m.id = scanned.id
   ORDER BY m.id
   FOR UPDATE OF m SKIP LOCKED)
 UPDATE local_message m
-SET state = 3, next_retry_at = statement_timestamp() + $7::bigint * interval '1 millisecond', fail_reason = scanned.fail_reason, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
-FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $8::text[]) AS scanned (id, shard, token, fail_reason), fence, free
-WHERE m.id = scanned.id AND fence.shard = scanned.shard AND m.id = free.id AND m.state = 0 AND COALESCE(m.lock_version, 0) = scanned.token;
+SET state = 3, next_retry_at = statement_timestamp() + $8::bigint * interval '1 millisecond', fail_reason = scanned.fail_reason, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
+FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $7::bigint[], $9::text[]) AS scanned (id, shard, token, identity_hash, fail_reason), fence, free
+WHERE m.id = scanned.id AND fence.shard = scanned.shard AND m.id = free.id AND m.state = 0 AND COALESCE(m.lock_version, 0) = scanned.token AND hashtextextended(COALESCE(m.message_type::text, '') COLLATE "C", hashtextextended(COALESCE(m.message_key::text, '') COLLATE "C", 0)) = scanned.identity_hash;
 
 -- =================================================================================================
 -- Looking after it
 
 -- listSending
 -- Aliases: id shard delivery_count lock_version topic.
-SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) AS shard, m.delivery_count AS delivery_count,
-  m.lock_version AS lock_version, m.topic AS topic
+SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) AS shard, m.delivery_count AS delivery_count, m.lock_version AS lock_version, hashtextextended(COALESCE(m.message_type::text, '') COLLATE "C", hashtextextended(COALESCE(m.message_key::text, '') COLLATE "C", 0)) AS identity_hash,
+  m.topic AS topic
 FROM local_message m
 WHERE m.state = 1
 ORDER BY m.id
@@ -747,35 +738,35 @@ WITH fence AS MATERIALIZED (
   WHERE lease.table_name = 'local_message' AND lease.owner = $1
   ORDER BY lease.shard
   FOR KEY SHARE OF lease), free AS MATERIALIZED (
-  SELECT m.id FROM unnest($4::bigint[], $5::integer[], $6::bigint[]) AS stray (id, shard, token) JOIN fence ON fence.shard = stray.shard JOIN local_message m ON m.id = stray.id
+  SELECT m.id FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $7::bigint[]) AS stray (id, shard, token, identity_hash) JOIN fence ON fence.shard = stray.shard JOIN local_message m ON m.id = stray.id
   ORDER BY m.id
   FOR UPDATE OF m SKIP LOCKED)
 UPDATE local_message m
 SET state = 0, next_retry_at = CASE WHEN m.deliver_at > statement_timestamp() THEN m.deliver_at END, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
-FROM unnest($4::bigint[], $5::integer[], $6::bigint[]) AS stray (id, shard, token), fence, free
+FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $7::bigint[]) AS stray (id, shard, token, identity_hash), fence, free
 WHERE m.id = stray.id AND fence.shard = stray.shard AND m.id = free.id
-  AND m.state = 1 AND COALESCE(m.lock_version, 0) = stray.token;
+  AND m.state = 1 AND COALESCE(m.lock_version, 0) = stray.token AND hashtextextended(COALESCE(m.message_type::text, '') COLLATE "C", hashtextextended(COALESCE(m.message_key::text, '') COLLATE "C", 0)) = stray.identity_hash;
 
 -- listTimed
 -- Three walks along the index of timed rows, each in its order; only their ends are sorted
 -- together.
-SELECT id, shard, delivery_count, lock_version, state, message_type, message_key, topic, retry_count, age_ms, fail_reason
+SELECT id, shard, delivery_count, lock_version, identity_hash, state, message_type, message_key, topic, retry_count, age_ms, fail_reason
 FROM ((SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) AS shard,
-    m.delivery_count AS delivery_count, m.lock_version AS lock_version, m.state AS state, m.message_type AS message_type,
+    m.delivery_count AS delivery_count, m.lock_version AS lock_version, hashtextextended(COALESCE(m.message_type::text, '') COLLATE "C", hashtextextended(COALESCE(m.message_key::text, '') COLLATE "C", 0)) AS identity_hash, m.state AS state, m.message_type AS message_type,
     m.message_key AS message_key, m.topic AS topic, m.retry_count AS retry_count, LEAST(GREATEST((date_part('epoch', statement_timestamp()) - date_part('epoch', m.gmt_create)) * 1000, 0), 9007199254740991)::bigint AS age_ms,
     m.fail_reason AS fail_reason, m.next_retry_at AS due_at
   FROM local_message m
   WHERE m.state = 2 AND m.next_retry_at <= statement_timestamp()
   ORDER BY m.next_retry_at, m.id
   LIMIT $1::bigint) UNION ALL (SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) AS shard,
-    m.delivery_count AS delivery_count, m.lock_version AS lock_version, m.state AS state, m.message_type AS message_type,
+    m.delivery_count AS delivery_count, m.lock_version AS lock_version, hashtextextended(COALESCE(m.message_type::text, '') COLLATE "C", hashtextextended(COALESCE(m.message_key::text, '') COLLATE "C", 0)) AS identity_hash, m.state AS state, m.message_type AS message_type,
     m.message_key AS message_key, m.topic AS topic, m.retry_count AS retry_count, LEAST(GREATEST((date_part('epoch', statement_timestamp()) - date_part('epoch', m.gmt_create)) * 1000, 0), 9007199254740991)::bigint AS age_ms,
     m.fail_reason AS fail_reason, m.next_retry_at AS due_at
   FROM local_message m
   WHERE m.state = 3 AND m.next_retry_at <= statement_timestamp()
   ORDER BY m.next_retry_at, m.id
   LIMIT $1::bigint) UNION ALL (SELECT m.id AS id, (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) AS shard,
-    m.delivery_count AS delivery_count, m.lock_version AS lock_version, m.state AS state, m.message_type AS message_type,
+    m.delivery_count AS delivery_count, m.lock_version AS lock_version, hashtextextended(COALESCE(m.message_type::text, '') COLLATE "C", hashtextextended(COALESCE(m.message_key::text, '') COLLATE "C", 0)) AS identity_hash, m.state AS state, m.message_type AS message_type,
     m.message_key AS message_key, m.topic AS topic, m.retry_count AS retry_count, LEAST(GREATEST((date_part('epoch', statement_timestamp()) - date_part('epoch', m.gmt_create)) * 1000, 0), 9007199254740991)::bigint AS age_ms,
     m.fail_reason AS fail_reason, m.next_retry_at AS due_at
   FROM local_message m
@@ -797,8 +788,8 @@ WITH free AS MATERIALIZED (
   FOR UPDATE OF m SKIP LOCKED)
 UPDATE local_message m
 SET state = 0, next_retry_at = CASE WHEN decided.next_ms IS NULL THEN CASE WHEN m.deliver_at > statement_timestamp() THEN m.deliver_at END ELSE GREATEST(m.deliver_at, statement_timestamp() + decided.next_ms * interval '1 millisecond') END, fail_reason = COALESCE(decided.fail_reason, m.fail_reason), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
-FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) AS decided (id, token, next_ms, fail_reason), free
-WHERE m.id = decided.id AND m.id = free.id AND m.state IN (3) AND COALESCE(m.lock_version, 0) = decided.token;
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[]) AS decided (id, token, next_ms, fail_reason, identity_hash), free
+WHERE m.id = decided.id AND m.id = free.id AND m.state IN (3) AND COALESCE(m.lock_version, 0) = decided.token AND hashtextextended(COALESCE(m.message_type::text, '') COLLATE "C", hashtextextended(COALESCE(m.message_key::text, '') COLLATE "C", 0)) = decided.identity_hash;
 
 -- applyTimed, resume
 WITH free AS MATERIALIZED (
@@ -807,8 +798,8 @@ WITH free AS MATERIALIZED (
   FOR UPDATE OF m SKIP LOCKED)
 UPDATE local_message m
 SET state = 0, next_retry_at = CASE WHEN decided.next_ms IS NULL THEN CASE WHEN m.deliver_at > statement_timestamp() THEN m.deliver_at END ELSE GREATEST(m.deliver_at, statement_timestamp() + decided.next_ms * interval '1 millisecond') END, fail_reason = COALESCE(decided.fail_reason, m.fail_reason), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
-FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) AS decided (id, token, next_ms, fail_reason), free
-WHERE m.id = decided.id AND m.id = free.id AND m.state IN (5) AND COALESCE(m.lock_version, 0) = decided.token;
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[]) AS decided (id, token, next_ms, fail_reason, identity_hash), free
+WHERE m.id = decided.id AND m.id = free.id AND m.state IN (5) AND COALESCE(m.lock_version, 0) = decided.token AND hashtextextended(COALESCE(m.message_type::text, '') COLLATE "C", hashtextextended(COALESCE(m.message_key::text, '') COLLATE "C", 0)) = decided.identity_hash;
 
 -- applyTimed, confirmTimeoutResend
 WITH free AS MATERIALIZED (
@@ -817,8 +808,8 @@ WITH free AS MATERIALIZED (
   FOR UPDATE OF m SKIP LOCKED)
 UPDATE local_message m
 SET state = 0, next_retry_at = CASE WHEN decided.next_ms IS NULL THEN CASE WHEN m.deliver_at > statement_timestamp() THEN m.deliver_at END ELSE GREATEST(m.deliver_at, statement_timestamp() + decided.next_ms * interval '1 millisecond') END, fail_reason = COALESCE(decided.fail_reason, m.fail_reason), retry_count = COALESCE(m.retry_count, 0) + 1, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
-FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) AS decided (id, token, next_ms, fail_reason), free
-WHERE m.id = decided.id AND m.id = free.id AND m.state IN (2) AND COALESCE(m.lock_version, 0) = decided.token;
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[]) AS decided (id, token, next_ms, fail_reason, identity_hash), free
+WHERE m.id = decided.id AND m.id = free.id AND m.state IN (2) AND COALESCE(m.lock_version, 0) = decided.token AND hashtextextended(COALESCE(m.message_type::text, '') COLLATE "C", hashtextextended(COALESCE(m.message_key::text, '') COLLATE "C", 0)) = decided.identity_hash;
 
 -- applyTimed, confirmTimeoutFail
 WITH free AS MATERIALIZED (
@@ -827,8 +818,8 @@ WITH free AS MATERIALIZED (
   FOR UPDATE OF m SKIP LOCKED)
 UPDATE local_message m
 SET state = 3, next_retry_at = statement_timestamp() + decided.next_ms * interval '1 millisecond', fail_reason = COALESCE(decided.fail_reason, m.fail_reason), retry_count = COALESCE(m.retry_count, 0) + 1, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
-FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) AS decided (id, token, next_ms, fail_reason), free
-WHERE m.id = decided.id AND m.id = free.id AND m.state IN (2) AND COALESCE(m.lock_version, 0) = decided.token;
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[]) AS decided (id, token, next_ms, fail_reason, identity_hash), free
+WHERE m.id = decided.id AND m.id = free.id AND m.state IN (2) AND COALESCE(m.lock_version, 0) = decided.token AND hashtextextended(COALESCE(m.message_type::text, '') COLLATE "C", hashtextextended(COALESCE(m.message_key::text, '') COLLATE "C", 0)) = decided.identity_hash;
 
 -- applyTimed, clearTimer
 WITH free AS MATERIALIZED (
@@ -837,14 +828,14 @@ WITH free AS MATERIALIZED (
   FOR UPDATE OF m SKIP LOCKED)
 UPDATE local_message m
 SET next_retry_at = CASE WHEN m.state = 2 THEN timestamptz '9999-12-31T00:00:00Z' END, fail_reason = COALESCE(decided.fail_reason, m.fail_reason), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = statement_timestamp()
-FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) AS decided (id, token, next_ms, fail_reason), free
-WHERE m.id = decided.id AND m.id = free.id AND m.state IN (2, 3) AND COALESCE(m.lock_version, 0) = decided.token;
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[]) AS decided (id, token, next_ms, fail_reason, identity_hash), free
+WHERE m.id = decided.id AND m.id = free.id AND m.state IN (2, 3) AND COALESCE(m.lock_version, 0) = decided.token AND hashtextextended(COALESCE(m.message_type::text, '') COLLATE "C", hashtextextended(COALESCE(m.message_key::text, '') COLLATE "C", 0)) = decided.identity_hash;
 
 -- listStrays
 -- Alias: id. What the two statements that follow are about; locks nothing.
-(SELECT id AS id FROM local_message WHERE (state IN (0, 1, 2, 3, 4, 5)) IS NOT TRUE ORDER BY id LIMIT $1::bigint)
+(SELECT m.id AS id FROM local_message m WHERE (state IN (0, 1, 2, 3, 4, 5)) IS NOT TRUE ORDER BY m.id LIMIT $1::bigint)
 UNION ALL
-(SELECT id AS id FROM local_message WHERE id < 1 AND state = 0 ORDER BY id LIMIT $1::bigint);
+(SELECT m.id AS id FROM local_message m WHERE id < 1 AND state = 0 ORDER BY m.id LIMIT $1::bigint);
 
 -- failUnknownStates
 -- Rows that somebody else has locked are left for the next round. If we die right after it: they
@@ -863,7 +854,8 @@ SET state = 3, next_retry_at = NULL,
 WHERE m.id = ANY (ARRAY(SELECT id FROM local_message WHERE id = ANY ($1::bigint[]) AND id < 1 AND state = 0 ORDER BY id FOR UPDATE SKIP LOCKED));
 
 -- gauges
--- Aliases: topic state count oldest_age_ms. Reads at most about `limit` rows of each state.
+-- Aliases: topic state count oldest_age_ms. Reads at most `limit` rows of each state, and twice
+-- `failedLimit` of the failed ones: the newest of those with a next look, and of those without.
 SELECT topic, state, count(*) AS count, LEAST(GREATEST((date_part('epoch', statement_timestamp()) - date_part('epoch', min(since))) * 1000, 0), 9007199254740991)::bigint AS oldest_age_ms
 FROM (
   (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message m WHERE m.state = 0 AND m.next_retry_at IS NULL LIMIT $1::bigint)
@@ -872,9 +864,9 @@ FROM (
   UNION ALL
   (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message m WHERE m.state = 1 LIMIT $1::bigint)
   UNION ALL
-  (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message m WHERE m.state = 3 AND m.next_retry_at IS NULL LIMIT $1::bigint)
+  (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message m WHERE m.state = 3 AND m.next_retry_at IS NULL ORDER BY m.id DESC LIMIT $2::bigint)
   UNION ALL
-  (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message m WHERE m.state = 3 AND m.next_retry_at IS NOT NULL LIMIT $1::bigint)
+  (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message m WHERE m.state = 3 AND m.next_retry_at IS NOT NULL ORDER BY m.next_retry_at DESC LIMIT $2::bigint)
   UNION ALL
   (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message m WHERE m.state = 5 AND m.next_retry_at IS NULL LIMIT $1::bigint)
   UNION ALL

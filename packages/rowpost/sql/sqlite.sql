@@ -64,7 +64,7 @@ UPDATE local_message_relay SET report = ?, reported_at = strftime('%Y-%m-%d %H:%
 -- readReports
 -- Rows: owner, label, silent_ms (since its last sign of life), report, report_age_ms (NULL: none).
 SELECT owner, label, CAST(round((julianday('now') - julianday(seen_at)) * 86400000.0) AS INTEGER) AS silent_ms, report, CAST(round((julianday('now') - julianday(reported_at)) * 86400000.0) AS INTEGER) AS report_age_ms
-FROM local_message_relay WHERE table_name = 'local_message' ORDER BY owner;
+FROM local_message_relay WHERE table_name >= 'local_message' AND table_name < 'local_message$' AND (table_name = 'local_message' OR table_name > 'local_message#') ORDER BY table_name, owner;
 
 -- renew
 -- lease_until = now + leaseMs for held shards at their epoch.
@@ -72,7 +72,7 @@ UPDATE local_message_shard SET lease_until = strftime('%Y-%m-%d %H:%M:%f', 'now'
 
 -- readLeases
 -- Rows: shard, owner, epoch, lease_until (text), lease_ms.
-SELECT shard, owner, epoch, strftime('%Y-%m-%dT%H:%M:%fZ', lease_until) AS lease_until, lease_ms
+SELECT shard, owner, CAST(epoch AS TEXT) AS epoch, strftime('%Y-%m-%dT%H:%M:%fZ', lease_until) AS lease_until, lease_ms
 FROM local_message_shard WHERE table_name = 'local_message' ORDER BY shard;
 
 -- readInstances
@@ -97,14 +97,14 @@ WHERE table_name = 'local_message' AND shard = 0 AND epoch = ? AND owner IS ? AN
 -- next_retry_at = deliver_at when ahead, else NULL. Rows that a user holds are passed over where
 -- the engine can (rule: watched-sending finds them later).
 UPDATE local_message AS m
-SET state = 0, next_retry_at = CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+SET state = 0, next_retry_at = CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END, lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 WHERE m.state = 1 AND EXISTS (SELECT 1 FROM json_each(?) WHERE value = 0);
 
 -- recoverListed
 -- sendingMark off: delivery_count + 1 and lock_version + 1 for the ids listed in these shards'
 -- lease rows. Rows that a user holds are passed over where the engine can, uncounted.
 UPDATE local_message AS m
-SET delivery_count = COALESCE(m.delivery_count, 0) + 1, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+SET delivery_count = COALESCE(m.delivery_count, 0) + 1, lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 WHERE +m.state IN (0) AND EXISTS (SELECT 1 FROM json_each(?) WHERE value = 0)
   AND m.id IN (SELECT listed.value FROM local_message_shard AS lease, json_each(lease.in_flight) AS listed WHERE lease.table_name = 'local_message' AND lease.shard = 0);
 
@@ -120,7 +120,7 @@ DELETE FROM local_message_relay WHERE table_name = 'local_message' AND owner = ?
 
 -- forgetInstances
 -- Deletes registry rows silent for a day, so that the table does not grow with every restart.
-DELETE FROM local_message_relay WHERE table_name = 'local_message' AND seen_at < strftime('%Y-%m-%d %H:%M:%f', 'now', '-1 day');
+DELETE FROM local_message_relay WHERE table_name >= 'local_message' AND table_name < 'local_message$' AND (table_name = 'local_message' OR table_name > 'local_message#') AND seen_at < strftime('%Y-%m-%d %H:%M:%f', 'now', '-1 day');
 
 -- =================================================================================================
 -- Finding what waits
@@ -131,8 +131,7 @@ SELECT * FROM (
   SELECT CAST(m.id AS TEXT) AS id, 0 AS shard, m.message_type AS message_type, m.message_key AS message_key,
     m.topic AS topic, CASE WHEN LENGTH(CAST(m.message_body AS BLOB)) <= ? THEN m.message_body END AS message_body, m.headers AS headers,
     m.content_type AS content_type, m.ordering_key AS ordering_key,
-    m.retry_count AS retry_count, m.delivery_count AS delivery_count,
-    m.lock_version AS lock_version, m.sent_at IS NOT NULL AS resend,
+    min(m.retry_count, 9007199254740991) AS retry_count, min(m.delivery_count, 9007199254740991) AS delivery_count, CAST(m.lock_version AS TEXT) AS lock_version, COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') AS identity_hash, m.sent_at IS NOT NULL AS resend,
     CAST(round((julianday('now') - julianday(max(m.gmt_create, COALESCE(m.deliver_at, '')))) * 86400000.0) AS INTEGER) AS waiting_ms, 0 AS due, LENGTH(CAST(m.message_body AS BLOB)) AS body_bytes
   FROM local_message AS m
   WHERE m.state = 0 AND m.next_retry_at IS NULL AND m.id > CAST(? AS INTEGER)
@@ -144,8 +143,7 @@ SELECT * FROM (
   SELECT CAST(m.id AS TEXT) AS id, 0 AS shard, m.message_type AS message_type, m.message_key AS message_key,
     m.topic AS topic, CASE WHEN LENGTH(CAST(m.message_body AS BLOB)) <= ? THEN m.message_body END AS message_body, m.headers AS headers,
     m.content_type AS content_type, m.ordering_key AS ordering_key,
-    m.retry_count AS retry_count, m.delivery_count AS delivery_count,
-    m.lock_version AS lock_version, m.sent_at IS NOT NULL AS resend,
+    min(m.retry_count, 9007199254740991) AS retry_count, min(m.delivery_count, 9007199254740991) AS delivery_count, CAST(m.lock_version AS TEXT) AS lock_version, COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') AS identity_hash, m.sent_at IS NOT NULL AS resend,
     CAST(round((julianday('now') - julianday(max(m.gmt_create, COALESCE(m.deliver_at, '')))) * 86400000.0) AS INTEGER) AS waiting_ms, 1 AS due, LENGTH(CAST(m.message_body AS BLOB)) AS body_bytes
   FROM local_message AS m
   WHERE m.state = 0 AND m.next_retry_at <= strftime('%Y-%m-%d %H:%M:%f', 'now')
@@ -157,8 +155,7 @@ SELECT * FROM (
   SELECT CAST(m.id AS TEXT) AS id, 0 AS shard, m.message_type AS message_type, m.message_key AS message_key,
     m.topic AS topic, CASE WHEN LENGTH(CAST(m.message_body AS BLOB)) <= ? THEN m.message_body END AS message_body, m.headers AS headers,
     m.content_type AS content_type, m.ordering_key AS ordering_key,
-    m.retry_count AS retry_count, m.delivery_count AS delivery_count,
-    m.lock_version AS lock_version, m.sent_at IS NOT NULL AS resend,
+    min(m.retry_count, 9007199254740991) AS retry_count, min(m.delivery_count, 9007199254740991) AS delivery_count, CAST(m.lock_version AS TEXT) AS lock_version, COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') AS identity_hash, m.sent_at IS NOT NULL AS resend,
     CAST(round((julianday('now') - julianday(max(m.gmt_create, COALESCE(m.deliver_at, '')))) * 86400000.0) AS INTEGER) AS waiting_ms, 0 AS due, LENGTH(CAST(m.message_body AS BLOB)) AS body_bytes
   FROM local_message AS m
   WHERE m.state = 0 AND m.next_retry_at IS NULL AND m.id > CAST(? AS INTEGER)
@@ -170,8 +167,7 @@ SELECT * FROM (
   SELECT CAST(m.id AS TEXT) AS id, 0 AS shard, m.message_type AS message_type, m.message_key AS message_key,
     m.topic AS topic, CASE WHEN LENGTH(CAST(m.message_body AS BLOB)) <= ? THEN m.message_body END AS message_body, m.headers AS headers,
     m.content_type AS content_type, m.ordering_key AS ordering_key,
-    m.retry_count AS retry_count, m.delivery_count AS delivery_count,
-    m.lock_version AS lock_version, m.sent_at IS NOT NULL AS resend,
+    min(m.retry_count, 9007199254740991) AS retry_count, min(m.delivery_count, 9007199254740991) AS delivery_count, CAST(m.lock_version AS TEXT) AS lock_version, COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') AS identity_hash, m.sent_at IS NOT NULL AS resend,
     CAST(round((julianday('now') - julianday(max(m.gmt_create, COALESCE(m.deliver_at, '')))) * 86400000.0) AS INTEGER) AS waiting_ms, 1 AS due, LENGTH(CAST(m.message_body AS BLOB)) AS body_bytes
   FROM local_message AS m
   WHERE m.state = 0 AND m.next_retry_at <= strftime('%Y-%m-%d %H:%M:%f', 'now')
@@ -184,8 +180,7 @@ SELECT * FROM (
 SELECT CAST(m.id AS TEXT) AS id, 0 AS shard, m.message_type AS message_type, m.message_key AS message_key,
     m.topic AS topic, CASE WHEN LENGTH(CAST(m.message_body AS BLOB)) <= ? THEN m.message_body END AS message_body, m.headers AS headers,
     m.content_type AS content_type, m.ordering_key AS ordering_key,
-    m.retry_count AS retry_count, m.delivery_count AS delivery_count,
-    m.lock_version AS lock_version, m.sent_at IS NOT NULL AS resend,
+    min(m.retry_count, 9007199254740991) AS retry_count, min(m.delivery_count, 9007199254740991) AS delivery_count, CAST(m.lock_version AS TEXT) AS lock_version, COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') AS identity_hash, m.sent_at IS NOT NULL AS resend,
     CAST(round((julianday('now') - julianday(max(m.gmt_create, COALESCE(m.deliver_at, '')))) * 86400000.0) AS INTEGER) AS waiting_ms, walked.due AS due, LENGTH(CAST(m.message_body AS BLOB)) AS body_bytes
 FROM (
 SELECT * FROM (SELECT m.id AS id, 0 AS due FROM local_message AS m
@@ -216,7 +211,7 @@ SELECT CAST(m.id AS TEXT) AS id, m.message_body AS message_body FROM local_messa
 -- on keyed rows.
 SELECT m.ordering_key AS ordering_key, CAST(m.id AS TEXT) AS id, m.state AS state,
   m.state = 0 AND (m.next_retry_at IS NULL OR m.next_retry_at <= strftime('%Y-%m-%d %H:%M:%f', 'now')) AS due,
-  m.sent_at IS NOT NULL AS resend, m.retry_count AS retry_count, m.message_type AS message_type
+  m.sent_at IS NOT NULL AS resend, min(m.retry_count, 9007199254740991) AS retry_count, m.message_type AS message_type
 FROM (SELECT value ->> 0 AS ordering_key, value ->> 1 AS up_to_id FROM json_each(?)) AS wanted
 CROSS JOIN local_message AS m ON m.ordering_key = wanted.ordering_key AND m.id <= wanted.up_to_id
 WHERE m.ordering_key IS NOT NULL AND m.state IN (0, 1, 3, 5)
@@ -225,7 +220,7 @@ ORDER BY m.ordering_key, m.id;
 -- keyQueues, of many keys
 SELECT m.ordering_key AS ordering_key, CAST(m.id AS TEXT) AS id, m.state AS state,
   m.state = 0 AND (m.next_retry_at IS NULL OR m.next_retry_at <= strftime('%Y-%m-%d %H:%M:%f', 'now')) AS due,
-  m.sent_at IS NOT NULL AS resend, m.retry_count AS retry_count, m.message_type AS message_type
+  m.sent_at IS NOT NULL AS resend, min(m.retry_count, 9007199254740991) AS retry_count, m.message_type AS message_type
 FROM (SELECT value ->> 0 AS ordering_key, value ->> 1 AS up_to_id FROM json_each(?)) AS wanted
 CROSS JOIN local_message AS m ON m.ordering_key = wanted.ordering_key AND m.id <= wanted.up_to_id
 WHERE m.ordering_key IS NOT NULL AND m.state IN (0, 1, 3, 5)
@@ -239,24 +234,24 @@ ORDER BY m.ordering_key, m.id;
 -- a person's change shows in state and lock_version. If we die right after it: the rows are
 -- `sending`, and whoever takes the shard returns them to pending.
 UPDATE local_message AS m
-SET state = 1, delivery_count = COALESCE(m.delivery_count, 0) + 1, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
-FROM (SELECT value ->> 0 AS id, value ->> 1 AS token FROM json_each(?)) AS claimed
-WHERE m.id = claimed.id AND +m.state IN (0) AND COALESCE(m.lock_version, 0) = claimed.token
+SET state = 1, delivery_count = COALESCE(m.delivery_count, 0) + 1, lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS identity_hash FROM json_each(?)) AS claimed
+WHERE m.id = claimed.id AND +m.state IN (0) AND COALESCE(m.lock_version, 0) = claimed.token AND COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') = claimed.identity_hash
   AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
 
 -- claim, past locked rows
 UPDATE local_message AS m
-SET state = 1, delivery_count = COALESCE(m.delivery_count, 0) + 1, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
-FROM (SELECT value ->> 0 AS id, value ->> 1 AS token FROM json_each(?)) AS claimed
-WHERE m.id = claimed.id AND +m.state IN (0) AND COALESCE(m.lock_version, 0) = claimed.token
+SET state = 1, delivery_count = COALESCE(m.delivery_count, 0) + 1, lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS identity_hash FROM json_each(?)) AS claimed
+WHERE m.id = claimed.id AND +m.state IN (0) AND COALESCE(m.lock_version, 0) = claimed.token AND COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') = claimed.identity_hash
   AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
 
 -- verifyClaim
 -- Alias: id.
 SELECT CAST(m.id AS TEXT) AS id
-FROM (SELECT value ->> 0 AS id, value ->> 1 AS token FROM json_each(?)) AS claimed
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS identity_hash FROM json_each(?)) AS claimed
 CROSS JOIN local_message AS m ON m.id = claimed.id
-WHERE +m.state IN (1) AND COALESCE(m.lock_version, 0) = claimed.token
+WHERE +m.state IN (1) AND COALESCE(m.lock_version, 0) = claimed.token AND COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') = claimed.identity_hash
   AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
 
 -- listInFlight
@@ -278,12 +273,11 @@ SELECT shard FROM local_message_shard WHERE table_name = 'local_message' AND sha
 UPDATE local_message AS m
 SET state = CASE WHEN +m.state IN (4) THEN m.state ELSE 2 END,
   next_retry_at = CASE WHEN +m.state IN (4) THEN m.next_retry_at ELSE strftime('%Y-%m-%d %H:%M:%f', 'now', (outcome.next_ms / 1000.0) || ' seconds') END,
-  fail_reason = CASE WHEN +m.state IN (4) THEN m.fail_reason ELSE NULL END, message_id = outcome.message_id, sent_at = strftime('%Y-%m-%d %H:%M:%f', 'now'), last_retry_at = CASE WHEN +m.state IN (4) THEN m.last_retry_at ELSE strftime('%Y-%m-%d %H:%M:%f', 'now', (-? / 1000.0) || ' seconds') END, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
-FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, value ->> 3 AS delivery_count, value ->> 4 AS message_id
-  FROM json_each(?)) AS outcome
+  fail_reason = CASE WHEN +m.state IN (4) THEN m.fail_reason ELSE NULL END, message_id = outcome.message_id, sent_at = strftime('%Y-%m-%d %H:%M:%f', 'now'), last_retry_at = CASE WHEN +m.state IN (4) THEN m.last_retry_at ELSE strftime('%Y-%m-%d %H:%M:%f', 'now', (-? / 1000.0) || ' seconds') END, lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS identity_hash, value ->> 3 AS next_ms, value ->> 4 AS delivery_count, value ->> 5 AS message_id FROM json_each(?)) AS outcome
 WHERE m.id = outcome.id
-  AND ((+m.state IN (1) AND COALESCE(m.lock_version, 0) = outcome.token)
-    OR (+m.state IN (4) AND m.message_id IS NULL AND m.delivery_count = outcome.delivery_count))
+  AND ((+m.state IN (1) AND COALESCE(m.lock_version, 0) = outcome.token AND COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') = outcome.identity_hash)
+    OR (+m.state IN (4) AND m.message_id IS NULL AND m.delivery_count = outcome.delivery_count AND COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') = outcome.identity_hash))
   AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
 
 -- deleteSent
@@ -291,8 +285,8 @@ WHERE m.id = outcome.id
 -- their ids, and then deleted: a DELETE joins nothing. If we die before it, the message is sent
 -- again, with the same identity; right after it: done.
 DELETE FROM local_message WHERE id IN (
-  SELECT m.id FROM (SELECT value ->> 0 AS id, value ->> 1 AS token FROM json_each(?)) AS outcome CROSS JOIN local_message AS m ON m.id = outcome.id
-  WHERE +m.state IN (1) AND COALESCE(m.lock_version, 0) = outcome.token AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?));
+  SELECT m.id FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS identity_hash FROM json_each(?)) AS outcome CROSS JOIN local_message AS m ON m.id = outcome.id
+  WHERE +m.state IN (1) AND COALESCE(m.lock_version, 0) = outcome.token AND COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') = outcome.identity_hash AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?));
 
 -- settleOther
 -- Failures and uncounted returns: pending with a time, or failed. The start of the attempt is
@@ -301,24 +295,20 @@ UPDATE local_message AS m
 SET state = CASE WHEN outcome.failed = 1 THEN 3 ELSE 0 END,
   retry_count = COALESCE(m.retry_count, 0) + outcome.retry_delta,
   next_retry_at = CASE WHEN outcome.failed = 1 THEN strftime('%Y-%m-%d %H:%M:%f', 'now', (outcome.next_ms / 1000.0) || ' seconds') ELSE CASE WHEN outcome.next_ms IS NULL THEN CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END ELSE max(COALESCE(m.deliver_at, ''), strftime('%Y-%m-%d %H:%M:%f', 'now', (outcome.next_ms / 1000.0) || ' seconds')) END END,
-  fail_reason = COALESCE(outcome.fail_reason, m.fail_reason), delivery_count = max(COALESCE(m.delivery_count, 0) + outcome.delivery_delta, 0), last_retry_at = CASE WHEN outcome.retry_delta = 1 THEN strftime('%Y-%m-%d %H:%M:%f', 'now', (-? / 1000.0) || ' seconds') ELSE m.last_retry_at END, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
-FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, value ->> 3 AS failed, value ->> 4 AS retry_delta,
-    value ->> 5 AS delivery_delta, value ->> 6 AS fail_reason
-  FROM json_each(?)) AS outcome
-WHERE m.id = outcome.id AND +m.state IN (1) AND COALESCE(m.lock_version, 0) = outcome.token
+  fail_reason = COALESCE(outcome.fail_reason, m.fail_reason), delivery_count = max(COALESCE(m.delivery_count, 0) + outcome.delivery_delta, 0), last_retry_at = CASE WHEN outcome.retry_delta = 1 THEN strftime('%Y-%m-%d %H:%M:%f', 'now', (-? / 1000.0) || ' seconds') ELSE m.last_retry_at END, lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS identity_hash, value ->> 3 AS next_ms, value ->> 4 AS failed, value ->> 5 AS retry_delta, value ->> 6 AS delivery_delta, value ->> 7 AS fail_reason FROM json_each(?)) AS outcome
+WHERE m.id = outcome.id AND +m.state IN (1) AND COALESCE(m.lock_version, 0) = outcome.token AND COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') = outcome.identity_hash
   AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
 
 -- readRows
 -- Rows as they are now. Aliases: id state delivery_count lock_version.
-SELECT CAST(m.id AS TEXT) AS id, m.state AS state, m.delivery_count AS delivery_count,
-  m.lock_version AS lock_version
+SELECT CAST(m.id AS TEXT) AS id, m.state AS state, min(m.delivery_count, 9007199254740991) AS delivery_count, CAST(m.lock_version AS TEXT) AS lock_version, COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') AS identity_hash
 FROM local_message AS m
 WHERE m.id IN (SELECT value FROM json_each(?));
 
 -- lockFreeRows
 -- SQLite locks no rows: nobody holds one of them alone.
-SELECT CAST(m.id AS TEXT) AS id, m.state AS state, m.delivery_count AS delivery_count,
-  m.lock_version AS lock_version
+SELECT CAST(m.id AS TEXT) AS id, m.state AS state, min(m.delivery_count, 9007199254740991) AS delivery_count, CAST(m.lock_version AS TEXT) AS lock_version, COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') AS identity_hash
 FROM local_message AS m
 WHERE m.id IN (SELECT value FROM json_each(?));
 
@@ -327,7 +317,7 @@ WHERE m.id IN (SELECT value FROM json_each(?));
 
 -- confirmIdentities
 UPDATE local_message AS m
-SET state = 4, next_retry_at = NULL, consumed_at = strftime('%Y-%m-%d %H:%M:%f', 'now'), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+SET state = 4, next_retry_at = NULL, consumed_at = strftime('%Y-%m-%d %H:%M:%f', 'now'), lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 FROM (SELECT json_extract(value, '$[0]') AS type, json_extract(value, '$[1]') AS key FROM json_each(?)) AS wanted
 WHERE m.message_type = wanted.type AND m.message_key = wanted.key AND +m.state IN (2, 1, 0, 3, 5);
 
@@ -345,23 +335,23 @@ ORDER BY m.archived_at, m.id;
 
 -- confirmRows
 UPDATE local_message AS m
-SET state = 4, next_retry_at = NULL, consumed_at = strftime('%Y-%m-%d %H:%M:%f', 'now'), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+SET state = 4, next_retry_at = NULL, consumed_at = strftime('%Y-%m-%d %H:%M:%f', 'now'), lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 WHERE m.id IN (SELECT value FROM json_each(?)) AND +m.state IN (2, 1, 0, 3, 5);
 
 -- confirmArchived
 UPDATE local_message_archive AS m
-SET state = 4, next_retry_at = NULL, consumed_at = strftime('%Y-%m-%d %H:%M:%f', 'now'), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+SET state = 4, next_retry_at = NULL, consumed_at = strftime('%Y-%m-%d %H:%M:%f', 'now'), lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 FROM (SELECT json_extract(value, '$[0]') AS type, json_extract(value, '$[1]') AS key FROM json_each(?)) AS wanted
 WHERE m.message_type = wanted.type AND m.message_key = wanted.key AND +m.state IN (2, 1, 0, 3, 5);
 
 -- touchRows
 UPDATE local_message AS m
-SET lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+SET lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 WHERE m.id IN (SELECT value FROM json_each(?));
 
 -- reportFailed
 UPDATE local_message AS m
-SET fail_reason = reported.text, next_retry_at = strftime('%Y-%m-%d %H:%M:%f', 'now'), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+SET fail_reason = reported.text, next_retry_at = strftime('%Y-%m-%d %H:%M:%f', 'now'), lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 FROM (SELECT json_extract(value, '$[0]') AS id, json_extract(value, '$[1]') AS text FROM json_each(?)) AS reported
 WHERE m.id = reported.id AND +m.state IN (2);
 
@@ -410,9 +400,9 @@ DELETE FROM local_message_unmatched WHERE (table_name, message_type, message_key
 -- stays so until it has committed, and whoever settles it then finds the followers. If we die right
 -- after it, they are brought back by whoever settles the head.
 UPDATE local_message AS m
-SET next_retry_at = follower.instant, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
-FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS head_id, value ->> 3 AS instant FROM json_each(?)) AS follower
-WHERE m.id = follower.id AND +m.state IN (0) AND COALESCE(m.lock_version, 0) = follower.token AND (m.next_retry_at IS NULL OR m.next_retry_at <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
+SET next_retry_at = follower.instant, lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS identity_hash, value ->> 3 AS head_id, value ->> 4 AS instant FROM json_each(?)) AS follower
+WHERE m.id = follower.id AND +m.state IN (0) AND COALESCE(m.lock_version, 0) = follower.token AND COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') = follower.identity_hash AND (m.next_retry_at IS NULL OR m.next_retry_at <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
   AND EXISTS (SELECT 1 FROM local_message AS head WHERE head.id = follower.head_id AND head.id < m.id
     AND head.ordering_key = m.ordering_key AND +head.state IN (0, 1, 5, 3))
   AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
@@ -420,7 +410,7 @@ WHERE m.id = follower.id AND +m.state IN (0) AND COALESCE(m.lock_version, 0) = f
 -- bringBack
 -- Head by head, as they are given, each along the index: SQLite adds the id to it.
 UPDATE local_message AS m
-SET next_retry_at = CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+SET next_retry_at = CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END, lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 WHERE m.id IN (SELECT behind.id FROM json_each(?) AS head
   CROSS JOIN local_message AS behind ON behind.state = 0 AND behind.next_retry_at = head.value
   LIMIT ? OFFSET ?);
@@ -432,18 +422,18 @@ SELECT strftime('%Y-%m-%dT%H:%M:%fZ', min(m.next_retry_at)) AS instant FROM loca
 -- park
 -- next_ms is a column and not a parameter here: pendingIn needs it twice.
 UPDATE local_message AS m
-SET next_retry_at = CASE WHEN scanned.next_ms IS NULL THEN CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END ELSE max(COALESCE(m.deliver_at, ''), strftime('%Y-%m-%d %H:%M:%f', 'now', (scanned.next_ms / 1000.0) || ' seconds')) END, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
-FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms FROM json_each(?)) AS scanned
-WHERE m.id = scanned.id AND +m.state IN (0) AND COALESCE(m.lock_version, 0) = scanned.token
+SET next_retry_at = CASE WHEN scanned.next_ms IS NULL THEN CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END ELSE max(COALESCE(m.deliver_at, ''), strftime('%Y-%m-%d %H:%M:%f', 'now', (scanned.next_ms / 1000.0) || ' seconds')) END, lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS identity_hash, value ->> 3 AS next_ms FROM json_each(?)) AS scanned
+WHERE m.id = scanned.id AND +m.state IN (0) AND COALESCE(m.lock_version, 0) = scanned.token AND COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') = scanned.identity_hash
   AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
 
 -- resetBackoff
 -- The ramp has `limit` steps, and goes on behind those that were `done`.
 UPDATE local_message AS m
-SET next_retry_at = strftime('%Y-%m-%d %H:%M:%f', 'now', ((ramp.place * ?) / 1000.0) || ' seconds'), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+SET next_retry_at = strftime('%Y-%m-%d %H:%M:%f', 'now', ((ramp.place * ?) / 1000.0) || ' seconds'), lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 FROM (SELECT picked.id AS id, row_number() OVER (ORDER BY picked.id) - 1 + ? AS place FROM (
     SELECT m.id AS id FROM local_message AS m
-    WHERE m.state = 0 AND m.next_retry_at > strftime('%Y-%m-%d %H:%M:%f', 'now', ((? * ?) / 1000.0) || ' seconds') AND m.next_retry_at < '3000-01-01 00:00:00.000' AND m.topic = ? AND (m.deliver_at IS NULL OR m.deliver_at <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
+    WHERE m.state IN (0, 3) AND m.next_retry_at > strftime('%Y-%m-%d %H:%M:%f', 'now', ((? * ?) / 1000.0) || ' seconds') AND m.next_retry_at < '3000-01-01 00:00:00.000' AND m.topic = ? AND (m.deliver_at IS NULL OR m.deliver_at <= strftime('%Y-%m-%d %H:%M:%f', 'now'))
     ORDER BY m.id LIMIT ? OFFSET ?) AS picked) AS ramp
 WHERE m.id = ramp.id;
 
@@ -456,7 +446,7 @@ SELECT CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) AS now_
 -- For a clock that was set back. If we die right after it: those rows are due, and the others are
 -- found by nobody until their time comes.
 UPDATE local_message AS m
-SET next_retry_at = max(strftime('%Y-%m-%d %H:%M:%f', 'now', ((ramp.place * ?) / 1000.0) || ' seconds'), COALESCE(m.deliver_at, '')), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+SET next_retry_at = max(strftime('%Y-%m-%d %H:%M:%f', 'now', ((ramp.place * ?) / 1000.0) || ' seconds'), COALESCE(m.deliver_at, '')), lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 FROM (SELECT picked.id AS id, row_number() OVER (ORDER BY picked.id) - 1 + ? AS place FROM (
     SELECT m.id AS id FROM local_message AS m
     WHERE m.state = 0 AND m.retry_count > 0
@@ -467,18 +457,18 @@ WHERE m.id = ramp.id;
 
 -- suspendPending
 UPDATE local_message AS m
-SET state = 5, next_retry_at = strftime('%Y-%m-%d %H:%M:%f', 'now', (? / 1000.0) || ' seconds'), fail_reason = ?, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
-FROM (SELECT value ->> 0 AS id, value ->> 1 AS token FROM json_each(?)) AS scanned
-WHERE m.id = scanned.id AND +m.state IN (0) AND COALESCE(m.lock_version, 0) = scanned.token
+SET state = 5, next_retry_at = strftime('%Y-%m-%d %H:%M:%f', 'now', (? / 1000.0) || ' seconds'), fail_reason = ?, lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS identity_hash FROM json_each(?)) AS scanned
+WHERE m.id = scanned.id AND +m.state IN (0) AND COALESCE(m.lock_version, 0) = scanned.token AND COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') = scanned.identity_hash
   AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
 
 -- failPending
 -- Rows that nobody but the shard's owner may claim; a person's change since the scan shows in the
 -- token.
 UPDATE local_message AS m
-SET state = 3, next_retry_at = strftime('%Y-%m-%d %H:%M:%f', 'now', (? / 1000.0) || ' seconds'), fail_reason = scanned.fail_reason, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
-FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS fail_reason FROM json_each(?)) AS scanned
-WHERE m.id = scanned.id AND +m.state IN (0) AND COALESCE(m.lock_version, 0) = scanned.token
+SET state = 3, next_retry_at = strftime('%Y-%m-%d %H:%M:%f', 'now', (? / 1000.0) || ' seconds'), fail_reason = scanned.fail_reason, lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS identity_hash, value ->> 3 AS fail_reason FROM json_each(?)) AS scanned
+WHERE m.id = scanned.id AND +m.state IN (0) AND COALESCE(m.lock_version, 0) = scanned.token AND COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') = scanned.identity_hash
   AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
 
 -- =================================================================================================
@@ -486,7 +476,7 @@ WHERE m.id = scanned.id AND +m.state IN (0) AND COALESCE(m.lock_version, 0) = sc
 
 -- listSending
 -- Aliases: id shard delivery_count lock_version topic.
-SELECT CAST(m.id AS TEXT) AS id, 0 AS shard, m.delivery_count AS delivery_count, m.lock_version AS lock_version,
+SELECT CAST(m.id AS TEXT) AS id, 0 AS shard, min(m.delivery_count, 9007199254740991) AS delivery_count, CAST(m.lock_version AS TEXT) AS lock_version, COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') AS identity_hash,
   m.topic AS topic
 FROM local_message AS m
 WHERE m.state = 1
@@ -497,33 +487,33 @@ LIMIT ?;
 -- Fenced, and only the very claim that was seen twice (rule: watched-sending): a row that was
 -- settled or claimed since has another token.
 UPDATE local_message AS m
-SET state = 0, next_retry_at = CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
-FROM (SELECT value ->> 0 AS id, value ->> 1 AS token FROM json_each(?)) AS stray
-WHERE m.id = stray.id AND +m.state IN (1) AND COALESCE(m.lock_version, 0) = stray.token
+SET state = 0, next_retry_at = CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END, lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS identity_hash FROM json_each(?)) AS stray
+WHERE m.id = stray.id AND +m.state IN (1) AND COALESCE(m.lock_version, 0) = stray.token AND COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') = stray.identity_hash
   AND EXISTS (SELECT 1 FROM local_message_shard WHERE table_name = 'local_message' AND shard = 0 AND owner = ? AND epoch = ?);
 
 -- listTimed
 -- Three walks along the index, each in its order; only their ends are sorted together.
-SELECT id, shard, delivery_count, lock_version, state, message_type, message_key, topic, retry_count, age_ms, fail_reason
+SELECT id, shard, delivery_count, lock_version, identity_hash, state, message_type, message_key, topic, retry_count, age_ms, fail_reason
 FROM (SELECT * FROM (
-  SELECT CAST(m.id AS TEXT) AS id, 0 AS shard, m.delivery_count AS delivery_count, m.lock_version AS lock_version,
-    m.state AS state, m.message_type AS message_type, m.message_key AS message_key, m.topic AS topic, m.retry_count AS retry_count,
+  SELECT CAST(m.id AS TEXT) AS id, 0 AS shard, min(m.delivery_count, 9007199254740991) AS delivery_count, CAST(m.lock_version AS TEXT) AS lock_version, COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') AS identity_hash,
+    m.state AS state, m.message_type AS message_type, m.message_key AS message_key, m.topic AS topic, min(m.retry_count, 9007199254740991) AS retry_count,
     CAST(round((julianday('now') - julianday(m.gmt_create)) * 86400000.0) AS INTEGER) AS age_ms, m.fail_reason AS fail_reason, m.next_retry_at AS due_at
   FROM local_message AS m
   WHERE m.state = 2 AND m.next_retry_at <= strftime('%Y-%m-%d %H:%M:%f', 'now')
   ORDER BY m.next_retry_at
   LIMIT ?)
 UNION ALL SELECT * FROM (
-  SELECT CAST(m.id AS TEXT) AS id, 0 AS shard, m.delivery_count AS delivery_count, m.lock_version AS lock_version,
-    m.state AS state, m.message_type AS message_type, m.message_key AS message_key, m.topic AS topic, m.retry_count AS retry_count,
+  SELECT CAST(m.id AS TEXT) AS id, 0 AS shard, min(m.delivery_count, 9007199254740991) AS delivery_count, CAST(m.lock_version AS TEXT) AS lock_version, COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') AS identity_hash,
+    m.state AS state, m.message_type AS message_type, m.message_key AS message_key, m.topic AS topic, min(m.retry_count, 9007199254740991) AS retry_count,
     CAST(round((julianday('now') - julianday(m.gmt_create)) * 86400000.0) AS INTEGER) AS age_ms, m.fail_reason AS fail_reason, m.next_retry_at AS due_at
   FROM local_message AS m
   WHERE m.state = 3 AND m.next_retry_at <= strftime('%Y-%m-%d %H:%M:%f', 'now')
   ORDER BY m.next_retry_at
   LIMIT ?)
 UNION ALL SELECT * FROM (
-  SELECT CAST(m.id AS TEXT) AS id, 0 AS shard, m.delivery_count AS delivery_count, m.lock_version AS lock_version,
-    m.state AS state, m.message_type AS message_type, m.message_key AS message_key, m.topic AS topic, m.retry_count AS retry_count,
+  SELECT CAST(m.id AS TEXT) AS id, 0 AS shard, min(m.delivery_count, 9007199254740991) AS delivery_count, CAST(m.lock_version AS TEXT) AS lock_version, COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') AS identity_hash,
+    m.state AS state, m.message_type AS message_type, m.message_key AS message_key, m.topic AS topic, min(m.retry_count, 9007199254740991) AS retry_count,
     CAST(round((julianday('now') - julianday(m.gmt_create)) * 86400000.0) AS INTEGER) AS age_ms, m.fail_reason AS fail_reason, m.next_retry_at AS due_at
   FROM local_message AS m
   WHERE m.state = 5 AND m.next_retry_at <= strftime('%Y-%m-%d %H:%M:%f', 'now')
@@ -535,67 +525,70 @@ LIMIT ?;
 -- applyTimed, slowRetry
 -- A person or a consumer who changed a row since it was listed has moved its token, and wins.
 UPDATE local_message AS m
-SET state = 0, next_retry_at = CASE WHEN decided.next_ms IS NULL THEN CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END ELSE max(COALESCE(m.deliver_at, ''), strftime('%Y-%m-%d %H:%M:%f', 'now', (decided.next_ms / 1000.0) || ' seconds')) END, fail_reason = COALESCE(decided.fail_reason, m.fail_reason), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
-FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, value ->> 3 AS fail_reason FROM json_each(?)) AS decided
-WHERE m.id = decided.id AND +m.state IN (3) AND COALESCE(m.lock_version, 0) = decided.token;
+SET state = 0, next_retry_at = CASE WHEN decided.next_ms IS NULL THEN CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END ELSE max(COALESCE(m.deliver_at, ''), strftime('%Y-%m-%d %H:%M:%f', 'now', (decided.next_ms / 1000.0) || ' seconds')) END, fail_reason = COALESCE(decided.fail_reason, m.fail_reason), lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS identity_hash, value ->> 3 AS next_ms, value ->> 4 AS fail_reason FROM json_each(?)) AS decided
+WHERE m.id = decided.id AND +m.state IN (3) AND COALESCE(m.lock_version, 0) = decided.token AND COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') = decided.identity_hash;
 
 -- applyTimed, resume
 UPDATE local_message AS m
-SET state = 0, next_retry_at = CASE WHEN decided.next_ms IS NULL THEN CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END ELSE max(COALESCE(m.deliver_at, ''), strftime('%Y-%m-%d %H:%M:%f', 'now', (decided.next_ms / 1000.0) || ' seconds')) END, fail_reason = COALESCE(decided.fail_reason, m.fail_reason), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
-FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, value ->> 3 AS fail_reason FROM json_each(?)) AS decided
-WHERE m.id = decided.id AND +m.state IN (5) AND COALESCE(m.lock_version, 0) = decided.token;
+SET state = 0, next_retry_at = CASE WHEN decided.next_ms IS NULL THEN CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END ELSE max(COALESCE(m.deliver_at, ''), strftime('%Y-%m-%d %H:%M:%f', 'now', (decided.next_ms / 1000.0) || ' seconds')) END, fail_reason = COALESCE(decided.fail_reason, m.fail_reason), lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS identity_hash, value ->> 3 AS next_ms, value ->> 4 AS fail_reason FROM json_each(?)) AS decided
+WHERE m.id = decided.id AND +m.state IN (5) AND COALESCE(m.lock_version, 0) = decided.token AND COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') = decided.identity_hash;
 
 -- applyTimed, confirmTimeoutResend
 UPDATE local_message AS m
-SET state = 0, next_retry_at = CASE WHEN decided.next_ms IS NULL THEN CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END ELSE max(COALESCE(m.deliver_at, ''), strftime('%Y-%m-%d %H:%M:%f', 'now', (decided.next_ms / 1000.0) || ' seconds')) END, fail_reason = COALESCE(decided.fail_reason, m.fail_reason), retry_count = COALESCE(m.retry_count, 0) + 1, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
-FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, value ->> 3 AS fail_reason FROM json_each(?)) AS decided
-WHERE m.id = decided.id AND +m.state IN (2) AND COALESCE(m.lock_version, 0) = decided.token;
+SET state = 0, next_retry_at = CASE WHEN decided.next_ms IS NULL THEN CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END ELSE max(COALESCE(m.deliver_at, ''), strftime('%Y-%m-%d %H:%M:%f', 'now', (decided.next_ms / 1000.0) || ' seconds')) END, fail_reason = COALESCE(decided.fail_reason, m.fail_reason), retry_count = COALESCE(m.retry_count, 0) + 1, lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS identity_hash, value ->> 3 AS next_ms, value ->> 4 AS fail_reason FROM json_each(?)) AS decided
+WHERE m.id = decided.id AND +m.state IN (2) AND COALESCE(m.lock_version, 0) = decided.token AND COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') = decided.identity_hash;
 
 -- applyTimed, confirmTimeoutFail
 UPDATE local_message AS m
-SET state = 3, next_retry_at = strftime('%Y-%m-%d %H:%M:%f', 'now', (decided.next_ms / 1000.0) || ' seconds'), fail_reason = COALESCE(decided.fail_reason, m.fail_reason), retry_count = COALESCE(m.retry_count, 0) + 1, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
-FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, value ->> 3 AS fail_reason FROM json_each(?)) AS decided
-WHERE m.id = decided.id AND +m.state IN (2) AND COALESCE(m.lock_version, 0) = decided.token;
+SET state = 3, next_retry_at = strftime('%Y-%m-%d %H:%M:%f', 'now', (decided.next_ms / 1000.0) || ' seconds'), fail_reason = COALESCE(decided.fail_reason, m.fail_reason), retry_count = COALESCE(m.retry_count, 0) + 1, lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS identity_hash, value ->> 3 AS next_ms, value ->> 4 AS fail_reason FROM json_each(?)) AS decided
+WHERE m.id = decided.id AND +m.state IN (2) AND COALESCE(m.lock_version, 0) = decided.token AND COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') = decided.identity_hash;
 
 -- applyTimed, clearTimer
 UPDATE local_message AS m
-SET next_retry_at = CASE WHEN m.state = 2 THEN '9999-12-31 00:00:00.000' END, fail_reason = COALESCE(decided.fail_reason, m.fail_reason), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
-FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, value ->> 3 AS fail_reason FROM json_each(?)) AS decided
-WHERE m.id = decided.id AND +m.state IN (2, 3) AND COALESCE(m.lock_version, 0) = decided.token;
+SET next_retry_at = CASE WHEN m.state = 2 THEN '9999-12-31 00:00:00.000' END, fail_reason = COALESCE(decided.fail_reason, m.fail_reason), lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS identity_hash, value ->> 3 AS next_ms, value ->> 4 AS fail_reason FROM json_each(?)) AS decided
+WHERE m.id = decided.id AND +m.state IN (2, 3) AND COALESCE(m.lock_version, 0) = decided.token AND COALESCE(m.message_type, '') || char(10) || COALESCE(m.message_key, '') = decided.identity_hash;
 
 -- listStrays
 -- Alias: id. What the two statements that follow are about; locks nothing.
-SELECT * FROM (SELECT CAST(id AS TEXT) AS id FROM local_message WHERE state NOT IN (0, 1, 2, 3, 4, 5) LIMIT ?)
+SELECT * FROM (SELECT CAST(m.id AS TEXT) AS id FROM local_message AS m WHERE state NOT IN (0, 1, 2, 3, 4, 5) LIMIT ?)
 UNION ALL
-SELECT * FROM (SELECT CAST(id AS TEXT) AS id FROM local_message WHERE state IS NULL LIMIT ?)
+SELECT * FROM (SELECT CAST(m.id AS TEXT) AS id FROM local_message AS m WHERE state IS NULL LIMIT ?)
 UNION ALL
-SELECT * FROM (SELECT CAST(id AS TEXT) AS id FROM local_message WHERE id < 1 AND +state = 0 LIMIT ?);
+SELECT * FROM (SELECT CAST(m.id AS TEXT) AS id FROM local_message AS m WHERE id < 1 AND +state = 0 LIMIT ?);
 
 -- failUnknownStates
 -- If we die right after it: the rows are failed, and a person sees why.
 UPDATE local_message AS m
 SET state = 3, next_retry_at = NULL,
-  fail_reason = substr('UNKNOWN_STATE: the state was ' || COALESCE(m.state, 'NULL') || ', which is none of 0, 1, 2, 3, 4, 5; somebody changed the row by hand', 1, 1024), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+  fail_reason = substr('UNKNOWN_STATE: the state was ' || COALESCE(m.state, 'NULL') || ', which is none of 0, 1, 2, 3, 4, 5; somebody changed the row by hand', 1, 1024), lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 WHERE m.id IN (SELECT value FROM json_each(?)) AND (state NOT IN (0, 1, 2, 3, 4, 5) OR state IS NULL);
 
 -- failUnreached
 -- If we die right after it: the rows are failed, and a person sees why.
 UPDATE local_message AS m
 SET state = 3, next_retry_at = NULL,
-  fail_reason = substr('ID_BELOW_ONE: ids begin at 1, and no relay looks below; insert the message again with an id of the column itself', 1, 1024), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+  fail_reason = substr('ID_BELOW_ONE: ids begin at 1, and no relay looks below; insert the message again with an id of the column itself', 1, 1024), lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 WHERE m.id IN (SELECT value FROM json_each(?)) AND (id < 1 AND +state = 0);
 
 -- gauges
--- Aliases: topic state count oldest_age_ms. Reads at most about `limit` rows of each state.
+-- Aliases: topic state count oldest_age_ms. Reads at most `limit` rows of each state, and twice
+-- `failedLimit` of the failed ones: the newest of those with a next look, and of those without.
 SELECT topic, state, count(*) AS count, CAST(round((julianday('now') - julianday(min(since))) * 86400000.0) AS INTEGER) AS oldest_age_ms
 FROM (
   SELECT * FROM (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message AS m WHERE m.state = 0 LIMIT ?)
   UNION ALL
   SELECT * FROM (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message AS m WHERE m.state = 1 LIMIT ?)
   UNION ALL
-  SELECT * FROM (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message AS m WHERE m.state = 3 LIMIT ?)
+  SELECT * FROM (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message AS m WHERE m.state = 5 LIMIT ?)
   UNION ALL
-  SELECT * FROM (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message AS m WHERE m.state = 5 LIMIT ?)) AS unfinished
+  SELECT * FROM (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message AS m WHERE m.state = 3 AND m.next_retry_at IS NULL ORDER BY m.id DESC LIMIT ?)
+  UNION ALL
+  SELECT * FROM (SELECT m.topic AS topic, m.state AS state, m.gmt_create AS since FROM local_message AS m WHERE m.state = 3 AND m.next_retry_at IS NOT NULL ORDER BY m.next_retry_at DESC LIMIT ?)) AS unfinished
 GROUP BY topic, state;
 
 -- =================================================================================================
@@ -605,8 +598,8 @@ GROUP BY topic, state;
 -- Locks nothing, because the transaction around it has the file's only write lock (rule:
 -- checked-move).
 SELECT CAST(next.id AS TEXT) AS id FROM (
-  SELECT m.id AS id, COALESCE(m.sent_at, m.gmt_modified) AS since FROM local_message AS m WHERE m.state = 2 AND m.next_retry_at IS NULL AND m.id > ? ORDER BY m.id LIMIT ?) AS next
-WHERE next.since <= strftime('%Y-%m-%d %H:%M:%f', 'now', (-? / 1000.0) || ' seconds');
+  SELECT m.id AS id, COALESCE(m.sent_at, m.gmt_modified) AS since, (true) AS own FROM local_message AS m WHERE m.state = 2 AND m.next_retry_at IS NULL AND m.id > ? ORDER BY m.id LIMIT ?) AS next
+WHERE next.own AND next.since <= strftime('%Y-%m-%d %H:%M:%f', 'now', (-? / 1000.0) || ' seconds');
 
 -- passFinished
 -- Reads entries of the index alone; no lock.
@@ -632,19 +625,19 @@ DELETE FROM local_message_archive WHERE rowid IN (
 -- What people do
 
 -- find
-SELECT CAST(m.id AS TEXT) AS id, m.lock_version AS lock_version
+SELECT CAST(m.id AS TEXT) AS id, CAST(m.lock_version AS TEXT) AS lock_version
 FROM local_message AS m
 WHERE m.message_type IN (?) AND m.message_key = ?
 ORDER BY +m.id DESC LIMIT 50;
 
 -- find, of a rare state
-SELECT CAST(m.id AS TEXT) AS id, m.lock_version AS lock_version
+SELECT CAST(m.id AS TEXT) AS id, CAST(m.lock_version AS TEXT) AS lock_version
 FROM local_message AS m
 WHERE m.topic = ? AND m.state IN (3)
 ORDER BY +m.id DESC LIMIT 50;
 
 -- find, by ids
-SELECT CAST(m.id AS TEXT) AS id, m.lock_version AS lock_version
+SELECT CAST(m.id AS TEXT) AS id, CAST(m.lock_version AS TEXT) AS lock_version
 FROM local_message AS m
 WHERE m.id >= 80001 AND instr(m.fail_reason, ?) > 0
 ORDER BY m.id DESC LIMIT 50;
@@ -655,7 +648,7 @@ WHERE m.id <= 100000
 ORDER BY m.id DESC LIMIT 1 OFFSET 19999;
 
 -- readMessages
-SELECT CAST(m.id AS TEXT) AS id, m.message_type AS message_type, m.message_key AS message_key, m.topic AS topic, m.state AS state, m.retry_count AS retry_count, strftime('%Y-%m-%dT%H:%M:%fZ', m.next_retry_at) AS next_retry_at, m.fail_reason AS fail_reason, strftime('%Y-%m-%dT%H:%M:%fZ', m.gmt_create) AS gmt_create, strftime('%Y-%m-%dT%H:%M:%fZ', m.gmt_modified) AS gmt_modified, strftime('%Y-%m-%dT%H:%M:%fZ', m.last_retry_at) AS last_retry_at, m.content_type AS content_type, m.ordering_key AS ordering_key, m.delivery_count AS delivery_count, strftime('%Y-%m-%dT%H:%M:%fZ', m.deliver_at) AS deliver_at, m.message_id AS message_id, m.lock_version AS lock_version, strftime('%Y-%m-%dT%H:%M:%fZ', m.sent_at) AS sent_at, strftime('%Y-%m-%dT%H:%M:%fZ', m.consumed_at) AS consumed_at, m.created_by AS created_by, m.updated_by AS updated_by FROM local_message AS m WHERE m.id IN (SELECT value FROM json_each(?));
+SELECT CAST(m.id AS TEXT) AS id, m.message_type AS message_type, m.message_key AS message_key, m.topic AS topic, m.state AS state, CAST(m.retry_count AS TEXT) AS retry_count, strftime('%Y-%m-%dT%H:%M:%fZ', m.next_retry_at) AS next_retry_at, m.fail_reason AS fail_reason, strftime('%Y-%m-%dT%H:%M:%fZ', m.gmt_create) AS gmt_create, strftime('%Y-%m-%dT%H:%M:%fZ', m.gmt_modified) AS gmt_modified, strftime('%Y-%m-%dT%H:%M:%fZ', m.last_retry_at) AS last_retry_at, m.content_type AS content_type, m.ordering_key AS ordering_key, CAST(m.delivery_count AS TEXT) AS delivery_count, strftime('%Y-%m-%dT%H:%M:%fZ', m.deliver_at) AS deliver_at, m.message_id AS message_id, CAST(m.lock_version AS TEXT) AS lock_version, strftime('%Y-%m-%dT%H:%M:%fZ', m.sent_at) AS sent_at, strftime('%Y-%m-%dT%H:%M:%fZ', m.consumed_at) AS consumed_at, m.created_by AS created_by, m.updated_by AS updated_by FROM local_message AS m WHERE m.id IN (SELECT value FROM json_each(?));
 
 -- nextType
 -- MIN of a range of the unique key is one look into it.
@@ -711,7 +704,7 @@ GROUP BY m.topic, m.state;
 
 -- lockRows
 -- Locks nothing: the transaction around it has the file's only write lock.
-SELECT CAST(m.id AS TEXT) AS id, m.state AS state, m.lock_version AS lock_version, m.fail_reason AS fail_reason
+SELECT CAST(m.id AS TEXT) AS id, m.state AS state, CAST(m.lock_version AS TEXT) AS lock_version, m.fail_reason AS fail_reason
 FROM local_message AS m
 WHERE m.id IN (SELECT value FROM json_each(?))
 ORDER BY m.id;
@@ -725,14 +718,14 @@ VALUES ('local_message', strftime('%Y-%m-%d %H:%M:%f', 'now'), ?, ?, ?, ?, ?, ?,
 -- The states are looked at once more although lockRows has: a statement must not depend on
 -- another's care. The last error stays; what a rule said when it suspended the row is over.
 UPDATE local_message AS m
-SET fail_reason = CASE WHEN instr(m.fail_reason, 'suspended by rule ') = 1 THEN NULL ELSE m.fail_reason END, updated_by = ?, state = 0, next_retry_at = CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END, retry_count = 0, delivery_count = 0, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+SET fail_reason = CASE WHEN instr(m.fail_reason, 'suspended by rule ') = 1 THEN NULL ELSE m.fail_reason END, updated_by = ?, state = 0, next_retry_at = CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END, retry_count = 0, delivery_count = 0, lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 WHERE m.id IN (SELECT value FROM json_each(?)) AND +m.state IN (3, 2);
 
 -- bringForward
 -- The states are looked at once more although lockRows has: a statement must not depend on
 -- another's care. The last error stays; what a rule said when it suspended the row is over.
 UPDATE local_message AS m
-SET next_retry_at = NULL, updated_by = ?, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+SET next_retry_at = NULL, updated_by = ?, lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 WHERE m.id IN (SELECT value FROM json_each(?)) AND +m.state IN (0) AND m.next_retry_at > strftime('%Y-%m-%d %H:%M:%f', 'now') AND m.next_retry_at < '3000-01-01 00:00:00.000'
   AND (m.deliver_at IS NULL OR m.deliver_at <= strftime('%Y-%m-%d %H:%M:%f', 'now'));
 
@@ -740,14 +733,14 @@ WHERE m.id IN (SELECT value FROM json_each(?)) AND +m.state IN (0) AND m.next_re
 -- The states are looked at once more although lockRows has: a statement must not depend on
 -- another's care. The last error stays; what a rule said when it suspended the row is over.
 UPDATE local_message AS m
-SET fail_reason = CASE WHEN instr(m.fail_reason, 'suspended by rule ') = 1 THEN NULL ELSE m.fail_reason END, updated_by = ?, state = 5, next_retry_at = strftime('%Y-%m-%d %H:%M:%f', 'now', (? / 1000.0) || ' seconds'), lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+SET fail_reason = CASE WHEN instr(m.fail_reason, 'suspended by rule ') = 1 THEN NULL ELSE m.fail_reason END, updated_by = ?, state = 5, next_retry_at = strftime('%Y-%m-%d %H:%M:%f', 'now', (? / 1000.0) || ' seconds'), lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 WHERE m.id IN (SELECT value FROM json_each(?)) AND +m.state IN (0, 3);
 
 -- resumeRows
 -- The states are looked at once more although lockRows has: a statement must not depend on
 -- another's care. The last error stays; what a rule said when it suspended the row is over.
 UPDATE local_message AS m
-SET fail_reason = CASE WHEN instr(m.fail_reason, 'suspended by rule ') = 1 THEN NULL ELSE m.fail_reason END, updated_by = ?, state = 0, next_retry_at = CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END, lock_version = COALESCE(m.lock_version, 0) + 1, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
+SET fail_reason = CASE WHEN instr(m.fail_reason, 'suspended by rule ') = 1 THEN NULL ELSE m.fail_reason END, updated_by = ?, state = 0, next_retry_at = CASE WHEN m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now') THEN m.deliver_at END, lock_version = CASE COALESCE(m.lock_version, 0) WHEN 9223372036854775807 THEN -9223372036854775808 ELSE COALESCE(m.lock_version, 0) + 1 END, gmt_modified = strftime('%Y-%m-%d %H:%M:%f', 'now')
 WHERE m.id IN (SELECT value FROM json_each(?)) AND +m.state IN (5);
 
 -- putSuspension
@@ -762,7 +755,7 @@ DELETE FROM local_message_suspension WHERE table_name = 'local_message' AND scop
 -- listSuspendedBy
 -- Aliases: id lock_version. Rows suspended by this rule (told by the beginning of fail_reason, see
 -- ruleReason).
-SELECT CAST(m.id AS TEXT) AS id, m.lock_version AS lock_version FROM local_message AS m
+SELECT CAST(m.id AS TEXT) AS id, CAST(m.lock_version AS TEXT) AS lock_version FROM local_message AS m
 WHERE m.state = 5 AND instr(m.fail_reason, ?) = 1
 ORDER BY m.id
 LIMIT ?;

@@ -1,7 +1,8 @@
 /**
  * Once for each vitest run, before any test: asks every server whether it is there, says loudly
  * which are not, and where there is no PostgreSQL (and this is no CI run) starts an embedded one.
- * Tests read the outcome through `testService` in services.ts.
+ * Tests read the outcome through `testService` in services.ts. With ROWPOST_TEST_POSTGRES=embedded
+ * they get that one although another is there: it is a newer PostgreSQL, with plans of its own.
  */
 import type { TestProject } from "vitest/node";
 import { probe, services } from "../../../tools/services/probe.js";
@@ -10,8 +11,14 @@ import { absenceReason, isCi } from "./services.ts";
 
 /** Returns what undoes it. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const reports = await Promise.all(Object.keys(services).map((name) => probe(name)));
   let stop = async (): Promise<void> => {};
+  const variable = services["postgres"]?.variable ?? "";
+  if (process.env[variable] === "embedded") {
+    const embedded = await startEmbeddedPostgres();
+    stop = () => embedded.stop();
+    process.env[variable] = embedded.address;
+  }
+  const reports = await Promise.all(Object.keys(services).map((name) => probe(name)));
   const postgres = reports.findIndex(({ name, present }) => name === "postgres" && !present);
   if (postgres >= 0 && !isCi()) {
     try {

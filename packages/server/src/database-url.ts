@@ -142,19 +142,8 @@ export async function openDatabase(address: DatabaseAddress): Promise<Database> 
   }
 }
 
-/** Error numbers and SQLSTATEs by what they mean for somebody who has just typed a URL. */
 const NO_DATABASE = new Set(["1049", "3D000", "ER_BAD_DB_ERROR"]);
-const NO_ACCESS = new Set(["1044", "1045", "1698", "28000", "28P01", "ER_ACCESS_DENIED_ERROR"]);
 const NO_TABLE = new Set(["1146", "42P01"]);
-const NO_HOST = new Set(["ENOTFOUND", "EAI_AGAIN"]);
-const NO_SERVER = new Set([
-  "ECONNREFUSED",
-  "ECONNRESET",
-  "ETIMEDOUT",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "ER_CONNECTION_TIMEOUT",
-]);
 
 /** True when a table is not there. SQLite has no code for it. */
 export function isMissingTable(error: unknown): boolean {
@@ -167,24 +156,12 @@ export function isMissingDatabase(error: unknown): boolean {
 }
 
 /**
- * The error of a database call, as the line to print where it is one of the usual reasons; else the
- * error as it is. One that already is a line to print stays: its cause may be of something else,
- * such as a broker that refused the connection.
+ * The error of a database call; where a table is missing, the line to print. One that already is a
+ * line to print stays: its cause may be of something else.
  */
 export function explainDatabaseError(error: unknown, address: DatabaseAddress): unknown {
-  if (error instanceof CommandFailure || error instanceof InputError) return error;
-  const codes = errorCodes(error);
-  const has = (set: ReadonlySet<string>): boolean => codes.some((code) => set.has(code));
-  const line = has(NO_DATABASE)
-    ? `there is no database ${address.name} on ${address.label.replace(/\/[^/]*$/, "")}; create it first (CREATE DATABASE ${address.name})`
-    : has(NO_ACCESS)
-      ? `${address.label} refuses this user or password; put the password into ${DATABASE_PASSWORD_VARIABLE}`
-      : has(NO_HOST)
-        ? `the host of ${address.label} is not known (${codes.find((code) => NO_HOST.has(code))}); check its name in --database`
-        : has(NO_SERVER)
-          ? `no database answers at ${address.label} (${codes.find((code) => NO_SERVER.has(code))}); is it running, and are host and port right?`
-          : isMissingTable(error)
-            ? `a table is missing in ${address.label}; \`rowpost migrate\` makes rowpost's own tables`
-            : undefined;
-  return line === undefined ? error : new CommandFailure(line, { cause: error });
+  if (error instanceof CommandFailure || error instanceof InputError || !isMissingTable(error)) return error;
+  return new CommandFailure(`a table is missing in ${address.label}; \`rowpost migrate\` makes rowpost's own tables`, {
+    cause: error,
+  });
 }

@@ -274,6 +274,41 @@ describeWithService("postgres", "adopt", () => {
     expect(await at.sql("SELECT count(*)::int AS n FROM pg_indexes WHERE tablename = 'app_event'")).toEqual([{ n: 2 }]);
   });
 
+  test("jsonb, bytea and times without a zone: the layout says how they are stored; what cannot be stored is told", async () => {
+    const table = (body: string, key = "varchar(80)"): string =>
+      `CREATE TABLE app_event (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, message_type varchar(40) NOT NULL, message_key ${key} NOT NULL,
+        topic varchar(80) NOT NULL, payload ${body} NOT NULL, headers jsonb, state int NOT NULL DEFAULT 0, retry_count int NOT NULL DEFAULT 0,
+        next_retry_at timestamp, fail_reason text, gmt_create timestamp NOT NULL DEFAULT (now() AT TIME ZONE 'UTC'), gmt_modified timestamp NOT NULL DEFAULT (now() AT TIME ZONE 'UTC'),
+        UNIQUE (message_type, message_key))`;
+    const said = ["--state", "pending=0,sent=2", "--clock"];
+    const at = await place(
+      ...(["postgres", open, table("jsonb")] as const),
+      `INSERT INTO app_event (message_type, message_key, topic, payload, headers) VALUES ('joined', '42', 'users', '{"a": 1}', '{"b": "c"}')`,
+    );
+    const { code, json } = await at.adopt("app_event", ...said, "utc", "--write", at.file);
+    expect([code, json]).toMatchObject([0, { layout: { bodyType: "json", headersType: "json", clock: "utc" } }]);
+    expect(await relayed(at)).toEqual(["42"]);
+    expect(await at.adopt("app_event", ...said, "server")).toMatchObject({
+      code: 1,
+      json: { mustFix: expect.arrayContaining([expect.stringMatching(/gmt_create is timestamp.*timestamptz/)]) },
+    });
+
+    await at.sql("DROP TABLE app_event");
+    await at.sql(table("bytea"));
+    expect((await at.adopt("app_event", ...said, "utc")).json).toMatchObject({ layout: { bodyType: "binary" } });
+    await at.sql("DROP TABLE app_event");
+    await at.sql(table("text", "uuid"));
+    const asked = await at.adopt("app_event", ...said, "utc");
+    expect(asked).toMatchObject({
+      code: 2,
+      json: { questions: [expect.stringContaining("which column is messageKey?")] },
+    });
+    expect(await at.adopt("app_event", ...said, "utc", "--column", "messageKey=message_key")).toMatchObject({
+      code: 1,
+      json: { mustFix: [expect.stringMatching(/message_key is uuid: columns.messageKey has to be text/)] },
+    });
+  });
+
   test("a version that begins anywhere, as advised", async () => {
     const at = await place(
       ...(["postgres", open] as const),

@@ -109,7 +109,7 @@ function cases(create: () => Promise<AlertDatabase>): void {
     });
     await turns(4);
     expect(told().sort()).toEqual(["firing queue-dead orders/billing", "resolved queue-paused orders/billing"]);
-    await queue.redeliver({ topic: "orders", group: "billing", all: true });
+    await queue.redeliver({ ...BY, all: true });
     await consume(() => undefined);
     await turns(4);
     expect(told()).toEqual(["resolved queue-dead orders/billing"]);

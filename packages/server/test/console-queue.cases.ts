@@ -137,6 +137,8 @@ export function consoleQueueCases(create: () => Promise<{ readonly database: Dat
     const [one = "", two = "", three = ""] = ids;
     const redelivered = await as("operator", "queueRedeliver", { params, body: { reason, ids: [one, "17"] } });
     expect(redelivered.json).toEqual({ changed: 1, conflicts: [{ id: "17", state: "absent" }] });
+    const [record] = (await queue.message("dead", one))?.attempts ?? [];
+    expect(record).toMatchObject({ result: "redelivered", error: expect.stringMatching(`: ${reason}$`) });
     const gone = await as("admin", "queueDiscard", { params, body: { reason, ids: [two] } });
     expect(gone.json).toEqual({ changed: 1, conflicts: [] });
     const edited = await as("admin", "queueEdit", { params, body: { reason, id: three, body: '{"total":13}' } });

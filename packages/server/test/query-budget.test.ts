@@ -131,7 +131,7 @@ const STATEMENTS: Readonly<Record<string, (limit: number) => number>> = {
 };
 
 /** Statements that may walk an index from its end, because they stop after so many rows. */
-const WALKS = ["chunkEnd", "countStates"];
+const WALKS = ["chunkEnd", "countStates", "idBounds"];
 /** Statements that may sort: what comes out is a page, or what a rare state or a key has. */
 const SORTS = [
   "find",

@@ -133,7 +133,9 @@ describe("groups", () => {
       /^appended \d+ for/,
     );
     expect(await queue("edit", "orders", "billing", first?.id ?? "", "--body", "3")).toMatchObject({ code: 1 });
-    expect((await queue("redeliver", "orders", "billing", "--all")).stdout).toBe("redelivered 1 message\n");
+    const redeliver = ["redeliver", "orders", "billing", "--all", "--reason", "restocked", "--author", "wang"];
+    expect((await queue(...redeliver)).stdout).toBe("redelivered 1 message\n");
+    expect((await queue("show", "orders", second?.id ?? "")).stdout).toMatch(/ redelivered .*wang: restocked/);
     expect((await queue("dead", "orders", "billing")).stdout).toBe("none\n");
     expect((await queue("dead", "orders", "billing", "--state", "waiting")).stdout).toContain(second?.id);
     expect((await queue("discard", "orders", "billing", "--id", second?.id ?? "")).stdout).toContain("is waiting");

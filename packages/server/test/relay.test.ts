@@ -160,7 +160,7 @@ describe("on SQLite", () => {
     expect((await fetch(`http://${address}/metrics`, { method: "POST" })).status).toBe(405);
 
     const second = await rowpost([
-      ...["relay", "--database", place.url, "--broker", "memory:", "--http", String(address)],
+      ...["relay", "--database", place.url, "--broker", "http://127.0.0.1:9/", "--http", String(address)],
     ]);
     expect(second.code).toBe(1);
     expect(second.stderr.trimEnd().split("\n").at(-1)).toMatch(/^rowpost: --http .*another process has this port/);
@@ -366,6 +366,8 @@ describeWithService("mariadb", "relays", (service) => {
         url.replace(/^mysql:/, scheme),
         "--broker",
         "stdout:",
+        // The first to start is running when the second one looks.
+        "--force",
         "--heartbeat",
         "200ms",
       ]);
@@ -415,7 +417,7 @@ VALUES ('k1', 'order.created', 'orders', '{}', '待发送', NOW(), NOW())`);
     expect(
       (await session.run({ name: "test", text: "SELECT state AS state FROM message_table", params: [] })).rows,
     ).toEqual([{ state: "已发送" }]);
-    expect((await rowpost(["list", ...options])).stdout).toMatch(/k1 +orders +sent 已发送/);
+    expect((await rowpost(["list", ...options])).stdout).toMatch(/k1 +orders +sent/);
   });
 });
 

@@ -8,7 +8,7 @@ type StateCounts = AnswerOf<"overview">["states"];
 /** A number with how exact it is. */
 export function CountOf({ count }: { readonly count: Count | undefined }) {
   if (count === undefined) return <span class="quiet">?</span>;
-  return <span class={count.value === 0 ? "num quiet" : "num"}>{formatCount(count)}</span>;
+  return <span class={count.value === 0 && count.relation === "eq" ? "num quiet" : "num"}>{formatCount(count)}</span>;
 }
 
 /** Of one state, as a link to its messages. */
@@ -24,7 +24,7 @@ export function StateCount({
   readonly topic?: string;
 }) {
   const count = states.find((each) => each.state === state)?.count ?? { value: 0, relation: "eq" as const };
-  if (count.value === 0) return <CountOf count={count} />;
+  if (count.value === 0 && count.relation === "eq") return <CountOf count={count} />;
   return (
     <a href={hrefOf(source, "messages", { query: { topic, state } })} class={`count-${state}`}>
       <CountOf count={count} />

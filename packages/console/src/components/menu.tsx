@@ -26,7 +26,7 @@ export function Menu({ page, source }: { readonly page: Page; readonly source: s
       {PAGES.map((name) => (
         <a key={name} href={hrefOf(source, name)} aria-current={name === page ? "page" : undefined}>
           {menu[name]}
-          {name === "failures" && failed !== undefined && failed.value > 0 && (
+          {name === "failures" && failed !== undefined && (failed.value > 0 || failed.relation === "gte") && (
             <span class="badge num">{formatCount(failed)}</span>
           )}
           {name === "alerts" && alerts !== undefined && (

@@ -7,9 +7,6 @@ import { StateMark } from "./state.tsx";
 
 export type Message = AnswerOf<"messages">["items"][number];
 
-/** Far ahead means never: there is no next look. */
-const NEVER = "9999";
-
 /** Messages in rows; on a phone in cards. `marked`: the one that the page is about. */
 export function MessageTable({
   marked,
@@ -63,7 +60,6 @@ function Row({
   const { messages: texts } = words.value;
   const { columns } = texts;
   const { archived, failReason, gmtCreate, id, key, nextRetryAt, retryCount, state, topic, type } = message;
-  const next = nextRetryAt === null || nextRetryAt.startsWith(NEVER) ? null : nextRetryAt;
   return (
     <tr class={isMarked ? "marked" : undefined}>
       <th scope="row" class="right" data-label={columns.id}>
@@ -88,7 +84,7 @@ function Row({
         {retryCount === 0 ? <span class="quiet">0</span> : formatNumber(retryCount)}
       </td>
       <td data-label={columns.next}>
-        <Instant at={next} />
+        <Instant at={nextRetryAt} />
       </td>
       <td data-label={columns.created}>
         <Instant at={gmtCreate} />

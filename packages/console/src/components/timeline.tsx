@@ -53,6 +53,6 @@ function eventsOf({ changes, message }: Detail): Event[] {
 
 /** Undefined: it has not happened, and is not planned. */
 function known(at: string | null | undefined, what: string, why?: string | null): Event | undefined {
-  if (at === null || at === undefined || at.startsWith("9999")) return undefined;
+  if (at === null || at === undefined) return undefined;
   return why === null || why === undefined ? { at, what } : { at, what, why };
 }

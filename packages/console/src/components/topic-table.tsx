@@ -82,9 +82,10 @@ function Held({ topic: { resting, suspension } }: { readonly topic: Topic }) {
           {overview.by(suspension.author)} <q class="reason">{suspension.reason}</q>
         </div>
       )}
-      {resting.map(({ reason, relay, restsForMs }) => (
+      {resting.slice(0, 1).map(({ reason, relay, restsForMs }) => (
         <div key={relay}>
-          <span class="tag tag-held">{texts.rests}</span> {overview.restsFor(formatDuration(restsForMs))}{" "}
+          <span class="tag tag-held">{texts.rests}</span>{" "}
+          {restsForMs === 0 ? overview.probed : overview.restsFor(formatDuration(restsForMs))}{" "}
           <q class="reason">{reason}</q>
         </div>
       ))}

@@ -55,7 +55,7 @@ export const queue = {
     },
     results: {
       ...{ consumed: "consumed", failed: "failed", dead: "given up", skipped: "skipped" },
-      ...{ discarded: "discarded", unknown: "unknown" },
+      ...{ discarded: "discarded", redelivered: "redelivered", unknown: "unknown" },
     },
     columns: {
       ...{ group: "Group", round: "Round", attempt: "Attempt", result: "Result", at: "When" },

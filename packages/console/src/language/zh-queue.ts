@@ -52,7 +52,7 @@ export const queue: typeof english = {
     },
     results: {
       ...{ consumed: "已消费", failed: "失败", dead: "已放弃", skipped: "已跳过" },
-      ...{ discarded: "已丢弃", unknown: "未知" },
+      ...{ discarded: "已丢弃", redelivered: "已重投", unknown: "未知" },
     },
     columns: {
       ...{ group: "消费组", round: "轮次", attempt: "第几次", result: "结果", at: "时间" },

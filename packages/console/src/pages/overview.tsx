@@ -126,7 +126,7 @@ function suspendedWhat(subject: string): string {
 function spanOf({ forMs, kind }: Problem): string {
   const { overview: texts } = words.value;
   if (kind === "suspended") return forMs === undefined ? texts.noEnd : texts.restsFor(formatDuration(forMs));
-  if (forMs === undefined) return "";
+  if (forMs === undefined) return kind === "topic rests" ? texts.probed : "";
   const span = formatDuration(forMs);
   if (kind === "no relay") return texts.lastSign(span);
   return kind === "topic rests" ? texts.restsFor(span) : texts.since(span);
@@ -138,7 +138,7 @@ function whereToLook({ kind, subject }: Problem): {
 } {
   switch (kind) {
     case "failed":
-      return { page: "messages", query: { topic: subject, state: "failed" } };
+      return { page: "messages", query: { ...(subject === "" ? {} : { topic: subject }), state: "failed" } };
     case "suspended":
       return { page: "messages", query: { state: "suspended" } };
     case "topic rests":

@@ -164,7 +164,7 @@ function Attempts({ attempts }: { readonly attempts: Detail["attempts"] }) {
   );
 }
 
-const RESULTS = ["consumed", "failed", "dead", "skipped", "discarded", "unknown"] as const;
+const RESULTS = ["consumed", "failed", "dead", "skipped", "discarded", "redelivered", "unknown"] as const;
 
 function AttemptRow({ attempt: each }: { readonly attempt: Detail["attempts"][number] }) {
   const { message: texts } = queueWords.value;
@@ -182,7 +182,7 @@ function AttemptRow({ attempt: each }: { readonly attempt: Detail["attempts"][nu
         {each.round}
       </td>
       <td data-label={columns.attempt} class="num">
-        {each.attempt === 0 ? texts.byHand : each.attempt}
+        {each.attempt <= 0 ? texts.byHand : each.attempt}
       </td>
       <td data-label={columns.result}>
         <span class={`tag ${tag}`}>{texts.results[result]}</span>

@@ -61,6 +61,12 @@ export interface PublishFailed {
   readonly code: string;
   /** The broker's own words. Goes into `fail_reason`. */
   readonly reason: string;
+  /**
+   * Of scope `message`: it may as well be the destination, which is `away` (a gateway's 502) or
+   * `missing` (no queue yet, 404). The relay takes it for that, uncounted, unless other messages of
+   * the topic are sent meanwhile; a missing one for five minutes.
+   */
+  readonly absent?: "away" | "missing" | undefined;
   /** The broker asked to wait this long (`Retry-After`, throttling). Wins over the backoff. */
   readonly retryAfterMs?: number | undefined;
 }
@@ -126,8 +132,13 @@ export interface RelayTransaction {
 export interface BrokerRoutes {
   /** Their names, each once. */
   readonly brokers: readonly string[];
-  /** The one that takes the topic, always the same; undefined: none, and its messages fail. */
+  /** The one that takes the topic, always the same; undefined: none does. */
   brokerOf(topic: string): string | undefined;
+  /**
+   * Patterns of the topics that one of them takes, in which `*` stands for any characters. A relay
+   * leaves the messages of all other topics to other relays of the table. Undefined: every topic.
+   */
+  readonly topics?: readonly string[] | undefined;
 }
 
 /**
@@ -153,6 +164,12 @@ export interface BrokerRoutes {
 export interface Broker {
   /** Short name for logs and metrics, such as `rocketmq`. */
   readonly name: string;
+  /**
+   * Where it publishes, for people and without secrets: its servers or its URL. Relays of one table
+   * compare it, because each message goes to the broker of whichever relay holds its shard.
+   * Undefined: not known, as of a client that was handed in.
+   */
+  readonly target?: string | undefined;
   /** What this adapter can do. */
   readonly features: BrokerFeatures;
   /** Only of a broker that stands for several: which of them takes what. */

@@ -37,6 +37,7 @@ export function http(options: HttpBrokerOptions): Broker {
   return createBroker({
     name: "http",
     title: "http",
+    target: options.url === undefined ? undefined : targetOf(options.url).label,
     features: () => ({ ordering: "none", reportsUnknownTopic: options.urlByTopic !== undefined, maxBodyBytes }),
     publish: (batch, scope) => publishBatch({ settings, connections, window }, batch, scope),
     async check() {

@@ -1,4 +1,5 @@
 /** A broker inside this process: for tests, first steps, and as the contract's reference. */
+import { hostname } from "node:os";
 import { checkOptions, type OptionKinds } from "../runtime/check-options.ts";
 import { createSystemClock } from "../runtime/clock.ts";
 import { DeadlineError } from "../runtime/deadline.ts";
@@ -134,6 +135,8 @@ export function memory(options: MemoryBrokerOptions = {}): MemoryBroker {
   const broker = createBroker({
     name: "memory",
     title: "memory",
+    // Nobody else gets what is published here.
+    target: `${hostname()}:${process.pid}`,
     features: () => ({ ordering: "key", reportsUnknownTopic: known !== undefined, maxBodyBytes }),
     publish,
     async check() {},

@@ -6,6 +6,7 @@
 import { checkOptions } from "../runtime/check-options.ts";
 import { BrokerError, ConfigurationError, describeError } from "../runtime/errors.ts";
 import { grouped } from "../runtime/grouped.ts";
+import { topicMatcher } from "../runtime/topic-patterns.ts";
 import type {
   Broker,
   BrokerFeatures,
@@ -17,14 +18,17 @@ import type {
 import { failed } from "./publishing/failures.ts";
 import { ABORTED, failBatch } from "./publishing/results.ts";
 import { inTurns } from "./publishing/turns.ts";
-import { topicMatcher, whatIsWrongWith } from "./routes/patterns.ts";
+import { whatIsWrongWith } from "./routes/patterns.ts";
 
 /** Topic patterns with their brokers, in the order in which they are tried. */
 export type RouteTable = Readonly<Record<string, Broker>> | readonly (readonly [pattern: string, broker: Broker])[];
 
 /** Options of {@link routes}. */
 export interface RoutesOptions {
-  /** Takes every topic that no pattern matches. Without it such messages fail with `NO_ROUTE`. */
+  /**
+   * Takes every topic that no pattern matches. Without it a relay leaves their messages to other
+   * relays of the table.
+   */
   readonly otherwise?: Broker | undefined;
 }
 
@@ -105,8 +109,13 @@ export function routes(table: RouteTable, options: RoutesOptions = {}): Broker {
 
   return {
     name: "routes",
+    target: targetOf(list, otherwise),
     features: commonFeatures(parts),
-    routes: { brokers: parts.map(({ name }) => name), brokerOf: (topic) => partOf(topic)?.name },
+    routes: {
+      brokers: parts.map(({ name }) => name),
+      brokerOf: (topic) => partOf(topic)?.name,
+      topics: takesAll(list, otherwise) ? undefined : list.map(({ pattern }) => pattern),
+    },
     publish: (batch, options) =>
       inTurns(
         batch,
@@ -122,7 +131,20 @@ export function routes(table: RouteTable, options: RoutesOptions = {}): Broker {
   };
 }
 
-/** Retriable: a relay that starts with more routes, perhaps during a deployment, sends it. */
+function takesAll(list: readonly Route[], otherwise: Broker | undefined): boolean {
+  return otherwise !== undefined || list.some(({ pattern }) => pattern === "*");
+}
+
+/** What goes where: the same text whatever the order of the routes. */
+function targetOf(list: readonly Route[], otherwise: Broker | undefined): string {
+  const placed = [...list, ...(otherwise === undefined ? [] : [{ pattern: OTHERWISE, broker: otherwise }])];
+  return placed
+    .toSorted((left, right) => (left.pattern < right.pattern ? -1 : 1))
+    .map(({ pattern, broker: { name, target } }) => `${pattern} to ${target ?? name}`)
+    .join("; ");
+}
+
+/** Only of a topic that no relay hands over: a relay leaves it to others. */
 function noRoute(topic: string, list: readonly Route[]): PublishFailed {
   const known = list.map(({ pattern }) => pattern).join(", ");
   const reason = `no route for topic ${topic}; routes: ${known}. Add one for it, or a broker for every other topic (otherwise; --broker)`;
@@ -133,11 +155,17 @@ function adapterBug(reason: string): PublishResult {
   return failed("unknown", "ADAPTER_BUG", reason);
 }
 
+const TAKES =
+  'routes: takes patterns with their brokers, such as { "orders.*": broker }, or a list of pairs, [["orders.*", broker], …]';
+
 function checkedRoutes(table: RouteTable, otherwise: Broker | undefined): readonly Route[] {
   if (typeof table !== "object" || table === null) {
-    throw new ConfigurationError('routes: takes patterns with their brokers, such as { "orders.*": broker }');
+    throw new ConfigurationError(TAKES);
   }
   const pairs = Array.isArray(table) ? (table as readonly (readonly [string, Broker])[]) : Object.entries(table);
+  if (!pairs.every((pair: unknown) => Array.isArray(pair) && typeof pair[0] === "string")) {
+    throw new ConfigurationError(TAKES);
+  }
   if (pairs.length === 0) {
     throw new ConfigurationError(
       'routes: there is none; give at least one, such as { "orders.*": broker }, or use the broker itself',
@@ -161,7 +189,7 @@ function checkedRoutes(table: RouteTable, otherwise: Broker | undefined): readon
   }
   if (otherwise !== undefined) {
     checkBroker(otherwise, OTHERWISE);
-    if (list.some(({ pattern }) => pattern === "*")) {
+    if (takesAll(list, undefined)) {
       throw new ConfigurationError(
         'routes: the pattern "*" takes every topic, so nothing is left for otherwise; drop one of them',
       );

@@ -2,6 +2,7 @@
  * Prints each message as one line of JSON: to see what a relay sends, and to feed any program by a
  * pipe (`rowpost relay --broker stdout: | …`).
  */
+import { hostname } from "node:os";
 import type { Writable } from "node:stream";
 import { checkOptions } from "../runtime/check-options.ts";
 import { BrokerError } from "../runtime/errors.ts";
@@ -74,6 +75,8 @@ export function stdout(options: StdoutBrokerOptions = {}): Broker {
   return createBroker({
     name: "stdout",
     title: "stdout",
+    // Nobody else gets what is published here.
+    target: `${hostname()}:${process.pid}`,
     features: () => ({ ordering: "key", reportsUnknownTopic: false, maxBodyBytes: undefined }),
     publish(batch, scope) {
       const call = createCall<Line>({

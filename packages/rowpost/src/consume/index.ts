@@ -15,12 +15,8 @@ export type { NatsConsumeConnection } from "./nats/connection.ts";
 export { consumeNats, type NatsConsumeOptions } from "./nats/index.ts";
 export type { NatsDelivered } from "./nats/message.ts";
 export type { ConsumeOptions, Handler, HandlerContext, HandlerRetry, Park } from "./options.ts";
-export {
-  consumeRabbitmq,
-  type RabbitmqConsumeConnection,
-  type RabbitmqConsumeOptions,
-  type RabbitmqDelivered,
-} from "./rabbitmq.ts";
+export { consumeRabbitmq, type RabbitmqConsumeConnection, type RabbitmqConsumeOptions } from "./rabbitmq/index.ts";
+export type { RabbitmqDelivered } from "./rabbitmq/message.ts";
 export { consumeRedis, type RedisConsumeOptions } from "./redis/index.ts";
 export type { RedisDelivered } from "./redis/message.ts";
 export { consumeRocketmq, type RocketmqConsumeOptions } from "./rocketmq/index.ts";

@@ -5,8 +5,8 @@ import { backoffMs } from "../runtime/backoff.ts";
 import { checkOptions, type OptionKinds, oneOf, refuseUnknown } from "../runtime/check-options.ts";
 import { type Clock, systemClock } from "../runtime/clock.ts";
 import { ConfigurationError } from "../runtime/errors.ts";
-import { guardedLogger } from "../runtime/guarded-ports.ts";
-import { type Logger, silentLogger, stderrLogger } from "../runtime/logger.ts";
+import { loggerOf } from "../runtime/guarded-ports.ts";
+import type { Logger } from "../runtime/logger.ts";
 import { wholeNumber } from "../runtime/whole-number.ts";
 import type { Transaction } from "../transactions/executor.ts";
 import type { DeliveredMessage } from "./message.ts";
@@ -151,7 +151,7 @@ export function workSettings<Raw, Tx>(
         ? Infinity
         : wholeNumber(`${what}: warnAfterMs`, options.warnAfterMs ?? 60_000, 1),
     drainTimeoutMs: wholeNumber(`${what}: drainTimeoutMs`, options.drainTimeoutMs ?? 30_000, 0),
-    logger: options.logger === "silent" ? silentLogger : guardedLogger(options.logger ?? stderrLogger),
+    logger: loggerOf(options.logger),
     clock: options.clock ?? systemClock,
     retryInMs: (attempt) => backoffMs({ attempt, baseMs, factor: 2, maxMs }),
   };

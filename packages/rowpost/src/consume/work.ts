@@ -2,48 +2,19 @@
  * From a delivery to what the broker is told: handled in the order of its key, tried again, given
  * up. What is specific to a broker is how a verdict is told, and stands in its own file.
  */
-import type { ReceivedMessage } from "../inbox/identity.ts";
 import { unlessAborted } from "../runtime/abort.ts";
 import type { Timer } from "../runtime/clock.ts";
 import { describeError, InvalidMessageError } from "../runtime/errors.ts";
 import { createLanes } from "../runtime/lanes.ts";
 import type { Closed } from "./consumption.ts";
+import type { Delivery, Verdict } from "./delivery.ts";
 import type { DeliveredMessage } from "./message.ts";
-import type { HandlerContext, Unhandled, WorkSettings } from "./options.ts";
+import type { HandlerContext, WorkSettings } from "./options.ts";
 
-/**
- * What to tell the broker. `handled`: the effect is committed, by this call or before, or the
- * message was parked. `stopped`: nothing was done, or nobody waits for it any more.
- */
-export type Verdict = "handled" | "stopped" | Unhandled;
+export type { Verdict } from "./delivery.ts";
 
-/** A message that the broker has handed over. */
-export interface Delivery<Raw> {
-  readonly raw: Raw;
-  /** Reads it; `identity`: other than that of its headers. Throws `MissingIdentityError`. */
-  read(identity: ReceivedMessage | undefined): DeliveredMessage;
-  /** Keys are parted by it, such as topic and partition. */
-  readonly within?: string | undefined;
-  /**
-   * `always`: one that would go back to the broker stays, and is tried again here after the pause,
-   * because what is behind it would suffer from going back with it. `never`: its sender waits for
-   * the answer. Else it stays while its handler could not be called: a broker that counts how often
-   * a message came back would drop it for what is not its fault.
-   */
-  readonly stays?: "always" | "never" | undefined;
-  /**
-   * True: the broker never brings it again. It is tried at a close as well: until it is handled, or
-   * has had all its tries once more.
-   */
-  readonly isLast?: boolean | undefined;
-  /** True when nobody waits for a verdict: the broker has taken the message back. */
-  isOver?(): boolean;
-  /**
-   * Tells the broker; later messages of the key wait until it has settled. Rejects where the broker
-   * did not take it: the message comes again.
-   */
-  tell(verdict: Verdict): void | Promise<void>;
-}
+/** `aside`: no verdict yet; it comes back to its lane after the pause. */
+type Reached = Verdict | "aside";
 
 /** The handlers of one consumer. */
 export interface Work<Raw> {
@@ -106,7 +77,7 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
     }
   }
 
-  async function attempt(delivery: Delivery<Raw>, message: DeliveredMessage): Promise<Verdict> {
+  async function attempt(delivery: Delivery<Raw>, message: DeliveredMessage): Promise<Reached> {
     const { type, key } = message;
     let isHeld = false;
     let hadItsTries = false;
@@ -117,6 +88,7 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
         await watched(() => handleOnce(message, delivery.raw, () => (wasCalled = true)), { type, key, attempts });
         return "handled";
       } catch (error) {
+        delivery.tried?.();
         // Tries that did not reach the handler are none of its own.
         if (isHeld && wasCalled) attempts = 1;
         isHeld &&= !wasCalled;
@@ -137,6 +109,7 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
           const unhandled = isAtFault ? settings.unhandled : "redeliver";
           const verdict = await giveUp(delivery, error, { type, key, attempts }, unhandled);
           if (!goesOn(delivery, verdict)) return verdict;
+          if (stepsAside(delivery)) return "aside";
           attempts = 0;
           hadItsTries = closing.signal.aborted;
           await clock.sleep(settings.pauseMs, closing.signal);
@@ -175,15 +148,22 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
   }
 
   /** One without an identity, or that `orderBy` cannot read. */
-  async function refuse(delivery: Delivery<Raw>, error: unknown): Promise<Verdict> {
+  async function refuse(delivery: Delivery<Raw>, error: unknown): Promise<Reached> {
     let hadItsTries = false;
     while (!isToStop(delivery, hadItsTries)) {
       const verdict = await giveUp(delivery, error, {});
+      delivery.tried?.();
       if (!goesOn(delivery, verdict)) return verdict;
+      if (stepsAside(delivery)) return "aside";
       hadItsTries = closing.signal.aborted;
       await clock.sleep(settings.pauseMs, closing.signal);
     }
     return "stopped";
+  }
+
+  /** In a close there is nobody to make room for. */
+  function stepsAside({ stays }: Delivery<Raw>): boolean {
+    return stays === "aside" && !closing.signal.aborted;
   }
 
   /** `hadItsTries`: all of them, the last one in the close. */
@@ -219,11 +199,17 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
       unreadable = error;
     }
     const verdict = new Promise<Verdict>((resolve) => {
-      lanes.add({ lane }, async () => {
-        const reached = message === undefined ? await refuse(delivery, unreadable) : await attempt(delivery, message);
-        await tell(delivery, reached, message ?? {});
-        resolve(reached);
-      });
+      const begin = (): void =>
+        lanes.add({ lane }, async () => {
+          const reached = message === undefined ? await refuse(delivery, unreadable) : await attempt(delivery, message);
+          if (reached === "aside") {
+            void clock.sleep(settings.pauseMs, closing.signal).then(begin);
+            return;
+          }
+          await tell(delivery, reached, message ?? {});
+          resolve(reached);
+        });
+      begin();
     });
     open.add(verdict);
     void verdict.then(() => open.delete(verdict));
@@ -251,7 +237,7 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
 }
 
 function goesOn({ stays }: Delivery<unknown>, verdict: Verdict): boolean {
-  return stays === "always" && verdict === "redeliver";
+  return (stays === "always" || stays === "aside") && verdict === "redeliver";
 }
 
 /** The same message fails each time that it comes. */

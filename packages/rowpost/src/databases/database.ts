@@ -127,6 +127,12 @@ export interface StoreOptions {
   readonly layout: TableLayout;
 }
 
+/** What a relay works on. */
+export interface RelayStoreScope extends StoreOptions {
+  /** Patterns of the topics that it takes. Default: every topic. */
+  readonly topics?: readonly string[] | undefined;
+}
+
 /** What a person's tool works on. */
 export interface ToolOptions extends StoreOptions {
   /**
@@ -185,7 +191,7 @@ export interface Database {
   /** The port of `outbox.confirm`. */
   confirmationWriter(options: StoreOptions): ConfirmationWriter;
   /** The port of `createRelay`. */
-  relayStore(options: StoreOptions): RelayStore;
+  relayStore(options: RelayStoreScope): RelayStore;
   /** Looks at messages and changes them by hand. */
   messageAdmin(options: ToolOptions): MessageAdmin;
   /** Sessions of the console, the audit, and the size of the table. */

@@ -35,6 +35,8 @@ export interface StatementPlan {
 export interface DoctorStore {
   /** Explains statements of the relay on this table, also before `migrate`. Runs none of them. */
   plans(): Promise<readonly StatementPlan[]>;
+  /** What is wrong with the message table alone, also before `migrate`. */
+  tableProblems(): Promise<readonly string[]>;
   /** Looks at settings, tables and what else goes on. Writes nothing. Never rejects. */
   look(): Promise<Examined>;
 }

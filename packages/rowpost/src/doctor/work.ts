@@ -1,5 +1,7 @@
 /** What the messages and relays of a table tell. */
 import type { OutboxStatus, StateTotal } from "../outbox/message-admin.ts";
+import { grouped } from "../runtime/grouped.ts";
+import { disagree, placeText } from "../runtime/topic-patterns.ts";
 import type { Diagnosis } from "./diagnosis.ts";
 
 /** A message may be due for so long while a relay runs. */
@@ -9,7 +11,7 @@ const AWAY_MS = 60_000;
 
 /** Judges what `rowpost status` shows. */
 export function judgeWork(status: OutboxStatus): readonly Diagnosis[] {
-  return [...relays(status), ...brokers(status), ...messages(status), ...suspensions(status)];
+  return [...relays(status), ...places(status), ...brokers(status), ...messages(status), ...suspensions(status)];
 }
 
 function relays({ instances, leases, oldestDue }: OutboxStatus): Diagnosis[] {
@@ -55,6 +57,27 @@ function relays({ instances, leases, oldestDue }: OutboxStatus): Diagnosis[] {
   ];
 }
 
+function places({ instances }: OutboxStatus): Diagnosis[] {
+  const live = instances.flatMap(({ alive, label, report }) =>
+    alive && report !== undefined ? [{ label, report }] : [],
+  );
+  const disagreeing = live.filter(({ report }) => live.some((other) => disagree(report, other.report)));
+  if (disagreeing.length === 0) return [];
+  const relaysByPlace = grouped(disagreeing, ({ report }) => placeText(report));
+  const told = [...relaysByPlace].map(
+    ([place, relays]) => `${relays.map(({ label }) => label).join(" and ")} to ${place}`,
+  );
+  return [
+    {
+      id: "D409",
+      severity: "warning",
+      what: `relays of this table take each other's messages: ${told.join("; ")}`,
+      why: "a message goes where the relay that takes it sends it, and is marked sent; relays with different lists of topics do not share the work, and keep no order between them",
+      mend: "give the relays the same brokers and routes; or each service topics of its own (--route without --broker), or a table of its own",
+    },
+  ];
+}
+
 function brokers({ instances }: OutboxStatus): Diagnosis[] {
   const away = new Map<string, Diagnosis>();
   const resting = new Map<string, string>();
@@ -84,7 +107,7 @@ function brokers({ instances }: OutboxStatus): Diagnosis[] {
   return [...away.values(), ...topics];
 }
 
-function messages({ instances, oldestDue, totals }: OutboxStatus): Diagnosis[] {
+function messages({ instances, oldestDue, suspensions: rules, totals }: OutboxStatus): Diagnosis[] {
   const failed = totals.find(({ state }) => state === "failed");
   const found: Diagnosis[] = [];
   if (failed !== undefined && failed.count > 0) {
@@ -97,7 +120,8 @@ function messages({ instances, oldestDue, totals }: OutboxStatus): Diagnosis[] {
     });
   }
   const isLate = oldestDue !== undefined && oldestDue.waitingMs > LATE_MS;
-  if (isLate && instances.some(({ alive }) => alive)) {
+  const isHeld = rules.some(({ scope }) => scope === "relay");
+  if (isLate && !isHeld && instances.some(({ alive }) => alive)) {
     found.push({
       id: "D405",
       severity: "warning",

@@ -19,3 +19,14 @@ export const BASE64_MARK = ";base64";
 export function isJsonContentType(contentType: string): boolean {
   return contentType === JSON_CONTENT_TYPE || /^[^;]*(?:\/json|\+json)\s*(?:;|$)/i.test(contentType);
 }
+
+/** Body and content type as the columns hold them. */
+export interface EncodedBody {
+  /** JSON, text, or base64. */
+  readonly body: string;
+  /** Null = the column's default, application/json. A binary body ends in `;base64`. */
+  readonly contentType: string | null;
+}
+
+/** What a column of bodies is made of. */
+export type BodyType = "text" | "json" | "binary";

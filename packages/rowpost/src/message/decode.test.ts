@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import type { EncodedBody } from "./content-type.ts";
 import { decodeBody, decodeHeaders } from "./decode.ts";
-import { type EncodedBody, encodeBody } from "./encode-body.ts";
+import { encodeBody } from "./encode-body.ts";
 import { encodeHeaders } from "./encode-headers.ts";
 import { DEFAULT_LIMITS } from "./message.ts";
 

@@ -3,6 +3,7 @@
  * headers. Any program may insert rows, so reading trusts nothing: what does not fit is reported as
  * broken with a reason, and the relay makes that one row `failed`.
  */
+import { bodyOf } from "./binary-body.ts";
 import { BASE64_MARK, BINARY_CONTENT_TYPE, isJsonContentType, JSON_CONTENT_TYPE } from "./content-type.ts";
 
 /** Media type of a body that is not JSON, in a table without the column. */
@@ -32,13 +33,16 @@ export interface DecodedHeaders {
  * Body of a row for the broker. Never throws.
  *
  * `hasContentType` is false for a table without the column: what parses is then JSON, anything else
- * is text. Costs what `JSON.parse` costs (0.3 us for 400 bytes in one field, 2 us in 27 fields):
+ * is text. Of a column of bytes (`isBinary`) the body comes as base64. Costs what `JSON.parse`
+ * costs (0.3 us for 400 bytes in one field, 2 us in 27 fields):
  * parsing is the only way to know that a body is JSON.
  */
 export function decodeBody(
   row: { readonly body: string; readonly contentType: string | null },
-  options: { readonly hasContentType: boolean },
+  options: { readonly hasContentType: boolean; readonly isBinary?: boolean | undefined },
 ): DecodedBody | BrokenMessage {
+  if (options.isBinary === true)
+    return decodeBody(bodyOf(Buffer.from(row.body, "base64"), row.contentType), { hasContentType: true });
   const { body } = row;
   if (!options.hasContentType) {
     const json = parsed(body);

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { InvalidMessageError } from "../runtime/errors.ts";
-import { type EncodedBody, encodeBody } from "./encode-body.ts";
+import type { EncodedBody } from "./content-type.ts";
+import { encodeBody } from "./encode-body.ts";
 import { DEFAULT_LIMITS } from "./message.ts";
 
 const encoded = (body: unknown, contentType?: string): EncodedBody =>

@@ -5,38 +5,36 @@
  */
 import { types } from "node:util";
 import { describeError, type InvalidMessageError } from "../runtime/errors.ts";
+import { bytesOf } from "./binary-body.ts";
 import { invalid, textFault } from "./check-text.ts";
-import { BASE64_MARK, BINARY_CONTENT_TYPE, isJsonContentType, JSON_CONTENT_TYPE } from "./content-type.ts";
+import {
+  BASE64_MARK,
+  BINARY_CONTENT_TYPE,
+  type BodyType,
+  type EncodedBody,
+  isJsonContentType,
+  JSON_CONTENT_TYPE,
+} from "./content-type.ts";
 import type { NewMessage } from "./message.ts";
-
-/** Body and content type as the columns hold them. */
-export interface EncodedBody {
-  /** JSON, text, or base64. */
-  readonly body: string;
-  /** Null = the column's default, application/json. A binary body ends in `;base64`. */
-  readonly contentType: string | null;
-}
 
 /** Longest `content_type` in characters, with the mark of binary bodies. */
 const CONTENT_TYPE_LENGTH = 64;
 
 /**
  * Body and content type of the message `name`. Throws `InvalidMessageError` for a media type that
- * is none, a body that it cannot carry, and one that is larger than `maxBytes` as stored.
+ * is none, a body that it cannot carry, and one that the
+ * column does not take: it has more than `maxBytes` as stored, or is no JSON where that is needed.
  */
 export function encodeBody(
   name: string,
   given: Pick<NewMessage, "body" | "contentType" | "jsonText">,
   maxBytes: number,
+  bodyType: BodyType = "text",
 ): EncodedBody {
   if (given.contentType !== undefined) checkContentType(name, given.contentType);
   const encoded = columnsOf(name, given);
-  const { body, contentType } = encoded;
-  // UTF-8 has at most three bytes for each unit of a JavaScript string: most bodies need no
-  // counting.
-  if (body.length * 3 > maxBytes && Buffer.byteLength(body) > maxBytes) {
-    throw invalid(name, `the body has ${Buffer.byteLength(body)} bytes as stored; at most ${maxBytes} fit`);
-  }
+  const { contentType } = encoded;
+  checkBody(name, encoded, maxBytes, bodyType);
   if (contentType !== null && contentType.length > CONTENT_TYPE_LENGTH) {
     throw invalid(
       name,
@@ -44,6 +42,30 @@ export function encodeBody(
     );
   }
   return encoded;
+}
+
+/** Throws for an encoded body that the column does not take. */
+export function checkBody(name: string, encoded: EncodedBody, maxBytes: number, bodyType: BodyType): void {
+  const { body } = encoded;
+  if (bodyType === "json") checkJson(name, encoded);
+  // UTF-8 has at most three bytes for each unit of a JavaScript string: most bodies need no
+  // counting.
+  if (body.length * 3 <= maxBytes) return;
+  const bytes = bodyType === "binary" ? bytesOf(encoded).length : Buffer.byteLength(body);
+  if (bytes > maxBytes) throw invalid(name, `the body has ${bytes} bytes as stored; at most ${maxBytes} fit`);
+}
+
+/** Escapes of NUL, and of half a surrogate pair: JSON to its grammar, and refused by jsonb. */
+const NO_JSONB =
+  /(?<!\\)(?:\\\\)*\\u(?:0000|d[89ab][\da-f]{2}(?!\\ud[c-f][\da-f]{2})|(?<!\\ud[89ab][\da-f]{2}\\u)d[c-f][\da-f]{2})/i;
+
+function checkJson(name: string, { body, contentType }: EncodedBody): void {
+  const refuse = (what: string): never => {
+    throw invalid(name, `${what}, and the column of bodies takes JSON alone (bodyType "json" of the layout)`);
+  };
+  if (contentType !== null && !isJsonContentType(contentType)) refuse(`the content type is ${contentType}`);
+  if (body.includes("\\u") && NO_JSONB.test(body))
+    refuse("a text in the body has NUL or half a surrogate pair, which no database keeps");
 }
 
 function checkContentType(name: string, contentType: unknown): void {

@@ -6,8 +6,8 @@
  */
 import { ConfigurationError, InvalidMessageError } from "../runtime/errors.ts";
 import { checkText, invalid } from "./check-text.ts";
-import { isJsonContentType } from "./content-type.ts";
-import { type EncodedBody, encodeBody } from "./encode-body.ts";
+import { type BodyType, type EncodedBody, isJsonContentType } from "./content-type.ts";
+import { encodeBody } from "./encode-body.ts";
 import { encodeHeaders } from "./encode-headers.ts";
 import type { MessageLimits, NewMessage } from "./message.ts";
 
@@ -33,6 +33,8 @@ export interface MessageRules {
   readonly limits: MessageLimits;
   /** Name of the layout, for error texts. */
   readonly layoutName: string;
+  /** What its column of bodies is made of. Default: text. */
+  readonly bodyType?: BodyType | undefined;
   readonly columns: {
     readonly headers: string | undefined;
     readonly contentType: string | undefined;
@@ -58,22 +60,23 @@ export function encodeMessage(
   if (typeof message !== "object" || message === null) {
     throw new InvalidMessageError(`a message is an object { type, key, topic, body }, not ${String(message)}`);
   }
-  const { limits, columns } = rules;
+  const { bodyType, columns, limits } = rules;
   const type = checkText("message", "type", message.type, limits.type);
   const key = checkText(`message of type ${type}`, "key", message.key, limits.key);
   const name = `message ${type}:${key}`;
   checkFields(name, message);
   checkColumns(name, message, rules);
   const { orderingKey, createdBy = rules.createdBy } = message;
-  const { body, contentType } = encodeBody(name, message, limits.bodyBytes);
+  const { body, contentType } = encodeBody(name, message, limits.bodyBytes, bodyType);
   return {
     type,
     key,
     topic: checkText(name, "topic", message.topic, limits.topic),
     body,
     headers: encodeHeaders(name, message.headers, columns.headers === undefined ? undefined : added),
-    // A variant of JSON in a table without the column goes out as plain JSON.
-    contentType: columns.contentType === undefined ? null : contentType,
+    // A variant of JSON in a table without the column goes out as plain JSON; bytes keep their
+    // mark, by which the INSERT knows them.
+    contentType: columns.contentType === undefined && isJson(contentType) ? null : contentType,
     orderingKey: orderingKey === undefined ? null : checkText(name, "orderingKey", orderingKey, limits.orderingKey),
     ...encodeDelay(name, message),
     createdBy: checkText(name, "createdBy", createdBy, limits.createdBy),
@@ -101,9 +104,15 @@ function checkFields(name: string, message: NewMessage): void {
   }
 }
 
-function checkColumns(name: string, message: NewMessage, { columns, layoutName }: MessageRules): void {
+function isJson(contentType: string | null): boolean {
+  return contentType === null || isJsonContentType(contentType);
+}
+
+function checkColumns(name: string, message: NewMessage, { bodyType, columns, layoutName }: MessageRules): void {
   const { body, contentType } = message;
-  const needsContentType = body instanceof Uint8Array || (contentType !== undefined && !isJsonContentType(contentType));
+  const needsContentType =
+    (body instanceof Uint8Array && bodyType !== "binary") ||
+    (contentType !== undefined && !isJsonContentType(contentType));
   const missing =
     message.headers !== undefined && columns.headers === undefined
       ? "headers"

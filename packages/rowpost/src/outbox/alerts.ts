@@ -53,7 +53,7 @@ export interface Silence extends Omit<NewSilence, "forMs"> {
 export interface LateMessages {
   /** The topic, or the type. */
   readonly name: string;
-  /** How many, of 300 that are looked at. */
+  /** How many, of 10,000 that are looked at. */
   readonly count: number;
   /** Of the one that is late for longest. */
   readonly lateMs: number;
@@ -71,7 +71,7 @@ export interface AlertStore {
   read(): Promise<StoredAlerts>;
   /**
    * Sent messages by type whose confirmation is `unconfirmedMs` late, and messages by topic that
-   * were claimed `sendingMs` ago and not settled. Reads 300 rows of each at most.
+   * were claimed `sendingMs` ago and not settled. Reads 10,000 rows of each at most.
    */
   late(limits: {
     readonly unconfirmedMs: number;

@@ -32,10 +32,12 @@ export interface MessageSummary {
   readonly deliveryCount: number | undefined;
   /** Not before then. */
   readonly deliverAt: string | null | undefined;
-  /** When a relay has to look at it again; null in `pending`: now. */
+  /** When a relay has to look at it again; null in `pending`: now, unless it is behind another. */
   readonly nextRetryAt: string | null;
-  /** Id of the message that this one is set behind, as nextRetryAt tells it. */
+  /** Id of the message that this one is set behind: its turn comes after that one's. */
   readonly behindId: string | undefined;
+  /** Sent, and its confirmation did not come in time, which was told. */
+  readonly confirmOverdue?: true;
   /** Start of the last attempt. */
   readonly lastRetryAt: string | null | undefined;
   /** Why the last attempt failed, or what an operator said. */
@@ -43,7 +45,7 @@ export interface MessageSummary {
   /** The broker's receipt. */
   readonly messageId: string | null | undefined;
   /** Changes so far; what {@link SeenMessage} compares. */
-  readonly lockVersion: number | undefined;
+  readonly lockVersion: string | undefined;
   /** When the receipt came. */
   readonly sentAt: string | null | undefined;
   /** When the consumer confirmed. */
@@ -210,7 +212,10 @@ export interface OutboxStatus {
   readonly exact: boolean;
   /** By state, up to 10,000 each. States without messages are left out. */
   readonly totals: readonly StateTotal[];
-  /** By topic and state; of a state with more than 300 messages only a part. */
+  /**
+   * By topic and state. Only a part, where `atLeast` says so: of more than 300 messages of a state,
+   * of more than 10,000 failed ones.
+   */
   readonly counts: readonly StateCount[];
   /** Undefined: nothing is due. */
   readonly oldestDue: OldestDue | undefined;
@@ -227,7 +232,7 @@ export interface SeenMessage {
   /** Its id. */
   readonly id: string;
   /** `lockVersion` of its {@link MessageSummary}. */
-  readonly lockVersion: number;
+  readonly lockVersion: string;
 }
 
 /** A message that was meant and not changed, as it is. */
@@ -237,7 +242,7 @@ export interface ChangeConflict {
   /** The state that it is in. */
   readonly state: MessageState | "unknown";
   /** Undefined where the layout has no lock_version. */
-  readonly lockVersion: number | undefined;
+  readonly lockVersion: string | undefined;
 }
 
 /** Which messages a change by hand means. */
@@ -374,8 +379,8 @@ export interface MessageAdmin {
    */
   retry(request: ChangeTarget & { readonly resend?: boolean; readonly now?: boolean }): Promise<ChangeReport>;
   /**
-   * Brings all messages of a topic forward that wait for their next attempt, in the order of ids, a
-   * millisecond apart. Returns how many.
+   * Brings all messages of a topic forward that wait for their next attempt, or for the slow retry
+   * of failed ones, in the order of ids, a millisecond apart. Returns how many.
    */
   resetBackoff(request: { readonly topic: string; readonly action: OperatorAction }): Promise<number>;
   /** pending, failed -> suspended. */

@@ -18,7 +18,7 @@ export interface BeforeImage {
   /** Its state. */
   readonly state: MessageState | "unknown";
   /** Undefined where the layout has no lock_version. */
-  readonly lockVersion?: number | undefined;
+  readonly lockVersion?: string | undefined;
   /** The first 200 characters. */
   readonly failReason: string | null;
 }

@@ -225,7 +225,8 @@ function rulesOf(layout: StoreOptions["layout"], { createdBy, limits, onDuplicat
     }
     Object.assign(merged, { [name]: limit });
   }
-  return { limits: merged, layoutName: layout.name, columns: layout.columns, createdBy: createdBy ?? "rowpost" };
+  const { bodyType, columns, name: layoutName } = layout;
+  return { limits: merged, layoutName, bodyType, columns, createdBy: createdBy ?? "rowpost" };
 }
 
 function checkOnDuplicate(value: unknown): void {

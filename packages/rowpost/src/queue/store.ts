@@ -123,7 +123,10 @@ export interface StoredQueueMessage {
   readonly partition: number;
   readonly key: string | null;
   readonly type: string | null;
+  /** "" where it was left out. */
   readonly body: string;
+  /** Bytes of a body that is longer than the read allows; else undefined. */
+  readonly leftOutBytes?: number | undefined;
   readonly contentType: string | null;
   readonly headers: string | null;
   readonly orderingKey: string | null;
@@ -138,7 +141,7 @@ export interface Progress {
   readonly nextId: string;
   /** Grows with each rewind: a delivery after it is a new fact, not a duplicate. */
   readonly round: number;
-  readonly epoch: number;
+  readonly epoch: string;
 }
 
 /** Where a group begins that is not known yet. */
@@ -153,6 +156,8 @@ export interface ReadRequest {
   /** Up to this id, with it: what the counter said before. */
   readonly toId: string;
   readonly limit: number;
+  /** Longer bodies, in bytes, are left out; undefined: none is. */
+  readonly bodyLimit?: number | undefined;
 }
 
 /** Who consumed. */
@@ -170,8 +175,11 @@ export interface ConsumptionRecord {
   readonly messages: number;
   readonly key: string | null;
   readonly attempt: number;
-  /** The last two are decisions of a person, with attempt 0. */
-  readonly result: "consumed" | "failed" | "dead" | "skipped" | "discarded";
+  /**
+   * The last three are decisions of a person: with attempt 0, and `redelivered` after n attempts
+   * with -(n + 1), since others may follow it.
+   */
+  readonly result: "consumed" | "failed" | "dead" | "skipped" | "discarded" | "redelivered";
   readonly durationMs: number;
   readonly error: string | null;
 }
@@ -194,7 +202,7 @@ export interface Redelivery {
 /** What a member has finished in one partition. */
 export interface Settlement {
   readonly partition: number;
-  readonly epoch: number;
+  readonly epoch: string;
   readonly round: number;
   /** The progress as this member knows it. */
   readonly fromId: string;
@@ -230,6 +238,14 @@ export interface Counters {
 }
 
 /** One group's side of the store. Its sessions are its own. */
+/** An attempt that stands in the records. */
+export interface RecordedAttempt {
+  readonly id: string;
+  readonly attempt: number;
+  /** Only its begin is known: its error begins with `MEMBER_SILENT`. */
+  readonly isSilent: boolean;
+}
+
 export interface ConsumptionStore {
   /** A lease for each partition; `shard` is the partition. */
   readonly leases: LeaseStore;
@@ -245,6 +261,8 @@ export interface ConsumptionStore {
   heldUp(partition: number, orderingKeys: readonly string[]): Promise<string[]>;
   /** Messages in order of their ids; undefined: the table of this month is not there. */
   read(request: Omit<ReadRequest, "topic">): Promise<StoredQueueMessage[] | undefined>;
+  /** Attempts on these messages that are written in this round of the group. */
+  recorded(round: number, ids: readonly string[]): Promise<RecordedAttempt[]>;
   /** Due redeliveries of a partition, the oldest first. */
   due(partition: number, limit: number): Promise<DueRedelivery[]>;
   /** Messages with these ids, in their order; those whose month is gone are left out. */

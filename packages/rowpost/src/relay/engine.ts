@@ -56,9 +56,10 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
   const { database, broker, layout, settings, events, cutoff } = options;
   const { clock, publishTimeoutMs } = settings;
   const owner = randomUUID();
-  const store = database.relayStore({ layout });
+  const topics = broker.routes?.topics;
+  const store = database.relayStore({ layout, topics });
   const refusals = createRefusals(settings);
-  const source = createSource({ database, layout, settings, store, cutoff, onRowRefused: refusals.refused });
+  const source = createSource({ database, layout, settings, store, topics, cutoff, onRowRefused: refusals.refused });
   const reports = createRelayReports(settings, events);
   const [freed, wakeUp, heartbeatDue] = [createWakeUp(clock), createWakeUp(clock), createWakeUp(clock)];
 
@@ -117,10 +118,10 @@ export function createRelayEngine(options: RelayEngineOptions): RelayEngine {
   const { publish } = flow;
   const round = createRound({ store, layout, settings, keeper, window, scans, parking, refusals, claim, publish });
   const sendingSweep = createSendingSweep({ store, keeper, window, clock, publishTimeoutMs });
-  const selfReport = createSelfReport({ owner, store, settings, keeper, window, parking, events, heartbeatDue });
   const wake = wakeUp.ring;
-  const kept = { store, keeper, settings, reports, events, followers, sendingSweep, oldTransactions, wake };
+  const kept = { store, keeper, settings, reports, events, followers, room, sendingSweep, oldTransactions, wake };
   const housekeeping = createHousekeeping(kept);
+  const selfReport = createSelfReport({ ...kept, owner, broker, window, parking, heartbeatDue });
   const duty = createDuty({ settings, keeper, reports, store });
   const parts = { freed, wakeUp, heartbeatDue, parking, flow, publisher, round, housekeeping, source, selfReport };
   const runner = createRelayRunner({ settings, reports, keeper, duty, window, ...parts });

@@ -14,7 +14,7 @@ export interface InFlight {
   /** As the broker gets it. */
   readonly outgoing: OutgoingMessage;
   /** Epoch of its shard when it was taken up. */
-  readonly epoch: number;
+  readonly epoch: string;
 }
 
 export interface InFlightWindow {

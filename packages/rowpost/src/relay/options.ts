@@ -16,9 +16,8 @@ import {
 import type { Clock } from "../runtime/clock.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { ConfigurationError } from "../runtime/errors.ts";
-import { guardedLogger, guardedMetrics } from "../runtime/guarded-ports.ts";
+import { guardedMetrics, loggerOf } from "../runtime/guarded-ports.ts";
 import type { Logger } from "../runtime/logger.ts";
-import { silentLogger, stderrLogger } from "../runtime/logger.ts";
 import type { Metrics } from "../runtime/metrics.ts";
 import { wholeNumber } from "../runtime/whole-number.ts";
 import type { PollOptions } from "./pacing/poll-pace.ts";
@@ -221,6 +220,16 @@ function checkShape(options: RelayOptions): void {
   }
 }
 
+/** Ten years: a TIMESTAMP of somebody's own table ends in 2038. */
+const LONGEST_WAIT_MS = 3_650 * 86_400_000;
+
+/** They are written into the row as an instant from now. */
+function checkWaits(what: string, { maxMs, slowRetryEveryMs }: RetryPolicy, confirm: ConfirmRule | undefined): void {
+  const waits = { "retry.maxMs": maxMs, "retry.slowRetryEveryMs": slowRetryEveryMs };
+  for (const [name, ms] of Object.entries(waits)) wholeNumber(`${what}: ${name}`, ms, 0, LONGEST_WAIT_MS);
+  if (confirm !== undefined) wholeNumber(`${what}: confirm.withinMs`, confirm.withinMs, 1, LONGEST_WAIT_MS);
+}
+
 /** Fills in the defaults and refuses what cannot work. */
 export function relaySettings(options: RelayOptions): RelaySettings {
   checkShape(options);
@@ -239,9 +248,12 @@ export function relaySettings(options: RelayOptions): RelaySettings {
     );
   }
   const policies = new Map((options.types ?? []).map((type) => [type.name, type]));
-  const logger = options.logger === "silent" ? silentLogger : guardedLogger(options.logger ?? stderrLogger);
+  const logger = loggerOf(options.logger);
   const base: RetryPolicy = { ...DEFAULT_RETRY_POLICY, ...options.retry };
   const policyByType = new Map([...policies].map(([name, type]) => [name, { ...base, ...type.retry }]));
+  checkWaits("createRelay", base, undefined);
+  for (const [name, policy] of policyByType)
+    checkWaits(`createRelay: message type ${name}`, policy, policies.get(name)?.confirm);
   return {
     closeBroker: options.closeBroker ?? true,
     batchSize,

@@ -124,11 +124,14 @@ export function createRelayReports(settings: RelaySettings, events: EventEmitter
       counts.fenced += 1;
       metrics.increment("rowpost_settle_fenced_total", { topic: row.topic });
       const state = now?.state ?? "unknown";
-      logger.warn("an outcome was not written: the message is no longer this relay's", {
-        ...about(row),
-        outcome: outcome.toState,
-        state,
-      });
+      const isOther = now !== undefined && now.identityHash !== row.identityHash;
+      const fields = { ...about(row), outcome: outcome.toState, state };
+      if (isOther)
+        logger.warn(
+          "an outcome was not written: the database has lost the message, and another one stands under its id",
+          fields,
+        );
+      else logger.warn("an outcome was not written: the message is no longer this relay's", fields);
       events.emit("fenced", { id: row.id, state });
     },
     outcomeLost({ message: { row } }) {
@@ -167,8 +170,11 @@ export function createRelayReports(settings: RelaySettings, events: EventEmitter
       // A connection that was cut, and then a server that takes no writes: both are worth a line.
       if (!said.has(reason) && said.size < MOST_REASONS) {
         said.add(reason);
-        if (isAnswer(error)) logger.error("the database refuses a statement; trying again", { part, error: reason });
-        else logger.error("the database does not answer; trying again", { part, error: reason });
+        const fields = { part, error: reason };
+        if (error instanceof DatabaseConflictError)
+          logger.warn("other transactions were in the way of a statement; trying again", fields);
+        else if (isAnswer(error)) logger.error("the database refuses a statement; trying again", fields);
+        else logger.error("the database does not answer; trying again", fields);
       }
       if (away.size === 0) events.emit("databaseAway", { error });
       const nowMs = settings.clock.monotonicMs();

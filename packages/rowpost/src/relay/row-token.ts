@@ -1,4 +1,5 @@
 /** Which version of a row a statement means (rule: claim-token). */
+import { nextVersion } from "../runtime/next-version.ts";
 import type { RowToken, ScannedMessage } from "./store.ts";
 
 /** Token of a row as it was scanned. */
@@ -8,6 +9,7 @@ export function scannedToken(message: ScannedMessage): RowToken {
     shard: message.shard,
     deliveryCount: message.deliveryCount,
     lockVersion: message.lockVersion,
+    identityHash: message.identityHash,
   };
 }
 
@@ -16,11 +18,7 @@ export function scannedToken(message: ScannedMessage): RowToken {
  * the row (sendingMark off).
  */
 export function claimedToken(message: ScannedMessage, sendingMark: "on" | "off"): RowToken {
-  const step = sendingMark === "on" ? 1 : 0;
-  return {
-    id: message.id,
-    shard: message.shard,
-    deliveryCount: message.deliveryCount + step,
-    lockVersion: message.lockVersion + step,
-  };
+  const token = scannedToken(message);
+  if (sendingMark === "off") return token;
+  return { ...token, deliveryCount: token.deliveryCount + 1, lockVersion: nextVersion(token.lockVersion) };
 }

@@ -3,8 +3,11 @@
  * brokers are away and why, which topics rest, what it holds. Written at most every 10 s, and at
  * once when a broker goes away or comes back. Nothing depends on it.
  */
+import type { Broker } from "../brokers/broker.ts";
+import { inAscii } from "../runtime/ascii.ts";
 import { describeError } from "../runtime/errors.ts";
 import type { EventEmitter } from "../runtime/events.ts";
+import { disagree, placeText } from "../runtime/topic-patterns.ts";
 import { VERSION } from "../runtime/version.ts";
 import type { RelayEvents } from "./events.ts";
 import type { InFlightWindow } from "./in-flight.ts";
@@ -31,8 +34,9 @@ export interface SelfReport {
 
 export interface SelfReportOptions {
   readonly owner: string;
-  readonly store: { readonly leases: Pick<LeaseStore, "report"> };
-  readonly settings: Pick<RelaySettings, "clock" | "onFailed" | "windowSize">;
+  readonly store: { readonly leases: Pick<LeaseStore, "report" | "reports"> };
+  readonly broker: Pick<Broker, "name" | "routes" | "target">;
+  readonly settings: Pick<RelaySettings, "clock" | "logger" | "onFailed" | "windowSize">;
   readonly keeper: Pick<LeaseKeeper, "fence">;
   readonly window: Pick<InFlightWindow, "size">;
   readonly parking: Pick<Parking, "breaker" | "outlets">;
@@ -43,11 +47,16 @@ export interface SelfReportOptions {
 
 /** Makes the report of one relay. */
 export function createSelfReport(options: SelfReportOptions): SelfReport {
-  const { events, keeper, settings, window } = options;
+  const { broker, events, keeper, settings, window } = options;
   const { breaker, outlets } = options.parking;
   const { clock } = settings;
   let toldMs = Number.NEGATIVE_INFINITY;
   let isChanged = true;
+  let isCompared = false;
+  const place = {
+    sendsTo: shortened(broker.target === undefined ? broker.name : `${broker.name} at ${broker.target}`),
+    topics: broker.routes?.topics,
+  };
   let lastError: { readonly what: string; readonly atMs: number } | undefined;
 
   function note(what: string): void {
@@ -84,11 +93,23 @@ export function createSelfReport(options: SelfReportOptions): SelfReport {
       inFlight: window.size,
       windowSize: settings.windowSize,
       onFailed: settings.onFailed,
+      ...place,
       brokers: outlets.all.slice(0, MOST_NAMES).map(brokerReport),
       restingTopics: resting.slice(0, MOST_NAMES).map((each) => ({ ...each, reason: shortened(each.reason) })),
       moreResting: Math.max(0, resting.length - MOST_NAMES),
       lastError: lastError && { what: lastError.what, agoMs: Math.round(nowMs - lastError.atMs) },
     };
+  }
+
+  /** Once, since whoever starts later compares as well. */
+  async function compare(): Promise<void> {
+    for (const { alive, label, owner, report } of await options.store.leases.reports()) {
+      if (!alive || owner === options.owner || report === undefined || !disagree(report, place)) continue;
+      settings.logger.warn(
+        "another relay takes messages of the same topics and sends them elsewhere, or does not share the work: give both the same brokers and routes, each its own topics, or each a table of its own",
+        { relay: label, sendsTo: placeText(report), here: placeText(place) },
+      );
+    }
   }
 
   return {
@@ -99,7 +120,10 @@ export function createSelfReport(options: SelfReportOptions): SelfReport {
       // Before the statement: one that fails is not tried again at every turn.
       toldMs = clock.monotonicMs();
       isChanged = false;
-      await options.store.leases.report({ owner: options.owner, report: JSON.stringify(now()) });
+      await options.store.leases.report({ owner: options.owner, report: inAscii(JSON.stringify(now())) });
+      if (isCompared) return;
+      isCompared = true;
+      await compare();
     },
   };
 }

@@ -22,6 +22,8 @@ export interface RelaySourceOptions {
   readonly settings: RelaySettings;
   readonly store: Pick<RelayStore, "open" | "close">;
   readonly onRowRefused: RelayStoreOptions["onRowRefused"];
+  /** Patterns of the topics that the relay takes; undefined: every topic. */
+  readonly topics: readonly string[] | undefined;
   /** Cuts every connection to the database. */
   readonly cutoff: AbortSignal;
 }
@@ -35,7 +37,7 @@ const WITHOUT_INDEX =
 
 /** Nothing is opened yet. */
 export function createSource(options: RelaySourceOptions): RelaySource {
-  const { database, layout, settings, store, cutoff, onRowRefused } = options;
+  const { database, layout, settings, store, topics, cutoff, onRowRefused } = options;
   let abilities: TableAbilities = { scansByTopic: false, setsBehind: false, missingIndexes: [] };
   return {
     doorbell: database.doorbell,
@@ -46,10 +48,14 @@ export function createSource(options: RelaySourceOptions): RelaySource {
     },
     async open() {
       abilities = await store.open({ ...storeOptions(settings), signal: cutoff, onRowRefused });
+      if (topics !== undefined)
+        settings.logger.info("messages of other topics than these are left to other relays of the table", { topics });
       for (const statement of abilities.missingIndexes) settings.logger.warn(WITHOUT_INDEX, { statement });
       const zone = abilities.shiftingZone;
       if (zone !== undefined)
         settings.logger.warn("the instants of this table are in a zone with daylight saving", { zone });
+      for (const { mend, severity, what, why } of abilities.findings ?? [])
+        if (severity !== "note") settings.logger.warn(what, { why, mend });
     },
   };
 }

@@ -4,12 +4,15 @@
  * message checks, in the same statement, that this owner still holds the message's shard at the
  * epoch it acquired (rule: takeover-fence): a relay that lost its lease changes nothing.
  */
-import type { OldTransaction } from "../doctor/diagnosis.ts";
+import type { Diagnosis, OldTransaction } from "../doctor/diagnosis.ts";
 import type { MessageState } from "../message/states.ts";
 import type { RowRefusedError } from "../runtime/errors.ts";
 import type { Executor } from "../transactions/executor.ts";
 import type { EventMessage } from "./events.ts";
 import type { MessageGauge } from "./housekeeping/gauge.ts";
+import type { RelayReport } from "./relay-report.ts";
+
+export type { RelayReport };
 
 /** Who may relay a shard until when, as it stands in the table. */
 export interface ShardLease {
@@ -17,8 +20,8 @@ export interface ShardLease {
   readonly shard: number;
   /** Random id of the owning relay's start; undefined = free. */
   readonly owner: string | undefined;
-  /** Grows with each acquisition, one's own too (rule: watched-sending). */
-  readonly epoch: number;
+  /** Decimal string. Grows with each acquisition, one's own too (rule: watched-sending). */
+  readonly epoch: string;
   /**
    * Lease end by the database clock, as an opaque text: only compared for being unchanged (rule:
    * hand-over).
@@ -34,7 +37,7 @@ export interface ShardLease {
  */
 export interface HeldShard {
   readonly shard: number;
-  readonly epoch: number;
+  readonly epoch: string;
 }
 
 /**
@@ -44,7 +47,7 @@ export interface HeldShard {
 export interface Fence {
   readonly owner: string;
   /** Index = shard; undefined = not held. */
-  readonly epochs: readonly (number | undefined)[];
+  readonly epochs: readonly (string | undefined)[];
 }
 
 /** What this table lets a relay do, found out by {@link RelayStore.open}. */
@@ -68,6 +71,8 @@ export interface TableAbilities {
    * hour that it repeats in autumn, a wait can be an hour longer.
    */
   readonly shiftingZone?: string | undefined;
+  /** What else is wrong with the table, though a relay can work on it. */
+  readonly findings?: readonly Diagnosis[];
 }
 
 /** A waiting message, as a scan returns it. */
@@ -92,8 +97,8 @@ export interface ScannedMessage {
   readonly retryCount: number;
   /** 0 where the layout has no such column. */
   readonly deliveryCount: number;
-  /** Value of lock_version, 0 where the layout has none. */
-  readonly lockVersion: number;
+  readonly lockVersion: string;
+  readonly identityHash: string;
   /** It was `sent` before (a resend): stands outside its key's order (rule: key-order). */
   readonly resend: boolean;
   /**
@@ -166,7 +171,17 @@ export interface RowToken {
   readonly shard: number;
   /** claim: as scanned. settle: as claimed (= scanned + 1). */
   readonly deliveryCount: number;
-  readonly lockVersion: number;
+  /**
+   * Decimal string, since a table of somebody's own may begin at a snowflake. "0" where the layout
+   * has none.
+   */
+  readonly lockVersion: string;
+  /**
+   * The database's hash of message type and key (SQLite: both as they are): whose row it is. After
+   * a fail-over that lost commits another message may stand under the same id, at the same version
+   * (rule: claim-token).
+   */
+  readonly identityHash: string;
 }
 
 /** Outcome of one message. `toState` with `from` must be a legal transition. */
@@ -195,7 +210,8 @@ export interface RowNow {
   readonly id: string;
   readonly state: MessageState | "unknown";
   readonly deliveryCount: number;
-  readonly lockVersion: number;
+  readonly lockVersion: string;
+  readonly identityHash: string;
   /** It is still in our hands, but somebody holds its lock: to be written later. */
   readonly isHeld?: boolean | undefined;
 }
@@ -234,11 +250,10 @@ export interface LeftMessages {
  * A row that housekeeping has to decide about: next_retry_at has come in `sent`, `failed` or
  * `suspended`.
  */
-export interface TimedRow extends RowToken {
+export interface TimedRow extends SendingRow {
   readonly state: "sent" | "failed" | "suspended";
   readonly type: string;
   readonly key: string;
-  readonly topic: string;
   readonly retryCount: number;
   /** Milliseconds since gmt_create. */
   readonly ageMs: number;
@@ -281,35 +296,6 @@ export interface RelayInstance {
   readonly label: string;
   /** It has told of itself lately. */
   readonly alive: boolean;
-}
-
-/** What a relay says of itself beside its heartbeat. Durations are from when it was written. */
-export interface RelayReport {
-  /** Version of rowpost. */
-  readonly version: string;
-  /** Those that it holds. */
-  readonly shards: readonly number[];
-  /** Messages claimed and not settled. */
-  readonly inFlight: number;
-  /** So many of one topic may be. */
-  readonly windowSize: number;
-  /** What a failed message does to later ones of its ordering key. */
-  readonly onFailed: "block" | "skip";
-  /** One, or those behind `routes`. */
-  readonly brokers: readonly {
-    readonly name: string;
-    /** Undefined: nobody knows it to be away. */
-    readonly awayForMs: number | undefined;
-    readonly reason: string | undefined;
-    /** While it is away: some of the topics that wait for it; undefined: all do. */
-    readonly topics: readonly string[] | undefined;
-  }[];
-  /** Topics that take nothing for now; 0 ms: the message that finds out is under way or next. */
-  readonly restingTopics: readonly { readonly topic: string; readonly restsForMs: number; readonly reason: string }[];
-  /** More of them, which are not named. */
-  readonly moreResting: number;
-  /** The last thing that went wrong. */
-  readonly lastError: { readonly what: string; readonly agoMs: number } | undefined;
 }
 
 /** A relay that has reported itself within the last day, as others see it. */
@@ -365,6 +351,8 @@ export interface LeaseStore {
   }): Promise<{ readonly acquired: readonly HeldShard[]; readonly recovered: number }>;
   /** Gives shards away: owner NULL. Only those still ours at that epoch. */
   release(request: { readonly owner: string; readonly shards: readonly HeldShard[] }): Promise<void>;
+  /** What the relays of the last day say of themselves. */
+  reports(): Promise<readonly RelayStatus[]>;
   /** Writes what this instance says of itself beside its heartbeat: JSON, for people elsewhere. */
   report(request: { readonly owner: string; readonly report: string }): Promise<void>;
   /** Removes this instance from the registry. */
@@ -589,8 +577,9 @@ export interface HousekeepingStore {
     readonly failedBlocks: boolean;
   }): Promise<readonly { readonly headId: string; readonly stands: boolean }[]>;
   /**
-   * Brings backed-off pending rows of a topic forward, in id order, ramped; never below
-   * deliver_at (rule: delay-is-not-retry). Rows that are set behind stay.
+   * Brings backed-off pending rows of a topic forward, and the slow retry of failed ones, in id
+   * order, ramped; never below deliver_at (rule: delay-is-not-retry). Rows that are set behind
+   * stay.
    */
   resetBackoff(request: { readonly topic: string; readonly limit: number; readonly stepMs: number }): Promise<number>;
   /** The database's clock, in milliseconds of the epoch. */

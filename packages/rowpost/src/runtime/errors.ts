@@ -1,3 +1,5 @@
+import { serverMessage } from "./without-values.ts";
+
 /**
  * Base of all errors that rowpost throws on purpose. `code` is stable across versions; `message`
  * may improve.
@@ -86,8 +88,8 @@ export class TransactionRequiredError extends RowpostError {
  * of its work is gone; run it again (rule: ended-transaction).
  */
 export class TransactionLostError extends RowpostError {
-  constructor(message: string, options: { cause?: unknown } = {}) {
-    super("TRANSACTION_LOST", message, { ...options, retriable: true });
+  constructor(message: string, options: { cause?: unknown; retriable?: boolean } = {}) {
+    super("TRANSACTION_LOST", message, { retriable: true, ...options });
   }
 }
 
@@ -201,7 +203,7 @@ export function describeError(error: unknown): string {
   try {
     if (!(error instanceof Error)) return String(error);
     const code = "code" in error && typeof error.code === "string" ? `${error.code}: ` : "";
-    return `${code}${error.message}`;
+    return `${code}${serverMessage(error)}`;
   } catch {
     // Anything can be thrown: an object without a prototype has no text, a Symbol joins none.
     return "something that has no text was thrown";

@@ -2,11 +2,17 @@
  * The user's logger and metrics, called where a throw would leave a message unsettled or end the
  * process: what they throw is told once, and goes no further.
  */
-import { type Logger, stderrLogger } from "./logger.ts";
+import { fewLines } from "./few-lines.ts";
+import { type Logger, silentLogger, stderrLogger } from "./logger.ts";
 import { type Metrics, silentMetrics } from "./metrics.ts";
 
+/** The logger that an option names; by default standard error. It never throws, nor floods. */
+export function loggerOf(option: Logger | "silent" | undefined): Logger {
+  return option === "silent" ? silentLogger : fewLines(guardedLogger(option ?? stderrLogger));
+}
+
 /** A logger that never throws. The first throw is told on standard error. */
-export function guardedLogger(logger: Logger): Logger {
+function guardedLogger(logger: Logger): Logger {
   const tell = once((error) => stderrLogger.error("the logger has thrown; it must not", { error }));
   const guard =
     (level: keyof Logger): Logger["warn"] =>

@@ -9,7 +9,8 @@ interface Lanes {
 export function createLanes(concurrency: number): Lanes {
   /** What waits behind the running or ready task of its lane. */
   const behind = new Map<string, (() => Promise<void>)[]>();
-  let ready: { readonly lane: string | undefined; readonly task: () => Promise<void> }[] = [];
+  /** Up to `next` they have begun, and are let go: a task holds the body of its message. */
+  let ready: ({ readonly lane: string | undefined; readonly task: () => Promise<void> } | undefined)[] = [];
   let next = 0;
   let running = 0;
 
@@ -25,6 +26,7 @@ export function createLanes(concurrency: number): Lanes {
   function start(): void {
     while (running < concurrency && next < ready.length) {
       const chosen = ready[next];
+      ready[next] = undefined;
       next += 1;
       if (next > 1_000) {
         ready = ready.slice(next);

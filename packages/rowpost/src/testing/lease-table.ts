@@ -3,7 +3,9 @@
  * *database's* clock, which a test may step or stop. For simulations of several relays; the stores
  * themselves are proven against real servers.
  */
+
 import type { LeaseStore, ShardLease } from "../relay/store.ts";
+import { nextVersion } from "../runtime/next-version.ts";
 
 export interface LeaseTable {
   /** The port for one relay. Its calls fail while `reachable` says so. */
@@ -29,7 +31,7 @@ export interface LeaseTableStore extends LeaseStore {
 interface MutableLease {
   shard: number;
   owner: string | undefined;
-  epoch: number;
+  epoch: string;
   leaseUntil: string;
   leaseMs: number;
 }
@@ -37,7 +39,7 @@ interface MutableLease {
 /** Makes a table with this many free shards. */
 export function createLeaseTable(shardCount = 16): LeaseTable {
   const rows: MutableLease[] = Array.from({ length: shardCount }, (_, shard) => ({
-    ...{ shard, owner: undefined, epoch: 0, leaseUntil: "", leaseMs: 0 },
+    ...{ shard, owner: undefined, epoch: "0", leaseUntil: "", leaseMs: 0 },
   }));
   const seen = new Map<string, { label: string; lock: string | undefined; atMs: number }>();
   const heldLocks = new Set<string>();
@@ -55,7 +57,7 @@ export function createLeaseTable(shardCount = 16): LeaseTable {
       await Promise.resolve();
       if (!reachable()) throw new Error("the database does not answer");
     }
-    const owns = (owner: string, shard: number, epoch: number): MutableLease | undefined =>
+    const owns = (owner: string, shard: number, epoch: string): MutableLease | undefined =>
       rows.find((row) => row.shard === shard && row.owner === owner && row.epoch === epoch);
 
     return {
@@ -83,7 +85,12 @@ export function createLeaseTable(shardCount = 16): LeaseTable {
           const row = rows[lease.shard];
           const same = row?.owner === lease.owner && row?.epoch === lease.epoch && row?.leaseUntil === lease.leaseUntil;
           if (row === undefined || !same) return [];
-          Object.assign(row, { owner, epoch: row.epoch + 1, leaseMs, leaseUntil: String(table.nowMs + leaseMs) });
+          Object.assign(row, {
+            owner,
+            epoch: nextVersion(row.epoch),
+            leaseMs,
+            leaseUntil: String(table.nowMs + leaseMs),
+          });
           return [{ shard: row.shard, epoch: row.epoch }];
         });
         return { acquired, recovered: 0 };
@@ -95,6 +102,7 @@ export function createLeaseTable(shardCount = 16): LeaseTable {
           if (row !== undefined) row.owner = undefined;
         }
       },
+      reports: () => Promise.resolve([]),
       report: guard,
       async leave(owner) {
         await guard();

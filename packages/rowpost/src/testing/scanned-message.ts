@@ -8,7 +8,14 @@ export function scannedMessage(change: Partial<ScannedMessage> = {}): ScannedMes
   return {
     ...{ id, shard: 0, type: "t", key: id, topic: "orders", body: "{}", bodyBytes: 2 },
     ...{ isBodyNull: false, headers: null },
-    ...{ contentType: null, orderingKey: null, retryCount: 0, deliveryCount: 0, lockVersion: 0 },
+    ...{
+      contentType: null,
+      orderingKey: null,
+      retryCount: 0,
+      deliveryCount: 0,
+      lockVersion: "0",
+      identityHash: `t ${change.key ?? id}`,
+    },
     ...{ deliverAtMs: null, resend: false, waitingMs: 0, due: false },
     ...change,
   };
@@ -20,7 +27,7 @@ export function inFlightMessage(change: Partial<ScannedMessage> = {}): InFlight 
   const { id, type, key, topic } = row;
   return {
     row,
-    epoch: 1,
+    epoch: "1",
     outgoing: {
       ...{ id, type, key, topic, body: "{}", contentType: "application/json", headers: {}, attempt: 1 },
       ...{ orderingKey: row.orderingKey ?? undefined },

@@ -22,6 +22,8 @@ export interface TestDialect {
   msUntil(column: string): string;
   /** The same in rowpost's own tables. */
   ownMsUntil(column: string): string;
+  /** What tokens hold of type and key. */
+  identityHash(type: string, key: string): string;
   /** End of a SELECT that locks what it reads. */
   readonly forUpdate: string;
   /** Value of `in_flight` in a lease row for no ids. */
@@ -56,6 +58,7 @@ const mysqlDialect: TestDialect = {
   ownAt: (ms) => `UTC_TIMESTAMP(3) + INTERVAL ${ms * 1_000} MICROSECOND`,
   msUntil: (column) => `TIMESTAMPDIFF(MICROSECOND, NOW(3), ${column}) DIV 1000`,
   ownMsUntil: (column) => `TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), ${column}) DIV 1000`,
+  identityHash: (type, key) => `(CRC32(${type}) << 31) ^ CRC32(${key})`,
   forUpdate: "FOR UPDATE",
   noList: "NULL",
   otherZone: { enter: "SET time_zone = '+09:00'", leave: "SET time_zone = DEFAULT" },
@@ -75,6 +78,7 @@ const postgresDialect: TestDialect = {
   ownAt: postgresAt,
   msUntil: postgresMs,
   ownMsUntil: postgresMs,
+  identityHash: (type, key) => `hashtextextended(${type}, hashtextextended(${key}, 0))`,
   forUpdate: "FOR UPDATE",
   noList: "'{}'",
   otherZone: { enter: "SET LOCAL TIME ZONE 'Asia/Tokyo'", leave: "SELECT 1" },
@@ -95,6 +99,7 @@ const sqliteDialect: TestDialect = {
   ownAt: sqliteAt,
   msUntil: sqliteMs,
   ownMsUntil: sqliteMs,
+  identityHash: (type, key) => `${type} || char(10) || ${key}`,
   forUpdate: "",
   noList: "'[]'",
   otherZone: undefined,

@@ -5,8 +5,9 @@
  */
 import type { DialectName } from "../databases/database.ts";
 import { TransactionRequiredError } from "../runtime/errors.ts";
+import { withoutValues } from "../runtime/without-values.ts";
 import { drizzleExecutor } from "./drizzle.ts";
-import type { Executor } from "./executor.ts";
+import type { Executor, Statement } from "./executor.ts";
 import { knexExecutor } from "./knex.ts";
 import { kyselyExecutor } from "./kysely.ts";
 import { mariadbExecutor, openMariadb } from "./mariadb.ts";
@@ -38,7 +39,12 @@ export function toExecutor(handle: unknown, dialect: DialectName, options: Postg
   if (hasMethods(shape, "run", "query") && typeof shape["kind"] === "string") return shape as unknown as Executor;
   const executor = ormExecutor(shape, dialect, options) ?? driverExecutor(shape, dialect, options);
   if (executor === undefined) throw unknownHandle(handle, dialect);
-  return { ...(dialect === "postgres" ? sayingWhenFailed(executor) : executor), handle: handle as object };
+  const plain = { ...executor, run: (statement: Statement) => executor.run(statement).catch(rethrowWithoutValues) };
+  return { ...(dialect === "postgres" ? sayingWhenFailed(plain) : plain), handle: handle as object };
+}
+
+function rethrowWithoutValues(error: unknown): never {
+  throw withoutValues(error);
 }
 
 /** ORMs come first: some have methods of the same names as a driver. */
@@ -78,7 +84,7 @@ function driverExecutor(shape: Shape, dialect: DialectName, options: PostgresOpt
  * ended-transaction).
  *
  * Throws `TransactionRequiredError` for a connection that is in a transaction already, and for
- * ORMs, which begin their own.
+ * ORMs, which begin their own. On MySQL `prepare` says that the pool is rowpost's own.
  */
 export async function runTransaction<T>(
   on: unknown,
@@ -89,7 +95,8 @@ export async function runTransaction<T>(
   const shape = shapeOf(on);
   if (shape === undefined) throw unknownHandle(on, dialect);
   if (dialect === "mysql") {
-    const connection = (await openMysql2(shape)) ?? (await openMariadb(shape));
+    const prepares = options.prepare === true;
+    const connection = (await openMysql2(shape, prepares)) ?? (await openMariadb(shape, prepares));
     if (connection !== undefined) return transact(connection, work);
   }
   if (dialect === "postgres") {

@@ -25,6 +25,8 @@ export function knexExecutor(handle: Shape, dialect: DialectName): Executor | un
     try {
       return await trx.raw(text, params);
     } catch (error) {
+      // Knex puts the statement in front of PostgreSQL's message.
+      if (error instanceof Error && "severity" in error) error.message = error.message.replace(/^[\s\S]* - /, "");
       // It ended while the statement was on its way. The error has no code.
       throw trx.isCompleted?.() === true && /already complete/.test(String(error))
         ? finished("Knex transaction", error)

@@ -14,6 +14,7 @@ interface Call {
   readonly rowsAsArray: false;
   readonly nestTables: false;
   readonly metaAsArray: false;
+  readonly namedPlaceholders: false;
   /** A large BIGINT as text instead of a rounded number. */
   readonly bigNumberStrings: true;
   readonly supportBigNumbers: true;
@@ -42,7 +43,7 @@ interface Pool {
 /** A mariadb connection as an executor; undefined for anything else. */
 export function mariadbExecutor(handle: Shape): Executor | undefined {
   const connection = recognize(handle);
-  return connection && { ...executorOf(connection), inTransaction: () => mayInsert(connection) };
+  return connection && { ...executorOf(connection, false), inTransaction: () => mayInsert(connection) };
 }
 
 function isPool(handle: Shape): boolean {
@@ -101,20 +102,21 @@ function callOf(sql: string): Call {
     rowsAsArray: false,
     nestTables: false,
     metaAsArray: false,
+    namedPlaceholders: false,
     bigNumberStrings: true,
     supportBigNumbers: true,
   };
 }
 
-function executorOf(connection: Connection): Executor {
+/** `prepares`: on a connection of our own pool, whose handles share their `info`. */
+function executorOf(connection: Connection, prepares: boolean): Executor {
   return {
     kind: "mariadb",
     run: async (statement: Statement) => {
       const { params, text } = statement;
       const call = callOf(text);
-      // The user's own statements as text: for this driver that costs no more, and their texts vary
-      // without limit.
-      const result = await (isPrepared(statement) ? connection.execute(call, params) : connection.query(call, params));
+      const prepared = prepares && isPrepared(statement, connection.info);
+      const result = await (prepared ? connection.execute(call, params) : connection.query(call, params));
       return queryResult(result, shapeOf(result)?.["affectedRows"]);
     },
   };
@@ -136,11 +138,14 @@ function mayInsert(connection: Connection): boolean | Promise<boolean> {
   return serverVersion.mariaDb ? statusSaysOpen(status) : isOpen(connection);
 }
 
-/** A mariadb pool or idle connection for a transaction of our own; undefined for anything else. */
-export async function openMariadb(handle: Shape): Promise<OwnConnection | undefined> {
+/**
+ * A mariadb pool or idle connection for a transaction of our own; undefined for anything else.
+ * `prepares`: the pool is rowpost's.
+ */
+export async function openMariadb(handle: Shape, prepares: boolean): Promise<OwnConnection | undefined> {
   if (isPool(handle)) {
     const taken = await (handle as unknown as Pool).getConnection();
-    return own(taken, true);
+    return own(taken, { pooled: true, prepares });
   }
   const connection = recognize(handle);
   if (connection === undefined) return undefined;
@@ -151,11 +156,14 @@ export async function openMariadb(handle: Shape): Promise<OwnConnection | undefi
       "pass it to outbox.enqueue, or pass the pool here",
     );
   }
-  return own(connection, false);
+  return own(connection, { pooled: false, prepares: false });
 }
 
-function own(connection: Connection, pooled: boolean): OwnConnection {
-  const executor = executorOf(connection);
+function own(
+  connection: Connection,
+  { pooled, prepares }: { readonly pooled: boolean; readonly prepares: boolean },
+): OwnConnection {
+  const executor = executorOf(connection, prepares);
   return {
     // A connection of the user's can be used beside us: what happened there is not seen here.
     executor: pooled ? executor : { ...executor, inTransaction: () => mayInsert(connection) },

@@ -6,7 +6,7 @@ import { ConfigurationError } from "../runtime/errors.ts";
 import type { Executor, QueryResult, Statement } from "./executor.ts";
 import { ASK_STATUS, okStatus, requireBackslashEscapes, statusSaysOpen } from "./mysql-status.ts";
 import { type OwnConnection, USER_STATEMENT } from "./own-transaction.ts";
-import { isPrepared, isPreparedForUser } from "./prepare.ts";
+import { isPrepared } from "./prepare.ts";
 import { hasMethods, queryResult, refusal, type Shape, shapeOf } from "./shape.ts";
 
 /**
@@ -130,18 +130,15 @@ function callbackRun(connection: CallbackConnection): RawRun {
     });
 }
 
-function runStatement(run: RawRun, statement: Statement): Promise<unknown> {
-  return run(statement.text, statement.params, wayOf(statement));
-}
-
 /**
  * Ours have plain values, and rows only where they begin with SELECT or SHOW; of the user's nothing
- * is known.
+ * is known. `prepares`: on a connection of our own pool.
  */
-function wayOf(statement: Statement): Way {
-  if (statement.name === USER_STATEMENT) return isPreparedForUser(statement) ? "prepared" : "careful";
-  if (!/^(?:INSERT|UPDATE|DELETE)\b/.test(statement.text)) return "careful";
-  return isPrepared(statement) ? "prepared" : "text";
+function runStatement({ core, run }: Recognized, statement: Statement, prepares = false): Promise<unknown> {
+  const { name, params, text } = statement;
+  const prepared = prepares && isPrepared(statement, core);
+  const plain = name !== USER_STATEMENT && /^(?:INSERT|UPDATE|DELETE)\b/.test(text);
+  return run(text, params, plain ? (prepared ? "prepared" : "text") : "careful");
 }
 
 function toResult(result: unknown): QueryResult {
@@ -152,13 +149,13 @@ function toResult(result: unknown): QueryResult {
 const looked = new WeakSet<object>();
 
 function executorOf(connection: Recognized): Executor {
-  const { core, run } = connection;
+  const { core } = connection;
   const mariadb = isMariadbServer(core);
   return {
     kind: "mysql2",
     run: async (statement) => {
       if (statement.params.length > 0 && !looked.has(core)) await mayInsert(connection);
-      return toResult(await runStatement(run, statement));
+      return toResult(await runStatement(connection, statement));
     },
     // Where it has to be looked at first, the statement goes behind that one, and not in its turn.
     inTransaction: () => (mariadb && looked.has(core)) || mayInsert(connection),
@@ -202,10 +199,13 @@ async function isOpen(run: RawRun): Promise<boolean> {
   return statusSaysOpen(await readStatus(run));
 }
 
-/** A mysql2 pool or idle connection for a transaction of our own; undefined for anything else. */
-export async function openMysql2(handle: Shape): Promise<OwnConnection | undefined> {
+/**
+ * A mysql2 pool or idle connection for a transaction of our own; undefined for anything else.
+ * `prepares`: the pool is rowpost's.
+ */
+export async function openMysql2(handle: Shape, prepares: boolean): Promise<OwnConnection | undefined> {
   if (hasMethods(handle, "query", "execute", "getConnection", "end") && !hasMethods(handle, "importFile")) {
-    return own(await fromPool(handle), true);
+    return own(await fromPool(handle), { pooled: true, prepares });
   }
   const connection = recognize(handle);
   if (connection === undefined) return undefined;
@@ -216,7 +216,7 @@ export async function openMysql2(handle: Shape): Promise<OwnConnection | undefin
       "pass it to outbox.enqueue, or pass the pool here",
     );
   }
-  return own(connection, false);
+  return own(connection, { pooled: false, prepares: false });
 }
 
 /**
@@ -236,7 +236,10 @@ async function fromPool(handle: Shape): Promise<Recognized> {
   return { core: shape, run: callbackRun(shape) };
 }
 
-function own(connection: Recognized, pooled: boolean): OwnConnection {
+function own(
+  connection: Recognized,
+  { pooled, prepares }: { readonly pooled: boolean; readonly prepares: boolean },
+): OwnConnection {
   const { core, run } = connection;
   let open = true;
   return {
@@ -245,7 +248,7 @@ function own(connection: Recognized, pooled: boolean): OwnConnection {
       // A connection of the user's can be used beside us: what happened there is not seen here.
       ...(pooled ? {} : { inTransaction: () => isMariadbServer(core) || mayInsert(connection) }),
       run: async (statement) => {
-        const result = await runStatement(run, statement);
+        const result = await runStatement(connection, statement, prepares);
         const status = okStatus(result) ?? okStatus(Array.isArray(result) ? result.at(-1) : undefined);
         if (status !== undefined) open = statusSaysOpen(status);
         else if (mayEndIt(statement)) open = await isOpen(run);

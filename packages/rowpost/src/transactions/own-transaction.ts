@@ -11,6 +11,7 @@ import {
   TransactionLostError,
   TransactionRequiredError,
 } from "../runtime/errors.ts";
+import { withoutValues } from "../runtime/without-values.ts";
 import type { Executor, QueryResult, Statement, Transaction } from "./executor.ts";
 
 /** A connection that is ours until the work is done. */
@@ -112,15 +113,15 @@ function guardTransaction(connection: OwnConnection): Guard {
     try {
       const result = await executor.run(statement);
       if (await connection.ended(false)) {
-        lost = lostAfter(
-          `a statement ended it: a COMMIT or ROLLBACK, or DDL, which MySQL commits with everything before it`,
-        );
+        lost = /^\s*ROLLBACK\b/i.test(statement.text) ? lostAfter("a ROLLBACK ended it") : committedBy();
       }
       return result;
-    } catch (error) {
+    } catch (thrown) {
+      // The user's own statement is the user's own affair.
+      const error = statement.name === USER_STATEMENT ? thrown : withoutValues(thrown);
       // A connection that cannot be asked is gone, and the transaction with it.
       if (await Promise.resolve(connection.ended(true)).catch(() => true))
-        lost = lostAfter(describeError(error), error);
+        lost = mayCommit(executor.kind, statement) ? committedBy(error) : lostAfter(error);
       throw error;
     }
   }
@@ -196,8 +197,26 @@ async function settled<T>(started: Promise<T>): Promise<T> {
  */
 export const USER_STATEMENT = "user";
 
-function lostAfter(what: string, cause?: unknown): TransactionLostError {
-  return new TransactionLostError(`this transaction ended before its work did (${what}); run it again from the start`, {
-    cause,
-  });
+function lostAfter(cause: unknown): TransactionLostError {
+  return new TransactionLostError(
+    `this transaction ended before its work did (${describeError(cause)}); run it again from the start`,
+    { cause },
+  );
+}
+
+/** Not to be run again: what came before that statement may be there already. */
+function committedBy(cause?: unknown): TransactionLostError {
+  const failed = cause === undefined ? "" : ` (${describeError(cause)})`;
+  return new TransactionLostError(
+    `this transaction ended before its work did: a COMMIT or DDL ended it${failed}; MySQL commits everything before DDL, also when the DDL fails. Take that statement out of the work, and look for what was written before it`,
+    { cause, retriable: false },
+  );
+}
+
+/** MySQL commits before DDL and the like, also when they fail then. */
+const NEVER_COMMITS =
+  /^(?:\s|\(|\/\*[\s\S]*?\*\/|(?:--\s|#).*\n)*(?:SELECT|INSERT|UPDATE|DELETE|REPLACE|WITH|VALUES|TABLE|DO|SHOW|USE|EXPLAIN|SAVEPOINT|RELEASE)\b/i;
+
+function mayCommit(kind: string, { name, text }: Statement): boolean {
+  return (kind === "mysql2" || kind === "mariadb") && name === USER_STATEMENT && !NEVER_COMMITS.test(text);
 }

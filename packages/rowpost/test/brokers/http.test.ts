@@ -115,6 +115,15 @@ describe("a request", () => {
 });
 
 describe("an answer", () => {
+  test("headers that differ in the case of their names alone are refused, and nothing is sent", async () => {
+    const { url, requests } = await receiver();
+    const message = { ...outgoing("1"), headers: { "X-Tenant": "blue", "x-tenant": "red" } };
+    expect(await broker({ url }).publish([message], noDeadline())).toMatchObject([
+      { status: "failed", scope: "message", code: "AMBIGUOUS_HEADERS", retriable: false },
+    ]);
+    expect(requests).toEqual([]);
+  });
+
   test("that redirects is a failure; the other address is never asked", async () => {
     const elsewhere = await receiver();
     const { url } = await receiver(

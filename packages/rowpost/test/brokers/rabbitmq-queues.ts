@@ -1,7 +1,10 @@
 /** Queues of one's own on a real RabbitMQ, and everything that arrives in them. */
 import { randomBytes } from "node:crypto";
 import { type Channel, type ChannelModel, type ConsumeMessage, connect, type Options } from "amqplib";
+import { expect } from "vitest";
+import { rabbitmq } from "../../src/brokers/rabbitmq/index.ts";
 import { createReceivedLog, type ReceivedLog } from "../../src/testing/index.ts";
+import { noDeadline, outgoing } from "./messages.ts";
 
 /** A consumer with queues that no other test has. */
 export interface TestQueues {
@@ -79,4 +82,17 @@ function receivedFrom({ content, properties }: ConsumeMessage) {
     dedupeId: String(properties.messageId),
     receivedAtMs: Date.now(),
   };
+}
+
+/** Publishes messages with these keys as rowpost does. */
+export async function publishTo(to: {
+  readonly address: string;
+  readonly queue: string;
+  readonly keys: readonly string[];
+}): Promise<void> {
+  const broker = rabbitmq({ url: to.address });
+  const messages = to.keys.map((key) => outgoing(key, { topic: to.queue }));
+  const results = await broker.publish(messages, noDeadline());
+  await broker.close();
+  expect(results.map(({ status }) => status)).toEqual(to.keys.map(() => "sent"));
 }

@@ -173,6 +173,18 @@ describeWithService("nats", "consume", ({ address }) => {
       expect(calls).toBe(1);
     });
 
+    test.each([
+      ["with a limit of deliveries, is told once", { max_deliver: 3 }, 1],
+      ["without, is not", {}, 0],
+    ])("at the start, a consumer %s", async (_title, config, times) => {
+      const at = await place(config);
+      const told: unknown[] = [];
+      await consume(at, { logger: { ...silentLogger, warn: (...line) => told.push(line) }, handler: () => undefined });
+      const line = "a process that dies loses what is in its last delivery: let max_deliver be without limit";
+      const fields = { stream: at.stream, durable: DURABLE, maxDeliveries: 3 };
+      expect(told).toEqual(Array.from({ length: times }, () => [line, fields]));
+    });
+
     describe("in their last delivery", () => {
       const left = "a message was not handled in its last delivery, and the server brings it no more";
 

@@ -8,8 +8,7 @@ import { createInbox, type Inbox } from "../../src/inbox/index.ts";
 import { LONGEST_RETRY_MS } from "../../src/runtime/backoff.ts";
 import { silentLogger } from "../../src/runtime/logger.ts";
 import { createManualClock, createTcpProxy, type TcpProxy } from "../../src/testing/index.ts";
-import { noDeadline, outgoing } from "../brokers/messages.ts";
-import { openTestQueues, type TestQueues } from "../brokers/rabbitmq-queues.ts";
+import { openTestQueues, publishTo, type TestQueues } from "../brokers/rabbitmq-queues.ts";
 import { describeWithService } from "../services.ts";
 import { type ConsumerPlace, describeConsumer } from "./cases.ts";
 
@@ -56,15 +55,7 @@ describeWithService("rabbitmq", "consume", ({ address }) => {
       for (const end of ends.splice(0).reverse()) await end();
     });
 
-    async function publish(queue: string, keys: readonly string[]): Promise<void> {
-      const broker = rabbitmq({ url: address });
-      const results = await broker.publish(
-        keys.map((key) => outgoing(key, { topic: queue })),
-        noDeadline(),
-      );
-      await broker.close();
-      expect(results.map(({ status }) => status)).toEqual(keys.map(() => "sent"));
-    }
+    const publish = (queue: string, keys: readonly string[]): Promise<void> => publishTo({ address, queue, keys });
 
     /** A queue, and an address of the server that can be cut and muted. */
     async function queueBehindProxy(): Promise<{ proxy: TcpProxy; url: string; queue: string }> {

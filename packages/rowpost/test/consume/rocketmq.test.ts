@@ -326,6 +326,29 @@ describeWithService("rocketmq", "consume", ({ address }) => {
     await expect.poll(() => messageCount(server, `%DLQ%${place.group}`).catch(() => 0)).toBe(1);
   });
 
+  test("one that is not handled in its last delivery is told with the place of the dead letters", async () => {
+    const place = await makePlace(server);
+    const group = await createGroup(server, uniqueName("consume"), { retries: 1 });
+    await publish(place, [outgoing("1")]);
+    const told: unknown[] = [];
+    await consume(
+      { ...place, group },
+      {
+        logger: {
+          ...silentLogger,
+          error: (line, fields) => void (line.includes("last delivery") && told.push(fields)),
+        },
+        retry: { maxAttempts: 1, maxMs: 1 },
+        handler: () => {
+          throw new Error("never");
+        },
+      },
+    );
+    await expect.poll(() => messageCount(server, `%DLQ%${group}`).catch(() => 0), { timeout: 60_000 }).toBe(1);
+    const fields = { topic: place.topic, group, deadLetters: `%DLQ%${group}` };
+    expect(told).toEqual([expect.objectContaining({ ...fields, deliveryAttempt: 2 })]);
+  });
+
   test("a handler that takes longer than the server waits has its message to itself", async () => {
     const place = await makePlace(server);
     await publish(place, [outgoing("slow"), outgoing("next")]);

@@ -13,6 +13,7 @@ import { defaultLayout } from "../../src/databases/sql/layouts.ts";
 import { migrate } from "../../src/databases/sql/migrate.ts";
 import type { DialectStatements } from "../../src/databases/sql/statements.ts";
 import type { Fence, RelayStore, ScannedMessage } from "../../src/relay/store.ts";
+import { nextVersion } from "../../src/runtime/next-version.ts";
 import type { StoreHarness } from "../../src/testing/index.ts";
 import { createLockWaitCounter } from "../../src/testing/lock-waits.ts";
 import { describeWithService } from "../services.ts";
@@ -89,7 +90,7 @@ function interleavings(
     const [head, follower] = (await store.scan(scan)).filter((row) => row.orderingKey === orderingKey);
     if (head === undefined || follower === undefined) throw new Error("both messages wait");
     await store.claim({ fence, rows: [head] });
-    const claimed = { ...head, deliveryCount: 1, lockVersion: head.lockVersion + 1 };
+    const claimed = { ...head, deliveryCount: 1, lockVersion: nextVersion(head.lockVersion) };
 
     const row = { ...follower, headId: head.id, instant: behindInstant(head.id) ?? "" };
     const { text, ...rest } = create(defaultLayout).housekeeping.setBehind({ fence, rows: [row] });

@@ -12,6 +12,7 @@
  *   limit.
  * - SQLite: no SCAN without an index, no "USE TEMP B-TREE FOR ORDER BY".
  */
+
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Database, DialectName, Session } from "../../src/databases/database.ts";
 import { createStatements as mysqlStatements } from "../../src/databases/mysql/statements.ts";
@@ -23,6 +24,7 @@ import { pickAll } from "../../src/databases/sql/past-refused.ts";
 import { createRelayStore } from "../../src/databases/sql/relay-store.ts";
 import type { DialectStatements } from "../../src/databases/sql/statements.ts";
 import { createStatements as sqliteStatements } from "../../src/databases/sqlite/statements.ts";
+import { claimedToken } from "../../src/relay/row-token.ts";
 import type { RelayStore, RowToken } from "../../src/relay/store.ts";
 import type { StoreHarness } from "../../src/testing/index.ts";
 import type { Statement } from "../../src/transactions/executor.ts";
@@ -240,7 +242,8 @@ function unfinishedTokens(shards: number): RowToken[] {
     id: String(ROWS - 1_999 + index * 20),
     shard: index % shards,
     deliveryCount: 0,
-    lockVersion: 0,
+    lockVersion: "0",
+    identityHash: "0",
   }));
 }
 
@@ -343,12 +346,7 @@ async function budgets(store: RelayStore, counted: CountingConnections): Promise
   const keys = [{ orderingKey: "o1", upToId: String(ROWS) }];
   await within("keyQueues", 1, () => store.keyQueues({ keys, failedBlocks: true }));
   expect(await within("claim", 1, () => store.claim({ fence, rows }))).toBe(rows.length);
-  const claimed = rows.map(({ id, shard, deliveryCount, lockVersion }) => ({
-    id,
-    shard,
-    deliveryCount: deliveryCount + 1,
-    lockVersion: lockVersion + 1,
-  }));
+  const claimed = rows.map((row) => claimedToken(row, "on"));
   await within("verifyClaim", 1, () => store.verifyClaim({ fence, rows: claimed }));
   const settling = { fence, elapsedMs: 5, from: "sending" } as const;
   const sent = claimed.slice(0, 50).map((row) => sampleOutcome(row));

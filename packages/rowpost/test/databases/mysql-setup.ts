@@ -2,6 +2,7 @@
  * What the tests of the MySQL dialect share: a database of their own, migrated, with a relay store
  * and a plain connection beside it.
  */
+
 import { createConnection } from "mysql2/promise";
 import { onTestFinished } from "vitest";
 import type { Database } from "../../src/databases/database.ts";
@@ -9,7 +10,9 @@ import { mysql } from "../../src/databases/mysql/index.ts";
 import type { TableLayout } from "../../src/databases/sql/layout.ts";
 import { migrate } from "../../src/databases/sql/migrate.ts";
 import type { EncodedMessage } from "../../src/outbox/message-writer.ts";
+import { scannedToken } from "../../src/relay/row-token.ts";
 import type { Fence, HeldShard, RelayStore, RowToken, ScannedMessage } from "../../src/relay/store.ts";
+import { nextVersion } from "../../src/runtime/next-version.ts";
 import { createTestDatabase, type DatabaseServiceName } from "../services.ts";
 
 export type MysqlService = Exclude<DatabaseServiceName, "postgres">;
@@ -129,7 +132,7 @@ export async function takeAll(store: RelayStore, owner: string): Promise<Fence> 
 }
 
 export function fenceOf(owner: string, held: readonly HeldShard[]): Fence {
-  const epochs: (number | undefined)[] = [];
+  const epochs: (string | undefined)[] = [];
   for (const { shard, epoch } of held) epochs[shard] = epoch;
   return { owner, epochs };
 }
@@ -146,7 +149,7 @@ export async function scanAll(store: RelayStore): Promise<ScannedMessage[]> {
 
 /** Tokens for the claim. */
 export function scannedTokens(rows: readonly ScannedMessage[]): RowToken[] {
-  return rows.map(({ id, shard, deliveryCount, lockVersion }) => ({ id, shard, deliveryCount, lockVersion }));
+  return rows.map(scannedToken);
 }
 
 /** The same rows as they are after the claim. */
@@ -154,7 +157,7 @@ export function claimedTokens(rows: readonly RowToken[], layout: TableLayout): R
   return rows.map((row) => ({
     ...row,
     deliveryCount: layout.columns.deliveryCount === undefined ? 0 : row.deliveryCount + 1,
-    lockVersion: layout.columns.lockVersion === undefined ? 0 : row.lockVersion + 1,
+    lockVersion: layout.columns.lockVersion === undefined ? "0" : nextVersion(row.lockVersion),
   }));
 }
 

@@ -132,5 +132,6 @@ async function explain({ plain }: MysqlFixture, statement: Statement): Promise<R
   // MariaDB looks at the check for a transaction while it explains.
   await plain.query("START TRANSACTION");
   // MySQL 9 prints a tree unless it is told otherwise.
-  return (await plain.query(`EXPLAIN FORMAT = TRADITIONAL ${statement.text}`, statement.params)) as RowDataPacket[];
+  const text = statement.text.replace(/^(\/\*M!.*?\*\/ )?/, "$1EXPLAIN FORMAT = TRADITIONAL ");
+  return (await plain.query(text, statement.params)) as RowDataPacket[];
 }

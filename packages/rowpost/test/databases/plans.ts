@@ -61,7 +61,7 @@ export async function explained<Node>(
   { text, params }: Statement,
 ): Promise<Explained<Node>> {
   const explain = async (words: string): Promise<readonly Readonly<Record<string, unknown>>[]> =>
-    (await session.run({ name: "explain", text: `${words} ${text}`, params })).rows;
+    (await session.run({ name: "explain", text: text.replace(/^(\/\*M!.*?\*\/ )?/, `$1${words} `), params })).rows;
   if (dialect === "sqlite") {
     return { dialect, details: (await explain("EXPLAIN QUERY PLAN")).map((row) => String(row["detail"])) };
   }

@@ -7,6 +7,7 @@ import type pg from "pg";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Session } from "../../src/databases/database.ts";
 import type { Fence, RowToken, ShardLease } from "../../src/relay/store.ts";
+import { nextVersion } from "../../src/runtime/next-version.ts";
 import type { Statement } from "../../src/transactions/executor.ts";
 import { describeWithService } from "../services.ts";
 import { endsOrWaits, type PostgresFixture, postgresFixture, waitingForLocks } from "./postgres-setup.ts";
@@ -21,7 +22,7 @@ describeWithService("postgres", "fence", () => {
   let user: pg.Client;
   let watcher: pg.Client;
   let rows: RowToken[];
-  const fence: Fence = { owner: "old", epochs: Array.from({ length: 16 }, () => 1) };
+  const fence: Fence = { owner: "old", epochs: Array.from({ length: 16 }, () => "1") };
 
   beforeAll(async () => {
     fixture = await postgresFixture();
@@ -51,7 +52,8 @@ describeWithService("postgres", "fence", () => {
       id: String(row["id"]),
       shard: Number(row["shard"]),
       deliveryCount: 0,
-      lockVersion: Number(row["lock_version"]),
+      lockVersion: String(row["lock_version"]),
+      identityHash: String(row["identity_hash"]),
     }));
     expect(rows).toHaveLength(8);
   });
@@ -63,7 +65,7 @@ describeWithService("postgres", "fence", () => {
     return leases.map((row) => ({
       shard: Number(row["shard"]),
       owner: String(row["owner"]),
-      epoch: Number(row["epoch"]),
+      epoch: String(row["epoch"]),
       leaseUntil: String(row["lease_until"]),
       leaseMs: 0,
     }));
@@ -153,7 +155,7 @@ describeWithService("postgres", "fence", () => {
     test(`${name} that meets a takeover under way waits for it, looks again, and changes nothing`, async () => {
       const { housekeeping, relay: statements } = fixture.statements;
       if (name !== "claim" && name !== "park") expect((await relay.run(claim())).affected).toBe(8);
-      const claimed = rows.map((row) => ({ ...row, deliveryCount: 1, lockVersion: row.lockVersion + 1 }));
+      const claimed = rows.map((row) => ({ ...row, deliveryCount: 1, lockVersion: nextVersion(row.lockVersion) }));
       const statement = {
         claim: () => claim(),
         settleSent: () =>
@@ -188,7 +190,7 @@ describeWithService("postgres", "fence", () => {
     const renew = fixture.statements.leases.renew({
       owner: "old",
       leaseMs: 30_000,
-      held: fence.epochs.map((_, shard) => ({ shard, epoch: 1 })),
+      held: fence.epochs.map((_, shard) => ({ shard, epoch: "1" })),
     });
     const { text, ...statement } = claim();
     const holder = await fixture.session();

@@ -6,6 +6,7 @@ import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { channelOf } from "../../src/databases/postgres/enqueue.ts";
 import { postgres } from "../../src/databases/postgres/index.ts";
+import { createOutbox } from "../../src/index.ts";
 import { createTcpProxy } from "../../src/testing/tcp-proxy.ts";
 import type { Statement } from "../../src/transactions/executor.ts";
 import { describeWithService } from "../services.ts";
@@ -20,6 +21,7 @@ describeWithService("postgres", "session", () => {
     fixture = await postgresFixture(undefined, [
       `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_isolation = ''serializable''', current_database());
 EXECUTE format('ALTER DATABASE %I SET timezone = ''Asia/Shanghai''', current_database());
+EXECUTE format('ALTER DATABASE %I SET array_nulls = off', current_database());
 EXECUTE format('ALTER DATABASE %I SET datestyle = ''German''', current_database()); END $$`,
     ]);
   });
@@ -42,6 +44,26 @@ EXECUTE format('ALTER DATABASE %I SET datestyle = ''German''', current_database(
       ]);
     } finally {
       for (const [oid, parser] of parsers) pg.types.setTypeParser(oid, parser);
+    }
+  });
+
+  test("under array_nulls = off NULL stays NULL, in a session and in an enqueue of one or two", async () => {
+    const session = await fixture.session();
+    const { rows } = await session.run(sql("SELECT ($1::text[])[1] IS NULL AS none", [[null]]));
+    expect(String(rows[0]?.["none"])).toMatch(/^t/);
+    const client = new pg.Client({ connectionString: fixture.url });
+    await client.connect();
+    try {
+      const outbox = createOutbox({ database: fixture.database });
+      const messages = ["a", "b", "c"].map((key) => ({ type: "order.created", key, topic: "orders", body: "" }));
+      await client.query("BEGIN");
+      await outbox.enqueue(client, messages.slice(0, 1));
+      await outbox.enqueue(client, messages.slice(1));
+      const found = await client.query("SELECT headers, ordering_key FROM local_message ORDER BY id");
+      expect(found.rows).toEqual(messages.map(() => ({ headers: null, ordering_key: null })));
+      await client.query("ROLLBACK");
+    } finally {
+      await client.end();
     }
   });
 

@@ -58,7 +58,7 @@ describeWithService(["mariadb", "mysql9", "postgres"], "rights", ({ name: servic
     await operator.suspendScope({ scope: "topic", value: "none", ...action, endsInMs: null });
     await operator.resumeScope({ scope: "topic", value: "none", action });
     const [c] = (await operator.list({ filter: { key: "c" }, limit: 1 })).messages;
-    const seen = { id: c?.id ?? "", lockVersion: c?.lockVersion ?? 0 };
+    const seen = { id: c?.id ?? "", lockVersion: c?.lockVersion ?? "0" };
     const copy = await operator.copy({ seen, change: { key: "c~2" }, original: "keep", action });
     expect(copy.copyId).toBeDefined();
     await operator.status();

@@ -12,7 +12,7 @@ export const OWNER = "sample-owner";
 
 /** All shards at epoch 1. */
 export function sampleFence(shards: number): Fence {
-  return { owner: OWNER, epochs: Array.from({ length: shards }, () => 1) };
+  return { owner: OWNER, epochs: Array.from({ length: shards }, () => "1") };
 }
 
 function sampleRows(count: number, shards: number): RowToken[] {
@@ -20,7 +20,8 @@ function sampleRows(count: number, shards: number): RowToken[] {
     id: String(index * 100 + 100),
     shard: index % shards,
     deliveryCount: 0,
-    lockVersion: 0,
+    lockVersion: "0",
+    identityHash: "0",
   }));
 }
 
@@ -99,8 +100,9 @@ export function hotStatements(statements: DialectStatements): Statement[] {
       relay.deleteSent({ fence, rows, from }),
       relay.settleOther({ fence, outcomes: failed, elapsedMs: 5, from }),
     ]),
-    leases.renew({ owner: OWNER, leaseMs: 30_000, held: [{ shard: 0, epoch: 1 }] }),
+    leases.renew({ owner: OWNER, leaseMs: 30_000, held: [{ shard: 0, epoch: "1" }] }),
     leases.readLeases(),
+    leases.readEveryLease(),
     leases.readInstances(1_000),
     leases.readSuspensions(),
     leases.reportInstance({ owner: OWNER, label: "host:1" }),
@@ -114,7 +116,7 @@ export function otherStatements(statements: DialectStatements): Statement[] {
   const fence = sampleFence(shards);
   const rows = sampleRows(10, shards);
   const observed: ShardLease[] = [
-    { shard: 0, owner: undefined, epoch: 0, leaseUntil: "1970-01-01T00:00:00.000Z", leaseMs: 0 },
+    { shard: 0, owner: undefined, epoch: "0", leaseUntil: "1970-01-01T00:00:00.000Z", leaseMs: 0 },
   ];
   const action = { author: "somebody", reason: "a reason" };
   const ids = rows.map(({ id }) => id);
@@ -142,7 +144,7 @@ export function otherStatements(statements: DialectStatements): Statement[] {
     leases.recoverShards([0]),
     leases.recoverListed([0]),
     leases.clearListed([0]),
-    leases.release({ owner: OWNER, shards: [{ shard: 0, epoch: 1 }] }),
+    leases.release({ owner: OWNER, shards: [{ shard: 0, epoch: "1" }] }),
     housekeeping.listSending({ shards: undefined, limit: 10 }),
     housekeeping.listSending({ shards: [0], limit: 10 }),
     housekeeping.recoverRows({ fence, rows }),

@@ -10,8 +10,10 @@ import { describeWithService } from "../services.ts";
 import { bindContract } from "./bind-contract.ts";
 import { LAYOUTS, mysqlHarness, postgresHarness, sqliteHarness } from "./store-harnesses.ts";
 
+// The tables of the seeds on the MySQL that people have them on: nothing of theirs needs MySQL 9.
 describeWithService(["mariadb", "mysql9", "mysql8"], "store contract", ({ name }) => {
-  for (const layout of LAYOUTS) bindStoreContract(`${layout.name}, mysql2`, () => mysqlHarness(name, "mysql2", layout));
+  for (const layout of name === "mysql9" ? LAYOUTS.slice(0, 1) : LAYOUTS)
+    bindStoreContract(`${layout.name}, mysql2`, () => mysqlHarness(name, "mysql2", layout));
 });
 
 describeWithService("mariadb", "store contract", ({ name }) => {

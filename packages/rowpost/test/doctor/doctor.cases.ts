@@ -1,5 +1,6 @@
 /** What the doctor says of faults that are really made, on a database of the test's own. */
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { http } from "../../src/brokers/http.ts";
 import { memory } from "../../src/brokers/memory.ts";
 import type { Database } from "../../src/databases/database.ts";
 import type { Diagnosis } from "../../src/doctor/diagnosis.ts";
@@ -34,6 +35,18 @@ export function defineDoctorCases(
     await relay.start();
     expect(await ids()).toEqual([]);
     await relay.stop();
+  });
+
+  it("tells relays that send to different places", async () => {
+    const brokers = [memory(), http({ url: "http://127.0.0.1:9/hook" })];
+    const relays = brokers.map((broker) => createRelay({ database: bench.connect(), broker, logger: "silent" }));
+    for (const relay of relays) await relay.start();
+    const elsewhere = (await found()).find(({ id }) => id === "D409");
+    expect(elsewhere).toMatchObject({
+      severity: "warning",
+      what: expect.stringContaining("http at http://127.0.0.1:9/hook"),
+    });
+    for (const relay of relays) await relay.stop();
   });
 
   it("tells what waits for a relay, what has failed, and what is held for ever", async () => {

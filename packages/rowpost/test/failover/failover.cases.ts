@@ -4,7 +4,8 @@
  */
 import { afterEach, describe, expect, it } from "vitest";
 import { memory, type OutcomeHook } from "../../src/brokers/memory.ts";
-import type { Database } from "../../src/databases/database.ts";
+import type { Database, TableLayout } from "../../src/databases/database.ts";
+import { defaultLayout, messageTableLayout, tLocalMessageLayout } from "../../src/databases/sql/layouts.ts";
 import { createQueue } from "../../src/queue/index.ts";
 import type { FaultPoint, RelayOptions } from "../../src/relay/options.ts";
 import { createRelay, type Relay } from "../../src/relay/relay.ts";
@@ -21,12 +22,6 @@ const LEASE_MS = 300_000;
 const BATCH = 20;
 /** As in a table that was migrated before versions began anywhere, or that is the user's own. */
 const FROM_ZERO = "ALTER TABLE local_message ALTER COLUMN lock_version SET DEFAULT 0";
-/** What docs/operations.md has somebody do with such a table before the switch is turned. */
-const MOVE_AHEAD: Readonly<Record<PairKind, string>> = {
-  mariadb: "ALTER TABLE local_message AUTO_INCREMENT = 1000000",
-  mysql: "ALTER TABLE local_message AUTO_INCREMENT = 1000000",
-  postgres: "SELECT setval(pg_get_serial_sequence('local_message', 'id'), 1000000)",
-};
 
 /**
  * The relay takes what a hook throws for an error of the database, and tries again: kept, so that
@@ -55,14 +50,15 @@ export function defineFailoverCases(kind: PairKind): void {
   });
 
   /** A pair with tables, and a shop and a relay at the address of the switch. */
-  async function setUp(how: typeof nameSwitch | typeof proxySwitch) {
+  async function setUp(how: typeof nameSwitch | typeof proxySwitch, layout?: TableLayout) {
     const pair = await pairs.start();
     const turn = await how(pair.primary);
     switches.push(turn);
-    await makeTables(pairs.open(turn.address));
+    const database = pairs.open(turn.address);
+    await makeTables(database, layout);
     await pair.caughtUp();
     const broker = memory({ maxMessages: 100_000 });
-    return { pair, turn, broker, shop: createShop(pairs.open(turn.address)), relay: relayOn(turn.address, broker) };
+    return { pair, turn, broker, shop: createShop(database, "", layout), relay: relayOn(turn.address, broker) };
   }
 
   function relayOn(address: string, broker: ReturnType<typeof memory>, more: Partial<RelayOptions> = {}): Relay {
@@ -158,27 +154,108 @@ export function defineFailoverCases(kind: PairKind): void {
 
   describe("with replication that was behind", () => {
     /**
-     * The primary dies with its last orders, of which the replica knows nothing; others follow. On
-     * either kind of server these get ids that the lost messages had, unless somebody takes care.
+     * The primary dies with its last orders, of which the replica knows nothing; others follow, and
+     * get the ids of the lost messages. A physical replica of PostgreSQL would leave out up to 32
+     * of these, a logical one or a restored dump none: the sequence goes on where the table ends.
      */
-    async function loseLast(pair: Pair, turn: Switch, ids: "again" | "ahead"): Promise<void> {
+    async function loseLast(pair: Pair, turn: Switch, layout?: TableLayout): Promise<void> {
       await pair.primary.kill();
       await pair.promote();
       const on = openReplica(pair);
-      if (ids === "ahead") await rows(on, MOVE_AHEAD[kind]);
+      if (kind === "postgres") {
+        const table = (layout ?? defaultLayout).table;
+        await rows(on, `SELECT setval(pg_get_serial_sequence('${table}', 'id'), (SELECT max(id) FROM ${table}))`);
+      }
       turn.turnTo(pair.replica);
-      await createShop(on, "after").place(16);
+      await createShop(on, "after", layout).place(16);
     }
 
+    /** Of each shard that somebody holds, its holder. */
+    async function holders(on: Database, layout: TableLayout): Promise<unknown[]> {
+      const held = await rows(on, `SELECT owner FROM ${layout.companion}_shard WHERE owner IS NOT NULL`);
+      return held.map(({ owner }) => owner);
+    }
+
+    it.each([defaultLayout, messageTableLayout, tLocalMessageLayout])(
+      "two relays, table $table, versions from 0: what one of them sent of the lost messages settles none that the other is sending (rule: claim-token)",
+      async (layout) => {
+        const { pair, turn, broker, shop } = await setUp(nameSwitch, layout);
+        const old = pairs.open(turn.address);
+        if (layout === defaultLayout) await rows(old, FROM_ZERO);
+        const on = openReplica(pair);
+        let isBehind = false;
+        let isDead = false;
+        let release = (): void => {};
+        const isSettled = new Promise<void>((resolve) => {
+          release = resolve;
+        });
+        let meet = (): void => {};
+        const isSending = new Promise<void>((resolve) => {
+          meet = resolve;
+        });
+        const said: string[] = [];
+        const warn = (line: string): void => void said.push(line);
+        const logger = { debug: () => {}, info: () => {}, warn, error: warn };
+        const errors: unknown[] = [];
+        // Has published messages that the new primary has never heard of, and writes their outcomes
+        // while the other relay sends those that have their ids now.
+        let isOver = false;
+        let placing = Promise.resolve();
+        const afterPlacing: FaultHook = async (reached) => {
+          if (reached === "scanned") await placing;
+        };
+        const late = keepErrors(async (reached) => {
+          await afterPlacing(reached);
+          if (isDead && reached === "settled") {
+            isOver = true;
+            release();
+          }
+          if (!isBehind || isDead || reached !== "beforeSettle") return;
+          isDead = true;
+          await loseLast(pair, turn, layout);
+          await isSending;
+        }, errors);
+        const refusedOnce = new Set<string>();
+        const outcome: OutcomeHook = async ({ key }) => {
+          if (!key.includes("after") || refusedOnce.has(key)) return undefined;
+          refusedOnce.add(key);
+          meet();
+          await isSettled;
+          return { status: "failed", scope: "message", retriable: true, code: "BUSY", reason: "busy", retryAfterMs: 1 };
+        };
+        const other = memory({ maxMessages: 100_000, outcome });
+        const first = relayOn(turn.address, broker, { onFaultPoint: late, layout, logger });
+        const second = relayOn(turn.address, other, { onFaultPoint: afterPlacing, layout });
+        await Promise.all([first.start(), second.start()]);
+        await until(async () => new Set(await holders(old, layout)).size === 2);
+        await shop.place(8);
+        await until(async () => (await unfinished(old, layout)) === 0);
+        await pair.caughtUp();
+        await pair.cutReplication();
+        const before = shop.committed.length;
+        isBehind = true;
+        placing = shop.place(14);
+        await placing;
+        await until(async () => {
+          if (errors.length > 0) throw errors[0];
+          return isOver && (await unfinished(on, layout)) === 0;
+        });
+        const delivered = [...keysOf(broker), ...keysOf(other)];
+        await judge({ delivered, on, gone: shop.committed.slice(before), isOrdered: false });
+        expect(refusedOnce.size).toBeGreaterThan(0);
+        expect(said.filter((line) => line.includes("another one stands under its id")).length).toBeGreaterThan(0);
+      },
+    );
+
     it.each([
-      ["on", "beforeClaim", "0", "again"],
-      ["on", "beforeSettle", "anywhere", "again"],
-      ["off", "beforeClaim", "0", "again"],
-      ["off", "beforeSettle", "anywhere", "again"],
-      ["off", "beforeSettle", "0", "ahead"],
+      ["on", "beforeClaim", "0"],
+      ["on", "beforeSettle", "anywhere"],
+      ["off", "beforeClaim", "0"],
+      ["off", "beforeSettle", "anywhere"],
+      ["off", "beforeSettle", "0"],
     ] as const)(
-      "sendingMark %s: a primary dies with its last commits while a batch is at %s, versions begin at %s, and ids go on %s: all that the new one has is delivered (rule: one-server)",
-      async (sendingMark, point, versions, ids) => {
+      "sendingMark %s: a primary dies with its last commits while a batch is at %s, versions begin at %s: all that the new one has is delivered (rule: one-server)",
+      async (sendingMark, point, versions) => {
         const { pair, turn, broker, shop } = await setUp(nameSwitch);
         const old = pairs.open(turn.address);
         if (versions === "0") await rows(old, FROM_ZERO);
@@ -193,7 +270,7 @@ export function defineFailoverCases(kind: PairKind): void {
           if (reached === "scanned") await placing;
           if (!isBehind || isDead || reached !== point) return;
           isDead = true;
-          await loseLast(pair, turn, ids);
+          await loseLast(pair, turn);
           // Meanwhile the relay gets its leases and its lock on the new primary: that alone must
           // not let the batch go on. The second heartbeat from now on begins behind a whole one.
           await until(() => isHeld(on));

@@ -3,7 +3,7 @@
  * And the judgment about what a broker got of them.
  */
 import { expect } from "vitest";
-import type { Database } from "../../src/databases/database.ts";
+import type { Database, TableLayout } from "../../src/databases/database.ts";
 import { migrate } from "../../src/databases/sql/migrate.ts";
 import { createOutbox } from "../../src/outbox/outbox.ts";
 
@@ -22,14 +22,18 @@ export interface Shop {
 }
 
 /** Makes the tables. */
-export async function makeTables(database: Database): Promise<void> {
-  await migrate(database, { layout: database.defaultLayout });
+export async function makeTables(database: Database, layout: TableLayout = database.defaultLayout): Promise<void> {
+  await migrate(database, { layout });
   await rows(database, "CREATE TABLE orders (id VARCHAR(64) PRIMARY KEY)");
 }
 
-/** `branch` makes its orders others than those of another shop; its customers are the same. */
-export function createShop(database: Database, branch = ""): Shop {
-  const outbox = createOutbox({ database });
+/**
+ * `branch` makes its orders others than those of another shop; its customers are the same. With a
+ * layout, in a table that may have no ordering keys: none has one.
+ */
+export function createShop(database: Database, branch = "", layout?: TableLayout): Shop {
+  const outbox = createOutbox({ database, layout: layout ?? database.defaultLayout });
+  const isOrdered = layout === undefined;
   const committed: string[] = [];
   const waiting = new Set<() => void>();
   const numbers = new Map(CUSTOMERS.map((customer) => [customer, 0]));
@@ -42,7 +46,13 @@ export function createShop(database: Database, branch = ""): Shop {
     try {
       await outbox.transaction(async (tx) => {
         await tx.query(`INSERT INTO orders (id) VALUES ('${key}')`);
-        await outbox.enqueue(tx, { type: "order", key, topic: "orders", body: { key }, orderingKey: customer });
+        await outbox.enqueue(tx, {
+          type: "order",
+          key,
+          topic: "orders",
+          body: { key },
+          ...(isOrdered ? { orderingKey: customer } : {}),
+        });
         if (isUndone) throw undo;
       });
     } catch (error) {
@@ -97,10 +107,12 @@ export interface Evidence {
   readonly of?: string;
   /** Orders that were committed where nobody has them now. */
   readonly gone?: readonly string[];
+  /** False: the table has no ordering keys. */
+  readonly isOrdered?: boolean;
 }
 
 /** Lost 0, phantom 0, reordered 0. Returns how many copies there were. */
-export async function judge({ delivered, on, of = "", gone = [] }: Evidence): Promise<number> {
+export async function judge({ delivered, on, of = "", gone = [], isOrdered = true }: Evidence): Promise<number> {
   const all = (await rows(on, "SELECT id FROM orders")).map(({ id }) => String(id));
   const there = all.filter((key) => key.includes(of));
   const first = [...new Set(delivered)];
@@ -109,7 +121,7 @@ export async function judge({ delivered, on, of = "", gone = [] }: Evidence): Pr
   expect({
     lost: there.filter((key) => !sent.has(key)),
     phantom: first.filter((key) => !known.has(key)),
-    reordered: [...new Set(first.map(customerOf))].flatMap((customer) => {
+    reordered: (isOrdered ? [...new Set(first.map(customerOf))] : []).flatMap((customer) => {
       const numbers = first.filter((key) => customerOf(key) === customer).map((key) => Number(key.split("-")[1]));
       return numbers.filter((number, at) => number < (numbers[at - 1] ?? 0)).map((number) => `${customer}-${number}`);
     }),
@@ -132,7 +144,9 @@ export async function rows(database: Database, text: string): Promise<readonly R
 }
 
 /** Number of messages that a relay has still to deal with. */
-export async function unfinished(database: Database): Promise<number> {
-  const found = await rows(database, "SELECT COUNT(*) AS n FROM local_message WHERE state IN (0, 1)");
+export async function unfinished(database: Database, layout: TableLayout = database.defaultLayout): Promise<number> {
+  const { columns, states, table } = layout;
+  const open = `'${states.pending}', '${states.sending}'`;
+  const found = await rows(database, `SELECT COUNT(*) AS n FROM ${table} WHERE ${columns.state} IN (${open})`);
   return Number(found[0]?.["n"]);
 }

@@ -374,4 +374,20 @@ function bytesCases(scene: Scene): void {
     },
     LIMIT_MS,
   );
+
+  it(
+    "do not make the scans of others small: these are through before the last fifth of them",
+    async () => {
+      await insertLarge();
+      await bench.database.insert(messagesOf("healthy", 240));
+      const neighbors = await createNeighbors(kind);
+      const { relay, reads } = relayOn(scene, neighbors, { clock: systemClock, publishTimeoutMs: 60_000 });
+      await relay.start();
+      await neighbors.untilAccepted("healthy", 240);
+      expect(neighbors.accepted("large").length).toBeLessThan(BODIES * 0.8);
+      await neighbors.untilAccepted("large", BODIES);
+      expect(reads.mostBytes / MIB).toBeLessThanOrEqual(READ_BOUND / MIB);
+    },
+    LIMIT_MS,
+  );
 }

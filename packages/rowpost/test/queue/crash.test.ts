@@ -1,55 +1,29 @@
 /** Members that die or freeze at named points: what they leave, and how soon others go on. */
-import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { type ConsumerFaultPoint, createQueue, type Queue } from "../../src/queue/index.ts";
+import type { ConsumerFaultPoint, Queue } from "../../src/queue/index.ts";
 import { untilStopped } from "../own-process.ts";
+import { type Ledger, openLedger } from "./ledger.ts";
 import { describeOnEach, type QueuePlace } from "./places.ts";
 
-const PROGRAM = fileURLToPath(new URL("./consumer.process.mjs", import.meta.url));
 const MESSAGES = 200;
 
 describeOnEach("members that die", (make, { isServer }) => {
+  let ledger: Ledger;
   let place: QueuePlace;
   let queue: Queue;
-  let folder: string;
-  let ledger: string;
-  const children: ChildProcess[] = [];
+  const start: Ledger["start"] = (task) => ledger.start(task);
 
   beforeEach(async () => {
-    folder = mkdtempSync(join(tmpdir(), "rowpost_queue_"));
-    ledger = join(folder, "ledger");
-    writeFileSync(ledger, "");
-    place = await make();
-    queue = createQueue({ database: place.open() });
-    await queue.migrate();
-    await queue.createTopic({ topic: "orders" });
+    ledger = await openLedger(make, "./consumer.process.mjs");
+    ({ place, queue } = ledger);
     await place.query("CREATE TABLE effects (id VARCHAR(30) NOT NULL)");
   });
-  afterEach(async () => {
-    for (const child of children.splice(0)) if (child.exitCode === null) child.kill("SIGKILL");
-    await queue.close();
-    await place.drop();
-    rmSync(folder, { recursive: true, force: true });
-  });
-
-  function start(task: object): ChildProcess {
-    const child = fork(PROGRAM, [JSON.stringify({ ...place.address, ledger, group: "g", ...task })], { execArgv: [] });
-    children.push(child);
-    return child;
-  }
+  afterEach(() => ledger.close());
 
   const until = (condition: () => unknown): Promise<unknown> =>
     vi.waitUntil(condition, { timeout: 40_000, interval: 10 });
-  const delivered = (): string[] =>
-    readFileSync(ledger, "utf8")
-      .split("\n")
-      .slice(0, -1)
-      .map((line) => line.split(" ")[2] as string);
+  const delivered = (): string[] => ledger.lines().map((line) => line.split(" ")[2] as string);
   const append = (): Promise<string[]> =>
     queue.append(
       Array.from({ length: MESSAGES }, (_, index) => ({ topic: "orders", key: String(index), body: index })),

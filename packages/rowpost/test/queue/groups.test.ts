@@ -169,18 +169,20 @@ describeOnEach("groups of the queue", (make) => {
     const customers = await queue.deadLetters({ topic: "orders", group: "billing", error: "customer" });
     expect(customers.letters.map(({ id }) => id)).toEqual([ids[1], ids[3]]);
     // Two attempts more, and dead again.
-    expect(await queue.redeliver({ ...GROUP, ids: [ids[0] ?? "", "64"] })).toEqual({
+    expect(await queue.redeliver({ ...BY, ids: [ids[0] ?? "", "64"] })).toEqual({
       ...{ changed: 1, conflicts: [{ id: "64", state: "absent" }] },
     });
     await until(async () => (await redeliveries())[0] === "1 4");
     expect(attempts.filter((each) => each.startsWith("0 "))).toEqual(["0 1", "0 2", "0 3", "0 4"]);
     isFixed = true;
-    expect(await queue.redeliver({ ...GROUP, all: true, error: "no stock" })).toEqual({ changed: 3, conflicts: [] });
+    expect(await queue.redeliver({ ...BY, all: true, error: "no stock" })).toEqual({ changed: 3, conflicts: [] });
     await until(async () => (await redeliveries()).length === 2);
-    expect(await queue.redeliver({ ...GROUP, all: true })).toEqual({ changed: 2, conflicts: [] });
+    expect(await queue.redeliver({ ...BY, all: true })).toEqual({ changed: 2, conflicts: [] });
     await until(async () => (await redeliveries()).length === 0);
-    expect(await recordsOf(ids[0] ?? "")).toEqual(["1 1", "2 2", "3 1", "4 2", "5 0"]);
-    await expect(queue.redeliver(GROUP)).rejects.toMatchObject({ code: "CONFIGURATION" });
+    expect(await recordsOf(ids[0] ?? "")).toEqual(["-5 5", "-3 5", "1 1", "2 2", "3 1", "4 2", "5 0"]);
+    const message = await queue.message("orders", ids[0] ?? "");
+    expect(message?.attempts[0]).toMatchObject({ result: "redelivered", error: "wang: test" });
+    await expect(queue.redeliver(BY)).rejects.toMatchObject({ code: "CONFIGURATION" });
   });
 
   it("discards dead letters, and edits one as a copy that only its group gets", async () => {
@@ -243,7 +245,7 @@ describeOnEach("groups of the queue", (make) => {
     for (const topic of names) {
       await expect(queue.groups({ topic })).rejects.toMatchObject({ code: "INVALID_NAME" });
       await expect(queue.pause({ ...BY, topic })).rejects.toMatchObject({ code: "INVALID_NAME" });
-      await expect(queue.redeliver({ topic, group: "g", all: true })).rejects.toMatchObject({ code: "INVALID_NAME" });
+      await expect(queue.redeliver({ ...BY, topic, all: true })).rejects.toMatchObject({ code: "INVALID_NAME" });
     }
     const nowhere = { ...BY, topic: "nowhere" };
     for (const group of ["a'b", "", "组", "a".repeat(65)]) {
@@ -254,7 +256,7 @@ describeOnEach("groups of the queue", (make) => {
     for (const id of ["abc", "1'", "", "-1", "12345678901234567890", 12 as unknown as string]) {
       for (const call of [
         () => queue.skip({ ...nowhere, id }),
-        () => queue.redeliver({ topic: "nowhere", group: "billing", ids: [id] }),
+        () => queue.redeliver({ ...nowhere, ids: [id] }),
         () => queue.discard({ ...nowhere, ids: [id] }),
         () => queue.editDeadLetter({ ...nowhere, id, change: {} }),
         () => queue.deadLetters({ topic: "nowhere", group: "billing", after: id }),
@@ -272,9 +274,8 @@ describeOnEach("groups of the queue", (make) => {
       skip: () => queue.skip({ ...nowhere, id: "1", ids: ["1"] } as never),
       deadLetters: () => queue.deadLetters({ ...somewhere, states: "dead" } as never),
       limit: () => queue.deadLetters({ ...somewhere, limit: "5" as never }),
-      // Nothing keeps who did it.
-      redeliver: () => queue.redeliver({ ...nowhere, ids: ["1"] }),
-      ids: () => queue.redeliver({ ...somewhere, ids: "1" as never }),
+      redeliver: () => queue.redeliver({ ...somewhere, ids: ["1"] } as never),
+      ids: () => queue.redeliver({ ...nowhere, ids: "1" as never }),
       // It is about dead letters only.
       discard: () => queue.discard({ ...nowhere, all: true, state: "waiting" } as never),
       editDeadLetter: () => queue.editDeadLetter({ ...nowhere, id: "1", chnge: {} } as never),
@@ -309,7 +310,7 @@ describeOnEach("groups of the queue", (make) => {
       () => queue.resume({ topic: "orders", group: "nobody" }),
       () => queue.skip({ ...BY, group: "nobody", id: "1" }),
       () => queue.deadLetters({ topic: "orders", group: "nobody" }),
-      () => queue.redeliver({ topic: "orders", group: "nobody", all: true }),
+      () => queue.redeliver({ ...BY, group: "nobody", all: true }),
       () => queue.discard({ ...BY, group: "nobody", all: true }),
       () => queue.editDeadLetter({ ...BY, group: "nobody", id: "1", change: {} }),
     ]) {

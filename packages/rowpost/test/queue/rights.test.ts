@@ -129,7 +129,7 @@ describeWithService(["mariadb", "mysql9", "postgres"], "rights of the queue", ({
     const by = { topic: "orders", group: "billing", author: "ann", reason: "test" };
     await operator.pause(by);
     await operator.resume(by);
-    expect(await operator.redeliver({ topic: "orders", group: "billing", all: true })).toBeDefined();
+    expect(await operator.redeliver({ ...by, all: true })).toBeDefined();
     await operator.rewind({ ...by, to: "start" });
     expect((await operator.search({ topic: "orders", key: "a" })).messages).toHaveLength(1);
     expect((await operator.verify({ topic: "orders" })).next).toBeUndefined();

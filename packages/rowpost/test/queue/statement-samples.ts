@@ -47,7 +47,15 @@ export function hotQueueStatements(statements: QueueStatements, rows: number): R
   const { append, consume, groups, redelivery, rewind, search, sources, verify } = statements;
   // Partition 0 has every third row.
   const id = (row: number): string => oldId(MONTH, row - (row % 3), 0);
-  const range = { topic: TOPIC, month: MONTH, partition: 0, fromId: id(rows / 2), toId: id(rows), limit: 500 };
+  const range = {
+    topic: TOPIC,
+    month: MONTH,
+    partition: 0,
+    fromId: id(rows / 2),
+    toId: id(rows),
+    limit: 500,
+    bodyLimit: 65_536,
+  };
   const ids = Array.from({ length: 50 }, (_, n) => id(rows / 2 + 30 * n));
   const keys = Array.from({ length: 50 }, (_, n) => `k${n * 7}`);
   const redeliveries = ids.map((each) => ({
@@ -57,13 +65,14 @@ export function hotQueueStatements(statements: QueueStatements, rows: number): R
     dueInMs: 5,
     failReason: "x",
   }));
-  const progress = { partition: 0, owner: OWNER, epoch: 1, fromId: "0", orId: "0", nextId: id(3), month: MONTH };
-  const held = [{ shard: 0, epoch: 1 }];
+  const progress = { partition: 0, owner: OWNER, epoch: "1", fromId: "0", orId: "0", nextId: id(3), month: MONTH };
+  const held = [{ shard: 0, epoch: "1" }];
   const leases = statements.holding(KEY);
   const searched = { topic: TOPIC, month: MONTH, fromId: "0", toId: oldId(MONTH, rows, 63), limit: 50 };
   return {
     "range read": consume.readMessages(range),
     "read at the end": consume.readMessages({ ...range, fromId: id(rows - 9) }),
+    "records looked for": consume.readRecorded(KEY, { month: MONTH, round: 0, ids }),
     "ids read": consume.readIds({ topic: TOPIC, month: MONTH, ids }),
     "counter read": consume.readCounters(KEY),
     "progress read": consume.readProgress(KEY),
@@ -110,7 +119,7 @@ export function otherQueueStatements(statements: QueueStatements): Statement[] {
   const record = { id, lastId: null, messages: 1, key: "k", attempt: 1, durationMs: 5, error: "e" };
   const range = { topic: TOPIC, month: MONTH, partition: 0, fromId: "0", toId: id };
   const leases = statements.holding(KEY);
-  const observed = [{ shard: 0, owner: undefined, epoch: 0, leaseUntil: "1970-01-01T00:00:00.000Z", leaseMs: 0 }];
+  const observed = [{ shard: 0, owner: undefined, epoch: "0", leaseUntil: "1970-01-01T00:00:00.000Z", leaseMs: 0 }];
   const waiting = { id, attempt: 1, state: "waiting", dueInMs: null, failReason: null } as const;
   return [
     topics.monthTables(TOPIC),
@@ -141,7 +150,7 @@ export function otherQueueStatements(statements: QueueStatements): Statement[] {
     consume.insertProgress(KEY, "start"),
     consume.insertProgress(KEY, "end"),
     consume.moveProgress(KEY, {
-      ...{ partition: 0, owner: OWNER, epoch: 1, fromId: "0", orId: "0", nextId: undefined, month: 0 },
+      ...{ partition: 0, owner: OWNER, epoch: "1", fromId: "0", orId: "0", nextId: undefined, month: 0 },
     }),
     consume.insertRecords(KEY, { month: MONTH, round: 0, place, records: [{ ...record, result: "failed" }] }),
     redelivery.putRedeliveries(KEY, 0, [waiting]),
@@ -159,7 +168,7 @@ export function otherQueueStatements(statements: QueueStatements): Statement[] {
     leases.removeInstance(OWNER),
     leases.forgetInstances(),
     leases.take({ owner: OWNER, leaseMs: 30_000, observed }),
-    leases.release({ owner: OWNER, shards: [{ shard: 0, epoch: 1 }] }),
+    leases.release({ owner: OWNER, shards: [{ shard: 0, epoch: "1" }] }),
     search.readTopic(TOPIC),
     search.droppedMonths(TOPIC),
     verify.readGroups(TOPIC),

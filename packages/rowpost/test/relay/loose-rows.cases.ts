@@ -8,6 +8,7 @@ import { NO_OPTIONAL_COLUMNS } from "../../src/testing/store-contract/cases/layo
 import { testDialect } from "../../src/testing/test-dialect.ts";
 import { createRelayDatabase, type RelayTestDatabase, type RelayTestService } from "./bench-database.ts";
 
+const REFUSAL = { status: "failed", scope: "message", retriable: true, code: "NO", reason: "no" } as const;
 const layout = createLayout({ table: "loose", columns: NO_OPTIONAL_COLUMNS });
 
 /** Defines the cases. */
@@ -66,5 +67,63 @@ export function defineLooseRowsCases(service: RelayTestService): void {
       expect((await admin.list({ filter: {}, limit: 20 })).messages).toHaveLength(10);
       await admin.close();
     });
+  });
+
+  describe("numbers at the ends of their columns", () => {
+    const large = createLayout({
+      table: "large",
+      columns: { ...NO_OPTIONAL_COLUMNS, deliveryCount: "delivery_count", lockVersion: "lock_version" },
+    });
+    const ENDS = ["2147483647", "2147483648", "9007199254740992", "9007199254740993", "9223372036854775807"];
+    const IDS = ["9007199254740993", "9223372036854775806"];
+    const COUNTS = ["retry_count", "delivery_count", "lock_version"] as const;
+
+    it.each(service === "sqlite" ? (["on"] as const) : (["on", "off"] as const))(
+      "sendingMark %s: each such message is sent, or told with its reason; the others are all sent",
+      async (sendingMark) => {
+        const { idColumn, instantType, textType } = testDialect(database.connect().dialect);
+        await database.sql(`CREATE TABLE large (id ${idColumn}, message_type VARCHAR(64), message_key VARCHAR(128),
+          topic VARCHAR(255), message_body TEXT, state INT, retry_count BIGINT DEFAULT 0, next_retry_at ${instantType} NULL,
+          fail_reason VARCHAR(1024) NULL, gmt_create ${instantType} NULL, gmt_modified ${instantType} NULL,
+          delivery_count BIGINT DEFAULT 0, lock_version BIGINT DEFAULT 0)`);
+        await migrate(database.connect(), { layout: large });
+        const put = async (key: string, columns = "", values = ""): Promise<void> => {
+          const names = `message_type, message_key, topic, message_body, state${columns}`;
+          await database.sql(`INSERT INTO large (${names}) VALUES ('t', '${key}', 'orders', '{}', 0${values})`);
+        };
+        // With the list, what the table refuses is published again with every lease.
+        const ends = sendingMark === "on" ? ENDS : ENDS.slice(0, -1);
+        for (const column of COUNTS) for (const end of ends) await put(`${column}=${end}`, `, ${column}`, `, ${end}`);
+        for (const end of ends) await put(`both=${end}`, ", retry_count, delivery_count", `, ${end}, ${end}`);
+        for (const key of ["good-1", "good-2", "refused", "good-3"]) await put(key);
+        for (const id of IDS) await put(`id=${id}`, ", id", `, ${id}`);
+        const refused = (key: string): boolean => key === "refused" || key.startsWith("both");
+        const broker = memory({ outcome: ({ key }) => (refused(key) ? REFUSAL : undefined) });
+        const told: string[] = [];
+        const note = (line: string, fields?: object): void => void told.push(JSON.stringify([line, fields]));
+        const logger = { debug: () => {}, info: () => {}, warn: note, error: note };
+        const relay = createRelay({ database: database.connect(), broker, layout: large, sendingMark, logger });
+        for (let turn = 0; turn < 3; turn += 1) await relay.tick();
+        await relay.stop();
+        const rows = await database.sql(
+          `SELECT CAST(id AS ${textType}) AS id, message_key, state, fail_reason FROM large`,
+        );
+        const sent = rows.filter(({ state }) => Number(state) === 2).map((row) => String(row["message_key"]));
+        const harmless = ends.flatMap((end) => [`retry_count=${end}`, `lock_version=${end}`]);
+        const last = `lock_version=${ENDS.at(-1)}`;
+        // PostgreSQL, MySQL and MariaDB refuse the change that would count beyond the last number.
+        const refuses = service !== "sqlite" && sendingMark === "on";
+        const good = ["good-1", "good-2", "good-3", ...IDS.map((id) => `id=${id}`)];
+        const expected = [...good, ...harmless].filter((key) => !(refuses && key === last));
+        expect(sent.sort()).toEqual(expected.sort());
+        const silent = rows.filter(
+          (row) =>
+            Number(row["state"]) !== 2 &&
+            row["fail_reason"] === null &&
+            !told.some((line) => line.includes(`"id":"${String(row["id"])}"`)),
+        );
+        expect(silent).toEqual([]);
+      },
+    );
   });
 }

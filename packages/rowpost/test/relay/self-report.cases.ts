@@ -1,6 +1,7 @@
 /** What a relay says of itself is in the table as soon as its broker goes away or comes back. */
 import { afterEach, beforeEach, expect, it } from "vitest";
 import type { PublishResult } from "../../src/brokers/broker.ts";
+import { http } from "../../src/brokers/http.ts";
 import { memory } from "../../src/brokers/memory.ts";
 import { createRelay, type Relay } from "../../src/relay/relay.ts";
 import type { RelayStatus } from "../../src/relay/store.ts";
@@ -51,6 +52,29 @@ export function defineSelfReportCases(service: RelayTestService): void {
     await clock.advance(1_000);
     await relay.tick();
     expect((await seen()).report).toBeDefined();
+  });
+
+  it("warns at its start of another relay that sends elsewhere, and of none that sends to the same place", async () => {
+    await relay.tick();
+    const warned: unknown[] = [];
+    const warn = (line: string, fields?: object): void => {
+      if (line.includes("sends them elsewhere")) warned.push(fields);
+    };
+    const logger = { debug: () => {}, info: () => {}, warn, error: warn };
+    const same = createRelay({ database: database.connect(), broker: memory(), clock, logger });
+    await same.tick();
+    expect(warned).toEqual([]);
+    const broker = http({ url: "http://ann:secret@127.0.0.1:9/hook?key=secret" });
+    const other = createRelay({ database: database.connect(), broker, clock, logger });
+    await other.tick();
+    const elsewhere = {
+      relay: expect.stringMatching(/:\d+$/),
+      sendsTo: expect.stringMatching(/^memory at /),
+      here: "http at http://127.0.0.1:9/hook",
+    };
+    expect(warned).toEqual([elsewhere, elsewhere]);
+    await Promise.all([same.stop(), other.stop()]);
+    await broker.close();
   });
 
   it("says at once that the broker is away and why, and at once that it is back", async () => {

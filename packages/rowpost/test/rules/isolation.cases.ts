@@ -4,6 +4,7 @@
  */
 import { describe, expect, it } from "vitest";
 import { systemClock } from "../../src/runtime/clock.ts";
+import { createMetricsRegistry } from "../../src/runtime/metrics.ts";
 import type { RelayTestService } from "../relay/bench-database.ts";
 import { failure, keysOf, type RuleBench, STATE, useRuleBench } from "./rule-bench.ts";
 
@@ -319,6 +320,28 @@ function housekeepingCases(bench: RuleBench, service: RelayTestService): void {
     await expect(relay.tick()).rejects.toThrow("a row is locked");
     await expect(relay.tick()).rejects.toThrow("a row is locked");
     expect(asked).toEqual(["unknown states", "gauges"]);
+  });
+
+  it("a gauge of a topic that a part of its state does not show keeps its number", async () => {
+    const { clock } = bench;
+    const one = (topic: string, count: number, atLeast: boolean) =>
+      ({ topic, state: "failed", count, atLeast, oldestAgeMs: 0 }) as const;
+    const looks = [[one("a", 5, false)], [one("b", 10_000, true)], [one("b", 3, false)]];
+    const metrics = createMetricsRegistry();
+    const { relay } = bench.relay({
+      relay: { metrics },
+      store: (store) => ({
+        ...store,
+        housekeeping: { ...store.housekeeping, gauges: () => Promise.resolve(looks.shift() ?? []) },
+      }),
+    });
+    const seen: unknown[] = [];
+    for (let look = 0; look < 3; look += 1) {
+      await relay.tick();
+      seen.push(metrics.value("rowpost_messages", { topic: "a", state: "failed" }));
+      await clock.advance(15_000);
+    }
+    expect(seen).toEqual([5, 5, 0]);
   });
 
   it("a look that could not bring rows back keeps what it has seen first", async () => {

@@ -9,7 +9,7 @@ interface Connection {
   beginTransaction(): Promise<unknown>;
   commit(): Promise<unknown>;
   rollback(): Promise<unknown>;
-  query(sql: string, values: string[]): Promise<unknown>;
+  query(sql: string | { sql: string; namedPlaceholders: false }, values: string[]): Promise<unknown>;
   release(): unknown;
   destroy(): unknown;
 }
@@ -27,7 +27,7 @@ function fromPool(
         begin: () => connection.beginTransaction(),
         commit: () => connection.commit(),
         rollback: () => connection.rollback(),
-        insertOrder: (id) => connection.query(insertOrder, [id]),
+        insertOrder: (id) => connection.query({ sql: insertOrder, namedPlaceholders: false }, [id]),
         release: () => connection.release(),
       };
     }),
@@ -71,7 +71,9 @@ export const mysql2Callback: Connect = async ({ host, port, user, database, inse
 /** mariadb, promise form. */
 export const mariadbPromise: Connect = async ({ host, port, user, database, insertOrder }) => {
   const { createPool } = await import("mariadb");
-  const options = { host, port, user, database, allowPublicKeyRetrieval: true, connectionLimit: 4 };
+  // And settings of the user's that would change what is sent, and what comes back.
+  const settings = { namedPlaceholders: true, metaAsArray: true, bigIntAsNumber: true };
+  const options = { host, port, user, database, allowPublicKeyRetrieval: true, connectionLimit: 4, ...settings };
   return fromPool(createPool(options), insertOrder);
 };
 

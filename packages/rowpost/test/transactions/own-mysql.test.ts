@@ -122,7 +122,7 @@ describeWithService(["mariadb", "mysql9"], "outbox.transaction", ({ name: servic
         );
         afterwards = await outbox.enqueue(tx, message("alone")).catch((error: unknown) => error);
       });
-      await expect(work).rejects.toBeInstanceOf(TransactionLostError);
+      await expect(work).rejects.toMatchObject({ code: "TRANSACTION_LOST", retriable: true });
       expect(code).toMatchObject({ errno: 1213 });
       expect(afterwards).toBeInstanceOf(TransactionLostError);
       expect(await keys()).toEqual([]);
@@ -135,6 +135,18 @@ describeWithService(["mariadb", "mysql9"], "outbox.transaction", ({ name: servic
       });
       await expect(work).rejects.toBeInstanceOf(TransactionLostError);
       expect(await keys()).toEqual([]);
+    });
+
+    test.each([
+      ["DDL", "CREATE TABLE IF NOT EXISTS unrelated (id INT)"],
+      ["DDL that fails", "/* twice */ CREATE TABLE orders (id INT)"],
+    ])("what %s has committed is not to be written again", async (_what, ddl) => {
+      const work = outbox.transaction(async (tx) => {
+        await outbox.enqueue(tx, message("committed"));
+        await tx.query(ddl).catch(() => undefined);
+      });
+      await expect(work).rejects.toMatchObject({ code: "TRANSACTION_LOST", retriable: false });
+      expect(await keys()).toEqual(["committed"]);
     });
 
     test("a statement that fails without ending the transaction does not end it", async () => {

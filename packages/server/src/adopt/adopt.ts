@@ -2,9 +2,9 @@
 import type { Database, MessageState, Session } from "rowpost";
 import { InputError } from "../cli/arguments.ts";
 import { type Catalog, clocksOf, readCatalog, type StateValue, valuesOf } from "./catalog.ts";
-import { clockOf, clockProblem } from "./clock.ts";
+import { clockOf } from "./clock.ts";
 import { type Mapping, mapColumns, type Property } from "./mapping.ts";
-import { explained } from "./plans.ts";
+import { explained, tableLayout } from "./plans.ts";
 import { adviceSql, featuresOf, type LayoutFile, layoutFileOf, mustFix, notesOf, takeOver } from "./proposal.ts";
 import { completeStates, proposedStates, stateProblems } from "./states.ts";
 
@@ -45,7 +45,11 @@ export async function adopt(database: Database, options: AdoptOptions): Promise<
   const session = await database.connect({ purpose: "tool", clock: "server", stopsOnServer: true });
   try {
     const found = await look(session, database.dialect, options);
-    return { ...found, explain: await explained(database, found) };
+    const layout = found.layout && tableLayout(found.layout);
+    const unfit = layout === undefined ? [] : await database.doctor({ layout }).tableProblems();
+    const mustFix = [...found.mustFix, ...unfit];
+    const plan = takeOver(options.file, mustFix.length > 0);
+    return { ...found, mustFix, plan, explain: await explained(database, found, layout) };
   } finally {
     await session.close();
   }
@@ -55,7 +59,7 @@ async function look(
   session: Session,
   dialect: Catalog["dialect"],
   options: AdoptOptions,
-): Promise<Omit<Adoption, "explain">> {
+): Promise<Omit<Adoption, "explain" | "plan">> {
   const { schema, table } = options;
   const catalog = await readCatalog(session, { dialect, schema, table });
   if (catalog === undefined) throw new InputError(`there is no table ${table} that this user can see`);
@@ -77,22 +81,18 @@ async function look(
     ...(clock.clock === undefined ? [`whose time are the instants? --clock utc or --clock server; ${clock.why}`] : []),
   ];
   const complete = questions.length === 0 ? completeStates(options.states, values) : undefined;
-  const created = catalog.columns.find(({ name }) => name === mapping.columns.get("gmtCreate"));
-  const zone = created && clock.clock && clockProblem(catalog, created, clock.clock);
-  const problems = [...mustFix(catalog, mapping, complete?.states), ...(zone === undefined ? [] : [zone])];
   return {
     ...{ table, server: `${session.server.product} ${session.server.version}` },
     rows: values.reduce((sum, { count }) => sum + count, 0),
     columns: [...mapping.columns].map(([property, column]) => `${property} = ${column}`),
     values: values.map(({ count, value }) => `${value}: ${count === 0 ? "older rows only" : `${count} rows`}`),
     features: featuresOf(mapping),
-    ...{ questions, mustFix: problems, advice: adviceSql(catalog, mapping) },
+    ...{ questions, mustFix: mustFix(catalog, mapping, complete?.states), advice: adviceSql(catalog, mapping) },
     notes: [...notesOf(catalog, mapping, complete?.added ?? []), `clock: ${clock.why}`],
     layout:
       complete === undefined || clock.clock === undefined
         ? undefined
         : layoutFileOf(catalog, mapping, { clock: clock.clock, states: complete.states }),
-    plan: takeOver(options.file, problems.length > 0),
   };
 }
 

@@ -2,7 +2,7 @@
 import type { Session } from "rowpost";
 
 /** What a column can hold, as far as a layout asks. */
-export type ColumnKind = "integer" | "text" | "instant" | "other";
+export type ColumnKind = "integer" | "text" | "json" | "binary" | "instant" | "other";
 
 export interface Column {
   readonly name: string;
@@ -277,7 +277,9 @@ function told(value: unknown): string {
 function kindOf(type: string): ColumnKind {
   if (/^(tiny|small|medium|big)?(int|serial)|^int\d?|^integer|^bigserial|^serial/i.test(type)) return "integer";
   if (/^(timestamp|datetime|date$)/i.test(type)) return "instant";
-  if (/char|text|clob|json|^enum|string|citext/i.test(type)) return "text";
+  if (/json/i.test(type)) return "json";
+  if (/^(bytea|varbinary|(tiny|medium|long)?blob)/i.test(type)) return "binary";
+  if (/char|text|clob|^enum|string|citext/i.test(type)) return "text";
   return "other";
 }
 

@@ -12,16 +12,6 @@ function isInstant({ type }: Pick<Column, "type">): boolean {
   return /^timestamp(tz|\(\d\) with time zone| with time zone)/i.test(type);
 }
 
-/** What a column of local times has to become; undefined: rowpost can work with this clock. */
-export function clockProblem(
-  { dialect }: Pick<Catalog, "dialect">,
-  created: Pick<Column, "name" | "type">,
-  clock: "utc" | "server",
-): string | undefined {
-  if (dialect !== "postgres" || clock === "utc" || isInstant(created)) return undefined;
-  return `${created.name} is ${created.type} in local time, and rowpost's sessions are in UTC: make it, and the other times, ALTER COLUMN … TYPE timestamptz USING … AT TIME ZONE 'Asia/Shanghai' (your zone)`;
-}
-
 /** With the reason; undefined: the rows do not tell. */
 export function clockOf(
   { newest, local, utc }: Clocks,

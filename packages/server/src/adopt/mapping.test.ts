@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Catalog, ColumnKind } from "./catalog.ts";
-import { clockOf, clockProblem } from "./clock.ts";
+import { clockOf } from "./clock.ts";
 import { mapColumns, type Property } from "./mapping.ts";
 import { proposedStates } from "./states.ts";
 
@@ -85,8 +85,6 @@ test("the clock is told by rows that one of both clocks has not reached, and els
   expect(of("2026-11-24 01:00:00", utc, utc)).toBe("utc");
   expect(of(undefined, local, utc)).toBeUndefined();
   expect(of(undefined, local, utc, "timestamp with time zone")).toBe("utc");
-  const plain = { name: "created", type: "timestamp without time zone" };
+  const plain = { type: "timestamp without time zone" };
   expect(clockOf({ newest: utc, local: utc, utc }, plain, { dialect: "postgres" }).clock, "asked").toBeUndefined();
-  expect(clockProblem({ dialect: "postgres" }, plain, "server")).toContain("timestamptz");
-  expect(clockProblem({ dialect: "postgres" }, plain, "utc")).toBeUndefined();
 });

@@ -8,13 +8,9 @@ const FEW = 1_000;
 /** A line for each statement; nothing before the layout is known. */
 export async function explained(
   database: Database,
-  {
-    advice,
-    layout: file,
-    rows,
-  }: { readonly advice: readonly string[]; readonly layout: LayoutFile | undefined; readonly rows: number },
+  { advice, rows }: { readonly advice: readonly string[]; readonly rows: number },
+  layout: TableLayout | undefined,
 ): Promise<string[]> {
-  const layout = file && tableLayout(file);
   if (layout === undefined) return [];
   const found = await database.doctor({ layout }).plans();
   const index = advice.find((each) => each.startsWith("CREATE INDEX"));
@@ -31,7 +27,7 @@ export async function explained(
 }
 
 /** Undefined: it cannot be one before something is mended. */
-function tableLayout({ columns, ...rest }: LayoutFile): TableLayout | undefined {
+export function tableLayout({ columns, ...rest }: LayoutFile): TableLayout | undefined {
   const there = Object.entries(columns).map(([name, column]) => [name, column ?? undefined]);
   try {
     return createLayout({ ...rest, columns: Object.fromEntries(there) });

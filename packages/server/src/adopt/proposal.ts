@@ -62,6 +62,7 @@ export function layoutFileOf(
   };
   const body = bodyBytesOf(column("messageBody"));
   const limits = { ...sized, bodyBytes: body };
+  const bodyType = column("messageBody")?.kind;
   return {
     table: catalog.table,
     ...(catalog.schema === undefined ? {} : { schema: catalog.schema }),
@@ -70,6 +71,8 @@ export function layoutFileOf(
       ...OF_THE_ENGINE.map((property) => [property, null]),
     ]),
     ...{ states, clock, fractionDigits: (column("gmtCreate")?.fraction ?? 0) >= 3 ? 3 : 0 },
+    ...(bodyType === "json" || bodyType === "binary" ? { bodyType } : {}),
+    ...(column("headers")?.kind === "json" ? { headersType: "json" } : {}),
     limits: Object.fromEntries(Object.entries(limits).filter(([, most]) => most !== undefined)),
     failReasonLength: Math.min(length("failReason") ?? 2_000, 2_000),
     messageIdLength: columns.has("messageId") ? Math.min(length("messageId") ?? 255, 255) : 0,
@@ -79,7 +82,8 @@ export function layoutFileOf(
 function bodyBytesOf(column: Column | undefined): number | undefined {
   if (column === undefined) return undefined;
   // A character may take four bytes of the body, and three in MySQL's utf8; one at least.
-  if (/^text$/i.test(column.type) && column.length === 65_535) return 65_535;
+  if (/^(text|blob)$/i.test(column.type) && column.length === 65_535) return 65_535;
+  if (/^(tinyblob|varbinary)/i.test(column.type)) return column.length;
   return /char/i.test(column.type) ? column.length : undefined;
 }
 
@@ -113,10 +117,11 @@ export function mustFix(catalog: Catalog, { columns }: Mapping, states: StateVal
   return problems;
 }
 
-/** Unique over both, or over one of them alone. */
-function isUnique({ primaryKey, uniques }: Catalog, identity: readonly string[]): boolean {
+/** Unique over both; on MySQL over one of them alone does as well. */
+function isUnique({ dialect, primaryKey, uniques }: Catalog, identity: readonly string[]): boolean {
+  const fewest = dialect === "mysql" ? 1 : identity.length;
   return [...uniques, primaryKey].some(
-    (unique) => unique.length > 0 && unique.every((column) => identity.includes(column)),
+    (unique) => unique.length >= fewest && unique.every((column) => identity.includes(column)),
   );
 }
 

@@ -46,7 +46,7 @@ export const KNOWN: readonly Known[] = [
     comment: /topic|主题|目的地|交换机|队列|destination|exchange/i,
   },
   {
-    ...{ property: "messageBody", isRequired: true, kinds: TEXT },
+    ...{ property: "messageBody", isRequired: true, kinds: ["text", "json", "binary"] },
     names: words(
       "messagebody msgbody body payload content messagecontent msgcontent data eventdata json message messagedata msg text",
     ),
@@ -102,7 +102,7 @@ export const KNOWN: readonly Known[] = [
     comment: /(上|最后|最近)一?次(重试|执行|发送|尝试)|last (retry|try|attempt|send)/i,
   },
   {
-    ...{ property: "headers", isRequired: false, kinds: TEXT },
+    ...{ property: "headers", isRequired: false, kinds: ["text", "json"] },
     names: words("headers header messageheaders msgheaders properties attributes"),
     comment: /消息头|headers|properties/i,
   },

@@ -188,5 +188,9 @@ export function lineOf(told: Told, language: Language): RuleText {
 function written(told: Told, language: Language): Omit<RuleText, "peak"> {
   // An evaluator of a later version may know more rules.
   const writer: Writer = WRITERS[language][told.rule] ?? WRITERS[language].unknown;
-  return writer(told, (name) => String(told.facts[name] ?? "?"));
+  const text = writer(told, (name) => String(told.facts[name] ?? "?"));
+  return { ...text, command: text.command.replace(COMMAND, (command) => `${command.trimEnd()} --database URL`) };
 }
+
+/** The first command of a step, to its comma; none in quotes. */
+const COMMAND = /\browpost [a-z](?:'[^']*'|"[^"]*"|[^,，'"])*/;

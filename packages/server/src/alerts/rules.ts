@@ -82,10 +82,15 @@ export interface Look {
   readonly operations: readonly BulkOperation[];
 }
 
-/** To see what is new: failed messages of each topic, and when they grew. */
-export type FailedMemory = Readonly<Record<string, { readonly count: number; readonly roseMs: number | null }>>;
+/**
+ * Failed messages of each topic, to see what is new. `count`: as seen last, the newest ones where
+ * only a part is looked at; `known`: so many there are at least.
+ */
+export type FailedMemory = Readonly<
+  Record<string, { readonly count: number; readonly known?: number; readonly roseMs: number | null }>
+>;
 
-/** Key of the count over all topics; no topic is called so. */
+/** Subject of what is about the whole table; no topic is called so. */
 const ALL = "";
 
 /** What holds by these rules. `clockMs`: of the lifecycle. `nowMs`: epoch, by the database. */
@@ -102,7 +107,7 @@ export function conditionsOf(
   const all: readonly Condition[] = [
     ...relayConditions(look.status),
     ...brokerConditions(rules, look.status),
-    ...failedConditions(rules, look.status, memory, clockMs),
+    ...failedConditions(rules, memory, { clockMs, isPart: isPart(look.status) }),
     ...dueConditions(rules, look.status),
     ...lateConditions("unconfirmed", look.unconfirmed),
     ...lateConditions("sending-long", look.sending),
@@ -149,52 +154,56 @@ function brokerConditions(rules: Rules, { instances }: OutboxStatus): Condition[
   return [...found.values()];
 }
 
+/** Failed messages are more than are looked at: what is not seen is not known. */
+function isPart({ counts, totals }: OutboxStatus): boolean {
+  return [...counts, ...totals].some(({ atLeast, state }) => state === "failed" && atLeast);
+}
+
 /**
- * Of a state with many messages only a part is read, so a topic may be missing: then the count over
- * all topics tells that something grows. A topic that fills the part and grew lately is taken for
- * what grows on: else a storm in one topic would be told again for all.
+ * Each topic is judged by itself. While only a part is looked at, a topic that it does not show
+ * keeps what is known of it, and one that grew lately and shows no less is taken for what grows on:
+ * nothing is over because it is not seen.
  */
 function failedMemory(
-  { counts, totals }: OutboxStatus,
+  status: OutboxStatus,
   before: FailedMemory | null,
   { clockMs, windowMs }: { readonly clockMs: number; readonly windowMs: number },
 ): FailedMemory {
-  const total = totals.find(({ state }) => state === "failed")?.count ?? 0;
-  // Nobody has looked before: what there is may be old. A topic that was not there has grown.
-  const hasRisen = (name: string, count: number): boolean => before !== null && count > (before[name]?.count ?? 0);
-  const isRising = hasRisen(ALL, total);
-  const seen = counts.filter(({ state, topic }) => state === "failed" && topic !== ALL);
-  const topics = seen.map(({ atLeast, count, topic }) => {
-    const roseMs = before?.[topic]?.roseMs ?? null;
-    const goesOn = isRising && atLeast && roseMs !== null && clockMs - roseMs < windowMs;
-    return [topic, { count, roseMs: hasRisen(topic, count) || goesOn ? clockMs : roseMs }] as const;
+  const isCut = isPart(status);
+  const seen = status.counts.filter(({ state, topic }) => state === "failed" && topic !== ALL);
+  const topics = seen.map(({ count, topic }) => {
+    const { count: last = 0, known = last, roseMs = null } = before?.[topic] ?? {};
+    // Nobody has looked before: what there is may be old. A topic that was not there has grown.
+    const hasRisen = before !== null && count > last;
+    const goesOn = isCut && count === last && roseMs !== null && clockMs - roseMs < windowMs;
+    const now = { count, known: isCut ? Math.max(known, count) : count };
+    return [topic, { ...now, roseMs: hasRisen || goesOn ? clockMs : roseMs }] as const;
   });
-  const all = { count: total, roseMs: isRising ? clockMs : (before?.[ALL]?.roseMs ?? null) };
-  return Object.fromEntries([[ALL, all], ...topics]);
+  const unseen = isCut ? Object.entries(before ?? {}).filter(([topic]) => topic !== ALL) : [];
+  const kept = unseen.map(([topic, last]) => [topic, { ...last, known: last.known ?? last.count, count: 0 }] as const);
+  return Object.fromEntries([...kept, ...topics]);
 }
 
-function failedConditions(rules: Rules, { counts }: OutboxStatus, memory: FailedMemory, clockMs: number): Condition[] {
+function failedConditions(
+  rules: Rules,
+  memory: FailedMemory,
+  { clockMs, isPart: isCut }: { readonly clockMs: number; readonly isPart: boolean },
+): Condition[] {
   const { criticalFrom = 100, windowMs = 300_000 } = rules.failed ?? {};
-  const isNew = (name: string): boolean => {
-    const roseMs = memory[name]?.roseMs ?? null;
-    return roseMs !== null && clockMs - roseMs < windowMs;
-  };
-  const failed = counts.filter(({ state, topic }) => state === "failed" && topic !== ALL);
-  const found = failed
-    .filter(({ count, topic }) => isNew(topic) || count >= criticalFrom)
-    .map(({ atLeast, count, topic }): Condition => {
-      const severity = count >= criticalFrom ? "critical" : "warning";
-      return { rule: "failed", subject: topic, severity, value: count, facts: { count, more: atLeast ? 1 : 0 } };
-    });
-  const isPart = failed.some(({ atLeast }) => atLeast);
-  if (!isPart || !isNew(ALL) || failed.some(({ topic }) => isNew(topic))) return found;
-  const count = memory[ALL]?.count ?? 0;
-  return [...found, { rule: "failed", subject: ALL, severity: "warning", value: count, facts: { count, more: 0 } }];
+  return Object.entries(memory).flatMap(([topic, { count, known = count, roseMs }]): Condition[] => {
+    const isNew = roseMs !== null && clockMs - roseMs < windowMs;
+    if (!isNew && known < criticalFrom) return [];
+    const severity = known >= criticalFrom ? "critical" : "warning";
+    const facts = { count: known, more: isCut ? 1 : 0 };
+    return [{ rule: "failed", subject: topic, severity, value: known, facts }];
+  });
 }
 
-function dueConditions(rules: Rules, { oldestDue }: OutboxStatus): Condition[] {
+/** While somebody holds everything back, as before a take-over, nothing is late. */
+function dueConditions(rules: Rules, { oldestDue, suspensions }: OutboxStatus): Condition[] {
   const { criticalOverMs = Number.POSITIVE_INFINITY, overMs = 0 } = rules["oldest-due"] ?? {};
   if (oldestDue === undefined || oldestDue.waitingMs <= overMs) return [];
+  if (suspensions.some(({ scope }) => scope === "relay")) return [];
   const { id, topic, waitingMs } = oldestDue;
   const severity = waitingMs > criticalOverMs ? "critical" : "warning";
   return [{ rule: "oldest-due", subject: ALL, severity, value: waitingMs, facts: { id, topic, waitingMs } }];

@@ -62,7 +62,12 @@ export function render({ at, items }: Pick<Notice, "at" | "items">, options: Tex
   const isDigest = items.length > DIGEST;
   const lead = items.length === 1 ? headline(first, options) : words.several(items.length);
   const title = `[rowpost ${options.source}] ${lead}`;
-  const blocks = items.map((item) => (isDigest ? `- ${headline(item, options)}` : paragraph(item, options)));
+  const blocks = items.map((item) => {
+    if (isDigest) return `- ${headline(item, options)}`;
+    const lines = paragraph(item, options);
+    // The title says it already, and every channel shows it.
+    return (items.length === 1 ? lines.slice(1) : lines).join("\n\n");
+  });
   const end = options.link === undefined ? [at] : [at, `${words.open}: ${options.link}`];
   const text = fitted(blocks, {
     ...{ between: isDigest ? "\n" : "\n\n", end: `\n\n${end.join("\n\n")}`, more: words.more },
@@ -77,19 +82,20 @@ function headline(item: NoticeItem, { plain, language }: TextOptions): string {
   return `${severity}${words.kinds[item.kind]}${plain(titleOf(item, language))}`;
 }
 
-function paragraph(item: NoticeItem, options: TextOptions): string {
+/** Its headline, and what is to be known of it. */
+function paragraph(item: NoticeItem, options: TextOptions): string[] {
   const { plain, language } = options;
   const words = WORDS[language];
   const duration = durationText(item.forMs, language);
   const { command, peak, why } = lineIn(item, language);
-  if (item.kind === "resolved") return [headline(item, options), words.over(duration, plain(peak))].join("\n\n");
+  if (item.kind === "resolved") return [headline(item, options), words.over(duration, plain(peak))];
   return [
     headline(item, options),
     words.since(item.since, duration),
     ...(item.kind === "flapping" ? [words.flapping] : []),
     plain(why),
     `${words.first}: ${plain(command)}`,
-  ].join("\n\n");
+  ];
 }
 
 interface Fitting {

@@ -5,9 +5,11 @@ import type { MessageState } from "rowpost";
 import type { Adoption } from "../adopt/adopt.ts";
 import type { Property } from "../adopt/mapping.ts";
 import { KNOWN } from "../adopt/synonyms.ts";
+import { adoptLine } from "./adopt-chinese.ts";
 import { InputError, stateMapping } from "./arguments.ts";
 import { databaseOption, withDatabase } from "./connection.ts";
 import type { CommandContext, ExitCode } from "./context.ts";
+import { isChinese } from "./locale.ts";
 import { printJson, printLine, withoutControls } from "./output.ts";
 
 interface AdoptFlags {
@@ -66,7 +68,10 @@ Examples:
       if (flags.write !== undefined && adoption.layout !== undefined)
         writeFileSync(flags.write, `${JSON.stringify(adoption.layout, undefined, 2)}\n`);
       if (flags.json === true) printJson(context, adoption);
-      else printLine(context, withoutControls(reportOf(adoption, flags.write)));
+      else {
+        const inLanguage = isChinese(context.environment) ? adoptLine : (line: string) => line;
+        printLine(context, reportOf(adoption, flags.write, inLanguage));
+      }
       finish(adoption.questions.length > 0 ? 2 : adoption.mustFix.length > 0 ? 1 : 0);
     });
 }
@@ -89,9 +94,14 @@ function columns(text: string, before: ReadonlyMap<Property, string> = new Map()
   return new Map([...before, [known.property, column]]);
 }
 
-function reportOf({ layout, ...found }: Adoption, written: string | undefined): string {
+function reportOf(
+  { layout, ...found }: Adoption,
+  written: string | undefined,
+  inLanguage: (line: string) => string,
+): string {
+  const clean = (line: string): string => inLanguage(withoutControls(line));
   const part = (title: string, lines: readonly string[]): string[] =>
-    lines.length === 0 ? [] : [`${title}\n${lines.map((line) => `  ${line}`).join("\n")}`];
+    lines.length === 0 ? [] : [`${clean(title)}\n${lines.map((line) => `  ${clean(line)}`).join("\n")}`];
   const layoutText = layout === undefined ? [] : JSON.stringify(layout, undefined, 2).split("\n");
   return [
     ...part(`${found.table} on ${found.server}: which column is which`, found.columns),

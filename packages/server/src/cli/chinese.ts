@@ -137,8 +137,8 @@ export const CHINESE: Readonly<Record<string, string>> = {
   "what the state column holds, such as pending=待发送,sent=已发送": "状态列里的值，例如 pending=待发送,sent=已发送",
   "print JSON": "输出 JSON",
   "print the SQL and run nothing, for Flyway and its like": "只输出 SQL，不执行，供 Flyway 之类的工具使用",
-  "topics that go to another broker, such as 'orders.*=https://…'; may be given several times, the first match wins":
-    "发往另一个中间件的主题，例如 'orders.*=https://…'；可以写多次，先匹配的优先",
+  "topics that go to another broker, such as 'orders.*=https://…'; may be given several times, the first match wins; without --broker the relay leaves all other topics to other relays":
+    "发往另一个中间件的主题，例如 'orders.*=https://…'；可以写多次，先匹配的优先；不写 --broker 时，其余主题留给其他 relay",
   "send what is due and end; exit code 1 when not all of it could be sent, 3 when messages wait for their next attempt or have failed":
     "把到期的发完就结束；没有全部发出，退出码为 1；有消息等待下一次尝试或失败，退出码为 3",
   "with --once: end after this time in any case": "与 --once 一起：到了这个时间一定结束",
@@ -167,6 +167,8 @@ export const CHINESE: Readonly<Record<string, string>> = {
   "consumers confirm messages of this type within this time, else they are sent again; with :fail or :alert at its end they fail, or are only told of; may be given several times":
     "消费者要在这段时间内确认这个类型的消息，否则重发；末尾写 :fail 或 :alert 则变为失败或只提醒；可以写多次",
   "delete archived messages after this time (default: never)": "归档的消息过多久删除（默认不删）",
+  "publish to memory: or stdout: although another relay works on this table":
+    "即使这张表上有别的 relay 在运行，也发往 memory: 或 stdout:",
   "name of this relay in `rowpost status` (default: host:pid)":
     "这个 relay 在 `rowpost status` 里的名称（默认 主机:pid）",
   "least level to log": "日志的最低级别",
@@ -177,9 +179,10 @@ export const CHINESE: Readonly<Record<string, string>> = {
   "# the rest goes to RocketMQ; #partner: the secret of this URL stands in ROWPOST_HTTP_SECRET_PARTNER":
     "# 其余的发到 RocketMQ；#partner：这个 URL 的密钥在 ROWPOST_HTTP_SECRET_PARTNER 里",
   "count all messages, the sent ones too: reads the whole table": "统计所有消息，包括已发送的：会读整张表",
-  "Unfinished messages are counted up to 10,000 of each state, and the topics of 300 of them are":
-    "未完成的消息每种状态最多数到 10,000 条，其中 300 条看它的主题；",
-  "looked at; 300+ means at least so many.": "300+ 表示至少有这么多。",
+  "Unfinished messages are counted up to 10,000 of each state. The topics of 300 of them are looked":
+    "未完成的消息每种状态最多数到 10,000 条，其中 300 条看它的主题，",
+  "at, of failed ones all that are counted; 300+ means at least so many, and topics may be missing.":
+    "失败的看所有数到的；300+ 表示至少有这么多，也可能缺少某些主题。",
   "ids, several with commas": "id，多个用逗号分隔",
   topic: "主题",
   "ordering key": "顺序键",
@@ -208,13 +211,6 @@ export const CHINESE: Readonly<Record<string, string>> = {
   "delete them instead: they are gone": "直接删除，不再保留",
   ...QUEUE_CHINESE,
 };
-
-/** `ROWPOST_LANG=zh`, or the locale of the terminal; `ROWPOST_LANG=en` wins over a Chinese one. */
-export function isChinese(environment: Readonly<Record<string, string | undefined>>): boolean {
-  const names = ["ROWPOST_LANG", "LC_ALL", "LC_MESSAGES", "LANG"];
-  const chosen = names.map((name) => environment[name]).find((value) => value !== undefined && value !== "");
-  return chosen !== undefined && /^zh\b|^zh_/i.test(chosen);
-}
 
 /** The text behind the forms of URLs, which are those of the brokers that there are. */
 const BEHIND_FORMS = / (instead of .+)$/;

@@ -51,7 +51,7 @@ Examples:
       const { conflicts, copyId } = await withAdmin(context, flags, async (admin): Promise<CopyReport> => {
         const message = await admin.show({ id });
         if (message === undefined) throw new CommandFailure(`there is no message with id ${id}`);
-        const seen = { id, lockVersion: message.lockVersion ?? 0 };
+        const seen = { id, lockVersion: message.lockVersion ?? "0" };
         const isOpen = !message.archived && message.state !== "sent" && message.state !== "consumed";
         blocks = isOpen && typeof message.orderingKey === "string" && original !== "archive";
         return await admin.copy({ seen, change, original, action });

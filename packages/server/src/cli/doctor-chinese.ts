@@ -21,6 +21,13 @@ const WHAT: readonly (readonly [RegExp, string])[] = [
   ],
   [/^the message table has no index that leads to the waiting.*$/, "消息表缺少按主题查找待发送消息的索引"],
   [/^the instants of the message table are in (.*), which.*$/, "消息表的时间按 $1 存储，这个时区一年内会变换偏移"],
+  [
+    /^(.*) of (.*) are timestamp without time zone, and sessions are in (.*)$/,
+    "$2 的 $1 是不带时区的 timestamp，而会话的时区是 $3",
+  ],
+  [/^(.*) of (.*) are TIMESTAMP$/, "$2 的 $1 是 TIMESTAMP"],
+  [/^(.*) has no unique key over (\(.*\))$/, "$1 在 $2 上没有唯一键"],
+  [/^(\S+) of (.*) begins at the same number in every row$/, "$2 的每一行，$1 都从同一个数开始"],
   [/^the clock of the database is (\d+) ms ahead of .*$/, "数据库的时钟比这台机器快 $1 毫秒"],
   [/^the clock of the database is (\d+) ms behind .*$/, "数据库的时钟比这台机器慢 $1 毫秒"],
   [/^(.*): could not be looked at: (.*)$/s, "$1：无法查看：$2"],
@@ -48,6 +55,7 @@ const WHAT: readonly (readonly [RegExp, string])[] = [
   [/^no relay is running$/, "没有 relay 在运行"],
   [/^(\d+) of (\d+) shards belong to no relay that is running$/, "$2 个分片中有 $1 个没有运行中的 relay"],
   [/^relays of the versions (.*) run side by side$/, "不同版本的 relay 在同时运行：$1"],
+  [/^relays of this table take each other's messages: (.*)$/s, "这张表的 relay 会拿走彼此的消息：$1"],
   [/^the broker (.*) is away for (.*), says (.*?): (.*)$/s, "中间件 $1 已连不上 $2（$3 报告）：$4"],
   [/^the topic (.*) rests: (.*)$/s, "主题 $1 暂停投递：$2"],
   [/^failed for good: at least (\d+) messages?$/, "发送失败、不再重试的消息至少 $1 条"],
@@ -69,6 +77,14 @@ const WHY: Readonly<Record<string, string>> = {
   "a topic that the broker refuses, with many messages, slows the others down":
     "中间件拒绝某个主题、而它积压很多时，会拖慢其他主题",
   "in the hour that comes twice, delays and retries may be an hour off": "在重复的那一小时里，延时和重试可能差一小时",
+  "rowpost reads and writes UTC there, and what a program writes with now() is off by hours":
+    "rowpost 在这些列里读写 UTC；程序用 now() 写入的会差几个小时",
+  "a program whose session has another time_zone than the server writes delays that are off by hours":
+    "会话的 time_zone 与服务器不同的程序，写入的延时会差几个小时",
+  "a message may stand in it twice, and is sent twice; enqueue refuses to work without it":
+    "同一条消息可能在表里出现两次并发送两次；没有它，enqueue 拒绝写入",
+  "after a fail-over that lost commits, the receipt of a lost message may fit the new one that got its id, which is then never sent":
+    "丢了提交的故障切换之后，丢失消息的回执可能对上得到同一 id 的新消息，新消息就永远不会发送",
   "rowpost goes by the database's clock alone, but delays that your programs work out by their own are off by that":
     "rowpost 只看数据库的时钟，但程序按自己的时钟算出的延时会差这么多",
   "what is wrong there stays unknown": "那里有没有问题无从得知",
@@ -117,6 +133,8 @@ const WHY: Readonly<Record<string, string>> = {
   "their messages wait until a relay takes them over: a second after its death as a rule, after its lease at the latest":
     "它们的消息要等 relay 接管：通常在死后一秒，最迟到租约结束",
   "that is fine during an update, and confusing afterwards": "升级期间没有问题，之后容易混乱",
+  "a message goes where the relay that takes it sends it, and is marked sent; relays with different lists of topics do not share the work, and keep no order between them":
+    "消息由领取它的 relay 发往它所连的地方，并标记为已发送；topic 列表不同的 relay 不分担工作，彼此之间也不保证顺序",
   "nothing goes to it; messages wait and lose no attempt": "发往它的消息都在等待，不消耗次数",
   "its messages wait, the others go on": "它的消息在等待，其他主题照常",
   "nobody sends them again, and later ones of their ordering keys wait behind them unless the relay says onFailed: skip":
@@ -128,6 +146,8 @@ const WHY: Readonly<Record<string, string>> = {
 
 /** What mends it, where it is a sentence; commands and SQL stay as they are. */
 const MEND: Readonly<Record<string, string>> = {
+  "give the relays the same brokers and routes; or each service topics of its own (--route without --broker), or a table of its own":
+    "让这些 relay 使用相同的中间件和路由；或者让每个服务只领取自己的主题（只写 --route，不写 --broker），或者使用自己的表",
   "give them the address of the server itself, or a file on a disk of this machine":
     "改用数据库本身的地址，或本机磁盘上的文件",
   "check address, user, password and network from this machine": "检查地址、用户、密码，以及这台机器到它的网络",
@@ -137,6 +157,9 @@ const MEND: Readonly<Record<string, string>> = {
     "rowpost migrate --database URL（加 --print 只显示 SQL）",
   "use the newer version everywhere": "各处都使用更新的版本",
   "have the table's programs write UTC, or run the database in UTC": "让写这张表的程序使用 UTC，或让数据库使用 UTC",
+  "make them DATETIME(3), or leave time_zone of every program's sessions as the server has it":
+    "改成 DATETIME(3)，或让每个程序的会话保持服务器的 time_zone",
+  "what it says; rowpost migrate makes what is missing": "按它所说的做；缺少的表由 rowpost migrate 创建",
   "have both machines' clocks set (NTP)": "校准两台机器的时钟（NTP）",
   "grant the right that it names, if you want it looked at": "需要检查的话，授予它所说的权限",
   "use the address of the primary": "改用主库的地址",
@@ -183,7 +206,8 @@ export function diagnosisIn(language: "en" | "zh", found: Diagnosis): Diagnosis 
   };
 }
 
-function replaced(texts: readonly (readonly [RegExp, string])[], english: string): string {
+/** The first text that fits, in Chinese; else as it is. */
+export function replaced(texts: readonly (readonly [RegExp, string])[], english: string): string {
   const [pattern, chinese] = texts.find(([each]) => each.test(english)) ?? [];
   return pattern === undefined || chinese === undefined ? english : english.replace(pattern, chinese);
 }

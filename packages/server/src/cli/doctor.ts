@@ -3,10 +3,10 @@ import { Command, Option } from "commander";
 import { type Database, type Diagnosis, examine, type Severity } from "rowpost";
 import { collectRoutes, planBrokers, ROUTES_VARIABLE } from "../broker-routes.ts";
 import { BROKER_URL_VARIABLE, brokerForms } from "../broker-url.ts";
-import { isChinese } from "./chinese.ts";
 import { addConnectionOptions, type ConnectionFlags, withDatabase } from "./connection.ts";
 import { type CommandContext, type ExitCode, redact } from "./context.ts";
 import { diagnosisIn } from "./doctor-chinese.ts";
+import { isChinese } from "./locale.ts";
 import { countText, printJson, printLine, withoutControls } from "./output.ts";
 
 interface DoctorFlags extends ConnectionFlags {

@@ -1,6 +1,5 @@
 /**
  * `--layout`: a layout that ships, by its name, or a JSON file with the options of `createLayout`.
- * JSON has no undefined: a column that the table lacks is null there.
  */
 import { readFileSync } from "node:fs";
 import { createLayout, type LayoutOptions, SHIPPED_LAYOUTS, type TableLayout } from "rowpost";
@@ -29,11 +28,10 @@ export function layoutOptionsOf(given: string): LayoutOptions {
 function optionsFrom(file: string, value: unknown): LayoutOptions {
   if (typeof value !== "object" || value === null || Array.isArray(value))
     throw new InputError(`--layout ${file} must be an object such as {"table": "app_event", "columns": {"id": "…"}}`);
-  const { base, columns, ...rest } = value as Readonly<Record<string, unknown>>;
+  const { base, ...rest } = value as Readonly<Record<string, unknown>>;
   return {
     ...rest,
     ...(base === undefined ? {} : { base: baseOf(file, base) }),
-    ...(columns === undefined ? {} : { columns: columnsOf(columns) }),
   };
 }
 
@@ -41,13 +39,6 @@ function baseOf(file: string, base: unknown): TableLayout {
   const found = typeof base === "string" ? shippedOf(base) : undefined;
   if (found === undefined) throw new InputError(`--layout ${file}: base must be ${names(" or ")}`);
   return found;
-}
-
-/** What is no object of columns is told by createLayout. */
-function columnsOf(columns: unknown): LayoutOptions["columns"] {
-  if (typeof columns !== "object" || columns === null || Array.isArray(columns))
-    return columns as LayoutOptions["columns"];
-  return Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, column ?? undefined]));
 }
 
 function read(file: string): unknown {

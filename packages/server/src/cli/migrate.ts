@@ -1,10 +1,9 @@
 /** `rowpost migrate`: makes the tables, or prints their SQL. */
 import { Command } from "commander";
 import { migrate } from "rowpost";
-import { checkSqliteFile, explainDatabaseError, isMissingTable, openDatabase } from "../database-url.ts";
+import { checkSqliteFile, explainDatabaseError, openDatabase } from "../database-url.ts";
 import { addConnectionOptions, addressOf, type ConnectionFlags, layoutOf } from "./connection.ts";
 import type { CommandContext, ExitCode } from "./context.ts";
-import { CommandFailure } from "./failure.ts";
 import { printJson, printLine } from "./output.ts";
 
 interface MigrateFlags extends ConnectionFlags {
@@ -35,27 +34,22 @@ async function run(context: CommandContext, flags: MigrateFlags): Promise<ExitCo
   if (!print) checkSqliteFile(address, true);
   const database = await openDatabase(address);
   try {
-    const { applied, sql } = await migrate(database, { layout, print });
+    const { applied, sql, warnings } = await migrate(database, { layout, print });
     if (sql !== undefined) {
       if (flags.json === true) printJson(context, { sql });
       else context.stdout.write(sql);
     } else if (flags.json === true) {
-      printJson(context, { database: address.label, table: layout.table, applied });
+      printJson(context, { database: address.label, table: layout.table, applied, warnings });
     } else {
       for (const step of applied) printLine(context, `applied ${step}`);
       printLine(
         context,
         `${address.label}: ${applied.length === 0 ? "nothing to do, " : ""}table ${layout.table} is ready`,
       );
+      for (const warning of warnings) printLine(context, `warning: ${warning}`);
     }
     return 0;
   } catch (error) {
-    if (layout.name === "custom" && isMissingTable(error)) {
-      throw new CommandFailure(
-        `there is no table ${layout.table}: with --states of your own it is your own table, and only the tables beside it are made; create it first`,
-        { cause: error },
-      );
-    }
     throw explainDatabaseError(error, address);
   } finally {
     await database.close();

@@ -1,8 +1,9 @@
 /** How results look: tables for people, JSON for programs, the words of states, durations. */
-import { styleText } from "node:util";
+import { stripVTControlCharacters, styleText } from "node:util";
 import Table from "cli-table3";
 import { type MessageState, STATE_WORDS_ZH } from "rowpost";
 import type { CommandContext } from "./context.ts";
+import { isChinese } from "./locale.ts";
 
 /** Prints a value as one JSON document. */
 export function printJson(context: Pick<CommandContext, "stdout">, value: unknown): void {
@@ -44,22 +45,62 @@ export interface TableColumn {
 
 /** The text of a table, without the line feed at its end. */
 export function tableText(
-  context: Pick<CommandContext, "colors">,
+  context: Pick<CommandContext, "colors" | "stdout">,
   columns: readonly TableColumn[],
   rows: readonly (readonly string[])[],
 ): string {
+  const cells = rows.map((row) => row.map((cell) => withoutControls(cell)));
+  const widths = fittingWidths([columns.map(({ title }) => title), ...cells], context.stdout.columns);
   const table = new Table({
-    head: columns.map(({ title }) => (context.colors ? styleText("bold", title) : title)),
+    head: columns
+      .map(({ title }, index) => clipped(title, widths[index] ?? title.length))
+      .map((title) => (context.colors ? styleText("bold", title) : title)),
     chars: PLAIN,
     colAligns: columns.map(({ align }) => align ?? "left"),
     style: { "padding-left": 0, "padding-right": 0, head: [], border: [] },
   });
-  table.push(...rows.map((row) => row.map((cell) => withoutControls(cell))));
+  table.push(...cells.map((row) => row.map((cell, index) => clipped(cell, widths[index] ?? cell.length))));
   return table
     .toString()
     .split("\n")
     .map((line) => line.trimEnd())
     .join("\n");
+}
+
+/** Narrower than this a column tells nothing. */
+const LEAST_WIDTH = 5;
+
+/** Of each column; on a terminal the widest ones give way until a row fits into a line. */
+function fittingWidths(rows: readonly (readonly string[])[], most = Number.POSITIVE_INFINITY): number[] {
+  const widths = (rows[0] ?? []).map((_, index) => Math.max(...rows.map((row) => widthOf(row[index] ?? ""))));
+  const total = (): number => widths.reduce((sum, width) => sum + width + PLAIN.middle.length, -PLAIN.middle.length);
+  for (let over = total() - most; over > 0; over = total() - most) {
+    const widest = widths.indexOf(Math.max(...widths));
+    const width = widths[widest] ?? 0;
+    const next = Math.max(LEAST_WIDTH, ...widths.filter((each) => each < width));
+    const narrower = Math.max(LEAST_WIDTH, width - over, Math.min(next, width - 1));
+    if (narrower >= width) break;
+    widths[widest] = narrower;
+  }
+  return widths;
+}
+
+/** Columns of a terminal: a Chinese character takes two. */
+function widthOf(text: string): number {
+  return Array.from(stripVTControlCharacters(text)).reduce((sum, each) => sum + (WIDE.test(each) ? 2 : 1), 0);
+}
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u;
+
+function clipped(text: string, width: number): string {
+  if (widthOf(text) <= width) return text;
+  let [kept, taken] = ["", 1];
+  for (const each of stripVTControlCharacters(text)) {
+    taken += widthOf(each);
+    if (taken > width) break;
+    kept += each;
+  }
+  return `${kept}…`;
 }
 
 /** Names and values below each other. */
@@ -96,10 +137,13 @@ const STATE_COLORS = {
   suspended: "magenta",
 } as const;
 
-/** A state with its Chinese word: `sent 已发送`. */
-export function stateText(context: Pick<CommandContext, "colors">, state: MessageState | "unknown"): string {
+/** A state in the language of the locale. */
+export function stateText(
+  context: Pick<CommandContext, "colors" | "environment">,
+  state: MessageState | "unknown",
+): string {
   if (state === "unknown") return "unknown";
-  const text = `${state} ${STATE_WORDS_ZH[state]}`;
+  const text = isChinese(context.environment) ? STATE_WORDS_ZH[state] : state;
   return context.colors ? styleText(STATE_COLORS[state], text) : text;
 }
 

@@ -1,6 +1,6 @@
 /** Options that `rowpost relay` and `rowpost serve` share, and the relay that they mean. */
 import { type Command, Option } from "commander";
-import type { Logger, RelayMessageType, RelayOptions, RetentionOptions, RetryPolicy } from "rowpost";
+import type { Broker, Logger, RelayMessageType, RelayOptions, RetentionOptions, RetryPolicy } from "rowpost";
 import { collectRoutes, planBrokers, ROUTES_VARIABLE } from "../broker-routes.ts";
 import { BROKER_URL_VARIABLE, brokerForms } from "../broker-url.ts";
 import { CONFIRM_TOKEN_VARIABLE } from "../confirm-endpoint.ts";
@@ -50,6 +50,7 @@ export interface RelayFlags extends ConnectionFlags, TopicFlags {
   readonly confirm?: readonly RelayMessageType[];
   readonly consumers?: ConsumersByType;
   readonly label?: string;
+  readonly force?: true;
   readonly logLevel: LogLevel;
   readonly logFormat?: "json" | "pretty";
 }
@@ -61,7 +62,7 @@ export function addBrokerOptions(command: Command): Command {
     .addOption(
       new Option(
         "--route <pattern=url>",
-        "topics that go to another broker, such as 'orders.*=https://…'; may be given several times, the first match wins",
+        "topics that go to another broker, such as 'orders.*=https://…'; may be given several times, the first match wins; without --broker the relay leaves all other topics to other relays",
       )
         .argParser(collectRoutes)
         .env(ROUTES_VARIABLE),
@@ -81,6 +82,7 @@ export function addRelayOptions(command: Command): Command {
       httpAddress,
     )
     .addOption(alertsOption())
+    .option("--force", "publish to memory: or stdout: although another relay works on this table")
     .option("--label <name>", "name of this relay in `rowpost status` (default: host:pid)")
     .addOption(new Option("--log-level <level>", "least level to log").choices([...LOG_LEVELS]).default("info"))
     .addOption(new Option("--log-format <format>", "json, or pretty on a terminal").choices(["json", "pretty"]));
@@ -165,11 +167,13 @@ export function planRelay(context: CommandContext, flags: RelayFlags): RelayPlan
   }
   return {
     label: brokers.label,
-    async run({ database, address, layout }, { logger, ...how }) {
+    async run(opened, { logger, ...how }) {
+      const { database, address, layout } = opened;
       const alerts = await alertConfig(context, flags);
       const { runRelay } = await import("../daemon.ts");
       const broker = await brokers.open(database);
       try {
+        if (flags.force !== true) await refuseToSwallow(broker, opened);
         return await runRelay({
           ...how,
           relay: { ...settings, database, broker, layout, logger },
@@ -184,6 +188,25 @@ export function planRelay(context: CommandContext, flags: RelayFlags): RelayPlan
       }
     },
   };
+}
+
+/**
+ * What is published to memory: or stdout: reaches nobody else, and is `sent`. Beside a relay that
+ * works for others that would lose its messages.
+ */
+async function refuseToSwallow(broker: Broker, { database, layout }: OpenedDatabase): Promise<void> {
+  const name = [broker.name, ...(broker.routes?.brokers ?? [])].find((each) => /^(memory|stdout)\b/.test(each));
+  if (name === undefined) return;
+  const admin = database.messageAdmin({ layout });
+  try {
+    const other = (await admin.status()).instances.find(({ alive }) => alive);
+    if (other === undefined) return;
+    throw new InputError(
+      `--broker ${name}: would take messages from the relay ${other.label}, which works on this table, and mark them sent although nobody else gets them; stop that one first, or give --force`,
+    );
+  } finally {
+    await admin.close();
+  }
 }
 
 /** The format that the options mean: pretty for people, on a terminal. */

@@ -31,8 +31,8 @@ export function statusCommand(context: CommandContext, finish: (code: ExitCode) 
     .addHelpText(
       "after",
       `
-Unfinished messages are counted up to 10,000 of each state, and the topics of 300 of them are
-looked at; 300+ means at least so many.
+Unfinished messages are counted up to 10,000 of each state. The topics of 300 of them are looked
+at, of failed ones all that are counted; 300+ means at least so many, and topics may be missing.
 
 Examples:
   rowpost status --database sqlite:./app.db
@@ -101,10 +101,11 @@ function relaysText(context: CommandContext, { instances, leases }: OutboxStatus
     const sign = last && `; the last sign of life was that of ${last.label}, ${durationText(last.silentMs)} ago`;
     return `no relay is running${sign ?? ""}`;
   }
+  const shards = new Set(leases.map(({ shard }) => shard)).size;
   const rows = instances.map(({ label, owner, report, silentMs }) => {
     const held = leases.filter((lease) => lease.owner === owner).length;
     const seen = `${durationText(silentMs)} ago`;
-    return [label, `${held} of ${leases.length}`, seen, report === undefined ? "" : String(report.inFlight), owner];
+    return [label, `${held} of ${shards}`, seen, report === undefined ? "" : String(report.inFlight), owner];
   });
   const titles = ["RELAY", "SHARDS", "SEEN", "IN FLIGHT", "OWNER"];
   return tableText(

@@ -1,12 +1,13 @@
 /** The look at a table as somebody may see it whose rights reach some topics only. */
 import type { OutboxStatus } from "rowpost";
 import { reaches, type Topics } from "../access/topics.ts";
+import { statesInPart } from "./status-view.ts";
 
 /** Counts are those of their topics, as far as these were counted by topic. */
 export function narrowedStatus(status: OutboxStatus, topics: Topics): OutboxStatus {
   if (topics === undefined) return status;
   const counts = status.counts.filter(({ topic }) => reaches(topics, topic));
-  const isPart = new Set(status.counts.filter(({ atLeast }) => atLeast).map(({ state }) => state));
+  const isPart = statesInPart(status);
   return {
     ...status,
     counts,

@@ -59,7 +59,7 @@ export const message = z.object({
   lastRetryAt: instantOrNull.optional(),
   failReason: z.string().nullable(),
   messageId: z.string().nullish(),
-  lockVersion: z.number().optional(),
+  lockVersion: z.string().optional(),
   sentAt: instantOrNull.optional(),
   consumedAt: instantOrNull.optional(),
   createdBy: z.string().nullish(),
@@ -319,7 +319,7 @@ export const auditEntry = z.object({
     z.object({
       id: z.string(),
       state: anyState,
-      lockVersion: z.number().optional(),
+      lockVersion: z.string().optional(),
       failReason: z.string().nullable(),
     }),
   ),

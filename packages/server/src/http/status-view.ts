@@ -11,12 +11,19 @@ function counted({ atLeast, count }: { readonly atLeast: boolean; readonly count
   return { value: count, relation: atLeast ? "gte" : "eq" };
 }
 
+const UNFINISHED = ["pending", "sending", "failed", "suspended"] as const;
+
 /** Of the unfinished states; one without messages is there with 0. */
 export function countsOf({ totals }: OutboxStatus): StateCounts {
-  return (["pending", "sending", "failed", "suspended"] as const).map((state) => ({
+  return UNFINISHED.map((state) => ({
     state,
     count: counted(totals.find((total) => total.state === state) ?? { count: 0, atLeast: false }),
   }));
+}
+
+/** States of which only a part is told by topic: a topic that is not there is not known. */
+export function statesInPart({ counts, totals }: OutboxStatus): ReadonlySet<string> {
+  return new Set([...counts, ...totals].filter(({ atLeast }) => atLeast).map(({ state }) => state));
 }
 
 /** With unfinished messages, or that somebody has suspended, or that rest. */
@@ -24,6 +31,7 @@ export function topicsOf(status: OutboxStatus): z.infer<typeof topic>[] {
   const { counts, suspensions } = status;
   const resting = restingOf(status);
   const rules = suspensions.filter(({ scope }) => scope === "topic");
+  const unknown = statesInPart(status);
   const names = new Set([
     ...counts.map((one) => one.topic),
     ...rules.map(({ value }) => value),
@@ -33,7 +41,12 @@ export function topicsOf(status: OutboxStatus): z.infer<typeof topic>[] {
     const mine = counts.filter((one) => one.topic === name);
     return {
       topic: name,
-      states: mine.map((one) => ({ state: one.state, count: counted(one) })),
+      states: [
+        ...mine.map((one) => ({ state: one.state, count: counted(one) })),
+        ...UNFINISHED.filter((state) => unknown.has(state) && !mine.some((one) => one.state === state)).map(
+          (state) => ({ state, count: counted({ count: 0, atLeast: true }) }),
+        ),
+      ],
       oldestAgeMs: Math.max(0, ...mine.map(({ oldestAgeMs }) => oldestAgeMs)),
       suspension: rules.find(({ value }) => value === name),
       resting: resting.filter((one) => one.topic === name),
@@ -67,7 +80,7 @@ export function unownedShards({ instances, leases }: OutboxStatus): number[] {
 
 /** The worst first. */
 export function problemsOf(status: OutboxStatus): Problem[] {
-  const { counts, instances, suspensions } = status;
+  const { counts, instances, suspensions, totals } = status;
   const alive = instances.filter((instance) => instance.alive);
   const unowned = unownedShards(status);
   const away = alive.flatMap(({ label, report }) =>
@@ -82,13 +95,18 @@ export function problemsOf(status: OutboxStatus): Problem[] {
   return [
     ...(alive.length === 0 ? [{ kind: "no relay" as const, subject: "", forMs: lastSign(status) }] : []),
     ...(alive.length > 0 && unowned.length > 0
-      ? [{ kind: "shards unowned" as const, subject: unowned.join(", "), count: shards }]
+      ? [{ kind: "shards unowned" as const, subject: [...new Set(unowned)].join(", "), count: shards }]
       : []),
     ...away,
-    ...restingOf(status).map(({ reason, restsForMs, topic }) => ({
-      ...{ kind: "topic rests" as const, subject: topic, forMs: restsForMs, reason },
+    // Each relay rests a topic by itself; 0: its probe is due or under way.
+    ...[...new Map(restingOf(status).map((one) => [one.topic, one])).values()].map(({ reason, restsForMs, topic }) => ({
+      ...{ kind: "topic rests" as const, subject: topic, reason, ...(restsForMs > 0 ? { forMs: restsForMs } : {}) },
     })),
     ...failed.map((one) => ({ kind: "failed" as const, subject: one.topic, count: counted(one) })),
+    // Those of other topics are not known: said, or a topic that is not there would look well.
+    ...totals
+      .filter(({ atLeast, state }) => state === "failed" && atLeast)
+      .map((all) => ({ kind: "failed" as const, subject: "", count: counted(all) })),
     ...suspensions.map(({ author, endsInMs, reason, scope, value }) => ({
       ...{ kind: "suspended" as const, subject: `${scope} ${value}`, reason, author },
       ...(endsInMs === null ? {} : { forMs: endsInMs }),

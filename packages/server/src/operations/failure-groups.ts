@@ -69,7 +69,7 @@ export async function failuresOf(
   let topic: string | undefined;
   await eachFailure(admin, (message) => {
     if (!isMeant(message) || causeOf(message).fingerprint !== fingerprint) return;
-    found.push({ id: message.id, lockVersion: message.lockVersion ?? 0 });
+    found.push({ id: message.id, lockVersion: message.lockVersion ?? "0" });
     ({ topic } = message);
   });
   return { seen: found.reverse(), topic };

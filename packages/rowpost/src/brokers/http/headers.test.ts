@@ -1,7 +1,7 @@
 import { validateHeaderName, validateHeaderValue } from "node:http";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { decodeWebhookHeaders, encodeHeaders, HEADER_ENCODED } from "./headers.ts";
+import { decodeWebhookHeaders, encodeHeaders, HEADER_ENCODED, sameNames } from "./headers.ts";
 
 const none: ReadonlySet<string> = new Set();
 
@@ -34,6 +34,13 @@ describe("headers", () => {
       "x-api-key": "stolen",
       城: "v",
     });
+  });
+
+  test("two names that differ only in their case are told, unless they say the same", () => {
+    expect(sameNames({ "X-Tenant": "blue", other: "", "x-tenant": "red" })).toEqual(["X-Tenant", "x-tenant"]);
+    expect(sameNames({ Größe: "1", GRÖßE: "2" })).toEqual(["Größe", "GRÖßE"]);
+    expect(sameNames({ "X-Tenant": "blue", "x-tenant": "blue" })).toBeUndefined();
+    expect(encodeHeaders({ Stadt: "上海", stadt: "上海" }, none)[HEADER_ENCODED]).toBe("stadt");
   });
 
   test("any headers can be written by node:http and come back as they were", () => {

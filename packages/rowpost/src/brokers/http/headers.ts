@@ -40,9 +40,22 @@ const PLAIN_NAME = /^[A-Za-z0-9!#$&'*+.^_`|~-]+$/;
 const PLAIN_VALUE = /^(?:[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)?$/;
 
 /**
- * Message headers as they go on the wire: HTTP knows no case in names, so of two that differ only
- * in it the later wins. `fixedNames`: lower-case names that the endpoint's own headers take, such
- * as `x-api-key`.
+ * Two names of the message's headers that HTTP, which knows no case in them, cannot tell apart and
+ * whose values differ; undefined: there are none.
+ */
+export function sameNames(headers: Readonly<Record<string, string>>): readonly [string, string] | undefined {
+  const seen = new Map<string, string>();
+  for (const [name, value] of Object.entries(headers)) {
+    const other = seen.get(name.toLowerCase());
+    if (other !== undefined && headers[other] !== value) return [other, name];
+    seen.set(name.toLowerCase(), name);
+  }
+  return undefined;
+}
+
+/**
+ * Message headers as they go on the wire. `fixedNames`: lower-case names that the endpoint's own
+ * headers take, such as `x-api-key`.
  */
 export function encodeHeaders(
   headers: Readonly<Record<string, string>>,
@@ -57,8 +70,8 @@ export function encodeHeaders(
       wire.set(lowerName, value);
     } else {
       const wireName = isPlainName ? lowerName : encodeName(lowerName);
+      if (!wire.has(wireName)) encoded.push(wireName);
       wire.set(wireName, percentEncode(value, /[^\x20-\x7e]|%|^ | $/gu));
-      encoded.push(wireName);
     }
   }
   if (encoded.length > 0) wire.set(HEADER_ENCODED, encoded.join(","));

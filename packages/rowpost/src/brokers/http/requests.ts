@@ -4,7 +4,7 @@ import type { OutgoingMessage, PublishFailed } from "../broker.ts";
 import type { Outcome } from "../publishing/call.ts";
 import { failed } from "../publishing/failures.ts";
 import type { Exchange, ExchangeRequest } from "./exchange.ts";
-import { encodeHeaders } from "./headers.ts";
+import { encodeHeaders, sameNames } from "./headers.ts";
 import { outcomeOfAnswer } from "./response.ts";
 import type { HttpSettings } from "./settings.ts";
 import { sign, webhookId } from "./signature.ts";
@@ -21,6 +21,11 @@ export function requestOf(
   if (maxBodyBytes !== undefined && body.length > maxBodyBytes) {
     const reason = `body of ${body.length} bytes, the limit is ${maxBodyBytes}`;
     return failed("message", "BODY_TOO_LARGE", reason, { retriable: false });
+  }
+  const same = sameNames(message.headers);
+  if (same !== undefined) {
+    const reason = `the headers ${same.join(" and ")} are one to HTTP, which knows no case in names, and their values differ`;
+    return failed("message", "AMBIGUOUS_HEADERS", reason, { retriable: false });
   }
   const id = webhookId(message.type, message.key);
   const headers = requestHeaders(message, { id, body, target, settings, nowMs: clock.wallMs() });

@@ -50,6 +50,12 @@ describe("what an answer means", () => {
     ["a header", { "rowpost-receipt": "r-1", "content-type": "application/json" }, '{"id":"body"}', "r-1"],
     ["an id in JSON", { "content-type": "application/json; charset=utf-8" }, '{"id":"abc"}', "abc"],
     ["a number in JSON", { "content-type": "application/problem+json" }, '{"id":12}', "12"],
+    [
+      "a number with more digits than a double has",
+      { "content-type": "application/json" },
+      '{"of":{"id":9007199254740993124},"text":"\\"id\\":1","id": 9007199254740993123}',
+      "9007199254740993123",
+    ],
     ["JSON without an id", { "content-type": "application/json" }, '{"ok":true}', "t:k"],
     ["JSON that is broken", { "content-type": "application/json" }, '{"id":"ab', "t:k"],
     ["JSON that is null", { "content-type": "application/json" }, "null", "t:k"],

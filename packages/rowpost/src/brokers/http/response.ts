@@ -29,11 +29,15 @@ export interface AnswerContext {
  *
  * These, on the other hand, say something about the endpoint and not about the message: it is busy
  * (408, 425), or its address, its routes or its credentials are wrong (401, 403, 404, 405, 407),
- * which a deployment or a corrected configuration mends. They are retried, counted, and `failed`
- * after their attempts, instead of failing every message at once for a typo. 410 is not among them:
+ * which a deployment or a corrected configuration mends. Those are waited for, then retried,
+ * counted, and `failed` after their attempts, instead of failing every message at once for a typo.
+ * 410 is not among them:
  * the receiver says on purpose that it wants no more (Standard Webhooks: stop sending).
  */
-const RETRIABLE_4XX: ReadonlySet<number> = new Set([401, 403, 404, 405, 407, 408, 425]);
+const MISSING: ReadonlySet<number> = new Set([401, 403, 404, 405, 407]);
+const BUSY: ReadonlySet<number> = new Set([408, 425]);
+/** What a gateway says of a service behind it that is away; 520 to 524 are those of a CDN. */
+const AWAY: ReadonlySet<number> = new Set([502, 503, 504, 520, 521, 522, 523, 524]);
 
 /** A mistaken date must not silence a topic for years. */
 const MAX_RETRY_AFTER_MS = 86_400_000;
@@ -43,12 +47,12 @@ export function outcomeOfAnswer(answer: HttpAnswer, context: AnswerContext): Out
   const { status } = answer;
   if (status >= 200 && status < 300) return receiptOf(answer, context);
   const retryAfterMs = retryAfter(answer.headers["retry-after"], context.nowMs);
-  // 503 is the whole service only where it says when it will be back, else this request.
   const isThrottled = status === 429 || (status === 503 && retryAfterMs !== undefined);
-  const isRetriable = status >= 500 || (status >= 300 && status < 400) || RETRIABLE_4XX.has(status);
+  const isRetriable = status >= 500 || (status >= 300 && status < 400) || MISSING.has(status) || BUSY.has(status);
   const scope = isThrottled ? "destination" : "message";
+  const absent = isThrottled ? undefined : MISSING.has(status) ? "missing" : AWAY.has(status) ? "away" : undefined;
   const retriable = isThrottled || isRetriable;
-  return failed(scope, `HTTP_${status}`, reasonOf(answer, context.label), { retriable, retryAfterMs });
+  return failed(scope, `HTTP_${status}`, reasonOf(answer, context.label), { absent, retriable, retryAfterMs });
 }
 
 /** The receiver's own receipt (a header, or `id` in a JSON body), else the id that it was sent. */
@@ -65,13 +69,21 @@ function receiptOf(answer: HttpAnswer, context: AnswerContext): string {
 
 function jsonId(body: Buffer): string | undefined {
   try {
-    const parsed: unknown = JSON.parse(body.toString());
+    const text = body.toString();
+    const parsed: unknown = JSON.parse(text);
     if (typeof parsed !== "object" || parsed === null || !("id" in parsed)) return undefined;
     const { id } = parsed;
-    return (typeof id === "string" && id !== "") || typeof id === "number" ? String(id) : undefined;
+    // One above 2^53 has lost its last digits as a number: read as a text, it has them all.
+    if (typeof id === "number") return Number.isSafeInteger(id) ? String(id) : jsonId(Buffer.from(quoted(text)));
+    return typeof id === "string" && id !== "" ? id : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** JSON with its numbers as texts. */
+function quoted(json: string): string {
+  return json.replace(/"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g, (part) => (part.startsWith('"') ? part : `"${part}"`));
 }
 
 function reasonOf(answer: HttpAnswer, label: string): string {

@@ -57,6 +57,7 @@ const RULES: Readonly<Record<number, readonly [name: string, Rule]>> = {
     "UNKNOWN_TOPIC_OR_PARTITION",
     {
       scope: "message",
+      absent: "missing",
       stale: true,
       advice: "create the topic: kafka-topics.sh --bootstrap-server HOST:9092 --create --topic TOPIC --partitions N",
     },

@@ -45,6 +45,7 @@ export function kafka(options: KafkaOptions): Broker {
   return createBroker({
     name: "kafka",
     title: "Kafka",
+    target: settings.brokers.length === 0 ? undefined : [...settings.brokers].sort().join(","),
     features: () => ({ ordering: "key", reportsUnknownTopic: true, maxBodyBytes: undefined }),
     publish: (batch, scope) => inTurns(batch, scope, topicOf, (messages) => publishBatch(publishing, messages, scope)),
     async check() {

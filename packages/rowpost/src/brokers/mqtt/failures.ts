@@ -32,6 +32,7 @@ const NO_SUBSCRIBERS = failed(
   "message",
   "NO_SUBSCRIBERS",
   "the server took the message and nobody subscribes to its topic (requireSubscribers); let a consumer subscribe",
+  { absent: "missing" },
 );
 
 /** The server answered; `receipt` is what this message is known by then. */

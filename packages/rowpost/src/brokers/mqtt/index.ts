@@ -1,4 +1,5 @@
 /** MQTT 5 through MQTT.js. See `docs/brokers/mqtt.md` for what goes where in a PUBLISH packet. */
+
 import { BrokerError } from "../../runtime/errors.ts";
 import type { Broker } from "../broker.ts";
 import { orAborted } from "../publishing/abort-scope.ts";
@@ -6,6 +7,7 @@ import { failed } from "../publishing/failures.ts";
 import { createBroker } from "../publishing/lifecycle.ts";
 import { ABORTED, failBatch } from "../publishing/results.ts";
 import { createWindow } from "../publishing/window.ts";
+import { targetOf } from "../settings/server-address.ts";
 import { createLinks } from "./links.ts";
 import { type MqttOptions, settingsFrom } from "./options.ts";
 import { publishBatch } from "./publish.ts";
@@ -30,6 +32,7 @@ export function mqtt(options: MqttOptions): Broker {
   return createBroker({
     name: "mqtt",
     title: "MQTT",
+    target: targetOf(settings.servers),
     features: () => ({ ordering: "key", reportsUnknownTopic: requireSubscribers, maxBodyBytes }),
     async publish(batch, scope) {
       const link = await orAborted(links.link(), scope);

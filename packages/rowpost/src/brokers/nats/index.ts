@@ -16,6 +16,7 @@ import { failed, unusableFailure } from "../publishing/failures.ts";
 import { createBroker } from "../publishing/lifecycle.ts";
 import { ABORTED, failBatch } from "../publishing/results.ts";
 import { createWindow } from "../publishing/window.ts";
+import { targetOf } from "../settings/server-address.ts";
 import { checkServer } from "./check.ts";
 import { loadNats } from "./client.ts";
 import type { Link } from "./link.ts";
@@ -70,6 +71,7 @@ export function nats(options: NatsOptions): Broker {
   return createBroker({
     name: "nats",
     title: "NATS",
+    target: targetOf(settings.servers),
     // The server limits headers and body together (max_payload).
     features: () => ({ ordering: "key", reportsUnknownTopic: true, maxBodyBytes: settings.maxBodyBytes }),
     async publish(batch, scope) {

@@ -73,5 +73,5 @@ function failureOf(answer: ApiAnswer, { subject, topic, api }: Question): Publis
   }
   const advice = `nats stream add NAME --subjects '${subject}' --storage file`;
   const reason = `no stream takes the subject ${subject} of the topic ${topic}; create one: ${advice}`;
-  return failed("message", "STREAM_NOT_FOUND", reason, { retriable: true });
+  return failed("message", "STREAM_NOT_FOUND", reason, { absent: "missing" });
 }

@@ -8,6 +8,8 @@ export interface Rule {
   /** Default true. */
   readonly retriable?: boolean | undefined;
   readonly retryAfterMs?: number | undefined;
+  /** As in {@link PublishFailed}. */
+  readonly absent?: PublishFailed["absent"];
   /** What to do about it; stands behind the server's words. */
   readonly advice?: string | undefined;
 }
@@ -17,9 +19,10 @@ export function failed(
   scope: FailureScope,
   code: string,
   reason: string,
-  { retriable = true, retryAfterMs }: Pick<Rule, "retriable" | "retryAfterMs"> = {},
+  { absent, retriable = true, retryAfterMs }: Pick<Rule, "absent" | "retriable" | "retryAfterMs"> = {},
 ): PublishFailed {
-  return { status: "failed", scope, retriable, code, reason, retryAfterMs };
+  const failure: PublishFailed = { status: "failed", scope, retriable, code, reason, retryAfterMs };
+  return absent === undefined ? failure : { ...failure, absent };
 }
 
 /** What a rule says of an error, with what the adapter's own rules say beside. */

@@ -10,6 +10,8 @@ export interface Adapter {
   readonly name: string;
   /** The name as people write it, for the reason of a failure. */
   readonly title: string;
+  /** See {@link Broker.target}. */
+  readonly target?: string | undefined;
   /** Asked for each time: a limit of the server may become known later. */
   readonly features: () => BrokerFeatures;
   /** At least one message; the scope is aborted at the deadline, and when the broker is closed. */
@@ -23,13 +25,14 @@ export interface Adapter {
   readonly close: () => Promise<void>;
 }
 
-export function createBroker({ name, title, features, publish, check, close }: Adapter): Broker {
+export function createBroker({ name, title, target, features, publish, check, close }: Adapter): Broker {
   const closing = new AbortController();
   const closedAs = closedFailure(title);
   let closed: Promise<void> | undefined;
 
   return {
     name,
+    target,
     get features() {
       return features();
     },

@@ -1,5 +1,6 @@
 /** The results of one call, by index, and what a failure means for the messages that follow. */
 import type { OutgoingMessage, PublishFailed, PublishNotStarted, PublishResult } from "../broker.ts";
+import { failed } from "./failures.ts";
 
 export const ABORTED: PublishNotStarted = { status: "notStarted", reason: "the publish was aborted before its turn" };
 const BEHIND: PublishNotStarted = {
@@ -89,8 +90,8 @@ export function createResults(count: number): Results {
 }
 
 /** A failure as the relay is told of it, without what only the adapter needs. */
-function plain({ scope, retriable, code, reason, retryAfterMs }: PublishFailed): PublishFailed {
-  return { status: "failed", scope, retriable, code, reason, retryAfterMs };
+function plain({ scope, code, reason, ...rule }: PublishFailed): PublishFailed {
+  return failed(scope, code, reason, rule);
 }
 
 /** The failures of a whole batch of which nothing was handed over. */

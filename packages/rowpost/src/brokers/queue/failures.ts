@@ -11,7 +11,7 @@ const RULES: Readonly<Record<string, QueueRule>> = {
   INVALID_NAME: { scope: "message", retriable: false, divisible: true },
   INVALID_MESSAGE: { scope: "message", retriable: false, divisible: true },
   ROW_REFUSED: { scope: "message", divisible: true },
-  UNKNOWN_TOPIC: { scope: "message" },
+  UNKNOWN_TOPIC: { scope: "message", absent: "missing" },
   NOT_APPENDED: { scope: "message" },
   COMMIT_UNKNOWN: { scope: "unknown" },
   DATABASE_UNAVAILABLE: { scope: "connection" },

@@ -90,7 +90,8 @@ export function unknownAfter({ code, reason }: Said): PublishFailed {
 
 function missingExchange(exchange: string, reason: string): PublishFailed {
   const advice = `declare the exchange, or correct the mapping of topics (options exchange and route)`;
-  return failed("message", "NOT_FOUND", `the exchange ${exchange} of this topic does not exist: ${reason}; ${advice}`);
+  const words = `the exchange ${exchange} of this topic does not exist: ${reason}; ${advice}`;
+  return failed("message", "NOT_FOUND", words, { absent: "missing" });
 }
 
 function refusedExchange(exchange: string, reason: string): PublishFailed {
@@ -109,7 +110,7 @@ export function unroutable(topic: string, exchange: string, routingKey: string):
     exchange === ""
       ? `topic ${topic}: there is no queue ${routingKey}; declare it (durable), or map topics to exchanges with the options exchange or route`
       : `topic ${topic}: no queue is bound to exchange ${exchange} for routing key ${routingKey}; bind one`;
-  return failed("message", "NO_ROUTE", words);
+  return failed("message", "NO_ROUTE", words, { absent: "missing" });
 }
 
 /** It is full and rejects (`x-overflow`), or cannot store now. Another queue may have taken it. */

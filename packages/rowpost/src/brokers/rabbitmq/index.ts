@@ -1,8 +1,10 @@
 /** RabbitMQ through amqplib's confirm channels. See `docs/brokers/rabbitmq.md`. */
+
 import { BrokerError, describeError } from "../../runtime/errors.ts";
 import type { Broker } from "../broker.ts";
 import { createBroker } from "../publishing/lifecycle.ts";
 import { createWindow } from "../publishing/window.ts";
+import { targetOf } from "../settings/server-address.ts";
 import type { RabbitmqConnection } from "./amqp.ts";
 import { createChannels } from "./channels.ts";
 import { createConnection } from "./connection.ts";
@@ -40,6 +42,7 @@ export function rabbitmq(given: RabbitmqOptions | RabbitmqConnection): Broker {
   return createBroker({
     name: "rabbitmq",
     title: "RabbitMQ",
+    target: targetOf(settings.servers, `/${settings.servers[0]?.vhost ?? ""}`),
     features: () => ({ ordering: "key", reportsUnknownTopic: true, maxBodyBytes: settings.maxBodyBytes }),
     publish: (batch, scope) => publishBatch(publishing, batch, scope),
     async check() {

@@ -68,5 +68,6 @@ const NO_REPLY: IoReply = [new Error("there was no reply")];
 
 const NO_STREAM = failure("TOPIC_NOT_FOUND", "the topic has no stream", {
   scope: "message",
+  absent: "missing",
   advice: "make it with its consumer group: XGROUP CREATE STREAM GROUP $ MKSTREAM",
 });

@@ -43,6 +43,7 @@ export function redis(options: RedisOptions): Broker {
   return createBroker({
     name: "redis",
     title: "redis",
+    target: settings.target,
     features: () => ({
       ordering: "key",
       reportsUnknownTopic: !settings.createsStreams,

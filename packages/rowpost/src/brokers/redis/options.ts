@@ -63,6 +63,7 @@ export interface Settings
   readonly createClient: ClientFactory;
   /** For texts: scheme, host and port without credentials. */
   readonly label: string;
+  readonly target: string | undefined;
   /** What stands between the key and the fields of every XADD. */
   readonly xaddArguments: readonly string[];
   readonly createsStreams: boolean;
@@ -112,7 +113,10 @@ export function settingsFrom(options: RedisOptions): Settings {
   };
 }
 
-function clientsOf(options: RedisOptions, connectTimeoutMs: number): Pick<Settings, "createClient" | "label"> {
+function clientsOf(
+  options: RedisOptions,
+  connectTimeoutMs: number,
+): Pick<Settings, "createClient" | "label" | "target"> {
   const { url, client, username, password, tls } = options;
   if ((url === undefined) === (client === undefined)) {
     throw new ConfigurationError("redis broker: give exactly one of url and client");
@@ -121,10 +125,10 @@ function clientsOf(options: RedisOptions, connectTimeoutMs: number): Pick<Settin
     if (username !== undefined || password !== undefined || tls !== undefined) {
       throw new ConfigurationError("redis broker: username, password and tls belong to url; a client has its own");
     }
-    return { createClient: duplicatesOf(client), label: "the given client's server" };
+    return { createClient: duplicatesOf(client), label: "the given client's server", target: undefined };
   }
   const address = addressOf(url ?? "", options);
   const { host, port } = address;
   const label = `${address.tls === undefined ? "redis" : "rediss"}://${host.includes(":") ? `[${host}]` : host}:${port}`;
-  return { createClient: ownClients(address, connectTimeoutMs), label };
+  return { createClient: ownClients(address, connectTimeoutMs), label, target: `${label}/${address.db}` };
 }

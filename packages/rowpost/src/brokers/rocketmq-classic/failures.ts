@@ -38,6 +38,7 @@ const UNEXPLAINED: Rule = { scope: "message", divisible: true };
 
 const MISSING: Rule = {
   scope: "message",
+  absent: "missing",
   routeIsWrong: true,
   topicIsMissing: true,
   advice: "create the topic: mqadmin updateTopic -n NAMESERVER -c CLUSTER -t TOPIC",

@@ -3,12 +3,14 @@
  * on the classic remoting protocol. See `docs/brokers/rocketmq-classic.md` for what goes where in a
  * message; to a consumer it is the same as of `rowpost/rocketmq`.
  */
+
 import type { Broker } from "../broker.ts";
 import { createAbortScope } from "../publishing/abort-scope.ts";
 import { createBroker } from "../publishing/lifecycle.ts";
 import { inTurns, topicOf } from "../publishing/turns.ts";
 import { createWindow } from "../publishing/window.ts";
 import { createRoutes } from "../rocketmq/routes.ts";
+import { targetOf } from "../settings/server-address.ts";
 import { checkCluster } from "./check.ts";
 import { createNameServers } from "./name-servers.ts";
 import { type RocketmqClassicOptions, settingsFrom } from "./options.ts";
@@ -43,6 +45,7 @@ export function rocketmqClassic(options: RocketmqClassicOptions): Broker {
   return createBroker({
     name: "rocketmq-classic",
     title: "RocketMQ",
+    target: targetOf(settings.nameServers, `/${settings.namespace}`),
     features: () => ({ ordering: "key", reportsUnknownTopic: true, maxBodyBytes }),
     publish: (batch, scope) => inTurns(batch, scope, topicOf, (messages) => publishBatch(publishing, messages, scope)),
     check: () => checkCluster({ settings, nameServers, primaries }),

@@ -51,6 +51,7 @@ const MAY_BE_STORED: Rule = { scope: "unknown", retriable: true };
 
 const MISSING: Rule = {
   scope: "message",
+  absent: "missing",
   retriable: true,
   routeIsWrong: true,
   topicIsMissing: true,

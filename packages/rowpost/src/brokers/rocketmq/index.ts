@@ -16,6 +16,7 @@ import { createBroker } from "../publishing/lifecycle.ts";
 import { failBatch } from "../publishing/results.ts";
 import { inTurns, topicOf } from "../publishing/turns.ts";
 import { createWindow } from "../publishing/window.ts";
+import { targetOf } from "../settings/server-address.ts";
 import { type CallResult, type Connection, createConnection } from "./connection.ts";
 import { type Failure, failureOfCall, failureOfStatus, type RocketmqStatus } from "./failures.ts";
 import { type GrpcRuntime, loadGrpc } from "./grpc.ts";
@@ -61,6 +62,7 @@ export function rocketmq(options: RocketmqOptions): Broker {
   return createBroker({
     name: "rocketmq",
     title: "RocketMQ",
+    target: targetOf(settings.endpoints, `/${settings.namespace}`),
     features: () => ({
       ordering: "key",
       reportsUnknownTopic: true,

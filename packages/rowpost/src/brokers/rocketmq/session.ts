@@ -21,6 +21,8 @@ export interface Session {
   trouble(): string | undefined;
   /** Largest body, from the server's settings; undefined until they came. */
   maxBodyBytes(): number | undefined;
+  /** Deliveries of a message to the group; undefined until the server's settings came. */
+  maxDeliveries(): number | undefined;
   /** Tells the server that it ends, and ends timers and stream. Never rejects. */
   close(): Promise<void>;
 }
@@ -42,6 +44,12 @@ const HEARTBEAT_MS = 10_000;
 const REOPEN_MIN_MS = 1000;
 const REOPEN_MAX_MS = 10_000;
 
+/** From the server's settings. */
+interface Limits {
+  maxBodyBytes?: number;
+  maxDeliveries?: number;
+}
+
 /** The stream of settings, opened again when it ends. */
 interface Telemetry {
   /** The channel that it runs on; undefined while there is none. */
@@ -52,7 +60,7 @@ interface Telemetry {
   update(): void;
   /** Ends it, to be opened again on another channel. */
   drop(): void;
-  maxBodyBytes(): number | undefined;
+  readonly limits: Limits;
   isKnown(): boolean;
   trouble(): string | undefined;
   close(): void;
@@ -72,7 +80,7 @@ function createTelemetry(options: SessionOptions): Telemetry {
   let running: Running | undefined;
   let reopen: NodeJS.Timeout | undefined;
   let reopenMs = REOPEN_MIN_MS;
-  let maxBodyBytes: number | undefined;
+  const limits: Limits = {};
   let trouble: string | undefined;
   let closed = false;
 
@@ -110,8 +118,7 @@ function createTelemetry(options: SessionOptions): Telemetry {
       running.isKnown = true;
       trouble = undefined;
     }
-    const max = command.settings?.publishing?.maxBodySize;
-    if (max !== undefined && max > 0) maxBodyBytes = max;
+    learn(limits, command.settings);
     reopenMs = REOPEN_MIN_MS;
     if (command.reconnectEndpointsCommand !== undefined) connection.reconnect();
   };
@@ -131,7 +138,7 @@ function createTelemetry(options: SessionOptions): Telemetry {
       running.stream.write({ settings: settingsOf(running.channel, topics, options) });
     },
     drop,
-    maxBodyBytes: () => maxBodyBytes,
+    limits,
     isKnown: () => running?.isKnown === true,
     trouble: () => trouble,
     close() {
@@ -170,7 +177,8 @@ export function createSession(options: SessionOptions): Session {
       timer ??= setInterval(() => void heartbeat().catch(() => undefined), HEARTBEAT_MS).unref();
       attend();
     },
-    maxBodyBytes: () => telemetry.maxBodyBytes(),
+    maxBodyBytes: () => telemetry.limits.maxBodyBytes,
+    maxDeliveries: () => telemetry.limits.maxDeliveries,
     isKnown: () => telemetry.isKnown(),
     trouble: () => telemetry.trouble(),
     async close() {
@@ -195,8 +203,16 @@ export const UNKNOWN_CLIENT = "UNRECOGNIZED_CLIENT_TYPE";
 
 interface Command {
   readonly status?: RocketmqStatus;
-  readonly settings?: { readonly publishing?: { readonly maxBodySize?: number } };
+  readonly settings?: {
+    readonly publishing?: { readonly maxBodySize?: number };
+    readonly backoffPolicy?: { readonly maxAttempts?: number };
+  };
   readonly reconnectEndpointsCommand?: object;
+}
+
+function learn(limits: Limits, { backoffPolicy, publishing }: Command["settings"] = {}): void {
+  if (publishing?.maxBodySize) limits.maxBodyBytes = publishing.maxBodySize;
+  if (backoffPolicy?.maxAttempts) limits.maxDeliveries = backoffPolicy.maxAttempts;
 }
 
 function settingsOf({ endpoint }: Channel, topics: readonly string[], options: SessionOptions): object {

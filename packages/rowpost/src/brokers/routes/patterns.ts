@@ -1,26 +1,4 @@
-/**
- * Topic patterns: `*` stands for any characters, everything else for itself. Not the wildcards of
- * one broker's protocol, whose topics the others do not have, and no regular expression: matching
- * takes time in proportion to the topic, whatever the pattern.
- */
-
-/** Tells whether a topic matches, as a whole. */
-export function topicMatcher(pattern: string): (topic: string) => boolean {
-  const [first = "", ...rest] = pattern.split("*");
-  const last = rest.pop();
-  if (last === undefined) return (topic) => topic === pattern;
-  return (topic) => {
-    const end = topic.length - last.length;
-    if (end < first.length || !topic.startsWith(first) || !topic.endsWith(last)) return false;
-    let from = first.length;
-    for (const middle of rest) {
-      const found = topic.indexOf(middle, from);
-      if (found < 0 || found + middle.length > end) return false;
-      from = found + middle.length;
-    }
-    return true;
-  };
-}
+import { topicMatcher } from "../../runtime/topic-patterns.ts";
 
 /** What is wrong with a pattern that stands behind these; undefined: nothing. */
 export function whatIsWrongWith(pattern: string, before: readonly string[]): string | undefined {

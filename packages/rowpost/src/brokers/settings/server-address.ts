@@ -36,3 +36,9 @@ export function serverAddress(text: string, { broker, schemes, defaultPort }: Ad
 export function addressLabel({ host, port }: ServerAddress): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
+
+/** Servers in one text, in an order of its own: where a broker publishes. Undefined without any. */
+export function targetOf(servers: readonly ServerAddress[], more = ""): string | undefined {
+  if (servers.length === 0) return undefined;
+  return `${servers.map(addressLabel).sort().join(",")}${more}`;
+}

@@ -11,6 +11,10 @@ import type { BatchAnswer, FailedEntry } from "./client.ts";
 /** Throttling names no time. */
 const BUSY = { scope: "destination", retryAfterMs: 1000 } as const;
 const NEVER = { scope: "message", retriable: false } as const;
+const MISSING = {
+  ...({ scope: "message", absent: "missing" } as const),
+  advice: "create the queue, or map the topic with the option queue",
+};
 const DENIED = { scope: "destination", advice: "allow sqs:SendMessage and sqs:GetQueueUrl for this queue" } as const;
 const LOGIN = {
   scope: "connection",
@@ -19,9 +23,9 @@ const LOGIN = {
 
 const RULES: Readonly<Record<string, Rule>> = {
   // Seen: the queue of a topic does not exist.
-  QueueDoesNotExist: { scope: "message", advice: "create the queue, or map the topic with the option queue" },
-  NonExistentQueue: { scope: "message", advice: "create the queue, or map the topic with the option queue" },
-  QueueDeletedRecently: { scope: "message" },
+  QueueDoesNotExist: MISSING,
+  NonExistentQueue: MISSING,
+  QueueDeletedRecently: MISSING,
   RequestThrottled: BUSY,
   ThrottlingException: BUSY,
   Throttling: BUSY,

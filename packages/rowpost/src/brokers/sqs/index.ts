@@ -54,6 +54,7 @@ export function sqs(options: SqsOptions): Broker {
   return createBroker({
     name: "sqs",
     title: "SQS",
+    target: settings.client === undefined ? settings.label : undefined,
     // SQS counts attributes with the body, so that no limit is the body's alone.
     features: () => ({ ordering: "key", reportsUnknownTopic: true, maxBodyBytes: undefined }),
     async publish(batch, scope) {

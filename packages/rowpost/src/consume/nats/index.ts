@@ -76,6 +76,7 @@ interface LinkParts extends Pick<Parameters<typeof startPulling>[0], "address" |
   readonly pauseMs: number;
   readonly work: Work<NatsDelivered>;
   readonly lastOnes: Set<LastOne>;
+  readonly tellOfLimit: (facts: ConsumerFacts) => void;
 }
 
 /** One in its last delivery that is under way. */
@@ -100,8 +101,16 @@ export async function consumeNats<Tx = Transaction>(options: NatsConsumeOptions<
   const work = createWork(settings);
   const { clock, logger, pauseMs } = settings;
   const lastOnes = new Set<LastOne>();
+  let isTold = false;
+  const tellOfLimit = ({ maxDeliveries }: ConsumerFacts): void => {
+    if (isTold || maxDeliveries === Number.POSITIVE_INFINITY) return;
+    isTold = true;
+    logger.warn("a process that dies loses what is in its last delivery: let max_deliver be without limit", {
+      ...{ stream: address.stream, durable: address.durable, maxDeliveries },
+    });
+  };
   const links = await reopening({
-    open: () => openLink({ connect, address, inboxPrefix, room, clock, logger, pauseMs, work, lastOnes }),
+    open: () => openLink({ tellOfLimit, connect, address, inboxPrefix, room, clock, logger, pauseMs, work, lastOnes }),
     discard: ({ connection }) => closeQuietly(connection.close()),
     ...{ openWithinMs, closing: work.closing, clock, logger },
     what: `NATS consumer ${address.durable} of the stream ${address.stream}`,
@@ -140,6 +149,7 @@ async function openLink(parts: LinkParts): Promise<Link> {
   const connection = await connect();
   try {
     const facts = await askForConsumer(connection, address);
+    parts.tellOfLimit(facts);
     const keeping = createKeeping({ connection, clock, ackWaitMs: facts.ackWaitMs });
     const pulling: Pulling = startPulling({
       ...{ connection, address, room, clock, logger, closing: work.closing },

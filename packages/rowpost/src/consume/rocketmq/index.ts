@@ -110,9 +110,17 @@ export async function consumeRocketmq<Tx = Transaction>(options: RocketmqConsume
 
   async function tell(lent: Lent, poll: Poll, verdict: Verdict): Promise<void> {
     groups.settled(lent, poll, verdict);
+    if (verdict === "redeliver") tellOfLast(lent);
     if (verdict === "handled") await receipts.acknowledge(lent);
     else if (verdict === "dead-letter") await receipts.bury(lent);
     else await receipts.giveBack(lent, work.closing.aborted ? LET_GO_MS : pauseMs, verdict === "redeliver");
+  }
+
+  function tellOfLast({ raw: { deliveryAttempt, messageId, topic } }: Lent): void {
+    if (deliveryAttempt < (session.maxDeliveries() ?? Number.POSITIVE_INFINITY)) return;
+    logger.error("a message was not handled in its last delivery, and becomes a dead letter of its group", {
+      ...{ topic, group, messageId, deliveryAttempt, deadLetters: `%DLQ%${group}` },
+    });
   }
 
   async function take(message: WireDelivered, poll: Poll): Promise<unknown> {

@@ -41,7 +41,7 @@ export function archiveStatements(
     WHERE ${finishedRows(finished)} AND ${column("id")} > ? ORDER BY ${column("id")} LIMIT ${whole(limit)}) AS c
   STRAIGHT_JOIN ${names.byId} ON ${column("id")} = c.id
   WHERE ${finishedRows(finished)}
-    AND ${since(finished)} <= ${names.nowMs} - INTERVAL ? * 1000 MICROSECOND
+    AND ${since(finished)} <= ${names.nowMs} - INTERVAL ? * 1000 MICROSECOND${names.ofTopics}
   FOR UPDATE SKIP LOCKED`,
       params: [afterId, olderThanMs],
     }),

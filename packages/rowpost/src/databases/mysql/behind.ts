@@ -23,7 +23,7 @@ export function behindStatements(
      */
     setBehind: ({ fence, rows }) => ({
       name: "setBehind",
-      text: `UPDATE ${names.fencedSource(", head_id BIGINT PATH '$[4]', instant VARCHAR(23) CHARACTER SET ascii PATH '$[5]'")}
+      text: `UPDATE ${names.fencedSource(", head_id BIGINT PATH '$[5]', instant VARCHAR(23) CHARACTER SET ascii PATH '$[6]'")}
   STRAIGHT_JOIN (SELECT ${column("id")} AS id, ${orderingKey} AS ordering_key FROM ${names.byId}
     WHERE ${column("id")} IN (${ids(rows.map(({ headId }) => headId))}) AND ${column("state")} IN (${names.states(UNFINISHED)})
     LIMIT ${whole(rows.length)} FOR UPDATE SKIP LOCKED) AS h ON h.id = j.head_id AND h.id < j.id
@@ -33,7 +33,7 @@ export function behindStatements(
   SET ${column("nextRetryAt")} = j.instant${names.bumpVersion}${names.touch}
   WHERE ${column("state")} = ${state("pending")} ${names.tokenMatches}
     AND (${column("nextRetryAt")} IS NULL OR ${column("nextRetryAt")} <= ${names.nowMs})`,
-      params: [names.fencedRows(fence, rows, (row) => [row.headId, row.instant]), names.tableKey, fence.owner],
+      params: [names.fencedRows(fence, rows, (row) => [row.headId, row.instant]), names.leaseKey, fence.owner],
     }),
 
     /**
@@ -57,7 +57,7 @@ export function behindStatements(
     nextBehind: (afterInstant) => ({
       name: "nextBehind",
       text: `SELECT LEFT(DATE_FORMAT(MIN(${column("nextRetryAt")}), '%Y-%m-%dT%H:%i:%s.%f'), 23) AS instant
-  FROM ${messages} AS m IGNORE INDEX (PRIMARY) WHERE ${column("state")} = ${state("pending")} AND ${column("nextRetryAt")} > ?`,
+  FROM ${messages} AS m IGNORE INDEX (PRIMARY) WHERE ${column("state")} = ${state("pending")} AND ${column("nextRetryAt")} > ?${names.ofTopics}`,
       params: [afterInstant],
     }),
   };

@@ -2,6 +2,7 @@
  * Taking messages: the claim, its read-back, and the list of ids in flight that stands in for the
  * mark.
  */
+import { hasClaimToken } from "../sql/layouts.ts";
 import type { RelayStatements } from "../sql/statements.ts";
 import { whole } from "./clock.ts";
 import type { MysqlNames } from "./names.ts";
@@ -13,10 +14,9 @@ export function claimStatements(
   const count = names.has("deliveryCount") ? `, ${column("deliveryCount")} = ${column("deliveryCount")} + 1` : "";
   // Without a claim token nothing but its state and time tells that the row is still what the scan
   // saw.
-  const stillDue =
-    names.tokenMatches === ""
-      ? `AND (${column("nextRetryAt")} IS NULL OR ${column("nextRetryAt")} <= ${names.nowMs})`
-      : "";
+  const stillDue = hasClaimToken(names.layout)
+    ? ""
+    : `AND (${column("nextRetryAt")} IS NULL OR ${column("nextRetryAt")} <= ${names.nowMs})`;
 
   return {
     /**
@@ -41,7 +41,7 @@ export function claimStatements(
   STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${column("state")} = ${state("sending")}${count}${names.bumpVersion}
   WHERE ${column("state")} = ${state("pending")} ${names.tokenMatches} ${stillDue}`,
-        params: [names.fencedRows(fence, rows), names.tableKey, fence.owner],
+        params: [names.fencedRows(fence, rows), names.leaseKey, fence.owner],
       };
     },
 
@@ -52,7 +52,7 @@ export function claimStatements(
   FROM ${names.fencedSource()}
   STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   WHERE ${column("state")} = ${state("sending")} ${names.tokenMatches}`,
-        params: [names.fencedRows(fence, rows), names.tableKey, fence.owner],
+        params: [names.fencedRows(fence, rows), names.leaseKey, fence.owner],
       };
     },
 
@@ -71,7 +71,7 @@ export function claimStatements(
   STRAIGHT_JOIN ${names.shards} AS s ON s.table_name = ? AND s.shard = j.shard
   SET s.in_flight = j.ids
   WHERE s.owner = ? AND s.epoch = j.epoch`,
-        params: [`[${lists.join(",")}]`, names.tableKey, fence.owner],
+        params: [`[${lists.join(",")}]`, names.leaseKey, fence.owner],
       };
     },
 
@@ -83,7 +83,7 @@ export function claimStatements(
   FROM JSON_TABLE(?, '$[*]' COLUMNS (shard INT PATH '$[0]', epoch BIGINT PATH '$[1]')) AS j
   STRAIGHT_JOIN ${names.shards} AS s ON s.table_name = ? AND s.shard = j.shard
   WHERE s.owner = ? AND s.epoch = j.epoch`,
-        params: [`[${held.join(",")}]`, names.tableKey, fence.owner],
+        params: [`[${held.join(",")}]`, names.leaseKey, fence.owner],
       };
     },
   };

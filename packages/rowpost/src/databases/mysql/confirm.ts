@@ -5,7 +5,7 @@
 import { allowedFrom, type MessageState } from "../../message/states.ts";
 import type { ConfirmStatements, Identity } from "../sql/confirm-statements.ts";
 import type { UnknownStatements } from "../sql/unknown-statements.ts";
-import { COMPANION_NOW, whole } from "./clock.ts";
+import { COMPANION_NOW, NOT_SAFE, whole } from "./clock.ts";
 import { checked, IN_TRANSACTION, ownNow, ownSeconds } from "./enqueue.ts";
 import { BYTES_COLLATION, type MysqlNames } from "./names.ts";
 import { unknownStatements } from "./unknown.ts";
@@ -102,7 +102,7 @@ function messageStatements(names: MysqlNames, words: ConfirmWords): Pick<Confirm
     confirmIdentities: isDefault
       ? (list) => ({
           name: "confirmIdentities",
-          text: `UPDATE ${byIdentity(names)}
+          text: `${NOT_SAFE}UPDATE ${byIdentity(names)}
   SET ${consume}
   WHERE ${fit} AND ${open}`,
           params: [jsonPairs(list)],
@@ -114,7 +114,7 @@ function messageStatements(names: MysqlNames, words: ConfirmWords): Pick<Confirm
     /** The rows are locked by lockIdentities. */
     confirmRows: (ids) => ({
       name: "confirmRows",
-      text: `UPDATE ${IDS} STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
+      text: `${NOT_SAFE}UPDATE ${IDS} STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${consume}
   WHERE ${open}`,
       params: [idParam(ids)],
@@ -123,7 +123,7 @@ function messageStatements(names: MysqlNames, words: ConfirmWords): Pick<Confirm
     /** Locked by lockIdentities. Nothing else changes a row of the archive. */
     confirmArchived: (list) => ({
       name: "confirmArchived",
-      text: `UPDATE ${archive} AS m
+      text: `${NOT_SAFE}UPDATE /*+ SET_VAR(sql_safe_updates = 0) */ ${archive} AS m
   SET ${consume}
   WHERE (${list.map(() => `(${same})`).join(" OR ")}) AND ${open}`,
       params: pairs(list),
@@ -132,7 +132,7 @@ function messageStatements(names: MysqlNames, words: ConfirmWords): Pick<Confirm
     /** Locked by lockIdentities. */
     touchRows: (ids) => ({
       name: "touchRows",
-      text: `UPDATE ${IDS} STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
+      text: `${NOT_SAFE}UPDATE ${IDS} STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${touch}`,
       params: [idParam(ids)],
     }),
@@ -140,7 +140,7 @@ function messageStatements(names: MysqlNames, words: ConfirmWords): Pick<Confirm
     /** Locked by lockIdentities. */
     reportFailed: (rows) => ({
       name: "reportFailed",
-      text: `UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', reason VARCHAR(${names.layout.failReasonLength}) CHARACTER SET utf8mb4 PATH '$[1]')) AS j
+      text: `${NOT_SAFE}UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', reason VARCHAR(${names.layout.failReasonLength}) CHARACTER SET utf8mb4 PATH '$[1]')) AS j
   STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${column("failReason")} = j.reason, ${column("nextRetryAt")} = ${now}, ${touch}
   WHERE ${column("state")} = ${state("sent")}`,

@@ -66,5 +66,5 @@ test("what cannot be meant is refused, without the password", () => {
 });
 
 test("the label holds no user and no password", () => {
-  expect(addressLabel(parseUrl("mysql://me:secret@h:1/d"))).toBe("mysql://h:1/d");
+  expect(addressLabel(parseUrl("mysql://me:secret@h:1/d"), "mysql")).toBe("mysql://h:1/d");
 });

@@ -129,8 +129,8 @@ function settingsOf(settings: URLSearchParams): PropertyDescriptorMap {
 }
 
 /** For logs and error texts: no user, no password. */
-export function addressLabel(address: ConnectionOptions | undefined): string {
-  if (address === undefined) return "mysql://(pool)";
+export function addressLabel(address: ConnectionOptions | undefined, scheme: "mysql" | "mariadb"): string {
+  if (address === undefined) return `${scheme}://(pool)`;
   const where = address.socketPath ?? `${address.host ?? "localhost"}:${address.port ?? 3306}`;
-  return `mysql://${where}/${address.database ?? ""}`;
+  return `${scheme}://${where}/${address.database ?? ""}`;
 }

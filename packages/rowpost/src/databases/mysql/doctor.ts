@@ -10,7 +10,7 @@ import { endOf, oldTransactions } from "./old-transactions.ts";
 /** Each reads variables and catalogs only, or one row of an index; none takes a lock. */
 export function doctorLooks(layout: TableLayout): readonly DoctorLook[] {
   const names = createNames(layout);
-  return [variables(), table(names), ids(names), transactions(), history()];
+  return [variables(), table(names), zone(names), ids(names), transactions(), history()];
 }
 
 /** A variable, and what is wrong about its value. */
@@ -119,6 +119,29 @@ function judgeTable(row: Row, table: string): readonly Diagnosis[] {
     });
   }
   return found;
+}
+
+/** With the clock of UTC such columns are refused. */
+function zone({ layout, messages }: MysqlNames): DoctorLook {
+  const columns = Object.values(layout.columns).filter((column) => column !== undefined);
+  return {
+    statement: {
+      name: "doctor.zone",
+      text: `SELECT GROUP_CONCAT(c.COLUMN_NAME) AS columns FROM information_schema.COLUMNS AS c
+  WHERE c.TABLE_SCHEMA = ${layout.schema === undefined ? "DATABASE()" : "?"} AND c.TABLE_NAME = ?
+    AND c.DATA_TYPE = 'timestamp' AND c.COLUMN_NAME IN (${columns.map(() => "?").join(", ")})
+  HAVING columns IS NOT NULL`,
+      params: [...(layout.schema === undefined ? [] : [layout.schema]), layout.table, ...columns],
+    },
+    judge: (rows) =>
+      rows.map((row) => ({
+        id: "D107",
+        severity: "note",
+        what: `${text(row, "columns").replaceAll(",", ", ")} of ${messages} are TIMESTAMP`,
+        why: "a program whose session has another time_zone than the server writes delays that are off by hours",
+        mend: "make them DATETIME(3), or leave time_zone of every program's sessions as the server has it",
+      })),
+  };
 }
 
 /** What an integer type holds, by its name. */

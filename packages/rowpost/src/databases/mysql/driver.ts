@@ -29,12 +29,14 @@ export interface Driver {
    * A new connection of rowpost's own, never one that goes back to a pool. The signal ends the
    * attempt.
    */
-  connect(signal?: AbortSignal): Promise<DriverConnection>;
+  connect(purpose: string, signal?: AbortSignal): Promise<DriverConnection>;
   /**
    * The driver's own pool object for transactions of users: theirs, or one that this driver makes
    * at the first use.
    */
   pool(): Promise<unknown>;
+  /** It is one that this driver makes: nobody else has its connections. */
+  readonly ownsPool: boolean;
   /** Closes what this driver opened, at the latest after five seconds; a user's pool stays open. */
   close(): Promise<void>;
 }

@@ -2,10 +2,14 @@
  * Writing messages in a user's transaction. These statements run on connections whose settings are
  * not ours: nothing depends on their time zone, and character set and sql_mode are checked.
  */
+import { bareType, bytesOf } from "../../message/binary-body.ts";
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
-import { ConfigurationError } from "../../runtime/errors.ts";
+import { ConfigurationError, type RowpostError, SchemaError } from "../../runtime/errors.ts";
 import { LenientSessionError } from "../sql/column-room.ts";
+import type { TableLayout } from "../sql/layout.ts";
+import { literal } from "../sql/sql-names.ts";
 import { type EnqueueStatements, UNASKED } from "../sql/statements.ts";
+import { WITHOUT_KEY } from "../sql/table-findings.ts";
 import { utcOfEpochMs, wallClockOnce } from "./clock.ts";
 import { errorMentions, errorNumber } from "./errors.ts";
 import { type MysqlNames, quoteName } from "./names.ts";
@@ -27,8 +31,15 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
   const plain = fields(names, false);
   const delayed = fields(names, true);
   const stateColumn = quoteName(names.layout.columns.state);
+  const withoutKey = noUniqueKey(names.layout);
   const find = `SELECT ${column("messageType")} AS messagetype, ${column("messageKey")} AS messagekey FROM ${messages} AS m`;
   const same = `${column("messageType")} = ? AND ${column("messageKey")} = ?`;
+  /** Another database of the connection may have the table with other columns. */
+  const strictOr = (fitsIn: string | undefined): string => {
+    if (fitsIn === undefined) return STRICT;
+    if (schema !== undefined) return "";
+    return strict(` OR CAST(DATABASE() AS BINARY) = X'${Buffer.from(fitsIn).toString("hex")}'`);
+  };
   const identities = (list: readonly EncodedMessage[]): { where: string; params: unknown[] } => ({
     where: list.map(() => `(${same})`).join(" OR "),
     params: list.flatMap((message) => [message.type, message.key]),
@@ -41,7 +52,7 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
      * MariaDB 10.11 and 9 to 18 on MySQL, where a lone INSERT takes 65 and 104; a sub-query of two
      * rows in its place made it 1.5 to 2 times as long.
      */
-    insert(list, { asked, fits } = UNASKED) {
+    insert(list, { asked, fitsIn, looksForKey } = UNASKED) {
       const chosen = list.some((message) => message.delayMs !== null || message.deliverAtMs !== null) ? delayed : plain;
       const params: unknown[] = [];
       for (const message of list) for (const { bind } of chosen) bind?.(message, params);
@@ -50,7 +61,7 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
       return {
         name: list.length === 1 ? "insertMessage" : "insertMessages",
         text: `INSERT INTO ${messages} (${[stateColumn, ...chosen.map((field) => quoteName(field.column))].join(", ")})
-  VALUES (${checked(pending, `${fits === true ? "" : STRICT}${IN_TRANSACTION}${asked ? NOT_ENDED : ""}`)}, ${values})${`, (${pending}, ${values})`.repeat(list.length - 1)}`,
+  VALUES (${checked(pending, `${strictOr(fitsIn)}${looksForKey === true ? withoutKey : ""}${IN_TRANSACTION}${asked ? NOT_ENDED : ""}`)}, ${values})${`, (${pending}, ${values})`.repeat(list.length - 1)}`,
         params,
       };
     },
@@ -95,7 +106,7 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
 
     readRoom: ({ asked }) => ({
       name: "readRoom",
-      text: `SELECT c.COLUMN_NAME AS columnname, c.CHARACTER_MAXIMUM_LENGTH AS characters, c.CHARACTER_OCTET_LENGTH AS bytes,
+      text: `SELECT c.TABLE_SCHEMA AS databasename, c.COLUMN_NAME AS columnname, c.CHARACTER_MAXIMUM_LENGTH AS characters, c.CHARACTER_OCTET_LENGTH AS bytes,
     c.CHARACTER_SET_NAME AS charsetname, c.DATA_TYPE AS datatype
   FROM information_schema.COLUMNS AS c
   WHERE ${asked ? `${notEnded("TRUE")} AND ` : ""}c.TABLE_SCHEMA = ${schema === undefined ? "DATABASE()" : "?"} AND c.TABLE_NAME = ?`,
@@ -135,14 +146,29 @@ export function notEnded(value: string): string {
  * Without these modes the server cuts a value that is too long, and replaces letters that the
  * column's character set lacks. EMPTY_STRING_IS_NULL is MariaDB's, and makes NULL of an empty body.
  */
-export const STRICT = `
-    WHEN NOT (FIND_IN_SET('STRICT_TRANS_TABLES', @@sql_mode) OR FIND_IN_SET('STRICT_ALL_TABLES', @@sql_mode)) THEN EXP(996)`;
+const strict = (or: string): string => `
+    WHEN NOT (FIND_IN_SET('STRICT_TRANS_TABLES', @@sql_mode) OR FIND_IN_SET('STRICT_ALL_TABLES', @@sql_mode)${or}) THEN EXP(996)`;
+export const STRICT: string = strict("");
 const EMPTY_AS_NULL = " /*M! WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@sql_mode) THEN EXP(995) */";
+
+/**
+ * Without a unique key over type and key a duplicate is one more message, and no error says so. The
+ * catalog shows the keys of a table to whoever may insert into it; a view has none, and is taken as
+ * it is. Once for each process.
+ */
+function noUniqueKey({ columns, schema, table }: TableLayout): string {
+  const keys = `FROM information_schema.STATISTICS AS k
+      WHERE k.TABLE_SCHEMA = ${schema === undefined ? "DATABASE()" : literal(schema)} AND k.TABLE_NAME = ${literal(table)}`;
+  const identity = [columns.messageType, columns.messageKey].map(literal).join(", ");
+  return `
+    WHEN EXISTS (SELECT 1 ${keys}) AND NOT EXISTS (SELECT 1 ${keys} AND k.NON_UNIQUE = 0
+      GROUP BY k.INDEX_NAME HAVING SUM(COALESCE(k.COLUMN_NAME NOT IN (${identity}), 1)) = 0) THEN EXP(994)`;
+}
 
 /**
  * `value`, or an error where the session would store something else than it was given (rule:
  * exact-text); `more` cases may be added. The server looks at it before any value of the user's
- * comes into effect, whoever has set the session and whenever. EXP(995) and above are out of range,
+ * comes into effect, whoever has set the session and whenever. EXP(994) and above are out of range,
  * and the statement changes nothing.
  */
 export function checked(value: string, more = ""): string {
@@ -154,7 +180,7 @@ export function checked(value: string, more = ""): string {
  * Is this what the server answers to the case with this number? Errno 1690 with the expression,
  * which tells it from a value of the user's that is out of range.
  */
-function answersCase(error: unknown, number: 995 | 996 | 997 | 998 | 999): boolean {
+function answersCase(error: unknown, number: 994 | 995 | 996 | 997 | 998 | 999): boolean {
   return errorNumber(error) === 1690 && errorMentions(error, `exp(${number})`);
 }
 
@@ -163,8 +189,9 @@ export function isOutsideTransaction(error: unknown): boolean {
   return answersCase(error, 999);
 }
 
-/** What is wrong with the session, as its check found it. */
-export function unfitSession(error: unknown): ConfigurationError | undefined {
+/** What is wrong with the session, or the table's keys, as the check found it. */
+export function unfitSession(error: unknown): RowpostError | undefined {
+  if (answersCase(error, 994)) return new SchemaError(WITHOUT_KEY, { cause: error });
   if (answersCase(error, 998) || INCONVERTIBLE.has(errorNumber(error))) {
     return new ConfigurationError(
       'this connection does not carry text in utf8mb4, so that letters would be stored as other ones: set charset: "utf8mb4" in the options of the pool or ORM, and send no other SET NAMES. Nothing was written.',
@@ -210,9 +237,13 @@ function fields(names: MysqlNames, delayed: boolean): readonly Field[] {
   add("messageType", "?", ({ type }, params) => params.push(type));
   add("messageKey", "?", ({ key }, params) => params.push(key));
   add("topic", "?", ({ topic }, params) => params.push(topic));
-  add("messageBody", "?", ({ body }, params) => params.push(body));
+  const isBinary = layout.bodyType === "binary";
+  // Every driver and ORM binds a text, and not every one a Buffer.
+  if (isBinary)
+    add("messageBody", "FROM_BASE64(?)", (message, params) => params.push(bytesOf(message).toString("base64")));
+  else add("messageBody", "?", ({ body }, params) => params.push(body));
   add("headers", "?", ({ headers }, params) => params.push(headers));
-  add("contentType", "?", ({ contentType }, params) => params.push(contentType));
+  add("contentType", "?", (message, params) => params.push(isBinary ? bareType(message) : message.contentType));
   add("orderingKey", "?", ({ orderingKey }, params) => params.push(orderingKey));
   add("createdBy", "?", ({ createdBy }, params) => params.push(createdBy));
   add("updatedBy", "?", ({ createdBy }, params) => params.push(createdBy));

@@ -1,5 +1,6 @@
 /** MySQL's error numbers, found wherever a driver or an ORM has put the original error. */
 import {
+  ConfigurationError,
   DatabaseConflictError,
   DatabaseUnavailableError,
   describeError,
@@ -120,17 +121,22 @@ export function endsTransaction(error: unknown): boolean {
 }
 
 /**
- * A value of one row: data truncated, cut or out of range, a wrong string for the character set,
- * NULL, a CHECK (MySQL, MariaDB), a foreign key, SIGNAL in a trigger.
+ * A value of one row: data truncated, cut or out of range, a wrong string for the
+ * character set, NULL, a CHECK (MySQL, MariaDB), a foreign key, SIGNAL in a trigger.
  */
 const REFUSED = new Set([1048, 1216, 1217, 1264, 1265, 1366, 1406, 1451, 1452, 1644, 3819, 3854, 3988, 4025]);
+/** A number that was computed is out of range, such as the highest BIGINT + 1. */
+const OUT_OF_RANGE = 1690;
 
 /**
  * Is it one row that the table does not take? A SIGNAL may have a number of its own, but seldom a
  * SQLSTATE of another class than 45.
  */
 export function isRowRefused(error: unknown): boolean {
-  if (REFUSED.has(errorNumber(error)) || isDuplicate(error)) return true;
+  const number = errorNumber(error);
+  if (REFUSED.has(number) || isDuplicate(error)) return true;
+  // Of EXP, it is what an INSERT says of a session that it does not fit (see `checked`).
+  if (number === OUT_OF_RANGE) return !errorMentions(error, "exp(");
   return visit(error, ({ sqlState }) => typeof sqlState === "string" && sqlState.startsWith("45"));
 }
 
@@ -138,6 +144,9 @@ export function isRowRefused(error: unknown): boolean {
 const DENIED = new Set([1044, 1142, 1143, 1370, 1227]);
 /** No such table, no such column. */
 const ABSENT = new Set([1146, 1054]);
+
+/** The connection is in none. */
+const NO_DATABASE = 1046;
 
 /** Is a table not there? */
 export function isTableMissing(error: unknown): boolean {
@@ -149,6 +158,12 @@ export function lackOf(error: unknown, statement: string): RowpostError | undefi
   const number = errorNumber(error);
   const said = `${statement}: ${describeError(error)}`;
   if (DENIED.has(number)) return new PermissionError(said, { cause: error });
+  if (number === NO_DATABASE) {
+    return new ConfigurationError(
+      `${said}: name the database of the tables in the URL (mysql://host/DATABASE), in the options, or with USE`,
+      { cause: error },
+    );
+  }
   if (!ABSENT.has(number)) return undefined;
   return new SchemaError(`${said}; "rowpost migrate" makes what is missing, and queue.migrate() what the queue lacks`, {
     cause: error,

@@ -18,7 +18,12 @@ import { createStatements } from "./statements.ts";
  */
 interface Transactions {
   toExecutor(handle: unknown, dialect: "mysql"): Executor;
-  runTransaction<T>(on: unknown, dialect: "mysql", work: (tx: Transaction) => Promise<T>): Promise<T>;
+  runTransaction<T>(
+    on: unknown,
+    dialect: "mysql",
+    work: (tx: Transaction) => Promise<T>,
+    options: { readonly prepare: boolean },
+  ): Promise<T>;
 }
 
 export function createFamilyDatabase(driver: Driver, transactions: Transactions): Database {
@@ -26,7 +31,10 @@ export function createFamilyDatabase(driver: Driver, transactions: Transactions)
     dialect: "mysql",
     label: driver.label,
     connect: (options) => openSession(driver, options),
-    transaction: async (work, on) => await transactions.runTransaction(on ?? (await driver.pool()), "mysql", work),
+    transaction: async (work, on) => {
+      const prepare = on === undefined && driver.ownsPool;
+      return await transactions.runTransaction(on ?? (await driver.pool()), "mysql", work, { prepare });
+    },
     executor: (handle) => transactions.toExecutor(handle, "mysql"),
     createStatements,
     doctorLooks,

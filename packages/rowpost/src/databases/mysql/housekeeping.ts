@@ -23,7 +23,7 @@ type Looks = "listSending" | "listTimed" | "gauges";
 type Fenced = "recoverRows" | "failPending" | "suspendPending" | "park";
 
 export function housekeepingStatements(names: MysqlNames): HousekeepingStatements {
-  const { column, messages, state } = names;
+  const { column, messages } = names;
   return {
     ...looks(names),
     ...fencedChanges(names),
@@ -41,7 +41,10 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
     listStrays: (limit) => ({
       name: "listStrays",
       text: [unknownState(names), unreached(names)]
-        .map((where) => `(SELECT ${column("id")} AS id FROM ${messages} AS m WHERE ${where} LIMIT ${whole(limit)})`)
+        .map(
+          (where) =>
+            `(SELECT ${column("id")} AS id FROM ${messages} AS m WHERE ${where}${names.ofTopics} LIMIT ${whole(limit)})`,
+        )
         .join("\nUNION ALL\n"),
       params: [],
     }),
@@ -68,7 +71,8 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
     }),
 
     /**
-     * Rows of the topic that wait for a later time come forward, in id order, `stepMs` apart. Only
+     * Rows of the topic that wait for a later time come forward, in id order, `stepMs` apart; of
+     * failed ones their slow retry does. Only
      * rows that wait longer than the whole ramp, so that a second call goes on where the first
      * ended. Rows whose own delay is still ahead stay (rule: delay-is-not-retry); without
      * deliver_at a row that never failed is taken for delayed. Rows that are set behind stay.
@@ -81,12 +85,12 @@ export function housekeepingStatements(names: MysqlNames): HousekeepingStatement
         name: "resetBackoff",
         text: `UPDATE (SELECT c.id, ROW_NUMBER() OVER (ORDER BY c.id) - 1 + ${whole(done)} AS place FROM (
     SELECT ${column("id")} AS id FROM ${messages} AS m
-    WHERE ${column("state")} = ${state("pending")} AND ${column("nextRetryAt")} > ${names.later(whole(limit * stepMs))} AND ${column("nextRetryAt")} < '${BEHIND_BASE}'
+    WHERE ${column("state")} IN (${names.states(["pending", "failed"])}) AND ${column("nextRetryAt")} > ${names.later(whole(limit * stepMs))} AND ${column("nextRetryAt")} < '${BEHIND_BASE}'
       AND ${column("topic")} = ? AND ${delayed}
     ORDER BY ${column("id")} LIMIT ${whole(rows)} OFFSET ${whole(skip)} FOR UPDATE SKIP LOCKED) AS c) AS j
   STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${column("nextRetryAt")} = ${names.later(`j.place * ${whole(stepMs)}`)}${names.bumpVersion}${names.touch}
-  WHERE ${column("state")} = ${state("pending")}`,
+  WHERE ${column("state")} IN (${names.states(["pending", "failed"])})`,
         params: [topic],
       };
     },
@@ -115,7 +119,7 @@ function clockStatements(names: MysqlNames): Pick<HousekeepingStatements, "short
       text: `UPDATE (SELECT c.id, ROW_NUMBER() OVER (ORDER BY c.id) - 1 + ${whole(done)} AS place FROM (
     SELECT ${column("id")} AS id FROM ${messages} AS m
     WHERE ${column("state")} = ${state("pending")} AND ${column("retryCount")} > 0
-      AND ${column("nextRetryAt")} > ${names.later(whole(beyondMs))} AND ${column("nextRetryAt")} < '${BEHIND_BASE}'${own(whole(beyondMs))}
+      AND ${column("nextRetryAt")} > ${names.later(whole(beyondMs))} AND ${column("nextRetryAt")} < '${BEHIND_BASE}'${own(whole(beyondMs))}${names.ofTopics}
     ORDER BY ${column("id")} LIMIT ${whole(rows)} OFFSET ${whole(skip)} FOR UPDATE SKIP LOCKED) AS c) AS j
   STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${column("nextRetryAt")} = ${names.notBeforeDelivery(names.later(`j.place * ${whole(stepMs)}`))}${names.bumpVersion}${names.touch}
@@ -149,8 +153,8 @@ function failStrays(names: MysqlNames, where: string, reason: string, ids: reado
 
 /** Reads, each bounded. */
 function looks(names: MysqlNames): Pick<HousekeepingStatements, Looks> {
-  const { column, select, messages, state } = names;
-  const token = `${names.shardOf} AS shard, ${select("deliveryCount", "delivery_count", "0")}, ${select("lockVersion", "lock_version", "0")}`;
+  const { column, messages, state } = names;
+  const token = `${names.shardOf} AS shard, ${names.tokenColumns}`;
   return {
     listSending({ shards, limit }) {
       const ours = shards === undefined ? "" : `AND ${names.shardOf} IN (${shards.map(whole).join(", ")})`;
@@ -158,7 +162,7 @@ function looks(names: MysqlNames): Pick<HousekeepingStatements, Looks> {
         name: "listSending",
         text: `SELECT ${column("id")} AS id, ${column("topic")} AS topic, ${token}
   FROM ${messages} AS m
-  WHERE ${column("state")} = ${state("sending")} ${ours} LIMIT ${whole(limit)}`,
+  WHERE ${column("state")} = ${state("sending")} ${ours}${names.ofTopics} LIMIT ${whole(limit)}`,
         params: [],
       };
     },
@@ -175,7 +179,7 @@ function looks(names: MysqlNames): Pick<HousekeepingStatements, Looks> {
     TIMESTAMPDIFF(MICROSECOND, ${column("gmtCreate")}, ${names.nowMs}) DIV 1000 AS age_ms,
     ${column("failReason")} AS fail_reason
   FROM ${messages} AS m IGNORE INDEX (PRIMARY)
-  WHERE ${column("state")} = ${state(from)} AND ${column("nextRetryAt")} <= ${names.nowMs}
+  WHERE ${column("state")} = ${state(from)} AND ${column("nextRetryAt")} <= ${names.nowMs}${names.ofTopics}
   ORDER BY ${column("nextRetryAt")} LIMIT ${whole(limit)})`,
         )
         .join("\nUNION ALL\n"),
@@ -184,16 +188,23 @@ function looks(names: MysqlNames): Pick<HousekeepingStatements, Looks> {
 
     /**
      * Unfinished rows only, and a bounded number of each state: more is "many", and a gauge must
-     * not cost what a drain costs.
+     * not cost what a drain costs. Of the failed ones the newest, walked from the end of the index:
+     * behind 10,000 old ones those of another topic would not be seen.
      */
-    gauges: (limit) => ({
+    gauges: (limit, failedLimit = limit) => ({
       name: "gauges",
       text: `SELECT g.topic AS topic, g.state AS state, COUNT(*) AS count, MAX(TIMESTAMPDIFF(MICROSECOND, g.since, ${names.nowMs})) DIV 1000 AS oldest_age_ms
   FROM (
-${(["pending", "sending", "failed", "suspended"] as const)
+${[
+  ...(["pending", "sending", "suspended"] as const).map(
+    (each) => `${column("state")} = ${state(each)} LIMIT ${whole(limit)}`,
+  ),
+  `${column("state")} = ${state("failed")} AND ${column("nextRetryAt")} IS NULL ORDER BY ${column("id")} DESC LIMIT ${whole(failedLimit)}`,
+  `${column("state")} = ${state("failed")} AND ${column("nextRetryAt")} IS NOT NULL ORDER BY ${column("nextRetryAt")} DESC LIMIT ${whole(failedLimit)}`,
+]
   .map(
-    (each) => `    (SELECT ${column("topic")} AS topic, ${column("state")} AS state, ${column("gmtCreate")} AS since
-      FROM ${messages} AS m IGNORE INDEX (PRIMARY) WHERE ${column("state")} = ${state(each)} LIMIT ${whole(limit)})`,
+    (which) => `    (SELECT ${column("topic")} AS topic, ${column("state")} AS state, ${column("gmtCreate")} AS since
+      FROM ${messages} AS m IGNORE INDEX (PRIMARY) WHERE ${which})`,
   )
   .join("\n    UNION ALL\n")}
   ) AS g GROUP BY g.topic, g.state`,
@@ -227,16 +238,16 @@ function fencedChanges(names: MysqlNames): Pick<HousekeepingStatements, Fenced> 
       text: `${rows(list)}
   SET ${column("nextRetryAt")} = ${names.atOnce}${names.bumpVersion}${names.touch}, ${column("state")} = ${state("pending")}
   WHERE ${column("state")} = ${state("sending")} ${names.tokenMatches}`,
-      params: [names.fencedRows(fence, list), names.tableKey, fence.owner],
+      params: [names.fencedRows(fence, list), names.leaseKey, fence.owner],
     }),
 
     failPending: ({ fence, rows: list, nextRetryInMs }) => ({
       name: "failPending",
-      text: `${rows(list, `, fail_reason VARCHAR(${names.layout.failReasonLength}) CHARACTER SET utf8mb4 PATH '$[4]'`)}
+      text: `${rows(list, `, fail_reason VARCHAR(${names.layout.failReasonLength}) CHARACTER SET utf8mb4 PATH '$[5]'`)}
   SET ${column("failReason")} = j.fail_reason, ${column("nextRetryAt")} = ${nextRetryInMs === null ? "NULL" : names.later(whole(nextRetryInMs))}${names.bumpVersion}${names.touch},
     ${column("state")} = ${state("failed")}
   WHERE ${column("state")} = ${state("pending")} ${names.tokenMatches}`,
-      params: [names.fencedRows(fence, list, (row) => [row.failReason]), names.tableKey, fence.owner],
+      params: [names.fencedRows(fence, list, (row) => [row.failReason]), names.leaseKey, fence.owner],
     }),
 
     suspendPending: ({ fence, rows: list, failReason, endsInMs }) => ({
@@ -245,7 +256,7 @@ function fencedChanges(names: MysqlNames): Pick<HousekeepingStatements, Fenced> 
   SET ${column("failReason")} = ?, ${column("nextRetryAt")} = ${endsInMs === null ? "NULL" : names.later(whole(endsInMs))}${names.bumpVersion}${names.touch},
     ${column("state")} = ${state("suspended")}
   WHERE ${column("state")} = ${state("pending")} ${names.tokenMatches}${names.notDelayed}`,
-      params: [names.fencedRows(fence, list), names.tableKey, fence.owner, failReason],
+      params: [names.fencedRows(fence, list), names.leaseKey, fence.owner, failReason],
     }),
 
     /**
@@ -257,7 +268,7 @@ function fencedChanges(names: MysqlNames): Pick<HousekeepingStatements, Fenced> 
       text: `${rows(list)}
   SET ${column("nextRetryAt")} = ${names.notBeforeDelivery(names.later(whole(parkMs)))}${names.bumpVersion}${names.touch}
   WHERE ${column("state")} = ${state("pending")} ${names.tokenMatches}`,
-      params: [names.fencedRows(fence, list), names.tableKey, fence.owner],
+      params: [names.fencedRows(fence, list), names.leaseKey, fence.owner],
     }),
   };
 }
@@ -294,15 +305,16 @@ function applyTimed(
     LIMIT ${whole(decisions.length)} FOR UPDATE SKIP LOCKED)`;
   return {
     name: `applyTimed.${transition}${skipLocked === true ? ".unlocked" : ""}`,
-    text: `UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', token BIGINT PATH '$[1]', next_ms BIGINT PATH '$[2]',
-      fail_reason VARCHAR(${names.layout.failReasonLength}) CHARACTER SET utf8mb4 PATH '$[3]')) AS j${skipLocked === true ? `\n  STRAIGHT_JOIN ${free} AS f ON f.id = j.id` : ""}
+    text: `UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', token BIGINT PATH '$[1]', identity_hash BIGINT PATH '$[2]', next_ms BIGINT PATH '$[3]',
+      fail_reason VARCHAR(${names.layout.failReasonLength}) CHARACTER SET utf8mb4 PATH '$[4]')) AS j${skipLocked === true ? `\n  STRAIGHT_JOIN ${free} AS f ON f.id = j.id` : ""}
   STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${changes[transition]}${names.bumpVersion}${names.touch}
   WHERE ${column("state")} IN (${names.states(from)}) ${names.tokenMatches}`,
     params: [
       `[${inIdOrder(decisions)
         .map(
-          (row) => `[${row.id},${names.tokenOf(row)},${row.nextRetryInMs ?? "null"},${JSON.stringify(row.failReason)}]`,
+          (row) =>
+            `[${row.id},${row.lockVersion},${row.identityHash},${row.nextRetryInMs ?? "null"},${JSON.stringify(row.failReason)}]`,
         )
         .join(",")}]`,
     ],

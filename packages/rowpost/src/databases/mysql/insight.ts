@@ -112,7 +112,7 @@ function countStatements(names: MysqlNames): Pick<InsightStatements, "countState
   const { column, messages, state } = names;
   const time = column("nextRetryAt");
   const waiting = (where: string, limit: number, fields = "1 AS one"): string =>
-    `(SELECT ${fields} FROM ${messages} AS m IGNORE INDEX (PRIMARY) WHERE ${column("state")} = ${state("pending")} AND ${where} LIMIT ${whole(limit)}) AS c`;
+    `(SELECT ${fields} FROM ${messages} AS m IGNORE INDEX (PRIMARY) WHERE ${column("state")} = ${state("pending")} AND ${where}${names.ofTopics} LIMIT ${whole(limit)}) AS c`;
   const delayed = names.has("deliverAt")
     ? `COALESCE(${column("deliverAt")} > ${names.nowMs}, FALSE)`
     : `COALESCE(${column("retryCount")}, 0) = 0`;
@@ -136,7 +136,7 @@ SELECT 'behind', COUNT(*), NULL FROM ${waiting(`${time} >= '${BEHIND_BASE}'`, li
       text: states
         .map(
           (each) => `SELECT ${state(each)} AS state, COUNT(*) AS count FROM (
-  SELECT 1 AS one FROM ${messages} AS m IGNORE INDEX (PRIMARY) WHERE ${column("state")} = ${state(each)} LIMIT ${whole(limit)}) AS c`,
+  SELECT 1 AS one FROM ${messages} AS m IGNORE INDEX (PRIMARY) WHERE ${column("state")} = ${state(each)}${names.ofTopics} LIMIT ${whole(limit)}) AS c`,
         )
         .join("\nUNION ALL\n"),
       params: [],
@@ -231,6 +231,6 @@ function summaryFields(names: MysqlNames): string[] {
   ];
 }
 
-function bodyFields({ column, select }: MysqlNames): string[] {
-  return [`${column("messageBody")} AS message_body`, select("headers", "headers", "NULL")];
+function bodyFields({ body, headers }: MysqlNames): string[] {
+  return [`${body} AS message_body`, headers];
 }

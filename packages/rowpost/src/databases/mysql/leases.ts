@@ -23,6 +23,7 @@ type Registry =
   | "reportInstance"
   | "writeReport"
   | "readReports"
+  | "readEveryLease"
   | "removeInstance"
   | "forgetInstances"
   | "readInstances"
@@ -30,7 +31,7 @@ type Registry =
 type Takeover = "take" | "recoverShards" | "recoverListed" | "clearListed";
 
 export function leaseStatements(names: MysqlNames): LeaseStatements {
-  const { shards, tableKey } = names;
+  const { shards, leaseKey } = names;
   const held = "JSON_TABLE(?, '$[*]' COLUMNS (shard INT PATH '$[0]', epoch BIGINT PATH '$[1]')) AS j";
   const heldRows = (list: readonly HeldShard[]): string =>
     JSON.stringify(inShardOrder(list).map(({ shard, epoch }) => [shard, epoch]));
@@ -49,7 +50,7 @@ export function leaseStatements(names: MysqlNames): LeaseStatements {
   SELECT ?, every.shard FROM (${Array.from({ length: 16 }, (_, shard) => `SELECT ${shard} AS shard`).join(" UNION ALL ")}) AS every
   WHERE NOT EXISTS (SELECT 1 FROM ${shards} AS s WHERE s.table_name = ? AND s.shard = every.shard)
   ON DUPLICATE KEY UPDATE epoch = epoch`,
-      params: [tableKey, tableKey],
+      params: [leaseKey, leaseKey],
     }),
 
     /**
@@ -62,13 +63,13 @@ export function leaseStatements(names: MysqlNames): LeaseStatements {
   STRAIGHT_JOIN ${shards} AS s ON s.table_name = ? AND s.shard = j.shard
   SET s.lease_until = ${NOW} + INTERVAL ${whole(leaseMs)} * 1000 MICROSECOND, s.lease_ms = ${whole(leaseMs)}
   WHERE s.owner = ? AND s.epoch = j.epoch`,
-      params: [heldRows(rows), tableKey, owner],
+      params: [heldRows(rows), leaseKey, owner],
     }),
 
     readLeases: () => ({
       name: "readLeases",
       text: `SELECT shard, owner, epoch, CAST(lease_until AS CHAR) AS lease_until, lease_ms FROM ${shards} WHERE table_name = ? ORDER BY shard`,
-      params: [tableKey],
+      params: [leaseKey],
     }),
 
     /** Another relay may take the shard right after it; the epoch grows when one does. */
@@ -78,7 +79,7 @@ export function leaseStatements(names: MysqlNames): LeaseStatements {
   STRAIGHT_JOIN ${shards} AS s ON s.table_name = ? AND s.shard = j.shard
   SET s.owner = NULL, s.in_flight = NULL, s.lease_until = ${NOW}
   WHERE s.owner = ? AND s.epoch = j.epoch`,
-      params: [heldRows(rows), tableKey, owner],
+      params: [heldRows(rows), leaseKey, owner],
     }),
   };
 }
@@ -87,39 +88,47 @@ export function leaseStatements(names: MysqlNames): LeaseStatements {
  * Which relays run, and what they must not send. Each statement that writes locks the rows of the
  * registry that it writes, one or those of the dead, until its own end; no other statement does.
  */
-function registryStatements({ relays, suspensions, tableKey }: MysqlNames): Pick<LeaseStatements, Registry> {
+function registryStatements(names: MysqlNames): Pick<LeaseStatements, Registry> {
+  const { leaseKey, isLeaseKey, relays, shards, suspensions, tableKey } = names;
   return {
     reportInstance: ({ owner, label }) => ({
       name: "reportInstance",
       text: `INSERT INTO ${relays} (table_name, owner, label, seen_at) VALUES (?, ?, ?, ${NOW})
   ON DUPLICATE KEY UPDATE label = VALUES(label), seen_at = ${NOW}`,
-      params: [tableKey, owner, label],
+      params: [leaseKey, owner, label],
     }),
 
     writeReport: ({ owner, report }) => ({
       name: "writeReport",
       text: `UPDATE ${relays} SET report = ?, reported_at = ${NOW} WHERE table_name = ? AND owner = ?`,
-      params: [report, tableKey, owner],
+      params: [report, leaseKey, owner],
     }),
 
     readReports: () => ({
       name: "readReports",
       text: `SELECT owner, label, TIMESTAMPDIFF(MICROSECOND, seen_at, ${NOW}) DIV 1000 AS silent_ms, report,
     TIMESTAMPDIFF(MICROSECOND, reported_at, ${NOW}) DIV 1000 AS report_age_ms
-  FROM ${relays} WHERE table_name = ? ORDER BY owner`,
-      params: [tableKey],
+  FROM ${relays} WHERE ${isLeaseKey} ORDER BY table_name, owner`,
+      params: [],
+    }),
+
+    readEveryLease: () => ({
+      name: "readEveryLease",
+      text: `SELECT table_name, shard, owner, epoch, CAST(lease_until AS CHAR) AS lease_until, lease_ms
+  FROM ${shards} WHERE ${isLeaseKey} ORDER BY table_name, shard`,
+      params: [],
     }),
 
     removeInstance: (owner) => ({
       name: "removeInstance",
       text: `DELETE FROM ${relays} WHERE table_name = ? AND owner = ?`,
-      params: [tableKey, owner],
+      params: [leaseKey, owner],
     }),
 
     forgetInstances: () => ({
       name: "forgetInstances",
-      text: `DELETE FROM ${relays} WHERE table_name = ? AND seen_at < ${NOW} - INTERVAL ${FORGET_AFTER_HOURS} HOUR`,
-      params: [tableKey],
+      text: `DELETE FROM ${relays} WHERE ${isLeaseKey} AND seen_at < ${NOW} - INTERVAL ${FORGET_AFTER_HOURS} HOUR`,
+      params: [],
     }),
 
     // Both bounds: after the server's clock was set back, a dead instance would else stay alive
@@ -129,7 +138,7 @@ function registryStatements({ relays, suspensions, tableKey }: MysqlNames): Pick
       text: `SELECT owner, label, seen_at BETWEEN ${NOW} - INTERVAL ${whole(instanceTimeoutMs)} * 1000 MICROSECOND
     AND ${NOW} + INTERVAL ${whole(instanceTimeoutMs)} * 1000 MICROSECOND AS alive
   FROM ${relays} WHERE table_name = ? ORDER BY owner`,
-      params: [tableKey],
+      params: [leaseKey],
     }),
 
     readSuspensions: () => ({
@@ -142,7 +151,7 @@ function registryStatements({ relays, suspensions, tableKey }: MysqlNames): Pick
 }
 
 function takeoverStatements(names: MysqlNames): Pick<LeaseStatements, Takeover> {
-  const { shards, tableKey, messages, column, state } = names;
+  const { shards, leaseKey, messages, column, state } = names;
   const inShards = (list: readonly number[]): string => (list.length === 0 ? "-1" : list.map(whole).join(", "));
   return {
     /**
@@ -167,7 +176,7 @@ function takeoverStatements(names: MysqlNames): Pick<LeaseStatements, Takeover> 
             leaseUntil,
           ]),
         ),
-        tableKey,
+        leaseKey,
         owner,
       ],
     }),
@@ -183,7 +192,7 @@ function takeoverStatements(names: MysqlNames): Pick<LeaseStatements, Takeover> 
     recoverShards: (list) => ({
       name: "recoverShards",
       text: `UPDATE (SELECT ${column("id")} AS id FROM ${messages} AS m IGNORE INDEX (PRIMARY)
-    WHERE ${column("state")} = ${state("sending")} AND ${names.shardOf} IN (${inShards(list)})
+    WHERE ${column("state")} = ${state("sending")} AND ${names.shardOf} IN (${inShards(list)})${names.ofTopics}
     LIMIT ${MOST_RECOVERED} FOR UPDATE SKIP LOCKED) AS j
   STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${column("nextRetryAt")} = ${names.atOnce}${names.bumpVersion}${names.touch}, ${column("state")} = ${state("pending")}`,
@@ -207,14 +216,14 @@ function takeoverStatements(names: MysqlNames): Pick<LeaseStatements, Takeover> 
     LIMIT ${MOST_RECOVERED} FOR UPDATE SKIP LOCKED) AS j
   STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   SET ${names.has("deliveryCount") ? `${column("deliveryCount")} = ${column("deliveryCount")} + 1` : `${column("retryCount")} = ${column("retryCount")}`}${names.bumpVersion}`,
-      params: [tableKey],
+      params: [leaseKey],
     }),
 
     /** Of a takeover, whose transaction has these lease rows locked. */
     clearListed: (list) => ({
       name: "clearListed",
       text: `UPDATE ${shards} SET in_flight = NULL WHERE table_name = ? AND shard IN (${inShards(list)})`,
-      params: [tableKey],
+      params: [leaseKey],
     }),
   };
 }

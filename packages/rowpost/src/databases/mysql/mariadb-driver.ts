@@ -6,6 +6,7 @@
 import { connect as connectSocket, type Socket } from "node:net";
 import { closeQuietly, POOL_CLOSE_MS } from "../../runtime/deadline.ts";
 import { ConfigurationError, MissingPeerError } from "../../runtime/errors.ts";
+import { withoutValues } from "../../runtime/without-values.ts";
 import type { QueryResult } from "../../transactions/executor.ts";
 import { createConnection, cutError, untilOpen } from "./connection.ts";
 import { addressLabel, type Source } from "./connection-options.ts";
@@ -19,7 +20,8 @@ interface MariadbConnection {
 }
 
 interface MariadbPool {
-  getConnection(): Promise<MariadbConnection>;
+  getConnection(): Promise<MariadbConnection & { release(): Promise<void> }>;
+  totalConnections(): number;
   end(): Promise<void>;
 }
 
@@ -35,6 +37,8 @@ interface Mariadb {
 const QUERY_OPTIONS = {
   rowsAsArray: false,
   nestTables: false,
+  metaAsArray: false,
+  namedPlaceholders: false,
   bigIntAsNumber: false,
   dateStrings: true,
   autoJsonMap: false,
@@ -46,16 +50,16 @@ const CONNECTION_OPTIONS = { charset: "utf8mb4", foundRows: true, multipleStatem
 /**
  * A driver for the mariadb package. A user's pool does not show its address: each session takes a
  * connection of it for as long as it lives, and destroys it at the end, so that nobody else gets
- * one with our settings. The pool has to have room for them (five for a relay).
+ * one with our settings. The pool has to have room for them, and for one more of the application's.
  */
 export function createMariadbDriver(source: Source): Driver {
   const userPool = "pool" in source ? checkPool(source.pool) : undefined;
   const address = "connection" in source ? source.connection : undefined;
   let ownPool: Promise<MariadbPool> | undefined;
 
-  async function open(signal: AbortSignal | undefined): Promise<DriverConnection> {
+  async function open(purpose: string, signal: AbortSignal | undefined): Promise<DriverConnection> {
     if (userPool !== undefined) {
-      const connection = await userPool.getConnection();
+      const connection = await lend(userPool, purpose);
       return wrap(connection, () => connection.destroy());
     }
     const driver = await loadMariadb();
@@ -72,7 +76,8 @@ export function createMariadbDriver(source: Source): Driver {
   }
 
   return {
-    label: addressLabel(address),
+    label: addressLabel(address, "mariadb"),
+    ownsPool: userPool === undefined,
     connect: open,
     async pool() {
       if (userPool !== undefined) return userPool;
@@ -89,6 +94,44 @@ export function createMariadbDriver(source: Source): Driver {
   };
 }
 
+/** Connections of a user's pool that sessions have. */
+const lent = new WeakMap<MariadbPool, Set<MariadbConnection>>();
+/** The pool's code for no connection within its `acquireTimeout`. */
+const NONE_FREE = 45028;
+
+/** Of a relay; one more of the application's is to be left. */
+const SESSIONS = 4;
+
+/** Throws `ConfigurationError` for a pool that would have none left for the application. */
+async function lend(pool: MariadbPool, purpose: string): Promise<MariadbConnection> {
+  const ours = lent.get(pool) ?? new Set();
+  lent.set(pool, ours);
+  const connection = await pool.getConnection();
+  ours.add(connection);
+  const destroy = connection.destroy.bind(connection);
+  connection.destroy = () => {
+    ours.delete(connection);
+    destroy();
+  };
+  connection.on("end", () => ours.delete(connection));
+  // With its first session a relay asks for all: one that started would publish, and find none to
+  // write the outcome with.
+  const wanted = Math.max(ours.size, purpose === "lease" ? SESSIONS : 0) + 1;
+  if (pool.totalConnections() >= wanted) return connection;
+  const others = await Promise.allSettled(Array.from({ length: wanted - ours.size }, () => pool.getConnection()));
+  for (const other of others) if (other.status === "fulfilled") await other.value.release();
+  const failure = others.find((each) => each.status === "rejected");
+  const found = pool.totalConnections();
+  // As many as that, and the application is busy with them: it gives them back.
+  if (failure === undefined || found >= wanted) return connection;
+  connection.destroy();
+  if ((failure.reason as { errno?: unknown }).errno !== NONE_FREE) throw failure.reason;
+  throw new ConfigurationError(
+    `this pool of the mariadb package has ${found} connections and came to no more; rowpost's sessions need ${wanted - 1} for themselves, and the application would get none: raise its connectionLimit to that and what the application needs, or give the relay an address, mariadb({ url }), with connections beside the pool`,
+    { cause: failure.reason },
+  );
+}
+
 /**
  * Without `end`: from the user's pool, where end() would give it back, with our settings and locks
  * on it.
@@ -98,7 +141,13 @@ function wrap(connection: MariadbConnection, cut: () => void, end?: () => Promis
   // process would end.
   connection.on("error", () => undefined);
   return createConnection({
-    query: async (text, params) => toQueryResult(await connection.query({ sql: text, ...QUERY_OPTIONS }, params)),
+    async query(text, params) {
+      try {
+        return toQueryResult(await connection.query({ sql: text, ...QUERY_OPTIONS }, params));
+      } catch (error) {
+        throw withoutValues(error);
+      }
+    },
     cut,
     async end() {
       if (end === undefined) cut();

@@ -12,8 +12,9 @@ export type { ConnectionOptions } from "./connection-options.ts";
 
 /**
  * Where the database is: the user's own pool of the mariadb package, a URL, or connection options.
- * A relay on a pool keeps up to five of its connections for itself. MySQL with
- * caching_sha2_password and no TLS needs `allowPublicKeyRetrieval: true` among the options.
+ * A relay on a pool keeps four of its connections for itself, and five when it appends to the
+ * queue; a pool without room for them and one more is refused. MySQL with caching_sha2_password and
+ * no TLS needs `allowPublicKeyRetrieval: true` among the options.
  */
 export type MariadbOptions =
   | { readonly pool: unknown }

@@ -1,6 +1,6 @@
 /** The message table of the default layout. */
 import type { TableLayout } from "../sql/layout.ts";
-import { IDENTITY, type MysqlNames, OPEN_KEY_INDEX, TABLE_OPTIONS, UNFINISHED } from "./names.ts";
+import { IDENTITY, type MysqlNames, OPEN_KEY_INDEX, quoteName, TABLE_OPTIONS, UNFINISHED } from "./names.ts";
 
 /**
  * Bytes that a settle gives back to the row: message_id (32 characters from RocketMQ), sent_at and
@@ -90,7 +90,12 @@ export function openRows({ messages, state, states }: MysqlNames): readonly stri
  * (rule: one-server). The microsecond is one that statement-based replication repeats, which a
  * random number is not. Changes no row.
  */
-export function versionStart({ layout, messages }: MysqlNames): readonly string[] {
-  if (layout.name !== "default") return [];
-  return [`ALTER TABLE ${messages} ALTER COLUMN lock_version SET DEFAULT (MICROSECOND(UTC_TIMESTAMP(6)))`];
+export function versionStart(names: MysqlNames): readonly string[] {
+  return names.layout.name === "default" ? [startVersions(names)] : [];
+}
+
+/** The name as the migration has always written it. */
+export function startVersions({ layout: { columns }, messages }: MysqlNames): string {
+  const column = columns.lockVersion === "lock_version" ? columns.lockVersion : quoteName(columns.lockVersion ?? "");
+  return `ALTER TABLE ${messages} ALTER COLUMN ${column} SET DEFAULT (MICROSECOND(UTC_TIMESTAMP(6)))`;
 }

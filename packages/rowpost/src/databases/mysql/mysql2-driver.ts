@@ -5,6 +5,7 @@
 
 import { closeQuietly, POOL_CLOSE_MS } from "../../runtime/deadline.ts";
 import { ConfigurationError, MissingPeerError } from "../../runtime/errors.ts";
+import { withoutValues } from "../../runtime/without-values.ts";
 import type { QueryResult } from "../../transactions/executor.ts";
 import { createConnection, cutError, untilOpen } from "./connection.ts";
 import { addressLabel, type ConnectionOptions, type Source } from "./connection-options.ts";
@@ -96,8 +97,9 @@ export function createMysql2Driver(source: Source): Driver {
   }
 
   return {
-    label: addressLabel(address),
-    connect: async (signal) => wrap(await open(signal), address === undefined && userPool !== undefined),
+    label: addressLabel(address, "mysql"),
+    ownsPool: userPool === undefined,
+    connect: async (_purpose, signal) => wrap(await open(signal), address === undefined && userPool !== undefined),
     async pool() {
       if (userPool !== undefined) return userPool;
       ownPool ??= loadMysql2().then((driver) => {
@@ -139,7 +141,7 @@ function wrap(connection: Mysql2Connection, lent: boolean): DriverConnection {
     query(text, params) {
       return new Promise<QueryResult>((resolve, reject) => {
         connection.query({ sql: text, values: params }, (error, result) => {
-          if (error !== null && error !== undefined) return reject(asError(error));
+          if (error !== null && error !== undefined) return reject(asError(withoutValues(error)));
           if (Array.isArray(result)) return resolve({ rows: result, affected: 0 });
           const header = result as { affectedRows?: number };
           resolve({ rows: [], affected: header.affectedRows ?? 0 });

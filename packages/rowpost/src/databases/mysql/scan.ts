@@ -31,14 +31,14 @@ function scans(names: MysqlNames): Pick<RelayStatements, Scans> {
    * 10.11).
    */
   function fields({ shards, bodyLimit }: Pick<ScanRequest, "shards" | "bodyLimit">): string {
-    const bytes = `OCTET_LENGTH(${column("messageBody")})`;
+    const bytes = `OCTET_LENGTH(${names.body})`;
     const ours = shards === undefined ? "" : `${names.shardOf} IN (${["-1", ...shards.map(whole)].join(", ")})`;
     const fits = `${bytes} <= ${whole(bodyLimit)}`;
-    const body = `IF(${ours === "" ? fits : `${ours} AND ${fits}`}, ${column("messageBody")}, NULL)`;
+    const body = `IF(${ours === "" ? fits : `${ours} AND ${fits}`}, ${names.body}, NULL)`;
     return `${column("id")} AS id, ${names.shardOf} AS shard, ${column("messageType")} AS message_type, ${column("messageKey")} AS message_key,
-    ${column("topic")} AS topic, ${body} AS message_body, ${select("headers", "headers", "NULL")}, ${select("contentType", "content_type", "NULL")},
-    ${select("orderingKey", "ordering_key", "NULL")}, ${column("retryCount")} AS retry_count, ${select("deliveryCount", "delivery_count", "0")},
-    ${select("lockVersion", "lock_version", "0")},
+    ${column("topic")} AS topic, ${body} AS message_body, ${names.headers}, ${select("contentType", "content_type", "NULL")},
+    ${select("orderingKey", "ordering_key", "NULL")}, ${column("retryCount")} AS retry_count,
+    ${names.tokenColumns},
     ${resend(names)} AS resend, TIMESTAMPDIFF(MICROSECOND, ${firstDueAt(names)}, ${names.nowMs}) DIV 1000 AS waiting_ms,
     ${ours === "" ? bytes : `IF(${ours}, ${bytes}, 0)`} AS body_bytes`;
   }
@@ -57,11 +57,11 @@ function scans(names: MysqlNames): Pick<RelayStatements, Scans> {
       const { afterId, immediateLimit, dueLimit } = request;
       const due = `(SELECT ${fields(request)}, 1 AS due
   FROM ${messages} AS m IGNORE INDEX (PRIMARY)
-  WHERE ${column("state")} = ${state("pending")} AND ${column("nextRetryAt")} <= ${names.nowMs}
+  WHERE ${column("state")} = ${state("pending")} AND ${column("nextRetryAt")} <= ${names.nowMs}${names.ofTopics}
   ORDER BY ${column("nextRetryAt")}, ${column("id")} LIMIT ${whole(dueLimit)})`;
       const immediate = `(SELECT ${fields(request)}, 0 AS due
   FROM ${messages} AS m IGNORE INDEX (PRIMARY)
-  WHERE ${column("state")} = ${state("pending")} AND ${column("nextRetryAt")} IS NULL AND ${column("id")} > ?${notDelayed}
+  WHERE ${column("state")} = ${state("pending")} AND ${column("nextRetryAt")} IS NULL AND ${column("id")} > ?${notDelayed}${names.ofTopics}
   ORDER BY ${column("id")} LIMIT ${whole(immediateLimit)})`;
       if (dueLimit <= 0) return { name: "scan", text: immediate, params: [afterId] };
       if (immediateLimit <= 0) return { name: "scan", text: due, params: [] };
@@ -104,7 +104,7 @@ function scans(names: MysqlNames): Pick<RelayStatements, Scans> {
 
     readBodies: (ids) => ({
       name: "readBodies",
-      text: `SELECT ${column("id")} AS id, ${column("messageBody")} AS message_body FROM ${names.byId} WHERE ${column("id")} IN (${ids.join(", ")})`,
+      text: `SELECT ${column("id")} AS id, ${names.body} AS message_body FROM ${names.byId} WHERE ${column("id")} IN (${ids.join(", ")})`,
       params: [],
     }),
 
@@ -130,13 +130,12 @@ function waitingTopic({ column, has, state }: MysqlNames, condition: string): st
 
 /** Rows that are known by their ids. */
 function rows(names: MysqlNames): Pick<RelayStatements, Rows> {
-  const { column, select } = names;
+  const { column } = names;
   return {
     readRows(ids) {
       return {
         name: "readRows",
-        text: `SELECT ${column("id")} AS id, ${column("state")} AS state, ${select("deliveryCount", "delivery_count", "0")},
-    ${select("lockVersion", "lock_version", "0")}
+        text: `SELECT ${column("id")} AS id, ${column("state")} AS state, ${names.tokenColumns}
   FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j
   STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id`,
         params: [`[${ids.join(",")}]`],

@@ -4,6 +4,7 @@
  */
 
 import type { Statement } from "../../transactions/executor.ts";
+import type { ColumnKind } from "../sql/column-types.ts";
 import type { TableLayout } from "../sql/layout.ts";
 import { companionTables } from "../sql/layouts.ts";
 import type { Migration, SchemaStatements } from "../sql/statements.ts";
@@ -11,7 +12,7 @@ import { alertTables } from "./alerts.ts";
 import { bulkTables } from "./bulk.ts";
 import { COMPANION_NOW } from "./clock.ts";
 import { errorNumber } from "./errors.ts";
-import { defaultColumns, defaultTable, openRows, topicColumns, versionStart } from "./message-table.ts";
+import { defaultColumns, defaultTable, openRows, startVersions, topicColumns, versionStart } from "./message-table.ts";
 import { IDENTITY, type MysqlNames, quoteName, TABLE_OPTIONS } from "./names.ts";
 import { consoleTables } from "./operations.ts";
 import { seedTable } from "./seed-tables.ts";
@@ -28,18 +29,19 @@ export function schemaStatements(names: MysqlNames): SchemaStatements {
   const lockName = `rowpost.migrate.${fingerprint(`${layout.schema ?? ""}.${layout.companion}`)}`;
 
   return {
+    layout,
     migrations: migrations(names),
     transactional: false,
     // Whole seconds, because MySQL rounds a fraction to 0; lower case, because MariaDB tells case
     // apart; the database's name keeps two databases of one server apart (MySQL 9.7 has no MD5).
     lock: {
       name: "migrationLock",
-      text: "SELECT GET_LOCK(CONCAT(?, CRC32(DATABASE())), 60) AS locked",
+      text: "SELECT GET_LOCK(CONCAT(?, CRC32(COALESCE(DATABASE(), ''))), 60) AS locked",
       params: [lockName],
     },
     unlock: {
       name: "migrationUnlock",
-      text: "SELECT RELEASE_LOCK(CONCAT(?, CRC32(DATABASE()))) AS unlocked",
+      text: "SELECT RELEASE_LOCK(CONCAT(?, CRC32(COALESCE(DATABASE(), '')))) AS unlocked",
       params: [lockName],
     },
     createVersionTable: {
@@ -72,6 +74,14 @@ export function schemaStatements(names: MysqlNames): SchemaStatements {
       usable: [{ columns: topicColumns(layout).slice(0, -1), predicate: undefined }],
     },
     comparesBytes: (collation) => collation === null || collation.endsWith("_bin"),
+    columnKind: (type) => columnKind(type, layout),
+    // Who writes a column of bytes sends text, which stays as it is.
+    textKinds: ["text", "padded", "enum", "binary"],
+    instantKinds: ["instant"],
+    clockMend: `each session takes it for its own zone, and the layout says clock "utc"; make it DATETIME(3), or say clock: "server" where every program and the server have one zone`,
+    needsExactKey: false,
+    identityIndex: `ALTER TABLE ${names.messages} ADD UNIQUE KEY uk_type_key (${[layout.columns.messageType, layout.columns.messageKey].map(quoteName).join(", ")})`,
+    versionStart: names.has("lockVersion") ? startVersions(names) : undefined,
   };
 }
 
@@ -87,6 +97,22 @@ function zone(): Statement {
   };
 }
 
+function columnKind(type: string, { clock }: TableLayout): ColumnKind {
+  if (/^timestamp/i.test(type) && clock === "utc") return "foreignClock";
+  return KINDS.find(([pattern]) => pattern.test(type))?.[1] ?? "other";
+}
+
+const KINDS: readonly (readonly [pattern: RegExp, kind: ColumnKind])[] = [
+  [/^(?:tiny|small|medium|big)?int\b/i, "integer"],
+  [/^(?:varchar|(?:tiny|medium|long)?text)\b/i, "text"],
+  [/^char\b/i, "padded"],
+  [/^enum\b/i, "enum"],
+  [/^json\b/i, "json"],
+  // BINARY(n) is filled up with NUL.
+  [/^(?:varbinary|(?:tiny|medium|long)?blob)\b/i, "binary"],
+  [/^(?:datetime|timestamp)\b/i, "instant"],
+];
+
 /** What checks the tables as they are. */
 function liveTable(layout: TableLayout): Pick<SchemaStatements, "columns" | "lookAt" | "indexes"> {
   const companions = companionTables(layout);
@@ -96,7 +122,7 @@ function liveTable(layout: TableLayout): Pick<SchemaStatements, "columns" | "loo
     columns: () => ({
       name: "columns",
       text: `SELECT c.TABLE_NAME AS table_name, c.COLUMN_NAME AS column_name, c.COLLATION_NAME AS collation,
-    c.DATA_TYPE = 'datetime' AND c.DATETIME_PRECISION >= 3 AS keeps_ms
+    c.DATA_TYPE = 'datetime' AND c.DATETIME_PRECISION >= 3 AS keeps_ms, c.COLUMN_TYPE AS type, c.COLUMN_DEFAULT AS preset
   FROM information_schema.COLUMNS AS c
   WHERE c.TABLE_SCHEMA = ${schema} AND c.TABLE_NAME IN (?, ?, ?, ?, ?, ?, ?, ?)`,
       params: [
@@ -120,7 +146,8 @@ function liveTable(layout: TableLayout): Pick<SchemaStatements, "columns" | "loo
     // An index on a part of the topic finds no topic alone.
     indexes: () => ({
       name: "indexes",
-      text: `SELECT s.INDEX_NAME AS index_name, s.SEQ_IN_INDEX - 1 AS place, IF(s.SUB_PART IS NULL, s.COLUMN_NAME, NULL) AS column_name, NULL AS predicate
+      text: `SELECT s.INDEX_NAME AS index_name, s.SEQ_IN_INDEX - 1 AS place, IF(s.SUB_PART IS NULL, s.COLUMN_NAME, NULL) AS column_name, NULL AS predicate,
+    s.NON_UNIQUE = 0 AS is_unique
   FROM information_schema.STATISTICS AS s
   WHERE s.TABLE_SCHEMA = ${schema} AND s.TABLE_NAME = ?`,
       params: [...(layout.schema === undefined ? [] : [layout.schema]), layout.table],

@@ -13,6 +13,7 @@ import {
 } from "../../runtime/errors.ts";
 import type { Executor, QueryResult, Statement } from "../../transactions/executor.ts";
 import type { Session, SessionOptions } from "../database.ts";
+import { connectFailure } from "../sql/connect-failure.ts";
 import { text, textOrNull } from "../sql/rows.ts";
 import { createTurns } from "../sql/turns.ts";
 import type { Driver, DriverConnection } from "./driver.ts";
@@ -47,9 +48,9 @@ export async function openSession(driver: Driver, options: SessionOptions): Prom
   const timeoutMs = options.stopsOnServer === true ? limitMs + ANSWER_GRACE_MS : limitMs;
   let connection: DriverConnection;
   try {
-    connection = await driver.connect(options.signal);
+    connection = await driver.connect(options.purpose, options.signal);
   } catch (error) {
-    throw translateError(error, `connect to ${driver.label}`);
+    throw connectFailure(error, driver.label) ?? translateError(error, `connect to ${driver.label}`);
   }
   const stopFollowing = onAbort(options.signal, () => connection.destroy());
   connection.onLost(stopFollowing);
@@ -224,7 +225,7 @@ function lostError(what: string, cause: unknown): TransactionLostError {
  * rolled back or finished what it was doing (rule: claim-token).
  */
 async function proveGone(driver: Driver, lockName: string, signal: AbortSignal | undefined): Promise<void> {
-  const connection = await driver.connect(signal).catch((error: unknown) => {
+  const connection = await driver.connect("tool", signal).catch((error: unknown) => {
     throw translateError(error, `prove that a session of ${driver.label} is dead`);
   });
   try {

@@ -26,6 +26,8 @@ export function settleStatements(
   const { column, state, layout } = names;
   const counted = names.has("deliveryCount");
   const consumed = `${column("state")} = ${state("consumed")}`;
+  /** A row that is `consumed` already can still learn its receipt. */
+  const learnsReceipt = names.has("messageId");
 
   /**
    * Without the mark each batch also writes the lease rows, shard by shard (`listInFlight`), on
@@ -42,7 +44,7 @@ export function settleStatements(
   /** `column = value`, but a row that a confirmation has overtaken keeps what it has. */
   function setUnlessConsumed(name: keyof LayoutColumns, value: string): readonly string[] {
     if (!names.has(name)) return [];
-    return set(name, counted ? `IF(${consumed}, ${column(name)}, ${value})` : value);
+    return set(name, learnsReceipt ? `IF(${consumed}, ${column(name)}, ${value})` : value);
   }
 
   return {
@@ -54,7 +56,7 @@ export function settleStatements(
      */
     settleSent({ fence, outcomes, elapsedMs, from }) {
       const more = `,
-      delivery_count BIGINT PATH '$[4]', message_id VARCHAR(${Math.max(1, layout.messageIdLength)}) CHARACTER SET utf8mb4 PATH '$[5]', next_ms BIGINT PATH '$[6]'`;
+      delivery_count BIGINT PATH '$[5]', message_id VARCHAR(${Math.max(1, layout.messageIdLength)}) CHARACTER SET utf8mb4 PATH '$[6]', next_ms BIGINT PATH '$[7]'`;
       const assignments = [
         ...setUnlessConsumed("nextRetryAt", `IF(j.next_ms IS NULL, NULL, ${names.later("j.next_ms")})`),
         ...setUnlessConsumed("lastRetryAt", names.ago(elapsedMs)),
@@ -64,7 +66,9 @@ export function settleStatements(
         ...set("settlePad", "''"),
         ...setUnlessConsumed("state", state("sent")),
       ];
-      const overtaken = counted ? `\n    OR (${consumed} AND ${column("deliveryCount")} = j.delivery_count)` : "";
+      const overtaken = learnsReceipt
+        ? `\n    OR (${consumed} AND ${column("messageId")} IS NULL${counted ? ` AND ${column("deliveryCount")} = j.delivery_count` : ""} AND ${names.isSameMessage})`
+        : "";
       return {
         name: "settleSent",
         text: `UPDATE ${names.fencedSource(more)}
@@ -78,7 +82,7 @@ export function settleStatements(
             (row) => [row.deliveryCount, row.messageId, row.nextRetryInMs],
             lockOrder(from),
           ),
-          names.tableKey,
+          names.leaseKey,
           fence.owner,
         ],
       };
@@ -90,8 +94,8 @@ export function settleStatements(
      */
     settleOther({ fence, outcomes, elapsedMs, from }) {
       const more = `,
-      failed INT PATH '$[4]', retry_delta INT PATH '$[5]', delivery_delta INT PATH '$[6]', next_ms BIGINT PATH '$[7]',
-      fail_reason VARCHAR(${whole(layout.failReasonLength)}) CHARACTER SET utf8mb4 PATH '$[8]'`;
+      failed INT PATH '$[5]', retry_delta INT PATH '$[6]', delivery_delta BIGINT PATH '$[7]', next_ms BIGINT PATH '$[8]',
+      fail_reason VARCHAR(${whole(layout.failReasonLength)}) CHARACTER SET utf8mb4 PATH '$[9]'`;
       const nextRetryAt = `CASE
       WHEN j.failed = 1 THEN IF(j.next_ms IS NULL, NULL, ${names.later("j.next_ms")})
       WHEN j.next_ms IS NULL THEN ${names.atOnce}
@@ -125,7 +129,7 @@ export function settleStatements(
             ],
             lockOrder(from),
           ),
-          names.tableKey,
+          names.leaseKey,
           fence.owner,
         ],
       };
@@ -141,7 +145,7 @@ export function settleStatements(
       text: `DELETE m FROM ${names.fencedSource()}
   STRAIGHT_JOIN ${names.byId} ON ${column("id")} = j.id
   WHERE ${column("state")} = ${state(from)} ${names.tokenMatches}`,
-      params: [names.fencedRows(fence, rows, undefined, lockOrder(from)), names.tableKey, fence.owner],
+      params: [names.fencedRows(fence, rows, undefined, lockOrder(from)), names.leaseKey, fence.owner],
     }),
   };
 }

@@ -16,8 +16,8 @@ import { scanStatements } from "./scan.ts";
 import { schemaStatements } from "./schema.ts";
 import { settleStatements } from "./settle.ts";
 
-export const createStatements: CreateStatements = (layout) => {
-  const names: MysqlNames = createNames(layout);
+export const createStatements: CreateStatements = (layout, topics) => {
+  const names: MysqlNames = createNames(layout, topics);
   return {
     schema: schemaStatements(names),
     facts: { insertReportsDuplicates: false, listsInFlight: true, shardCount: 16 },

@@ -16,7 +16,7 @@ export function adminStatements(names: Names): AdminStatements {
     {
       // Held until the change that follows in the same transaction; in id order, like everything
       // else that locks several messages.
-      lockRows: `SELECT m.${id} AS id, m.${state} AS state, ${names.read("lockVersion", "0::bigint")} AS lock_version, m.${failReason} AS fail_reason
+      lockRows: `SELECT m.${id} AS id, m.${state} AS state, ${names.version} AS lock_version, m.${failReason} AS fail_reason
 FROM ${table} m
 WHERE m.${id} = ANY ($1::bigint[])
 ORDER BY m.${id}
@@ -35,7 +35,7 @@ ON CONFLICT (table_name, scope, value)
 DO UPDATE SET reason = EXCLUDED.reason, author = EXCLUDED.author, ends_at = EXCLUDED.ends_at, gmt_create = EXCLUDED.gmt_create`,
       // Locks its one rule; the messages under it are resumed by the statements after it.
       deleteSuspension: `DELETE FROM ${suspensionTable} WHERE table_name = ${tableKey} AND scope = $1 AND value = $2`,
-      listSuspendedBy: `SELECT m.${id} AS id, ${names.read("lockVersion", "0::bigint")} AS lock_version FROM ${table} m
+      listSuspendedBy: `SELECT m.${id} AS id, ${names.version} AS lock_version FROM ${table} m
 WHERE m.${state} = ${names.state("suspended")} AND starts_with(m.${failReason}, $1)
 ORDER BY m.${id}
 LIMIT $2::bigint`,

@@ -12,6 +12,7 @@ import {
   numberArray,
   textArray,
   tokenParams,
+  tokenSource,
 } from "./names.ts";
 
 /** Statements that set behind and bring back. */
@@ -27,7 +28,7 @@ export function behindStatements(names: Names): Pick<HousekeepingStatements, "se
         text: setBehind,
         params: [
           ...fenceParams(fence, sorted),
-          ...tokenParams(names, sorted),
+          ...tokenParams(sorted),
           numberArray(sorted.map((row) => row.headId)),
           textArray(sorted.map((row) => row.instant)),
         ],
@@ -58,14 +59,13 @@ export function behindStatements(names: Names): Pick<HousekeepingStatements, "se
 function setBehindText(names: Names): string {
   const { id, state, orderingKey, nextRetryAt } = names.column;
   const key = orderingKey === undefined ? "NULL::text" : `m.${orderingKey}`;
-  const rows =
-    "unnest($4::bigint[], $5::integer[], $6::bigint[], $7::bigint[], $8::text[]) AS follower (id, shard, token, head_id, instant)";
+  const rows = tokenSource("follower", { head_id: "$8::bigint[]", instant: "$9::text[]" });
   return `${fenceClause(names)}, head AS MATERIALIZED (
   SELECT m.${id} AS id, ${key} AS ordering_key FROM ${names.table} m
-  WHERE m.${id} = ANY ($7::bigint[]) AND m.${state} IN (${names.state("pending", "sending", "suspended", "failed")}) AND EXISTS (SELECT FROM fence)
+  WHERE m.${id} = ANY ($8::bigint[]) AND m.${state} IN (${names.state("pending", "sending", "suspended", "failed")}) AND EXISTS (SELECT FROM fence)
   ORDER BY m.${id}
   FOR NO KEY UPDATE OF m SKIP LOCKED), free AS MATERIALIZED (
-  SELECT follower.id, follower.token, follower.instant FROM ${rows} JOIN head ON head.id = follower.head_id AND head.id < follower.id
+  SELECT follower.id, follower.token, follower.identity_hash, follower.instant FROM ${rows} JOIN head ON head.id = follower.head_id AND head.id < follower.id
     JOIN fence ON fence.shard = follower.shard JOIN ${names.table} m ON m.${id} = follower.id AND ${key} = head.ordering_key
   ORDER BY m.${id}
   FOR NO KEY UPDATE OF m SKIP LOCKED)
@@ -101,5 +101,5 @@ function nextBehindText(names: Names): string {
   const { state, nextRetryAt } = names.column;
   return `SELECT ${isoText(`min(m.${nextRetryAt})`)} AS instant
 FROM ${names.table} m
-WHERE m.${state} = ${names.state("pending")} AND m.${nextRetryAt} > ${instant("$1::text")}`;
+WHERE m.${state} = ${names.state("pending")} AND m.${nextRetryAt} > ${instant("$1::text")}${names.ofTopics}`;
 }

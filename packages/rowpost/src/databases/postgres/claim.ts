@@ -4,8 +4,18 @@
  */
 
 import { inIdOrder } from "../../runtime/compare-ids.ts";
+import { hasClaimToken } from "../sql/layouts.ts";
 import type { RelayStatements } from "../sql/statements.ts";
-import { fenceClause, fenceParams, type Names, NOW, numberArray, textArray, tokenParams } from "./names.ts";
+import {
+  fenceClause,
+  fenceParams,
+  type Names,
+  NOW,
+  numberArray,
+  textArray,
+  tokenParams,
+  tokenSource,
+} from "./names.ts";
 
 /** Statements that claim. */
 export function claimStatements(
@@ -20,14 +30,14 @@ export function claimStatements(
     claim({ fence, rows, skipLocked }) {
       return {
         ...(skipLocked === true ? { name: "claimUnlocked", text: unlocked } : { name: "claim", text: claim }),
-        params: [...fenceParams(fence, rows), ...tokenParams(names, inIdOrder(rows))],
+        params: [...fenceParams(fence, rows), ...tokenParams(inIdOrder(rows))],
       };
     },
     verifyClaim({ fence, rows }) {
       return {
         name: "verifyClaim",
         text: verify,
-        params: [...fenceParams(fence, rows), ...tokenParams(names, inIdOrder(rows))],
+        params: [...fenceParams(fence, rows), ...tokenParams(inIdOrder(rows))],
       };
     },
     listInFlight({ fence, idsByShard }) {
@@ -70,10 +80,9 @@ export function claimStatements(
  */
 function claimText(names: Names, skipLocked: boolean): string {
   const { id, state, deliveryCount, nextRetryAt } = names.column;
-  const token = names.tokenMatches("claimed");
-  // Without a claim token nothing but state and time tells that the row is still what the scan saw.
-  const unchanged = token === "true" ? `(m.${nextRetryAt} IS NULL OR m.${nextRetryAt} <= ${NOW})` : token;
-  const rows = "unnest($4::bigint[], $5::integer[], $6::bigint[]) AS claimed (id, shard, token)";
+  // Without a version nothing but state and time tells that the row is still what the scan saw.
+  const stillDue = hasClaimToken(names.layout) ? "" : ` AND (m.${nextRetryAt} IS NULL OR m.${nextRetryAt} <= ${NOW})`;
+  const rows = tokenSource("claimed");
   const free = `, free AS MATERIALIZED (
   SELECT m.${id} FROM ${rows} JOIN fence ON fence.shard = claimed.shard JOIN ${names.table} m ON m.${id} = claimed.id
   ORDER BY m.${id}
@@ -83,7 +92,7 @@ UPDATE ${names.table} m
 SET ${state} = ${names.state("sending")}${names.set("deliveryCount", `COALESCE(m.${deliveryCount}, 0) + 1`)}${names.changed}
 FROM ${rows}, fence${skipLocked ? ", free" : ""}
 WHERE m.${id} = claimed.id AND fence.shard = claimed.shard${skipLocked ? ` AND m.${id} = free.${id}` : ""}
-  AND m.${state} = ${names.state("pending")} AND ${unchanged}`;
+  AND m.${state} = ${names.state("pending")} AND ${names.tokenMatches("claimed")}${stillDue}`;
 }
 
 /**
@@ -96,7 +105,7 @@ function verifyText(names: Names): string {
   const { id, state } = names.column;
   return `${fenceClause(names)}
 SELECT m.${id} AS id
-FROM unnest($4::bigint[], $5::integer[], $6::bigint[]) AS claimed (id, shard, token)
+FROM ${tokenSource("claimed")}
 JOIN fence ON fence.shard = claimed.shard
 JOIN ${names.table} m ON m.${id} = claimed.id
 WHERE m.${state} = ${names.state("sending")} AND ${names.tokenMatches("claimed")}`;
@@ -112,7 +121,7 @@ function listInFlightText(names: Names): string {
   return `UPDATE ${names.shardTable} lease
 SET in_flight = listed.ids::bigint[]
 FROM unnest($2::integer[], $3::bigint[], $4::text[]) AS listed (shard, epoch, ids)
-WHERE lease.table_name = ${names.tableKey} AND lease.owner = $1 AND lease.shard = listed.shard AND lease.epoch = listed.epoch`;
+WHERE lease.table_name = ${names.leaseKey} AND lease.owner = $1 AND lease.shard = listed.shard AND lease.epoch = listed.epoch`;
 }
 
 function readHeldText(names: Names): string {

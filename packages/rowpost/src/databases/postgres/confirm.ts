@@ -52,7 +52,14 @@ function openOf(names: Names): string {
 
 function consumeOf(names: Names): string {
   const { nextRetryAt, state } = names.column;
-  return `${state} = ${names.state("consumed")}, ${nextRetryAt} = NULL${names.set("consumedAt", NOW)}${names.changed}`;
+  const consumedAt = names.set("consumedAt", names.written("consumedAt", NOW));
+  return `${state} = ${names.state("consumed")}, ${nextRetryAt} = NULL${consumedAt}${changed(names)}`;
+}
+
+/** As `names.changed`, in a session of the user's. */
+function changed(names: Names): string {
+  const version = names.set("lockVersion", `COALESCE(m.${names.column.lockVersion}, 0) + 1`);
+  return `${version}${names.set("gmtModified", names.written("gmtModified", NOW))}`;
 }
 
 function confirmTexts(names: Names) {
@@ -88,12 +95,12 @@ WHERE ${same} AND ${open}`,
     /* A new version of the row: a transaction that confirms for another consumer, and has looked at
      * the table before, fails instead of counting without this one. */
     touchRows: `UPDATE ${table} m
-SET ${names.changed.slice(2)}
+SET ${changed(names).slice(2)}
 WHERE m.${id} = ANY ($1::bigint[])`,
 
     /* Locked by lockIdentities. */
     reportFailed: `UPDATE ${table} m
-SET ${failReason} = reported.reason, ${nextRetryAt} = ${NOW}${names.changed}
+SET ${failReason} = reported.reason, ${nextRetryAt} = ${names.written("nextRetryAt", NOW)}${changed(names)}
 FROM unnest($1::bigint[], $2::text[]) AS reported (id, reason)
 WHERE m.${id} = reported.id AND m.${state} = ${names.state("sent")}`,
 

@@ -4,13 +4,13 @@ import { type DoctorLook, idsRunOut } from "../sql/doctor-statements.ts";
 import type { TableLayout } from "../sql/layout.ts";
 import { oldTransactionsLook, oldTransactionText } from "../sql/old-transactions.ts";
 import { integer, type Row, text, textOrNull } from "../sql/rows.ts";
-import { createNames, type Names } from "./names.ts";
+import { createNames, type Names, textArray } from "./names.ts";
 import { endOf, oldTransactions } from "./old-transactions.ts";
 
 /** Each reads catalogs and statistics only, or one row of an index; none takes a lock. */
 export function doctorLooks(layout: TableLayout): readonly DoctorLook[] {
   const names = createNames(layout);
-  return [settings(), table(names), ids(names), holders(), room()];
+  return [settings(), table(names), zone(names), ids(names), holders(), room()];
 }
 
 /** What a setting has to be, by the database's and the role's own defaults too. */
@@ -163,6 +163,29 @@ function judgeTable(row: Row, table: string): readonly Diagnosis[] {
     });
   }
   return found;
+}
+
+/** Our own session is in UTC; what others have is its default. */
+function zone({ layout, table: name }: Names): DoctorLook {
+  return {
+    statement: {
+      name: "doctor.zone",
+      text: `SELECT string_agg(a.attname::text, ', ' ORDER BY a.attnum) AS columns, s.reset_val AS zone
+FROM pg_catalog.pg_settings s
+JOIN pg_catalog.pg_attribute a ON a.attrelid = to_regclass($1::text) AND a.atttypid = 'timestamp'::regtype AND a.attname::text = ANY ($2::text[])
+WHERE s.name = 'TimeZone' AND s.reset_val NOT IN ('UTC', 'Etc/UTC', 'GMT')
+GROUP BY s.reset_val`,
+      params: [name, textArray(Object.values(layout.columns).filter((column) => column !== undefined))],
+    },
+    judge: (rows) =>
+      rows.map((row) => ({
+        id: "D107",
+        severity: "warning",
+        what: `${text(row, "columns")} of ${name} are timestamp without time zone, and sessions are in ${text(row, "zone")}`,
+        why: "rowpost reads and writes UTC there, and what a program writes with now() is off by hours",
+        mend: `ALTER TABLE ${name} ALTER COLUMN … TYPE timestamptz USING … AT TIME ZONE 'UTC', or have the programs write UTC`,
+      })),
+  };
 }
 
 function ids(names: Names): DoctorLook {

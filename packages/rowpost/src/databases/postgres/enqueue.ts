@@ -1,4 +1,5 @@
 /** The INSERT in the user's transaction, and what explains or undoes it. */
+import { bareType, bytesOf } from "../../message/binary-body.ts";
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import { enqueueCalls } from "../sql/calls.ts";
@@ -28,7 +29,7 @@ UNION ALL SELECT NULL, NULL WHERE NOT ${MARKED}`,
       },
       {
         identity: ({ type, key }) => ({ type, key }),
-        message: insertedRow,
+        message: (message) => insertedRow(names, message),
         check: ({ asked, mark }, name) => (name === "insert" ? [mark, asked] : [mark]),
       },
     ),
@@ -84,11 +85,14 @@ function identity({ column }: Names, row = ""): string {
  * A JSON body as a nested value instead of a text in the text was tried and gained nothing: the
  * join of the parts costs what the escaping does.
  */
-function insertedRow(message: EncodedMessage): Readonly<Record<string, unknown>> {
-  const { type, key, topic, body, createdBy } = message;
+function insertedRow({ layout }: Names, message: EncodedMessage): Readonly<Record<string, unknown>> {
+  const { type, key, topic, createdBy } = message;
+  const isBinary = layout.bodyType === "binary";
+  const body = isBinary ? bytesOf(message).toString("base64") : message.body;
+  const contentType = isBinary ? bareType(message) : message.contentType;
   const row: Record<string, unknown> = { type, key, topic, body, created_by: createdBy };
   if (message.headers !== null) row["headers"] = message.headers;
-  if (message.contentType !== null) row["content_type"] = message.contentType;
+  if (contentType !== null) row["content_type"] = contentType;
   if (message.orderingKey !== null) row["ordering_key"] = message.orderingKey;
   if (message.delayMs !== null) row["delay_ms"] = message.delayMs;
   if (message.deliverAtMs !== null) row["deliver_at_ms"] = message.deliverAtMs;
@@ -134,6 +138,13 @@ export function ringOn(channel: string): string {
     THEN pg_notify(${literal(channel)}, '') IS NULL END)`;
 }
 
+/** A json goes into a column of jsonb as well. */
+const BODIES: Readonly<Record<TableLayout["bodyType"], string>> = {
+  text: "incoming.body",
+  json: "incoming.body::json",
+  binary: "decode(incoming.body, 'base64')",
+};
+
 /**
  * One statement for any number of messages, one text for all of them: it can be prepared, and needs
  * no escaping of bodies. Measured with 100 messages of 400 bytes, not prepared: this 2.5 us of
@@ -160,17 +171,17 @@ function insertText(names: Names): string {
     [column.messageType, "incoming.type"],
     [column.messageKey, "incoming.key"],
     [column.topic, "incoming.topic"],
-    [column.messageBody, "incoming.body"],
-    [column.headers, "incoming.headers"],
+    [column.messageBody, BODIES[layout.bodyType]],
+    [column.headers, layout.headersType === "json" ? "incoming.headers::json" : "incoming.headers"],
     [column.contentType, "incoming.content_type"],
     [column.orderingKey, "incoming.ordering_key"],
     [column.state, names.state("pending")],
-    [column.deliverAt, deliverAt],
-    [column.nextRetryAt, deliverAt],
+    [column.deliverAt, names.written("deliverAt", deliverAt)],
+    [column.nextRetryAt, names.written("nextRetryAt", deliverAt)],
     [column.createdBy, "incoming.created_by"],
     [column.updatedBy, "incoming.created_by"],
-    [column.gmtCreate, NOW],
-    [column.gmtModified, NOW],
+    [column.gmtCreate, names.written("gmtCreate", NOW)],
+    [column.gmtModified, names.written("gmtModified", NOW)],
   ]);
   return `WITH inserted AS (
   INSERT INTO ${table} (${fields.map(([name]) => name).join(", ")})

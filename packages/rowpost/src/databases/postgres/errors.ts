@@ -7,6 +7,7 @@ import {
   RowpostError,
   SchemaError,
 } from "../../runtime/errors.ts";
+import { WITHOUT_KEY } from "../sql/table-findings.ts";
 import { tlsFailure } from "../sql/tls-failure.ts";
 
 /** Prisma's own codes, around the server's; the SQLSTATEs of class P are P0001 to P0004. */
@@ -93,6 +94,8 @@ export function lackOf(error: unknown, statement: string): RowpostError | undefi
   const code = errorCode(error);
   const said = `${statement}: ${describeError(error)}`;
   if (code === "42501") return new PermissionError(said, { cause: error });
+  // No index fits the ON CONFLICT.
+  if (code === "42P10" && statement === "enqueue") return new SchemaError(WITHOUT_KEY, { cause: error });
   if (code !== "42P01" && code !== "42703") return undefined;
   return new SchemaError(`${said}; "rowpost migrate" makes what is missing, and queue.migrate() what the queue lacks`, {
     cause: error,

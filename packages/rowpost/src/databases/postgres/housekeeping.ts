@@ -21,6 +21,7 @@ import {
   numberArray,
   textArray,
   tokenParams,
+  tokenSource,
   unknownState,
 } from "./names.ts";
 import { oldTransactions } from "./old-transactions.ts";
@@ -42,17 +43,15 @@ export function housekeepingStatements(names: Names): HousekeepingStatements {
 function sweepStatements(names: Names): Pick<HousekeepingStatements, "listSending" | "recoverRows" | "gauges"> {
   const { id, state, topic, nextRetryAt, gmtCreate } = names.column;
   // Reads the small index of rows in `sending`; no lock.
-  const list = (
-    where: string,
-  ): string => `SELECT m.${id} AS id, ${names.shard} AS shard, ${names.read("deliveryCount", "0")} AS delivery_count,
-  ${names.read("lockVersion", "0::bigint")} AS lock_version, m.${topic} AS topic
+  const list = (where: string): string => `SELECT m.${id} AS id, ${names.shard} AS shard, ${names.tokenColumns},
+  m.${topic} AS topic
 FROM ${names.table} m
-WHERE m.${state} = ${names.state("sending")}${where}
+WHERE m.${state} = ${names.state("sending")}${where}${names.ofTopics}
 ORDER BY m.${id}
 LIMIT $1::bigint`;
   const listAll = list("");
   const listSome = list(` AND ${names.shard} = ANY ($2::integer[])`);
-  const strays = "unnest($4::bigint[], $5::integer[], $6::bigint[]) AS stray (id, shard, token)";
+  const strays = tokenSource("stray");
   /*
    * Fenced, and only the very claim that was seen twice (rule: watched-sending): a row that was
    * settled or claimed since has another token. Locks the lease rows, then the rows that nobody
@@ -67,16 +66,22 @@ SET ${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingNow}${
 FROM ${strays}, fence, free
 WHERE m.${id} = stray.id AND fence.shard = stray.shard AND m.${id} = free.${id}
   AND m.${state} = ${names.state("sending")} AND ${names.tokenMatches("stray")}`;
-  const bounded = (which: string): string =>
-    `(SELECT m.${topic} AS topic, m.${state} AS state, m.${gmtCreate} AS since FROM ${names.table} m WHERE ${which} LIMIT $1::bigint)`;
+  const bounded = (which: string, limit = "$1"): string =>
+    `(SELECT m.${topic} AS topic, m.${state} AS state, m.${gmtCreate} AS since FROM ${names.table} m WHERE ${which} LIMIT ${limit}::bigint)`;
+  // Of the failed ones the newest: behind 10,000 old ones those of another topic would not be seen.
+  // In the order of ids by the index of the default table only; another one would be walked whole.
+  const newest = names.layout.name === "default" ? ` ORDER BY m.${id} DESC` : "";
   const gauges = `SELECT topic, state, count(*) AS count, ${msSince("min(since)")} AS oldest_age_ms
 FROM (
   ${[
     bounded(`m.${state} = ${names.state("pending")} AND m.${nextRetryAt} IS NULL`),
     bounded(`m.${state} = ${names.state("pending")} AND m.${nextRetryAt} IS NOT NULL`),
     bounded(`m.${state} = ${names.state("sending")}`),
-    bounded(`m.${state} = ${names.state("failed")} AND m.${nextRetryAt} IS NULL`),
-    bounded(`m.${state} = ${names.state("failed")} AND m.${nextRetryAt} IS NOT NULL`),
+    bounded(`m.${state} = ${names.state("failed")} AND m.${nextRetryAt} IS NULL${newest}`, "$2"),
+    bounded(
+      `m.${state} = ${names.state("failed")} AND m.${nextRetryAt} IS NOT NULL ORDER BY m.${nextRetryAt} DESC`,
+      "$2",
+    ),
     bounded(`m.${state} = ${names.state("suspended")} AND m.${nextRetryAt} IS NULL`),
     bounded(`m.${state} = ${names.state("suspended")} AND m.${nextRetryAt} IS NOT NULL`),
   ].join("\n  UNION ALL\n  ")}) unfinished
@@ -89,9 +94,9 @@ GROUP BY topic, state`;
     recoverRows: ({ fence, rows }) => ({
       name: "recoverRows",
       text: recover,
-      params: [...fenceParams(fence, rows), ...tokenParams(names, inIdOrder(rows))],
+      params: [...fenceParams(fence, rows), ...tokenParams(inIdOrder(rows))],
     }),
-    gauges: (limit) => ({ name: "gauges", text: gauges, params: [limit] }),
+    gauges: (limit, failedLimit = limit) => ({ name: "gauges", text: gauges, params: [limit, failedLimit] }),
   };
 }
 
@@ -113,7 +118,10 @@ WHERE m.${id} = ANY (ARRAY(SELECT ${id} FROM ${names.table} WHERE ${id} = ANY ($
   // where the column is shorter than the layout says, it would fail with no such row in the table.
   const unreached = `${id} < 1 AND ${state} = ${names.state("pending")}`;
   const list = [unknownState(names), unreached]
-    .map((where) => `(SELECT ${id} AS id FROM ${names.table} WHERE ${where} ORDER BY ${id} LIMIT $1::bigint)`)
+    .map(
+      (where) =>
+        `(SELECT m.${id} AS id FROM ${names.table} m WHERE ${where}${names.ofTopics} ORDER BY m.${id} LIMIT $1::bigint)`,
+    )
     .join("\nUNION ALL\n");
   const failUnreached = failStrays(unreached, `${literal(ID_BELOW_ONE)} || ' (this one: ' || m.${id} || ')'`);
   return {
@@ -129,14 +137,14 @@ function timerStatements(names: Names): Pick<HousekeepingStatements, "listTimed"
   // Three walks along the index of timed rows, each in its order; only their ends are sorted
   // together.
   const timed = (one: "sent" | "failed" | "suspended"): string => `(SELECT m.${id} AS id, ${names.shard} AS shard,
-    ${names.read("deliveryCount", "0")} AS delivery_count, ${names.read("lockVersion", "0::bigint")} AS lock_version, m.${state} AS state, m.${messageType} AS message_type,
+    ${names.tokenColumns}, m.${state} AS state, m.${messageType} AS message_type,
     m.${messageKey} AS message_key, m.${topic} AS topic, m.${retryCount} AS retry_count, ${msSince(`m.${gmtCreate}`)} AS age_ms,
     m.${failReason} AS fail_reason, m.${nextRetryAt} AS due_at
   FROM ${names.table} m
-  WHERE m.${state} = ${names.state(one)} AND m.${nextRetryAt} <= ${NOW}
+  WHERE m.${state} = ${names.state(one)} AND m.${nextRetryAt} <= ${NOW}${names.ofTopics}
   ORDER BY m.${nextRetryAt}, m.${id}
   LIMIT $1::bigint)`;
-  const list = `SELECT id, shard, delivery_count, lock_version, state, message_type, message_key, topic, retry_count, age_ms, fail_reason
+  const list = `SELECT id, shard, delivery_count, lock_version, identity_hash, state, message_type, message_key, topic, retry_count, age_ms, fail_reason
 FROM (${timed("sent")} UNION ALL ${timed("failed")} UNION ALL ${timed("suspended")}) timed
 ORDER BY due_at, id
 LIMIT $1::bigint`;
@@ -146,27 +154,27 @@ LIMIT $1::bigint`;
   /*
    * The i-th row by id comes due i * step from now. Only rows that wait longer than the whole ramp,
    * so that a second call goes on where the first ended; never a delayed one (rule:
-   * delay-is-not-retry), nor one that is set behind. Locks them; a claim of one that came due
-   * meanwhile is skipped.
+   * delay-is-not-retry), nor one that is set behind. Of failed ones the slow
+   * retry comes due. Locks them; a claim of one that came due meanwhile is skipped.
    */
   const reset = `UPDATE ${names.table} m
 SET ${nextRetryAt} = ${after("ramp.place * $3::bigint")}${names.changed}
 FROM (SELECT picked.id, row_number() OVER (ORDER BY picked.id) - 1 + $6::bigint AS place FROM (
     SELECT m.${id} AS id FROM ${names.table} m
-    WHERE m.${state} = ${names.state("pending")} AND m.${nextRetryAt} > ${after("$2::bigint * $3::bigint")} AND m.${nextRetryAt} < ${instant(literal(BEHIND_BASE))} AND m.${topic} = $1 AND (${delayed}) IS NOT TRUE
+    WHERE m.${state} IN (${names.state("pending", "failed")}) AND m.${nextRetryAt} > ${after("$2::bigint * $3::bigint")} AND m.${nextRetryAt} < ${instant(literal(BEHIND_BASE))} AND m.${topic} = $1 AND (${delayed}) IS NOT TRUE
     ORDER BY m.${id} LIMIT $4::bigint OFFSET $5::bigint FOR UPDATE SKIP LOCKED) picked) ramp
 WHERE m.${id} = ramp.id`;
   return {
     listTimed: (limit) => ({ name: "listTimed", text: list, params: [limit] }),
     applyTimed: ({ transition, decisions, skipLocked }) => {
       const rows = inIdOrder(decisions);
-      const [ids, , tokens] = tokenParams(names, rows);
+      const [ids, , versions, identityHashs] = tokenParams(rows);
       const next = numberArray(rows.map((row) => row.nextRetryInMs));
       return {
         ...(skipLocked === true
           ? { name: "applyTimedUnlocked", text: applyUnlocked[transition] }
           : { name: "applyTimed", text: apply[transition] }),
-        params: [ids, tokens, next, textArray(rows.map((row) => row.failReason))],
+        params: [ids, versions, next, textArray(rows.map((row) => row.failReason)), identityHashs],
       };
     },
     resetBackoff: ({ topic: which, limit, stepMs, rows, skip, done }) => ({
@@ -194,7 +202,7 @@ SET ${nextRetryAt} = ${deliverAt === undefined ? ramp : `GREATEST(m.${deliverAt}
 FROM (SELECT picked.id, row_number() OVER (ORDER BY picked.id) - 1 + $5::bigint AS place FROM (
     SELECT m.${id} AS id FROM ${names.table} m
     WHERE m.${state} = ${names.state("pending")} AND m.${retryCount} > 0
-      AND m.${nextRetryAt} > ${after("$2::bigint")} AND m.${nextRetryAt} < ${instant(literal(BEHIND_BASE))}${own}
+      AND m.${nextRetryAt} > ${after("$2::bigint")} AND m.${nextRetryAt} < ${instant(literal(BEHIND_BASE))}${own}${names.ofTopics}
     ORDER BY m.${id} LIMIT $1::bigint OFFSET $4::bigint FOR UPDATE SKIP LOCKED) picked) ramp
 WHERE m.${id} = ramp.id`;
   return {
@@ -230,7 +238,7 @@ function applyTexts(names: Names, skipLocked: boolean): Readonly<Record<TimedDec
     timedChanges(names, { after, never }),
     ({ from, set }) => `${skipLocked ? free : ""}UPDATE ${names.table} m
 SET ${set}${names.changed}
-FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) AS decided (id, token, next_ms, fail_reason)${skipLocked ? ", free" : ""}
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[]) AS decided (id, token, next_ms, fail_reason, identity_hash)${skipLocked ? ", free" : ""}
 WHERE m.${id} = decided.id${skipLocked ? ` AND m.${id} = free.${id}` : ""} AND m.${state} IN (${names.state(...from)}) AND ${names.tokenMatches("decided")}`,
   );
 }
@@ -244,7 +252,7 @@ WHERE m.${id} = decided.id${skipLocked ? ` AND m.${id} = free.${id}` : ""} AND m
 function fencedStatements(names: Names): Pick<HousekeepingStatements, "failPending" | "suspendPending" | "park"> {
   const { id, state, failReason, nextRetryAt } = names.column;
   const pending = `m.${state} = ${names.state("pending")} AND ${names.tokenMatches("scanned")}`;
-  const scanned = "unnest($4::bigint[], $5::integer[], $6::bigint[]) AS scanned (id, shard, token)";
+  const scanned = tokenSource("scanned");
   const rows = `${scanned}, fence, free`;
   const own = `m.${id} = scanned.id AND fence.shard = scanned.shard AND m.${id} = free.${id}`;
   const free = `${fenceClause(names)}, free AS MATERIALIZED (
@@ -253,17 +261,17 @@ function fencedStatements(names: Names): Pick<HousekeepingStatements, "failPendi
   FOR UPDATE OF m SKIP LOCKED)`;
   const fail = `${free}
 UPDATE ${names.table} m
-SET ${state} = ${names.state("failed")}, ${nextRetryAt} = ${after("$7::bigint")}, ${failReason} = scanned.fail_reason${names.changed}
-FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $8::text[]) AS scanned (id, shard, token, fail_reason), fence, free
+SET ${state} = ${names.state("failed")}, ${nextRetryAt} = ${after("$8::bigint")}, ${failReason} = scanned.fail_reason${names.changed}
+FROM ${tokenSource("scanned", { fail_reason: "$9::text[]" })}, fence, free
 WHERE ${own} AND ${pending}`;
   const suspend = `${free}
 UPDATE ${names.table} m
-SET ${state} = ${names.state("suspended")}, ${nextRetryAt} = ${after("$7::bigint")}, ${failReason} = $8::text${names.changed}
+SET ${state} = ${names.state("suspended")}, ${nextRetryAt} = ${after("$8::bigint")}, ${failReason} = $9::text${names.changed}
 FROM ${rows}
 WHERE ${own} AND ${pending}${names.notDelayed}`;
   const park = `${free}
 UPDATE ${names.table} m
-SET ${nextRetryAt} = ${names.pendingIn("$7::bigint")}${names.changed}
+SET ${nextRetryAt} = ${names.pendingIn("$8::bigint")}${names.changed}
 FROM ${rows}
 WHERE ${own} AND ${pending}`;
   return {
@@ -274,7 +282,7 @@ WHERE ${own} AND ${pending}`;
         text: fail,
         params: [
           ...fenceParams(fence, sorted),
-          ...tokenParams(names, sorted),
+          ...tokenParams(sorted),
           nextRetryInMs,
           textArray(sorted.map((row) => row.failReason)),
         ],
@@ -283,12 +291,12 @@ WHERE ${own} AND ${pending}`;
     suspendPending: ({ fence, rows: held, failReason: reason, endsInMs }) => ({
       name: "suspendPending",
       text: suspend,
-      params: [...fenceParams(fence, held), ...tokenParams(names, inIdOrder(held)), endsInMs, reason],
+      params: [...fenceParams(fence, held), ...tokenParams(inIdOrder(held)), endsInMs, reason],
     }),
     park: ({ fence, rows: parked, parkMs }) => ({
       name: "park",
       text: park,
-      params: [...fenceParams(fence, parked), ...tokenParams(names, inIdOrder(parked)), parkMs],
+      params: [...fenceParams(fence, parked), ...tokenParams(inIdOrder(parked)), parkMs],
     }),
   };
 }
@@ -313,7 +321,7 @@ function removalStatements(names: Names): ReturnType<typeof removalCalls> {
     since: string | undefined,
   ): string => `SELECT m.${id} AS id FROM ${table} m
 WHERE m.${id} = ANY (ARRAY(${next(finished)} LIMIT $2::bigint))
-  AND ${removable(finished, "m")} AND ${old(`COALESCE(m.${since ?? gmtModified}, m.${gmtModified})`, "$3")}
+  AND ${removable(finished, "m")} AND ${old(`COALESCE(m.${since ?? gmtModified}, m.${gmtModified})`, "$3")}${names.ofTopics}
 ORDER BY m.${id}
 FOR UPDATE OF m SKIP LOCKED`;
   // Reads that many entries of the index and the next; no lock.

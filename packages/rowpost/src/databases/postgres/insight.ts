@@ -122,7 +122,7 @@ function countStatements(names: Names): Pick<InsightStatements, "countStates" | 
   const { deliverAt, gmtCreate, nextRetryAt, retryCount, state, topic } = names.column;
   const time = `m.${nextRetryAt}`;
   const waiting = (where: string, fields = "1"): string =>
-    `(SELECT ${fields} FROM ${names.table} m WHERE m.${state} = ${names.state("pending")} AND ${where} LIMIT $1::bigint) c`;
+    `(SELECT ${fields} FROM ${names.table} m WHERE m.${state} = ${names.state("pending")} AND ${where}${names.ofTopics} LIMIT $1::bigint) c`;
   const base = instant(literal(BEHIND_BASE));
   const delayed =
     deliverAt === undefined ? `COALESCE(m.${retryCount}, 0) = 0` : `COALESCE(m.${deliverAt} > ${NOW}, false)`;
@@ -144,7 +144,7 @@ SELECT 'behind', count(*), NULL FROM ${waiting(`${time} >= ${base}`)}`,
         .filter(({ where }) => !(toSort && inIdOrder(names, where)))
         .map(
           ({ value, where }) =>
-            `SELECT ${value} AS state, count(*) AS count FROM (SELECT 1 FROM ${names.table} m WHERE ${where} LIMIT $1::bigint) counted`,
+            `SELECT ${value} AS state, count(*) AS count FROM (SELECT 1 FROM ${names.table} m WHERE ${where}${names.ofTopics} LIMIT $1::bigint) counted`,
         );
       const none = "SELECT 0 AS state, 0 AS count WHERE $1::bigint < 0";
       return { name: "countStates", text: counted.join("\nUNION ALL\n") || none, params: [limit] };
@@ -166,7 +166,7 @@ function archivedAt(archived: boolean): string {
 
 function findWords(names: Names): FindWords {
   const { id, state } = names.column;
-  const fields = `m.${id} AS id, ${names.read("lockVersion", "0::bigint")} AS lock_version`;
+  const fields = `m.${id} AS id, ${names.version} AS lock_version`;
   const stateIn: FindWords["stateIn"] = (states) => `m.${state} IN (${names.state(...states)})`;
   return {
     stateIn,

@@ -15,27 +15,27 @@ export function leaseStatements(names: Names): LeaseStatements {
 type ShardStatements = Pick<LeaseStatements, "ensureShards" | "renew" | "readLeases" | "release" | "clearListed">;
 
 function shardStatements(names: Names): ShardStatements {
-  const { shardTable, tableKey } = names;
+  const { shardTable, leaseKey } = names;
   // Rows that two instances insert at once meet at the primary key; the second finds them there.
   // Nothing to lose when we die.
   const ensureShards = `INSERT INTO ${shardTable} (table_name, shard)
-SELECT ${tableKey}, shard FROM generate_series(0, ${SHARDS - 1}) AS missing (shard)
+SELECT ${leaseKey}, shard FROM generate_series(0, ${SHARDS - 1}) AS missing (shard)
 ON CONFLICT (table_name, shard) DO NOTHING`;
   // Changes no key column, so it waits for no fence (see fenceClause), and a takeover that came
   // first shows in the epoch.
   const renew = `UPDATE ${shardTable} lease
 SET lease_until = ${after("$2::bigint")}, lease_ms = $2::bigint
 FROM unnest($3::integer[], $4::bigint[]) AS held (shard, epoch)
-WHERE lease.table_name = ${tableKey} AND lease.owner = $1 AND lease.shard = held.shard AND lease.epoch = held.epoch`;
+WHERE lease.table_name = ${leaseKey} AND lease.owner = $1 AND lease.shard = held.shard AND lease.epoch = held.epoch`;
   const read = `SELECT shard, owner, epoch, ${isoText("lease_until")} AS lease_until, lease_ms
-FROM ${shardTable} WHERE table_name = ${tableKey} ORDER BY shard`;
+FROM ${shardTable} WHERE table_name = ${leaseKey} ORDER BY shard`;
   // The epoch stays: the next owner raises it, and until then no fence of ours finds its owner.
   const release = `UPDATE ${shardTable} lease
 SET owner = NULL, lease_until = ${NOW}, in_flight = '{}'
 FROM unnest($2::integer[], $3::bigint[]) AS held (shard, epoch)
-WHERE lease.table_name = ${tableKey} AND lease.owner = $1 AND lease.shard = held.shard AND lease.epoch = held.epoch`;
+WHERE lease.table_name = ${leaseKey} AND lease.owner = $1 AND lease.shard = held.shard AND lease.epoch = held.epoch`;
   /** Of a takeover, whose transaction has these lease rows locked. */
-  const clearListed = `UPDATE ${shardTable} SET in_flight = '{}' WHERE table_name = ${tableKey} AND shard = ANY ($1::integer[])`;
+  const clearListed = `UPDATE ${shardTable} SET in_flight = '{}' WHERE table_name = ${leaseKey} AND shard = ANY ($1::integer[])`;
   return {
     ensureShards: () => ({ name: "ensureShards", text: ensureShards, params: [] }),
     renew: ({ owner, leaseMs, held }) => ({
@@ -61,7 +61,7 @@ WHERE lease.table_name = ${tableKey} AND lease.owner = $1 AND lease.shard = held
 type TakeoverStatements = Pick<LeaseStatements, "take" | "recoverShards" | "recoverListed">;
 
 function takeoverStatements(names: Names): TakeoverStatements {
-  const { shardTable, tableKey, table, column } = names;
+  const { shardTable, leaseKey, table, column } = names;
   const { id, state, nextRetryAt, deliveryCount, retryCount } = names.column;
   /*
    * Locks the lease rows in shard order, so that two takers do not block each other crosswise, and
@@ -74,14 +74,14 @@ function takeoverStatements(names: Names): TakeoverStatements {
   FROM ${shardTable} lease
   JOIN unnest($3::integer[], $4::bigint[], $5::text[], $6::text[]) AS observed (shard, epoch, owner, lease_until)
     ON observed.shard = lease.shard AND observed.epoch = lease.epoch
-  WHERE lease.table_name = ${tableKey} AND lease.owner IS NOT DISTINCT FROM observed.owner
+  WHERE lease.table_name = ${leaseKey} AND lease.owner IS NOT DISTINCT FROM observed.owner
     AND ${isoText("lease.lease_until")} = observed.lease_until
   ORDER BY lease.shard
   FOR UPDATE OF lease)
 UPDATE ${shardTable} lease
 SET owner = $1, epoch = lease.epoch + 1, lease_until = ${after("$2::bigint")}, lease_ms = $2::bigint
 FROM free
-WHERE lease.table_name = ${tableKey} AND lease.shard = free.shard`;
+WHERE lease.table_name = ${leaseKey} AND lease.shard = free.shard`;
   /*
    * Its own statement, because it needs a snapshot from after the takeover's lock: in one statement
    * with it, 0 of 3 rows were seen (rule: takeover-fence). Locks the rows in `sending` that nobody
@@ -92,7 +92,7 @@ WHERE lease.table_name = ${tableKey} AND lease.shard = free.shard`;
   const recoverShards = `UPDATE ${table} m
 SET ${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingNow}${names.changed}
 WHERE m.${id} = ANY (ARRAY(SELECT m.${id} FROM ${table} m
-  WHERE m.${state} = ${names.state("sending")} AND ${names.shard} = ANY ($1::integer[])
+  WHERE m.${state} = ${names.state("sending")} AND ${names.shard} = ANY ($1::integer[])${names.ofTopics}
   FOR UPDATE SKIP LOCKED))`;
   const counted =
     deliveryCount === undefined
@@ -108,7 +108,7 @@ WHERE m.${id} = ANY (ARRAY(SELECT m.${id} FROM ${table} m
   const recoverListed = `UPDATE ${table} m
 SET ${counted}${names.changed}
 WHERE m.${id} = ANY (ARRAY(SELECT m.${id}
-  FROM (SELECT unnest(lease.in_flight) AS id FROM ${shardTable} lease WHERE lease.table_name = ${tableKey} AND lease.shard = ANY ($1::integer[])) AS listed
+  FROM (SELECT unnest(lease.in_flight) AS id FROM ${shardTable} lease WHERE lease.table_name = ${leaseKey} AND lease.shard = ANY ($1::integer[])) AS listed
   JOIN ${table} m ON m.${id} = listed.id
   WHERE m.${column.state} = ${names.state("pending")}
   FOR UPDATE OF m SKIP LOCKED))`;
@@ -137,19 +137,21 @@ function observedParams(observed: readonly ShardLease[]): readonly string[] {
  * registry that it writes, one or those of the dead, until its own end; no other statement does.
  */
 function registryStatements(names: Names): ReturnType<typeof registryCalls> {
-  const { relayTable, suspensionTable, tableKey } = names;
-  const report = `INSERT INTO ${relayTable} (table_name, owner, label, seen_at) VALUES (${tableKey}, $1, $2, ${NOW})
+  const { isLeaseKey, leaseKey, relayTable, shardTable, suspensionTable, tableKey } = names;
+  const report = `INSERT INTO ${relayTable} (table_name, owner, label, seen_at) VALUES (${leaseKey}, $1, $2, ${NOW})
 ON CONFLICT (table_name, owner) DO UPDATE SET label = EXCLUDED.label, seen_at = EXCLUDED.seen_at`;
-  const writeReport = `UPDATE ${relayTable} SET report = $1, reported_at = ${NOW} WHERE table_name = ${tableKey} AND owner = $2`;
+  const writeReport = `UPDATE ${relayTable} SET report = $1, reported_at = ${NOW} WHERE table_name = ${leaseKey} AND owner = $2`;
   const readReports = `SELECT owner, label, ${msBetween("seen_at", NOW)} AS silent_ms, report, ${msBetween("reported_at", NOW)} AS report_age_ms
-FROM ${relayTable} WHERE table_name = ${tableKey} ORDER BY owner`;
-  const remove = `DELETE FROM ${relayTable} WHERE table_name = ${tableKey} AND owner = $1`;
-  const forget = `DELETE FROM ${relayTable} WHERE table_name = ${tableKey} AND seen_at < ${NOW} - interval '1 day'`;
+FROM ${relayTable} WHERE ${isLeaseKey} ORDER BY table_name, owner`;
+  const everyLease = `SELECT table_name, shard, owner, epoch, ${isoText("lease_until")} AS lease_until, lease_ms
+FROM ${shardTable} WHERE ${isLeaseKey} ORDER BY table_name, shard`;
+  const remove = `DELETE FROM ${relayTable} WHERE table_name = ${leaseKey} AND owner = $1`;
+  const forget = `DELETE FROM ${relayTable} WHERE ${isLeaseKey} AND seen_at < ${NOW} - interval '1 day'`;
   // Both bounds: after the server's clock was set back, a dead instance would else stay alive until
   // the clock has caught up (rule: hand-over).
   const timeout = "$1::bigint * interval '1 millisecond'";
   const instances = `SELECT owner, label, CASE WHEN seen_at BETWEEN ${NOW} - ${timeout} AND ${NOW} + ${timeout} THEN 1 ELSE 0 END AS alive
-FROM ${relayTable} WHERE table_name = ${tableKey} ORDER BY owner`;
+FROM ${relayTable} WHERE table_name = ${leaseKey} ORDER BY owner`;
   const suspensions = `SELECT scope, value, reason, author, ${msBetween(NOW, "ends_at")} AS ends_in_ms
 FROM ${suspensionTable} WHERE table_name = ${tableKey} AND (ends_at IS NULL OR ends_at > ${NOW})
 ORDER BY scope, value`;
@@ -158,6 +160,7 @@ ORDER BY scope, value`;
       reportInstance: report,
       writeReport,
       readReports,
+      readEveryLease: everyLease,
       removeInstance: remove,
       forgetInstances: forget,
       readInstances: instances,

@@ -111,7 +111,10 @@ export function comments(names: Names): readonly string[] {
  * message can get the id of a lost one, and an outcome of the lost one that comes late must not fit
  * (rule: one-server). Changes no row.
  */
-export function versionStart({ layout, table }: Names): readonly string[] {
-  if (layout.name !== "default") return [];
-  return [`ALTER TABLE ${table} ALTER COLUMN lock_version SET DEFAULT floor(random() * 1000000)::bigint`];
+export function versionStart(names: Names): readonly string[] {
+  return names.layout.name === "default" ? [startVersions(names)] : [];
+}
+
+export function startVersions({ column, table }: Names): string {
+  return `ALTER TABLE ${table} ALTER COLUMN ${column.lockVersion} SET DEFAULT floor(random() * 1000000)::bigint`;
 }

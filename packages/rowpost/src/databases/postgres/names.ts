@@ -3,8 +3,9 @@
  * is the message row in every statement.
  */
 import type { Fence, RowToken } from "../../relay/store.ts";
-import type { TableLayout } from "../sql/layout.ts";
-import { createSqlNames, type SqlNames } from "../sql/sql-names.ts";
+import type { LayoutColumns, TableLayout } from "../sql/layout.ts";
+import { likePattern, type OwnTopics } from "../sql/own-topics.ts";
+import { createSqlNames, literal, type SqlNames } from "../sql/sql-names.ts";
 
 /**
  * The database's clock. STABLE (an index can be searched with it) and, unlike now(), not that of
@@ -18,6 +19,13 @@ export const SHARDS = 16;
 /** Names and expressions of one layout. */
 export interface Names extends SqlNames {
   /**
+   * An instant as a session of the user's has to write it into this column. A table of one's own
+   * may have `timestamp` there, which takes the wall clock of the session's zone: as a text it is
+   * read by the column's own type, which leaves the zone out, and so is UTC in both. It costs 3 us
+   * a value.
+   */
+  written(column: keyof LayoutColumns, instant: string): string;
+  /**
    * Shard of row `m`: the hash of the ordering key, else of the message key, by its bytes (rule:
    * exact-bytes).
    */
@@ -25,18 +33,37 @@ export interface Names extends SqlNames {
 }
 
 /** Names and expressions for a layout. */
-export function createNames(layout: TableLayout): Names {
-  const names = createSqlNames(layout, {
+export function createNames(layout: TableLayout, topics?: OwnTopics): Names {
+  const names = createSqlNames(layout, topics, {
     now: NOW,
     after,
     instant,
     // GREATEST passes over NULL.
     later: (left, right) => `GREATEST(${left}, ${right})`,
+    whole: (column) => column,
+    count: (column) => column,
+    next: (version) => `${version} + 1`,
+    isOfTopic: (topic, pattern) => `${topic}::text COLLATE "C" LIKE ${literal(likePattern(pattern))} ESCAPE '!'`,
+    // Two hashes of 64 bits: in an array they cost the client 0.1 us a row, type and key 0.6.
+    identityHash: (type, key) => `hashtextextended(${bytesOf(type)}, hashtextextended(${bytesOf(key)}, 0))`,
+    stored: (column, type) =>
+      type === "json" ? `${column}::text` : type === "binary" ? `encode(${column}, 'base64')` : column,
   });
   const { messageKey, orderingKey } = names.column;
   // '': a row without a key is somebody's too, who makes it failed.
   const hashed = `COALESCE(${orderingKey === undefined ? "" : `m.${orderingKey}, `}m.${messageKey}, '')`;
-  return { ...names, shard: `(hashtext(${hashed} COLLATE "C") & ${SHARDS - 1})` };
+  const written = (property: keyof LayoutColumns, instant: string): string => {
+    const column = layout.columns[property];
+    if (layout.name === "default" || column === undefined) return instant;
+    const utc = `to_char((${instant}) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+    return `(json_populate_record(NULL::${names.table}, json_build_object(${literal(column)}, ${utc}))).${names.column[property]}`;
+  };
+  return { ...names, written, shard: `(hashtext(${hashed} COLLATE "C") & ${SHARDS - 1})` };
+}
+
+/** By its bytes, also where the column is of another type than text or its collation folds. */
+function bytesOf(column: string): string {
+  return `COALESCE(${column}::text, '') COLLATE "C"`;
 }
 
 /** `timestamp + milliseconds`. */
@@ -133,7 +160,7 @@ export function fenceClause(names: Names): string {
   SELECT lease.shard
   FROM ${names.shardTable} lease
   JOIN unnest($2::integer[], $3::bigint[]) AS held (shard, epoch) ON held.shard = lease.shard AND held.epoch = lease.epoch
-  WHERE lease.table_name = ${names.tableKey} AND lease.owner = $1
+  WHERE lease.table_name = ${names.leaseKey} AND lease.owner = $1
   ORDER BY lease.shard
   FOR KEY SHARE OF lease)`;
 }
@@ -147,7 +174,7 @@ export function fenceParams(
   rows: readonly { readonly shard: number }[],
 ): readonly [string, string, string] {
   const shards: number[] = [];
-  const epochs: number[] = [];
+  const epochs: string[] = [];
   const wanted = new Set(rows.map((row) => row.shard));
   fence.epochs.forEach((epoch, shard) => {
     if (epoch === undefined || !wanted.has(shard)) return;
@@ -158,15 +185,26 @@ export function fenceParams(
 }
 
 /**
- * Parameters that name rows: ids, shards, claim tokens. Sorted by id, so that statements that meet
- * lock rows in one order.
+ * Parameters that name rows: ids, shards, versions, identityHashs. Sorted by id, so that statements
+ * that meet lock rows in one order.
  */
-export function tokenParams(names: Names, rows: readonly RowToken[]): readonly [string, string, string] {
+export function tokenParams(rows: readonly RowToken[]): readonly [string, string, string, string] {
   return [
     numberArray(rows.map((row) => row.id)),
     numberArray(rows.map((row) => row.shard)),
-    numberArray(rows.map((row) => names.tokenOf(row))),
+    numberArray(rows.map((row) => row.lockVersion)),
+    numberArray(rows.map((row) => row.identityHash)),
   ];
+}
+
+/**
+ * The rows of {@link tokenParams}, which are $4 to $7. `more`: casts of further parameters, by the
+ * name of their column.
+ */
+export function tokenSource(alias: string, more: Readonly<Record<string, string>> = {}): string {
+  const arrays = ["$4::bigint[]", "$5::integer[]", "$6::bigint[]", "$7::bigint[]", ...Object.values(more)];
+  const columns = ["id", "shard", "token", "identity_hash", ...Object.keys(more)];
+  return `unnest(${arrays.join(", ")}) AS ${alias} (${columns.join(", ")})`;
 }
 
 /** Condition of a row in no known state; in the same words as the index. */

@@ -76,16 +76,15 @@ interface BodyWords {
  */
 function scannedColumns(names: Names, { bodyLimit, shards }: BodyWords, due: string): string {
   const column = names.column;
-  const bytes = `octet_length(m.${column.messageBody})`;
+  const bytes = `octet_length(${names.layout.bodyType === "binary" ? `m.${column.messageBody}` : names.body})`;
   const ours = shards === undefined ? "" : `${names.shard} = ANY (${shards})`;
   const fits = `${ours === "" ? "" : `${ours} AND `}${bytes} <= ${bodyLimit}`;
   const optional = (name: string | undefined, otherwise: string): string =>
     name === undefined ? otherwise : `m.${name}`;
   return `m.${column.id} AS id, ${names.shard} AS shard, m.${column.messageType} AS message_type, m.${column.messageKey} AS message_key,
-    m.${column.topic} AS topic, CASE WHEN ${fits} THEN m.${column.messageBody} END AS message_body, ${optional(column.headers, "NULL::text")} AS headers,
+    m.${column.topic} AS topic, CASE WHEN ${fits} THEN ${names.body} END AS message_body, ${names.headers ?? "NULL::text"} AS headers,
     ${optional(column.contentType, "NULL::text")} AS content_type, ${optional(column.orderingKey, "NULL::text")} AS ordering_key,
-    m.${column.retryCount} AS retry_count, ${optional(column.deliveryCount, "0")} AS delivery_count,
-    ${optional(column.lockVersion, "0::bigint")} AS lock_version, ${resend(names)} AS resend,
+    m.${column.retryCount} AS retry_count, ${names.tokenColumns}, ${resend(names)} AS resend,
     ${msSince(firstDueAt(names))} AS waiting_ms, ${due} AS due,
     ${ours === "" ? bytes : `CASE WHEN ${ours} THEN ${bytes} ELSE 0 END`} AS body_bytes`;
 }
@@ -103,13 +102,13 @@ function scanText(names: Names, body: BodyWords): string {
   return `SELECT waiting.* FROM (
   (SELECT ${scannedColumns(names, body, "0")}
   FROM ${names.table} m
-  WHERE m.${state} = ${names.state("pending")} AND m.${nextRetryAt} IS NULL AND m.${id} > $1::bigint${notDelayed(names)}
+  WHERE m.${state} = ${names.state("pending")} AND m.${nextRetryAt} IS NULL AND m.${id} > $1::bigint${notDelayed(names)}${names.ofTopics}
   ORDER BY m.${id}
   LIMIT $2::bigint)
   UNION ALL
   (SELECT ${scannedColumns(names, body, "1")}
   FROM ${names.table} m
-  WHERE m.${state} = ${names.state("pending")} AND m.${nextRetryAt} <= ${NOW}
+  WHERE m.${state} = ${names.state("pending")} AND m.${nextRetryAt} <= ${NOW}${names.ofTopics}
   ORDER BY m.${nextRetryAt}, m.${id}
   LIMIT $3::bigint)) waiting`;
 }
@@ -154,8 +153,8 @@ JOIN ${names.table} m ON m.${id} = walked.id`;
 }
 
 function readBodiesText(names: Names): string {
-  const { id, messageBody } = names.column;
-  return `SELECT m.${id} AS id, m.${messageBody} AS message_body
+  const { id } = names.column;
+  return `SELECT m.${id} AS id, ${names.body} AS message_body
 FROM ${names.table} m
 WHERE m.${id} = ANY ($1::bigint[])`;
 }
@@ -204,10 +203,8 @@ FOR NO KEY UPDATE SKIP LOCKED`;
 }
 
 function readRowsText(names: Names): string {
-  const { id, state, deliveryCount, lockVersion } = names.column;
-  return `SELECT m.${id} AS id, m.${state} AS state,
-  ${deliveryCount === undefined ? "0" : `m.${deliveryCount}`} AS delivery_count,
-  ${lockVersion === undefined ? "0::bigint" : `m.${lockVersion}`} AS lock_version
+  const { id, state } = names.column;
+  return `SELECT m.${id} AS id, m.${state} AS state, ${names.tokenColumns}
 FROM ${names.table} m
 WHERE m.${id} = ANY ($1::bigint[])`;
 }

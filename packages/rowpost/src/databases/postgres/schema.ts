@@ -2,13 +2,23 @@
  * The tables, as numbered migrations, and what checks them. The text of a released migration never
  * changes: its checksum stands in databases.
  */
+import type { ColumnKind } from "../sql/column-types.ts";
 import { companionTables } from "../sql/layouts.ts";
 import { archivedColumns } from "../sql/message-columns.ts";
-import { literal, quoteName } from "../sql/sql-names.ts";
+import { literal, quoteName, withoutEngineColumns } from "../sql/sql-names.ts";
 import type { Migration, SchemaStatements } from "../sql/statements.ts";
 import { alertTables } from "./alerts.ts";
 import { bulkTables } from "./bulk.ts";
-import { comments, INSTANT, messageIndexes, messageTable, TYPES, topicIndex, versionStart } from "./message-table.ts";
+import {
+  comments,
+  INSTANT,
+  messageIndexes,
+  messageTable,
+  startVersions,
+  TYPES,
+  topicIndex,
+  versionStart,
+} from "./message-table.ts";
 import { isWaiting, type Names, NOW, textArray } from "./names.ts";
 import { consoleTables } from "./operations.ts";
 import { unknownTable } from "./unknown.ts";
@@ -20,6 +30,7 @@ import { unknownTable } from "./unknown.ts";
 export function schemaStatements(names: Names): SchemaStatements {
   const { migrationTable, tableKey } = names;
   return {
+    layout: withoutEngineColumns(names.layout),
     migrations: migrations(names),
     transactional: true,
     // Until the end of the transaction, so it cannot be forgotten. One for all tables of the
@@ -61,14 +72,42 @@ export function schemaStatements(names: Names): SchemaStatements {
     },
     // The statement names only collations under which different bytes can be equal.
     comparesBytes: (collation) => collation === null,
+    columnKind: (type) => columnKind(type, names),
+    textKinds: ["text"],
+    instantKinds: ["instant"],
+    clockMend:
+      'it keeps no zone, and rowpost writes UTC; say clock: "utc" if your programs do so too, else make it timestamptz (ALTER COLUMN … TYPE timestamptz USING … AT TIME ZONE your zone)',
+    needsExactKey: true,
+    identityIndex: `CREATE UNIQUE INDEX CONCURRENTLY ON ${names.table} (${names.column.messageType}, ${names.column.messageKey})`,
+    versionStart: names.column.lockVersion === undefined ? undefined : startVersions(names),
   };
 }
+
+function columnKind(type: string, { layout }: Names): ColumnKind {
+  const isZoneless = /^timestamp\b(?!.*with time zone)/.test(type);
+  // The default table is written as instants, which costs less.
+  if (isZoneless && (layout.clock !== "utc" || layout.name === "default")) return "foreignClock";
+  return KINDS.find(([pattern]) => pattern.test(type))?.[1] ?? "other";
+}
+
+const KINDS: readonly (readonly [pattern: RegExp, kind: ColumnKind])[] = [
+  [/^(?:small|big)?int(?:eger)?$/, "integer"],
+  // What is longer is filled up with blanks, and compares without them.
+  [/^(?:text|citext|character varying.*|character\(1\))$/, "text"],
+  [/^enum$/, "enum"],
+  [/^jsonb?$/, "json"],
+  [/^bytea$/, "binary"],
+  [/^timestamp\b/, "instant"],
+];
 
 /** What checks the tables as they are. */
 function liveTable(names: Names): Pick<SchemaStatements, "columns" | "indexes"> {
   const columnsText = `SELECT c.relname AS table_name, a.attname AS column_name,
   CASE WHEN t.typname = 'citext' THEN 'citext' WHEN NOT rules.collisdeterministic THEN rules.collname END AS collation,
-  CASE WHEN t.typname IN ('timestamptz', 'timestamp') AND (a.atttypmod < 0 OR a.atttypmod >= 3) THEN 1 ELSE 0 END AS keeps_ms
+  CASE WHEN t.typname IN ('timestamptz', 'timestamp') AND (a.atttypmod < 0 OR a.atttypmod >= 3) THEN 1 ELSE 0 END AS keeps_ms,
+  CASE t.typtype WHEN 'e' THEN 'enum' WHEN 'd' THEN format_type(t.typbasetype, t.typtypmod)
+    ELSE format_type(a.atttypid, a.atttypmod) END AS type,
+  (SELECT pg_get_expr(d.adbin, d.adrelid) FROM pg_catalog.pg_attrdef d WHERE d.adrelid = a.attrelid AND d.adnum = a.attnum) AS preset
 FROM unnest($1::text[]) AS wanted (name)
 JOIN pg_catalog.pg_class c ON c.oid = to_regclass(wanted.name)
 JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -76,11 +115,11 @@ JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
 LEFT JOIN pg_catalog.pg_collation rules ON rules.oid = a.attcollation`;
   // An index that is still being made, or whose making failed, is not used.
   const indexesText = `SELECT i.indexrelid::text AS index_name, part.place - 1 AS place, a.attname AS column_name,
-  pg_get_expr(i.indpred, i.indrelid) AS predicate
+  pg_get_expr(i.indpred, i.indrelid) AS predicate, CASE WHEN i.indisunique AND i.indimmediate THEN 1 ELSE 0 END AS is_unique
 FROM pg_catalog.pg_index i
 CROSS JOIN unnest(i.indkey::smallint[]) WITH ORDINALITY AS part (attnum, place)
 LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = part.attnum AND part.attnum > 0
-WHERE i.indrelid = to_regclass($1::text) AND i.indisvalid`;
+WHERE i.indrelid = to_regclass($1::text) AND i.indisvalid AND part.place <= i.indnkeyatts`;
   return {
     columns: () => ({
       name: "columns",

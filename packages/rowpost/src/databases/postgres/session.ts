@@ -13,6 +13,7 @@ import {
 } from "../../runtime/errors.ts";
 import type { Executor, QueryResult, Statement } from "../../transactions/executor.ts";
 import type { Session, SessionOptions } from "../database.ts";
+import { connectFailure } from "../sql/connect-failure.ts";
 import { cut, type Driver, end, type PgClient, type PgQuery, type PgResult } from "./driver.ts";
 import { isAway, isOutdatedPlan, translateError } from "./errors.ts";
 import { refuseSplitSession } from "./pooler.ts";
@@ -53,7 +54,7 @@ export async function openSession(driver: Driver, options: SessionOptions): Prom
   try {
     client = await driver.connect(options.purpose, options.signal);
   } catch (error) {
-    throw translateError(error, `connect to ${driver.label}`);
+    throw connectFailure(error, driver.label) ?? translateError(error, `connect to ${driver.label}`);
   }
   try {
     await refuseSplitSession(driver, client, (of, query) => answer(of, query, timeoutMs), options.signal);
@@ -85,6 +86,7 @@ async function prepare(client: PgClient, options: SessionOptions, timeoutMs: num
     "datestyle = 'ISO'",
     "client_encoding = 'UTF8'",
     "standard_conforming_strings = on",
+    "array_nulls = on",
     ...(options.snapshot === true
       ? ["default_transaction_isolation = 'repeatable read'", "default_transaction_read_only = on"]
       : ["default_transaction_isolation = 'read committed'"]),

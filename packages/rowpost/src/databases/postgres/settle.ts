@@ -5,7 +5,17 @@
 import type { Outcome } from "../../relay/store.ts";
 import { inIdOrder } from "../../runtime/compare-ids.ts";
 import type { RelayStatements } from "../sql/statements.ts";
-import { after, fenceClause, fenceParams, type Names, NOW, numberArray, textArray, tokenParams } from "./names.ts";
+import {
+  after,
+  fenceClause,
+  fenceParams,
+  type Names,
+  NOW,
+  numberArray,
+  textArray,
+  tokenParams,
+  tokenSource,
+} from "./names.ts";
 
 type From = "sending" | "pending";
 
@@ -24,7 +34,7 @@ export function settleStatements(names: Names): Pick<RelayStatements, "settleSen
         text: sent[from],
         params: [
           ...fenceParams(fence, rows),
-          ...tokenParams(names, rows),
+          ...tokenParams(rows),
           numberArray(rows.map((row) => row.nextRetryInMs)),
           numberArray(rows.map((row) => row.deliveryCount)),
           textArray(rows.map((row) => row.messageId)),
@@ -39,7 +49,7 @@ export function settleStatements(names: Names): Pick<RelayStatements, "settleSen
         text: other[from],
         params: [
           ...fenceParams(fence, rows),
-          ...tokenParams(names, rows),
+          ...tokenParams(rows),
           numberArray(rows.map((row) => row.nextRetryInMs)),
           numberArray(rows.map((row) => (row.toState === "failed" ? 1 : 0))),
           numberArray(rows.map((row) => row.retryDelta)),
@@ -52,7 +62,7 @@ export function settleStatements(names: Names): Pick<RelayStatements, "settleSen
     deleteSent: ({ fence, rows, from }) => ({
       name: "deleteSent",
       text: deleted[from],
-      params: [...fenceParams(fence, rows), ...tokenParams(names, inIdOrder(rows))],
+      params: [...fenceParams(fence, rows), ...tokenParams(inIdOrder(rows))],
     }),
   };
 }
@@ -75,14 +85,16 @@ function settleSentText(names: Names, from: From): string {
   const unlessConsumed = (column: string | undefined, expression: string): string =>
     `CASE WHEN ${consumed} THEN m.${column} ELSE ${expression} END`;
   const sameClaim = deliveryCount === undefined ? "" : ` AND m.${deliveryCount} = outcome.delivery_count`;
-  const overtaken = messageId === undefined ? "" : `\n    OR (${consumed} AND m.${messageId} IS NULL${sameClaim})`;
+  const overtaken =
+    messageId === undefined
+      ? ""
+      : `\n    OR (${consumed} AND m.${messageId} IS NULL${sameClaim} AND ${names.isSameMessage("outcome")})`;
   return `${fenceClause(names)}
 UPDATE ${names.table} m
 SET ${state} = ${unlessConsumed(state, names.state("sent"))},
   ${nextRetryAt} = ${unlessConsumed(nextRetryAt, after("outcome.next_ms"))},
-  ${failReason} = ${unlessConsumed(failReason, "NULL")}${names.set("messageId", "outcome.message_id")}${names.set("sentAt", NOW)}${names.set("lastRetryAt", unlessConsumed(names.column.lastRetryAt, startedAt("$10")))}${names.changed}
-FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $7::bigint[], $8::integer[], $9::text[])
-    AS outcome (id, shard, token, next_ms, delivery_count, message_id), fence
+  ${failReason} = ${unlessConsumed(failReason, "NULL")}${names.set("messageId", "outcome.message_id")}${names.set("sentAt", NOW)}${names.set("lastRetryAt", unlessConsumed(names.column.lastRetryAt, startedAt("$11")))}${names.changed}
+FROM ${tokenSource("outcome", { next_ms: "$8::bigint[]", delivery_count: "$9::bigint[]", message_id: "$10::text[]" })}, fence
 WHERE m.${id} = outcome.id AND fence.shard = outcome.shard
   AND ((m.${state} = ${names.state(from)} AND ${names.tokenMatches("outcome")})${overtaken})`;
 }
@@ -96,7 +108,7 @@ function deleteSentText(names: Names, from: From): string {
   const { id, state } = names.column;
   return `${fenceClause(names)}
 DELETE FROM ${names.table} m
-USING unnest($4::bigint[], $5::integer[], $6::bigint[]) AS outcome (id, shard, token), fence
+USING ${tokenSource("outcome")}, fence
 WHERE m.${id} = outcome.id AND fence.shard = outcome.shard
   AND m.${state} = ${names.state(from)} AND ${names.tokenMatches("outcome")}`;
 }
@@ -113,9 +125,11 @@ UPDATE ${names.table} m
 SET ${state} = CASE WHEN outcome.failed = 1 THEN ${names.state("failed")} ELSE ${names.state("pending")} END,
   ${retryCount} = COALESCE(m.${retryCount}, 0) + outcome.retry_delta,
   ${nextRetryAt} = CASE WHEN outcome.failed = 1 THEN ${after("outcome.next_ms")} ELSE ${names.pendingIn("outcome.next_ms")} END,
-  ${failReason} = COALESCE(outcome.fail_reason, m.${failReason})${names.set("deliveryCount", `GREATEST(COALESCE(m.${deliveryCount}, 0) + outcome.delivery_delta, 0)`)}${names.set("lastRetryAt", `CASE WHEN outcome.retry_delta = 1 THEN ${startedAt("$12")} ELSE m.${lastRetryAt} END`)}${names.changed}
-FROM unnest($4::bigint[], $5::integer[], $6::bigint[], $7::bigint[], $8::integer[], $9::integer[], $10::integer[], $11::text[])
-    AS outcome (id, shard, token, next_ms, failed, retry_delta, delivery_delta, fail_reason), fence
+  ${failReason} = COALESCE(outcome.fail_reason, m.${failReason})${names.set("deliveryCount", `GREATEST(COALESCE(m.${deliveryCount}, 0) + outcome.delivery_delta, 0)`)}${names.set("lastRetryAt", `CASE WHEN outcome.retry_delta = 1 THEN ${startedAt("$13")} ELSE m.${lastRetryAt} END`)}${names.changed}
+FROM ${tokenSource("outcome", {
+    ...{ next_ms: "$8::bigint[]", failed: "$9::integer[]", retry_delta: "$10::integer[]" },
+    ...{ delivery_delta: "$11::bigint[]", fail_reason: "$12::text[]" },
+  })}, fence
 WHERE m.${id} = outcome.id AND fence.shard = outcome.shard
   AND m.${state} = ${names.state(from)} AND ${names.tokenMatches("outcome")}`;
 }

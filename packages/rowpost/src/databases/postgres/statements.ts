@@ -14,8 +14,8 @@ import { schemaStatements } from "./schema.ts";
 import { settleStatements } from "./settle.ts";
 
 /** Builds the texts once; what the functions add per call are parameters. */
-export const createStatements: CreateStatements = (layout) => {
-  const names: Names = createNames(layout);
+export const createStatements: CreateStatements = (layout, topics) => {
+  const names: Names = createNames(layout, topics);
   return {
     relay: { ...scanStatements(names), ...claimStatements(names), ...settleStatements(names) },
     facts: {

@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { AlertStore, LateMessages, Silence, StoredAlerts } from "../../outbox/alerts.ts";
 import type { OperatorAction } from "../../outbox/message-admin.ts";
+import { inAscii } from "../../runtime/ascii.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import type { Executor, Statement } from "../../transactions/executor.ts";
 import { auditEntry } from "./changes-by-hand.ts";
@@ -52,7 +53,7 @@ export function createAlertStore(parts: StoreParts, statementTimeoutMs?: number)
       return await read();
     },
 
-    save: async (request) => (await run(alerts.saveAlerts(request))).affected > 0,
+    save: async (request) => (await run(alerts.saveAlerts({ ...request, state: inAscii(request.state) }))).affected > 0,
 
     async release(owner) {
       await run(alerts.releaseAlerts(owner));

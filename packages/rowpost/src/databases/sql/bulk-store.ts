@@ -256,9 +256,9 @@ const FROM: Readonly<Record<"paused" | "running" | "cancelled", readonly BulkSta
 const VERBS = { paused: "pause", running: "resume", cancelled: "cancel" } as const;
 
 function seenOf(messages: string): SeenMessage[] {
-  return (JSON.parse(messages) as [id: string, lockVersion: number][]).map(([id, lockVersion]) => ({
+  return (JSON.parse(messages) as [id: string, lockVersion: string | number][]).map(([id, lockVersion]) => ({
     id,
-    lockVersion,
+    lockVersion: String(lockVersion),
   }));
 }
 

@@ -59,6 +59,7 @@ type RegistryName =
   | "reportInstance"
   | "writeReport"
   | "readReports"
+  | "readEveryLease"
   | "removeInstance"
   | "forgetInstances"
   | "readInstances"
@@ -77,6 +78,7 @@ export function registryCalls(
     reportInstance: ({ owner, label }) => call("reportInstance", [owner, label]),
     writeReport: ({ owner, report }) => call("writeReport", [report, owner]),
     readReports: () => call("readReports", []),
+    readEveryLease: () => call("readEveryLease", []),
     removeInstance: (owner) => call("removeInstance", [owner]),
     forgetInstances: () => call("forgetInstances", []),
     readInstances: (timeoutMs) =>

@@ -1,9 +1,11 @@
 /** What people did by hand is written down beside the change, and found again by the message. */
+
 import type { ChangeByHand, OperatorAction } from "../../outbox/message-admin.ts";
 import type { BeforeImage } from "../../outbox/operations.ts";
+import { inAscii } from "../../runtime/ascii.ts";
 import type { InsightParts } from "./insight-statements.ts";
 import type { TableLayout } from "./layout.ts";
-import { decodeState, integer, type Row, text, textOrEmpty, textOrNull } from "./rows.ts";
+import { decodeState, type Row, text, textOrEmpty, textOrNull, wholeText } from "./rows.ts";
 import type { AuditEntry } from "./statements.ts";
 
 /**
@@ -20,8 +22,11 @@ export function auditEntry(
   { author, reason, via }: OperatorAction,
   more: Pick<AuditEntry, "changed"> & Partial<AuditEntry>,
 ): AuditEntry {
-  const none = { ids: undefined, details: undefined, beforeImage: undefined };
-  return { action: what, author, reason, via, result: "done", ...none, ...more };
+  const { beforeImage, details, ...others } = more;
+  // Both are JSON, and hold what others have written.
+  const ascii = (json: string | undefined): string | undefined => json && inAscii(json);
+  const texts = { details: ascii(details), beforeImage: ascii(beforeImage) };
+  return { action: what, author, reason, via, result: "done", ids: undefined, ...texts, ...others };
 }
 
 /** Rows as they are locked, before they are changed. */
@@ -32,7 +37,7 @@ export function beforeImages(layout: TableLayout, rows: readonly Row[], ids: rea
     .map((row) => ({
       id: text(row, "id"),
       state: decodeState(layout, row["state"]),
-      lockVersion: layout.columns.lockVersion === undefined ? undefined : integer(row, "lock_version"),
+      lockVersion: layout.columns.lockVersion === undefined ? undefined : wholeText(row, "lock_version"),
       failReason: textOrNull(row, "fail_reason")?.slice(0, REASON_LENGTH) ?? null,
     }));
   return JSON.stringify(images);

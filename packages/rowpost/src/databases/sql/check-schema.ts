@@ -1,7 +1,8 @@
 /** Does the live database have what the layout says? Asked once, when a relay or a tool opens. */
 
 import { PermissionError, SchemaError } from "../../runtime/errors.ts";
-import type { Session } from "../database.ts";
+import type { Executor } from "../../transactions/executor.ts";
+import { unfitColumns } from "./column-types.ts";
 import type { LayoutColumns, TableLayout } from "./layout.ts";
 import { companionTables } from "./layouts.ts";
 import { integer, text, textOrNull } from "./rows.ts";
@@ -44,71 +45,139 @@ const IDENTITY_COLUMNS: readonly (keyof LayoutColumns)[] = ["messageType", "mess
 export interface CheckedSchema {
   /** next_retry_at holds instants to the millisecond, beyond the year 3000. */
   readonly nextRetryKeepsMs: boolean;
+  /** The default of lock_version, as the database writes it; null: none, or no such column. */
+  readonly versionDefault: string | null;
+}
+
+type Runs = Pick<Executor, "run">;
+
+interface LookOptions {
+  readonly layout: TableLayout;
+  readonly schema: SchemaStatements;
+}
+
+/** Tables by their names, and columns by `table.column`, in lower case. */
+interface Tables {
+  readonly names: ReadonlySet<string>;
+  readonly columns: ReadonlyMap<string, Column>;
+}
+
+interface Column {
+  readonly type: string;
+  readonly preset: string | null;
+  readonly collation: string | null;
+  readonly keepsMs: boolean;
+}
+
+async function readTables(session: Runs, schema: SchemaStatements): Promise<Tables> {
+  const names = new Set<string>();
+  const columns = new Map<string, Column>();
+  for (const row of (await session.run(schema.columns())).rows) {
+    const table = text(row, "table_name").toLowerCase();
+    names.add(table);
+    columns.set(`${table}.${text(row, "column_name").toLowerCase()}`, {
+      type: text(row, "type"),
+      preset: textOrNull(row, "preset"),
+      collation: textOrNull(row, "collation"),
+      keepsMs: integer(row, "keeps_ms") === 1,
+    });
+  }
+  return { names, columns };
+}
+
+/** A column of the message table. */
+function columnOf({ columns }: Tables, { table }: TableLayout, column: string | undefined): Column | undefined {
+  return columns.get(`${table}.${column}`.toLowerCase());
+}
+
+/**
+ * What is wrong with the message table itself, before the tables beside it are there. Where
+ * `migrate` makes it, it need not be there.
+ */
+export async function messageTableProblems(session: Runs, { layout, schema }: LookOptions): Promise<readonly string[]> {
+  const tables = await readTables(session, schema);
+  const isThere = tables.names.has(layout.table.toLowerCase());
+  if (!isThere && layout.name !== "custom") return [];
+  if (!isThere) {
+    await findDenied(session, schema, [layout.table]);
+    return [
+      `table ${layout.table} is missing: it is your own, and only the tables beside it are made; create it first`,
+    ];
+  }
+  const [own] = expectedTables(layout);
+  return [...(layout.name === "custom" ? missing([own], tables) : []), ...unfit(layout, schema, tables)];
+}
+
+function unfit(layout: TableLayout, schema: SchemaStatements, tables: Tables): string[] {
+  return unfitColumns(layout, schema, (column) => columnOf(tables, layout, column)?.type);
 }
 
 /**
  * Throws `PermissionError` for a table that this user may not see, and `SchemaError` with every
- * table and column that is missing, and the command that makes them. In the default layout it also
- * refuses an identity column whose collation folds case or accents; the seeds' tables have such
- * columns by their own DDL, and the writer compares there.
+ * table and column that is missing, and the command that makes them, and every column that does not
+ * keep what is written. In the default layout it also refuses an identity column whose collation
+ * folds case or accents; the seeds' tables have such columns by their own DDL, and the writer
+ * compares there.
  */
-export async function checkSchema(
-  session: Session,
-  options: { readonly layout: TableLayout; readonly schema: SchemaStatements },
-): Promise<CheckedSchema> {
+export async function checkSchema(session: Runs, options: LookOptions): Promise<CheckedSchema> {
   const { layout, schema } = options;
-  const found = new Map<string, string | null>();
-  const keepMs = new Set<string>();
-  const tables = new Set<string>();
-  for (const row of (await session.run(schema.columns())).rows) {
-    const table = text(row, "table_name").toLowerCase();
-    tables.add(table);
-    const column = `${table}.${text(row, "column_name").toLowerCase()}`;
-    found.set(column, textOrNull(row, "collation"));
-    if (integer(row, "keeps_ms") === 1) keepMs.add(column);
+  const tables = await readTables(session, schema);
+  const absent = missing(expectedTables(layout), tables);
+  if (absent.length > 0) {
+    const hidden = expectedTables(layout).filter(([table]) => !tables.names.has(table.toLowerCase()));
+    await findDenied(
+      session,
+      schema,
+      hidden.map(([table]) => table),
+    );
   }
-  const problems = missing(layout, tables, found);
-  if (problems.length > 0) await findDenied(session, schema, layout, tables);
-  if (problems.length === 0 && layout.name === "default") {
-    for (const property of IDENTITY_COLUMNS) {
-      const column = layout.columns[property];
-      if (column === undefined) continue;
-      const collation = found.get(`${layout.table}.${column}`.toLowerCase()) ?? null;
-      if (!schema.comparesBytes(collation)) {
-        problems.push(
-          `column ${layout.table}.${column} has the collation ${collation}, which takes different keys for one; it has to compare bytes`,
-        );
-      }
-    }
-  }
-  if (problems.length === 0) {
-    return { nextRetryKeepsMs: keepMs.has(`${layout.table}.${layout.columns.nextRetryAt}`.toLowerCase()) };
-  }
-  throw new SchemaError(
-    `the database does not fit the layout ${layout.name}: ${problems.join("; ")}. ` +
-      `Run: rowpost migrate --database URL --layout ${layout.name}${layout.name === layout.table || layout.name === "default" ? "" : ` --table ${layout.table}`}`,
+  const problems = [...absent, ...unfit(layout, schema, tables)];
+  if (problems.length === 0) problems.push(...folding(layout, schema, tables));
+  if (problems.length > 0) throw doesNotFit(layout, problems, absent.length > 0);
+  const { lockVersion, nextRetryAt } = layout.columns;
+  return {
+    nextRetryKeepsMs: columnOf(tables, layout, nextRetryAt)?.keepsMs === true,
+    versionDefault: columnOf(tables, layout, lockVersion)?.preset ?? null,
+  };
+}
+
+/** `isMade`: `migrate` makes what is missing. */
+export function doesNotFit(layout: TableLayout, problems: readonly string[], isMade: boolean): SchemaError {
+  const isShipped = layout.name === layout.table || layout.name === "default";
+  const run = `. Run: rowpost migrate --database URL --layout ${layout.name}${isShipped ? "" : ` --table ${layout.table}`}`;
+  return new SchemaError(
+    `the database does not fit the layout ${layout.name}: ${problems.join("; ")}${isMade ? run : ""}`,
   );
 }
 
-/** Throws `PermissionError` when a table is only hidden from this user. */
-async function findDenied(
-  session: Session,
-  { lookAt }: SchemaStatements,
-  layout: TableLayout,
-  tables: ReadonlySet<string>,
-): Promise<void> {
-  const { shard, relay, suspension, audit, confirmation, unmatched, archive } = companionTables(layout);
-  for (const table of [layout.table, shard, relay, suspension, audit, confirmation, unmatched, archive]) {
-    if (lookAt === undefined || tables.has(table.toLowerCase())) continue;
+function folding(layout: TableLayout, schema: SchemaStatements, tables: Tables): string[] {
+  if (layout.name !== "default") return [];
+  return IDENTITY_COLUMNS.flatMap((property) => {
+    const column = layout.columns[property];
+    const collation = columnOf(tables, layout, column)?.collation ?? null;
+    if (column === undefined || schema.comparesBytes(collation)) return [];
+    return [
+      `column ${layout.table}.${column} has the collation ${collation}, which takes different keys for one; it has to compare bytes`,
+    ];
+  });
+}
+
+/** Throws `PermissionError` when one of these tables is only hidden from this user. */
+async function findDenied(session: Runs, { lookAt }: SchemaStatements, tables: readonly string[]): Promise<void> {
+  for (const table of tables) {
+    if (lookAt === undefined) continue;
     await session.run(lookAt(table)).catch((error: unknown) => {
       if (error instanceof PermissionError) throw error;
     });
   }
 }
 
-function missing(layout: TableLayout, tables: ReadonlySet<string>, found: ReadonlyMap<string, unknown>): string[] {
+type Expected = readonly [table: string, columns: readonly string[]];
+
+/** The message table first. */
+function expectedTables(layout: TableLayout): readonly [Expected, ...Expected[]] {
   const companions = companionTables(layout);
-  const expected: [table: string, columns: readonly string[]][] = [
+  return [
     [layout.table, Object.values(layout.columns).filter((column) => column !== undefined)],
     [companions.shard, COMPANION_COLUMNS.shard],
     [companions.relay, COMPANION_COLUMNS.relay],
@@ -118,15 +187,13 @@ function missing(layout: TableLayout, tables: ReadonlySet<string>, found: Readon
     [companions.unmatched, COMPANION_COLUMNS.unmatched],
     [companions.archive, ["archived_at"]],
   ];
-  const problems: string[] = [];
-  for (const [table, columns] of expected) {
-    if (!tables.has(table.toLowerCase())) {
-      problems.push(`table ${table} is missing`);
-      continue;
-    }
-    for (const column of columns) {
-      if (!found.has(`${table}.${column}`.toLowerCase())) problems.push(`column ${table}.${column} is missing`);
-    }
-  }
-  return problems;
+}
+
+function missing(expected: readonly Expected[], { columns: found, names }: Tables): string[] {
+  return expected.flatMap(([table, columns]) => {
+    if (!names.has(table.toLowerCase())) return [`table ${table} is missing`];
+    return columns.flatMap((column) =>
+      found.has(`${table}.${column}`.toLowerCase()) ? [] : [`column ${table}.${column} is missing`],
+    );
+  });
 }

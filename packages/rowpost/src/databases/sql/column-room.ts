@@ -3,6 +3,7 @@
  * without a strict sql_mode, where the server cuts what does not fit, stores other letters or
  * another time, and says nothing that a driver or ORM would hand on (rule: exact-text).
  */
+import { bareType, bytesOf } from "../../message/binary-body.ts";
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
 import { ConfigurationError, InvalidMessageError } from "../../runtime/errors.ts";
 import type { LayoutColumns, TableLayout } from "./layout.ts";
@@ -17,8 +18,12 @@ interface Room {
   readonly isTimestamp: boolean;
 }
 
-/** Columns of a table by their names in lower case. */
-export type TableRoom = ReadonlyMap<string, Room>;
+/** What the message table of a database takes. */
+export interface TableRoom {
+  readonly database: string;
+  /** By their names in lower case. */
+  readonly columns: ReadonlyMap<string, Room>;
+}
 
 const VALUES: readonly [
   name: string,
@@ -42,32 +47,41 @@ const TIMESTAMP_END_MS = 2_147_483_647_000;
 /** The session stores what does not fit in another form, without a word. */
 export class LenientSessionError extends ConfigurationError {}
 
-/** From rows of `readRoom`, whose columns a handle of the user's may have renamed. */
-export function tableRoom(rows: readonly Row[]): TableRoom {
-  const room = new Map<string, Room>();
+/**
+ * From rows of `readRoom`, whose columns a handle of the user's may have renamed; undefined without
+ * a row.
+ */
+export function tableRoom(rows: readonly Row[]): TableRoom | undefined {
+  const columns = new Map<string, Room>();
+  let database: string | undefined;
   for (const row of rows.map(lowerCased)) {
+    database = text(row, "databasename");
     const count = (alias: string): number | null => (row[alias] === null ? null : Number(row[alias]));
-    room.set(text(row, "columnname").toLowerCase(), {
+    columns.set(text(row, "columnname").toLowerCase(), {
       characters: count("characters"),
       bytes: count("bytes"),
       charset: textOrNull(row, "charsetname"),
       isTimestamp: text(row, "datatype") === "timestamp",
     });
   }
-  return room;
+  return database === undefined ? undefined : { database, columns };
 }
 
 /** Throws `InvalidMessageError` for a message that the table would not keep as it is. */
-export function requireRoom(layout: TableLayout, room: TableRoom, message: EncodedMessage): void {
+export function requireRoom(layout: TableLayout, { columns }: TableRoom, message: EncodedMessage): void {
   const refuse = (what: string): never => {
     throw new InvalidMessageError(
       `${message.type}:${message.key}: ${what}, and without STRICT_TRANS_TABLES in the sql_mode of the connection the server would store something else and say nothing. Nothing was written.`,
     );
   };
+  const isBinary = layout.bodyType === "binary";
+  // A character for each byte.
+  const body = isBinary ? bytesOf(message).toString("ascii") : message.body;
+  const contentType = isBinary ? bareType(message) : message.contentType;
   for (const [name, property, read] of VALUES) {
     const column = layout.columns[property];
-    const value = read(message);
-    const found = column === undefined ? undefined : room.get(column.toLowerCase());
+    const value = read({ ...message, body, contentType });
+    const found = column === undefined ? undefined : columns.get(column.toLowerCase());
     if (found === undefined || value === null) continue;
     const { bytes, characters, charset } = found;
     if (characters !== null && value.length > characters && Array.from(value).length > characters) {
@@ -80,7 +94,7 @@ export function requireRoom(layout: TableLayout, room: TableRoom, message: Encod
   }
   const at = message.deliverAtMs ?? Date.now() + (message.delayMs ?? 0);
   for (const column of [layout.columns.deliverAt, layout.columns.nextRetryAt]) {
-    const found = column === undefined ? undefined : room.get(column.toLowerCase());
+    const found = column === undefined ? undefined : columns.get(column.toLowerCase());
     if (found?.isTimestamp === true && at > TIMESTAMP_END_MS) {
       refuse(`the column ${column} is a TIMESTAMP, which ends in 2038, before the delay does`);
     }

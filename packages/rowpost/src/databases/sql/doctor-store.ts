@@ -4,7 +4,7 @@ import type { DoctorStore, Examined } from "../../doctor/store.ts";
 import { ConfigurationError, describeError, PermissionError } from "../../runtime/errors.ts";
 import type { Session } from "../database.ts";
 import { readAbilities } from "./abilities.ts";
-import { type CheckedSchema, checkSchema } from "./check-schema.ts";
+import { type CheckedSchema, checkSchema, messageTableProblems } from "./check-schema.ts";
 import type { DoctorLook } from "./doctor-statements.ts";
 import { type PlanReader, readPlans } from "./plans.ts";
 import type { StoreParts } from "./relay-store.ts";
@@ -18,6 +18,15 @@ export function createDoctorStore(
 ): DoctorStore {
   return {
     plans: () => readPlans(parts),
+    async tableProblems() {
+      const { layout, statements } = parts;
+      const session = await parts.connect({ purpose: "tool", clock: layout.clock });
+      try {
+        return await messageTableProblems(session, { layout, schema: statements.schema });
+      } finally {
+        await session.close();
+      }
+    },
     async look(): Promise<Examined> {
       const found: Diagnosis[] = [];
       const session = await open(parts, found);
@@ -88,7 +97,7 @@ async function lookAtTables(
       severity: "error",
       what: error instanceof Error ? error.message : String(error),
       why: "relay and tools refuse to start",
-      mend: isDenied ? "grant what docs/rights.md lists" : "rowpost migrate --database URL",
+      mend: isDenied ? "grant what docs/rights.md lists" : "what it says; rowpost migrate makes what is missing",
     });
     return undefined;
   }
@@ -130,11 +139,12 @@ async function lookAtAbilities(
   found: Diagnosis[],
 ): Promise<void> {
   await trying(found, "indexes", async () => {
-    const { missingIndexes, shiftingZone } = await readAbilities(session, {
+    const { findings, missingIndexes, shiftingZone } = await readAbilities(session, {
       layout,
       schema: statements.schema,
       checked,
     });
+    found.push(...(findings ?? []));
     for (const create of missingIndexes) {
       found.push({
         id: "D105",

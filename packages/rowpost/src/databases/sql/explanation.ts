@@ -5,6 +5,7 @@
 import { ruleOfReason } from "../../message/suspension-reason.ts";
 import type { ChangeByHand, Explanation, MessageSummary } from "../../outbox/message-admin.ts";
 import type { KeyQueueRow, RelayStatus, ShardLease, SuspensionRule } from "../../relay/store.ts";
+import { takesTopic } from "../../runtime/topic-patterns.ts";
 
 /** What the rules look at. */
 export interface ExplainedFacts {
@@ -61,7 +62,7 @@ function explainState(facts: ExplainedFacts): Explanation {
       return { heldBy: "consumed", text: "its consumer has confirmed it" };
     case "sent": {
       const at = sentAt === null || sentAt === undefined ? "" : ` at ${sentAt}`;
-      if (nextRetryAt === null || nextRetryAt >= "9999") return { heldBy: "sent", text: `the broker took it${at}` };
+      if (nextRetryAt === null) return { heldBy: "sent", text: `the broker took it${at}` };
       const text = `the broker took it${at}; its confirmation is waited for until ${nextRetryAt}`;
       return { heldBy: "confirmation", text, until: nextRetryAt };
     }
@@ -146,7 +147,8 @@ function scopeText({ scope, value }: { readonly scope: string; readonly value: s
 }
 
 /** Nobody relays its shard. */
-function ownerOf({ leases, now, relays, shard }: ExplainedFacts): Explanation | undefined {
+function ownerOf(facts: ExplainedFacts): Explanation | undefined {
+  const { message, now, relays, shard } = facts;
   const alive = relays.filter((relay) => relay.alive);
   if (alive.length === 0) {
     const last = [...relays].sort((left, right) => left.silentMs - right.silentMs)[0];
@@ -154,8 +156,14 @@ function ownerOf({ leases, now, relays, shard }: ExplainedFacts): Explanation | 
     const since = earlier(now, last.silentMs);
     return { heldBy: "no relay", text: `no relay runs; the last sign of life was ${last.label}'s at ${since}`, since };
   }
-  const owner = leases.find((lease) => lease.shard === shard)?.owner;
-  const names = alive.map(({ label }) => label).join(", ");
+  const takers = alive.filter((relay) => takes(relay, message));
+  const owner = ownerId(facts);
+  const names = takers.map(({ label }) => label).join(", ");
+  if (takers.length === 0) {
+    const topics = alive.map(({ label, report }) => `${label}: ${report?.topics?.join(", ") ?? ""}`).join("; ");
+    const text = `no relay that runs takes its topic ${JSON.stringify(message.topic)}; their topics are ${topics}. Start one with a route for it`;
+    return { heldBy: "no relay", text };
+  }
   if (owner === undefined) {
     const text = `its shard ${shard} has no owner; one of the relays that run (${names}) takes it within seconds`;
     return { heldBy: "shard without owner", text };
@@ -195,9 +203,21 @@ function next(facts: ExplainedFacts): Explanation {
   return { heldBy: "nothing", text: `due now; relay ${relay} takes it${first}`, relay };
 }
 
-function relayOf({ leases, relays, shard }: ExplainedFacts): RelayStatus | undefined {
-  const owner = leases.find((lease) => lease.shard === shard)?.owner;
-  return relays.find((relay) => relay.owner === owner);
+function takes({ report }: RelayStatus, { topic }: MessageSummary): boolean {
+  return report === undefined || takesTopic(report, topic);
+}
+
+/** Who has the shard of this number and takes the topic: one that runs, if there is one. */
+function ownerId({ leases, message, relays, shard }: ExplainedFacts): string | undefined {
+  const owners = leases.flatMap((lease) => (lease.shard === shard && lease.owner !== undefined ? [lease.owner] : []));
+  const takers = relays.filter((relay) => takes(relay, message) && owners.includes(relay.owner));
+  const gone = owners.find((owner) => !relays.some((relay) => relay.owner === owner));
+  return (takers.find(({ alive }) => alive) ?? takers[0])?.owner ?? gone;
+}
+
+function relayOf(facts: ExplainedFacts): RelayStatus | undefined {
+  const owner = ownerId(facts);
+  return facts.relays.find((relay) => relay.owner === owner);
 }
 
 function labelOf(facts: ExplainedFacts): string {

@@ -8,7 +8,7 @@ import type { Executor, Statement } from "../../transactions/executor.ts";
 import { auditEntry, beforeImages } from "./changes-by-hand.ts";
 import { moveRows } from "./housekeeping-store.ts";
 import type { StoreParts } from "./relay-store.ts";
-import { decodeState, integer, type Row, text } from "./rows.ts";
+import { decodeState, type Row, text, wholeText } from "./rows.ts";
 
 /** What is done to rows that are locked. */
 export interface HandChange {
@@ -55,7 +55,7 @@ export function createHandChanges({ layout, statements }: Pick<StoreParts, "layo
     return {
       id: text(row, "id"),
       state: decodeState(layout, row["state"]),
-      lockVersion: layout.columns.lockVersion === undefined ? undefined : integer(row, "lock_version"),
+      lockVersion: layout.columns.lockVersion === undefined ? undefined : wholeText(row, "lock_version"),
     };
   }
 

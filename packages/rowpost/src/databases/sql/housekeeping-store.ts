@@ -1,9 +1,11 @@
 /** Housekeeping on any SQL database: small batches on a session of their own. */
 
+import type { MessageState } from "../../message/states.ts";
 import type { HousekeepingStore, RowRefusal, RowToken, SuspensionRule } from "../../relay/store.ts";
 import { compareIds } from "../../runtime/compare-ids.ts";
 import { DatabaseConflictError, PermissionError, RowRefusedError } from "../../runtime/errors.ts";
 import { grouped } from "../../runtime/grouped.ts";
+import { nextVersion } from "../../runtime/next-version.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import { behindInstant, headOfInstant } from "./behind.ts";
 import { COUNTED_ROWS } from "./insight-statements.ts";
@@ -70,7 +72,7 @@ export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingS
    */
   async function resumeAgain(rows: readonly RowToken[]): Promise<number> {
     const decisions = rows.map((row) => ({
-      ...{ ...row, lockVersion: row.lockVersion + 1 },
+      ...{ ...row, lockVersion: nextVersion(row.lockVersion) },
       ...{ transition: "resume" as const, failReason: null, nextRetryInMs: null },
     }));
     return await changeRows("timer", decisions, (some) =>
@@ -172,7 +174,7 @@ export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingS
     forgetUnknown: (request) => change(statements.confirm.forgetUnknown(request)),
 
     async gauges() {
-      return (await read(housekeeping.gauges(COUNTED_ROWS))).flatMap((row) => {
+      const found = (await read(housekeeping.gauges(COUNTED_ROWS))).flatMap((row) => {
         const state = decodeState(layout, row["state"]);
         if (state === "unknown") return [];
         return [
@@ -184,6 +186,9 @@ export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingS
           },
         ];
       });
+      const ofState = (state: MessageState): number =>
+        found.reduce((sum, one) => sum + (one.state === state ? one.count : 0), 0);
+      return found.map((one) => ({ ...one, atLeast: ofState(one.state) >= COUNTED_ROWS }));
     },
   };
 }

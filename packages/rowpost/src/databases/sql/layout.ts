@@ -5,6 +5,7 @@
  * `ConfigurationError` at start-up.
  */
 
+import type { BodyType } from "../../message/content-type.ts";
 import type { MessageLimits } from "../../message/message.ts";
 import type { MessageState } from "../../message/states.ts";
 
@@ -96,6 +97,13 @@ export interface TableLayout {
   readonly clock: "utc" | "server";
   /** Fraction digits of the DATETIME columns: 3, or 0 in the seeds' tables. */
   readonly fractionDigits: 0 | 3;
+  /**
+   * What the column of bodies is made of. `text`: characters. `json`: json or jsonb, which takes
+   * JSON alone. `binary`: bytea, BLOB or VARBINARY, which holds the bytes as they go out.
+   */
+  readonly bodyType: BodyType;
+  /** What the column of headers is made of. */
+  readonly headersType: "text" | "json";
   /** What fits into its columns. */
   readonly limits: MessageLimits;
   /** Longest `fail_reason` in characters. */

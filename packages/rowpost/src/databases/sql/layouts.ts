@@ -11,6 +11,9 @@ import { MESSAGE_STATES, type MessageState } from "../../message/states.ts";
 import { checkOptions, LAYOUT, type OptionKinds, oneOf, refuseUnknown } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import type { LayoutColumns, TableLayout } from "./layout.ts";
+import { checkNames, checkStates } from "./layout-names.ts";
+
+export { companionTables } from "./layout-names.ts";
 
 /**
  * Numbers of the states in the default layout and, 0 to 3 as that document gives them, in
@@ -62,6 +65,8 @@ export const defaultLayout: TableLayout = {
   states: STATE_NUMBERS,
   clock: "utc",
   fractionDigits: 3,
+  bodyType: "text",
+  headersType: "text",
   limits: DEFAULT_LIMITS,
   failReasonLength: 1_024,
   messageIdLength: 255,
@@ -108,6 +113,8 @@ export const tLocalMessageLayout: TableLayout = {
   states: STATE_NUMBERS,
   clock: "server",
   fractionDigits: 0,
+  bodyType: "text",
+  headersType: "text",
   // TEXT holds 65,535 bytes.
   limits: { ...DEFAULT_LIMITS, bodyBytes: 65_535 },
   failReasonLength: 512,
@@ -161,6 +168,8 @@ export const messageTableLayout: TableLayout = {
   },
   clock: "server",
   fractionDigits: 0,
+  bodyType: "text",
+  headersType: "text",
   limits: { ...DEFAULT_LIMITS, topic: 64, bodyBytes: 65_535 },
   // The column is TEXT; a reason longer than this helps nobody who reads the table.
   failReasonLength: 2_000,
@@ -187,14 +196,21 @@ export interface LayoutOptions {
    * share one prefix; each still has an archive of its own, named after it.
    */
   readonly companion?: string | undefined;
-  /** Other column names; `undefined` for an optional column that the table does not have. */
-  readonly columns?: Partial<LayoutColumns> | undefined;
+  /**
+   * Other column names; `undefined`, in JSON null, for an optional column that the table does not
+   * have.
+   */
+  readonly columns?: { readonly [Name in keyof LayoutColumns]?: LayoutColumns[Name] | null } | undefined;
   /** Other values of states: numbers or words, all of one kind, no two alike. */
   readonly states?: Partial<Record<MessageState, number | string>> | undefined;
   /** Whose time its instants are. Default: the base's, UTC. */
   readonly clock?: "utc" | "server" | undefined;
   /** Of its instants: milliseconds, or whole seconds. */
   readonly fractionDigits?: 0 | 3 | undefined;
+  /** The column of bodies: `text` (default), `json` (json, jsonb) or `binary` (bytea, BLOB). */
+  readonly bodyType?: TableLayout["bodyType"] | undefined;
+  /** The column of headers: `text` (default) or `json`. */
+  readonly headersType?: TableLayout["headersType"] | undefined;
   /** What its columns hold. */
   readonly limits?: Partial<MessageLimits> | undefined;
   /** Characters that the column of reasons holds. */
@@ -212,6 +228,8 @@ const KINDS: OptionKinds<LayoutOptions> = {
   states: "object",
   clock: "string",
   fractionDigits: "number",
+  bodyType: "string",
+  headersType: "string",
   limits: "object",
   failReasonLength: "number",
   messageIdLength: "number",
@@ -233,7 +251,7 @@ function checkShape(options: LayoutOptions): void {
   refuseUnknown("createLayout, states", states, MESSAGE_STATES);
   refuseUnknown("createLayout, limits", limits, Object.keys(DEFAULT_LIMITS));
   for (const [name, column] of Object.entries<unknown>({ ...columns })) {
-    if (typeof column === "string" || (column === undefined && !isRequired(name))) continue;
+    if (typeof column === "string" || ((column ?? undefined) === undefined && !isRequired(name))) continue;
     const otherwise = isRequired(name) ? ": nothing works without it" : ", or undefined";
     throw new ConfigurationError(`createLayout: columns.${name} must be the name of a column${otherwise}`);
   }
@@ -244,33 +262,40 @@ function checkShape(options: LayoutOptions): void {
   }
   oneOf("createLayout: clock", options.clock, [undefined, "utc", "server"]);
   oneOf("createLayout: fractionDigits", options.fractionDigits, [undefined, 0, 3]);
+  oneOf("createLayout: bodyType", options.bodyType, [undefined, "text", "json", "binary"]);
+  oneOf("createLayout: headersType", options.headersType, [undefined, "text", "json"]);
 }
 
 /**
  * A layout for a table of one's own: a shipped layout with other names, states or clock. With other
- * columns or states than the base has, its name is `custom`: `rowpost migrate` then makes only the
- * tables beside it, and the message table is the user's own. Throws `ConfigurationError` for a name
- * that no database takes, or states that cannot be told apart.
+ * columns, types or states than the base has, its name is `custom`: `rowpost migrate` then makes
+ * only the tables beside it, and the message table is the user's own. Throws `ConfigurationError`
+ * for a name that no database takes, or states that cannot be told apart.
  */
 export function createLayout(options: LayoutOptions = {}): TableLayout {
   checkShape(options);
   const base = options.base ?? defaultLayout;
   const table = options.table ?? base.table;
-  const chosen: LayoutColumns = { ...base.columns, ...options.columns };
+  const named = Object.entries(options.columns ?? {}).map(([name, column]) => [name, column ?? undefined]);
+  const given: Partial<LayoutColumns> = Object.fromEntries(named);
+  const chosen: LayoutColumns = { ...base.columns, ...given };
   const states = { ...base.states, ...options.states };
-  const unchanged = sameEntries(chosen, base.columns) && sameEntries(states, base.states);
+  const { bodyType = base.bodyType, headersType = base.headersType } = options;
+  const unchanged =
+    sameEntries(chosen, base.columns) &&
+    sameEntries(states, base.states) &&
+    sameEntries({ bodyType, headersType }, base);
   // A table of the user's own has our generated columns only when he says so.
-  const { openKey, waitingTopic } = unchanged ? chosen : (options.columns ?? {});
-  const columns: LayoutColumns = { ...chosen, openKey, waitingTopic };
+  const { openKey, waitingTopic } = unchanged ? chosen : given;
   const layout: TableLayout = {
     name: unchanged ? base.name : "custom",
     table,
     schema: options.schema ?? base.schema,
     companion: options.companion ?? (options.table === undefined ? base.companion : table),
-    columns,
+    columns: { ...chosen, openKey, waitingTopic },
     states,
-    clock: options.clock ?? base.clock,
-    fractionDigits: options.fractionDigits ?? base.fractionDigits,
+    ...{ clock: options.clock ?? base.clock, fractionDigits: options.fractionDigits ?? base.fractionDigits },
+    ...{ bodyType, headersType },
     limits: { ...base.limits, ...options.limits },
     failReasonLength: options.failReasonLength ?? base.failReasonLength,
     messageIdLength: options.messageIdLength ?? base.messageIdLength,
@@ -278,49 +303,6 @@ export function createLayout(options: LayoutOptions = {}): TableLayout {
   checkNames(layout);
   checkStates(layout);
   return layout;
-}
-
-/** rowpost's own tables beside a message table, without schema and quotes. */
-export interface CompanionTables {
-  readonly shard: string;
-  readonly relay: string;
-  readonly suspension: string;
-  readonly audit: string;
-  readonly confirmation: string;
-  /** Confirmations whose message is not there. */
-  readonly unmatched: string;
-  readonly session: string;
-  readonly alert: string;
-  readonly silence: string;
-  readonly operation: string;
-  readonly operationBatch: string;
-  readonly operationConflict: string;
-  readonly migration: string;
-  /**
-   * One for each message table: its columns are that table's, and ids of two tables would meet in a
-   * shared one.
-   */
-  readonly archive: string;
-}
-
-/** Names of the tables beside the layout's table. */
-export function companionTables(layout: TableLayout): CompanionTables {
-  return {
-    shard: `${layout.companion}_shard`,
-    relay: `${layout.companion}_relay`,
-    suspension: `${layout.companion}_suspension`,
-    audit: `${layout.companion}_audit`,
-    confirmation: `${layout.companion}_confirmation`,
-    unmatched: `${layout.companion}_unmatched`,
-    session: `${layout.companion}_session`,
-    alert: `${layout.companion}_alert`,
-    silence: `${layout.companion}_silence`,
-    operation: `${layout.companion}_operation`,
-    operationBatch: `${layout.companion}_operation_batch`,
-    operationConflict: `${layout.companion}_operation_conflict`,
-    migration: `${layout.companion}_migration`,
-    archive: `${layout.table}_archive`,
-  };
 }
 
 /**
@@ -351,42 +333,4 @@ export const ENGINE_COLUMNS: ReadonlySet<string> = new Set<keyof LayoutColumns>(
 function sameEntries(left: object, right: object): boolean {
   const other = new Map<string, unknown>(Object.entries(right));
   return Object.entries(left).every(([name, value]) => other.get(name) === value);
-}
-
-/**
- * 63 characters: PostgreSQL cuts longer names silently. Quotes and NUL would have to be escaped in
- * every statement.
- */
-function checkName(name: string, what: string, longest: number): void {
-  if (name.length === 0 || name.length > longest || /["'`\\.\0]/.test(name)) {
-    throw new ConfigurationError(
-      `${what} ${JSON.stringify(name)} is not a usable name: 1 to ${longest} characters, no quotes, backslash or dot`,
-    );
-  }
-}
-
-function checkNames(layout: TableLayout): void {
-  // The longest names beside it are <table>_archive and <companion>_suspension.
-  checkName(layout.table, "table", 63 - "_archive".length);
-  checkName(layout.companion, "companion", 63 - "_suspension".length);
-  if (layout.schema !== undefined) checkName(layout.schema, "schema", 63);
-  for (const [property, column] of Object.entries(layout.columns)) {
-    if (column !== undefined) checkName(String(column), `column ${property}`, 63);
-  }
-}
-
-function checkStates(layout: TableLayout): void {
-  const values = MESSAGE_STATES.map((state) => layout.states[state]);
-  const kinds = new Set(values.map((value) => typeof value));
-  const folded = new Set(values.map((value) => String(value).toLowerCase()));
-  const whole = values.every((value) => typeof value === "string" || Number.isInteger(value));
-  if (kinds.size !== 1 || folded.size !== values.length || !whole) {
-    throw new ConfigurationError(
-      "the states of a layout are six different whole numbers, or six words that differ by more than case",
-    );
-  }
-  // A backslash begins an escape in MySQL's literals, unless a user's session says otherwise.
-  if (values.some((value) => typeof value === "string" && !/^[^\\\0]{1,32}$/.test(value))) {
-    throw new ConfigurationError("a word for a state has 1 to 32 characters, and no backslash");
-  }
 }

@@ -1,17 +1,19 @@
 /** Leases on any SQL database (rules: takeover-fence, watched-sending, hand-over, session-lock). */
+
 import type { HeldShard, LeaseStore, RowRefusal, SendingRow } from "../../relay/store.ts";
 import { RowRefusedError } from "../../runtime/errors.ts";
+import { nextVersion } from "../../runtime/next-version.ts";
 import type { Executor } from "../../transactions/executor.ts";
 import type { Session } from "../database.ts";
 import { pastRefused, telling } from "./past-refused.ts";
-import { labelWithLock, lockedInstance, sendingRow, shardLease, suspensionRule } from "./rows.ts";
+import { labelWithLock, lockedInstance, relayStatus, sendingRow, shardLease, suspensionRule } from "./rows.ts";
 import type { SessionSlots } from "./session-slots.ts";
 import type { HoldingStatements, HousekeepingStatements, LeaseStatements, RecoveryStatements } from "./statements.ts";
 
 export interface LeaseStoreParts {
   /** Recovery and suspensions are the relay's: a group's partitions have neither. */
   readonly leases: HoldingStatements &
-    Partial<RecoveryStatements & Pick<LeaseStatements, "readSuspensions" | "writeReport">>;
+    Partial<RecoveryStatements & Pick<LeaseStatements, "readReports" | "readSuspensions" | "writeReport">>;
   /** With recovery, for rows that the table refuses. */
   readonly sending?: Pick<HousekeepingStatements, "listSending" | "recoverRows">;
   readonly onRefused?: (refusal: RowRefusal) => void;
@@ -83,6 +85,12 @@ export function createLeaseStore(parts: LeaseStoreParts): LeaseStore {
       await slots.retry("lease", (session) => session.run(leases.release({ owner, shards })));
     },
 
+    async reports() {
+      const { readReports } = leases;
+      if (readReports === undefined) return [];
+      return (await slots.use("lease", (session) => session.run(readReports()))).rows.map(relayStatus);
+    },
+
     async report(request) {
       const { writeReport } = leases;
       if (writeReport !== undefined) await slots.retry("lease", (session) => session.run(writeReport(request)));
@@ -114,8 +122,8 @@ async function takeOver(
   // Which ones: this transaction holds their rows, so nobody else can have changed them since.
   const now = (await tx.run(leases.readLeases())).rows.map(shardLease);
   const acquired = observed.flatMap(({ shard, epoch }) =>
-    now.some((lease) => lease.shard === shard && lease.owner === owner && lease.epoch === epoch + 1)
-      ? [{ shard, epoch: epoch + 1 }]
+    now.some((lease) => lease.shard === shard && lease.owner === owner && lease.epoch === nextVersion(epoch))
+      ? [{ shard, epoch: nextVersion(epoch) }]
       : [],
   );
   const shards = acquired.map(({ shard }) => shard);
@@ -142,7 +150,7 @@ async function recoverTaken(
   acquired: readonly HeldShard[],
 ): Promise<number> {
   if (sending === undefined || onRefused === undefined || acquired.length === 0) return 0;
-  const epochs: (number | undefined)[] = [];
+  const epochs: (string | undefined)[] = [];
   for (const { shard, epoch } of acquired) epochs[shard] = epoch;
   const list = sending.listSending({ shards: acquired.map(({ shard }) => shard), limit: RECOVERED_AT_ONCE });
   const rows: readonly SendingRow[] = (await slots.use("lease", (session) => session.run(list))).rows.map(sendingRow);

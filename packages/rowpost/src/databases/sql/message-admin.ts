@@ -27,7 +27,7 @@ import { createMessageSearch } from "./message-search.ts";
 import { readStatus } from "./message-status.ts";
 import { pickAll } from "./past-refused.ts";
 import type { StoreParts } from "./relay-store.ts";
-import { integer, type Row, suspensionRule, text } from "./rows.ts";
+import { type Row, suspensionRule, text, wholeText } from "./rows.ts";
 import { createToolSlots } from "./tool-slots.ts";
 import { readUnconfirmed } from "./unconfirmed.ts";
 
@@ -166,7 +166,7 @@ export function createMessageAdmin(parts: AdminParts, statementTimeoutMs?: numbe
       let resumed = 0;
       for (;;) {
         const rows = await read(statements.admin.listSuspendedBy({ scope, value, limit: MOST_ROWS }));
-        const seen = rows.map((row) => ({ id: text(row, "id"), lockVersion: integer(row, "lock_version") }));
+        const seen = rows.map((row) => ({ id: text(row, "id"), lockVersion: wholeText(row, "lock_version") }));
         const target = { filter: {}, seen, action, limit: MOST_ROWS };
         const { changed } = await change(changes.resume(), target);
         resumed += changed;

@@ -5,6 +5,7 @@
 import { checkText, invalid, textFault } from "../../message/check-text.ts";
 import { decodeBody, decodeHeaders } from "../../message/decode.ts";
 import type { EncodedMessage } from "../../message/encode.ts";
+import { checkBody } from "../../message/encode-body.ts";
 import { encodeHeaders } from "../../message/encode-headers.ts";
 import { MESSAGE_STATES } from "../../message/states.ts";
 import type { CopyChange, CopyReport, CopyRequest, StoredMessage } from "../../outbox/message-admin.ts";
@@ -102,7 +103,7 @@ async function insertCopy(parts: CopyParts, { request, search, stored, tx }: Cop
  * it; only the body and headers have to be such that they can be sent.
  */
 function encodeCopy(
-  { columns, limits, name: layoutName }: CopyParts["layout"],
+  { bodyType, columns, limits, name: layoutName }: CopyParts["layout"],
   stored: StoredMessage,
   change: CopyChange,
   author: string,
@@ -112,12 +113,13 @@ function encodeCopy(
   if (key === stored.key) throw invalid(name, `key is that of the original; consumers would take it for the same`);
   const body = change.body ?? stored.body;
   const contentType = stored.contentType ?? null;
+  // Of a column of bytes it is told by what stands there.
+  const hasContentType = columns.contentType !== undefined || bodyType === "binary";
   const fault = textFault(body);
   if (fault !== undefined) throw invalid(name, `the body ${fault}`);
-  const decoded = decodeBody({ body, contentType }, { hasContentType: columns.contentType !== undefined });
+  const decoded = decodeBody({ body, contentType }, { hasContentType });
   if (decoded.broken !== undefined) throw invalid(name, decoded.broken);
-  const bytes = Buffer.byteLength(body);
-  if (bytes > limits.bodyBytes) throw invalid(name, `the body has ${bytes} bytes; at most ${limits.bodyBytes} fit`);
+  checkBody(name, { body, contentType }, limits.bodyBytes, bodyType);
   if (change.headers !== undefined && columns.headers === undefined)
     throw new ConfigurationError(`${name} has headers, but the layout ${layoutName} has no column for them`);
   return {

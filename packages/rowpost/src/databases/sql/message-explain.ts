@@ -5,8 +5,8 @@ import type { Explanation, MessageSummary } from "../../outbox/message-admin.ts"
 import { changesOf } from "./changes-by-hand.ts";
 import { explain, frontId } from "./explanation.ts";
 import type { MessageSearch } from "./message-search.ts";
-import type { MessageStatusParts } from "./message-status.ts";
-import { integer, keyQueueRow, relayStatus, shardLease, suspensionRule, text } from "./rows.ts";
+import { type MessageStatusParts, usedLeases } from "./message-status.ts";
+import { integer, keyQueueRow, relayStatus, suspensionRule, text } from "./rows.ts";
 import type { DialectStatements } from "./statements.ts";
 
 export interface MessageExplainParts extends Omit<MessageStatusParts, "statements"> {
@@ -37,7 +37,7 @@ export async function explainMessage(parts: MessageExplainParts, message: Messag
     shard: place === undefined ? 0 : integer(place, "shard"),
     keyQueue,
     front: front === undefined ? undefined : (await search.summaries([{ id: front }], false))[0],
-    leases: (await read(leases.readLeases())).map(shardLease),
+    leases: usedLeases(await read(leases.readEveryLease()), relays),
     relays,
     suspensions: (await read(leases.readSuspensions())).map(suspensionRule),
     changes: state === "suspended" ? await changesOf({ read, statements }, id) : [],

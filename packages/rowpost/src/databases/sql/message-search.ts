@@ -13,7 +13,7 @@ import {
   type InsightParts,
   type MessageMatch,
 } from "./insight-statements.ts";
-import { integer, messageSummary, type Row, storedMessage, text, textOrNull } from "./rows.ts";
+import { integer, messageSummary, type Row, storedMessage, text, textOrNull, wholeText } from "./rows.ts";
 
 /**
  * Rows of a step along the primary key: the first is small, because most pages are full soon. A
@@ -141,7 +141,7 @@ export function createMessageSearch(parts: InsightParts): MessageSearch {
 
   async function findRows(request: FindRequest): Promise<FoundMessage[]> {
     return (await read(insight.find(request))).map((row) => ({
-      ...{ id: text(row, "id"), lockVersion: integer(row, "lock_version") },
+      ...{ id: text(row, "id"), lockVersion: wholeText(row, "lock_version") },
       archivedAt: request.archived ? text(row, "archived_at") : undefined,
     }));
   }

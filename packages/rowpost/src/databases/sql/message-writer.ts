@@ -2,6 +2,8 @@
  * Enqueue on any SQL database: one INSERT in the user's transaction, and what to do when a message
  * is there already.
  */
+import { bareType } from "../../message/binary-body.ts";
+import { BINARY_CONTENT_TYPE } from "../../message/content-type.ts";
 import type { EncodedMessage, EnqueueCall, EnqueueStatus, MessageWriter } from "../../outbox/message-writer.ts";
 import {
   DuplicateMessageError,
@@ -37,8 +39,8 @@ export function createMessageWriter(given: WriterParts): MessageWriter {
 }
 
 interface Parts extends WriterParts {
-  /** What the columns take, once a lenient session has been met. */
-  readonly room: { known?: TableRoom };
+  /** What the columns take, once a lenient session has been met; and that a unique key was seen. */
+  readonly room: { known?: TableRoom | undefined; hasKey?: true };
 }
 
 function createCall(parts: Parts, send: Send): EnqueueCall {
@@ -180,23 +182,26 @@ async function insertOrLookUp(
 
 /**
  * A session without a strict sql_mode refuses the INSERT. Then the columns are read, once for all
- * calls, and the values held against them before they are sent.
+ * calls in this database, and the values held against them before they are sent.
  */
 async function insertFitting(parts: Parts, send: Send, messages: readonly EncodedMessage[]): Promise<QueryResult> {
   const { layout, room, statements } = parts;
   const insert = (): Promise<QueryResult> => {
     const { known } = room;
     if (known !== undefined) for (const message of messages) requireRoom(layout, known, message);
-    return send((check) => statements.enqueue.insert(messages, { ...check, fits: known !== undefined }));
+    const looksForKey = room.hasKey !== true;
+    return send((check) => statements.enqueue.insert(messages, { ...check, fitsIn: known?.database, looksForKey }));
   };
   try {
-    return await insert();
+    const inserted = await insert();
+    room.hasKey = true;
+    return inserted;
   } catch (error) {
     const { readRoom } = statements.enqueue;
     if (!(error instanceof LenientSessionError) || readRoom === undefined) throw error;
     const { rows } = await send(readRoom);
-    if (rows.length === 0) throw error;
     room.known = tableRoom(rows);
+    if (room.known === undefined) throw error;
     return await insert();
   }
 }
@@ -267,12 +272,15 @@ function foldedTogether(messages: readonly EncodedMessage[]): readonly Identity[
  */
 function checkColumns(layout: TableLayout, message: EncodedMessage): void {
   const { columns } = layout;
+  // A column of bytes keeps them without one, and tells JSON from them by looking.
+  const isPlain =
+    message.contentType === null || (layout.bodyType === "binary" && bareType(message) === BINARY_CONTENT_TYPE);
   const missing =
     message.headers !== null && columns.headers === undefined
       ? "headers"
       : message.orderingKey !== null && columns.orderingKey === undefined
         ? "ordering key"
-        : message.contentType !== null && columns.contentType === undefined
+        : !isPlain && columns.contentType === undefined
           ? "content type"
           : undefined;
   if (missing !== undefined) {

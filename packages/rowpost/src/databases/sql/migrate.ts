@@ -6,9 +6,11 @@
 import { DatabaseUnavailableError, SchemaError } from "../../runtime/errors.ts";
 import type { Executor } from "../../transactions/executor.ts";
 import type { Database, Session } from "../database.ts";
+import { checkSchema, doesNotFit, messageTableProblems } from "./check-schema.ts";
 import type { TableLayout } from "./layout.ts";
 import { integer, text } from "./rows.ts";
 import type { Migration, SchemaStatements } from "./statements.ts";
+import { readIndexes, tableFindings } from "./table-findings.ts";
 
 /** What a migration did. */
 export interface MigrationReport {
@@ -16,34 +18,61 @@ export interface MigrationReport {
   readonly applied: readonly string[];
   /** With `print`: the SQL of all steps, for a migration tool of one's own; nothing was run. */
   readonly sql: string | undefined;
+  /** What is wrong with the message table, though everything works for now. */
+  readonly warnings: readonly string[];
 }
 
 /**
  * Makes the message table of the layout (unless it is the user's own) and the tables beside it. Two
  * that run at once: the second waits and finds everything done. One that was killed half way: run
  * it again. With `print` it needs no connection and changes nothing. Throws `SchemaError` when the
- * database was migrated by a newer version, or a recorded step differs from ours.
+ * database was migrated by a newer version, a recorded step differs from ours, or the message table
+ * does not fit the layout; in the last case nothing was made.
  */
 export async function migrate(
   database: Pick<Database, "connect" | "schema">,
   options: { readonly layout: TableLayout; readonly print?: boolean | undefined },
 ): Promise<MigrationReport> {
   const schema = database.schema({ layout: options.layout });
-  if (options.print === true) return { applied: [], sql: printMigrations(schema.migrations) };
-  return { applied: await runMigrations(database, schema), sql: undefined };
+  const { layout } = schema;
+  if (options.print === true) return { applied: [], sql: printMigrations(schema.migrations), warnings: [] };
+  return await withSession(database, async (session) => {
+    const problems = await messageTableProblems(session, { layout, schema });
+    if (problems.length > 0) throw doesNotFit(layout, problems, false);
+    const applied = await applyTo(session, schema);
+    const checked = await checkSchema(session, { layout, schema });
+    const findings = tableFindings({ layout, schema }, await readIndexes(session, schema), checked);
+    const warnings = findings.filter(({ severity }) => severity !== "note");
+    return {
+      applied,
+      sql: undefined,
+      warnings: warnings.map(({ mend, what, why }) => `${what}: ${why}. Mend: ${mend}`),
+    };
+  });
 }
 
 /** Runs what is missing; its names. */
 export async function runMigrations(
-  { connect }: Pick<Database, "connect">,
+  database: Pick<Database, "connect">,
   schema: SchemaStatements,
 ): Promise<readonly string[]> {
+  return await withSession(database, (session) => applyTo(session, schema));
+}
+
+async function withSession<T>(
+  { connect }: Pick<Database, "connect">,
+  work: (session: Session) => Promise<T>,
+): Promise<T> {
   const session = await connect({ purpose: "tool", lockWaitTimeoutMs: 30_000, statementTimeoutMs: 120_000 });
   try {
-    return await (schema.transactional ? inTransaction(session, schema) : underLock(session, schema));
+    return await work(session);
   } finally {
     await session.close();
   }
+}
+
+function applyTo(session: Session, schema: SchemaStatements): Promise<readonly string[]> {
+  return schema.transactional ? inTransaction(session, schema) : underLock(session, schema);
 }
 
 /** All steps as one SQL text. */

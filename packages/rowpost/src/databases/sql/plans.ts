@@ -46,8 +46,8 @@ async function planOf(
 
 /** The statements of a relay that lead to messages, as it sends them. */
 function asked({ facts, housekeeping, relay }: DialectStatements): Readonly<Record<string, Statement>> {
-  const row = { id: "100", shard: 0, deliveryCount: 0, lockVersion: 0 };
-  const fence = { owner: "nobody", epochs: Array.from({ length: facts.shardCount }, () => 1) };
+  const row = { id: "100", shard: 0, deliveryCount: 0, lockVersion: "0", identityHash: "0" };
+  const fence = { owner: "nobody", epochs: Array.from({ length: facts.shardCount }, () => "1") };
   const outcome = { toState: "sent", messageId: "1", retryDelta: 0, deliveryDelta: 0, nextRetryInMs: null } as const;
   const outcomes = [{ ...row, ...outcome, failReason: null }];
   const limits = { afterId: "0", immediateLimit: 500, dueLimit: 125 };

@@ -31,8 +31,6 @@ const KEYS = 500;
 const STEP = 2_000;
 /** An operator's own query may read a whole table. */
 const STATEMENT_TIMEOUT_MS = 600_000;
-/** A deadline that has passed and was told (`clearTimer`) is set to the last day of year 9999. */
-const TOLD_MS = Date.UTC(9000, 0);
 
 export interface ReconcileParts {
   readonly layout: TableLayout;
@@ -249,11 +247,11 @@ async function walk(
 }
 
 function writtenMessage({ columns }: TableLayout, message: ReturnType<typeof messageSummary>): WrittenMessage {
-  const { gmtCreate, id, key, messageId, nextRetryAt, state, type } = message;
+  const { confirmOverdue = false, gmtCreate, id, key, messageId, nextRetryAt, state, type } = message;
   const timeMs = state === "sent" && nextRetryAt !== null ? Date.parse(nextRetryAt) : Number.NaN;
   return {
     ...{ id, type, key, state, createdMs: Date.parse(gmtCreate) },
     receipt: columns.messageId === undefined ? undefined : (messageId ?? null),
-    dueMs: Number.isNaN(timeMs) ? undefined : timeMs >= TOLD_MS ? 0 : timeMs,
+    dueMs: confirmOverdue ? 0 : Number.isNaN(timeMs) ? undefined : timeMs,
   };
 }

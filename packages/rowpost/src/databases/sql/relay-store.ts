@@ -20,7 +20,7 @@ import { hasClaimToken } from "./layouts.ts";
 import { createLeaseStore } from "./lease-store.ts";
 import { createPastLocks } from "./past-locks.ts";
 import { pastRefused, telling } from "./past-refused.ts";
-import { integer, keyQueueRow, scannedMessage, text, textOrNull } from "./rows.ts";
+import { integer, keyQueueRow, scannedMessage, storedBody, text, textOrNull } from "./rows.ts";
 import { createSessionSlots, type SessionSlots } from "./session-slots.ts";
 import { createSettle } from "./settle-store.ts";
 import { createSettleWithin } from "./settle-within.ts";
@@ -135,7 +135,7 @@ export function createRelayStore(parts: StoreParts): RelayStore {
     async readBodies(ids) {
       if (ids.length === 0) return new Map();
       const { rows } = await slots.use("scan", (session) => session.run(statements.relay.readBodies(ids)));
-      return new Map(rows.map((row) => [text(row, "id"), text(row, "message_body")]));
+      return new Map(rows.map((row) => [text(row, "id"), storedBody(layout, row) ?? ""]));
     },
 
     waitingTopics: (request) => waitingTopics(parts, slots, request),
@@ -216,15 +216,17 @@ async function scan(
   const statement =
     topics === undefined ? relay.scan(widen(request)) : relay.scanTopics({ ...request, topics: topics.map(widen) });
   const { rows } = await run(statement);
-  if (shards === undefined) return rows.map(scannedMessage);
+  if (shards === undefined) return rows.map((row) => scannedMessage(parts.layout, row));
   const room = createRoom(request);
   const ours = new Set(shards);
-  return rows.map(scannedMessage).flatMap((message) => {
-    const isOurs = ours.has(message.shard);
-    // More of ours than asked for: the rest belongs to the next scan.
-    if (!room(message, isOurs)) return [];
-    return [isOurs ? message : { ...message, body: "" }];
-  });
+  return rows
+    .map((row) => scannedMessage(parts.layout, row))
+    .flatMap((message) => {
+      const isOurs = ours.has(message.shard);
+      // More of ours than asked for: the rest belongs to the next scan.
+      if (!room(message, isOurs)) return [];
+      return [isOurs ? message : { ...message, body: "" }];
+    });
 }
 
 type ScanLimits = Pick<ScanRequest, "immediateLimit" | "dueLimit" | "foreignDue">;

@@ -3,6 +3,7 @@
  * ports. Drivers disagree about BIGINT (number, string, bigint), TINYINT and BOOLEAN; here they
  * come out alike.
  */
+import { bodyOf } from "../../message/binary-body.ts";
 import type { MessageState } from "../../message/states.ts";
 import { MESSAGE_STATES } from "../../message/states.ts";
 import type { MessageSummary, StoredMessage } from "../../outbox/message-admin.ts";
@@ -12,6 +13,7 @@ import type {
   RelayReport,
   RelayStatus,
   RowNow,
+  RowToken,
   ScannedMessage,
   SendingRow,
   SessionLock,
@@ -19,6 +21,7 @@ import type {
   SuspensionRule,
   TimedRow,
 } from "../../relay/store.ts";
+import { fromAscii, inAscii } from "../../runtime/ascii.ts";
 import { headOfInstant } from "./behind.ts";
 import type { TableLayout } from "./layout.ts";
 
@@ -70,6 +73,20 @@ function flag(row: Row, alias: string): boolean {
   return value === true || Number(value ?? 0) === 1;
 }
 
+/** A whole number of 64 bits as a decimal string; "0" for NULL. */
+export function wholeText(row: Row, alias: string): string {
+  return textOrNull(row, alias) ?? "0";
+}
+
+/** RowToken's own part of a row. */
+function tokenOf(row: Row): Pick<RowToken, "deliveryCount" | "identityHash" | "lockVersion"> {
+  return {
+    deliveryCount: integer(row, "delivery_count"),
+    lockVersion: wholeText(row, "lock_version"),
+    identityHash: text(row, "identity_hash"),
+  };
+}
+
 /** The state that a value of the state column means. */
 export function decodeState(layout: TableLayout, value: unknown): MessageState | "unknown" {
   const found = MESSAGE_STATES.find((state) => String(layout.states[state]) === String(value));
@@ -86,7 +103,16 @@ function knownState(layout: TableLayout, row: Row): MessageState {
   return MESSAGE_STATES.find((each) => String(layout.states[each]).toLowerCase() === folded) ?? "pending";
 }
 
-export function scannedMessage(row: Row): ScannedMessage {
+/**
+ * The body as a statement reads it; of a column of bytes as base64, which PostgreSQL gives itself.
+ */
+export function storedBody({ bodyType }: Pick<TableLayout, "bodyType">, row: Row): string | null {
+  const value = row["message_body"];
+  const isBytes = bodyType === "binary" && value instanceof Uint8Array;
+  return isBytes ? Buffer.from(value).toString("base64") : textOrNull(row, "message_body");
+}
+
+export function scannedMessage(layout: Pick<TableLayout, "bodyType">, row: Row): ScannedMessage {
   // NULL is also the body that is too large for this scan, or of a shard that was not asked for.
   const isBodyNull = isNull(row, "message_body") && isNull(row, "body_bytes");
   return {
@@ -95,7 +121,7 @@ export function scannedMessage(row: Row): ScannedMessage {
     type: textOrEmpty(row, "message_type"),
     key: textOrEmpty(row, "message_key"),
     topic: textOrEmpty(row, "topic"),
-    body: isBodyNull ? "" : textOrNull(row, "message_body"),
+    body: isBodyNull ? "" : storedBody(layout, row),
     isBodyNull,
     bodyBytes: integer(row, "body_bytes"),
     headers: textOrNull(row, "headers"),
@@ -103,7 +129,8 @@ export function scannedMessage(row: Row): ScannedMessage {
     orderingKey: textOrNull(row, "ordering_key"),
     retryCount: integer(row, "retry_count"),
     deliveryCount: integer(row, "delivery_count"),
-    lockVersion: integer(row, "lock_version"),
+    lockVersion: wholeText(row, "lock_version"),
+    identityHash: text(row, "identity_hash"),
     resend: flag(row, "resend"),
     waitingMs: Math.max(0, integer(row, "waiting_ms")),
     due: flag(row, "due"),
@@ -126,8 +153,7 @@ export function rowNow(layout: TableLayout, row: Row): RowNow {
   return {
     id: text(row, "id"),
     state: decodeState(layout, row["state"]),
-    deliveryCount: integer(row, "delivery_count"),
-    lockVersion: integer(row, "lock_version"),
+    ...tokenOf(row),
   };
 }
 
@@ -135,8 +161,7 @@ export function sendingRow(row: Row): SendingRow {
   return {
     id: text(row, "id"),
     shard: integer(row, "shard"),
-    deliveryCount: integer(row, "delivery_count"),
-    lockVersion: integer(row, "lock_version"),
+    ...tokenOf(row),
     topic: textOrEmpty(row, "topic"),
   };
 }
@@ -159,16 +184,14 @@ export function shardLease(row: Row): ShardLease {
   return {
     shard: integer(row, "shard"),
     owner: textOrNull(row, "owner") ?? undefined,
-    epoch: integer(row, "epoch"),
+    epoch: wholeText(row, "epoch"),
     leaseUntil: text(row, "lease_until"),
     leaseMs: integer(row, "lease_ms"),
   };
 }
 
 function relayInstance(row: Row): RelayInstance {
-  const label = text(row, "label");
-  const mark = label.lastIndexOf(LOCK_MARK);
-  return { owner: text(row, "owner"), label: mark < 0 ? label : label.slice(0, mark), alive: flag(row, "alive") };
+  return { owner: text(row, "owner"), label: labelWithoutLock(text(row, "label")), alive: flag(row, "alive") };
 }
 
 /** An instance that has been silent for this long is shown as gone. */
@@ -205,23 +228,30 @@ function reportOf(json: string | null, ageMs: number): RelayReport | undefined {
 /** Between the words for people and the name of the session lock, in the label column. */
 const LOCK_MARK = " lock=";
 
-/** What stands in the label column: at most 255 characters. */
+/**
+ * What stands in the label column: at most 255 characters, in ASCII: a database whose encoding
+ * lacks one of them would refuse every heartbeat.
+ */
 export function labelWithLock(label: string, lock: string | undefined): string {
   const mark = `${LOCK_MARK}${lock ?? ""}`;
-  return `${label.slice(0, 255 - mark.length)}${mark}`;
+  return `${inAscii(label)
+    .slice(0, 255 - mark.length)
+    .replace(/\\u[\dA-F]{0,3}$/, "")}${mark}`;
 }
 
 /** The words for people. */
 export function labelWithoutLock(label: string): string {
+  return fromAscii(parted(label)[0]);
+}
+
+function parted(label: string): readonly [words: string, lock: string] {
   const end = label.lastIndexOf(LOCK_MARK);
-  return end === -1 ? label : label.slice(0, end);
+  return end === -1 ? [label, ""] : [label.slice(0, end), label.slice(end + LOCK_MARK.length)];
 }
 
 /** With the name of its session lock. A version that wrote none leaves it undefined. */
 export function lockedInstance(row: Row): RelayInstance & SessionLock {
-  const instance = relayInstance(row);
-  const label = text(row, "label");
-  return { ...instance, lock: label.slice(instance.label.length + LOCK_MARK.length) || undefined };
+  return { ...relayInstance(row), lock: parted(text(row, "label"))[1] || undefined };
 }
 
 export function suspensionRule(row: Row): SuspensionRule {
@@ -248,32 +278,39 @@ function suspensionScope(value: string): SuspensionRule["scope"] {
 /** With its body and headers, from a statement that reads them. */
 export function storedMessage(layout: TableLayout, row: Row, archived: boolean): StoredMessage {
   const headers = layout.columns.headers === undefined ? undefined : textOrNull(row, "headers");
-  return { ...messageSummary(layout, row, archived), body: textOrEmpty(row, "message_body"), headers };
+  const summary = messageSummary(layout, row, archived);
+  const stored = storedBody(layout, row) ?? "";
+  if (layout.bodyType !== "binary") return { ...summary, body: stored, headers };
+  return { ...summary, ...bodyOf(Buffer.from(stored, "base64"), summary.contentType ?? null), headers };
 }
 
 export function messageSummary(layout: TableLayout, row: Row, archived: boolean): MessageSummary {
   const columns = layout.columns;
   const optional = (column: string | undefined, alias: string): string | null | undefined =>
     column === undefined ? undefined : textOrNull(row, alias);
+  const [state, next] = [decodeState(layout, row["state"]), textOrNull(row, "next_retry_at")];
+  const behindId = state === "pending" ? headOfInstant(next) : undefined;
+  const isOverdue = state === "sent" && next !== null && next >= "9999";
   return {
     id: text(row, "id"),
     type: textOrEmpty(row, "message_type"),
     key: textOrEmpty(row, "message_key"),
     topic: textOrEmpty(row, "topic"),
-    state: decodeState(layout, row["state"]),
+    state,
     rawState: String(row["state"]),
     contentType: optional(columns.contentType, "content_type"),
     orderingKey: optional(columns.orderingKey, "ordering_key"),
     retryCount: integer(row, "retry_count"),
     deliveryCount: columns.deliveryCount === undefined ? undefined : integer(row, "delivery_count"),
     deliverAt: optional(columns.deliverAt, "deliver_at"),
-    nextRetryAt: textOrNull(row, "next_retry_at"),
-    behindId:
-      decodeState(layout, row["state"]) === "pending" ? headOfInstant(textOrNull(row, "next_retry_at")) : undefined,
+    // Instants of our own at the end of time are told as what they mean, and never as a time.
+    nextRetryAt: behindId !== undefined || isOverdue ? null : next,
+    ...(isOverdue ? { confirmOverdue: true as const } : {}),
+    behindId,
     lastRetryAt: optional(columns.lastRetryAt, "last_retry_at"),
     failReason: textOrNull(row, "fail_reason"),
     messageId: optional(columns.messageId, "message_id"),
-    lockVersion: columns.lockVersion === undefined ? undefined : integer(row, "lock_version"),
+    lockVersion: columns.lockVersion === undefined ? undefined : wholeText(row, "lock_version"),
     sentAt: optional(columns.sentAt, "sent_at"),
     consumedAt: optional(columns.consumedAt, "consumed_at"),
     createdBy: optional(columns.createdBy, "created_by"),

@@ -2,8 +2,10 @@
  * Writing outcomes on any SQL database: for all rows at once, and past rows that somebody else
  * holds.
  */
+
 import type { Outcome, RelayStore, RowNow, RowToken } from "../../relay/store.ts";
 import { PermissionError, RowRefusedError } from "../../runtime/errors.ts";
+import { nextVersion } from "../../runtime/next-version.ts";
 import type { Session } from "../database.ts";
 import { moveRows } from "./housekeeping-store.ts";
 import type { TableLayout } from "./layout.ts";
@@ -184,7 +186,7 @@ function unsettled(layout: TableLayout, outcomes: readonly Outcome[], { now, hel
   const wrong: RowNow[] = [];
   for (const outcome of outcomes) {
     const row = now.get(outcome.id);
-    if (row === undefined) wrong.push({ id: outcome.id, state: "unknown", deliveryCount: 0, lockVersion: 0 });
+    if (row === undefined) wrong.push({ ...outcome, state: "unknown", deliveryCount: 0, lockVersion: "0" });
     else if (held.has(row.id) && isStillOurs(layout, outcome, row, from)) wrong.push({ ...row, isHeld: true });
     else if (!stands(layout, outcome, row)) wrong.push(row);
   }
@@ -196,12 +198,12 @@ function unsettled(layout: TableLayout, outcomes: readonly Outcome[], { now, hel
  * be written.
  */
 function isStillOurs(layout: TableLayout, outcome: Outcome, now: RowNow, from: "sending" | "pending"): boolean {
-  if (now.state === "consumed" && outcome.toState === "sent") return sameDelivery(layout, outcome, now);
+  if (isOvertaken(outcome, now)) return sameDelivery(layout, outcome, now);
   return isAsClaimed(layout, outcome, now, from);
 }
 
 export function isAsClaimed(layout: TableLayout, token: RowToken, now: RowNow, from: "sending" | "pending"): boolean {
-  if (now.state !== from) return false;
+  if (now.state !== from || now.identityHash !== token.identityHash) return false;
   if (hasClaimToken(layout)) return now.lockVersion === token.lockVersion;
   return sameDelivery(layout, token, now);
 }
@@ -215,7 +217,12 @@ function sameDelivery(layout: TableLayout, outcome: RowToken, now: RowNow): bool
  * same settle whose answer was lost (rule: claim-token).
  */
 function stands(layout: TableLayout, outcome: Outcome, now: RowNow): boolean {
-  if (now.state === "consumed" && outcome.toState === "sent") return sameDelivery(layout, outcome, now);
-  if (now.state !== outcome.toState) return false;
-  return !hasClaimToken(layout) || now.lockVersion === outcome.lockVersion + 1;
+  if (isOvertaken(outcome, now)) return sameDelivery(layout, outcome, now);
+  if (now.state !== outcome.toState || now.identityHash !== outcome.identityHash) return false;
+  return !hasClaimToken(layout) || now.lockVersion === nextVersion(outcome.lockVersion);
+}
+
+/** By the confirmation of this message. */
+function isOvertaken(outcome: Outcome, now: RowNow): boolean {
+  return now.state === "consumed" && outcome.toState === "sent" && now.identityHash === outcome.identityHash;
 }

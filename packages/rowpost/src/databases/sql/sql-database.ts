@@ -1,8 +1,10 @@
 /** A {@link Database} over a dialect's sessions and statements. */
+import { DatabaseUnavailableError, describeError, RowpostError } from "../../runtime/errors.ts";
 import type { Database } from "../database.ts";
 import { createAlertStore } from "./alert-store.ts";
 import { createBulkStore } from "./bulk-store.ts";
 import { type ConfirmationParts, createConfirmationWriter } from "./confirmation-writer.ts";
+import { connectFailure } from "./connect-failure.ts";
 import type { DoctorLook } from "./doctor-statements.ts";
 import { createDoctorStore } from "./doctor-store.ts";
 import { createDoorbell } from "./doorbell.ts";
@@ -19,7 +21,7 @@ import type { QueueStatements } from "./queue/statements.ts";
 import { createReconcileStore } from "./reconcile-store.ts";
 import { createRelayStore, type StoreParts } from "./relay-store.ts";
 import { withoutEngineColumns } from "./sql-names.ts";
-import type { DialectStatements } from "./statements.ts";
+import type { CreateStatements, DialectStatements } from "./statements.ts";
 
 /** What a dialect brings. */
 export interface SqlDatabaseParts
@@ -29,7 +31,7 @@ export interface SqlDatabaseParts
     Pick<StoreParts, "isRowRefused"> {
   /** Layouts keep the columns that only MySQL has. */
   readonly hasEngineColumns?: boolean | undefined;
-  readonly createStatements: (layout: TableLayout) => DialectStatements;
+  readonly createStatements: CreateStatements;
   readonly doctorLooks: (layout: TableLayout) => readonly DoctorLook[];
   readonly plans: PlanReader;
   readonly queueStatements: QueueStatements;
@@ -65,6 +67,14 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
     return { layout: fitting(layout), statements, connect, isRowRefused, sharedSession };
   }
 
+  /** No connection: what the pool says of it is the driver's, and differs with each. */
+  function notBegun(error: unknown): unknown {
+    const known = connectFailure(error, parts.label) ?? translateError(error, "begin a transaction");
+    if (known instanceof RowpostError) return known;
+    const what = `no transaction could be begun on ${parts.label} (${describeError(error)})`;
+    return new DatabaseUnavailableError(what, { cause: error });
+  }
+
   function writerOf(layout: TableLayout) {
     return createMessageWriter({
       ...storeParts(layout),
@@ -77,7 +87,18 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
     label: parts.label,
     defaultLayout: fitting(defaultLayout),
     connect,
-    transaction: parts.transaction,
+    async transaction(work, on) {
+      let begun = false;
+      const begin: typeof work = (tx) => {
+        begun = true;
+        return work(tx);
+      };
+      try {
+        return await parts.transaction(begin, on);
+      } catch (error) {
+        throw begun ? error : notBegun(error);
+      }
+    },
     executor: parts.executor,
     doorbell,
     listen: (layout, signal) => parts.listen?.(layout, doorbell, signal) ?? Promise.resolve(undefined),
@@ -85,7 +106,12 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
     messageWriter: ({ layout }) => writerOf(layout),
     confirmationWriter: ({ layout }) =>
       createConfirmationWriter({ ...storeParts(layout), isOutsideTransaction, unfitSession, translateError }),
-    relayStore: ({ layout }) => createRelayStore(storeParts(layout)),
+    relayStore({ layout, topics }) {
+      const store = storeParts(layout);
+      // Asked of once for each relay: not worth keeping.
+      if (topics === undefined) return createRelayStore(store);
+      return createRelayStore({ ...store, statements: parts.createStatements(layout, topics) });
+    },
     messageAdmin: ({ layout, statementTimeoutMs }) =>
       createMessageAdmin({ ...storeParts(layout), writer: writerOf(layout) }, statementTimeoutMs),
     operations: ({ layout, statementTimeoutMs }) => createOperationsStore(storeParts(layout), statementTimeoutMs),

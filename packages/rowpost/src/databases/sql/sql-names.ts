@@ -4,10 +4,10 @@
  * where the column would be set, so that the statements around it stay whole.
  */
 import { allowedFrom, MESSAGE_STATES, type MessageState, type TransitionName } from "../../message/states.ts";
-import type { RowToken } from "../../relay/store.ts";
 import { BEHIND_BASE } from "./behind.ts";
 import type { LayoutColumns, TableLayout } from "./layout.ts";
 import { companionTables, ENGINE_COLUMNS, hasClaimToken, tableKey } from "./layouts.ts";
+import { isLeaseKey, leaseKey, type OwnTopics, ofTopics } from "./own-topics.ts";
 
 /** What a dialect has its own words for. */
 export interface DialectWords {
@@ -19,6 +19,18 @@ export interface DialectWords {
   readonly after: (ms: string) => string;
   /** The later of two instants, of which the first may be NULL. */
   readonly later: (instantOrNull: string, instant: string) => string;
+  /** A whole number of 64 bits, as text where the driver would round it. */
+  readonly whole: (column: string) => string;
+  /** A count, cut to what a JavaScript number holds where the driver would refuse it. */
+  readonly count: (column: string) => string;
+  /** The version behind a version. */
+  readonly next: (version: string) => string;
+  /** What tells messages of other types or keys apart; see RowToken. Either may be NULL. */
+  readonly identityHash: (type: string, key: string) => string;
+  /** Condition that the topic matches the pattern, byte for byte. */
+  readonly isOfTopic: (topic: string, pattern: string) => string;
+  /** A column as what rows.ts reads: text, or of bytes what `storedBody` takes. */
+  readonly stored: (column: string, type: TableLayout["bodyType"]) => string;
 }
 
 /** Names and expressions of one layout. `m` is the message row in every statement. */
@@ -41,6 +53,12 @@ export interface SqlNames {
   readonly migrationTable: string;
   /** Literal of `table_name` in the companion tables. */
   readonly tableKey: string;
+  /** Literal of `table_name` in the lease rows and the registry of these relays (own-topics.ts). */
+  readonly leaseKey: string;
+  /** Condition that `table_name` is the lease key of a relay of this table, whatever its topics. */
+  readonly isLeaseKey: string;
+  /** ` AND …`, or nothing: row `m` is of a topic that these relays take. */
+  readonly ofTopics: string;
   /** Quoted column name; undefined where the layout has none. */
   readonly column: {
     readonly [Name in keyof LayoutColumns]: LayoutColumns[Name] extends string ? string : string | undefined;
@@ -54,19 +72,29 @@ export interface SqlNames {
   from(transition: TransitionName): string;
   /** Literals of all states that the layout knows. */
   readonly knownStates: string;
+  /** The body as it is read, whatever its column is made of. */
+  readonly body: string;
+  /** The headers, as well; undefined where the layout has none. */
+  readonly headers: string | undefined;
   /** `m.column`, or this expression where the layout has none. */
   read(column: keyof LayoutColumns, otherwise: string): string;
   /** `, column = expression`, or "" when the layout lacks the column. */
   set(column: keyof LayoutColumns, expression: string): string;
   /** `, lock_version = … + 1, gmt_modified = now`: what every change writes. */
   readonly changed: string;
+  /** Value of retry_count. */
+  readonly retryCount: string;
+  /** Value of lock_version, 0 where the layout has none. */
+  readonly version: string;
+  /** Columns of RowToken but id and shard. */
+  readonly tokenColumns: string;
+  /** Condition that row `m` is the message of `rows.identity_hash`, whatever its version. */
+  isSameMessage(rows: string): string;
   /**
-   * Condition that row `m` is at the version that `rows.token` names: the claim token of rule:
-   * claim-token, or "true" where the layout has none.
+   * Condition that row `m` is that message, at the version that `rows.token` names where the layout
+   * has one (rule: claim-token).
    */
   tokenMatches(rows: string): string;
-  /** Value of a row's claim token. */
-  tokenOf(row: RowToken): number;
   /**
    * next_retry_at of a row that becomes pending at once: NULL, unless it is delayed still (rule:
    * delay-is-not-retry).
@@ -110,7 +138,7 @@ export function inSchema(layout: TableLayout, table: string): string {
 }
 
 /** Names and expressions for a layout. */
-export function createSqlNames(layout: TableLayout, words: DialectWords): SqlNames {
+export function createSqlNames(layout: TableLayout, topics: OwnTopics, words: DialectWords): SqlNames {
   const companions = companionTables(layout);
   const column = quoteColumns(layout.columns);
   const literals = (states: readonly MessageState[]): string =>
@@ -133,7 +161,12 @@ export function createSqlNames(layout: TableLayout, words: DialectWords): SqlNam
     operationConflictTable: inSchema(layout, companions.operationConflict),
     migrationTable: inSchema(layout, companions.migration),
     tableKey: literal(tableKey(layout)),
+    leaseKey: literal(leaseKey(layout, topics)),
+    isLeaseKey: isLeaseKey(layout, literal),
+    ofTopics: ofTopics(topics, (pattern) => words.isOfTopic(`m.${column.topic}`, pattern)),
     column,
+    body: words.stored(`m.${column.messageBody}`, layout.bodyType),
+    headers: column.headers && words.stored(`m.${column.headers}`, layout.headersType),
     state: (...states) => literals(states),
     from: (transition) => literals(allowedFrom(transition)),
     knownStates: literals(MESSAGE_STATES),
@@ -149,14 +182,21 @@ function versionWords(
   layout: TableLayout,
   column: Columns,
   words: DialectWords,
-): Pick<SqlNames, "set" | "changed" | "tokenMatches" | "tokenOf"> {
+): Pick<SqlNames, "set" | "changed" | "isSameMessage" | "retryCount" | "tokenColumns" | "tokenMatches" | "version"> {
   const set = (name: keyof LayoutColumns, expression: string): string =>
     column[name] === undefined ? "" : `, ${column[name]} = ${expression}`;
+  const version = column.lockVersion === undefined ? "0" : words.whole(`m.${column.lockVersion}`);
+  const identityHash = words.identityHash(`m.${column.messageType}`, `m.${column.messageKey}`);
+  const isSameMessage = (rows: string): string => `${identityHash} = ${rows}.identity_hash`;
   return {
     set,
-    changed: `${set("lockVersion", `COALESCE(m.${column.lockVersion}, 0) + 1`)}, ${column.gmtModified} = ${words.now}`,
-    tokenMatches: (rows) => (hasClaimToken(layout) ? `COALESCE(m.${column.lockVersion}, 0) = ${rows}.token` : "true"),
-    tokenOf: (row) => row.lockVersion,
+    version,
+    retryCount: words.count(`m.${column.retryCount}`),
+    changed: `${set("lockVersion", words.next(`COALESCE(m.${column.lockVersion}, 0)`))}, ${column.gmtModified} = ${words.now}`,
+    tokenColumns: `${column.deliveryCount === undefined ? "0" : words.count(`m.${column.deliveryCount}`)} AS delivery_count, ${version} AS lock_version, ${identityHash} AS identity_hash`,
+    isSameMessage,
+    tokenMatches: (rows) =>
+      `${hasClaimToken(layout) ? `COALESCE(m.${column.lockVersion}, 0) = ${rows}.token AND ` : ""}${isSameMessage(rows)}`,
   };
 }
 
@@ -214,7 +254,8 @@ const INSTANTS: ReadonlySet<string> = new Set([
   "gmtModified",
 ]);
 
-const BODIES: ReadonlySet<string> = new Set(["messageBody", "headers"]);
+/** Columns that are whole numbers of up to 64 bits. */
+const WHOLE: ReadonlySet<string> = new Set(["id", "lockVersion", "retryCount", "deliveryCount"]);
 
 /**
  * Columns of row `m`, each under its property's name in snake_case, which is what rows.ts reads;
@@ -228,10 +269,14 @@ export function listedColumns(
     readonly bodies: boolean;
   },
 ): string {
-  const wanted = Object.entries(names.column).filter(([property]) => as.bodies || !BODIES.has(property));
+  const bodies = new Map([
+    ["messageBody", names.body],
+    ["headers", names.headers],
+  ]);
+  const wanted = Object.entries(names.column).filter(([property]) => as.bodies || !bodies.has(property));
   const listed = wanted.map(([property, name]) => {
-    const column = `m.${name}`;
-    const value = property === "id" ? as.id(column) : INSTANTS.has(property) ? as.instant(column) : column;
+    const column = bodies.get(property) ?? `m.${name}`;
+    const value = WHOLE.has(property) ? as.id(column) : INSTANTS.has(property) ? as.instant(column) : column;
     return `${value} AS ${property.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`;
   });
   return listed.join(", ");

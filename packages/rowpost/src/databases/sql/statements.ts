@@ -24,11 +24,13 @@ import type {
   TopicScan,
 } from "../../relay/store.ts";
 import type { Statement } from "../../transactions/executor.ts";
+import type { ColumnTypeWords } from "./column-types.ts";
 import type { ConfirmStatements } from "./confirm-statements.ts";
 import type { InsightStatements } from "./insight-statements.ts";
 import type { TableLayout } from "./layout.ts";
 import type { OldTransactionsRequest } from "./old-transactions.ts";
 import type { OperationsStatements } from "./operations-statements.ts";
+import type { OwnTopics } from "./own-topics.ts";
 import type { Picked } from "./past-refused.ts";
 import type { ReconcileStatements } from "./reconcile-statements.ts";
 
@@ -72,8 +74,8 @@ export interface EnqueueStatements {
   /** Deletes the given identities: undo of a partly inserted call. */
   deleteIdentities(messages: readonly EncodedMessage[], check?: TransactionCheck): Statement;
   /**
-   * Rows: columnname, characters, bytes, charsetname, datatype of the message table. Absent where
-   * the server always refuses what does not fit.
+   * Rows: databasename, columnname, characters, bytes, charsetname, datatype of the message table.
+   * Absent where the server always refuses what does not fit.
    */
   readonly readRoom?: (check: TransactionCheck) => Statement;
   /** Leaves a mark that ends with the transaction. Absent where there is another way to know. */
@@ -95,8 +97,16 @@ export interface TransactionCheck {
   readonly mark: string;
   /** In a transaction of rowpost's own, which knows by itself when it has ended. */
   readonly isOwn?: boolean;
-  /** The values were held against the columns, so that a lenient session may insert them. */
-  readonly fits?: boolean;
+  /**
+   * The values were held against the columns of the table in this database, so that a lenient
+   * session may insert them there.
+   */
+  readonly fitsIn?: string | undefined;
+  /**
+   * No INSERT of this process has gone into the table yet: one that would not tell duplicates has
+   * to find that there is no unique key.
+   */
+  readonly looksForKey?: boolean;
 }
 
 /** For the first statement, where nothing has to be found. */
@@ -154,6 +164,8 @@ export interface LeaseStatements extends HoldingStatements, RecoveryStatements {
    * none).
    */
   readReports(): Statement;
+  /** The rows of readLeases for every list of topics, with table_name; the table's own first. */
+  readEveryLease(): Statement;
   /** Rows: scope, value, reason, author, ends_in_ms. Those that have ended are left out. */
   readSuspensions(): Statement;
 }
@@ -332,8 +344,11 @@ export interface HousekeepingStatements {
   copyToArchive(ids: readonly string[]): Statement;
   deleteRows(ids: readonly string[]): Statement;
   purgeArchive(request: { readonly olderThanMs: number; readonly limit: number }): Statement;
-  /** Aliases: topic state count oldest_age_ms. Reads at most about `limit` rows of each state. */
-  gauges(limit: number): Statement;
+  /**
+   * Aliases: topic state count oldest_age_ms. Reads at most `limit` rows of each state, and twice
+   * `failedLimit` of the failed ones: the newest of those with a next look, and of those without.
+   */
+  gauges(limit: number, failedLimit?: number): Statement;
 }
 
 /** What a person did, as it is written down beside the change. */
@@ -414,7 +429,9 @@ export interface TopicIndex {
 }
 
 /** What migrate.ts and check-schema.ts need of a dialect. */
-export interface SchemaStatements {
+export interface SchemaStatements extends ColumnTypeWords {
+  /** With the columns that this engine has. */
+  readonly layout: TableLayout;
   readonly migrations: readonly Migration[];
   /**
    * True: DDL is transactional; all migrations run in one transaction, with `lock` as its first
@@ -438,11 +455,21 @@ export interface SchemaStatements {
   /** Is this error "it is there already", from a statement of a migration that was half done? */
   alreadyDone(error: unknown): boolean;
   /**
-   * Aliases: table_name, column_name, collation (NULL where the engine has none), keeps_ms (1:
-   * holds instants to the millisecond, beyond the year 3000). Of the message table and the
-   * companion tables, in any order.
+   * Aliases: table_name, column_name, type and preset (the default, NULL = none) as the database
+   * writes them, collation (NULL where the engine has none), keeps_ms (1: holds instants to the
+   * millisecond, beyond the year 3000). Of the message table and the companion tables, in any
+   * order.
    */
   columns(): Statement;
+  /**
+   * Does an enqueue need a unique key over type and key and nothing else (ON CONFLICT)? Else one
+   * over one of them does as well.
+   */
+  readonly needsExactKey: boolean;
+  /** The statement that makes one. */
+  readonly identityIndex: string;
+  /** What makes versions begin anywhere; undefined where no other server can take over. */
+  readonly versionStart: string | undefined;
   /**
    * Fails by what is wrong with a table that `columns` does not show: it is not there, or the user
    * has no right on it. Undefined where the catalog shows every table to everybody.
@@ -450,7 +477,7 @@ export interface SchemaStatements {
   readonly lookAt?: ((table: string) => Statement) | undefined;
   /**
    * Aliases: index_name, place (from 0), column_name (NULL for an expression), predicate (of a
-   * partial index, as the server writes it). Of the message table.
+   * partial index, as the server writes it), is_unique. Of the message table.
    */
   indexes(): Statement;
   /**
@@ -466,7 +493,7 @@ export interface SchemaStatements {
 
 /** All statements of one dialect for one layout. */
 /** What each dialect's `statements.ts` exports. */
-export type CreateStatements = (layout: TableLayout) => DialectStatements;
+export type CreateStatements = (layout: TableLayout, topics?: OwnTopics) => DialectStatements;
 
 export interface DialectStatements {
   readonly facts: DialectFacts;

@@ -19,11 +19,11 @@ function readTexts(names: Names): Readonly<Record<"lockRows" | "listSuspendedBy"
   const { id, state, failReason } = names.column;
   return {
     // Locks nothing: the transaction around it has the file's only write lock.
-    lockRows: `SELECT CAST(m.${id} AS TEXT) AS id, m.${state} AS state, ${names.read("lockVersion", "0")} AS lock_version, m.${failReason} AS fail_reason
+    lockRows: `SELECT CAST(m.${id} AS TEXT) AS id, m.${state} AS state, ${names.version} AS lock_version, m.${failReason} AS fail_reason
 FROM ${names.table} AS m
 WHERE m.${id} ${GIVEN}
 ORDER BY m.${id}`,
-    listSuspendedBy: `SELECT CAST(m.${id} AS TEXT) AS id, ${names.read("lockVersion", "0")} AS lock_version FROM ${names.table} AS m
+    listSuspendedBy: `SELECT CAST(m.${id} AS TEXT) AS id, ${names.version} AS lock_version FROM ${names.table} AS m
 WHERE m.${state} = ${names.state("suspended")} AND instr(m.${failReason}, ?) = 1
 ORDER BY m.${id}
 LIMIT ?`,

@@ -1,6 +1,6 @@
 /** Followers of a blocked or busy ordering key: out of the scan once, and back (sql/behind.ts). */
 import type { HousekeepingStatements } from "../sql/statements.ts";
-import { fenceCondition, fenceParams, isoText, jsonRows, type Names, NOW } from "./names.ts";
+import { fenceCondition, fenceParams, isoText, type Names, NOW, tokenRows, tokenSource } from "./names.ts";
 
 /** Statements that set behind and bring back. */
 export function behindStatements(names: Names): Pick<HousekeepingStatements, "setBehind" | "bringBack" | "nextBehind"> {
@@ -13,7 +13,7 @@ export function behindStatements(names: Names): Pick<HousekeepingStatements, "se
    */
   const setBehind = `UPDATE ${names.table} AS m
 SET ${nextRetryAt} = follower.instant${names.changed}
-FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS head_id, value ->> 3 AS instant FROM json_each(?)) AS follower
+FROM ${tokenSource("head_id", "instant")} AS follower
 WHERE m.${id} = follower.id AND ${names.isIn("pending")} AND ${names.tokenMatches("follower")} AND (m.${nextRetryAt} IS NULL OR m.${nextRetryAt} <= ${NOW})
   AND EXISTS (SELECT 1 FROM ${names.table} AS head WHERE head.${id} = follower.head_id AND head.${id} < m.${id}
     AND ${orderingKey === undefined ? "false" : `head.${orderingKey} = m.${orderingKey}`} AND +head.${state} IN (${names.state("pending", "sending", "suspended", "failed")}))
@@ -24,12 +24,12 @@ SET ${nextRetryAt} = ${names.pendingNow}${names.changed}
 WHERE m.${id} IN (SELECT behind.${id} FROM json_each(?) AS head
   CROSS JOIN ${names.table} AS behind ON behind.${state} = ${pending} AND behind.${nextRetryAt} = head.value
   LIMIT ? OFFSET ?)`;
-  const nextBehind = `SELECT ${isoText(`min(m.${nextRetryAt})`)} AS instant FROM ${names.table} AS m WHERE m.${state} = ${pending} AND m.${nextRetryAt} > ?`;
+  const nextBehind = `SELECT ${isoText(`min(m.${nextRetryAt})`)} AS instant FROM ${names.table} AS m WHERE m.${state} = ${pending} AND m.${nextRetryAt} > ?${names.ofTopics}`;
   return {
     setBehind: ({ fence, rows }) => ({
       name: "setBehind",
       text: setBehind,
-      params: [jsonRows(rows, (row) => [names.tokenOf(row), Number(row.headId), row.instant]), ...fenceParams(fence)],
+      params: [tokenRows(rows, (row) => [Number(row.headId), row.instant]), ...fenceParams(fence)],
     }),
     bringBack: ({ instants, rows, skip }) => ({
       name: "bringBack",

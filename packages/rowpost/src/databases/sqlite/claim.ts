@@ -2,19 +2,21 @@
  * pending -> sending, and what stands in for it with `sendingMark: "off"`. Every statement is
  * fenced (see `fenceCondition`).
  */
+import { hasClaimToken } from "../sql/layouts.ts";
 import type { RelayStatements } from "../sql/statements.ts";
-import { fenceCondition, fenceParams, jsonIds, type Names, NOW, TOKEN_SOURCE, tokenRows } from "./names.ts";
+import { fenceCondition, fenceParams, jsonIds, type Names, NOW, tokenRows, tokenSource } from "./names.ts";
 
 /** Statements that claim. */
 export function claimStatements(
   names: Names,
 ): Pick<RelayStatements, "claim" | "verifyClaim" | "listInFlight" | "readHeld"> {
   const { id, state, deliveryCount, nextRetryAt } = names.column;
-  const { shardTable, tableKey } = names;
+  const { shardTable, leaseKey } = names;
   const fence = fenceCondition(names);
-  // Without a claim token nothing but state and time tells that the row is still what the scan saw.
-  const stillDue =
-    names.tokenMatches("claimed") === "true" ? `\n  AND (m.${nextRetryAt} IS NULL OR m.${nextRetryAt} <= ${NOW})` : "";
+  // Without a version nothing but state and time tells that the row is still what the scan saw.
+  const stillDue = hasClaimToken(names.layout)
+    ? ""
+    : `\n  AND (m.${nextRetryAt} IS NULL OR m.${nextRetryAt} <= ${NOW})`;
   /*
    * One statement is one transaction. Another relay cannot claim the rows, because the shard is
    * ours; a person's change shows in state and lock_version. If we die right after it: the rows are
@@ -22,28 +24,28 @@ export function claimStatements(
    */
   const claim = `UPDATE ${names.table} AS m
 SET ${state} = ${names.state("sending")}${names.set("deliveryCount", `COALESCE(m.${deliveryCount}, 0) + 1`)}${names.changed}
-FROM ${TOKEN_SOURCE} AS claimed
+FROM ${tokenSource()} AS claimed
 WHERE m.${id} = claimed.id AND ${names.isIn("pending")} AND ${names.tokenMatches("claimed")}${stillDue}
   AND ${fence}`;
   const verify = `SELECT CAST(m.${id} AS TEXT) AS id
-FROM ${TOKEN_SOURCE} AS claimed
+FROM ${tokenSource()} AS claimed
 CROSS JOIN ${names.table} AS m ON m.${id} = claimed.id
 WHERE ${names.isIn("sending")} AND ${names.tokenMatches("claimed")}
   AND ${fence}`;
   // The claim without a mark (rule: listed-in-flight). Owner and epoch are checked by the statement
   // that writes the list.
-  const list = `UPDATE ${shardTable} SET in_flight = ? WHERE table_name = ${tableKey} AND shard = 0 AND owner = ? AND epoch = ?`;
-  const held = `SELECT shard FROM ${shardTable} WHERE table_name = ${tableKey} AND shard = 0 AND owner = ? AND epoch = ?`;
+  const list = `UPDATE ${shardTable} SET in_flight = ? WHERE table_name = ${leaseKey} AND shard = 0 AND owner = ? AND epoch = ?`;
+  const held = `SELECT shard FROM ${shardTable} WHERE table_name = ${leaseKey} AND shard = 0 AND owner = ? AND epoch = ?`;
   return {
     claim: ({ fence: by, rows }) => ({
       name: "claim",
       text: claim,
-      params: [tokenRows(names, rows), ...fenceParams(by)],
+      params: [tokenRows(rows), ...fenceParams(by)],
     }),
     verifyClaim: ({ fence: by, rows }) => ({
       name: "verifyClaim",
       text: verify,
-      params: [tokenRows(names, rows), ...fenceParams(by)],
+      params: [tokenRows(rows), ...fenceParams(by)],
     }),
     listInFlight: ({ fence: by, idsByShard }) => {
       const ids = idsByShard.find(({ shard }) => shard === 0)?.ids ?? [];

@@ -2,6 +2,7 @@
  * The INSERT in the user's transaction, and what explains or undoes it. Written for any SQLite from
  * 3.35 on: the handle is the user's.
  */
+import { bareType, bytesOf } from "../../message/binary-body.ts";
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
 import { enqueueCalls } from "../sql/calls.ts";
 import { present } from "../sql/message-columns.ts";
@@ -19,12 +20,18 @@ FROM (${wanted}) AS wanted
 JOIN ${names.table} AS m ON m.${messageType} = wanted.type AND m.${messageKey} = wanted.key`,
     deleteIdentities: `DELETE FROM ${names.table} WHERE (${messageType}, ${messageKey}) IN (${wanted})`,
   };
-  return enqueueCalls(texts, { message: insertedRow, identity: ({ type, key }) => [type, key] });
+  return enqueueCalls(texts, {
+    message: (message) => insertedRow(names, message),
+    identity: ({ type, key }) => [type, key],
+  });
 }
 
 /** In the order of the paths in {@link insertText}. */
-function insertedRow(message: EncodedMessage): readonly unknown[] {
-  const { type, key, topic, body, headers, contentType, orderingKey, delayMs, deliverAtMs, createdBy } = message;
+function insertedRow({ layout }: Names, message: EncodedMessage): readonly unknown[] {
+  const { type, key, topic, headers, orderingKey, delayMs, deliverAtMs, createdBy } = message;
+  const isBinary = layout.bodyType === "binary";
+  const body = isBinary ? bytesOf(message).toString("hex") : message.body;
+  const contentType = isBinary ? bareType(message) : message.contentType;
   return [type, key, topic, body, headers, contentType, orderingKey, delayMs, deliverAtMs, createdBy];
 }
 
@@ -42,7 +49,8 @@ function insertText(names: Names): string {
     [column.messageType, field(0)],
     [column.messageKey, field(1)],
     [column.topic, field(2)],
-    [column.messageBody, field(3)],
+    // SQLite 3.41.
+    [column.messageBody, names.layout.bodyType === "binary" ? `unhex(${field(3)})` : field(3)],
     [column.headers, field(4)],
     [column.contentType, field(5)],
     [column.orderingKey, field(6)],

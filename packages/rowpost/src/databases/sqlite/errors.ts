@@ -6,6 +6,7 @@ import {
   RowpostError,
   SchemaError,
 } from "../../runtime/errors.ts";
+import { WITHOUT_KEY } from "../sql/table-findings.ts";
 
 const BUSY = 5;
 const LOCKED = 6;
@@ -49,6 +50,8 @@ export function isTableMissing(error: unknown): boolean {
 
 /** What the tables lack, as an error of ours; undefined for anything else. */
 export function lackOf(error: unknown, statement: string): RowpostError | undefined {
+  if (error instanceof Error && /ON CONFLICT clause does not match/.test(error.message) && statement === "enqueue")
+    return new SchemaError(WITHOUT_KEY, { cause: error });
   if (!(error instanceof Error) || !/no such (table|column)|has no column/.test(error.message)) return undefined;
   return new SchemaError(
     `${statement}: ${error.message}; "rowpost migrate" makes what is missing, and queue.migrate() what the queue lacks`,

@@ -15,12 +15,11 @@ import {
   fenceCondition,
   fenceParams,
   jsonIds,
-  jsonRows,
   msSince,
   type Names,
   NOW,
-  TOKEN_SOURCE,
   tokenRows,
+  tokenSource,
 } from "./names.ts";
 
 /** Statements of the housekeeping store. */
@@ -41,17 +40,17 @@ type Sweeps = "listSending" | "recoverRows" | "listStrays" | "failUnknownStates"
 
 function sweepStatements(names: Names): Pick<HousekeepingStatements, Sweeps> {
   const { id, state, topic, failReason, nextRetryAt, gmtCreate } = names.column;
-  const list = `SELECT CAST(m.${id} AS TEXT) AS id, 0 AS shard, ${names.read("deliveryCount", "0")} AS delivery_count, ${names.read("lockVersion", "0")} AS lock_version,
+  const list = `SELECT CAST(m.${id} AS TEXT) AS id, 0 AS shard, ${names.tokenColumns},
   m.${topic} AS topic
 FROM ${names.table} AS m
-WHERE m.${state} = ${names.state("sending")}
+WHERE m.${state} = ${names.state("sending")}${names.ofTopics}
 ORDER BY m.${id}
 LIMIT ?`;
   // Fenced, and only the very claim that was seen twice (rule: watched-sending): a row that was
   // settled or claimed since has another token.
   const recover = `UPDATE ${names.table} AS m
 SET ${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingNow}${names.changed}
-FROM ${TOKEN_SOURCE} AS stray
+FROM ${tokenSource()} AS stray
 WHERE m.${id} = stray.id AND ${names.isIn("sending")} AND ${names.tokenMatches("stray")}
   AND ${fenceCondition(names)}`;
   // If we die right after it: the rows are failed, and a person sees why.
@@ -65,26 +64,38 @@ WHERE m.${id} IN (SELECT value FROM json_each(?)) AND (${condition})`;
   );
   const unreached = `${id} < 1 AND +${state} = ${names.state("pending")}`;
   const strays = [unknownState(names), `${state} IS NULL`, unreached]
-    .map((where) => `SELECT * FROM (SELECT CAST(${id} AS TEXT) AS id FROM ${names.table} WHERE ${where} LIMIT ?)`)
+    .map(
+      (where) =>
+        `SELECT * FROM (SELECT CAST(m.${id} AS TEXT) AS id FROM ${names.table} AS m WHERE ${where}${names.ofTopics} LIMIT ?)`,
+    )
     .join("\nUNION ALL\n");
   const failUnreached = failStrays(literal(ID_BELOW_ONE), unreached);
-  const bounded = (one: "pending" | "sending" | "failed" | "suspended"): string =>
-    `SELECT * FROM (SELECT m.${topic} AS topic, m.${state} AS state, m.${gmtCreate} AS since FROM ${names.table} AS m WHERE m.${state} = ${names.state(one)} LIMIT ?)`;
+  const bounded = (one: "pending" | "sending" | "failed" | "suspended", which = ""): string =>
+    `SELECT * FROM (SELECT m.${topic} AS topic, m.${state} AS state, m.${gmtCreate} AS since FROM ${names.table} AS m WHERE m.${state} = ${names.state(one)}${which} LIMIT ?)`;
+  // Of the failed ones the newest: behind 10,000 old ones those of another topic would not be seen.
+  const failed = [
+    bounded("failed", ` AND m.${nextRetryAt} IS NULL ORDER BY m.${id} DESC`),
+    bounded("failed", ` AND m.${nextRetryAt} IS NOT NULL ORDER BY m.${nextRetryAt} DESC`),
+  ];
   const gauges = `SELECT topic, state, count(*) AS count, ${msSince("min(since)")} AS oldest_age_ms
 FROM (
-  ${[bounded("pending"), bounded("sending"), bounded("failed"), bounded("suspended")].join("\n  UNION ALL\n  ")}) AS unfinished
+  ${[bounded("pending"), bounded("sending"), bounded("suspended"), ...failed].join("\n  UNION ALL\n  ")}) AS unfinished
 GROUP BY topic, state`;
   return {
     listSending: ({ limit }) => ({ name: "listSending", text: list, params: [limit] }),
     recoverRows: ({ fence, rows }) => ({
       name: "recoverRows",
       text: recover,
-      params: [tokenRows(names, rows), ...fenceParams(fence)],
+      params: [tokenRows(rows), ...fenceParams(fence)],
     }),
     listStrays: (limit) => ({ name: "listStrays", text: strays, params: [limit, limit, limit] }),
     failUnknownStates: (ids) => ({ name: "failUnknownStates", text: failUnknown, params: [jsonIds(ids)] }),
     failUnreached: (ids) => ({ name: "failUnreached", text: failUnreached, params: [jsonIds(ids)] }),
-    gauges: (limit) => ({ name: "gauges", text: gauges, params: [limit, limit, limit, limit] }),
+    gauges: (limit, failedLimit = limit) => ({
+      name: "gauges",
+      text: gauges,
+      params: [limit, limit, limit, failedLimit, failedLimit],
+    }),
   };
 }
 
@@ -100,14 +111,14 @@ function timerStatements(names: Names): Pick<HousekeepingStatements, Timers> {
     names.column;
   // Three walks along the index, each in its order; only their ends are sorted together.
   const timed = (one: "sent" | "failed" | "suspended"): string => `SELECT * FROM (
-  SELECT CAST(m.${id} AS TEXT) AS id, 0 AS shard, ${names.read("deliveryCount", "0")} AS delivery_count, ${names.read("lockVersion", "0")} AS lock_version,
-    m.${state} AS state, m.${messageType} AS message_type, m.${messageKey} AS message_key, m.${topic} AS topic, m.${retryCount} AS retry_count,
+  SELECT CAST(m.${id} AS TEXT) AS id, 0 AS shard, ${names.tokenColumns},
+    m.${state} AS state, m.${messageType} AS message_type, m.${messageKey} AS message_key, m.${topic} AS topic, ${names.retryCount} AS retry_count,
     ${msSince(`m.${gmtCreate}`)} AS age_ms, m.${failReason} AS fail_reason, m.${nextRetryAt} AS due_at
   FROM ${names.table} AS m
-  WHERE m.${state} = ${names.state(one)} AND m.${nextRetryAt} <= ${NOW}
+  WHERE m.${state} = ${names.state(one)} AND m.${nextRetryAt} <= ${NOW}${names.ofTopics}
   ORDER BY m.${nextRetryAt}
   LIMIT ?)`;
-  const list = `SELECT id, shard, delivery_count, lock_version, state, message_type, message_key, topic, retry_count, age_ms, fail_reason
+  const list = `SELECT id, shard, delivery_count, lock_version, identity_hash, state, message_type, message_key, topic, retry_count, age_ms, fail_reason
 FROM (${timed("sent")}
 UNION ALL ${timed("failed")}
 UNION ALL ${timed("suspended")}) AS timed
@@ -117,7 +128,7 @@ LIMIT ?`;
   /*
    * The i-th row by id comes due i * step from now. Only rows that wait longer than the whole ramp,
    * so that a second call goes on where the first ended; never a delayed one (rule:
-   * delay-is-not-retry), nor one that is set behind.
+   * delay-is-not-retry), nor one that is set behind. Of failed ones the slow retry comes due.
    */
   const notDelayed =
     deliverAt === undefined
@@ -127,7 +138,7 @@ LIMIT ?`;
 SET ${nextRetryAt} = ${after("(ramp.place * ?)")}${names.changed}
 FROM (SELECT picked.id AS id, row_number() OVER (ORDER BY picked.id) - 1 + ? AS place FROM (
     SELECT m.${id} AS id FROM ${names.table} AS m
-    WHERE m.${state} = ${names.state("pending")} AND m.${nextRetryAt} > ${after("(? * ?)")} AND m.${nextRetryAt} < '${BEHIND_BASE}' AND m.${topic} = ? AND ${notDelayed}
+    WHERE m.${state} IN (${names.state("pending", "failed")}) AND m.${nextRetryAt} > ${after("(? * ?)")} AND m.${nextRetryAt} < '${BEHIND_BASE}' AND m.${topic} = ? AND ${notDelayed}
     ORDER BY m.${id} LIMIT ? OFFSET ?) AS picked) AS ramp
 WHERE m.${id} = ramp.id`;
   return {
@@ -135,7 +146,7 @@ WHERE m.${id} = ramp.id`;
     applyTimed: ({ transition, decisions }) => ({
       name: "applyTimed",
       text: apply[transition],
-      params: [jsonRows(decisions, (row) => [names.tokenOf(row), row.nextRetryInMs, row.failReason])],
+      params: [tokenRows(decisions, (row) => [row.nextRetryInMs, row.failReason])],
     }),
     resetBackoff: ({ topic: which, limit, stepMs, rows, skip, done }) => ({
       name: "resetBackoff",
@@ -161,7 +172,7 @@ SET ${nextRetryAt} = ${deliverAt === undefined ? ramp : `max(${ramp}, COALESCE(m
 FROM (SELECT picked.id AS id, row_number() OVER (ORDER BY picked.id) - 1 + ? AS place FROM (
     SELECT m.${id} AS id FROM ${names.table} AS m
     WHERE m.${state} = ${names.state("pending")} AND m.${retryCount} > 0
-      AND m.${nextRetryAt} > ${after("?")} AND m.${nextRetryAt} < '${BEHIND_BASE}'${own}
+      AND m.${nextRetryAt} > ${after("?")} AND m.${nextRetryAt} < '${BEHIND_BASE}'${own}${names.ofTopics}
     ORDER BY m.${id} LIMIT ? OFFSET ?) AS picked) AS ramp
 WHERE m.${id} = ramp.id`;
   return {
@@ -185,7 +196,7 @@ function applyTexts(names: Names): Readonly<Record<TimedDecision["transition"], 
     changes,
     (change) => `UPDATE ${names.table} AS m
 SET ${change.set}${names.changed}
-FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, value ->> 3 AS fail_reason FROM json_each(?)) AS decided
+FROM ${tokenSource("next_ms", "fail_reason")} AS decided
 WHERE m.${names.column.id} = decided.id AND ${names.isIn(...change.from)} AND ${names.tokenMatches("decided")}`,
   );
 }
@@ -198,35 +209,35 @@ function fencedStatements(names: Names): Pick<HousekeepingStatements, "failPendi
   // token.
   const fail = `UPDATE ${names.table} AS m
 SET ${state} = ${names.state("failed")}, ${nextRetryAt} = ${after("?")}, ${failReason} = scanned.fail_reason${names.changed}
-FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS fail_reason FROM json_each(?)) AS scanned
+FROM ${tokenSource("fail_reason")} AS scanned
 ${where}
 ${fence}`;
   const suspend = `UPDATE ${names.table} AS m
 SET ${state} = ${names.state("suspended")}, ${nextRetryAt} = ${after("?")}, ${failReason} = ?${names.changed}
-FROM ${TOKEN_SOURCE} AS scanned
+FROM ${tokenSource()} AS scanned
 ${where}${names.notDelayed}
 ${fence}`;
   // next_ms is a column and not a parameter here: pendingIn needs it twice.
   const park = `UPDATE ${names.table} AS m
 SET ${nextRetryAt} = ${names.pendingIn("scanned.next_ms")}${names.changed}
-FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms FROM json_each(?)) AS scanned
+FROM ${tokenSource("next_ms")} AS scanned
 ${where}
 ${fence}`;
   return {
     failPending: ({ fence: by, rows, nextRetryInMs }) => ({
       name: "failPending",
       text: fail,
-      params: [nextRetryInMs, jsonRows(rows, (row) => [names.tokenOf(row), row.failReason]), ...fenceParams(by)],
+      params: [nextRetryInMs, tokenRows(rows, (row) => [row.failReason]), ...fenceParams(by)],
     }),
     suspendPending: ({ fence: by, rows, failReason: reason, endsInMs }) => ({
       name: "suspendPending",
       text: suspend,
-      params: [endsInMs, reason, tokenRows(names, rows), ...fenceParams(by)],
+      params: [endsInMs, reason, tokenRows(rows), ...fenceParams(by)],
     }),
     park: ({ fence: by, rows, parkMs }) => ({
       name: "park",
       text: park,
-      params: [jsonRows(rows, (row) => [names.tokenOf(row), parkMs]), ...fenceParams(by)],
+      params: [tokenRows(rows, () => [parkMs]), ...fenceParams(by)],
     }),
   };
 }
@@ -245,8 +256,8 @@ function removalStatements(names: Names): ReturnType<typeof removalCalls> {
     which: "sent" | "consumed",
     since = gmtModified,
   ): string => `SELECT CAST(next.id AS TEXT) AS id FROM (
-  SELECT m.${id} AS id, COALESCE(m.${since}, m.${gmtModified}) AS since ${next(which)} LIMIT ?) AS next
-WHERE next.since <= ${before("?")}`;
+  SELECT m.${id} AS id, COALESCE(m.${since}, m.${gmtModified}) AS since, (true${names.ofTopics}) AS own ${next(which)} LIMIT ?) AS next
+WHERE next.own AND next.since <= ${before("?")}`;
   // Reads entries of the index alone; no lock.
   const pass = (which: "sent" | "consumed"): string =>
     `SELECT CAST(m.${id} AS TEXT) AS id ${next(which)} LIMIT 1 OFFSET ?`;

@@ -81,7 +81,7 @@ function countStatements(names: Names): Pick<InsightStatements, "countStates" | 
   const { deliverAt, gmtCreate, nextRetryAt, retryCount, state, topic } = names.column;
   const time = `m.${nextRetryAt}`;
   const waiting = (where: string, limit: number, fields = "1"): string =>
-    `(SELECT ${fields} FROM ${names.table} AS m WHERE m.${state} = ${names.state("pending")} AND ${where} LIMIT ${limit}) AS c`;
+    `(SELECT ${fields} FROM ${names.table} AS m WHERE m.${state} = ${names.state("pending")} AND ${where}${names.ofTopics} LIMIT ${limit}) AS c`;
   const delayed = deliverAt === undefined ? `COALESCE(m.${retryCount}, 0) = 0` : `COALESCE(m.${deliverAt} > ${NOW}, 0)`;
   return {
     countWaiting: (limit) => ({
@@ -100,7 +100,7 @@ SELECT 'behind', count(*), NULL FROM ${waiting(`${time} >= '${BEHIND_BASE}'`, li
       text: states
         .map(
           (each) =>
-            `SELECT ${names.state(each)} AS state, count(*) AS count FROM (SELECT 1 FROM ${names.table} AS m WHERE m.${state} = ${names.state(each)} LIMIT ${limit})`,
+            `SELECT ${names.state(each)} AS state, count(*) AS count FROM (SELECT 1 FROM ${names.table} AS m WHERE m.${state} = ${names.state(each)}${names.ofTopics} LIMIT ${limit})`,
         )
         .join("\nUNION ALL\n"),
       params: [],
@@ -141,7 +141,7 @@ function findWords(names: Names): FindWords {
       // In the index alone, which has all rowids: an analyzed table would be walked else.
       const isByPrefix = along === "names" && match.keyPrefix !== undefined;
       const found = isByPrefix ? [`m.rowid IN (SELECT m.rowid ${from}${whereText(conditions)})`] : conditions;
-      return `SELECT CAST(m.${id} AS TEXT) AS id, ${names.read("lockVersion", "0")} AS lock_version${archivedAt(archived)}
+      return `SELECT CAST(m.${id} AS TEXT) AS id, ${names.version} AS lock_version${archivedAt(archived)}
 ${from}${whereText(found)}
 ORDER BY ${order} ${direction}${atOrder} LIMIT ${limit}`;
     },

@@ -9,15 +9,15 @@ import { after, before, isoText, msSince, type Names, NOW } from "./names.ts";
 type ShardStatements = Pick<LeaseStatements, "ensureShards" | "renew" | "readLeases" | "release" | "clearListed">;
 
 function shardStatements(names: Names): ShardStatements {
-  const { shardTable, tableKey } = names;
-  const mine = `table_name = ${tableKey} AND shard = 0 AND owner = ? AND epoch = ?`;
-  const ensure = `INSERT INTO ${shardTable} (table_name, shard) VALUES (${tableKey}, 0) ON CONFLICT (table_name, shard) DO NOTHING`;
+  const { shardTable, leaseKey } = names;
+  const mine = `table_name = ${leaseKey} AND shard = 0 AND owner = ? AND epoch = ?`;
+  const ensure = `INSERT INTO ${shardTable} (table_name, shard) VALUES (${leaseKey}, 0) ON CONFLICT (table_name, shard) DO NOTHING`;
   const renew = `UPDATE ${shardTable} SET lease_until = ${after("?")}, lease_ms = ? WHERE ${mine}`;
-  const read = `SELECT shard, owner, epoch, ${isoText("lease_until")} AS lease_until, lease_ms
-FROM ${shardTable} WHERE table_name = ${tableKey} ORDER BY shard`;
+  const read = `SELECT shard, owner, CAST(epoch AS TEXT) AS epoch, ${isoText("lease_until")} AS lease_until, lease_ms
+FROM ${shardTable} WHERE table_name = ${leaseKey} ORDER BY shard`;
   // The epoch stays: the next owner raises it, and until then no fence of ours finds its owner.
   const release = `UPDATE ${shardTable} SET owner = NULL, lease_until = ${NOW}, in_flight = '[]' WHERE ${mine}`;
-  const clear = `UPDATE ${shardTable} SET in_flight = '[]' WHERE table_name = ${tableKey} AND shard IN (SELECT value FROM json_each(?))`;
+  const clear = `UPDATE ${shardTable} SET in_flight = '[]' WHERE table_name = ${leaseKey} AND shard IN (SELECT value FROM json_each(?))`;
   return {
     ensureShards: () => ({ name: "ensureShards", text: ensure, params: [] }),
     renew: ({ owner, leaseMs, held }) => ({
@@ -32,24 +32,24 @@ FROM ${shardTable} WHERE table_name = ${tableKey} ORDER BY shard`;
 }
 
 /** Epoch of the one shard in this list; -1, which no lease row has, when it is not there. */
-function epochOf(held: readonly { readonly shard: number; readonly epoch: number }[]): number {
-  return held.find(({ shard }) => shard === 0)?.epoch ?? -1;
+function epochOf(held: readonly { readonly shard: number; readonly epoch: string }[]): string {
+  return held.find(({ shard }) => shard === 0)?.epoch ?? "-1";
 }
 
 type TakeoverStatements = Pick<LeaseStatements, "take" | "recoverShards" | "recoverListed">;
 
 function takeoverStatements(names: Names): TakeoverStatements {
-  const { shardTable, tableKey, table } = names;
+  const { shardTable, leaseKey, table } = names;
   const { id, state, nextRetryAt, deliveryCount, retryCount } = names.column;
   // Exactly as observed, or not at all; the transaction has the file's only write lock, so two
   // takers come one after the other (rule: hand-over).
   const take = `UPDATE ${shardTable}
 SET owner = ?, epoch = epoch + 1, lease_until = ${after("?")}, lease_ms = ?
-WHERE table_name = ${tableKey} AND shard = 0 AND epoch = ? AND owner IS ? AND ${isoText("lease_until")} = ?`;
+WHERE table_name = ${leaseKey} AND shard = 0 AND epoch = ? AND owner IS ? AND ${isoText("lease_until")} = ?`;
   const inShards = "EXISTS (SELECT 1 FROM json_each(?) WHERE value = 0)";
   const recover = `UPDATE ${table} AS m
 SET ${state} = ${names.state("pending")}, ${nextRetryAt} = ${names.pendingNow}${names.changed}
-WHERE m.${state} = ${names.state("sending")} AND ${inShards}`;
+WHERE m.${state} = ${names.state("sending")} AND ${inShards}${names.ofTopics}`;
   const counted =
     deliveryCount === undefined
       ? `${retryCount} = m.${retryCount}`
@@ -57,7 +57,7 @@ WHERE m.${state} = ${names.state("sending")} AND ${inShards}`;
   const recoverListed = `UPDATE ${table} AS m
 SET ${counted}${names.changed}
 WHERE ${names.isIn("pending")} AND ${inShards}
-  AND m.${id} IN (SELECT listed.value FROM ${shardTable} AS lease, json_each(lease.in_flight) AS listed WHERE lease.table_name = ${tableKey} AND lease.shard = 0)`;
+  AND m.${id} IN (SELECT listed.value FROM ${shardTable} AS lease, json_each(lease.in_flight) AS listed WHERE lease.table_name = ${leaseKey} AND lease.shard = 0)`;
   return {
     take: ({ owner, leaseMs, observed }) => {
       const lease = observed.find(({ shard }) => shard === 0);
@@ -73,17 +73,19 @@ WHERE ${names.isIn("pending")} AND ${inShards}
 }
 
 function registryStatements(names: Names): ReturnType<typeof registryCalls> {
-  const { relayTable, suspensionTable, tableKey } = names;
-  const report = `INSERT INTO ${relayTable} (table_name, owner, label, seen_at) VALUES (${tableKey}, ?, ?, ${NOW})
+  const { isLeaseKey, leaseKey, relayTable, shardTable, suspensionTable, tableKey } = names;
+  const report = `INSERT INTO ${relayTable} (table_name, owner, label, seen_at) VALUES (${leaseKey}, ?, ?, ${NOW})
 ON CONFLICT (table_name, owner) DO UPDATE SET label = excluded.label, seen_at = excluded.seen_at`;
-  const writeReport = `UPDATE ${relayTable} SET report = ?, reported_at = ${NOW} WHERE table_name = ${tableKey} AND owner = ?`;
+  const writeReport = `UPDATE ${relayTable} SET report = ?, reported_at = ${NOW} WHERE table_name = ${leaseKey} AND owner = ?`;
   const readReports = `SELECT owner, label, ${msSince("seen_at")} AS silent_ms, report, ${msSince("reported_at")} AS report_age_ms
-FROM ${relayTable} WHERE table_name = ${tableKey} ORDER BY owner`;
-  const remove = `DELETE FROM ${relayTable} WHERE table_name = ${tableKey} AND owner = ?`;
-  const forget = `DELETE FROM ${relayTable} WHERE table_name = ${tableKey} AND seen_at < strftime('%Y-%m-%d %H:%M:%f', 'now', '-1 day')`;
+FROM ${relayTable} WHERE ${isLeaseKey} ORDER BY table_name, owner`;
+  const everyLease = `SELECT table_name, shard, owner, CAST(epoch AS TEXT) AS epoch, ${isoText("lease_until")} AS lease_until, lease_ms
+FROM ${shardTable} WHERE ${isLeaseKey} ORDER BY table_name, shard`;
+  const remove = `DELETE FROM ${relayTable} WHERE table_name = ${leaseKey} AND owner = ?`;
+  const forget = `DELETE FROM ${relayTable} WHERE ${isLeaseKey} AND seen_at < strftime('%Y-%m-%d %H:%M:%f', 'now', '-1 day')`;
   // Both bounds: after the clock was set back, a dead instance would else stay alive until the
   // clock has caught up (rule: hand-over).
-  const instances = `SELECT owner, label, seen_at BETWEEN ${before("?")} AND ${after("?")} AS alive FROM ${relayTable} WHERE table_name = ${tableKey} ORDER BY owner`;
+  const instances = `SELECT owner, label, seen_at BETWEEN ${before("?")} AND ${after("?")} AS alive FROM ${relayTable} WHERE table_name = ${leaseKey} ORDER BY owner`;
   const suspensions = `SELECT scope, value, reason, author, -${msSince("ends_at")} AS ends_in_ms
 FROM ${suspensionTable} WHERE table_name = ${tableKey} AND (ends_at IS NULL OR ends_at > ${NOW})
 ORDER BY scope, value`;
@@ -92,6 +94,7 @@ ORDER BY scope, value`;
       reportInstance: report,
       writeReport,
       readReports,
+      readEveryLease: everyLease,
       removeInstance: remove,
       forgetInstances: forget,
       readInstances: instances,

@@ -10,7 +10,8 @@
 import type { MessageState } from "../../message/states.ts";
 import type { Fence, RowToken } from "../../relay/store.ts";
 import type { TableLayout } from "../sql/layout.ts";
-import { createSqlNames, type SqlNames } from "../sql/sql-names.ts";
+import type { OwnTopics } from "../sql/own-topics.ts";
+import { createSqlNames, literal, type SqlNames } from "../sql/sql-names.ts";
 
 /** Now; the same instant wherever it stands in one statement. */
 export const NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now')";
@@ -32,12 +33,21 @@ export interface Names extends SqlNames {
 }
 
 /** Names and expressions for a layout. */
-export function createNames(layout: TableLayout): Names {
-  const names = createSqlNames(layout, {
+export function createNames(layout: TableLayout, topics?: OwnTopics): Names {
+  const names = createSqlNames(layout, topics, {
     now: NOW,
     after,
     instant: (text) => text,
     later: (left, right) => `max(COALESCE(${left}, ''), ${right})`,
+    // What does not fit into 64 bits becomes a float here, and matches no token any more.
+    next: (version) => `CASE ${version} WHEN 9223372036854775807 THEN -9223372036854775808 ELSE ${version} + 1 END`,
+    count: (column) => `min(${column}, ${Number.MAX_SAFE_INTEGER})`,
+    whole: (column) => `CAST(${column} AS TEXT)`,
+    // LIKE folds case here.
+    isOfTopic: (topic, pattern) => `${topic} GLOB ${literal(pattern.replace(/[[?]/g, "[$&]"))}`,
+    identityHash: (type, key) => `COALESCE(${type}, '') || char(10) || COALESCE(${key}, '')`,
+    // A value has a type of its own, whatever the column's is.
+    stored: (column, type) => (type === "text" ? column : `CAST(${column} AS ${type === "json" ? "TEXT" : "BLOB"})`),
   });
   return { ...names, isIn: (...states) => `+m.${names.column.state} IN (${names.state(...states)})` };
 }
@@ -72,24 +82,12 @@ export function msSince(instant: string): string {
  * There is one shard (rule: sqlite-handle).
  */
 export function fenceCondition(names: Names): string {
-  return `EXISTS (SELECT 1 FROM ${names.shardTable} WHERE table_name = ${names.tableKey} AND shard = 0 AND owner = ? AND epoch = ?)`;
+  return `EXISTS (SELECT 1 FROM ${names.shardTable} WHERE table_name = ${names.leaseKey} AND shard = 0 AND owner = ? AND epoch = ?)`;
 }
 
 /** Parameters of {@link fenceCondition}; no epoch is -1, which no lease row has. */
-export function fenceParams(fence: Fence): readonly [string, number] {
-  return [fence.owner, fence.epochs[0] ?? -1];
-}
-
-/**
- * Rows as one JSON parameter, an array of arrays: a text of its own for each batch size would have
- * to be parsed each time. Ids are decimal strings and go in as JSON numbers, which SQLite reads as
- * 64-bit integers.
- */
-export function jsonRows<Row extends { readonly id: string }>(
-  rows: readonly Row[],
-  more: (row: Row) => readonly unknown[],
-): string {
-  return `[${rows.map((row) => `[${row.id},${JSON.stringify(more(row)).slice(1, -1)}]`).join(",")}]`;
+export function fenceParams(fence: Fence): readonly [string, string] {
+  return [fence.owner, fence.epochs[0] ?? "-1"];
 }
 
 /** Ids as a JSON parameter. */
@@ -97,10 +95,23 @@ export function jsonIds(ids: readonly string[]): string {
   return `[${ids.join(",")}]`;
 }
 
-/** Rows [id, token] of {@link tokenSource}. */
-export function tokenRows(names: Names, rows: readonly RowToken[]): string {
-  return jsonRows(rows, (row) => [names.tokenOf(row)]);
+/**
+ * Rows of {@link tokenSource}. One JSON parameter, an array of arrays: a text of its own for each
+ * batch size would have to be parsed each time. Ids and versions are decimal strings and go in as
+ * JSON numbers, which SQLite reads as 64-bit integers.
+ */
+export function tokenRows<Row extends RowToken>(
+  rows: readonly Row[],
+  more: (row: Row) => readonly unknown[] = () => [],
+): string {
+  const encoded = rows.map(
+    (row) => `[${row.id},${row.lockVersion},${JSON.stringify([row.identityHash, ...more(row)]).slice(1)}`,
+  );
+  return `[${encoded.join(",")}]`;
 }
 
-/** `FROM` source of {@link tokenRows}: one parameter. */
-export const TOKEN_SOURCE = "(SELECT value ->> 0 AS id, value ->> 1 AS token FROM json_each(?))";
+/** `FROM` source of {@link tokenRows}: one parameter. `more`: names of the further values. */
+export function tokenSource(...more: readonly string[]): string {
+  const values = ["id", "token", "identity_hash", ...more].map((name, place) => `value ->> ${place} AS ${name}`);
+  return `(SELECT ${values.join(", ")} FROM json_each(?))`;
+}

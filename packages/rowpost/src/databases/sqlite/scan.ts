@@ -16,8 +16,8 @@ export function scanStatements(
   const scan = scanText(names);
   const keyQueues = { open: keyQueuesText(names, false), failed: keyQueuesText(names, true) };
   const readRows = readRowsText(names);
-  const { id, messageBody, state, topic } = names.column;
-  const readBodies = `SELECT CAST(m.${id} AS TEXT) AS id, m.${messageBody} AS message_body FROM ${names.table} AS m WHERE m.${id} IN (SELECT value FROM json_each(?))`;
+  const { id, state, topic } = names.column;
+  const readBodies = `SELECT CAST(m.${id} AS TEXT) AS id, ${names.body} AS message_body FROM ${names.table} AS m WHERE m.${id} IN (SELECT value FROM json_each(?))`;
   // min of a range of the index on waiting rows by topic: one look into it for each. likely() keeps
   // the planner from the index on the state, in which all waiting rows are one range: 12 ms at
   // 40,000.
@@ -69,10 +69,9 @@ function scannedColumns(names: Names, due: string): string {
   const optional = (name: string | undefined, otherwise: string): string =>
     name === undefined ? otherwise : `m.${name}`;
   return `CAST(m.${column.id} AS TEXT) AS id, 0 AS shard, m.${column.messageType} AS message_type, m.${column.messageKey} AS message_key,
-    m.${column.topic} AS topic, CASE WHEN ${bytes} <= ? THEN m.${column.messageBody} END AS message_body, ${optional(column.headers, "NULL")} AS headers,
+    m.${column.topic} AS topic, CASE WHEN ${bytes} <= ? THEN ${names.body} END AS message_body, ${names.headers ?? "NULL"} AS headers,
     ${optional(column.contentType, "NULL")} AS content_type, ${optional(column.orderingKey, "NULL")} AS ordering_key,
-    m.${column.retryCount} AS retry_count, ${optional(column.deliveryCount, "0")} AS delivery_count,
-    ${optional(column.lockVersion, "0")} AS lock_version, ${resend(names)} AS resend,
+    ${names.retryCount} AS retry_count, ${names.tokenColumns}, ${resend(names)} AS resend,
     ${msSince(firstDueAt(names))} AS waiting_ms, ${due} AS due, ${bytes} AS body_bytes`;
 }
 
@@ -87,14 +86,14 @@ function scanText(names: Names): string {
   return `SELECT * FROM (
   SELECT ${scannedColumns(names, "0")}
   FROM ${names.table} AS m
-  WHERE m.${state} = ${names.state("pending")} AND m.${nextRetryAt} IS NULL AND m.${id} > CAST(? AS INTEGER)${notDelayed(names)}
+  WHERE m.${state} = ${names.state("pending")} AND m.${nextRetryAt} IS NULL AND m.${id} > CAST(? AS INTEGER)${notDelayed(names)}${names.ofTopics}
   ORDER BY m.${id}
   LIMIT ?)
 UNION ALL
 SELECT * FROM (
   SELECT ${scannedColumns(names, "1")}
   FROM ${names.table} AS m
-  WHERE m.${state} = ${names.state("pending")} AND m.${nextRetryAt} <= ${NOW}
+  WHERE m.${state} = ${names.state("pending")} AND m.${nextRetryAt} <= ${NOW}${names.ofTopics}
   ORDER BY m.${nextRetryAt}, m.${id}
   LIMIT ?)`;
 }
@@ -143,14 +142,14 @@ CROSS JOIN ${names.table} AS m ON m.${id} = walked.id`,
  * on keyed rows.
  */
 function keyQueuesText(names: Names, failedBlocks: boolean): string {
-  const { id, state, orderingKey, nextRetryAt, retryCount, messageType } = names.column;
+  const { id, state, orderingKey, nextRetryAt, messageType } = names.column;
   if (orderingKey === undefined) return "SELECT NULL AS ordering_key, NULL AS id WHERE ? IS NULL";
   const states = failedBlocks
     ? names.state("pending", "sending", "failed", "suspended")
     : names.state("pending", "sending", "suspended");
   return `SELECT m.${orderingKey} AS ordering_key, CAST(m.${id} AS TEXT) AS id, m.${state} AS state,
   m.${state} = ${names.state("pending")} AND (m.${nextRetryAt} IS NULL OR m.${nextRetryAt} <= ${NOW}) AS due,
-  ${resend(names)} AS resend, m.${retryCount} AS retry_count, m.${messageType} AS message_type
+  ${resend(names)} AS resend, ${names.retryCount} AS retry_count, m.${messageType} AS message_type
 FROM (SELECT value ->> 0 AS ordering_key, value ->> 1 AS up_to_id FROM json_each(?)) AS wanted
 CROSS JOIN ${names.table} AS m ON m.${orderingKey} = wanted.ordering_key AND m.${id} <= wanted.up_to_id
 WHERE m.${orderingKey} IS NOT NULL AND m.${state} IN (${states})
@@ -158,9 +157,8 @@ ORDER BY m.${orderingKey}, m.${id}`;
 }
 
 function readRowsText(names: Names): string {
-  const { id, state, deliveryCount, lockVersion } = names.column;
-  return `SELECT CAST(m.${id} AS TEXT) AS id, m.${state} AS state, ${deliveryCount === undefined ? "0" : `m.${deliveryCount}`} AS delivery_count,
-  ${lockVersion === undefined ? "0" : `m.${lockVersion}`} AS lock_version
+  const { id, state } = names.column;
+  return `SELECT CAST(m.${id} AS TEXT) AS id, m.${state} AS state, ${names.tokenColumns}
 FROM ${names.table} AS m
 WHERE m.${id} IN (SELECT value FROM json_each(?))`;
 }

@@ -2,9 +2,11 @@
  * The tables, as numbered migrations, and what checks them. The text of a released migration never
  * changes: its checksum stands in databases.
  */
+import type { ColumnKind } from "../sql/column-types.ts";
+import type { TableLayout } from "../sql/layout.ts";
 import { companionTables } from "../sql/layouts.ts";
 import { archivedColumns, type ColumnTypes, messageColumns } from "../sql/message-columns.ts";
-import { inSchema, quoteName } from "../sql/sql-names.ts";
+import { inSchema, quoteName, withoutEngineColumns } from "../sql/sql-names.ts";
 import type { Migration, SchemaStatements } from "../sql/statements.ts";
 import { tablesOfAlerts } from "./alerts.ts";
 import { bulkTables } from "./bulk.ts";
@@ -18,11 +20,8 @@ import { unknownTable } from "./unknown.ts";
  */
 export function schemaStatements(names: Names): SchemaStatements {
   const { migrationTable, tableKey, layout } = names;
-  const { archive, audit, confirmation, relay, shard, suspension, unmatched } = companionTables(layout);
-  const tables = [layout.table, shard, relay, suspension, audit, confirmation, unmatched, archive];
-  const schema = layout.schema === undefined ? "" : ", ?";
-  const schemaTable = layout.schema === undefined ? "sqlite_schema" : `${quoteName(layout.schema)}.sqlite_schema`;
   return {
+    layout: withoutEngineColumns(layout),
     migrations: migrations(names),
     transactional: true,
     // BEGIN IMMEDIATE is the lock.
@@ -54,20 +53,7 @@ export function schemaStatements(names: Names): SchemaStatements {
     // tables of the relay; ADD COLUMN cannot say IF NOT EXISTS.
     alreadyDone: (error) =>
       error instanceof Error && /duplicate column name: (report|via|result|before_image)/.test(error.message),
-    columns: () => ({
-      name: "columns",
-      text: `SELECT wanted.value AS table_name, found.name AS column_name, NULL AS collation, 1 AS keeps_ms
-FROM json_each(?) AS wanted, pragma_table_info(wanted.value${schema}) AS found`,
-      params: [JSON.stringify(tables), ...(layout.schema === undefined ? [] : [layout.schema])],
-    }),
-    indexes: () => ({
-      name: "indexes",
-      text: `SELECT list.name AS index_name, part.seqno AS place, part.name AS column_name,
-  CASE WHEN list.partial THEN substr(made.sql, instr(upper(made.sql), ' WHERE ') + 7) END AS predicate
-FROM pragma_index_list(?${schema}) AS list, pragma_index_info(list.name${schema}) AS part
-LEFT JOIN ${schemaTable} AS made ON made.type = 'index' AND made.name = list.name`,
-      params: [layout.table, ...(layout.schema === undefined ? [] : [layout.schema, layout.schema])],
-    }),
+    ...liveTable(layout),
     topicIndex: {
       create: topicIndex(names),
       usable: [
@@ -78,8 +64,56 @@ LEFT JOIN ${schemaTable} AS made ON made.type = 'index' AND made.name = list.nam
     // BINARY unless a column says otherwise, and ours do not; a user's own COLLATE NOCASE is caught
     // by the writer, which compares.
     comparesBytes: () => true,
+    columnKind,
+    textKinds: ["text", "binary", "any"],
+    instantKinds: ["text", "instant", "any"],
+    clockMend: "",
+    needsExactKey: true,
+    identityIndex: `CREATE UNIQUE INDEX ${inSchema(layout, `${layout.table}_identity`)} ON ${quoteName(layout.table)} (${names.column.messageType}, ${names.column.messageKey})`,
+    versionStart: undefined,
   };
 }
+
+/** What checks the tables as they are. */
+function liveTable(layout: TableLayout): Pick<SchemaStatements, "columns" | "indexes"> {
+  const { archive, audit, confirmation, relay, shard, suspension, unmatched } = companionTables(layout);
+  const tables = [layout.table, shard, relay, suspension, audit, confirmation, unmatched, archive];
+  const schema = layout.schema === undefined ? "" : ", ?";
+  const schemaTable = layout.schema === undefined ? "sqlite_schema" : `${quoteName(layout.schema)}.sqlite_schema`;
+  return {
+    columns: () => ({
+      name: "columns",
+      text: `SELECT wanted.value AS table_name, found.name AS column_name, NULL AS collation, 1 AS keeps_ms,
+  found.type AS type, found.dflt_value AS preset
+FROM json_each(?) AS wanted, pragma_table_info(wanted.value${schema}) AS found`,
+      params: [JSON.stringify(tables), ...(layout.schema === undefined ? [] : [layout.schema])],
+    }),
+    indexes: () => ({
+      name: "indexes",
+      text: `SELECT list.name AS index_name, part.seqno AS place, part.name AS column_name,
+  list."unique" AS is_unique, CASE WHEN list.partial THEN substr(made.sql, instr(upper(made.sql), ' WHERE ') + 7) END AS predicate
+FROM pragma_index_list(?${schema}) AS list, pragma_index_info(list.name${schema}) AS part
+LEFT JOIN ${schemaTable} AS made ON made.type = 'index' AND made.name = list.name`,
+      params: [layout.table, ...(layout.schema === undefined ? [] : [layout.schema, layout.schema])],
+    }),
+  };
+}
+
+/** By the affinity that SQLite gives a column for the name of its type. */
+function columnKind(type: string): ColumnKind {
+  return KINDS.find(([pattern]) => pattern.test(type))?.[1] ?? "numeric";
+}
+
+const KINDS: readonly (readonly [pattern: RegExp, kind: ColumnKind])[] = [
+  [/^(?:any)?$/i, "any"],
+  [/int/i, "integer"],
+  [/char|clob|text/i, "text"],
+  [/blob/i, "binary"],
+  [/real|floa|doub/i, "other"],
+  [/json/i, "json"],
+  // Numbers to SQLite, which leaves a text that is none as it is.
+  [/date|time/i, "instant"],
+];
 
 /** Without the message table and its indexes where the table is the user's own. */
 function migrations(names: Names): readonly Migration[] {

@@ -3,17 +3,7 @@
  * `fenceCondition`), bound to one claim (rule: claim-token).
  */
 import type { RelayStatements } from "../sql/statements.ts";
-import {
-  after,
-  before,
-  fenceCondition,
-  fenceParams,
-  jsonRows,
-  type Names,
-  NOW,
-  TOKEN_SOURCE,
-  tokenRows,
-} from "./names.ts";
+import { after, before, fenceCondition, fenceParams, type Names, NOW, tokenRows, tokenSource } from "./names.ts";
 
 type From = "sending" | "pending";
 
@@ -31,7 +21,7 @@ export function settleStatements(names: Names): Pick<RelayStatements, "settleSen
       text: sent[from],
       params: [
         ...elapsed(elapsedMs),
-        jsonRows(outcomes, (row) => [names.tokenOf(row), row.nextRetryInMs, row.deliveryCount, row.messageId]),
+        tokenRows(outcomes, (row) => [row.nextRetryInMs, row.deliveryCount, row.messageId]),
         ...fenceParams(fence),
       ],
     }),
@@ -40,8 +30,7 @@ export function settleStatements(names: Names): Pick<RelayStatements, "settleSen
       text: other[from],
       params: [
         ...elapsed(elapsedMs),
-        jsonRows(outcomes, (row) => [
-          names.tokenOf(row),
+        tokenRows(outcomes, (row) => [
           row.nextRetryInMs,
           row.toState === "failed" ? 1 : 0,
           row.retryDelta,
@@ -54,7 +43,7 @@ export function settleStatements(names: Names): Pick<RelayStatements, "settleSen
     deleteSent: ({ fence, rows, from }) => ({
       name: "deleteSent",
       text: deleted[from],
-      params: [tokenRows(names, rows), ...fenceParams(fence)],
+      params: [tokenRows(rows), ...fenceParams(fence)],
     }),
   };
 }
@@ -70,13 +59,15 @@ function settleSentText(names: Names, from: From): string {
   const unlessConsumed = (column: string | undefined, expression: string): string =>
     `CASE WHEN ${consumed} THEN m.${column} ELSE ${expression} END`;
   const sameClaim = deliveryCount === undefined ? "" : ` AND m.${deliveryCount} = outcome.delivery_count`;
-  const overtaken = messageId === undefined ? "" : `\n    OR (${consumed} AND m.${messageId} IS NULL${sameClaim})`;
+  const overtaken =
+    messageId === undefined
+      ? ""
+      : `\n    OR (${consumed} AND m.${messageId} IS NULL${sameClaim} AND ${names.isSameMessage("outcome")})`;
   return `UPDATE ${names.table} AS m
 SET ${state} = ${unlessConsumed(state, names.state("sent"))},
   ${nextRetryAt} = ${unlessConsumed(nextRetryAt, after("outcome.next_ms"))},
   ${failReason} = ${unlessConsumed(failReason, "NULL")}${names.set("messageId", "outcome.message_id")}${names.set("sentAt", NOW)}${names.set("lastRetryAt", unlessConsumed(lastRetryAt, before("?")))}${names.changed}
-FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, value ->> 3 AS delivery_count, value ->> 4 AS message_id
-  FROM json_each(?)) AS outcome
+FROM ${tokenSource("next_ms", "delivery_count", "message_id")} AS outcome
 WHERE m.${id} = outcome.id
   AND ((${names.isIn(from)} AND ${names.tokenMatches("outcome")})${overtaken})
   AND ${fenceCondition(names)}`;
@@ -90,7 +81,7 @@ WHERE m.${id} = outcome.id
 function deleteSentText(names: Names, from: From): string {
   const { id } = names.column;
   return `DELETE FROM ${names.table} WHERE ${id} IN (
-  SELECT m.${id} FROM ${TOKEN_SOURCE} AS outcome CROSS JOIN ${names.table} AS m ON m.${id} = outcome.id
+  SELECT m.${id} FROM ${tokenSource()} AS outcome CROSS JOIN ${names.table} AS m ON m.${id} = outcome.id
   WHERE ${names.isIn(from)} AND ${names.tokenMatches("outcome")} AND ${fenceCondition(names)})`;
 }
 
@@ -105,9 +96,7 @@ SET ${state} = CASE WHEN outcome.failed = 1 THEN ${names.state("failed")} ELSE $
   ${retryCount} = COALESCE(m.${retryCount}, 0) + outcome.retry_delta,
   ${nextRetryAt} = CASE WHEN outcome.failed = 1 THEN ${after("outcome.next_ms")} ELSE ${names.pendingIn("outcome.next_ms")} END,
   ${failReason} = COALESCE(outcome.fail_reason, m.${failReason})${names.set("deliveryCount", `max(COALESCE(m.${deliveryCount}, 0) + outcome.delivery_delta, 0)`)}${names.set("lastRetryAt", `CASE WHEN outcome.retry_delta = 1 THEN ${before("?")} ELSE m.${lastRetryAt} END`)}${names.changed}
-FROM (SELECT value ->> 0 AS id, value ->> 1 AS token, value ->> 2 AS next_ms, value ->> 3 AS failed, value ->> 4 AS retry_delta,
-    value ->> 5 AS delivery_delta, value ->> 6 AS fail_reason
-  FROM json_each(?)) AS outcome
+FROM ${tokenSource("next_ms", "failed", "retry_delta", "delivery_delta", "fail_reason")} AS outcome
 WHERE m.${id} = outcome.id AND ${names.isIn(from)} AND ${names.tokenMatches("outcome")}
   AND ${fenceCondition(names)}`;
 }

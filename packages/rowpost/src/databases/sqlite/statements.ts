@@ -17,8 +17,8 @@ import { schemaStatements } from "./schema.ts";
 import { settleStatements } from "./settle.ts";
 
 /** Builds the texts once; what the functions add per call are parameters. */
-export const createStatements: CreateStatements = (layout) => {
-  const names = createNames(layout);
+export const createStatements: CreateStatements = (layout, topics) => {
+  const names = createNames(layout, topics);
   return {
     facts: {
       shardCount: ONE_SHARD,

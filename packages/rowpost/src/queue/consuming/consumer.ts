@@ -9,8 +9,10 @@ import { untilAborted } from "../../runtime/abort.ts";
 import { retryPauseMs } from "../../runtime/backoff.ts";
 import type { Transaction } from "../../transactions/executor.ts";
 import type { ConsumerPlace, ConsumptionStore, Progress, TopicStore } from "../store.ts";
+import { createCarefulness, leaseSettings } from "./careful.ts";
 import { createFilling, cutBack } from "./filling.ts";
 import type { Lanes } from "./lanes.ts";
+import { tellLong } from "./long-handlers.ts";
 import type { ConsumerSettings } from "./options.ts";
 import { createParallelWork } from "./parallel-work.ts";
 import { createPartition, type Partition } from "./partition.ts";
@@ -89,9 +91,10 @@ function createMember(options: ConsumerOptions): Member {
   const keeper: LeaseKeeper = createLeaseKeeper({
     leases: store.leases,
     owner: settings.owner,
-    settings,
+    settings: leaseSettings(settings, () => careful.leaseMs),
     window: { countOf: (partition) => countOf(held.get(partition)) },
-    onAcquired: async (partitions) => {
+    onAcquired: async (partitions, _recovered, silent) => {
+      careful.acquired(silent);
       for (const progress of await store.progress(partitions)) hold(progress);
       wakeUp.ring();
     },
@@ -108,12 +111,13 @@ function createMember(options: ConsumerOptions): Member {
   });
 
   const place = { ...options.place, instance: settings.owner };
+  const careful = createCarefulness({
+    ...{ settings, store, place },
+    heartbeat: () => heartbeat(),
+    onFencedOut: (partition) => workOptions.onFencedOut(partition),
+  });
   const workOptions = {
-    settings,
-    store,
-    place,
-    transaction: options.transaction,
-    lanes: options.lanes,
+    ...{ settings, store, place, transaction: options.transaction, lanes: options.lanes },
     onFencedOut: (partition: Partition) => {
       // It was dropped before, and another one may stand for it by now.
       if (partition.abort.signal.aborted) return;
@@ -124,11 +128,15 @@ function createMember(options: ConsumerOptions): Member {
   };
   const work: Work = settings.transactional ? createTransactionalWork(workOptions) : createParallelWork(workOptions);
 
-  const filling = createFilling({ settings, store, work, stopping: stopping.signal });
+  const filling = createFilling({
+    ...{ settings, store, work, held, stopping: stopping.signal },
+    mark: (partition, delivery) => careful.mark(partition, delivery),
+  });
 
   function hold(progress: Progress): void {
     const months = (): Promise<readonly number[]> => options.topics.months(topic);
-    held.set(progress.partition, createPartition({ progress, store, months, settings }));
+    const isSilent = careful.isSilent(progress.partition);
+    held.set(progress.partition, createPartition({ progress, store, months, settings, isSilent }));
   }
 
   function drop(partition: number): void {
@@ -136,6 +144,7 @@ function createMember(options: ConsumerOptions): Member {
     if (gone === undefined) return;
     gone.abort.abort();
     held.delete(partition);
+    careful.dropped(gone);
     // A settle that is under way may take effect yet.
     void Promise.resolve(gone.settling).finally(() => {
       for (const delivery of [...gone.window, ...gone.again.values()]) delivery.over?.(false);
@@ -144,6 +153,7 @@ function createMember(options: ConsumerOptions): Member {
 
   async function heartbeat(): Promise<void> {
     lastHeartbeatMs = clock.monotonicMs();
+    careful.beats(held.values());
     try {
       await keeper.heartbeat();
       if (held.size === 0) await joinAgain();
@@ -218,6 +228,7 @@ function createMember(options: ConsumerOptions): Member {
     }
     let found = false;
     for (const partition of partitions) {
+      work.look(partition);
       const lastId = lastIds.get(partition.partition);
       if (lastId !== undefined && (await filling.fill(partition, lastId))) found = true;
       if (await filling.fillAgain(partition)) found = true;
@@ -259,6 +270,11 @@ function createMember(options: ConsumerOptions): Member {
       loops.push(
         loop("rounds", roundStep),
         loop("heartbeat", heartbeatStep),
+        loop("watch", async () => {
+          const sinceMs = clock.monotonicMs();
+          await clock.sleep(LOOK_MS, stopping.signal);
+          tellLong(settings, held.values(), clock.monotonicMs() - sinceMs - LOOK_MS);
+        }),
         loop("listen", async () => {
           const listening = await database.listen();
           if (listening !== undefined) ended.push(() => listening.close());

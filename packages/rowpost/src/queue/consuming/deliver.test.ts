@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { systemClock } from "../../runtime/clock.ts";
 import { deliver } from "./deliver.ts";
+import { deliveryOf } from "./delivery.ts";
 import type { ConsumerSettings } from "./options.ts";
-import { deliveryOf } from "./partition.ts";
 
 const MESSAGE = {
   ...{ id: "64", partition: 0, key: "4711", type: null, body: "1", contentType: null, headers: null },

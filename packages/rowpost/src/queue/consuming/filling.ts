@@ -1,13 +1,25 @@
 /** What a member takes in: new messages, and redeliveries that are due; and what it gives back. */
+import { MEMBER_SILENT } from "../../message/member-silent.ts";
 import { compareIds } from "../../runtime/compare-ids.ts";
-import type { ConsumptionStore } from "../store.ts";
+import type { ConsumptionStore, StoredQueueMessage } from "../store.ts";
+import { failed } from "./deliver.ts";
+import { type Delivery, deliveryOf, type Tried } from "./delivery.ts";
 import type { ConsumerSettings } from "./options.ts";
-import { type Delivery, deliveryOf, type Partition } from "./partition.ts";
-import type { Work } from "./work.ts";
+import { MOST_AHEAD, type Partition } from "./partition.ts";
+import { isHeldUp, type Work } from "./work.ts";
 
 /** How often each partition's due redeliveries are looked for. */
 const LOOK_AGAIN_MS = 500;
 const MOST_REDELIVERIES = 100;
+/** Rows of the first read of a member, which knows nothing of the bodies yet. */
+const FIRST_READ = 32;
+/**
+ * Messages go one by one for this long, but at least as many as run at once in a member, over all
+ * its partitions, and at most a whole window.
+ */
+const CAREFUL_MS = 5_000;
+/** Bodies that a member holds before they are handled, in characters. */
+const MOST_BYTES = 32 * 1_048_576;
 
 export interface Filling {
   /** True: something was taken in. */
@@ -20,10 +32,31 @@ export interface FillingOptions {
   readonly store: ConsumptionStore;
   readonly work: Work;
   readonly stopping: AbortSignal;
+  /** All partitions that this member holds. */
+  readonly held: ReadonlyMap<number, Partition>;
+  /** Writes that it begins; false: the partition is not ours any more. */
+  readonly mark: (partition: Partition, delivery: Delivery) => Promise<boolean>;
 }
 
-export function createFilling({ settings, store, work, stopping }: FillingOptions): Filling {
-  const { clock, logger, topic, group } = settings;
+export function createFilling({ settings, store, work, stopping, held, mark }: FillingOptions): Filling {
+  const { clock, logger, topic, group, batchSize } = settings;
+  let averageBytes: number | undefined;
+  /** The last one that began carefully. */
+  let alone: { readonly partition: Partition; readonly delivery: Delivery } | undefined;
+
+  /**
+   * One at a time of all partitions: whoever takes the process down must not leave marks on others.
+   */
+  function mayBeginCarefully({ window, again }: Partition): boolean {
+    if (window.length + again.size > 0) return false;
+    return alone === undefined || alone.delivery.outcome !== undefined || alone.partition.abort.signal.aborted;
+  }
+
+  function bytes(): number {
+    let sum = 0;
+    for (const partition of held.values()) sum += partition.bytes;
+    return sum;
+  }
 
   /** Keys that an earlier owner of the partition, or a person, has left behind a redelivery. */
   async function learnHeldUp(partition: Partition, deliveries: readonly Delivery[]): Promise<void> {
@@ -34,36 +67,132 @@ export function createFilling({ settings, store, work, stopping }: FillingOption
     for (const key of await store.heldUp(partition.partition, unknown)) partition.heldUp.add(key);
   }
 
+  /** Rows that fit, to a power of two: the limit stands in the text of a statement. */
+  function rowsFor(room: number): number {
+    if (averageBytes === undefined) return Math.min(batchSize, FIRST_READ);
+    const rows = Math.floor(room / Math.max(1, averageBytes));
+    return rows >= batchSize ? batchSize : 2 ** Math.floor(Math.log2(Math.max(1, rows)));
+  }
+
+  async function readNext(partition: Partition, lastId: string, most: number): Promise<StoredQueueMessage[]> {
+    const room = MOST_BYTES - bytes();
+    // Each partition may hold one message, however large.
+    if (room <= 0 && partition.bytes > 0) return [];
+    const rows = Math.min(most, rowsFor(Math.max(0, room)));
+    const messages = await partition.read(lastId, rows, Math.floor(Math.max(0, room) / rows));
+    const [first] = messages;
+    if (first === undefined) return [];
+    const sum = messages.reduce((total, { body, leftOutBytes = body.length }) => total + leftOutBytes, 0);
+    averageBytes = Math.max(sum / messages.length, (averageBytes ?? 0) * 0.9);
+    if (first.leftOutBytes === undefined) return messages;
+    if (first.leftOutBytes <= room || partition.bytes === 0) {
+      const [whole] = await store.readIds([first.id]);
+      if (whole !== undefined) return [whole];
+    }
+    partition.readFrom(first.id);
+    return [];
+  }
+
+  /** What an earlier owner has finished or begun beyond the progress. */
+  async function triedBefore(partition: Partition, messages: readonly StoredQueueMessage[]): Promise<Delivery[]> {
+    const before = new Map<string, Tried & { readonly isDone: boolean }>();
+    if (partition.unsure > 0 || partition.careful.fresh > 0) {
+      partition.unsure -= messages.length;
+      const ids = messages.map(({ id }) => id);
+      for (const { id, attempt, isSilent } of await store.recorded(partition.round, ids)) {
+        const known = before.get(id);
+        const isDone = known?.isDone === true || !isSilent;
+        before.set(id, { attempt: Math.max(attempt, known?.attempt ?? 0), firstAttempt: 0, isDone });
+      }
+    }
+    return messages.map((message) => {
+      const tried = before.get(message.id);
+      const delivery = deliveryOf(message, tried, false);
+      if (tried?.isDone === true) delivery.decided = { kind: "known" };
+      return delivery;
+    });
+  }
+
+  /**
+   * True: it may be handled now. Alone, and with a mark of its begin, as often as it may be tried;
+   * then it is a dead letter.
+   */
+  async function beginCarefully(partition: Partition, delivery: Delivery): Promise<boolean> {
+    const { maxAttempts } = settings;
+    const isToBeCalled = delivery.message.dueInMs <= 0 || delivery.again;
+    if (delivery.decided !== undefined || !isToBeCalled || isHeldUp(partition, delivery)) return true;
+    if (delivery.countedAttempt <= maxAttempts) {
+      alone = { partition, delivery };
+      return await mark(partition, delivery);
+    }
+    const reason = `${MEMBER_SILENT}: its member fell silent ${maxAttempts} times while it handled this message: it died, or its event loop stood still`;
+    delivery.decided = failed(reason, { attempt: maxAttempts, maxAttempts, durationMs: 0 });
+    logger.error("a message is a dead letter, because its members fell silent over it", {
+      ...{ topic, group, id: delivery.message.id, key: delivery.message.key, attempts: maxAttempts },
+    });
+    return true;
+  }
+
+  function takeIn(partition: Partition, deliveries: readonly Delivery[]): void {
+    for (const delivery of deliveries) {
+      partition.bytes += delivery.message.body.length;
+      if (delivery.again) partition.again.set(delivery.message.id, delivery);
+      else partition.window.push(delivery);
+    }
+    work.begin(partition, deliveries);
+  }
+
   return {
-    /** The next batch is read while the last one is handled, and no more. */
     async fill(partition, lastId) {
-      const { batchSize } = settings;
-      if (partition.window.length > batchSize) return false;
-      const messages = await partition.read(endBefore(lastId, settings.untilId), batchSize);
-      if (messages.length === 0) return false;
-      const deliveries = messages.map((message) => deliveryOf(message));
+      const { careful, window } = partition;
+      const isCareful = careful.fresh > 0;
+      // Redeliveries first: one of them may be the cause, and new messages would never end.
+      if (careful.again > 0) return false;
+      if (isCareful ? !mayBeginCarefully(partition) : !hasRoom(window, batchSize)) return false;
+      const messages = await readNext(partition, endBefore(lastId, settings.untilId), isCareful ? 1 : batchSize);
+      const [first] = messages;
+      if (first === undefined) return false;
       try {
+        const deliveries = await triedBefore(partition, messages);
         await learnHeldUp(partition, deliveries);
         await settings.reach("read");
+        const silent = deliveries.findIndex(({ attempt, decided }) => attempt > 1 && decided === undefined);
+        if (silent !== -1 && !isCareful) {
+          // Somebody has fallen silent over it, and signed off meanwhile, or it lay beyond.
+          careful.fresh = 2 * batchSize;
+          careful.sinceMs = clock.monotonicMs();
+          partition.readFrom((deliveries[silent] as Delivery).message.id);
+          deliveries.splice(silent);
+        }
+        if (stopping.aborted) return false;
+        if (isCareful) {
+          if (!(await beginCarefully(partition, deliveries[0] as Delivery))) return false;
+          careful.fresh -= 1;
+          const isEnough = 2 * batchSize - careful.fresh >= settings.concurrency / held.size;
+          if (isEnough && clock.monotonicMs() - careful.sinceMs > CAREFUL_MS) careful.fresh = 0;
+        }
+        takeIn(partition, deliveries);
+        return true;
       } catch (error) {
         // The reader stands behind them already.
-        partition.readFrom(messages[0]?.id as string);
+        partition.readFrom(first.id);
         throw error;
       }
-      if (stopping.aborted) return false;
-      partition.window.push(...deliveries);
-      work.begin(partition, deliveries);
-      return true;
     },
 
     async fillAgain(partition) {
       const nowMs = clock.monotonicMs();
-      if (nowMs - partition.lookedAgainMs < LOOK_AGAIN_MS || partition.again.size > MOST_REDELIVERIES / 2) return false;
+      const { again, careful } = partition;
+      const isCareful = careful.again > 0;
+      if (isCareful && !mayBeginCarefully(partition)) return false;
+      if (nowMs - partition.lookedAgainMs < LOOK_AGAIN_MS || again.size > MOST_REDELIVERIES / 2) return false;
       partition.lookedAgainMs = nowMs;
       // Before the look: one that is settled meanwhile is still among what is due.
-      const underWay = new Set(partition.again.keys());
-      const due = await store.due(partition.partition, MOST_REDELIVERIES);
-      if (due.length === MOST_REDELIVERIES) partition.lookedAgainMs = Number.NEGATIVE_INFINITY;
+      const underWay = new Set(again.keys());
+      const most = isCareful ? 1 : Math.min(MOST_REDELIVERIES, rowsFor(Math.max(0, MOST_BYTES - bytes())));
+      const due = await store.due(partition.partition, most);
+      if (isCareful && due.length === 0) careful.again = 0;
+      if (due.length === most) partition.lookedAgainMs = Number.NEGATIVE_INFINITY;
       const byId = new Map(due.filter(({ id }) => !underWay.has(id)).map((each) => [each.id, each]));
       if (byId.size === 0) return false;
       const messages = await store.readIds([...byId.keys()]);
@@ -78,11 +207,34 @@ export function createFilling({ settings, store, work, stopping }: FillingOption
           ...{ ip: null, port: null, instance: settings.owner },
         });
       }
-      for (const delivery of deliveries) partition.again.set(delivery.message.id, delivery);
-      work.begin(partition, deliveries);
+      const [first] = deliveries;
+      if (isCareful && first !== undefined) {
+        if (!(await beginCarefully(partition, first))) return false;
+        careful.again -= 1;
+        careful.sinceMs = clock.monotonicMs();
+      }
+      takeIn(partition, deliveries);
       return deliveries.length > 0;
     },
   };
+}
+
+/**
+ * The next batch is read while the last one is handled and written. What waits behind another one
+ * of its key does not count, and neither does what is recorded: a slow key, or a slow head, keeps
+ * nobody else waiting.
+ */
+function hasRoom(window: readonly Delivery[], batchSize: number): boolean {
+  if (window.length <= batchSize) return true;
+  if (window.length > MOST_AHEAD) return false;
+  const keys = new Set<string>();
+  let others = 0;
+  for (const { message, outcome, recorded } of window) {
+    if (recorded) continue;
+    if (outcome !== undefined || message.orderingKey === null) others += 1;
+    else keys.add(message.orderingKey);
+  }
+  return others + keys.size <= batchSize;
 }
 
 function endBefore(lastId: string, untilId: string | undefined): string {
@@ -95,15 +247,24 @@ function endBefore(lastId: string, untilId: string | undefined): string {
  */
 export function cutBack(partition: Partition): void {
   const { window, again } = partition;
-  const lastStarted = window.findLastIndex(({ started }) => started);
+  const lastStarted = window.findLastIndex(({ startedMs, recorded }) => startedMs !== undefined && !recorded);
   const open = window.findIndex(({ outcome }) => outcome === undefined);
   // The head that is finished may be on its way to the table.
   const cut = window.splice(Math.max(lastStarted + 1, open === -1 ? window.length : open));
-  for (const delivery of cut) delivery.dropped = true;
+  for (const delivery of cut) {
+    delivery.dropped = true;
+    partition.letGo(delivery);
+  }
   const [first] = cut;
-  if (first !== undefined) partition.readFrom(first.message.id);
+  if (first !== undefined) {
+    partition.readFrom(first.message.id);
+    // Some of them may stand in the records.
+    partition.unsure = MOST_AHEAD;
+  }
   for (const [id, delivery] of again) {
-    delivery.dropped = !delivery.started;
-    if (delivery.dropped) again.delete(id);
+    delivery.dropped = delivery.startedMs === undefined;
+    if (!delivery.dropped) continue;
+    partition.letGo(delivery);
+    again.delete(id);
   }
 }

@@ -5,8 +5,8 @@ import { type BackoffOptions, backoffMs } from "../../runtime/backoff.ts";
 import { checkOptions, refuseUnknown } from "../../runtime/check-options.ts";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
-import { guardedLogger } from "../../runtime/guarded-ports.ts";
-import { type Logger, silentLogger, stderrLogger } from "../../runtime/logger.ts";
+import { loggerOf } from "../../runtime/guarded-ports.ts";
+import type { Logger } from "../../runtime/logger.ts";
 import type { Transaction } from "../../transactions/executor.ts";
 import type { GroupStart } from "../store.ts";
 import { checkGroup, checkTopic, instanceGroup } from "../topics/names.ts";
@@ -69,6 +69,17 @@ export interface ConsumeOptions {
   readonly leaseMs?: number | undefined;
   /** Bounds of the adaptive polling. Default 5 to 100. */
   readonly poll?: { readonly minMs?: number; readonly maxMs?: number } | undefined;
+  /**
+   * A handler that runs longer than this, in milliseconds, counts as a failed attempt: `signal` is
+   * aborted, and its late result is logged and ignored. Default: no limit. With `transactional` its
+   * transaction is rolled back first, which waits for a statement under way.
+   */
+  readonly handlerTimeoutMs?: number | undefined;
+  /**
+   * The log names a message whose handler runs longer than this, in milliseconds, and again each
+   * time the time has doubled. Default 60,000; `Infinity`: never.
+   */
+  readonly warnAfterMs?: number | undefined;
   /** How long `stop` waits for handlers. Default 30,000. */
   readonly drainTimeoutMs?: number | undefined;
   /** Name of this member for people. Default `pid:…`. */
@@ -99,6 +110,9 @@ export interface ConsumerSettings extends Pick<ConsumeOptions, "topic" | "group"
   readonly heartbeatMs: number;
   readonly lockWaitTimeoutMs: number;
   readonly poll: { readonly minMs: number; readonly maxMs: number };
+  /** Undefined: no limit. */
+  readonly handlerTimeoutMs: number | undefined;
+  readonly warnAfterMs: number;
   readonly drainTimeoutMs: number;
   readonly label: string;
   readonly owner: string;
@@ -122,6 +136,8 @@ export const CONSUME_OPTIONS: readonly string[] = [
   "onFailed",
   "leaseMs",
   "poll",
+  "handlerTimeoutMs",
+  "warnAfterMs",
   "drainTimeoutMs",
   "label",
   "logger",
@@ -168,10 +184,13 @@ export function consumerSettings(options: ConsumeOptions): ConsumerSettings {
     // A row that somebody holds must not starve the renewal (rule: takeover-fence).
     lockWaitTimeoutMs: Math.max(250, Math.floor(leaseMs / 5)),
     poll: { minMs: options.poll?.minMs ?? 5, maxMs: options.poll?.maxMs ?? 100 },
+    handlerTimeoutMs:
+      options.handlerTimeoutMs === undefined ? undefined : whole("handlerTimeoutMs", options.handlerTimeoutMs, 1),
+    warnAfterMs: options.warnAfterMs === Infinity ? Infinity : whole("warnAfterMs", options.warnAfterMs ?? 60_000, 1),
     drainTimeoutMs: whole("drainTimeoutMs", options.drainTimeoutMs ?? 30_000, 0),
     label: options.label ?? `pid:${process.pid}`,
     owner: randomBytes(12).toString("hex"),
-    logger: options.logger === "silent" ? silentLogger : guardedLogger(options.logger ?? stderrLogger),
+    logger: loggerOf(options.logger),
     clock: options.clock ?? systemClock,
     reach: options.onFaultPoint ?? (() => undefined),
     retryInMs: (attempt) => backoffMs({ ...backoff, attempt }),

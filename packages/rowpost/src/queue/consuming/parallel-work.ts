@@ -3,10 +3,13 @@ import { setImmediate } from "node:timers/promises";
 import { retryPauseMs } from "../../runtime/backoff.ts";
 import { createLanes } from "../../runtime/lanes.ts";
 import { deliver } from "./deliver.ts";
+import type { Delivery, Outcome } from "./delivery.ts";
 import type { Lanes } from "./lanes.ts";
-import type { Delivery, Finished, Outcome, Partition } from "./partition.ts";
-import { holdUp, isHeldUp, settled, type Work, type WorkOptions } from "./work.ts";
+import type { Finished, Partition } from "./partition.ts";
+import { holdUp, isHeldUp, settled, uncalled, type Work, type WorkOptions } from "./work.ts";
 
+/** A head that takes this long does not keep the records of what is behind it any longer. */
+const SLOW_HEAD_MS = 1_000;
 /** Of what has ended already: one for all. */
 const ENDED = Promise.resolve();
 
@@ -17,7 +20,6 @@ export function createParallelWork(options: WorkOptions): Work {
   function run(partition: Partition, delivery: Delivery): Promise<void> {
     const { signal } = partition.abort;
     if (signal.aborted || delivery.dropped) return ENDED;
-    delivery.started = true;
     if (isHeldUp(partition, delivery)) return end(partition, delivery, { kind: "behind" });
     const outcome = deliver(settings, delivery, { tx: undefined, signal });
     const reached = (came: Outcome): Promise<void> => {
@@ -29,6 +31,7 @@ export function createParallelWork(options: WorkOptions): Work {
 
   function end(partition: Partition, delivery: Delivery, outcome: Outcome): Promise<void> {
     delivery.outcome = outcome;
+    partition.letGo(delivery);
     holdUp(settings, partition, delivery);
     settleSoon(partition);
     return ENDED;
@@ -41,16 +44,29 @@ export function createParallelWork(options: WorkOptions): Work {
       .finally(() => {
         partition.settling = undefined;
         // Came to its end between the last look and here.
-        if (!partition.abort.signal.aborted && partition.finished() !== undefined) settleSoon(partition);
+        if (!partition.abort.signal.aborted && toSettle(partition) !== undefined) settleSoon(partition);
       });
   }
 
   async function settleAll(partition: Partition): Promise<void> {
     const { signal } = partition.abort;
-    for (let done = partition.finished(); done !== undefined && !signal.aborted; done = partition.finished()) {
+    for (let done = toSettle(partition); done !== undefined && !signal.aborted; done = toSettle(partition)) {
       if (!(await write(done, signal))) return options.onFencedOut(partition);
       await settled(options, partition, done);
     }
+  }
+
+  /**
+   * The finished head; else what is finished behind a head that takes long: after a restart it
+   * would be handled again.
+   */
+  function toSettle(partition: Partition): Finished | undefined {
+    return partition.finished() ?? (isHeadSlow(partition) ? partition.finishedAhead() : undefined);
+  }
+
+  function isHeadSlow({ window: [head] }: Partition): boolean {
+    const { startedMs, outcome } = head ?? {};
+    return startedMs !== undefined && outcome === undefined && settings.clock.monotonicMs() - startedMs >= SLOW_HEAD_MS;
   }
 
   /** False: the partition is not ours any more. */
@@ -72,11 +88,14 @@ export function createParallelWork(options: WorkOptions): Work {
   }
 
   return {
+    look(partition) {
+      if (partition.settling === undefined && isHeadSlow(partition)) settleSoon(partition);
+    },
     begin(partition, deliveries) {
       for (const delivery of deliveries) {
-        if (delivery.message.dueInMs > 0 && !delivery.again) {
-          delivery.outcome = { kind: "delayed", dueInMs: delivery.message.dueInMs };
-          settleSoon(partition);
+        const outcome = uncalled(delivery);
+        if (outcome !== undefined) {
+          void end(partition, delivery, outcome);
           continue;
         }
         const { orderingKey } = delivery.message;

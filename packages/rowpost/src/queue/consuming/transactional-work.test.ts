@@ -3,8 +3,9 @@ import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { Transaction } from "../../transactions/executor.ts";
 import type { StoredQueueMessage } from "../store.ts";
+import { deliveryOf } from "./delivery.ts";
 import { consumerSettings } from "./options.ts";
-import { createPartition, deliveryOf, type Partition } from "./partition.ts";
+import { createPartition, type Partition } from "./partition.ts";
 import { createTransactionalWork } from "./transactional-work.ts";
 import type { WorkOptions } from "./work.ts";
 
@@ -30,7 +31,7 @@ test.each(Array.from({ length: 20 }, (_, turns) => turns))(
       handler: ({ id }) => void handled.push(id),
     });
     const partition = createPartition({
-      ...{ progress: { partition: 0, nextId: "1", round: 0, epoch: 1 }, settings },
+      ...{ progress: { partition: 0, nextId: "1", round: 0, epoch: "1" }, settings, isSilent: false },
       ...{ store: { read: () => Promise.resolve([]) }, months: () => Promise.resolve([]) },
     });
     const add = (id: string): void => {

@@ -3,8 +3,9 @@ import { retryPauseMs } from "../../runtime/backoff.ts";
 import { RowpostError } from "../../runtime/errors.ts";
 import type { Executor, Transaction } from "../../transactions/executor.ts";
 import { deliver, failed } from "./deliver.ts";
-import type { Delivery, Finished, Partition } from "./partition.ts";
-import { holdUp, isHeldUp, settled, type Work, type WorkOptions } from "./work.ts";
+import type { Delivery } from "./delivery.ts";
+import type { Finished, Partition } from "./partition.ts";
+import { holdUp, isHeldUp, settled, uncalled, type Work, type WorkOptions } from "./work.ts";
 
 /** A transaction takes no further message after this long: what it has locked waits for it. */
 const LONG_TRANSACTION_MS = 200;
@@ -16,6 +17,16 @@ const LONG_TRANSACTION_MS = 200;
 const UNCOUNTED_TRIES = 5;
 
 class FencedOut extends Error {}
+
+/** Its handler still runs, and may write: the transaction must not go on. */
+class Late extends Error {
+  readonly delivery: Delivery;
+
+  constructor(delivery: Delivery, reason: string) {
+    super(reason);
+    this.delivery = delivery;
+  }
+}
 
 export function createTransactionalWork(options: WorkOptions): Work {
   const { settings, store, place } = options;
@@ -41,6 +52,10 @@ export function createTransactionalWork(options: WorkOptions): Work {
         if (redelivery === undefined) alone = Math.max(0, alone - 1);
       } catch (error) {
         if (error instanceof FencedOut) return options.onFencedOut(partition);
+        if (error instanceof Late && error.delivery === first) {
+          await giveUp(partition, first, error.message);
+          continue;
+        }
         logger.warn("a transaction of the consumer failed", { topic, error });
         failures += 1;
         const handlersRan = batch.some(wasHandled);
@@ -66,7 +81,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
       const startMs = clock.monotonicMs();
       for (const delivery of batch) {
         if (delivery.dropped) break;
-        delivery.started = true;
+        delivery.startedMs = clock.monotonicMs();
         await handleIn(tx, partition, delivery);
         holdUp(settings, partition, delivery);
         await settings.reach("handled");
@@ -86,16 +101,16 @@ export function createTransactionalWork(options: WorkOptions): Work {
 
   /** A handler that fails takes back what it has written, and nothing else. */
   async function handleIn(tx: Transaction, partition: Partition, delivery: Delivery): Promise<void> {
-    if (delivery.message.dueInMs > 0 && !delivery.again) {
-      delivery.outcome = { kind: "delayed", dueInMs: delivery.message.dueInMs };
-      return;
-    }
+    delivery.outcome = uncalled(delivery);
+    if (delivery.outcome !== undefined) return;
     if (isHeldUp(partition, delivery)) {
       delivery.outcome = { kind: "behind" };
       return;
     }
     await run(tx, "SAVEPOINT rowpost_message");
     delivery.outcome = await deliver(settings, delivery, { tx, signal: partition.abort.signal });
+    if (delivery.outcome.kind === "failed" && delivery.outcome.isLate === true)
+      throw new Late(delivery, delivery.outcome.error);
     if (delivery.outcome.kind === "failed") await run(tx, "ROLLBACK TO SAVEPOINT rowpost_message");
     await run(tx, "RELEASE SAVEPOINT rowpost_message");
   }
@@ -134,7 +149,8 @@ export function createTransactionalWork(options: WorkOptions): Work {
     });
   }
 
-  return { begin };
+  // One after the other: nothing is finished ahead.
+  return { begin, look: () => undefined };
 }
 
 function wasHandled({ outcome }: Delivery): boolean {

@@ -4,9 +4,10 @@
  */
 import type { Transaction } from "../../transactions/executor.ts";
 import type { ConsumerPlace, ConsumptionStore } from "../store.ts";
+import { type Delivery, holdsUp, type Outcome } from "./delivery.ts";
 import type { Lanes } from "./lanes.ts";
 import type { ConsumerSettings } from "./options.ts";
-import { type Delivery, type Finished, holdsUp, type Partition } from "./partition.ts";
+import type { Finished, Partition } from "./partition.ts";
 
 export interface WorkOptions {
   readonly settings: ConsumerSettings;
@@ -24,6 +25,13 @@ export interface WorkOptions {
 export interface Work {
   /** Deliveries have been put into the partition. */
   begin(partition: Partition, deliveries: readonly Delivery[]): void;
+  /** Time has passed: what is finished may be written without what is in front of it. */
+  look(partition: Partition): void;
+}
+
+/** What comes of it without a call of the handler; undefined: it is to be called. */
+export function uncalled({ again, decided, message: { dueInMs } }: Delivery): Outcome | undefined {
+  return decided ?? (dueInMs > 0 && !again ? { kind: "delayed", dueInMs } : undefined);
 }
 
 /** An earlier message of its key has failed; a redelivery is that one, or what comes next. */
@@ -43,7 +51,10 @@ export function holdUp(
 /** It is written: takes the deliveries out, and lets go the keys that nothing holds up any more. */
 export async function settled(options: WorkOptions, partition: Partition, done: Finished): Promise<void> {
   partition.remove(done);
-  for (const delivery of done.deliveries) delivery.over?.(true);
+  for (const delivery of done.deliveries) {
+    delivery.over?.(true);
+    delete delivery.over;
+  }
   await letGo(options, partition, done.settlement.released);
   options.onSettled(partition);
 }

@@ -49,7 +49,7 @@ export interface GroupCalls {
   deadLetters(options: DeadLetterOptions): Promise<DeadLetterPage>;
   /**
    * Dead letters are delivered again, with all their attempts; what waits anyway, at once, unless
-   * it waits behind another one of its ordering key.
+   * it waits behind another one of its ordering key. Records say who did it and why.
    */
   redeliver(options: RedeliverOptions): Promise<HandReport>;
   /** The group never gets these dead letters again. Records say who did it and why. */

@@ -64,7 +64,7 @@ export interface DeadLetterPage {
 }
 
 /** Options of `queue.redeliver` and `queue.discard`: messages by their ids, or all that match. */
-export interface RedeliverOptions extends DeadLetterFilter {
+export interface RedeliverOptions extends DeadLetterFilter, HandOptions {
   /** These, whatever the filter says. */
   readonly ids?: readonly string[] | undefined;
   /** Without ids: all that match the filter. */
@@ -72,7 +72,7 @@ export interface RedeliverOptions extends DeadLetterFilter {
 }
 
 /** Options of `queue.discard`. */
-export interface DiscardOptions extends Omit<RedeliverOptions, "state">, HandOptions {}
+export interface DiscardOptions extends Omit<RedeliverOptions, "state"> {}
 
 /** What became of a change. */
 export interface HandReport {
@@ -149,14 +149,15 @@ export async function deadLetters(parts: DeadLetterParts, options: DeadLetterOpt
   }
 }
 
-/** Due now; a dead letter with all its attempts again. */
+/** Due now; a dead letter with all its attempts again. A record says who did it. */
 export async function redeliver(parts: DeadLetterParts, options: RedeliverOptions): Promise<HandReport> {
-  checkOptions("redeliver", options, { ...FILTER, ids: "array", all: "boolean" });
-  const key = keyOf(options);
+  checkOptions("redeliver", options, { ...FILTER, ...HAND, ids: "array", all: "boolean" });
+  keyOf(options);
+  const { key, note } = checkedHand(options, parts.ip);
   checkChoice(options);
   await requireGroup(parts, key);
   const report = await change(parts.store, key, options, (partition, ids) =>
-    parts.store.redeliver(key, partition, ids),
+    parts.store.redeliver(key, partition, ids, note),
   );
   parts.wake();
   return report;
@@ -266,7 +267,7 @@ function checkChoice({ ids, all }: Pick<RedeliverOptions, "ids" | "all">): void 
 async function change(
   store: GroupStore,
   key: GroupKey,
-  options: RedeliverOptions,
+  options: Pick<RedeliverOptions, "ids" | "state" | "error">,
   run: (partition: number, ids: readonly string[]) => Promise<HandResult[]>,
 ): Promise<HandReport> {
   const { ids } = options;

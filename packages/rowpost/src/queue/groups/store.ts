@@ -99,9 +99,9 @@ export interface GroupStore {
   setPause(key: GroupKey, pause: { readonly author: string; readonly reason: string } | undefined): Promise<boolean>;
   /**
    * Due now, under the lock of the partition's progress; a dead letter with all its attempts. What
-   * waits behind another one of its ordering key goes on waiting.
+   * waits behind another one of its ordering key goes on waiting. With a record of each.
    */
-  redeliver(key: GroupKey, partition: number, ids: readonly string[]): Promise<HandResult[]>;
+  redeliver(key: GroupKey, partition: number, ids: readonly string[], note: HandNote): Promise<HandResult[]>;
   /** Out of message_redelivery, with a record, under the lock of the partition's progress. */
   removeIn(tx: Executor, key: GroupKey, partition: number, removal: Removal): Promise<HandResult[]>;
   remove(key: GroupKey, partition: number, removal: Removal): Promise<HandResult[]>;

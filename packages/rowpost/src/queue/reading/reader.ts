@@ -16,8 +16,11 @@ export interface ReaderOptions {
 }
 
 export interface Reader {
-  /** Up to `limit` messages that follow the last ones; `lastId` is the counter as read before. */
-  read(lastId: string, limit: number): Promise<StoredQueueMessage[]>;
+  /**
+   * Up to `limit` messages that follow the last ones; `lastId` is the counter as read before. With
+   * `bodyLimit` they end before a longer body, or are that message alone, its body left out.
+   */
+  read(lastId: string, limit: number, bodyLimit?: number): Promise<StoredQueueMessage[]>;
   /** Goes back to this id. */
   readFrom(id: string): void;
 }
@@ -43,25 +46,32 @@ export function createReader({ store, months, partition, fromId }: ReaderOptions
       nextId = id;
       month = 0;
     },
-    async read(lastId, limit) {
+    async read(lastId, limit, bodyLimit) {
       if (BigInt(lastId) < NO_MESSAGE) return [];
       const lastMonth = queueMonth(lastId);
       while (compareIds(nextId, lastId) <= 0) {
         const table = await tableFrom(Math.max(month, queueMonth(nextId)));
         if (table === undefined || table > lastMonth) break;
-        const rows = await store.read({ month: table, partition, fromId: nextId, toId: lastId, limit });
-        const last = rows?.at(-1);
+        const rows = await store.read({ month: table, partition, fromId: nextId, toId: lastId, limit, bodyLimit });
+        const taken = rows === undefined ? [] : untilLeftOut(rows);
+        const last = taken.at(-1);
         // The counter that was read first lies in a later month: nothing more comes into this one.
-        const isOver = table < lastMonth && (rows === undefined || rows.length < limit);
+        const isAll = rows === undefined || (rows.length < limit && taken.length === rows.length);
+        const isOver = table < lastMonth && isAll;
         if (rows === undefined) known = [];
         month = isOver ? monthAfter(table) : table;
         if (last !== undefined) nextId = idAfter(last.id);
-        if (rows !== undefined && rows.length > 0) return rows;
+        if (taken.length > 0) return taken;
         if (!isOver) break;
       }
       return [];
     },
   };
+}
+
+function untilLeftOut(rows: readonly StoredQueueMessage[]): StoredQueueMessage[] {
+  const place = rows.findIndex(({ leftOutBytes }) => leftOutBytes !== undefined);
+  return rows.slice(0, place === -1 ? undefined : Math.max(1, place));
 }
 
 /** The next id, whoever's partition it is. */

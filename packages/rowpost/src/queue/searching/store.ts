@@ -74,7 +74,7 @@ export interface ConsumptionEntry {
   /** 1 for the first; 0 for what somebody did by hand. */
   readonly attempt: number;
   /** What came of it. */
-  readonly result: "consumed" | "failed" | "dead" | "skipped" | "discarded" | "unknown";
+  readonly result: "consumed" | "failed" | "dead" | "skipped" | "discarded" | "redelivered" | "unknown";
   /** When; ISO 8601, in UTC. */
   readonly at: string;
   /** How long the handler took. */

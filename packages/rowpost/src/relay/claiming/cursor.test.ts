@@ -94,7 +94,8 @@ describe("cursor (rule: bounded-scan)", () => {
 });
 
 describe("scan budget", () => {
-  const rows = (count: number, bodyBytes: number) => Array.from({ length: count }, () => ({ bodyBytes }));
+  const rows = (count: number, bodyBytes: number, topic = "orders") =>
+    Array.from({ length: count }, () => ({ bodyBytes, topic }));
 
   it("begins small and doubles up to the batch", () => {
     const budget = createScanBudget(500);
@@ -111,6 +112,13 @@ describe("scan budget", () => {
     const budget = createScanBudget(500);
     budget.returned(rows(1, 4_194_304));
     expect(budget.rows(2_000)).toBe(4);
+  });
+
+  it("asks for few rows of the topic whose bodies are large, and for its share of the others'", () => {
+    const budget = createScanBudget(500);
+    for (let scans = 0; scans < 4; scans += 1) budget.returned([...rows(1, 4_194_304, "images"), ...rows(9, 400)]);
+    expect(budget.rows(2_000, { topic: "images", sharers: 2 })).toBe(2);
+    expect(budget.rows(2_000, { topic: "orders", sharers: 2 })).toBe(250);
   });
 
   it("bounds what a scan brings, whatever the bodies are: rows times the longest that comes along", () => {

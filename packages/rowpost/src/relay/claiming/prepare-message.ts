@@ -11,6 +11,8 @@ export type Prepared = { readonly outgoing: OutgoingMessage } | { readonly broke
 export interface PrepareOptions {
   /** It has content_type. */
   readonly hasContentType: boolean;
+  /** Its column of bodies holds bytes. */
+  readonly isBinary?: boolean | undefined;
   /** It has delivery_count. Else the number of an attempt is known from the failures alone. */
   readonly countsClaims: boolean;
 }
@@ -18,13 +20,13 @@ export interface PrepareOptions {
 /** Decodes body and headers and adds the identity headers. */
 export function prepareMessage(
   row: ScannedMessage & { readonly body: string },
-  { hasContentType, countsClaims }: PrepareOptions,
+  { countsClaims, hasContentType, isBinary }: PrepareOptions,
 ): Prepared {
   if (row.type === "" || row.key === "") return { broken: "BROKEN_ROW: message type or message key is empty or NULL" };
   if (row.topic === "") return { broken: "BROKEN_ROW: topic is empty or NULL" };
   if (row.isBodyNull) return { broken: "BROKEN_ROW: message body is NULL" };
   if (row.orderingKey === "") return { broken: "BROKEN_ROW: ordering key is an empty text; leave it NULL" };
-  const body = decodeBody({ ...row, body: row.body ?? "" }, { hasContentType });
+  const body = decodeBody({ ...row, body: row.body ?? "" }, { hasContentType, isBinary });
   if (body.broken !== undefined) return { broken: `BROKEN_BODY: ${body.broken}` };
   const headers = decodeHeaders(row.headers);
   if (headers.broken !== undefined) return { broken: `BROKEN_HEADERS: ${headers.broken}` };

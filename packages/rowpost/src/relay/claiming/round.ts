@@ -67,7 +67,7 @@ const NOTHING: RoundResult = { claimed: 0, next: "wait", exhausted: false, asked
 export function createRound(options: RoundOptions): () => Promise<RoundResult> {
   const { settings, keeper, window, scans, refusals } = options;
   const { room, breaker, followers, setAside } = options.parking;
-  const { columns } = options.layout;
+  const { bodyType, columns } = options.layout;
   const failedBlocks = settings.onFailed === "block";
   const standsOutside: StandsOutside = ({ resend, retryCount, type }) =>
     resend || (!failedBlocks && retryCount >= settings.policyOf(type).maxAttempts);
@@ -121,6 +121,7 @@ export function createRound(options: RoundOptions): () => Promise<RoundResult> {
       shards: new Set(shards),
       countsClaims: columns.deliveryCount !== undefined,
       hasContentType: columns.contentType !== undefined,
+      isBinary: bodyType === "binary",
     });
   }
 

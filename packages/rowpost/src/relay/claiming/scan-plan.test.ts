@@ -1,15 +1,18 @@
 import { describe, expect, it } from "vitest";
+import { takesTopic } from "../../runtime/topic-patterns.ts";
 import { createManualClock } from "../../testing/manual-clock.ts";
 import { createScanPlan } from "./scan-plan.ts";
 
-function bench({ waiting = [] as string[], isAble = true } = {}) {
+function bench({ waiting = [] as string[], isAble = true, topics = undefined as readonly string[] | undefined } = {}) {
   const clock = createManualClock();
   const closed = new Set<string>();
   const asked: string[][] = [];
+  const takes = (topic: string): boolean => takesTopic({ topics }, topic);
+  const of = (topic: string): number => (closed.has(topic) || !takes(topic) ? 0 : 100);
   const plan = createScanPlan({
     clock,
     isAble: () => isAble,
-    room: { of: (topic) => (closed.has(topic) ? 0 : 100), closed: () => [...closed] },
+    room: { of, closed: () => [...closed], takes, topics },
     store: {
       async waitingTopics({ known }) {
         asked.push([...known]);
@@ -70,7 +73,7 @@ describe("scan plan (rule: isolation)", () => {
     const plan = createScanPlan({
       clock,
       isAble: () => true,
-      room: { of: () => 0, closed: () => ["hung"] },
+      room: { of: () => 0, closed: () => ["hung"], takes: () => true, topics: undefined },
       store: {
         async waitingTopics() {
           looks += 1;
@@ -139,5 +142,22 @@ describe("scan plan (rule: isolation)", () => {
     closed.add("hung");
     plan.returned(undefined, rows("hung"), true);
     expect(await plan.next()).toBeUndefined();
+  });
+
+  it("scans the topics that the relay names, and asks for no others", async () => {
+    const { plan, asked, waiting } = bench({ topics: ["orders", "stock"] });
+    waiting.push("other");
+    expect(await plan.next()).toMatchObject({ topics: ["orders", "stock"], isPart: false, looked: true });
+    expect([asked, plan.closed()]).toEqual([[], []]);
+  });
+
+  it("finds the topics of the relay's patterns, and never scans one of another relay's", async () => {
+    const { plan, clock, waiting } = bench({ topics: ["orders.*"] });
+    waiting.push("orders.new", "stock");
+    expect(await plan.next()).toMatchObject({ topics: ["orders.new"] });
+    expect(plan.closed()).toEqual([]);
+    await clock.advance(60_000);
+    waiting.splice(0);
+    expect(await plan.next()).toMatchObject({ topics: ["orders.new"], looked: true });
   });
 });

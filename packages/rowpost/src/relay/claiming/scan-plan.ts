@@ -55,7 +55,7 @@ export interface ScanPlan {
 
 export interface ScanPlanOptions {
   readonly store: Pick<RelayStore, "waitingTopics">;
-  readonly room: Pick<Room, "of" | "closed">;
+  readonly room: Pick<Room, "of" | "closed" | "takes" | "topics">;
   readonly clock: Clock;
   /** The table can be scanned by topic. */
   readonly isAble: () => boolean;
@@ -63,8 +63,11 @@ export interface ScanPlanOptions {
 
 /** Makes a plan that begins with one walk. */
 export function createScanPlan({ store, room, clock, isAble }: ScanPlanOptions): ScanPlan {
+  /** Topics that the relay takes by name; no look has to find them. */
+  const named = new Set(room.topics?.filter((pattern) => !pattern.includes("*")));
+  const areAllNamed = named.size === room.topics?.length;
   /** Topics that had rows lately, and when; in the order in which they are scanned next. */
-  const known = new Map<string, number>();
+  const known = new Map([...named].map((topic) => [topic, Number.POSITIVE_INFINITY]));
   /** Those of them that were found, and not scanned since. */
   const found = new Set<string>();
   /** Those of them that the walks do not show. */
@@ -85,11 +88,13 @@ export function createScanPlan({ store, room, clock, isAble }: ScanPlanOptions):
 
   /** False: it was not time. */
   async function look(): Promise<boolean> {
+    if (areAllNamed) return true;
     const nowMs = clock.monotonicMs();
     if (nowMs < lookAtMs) return false;
     for (const [topic, seenMs] of known) {
       // One that takes nothing was not looked at, and a walk would read its rows.
-      if (nowMs - seenMs < REMEMBER_MS || found.has(topic) || !isOpen(topic)) continue;
+      const isResting = room.takes(topic) && !isOpen(topic);
+      if (nowMs - seenMs < REMEMBER_MS || found.has(topic) || isResting) continue;
       known.delete(topic);
       hidden.delete(topic);
     }
@@ -114,7 +119,7 @@ export function createScanPlan({ store, room, clock, isAble }: ScanPlanOptions):
     ends = isAll ? [] : topics.slice(-LOOK_ENDS);
     for (const topic of topics) {
       known.set(topic, isAll ? nowMs : Number.NEGATIVE_INFINITY);
-      found.add(topic);
+      if (room.takes(topic)) found.add(topic);
     }
   }
 
@@ -141,11 +146,11 @@ export function createScanPlan({ store, room, clock, isAble }: ScanPlanOptions):
   }
 
   return {
-    closed: () => [...new Set([...leftOut, ...[...known.keys()].filter((topic) => !isOpen(topic))])],
+    closed: () => [...new Set([...leftOut, ...[...known.keys()].filter((topic) => !isOpen(topic))])].filter(room.takes),
     async next() {
       leftOut = [];
       if (!isAble()) return undefined;
-      if (room.closed().length > 0 || ![...known.keys()].every(isOpen)) {
+      if (room.topics !== undefined || room.closed().length > 0 || ![...known.keys()].every(isOpen)) {
         const looked = await look();
         const open = new Set([...known.keys()].filter(isOpen));
         leftOut = [...known.keys()].filter((topic) => !open.has(topic));
@@ -161,7 +166,9 @@ export function createScanPlan({ store, room, clock, isAble }: ScanPlanOptions):
     returned(plan, rows, full) {
       const nowMs = clock.monotonicMs();
       const shown = topicsOf(rows);
-      for (const topic of shown) if (known.has(topic) || known.size < MOST_TOPICS) known.set(topic, nowMs);
+      for (const topic of shown) {
+        if (!named.has(topic) && (known.has(topic) || known.size < MOST_TOPICS)) known.set(topic, nowMs);
+      }
       for (const topic of plan?.topics ?? shown) found.delete(topic);
       if (plan === undefined) {
         walked = shown;

@@ -52,7 +52,7 @@ export interface ScansOptions {
   readonly settings: RelaySettings;
   readonly keeper: Pick<LeaseKeeper, "holdsAll">;
   readonly window: InFlightWindow;
-  readonly room: Pick<Room, "of" | "bytesOf">;
+  readonly room: Pick<Room, "of" | "bytesOf" | "closed">;
   readonly plan: ScanPlan;
   /** A scan has come back, after so many milliseconds. */
   readonly took: (ms: number) => void;
@@ -124,17 +124,17 @@ export function createScans({ store, settings, keeper, window, room, plan, took 
     turn.fromStart &&= cursors.every(({ cursor }) => cursor.atStart);
     const fromStart = chosen.isFirst && turn.fromStart;
     if (fromStart) clean = true;
-    const most = budget.rows(batchSize);
     const full = cursors.filter(({ cursor }) => cursor.full).length;
     const asked = cursors.map(({ topic, cursor }) => {
-      const share = Math.ceil(most / (cursor.full || cursors.length === 1 ? Math.max(1, full) : SMALL_SHARE));
+      const sharers = cursor.full || cursors.length === 1 ? Math.max(1, full) : SMALL_SHARE;
       // Later in a sweep: what it began with could not go, and must not hide what can from a probe.
       const least = cursor.atStart ? 1 : PASSED_AT_ONCE;
-      const rows = Math.max(1, Math.min(share, Math.max(least, room.of(topic))));
-      return { topic, cursor, scan: cursor.ask(rows, inFlightOf(topic)) };
+      const rows = Math.min(budget.rows(batchSize, { topic, sharers }), Math.max(least, room.of(topic)));
+      return { topic, cursor, rows, scan: cursor.ask(rows, inFlightOf(topic)) };
     });
     const topics = asked.map(({ topic, scan }): TopicScan => ({ topic, ...scan }));
-    const limits = { afterId: "0", immediateLimit: 0, dueLimit: 0, bodyLimit: budget.bodyLimit(most) };
+    const bodyLimit = budget.bodyLimit(asked.reduce((sum, { rows }) => sum + rows, 0));
+    const limits = { afterId: "0", immediateLimit: 0, dueLimit: 0, bodyLimit };
     const rows = await withBodies(await ask({ ...limits, topics }, shards), shards);
     const found = grouped(rows, ({ topic }) => topic);
     for (const { topic, cursor, scan } of asked) cursor.returned(found.get(topic) ?? [], scan, shards);
@@ -207,7 +207,12 @@ export function createScans({ store, settings, keeper, window, room, plan, took 
     },
     async next(shards) {
       const chosen = await plan.next();
-      if (chosen !== undefined && chosen.topics.length === 0) return NO_ROWS;
+      if (chosen?.topics.length === 0) {
+        const isAnyClosed = room.closed().length + plan.closed().length > 0;
+        if (isAnyClosed || !chosen.looked) return NO_ROWS;
+        clean = true;
+        return { ...NO_ROWS, nothingOpen: false, whole: true };
+      }
       const scan = chosen === undefined ? await scanAll(shards) : await scanTopics(chosen, shards);
       await settings.reach("scanned");
       return scan;

@@ -47,6 +47,8 @@ export interface SortRequest {
    * The table says what a body is; without content_type what parses is JSON and the rest is text.
    */
   readonly hasContentType: boolean;
+  /** Bodies come as base64, of a column of bytes. */
+  readonly isBinary: boolean;
 }
 
 /** Sorts the rows of one scan. */

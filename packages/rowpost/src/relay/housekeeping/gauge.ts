@@ -6,6 +6,8 @@ export interface MessageGauge {
   readonly topic: string;
   readonly state: MessageState;
   readonly count: number;
+  /** Only a part of the state was looked at: there may be more, and other topics. */
+  readonly atLeast: boolean;
   /** Of a waiting one. */
   readonly oldestAgeMs: number;
 }

@@ -14,9 +14,11 @@ import type { RelayEvents } from "../events.ts";
 import type { LeaseKeeper } from "../leases/lease-keeper.ts";
 import type { RelaySettings } from "../options.ts";
 import type { Followers } from "../parking/followers.ts";
+import type { Room } from "../parking/room.ts";
 import { slowRetryInMs } from "../publishing/outcome.ts";
 import { about, type RelayReports } from "../reports.ts";
 import type { RelayStore, TimedDecision, TimedRow } from "../store.ts";
+import type { MessageGauge } from "./gauge.ts";
 import type { OldTransactionsWatch } from "./old-transactions.ts";
 import type { SendingSweep } from "./sending-sweep.ts";
 import { createSteppedClock } from "./stepped-clock.ts";
@@ -35,6 +37,7 @@ const CONFIRMATIONS_EVERY_MS = 600_000;
 const CONFIRMATIONS_KEPT_MS = 90 * 86_400_000;
 /** Confirmations of unknown messages are forgotten this long after the last one. */
 const UNKNOWN_KEPT_MS = 7 * 86_400_000;
+const none = (of: Pick<MessageGauge, "topic" | "state">) => ({ ...of, count: 0, oldestAgeMs: 0 });
 /** The shard whose holder does what must be done once. */
 const LEADER_SHARD = 0;
 
@@ -42,6 +45,7 @@ export interface HousekeepingOptions {
   readonly store: RelayStore;
   readonly keeper: LeaseKeeper;
   readonly followers: Pick<Followers, "release">;
+  readonly room: Pick<Room, "takes">;
   readonly sendingSweep: SendingSweep;
   readonly oldTransactions: Pick<OldTransactionsWatch, "look">;
   readonly settings: RelaySettings;
@@ -87,7 +91,7 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   /** Gauges that were set and must be set to 0 when a count has no rows any more. */
   let shown: readonly { readonly topic: string; readonly state: MessageState }[] = [];
   /** Rows whose decision was told and perhaps not written; with their version. */
-  const told = new Map<string, number>();
+  const told = new Map<string, string>();
 
   function isTime(job: string, everyMs: number): boolean {
     const nowMs = settings.clock.monotonicMs();
@@ -146,8 +150,8 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
   }
 
   function decide(row: TimedRow): TimedDecision {
-    const token = { id: row.id, shard: row.shard, deliveryCount: row.deliveryCount, lockVersion: row.lockVersion };
-    const base = { ...token, failReason: null, nextRetryInMs: null };
+    const { id, shard, deliveryCount, lockVersion, identityHash } = row;
+    const base = { id, shard, deliveryCount, lockVersion, identityHash, failReason: null, nextRetryInMs: null };
     if (row.state === "suspended") return { ...base, transition: "resume" };
     if (row.state === "failed") return { ...base, transition: "slowRetry" };
     return decideUnconfirmed(row, base);
@@ -238,10 +242,13 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
 
   async function gauges(): Promise<boolean> {
     if (!isTime("gauges", GAUGES_EVERY_MS)) return false;
-    const now = await housekeeping.gauges();
-    const gone = shown.filter((one) => !now.some(({ topic, state }) => topic === one.topic && state === one.state));
-    show([...now, ...gone.map((one) => ({ ...one, count: 0, oldestAgeMs: 0 }))]);
-    shown = now.map(({ topic, state }) => ({ topic, state }));
+    const now = (await housekeeping.gauges()).filter(({ topic }) => options.room.takes(topic));
+    const isPart = new Set(now.filter(({ atLeast }) => atLeast).map(({ state }) => state));
+    const absent = shown.filter((one) => !now.some(({ topic, state }) => topic === one.topic && state === one.state));
+    // A topic that a part of its state does not show is not known to have none: its number stays.
+    const kept = absent.filter(({ state }) => isPart.has(state));
+    show([...now, ...absent.filter((one) => !kept.includes(one)).map(none)]);
+    shown = [...now.map(({ topic, state }) => ({ topic, state })), ...kept];
     return true;
   }
 
@@ -249,11 +256,11 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
    * Another relay counts from now on: what this one has counted must not stand beside it for ever.
    */
   function clearGauges(): void {
-    show(shown.map((one) => ({ ...one, count: 0, oldestAgeMs: 0 })));
+    show(shown.map(none));
     shown = [];
   }
 
-  function show(rows: Awaited<ReturnType<typeof housekeeping.gauges>>): void {
+  function show(rows: readonly Omit<MessageGauge, "atLeast">[]): void {
     for (const { topic, state, count, oldestAgeMs } of rows) {
       settings.metrics.gauge("rowpost_messages", { topic, state }, count);
       if (state !== "pending") continue;

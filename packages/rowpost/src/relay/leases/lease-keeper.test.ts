@@ -145,7 +145,7 @@ describe("leases", () => {
     await frozen.keeper.heartbeat();
     expect(frozen.lost).toHaveLength(16);
     expect(frozen.keeper.heldCount).toBe(0);
-    expect(table.rows.every((row) => row.owner === "b" && row.epoch === 2)).toBe(true);
+    expect(table.rows.every((row) => row.owner === "b" && row.epoch === "2")).toBe(true);
   });
 
   it("gives everything back when it leaves, and takes nothing any more", async () => {
@@ -187,7 +187,7 @@ describe("leases", () => {
       expect(await heir.keeper.look()).toBe(true);
       await heir.keeper.heartbeat();
       expect(heir.keeper.heldCount).toBe(16);
-      expect(table.rows.every(({ epoch }) => epoch === 2)).toBe(true);
+      expect(table.rows.every(({ epoch }) => epoch === "2")).toBe(true);
     });
 
     it("are not taken when it is back with another session (rule: session-lock)", async () => {

@@ -25,7 +25,12 @@ export interface LeaseKeeperOptions {
   readonly owner: string;
   readonly settings: Pick<RelaySettings, "label" | "leaseMs" | "heartbeatMs" | "clock">;
   readonly window: Pick<InFlightWindow, "countOf">;
-  readonly onAcquired: (shards: readonly number[], recovered: number) => void | Promise<void>;
+  /** `silent`: those whose owner neither gave them back nor signed off. */
+  readonly onAcquired: (
+    shards: readonly number[],
+    recovered: number,
+    silent: readonly number[],
+  ) => void | Promise<void>;
   readonly onLost: (shards: readonly number[]) => void;
   readonly onReleased: (shards: readonly number[]) => void | Promise<void>;
   /** The lease session is lost: a heartbeat at once gets another one. */
@@ -72,7 +77,7 @@ export interface LeaseKeeper {
   /** Milliseconds of lease left on a shard; 0 when it is not held. */
   leftMs(shard: number): number;
   /** Epoch of a held shard. */
-  epochOf(shard: number): number | undefined;
+  epochOf(shard: number): string | undefined;
   fence(): Fence;
   readonly heldCount: number;
   /** All shards of the table are held here. */
@@ -86,7 +91,7 @@ export interface LeaseKeeper {
 }
 
 interface Held {
-  readonly epoch: number;
+  readonly epoch: string;
   validUntilMs: number;
   draining: boolean;
 }
@@ -99,7 +104,8 @@ interface Sighting {
 /** Makes a keeper that holds nothing yet. */
 export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
   const { leases, owner, window } = options;
-  const { label, leaseMs, heartbeatMs, clock } = options.settings;
+  const { settings } = options;
+  const { label, heartbeatMs, clock } = settings;
   const held = new Map<number, Held>();
   const sightings = new Map<number, Sighting>();
   const watch = createLockWatch(leases, owner, clock);
@@ -131,6 +137,7 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
 
   async function heartbeat(): Promise<void> {
     const sentAtMs = clock.monotonicMs();
+    const { leaseMs } = settings;
     const asked = heldShards();
     const lostBefore = lostSessions;
     // An instance is given up for dead only after the longest pause that still leaves its leases
@@ -140,7 +147,7 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
     suspensions = view.suspensions;
     shardCount = view.leases.length;
     rows = view.leases;
-    keepRenewed(asked, view.held, sentAtMs);
+    keepRenewed(asked, view.held, sentAtMs + leaseMs);
     // A session that is lost again meanwhile is no better than the one before.
     if (lostSessions === lostBefore) hasSession = true;
     if (!isTold && !view.instances.some((instance) => instance.owner === owner && instance.lock !== undefined)) {
@@ -155,13 +162,13 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
     if (!leaving) await take(view, share);
   }
 
-  function keepRenewed(asked: readonly HeldShard[], renewed: readonly HeldShard[], sentAtMs: number): void {
+  function keepRenewed(asked: readonly HeldShard[], renewed: readonly HeldShard[], untilMs: number): void {
     const still = new Map(renewed.map(({ shard, epoch }) => [shard, epoch]));
     const lost: number[] = [];
     for (const { shard, epoch } of asked) {
       const mine = held.get(shard);
       if (mine === undefined || mine.epoch !== epoch) continue;
-      if (still.get(shard) === epoch) mine.validUntilMs = sentAtMs + leaseMs;
+      if (still.get(shard) === epoch) mine.validUntilMs = untilMs;
       else {
         held.delete(shard);
         lost.push(shard);
@@ -229,6 +236,7 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
 
   async function take(view: LeaseView, share: number): Promise<void> {
     const nowMs = clock.monotonicMs();
+    const { leaseMs } = settings;
     const wanted = share - held.size;
     if (wanted <= 0) return;
     const takeable = view.leases.filter((lease) => {
@@ -242,11 +250,13 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
     for (const { shard, epoch } of acquired) {
       held.set(shard, { epoch, validUntilMs: nowMs + leaseMs, draining: false });
     }
-    if (acquired.length > 0)
-      await options.onAcquired(
-        acquired.map(({ shard }) => shard),
-        recovered,
-      );
+    if (acquired.length === 0) return;
+    const shards = acquired.map(({ shard }) => shard);
+    const left = takeable.filter(
+      (lease) => lease.owner !== owner && view.instances.some((instance) => instance.owner === lease.owner),
+    );
+    const silent = left.map(({ shard }) => shard).filter((shard) => shards.includes(shard));
+    await options.onAcquired(shards, recovered, silent);
   }
 
   function leftMs(shard: number): number {
@@ -294,7 +304,7 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
         .sort((left, right) => left - right),
     epochOf: (shard) => held.get(shard)?.epoch,
     fence() {
-      const epochs: (number | undefined)[] = Array.from({ length: shardCount });
+      const epochs: (string | undefined)[] = Array.from({ length: shardCount });
       for (const [shard, { epoch }] of held) epochs[shard] = epoch;
       return { owner, epochs };
     },

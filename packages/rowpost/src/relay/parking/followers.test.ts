@@ -28,7 +28,7 @@ function bench(answers: Partial<Calls> = {}, isAble = true) {
   };
   const followers = createFollowers({
     store: { housekeeping } as Pick<RelayStore, "housekeeping">,
-    keeper: { fence: () => ({ owner: "me", epochs: [1] }) },
+    keeper: { fence: () => ({ owner: "me", epochs: ["1"] }) },
     settings: { batchSize: 2, logger: silentLogger, onFailed: "block" },
     isAble: () => isAble,
     wake: () => void calls.push("wake"),

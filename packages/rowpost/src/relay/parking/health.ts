@@ -6,6 +6,7 @@
  * | ------------------------------ | ----------------- | --------------------- |
  * | sent                           | is well           | is there              |
  * | refused (scope `message`)      | slowed, if all    | is there              |
+ * | the same, perhaps absent       | absence.ts: one or the other                  |
  * | `destination`                  | rests             | is there              |
  * | `connection`                   | -                 | is away, if all       |
  * | no answer (`unknown`)          | rests             | -                     |
@@ -15,12 +16,16 @@ import type { PublishResult } from "../../brokers/broker.ts";
 import type { EventEmitter } from "../../runtime/events.ts";
 import type { RelayEvents } from "../events.ts";
 import type { RelaySettings } from "../options.ts";
+import { createAbsence } from "./absence.ts";
 import type { Outlets } from "./outlets.ts";
 import type { TopicBreaker } from "./topic-breaker.ts";
 
 export interface Health {
-  /** Learns from the results of a publish call; all its messages were of this topic. */
-  learn(topic: string, results: readonly PublishResult[]): void;
+  /**
+   * Learns from the results of a publish call; all its messages were of this topic. Returns what
+   * they mean: a failure may be the destination's.
+   */
+  learn(topic: string, ids: readonly string[], results: readonly PublishResult[]): readonly PublishResult[];
   /**
    * Messages of these topics were not published after all. A probe among them tells nothing, but
    * makes room for the next one; else its topic would rest for ever.
@@ -31,7 +36,7 @@ export interface Health {
 }
 
 export interface HealthOptions {
-  readonly settings: Pick<RelaySettings, "metrics" | "logger">;
+  readonly settings: Pick<RelaySettings, "clock" | "metrics" | "logger">;
   readonly outlets: Pick<Outlets, "of">;
   readonly breaker: TopicBreaker;
   readonly events: EventEmitter<RelayEvents>;
@@ -59,6 +64,7 @@ interface Tally {
 /** Makes the health of one relay's topics and brokers, all of them well. */
 export function createHealth({ settings, outlets, breaker, events, ...on }: HealthOptions): Health {
   const { metrics, logger } = settings;
+  const absence = createAbsence(settings.clock);
 
   function learnOfBroker(topic: string, tally: Tally): void {
     const { gate, name: broker } = outlets.of(topic);
@@ -104,11 +110,13 @@ export function createHealth({ settings, outlets, breaker, events, ...on }: Heal
 
   return {
     restMs: (topic) => breaker.restMs(topic),
-    learn(topic, results) {
+    learn(topic, ids, answers) {
+      const results = absence.judge(topic, ids, answers);
       const tally = tallyOf(results);
       measure(topic, tally);
       learnOfBroker(topic, tally);
       learnOfTopic(topic, tally);
+      return results;
     },
     notTried(topics) {
       for (const topic of new Set(topics)) breaker.report({ ...tallyOf([]), topic });

@@ -19,6 +19,10 @@ export interface Outlet {
 
 export interface Outlets {
   readonly all: readonly Outlet[];
+  /** Patterns of the topics that the relay takes; undefined: every topic. */
+  readonly topics: readonly string[] | undefined;
+  /** Whether the relay takes the topic, or leaves it to other relays. */
+  takes(topic: string): boolean;
   /** The outlet that takes the topic. */
   of(topic: string): Outlet;
   /** Topics seen lately that this one takes; undefined: it takes all. */
@@ -45,12 +49,14 @@ export function createOutlets({ broker, clock, windowSize }: OutletsOptions): Ou
   const { routes } = broker;
   const byName = new Map((routes?.brokers ?? [broker.name]).map((name) => [name, make(name)]));
   const all = [...byName.values()];
-  // Takes what no route takes: those messages fail, without a broker.
+  // For a broker that names no topics and does not take this one: the message fails.
   const nowhere = make("");
   const byTopic = new Map<string, Outlet>();
 
   return {
     all,
+    topics: routes?.topics,
+    takes: (topic) => routes?.topics === undefined || routes.brokerOf(topic) !== undefined,
     topicsOf(name) {
       if (routes === undefined) return undefined;
       return [...byTopic].flatMap(([topic, outlet]) => (outlet.name === name ? [topic] : []));

@@ -9,6 +9,7 @@
  * | or gives no answer                     | finds out                           |                    |
  * | all its messages are refused           | 1 s; then a hundred find out        | topic-breaker.ts   |
  * | it uses up its share of the window     | one of its messages is settled      | this file          |
+ * | another relay takes it (`routes`)      | ever                                | outlets.ts         |
  *
  * Nothing of this is written to the table: the rows of a topic that takes nothing are not read.
  * What concerns single rows is written, once: followers of an ordering key stand behind their head
@@ -24,7 +25,7 @@ import type { InFlight } from "../in-flight.ts";
 import type { Outlet, Outlets } from "./outlets.ts";
 import type { TopicBreaker } from "./topic-breaker.ts";
 
-export interface Room {
+export interface Room extends Pick<Outlets, "takes" | "topics"> {
   /** Messages of this topic that may be claimed now; 0: not now. */
   of(topic: string): number;
   /**
@@ -77,6 +78,7 @@ export function createRoom({ outlets, breaker, batchSize, windowBytes }: RoomOpt
   const underWay = new Map<string, number>();
 
   function of(topic: string): number {
+    if (!outlets.takes(topic)) return 0;
     const { gate, places } = outlets.of(topic);
     const allowance = Math.min(gate.allowance(), breaker.allowance(topic));
     const busy = underWay.has(topic);
@@ -135,6 +137,8 @@ export function createRoom({ outlets, breaker, batchSize, windowBytes }: RoomOpt
 
   return {
     of,
+    takes: (topic) => outlets.takes(topic),
+    topics: outlets.topics,
     bytesOf: (topic) => (fits(topic, Number.POSITIVE_INFINITY) ? Number.POSITIVE_INFINITY : bytes.free(topic)),
     closed: () => [...new Set([...underWay.keys(), ...breaker.open()])].filter((topic) => of(topic) === 0),
     get away() {

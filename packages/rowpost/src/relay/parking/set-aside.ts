@@ -41,7 +41,7 @@ export function createSetAside({ store, keeper, reports, settings }: SetAsideOpt
   const { housekeeping } = store;
   let running: Promise<void> | undefined;
   /** Failed rows of which some were perhaps not written, with their versions. */
-  let told: ReadonlyMap<string, number> = new Map();
+  let told: ReadonlyMap<string, string> = new Map();
 
   async function fail(broken: readonly BrokenRow[]): Promise<void> {
     if (broken.length === 0) return;

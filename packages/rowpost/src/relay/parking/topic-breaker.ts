@@ -73,15 +73,17 @@ export interface TopicBreaker {
 }
 
 /**
- * After this many publishes without success a destination counts as having been away: it rested
- * 0.2, 0.4 and 0.8 s by then.
+ * After this many publishes without success a destination counts as having been away, however it
+ * fails then: it rested 0.2, 0.4 and 0.8 s by then, and for more than a minute where no answer came
+ * (a single message that gets none must not cut its own backoff short).
  */
-const AWAY_FAILURES = 3;
+const AWAY_FAILURES = { away: 3, silent: 10, refusing: Number.POSITIVE_INFINITY } as const;
 
 interface OpenBreaker {
   /** `silent`: no answer came. `refusing`: every message fails for a reason of its own. */
   kind: "away" | "silent" | "refusing";
   failures: number;
+  wasAway: boolean;
   openUntilMs: number;
   probe: number;
   probing: number;
@@ -139,15 +141,13 @@ export function createTopicBreaker(clock: Clock): TopicBreaker {
       const now = clock.monotonicMs();
       open.set(topic, {
         ...{ kind, failures, openUntilMs: now + wait, reason },
+        wasAway: known?.wasAway === true || failures >= AWAY_FAILURES[kind],
         ...{ probe: kind === "refusing" ? MESSAGE_PROBE : 1, probing: 0 },
       });
       for (const [name, breaker] of open) if (now - breaker.openUntilMs > FORGET_MS) open.delete(name);
       return known === undefined ? "opened" : undefined;
     },
-    wasAway(topic) {
-      const breaker = open.get(topic);
-      return breaker?.kind === "away" && breaker.failures >= AWAY_FAILURES;
-    },
+    wasAway: (topic) => open.get(topic)?.wasAway === true,
     open: () => open.keys(),
     resting: () => [...open].map(([topic, { reason }]) => ({ topic, restsForMs: restMs(topic), reason })),
   };

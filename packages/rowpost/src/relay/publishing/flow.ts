@@ -103,8 +103,12 @@ export function createRelayFlow(options: RelayFlowOptions): RelayFlow {
       const oldest = Math.max(...group.map(({ row }) => row.waitingMs));
       metrics.observe("rowpost_delivery_delay_ms", { topic }, oldest + durationMs);
     }
-    health.learn(topic, results);
-    settle(group, results, startedMs, transaction.settled);
+    const meanings = health.learn(
+      topic,
+      group.map(({ row }) => row.id),
+      results,
+    );
+    settle(group, meanings, startedMs, transaction.settled);
   }
 
   function settle(

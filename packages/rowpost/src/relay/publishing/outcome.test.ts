@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import type { PublishFailed } from "../../brokers/broker.ts";
+import type { PublishFailed, PublishResult } from "../../brokers/broker.ts";
 import { DEFAULT_RETRY_POLICY } from "../../message/message-type.ts";
 import { allowedFrom, TRANSITIONS } from "../../message/states.ts";
 import { scannedMessage } from "../../testing/scanned-message.ts";
 import { outcomeOf } from "./outcome.ts";
 
-const MESSAGE = scannedMessage({ id: "7", shard: 3, key: "k", deliveryCount: 4, lockVersion: 9, waitingMs: 1_000 });
+const MESSAGE = scannedMessage({ id: "7", shard: 3, key: "k", deliveryCount: 4, lockVersion: "9", waitingMs: 1_000 });
 const SETTINGS = {
   policyOf: () => ({ ...DEFAULT_RETRY_POLICY, maxAttempts: 3, baseMs: 100, factor: 2, maxMs: 1_000 }),
   confirmOf: () => undefined,
@@ -23,13 +23,13 @@ describe("outcome of a publish", () => {
     const sent = { status: "sent", messageId: "m-1" } as const;
     expect(outcomeOf(MESSAGE, sent, SETTINGS, REST)).toMatchObject({
       deliveryCount: 5,
-      lockVersion: 10,
+      lockVersion: "10",
       toState: "sent",
       messageId: "m-1",
     });
     expect(outcomeOf(MESSAGE, sent, { ...SETTINGS, sendingMark: "off" }, REST)).toMatchObject({
       deliveryCount: 4,
-      lockVersion: 9,
+      lockVersion: "9",
     });
   });
 
@@ -100,6 +100,20 @@ describe("outcome of a publish", () => {
     ).toBe(5_000);
     const unmarked = outcomeOf(MESSAGE, failed({ scope: "connection" }), { ...SETTINGS, sendingMark: "off" }, REST);
     expect(unmarked.deliveryDelta).toBe(0);
+  });
+
+  it("clips what a broker asks for, and no wait that somebody has set", () => {
+    const yearMs = 365 * 86_400_000;
+    const settings = {
+      ...SETTINGS,
+      confirmOf: () => ({ withinMs: yearMs, onTimeout: "resend" as const }),
+      policyOf: () => ({ ...SETTINGS.policyOf(), maxAttempts: 1, slowRetryEveryMs: yearMs, slowRetryForMs: yearMs }),
+    };
+    const waitOf = (result: PublishResult) => outcomeOf(MESSAGE, result, settings, REST).nextRetryInMs;
+    expect(waitOf({ status: "sent", messageId: "m" })).toBe(yearMs);
+    expect(waitOf(failed({}))).toBe(yearMs);
+    expect(waitOf(failed({ scope: "destination", retryAfterMs: yearMs }))).toBe(30 * 86_400_000);
+    expect(waitOf(failed({ scope: "destination", retryAfterMs: 0.5 }))).toBe(1);
   });
 
   it("only makes changes that the table of transitions allows", () => {

@@ -35,7 +35,11 @@ export function outcomeOf(
     // The broker's words help whoever wonders why the topic grows. Few rows get them: while a topic
     // rests it is probed with one message.
     const failReason = `${result.code}: ${result.reason}`;
-    return returned(token, { inMs: result.retryAfterMs ?? delay.destinationRestMs, failReason }, settings.sendingMark);
+    return returned(
+      token,
+      { inMs: brokersWait(result.retryAfterMs) ?? wholeMs(delay.destinationRestMs), failReason },
+      settings.sendingMark,
+    );
   }
   return failure(message, token, result, settings, random);
 }
@@ -71,7 +75,7 @@ function failure(
   const mendable = result.retriable || result.scope === "unknown";
   if (mendable && attempts < policy.maxAttempts) {
     const wait =
-      result.retryAfterMs ??
+      brokersWait(result.retryAfterMs) ??
       backoffMs({ attempt: attempts, baseMs: policy.baseMs, factor: policy.factor, maxMs: policy.maxMs }, random);
     return outcome(token, { toState: "pending", ...counted, nextRetryInMs: wait, failReason });
   }
@@ -99,13 +103,13 @@ function returned(
 /** No broker may put a message off for longer than this; it is then asked again. */
 const LONGEST_WAIT_MS = 30 * 86_400_000;
 
-/**
- * Whole milliseconds, as statements take them: adapters compute `retryAfterMs` from dates and
- * headers.
- */
-function wholeWait(ms: number | null): number | null {
-  if (ms === null) return null;
-  return Number.isNaN(ms) ? 0 : Math.ceil(Math.min(Math.max(ms, 0), LONGEST_WAIT_MS));
+function brokersWait(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : wholeMs(Math.min(ms, LONGEST_WAIT_MS));
+}
+
+/** As statements take them: adapters compute theirs from dates and headers. */
+function wholeMs(ms: number): number {
+  return Number.isNaN(ms) ? 0 : Math.ceil(Math.max(ms, 0));
 }
 
 function outcome(token: RowToken, change: Partial<Outcome> & Pick<Outcome, "toState">): Outcome {
@@ -114,11 +118,12 @@ function outcome(token: RowToken, change: Partial<Outcome> & Pick<Outcome, "toSt
     shard: token.shard,
     deliveryCount: token.deliveryCount,
     lockVersion: token.lockVersion,
+    identityHash: token.identityHash,
     toState: change.toState,
     messageId: change.messageId ?? null,
     retryDelta: change.retryDelta ?? 0,
     deliveryDelta: change.deliveryDelta ?? 0,
-    nextRetryInMs: wholeWait(change.nextRetryInMs ?? null),
+    nextRetryInMs: change.nextRetryInMs ?? null,
     failReason: change.failReason ?? null,
   };
 }

@@ -1,4 +1,5 @@
 /** Outcomes for a table that does not take their texts. */
+import { inAscii } from "../../runtime/ascii.ts";
 import type { Outcome } from "../store.ts";
 
 /** Shorter ones say nothing any more. */
@@ -18,10 +19,7 @@ export function inPlainerWords(outcome: Outcome): Outcome | undefined {
 
 function plainer(text: string | null): string | null {
   if (text === null) return null;
-  const ascii = text.replace(
-    /[\u0080-\uFFFF]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}`,
-  );
+  const ascii = inAscii(text);
   if (ascii !== text) return ascii;
   return text.length <= SHORTEST ? null : text.slice(0, text.length >> 1);
 }

@@ -6,19 +6,19 @@ import { inFlightMessage } from "../../testing/scanned-message.ts";
 import type { Outcome, RelayStore, RowNow } from "../store.ts";
 import { createSettler, type Settlement } from "./settler.ts";
 
-function settlement(id: string, epoch = 1): Settlement {
+function settlement(id: string, epoch = "1"): Settlement {
   return {
     message: { ...inFlightMessage({ id }), epoch },
     result: { status: "sent", messageId: `m-${id}` },
     outcome: {
-      ...{ id, shard: 0, deliveryCount: 1, lockVersion: 1, toState: "sent", messageId: `m-${id}` },
+      ...{ id, shard: 0, deliveryCount: 1, lockVersion: "1", identityHash: "0", toState: "sent", messageId: `m-${id}` },
       ...{ retryDelta: 0, deliveryDelta: 0, nextRetryInMs: null, failReason: null },
     },
     startedMs: 0,
   };
 }
 
-function bench(options: { answers: (() => RowNow[])[]; hasClaimToken?: boolean; leaseMs?: number; epoch?: number }) {
+function bench(options: { answers: (() => RowNow[])[]; hasClaimToken?: boolean; leaseMs?: number; epoch?: string }) {
   const clock = createManualClock();
   const calls: string[] = [];
   const written: Outcome[] = [];
@@ -45,8 +45,8 @@ function bench(options: { answers: (() => RowNow[])[]; hasClaimToken?: boolean; 
     clock,
     hasClaimToken: options.hasClaimToken ?? true,
     keeper: {
-      fence: () => ({ owner: "me", epochs: [1] }),
-      epochOf: () => options.epoch ?? 1,
+      fence: () => ({ owner: "me", epochs: ["1"] }),
+      epochOf: () => options.epoch ?? "1",
       leftMs: () => lease.leftMs,
     },
     settings: {
@@ -107,8 +107,8 @@ describe("settler", () => {
   });
 
   it("never writes an outcome of an earlier epoch of a shard that it has acquired again (rule: claim-token)", async () => {
-    const { settler, calls, told } = bench({ answers: [], epoch: 2 });
-    settler.submit([settlement("1", 1)]);
+    const { settler, calls, told } = bench({ answers: [], epoch: "2" });
+    settler.submit([settlement("1", "1")]);
     await settler.idle();
     expect(calls).toEqual([]);
     expect(told.lost).toEqual(["1"]);
@@ -124,7 +124,7 @@ describe("settler", () => {
 
   it("tells the rows that did not match apart, one by one", async () => {
     const { settler, told } = bench({
-      answers: [() => [{ id: "2", state: "pending", deliveryCount: 1, lockVersion: 7 }]],
+      answers: [() => [{ id: "2", state: "pending", deliveryCount: 1, lockVersion: "7", identityHash: "0" }]],
     });
     settler.submit([settlement("1"), settlement("2")]);
     await settler.idle();
@@ -171,7 +171,7 @@ describe("settler", () => {
 
   it("lets the others go while somebody holds a row, writes that again alone, and gives it up with the lease", async () => {
     const held = (id: string) => (): RowNow[] => [
-      { id, state: "sending", deliveryCount: 1, lockVersion: 1, isHeld: true },
+      { id, state: "sending", deliveryCount: 1, lockVersion: "1", identityHash: "0", isHeld: true },
     ];
     const { settler, clock, calls, told, lease } = bench({
       answers: [held("1"), () => [], held("1"), () => [], held("1")],

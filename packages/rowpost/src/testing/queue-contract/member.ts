@@ -66,7 +66,7 @@ export async function createMember(
   const epochs = new Map(acquired.map(({ shard, epoch }) => [shard, epoch]));
   const settlement: Member["settlement"] = (changes) => ({
     partition: 0,
-    epoch: epochs.get(changes.partition ?? 0) ?? -1,
+    epoch: epochs.get(changes.partition ?? 0) ?? "-1",
     round: 0,
     fromId: "0",
     nextId: undefined,

@@ -208,8 +208,8 @@ export function createStoreContext(bench: StoreBench, atEnd: (() => Promise<void
   }
 
   async function token({ id, shard }: PutRow): Promise<RowToken> {
-    const { deliveryCount, lockVersion } = await table.row(id);
-    return { id, shard, deliveryCount, lockVersion };
+    const { deliveryCount, identityHash, lockVersion } = await table.row(id);
+    return { id, shard, deliveryCount, lockVersion: String(lockVersion), identityHash };
   }
 
   async function changesOf(row: PutRow | string, work: () => Promise<unknown>): Promise<(keyof LayoutColumns)[]> {

@@ -25,6 +25,7 @@ import { housekeepingCases } from "./cases/housekeeping.ts";
 import { keyQueueCases } from "./cases/key-queues.ts";
 import { layoutCases } from "./cases/layouts.ts";
 import { leaseCases } from "./cases/leases.ts";
+import { otherMessageCases } from "./cases/other-message.ts";
 import { recoverCases } from "./cases/recover.ts";
 import { scanCases } from "./cases/scan.ts";
 import { settleCases } from "./cases/settle.ts";
@@ -49,6 +50,7 @@ export const storeContract: readonly StoreContractCase[] = [
   ...unconfirmedCases,
   ...unknownCases,
   ...fenceCases,
+  ...otherMessageCases,
   ...leaseCases,
   ...recoverCases,
   ...housekeepingCases,

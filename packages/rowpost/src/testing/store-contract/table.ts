@@ -68,6 +68,7 @@ export interface SeenRow {
   readonly modifiedInMs: number | null;
   readonly createdBy: string | null;
   readonly updatedBy: string | null;
+  readonly identityHash: string;
 }
 
 /** A row exactly as it stands, column by column of the layout, as text. For comparing. */
@@ -131,6 +132,7 @@ export function createMessageTable(layout: TableLayout, dialect: TestDialect, sq
       ? dialect.name(layout.table)
       : `${dialect.name(layout.schema)}.${dialect.name(layout.table)}`;
   const id = dialect.name(columns.id);
+  const identityHash = dialect.identityHash(dialect.name(columns.messageType), dialect.name(columns.messageKey));
 
   function assignments(values: RowValues): [string, string][] {
     const list: [string, string][] = [];
@@ -176,7 +178,7 @@ export function createMessageTable(layout: TableLayout, dialect: TestDialect, sq
       ];
     });
     const { rows } = await sql(
-      `SELECT ${dialect.name(columns.state)} AS state, ${fields.join(", ")} FROM ${table} WHERE ${id} = ${wanted}`,
+      `SELECT ${dialect.name(columns.state)} AS state, ${identityHash} AS identity_hash, ${fields.join(", ")} FROM ${table} WHERE ${id} = ${wanted}`,
     );
     const row = rows[0];
     return row === undefined ? undefined : seenRow(layout, wanted, row);
@@ -257,5 +259,6 @@ function seenRow(layout: TableLayout, id: string, row: Readonly<Record<string, u
     modifiedInMs: ms("modifiedInMs"),
     createdBy: text("createdBy"),
     updatedBy: text("updatedBy"),
+    identityHash: text("identity_hash") ?? "",
   };
 }

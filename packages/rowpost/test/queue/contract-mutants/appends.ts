@@ -246,6 +246,11 @@ export const appendMutants: readonly Mutant[] = [
     "read: brings a range",
   ],
   [
+    "a long body is left out",
+    consuming(({ read }) => ({ read: ({ bodyLimit: _limit, ...request }) => read(request) })),
+    "read: leaves out bodies",
+  ],
+  [
     "a read keeps its limit",
     consuming(({ read }) => ({ read: (r) => read({ ...r, limit: 99 }) })),
     "read: brings no more",

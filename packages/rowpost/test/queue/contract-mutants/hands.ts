@@ -97,6 +97,13 @@ export const handMutants: readonly Mutant[] = [
     "redeliver: dead letters",
   ],
   [
+    "a redelivery says who did it",
+    groups(({ redeliver }) => ({
+      redeliver: (key, partition, ids, note) => redeliver(key, partition, ids, { ...note, author: "somebody" }),
+    })),
+    "redeliver: a record says",
+  ],
+  [
     "a removal says who did it",
     groups(({ remove }) => ({
       remove: (key, partition, removal) =>

@@ -1,5 +1,6 @@
 /** Stores that break a promise about settles, redeliveries and leases. */
 import { DatabaseConflictError } from "../../../src/runtime/errors.ts";
+import { nextVersion } from "../../../src/runtime/next-version.ts";
 import { beside, consuming, leasing, type Mutant, type Mutation, settling } from "./mutation.ts";
 
 /** Writes for whoever owns the partition now, and not for whom the settlement is. */
@@ -34,6 +35,18 @@ export const settleMutants: readonly Mutant[] = [
     "each attempt has its record",
     settling((settlement) => ({ ...settlement, records: settlement.records.slice(0, 1) })),
     ...["settle: moves the progress", "settle: records go to the tables"],
+  ],
+  [
+    "a begin is told from an end",
+    consuming(({ recorded }) => ({
+      recorded: async (round, ids) => (await recorded(round, ids)).map((each) => ({ ...each, isSilent: false })),
+    })),
+    "settle: the end of an attempt takes the place",
+  ],
+  [
+    "records of another round are none",
+    consuming(({ recorded }) => ({ recorded: (_round, ids) => recorded(0, ids) })),
+    "settle: the end of an attempt takes the place",
   ],
   [
     "a record may be about several messages",
@@ -145,7 +158,10 @@ export const settleMutants: readonly Mutant[] = [
     leasing(({ acquire }) => ({
       async acquire(request) {
         const { acquired, recovered } = await acquire(request);
-        return { recovered, acquired: acquired.map(({ shard, epoch }) => ({ shard, epoch: epoch - 1 })) };
+        return {
+          recovered,
+          acquired: acquired.map(({ shard, epoch }) => ({ shard, epoch: String(Number(epoch) - 1) })),
+        };
       },
     })),
     "leases: there is one for each partition",
@@ -168,7 +184,10 @@ export const settleMutants: readonly Mutant[] = [
     leasing(({ acquire }) => ({
       async acquire(request) {
         const { recovered } = await acquire(request);
-        return { recovered, acquired: request.observed.map(({ shard, epoch }) => ({ shard, epoch: epoch + 1 })) };
+        return {
+          recovered,
+          acquired: request.observed.map(({ shard, epoch }) => ({ shard, epoch: nextVersion(epoch) })),
+        };
       },
     })),
     ...["leases: of two that take", "leases: nothing is taken"],

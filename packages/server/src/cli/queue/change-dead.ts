@@ -27,7 +27,7 @@ function chosen({ id, all, error }: Chosen): { ids?: readonly string[]; all?: tr
 
 /** The command; `finish` takes its exit code. */
 export function redeliverCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
-  return addQueueOptions(addDeadFilter(addChoice(new Command("redeliver"))))
+  return addQueueOptions(addHandOptions(addDeadFilter(addChoice(new Command("redeliver")))))
     .description("deliver dead letters of a consumer group again, with all their attempts; what waits anyway, at once")
     .argument("<topic>", "the topic")
     .argument("<group>", "the consumer group")
@@ -36,12 +36,15 @@ export function redeliverCommand(context: CommandContext, finish: (code: ExitCod
       `
 Examples:
   rowpost queue redeliver orders billing --id 912534914363031552 --database sqlite:./app.db
-  rowpost queue redeliver orders billing --all --error "no such customer" --database mysql://app@127.0.0.1/shop`,
+  rowpost queue redeliver orders billing --all --error "no such customer" --reason "customers are back" --database mysql://app@127.0.0.1/shop`,
     )
-    .action(async (topic: string, group: string, flags: DeadFilterFlags & Chosen) => {
+    .action(async (topic: string, group: string, flags: DeadFilterFlags & HandFlags & Chosen) => {
       const which = chosen(flags);
       const { state } = flags;
-      const report = await withQueue(context, flags, (queue) => queue.redeliver({ topic, group, state, ...which }));
+      const by = handOf(context, flags, "redelivered by hand");
+      const report = await withQueue(context, flags, (queue) =>
+        queue.redeliver({ topic, group, state, ...by, ...which }),
+      );
       finish(printReport(context, report, { verb: "redelivered", json: flags.json === true }));
     });
 }

@@ -89,7 +89,7 @@ function refusalOf(error: unknown): Problem | undefined {
 async function attemptOf(
   what: ActionName,
   { body, id, principal, request, source }: ChangeCall,
-): Promise<Attempt & { readonly lockVersion: number }> {
+): Promise<Attempt & { readonly lockVersion: string }> {
   const version = versionOf(request.headers.get("if-match"));
   const action: OperatorAction = { author: principal.name, reason: body.reason.trim(), via: principal.via };
   const hasVersions = source.layout.columns.lockVersion !== undefined;
@@ -97,9 +97,9 @@ async function attemptOf(
   return { id, version, action, lockVersion: seenVersion(version, hasVersions) };
 }
 
-function seenVersion(version: string, hasVersions: boolean): number {
-  if (!hasVersions) return 0;
-  if (/^\d{1,15}$/.test(version)) return Number(version);
+function seenVersion(version: string, hasVersions: boolean): string {
+  if (!hasVersions) return "0";
+  if (/^-?\d{1,19}$/.test(version)) return version;
   throw new Problem("invalid-request", "If-Match is no ETag of a message of this table");
 }
 

@@ -1,7 +1,7 @@
 /** What a group gets again. Written in the transaction that has the partition's progress locked. */
 import type { RedeliveryStatements } from "../../sql/queue/statements.ts";
 import { BEHIND_UNTIL, redeliveryRows } from "../../sql/queue/values.ts";
-import { COMPANION_NOW as NOW, whole } from "../clock.ts";
+import { NOT_SAFE, COMPANION_NOW as NOW, whole } from "../clock.ts";
 import { BYTES } from "./schema.ts";
 
 const AGAIN = `JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', state INT PATH '$[1]', attempt INT PATH '$[2]', due_ms BIGINT PATH '$[3]',
@@ -25,7 +25,7 @@ export const redelivery: RedeliveryStatements = {
   /** As above. One that somebody has skipped or discarded meanwhile does not come back. */
   changeRedeliveries: ({ topic, group }, partition, redeliveries) => ({
     name: "changeRedeliveries",
-    text: `UPDATE ${AGAIN}
+    text: `${NOT_SAFE}UPDATE ${AGAIN}
   STRAIGHT_JOIN message_redelivery AS r ON r.topic_id = ? AND r.consumer_group_id = ? AND r.partition_no = ${whole(partition)} AND r.message_id = j.id
   SET r.next_attempt_at = ${DUE}, r.fail_reason = j.fail_reason, r.ordering_key = j.ordering_key, r.gmt_modified = ${NOW}, r.state = j.state, r.attempt = j.attempt
   WHERE r.state = 0 AND r.attempt = j.attempt - 1`,
@@ -35,7 +35,7 @@ export const redelivery: RedeliveryStatements = {
   /** As above. */
   deleteRedeliveries: ({ topic, group }, partition, ids) => ({
     name: "deleteRedeliveries",
-    text: `DELETE r FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j
+    text: `${NOT_SAFE}DELETE r FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j
   STRAIGHT_JOIN message_redelivery AS r ON r.topic_id = ? AND r.consumer_group_id = ? AND r.partition_no = ${whole(partition)} AND r.message_id = j.id`,
     params: [`[${ids.join(",")}]`, topic, group],
   }),
@@ -43,7 +43,7 @@ export const redelivery: RedeliveryStatements = {
   /** As above: so nothing comes before the first one while it is looked for. */
   releaseKeys: ({ topic, group }, partition, orderingKeys) => ({
     name: "releaseKeys",
-    text: `UPDATE (SELECT MIN(w.message_id) AS id FROM ${KEYS}
+    text: `${NOT_SAFE}UPDATE (SELECT MIN(w.message_id) AS id FROM ${KEYS}
     STRAIGHT_JOIN message_redelivery AS w FORCE INDEX (i_key) ON w.topic_id = ? AND w.consumer_group_id = ? AND w.partition_no = ${whole(partition)} AND w.ordering_key = j.ordering_key
     WHERE w.state = 0 GROUP BY w.ordering_key) AS head
   STRAIGHT_JOIN message_redelivery AS r ON r.topic_id = ? AND r.consumer_group_id = ? AND r.partition_no = ${whole(partition)} AND r.message_id = head.id

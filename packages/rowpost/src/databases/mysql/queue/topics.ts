@@ -128,7 +128,7 @@ function consumptionTable(topic: string, month: number): string {
   port INT NULL,
   instance VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   consumption_time DATETIME(3) NOT NULL,
-  result TINYINT NOT NULL COMMENT '0 consumed, 1 failed, 2 dead letter, 3 skipped, 4 discarded',
+  result TINYINT NOT NULL COMMENT '0 consumed, 1 failed, 2 dead letter, 3 skipped, 4 discarded, 5 redelivered',
   duration_ms INT NOT NULL,
   error VARCHAR(1024) NULL,
   PRIMARY KEY (message_id, consumer_group_id, round, attempt)

@@ -12,12 +12,13 @@ export const verify: VerifyStatements = {
     params: [topic],
   }),
 
+  // What was redelivered by hand has a negative attempt: that is no outcome.
   readChunk: ({ topic, group, month, partition, fromId, toId, limit }) => ({
     name: "readChunk",
     text: `SELECT CAST(m.message_id AS CHAR) AS id, r.round AS round, CAST(r.last_message_id AS CHAR) AS last_id, r.messages AS messages, CASE WHEN a.state < 2 THEN 1 ELSE 0 END AS again
   FROM (SELECT i.message_id FROM ${quoteName(infoTable(topic, month))} AS i FORCE INDEX (PRIMARY)
     WHERE i.partition_no = ${whole(partition)} AND i.message_id BETWEEN ? AND ? ORDER BY i.message_id LIMIT ${whole(limit)}) AS m
-  LEFT JOIN ${quoteName(recordTable(topic, month))} AS r ON r.message_id = m.message_id AND r.consumer_group_id = ?
+  LEFT JOIN ${quoteName(recordTable(topic, month))} AS r ON r.message_id = m.message_id AND r.consumer_group_id = ? AND r.attempt >= 0
   LEFT JOIN message_redelivery AS a FORCE INDEX (PRIMARY) ON a.topic_id = ? AND a.consumer_group_id = ? AND a.partition_no = ${whole(partition)} AND a.message_id = m.message_id
   ORDER BY m.message_id`,
     params: [fromId, toId, group, topic, group],

@@ -1,4 +1,5 @@
 /** Reading for a group, and writing what it has finished. */
+import { MEMBER_SILENT } from "../../../message/member-silent.ts";
 import { infoTable, recordTable } from "../../sql/queue/names.ts";
 import type { ConsumeStatements } from "../../sql/queue/statements.ts";
 import { RESULTS, startId } from "../../sql/queue/values.ts";
@@ -6,8 +7,10 @@ import { quoteName } from "../../sql/sql-names.ts";
 import { msBetween, NOW, numberArray, textArray } from "../names.ts";
 
 const COLUMNS = `m.message_id::text AS id, m.partition_no AS partition_no, m.message_key AS message_key, m.message_type AS message_type,
-  m.message_data AS message_data, m.content_type AS content_type, m.headers AS headers, m.ordering_key AS ordering_key,
+  m.content_type AS content_type, m.headers AS headers, m.ordering_key AS ordering_key,
   CASE WHEN m.deliver_at IS NULL THEN 0 ELSE ${msBetween(NOW, "m.deliver_at")} END AS due_in_ms`;
+const SHORT_BODY = `CASE WHEN octet_length(m.message_data) <= $5::bigint THEN m.message_data END AS message_data,
+  CASE WHEN octet_length(m.message_data) > $5::bigint THEN octet_length(m.message_data) END AS left_out_bytes`;
 
 /** Records of a deleted group stay: another round lets one of its name write its own. */
 const BEGINS_IN =
@@ -42,19 +45,19 @@ WHERE c.topic_id = $1`,
 
   // By the primary key also without statistics: the session plans without sequential and bitmap
   // scans.
-  readMessages: ({ topic, month, partition, fromId, toId, limit }) => ({
+  readMessages: ({ topic, month, partition, fromId, toId, limit, bodyLimit }) => ({
     name: "readMessages",
-    text: `SELECT ${COLUMNS}
+    text: `SELECT ${COLUMNS}, ${SHORT_BODY}
 FROM ${quoteName(infoTable(topic, month))} m
 WHERE m.partition_no = $1 AND m.message_id BETWEEN $2::bigint AND $3::bigint
 ORDER BY m.message_id LIMIT $4::bigint`,
-    params: [partition, fromId, toId, limit],
+    params: [partition, fromId, toId, limit, bodyLimit],
   }),
 
   // OFFSET 0: looked up one by one, also by a plan that was made when the month had a few rows.
   readIds: ({ topic, month, ids }) => ({
     name: "readIds",
-    text: `SELECT ${COLUMNS}
+    text: `SELECT ${COLUMNS}, m.message_data AS message_data
 FROM unnest($1::bigint[]) AS wanted (id)
 CROSS JOIN LATERAL (SELECT * FROM ${quoteName(infoTable(topic, month))} i
   WHERE i.partition_no = (wanted.id % 64)::integer AND i.message_id = wanted.id OFFSET 0) m
@@ -75,9 +78,19 @@ WHERE topic_id = $1 AND consumer_group_id = $2 AND partition_no = $3 AND owner =
     params: [topic, group, partition, owner, epoch, nextId, month, fromId, orId],
   }),
 
+  // Single reads of the primary key.
+  readRecorded: ({ topic, group }, { month, round, ids }) => ({
+    name: "readRecorded",
+    text: `SELECT wanted.id::text AS id, r.attempt AS attempt, CASE WHEN r.error LIKE '${MEMBER_SILENT}:%' THEN 1 ELSE 0 END AS silent
+FROM unnest($1::bigint[]) AS wanted (id)
+CROSS JOIN LATERAL (SELECT attempt, error FROM ${quoteName(recordTable(topic, month))} i
+  WHERE i.message_id = wanted.id AND i.consumer_group_id = $2 AND i.round = $3::integer OFFSET 0) r`,
+    params: [numberArray(ids), group, round],
+  }),
+
   /**
-   * New rows, in the transaction that has the partition's progress locked. Those that are there
-   * stay: a settle without an answer is written again.
+   * In the transaction that has the partition's progress locked. A settle without an answer writes
+   * the same again; the end of an attempt takes the place of the mark of its begin.
    */
   insertRecords: ({ topic, group }, { month, round, place, records }) => ({
     name: "insertRecords",
@@ -86,7 +99,8 @@ WHERE topic_id = $1 AND consumer_group_id = $2 AND partition_no = $3 AND owner =
 SELECT done.id, $1, $2::integer, done.attempt, done.key, done.last_id, done.messages, $3, $4::integer, $5, ${NOW}, done.result, done.duration_ms, done.error
 FROM unnest($6::bigint[], $7::integer[], $8::text[], $9::bigint[], $10::integer[], $11::smallint[], $12::integer[], $13::text[])
   AS done (id, attempt, key, last_id, messages, result, duration_ms, error)
-ON CONFLICT (message_id, consumer_group_id, round, attempt) DO NOTHING`,
+ON CONFLICT (message_id, consumer_group_id, round, attempt) DO UPDATE
+  SET result = EXCLUDED.result, duration_ms = EXCLUDED.duration_ms, error = EXCLUDED.error`,
     params: [
       group,
       round,

@@ -26,15 +26,20 @@ export const groups: GroupStatements = {
     params: pause === undefined ? [topic, group] : [topic, group, pause.author, pause.reason],
   }),
 
+  // LIMIT has each row looked up by its whole key: before a table was analyzed PostgreSQL 18
+  // read all partitions of the topic for each of them.
   readGroups: (topic, group) => ({
     name: "readGroups",
-    text: `SELECT p.consumer_group_id AS group_id, p.partition_no, p.next_message_id::text AS next_id, (c.last_id * 64 + c.partition_no)::text AS last_id,
+    text: `SELECT p.consumer_group_id AS group_id, p.partition_no, p.next_message_id::text AS next_id, (c.last_id * 64 + p.partition_no)::text AS last_id,
   p.round, p.owner, m.label, ${isoText("p.taken_at")} AS held_since, CASE WHEN p.update_time IS NULL THEN NULL ELSE ${msSince("p.update_time")} END AS moved_ms,
   ${isoText("g.paused_at")} AS paused_at, g.paused_by, g.pause_reason
 FROM message_consumption p
-JOIN message_topic_partition c ON c.topic_id = p.topic_id AND c.partition_no = p.partition_no
-LEFT JOIN message_consumer m ON m.topic_id = p.topic_id AND m.consumer_group_id = p.consumer_group_id AND m.owner = p.owner
-LEFT JOIN message_group g ON g.topic_id = p.topic_id AND g.consumer_group_id = p.consumer_group_id
+CROSS JOIN LATERAL (SELECT last_id FROM message_topic_partition t
+  WHERE t.topic_id = p.topic_id AND t.partition_no = p.partition_no LIMIT 1) c
+LEFT JOIN LATERAL (SELECT label FROM message_consumer t
+  WHERE t.topic_id = p.topic_id AND t.consumer_group_id = p.consumer_group_id AND t.owner = p.owner LIMIT 1) m ON TRUE
+LEFT JOIN LATERAL (SELECT paused_at, paused_by, pause_reason FROM message_group t
+  WHERE t.topic_id = p.topic_id AND t.consumer_group_id = p.consumer_group_id LIMIT 1) g ON TRUE
 WHERE p.topic_id = $1${group === undefined ? "" : " AND p.consumer_group_id = $2"}
 ORDER BY p.consumer_group_id, p.partition_no`,
     params: group === undefined ? [topic] : [topic, group],

@@ -145,6 +145,6 @@ function consumptionTable(topic: string, month: number): readonly string[] {
 )`,
     `COMMENT ON COLUMN ${table}.last_message_id IS 'the row is about all messages of the partition up to this one'`,
     `COMMENT ON COLUMN ${table}.ip IS 'of the consumer'`,
-    `COMMENT ON COLUMN ${table}.result IS '0 consumed, 1 failed, 2 dead letter, 3 skipped, 4 discarded'`,
+    `COMMENT ON COLUMN ${table}.result IS '0 consumed, 1 failed, 2 dead letter, 3 skipped, 4 discarded, 5 redelivered'`,
   ];
 }

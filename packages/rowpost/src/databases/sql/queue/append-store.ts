@@ -37,16 +37,16 @@ export function createAppend(
   const { append: write } = statements;
 
   function* findTopic(topic: string): Steps<TopicSettings | undefined> {
+    const { rows } = yield { make: write.findTopic(topic) };
+    const [row] = rows.map(inTransaction);
+    return row && topicOf(row);
+  }
+
+  function* withTables<T>(steps: Steps<T>): Steps<T> {
     try {
-      const { rows } = yield { make: write.findTopic(topic) };
-      const [row] = rows.map(inTransaction);
-      return row && topicOf(row);
+      return yield* steps;
     } catch (error) {
-      if (!isTableMissing(error)) throw error;
-      throw new SchemaError(
-        `the connection of this transaction finds no tables of the message queue (${describeError(error)}): queue.migrate() makes them, in the schema of the queue's own connections`,
-        { cause: error },
-      );
+      throw isTableMissing(error) ? noTables(error) : error;
     }
   }
 
@@ -105,8 +105,18 @@ export function createAppend(
 
   return (tx, options) => {
     const run = stepsIn(tx, call, { own: options?.own === true, takesTurns: write.takesTurns });
-    return { findTopic: (topic) => run(findTopic(topic)), append: (request) => run(append(request)) };
+    return {
+      findTopic: (topic) => run(withTables(findTopic(topic))),
+      append: (request) => run(withTables(append(request))),
+    };
   };
+}
+
+function noTables(error: unknown): SchemaError {
+  return new SchemaError(
+    `the connection of this transaction finds no tables of the message queue (${describeError(error)}): queue.migrate() makes them, in the schema of the queue's own connections`,
+    { cause: error },
+  );
 }
 
 /** A row of NULLs says that the transaction of the call has ended. */

@@ -6,6 +6,7 @@ import type {
   ConsumerPlace,
   ConsumptionStore,
   GroupKey,
+  RecordedAttempt,
   Settlement,
   StoredQueueMessage,
 } from "../../../queue/store.ts";
@@ -14,7 +15,7 @@ import { grouped } from "../../../runtime/grouped.ts";
 import type { Executor } from "../../../transactions/executor.ts";
 import type { Session, SessionOptions } from "../../database.ts";
 import { createLeaseStore } from "../lease-store.ts";
-import { integer, type Row, text, textOrNull } from "../rows.ts";
+import { integer, type Row, text, textOrNull, wholeText } from "../rows.ts";
 import { createSessionSlots } from "../session-slots.ts";
 import type { QueueStatements } from "./statements.ts";
 
@@ -110,7 +111,7 @@ export function createConsumptionStore(
           partition: integer(row, "partitionno"),
           nextId: text(row, "nextid"),
           round: integer(row, "round"),
-          epoch: integer(row, "epoch"),
+          epoch: wholeText(row, "epoch"),
         }))
         .filter(({ partition }) => partitions.includes(partition));
     },
@@ -133,7 +134,9 @@ export function createConsumptionStore(
 
     async read(request) {
       try {
-        return (await read(consume.readMessages({ topic: key.topic, ...request }))).map(storedMessage);
+        return (
+          await read(consume.readMessages({ topic: key.topic, ...request, bodyLimit: request.bodyLimit ?? WHOLE }))
+        ).map(storedMessage);
       } catch (error) {
         if (isTableMissing(error)) return undefined;
         throw error;
@@ -163,6 +166,25 @@ export function createConsumptionStore(
       return found;
     },
 
+    async recorded(round, ids) {
+      const found: RecordedAttempt[] = [];
+      for (const [month, list] of grouped(ids, queueMonth)) {
+        if (dropped.has(month)) continue;
+        try {
+          const rows = await read(consume.readRecorded(key, { month, round, ids: list }));
+          for (const row of rows)
+            found.push({
+              id: text(row, "id"),
+              attempt: integer(row, "attempt"),
+              isSilent: integer(row, "silent") === 1,
+            });
+        } catch (error) {
+          if (!isTableMissing(error)) throw error;
+        }
+      }
+      return found;
+    },
+
     async settle(owner, settlement, place) {
       try {
         await slots.retry("settle", (session) =>
@@ -181,16 +203,20 @@ export function createConsumptionStore(
   };
 }
 
+/** No body has more bytes. */
+const WHOLE = 2 ** 31;
+
 /** Rolls back a transaction whose partition is not ours any more. */
 class FencedOut extends Error {}
 
 function storedMessage(row: Row): StoredQueueMessage {
+  const leftOutBytes = row["left_out_bytes"] == null ? undefined : integer(row, "left_out_bytes");
   return {
     id: text(row, "id"),
     partition: integer(row, "partition_no"),
     key: textOrNull(row, "message_key"),
     type: textOrNull(row, "message_type"),
-    body: text(row, "message_data"),
+    ...(leftOutBytes === undefined ? { body: text(row, "message_data") } : { body: "", leftOutBytes }),
     contentType: textOrNull(row, "content_type"),
     headers: textOrNull(row, "headers"),
     orderingKey: textOrNull(row, "ordering_key"),

@@ -4,12 +4,11 @@ import type {
   GroupStore,
   HandNote,
   HandResult,
-  Removal,
   StoredGroupPartition,
   StoredRedelivery,
   Unread,
 } from "../../../queue/groups/store.ts";
-import type { GroupKey } from "../../../queue/store.ts";
+import type { ConsumptionRecord, GroupKey } from "../../../queue/store.ts";
 import { compareIds } from "../../../runtime/compare-ids.ts";
 import type { Executor, Statement } from "../../../transactions/executor.ts";
 import { integer, labelWithoutLock, lowerCased, type Row, text, textOrNull } from "../rows.ts";
@@ -114,6 +113,7 @@ function changesByHand({ statements }: ConsumptionParts, slots: SessionSlots): C
         text(row, "id"),
         {
           state: stateOf(row),
+          attempt: integer(row, "attempt"),
           orderingKey: textOrNull(row, "ordering_key"),
           isBehind: integer(row, "behind") === 1,
         },
@@ -137,7 +137,7 @@ function changesByHand({ statements }: ConsumptionParts, slots: SessionSlots): C
         .filter((id) => queueMonth(id) === month)
         .map((id) => ({
           ...{ id, error, result: entry.result, key: null, lastId: null },
-          ...{ messages: 1, attempt: 0, durationMs: 0 },
+          ...{ messages: 1, attempt: entry.attemptOf?.(id) ?? 0, durationMs: 0 },
         }));
       await tx.run(consume.insertRecords(key, { month, round, place, records }));
     }
@@ -165,16 +165,20 @@ function changesByHand({ statements }: ConsumptionParts, slots: SessionSlots): C
     removeIn,
     remove: (key, partition, removal) => inTransaction((tx) => removeIn(tx, key, partition, removal)),
 
-    redeliver: (key, partition, ids) =>
+    redeliver: (key, partition, ids, note) =>
       inTransaction(async (tx) => {
-        await lock(tx, key, partition);
+        const { round } = await lock(tx, key, partition);
         const found = await states(tx, key, partition, ids);
         const changed = ids.filter((id) => {
           const row = found.get(id);
           // What waits behind another one of its ordering key would overtake it.
           return row?.state === "dead" || (row?.state === "waiting" && !row.isBehind);
         });
-        if (changed.length > 0) await tx.run(groups.redeliverNow(key, partition, changed));
+        if (changed.length > 0) {
+          const attemptOf = (id: string): number => -1 - (found.get(id)?.attempt ?? 0);
+          await record(tx, key, round, changed, { result: "redelivered", note, attemptOf });
+          await tx.run(groups.redeliverNow(key, partition, changed));
+        }
         return resultsOf(ids, found, changed);
       }),
 
@@ -196,10 +200,12 @@ function changesByHand({ statements }: ConsumptionParts, slots: SessionSlots): C
   };
 }
 
-interface Entry extends Pick<Removal, "result"> {
+interface Entry extends Pick<ConsumptionRecord, "result"> {
   readonly note: HandNote;
+  /** Default 0: nothing comes after it. */
+  readonly attemptOf?: (id: string) => number;
 }
-type Locked = Map<string, Pick<StoredRedelivery, "state" | "orderingKey"> & { readonly isBehind: boolean }>;
+type Locked = Map<string, Pick<StoredRedelivery, "state" | "attempt" | "orderingKey"> & { readonly isBehind: boolean }>;
 type Read = (statement: Statement) => Promise<readonly Row[]>;
 type Range = Parameters<GroupStore["unread"]>[2];
 

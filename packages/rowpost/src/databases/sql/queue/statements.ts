@@ -122,13 +122,23 @@ export interface ConsumeStatements {
   readCounters(key: GroupKey): Statement;
   /**
    * A range of the primary key, in its order. Aliases: id message_key message_type message_data
-   * content_type headers ordering_key due_in_ms.
+   * content_type headers ordering_key due_in_ms; and left_out_bytes, beside which message_data is
+   * NULL.
    */
-  readMessages(request: ReadRequest): Statement;
+  readMessages(request: Required<ReadRequest>): Statement;
   /** The same of single ids, all of one month, in their order. */
   readIds(request: { readonly topic: string; readonly month: number; readonly ids: readonly string[] }): Statement;
   /** 1 row when the partition is this owner's at this epoch and stands at `fromId`, else none. */
   moveProgress(key: GroupKey, request: ProgressRequest): Statement;
+  /**
+   * Records of a group in a round, of ids of one month. Locks nothing: only the owner of the
+   * partition writes them, and an owner that lost it is fenced out by the epoch when it settles.
+   * Aliases: id attempt silent (0 or 1).
+   */
+  readRecorded(
+    key: GroupKey,
+    request: { readonly month: number; readonly round: number; readonly ids: readonly string[] },
+  ): Statement;
   /** One INSERT into the records of one month. */
   insertRecords(
     key: GroupKey,
@@ -144,7 +154,7 @@ export interface ConsumeStatements {
 export interface ProgressRequest {
   readonly partition: number;
   readonly owner: string;
-  readonly epoch: number;
+  readonly epoch: string;
   readonly fromId: string;
   /** Undefined: only looks and locks, wherever the progress stands. */
   readonly nextId: string | undefined;

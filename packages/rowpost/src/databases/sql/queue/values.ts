@@ -8,6 +8,7 @@ export const RESULTS: Readonly<Record<ConsumptionRecord["result"], number>> = {
   dead: 2,
   skipped: 3,
   discarded: 4,
+  redelivered: 5,
 };
 
 /** First id of a group that does not begin at the end. */

@@ -1,4 +1,5 @@
 /** Reading for a group, and writing what it has finished. */
+import { MEMBER_SILENT } from "../../../message/member-silent.ts";
 import { infoTable, recordTable } from "../../sql/queue/names.ts";
 import type { ConsumeStatements } from "../../sql/queue/statements.ts";
 import { RESULTS, startId } from "../../sql/queue/values.ts";
@@ -6,8 +7,10 @@ import { quoteName } from "../../sql/sql-names.ts";
 import { jsonIds, msSince, NOW } from "../names.ts";
 
 const COLUMNS = `CAST(m.message_id AS TEXT) AS id, m.partition_no AS partition_no, m.message_key AS message_key, m.message_type AS message_type,
-  m.message_data AS message_data, m.content_type AS content_type, m.headers AS headers, m.ordering_key AS ordering_key,
+  m.content_type AS content_type, m.headers AS headers, m.ordering_key AS ordering_key,
   CASE WHEN m.deliver_at IS NULL THEN 0 ELSE -${msSince("m.deliver_at")} END AS due_in_ms`;
+const BYTES = "LENGTH(CAST(m.message_data AS BLOB))";
+const SHORT_BODY = `CASE WHEN ${BYTES} <= ? THEN m.message_data END AS message_data, CASE WHEN ${BYTES} > ? THEN ${BYTES} END AS left_out_bytes`;
 
 /** Records of a deleted group stay: another round lets one of its name write its own. */
 const BEGINS_IN =
@@ -27,7 +30,7 @@ ON CONFLICT (topic_id, consumer_group_id, partition_no) DO NOTHING`,
 
   readProgress: ({ topic, group }) => ({
     name: "readProgress",
-    text: `SELECT partition_no AS partitionno, CAST(next_message_id AS TEXT) AS nextid, round, epoch
+    text: `SELECT partition_no AS partitionno, CAST(next_message_id AS TEXT) AS nextid, round, CAST(epoch AS TEXT) AS epoch
 FROM message_consumption WHERE topic_id = ? AND consumer_group_id = ?`,
     params: [topic, group],
   }),
@@ -40,18 +43,18 @@ WHERE c.topic_id = ?`,
     params: [group, topic],
   }),
 
-  readMessages: ({ topic, month, partition, fromId, toId, limit }) => ({
+  readMessages: ({ topic, month, partition, fromId, toId, limit, bodyLimit }) => ({
     name: "readMessages",
-    text: `SELECT ${COLUMNS}
+    text: `SELECT ${COLUMNS}, ${SHORT_BODY}
 FROM ${quoteName(infoTable(topic, month))} AS m
 WHERE m.partition_no = ? AND m.message_id BETWEEN CAST(? AS INTEGER) AND CAST(? AS INTEGER)
 ORDER BY m.message_id LIMIT ?`,
-    params: [partition, fromId, toId, limit],
+    params: [bodyLimit, bodyLimit, partition, fromId, toId, limit],
   }),
 
   readIds: ({ topic, month, ids }) => ({
     name: "readIds",
-    text: `SELECT ${COLUMNS}
+    text: `SELECT ${COLUMNS}, m.message_data AS message_data
 FROM json_each(?) AS wanted JOIN ${quoteName(infoTable(topic, month))} AS m ON m.partition_no = (wanted.value & 63) AND m.message_id = wanted.value
 ORDER BY m.message_id`,
     params: [jsonIds(ids)],
@@ -66,13 +69,27 @@ WHERE (? IS NULL OR next_message_id IN (CAST(? AS INTEGER), CAST(? AS INTEGER)))
     params: [nextId, nextId, month, nextId, fromId, orId, topic, group, partition, owner, epoch],
   }),
 
+  // Single reads of the primary key.
+  readRecorded: ({ topic, group }, { month, round, ids }) => ({
+    name: "readRecorded",
+    text: `SELECT CAST(r.message_id AS TEXT) AS id, r.attempt AS attempt, CASE WHEN r.error LIKE '${MEMBER_SILENT}:%' THEN 1 ELSE 0 END AS silent
+FROM json_each(?) AS wanted JOIN ${quoteName(recordTable(topic, month))} AS r
+  ON r.message_id = wanted.value AND r.consumer_group_id = ? AND r.round = ?`,
+    params: [jsonIds(ids), group, round],
+  }),
+
+  /**
+   * A settle without an answer writes the same again; the end of an attempt takes the place of the
+   * mark of its begin.
+   */
   insertRecords: ({ topic, group }, { month, round, place, records }) => ({
     name: "insertRecords",
     text: `INSERT INTO ${quoteName(recordTable(topic, month))}
   (message_id, consumer_group_id, round, attempt, result, duration_ms, message_key, error, last_message_id, messages, ip, port, instance, consumption_time)
 SELECT ${field(0)}, ?, ?, ${[1, 2, 3, 4, 5, 6, 7].map(field).join(", ")}, ?, ?, ?, ${NOW}
 FROM json_each(?) WHERE true
-ON CONFLICT (message_id, consumer_group_id, round, attempt) DO NOTHING`,
+ON CONFLICT (message_id, consumer_group_id, round, attempt) DO UPDATE
+  SET result = excluded.result, duration_ms = excluded.duration_ms, error = excluded.error`,
     params: [
       group,
       round,

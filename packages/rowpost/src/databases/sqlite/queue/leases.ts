@@ -39,7 +39,7 @@ ON CONFLICT (topic_id, consumer_group_id, owner) DO UPDATE SET label = excluded.
     }),
     readLeases: () => ({
       name: "readPartitions",
-      text: `SELECT partition_no AS shard, owner, epoch, ${isoText("lease_until")} AS lease_until, lease_ms
+      text: `SELECT partition_no AS shard, owner, CAST(epoch AS TEXT) AS epoch, ${isoText("lease_until")} AS lease_until, lease_ms
 FROM message_consumption WHERE ${MEMBER} ORDER BY partition_no`,
       params: key,
     }),

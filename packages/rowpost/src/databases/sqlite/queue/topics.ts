@@ -116,7 +116,7 @@ function consumptionTable(topic: string, month: number): string {
   port INTEGER,
   instance TEXT NOT NULL,
   consumption_time TEXT NOT NULL,
-  result INTEGER NOT NULL,             -- 0 consumed, 1 failed, 2 dead letter, 3 skipped, 4 discarded
+  result INTEGER NOT NULL,             -- 0 consumed, 1 failed, 2 dead letter, 3 skipped, 4 discarded, 5 redelivered
   duration_ms INTEGER NOT NULL,
   error TEXT,
   PRIMARY KEY (message_id, consumer_group_id, round, attempt)

@@ -50,7 +50,7 @@ export const byHandCases: readonly QueueContractCase[] = [
     async run(context) {
       const { ids, billing, key } = await letters(context);
       const wanted = [ids[0], ids[1], ids[3], "77"].map(String);
-      assert.deepEqual(await context.groups.redeliver(key, 0, wanted), [
+      assert.deepEqual(await context.groups.redeliver(key, 0, wanted, NOTE), [
         { id: ids[0], result: "changed" },
         { id: ids[1], result: "changed" },
         { id: ids[3], result: "waiting" },
@@ -66,6 +66,24 @@ export const byHandCases: readonly QueueContractCase[] = [
           [ids[1], 2, 0],
         ],
         "what waits behind its key goes on waiting",
+      );
+    },
+  },
+  {
+    name: "redeliver: a record says who and why, beside that of a later decision",
+    async run(context) {
+      const { ids, key } = await letters(context);
+      const [id = ""] = ids;
+      await context.groups.redeliver(key, 0, [id], NOTE);
+      await context.groups.remove(key, 0, removal([id]));
+      const detail = await context.searching.detail(context.topic, id);
+      assert.ok(detail !== undefined && "entries" in detail);
+      assert.deepEqual(
+        detail.entries.map(({ attempt, result, error, ip }) => [attempt, result, error, ip]),
+        [
+          [-9, "redelivered", "王: wrong prices", "10.0.0.9"],
+          [0, "skipped", "王: wrong prices", "10.0.0.9"],
+        ],
       );
     },
   },

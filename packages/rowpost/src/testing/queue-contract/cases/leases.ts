@@ -15,7 +15,7 @@ async function look({ consumption }: Pick<Member, "consumption">): Promise<Lease
 }
 
 /** Who holds each partition, at which epoch. */
-function holders(leases: readonly ShardLease[]): (readonly [string | undefined, number])[] {
+function holders(leases: readonly ShardLease[]): (readonly [string | undefined, string])[] {
   return leases.map(({ owner, epoch }) => [owner, epoch]);
 }
 
@@ -29,17 +29,17 @@ export const leaseCases: readonly QueueContractCase[] = [
       assert.deepEqual(
         leases.map(({ shard, owner, epoch }) => [shard, owner, epoch]),
         [
-          [0, undefined, 0],
-          [1, undefined, 0],
+          [0, undefined, "0"],
+          [1, undefined, "0"],
         ],
       );
       const request = { owner: "takes-one", leaseMs: 60_000, observed: leases.slice(1) };
       const { acquired } = await billing.leases.acquire(request);
-      assert.deepEqual(acquired, [{ shard: 1, epoch: 1 }]);
+      assert.deepEqual(acquired, [{ shard: 1, epoch: "1" }]);
       const seen = await look({ consumption: consumption("billing", other) });
       assert.deepEqual(holders(seen.leases), [
-        [undefined, 0],
-        ["takes-one", 1],
+        [undefined, "0"],
+        ["takes-one", "1"],
       ]);
       assert.equal(seen.leases[1]?.leaseMs, 60_000);
     },
@@ -52,7 +52,7 @@ export const leaseCases: readonly QueueContractCase[] = [
       const differing: Readonly<Record<string, (lease: ShardLease) => ShardLease>> = {
         "another owner": (lease) => ({ ...lease, owner: freshOwner() }),
         "no owner": (lease) => ({ ...lease, owner: undefined }),
-        "an older epoch": (lease) => ({ ...lease, epoch: lease.epoch - 1 }),
+        "an older epoch": (lease) => ({ ...lease, epoch: String(Number(lease.epoch) - 1) }),
         "an earlier end": (lease) => ({
           ...lease,
           leaseUntil: lease.leaseUntil.replace(/\d(?=\D*$)/, (digit) => String((Number(digit) + 1) % 10)),
@@ -97,8 +97,8 @@ export const leaseCases: readonly QueueContractCase[] = [
       assert.deepEqual((await slow.heartbeat()).held, []);
       assert.equal((await quick.heartbeat()).held.length, 2);
       assert.deepEqual(holders((await look(quick)).leases), [
-        [quick.owner, 2],
-        [quick.owner, 2],
+        [quick.owner, "2"],
+        [quick.owner, "2"],
       ]);
     },
   },

@@ -35,6 +35,27 @@ export const readCases: readonly QueueContractCase[] = [
     },
   },
   {
+    name: "read: leaves out bodies of more bytes than it is told, and says how many they have",
+    async run({ putOld, consumption }) {
+      const bodies = ["12345", "中文", "123456", "1"];
+      const ids = await putOld(
+        OLD,
+        bodies.map((body) => ({ body })),
+      );
+      const request = { month: OLD, partition: 0, fromId: "0", toId: ids[3] ?? "", limit: 100 };
+      const found = await consumption("billing").read({ ...request, bodyLimit: 5 });
+      assert.deepEqual(
+        found?.map(({ body, leftOutBytes }) => [body, leftOutBytes]),
+        [
+          ["12345", undefined],
+          ["", 6],
+          ["", 6],
+          ["1", undefined],
+        ],
+      );
+    },
+  },
+  {
     name: "read: a month without a table is told apart from one without messages",
     async run({ store, topic, consumption }) {
       await store.topics.makeMonths(topic, [OLD]);

@@ -1,8 +1,10 @@
 /** Rewinds: where to, what a dry run counts, and who is fenced out. */
+
 import assert from "node:assert/strict";
 import { recordTable } from "../../../databases/sql/queue/names.ts";
 import { firstIdOf } from "../../../message/queue-id.ts";
 import type { RewindRequest, RewindTarget } from "../../../queue/rewinding/store.ts";
+import { nextVersion } from "../../../runtime/next-version.ts";
 import type { QueueContractCase } from "../case.ts";
 import type { QueueCaseContext } from "../context.ts";
 import { after, consumed, type Member } from "../member.ts";
@@ -148,7 +150,7 @@ export const rewindCases: readonly QueueContractCase[] = [
         partition: 0,
         nextId: ids[3],
         round: 1,
-        epoch: (before?.epoch ?? NaN) + 1,
+        epoch: nextVersion(before?.epoch ?? "NaN"),
       });
       assert.deepEqual((await billing.heartbeat()).held, [], "it holds nothing any more");
       assert.equal(await billing.settle({ fromId: ids[3] ?? "", nextId: after(ids[3]) }), false);

@@ -1,5 +1,7 @@
 /** Who may write: the owner of the partition at its epoch, from where the progress stands. */
+
 import assert from "node:assert/strict";
+import { nextVersion } from "../../../runtime/next-version.ts";
 import { until } from "../../contract-run.ts";
 import type { QueueContractCase } from "../case.ts";
 import type { QueueCaseContext } from "../context.ts";
@@ -33,8 +35,8 @@ export const settleFenceCases: readonly QueueContractCase[] = [
       const place = { ...PLACE, instance: billing.owner };
       for (const [why, owner, changes] of [
         ["another owner", "somebody-else", {}],
-        ["an older epoch", billing.owner, { epoch: settlement.epoch - 1 }],
-        ["a newer epoch", billing.owner, { epoch: settlement.epoch + 1 }],
+        ["an older epoch", billing.owner, { epoch: String(Number(settlement.epoch) - 1) }],
+        ["a newer epoch", billing.owner, { epoch: nextVersion(settlement.epoch) }],
         ["another place", billing.owner, { fromId: ids[0] ?? "" }],
         ["a partition that is not there", billing.owner, { partition: 7 }],
       ] as const) {
@@ -53,7 +55,7 @@ export const settleFenceCases: readonly QueueContractCase[] = [
       const settlement = billing.settlement({ redelivered: [ids[1] ?? ""] });
       const place = { ...PLACE, instance: billing.owner };
       assert.equal(await billing.consumption.settle("somebody-else", settlement, place), false);
-      assert.equal(await billing.settle({ ...settlement, epoch: settlement.epoch - 1 }), false);
+      assert.equal(await billing.settle({ ...settlement, epoch: String(Number(settlement.epoch) - 1) }), false);
       assert.deepEqual(await all(context), before);
     },
   },

@@ -1,6 +1,7 @@
 /** What a settle writes: progress, records and redeliveries, in one transaction. */
 import assert from "node:assert/strict";
 import { infoTable, recordTable } from "../../../databases/sql/queue/names.ts";
+import { MEMBER_SILENT } from "../../../message/member-silent.ts";
 import { DatabaseConflictError } from "../../../runtime/errors.ts";
 import type { QueueContractCase } from "../case.ts";
 import { ChangedMind } from "../context.ts";
@@ -45,6 +46,30 @@ export const settleCases: readonly QueueContractCase[] = [
         ...{ ip, port, instance: billing.owner, batch: undefined },
       });
       assert.ok(Math.abs(Date.parse(at) - (await context.groups.nowMs())) < 60_000, at);
+    },
+  },
+  {
+    name: "settle: the end of an attempt takes the place of its begin, and a group finds its own of a round",
+    async run(context) {
+      const ids = await context.append([{}, {}, {}, {}]);
+      const billing = await context.member();
+      const audit = await context.member({ group: "audit" });
+      const silent = consumed(ids[1], { result: "failed", error: `${MEMBER_SILENT}: it died` });
+      await billing.settle({ records: [consumed(ids[0], { result: "failed", error: "no stock" }), silent] });
+      await audit.settle({ records: [consumed(ids[2])] });
+      const found = async (group: string, round = 0) =>
+        (await context.consumption(group).recorded(round, ids))
+          .map(({ id, attempt, isSilent }) => [ids.indexOf(id), attempt, isSilent] as const)
+          .toSorted(([left], [right]) => left - right);
+      assert.deepEqual(await found("billing"), [
+        [0, 1, false],
+        [1, 1, true],
+      ]);
+      assert.deepEqual([await found("audit"), await found("billing", 1)], [[[2, 1, false]], []]);
+      await billing.settle({ records: [consumed(ids[1], { durationMs: 7 })] });
+      const [, record] = await recordsOf(context);
+      assert.deepEqual([record?.result, record?.attempt], [0, 1]);
+      assert.deepEqual((await found("billing"))[1], [1, 1, false]);
     },
   },
   {

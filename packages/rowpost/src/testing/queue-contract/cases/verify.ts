@@ -55,6 +55,8 @@ export const verifyCases: readonly QueueContractCase[] = [
           consumed(ids[0], { result: "failed" }),
           consumed(ids[0], { attempt: 2 }),
           consumed(ids[1], { lastId: ids[4] ?? "", messages: 3 }),
+          // By hand, before any attempt: no outcome.
+          consumed(ids[6], { result: "redelivered", attempt: -1 }),
         ],
         redeliveries: [again(ids[5], { state: "dead" })],
       });

@@ -204,7 +204,7 @@ export const adminCases: readonly StoreContractCase[] = [
         start: () => CHANGES.retry.run(context.admin, { ids: [row.id] }),
         meanwhile: (edit) => edit(row, { state: "sending", lockVersion: 9 }),
       });
-      const lockVersion = context.layout.columns.lockVersion === undefined ? undefined : 9;
+      const lockVersion = context.layout.columns.lockVersion === undefined ? undefined : "9";
       assert.deepEqual(report.conflicts, [{ id: row.id, state: "sending", lockVersion }]);
       assert.equal(report.changed, 0);
       assert.equal((await context.row(row)).state, "sending");

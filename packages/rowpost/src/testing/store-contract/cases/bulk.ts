@@ -201,7 +201,7 @@ export const bulkCases: readonly StoreContractCase[] = [
       await withBulk(context, async (bulk) => {
         const { id: message } = await context.put({ state: "pending" });
         const [shown] = (await context.admin.list({ filter: { ids: [message] }, limit: 1 })).messages;
-        const seen = [{ id: message, lockVersion: shown?.lockVersion ?? 0 }];
+        const seen = [{ id: message, lockVersion: shown?.lockVersion ?? "0" }];
         const { id } = (await bulk.preview({ kind: "suspend", filter: {}, seen, author: "ann" })).operation;
         await bulk.start({ id, action: ACTION, rate: 1_000, untilMs: 3_600_000 });
         assert.deepEqual(law(await finish(bulk, id)), { changed: 1, conflicts: 0, state: "done", vanished: 0 });

@@ -2,9 +2,11 @@
  * pending -> sending: which rows a claim takes, what it writes, and how a claim of unknown outcome
  * is read back (rule: watched-sending).
  */
+
 import assert from "node:assert/strict";
 import { MESSAGE_STATES } from "../../../message/states.ts";
 import type { RowToken } from "../../../relay/store.ts";
+import { nextVersion } from "../../../runtime/next-version.ts";
 import type { StoreContractCase } from "../case.ts";
 
 export const claimCases: readonly StoreContractCase[] = [
@@ -129,7 +131,7 @@ export const claimCases: readonly StoreContractCase[] = [
     async run(context) {
       const { fence } = await context.acquire();
       const row = await context.put();
-      const rows = [await context.token(row), { id: "999999999", shard: row.shard, deliveryCount: 0, lockVersion: 0 }];
+      const rows = [await context.token(row), { ...(await context.token(row)), id: "999999999" }];
       assert.equal(await context.store.claim({ fence, rows }), 1);
     },
   },
@@ -144,7 +146,8 @@ export const claimCases: readonly StoreContractCase[] = [
       const settled = await context.put({ state: "sent", ...claimedAs });
       const neverClaimed = await context.put({ ...claimedAs });
       const all = [mine, claimedAgain, settled, neverClaimed];
-      const rows = all.map(({ id, shard }): RowToken => ({ id, shard, ...claimedAs }));
+      const tokens = await context.tokens(all);
+      const rows = tokens.map((token): RowToken => ({ ...token, deliveryCount: 1, lockVersion: "1" }));
       assert.deepEqual(await context.store.verifyClaim({ fence, rows }), [mine.id]);
     },
   },
@@ -157,7 +160,7 @@ export const claimCases: readonly StoreContractCase[] = [
       const claimed = scanned.map((row) => ({
         ...row,
         deliveryCount: row.deliveryCount + 1,
-        lockVersion: row.lockVersion + 1,
+        lockVersion: nextVersion(row.lockVersion),
       }));
       assert.deepEqual(await context.store.verifyClaim({ fence, rows: claimed }), [], "before the claim");
       await context.store.claim({ fence, rows: scanned });
@@ -177,12 +180,16 @@ export const claimCases: readonly StoreContractCase[] = [
       const list = (ids: string[]): Promise<number[]> =>
         context.store.listInFlight({ fence, idsByShard: [{ shard, ids }] });
       const versionsOf = async () => (await context.tokens(rows)).map(({ lockVersion }) => lockVersion);
-      const [ofFirst = 0, ofSecond = 0] = await versionsOf();
+      const [ofFirst = "0", ofSecond = "0"] = await versionsOf();
       assert.deepEqual(await list([first.id, second.id]), [shard]);
       assert.deepEqual(await list([second.id]), [shard]);
       // The next owner counts a delivery for what is listed, and only for that.
       await context.acquire();
-      assert.deepEqual(await versionsOf(), [ofFirst, ofSecond + 1], "the new list is known, the replaced one is not");
+      assert.deepEqual(
+        await versionsOf(),
+        [ofFirst, nextVersion(ofSecond)],
+        "the new list is known, the replaced one is not",
+      );
     },
   },
 ];

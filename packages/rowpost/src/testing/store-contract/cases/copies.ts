@@ -12,7 +12,7 @@ async function request(
   row: PutRow,
   more: Partial<CopyRequest> & Pick<CopyRequest, "change">,
 ): Promise<CopyRequest> {
-  const { lockVersion } = await context.row(row);
+  const { lockVersion } = await context.token(row);
   return { seen: { id: row.id, lockVersion }, original: "keep", action: ACTION, ...more };
 }
 

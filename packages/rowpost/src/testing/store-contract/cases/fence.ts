@@ -2,8 +2,10 @@
  * A relay that has lost its lease changes nothing, whatever it was doing when it lost it (rule:
  * takeover-fence).
  */
+
 import assert from "node:assert/strict";
 import type { Fence, RowToken } from "../../../relay/store.ts";
+import { nextVersion } from "../../../runtime/next-version.ts";
 import type { StoreContractCase } from "../case.ts";
 import type { PutRow, StoreCaseContext } from "../context.ts";
 import { freshOwner } from "../context.ts";
@@ -72,7 +74,7 @@ function refusesOthers(operation: FencedOperation): StoreContractCase {
         "an old epoch": early.fence,
         "another owner": { owner: freshOwner(), epochs: now.fence.epochs },
         "no shard": { owner, epochs: now.fence.epochs.map(() => undefined) },
-        "epochs to come": { owner, epochs: now.fence.epochs.map((epoch) => (epoch ?? 0) + 1) },
+        "epochs to come": { owner, epochs: now.fence.epochs.map((epoch) => nextVersion(epoch ?? "0")) },
       };
       const token = await context.token(row);
       const attempt = (fence: typeof early.fence): Promise<number> => operation.run(context.store, fence, token);

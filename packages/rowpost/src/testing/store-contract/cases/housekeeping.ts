@@ -192,8 +192,9 @@ export const housekeepingCases: readonly StoreContractCase[] = [
     name: "resetBackoff: other topics, other states, due rows and rows without a time stay",
     async run(context) {
       const topic = "broken";
-      const others = MESSAGE_STATES.filter((state) => state !== "pending");
+      const others = MESSAGE_STATES.filter((state) => state !== "pending" && state !== "failed");
       const rows = await context.putAll([
+        { topic, state: "failed", retryCount: 1 },
         { topic: "healthy", nextRetryInMs: 10 * HOUR_MS, retryCount: 1 },
         { topic: "Broken", nextRetryInMs: 10 * HOUR_MS, retryCount: 1 },
         { topic, retryCount: 1 },
@@ -201,10 +202,22 @@ export const housekeepingCases: readonly StoreContractCase[] = [
         ...others.map((state) => ({ topic, state, nextRetryInMs: 10 * HOUR_MS, retryCount: 1 })),
       ]);
       // A folding table takes Broken for broken, and wakes too many: harmless.
-      const compared = context.harness.features.comparesBytes ? rows : rows.filter((_row, index) => index !== 1);
+      const compared = context.harness.features.comparesBytes ? rows : rows.filter((_row, index) => index !== 2);
       await context.assertUnchanged(compared, () =>
         context.store.housekeeping.resetBackoff({ topic, limit: 100, stepMs: 0 }),
       );
+    },
+  },
+  {
+    name: "resetBackoff: the slow retry of a failed message comes forward",
+    async run(context) {
+      const row = await context.put({ topic: "broken", state: "failed", nextRetryInMs: 6 * HOUR_MS, retryCount: 10 });
+      const reset = { topic: "broken", limit: 100, stepMs: 0 };
+      assert.equal(await context.store.housekeeping.resetBackoff(reset), 1);
+      assert.equal(await context.store.housekeeping.resetBackoff(reset), 0);
+      const { nextRetryInMs, state } = await context.row(row);
+      assert.equal(state, "failed");
+      context.assertInMs(nextRetryInMs, 0, "next_retry_at");
     },
   },
   {

@@ -102,9 +102,9 @@ export const layoutCases: readonly StoreContractCase[] = [
         assert.deepEqual(
           found.map(({ key, lockVersion, retryCount }) => [key, lockVersion, retryCount]),
           [
-            ["k-1", 0, 0],
-            ["k-2", 0, 0],
-            ["k-3", 0, 0],
+            ["k-1", "0", 0],
+            ["k-2", "0", 0],
+            ["k-3", "0", 0],
           ],
         );
         assert.equal(await store.claim({ fence, rows: found }), 3);
@@ -182,14 +182,14 @@ export const layoutCases: readonly StoreContractCase[] = [
       assert.deepEqual(
         found.map(({ lockVersion, retryCount }) => [retryCount, lockVersion]),
         [
-          [0, 0],
-          [0, 0],
+          [0, "0"],
+          [0, "0"],
         ],
       );
       assert.equal(await context.store.claim({ fence, rows: found }), 2);
       const [first, second] = await context.tokens(rows);
       assert.ok(first && second);
-      assert.deepEqual([first.lockVersion, second.lockVersion], [1, 1]);
+      assert.deepEqual([first.lockVersion, second.lockVersion], ["1", "1"]);
       const outcomes = [retried(first), failed(second)];
       assert.deepEqual(await context.store.settle({ fence, outcomes, elapsedMs: 0, from: "sending" }), []);
       for (const row of rows) assert.equal((await context.row(row)).retryCount, 1);

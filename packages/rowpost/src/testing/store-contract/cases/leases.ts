@@ -1,6 +1,8 @@
 /** Shards: who may take one, who keeps it, and that of two takers exactly one gets it. */
+
 import assert from "node:assert/strict";
 import type { ShardLease } from "../../../relay/store.ts";
+import { nextVersion } from "../../../runtime/next-version.ts";
 import type { StoreContractCase } from "../case.ts";
 import { freshOwner, type StoreCaseContext } from "../context.ts";
 
@@ -81,7 +83,7 @@ export const leaseCases: readonly StoreContractCase[] = [
       const { acquired } = await context.store.leases.acquire({ owner, leaseMs: HOUR_MS, observed: before });
       assert.deepEqual(
         acquired,
-        before.map(({ shard, epoch }) => ({ shard, epoch: epoch + 1 })),
+        before.map(({ shard, epoch }) => ({ shard, epoch: nextVersion(epoch) })),
       );
       const after = await context.leases(context.other.store);
       assert.deepEqual(
@@ -99,8 +101,8 @@ export const leaseCases: readonly StoreContractCase[] = [
       const differing: Readonly<Record<string, (lease: ShardLease) => ShardLease>> = {
         "another owner": (lease) => ({ ...lease, owner: freshOwner() }),
         "no owner": (lease) => ({ ...lease, owner: undefined }),
-        "an older epoch": (lease) => ({ ...lease, epoch: lease.epoch - 1 }),
-        "a newer epoch": (lease) => ({ ...lease, epoch: lease.epoch + 1 }),
+        "an older epoch": (lease) => ({ ...lease, epoch: String(Number(lease.epoch) - 1) }),
+        "a newer epoch": (lease) => ({ ...lease, epoch: nextVersion(lease.epoch) }),
         "an earlier end": (lease) => ({ ...lease, leaseUntil: lease.leaseUntil.replace(/\d(?=\D*$)/, flipDigit) }),
       };
       for (const [why, change] of Object.entries(differing)) {
@@ -141,6 +143,20 @@ export const leaseCases: readonly StoreContractCase[] = [
     },
   },
   {
+    name: "leases: an epoch that a JavaScript number would round is taken, kept and given away like any other",
+    async run(context) {
+      const { ours, shard } = context.own;
+      await context.sql(`UPDATE ${shard} SET epoch = 9007199254740993 WHERE ${ours}`);
+      const { fence, held, owner } = await context.acquire();
+      assert.ok(held.length > 0 && held.every(({ epoch }) => epoch === "9007199254740994"));
+      const row = await context.put();
+      assert.equal(await context.store.claim({ fence, rows: [await context.token(row)] }), 1);
+      await context.store.leases.release({ owner, shards: held });
+      assert.ok((await context.leases()).every((lease) => lease.owner === undefined));
+      await context.sql(`UPDATE ${shard} SET epoch = 0 WHERE ${ours}`);
+    },
+  },
+  {
     name: "leases: one's own shard taken once more has the next epoch",
     async run(context) {
       const owner = freshOwner();
@@ -148,7 +164,7 @@ export const leaseCases: readonly StoreContractCase[] = [
       const second = await context.acquire({ owner });
       assert.deepEqual(
         second.held,
-        first.held.map(({ shard, epoch }) => ({ shard, epoch: epoch + 1 })),
+        first.held.map(({ shard, epoch }) => ({ shard, epoch: nextVersion(epoch) })),
       );
     },
   },
@@ -171,7 +187,7 @@ export const leaseCases: readonly StoreContractCase[] = [
         );
         for (const { shard, owner, epoch } of await context.leases()) {
           const winner = one.acquired.some((lease) => lease.shard === shard) ? owners[0] : owners[1];
-          assert.deepEqual([owner, epoch], [winner, (observed[shard]?.epoch ?? 0) + 1]);
+          assert.deepEqual([owner, epoch], [winner, nextVersion(observed[shard]?.epoch ?? "0")]);
         }
       }
     },
@@ -230,7 +246,7 @@ export const leaseCases: readonly StoreContractCase[] = [
       const { held: next } = await context.acquire({ store: context.other.store });
       assert.deepEqual(
         next,
-        held.map(({ shard, epoch }) => ({ shard, epoch: epoch + 1 })),
+        held.map(({ shard, epoch }) => ({ shard, epoch: nextVersion(epoch) })),
       );
     },
   },

@@ -98,7 +98,7 @@ export const listCases: readonly StoreContractCase[] = [
         deliveryCount: has(columns.deliveryCount, 4),
         failReason: "BUSY 'x' \\",
         messageId: has(columns.messageId, "0A1B"),
-        lockVersion: has(columns.lockVersion, 6),
+        lockVersion: has(columns.lockVersion, "6"),
         consumedAt: has(columns.consumedAt, null),
         createdBy: has(columns.createdBy, "shop"),
         updatedBy: has(columns.updatedBy, "ann"),

@@ -75,7 +75,8 @@ export const scanCases: readonly StoreContractCase[] = [
         orderingKey: null,
         retryCount: 3,
         deliveryCount: has(columns.deliveryCount, 4, 0),
-        lockVersion: has(columns.lockVersion, 9, 0),
+        lockVersion: has(columns.lockVersion, "9", "0"),
+        identityHash: (await context.token(row)).identityHash,
         resend: false,
         due: false,
       });

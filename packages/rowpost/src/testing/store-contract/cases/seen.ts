@@ -15,14 +15,14 @@ export const seenCases: readonly StoreContractCase[] = [
       const rows = await context.putAll(Array(2).fill({ ...COUNTED, state: "failed" }));
       const [same, changed] = rows;
       assert.ok(same && changed);
-      const seen = rows.map(({ id }) => ({ id, lockVersion: 6 }));
+      const seen = rows.map(({ id }) => ({ id, lockVersion: "6" }));
       await context.sql(`UPDATE ${context.own.messages} SET lock_version = 7 WHERE id = ${changed.id}`);
       const report = await context.assertUnchanged([changed], () =>
         context.admin.retry({ filter: {}, seen, action: ACTION, limit: 10 }),
       );
       assert.deepEqual(report, {
         changed: 1,
-        conflicts: [{ id: changed.id, state: "failed", lockVersion: 7 }],
+        conflicts: [{ id: changed.id, state: "failed", lockVersion: "7" }],
         nextAfterId: undefined,
       });
       assert.equal((await context.row(same)).state, "pending");

@@ -65,7 +65,7 @@ export const settleClaimCases: readonly StoreContractCase[] = [
         lastRetryInMs: -9_000,
       });
       // As claimed: the confirmation has moved lock_version since.
-      const token = { ...(await context.token(row)), lockVersion: 1 };
+      const token = { ...(await context.token(row)), lockVersion: "1" };
       const outcomes = [sent(token, { messageId: "0A1B", nextRetryInMs: HOUR_MS })];
       const open = await context.assertChanges(row, ["messageId", "sentAt", "lockVersion"], () =>
         context.store.settle({ fence, outcomes, elapsedMs: 0, from: "sending" }),
@@ -81,7 +81,7 @@ export const settleClaimCases: readonly StoreContractCase[] = [
     async run(context) {
       const { fence } = await context.acquire();
       const row = await context.put({ state: "consumed", deliveryCount: 2, lockVersion: 5 });
-      const current = { ...(await context.token(row)), lockVersion: 4 };
+      const current = { ...(await context.token(row)), lockVersion: "4" };
       const outcomes = [sent({ ...current, deliveryCount: 1 }), retried(current), returned(current), failed(current)];
       for (const outcome of outcomes) {
         const request = { fence, outcomes: [outcome], elapsedMs: 0, from: "sending" } as const;
@@ -125,10 +125,10 @@ export const settleClaimCases: readonly StoreContractCase[] = [
       const row = await context.put(CLAIMED);
       const token = await context.token(row);
       for (const outcome of [sent(token), failed(token)]) {
-        await context.table.edit(row.id, { state: "sending", lockVersion: token.lockVersion });
+        await context.table.edit(row.id, { state: "sending", lockVersion: Number(token.lockVersion) });
         const open = await context.whileLocked([row], {
           start: () => context.store.settle({ fence, outcomes: [outcome], elapsedMs: 0, from: "sending" }),
-          meanwhile: (edit) => edit(row, { state: "suspended", lockVersion: token.lockVersion + 5 }),
+          meanwhile: (edit) => edit(row, { state: "suspended", lockVersion: Number(token.lockVersion) + 5 }),
         });
         assert.deepEqual(
           open.map(({ state }) => state),
@@ -142,7 +142,7 @@ export const settleClaimCases: readonly StoreContractCase[] = [
     name: "settle: a row that is gone is reported",
     async run(context) {
       const { fence } = await context.acquire();
-      const gone = { id: "999999999", shard: 0, deliveryCount: 1, lockVersion: 1 };
+      const gone = { id: "999999999", shard: 0, deliveryCount: 1, lockVersion: "1", identityHash: "0" };
       for (const outcome of [sent(gone), retried(gone)]) {
         const open = await context.store.settle({ fence, outcomes: [outcome], elapsedMs: 0, from: "sending" });
         assert.deepEqual(
@@ -161,7 +161,7 @@ function wrongStateCases(): StoreContractCase[] {
     async run(context) {
       const { fence } = await context.acquire();
       // A consumed row takes the receipt of its claim; that has cases of its own.
-      const { toState } = kind({ id: "0", shard: 0, deliveryCount: 0, lockVersion: 0 });
+      const { toState } = kind({ id: "0", shard: 0, deliveryCount: 0, lockVersion: "0", identityHash: "0" });
       const states = MESSAGE_STATES.filter((state) => state !== "sending" && state !== "consumed");
       const rows: PutRow[] = await context.putAll(states.map((state) => ({ ...CLAIMED, state })));
       const outcomes = (await context.tokens(rows)).map((token) => kind(token));

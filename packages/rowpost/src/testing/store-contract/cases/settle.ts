@@ -1,6 +1,8 @@
 /** Outcomes: what each kind writes, and what it leaves. */
+
 import assert from "node:assert/strict";
 import type { MessageState } from "../../../message/states.ts";
+import { claimedToken } from "../../../relay/row-token.ts";
 import type { StoreContractCase } from "../case.ts";
 import { CLAIMED, failed, retried, returned, sent } from "../outcome.ts";
 import { settleClaimCases } from "./settle-claim.ts";
@@ -196,14 +198,7 @@ export const settleCases: readonly StoreContractCase[] = [
       const { fence } = await context.acquire();
       const rows = await context.scan();
       await context.store.claim({ fence, rows });
-      const claimed = rows.map((row) => ({
-        ...row,
-        deliveryCount: row.deliveryCount + 1,
-        lockVersion: row.lockVersion + 1,
-      }));
-      const outcomes = claimed.map(({ id, shard, deliveryCount, lockVersion }, index) =>
-        (index % 2 === 0 ? sent : failed)({ id, shard, deliveryCount, lockVersion }),
-      );
+      const outcomes = rows.map((row, index) => (index % 2 === 0 ? sent : failed)(claimedToken(row, "on")));
       assert.deepEqual(await context.store.settle({ fence, outcomes, elapsedMs: 0, from: "sending" }), []);
       const { rows: left } = await context.sql(`SELECT COUNT(*) AS n FROM ${context.own.messages}`);
       assert.equal(Number(left[0]?.["n"]), 500);

@@ -54,7 +54,11 @@ export function queueHandHandlers(): HandlersOf<Names> {
       const { body, group, source, topic } = call;
       const which = { ids: body.ids, all: body.all, error: body.error };
       const change = changeOf(call, "queue redeliver", which);
-      const report = await audited(change, () => source.queue().redeliver({ topic, group, ...which }), toCount);
+      const report = await audited(
+        change,
+        (by) => source.queue().redeliver({ topic, group, ...by, ...which }),
+        toCount,
+      );
       return { json: reportOf(report) };
     },
 

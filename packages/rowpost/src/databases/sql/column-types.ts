@@ -1,0 +1,108 @@
+/**
+ * Do the columns of a message table keep what is written into them? Whoever only enqueues never
+ * looks at the table, so the layout says how body and headers are stored, and this holds it against
+ * the table when a relay or a tool opens.
+ */
+import type { LayoutColumns, TableLayout } from "./layout.ts";
+
+/**
+ * What a type keeps. `text`, `json`, `binary`, `integer` and `instant`: such values as they are.
+ * `padded`: text without the blanks at its end. `enum`: some words. `any`: every value as it is.
+ * `numeric`: numbers, and text that looks like one becomes one. `foreignClock`: instants that a
+ * session's zone would shift. `other`: none of these.
+ */
+export type ColumnKind =
+  | "text"
+  | "padded"
+  | "enum"
+  | "json"
+  | "binary"
+  | "integer"
+  | "numeric"
+  | "instant"
+  | "foreignClock"
+  | "any"
+  | "other";
+
+/** What a dialect says of its types. */
+export interface ColumnTypeWords {
+  /** What a column of this type keeps, under the clock of the layout. */
+  columnKind(type: string): ColumnKind;
+  /** Kinds in which a text without blanks at its end comes back as it was written. */
+  readonly textKinds: readonly ColumnKind[];
+  readonly instantKinds: readonly ColumnKind[];
+  /** What mends a column of the kind `foreignClock`. */
+  readonly clockMend: string;
+}
+
+type Property = keyof LayoutColumns;
+
+const INTEGERS: ReadonlySet<Property> = new Set(["retryCount", "deliveryCount", "lockVersion"]);
+const INSTANTS: ReadonlySet<Property> = new Set([
+  "nextRetryAt",
+  "lastRetryAt",
+  "deliverAt",
+  "sentAt",
+  "consumedAt",
+  "gmtCreate",
+  "gmtModified",
+]);
+
+/** What is wrong with each column, and the way out. `typeOf`: undefined = it is not there. */
+export function unfitColumns(
+  layout: TableLayout,
+  types: ColumnTypeWords,
+  typeOf: (column: string) => string | undefined,
+): string[] {
+  return (Object.entries(layout.columns) as [Property, string | undefined][]).flatMap(([property, column]) => {
+    const type = column === undefined ? undefined : typeOf(column);
+    if (column === undefined || type === undefined) return [];
+    const wayOut = wayOutOf(layout, types, property, types.columnKind(type));
+    return wayOut === undefined ? [] : [`column ${layout.table}.${column} is ${type}: ${wayOut}`];
+  });
+}
+
+/** Undefined: the column keeps what is written. */
+function wayOutOf(
+  layout: TableLayout,
+  types: ColumnTypeWords,
+  property: Property,
+  kind: ColumnKind,
+): string | undefined {
+  const named = `columns.${property}`;
+  const isAny = kind === "any";
+  if (property === "messageBody") return wayOutOfJson("bodyType", layout.bodyType, kind);
+  if (property === "headers") return wayOutOfJson("headersType", layout.headersType, kind);
+  if (property === "id") {
+    if (kind === "integer") return undefined;
+    return `${named} has to be an integer that grows with every insert; add such a column, and name it`;
+  }
+  if (INTEGERS.has(property)) {
+    return kind === "integer" || kind === "numeric" || isAny ? undefined : `${named} has to be an integer`;
+  }
+  if (INSTANTS.has(property)) {
+    if (types.instantKinds.includes(kind)) return undefined;
+    return kind === "foreignClock" ? types.clockMend : `${named} has to hold instants; change its type`;
+  }
+  if (property === "state") return wayOutOfState(layout, types, kind);
+  if (types.textKinds.includes(kind)) return undefined;
+  return `${named} has to be text that comes back as it was written; change its type to varchar, or name another column`;
+}
+
+function wayOutOfJson(option: string, said: TableLayout["bodyType"], kind: ColumnKind): string | undefined {
+  const fits = kind === "any" || kind === said || (said === "json" && kind === "text");
+  if (fits) return undefined;
+  const known: readonly ColumnKind[] = option === "bodyType" ? ["text", "json", "binary"] : ["text", "json"];
+  return known.includes(kind)
+    ? `the layout says ${option} ${JSON.stringify(said)}; say ${option}: "${kind}" (createLayout, or the layout's file)`
+    : `the layout says ${option} ${JSON.stringify(said)}, and it keeps no such value as it is; change its type`;
+}
+
+function wayOutOfState({ states }: TableLayout, { textKinds }: ColumnTypeWords, kind: ColumnKind): string | undefined {
+  if (typeof states.pending === "number") {
+    if (kind === "integer" || kind === "numeric" || kind === "any") return undefined;
+    return 'the states of the layout are numbers; give them as words ("0"), or make it an integer';
+  }
+  if (textKinds.includes(kind) || kind === "enum") return undefined;
+  return "the states of the layout are words; give them as numbers, or make it varchar";
+}

@@ -1,0 +1,39 @@
+/** What is told of handlers that run for long, because nothing else would show it. */
+import type { Delivery, Outcome } from "./delivery.ts";
+import type { ConsumerSettings } from "./options.ts";
+import type { Partition } from "./partition.ts";
+
+/** Messages named in one line of the log. */
+const MOST_NAMED = 5;
+
+/** Handlers that run for long, and a loop that nobody got to for `blockedMs`. */
+export function tellLong(
+  { clock, leaseMs, logger, topic, group }: ConsumerSettings,
+  held: Iterable<Partition>,
+  blockedMs: number,
+): void {
+  const nowMs = clock.monotonicMs();
+  const under = [...held].flatMap(({ window, again }) => [...window, ...again.values()]);
+  const about = ({ message: { id, key, partition } }: Delivery) => ({ id, key, partition });
+  if (blockedMs > leaseMs / 2) {
+    const suspects = under.filter(({ startedMs, outcome }) => startedMs !== undefined && lasted(outcome, blockedMs));
+    logger.warn("the event loop stood still: leases could not be renewed, and others may take the partitions", {
+      ...{ topic, group, blockedMs: Math.round(blockedMs), handled: suspects.slice(0, MOST_NAMED).map(about) },
+    });
+  }
+  for (const delivery of under) {
+    const { outcome, startedMs, warnAtMs } = delivery;
+    if (outcome !== undefined || startedMs === undefined || nowMs < warnAtMs) continue;
+    const runningMs = Math.round(nowMs - startedMs);
+    delivery.warnAtMs = nowMs + runningMs;
+    logger.warn("a message is being handled for long; its place is taken and its key waits", {
+      ...{ topic, group, ...about(delivery), runningMs },
+    });
+  }
+}
+
+/** It runs yet, or took at least so long. */
+function lasted(outcome: Outcome | undefined, ms: number): boolean {
+  if (outcome === undefined) return true;
+  return (outcome.kind === "consumed" || outcome.kind === "failed") && outcome.durationMs >= ms / 2;
+}

@@ -1,0 +1,61 @@
+/**
+ * Failures that an adapter tells of a message and that are as likely its destination's: a gateway
+ * whose service is away, a queue that a deployment has not made yet. They are taken for the
+ * destination's, and cost no attempt, as long as nothing of the topic goes; a message that fails so
+ * while others of its topic are sent is itself the cause, and would rest its topic for ever.
+ */
+import type { PublishResult } from "../../brokers/broker.ts";
+import type { Clock } from "../../runtime/clock.ts";
+
+/** A destination that is missing is waited for so long; then its messages use up their attempts. */
+const MISSING_FOR_MS = 300_000;
+/** Messages, and topics, that are remembered; the oldest are forgotten. */
+const REMEMBERED = 10_000;
+
+export interface Absence {
+  /** What the results of one publish call mean; `ids` are those of its messages. */
+  judge(topic: string, ids: readonly string[], results: readonly PublishResult[]): readonly PublishResult[];
+}
+
+/** Makes it, with nothing known. */
+export function createAbsence(clock: Pick<Clock, "monotonicMs">): Absence {
+  const sentMs = new Map<string, number>();
+  const missingSinceMs = new Map<string, number>();
+  /** When a message failed so last. */
+  const failedMs = new Map<string, number>();
+
+  function meaning(topic: string, id: string, result: PublishResult): PublishResult {
+    if (result.status === "sent") failedMs.delete(id);
+    if (result.status !== "failed" || result.scope !== "message" || result.absent === undefined) return result;
+    const nowMs = clock.monotonicMs();
+    const before = failedMs.get(id);
+    remember(failedMs, id, nowMs);
+    if (before !== undefined && (sentMs.get(topic) ?? Number.NEGATIVE_INFINITY) >= before) return result;
+    if (result.absent === "missing") {
+      const sinceMs = missingSinceMs.get(topic) ?? nowMs;
+      remember(missingSinceMs, topic, sinceMs);
+      if (nowMs - sinceMs >= MISSING_FOR_MS) return result;
+    }
+    return { ...result, scope: "destination" };
+  }
+
+  return {
+    judge(topic, ids, results) {
+      if (results.some(({ status }) => status === "sent")) {
+        missingSinceMs.delete(topic);
+        remember(sentMs, topic, clock.monotonicMs());
+      }
+      return results.map((result, index) => meaning(topic, ids[index] ?? "", result));
+    },
+  };
+}
+
+function remember(map: Map<string, number>, key: string, ms: number): void {
+  map.delete(key);
+  map.set(key, ms);
+  if (map.size <= REMEMBERED) return;
+  for (const oldest of map.keys()) {
+    map.delete(oldest);
+    return;
+  }
+}
