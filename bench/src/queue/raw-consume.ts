@@ -9,6 +9,8 @@ import type { Key, RawRecord } from "./statements.ts";
 import { monthTable, TOPIC } from "./topic.ts";
 
 const OWNER = "raw";
+/** What a member asks for with nothing unhandled: 32 MiB for a batch of 200. */
+const BODY_LIMIT = 167_772;
 const LAST_ID = "9223372036854775807";
 
 interface RawRun {
@@ -45,7 +47,7 @@ async function readAll(
   let read = 0;
   let bytes = 0;
   while (read < messages) {
-    const request = { topic: TOPIC, month, partition: 0, fromId, toId: LAST_ID, limit: batch };
+    const request = { topic: TOPIC, month, partition: 0, fromId, toId: LAST_ID, limit: batch, bodyLimit: BODY_LIMIT };
     const { rows } = await connection.run(consume.readMessages(request));
     for (const row of rows) bytes += Object.keys(JSON.parse(String(row["message_data"])) as object).length;
     const all = rows.map((row) => recordOf(String(row["id"]), String(row["message_key"])));

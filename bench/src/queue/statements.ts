@@ -12,6 +12,7 @@ export interface RawQueueStatements {
       readonly fromId: string;
       readonly toId: string;
       readonly limit: number;
+      readonly bodyLimit: number;
     }): BareStatement;
     moveProgress(
       key: Key,
