@@ -5,6 +5,7 @@
  * @module
  */
 
+export { UnavailableError } from "../runtime/away.ts";
 export type { Closed, Consumption } from "./consumption.ts";
 export { consumeKafka, type KafkaConsumeOptions } from "./kafka/index.ts";
 export type { KafkajsConsumer } from "./kafka/kafkajs.ts";

@@ -1,6 +1,7 @@
 /** What every consumer may be told, and what it is told by default. */
 import type { ReceivedMessage } from "../inbox/identity.ts";
 import type { Inbox } from "../inbox/inbox.ts";
+import { awayBy } from "../runtime/away.ts";
 import { backoffMs } from "../runtime/backoff.ts";
 import { checkOptions, type OptionKinds, oneOf, refuseUnknown } from "../runtime/check-options.ts";
 import { type Clock, systemClock } from "../runtime/clock.ts";
@@ -77,6 +78,15 @@ export interface ConsumeOptions<Raw, Tx = Transaction> {
   /** After a handler has thrown. Meanwhile later messages of its key wait. */
   readonly retry?: HandlerRetry | undefined;
   /**
+   * Whether an error of the handler says that what it calls is away, which is not the message's
+   * fault: the try is not counted, and the message waits here, with those of its key. Where ten in
+   * a row of a message type met it, all of that type rest, and one at a time is tried until one
+   * goes well. An error that a message meets again while others of its type went well counts.
+   * Default: `UnavailableError`, and connections that could not be made or broke. A webhook's
+   * sender waits for its answer, so nothing rests there.
+   */
+  readonly isUnavailable?: ((error: unknown) => boolean) | undefined;
+  /**
    * A message that is handled for longer than this, its transaction included, is told in the log,
    * and again when the time has doubled, in milliseconds. Nothing is cut: what a handler has under
    * way may still commit. Default 60,000; `Infinity`: never.
@@ -103,6 +113,7 @@ export interface WorkSettings<Raw> {
   readonly orderBy: (message: DeliveredMessage) => string | undefined;
   readonly unhandled: Unhandled | Park<Raw>;
   readonly maxAttempts: number;
+  readonly isUnavailable: (error: unknown) => boolean;
   readonly pauseMs: number;
   readonly warnAfterMs: number;
   readonly drainTimeoutMs: number;
@@ -145,6 +156,7 @@ export function workSettings<Raw, Tx>(
     concurrency: wholeNumber(`${what}: concurrency`, options.concurrency ?? defaults.concurrency ?? 10, 1),
     orderBy: options.orderBy ?? (({ orderingKey, key }) => orderingKey ?? key),
     maxAttempts: maxAttempts === Infinity ? Infinity : wholeNumber(`${what}: retry.maxAttempts`, maxAttempts, 1),
+    isUnavailable: awayBy(options.isUnavailable, loggerOf(options.logger)),
     pauseMs: maxMs,
     warnAfterMs:
       options.warnAfterMs === Infinity
@@ -165,6 +177,7 @@ const KINDS = {
   concurrency: "number",
   orderBy: "function",
   retry: "object",
+  isUnavailable: "function",
   warnAfterMs: "number",
   drainTimeoutMs: "number",
   logger: ["object", "string"],

@@ -5,7 +5,8 @@
 import { unlessAborted } from "../runtime/abort.ts";
 import type { Timer } from "../runtime/clock.ts";
 import { describeError, InvalidMessageError } from "../runtime/errors.ts";
-import { createLanes } from "../runtime/lanes.ts";
+import { type Again, createLanes } from "../runtime/lanes.ts";
+import { createRests, type Resting } from "../runtime/rests.ts";
 import type { Closed } from "./consumption.ts";
 import type { Delivery, Verdict } from "./delivery.ts";
 import type { DeliveredMessage } from "./message.ts";
@@ -13,8 +14,15 @@ import type { HandlerContext, WorkSettings } from "./options.ts";
 
 export type { Verdict } from "./delivery.ts";
 
-/** `aside`: no verdict yet; it comes back to its lane after the pause. */
-type Reached = Verdict | "aside";
+/** `aside`: no verdict yet; it comes back to its lane after the pause. Again: it goes on then. */
+type Reached = Verdict | "aside" | Again;
+
+/** Where a message is in its tries. */
+interface Tries extends Resting {
+  attempts: number;
+  isHeld: boolean;
+  hadItsTries: boolean;
+}
 
 /** The handlers of one consumer. */
 export interface Work<Raw> {
@@ -41,6 +49,7 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
   const closing = new AbortController();
   const abandoned = new AbortController();
   const open = new Set<Promise<Verdict>>();
+  const rests = createRests(clock, logger, { consumer });
 
   /** Resolves when the transaction has committed. */
   async function handleOnce(message: DeliveredMessage, raw: Raw, called: () => void): Promise<void> {
@@ -77,31 +86,37 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
     }
   }
 
-  async function attempt(delivery: Delivery<Raw>, message: DeliveredMessage): Promise<Reached> {
+  async function attempt(delivery: Delivery<Raw>, message: DeliveredMessage, tries: Tries): Promise<Reached> {
     const { type, key } = message;
-    let isHeld = false;
-    let hadItsTries = false;
-    for (let attempts = 1; ; attempts += 1) {
-      if (isToStop(delivery, hadItsTries)) return "stopped";
+    for (;;) {
+      if (isToStop(delivery, tries.hadItsTries)) return "stopped";
+      const turn = rests.turn(type, () => isToStop(delivery, tries.hadItsTries));
+      if (turn !== undefined) return { until: turn };
+      tries.attempts += 1;
       let wasCalled = false;
       try {
-        await watched(() => handleOnce(message, delivery.raw, () => (wasCalled = true)), { type, key, attempts });
+        const about = { type, key, attempts: tries.attempts };
+        await watched(() => handleOnce(message, delivery.raw, () => (wasCalled = true)), about);
+        rests.well(type);
         return "handled";
       } catch (error) {
         delivery.tried?.();
+        const until = wasCalled ? restAfter(delivery, message, tries, error) : undefined;
+        if (until !== undefined) return { until };
         // Tries that did not reach the handler are none of its own.
-        if (isHeld && wasCalled) attempts = 1;
-        isHeld &&= !wasCalled;
+        if (tries.isHeld && wasCalled) tries.attempts = 1;
+        tries.isHeld &&= !wasCalled;
+        const { attempts } = tries;
         const isLast = attempts >= settings.maxAttempts || isHopeless(error);
         if (isLast) {
           const isAtFault = wasCalled || isHopeless(error);
           if (!isAtFault && delivery.stays !== "never") {
-            if (!isHeld)
+            if (!tries.isHeld)
               logger.warn("a message cannot be handed to its handler and stays here, to be tried again", {
                 ...{ consumer, type, key, attempts, error },
               });
-            isHeld = true;
-            hadItsTries = closing.signal.aborted;
+            tries.isHeld = true;
+            tries.hadItsTries = closing.signal.aborted;
             await clock.sleep(settings.pauseMs, closing.signal);
             continue;
           }
@@ -110,8 +125,8 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
           const verdict = await giveUp(delivery, error, { type, key, attempts }, unhandled);
           if (!goesOn(delivery, verdict)) return verdict;
           if (stepsAside(delivery)) return "aside";
-          attempts = 0;
-          hadItsTries = closing.signal.aborted;
+          tries.attempts = 0;
+          tries.hadItsTries = closing.signal.aborted;
           await clock.sleep(settings.pauseMs, closing.signal);
           continue;
         }
@@ -122,6 +137,24 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
         await clock.sleep(settings.retryInMs(attempts), signal);
       }
     }
+  }
+
+  /** What the handler calls is away: the try is not counted. Undefined: it is. */
+  function restAfter(
+    delivery: Delivery<Raw>,
+    { type }: DeliveredMessage,
+    tries: Tries,
+    error: unknown,
+  ): Promise<unknown> | undefined {
+    const until =
+      delivery.stays !== "never" && settings.isUnavailable(error) ? rests.away(tries, type, error) : undefined;
+    if (until === undefined) {
+      rests.well(type);
+      return undefined;
+    }
+    tries.attempts -= 1;
+    tries.hadItsTries = closing.signal.aborted;
+    return until;
   }
 
   async function giveUp(
@@ -198,16 +231,20 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
       message = undefined;
       unreadable = error;
     }
+    const tries: Tries = { attempts: 0, isHeld: false, hadItsTries: false };
     const verdict = new Promise<Verdict>((resolve) => {
       const begin = (): void =>
         lanes.add({ lane }, async () => {
-          const reached = message === undefined ? await refuse(delivery, unreadable) : await attempt(delivery, message);
+          const reached =
+            message === undefined ? await refuse(delivery, unreadable) : await attempt(delivery, message, tries);
+          if (typeof reached === "object") return reached;
           if (reached === "aside") {
             void clock.sleep(settings.pauseMs, closing.signal).then(begin);
-            return;
+            return undefined;
           }
           await tell(delivery, reached, message ?? {});
           resolve(reached);
+          return undefined;
         });
       begin();
     });
@@ -218,6 +255,7 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
 
   async function drain(quiet: Promise<unknown> = Promise.resolve()): Promise<Closed> {
     closing.abort();
+    rests.close();
     const timer = clock.setTimer(() => abandoned.abort(), settings.drainTimeoutMs);
     try {
       const settled = quiet.then(() => Promise.all(open));

@@ -7,12 +7,14 @@ export {
   RewindRefusedError,
   UnknownGroupError,
 } from "../message/queue-errors.ts";
+export { UnavailableError } from "../runtime/away.ts";
 export { InvalidNameError, UnknownTopicError } from "../runtime/errors.ts";
 export type { Queue, QueueOptions } from "./api.ts";
 export type { Consumer } from "./consuming/consumer.ts";
 export type { PulledMessage } from "./consuming/desk.ts";
 export {
   AlreadySettledError,
+  HandlerTimeoutError,
   PartitionLostError,
   PullerStoppedError,
   SettleTooLateError,

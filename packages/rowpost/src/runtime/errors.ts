@@ -195,13 +195,19 @@ export class BrokerError extends RowpostError {
   }
 }
 
+/** `throw { code, msg }`: its fields, where it has no text of its own. */
+function textOf(thrown: unknown): string {
+  const text = String(thrown);
+  return text === "[object Object]" ? JSON.stringify(thrown).slice(0, 1_000) : text;
+}
+
 /**
  * Text for logs and `fail_reason`: code, message and the first line of the stack that is not ours
  * to hide.
  */
 export function describeError(error: unknown): string {
   try {
-    if (!(error instanceof Error)) return String(error);
+    if (!(error instanceof Error)) return textOf(error);
     const code = "code" in error && typeof error.code === "string" ? `${error.code}: ` : "";
     return `${code}${serverMessage(error)}`;
   } catch {

@@ -1,16 +1,28 @@
 /** Runs tasks, so many at once; those of one lane one after the other, in the order they came. */
 
+/** What a task resolves to that is to run again: its lane waits, and its place is free. */
+export interface Again {
+  readonly until: Promise<unknown>;
+}
+
+export type Task = () => Promise<Again | undefined>;
+
 interface Lanes {
   /** `lane` undefined: a lane of its own. */
-  add(place: { readonly lane: string | undefined }, task: () => Promise<void>): void;
+  add(place: { readonly lane: string | undefined }, task: Task): void;
+}
+
+interface Ready {
+  readonly lane: string | undefined;
+  readonly task: Task;
 }
 
 /** Makes lanes with nothing in them. Tasks must not reject. */
 export function createLanes(concurrency: number): Lanes {
   /** What waits behind the running or ready task of its lane. */
-  const behind = new Map<string, (() => Promise<void>)[]>();
+  const behind = new Map<string, Task[]>();
   /** Up to `next` they have begun, and are let go: a task holds the body of its message. */
-  let ready: ({ readonly lane: string | undefined; readonly task: () => Promise<void> } | undefined)[] = [];
+  let ready: (Ready | undefined)[] = [];
   let next = 0;
   let running = 0;
 
@@ -34,8 +46,20 @@ export function createLanes(concurrency: number): Lanes {
       }
       if (chosen === undefined) return;
       running += 1;
-      void chosen.task().then(() => ended(chosen.lane));
+      void chosen.task().then((again) => {
+        if (again === undefined) ended(chosen.lane);
+        else putOff(chosen, again);
+      });
     }
+  }
+
+  function putOff(chosen: Ready, { until }: Again): void {
+    running -= 1;
+    void until.then(() => {
+      ready.push(chosen);
+      start();
+    });
+    start();
   }
 
   return {

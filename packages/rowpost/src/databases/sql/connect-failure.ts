@@ -1,4 +1,5 @@
 /** Why a database could not be reached or entered, in words for whoever has written its address. */
+import { codesOf } from "../../runtime/away.ts";
 import {
   ConfigurationError,
   DatabaseUnavailableError,
@@ -54,12 +55,4 @@ export function connectFailure(error: unknown, label: string): RowpostError | un
     `no database answers at ${label} (${describeError(error)}); is it running, are host and port right, and is it the port of this kind of database? Another kind waits as well`,
     { cause: error },
   );
-}
-
-/** Node.js gathers the failures of several addresses of one host in an AggregateError. */
-function codesOf(error: unknown, depth = 0): readonly string[] {
-  if (typeof error !== "object" || error === null || depth > 5) return [];
-  const { cause, code, errno, errors } = error as Record<"cause" | "code" | "errno" | "errors", unknown>;
-  const inner = [cause, ...(Array.isArray(errors) ? errors : [])];
-  return [...[code, errno].map(String), ...inner.flatMap((each) => codesOf(each, depth + 1))];
 }

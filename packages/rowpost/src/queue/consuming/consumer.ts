@@ -7,12 +7,13 @@ import { createPollPace } from "../../relay/pacing/poll-pace.ts";
 import { createWakeUp, firstRing } from "../../relay/pacing/wake-up.ts";
 import { untilAborted } from "../../runtime/abort.ts";
 import { retryPauseMs } from "../../runtime/backoff.ts";
+import { createRests } from "../../runtime/rests.ts";
 import type { Transaction } from "../../transactions/executor.ts";
 import type { ConsumerPlace, ConsumptionStore, Progress, TopicStore } from "../store.ts";
 import { createCarefulness, leaseSettings } from "./careful.ts";
 import { createFilling, cutBack } from "./filling.ts";
 import type { Lanes } from "./lanes.ts";
-import { tellLong } from "./long-handlers.ts";
+import { namesOf, tellLong } from "./long-handlers.ts";
 import type { ConsumerSettings } from "./options.ts";
 import { createParallelWork } from "./parallel-work.ts";
 import { createPartition, type Partition } from "./partition.ts";
@@ -43,6 +44,10 @@ export interface ConsumerOptions {
 }
 
 const STOP_STEP_MS = 50;
+/** What a stop takes at most beside its time for handlers: a server may answer nothing any more. */
+const SIGN_OFF_MS = 2_000;
+/** A stop that waits for handlers so long says so. */
+const LONG_STOP_MS = 5_000;
 
 /** Joins the group and runs. Rejects, with nothing left running, when the database is away. */
 export async function startConsumer(options: ConsumerOptions): Promise<Consumer> {
@@ -116,8 +121,9 @@ function createMember(options: ConsumerOptions): Member {
     heartbeat: () => heartbeat(),
     onFencedOut: (partition) => workOptions.onFencedOut(partition),
   });
+  const rests = createRests(clock, logger, { topic, group });
   const workOptions = {
-    ...{ settings, store, place, transaction: options.transaction, lanes: options.lanes },
+    ...{ settings, store, place, rests, transaction: options.transaction, lanes: options.lanes },
     onFencedOut: (partition: Partition) => {
       // It was dropped before, and another one may stand for it by now.
       if (partition.abort.signal.aborted) return;
@@ -237,14 +243,23 @@ function createMember(options: ConsumerOptions): Member {
   }
 
   async function drain(): Promise<boolean> {
-    const deadlineMs = clock.monotonicMs() + settings.drainTimeoutMs;
+    const beganMs = clock.monotonicMs();
+    const deadlineMs = beganMs + settings.drainTimeoutMs;
+    let isTold = false;
     const never = new AbortController().signal;
     for (;;) {
       const left = freed.count;
+      // What rests can be cut as soon as what has ended behind it is recorded.
+      for (const partition of held.values()) cutBack(partition);
       if (lastHeartbeatMs + settings.heartbeatMs < clock.monotonicMs()) await heartbeat().catch(() => undefined);
       const empty = await keeper.releaseSettled().catch(() => false);
       if (empty) return true;
       if (clock.monotonicMs() >= deadlineMs) return false;
+      if (!isTold && clock.monotonicMs() - beganMs > LONG_STOP_MS) {
+        isTold = true;
+        const handled = namesOf(held.values());
+        logger.warn("a stop waits for handlers; one that awaits the stop waits for itself", { topic, group, handled });
+      }
       await freed.wait({ sinceCount: left, ms: STOP_STEP_MS, signal: never });
     }
   }
@@ -253,13 +268,25 @@ function createMember(options: ConsumerOptions): Member {
     stopping.abort();
     await Promise.all(loops);
     for (const close of ended) await close();
-    for (const partition of held.values()) cutBack(partition);
     const drained = await drain();
     for (const partition of [...held.keys()]) drop(partition);
+    rests.close();
     keeper.forget();
     await keeper.leave().catch((error: unknown) => logger.warn("could not sign off", { topic, group, error }));
     await store.close();
     return { drained };
+  }
+
+  /** Statements without an answer have a time of their own, and end what is left behind here. */
+  function inTime(ending: Promise<{ readonly drained: boolean }>): Promise<{ readonly drained: boolean }> {
+    return new Promise((resolve, reject) => {
+      const timer = clock.setTimer(() => {
+        logger.warn("the database does not answer; this member stops without it", { topic, group });
+        for (const partition of [...held.keys()]) drop(partition);
+        resolve({ drained: false });
+      }, settings.drainTimeoutMs + SIGN_OFF_MS);
+      ending.then(resolve, reject).finally(() => timer.cancel());
+    });
   }
 
   return {
@@ -283,7 +310,7 @@ function createMember(options: ConsumerOptions): Member {
       );
     },
     stop() {
-      stopped ??= end();
+      stopped ??= inTime(end());
       return stopped;
     },
   };

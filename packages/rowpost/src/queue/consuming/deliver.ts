@@ -32,8 +32,11 @@ export function deliver(
   const only = consumed.headers[ONLY_GROUP_HEADER];
   if (only !== undefined && only !== group) return { kind: "skipped", error: `only for group ${only}` };
   const ended = (): Outcome => ({ kind: "consumed", durationMs: clock.monotonicMs() - startMs });
-  const thrown = (error: unknown): Outcome =>
-    failed(error, { attempt: countedAttempt, maxAttempts, durationMs: clock.monotonicMs() - startMs });
+  const thrown = (error: unknown): Outcome => {
+    const durationMs = clock.monotonicMs() - startMs;
+    if (settings.isUnavailable(error)) return { kind: "away", durationMs, error };
+    return failed(error, { attempt: countedAttempt, maxAttempts, durationMs });
+  };
   const limit = handlerTimeoutMs === undefined ? undefined : { ms: handlerTimeoutMs, ...linkSignals(context.signal) };
   const { signal } = limit ?? context;
   try {

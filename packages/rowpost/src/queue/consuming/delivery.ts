@@ -1,4 +1,5 @@
 /** A message under way, and what came of it. */
+import type { Resting } from "../../runtime/rests.ts";
 import type { DueRedelivery, StoredQueueMessage } from "../store.ts";
 import type { HandedOut } from "./message.ts";
 
@@ -13,6 +14,8 @@ export type Outcome =
       /** Its handler still runs. */
       readonly isLate?: boolean;
     }
+  /** What the handler calls is away; only from its call, never what a delivery ends with. */
+  | { readonly kind: "away"; readonly durationMs: number; readonly error: unknown }
   | { readonly kind: "delayed"; readonly dueInMs: number }
   /** An earlier one of its ordering key has failed and is not done. */
   | { readonly kind: "behind" }
@@ -22,7 +25,7 @@ export type Outcome =
   | { readonly kind: "known" };
 
 /** A message under way. */
-export interface Delivery extends HandedOut {
+export interface Delivery extends HandedOut, Resting {
   readonly message: StoredQueueMessage;
   readonly attempt: number;
   /** The same, counted from where it was redelivered by hand. */
@@ -31,6 +34,8 @@ export interface Delivery extends HandedOut {
   readonly again: boolean;
   /** When its handler was called. */
   startedMs: number | undefined;
+  /** It was called, and waits for somebody who is away. */
+  rests: boolean;
   /** When it is told next that its handler still runs. */
   warnAtMs: number;
   /** Not to be started any more. */
@@ -54,6 +59,7 @@ export function deliveryOf(message: StoredQueueMessage, tried?: Tried, again: bo
     countedAttempt: attempt - (tried?.firstAttempt ?? 0) + 1,
     again,
     startedMs: undefined,
+    rests: false,
     warnAtMs: Number.POSITIVE_INFINITY,
     dropped: false,
     recorded: false,

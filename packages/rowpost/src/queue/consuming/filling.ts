@@ -20,6 +20,8 @@ const FIRST_READ = 32;
 const CAREFUL_MS = 5_000;
 /** Bodies that a member holds before they are handled, in characters. */
 const MOST_BYTES = 32 * 1_048_576;
+/** Begins over which members fell silent, at most: each may have been a process that died. */
+const MOST_SILENT = 8;
 
 export interface Filling {
   /** True: something was taken in. */
@@ -113,22 +115,28 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
     });
   }
 
+  /** Members that fell silent over it, since it was last redelivered by hand. */
+  async function silentOver({ round }: Partition, { message, attempt, countedAttempt }: Delivery): Promise<number> {
+    const all = await store.recorded(round, [message.id]);
+    return all.filter((each) => each.isSilent && each.attempt > attempt - countedAttempt).length;
+  }
+
   /**
-   * True: it may be handled now. Alone, and with a mark of its begin, as often as it may be tried;
-   * then it is a dead letter.
+   * True: it may be handled now. Alone, and with a mark of its begin, until too many members have
+   * fallen silent over it; then it is a dead letter.
    */
   async function beginCarefully(partition: Partition, delivery: Delivery): Promise<boolean> {
-    const { maxAttempts } = settings;
     const isToBeCalled = delivery.message.dueInMs <= 0 || delivery.again;
     if (delivery.decided !== undefined || !isToBeCalled || isHeldUp(partition, delivery)) return true;
-    if (delivery.countedAttempt <= maxAttempts) {
+    const silent = await silentOver(partition, delivery);
+    if (silent < Math.min(settings.maxAttempts, MOST_SILENT)) {
       alone = { partition, delivery };
       return await mark(partition, delivery);
     }
-    const reason = `${MEMBER_SILENT}: its member fell silent ${maxAttempts} times while it handled this message: it died, or its event loop stood still`;
-    delivery.decided = failed(reason, { attempt: maxAttempts, maxAttempts, durationMs: 0 });
+    const reason = `${MEMBER_SILENT}: its member fell silent ${silent} times while it handled this message: it died, or its event loop stood still`;
+    delivery.decided = failed(reason, { attempt: 1, maxAttempts: 1, durationMs: 0 });
     logger.error("a message is a dead letter, because its members fell silent over it", {
-      ...{ topic, group, id: delivery.message.id, key: delivery.message.key, attempts: maxAttempts },
+      ...{ topic, group, id: delivery.message.id, key: delivery.message.key, attempts: silent },
     });
     return true;
   }
@@ -221,16 +229,16 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
 
 /**
  * The next batch is read while the last one is handled and written. What waits behind another one
- * of its key does not count, and neither does what is recorded: a slow key, or a slow head, keeps
- * nobody else waiting.
+ * of its key does not count, and neither does what is recorded or rests: a slow key, or a slow
+ * head, keeps nobody else waiting.
  */
 function hasRoom(window: readonly Delivery[], batchSize: number): boolean {
   if (window.length <= batchSize) return true;
   if (window.length > MOST_AHEAD) return false;
   const keys = new Set<string>();
   let others = 0;
-  for (const { message, outcome, recorded } of window) {
-    if (recorded) continue;
+  for (const { message, outcome, recorded, rests } of window) {
+    if (recorded || rests) continue;
     if (outcome !== undefined || message.orderingKey === null) others += 1;
     else keys.add(message.orderingKey);
   }

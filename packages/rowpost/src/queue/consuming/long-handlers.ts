@@ -6,6 +6,22 @@ import type { Partition } from "./partition.ts";
 /** Messages named in one line of the log. */
 const MOST_NAMED = 5;
 
+type Named = Pick<Delivery["message"], "id" | "key" | "partition">;
+
+function allOf(held: Iterable<Partition>): readonly Delivery[] {
+  return [...held].flatMap(({ window, again }) => [...window, ...again.values()]);
+}
+
+function about({ message: { id, key, partition } }: Delivery): Named {
+  return { id, key, partition };
+}
+
+/** The first of those that are being handled. */
+export function namesOf(held: Iterable<Partition>): readonly Named[] {
+  const running = allOf(held).filter(({ startedMs, outcome }) => startedMs !== undefined && outcome === undefined);
+  return running.slice(0, MOST_NAMED).map(about);
+}
+
 /** Handlers that run for long, and a loop that nobody got to for `blockedMs`. */
 export function tellLong(
   { clock, leaseMs, logger, topic, group }: ConsumerSettings,
@@ -13,8 +29,7 @@ export function tellLong(
   blockedMs: number,
 ): void {
   const nowMs = clock.monotonicMs();
-  const under = [...held].flatMap(({ window, again }) => [...window, ...again.values()]);
-  const about = ({ message: { id, key, partition } }: Delivery) => ({ id, key, partition });
+  const under = allOf(held);
   if (blockedMs > leaseMs / 2) {
     const suspects = under.filter(({ startedMs, outcome }) => startedMs !== undefined && lasted(outcome, blockedMs));
     logger.warn("the event loop stood still: leases could not be renewed, and others may take the partitions", {

@@ -1,6 +1,7 @@
 /** What a consumer may be told, and what it is told by default. */
 import { randomBytes } from "node:crypto";
 import { checkQueueId } from "../../message/queue-errors.ts";
+import { awayBy } from "../../runtime/away.ts";
 import { type BackoffOptions, backoffMs } from "../../runtime/backoff.ts";
 import { checkOptions, refuseUnknown } from "../../runtime/check-options.ts";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
@@ -56,10 +57,21 @@ export interface ConsumeOptions {
    * instance was there is not for it. One that is known goes on where it was.
    */
   readonly from?: GroupStart | undefined;
-  /** After a failed attempt. Defaults: 8 attempts, 1 s, doubled up to 10 min, with full jitter. */
+  /**
+   * After a failed attempt. Defaults: 40 attempts, 1 s, doubled up to 10 min, with full jitter: 2.6
+   * hours on average.
+   */
   readonly retry?:
     | { readonly maxAttempts?: number; readonly baseMs?: number; readonly factor?: number; readonly maxMs?: number }
     | undefined;
+  /**
+   * Whether an error of the handler says that what it calls is away, which is not the message's
+   * fault: the attempt is not counted, the message waits with those of its ordering key, and where
+   * ten in a row of a message type met it, all of that type rest, and one at a time is tried until
+   * one goes well. An error that a message meets again while others of its type went well counts as
+   * its own failure. Default: `UnavailableError`, and connections that could not be made or broke.
+   */
+  readonly isUnavailable?: ((error: unknown) => boolean) | undefined;
   /**
    * What a message that fails does to later ones of its ordering key: `skip` (default) lets them
    * go on; with `block` they wait until it is consumed, dead, skipped or discarded.
@@ -104,6 +116,7 @@ export interface ConsumerSettings extends Pick<ConsumeOptions, "topic" | "group"
   readonly from: GroupStart;
   /** Nothing behind this id is read; undefined: no end. */
   readonly untilId?: string | undefined;
+  readonly isUnavailable: (error: unknown) => boolean;
   readonly onFailed: "block" | "skip";
   readonly maxAttempts: number;
   readonly leaseMs: number;
@@ -133,6 +146,7 @@ export const CONSUME_OPTIONS: readonly string[] = [
   "broadcast",
   "from",
   "retry",
+  "isUnavailable",
   "onFailed",
   "leaseMs",
   "poll",
@@ -178,7 +192,8 @@ export function consumerSettings(options: ConsumeOptions): ConsumerSettings {
     records,
     from,
     onFailed,
-    maxAttempts: whole("retry.maxAttempts", retry.maxAttempts ?? 8, 1),
+    isUnavailable: awayBy(options.isUnavailable, loggerOf(options.logger)),
+    maxAttempts: whole("retry.maxAttempts", retry.maxAttempts ?? 40, 1),
     leaseMs,
     heartbeatMs: Math.max(100, Math.floor(leaseMs / 10)),
     // A row that somebody holds must not starve the renewal (rule: takeover-fence).

@@ -1,8 +1,8 @@
 /** Handlers side by side, whose outcomes are settled as many at a time as have come together. */
 import { setImmediate } from "node:timers/promises";
 import { retryPauseMs } from "../../runtime/backoff.ts";
-import { createLanes } from "../../runtime/lanes.ts";
-import { deliver } from "./deliver.ts";
+import { type Again, createLanes } from "../../runtime/lanes.ts";
+import { deliver, failed } from "./deliver.ts";
 import type { Delivery, Outcome } from "./delivery.ts";
 import type { Lanes } from "./lanes.ts";
 import type { Finished, Partition } from "./partition.ts";
@@ -11,25 +11,49 @@ import { holdUp, isHeldUp, settled, uncalled, type Work, type WorkOptions } from
 /** A head that takes this long does not keep the records of what is behind it any longer. */
 const SLOW_HEAD_MS = 1_000;
 /** Of what has ended already: one for all. */
-const ENDED = Promise.resolve();
+const ENDED = Promise.resolve(undefined);
 
 export function createParallelWork(options: WorkOptions): Work {
-  const { settings, store, place } = options;
+  const { settings, store, place, rests } = options;
   const lanes: Lanes = options.lanes ?? createLanes(settings.concurrency);
 
-  function run(partition: Partition, delivery: Delivery): Promise<void> {
+  function run(partition: Partition, delivery: Delivery): Promise<Again | undefined> {
     const { signal } = partition.abort;
-    if (signal.aborted || delivery.dropped) return ENDED;
+    const isOver = (): boolean => signal.aborted || delivery.dropped;
+    if (isOver()) return ENDED;
     if (isHeldUp(partition, delivery)) return end(partition, delivery, { kind: "behind" });
+    const until = rests.turn(delivery.message.type ?? "", isOver);
+    if (until !== undefined) return Promise.resolve({ until });
+    delivery.rests = false;
     const outcome = deliver(settings, delivery, { tx: undefined, signal });
-    const reached = (came: Outcome): Promise<void> => {
+    const reached = (came: Outcome): Promise<Again | undefined> => {
       const waits = settings.reach("handled");
-      return waits === undefined ? end(partition, delivery, came) : waits.then(() => end(partition, delivery, came));
+      return waits === undefined
+        ? comeTo(partition, delivery, came)
+        : waits.then(() => comeTo(partition, delivery, came));
     };
     return outcome instanceof Promise ? outcome.then(reached) : reached(outcome);
   }
 
-  function end(partition: Partition, delivery: Delivery, outcome: Outcome): Promise<void> {
+  function comeTo(partition: Partition, delivery: Delivery, outcome: Outcome): Promise<Again | undefined> {
+    const type = delivery.message.type ?? "";
+    if (outcome.kind !== "away") {
+      rests.well(type);
+      return end(partition, delivery, outcome);
+    }
+    const { durationMs, error } = outcome;
+    const until = rests.away(delivery, type, error);
+    if (until === undefined) {
+      const { countedAttempt: attempt } = delivery;
+      return end(partition, delivery, failed(error, { attempt, maxAttempts: settings.maxAttempts, durationMs }));
+    }
+    delivery.startedMs = undefined;
+    delivery.rests = true;
+    settleSoon(partition);
+    return Promise.resolve({ until });
+  }
+
+  function end(partition: Partition, delivery: Delivery, outcome: Outcome): Promise<undefined> {
     delivery.outcome = outcome;
     partition.letGo(delivery);
     holdUp(settings, partition, delivery);
@@ -65,7 +89,8 @@ export function createParallelWork(options: WorkOptions): Work {
   }
 
   function isHeadSlow({ window: [head] }: Partition): boolean {
-    const { startedMs, outcome } = head ?? {};
+    const { startedMs, outcome, rests: isResting } = head ?? {};
+    if (isResting === true) return true;
     return startedMs !== undefined && outcome === undefined && settings.clock.monotonicMs() - startedMs >= SLOW_HEAD_MS;
   }
 

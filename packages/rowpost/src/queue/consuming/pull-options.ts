@@ -6,7 +6,10 @@ import { CONSUME_OPTIONS, type ConsumeOptions } from "./options.ts";
 
 /** Options of `queue.pull`: those of `queue.consume` that are not about a handler, and two more. */
 export interface PullOptions
-  extends Omit<ConsumeOptions, "handler" | "concurrency" | "transactional" | "handlerTimeoutMs" | "warnAfterMs"> {
+  extends Omit<
+    ConsumeOptions,
+    "handler" | "concurrency" | "transactional" | "isUnavailable" | "handlerTimeoutMs" | "warnAfterMs"
+  > {
   /** Messages that are handed out and not settled, at most. Default 100. */
   readonly maxUnsettled?: number | undefined;
   /**
@@ -26,7 +29,7 @@ export interface ReceiveOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-const OF_A_HANDLER = ["handler", "concurrency", "transactional", "handlerTimeoutMs", "warnAfterMs"];
+const OF_A_HANDLER = ["handler", "concurrency", "transactional", "isUnavailable", "handlerTimeoutMs", "warnAfterMs"];
 const OPTIONS = [...CONSUME_OPTIONS.filter((name) => !OF_A_HANDLER.includes(name)), "maxUnsettled", "settleWithinMs"];
 
 /** The longest that a timer of Node can run. */

@@ -29,7 +29,7 @@ export async function startPuller(
   options: PullOptions,
 ): Promise<Puller> {
   const { maxUnsettled, settleWithinMs, rest } = checkedPull(options);
-  const settings = consumerSettings({ ...rest, handler: () => undefined });
+  const settings = consumerSettings({ ...rest, handler: () => undefined, isUnavailable: () => false });
   const desk = createDesk({ maxUnsettled, settleWithinMs, clock: settings.clock });
   const consumer = await join({ ...settings, handler: desk.handle }, desk.turns);
   return {

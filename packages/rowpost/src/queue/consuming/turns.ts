@@ -4,6 +4,7 @@
  * id, so the settle of a message waits for all before it; were one of these still to be asked for,
  * a caller that settles what it has before it asks again would wait for ever.
  */
+import type { Task } from "../../runtime/lanes.ts";
 import type { Lanes } from "./lanes.ts";
 
 export interface Turns extends Lanes {
@@ -13,10 +14,10 @@ export interface Turns extends Lanes {
 
 interface Turn {
   readonly lane: string | undefined;
-  readonly task: () => Promise<void>;
+  readonly task: Task;
 }
 
-/** Makes turns with nothing in them. Tasks must not reject. */
+/** Makes turns with nothing in them. Tasks must not reject, nor be put off. */
 export function createTurns(mayBegin: () => boolean): Turns {
   /** By partition; whose turn comes next is first. */
   const waiting = new Map<number, Turn[]>();

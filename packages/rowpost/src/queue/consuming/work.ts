@@ -2,6 +2,7 @@
  * From a delivery to its settle, in one of two ways: side by side (parallel-work.ts), or one after
  * the other within a transaction (transactional-work.ts). Here is what both do.
  */
+import type { Rests } from "../../runtime/rests.ts";
 import type { Transaction } from "../../transactions/executor.ts";
 import type { ConsumerPlace, ConsumptionStore } from "../store.ts";
 import { type Delivery, holdsUp, type Outcome } from "./delivery.ts";
@@ -13,6 +14,7 @@ export interface WorkOptions {
   readonly settings: ConsumerSettings;
   readonly store: Pick<ConsumptionStore, "heldUp" | "settle" | "settleIn">;
   readonly place: ConsumerPlace;
+  readonly rests: Rests;
   /** The partition is not ours any more. */
   readonly onFencedOut: (partition: Partition) => void;
   /** Deliveries have left the partition. */

@@ -1,0 +1,61 @@
+/** Whether an error says that somebody else is away. */
+import { RowpostError } from "./errors.ts";
+import type { Logger } from "./logger.ts";
+
+/** Of the system, and of undici, which is Node's `fetch`. */
+const AWAY = new Set([
+  "UNAVAILABLE",
+  "DATABASE_UNAVAILABLE",
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EHOSTDOWN",
+  "EHOSTUNREACH",
+  "ENETDOWN",
+  "ENETUNREACH",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EPIPE",
+  "ETIMEDOUT",
+  "UND_ERR_CONNECT_TIMEOUT",
+  "UND_ERR_SOCKET",
+]);
+
+/**
+ * Thrown by a handler that cannot do its work because what it calls is away, which is not the
+ * message's fault: the attempt is not counted, messages of this type rest, and one at a time is
+ * tried until one goes well.
+ */
+export class UnavailableError extends RowpostError {
+  constructor(what: string, options: { cause?: unknown } = {}) {
+    super("UNAVAILABLE", what, { ...options, retriable: true });
+  }
+}
+
+/** An {@link UnavailableError}, or a connection that could not be made or broke. */
+export function isAway(error: unknown): boolean {
+  return codesOf(error).some((code) => AWAY.has(code));
+}
+
+/** By the user's own word, which counts as no when it throws; default {@link isAway}. */
+export function awayBy(ask: ((error: unknown) => boolean) | undefined, logger: Logger): (error: unknown) => boolean {
+  if (ask === undefined) return isAway;
+  return (error) => {
+    try {
+      return ask(error) === true;
+    } catch (thrown) {
+      logger.error("isUnavailable has thrown; the attempt counts as failed", { error: thrown });
+      return false;
+    }
+  };
+}
+
+/**
+ * Codes and numbers of an error and of what is behind it. Node.js gathers the failures of several
+ * addresses of one host in an AggregateError.
+ */
+export function codesOf(error: unknown, depth = 0): readonly string[] {
+  if (typeof error !== "object" || error === null || depth > 5) return [];
+  const { cause, code, errno, errors } = error as Record<"cause" | "code" | "errno" | "errors", unknown>;
+  const inner = [cause, ...(Array.isArray(errors) ? errors : [])];
+  return [...[code, errno].map(String), ...inner.flatMap((each) => codesOf(each, depth + 1))];
+}

@@ -1,0 +1,138 @@
+/**
+ * What handlers call may be away, which is the fault of no message. Those of one kind then rest,
+ * and one after the other asks whether it is back.
+ */
+import { backoffCeilingMs } from "./backoff.ts";
+import type { Clock, Timer } from "./clock.ts";
+import type { Logger } from "./logger.ts";
+
+/** A message that has met somebody away, or may. */
+export interface Resting {
+  /** How many of its kind had gone well when it met somebody away. */
+  metAwayAt?: number | undefined;
+  /** How often it has rested. */
+  rested?: number | undefined;
+}
+
+export interface Rests {
+  /**
+   * Undefined: it may begin. Else it may ask again when the promise resolves. `isOver`: it will not
+   * begin any more, and must not be the one that is let through.
+   */
+  turn(kind: string, isOver: () => boolean): Promise<void> | undefined;
+  /**
+   * It has met somebody away, and may ask again when the promise resolves. Undefined: its own
+   * failure, because others of its kind have gone well since it met that before, or because it has
+   * rested for most of an hour: what it names may not exist.
+   */
+  away(one: Resting, kind: string, error: unknown): Promise<void> | undefined;
+  /** One of this kind has come to another end. */
+  well(kind: string): void;
+  /** Nobody waits any more. */
+  close(): void;
+}
+
+/** Fewer than so many in a row may be one destination of many: each of them rests by itself. */
+const IN_A_ROW = 10;
+const FIRST_MS = 1_000;
+const LONGEST_MS = 30_000;
+const MOST_RESTS = 100;
+/** Kinds beyond these rest together. */
+const MOST_KINDS = 1_000;
+
+interface Kind {
+  wells: number;
+  inARow: number;
+  /** Since it rests as a whole. */
+  rests: number;
+  /** One may ask. */
+  mayPass: boolean;
+  timer: Timer | undefined;
+  waiting: { readonly resolve: () => void; readonly isOver: () => boolean }[];
+}
+
+export function createRests(clock: Clock, logger: Logger, about: Readonly<Record<string, unknown>>): Rests {
+  const kinds = new Map<string, Kind>();
+  const closing = new AbortController();
+
+  function kindOf(name: string): Kind {
+    const key = kinds.has(name) || kinds.size < MOST_KINDS ? name : "";
+    const kind = kinds.get(key) ?? { wells: 0, inARow: 0, rests: 0, mayPass: false, timer: undefined, waiting: [] };
+    kinds.set(key, kind);
+    return kind;
+  }
+
+  /** Lets one through after each rest, until one of them tells that it went well. */
+  function rest(kind: Kind): void {
+    kind.rests += 1;
+    kind.timer = clock.setTimer(() => {
+      rest(kind);
+      kind.mayPass = true;
+      for (let next = kind.waiting.shift(); next !== undefined; next = kind.waiting.shift()) {
+        next.resolve();
+        if (!next.isOver()) return;
+      }
+    }, restMs(kind.rests));
+  }
+
+  function open(kind: Kind): void {
+    kind.timer?.cancel();
+    kind.timer = undefined;
+    kind.rests = 0;
+    kind.mayPass = false;
+    for (const { resolve } of kind.waiting.splice(0)) resolve();
+  }
+
+  return {
+    turn(name, isOver) {
+      if (kinds.size === 0) return undefined;
+      const kind = kinds.get(name) ?? kinds.get("");
+      if (kind?.timer === undefined) return undefined;
+      if (kind.mayPass) {
+        kind.mayPass = false;
+        return undefined;
+      }
+      return new Promise((resolve) => kind.waiting.push({ resolve, isOver }));
+    },
+    away(one, name, error) {
+      const kind = kindOf(name);
+      const rested = (one.rested ?? 0) + 1;
+      if (rested > MOST_RESTS || kind.wells > (one.metAwayAt ?? kind.wells)) return undefined;
+      one.metAwayAt = kind.wells;
+      one.rested = rested;
+      kind.inARow += 1;
+      const fields = { ...about, type: name, error };
+      if (kind.inARow < IN_A_ROW && kind.timer === undefined) {
+        logger.warn("what a handler calls is away; its message waits, and this attempt is not counted", fields);
+        return clock.sleep(restMs(rested), closing.signal);
+      }
+      if (kind.timer === undefined && !closing.signal.aborted) {
+        logger.warn("what handlers call is away; messages of this type rest, and one at a time asks again", fields);
+        rest(kind);
+      }
+      // Behind the others: it is somebody else's turn to ask.
+      return new Promise((resolve) => {
+        if (closing.signal.aborted) resolve();
+        else kind.waiting.push({ resolve, isOver: () => false });
+      });
+    },
+    well(name) {
+      if (kinds.size === 0) return;
+      const kind = kinds.get(name) ?? kinds.get("");
+      if (kind === undefined) return;
+      kind.wells += 1;
+      kind.inARow = 0;
+      if (kind.timer === undefined) return;
+      logger.warn("what handlers call is back; messages of this type go on", { ...about, type: name });
+      open(kind);
+    },
+    close() {
+      closing.abort();
+      for (const kind of kinds.values()) open(kind);
+    },
+  };
+}
+
+function restMs(rests: number): number {
+  return backoffCeilingMs({ attempt: rests, baseMs: FIRST_MS, factor: 2, maxMs: LONGEST_MS });
+}
