@@ -171,6 +171,11 @@ export interface Database {
    */
   transaction<T>(work: (tx: Transaction) => Promise<T>, on?: unknown): Promise<T>;
   /**
+   * Connections of the pool that `transaction` begins on, at most; undefined: without a limit, or
+   * with one that cannot be read.
+   */
+  poolSize(): Promise<number | undefined>;
+  /**
    * A user's open transaction (driver or ORM handle) as an executor. Throws
    * `TransactionRequiredError` for anything else.
    */

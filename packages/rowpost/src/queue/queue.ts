@@ -7,6 +7,7 @@ import { type Consumer, startConsumer } from "./consuming/consumer.ts";
 import type { Lanes } from "./consuming/lanes.ts";
 import type { TailedMessage } from "./consuming/message.ts";
 import { type ConsumerSettings, consumerSettings } from "./consuming/options.ts";
+import { createPoolShare } from "./consuming/pool-share.ts";
 import { startPuller } from "./consuming/puller.ts";
 import { groupCalls } from "./groups/calls.ts";
 import type { DeadLetterParts } from "./groups/dead-letters.ts";
@@ -29,7 +30,7 @@ const monotonicMs = (): number => systemClock.monotonicMs();
 /** Makes a queue on a database. Connects to nothing yet. */
 export function createQueue(options: QueueOptions): Queue {
   const { database, producerGroup, port } = checkedOptions(options);
-  const store = database.queue.store();
+  const [store, share] = [database.queue.store(), createPoolShare(database)];
   const searching = store.searching();
   const rewinding = store.rewinding();
   const retention = store.retention();
@@ -59,17 +60,14 @@ export function createQueue(options: QueueOptions): Queue {
 
   async function join(settings: ConsumerSettings, lanes?: Lanes): Promise<Consumer> {
     const { topic, group, lockWaitTimeoutMs } = settings;
-    await topics.settings(topic);
+    const { partitions } = await topics.settings(topic);
     const consumer = await startConsumer({
-      settings,
       store: store.consumption({ topic, group }, { lockWaitTimeoutMs }),
-      topics: store.topics,
-      place: { ip, port: port ?? null },
-      database: database.queue,
-      transaction: (work) => database.transaction(work),
-      lanes,
+      ...{ settings, topics: store.topics, place: { ip, port: port ?? null }, lanes },
+      ...{ database: database.queue, transaction: share.transaction },
     });
     const stopping = new AbortController();
+    if (settings.transactional) await share.join(partitions, settings, stopping.signal);
     void keepHouse(
       {
         ...{ topic, clock: settings.clock, logger: settings.logger, store: retention, rewinding },

@@ -278,6 +278,8 @@ export interface ConsumptionStore {
    * month was dropped meanwhile; its records are left out when the work is done again.
    */
   settleIn(tx: Executor, owner: string, settlement: Settlement, place: ConsumerPlace): Promise<boolean>;
+  /** Was another transaction in the way? Looks at the error, and at what it has as its cause. */
+  isConflict(error: unknown): error is Error;
   close(): Promise<void>;
 }
 

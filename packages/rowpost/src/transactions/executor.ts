@@ -76,6 +76,11 @@ export interface Executor {
  */
 export interface Transaction extends Executor {
   /**
+   * What the database said to a statement that failed, until one succeeds again; of several in a
+   * row, to the first. PostgreSQL refuses those behind it, also where the error was caught.
+   */
+  readonly failure?: unknown;
+  /**
    * Runs a statement of the user's in this transaction. Throws `TransactionLostError` once the
    * transaction has ended by itself.
    */

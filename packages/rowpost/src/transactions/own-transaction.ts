@@ -102,6 +102,7 @@ function guardTransaction(connection: OwnConnection): Guard {
   const { executor } = connection;
   const calls = watchCalls();
   let lost: TransactionLostError | undefined;
+  let failure: unknown;
   let over = false;
 
   async function run(statement: Statement): Promise<QueryResult> {
@@ -112,6 +113,7 @@ function guardTransaction(connection: OwnConnection): Guard {
       );
     try {
       const result = await executor.run(statement);
+      failure = undefined;
       if (await connection.ended(false)) {
         lost = /^\s*ROLLBACK\b/i.test(statement.text) ? lostAfter("a ROLLBACK ended it") : committedBy();
       }
@@ -119,6 +121,8 @@ function guardTransaction(connection: OwnConnection): Guard {
     } catch (thrown) {
       // The user's own statement is the user's own affair.
       const error = statement.name === USER_STATEMENT ? thrown : withoutValues(thrown);
+      // Those behind it are only told that one has failed.
+      if (!(error instanceof TransactionLostError)) failure ??= error;
       // A connection that cannot be asked is gone, and the transaction with it.
       if (await Promise.resolve(connection.ended(true)).catch(() => true))
         lost = mayCommit(executor.kind, statement) ? committedBy(error) : lostAfter(error);
@@ -128,6 +132,9 @@ function guardTransaction(connection: OwnConnection): Guard {
 
   const tx: Transaction = {
     kind: executor.kind,
+    get failure() {
+      return failure;
+    },
     run,
     watch: calls.watch,
     query: <Row>(text: string, params: readonly unknown[] = []) =>

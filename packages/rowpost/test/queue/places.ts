@@ -23,7 +23,8 @@ export interface QueuePlace {
   drop(): Promise<void>;
 }
 
-async function serverPlace(service: DatabaseServiceName): Promise<QueuePlace> {
+/** A new database on a server. */
+export async function serverPlace(service: DatabaseServiceName): Promise<QueuePlace> {
   const made = await createTestDatabase(service);
   const kind = service === "postgres" ? "postgres" : "mysql";
   const open = (): Database => (kind === "postgres" ? postgres({ url: made.url }) : mysql({ url: made.url }));

@@ -37,6 +37,8 @@ export interface Driver {
   pool(): Promise<unknown>;
   /** It is one that this driver makes: nobody else has its connections. */
   readonly ownsPool: boolean;
+  /** See `Database`. */
+  poolSize(): Promise<number | undefined>;
   /** Closes what this driver opened, at the latest after five seconds; a user's pool stays open. */
   close(): Promise<void>;
 }

@@ -35,6 +35,7 @@ export function createFamilyDatabase(driver: Driver, transactions: Transactions)
       const prepare = on === undefined && driver.ownsPool;
       return await transactions.runTransaction(on ?? (await driver.pool()), "mysql", work, { prepare });
     },
+    poolSize: () => driver.poolSize(),
     executor: (handle) => transactions.toExecutor(handle, "mysql"),
     createStatements,
     doctorLooks,

@@ -45,6 +45,8 @@ const QUERY_OPTIONS = {
   checkDuplicate: false,
 };
 
+/** The driver's default. */
+const OWN_POOL = 10;
 const CONNECTION_OPTIONS = { charset: "utf8mb4", foundRows: true, multipleStatements: false };
 
 /**
@@ -79,10 +81,15 @@ export function createMariadbDriver(source: Source): Driver {
     label: addressLabel(address, "mariadb"),
     ownsPool: userPool === undefined,
     connect: open,
+    // A user's does not show its limit: as many as it has now, without those of the sessions.
+    poolSize: async () =>
+      userPool === undefined
+        ? OWN_POOL
+        : userPool.totalConnections() - Math.max(lent.get(userPool)?.size ?? 0, QUEUE_SESSIONS),
     async pool() {
       if (userPool !== undefined) return userPool;
       // A server may be set to ignore the charset of the handshake.
-      const options = { ...address, charset: "utf8mb4", initSql: "SET NAMES utf8mb4" };
+      const options = { ...address, connectionLimit: OWN_POOL, charset: "utf8mb4", initSql: "SET NAMES utf8mb4" };
       ownPool ??= loadMariadb().then((driver) => driver.createPool(options));
       return await ownPool;
     },
@@ -101,6 +108,8 @@ const NONE_FREE = 45028;
 
 /** Of a relay; one more of the application's is to be left. */
 const SESSIONS = 4;
+/** Of a queue with one consumer, some of which are opened soon after its start. */
+const QUEUE_SESSIONS = 8;
 
 /** Throws `ConfigurationError` for a pool that would have none left for the application. */
 async function lend(pool: MariadbPool, purpose: string): Promise<MariadbConnection> {

@@ -30,7 +30,11 @@ interface Mysql2Pool {
   getConnection(callback: Callback<Mysql2Connection>): void;
   end(callback: Callback<unknown>): void;
   on(event: "connection", listener: (connection: PooledConnection) => void): unknown;
-  readonly config?: { readonly connectionConfig?: Readonly<Record<string, unknown>> };
+  readonly config?: {
+    readonly connectionConfig?: Readonly<Record<string, unknown>>;
+    /** 0: none. */
+    readonly connectionLimit?: number;
+  };
 }
 
 interface Mysql2 {
@@ -96,24 +100,27 @@ export function createMysql2Driver(source: Source): Driver {
     return await untilOpen(signal, opening, () => void connection.stream.destroy(cutError()));
   }
 
+  async function pool(): Promise<Mysql2Pool> {
+    if (userPool !== undefined) return userPool;
+    ownPool ??= loadMysql2().then((driver) => {
+      const made = driver.createPool({ ...address, charset: "utf8mb4", supportBigNumbers: true });
+      // A server may be set to ignore the charset of the handshake. Goes ahead of the first use.
+      made.on("connection", (connection) => {
+        connection.query("SET NAMES utf8mb4");
+        pooled.add(connection);
+        connection.on("end", () => pooled.delete(connection));
+      });
+      return made;
+    });
+    return await ownPool;
+  }
+
   return {
     label: addressLabel(address, "mysql"),
     ownsPool: userPool === undefined,
     connect: async (_purpose, signal) => wrap(await open(signal), address === undefined && userPool !== undefined),
-    async pool() {
-      if (userPool !== undefined) return userPool;
-      ownPool ??= loadMysql2().then((driver) => {
-        const made = driver.createPool({ ...address, charset: "utf8mb4", supportBigNumbers: true });
-        // A server may be set to ignore the charset of the handshake. Goes ahead of the first use.
-        made.on("connection", (connection) => {
-          connection.query("SET NAMES utf8mb4");
-          pooled.add(connection);
-          connection.on("end", () => pooled.delete(connection));
-        });
-        return made;
-      });
-      return await ownPool;
-    },
+    pool,
+    poolSize: async () => (await pool()).config?.connectionLimit || undefined,
     async close() {
       const closing = await ownPool;
       ownPool = undefined;

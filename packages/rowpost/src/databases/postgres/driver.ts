@@ -103,6 +103,8 @@ export interface Driver {
   connect(purpose: string, signal?: AbortSignal): Promise<PgClient>;
   /** The user's pool, or one that is made at the first call. */
   pool(): Promise<PgPool>;
+  /** See `Database`. */
+  poolSize(): Promise<number | undefined>;
   /** Ends the pool if it was made here, at the latest after five seconds. */
   close(): Promise<void>;
 }
@@ -154,26 +156,32 @@ export function createDriver(options: PostgresOptions): Driver {
     return client;
   }
 
+  async function pool(): Promise<PgPool> {
+    if (options.pool !== undefined) return options.pool;
+    made ??= loadPg().then(({ Pool }) => {
+      const own = new Pool({
+        connectionTimeoutMillis: DEFAULT_CONNECT_TIMEOUT_MS,
+        application_name: "rowpost",
+        keepAlive: true,
+        keepAliveInitialDelayMillis: KEEPALIVE_DELAY_MS,
+        query_timeout: DEFAULT_QUERY_TIMEOUT_MS,
+        ...config,
+      });
+      own.on("error", () => undefined);
+      own.on("connect", (client) => pooled.add(client));
+      own.on("remove", (client) => pooled.delete(client));
+      return own;
+    });
+    return await made;
+  }
+
   return {
     label: labelOf(config),
     connect,
-    async pool() {
-      if (options.pool !== undefined) return options.pool;
-      made ??= loadPg().then(({ Pool }) => {
-        const pool = new Pool({
-          connectionTimeoutMillis: DEFAULT_CONNECT_TIMEOUT_MS,
-          application_name: "rowpost",
-          keepAlive: true,
-          keepAliveInitialDelayMillis: KEEPALIVE_DELAY_MS,
-          query_timeout: DEFAULT_QUERY_TIMEOUT_MS,
-          ...config,
-        });
-        pool.on("error", () => undefined);
-        pool.on("connect", (client) => pooled.add(client));
-        pool.on("remove", (client) => pooled.delete(client));
-        return pool;
-      });
-      return await made;
+    pool,
+    async poolSize() {
+      const most: unknown = Reflect.get((await pool()).options ?? {}, "max");
+      return typeof most === "number" ? most : undefined;
     },
     async close() {
       const pool = await made;

@@ -35,6 +35,7 @@ export function postgres(options: PostgresOptions): Database {
     label: driver.label,
     connect: (session) => openSession(driver, session),
     transaction: async (work, on) => await runTransaction(on ?? (await driver.pool()), "postgres", work, { prepare }),
+    poolSize: () => driver.poolSize(),
     executor: (handle) => toExecutor(handle, "postgres", { prepare }),
     createStatements,
     doctorLooks,

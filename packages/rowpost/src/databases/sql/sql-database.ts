@@ -25,7 +25,7 @@ import type { CreateStatements, DialectStatements } from "./statements.ts";
 
 /** What a dialect brings. */
 export interface SqlDatabaseParts
-  extends Pick<Database, "dialect" | "label" | "connect" | "transaction" | "executor" | "close">,
+  extends Pick<Database, "dialect" | "label" | "connect" | "transaction" | "poolSize" | "executor" | "close">,
     Pick<WriterParts, "isDuplicate" | "endsTransaction" | "isOutsideTransaction" | "lackOf" | "unfitSession">,
     Pick<ConfirmationParts, "translateError">,
     Pick<StoreParts, "isRowRefused"> {
@@ -99,6 +99,7 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
         throw begun ? error : notBegun(error);
       }
     },
+    poolSize: parts.poolSize,
     executor: parts.executor,
     doorbell,
     listen: (layout, signal) => parts.listen?.(layout, doorbell, signal) ?? Promise.resolve(undefined),
@@ -129,6 +130,7 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
           connect,
           sharedSession,
           isTableMissing: parts.isTableMissing,
+          translateError,
           isRowRefused,
           isOutsideTransaction,
           unfitSession,

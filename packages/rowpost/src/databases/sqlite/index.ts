@@ -51,6 +51,8 @@ export function sqlite(options: SqliteOptions): Database {
     label: handles.label,
     connect: async (session) => createSession(await handles.forRelay(), session),
     transaction: async (work, on) => await runTransaction(on ?? (await handles.forTransactions()), "sqlite", work),
+    // A handle is one connection, and takes turns by itself.
+    poolSize: () => Promise.resolve(undefined),
     executor: (handle) => toExecutor(handle, "sqlite"),
     createStatements,
     doctorLooks,

@@ -93,6 +93,7 @@ export function failed(
     kind: "failed",
     durationMs,
     error: text.replace(/\p{Surrogate}/gu, "\u{FFFD}"),
+    thrown: error,
     final: attempt >= maxAttempts,
   };
 }

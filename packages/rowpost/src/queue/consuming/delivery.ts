@@ -10,6 +10,8 @@ export type Outcome =
       readonly kind: "failed";
       readonly durationMs: number;
       readonly error: string;
+      /** What the handler threw. */
+      readonly thrown?: unknown;
       readonly final: boolean;
       /** Its handler still runs. */
       readonly isLate?: boolean;

@@ -48,6 +48,7 @@ test.each(Array.from({ length: 20 }, (_, turns) => turns))(
       settings,
       store: {
         heldUp: () => Promise.resolve([]),
+        isConflict: (error): error is Error => error === undefined,
         settle: () => Promise.resolve(true),
         settleIn: () => Promise.resolve(true),
       },

@@ -1,9 +1,9 @@
 /** Handlers one after the other, within the transaction that settles them. */
-import { retryPauseMs } from "../../runtime/backoff.ts";
-import { RowpostError } from "../../runtime/errors.ts";
+import { backoffMs, retryPauseMs } from "../../runtime/backoff.ts";
+import { DatabaseConflictError, describeError, RowpostError, TransactionLostError } from "../../runtime/errors.ts";
 import type { Executor, Transaction } from "../../transactions/executor.ts";
 import { deliver, failed } from "./deliver.ts";
-import type { Delivery } from "./delivery.ts";
+import type { Delivery, Outcome } from "./delivery.ts";
 import type { Finished, Partition } from "./partition.ts";
 import { holdUp, isHeldUp, settled, uncalled, type Work, type WorkOptions } from "./work.ts";
 
@@ -15,6 +15,12 @@ const LONG_TRANSACTION_MS = 200;
  * partition for ever.
  */
 const UNCOUNTED_TRIES = 5;
+/**
+ * The same where another transaction was in the way, which is nobody's fault and passes. A lock
+ * that is never free must not stop the partition for ever.
+ */
+const MOST_CONFLICTS = 100;
+const CONFLICT_PAUSE = { baseMs: 20, factor: 2, maxMs: 1_000 };
 
 class FencedOut extends Error {}
 
@@ -30,7 +36,9 @@ class Late extends Error {
 
 export function createTransactionalWork(options: WorkOptions): Work {
   const { settings, store, place } = options;
-  const { logger, clock, topic } = settings;
+  const { logger, clock, topic, group, maxAttempts } = settings;
+  /** How often another transaction was in its way, alone in its own. */
+  const conflicts = new WeakMap<Delivery, number>();
 
   async function workThrough(partition: Partition): Promise<void> {
     const { signal } = partition.abort;
@@ -56,10 +64,14 @@ export function createTransactionalWork(options: WorkOptions): Work {
           await giveUp(partition, first, error.message);
           continue;
         }
-        logger.warn("a transaction of the consumer failed", { topic, error });
-        failures += 1;
         const handlersRan = batch.some(wasHandled);
         for (const delivery of batch) delivery.outcome = undefined;
+        if (handlersRan && batch.length === 1 && store.isConflict(error)) {
+          await waitForOthers(partition, first, error);
+          continue;
+        }
+        logger.warn("a transaction of the consumer failed", { topic, error });
+        failures += 1;
         if (handlersRan && batch.length > 1) {
           alone = batch.length;
           continue;
@@ -74,15 +86,40 @@ export function createTransactionalWork(options: WorkOptions): Work {
     }
   }
 
-  /** The effects of the batch, its records and the progress: all of it, or nothing. */
+  /** The same one again, and none before it; with a pause in which the others can get through. */
+  async function waitForOthers(partition: Partition, delivery: Delivery, error: unknown): Promise<void> {
+    const { id, key } = delivery.message;
+    const times = (conflicts.get(delivery) ?? 0) + 1;
+    conflicts.set(delivery, times);
+    if ((times & (times - 1)) === 0)
+      logger.warn("another transaction was in the way of a message; it is tried again, uncounted", {
+        ...{ topic, group, id, key, times, error },
+      });
+    await clock.sleep(backoffMs({ attempt: times, ...CONFLICT_PAUSE }), partition.abort.signal);
+    if (times < MOST_CONFLICTS) return;
+    const said = `another transaction was in the way ${times} times in a row (${describeError(error)})`;
+    await giveUp(partition, delivery, new DatabaseConflictError(said, { cause: error }));
+  }
+
+  /**
+   * The effects of the batch, its records and the progress: all of it, or nothing. Where another
+   * transaction was in the way of a handler, it is all that was before that; then throws what it
+   * met.
+   */
   async function commit(partition: Partition, batch: readonly Delivery[]): Promise<void> {
+    const { signal } = partition.abort;
+    let conflict: Error | undefined;
     const done = await options.transaction(async (tx): Promise<Finished> => {
       const handled: Delivery[] = [];
       const startMs = clock.monotonicMs();
       for (const delivery of batch) {
-        if (delivery.dropped) break;
+        if (delivery.dropped || signal.aborted) break;
         delivery.startedMs = clock.monotonicMs();
-        await handleIn(tx, partition, delivery);
+        conflict = await handleIn(tx, partition, delivery);
+        if (conflict !== undefined) {
+          if (handled.length > 0) break;
+          throw conflict;
+        }
         holdUp(settings, partition, delivery);
         await settings.reach("handled");
         handled.push(delivery);
@@ -97,22 +134,46 @@ export function createTransactionalWork(options: WorkOptions): Work {
     });
     await settings.reach("after settle");
     await settled(options, partition, done);
+    if (conflict !== undefined) throw conflict;
   }
 
-  /** A handler that fails takes back what it has written, and nothing else. */
-  async function handleIn(tx: Transaction, partition: Partition, delivery: Delivery): Promise<void> {
+  /**
+   * A handler that fails takes back what it has written, and nothing else. Gives back what it met
+   * where another transaction was in the way: it has to be handled again.
+   */
+  async function handleIn(tx: Transaction, partition: Partition, delivery: Delivery): Promise<Error | undefined> {
     delivery.outcome = uncalled(delivery);
-    if (delivery.outcome !== undefined) return;
+    if (delivery.outcome !== undefined) return undefined;
     if (isHeldUp(partition, delivery)) {
       delivery.outcome = { kind: "behind" };
-      return;
+      return undefined;
     }
     await run(tx, "SAVEPOINT rowpost_message");
-    delivery.outcome = await deliver(settings, delivery, { tx, signal: partition.abort.signal });
-    if (delivery.outcome.kind === "failed" && delivery.outcome.isLate === true)
-      throw new Late(delivery, delivery.outcome.error);
-    if (delivery.outcome.kind === "failed") await run(tx, "ROLLBACK TO SAVEPOINT rowpost_message");
+    const outcome = await deliver(settings, delivery, { tx, signal: partition.abort.signal });
+    delivery.outcome = outcome;
+    const { failure } = tx;
+    let thrown: unknown;
+    if (outcome.kind === "failed") {
+      if (outcome.isLate === true) throw new Late(delivery, outcome.error);
+      ({ thrown } = outcome);
+    } else {
+      try {
+        await run(tx, "RELEASE SAVEPOINT rowpost_message");
+        return undefined;
+      } catch {
+        thrown = wentOn(failure);
+        delivery.outcome = failedAttempt(delivery, thrown);
+      }
+    }
+    // Throws where the database has ended the transaction, and says why.
+    await run(tx, "ROLLBACK TO SAVEPOINT rowpost_message");
     await run(tx, "RELEASE SAVEPOINT rowpost_message");
+    return [thrown, failure].find((each): each is Error => store.isConflict(each));
+  }
+
+  function failedAttempt({ countedAttempt, startedMs }: Delivery, error: unknown): Outcome {
+    const nowMs = clock.monotonicMs();
+    return failed(error, { attempt: countedAttempt, maxAttempts, durationMs: nowMs - (startedMs ?? nowMs) });
   }
 
   /**
@@ -121,11 +182,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
    * begins again behind it.
    */
   async function giveUp(partition: Partition, delivery: Delivery, error: unknown): Promise<boolean> {
-    delivery.outcome = failed(error, {
-      attempt: delivery.countedAttempt,
-      maxAttempts: settings.maxAttempts,
-      durationMs: 0,
-    });
+    delivery.outcome = failedAttempt(delivery, error);
     holdUp(settings, partition, delivery);
     const settlement = partition.settlementOf([delivery]);
     try {
@@ -160,6 +217,15 @@ function wasHandled({ outcome }: Delivery): boolean {
 /** The database's word is final only where rowpost knows what it means. */
 function mayPass(error: unknown): boolean {
   return !(error instanceof RowpostError) || error.retriable;
+}
+
+/** PostgreSQL refuses whatever comes behind a statement that failed, the RELEASE too. */
+function wentOn(failure: unknown): TransactionLostError {
+  const said = failure === undefined ? "" : ` (${describeError(failure)})`;
+  return new TransactionLostError(
+    `a statement failed${said}, and the handler went on. PostgreSQL takes nothing more then: write INSERT … ON CONFLICT DO NOTHING, or put the statement behind a SAVEPOINT of its own and go back to that`,
+    { cause: failure },
+  );
 }
 
 async function run(tx: Executor, text: string): Promise<void> {

@@ -12,7 +12,7 @@ import type { Finished, Partition } from "./partition.ts";
 
 export interface WorkOptions {
   readonly settings: ConsumerSettings;
-  readonly store: Pick<ConsumptionStore, "heldUp" | "settle" | "settleIn">;
+  readonly store: Pick<ConsumptionStore, "heldUp" | "isConflict" | "settle" | "settleIn">;
   readonly place: ConsumerPlace;
   readonly rests: Rests;
   /** The partition is not ours any more. */

@@ -24,10 +24,12 @@ export interface ConsumptionParts {
   readonly connect: (options: SessionOptions) => Promise<Session>;
   readonly sharedSession: boolean | undefined;
   readonly isTableMissing: (error: unknown) => boolean;
+  /** A driver's error as one of ours, where it means one. */
+  readonly translateError: (error: unknown, statement: string) => unknown;
 }
 
 export function createConsumptionStore(
-  { statements, connect, sharedSession, isTableMissing }: ConsumptionParts,
+  { statements, connect, sharedSession, isTableMissing, translateError }: ConsumptionParts,
   key: GroupKey,
   lockWaitTimeoutMs: number,
 ): ConsumptionStore {
@@ -199,9 +201,21 @@ export function createConsumptionStore(
       }
     },
 
+    isConflict(error): error is Error {
+      let each = error;
+      for (let depth = 0; depth < MOST_CAUSES && each instanceof Error; depth += 1) {
+        if (translateError(each, "handler") instanceof DatabaseConflictError) return true;
+        each = each.cause;
+      }
+      return false;
+    },
+
     close: () => slots.close(),
   };
 }
+
+/** A chain of causes may be a circle. */
+const MOST_CAUSES = 10;
 
 /** No body has more bytes. */
 const WHOLE = 2 ** 31;

@@ -1,0 +1,74 @@
+/**
+ * How much of the application's pool the transactions of consumers take: half of it, so that a
+ * handler that asks the pool for a connection beside its `tx` finds one, and an append does too.
+ */
+import type { Database } from "../../databases/database.ts";
+import type { ConsumerSettings } from "./options.ts";
+
+export interface PoolShare {
+  /** `Database.transaction` when it is its turn, in the order of the calls. */
+  readonly transaction: Database["transaction"];
+  /** Of a consumer with so many partitions, until the signal; the log tells where they wait. */
+  join(
+    partitions: number,
+    consumer: Pick<ConsumerSettings, "topic" | "group" | "logger">,
+    until: AbortSignal,
+  ): Promise<void>;
+}
+
+/** The share of all consumers of a queue. */
+export function createPoolShare(database: Pick<Database, "poolSize" | "transaction">): PoolShare {
+  const waiting: (() => void)[] = [];
+  let size = Number.POSITIVE_INFINITY;
+  let held = 0;
+  let partitions = 0;
+
+  /** Asked again each time: some pools only say what they have by now. */
+  async function look(): Promise<void> {
+    size = (await database.poolSize()) ?? Number.POSITIVE_INFINITY;
+  }
+
+  const most = (): number => Math.max(1, Math.floor(size / 2));
+
+  function begin(): void {
+    while (held < most()) {
+      const next = waiting.shift();
+      if (next === undefined) return;
+      held += 1;
+      next();
+    }
+  }
+
+  return {
+    async transaction(work) {
+      await look();
+      await new Promise<void>((resolve) => {
+        waiting.push(resolve);
+        begin();
+      });
+      try {
+        return await database.transaction(work);
+      } finally {
+        held -= 1;
+        begin();
+      }
+    },
+    async join(more, { topic, group, logger }, until) {
+      await look();
+      partitions += more;
+      until.addEventListener("abort", () => (partitions -= more), { once: true });
+      const atOnce = most();
+      if (size < 2) {
+        logger.warn(
+          "the pool has one connection for transactions, and a transactional consumer takes it while it handles: a handler that asks the pool for another waits for ever; raise the pool's limit",
+          { topic, group },
+        );
+      } else if (partitions > atOnce) {
+        logger.warn(
+          `transactional consumers take half of the pool's ${size} connections at most: ${atOnce} of ${partitions} partitions are handled at once, in turn; for all at once raise the pool's limit by ${2 * partitions - size}`,
+          { topic, group, pool: size, atOnce, partitions },
+        );
+      }
+    },
+  };
+}
