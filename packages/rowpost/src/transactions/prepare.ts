@@ -2,8 +2,9 @@
  * Which statements are prepared on MySQL and MariaDB, and where: only on connections of rowpost's
  * own pool. A prepared statement keeps the table of the database in which it was prepared, and
  * drivers keep it by its text; on a connection of the user's, which may have sent USE since, the
- * message would go into the table of another database, without an error. As text a message takes a
- * quarter more of MariaDB's CPU (10.11), and no more of MySQL's (9.7).
+ * message would go into the table of another database, without an error. Nor can it look where it
+ * is: in it DATABASE() is that of the preparation too. As text a message takes a quarter more of
+ * MariaDB's CPU (10.11), and no more of MySQL's (9.7).
  */
 import type { Statement } from "./executor.ts";
 import { USER_STATEMENT } from "./own-transaction.ts";

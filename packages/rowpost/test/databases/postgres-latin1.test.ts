@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Database } from "../../src/databases/database.ts";
 import { postgres } from "../../src/databases/postgres/index.ts";
 import { createOutbox, createRelay, defaultLayout, memory, migrate } from "../../src/index.ts";
+import { createQueue } from "../../src/queue/index.ts";
 import { createManualClock } from "../../src/testing/manual-clock.ts";
 import { describeWithService } from "../services.ts";
 
@@ -64,5 +65,81 @@ describeWithService("postgres", "LATIN1", ({ address }) => {
     expect(await alerts.save({ owner: "one", leaseMs: 10_000, state })).toBe(true);
     expect(JSON.parse((await alerts.read()).state ?? "")).toEqual({ told: "订单 topic" });
     await alerts.close();
+  });
+
+  const action = { author: "张伟", reason: "夜里处理", via: "cli" };
+  const plain = { author: "\\u5F20\\u4F1F", reason: "\\u591C\\u91CC\\u5904\\u7406" };
+  const topic = "orders";
+
+  test("an operator is not refused for a letter of a name or a reason: messages", async () => {
+    const outbox = createOutbox({ database });
+    await outbox.transaction((tx) => outbox.enqueue(tx, { type: "held", key: "1", topic: "held", body: "" }));
+    const messageAdmin = database.messageAdmin({ layout: defaultLayout });
+    const message = await messageAdmin.show({ type: "held", key: "1" });
+    if (message === undefined) throw new Error("no message");
+    expect(await messageAdmin.suspend({ filter: { topic: "held" }, limit: 10, action })).toMatchObject({ changed: 1 });
+    expect(await messageAdmin.show({ type: "held", key: "1" })).toMatchObject({ updatedBy: plain.author });
+    expect(await messageAdmin.changes(message.id)).toMatchObject([{ action: "suspend", ...plain }]);
+    await messageAdmin.suspendScope({
+      scope: "topic",
+      value: topic,
+      author: action.author,
+      reason: action.reason,
+      endsInMs: null,
+    });
+    expect((await messageAdmin.status()).suspensions).toMatchObject([{ value: topic, ...plain }]);
+    await messageAdmin.close();
+
+    const operations = database.operations({ layout: defaultLayout });
+    await operations.record({ ...action, action: "console.login", result: "done" });
+    const found = await operations.audit({ filter: { author: action.author, action: "console.login" }, limit: 10 });
+    expect(found).toMatchObject([plain]);
+    const holder = JSON.stringify({ name: action.author });
+    await operations.openSession({ hash: "a".repeat(64), holder, lifeMs: 60_000 });
+    expect(JSON.parse((await operations.readSession("a".repeat(64), 60_000)) ?? "")).toEqual({ name: action.author });
+    await operations.close();
+
+    const bulk = database.bulk({ layout: defaultLayout });
+    const { operation } = await bulk.preview({ kind: "resume", filter: { topic: "held" }, author: action.author });
+    expect(await bulk.start({ id: operation.id, action, rate: 100 })).toMatchObject({ state: "running" });
+    await bulk.close();
+    const alerts = database.alerts({ layout: defaultLayout });
+    await alerts.silence({ rule: "failed", subject: undefined, forMs: 60_000, action });
+    expect(await alerts.silences()).toMatchObject([plain]);
+    await alerts.close();
+  });
+
+  test("nor of a group of the queue", async () => {
+    const queue = createQueue({ database });
+    await queue.migrate();
+    await queue.createTopic({ topic, partitions: 1 });
+    const [id = ""] = await queue.append([{ topic, key: "1", body: {} }]);
+    const by = { topic, group: "stock", author: action.author, reason: action.reason.repeat(20) };
+    const consumer = await queue.consume({ topic, group: by.group, handler: () => undefined, from: "end" });
+    await consumer.stop();
+    expect(await queue.pause(by)).toBe(true);
+    expect(await queue.resume(by)).toBe(true);
+    await queue.rewind({ ...by, to: "start" });
+    expect(await queue.rewinds(topic, by.group)).toMatchObject([{ author: plain.author }]);
+    await queue.skip({ ...by, id });
+    await queue.close();
+  });
+
+  test.each([
+    ["key", { key: "订单" }],
+    ["topic", { topic: "订单" }],
+    ["body", { body: { note: "订单" } }],
+  ])("what would be another message is refused, with the letter: %s", async (field, given) => {
+    const outbox = createOutbox({ database });
+    const refused = outbox.transaction((tx) =>
+      outbox.enqueue(tx, [
+        { type: "order", key: "fits", topic, body: "é" },
+        { type: "order", key: "2", topic, body: {}, ...given },
+      ]),
+    );
+    await expect(refused).rejects.toMatchObject({
+      code: "INVALID_MESSAGE",
+      message: expect.stringContaining(`the ${field} has the letter 订`),
+    });
   });
 });

@@ -84,6 +84,14 @@ export function isRowRefused(error: unknown): boolean {
   return /^(22|23|44|P0001)/.test(errorCode(error) ?? "");
 }
 
+/** The letter that the database's encoding lacks, where that is the error. */
+export function lackedLetter(error: unknown): string | undefined {
+  if (errorCode(error) !== "22P05") return undefined;
+  // In every language of the server.
+  const bytes = /0x[\da-f]{2}(?: 0x[\da-f]{2})*/i.exec(describeError(error))?.[0].split(" ").map(Number);
+  return bytes && Buffer.from(bytes).toString();
+}
+
 /** Is a table not there? A session of ours says so with a SchemaError around the server's words. */
 export function isTableMissing(error: unknown): boolean {
   return errorCode(error instanceof SchemaError ? error.cause : error) === "42P01";

@@ -5,7 +5,7 @@ import { createSqlDatabase } from "../sql/sql-database.ts";
 import { doctorLooks } from "./doctor.ts";
 import { createDriver, type PostgresOptions } from "./driver.ts";
 import { channelOf } from "./enqueue.ts";
-import { errorCode, isRowRefused, isTableMissing, lackOf, translateError } from "./errors.ts";
+import { errorCode, isRowRefused, isTableMissing, lackedLetter, lackOf, translateError } from "./errors.ts";
 import { inbox } from "./inbox.ts";
 import { listenOn } from "./listen.ts";
 import { plans } from "./plan.ts";
@@ -42,6 +42,7 @@ export function postgres(options: PostgresOptions): Database {
     plans,
     isDuplicate: (error) => errorCode(error) === UNIQUE_VIOLATION,
     isRowRefused,
+    lackedLetter,
     lackOf,
     translateError,
     queueStatements,

@@ -41,6 +41,24 @@ const VALUES: readonly [
   ["createdBy", "updatedBy", ({ createdBy }) => createdBy],
 ];
 
+/** Which field of which message has the letter that the database's character set lacks. */
+export function letterLacking(
+  messages: readonly EncodedMessage[],
+  letter: string | undefined,
+  cause: unknown,
+): InvalidMessageError | undefined {
+  if (letter === undefined) return undefined;
+  for (const message of messages) {
+    const field = VALUES.find(([, , value]) => value(message)?.includes(letter))?.[0];
+    if (field === undefined) continue;
+    return new InvalidMessageError(
+      `${message.type}:${message.key}: the ${field} has the letter ${letter}, which the character set of the database or column lacks: take other letters, or a database in UTF-8 (PostgreSQL: ENCODING 'UTF8', MySQL: utf8mb4). Nothing was written.`,
+      { cause },
+    );
+  }
+  return undefined;
+}
+
 /** The last second of a TIMESTAMP, which has 32 bits. */
 const TIMESTAMP_END_MS = 2_147_483_647_000;
 

@@ -13,7 +13,7 @@ import {
   TransactionRequiredError,
 } from "../../runtime/errors.ts";
 import type { Executor, QueryResult } from "../../transactions/executor.ts";
-import { LenientSessionError, requireRoom, type TableRoom, tableRoom } from "./column-room.ts";
+import { LenientSessionError, letterLacking, requireRoom, type TableRoom, tableRoom } from "./column-room.ts";
 import { type CallParts, callIn, outsideTransaction, type Send } from "./enqueue-call.ts";
 import type { TableLayout } from "./layout.ts";
 import { lowerCased, type Row, text } from "./rows.ts";
@@ -27,6 +27,8 @@ export interface WriterParts extends CallParts {
   readonly isDuplicate: (error: unknown) => boolean;
   /** Has the server, or may it have, rolled the whole transaction back with this error? */
   readonly endsTransaction?: ((error: unknown) => boolean) | undefined;
+  /** The letter that the database cannot hold, where the error says so. */
+  readonly lackedLetter?: ((error: unknown) => string | undefined) | undefined;
   /** What the tables or the rights on them lack, as an error of ours; undefined for others. */
   readonly lackOf: (error: unknown, statement: string) => RowpostError | undefined;
 }
@@ -56,7 +58,7 @@ function createCall(parts: Parts, send: Send): EnqueueCall {
       if (duplicates === "throw" && first.size < messages.length) throw new DuplicateMessageError(repeated(messages));
 
       const there = await insertNew(parts, send, [...first.values()], duplicates).catch((error: unknown) => {
-        throw parts.lackOf(error, "enqueue") ?? error;
+        throw parts.lackOf(error, "enqueue") ?? letterLacking(messages, parts.lackedLetter?.(error), error) ?? error;
       });
       if (there.size === 0 && first.size === messages.length) return messages.map(() => "enqueued");
       const seen = new Set<string>();

@@ -1,5 +1,6 @@
 /** What the console keeps in the database beside messages, on any SQL database. */
 import type { AuditRecord, AuditResult, BeforeImage, OperationsStore } from "../../outbox/operations.ts";
+import { inAscii } from "../../runtime/ascii.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import { auditEntry } from "./changes-by-hand.ts";
@@ -33,7 +34,8 @@ export function createOperationsStore(parts: StoreParts, statementTimeoutMs?: nu
 
     async openSession(session) {
       await run(operations.forgetSessions());
-      await run(operations.addSession(session));
+      // JSON with a name in it.
+      await run(operations.addSession({ ...session, holder: inAscii(session.holder) }));
     },
 
     async readSession(hash, idleMs) {

@@ -17,6 +17,7 @@ import { createMessageWriter, type WriterParts } from "./message-writer.ts";
 import { createOperationsStore } from "./operations-store.ts";
 import type { PlanReader } from "./plans.ts";
 import { createQueueStore } from "./queue/queue-store.ts";
+import { inPlainWordsIfRefused } from "./plain-words.ts";
 import type { QueueStatements } from "./queue/statements.ts";
 import { createReconcileStore } from "./reconcile-store.ts";
 import { createRelayStore, type StoreParts } from "./relay-store.ts";
@@ -26,7 +27,10 @@ import type { CreateStatements, DialectStatements } from "./statements.ts";
 /** What a dialect brings. */
 export interface SqlDatabaseParts
   extends Pick<Database, "dialect" | "label" | "connect" | "transaction" | "poolSize" | "executor" | "close">,
-    Pick<WriterParts, "isDuplicate" | "endsTransaction" | "isOutsideTransaction" | "lackOf" | "unfitSession">,
+    Pick<
+      WriterParts,
+      "isDuplicate" | "endsTransaction" | "isOutsideTransaction" | "lackedLetter" | "lackOf" | "unfitSession"
+    >,
     Pick<ConfirmationParts, "translateError">,
     Pick<StoreParts, "isRowRefused"> {
   /** Layouts keep the columns that only MySQL has. */
@@ -51,7 +55,7 @@ export interface SqlDatabaseParts
 
 /** Builds the statements of each layout once. */
 export function createSqlDatabase(parts: SqlDatabaseParts): Database {
-  const { connect, endsTransaction, isDuplicate, isOutsideTransaction, isRowRefused, lackOf } = parts;
+  const { connect, endsTransaction, isDuplicate, isOutsideTransaction, isRowRefused, lackedLetter, lackOf } = parts;
   const { sharedSession, translateError, unfitSession } = parts;
   const fitting = parts.hasEngineColumns === true ? (layout: TableLayout) => layout : withoutEngineColumns;
   const doorbell = createDoorbell();
@@ -75,10 +79,13 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
     return new DatabaseUnavailableError(what, { cause: error });
   }
 
+  const plainly = <Store extends object>(store: Store): Store =>
+    inPlainWordsIfRefused(store, { isRowRefused, reasonLength: 1_024 });
+
   function writerOf(layout: TableLayout) {
     return createMessageWriter({
       ...storeParts(layout),
-      ...{ isDuplicate, endsTransaction, isOutsideTransaction, lackOf, unfitSession },
+      ...{ isDuplicate, endsTransaction, isOutsideTransaction, lackedLetter, lackOf, unfitSession },
     });
   }
 
@@ -114,12 +121,13 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
       return createRelayStore({ ...store, statements: parts.createStatements(layout, topics) });
     },
     messageAdmin: ({ layout, statementTimeoutMs }) =>
-      createMessageAdmin({ ...storeParts(layout), writer: writerOf(layout) }, statementTimeoutMs),
-    operations: ({ layout, statementTimeoutMs }) => createOperationsStore(storeParts(layout), statementTimeoutMs),
+      plainly(createMessageAdmin({ ...storeParts(layout), writer: writerOf(layout) }, statementTimeoutMs)),
+    operations: ({ layout, statementTimeoutMs }) =>
+      plainly(createOperationsStore(storeParts(layout), statementTimeoutMs)),
     doctor: ({ layout }) =>
       createDoctorStore({ ...storeParts(layout), looks: parts.doctorLooks(layout), plans: parts.plans }),
-    bulk: ({ layout, statementTimeoutMs }) => createBulkStore(storeParts(layout), statementTimeoutMs),
-    alerts: ({ layout, statementTimeoutMs }) => createAlertStore(storeParts(layout), statementTimeoutMs),
+    bulk: ({ layout, statementTimeoutMs }) => plainly(createBulkStore(storeParts(layout), statementTimeoutMs)),
+    alerts: ({ layout, statementTimeoutMs }) => plainly(createAlertStore(storeParts(layout), statementTimeoutMs)),
     reconcileStore: ({ layout }) => createReconcileStore(storeParts(layout)),
     queue: {
       doorbell: queueDoorbell,

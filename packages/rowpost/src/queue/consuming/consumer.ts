@@ -121,9 +121,15 @@ function createMember(options: ConsumerOptions): Member {
     heartbeat: () => heartbeat(),
     onFencedOut: (partition) => workOptions.onFencedOut(partition),
   });
-  const rests = createRests(clock, logger, { topic, group });
   const workOptions = {
-    ...{ settings, store, place, rests, transaction: options.transaction, lanes: options.lanes },
+    ...{
+      settings,
+      store,
+      place,
+      rests: createRests(clock, logger, { topic, group }),
+      transaction: options.transaction,
+      lanes: options.lanes,
+    },
     onFencedOut: (partition: Partition) => {
       // It was dropped before, and another one may stand for it by now.
       if (partition.abort.signal.aborted) return;
@@ -270,7 +276,7 @@ function createMember(options: ConsumerOptions): Member {
     for (const close of ended) await close();
     const drained = await drain();
     for (const partition of [...held.keys()]) drop(partition);
-    rests.close();
+    workOptions.rests.close();
     keeper.forget();
     await keeper.leave().catch((error: unknown) => logger.warn("could not sign off", { topic, group, error }));
     await store.close();

@@ -1,4 +1,5 @@
 /** Handlers one after the other, within the transaction that settles them. */
+import { unlessAborted } from "../../runtime/abort.ts";
 import { backoffMs, retryPauseMs } from "../../runtime/backoff.ts";
 import { DatabaseConflictError, describeError, RowpostError, TransactionLostError } from "../../runtime/errors.ts";
 import type { Executor, Transaction } from "../../transactions/executor.ts";
@@ -34,8 +35,20 @@ class Late extends Error {
   }
 }
 
+/** What its handler calls is away. */
+class Away extends Error {
+  readonly delivery: Delivery;
+  readonly met: unknown;
+
+  constructor(delivery: Delivery, met: unknown) {
+    super("what a handler calls is away");
+    this.delivery = delivery;
+    this.met = met;
+  }
+}
+
 export function createTransactionalWork(options: WorkOptions): Work {
-  const { settings, store, place } = options;
+  const { settings, store, place, rests } = options;
   const { logger, clock, topic, group, maxAttempts } = settings;
   /** How often another transaction was in its way, alone in its own. */
   const conflicts = new WeakMap<Delivery, number>();
@@ -53,6 +66,11 @@ export function createTransactionalWork(options: WorkOptions): Work {
       const batch = redelivery === undefined ? partition.window.slice(0, alone > 0 ? 1 : undefined) : [redelivery];
       const [first] = batch;
       if (first === undefined) return;
+      const turn = rests.turn(first.message.type ?? "", () => signal.aborted || first.dropped);
+      if (turn !== undefined) {
+        await unlessAborted(signal, turn, () => undefined).catch(() => undefined);
+        continue;
+      }
       try {
         await commit(partition, batch);
         failures = 0;
@@ -62,6 +80,10 @@ export function createTransactionalWork(options: WorkOptions): Work {
         if (error instanceof FencedOut) return options.onFencedOut(partition);
         if (error instanceof Late && error.delivery === first) {
           await giveUp(partition, first, error.message);
+          continue;
+        }
+        if (error instanceof Away) {
+          await rest(partition, error);
           continue;
         }
         const handlersRan = batch.some(wasHandled);
@@ -86,6 +108,20 @@ export function createTransactionalWork(options: WorkOptions): Work {
     }
   }
 
+  /** Nothing else of its partition goes on: they are handled in their order. */
+  async function rest(partition: Partition, { delivery, met }: Away): Promise<void> {
+    const { signal } = partition.abort;
+    delivery.outcome = undefined;
+    const until = rests.away(delivery, delivery.message.type ?? "", met);
+    if (until === undefined) {
+      await giveUp(partition, delivery, met);
+      return;
+    }
+    // A stop leaves it to the next owner.
+    delivery.startedMs = undefined;
+    await unlessAborted(signal, until, () => undefined).catch(() => undefined);
+  }
+
   /** The same one again, and none before it; with a pause in which the others can get through. */
   async function waitForOthers(partition: Partition, delivery: Delivery, error: unknown): Promise<void> {
     const { id, key } = delivery.message;
@@ -103,8 +139,8 @@ export function createTransactionalWork(options: WorkOptions): Work {
 
   /**
    * The effects of the batch, its records and the progress: all of it, or nothing. Where another
-   * transaction was in the way of a handler, it is all that was before that; then throws what it
-   * met.
+   * transaction was in the way of a handler, or what it calls is away, it is all that was before
+   * that; then throws what it met.
    */
   async function commit(partition: Partition, batch: readonly Delivery[]): Promise<void> {
     const { signal } = partition.abort;
@@ -120,6 +156,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
           if (handled.length > 0) break;
           throw conflict;
         }
+        if (wasHandled(delivery)) rests.well(delivery.message.type ?? "");
         holdUp(settings, partition, delivery);
         await settings.reach("handled");
         handled.push(delivery);
@@ -139,7 +176,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
 
   /**
    * A handler that fails takes back what it has written, and nothing else. Gives back what it met
-   * where another transaction was in the way: it has to be handled again.
+   * where another transaction was in the way, or what it calls is away: it has to be handled again.
    */
   async function handleIn(tx: Transaction, partition: Partition, delivery: Delivery): Promise<Error | undefined> {
     delivery.outcome = uncalled(delivery);
@@ -149,13 +186,18 @@ export function createTransactionalWork(options: WorkOptions): Work {
       return undefined;
     }
     await run(tx, "SAVEPOINT rowpost_message");
-    const outcome = await deliver(settings, delivery, { tx, signal: partition.abort.signal });
+    const { signal } = partition.abort;
+    const outcome = await deliver(settings, delivery, { tx, signal });
     delivery.outcome = outcome;
+    // It may have failed because it heeds the signal, as it should.
+    if (signal.aborted && outcome.kind !== "consumed") throw new FencedOut();
     const { failure } = tx;
     let thrown: unknown;
     if (outcome.kind === "failed") {
       if (outcome.isLate === true) throw new Late(delivery, outcome.error);
       ({ thrown } = outcome);
+    } else if (outcome.kind === "away") {
+      thrown = outcome.error;
     } else {
       try {
         await run(tx, "RELEASE SAVEPOINT rowpost_message");
@@ -168,6 +210,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
     // Throws where the database has ended the transaction, and says why.
     await run(tx, "ROLLBACK TO SAVEPOINT rowpost_message");
     await run(tx, "RELEASE SAVEPOINT rowpost_message");
+    if (outcome.kind === "away") return new Away(delivery, outcome.error);
     return [thrown, failure].find((each): each is Error => store.isConflict(each));
   }
 

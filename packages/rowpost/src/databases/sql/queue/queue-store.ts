@@ -1,6 +1,7 @@
 /** The queue's store on any SQL database. */
 import type { QueueStore } from "../../../queue/store.ts";
 import { runMigrations } from "../migrate.ts";
+import { inPlainWordsIfRefused } from "../plain-words.ts";
 import { createSessionSlots } from "../session-slots.ts";
 import { type AppendErrors, createAppend } from "./append-store.ts";
 import { type ConsumptionParts, createConsumptionStore } from "./consumption-store.ts";
@@ -21,16 +22,18 @@ export function createQueueStore(parts: ConsumptionParts & AppendErrors): QueueS
     // DDL on a large table may take its time.
     connect: () => connect({ purpose: "tool", lockWaitTimeoutMs: 30_000, statementTimeoutMs: 120_000 }),
   });
+  const plainly = <Store extends object>(store: Store): Store =>
+    inPlainWordsIfRefused(store, { isRowRefused: parts.isRowRefused, reasonLength: 255 });
   const relayed = createRelayedStore(parts);
   return {
     topics: createTopicStore(statements, slots),
     beginAppend: createAppend(statements, parts),
     relayed,
-    groups: () => createGroupStore(parts),
+    groups: () => plainly(createGroupStore(parts)),
     consumption: (key, { lockWaitTimeoutMs }) => createConsumptionStore(parts, key, lockWaitTimeoutMs),
     searching: () => createSearchStore(parts),
-    rewinding: () => createRewindStore(parts),
-    retention: () => createRetentionStore(parts),
+    rewinding: () => plainly(createRewindStore(parts)),
+    retention: () => plainly(createRetentionStore(parts)),
     verifying: () => createVerifyStore(parts),
     migrate: () => runMigrations({ connect }, statements.schema()),
     async close() {
