@@ -31,7 +31,7 @@ describe("messages whose handlers meet somebody away", () => {
 
   it("rest as a type after ten in a row, of which one at a time asks again, until one goes well", async () => {
     const { clock, rests, went, follow } = open();
-    for (let count = 1; count <= 9; count += 1) follow(`${count}`, rests.away({}, "a", "away"));
+    for (let count = 1; count <= 9; count += 1) void rests.away({}, "a", "away");
     follow("tenth", rests.away({}, "a", "away"));
     follow(
       "gone",

@@ -11,7 +11,14 @@ const MESSAGE = {
 
 /** What comes of a message whose handler returns or throws this. */
 function outcomeOf(handler: () => unknown) {
-  const settings = { topic: "orders", group: "g", handler, maxAttempts: 1, clock: systemClock };
+  const settings = {
+    topic: "orders",
+    group: "g",
+    handler,
+    maxAttempts: 1,
+    clock: systemClock,
+    isUnavailable: () => false,
+  };
   const context = { tx: undefined, signal: new AbortController().signal };
   return deliver(settings as unknown as ConsumerSettings, deliveryOf(MESSAGE), context);
 }
