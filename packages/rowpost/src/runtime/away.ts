@@ -32,7 +32,7 @@ export class UnavailableError extends RowpostError {
 }
 
 /** An {@link UnavailableError}, or a connection that could not be made or broke. */
-export function isAway(error: unknown): boolean {
+function isAway(error: unknown): boolean {
   return codesOf(error).some((code) => AWAY.has(code));
 }
 

@@ -7,7 +7,6 @@ import { createPollPace } from "../../relay/pacing/poll-pace.ts";
 import { createWakeUp, firstRing } from "../../relay/pacing/wake-up.ts";
 import { untilAborted } from "../../runtime/abort.ts";
 import { retryPauseMs } from "../../runtime/backoff.ts";
-import { createRests } from "../../runtime/rests.ts";
 import type { Transaction } from "../../transactions/executor.ts";
 import type { ConsumerPlace, ConsumptionStore, Progress, TopicStore } from "../store.ts";
 import { createCarefulness, leaseSettings } from "./careful.ts";
@@ -122,14 +121,7 @@ function createMember(options: ConsumerOptions): Member {
     onFencedOut: (partition) => workOptions.onFencedOut(partition),
   });
   const workOptions = {
-    ...{
-      settings,
-      store,
-      place,
-      rests: createRests(clock, logger, { topic, group }),
-      transaction: options.transaction,
-      lanes: options.lanes,
-    },
+    ...{ settings, store, place, transaction: options.transaction, lanes: options.lanes },
     onFencedOut: (partition: Partition) => {
       // It was dropped before, and another one may stand for it by now.
       if (partition.abort.signal.aborted) return;
@@ -276,7 +268,7 @@ function createMember(options: ConsumerOptions): Member {
     for (const close of ended) await close();
     const drained = await drain();
     for (const partition of [...held.keys()]) drop(partition);
-    workOptions.rests.close();
+    work.close();
     keeper.forget();
     await keeper.leave().catch((error: unknown) => logger.warn("could not sign off", { topic, group, error }));
     await store.close();

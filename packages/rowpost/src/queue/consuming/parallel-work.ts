@@ -2,6 +2,7 @@
 import { setImmediate } from "node:timers/promises";
 import { retryPauseMs } from "../../runtime/backoff.ts";
 import { type Again, createLanes } from "../../runtime/lanes.ts";
+import { createRests } from "../../runtime/rests.ts";
 import { deliver, failed } from "./deliver.ts";
 import type { Delivery, Outcome } from "./delivery.ts";
 import type { Lanes } from "./lanes.ts";
@@ -14,7 +15,9 @@ const SLOW_HEAD_MS = 1_000;
 const ENDED = Promise.resolve(undefined);
 
 export function createParallelWork(options: WorkOptions): Work {
-  const { settings, store, place, rests } = options;
+  const { settings, store, place } = options;
+  const { topic, group } = settings;
+  const rests = createRests(settings.clock, settings.logger, { topic, group });
   const lanes: Lanes = options.lanes ?? createLanes(settings.concurrency);
 
   function run(partition: Partition, delivery: Delivery): Promise<Again | undefined> {
@@ -113,6 +116,7 @@ export function createParallelWork(options: WorkOptions): Work {
   }
 
   return {
+    close: () => rests.close(),
     look(partition) {
       if (partition.settling === undefined && isHeadSlow(partition)) settleSoon(partition);
     },

@@ -1,7 +1,6 @@
 /** The moment in which the loop of a partition ends: what comes just then is not left lying. */
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { createRests } from "../../runtime/rests.ts";
 import type { Transaction } from "../../transactions/executor.ts";
 import type { StoredQueueMessage } from "../store.ts";
 import { deliveryOf } from "./delivery.ts";
@@ -53,7 +52,6 @@ test.each(Array.from({ length: 20 }, (_, turns) => turns))(
         settle: () => Promise.resolve(true),
         settleIn: () => Promise.resolve(true),
       },
-      rests: createRests(settings.clock, settings.logger, {}),
       place: { ip: null, port: null, instance: "test" },
       onFencedOut: () => undefined,
       onSettled: (settled) => void addLater(settled),

@@ -2,6 +2,7 @@
 import { unlessAborted } from "../../runtime/abort.ts";
 import { backoffMs, retryPauseMs } from "../../runtime/backoff.ts";
 import { DatabaseConflictError, describeError, RowpostError, TransactionLostError } from "../../runtime/errors.ts";
+import { createRests } from "../../runtime/rests.ts";
 import type { Executor, Transaction } from "../../transactions/executor.ts";
 import { deliver, failed } from "./deliver.ts";
 import type { Delivery, Outcome } from "./delivery.ts";
@@ -48,8 +49,9 @@ class Away extends Error {
 }
 
 export function createTransactionalWork(options: WorkOptions): Work {
-  const { settings, store, place, rests } = options;
+  const { settings, store, place } = options;
   const { logger, clock, topic, group, maxAttempts } = settings;
+  const rests = createRests(clock, logger, { topic, group });
   /** How often another transaction was in its way, alone in its own. */
   const conflicts = new WeakMap<Delivery, number>();
 
@@ -250,7 +252,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
   }
 
   // One after the other: nothing is finished ahead.
-  return { begin, look: () => undefined };
+  return { begin, look: () => undefined, close: () => rests.close() };
 }
 
 function wasHandled({ outcome }: Delivery): boolean {

@@ -2,7 +2,6 @@
  * From a delivery to its settle, in one of two ways: side by side (parallel-work.ts), or one after
  * the other within a transaction (transactional-work.ts). Here is what both do.
  */
-import type { Rests } from "../../runtime/rests.ts";
 import type { Transaction } from "../../transactions/executor.ts";
 import type { ConsumerPlace, ConsumptionStore } from "../store.ts";
 import { type Delivery, holdsUp, type Outcome } from "./delivery.ts";
@@ -14,7 +13,6 @@ export interface WorkOptions {
   readonly settings: ConsumerSettings;
   readonly store: Pick<ConsumptionStore, "heldUp" | "isConflict" | "settle" | "settleIn">;
   readonly place: ConsumerPlace;
-  readonly rests: Rests;
   /** The partition is not ours any more. */
   readonly onFencedOut: (partition: Partition) => void;
   /** Deliveries have left the partition. */
@@ -29,6 +27,8 @@ export interface Work {
   begin(partition: Partition, deliveries: readonly Delivery[]): void;
   /** Time has passed: what is finished may be written without what is in front of it. */
   look(partition: Partition): void;
+  /** What waits for somebody who is away waits no longer. */
+  close(): void;
 }
 
 /** What comes of it without a call of the handler; undefined: it is to be called. */
