@@ -54,7 +54,7 @@ describeWithService(["mariadb", "mysql9", "postgres"], "transactional on a pool 
       const members = createMembers(queue);
       const lines: string[] = [];
       const asked = gate();
-      const told = (line: string): void => void lines.push(line);
+      const told = (line: string, fields?: object): void => void lines.push(`${line} ${JSON.stringify(fields)}`);
       try {
         await queue.migrate();
         await queue.createTopic({ topic: "orders", partitions: PARTITIONS });
@@ -81,8 +81,8 @@ describeWithService(["mariadb", "mysql9", "postgres"], "transactional on a pool 
         asked.open();
         await until(() => handled.size === ids.length + 20);
         expect(most).toBe(2);
-        expect(lines.filter((line) => line.includes("connections at most"))).toEqual([
-          expect.stringMatching(/pool's 4 connections.* 2 of 6 partitions.*by 8$/),
+        expect(lines.filter((line) => line.includes("half of the pool"))).toEqual([
+          expect.stringContaining('"pool":4,"atOnce":2,"partitions":6,"raiseBy":8'),
         ]);
       } finally {
         asked.open();

@@ -83,7 +83,7 @@ describeOnEach("members that fall silent over a message", (make) => {
     const ids = await append(30, { 10: "die later" });
     const options = { leaseMs: 2_000, retry: { maxAttempts: 3, baseMs: 0 } };
     // The first death is not known to be of its second attempt, and not counted.
-    expect(await restartUntilDead(29, options)).toBe(3);
+    expect(await restartUntilDead(29, options)).toBe(4);
     expect((await dead()).map(({ id }) => id)).toEqual([ids[10]]);
   });
 

@@ -31,7 +31,7 @@ function shareOf(size: number | undefined) {
 }
 
 const about = (lines: string[]) => {
-  const told = (line: string): void => void lines.push(line);
+  const told = (line: string, fields?: object): void => void lines.push(`${line} ${JSON.stringify(fields)}`);
   return { topic: "orders", group: "g", logger: { debug: told, info: told, warn: told, error: told } };
 };
 
@@ -72,10 +72,10 @@ test("says once what waits, and how many connections would do", async () => {
   await share.join(2, about(lines), first.signal);
   expect(lines).toEqual([]);
   await share.join(4, about(lines), new AbortController().signal);
-  expect(lines).toEqual([expect.stringMatching(/half of the pool's 4 connections.*2 of 6 partitions.*by 8$/)]);
+  expect(lines).toEqual([expect.stringContaining('"pool":4,"atOnce":2,"partitions":6,"raiseBy":8')]);
   first.abort();
   await share.join(1, about(lines), new AbortController().signal);
-  expect(lines.at(-1)).toContain("2 of 5 partitions");
+  expect(lines.at(-1)).toContain('"atOnce":2,"partitions":5');
 });
 
 test("of a pool of one connection it says what a handler must not do", async () => {

@@ -59,15 +59,11 @@ export function createPoolShare(database: Pick<Database, "poolSize" | "transacti
       until.addEventListener("abort", () => (partitions -= more), { once: true });
       const atOnce = most();
       if (size < 2) {
-        logger.warn(
-          "the pool has one connection for transactions, and a transactional consumer takes it while it handles: a handler that asks the pool for another waits for ever; raise the pool's limit",
-          { topic, group },
-        );
+        logger.warn("the pool has one connection; a handler that asks it for another waits for ever", { topic, group });
       } else if (partitions > atOnce) {
-        logger.warn(
-          `transactional consumers take half of the pool's ${size} connections at most: ${atOnce} of ${partitions} partitions are handled at once, in turn; for all at once raise the pool's limit by ${2 * partitions - size}`,
-          { topic, group, pool: size, atOnce, partitions },
-        );
+        logger.warn("transactional consumers take half of the pool at most; other partitions wait for their turn", {
+          ...{ topic, group, pool: size, atOnce, partitions, raiseBy: 2 * partitions - size },
+        });
       }
     },
   };
