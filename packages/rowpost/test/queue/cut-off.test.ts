@@ -72,7 +72,7 @@ describeWithService(["mariadb", "mysql9", "postgres"], "a member that is cut off
     redeliveries: await query("SELECT message_id FROM message_redelivery"),
   });
 
-  it("stops in its time although the database answers nothing", { timeout: 15_000 }, async () => {
+  it("stops in its time although the database answers nothing", { timeout: 30_000 }, async () => {
     const member = await far.start({ handler: () => undefined, drainTimeoutMs: 0, leaseMs: 60_000 });
     await until(() => member.partitions.length === 1);
     proxy.mute();
