@@ -156,7 +156,7 @@ export function workSettings<Raw, Tx>(
     concurrency: wholeNumber(`${what}: concurrency`, options.concurrency ?? defaults.concurrency ?? 10, 1),
     orderBy: options.orderBy ?? (({ orderingKey, key }) => orderingKey ?? key),
     maxAttempts: maxAttempts === Infinity ? Infinity : wholeNumber(`${what}: retry.maxAttempts`, maxAttempts, 1),
-    isUnavailable: awayBy(options.isUnavailable, loggerOf(options.logger)),
+    isUnavailable: awayBy(loggerOf(options.logger), options.isUnavailable),
     pauseMs: maxMs,
     warnAfterMs:
       options.warnAfterMs === Infinity

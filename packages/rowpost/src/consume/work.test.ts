@@ -4,6 +4,33 @@ import { deliveredMessage } from "./message.ts";
 import { workSettings } from "./options.ts";
 import { createWork } from "./work.ts";
 
+test.each([
+  ["stays until it is back, with its key", undefined, "handled", 4],
+  ["is told to a sender that waits, after its tries", "never", "redeliver", 2],
+] as const)("a message whose handler calls somebody who is away %s", async (_what, stays, verdict, calls) => {
+  const clock = createManualClock();
+  const called: string[] = [];
+  const settings = workSettings(
+    "a test",
+    {
+      ...{ inbox: "none", logger: "silent", clock, retry: { maxAttempts: 2, baseMs: 0 } },
+      handler: ({ key }) => {
+        called.push(key);
+        if (called.length < 4) throw Object.assign(new Error("away"), { cause: { code: "ECONNREFUSED" } });
+      },
+    },
+    {},
+  );
+  const work = createWork(settings);
+  const handled = work.handle({
+    ...{ raw: undefined, stays, tell: () => undefined },
+    read: () => deliveredMessage({ identity: { type: "t", key: "k" }, headers: {}, body: "" }),
+  });
+  for (let step = 1; step <= 10; step += 1) await clock.advance(1_000);
+  expect(await handled).toBe(verdict);
+  expect(called).toHaveLength(calls);
+});
+
 test("one in its last delivery has its pauses in a close as well, and the others go back", async () => {
   const clock = createManualClock();
   const calls: string[] = [];

@@ -146,12 +146,13 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
     tries: Tries,
     error: unknown,
   ): Promise<unknown> | undefined {
-    const until =
-      delivery.stays !== "never" && settings.isUnavailable(error) ? rests.away(tries, type, error) : undefined;
-    if (until === undefined) {
+    if (delivery.stays === "never") return undefined;
+    if (!settings.isUnavailable(error)) {
       rests.well(type);
       return undefined;
     }
+    const until = rests.away(tries, type, error);
+    if (until === undefined) return undefined;
     tries.attempts -= 1;
     tries.hadItsTries = closing.signal.aborted;
     return until;

@@ -36,9 +36,8 @@ function isAway(error: unknown): boolean {
   return codesOf(error).some((code) => AWAY.has(code));
 }
 
-/** By the user's own word, which counts as no when it throws; default {@link isAway}. */
-export function awayBy(ask: ((error: unknown) => boolean) | undefined, logger: Logger): (error: unknown) => boolean {
-  if (ask === undefined) return isAway;
+/** By the user's own word, else {@link isAway}. To throw says no: an error may be anything. */
+export function awayBy(logger: Logger, ask: (error: unknown) => boolean = isAway): (error: unknown) => boolean {
   return (error) => {
     try {
       return ask(error) === true;

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { createManualClock } from "../testing/manual-clock.ts";
+import { silentLogger } from "./logger.ts";
 import { createRests, type Resting, type Rests } from "./rests.ts";
 
 const LIVE = (): boolean => false;
-const SILENT = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
 function open(): { clock: ReturnType<typeof createManualClock>; rests: Rests; went: string[]; follow: Follow } {
   const clock = createManualClock();
-  const rests = createRests(clock, SILENT, {});
+  const rests = createRests(clock, silentLogger, {});
   const went: string[] = [];
   return { clock, rests, went, follow: (name, until) => void until?.then(() => went.push(name)) };
 }
@@ -50,6 +50,14 @@ describe("messages whose handlers meet somebody away", () => {
     await clock.advance(0);
     expect(went).toEqual(["tenth", "gone", "b", "c", "d", "tenth again"]);
     expect(rests.turn("a", LIVE)).toBeUndefined();
+  });
+
+  it("without a type rest without those that have one", () => {
+    const { rests } = open();
+    for (let count = 1; count <= 10; count += 1) void rests.away({}, "", "away");
+    expect(rests.turn("a", LIVE)).toBeUndefined();
+    rests.well("a");
+    expect(rests.turn("", LIVE)).toBeDefined();
   });
 
   it("have failed by themselves when others of their type went well meanwhile, or after a hundred rests", () => {

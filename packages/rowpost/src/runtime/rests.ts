@@ -52,11 +52,20 @@ interface Kind {
 }
 
 export function createRests(clock: Clock, logger: Logger, about: Readonly<Record<string, unknown>>): Rests {
-  const kinds = new Map<string, Kind>();
+  /** Undefined: all kinds beyond the most. */
+  const kinds = new Map<string | undefined, Kind>();
   const closing = new AbortController();
 
+  function known(name: string): Kind | undefined {
+    return kinds.size === 0 ? undefined : kinds.get(keyOf(name));
+  }
+
+  function keyOf(name: string): string | undefined {
+    return kinds.has(name) || kinds.size < MOST_KINDS ? name : undefined;
+  }
+
   function kindOf(name: string): Kind {
-    const key = kinds.has(name) || kinds.size < MOST_KINDS ? name : "";
+    const key = keyOf(name);
     const kind = kinds.get(key) ?? { wells: 0, inARow: 0, rests: 0, mayPass: false, timer: undefined, waiting: [] };
     kinds.set(key, kind);
     return kind;
@@ -85,8 +94,7 @@ export function createRests(clock: Clock, logger: Logger, about: Readonly<Record
 
   return {
     turn(name, isOver) {
-      if (kinds.size === 0) return undefined;
-      const kind = kinds.get(name) ?? kinds.get("");
+      const kind = known(name);
       if (kind?.timer === undefined) return undefined;
       if (kind.mayPass) {
         kind.mayPass = false;
@@ -117,8 +125,7 @@ export function createRests(clock: Clock, logger: Logger, about: Readonly<Record
       });
     },
     well(name) {
-      if (kinds.size === 0) return;
-      const kind = kinds.get(name) ?? kinds.get("");
+      const kind = known(name);
       if (kind === undefined) return;
       kind.wells += 1;
       kind.inARow = 0;

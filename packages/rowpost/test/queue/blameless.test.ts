@@ -223,3 +223,28 @@ describeWithService(["mariadb", "mysql9", "postgres"], "a deadlock of two handle
     },
   );
 });
+
+describeOnEach("a handler that heeds the signal of a stop", (make) => {
+  beforeEach(() => open(make, 1));
+  afterEach(() => shop.close());
+
+  it("has not failed, and is called again by the next member", { timeout: 60_000 }, async () => {
+    const called = gate();
+    const attempts: number[] = [];
+    const [id = ""] = await shop.queue.append(numbers(1));
+    await shop.members.start({
+      drainTimeoutMs: 0,
+      handler: (_message, { signal }) =>
+        new Promise((_resolve, reject) => {
+          signal.addEventListener("abort", () => reject(new Error("stopped")));
+          called.open();
+        }),
+    });
+    await called.opened;
+    expect(await shop.members.stopAll()).toEqual([{ drained: false }]);
+    await shop.members.start({ handler: ({ attempt }) => void attempts.push(attempt) });
+    await until(async () => (await records(id)).length > 0);
+    expect(await records(id)).toEqual(["0 1 0"]);
+    expect(attempts).toEqual([1]);
+  });
+});

@@ -116,8 +116,7 @@ function unfit(layout: TableLayout, schema: SchemaStatements, tables: Tables): s
  * Throws `PermissionError` for a table that this user may not see, and `SchemaError` with every
  * table and column that is missing, and the command that makes them, and every column that does not
  * keep what is written. In the default layout it also refuses an identity column whose collation
- * folds case or accents; the seeds' tables have such columns by their own DDL, and the writer
- * compares there.
+ * folds case or accents. The seeds' own DDL makes such columns, so there the writer compares.
  */
 export async function checkSchema(session: Runs, options: LookOptions): Promise<CheckedSchema> {
   const { layout, schema } = options;

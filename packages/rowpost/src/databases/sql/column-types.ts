@@ -4,6 +4,7 @@
  * the table when a relay or a tool opens.
  */
 import type { LayoutColumns, TableLayout } from "./layout.ts";
+import { INSTANTS } from "./sql-names.ts";
 
 /**
  * What a type keeps. `text`, `json`, `binary`, `integer` and `instant`: such values as they are.
@@ -38,15 +39,6 @@ export interface ColumnTypeWords {
 type Property = keyof LayoutColumns;
 
 const INTEGERS: ReadonlySet<Property> = new Set(["retryCount", "deliveryCount", "lockVersion"]);
-const INSTANTS: ReadonlySet<Property> = new Set([
-  "nextRetryAt",
-  "lastRetryAt",
-  "deliverAt",
-  "sentAt",
-  "consumedAt",
-  "gmtCreate",
-  "gmtModified",
-]);
 
 /** What is wrong with each column, and the way out. `typeOf`: undefined = it is not there. */
 export function unfitColumns(

@@ -113,7 +113,7 @@ function encodeCopy(
   if (key === stored.key) throw invalid(name, `key is that of the original; consumers would take it for the same`);
   const body = change.body ?? stored.body;
   const contentType = stored.contentType ?? null;
-  // Of a column of bytes it is told by what stands there.
+  // Bytes have no column for it: their first ones tell.
   const hasContentType = columns.contentType !== undefined || bodyType === "binary";
   const fault = textFault(body);
   if (fault !== undefined) throw invalid(name, `the body ${fault}`);

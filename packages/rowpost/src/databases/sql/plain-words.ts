@@ -1,6 +1,6 @@
 /**
- * Operators' words in a database whose encoding lacks a letter of them: nobody is refused for a
- * letter of a name or a reason.
+ * An operator's name or reason may have a letter that the database's encoding lacks. It is written
+ * in ASCII then: nobody who is called at night is refused for a letter.
  */
 import { inAscii } from "../../runtime/ascii.ts";
 import { clip } from "./rows.ts";

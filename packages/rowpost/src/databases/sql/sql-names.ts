@@ -244,7 +244,7 @@ export function withoutEngineColumns(layout: TableLayout): TableLayout {
 }
 
 /** Columns that are instants. */
-const INSTANTS: ReadonlySet<string> = new Set([
+export const INSTANTS: ReadonlySet<string> = new Set([
   "nextRetryAt",
   "lastRetryAt",
   "deliverAt",

@@ -1,5 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { awayBy } from "../../runtime/away.ts";
 import { systemClock } from "../../runtime/clock.ts";
+import { silentLogger } from "../../runtime/logger.ts";
 import { deliver } from "./deliver.ts";
 import { deliveryOf } from "./delivery.ts";
 import type { ConsumerSettings } from "./options.ts";
@@ -17,7 +19,7 @@ function outcomeOf(handler: () => unknown) {
     handler,
     maxAttempts: 1,
     clock: systemClock,
-    isUnavailable: () => false,
+    isUnavailable: awayBy(silentLogger),
   };
   const context = { tx: undefined, signal: new AbortController().signal };
   return deliver(settings as unknown as ConsumerSettings, deliveryOf(MESSAGE), context);
@@ -46,7 +48,12 @@ describe("a handler", () => {
   });
 
   test("may throw anything", () => {
-    for (const thrown of [Object.create(null), Object.assign(new Error("x"), { message: Symbol("x") }), undefined]) {
+    for (const thrown of [
+      Object.create(null),
+      { code: Object.create(null) },
+      Object.assign(new Error("x"), { message: Symbol("x") }),
+      undefined,
+    ]) {
       const outcome = outcomeOf(() => {
         throw thrown;
       });

@@ -36,7 +36,7 @@ export interface Delivery extends HandedOut, Resting {
   readonly again: boolean;
   /** When its handler was called. */
   startedMs: number | undefined;
-  /** It was called, and waits for somebody who is away. */
+  /** It waits for somebody who is away. */
   rests: boolean;
   /** When it is told next that its handler still runs. */
   warnAtMs: number;

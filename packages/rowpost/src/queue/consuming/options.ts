@@ -192,7 +192,7 @@ export function consumerSettings(options: ConsumeOptions): ConsumerSettings {
     records,
     from,
     onFailed,
-    isUnavailable: awayBy(options.isUnavailable, loggerOf(options.logger)),
+    isUnavailable: awayBy(loggerOf(options.logger), options.isUnavailable),
     maxAttempts: whole("retry.maxAttempts", retry.maxAttempts ?? 40, 1),
     leaseMs,
     heartbeatMs: Math.max(100, Math.floor(leaseMs / 10)),

@@ -26,8 +26,8 @@ export function createParallelWork(options: WorkOptions): Work {
     if (isOver()) return ENDED;
     if (isHeldUp(partition, delivery)) return end(partition, delivery, { kind: "behind" });
     const until = rests.turn(delivery.message.type ?? "", isOver);
+    delivery.rests = until !== undefined;
     if (until !== undefined) return Promise.resolve({ until });
-    delivery.rests = false;
     const outcome = deliver(settings, delivery, { tx: undefined, signal });
     const reached = (came: Outcome): Promise<Again | undefined> => {
       const waits = settings.reach("handled");
