@@ -65,14 +65,27 @@ module.exports = {
       name: "features-see-ports-only",
       severity: "error",
       comment:
-        "outbox/, relay/, queue/, inbox/, reconcile/ and doctor/ are the same on every database and broker. They see runtime/, message/ and the port files; a feature that knows a dialect or another feature has to be tested once for each. One thing is shared: the relay's leases and pacing know no message, and hold the queue's partitions as well.",
+        "outbox/, relay/, inbox/, reconcile/ and doctor/ are the same on every database and broker. They see runtime/, message/ and the port files; a feature that knows a dialect or another feature has to be tested once for each.",
       from: {
-        path: `${library}/(outbox|relay|queue|inbox|reconcile|doctor)/`,
+        path: `${library}/(outbox|relay|inbox|reconcile|doctor)/`,
         pathNot: [`${library}/inbox/reading/`, isTest],
       },
+      to: { path: "^(packages|bench)/", pathNot: [`${library}/(message|runtime)/`, `${library}/$1/`, ...ports] },
+    },
+    {
+      name: "queue-sees-ports-and-cold-sql",
+      severity: "error",
+      comment:
+        "The queue is stored in SQL and in nothing else. What it does now and then is written in it once (databases/sql/cold.ts) and runs on sessions of its own (databases/sql/queue/room.ts), so that a port would have one implementation; no dialect is seen all the same. What runs for every message is behind queue/store.ts. The relay's leases and pacing know no message, and hold the queue's partitions as well.",
+      from: { path: `${library}/queue/`, pathNot: isTest },
       to: {
         path: "^(packages|bench)/",
-        pathNot: [`${library}/(message|runtime)/`, `${library}/$1/`, `${library}/relay/(leases|pacing)/`, ...ports],
+        pathNot: [
+          `${library}/(message|runtime|queue)/`,
+          `${library}/relay/(leases|pacing)/`,
+          `${library}/databases/sql/(cold|rows|queue/(names|room|values))\\.ts$`,
+          ...ports,
+        ],
       },
     },
     {
@@ -126,9 +139,13 @@ module.exports = {
       name: "adapters-call-no-feature",
       severity: "error",
       comment:
-        "databases/, brokers/ and transactions/ implement the ports that the features declare, so they may take their types. They never call a feature: the relay drives the broker, not the other way round.",
+        "databases/, brokers/ and transactions/ implement the ports that the features declare, so they may take their types. They never call a feature: the relay drives the broker, not the other way round. The queue's statements.ts are no calls, but SQL that the store runs too.",
       from: { path: `${library}/(databases|brokers|transactions)/`, pathNot: isTest },
-      to: { path: `${library}/(outbox|relay|queue|inbox|reconcile|doctor)/`, dependencyTypesNot: ["type-only"] },
+      to: {
+        path: `${library}/(outbox|relay|queue|inbox|reconcile|doctor)/`,
+        pathNot: `${library}/queue/[^/]+/statements\\.ts$`,
+        dependencyTypesNot: ["type-only"],
+      },
     },
     {
       name: "dialects-never-meet",
@@ -189,7 +206,7 @@ module.exports = {
       name: "nobody-imports-testing",
       severity: "error",
       comment:
-        "testing/ is for tests and for users' tests. Code that runs in production must not need fault injection or a contract suite.",
+        "testing/ is for tests and for users' tests. Code that runs in production must not need fault injection or a contract.",
       from: {
         path: `${library}/|^packages/server/src/`,
         pathNot: [`${library}/testing/`, isTest],
@@ -287,7 +304,7 @@ module.exports = {
   options: {
     doNotFollow: { path: "node_modules" },
     // What is ours and built; an import of somebody else's has to be seen, wherever it is built.
-    exclude: { path: "^(packages/[a-z]+|bench|reports)/(dist|cjs|coverage)/" },
+    exclude: { path: "^(packages/[a-z]+|bench|reports)/(dist|bundle|coverage)/" },
     tsPreCompilationDeps: true,
     tsConfig: { fileName: "tsconfig.base.json" },
     enhancedResolveOptions: {

@@ -57,6 +57,7 @@ for address in "$BENCH_MARIADB" "$BENCH_POSTGRES" "$BENCH_SQLITE" "$BENCH_MYSQL"
   measure queue-append "$address"
   measure queue-consume "$address"
   measure queue-latency "$address"
+  measure queue-idle "$address"
   measure inbox "$address"
   measure confirm "$address"
 done

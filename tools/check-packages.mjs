@@ -15,24 +15,37 @@ import { report } from "./project-files.mjs";
 
 const attw = fileURLToPath(new URL("dist/index.js", import.meta.resolve("@arethetypeswrong/cli/package.json")));
 
+/** Of `rowpost`, unpacked. */
+const MOST_FILES = 250;
+const MOST_BYTES = 4 * 1024 * 1024;
+
 const folder = mkdtempSync(join(tmpdir(), "rowpost-packages-"));
 try {
   const problems = [];
-  for (const [name, tarball] of Object.entries(pack(folder))) {
-    problems.push(...(await problemsOf(PUBLISHED[name], tarball)));
+  for (const [name, tarball] of Object.entries(await pack(folder))) {
+    problems.push(...(await problemsOf(name, tarball)));
   }
   report("packages", problems, Object.values(PUBLISHED).join(", "));
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
 
-async function problemsOf(workspace, tarball) {
+async function problemsOf(name, tarball) {
+  const workspace = PUBLISHED[name];
   const manifest = JSON.parse(readFileSync(join(workspace, "package.json"), "utf8"));
   const problems = await publintProblems(tarball.path, manifest);
   if (Object.keys(manifest.exports).length > 1) problems.push(...attwProblems(tarball.path, manifest));
   problems.push(...tarball.files.filter((file) => /\.test\.|tsbuildinfo/.test(file)).map((file) => `packed: ${file}`));
+  if (name === "rowpost") problems.push(...sizeProblems(tarball));
   if (!tarball.files.includes("LICENSE")) problems.push("LICENSE is not packed");
+  // Of the definitions that it carries, whose license asks for it.
+  if (name === "rowpost" && !tarball.files.includes("NOTICE")) problems.push("NOTICE is not packed");
   return problems.map((problem) => `${workspace}: ${problem}`);
+}
+
+function sizeProblems({ files, bytes }) {
+  if (files.length <= MOST_FILES && bytes <= MOST_BYTES) return [];
+  return [`${files.length} files, ${bytes} bytes: at most ${MOST_FILES} and ${MOST_BYTES}`];
 }
 
 async function publintProblems(tarball, manifest) {

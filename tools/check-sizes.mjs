@@ -9,27 +9,13 @@
  */
 import { readFileSync } from "node:fs";
 import ts from "typescript";
+import { codeLinesOf, parse } from "./comments.mjs";
 import { projectFiles, report } from "./project-files.mjs";
 
 const MAX_FILE_LINES = 300;
 const MAX_FUNCTION_LINES = 60;
 const SOURCES = ["*.ts", "*.tsx", "*.mts", "*.mjs", "*.cjs"];
 const TEST = /\.test\.tsx?$|(^|\/)test\//;
-
-/** Numbers of the lines that hold a token or a part of one. */
-function codeLinesOf(file) {
-  const lines = new Set();
-  const lineOf = (position) => file.getLineAndCharacterOfPosition(position).line;
-  const visit = (node) => {
-    if (ts.isJSDoc(node)) return;
-    const children = node.getChildren(file);
-    for (const child of children) visit(child);
-    if (children.length > 0 || node.getWidth(file) === 0) return;
-    for (let line = lineOf(node.getStart(file)); line <= lineOf(node.getEnd()); line += 1) lines.add(line);
-  };
-  visit(file);
-  return lines;
-}
 
 /**
  * Every function with a body: its name, its first line, and its own code lines. A factory's inner
@@ -70,7 +56,7 @@ function innerLinesOf(body, file) {
 }
 
 function problemsOf(path) {
-  const file = ts.createSourceFile(path, readFileSync(path, "utf8"), ts.ScriptTarget.Latest, true);
+  const file = parse(path, readFileSync(path, "utf8"));
   const codeLines = codeLinesOf(file);
   const problems = [];
   if (codeLines.size > MAX_FILE_LINES)

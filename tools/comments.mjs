@@ -29,3 +29,22 @@ export function commentsOf(file) {
   visit(file);
   return [...found.values()];
 }
+
+/**
+ * Numbers of the lines that hold a token or a part of one.
+ *
+ * @param {import("typescript").SourceFile} file
+ */
+export function codeLinesOf(file) {
+  const lines = new Set();
+  const lineOf = (position) => file.getLineAndCharacterOfPosition(position).line;
+  const visit = (node) => {
+    if (ts.isJSDoc(node)) return;
+    const children = node.getChildren(file);
+    for (const child of children) visit(child);
+    if (children.length > 0 || node.getWidth(file) === 0) return;
+    for (let line = lineOf(node.getStart(file)); line <= lineOf(node.getEnd()); line += 1) lines.add(line);
+  };
+  visit(file);
+  return lines;
+}

@@ -1,7 +1,7 @@
 /**
  * packages/server/ops: the Grafana dashboard, from the list of metrics, and the Prometheus rules,
- * from the defaults of the alerts. Fails when a file is not what the sources say, when a metric has
- * neither a panel nor a reason why not, and when an alert has neither a rule nor a reason.
+ * from the defaults of the alerts. Fails when a file is not what the sources say, and when a metric
+ * has neither a panel nor a reason why not.
  *
  *   npm run check:monitoring             compares, after a build
  *   node tools/monitoring.mjs --write    writes them

@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
+import { bundle } from "./bundle.mjs";
 
 /** The workspaces that are published: the folder of each, by the name of its package. */
 export const PUBLISHED = {
@@ -9,23 +10,27 @@ export const PUBLISHED = {
 };
 
 /**
- * Makes the tarballs that a user would get. Their scripts are not run: nothing is built on the way.
+ * Makes the tarballs that a user would get. Their scripts are not run: but for `rowpost`, nothing
+ * is built on the way.
  *
  * @param {string} folder where they go
  * @param {string[]} names of packages
- * @returns {Record<string, { path: string, files: string[] }>} the tarball of each, and its files
+ * @returns {Promise<Record<string, { path: string, files: string[], bytes: number }>>} the tarball
+ *   of each, its files, and their bytes
  */
-export function pack(folder, names = Object.keys(PUBLISHED)) {
-  const workspaces = names.flatMap((name) => ["--workspace", name]);
-  const options = ["pack", "--json", "--ignore-scripts", "--pack-destination", folder, ...workspaces];
+export async function pack(folder, names = Object.keys(PUBLISHED)) {
+  const bundled = join(folder, "rowpost");
+  if (names.includes("rowpost")) await bundle(bundled);
+  const packages = names.map((name) => (name === "rowpost" ? bundled : `./${PUBLISHED[name]}`));
+  const options = ["pack", "--json", "--ignore-scripts", "--pack-destination", folder, ...packages];
   const output = execFileSync("npm", options, {
     encoding: "utf8",
     maxBuffer: 64 * 1024 * 1024,
     stdio: ["ignore", "pipe", "ignore"],
   });
-  const tarballs = Object.values(JSON.parse(output)).map(({ name, filename, files }) => [
+  const tarballs = Object.values(JSON.parse(output)).map(({ name, filename, files, unpackedSize }) => [
     name,
-    { path: join(folder, filename), files: files.map(({ path }) => path) },
+    { path: join(folder, filename), files: files.map(({ path }) => path), bytes: unpackedSize },
   ]);
   return Object.fromEntries(tarballs);
 }

@@ -7,9 +7,11 @@
  *   npm run check:sql                             compares
  *   node tools/sql-as-it-runs.mjs --write         writes them, after tsc -b
  */
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 
 const LIBRARY = "packages/rowpost";
+/** Statements that stand once for all dialects. */
+const SHARED = ["insight/find", "insight/statements", "by-hand/statements"];
 const WIDTH = 100;
 
 /** Where the name of a statement's builder is another one. */
@@ -31,7 +33,6 @@ const BUILDERS = {
   bringForward: ["changeTexts"],
   suspendRows: ["changeTexts"],
   resumeRows: ["changeTexts"],
-  recordChange: ["ruleTexts"],
   recoverRows: ["recover"],
   resetBackoff: ["reset"],
   readClock: ["clockStatements"],
@@ -219,34 +220,36 @@ function movingAway({ housekeeping }) {
   ];
 }
 
-function people({ admin }) {
-  const find = { archived: false, newestFirst: true, limit: 50 };
+/** What stands once for all dialects, as this one gets it. */
+function people({ admin, table }) {
+  const page = { archived: false, newestFirst: true, limit: 50 };
+  const find = (request) => shared.find(table, { ...page, ...request });
   return [
-    ["find", admin.find({ ...find, along: "names", match: { types: ["order.created"], key: "20261121-0042" } })],
-    ["find, of a rare state", admin.find({ ...find, along: "states", match: { states: ["failed"], topic: "orders" } })],
-    ["find, by ids", admin.find({ ...find, along: "ids", match: { failReasonContains: "away" }, lowId: "80001" })],
-    ["chunkEnd", admin.chunkEnd({ archived: false, newestFirst: true, rows: 20_000, highId: "100000" })],
-    ["readMessages", admin.readMessages({ archived: false, bodies: false, ids: ["100"] })],
-    ["nextType", admin.nextType({ archived: false, after: "order.created" })],
-    ["idBounds", admin.idBounds({ archived: false })],
-    ["createdFrom", admin.createdFrom({ archived: false, ids: ["100", "200"] })],
-    ["createdOfLastArchived", admin.createdOfLastArchived(64)],
-    ["placeOf", admin.placeOf("100")],
-    ["countWaiting", admin.countWaiting(10_000)],
-    ["readChanges", admin.readChanges({ id: "100", limit: 100 })],
-    ["countStates", admin.countStates({ states: ["failed"], limit: 10_000 })],
-    ["oldestDue", admin.oldestDue()],
-    ["countByState", admin.countByState()],
-    ["lockRows", admin.lockRows(["100"])],
-    ["recordChange", admin.recordChange({ ...action, action: "retry", changed: 1, ids: ["100"] })],
+    ["find", find({ along: "names", match: { types: ["order.created"], key: "20261121-0042" } })],
+    ["find", find({ along: "states", match: { states: ["failed"], topic: "orders" } }), "of a rare state"],
+    ["find", find({ along: "ids", match: { failReasonContains: "away" }, lowId: "80001" }), "by ids"],
+    ["chunkEnd", shared.chunkEnd(table, { archived: false, newestFirst: true, rows: 20_000, highId: "100000" })],
+    ["readMessages", shared.readMessages(table, { archived: false, bodies: false, ids: ["100"] })],
+    ["nextType", shared.nextType(table, { archived: false, after: "order.created" })],
+    ["idBounds", shared.idBounds(table, { archived: false })],
+    ["createdFrom", shared.createdFrom(table, { archived: false, ids: ["100", "200"] })],
+    ["createdOfLastArchived", shared.createdOfLastArchived(table, 64)],
+    ["placeOf", shared.placeOf(table, "100")],
+    ["countWaiting", shared.countWaiting(table, 10_000)],
+    ["readChanges", shared.readChanges(table, { id: "100", limit: 100 })],
+    ["countStates", shared.countStates(table, { states: ["failed"], limit: 10_000 })],
+    ["oldestDue", shared.oldestDue(table)],
+    ["countByState", shared.countByState(table)],
+    ["lockRows", shared.lockRows(table, ["100"])],
+    ["recordChange", shared.recordChange(table, { ...action, action: "retry", changed: 1, ids: ["100"] })],
     ["operatorRetry", admin.operatorRetry({ ids: ["100"], action })],
     ["bringForward", admin.bringForward({ ids: ["100"], action })],
     ["suspendRows", admin.suspendRows({ ids: ["100"], action, untilMs: null })],
     ["resumeRows", admin.resumeRows({ ids: ["100"], action })],
     ["putSuspension", admin.putSuspension({ ...rule, reason: "a reason", author: "somebody", endsInMs: null })],
-    ["deleteSuspension", admin.deleteSuspension(rule)],
-    ["listSuspendedBy", admin.listSuspendedBy({ ...rule, limit: 500 })],
-  ];
+    ["deleteSuspension", shared.deleteSuspension(table, rule)],
+    ["listSuspendedBy", shared.listSuspendedBy(table, { ...rule, limit: 500 })],
+  ].map(([name, statement, variant]) => [name, spelled(table.words, statement), variant]);
 }
 
 /** Comment right before the builder of this name; undefined: there is none. */
@@ -284,7 +287,9 @@ async function printed(dialect, problems) {
   const { withoutEngineColumns } = await import(`../${LIBRARY}/dist/databases/sql/sql-names.js`);
   const folder = `${LIBRARY}/src/databases/${dialect}`;
   const files = readdirSync(folder).filter((file) => file.endsWith(".ts") && !file.endsWith(".test.ts"));
-  const source = files.map((file) => readFileSync(`${folder}/${file}`, "utf8")).join("\n");
+  const ofAll = SHARED.map((file) => `${LIBRARY}/src/databases/sql/${file}.ts`);
+  const sources = [...files.map((file) => `${folder}/${file}`), ...ofAll];
+  const source = sources.map((file) => readFileSync(file, "utf8")).join("\n");
   const port = readFileSync(`${LIBRARY}/src/databases/sql/statements.ts`, "utf8");
   const parts = [asComment(HEADS[dialect])];
   const statements = createStatements(dialect === "mysql" ? defaultLayout : withoutEngineColumns(defaultLayout));
@@ -313,23 +318,19 @@ const HEADS = {
   sqlite: `${GENERAL}\n\nSQLite has one write lock for the whole file: a statement that writes has it until its commit, and no statement locks a row. In WAL mode a reader waits for nobody.`,
 };
 
+const { spelled } = await import(`../${LIBRARY}/dist/databases/sql/cold.js`);
+const shared = {};
+for (const file of SHARED) Object.assign(shared, await import(`../${LIBRARY}/dist/databases/sql/${file}.js`));
+
 const write = process.argv.includes("--write");
 const problems = [];
 for (const dialect of Object.keys(HEADS)) {
   const file = `${LIBRARY}/sql/${dialect}.sql`;
   const wanted = await printed(dialect, problems);
   if (write) writeFileSync(file, wanted);
-  else if (readIfThere(file) !== wanted)
+  else if (!existsSync(file) || readFileSync(file, "utf8") !== wanted)
     problems.push(`${file} is not what the sources say: node tools/sql-as-it-runs.mjs --write`);
 }
 for (const problem of problems) console.error(problem);
 console.log(problems.length === 0 ? "sql: ok" : `sql: ${problems.length} problem(s)`);
 process.exitCode = problems.length === 0 ? 0 : 1;
-
-function readIfThere(file) {
-  try {
-    return readFileSync(file, "utf8");
-  } catch {
-    return undefined;
-  }
-}

@@ -164,7 +164,7 @@ const named = process.argv.slice(2);
 const folder = mkdtempSync(join(tmpdir(), "rowpost-examples-"));
 const results = unknownExamples();
 try {
-  const tarballs = pack(folder);
+  const tarballs = await pack(folder);
   const names = named.length > 0 ? named : Object.keys(EXAMPLES);
   // Two at a time: an install waits for the network, a run for its servers.
   const next = async () => {

@@ -59,7 +59,7 @@ async function isGreen(major, tarballs, addresses) {
 }
 
 try {
-  const tarballs = pack(folder);
+  const tarballs = await pack(folder);
   const addresses = await Promise.all(["mariadb", "nats"].map(async (name) => (await probe(name)).address));
   const results = await Promise.all(majors.map((major) => isGreen(major, tarballs, addresses)));
   process.exitCode = majors.length >= 3 && results.every(Boolean) ? 0 : 1;

@@ -25,6 +25,7 @@ import { outboxOutage } from "./scenarios/outbox-outage.ts";
 import { outboxPeers } from "./scenarios/outbox-peers.ts";
 import { queueAppend } from "./scenarios/queue-append.ts";
 import { queueConsume } from "./scenarios/queue-consume.ts";
+import { queueIdle } from "./scenarios/queue-idle.ts";
 import { queueLatency } from "./scenarios/queue-latency.ts";
 import { queuePeers } from "./scenarios/queue-peers.ts";
 import { queueSearch } from "./scenarios/queue-search.ts";
@@ -54,6 +55,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   "outbox-peers": outboxPeers,
   "queue-append": queueAppend,
   "queue-consume": queueConsume,
+  "queue-idle": queueIdle,
   "queue-latency": queueLatency,
   "queue-peers": queuePeers,
   "queue-search": queueSearch,

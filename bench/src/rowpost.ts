@@ -13,6 +13,16 @@ export interface OpenedRowpost {
   readonly close: () => Promise<void>;
 }
 
+/** The part of the queue's rewinding that sets milestones. */
+export interface Rewinding {
+  setMilestones(request: {
+    readonly topic: string;
+    readonly fromMonth: number;
+    readonly isOver: () => boolean;
+  }): Promise<unknown>;
+  close(): Promise<void>;
+}
+
 /**
  * Opens a database. With `connections` its transactions run on a user's pool of that size, as in a
  * program; SQLite has one handle.
@@ -52,6 +62,7 @@ async function openPostgres(url: string, connections: number | undefined): Promi
   // The database is dropped by force right after: a client that is still closing hears of it, and
   // must not end the run.
   pool.on("connect", (client) => client.on("error", () => undefined));
+  pool.on("error", () => undefined);
   const database = postgres({ pool });
   return {
     database,
@@ -114,6 +125,14 @@ export async function loadStatements(product: Product): Promise<RawStatements> {
 export async function loadQueueStatements(product: Product): Promise<RawQueueStatements> {
   const dialect = product === "mariadb" ? "mysql" : product;
   return (await beside(`databases/${dialect}/queue/statements`)) as RawQueueStatements;
+}
+
+/** What sets the queue's milestones, which running consumers do otherwise. */
+export async function loadRewinding({ queue }: Database): Promise<Rewinding> {
+  const { createRewinding } = (await beside("queue/rewinding/rewinding")) as {
+    readonly createRewinding: (sql: unknown) => Rewinding;
+  };
+  return createRewinding(queue.sql);
 }
 
 /**

@@ -84,17 +84,40 @@ const ROWS = [
     ],
   },
   {
-    title: "Alerts and operations",
+    title: "Consumers",
+    panels: [
+      { title: "Handled", unit: "cps", of: ["rowpost_handled_total"], by: ["consumer", "topic"] },
+      {
+        title: "Attempts that failed, by what it is about",
+        unit: "cps",
+        of: ["rowpost_handle_failures_total"],
+        by: ["consumer", "scope"],
+      },
+      {
+        title: "Dead letters, redeliveries",
+        unit: "cps",
+        of: ["rowpost_dead_letters_total", "rowpost_redeliveries_total"],
+        by: ["consumer", "topic"],
+      },
+      { title: "An attempt", unit: "ms", of: ["rowpost_handle_duration_ms"], by: ["consumer"] },
+      { title: "From append to handled", unit: "ms", of: ["rowpost_handling_delay_ms"], by: ["consumer"] },
+      {
+        title: "Oldest that is read and not finished",
+        unit: "ms",
+        of: ["rowpost_oldest_unfinished_age_ms"],
+        by: ["consumer", "topic"],
+        agg: "max",
+      },
+      { title: "Appended to the queue", unit: "cps", of: ["rowpost_appended_total"], by: ["topic"] },
+      { title: "The inbox, by what became of it", unit: "cps", of: ["rowpost_inbox_total"], by: ["outcome"] },
+      { title: "A handling by the inbox", unit: "ms", of: ["rowpost_inbox_duration_ms"], by: ["consumer"] },
+    ],
+  },
+  {
+    title: "Alerts",
     panels: [
       { title: "Alerts", unit: "short", of: ["rowpost_alerts"], by: ["rule", "state"], agg: "max" },
       { title: "Not taken by a channel", unit: "cps", of: ["rowpost_alert_send_failures_total"], by: ["channel"] },
-      {
-        title: "Changes of many messages",
-        unit: "short",
-        of: ["rowpost_operations"],
-        by: ["source", "state"],
-        agg: "max",
-      },
     ],
   },
   {

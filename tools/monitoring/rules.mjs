@@ -19,13 +19,6 @@ function grown(counter, by, window) {
   return `sum by (${by}) (increase(${counter}[${window}]) > 0 or (${counter} unless ${counter} offset ${window})) > 0`;
 }
 
-/** What the process that evaluates alerts says, where no other metric does. */
-function evaluated(rule, alert, severity, { firstStep, summary }) {
-  const expr = `max by (job, source) (rowpost_alerts{rule="${rule}", state="firing"}) > 0`;
-  const description = `As a process with --alerts says; it tells its channels of it too.`;
-  return [{ alert, expr, severity, summary, description, firstStep }];
-}
-
 /** The table and its relays, as a console sees them. */
 function relayRules(defaults) {
   return {
@@ -146,55 +139,6 @@ function dueRules(defaults) {
   };
 }
 
-/** What no other metric tells. */
-function evaluatedRules() {
-  return {
-    unconfirmed: evaluated("unconfirmed", "RowpostUnconfirmed", "warning", {
-      summary: "Messages of {{ $labels.source }} are not confirmed in time",
-      firstStep: "rowpost alert list, then rowpost list --state sent --type TYPE",
-    }),
-    "sending-long": evaluated("sending-long", "RowpostSendingLong", "warning", {
-      summary: "Messages of {{ $labels.source }} stay in sending",
-      firstStep: "rowpost alert list, then rowpost list --state sending --topic TOPIC",
-    }),
-    suspension: evaluated("suspension", "RowpostSuspensionWithoutEnd", "info", {
-      summary: "Something of {{ $labels.source }} is suspended without an end",
-      firstStep: "rowpost status",
-    }),
-    "operation-failed": evaluated("operation-failed", "RowpostOperationFailed", "warning", {
-      summary: "A change of many messages of {{ $labels.source }} has failed",
-      firstStep: "rowpost operation list",
-    }),
-    ...queueRules(),
-    doctor: evaluated("doctor", "RowpostDoctor", "warning", {
-      summary: "The doctor finds something wrong with the database of {{ $labels.source }}",
-      firstStep: "rowpost doctor",
-    }),
-  };
-}
-
-/** Of the message queue, which has no metrics of its own. */
-function queueRules() {
-  return {
-    "queue-lag": evaluated("queue-lag", "RowpostQueueLag", "warning", {
-      summary: "A consumer group of {{ $labels.source }} is behind",
-      firstStep: "rowpost alert list, then rowpost queue groups TOPIC GROUP",
-    }),
-    "queue-dead": evaluated("queue-dead", "RowpostQueueDead", "warning", {
-      summary: "A consumer group of {{ $labels.source }} has given messages up",
-      firstStep: "rowpost alert list, then rowpost queue dead TOPIC GROUP",
-    }),
-    "queue-paused": evaluated("queue-paused", "RowpostQueuePaused", "info", {
-      summary: "A consumer group of {{ $labels.source }} is paused",
-      firstStep: "rowpost alert list, then rowpost queue resume TOPIC GROUP",
-    }),
-    "queue-tables": evaluated("queue-tables", "RowpostQueueTables", "warning", {
-      summary: "Month tables of the message queue of {{ $labels.source }} are missing, or past their retention",
-      firstStep: "rowpost alert list, then rowpost queue groups TOPIC",
-    }),
-  };
-}
-
 /** Rules by those of the alerts; a text says why there is none. */
 function rulesByName(defaults) {
   return {
@@ -202,12 +146,34 @@ function rulesByName(defaults) {
     ...brokerRules(defaults),
     ...failedRules(defaults),
     ...dueRules(defaults),
-    ...evaluatedRules(),
   };
 }
 
+/** Of them no metric but this tells: as the process that evaluates alerts says. */
+function evaluated(alert, severity, names) {
+  return {
+    ...{ alert, severity, expr: `max by (job, source, rule) (rowpost_alerts{${names}, state="firing"}) > 0` },
+    summary: "The alert {{ $labels.rule }} of {{ $labels.source }} fires",
+    description: "As a process with --alerts says; it tells its channels of it too.",
+    firstStep: "rowpost alert list",
+  };
+}
+
+/** Rules of the alerts that are no more than a note. */
+const NOTES = ["suspension", "queue-paused"];
+
 /** What no rule of the alerts is about. */
 const MORE = [
+  {
+    alert: "RowpostAbsent",
+    // A relay has the one, a console the other.
+    expr: "absent(rowpost_lease_shards) and absent(rowpost_table_readable)",
+    forMs: 300_000,
+    severity: "critical",
+    summary: "No process of rowpost is heard of",
+    description: "Neither a relay nor a console gives metrics: who does not run tells nobody.",
+    firstStep: "the processes and their logs, then what Prometheus says of its targets",
+  },
   {
     alert: "RowpostAlertsNotTaken",
     expr: grown("rowpost_alert_send_failures_total", "job, channel", "15m"),
@@ -226,16 +192,16 @@ const MORE = [
   },
 ];
 
-/** The group as Prometheus reads it, and for which alerts it has none. */
+/** The group as Prometheus reads it, and which alerts it names that there are not. */
 export function prometheusRules(defaults) {
   const byName = rulesByName(defaults);
-  const missing = Object.keys(defaults).filter((name) => byName[name] === undefined);
-  const unknown = Object.keys(byName).filter((name) => defaults[name] === undefined);
-  const problems = [
-    ...missing.map((name) => `the alert ${name} has neither a rule of Prometheus nor a reason why not`),
-    ...unknown.map((name) => `there is no alert ${name} any more`),
+  const unknown = [...Object.keys(byName), ...NOTES].filter((name) => defaults[name] === undefined);
+  const problems = unknown.map((name) => `there is no alert ${name} any more`);
+  const others = [
+    evaluated("RowpostAlert", "warning", `rule!~"${[...Object.keys(byName), ...NOTES].join("|")}"`),
+    evaluated("RowpostNote", "info", `rule=~"${NOTES.join("|")}"`),
   ];
-  const rules = [...Object.values(byName).filter(Array.isArray).flat(), ...MORE].map(
+  const rules = [...Object.values(byName).filter(Array.isArray).flat(), ...others, ...MORE].map(
     ({ alert, description, expr, firstStep, forMs = 0, severity, summary }) => ({
       alert,
       expr,

@@ -11,7 +11,7 @@ import { pack } from "../packed.mjs";
 const [folder] = process.argv.slice(2);
 const manifest = JSON.parse(readFileSync("packages/rowpost/package.json", "utf8"));
 
-const dependencies = { rowpost: `file:${pack(folder, ["rowpost"]).rowpost.path}` };
+const dependencies = { rowpost: `file:${(await pack(folder, ["rowpost"])).rowpost.path}` };
 for (const [name, range] of Object.entries(manifest.peerDependencies)) {
   const [oldest] = /\d+\.\d+\.\d+/.exec(range) ?? [];
   if (oldest === undefined) throw new Error(`the range of ${name}, ${range}, names no oldest version`);

@@ -39,8 +39,10 @@ async function readAll(
   const key: Key = { topic: TOPIC, group };
   const month = Number(monthTable().slice(-6));
   const place = { ip: "127.0.0.1", port: null, instance: OWNER };
-  await connection.run(consume.insertProgress(key, "start"));
-  await database.script(`UPDATE message_consumption SET owner = '${OWNER}' WHERE consumer_group_id = '${group}'`);
+  await database.script(
+    `INSERT INTO message_consumption (topic_id, consumer_group_id, partition_no, next_message_id, message_date, owner)
+VALUES ('${TOPIC}', '${group}', 0, 0, 0, '${OWNER}')`,
+  );
   const meter = await startMeter(database);
   meter.restart();
   let fromId = "0";
@@ -57,15 +59,26 @@ async function readAll(
     const nextId = String(BigInt(last.id) + 1n);
     const kept = records === "each" ? all : [{ ...first, lastId: last.id, messages: all.length, key: null }];
     const move = { partition: 0, owner: OWNER, epoch: "0", fromId, orId: fromId, nextId, month };
-    await connection.simple(database.product === "sqlite" ? "BEGIN IMMEDIATE" : "BEGIN");
-    const { affected } = await connection.run(consume.moveProgress(key, move));
-    if (affected !== 1) throw new Error("the progress was not moved");
-    await connection.run(consume.insertRecords(key, { month, round: 0, place, records: kept }));
-    await connection.simple("COMMIT");
+    const recorded = { month, round: 0, place, records: kept };
+    if (consume.moveAndRecord !== undefined) {
+      await connection.run(consume.moveAndRecord(key, move, recorded));
+    } else {
+      await connection.simple(database.product === "sqlite" ? "BEGIN IMMEDIATE" : "BEGIN");
+      await connection.run(consume.moveProgress(key, move));
+      await connection.run(consume.insertRecords(key, recorded));
+      await connection.simple("COMMIT");
+    }
     fromId = nextId;
     read += rows.length;
   }
   const measured = await meter.stop(messages);
+  // Each settle begins where the one before it ended, so one that moved nothing leaves it behind.
+  const { rows } = await connection.run({
+    name: "progress",
+    text: `SELECT COUNT(*) AS n FROM message_consumption WHERE consumer_group_id = '${group}' AND next_message_id = ${fromId}`,
+    params: [],
+  });
+  if (Number(rows[0]?.["n"]) !== 1) throw new Error("the progress was not moved");
   if (bytes === 0) throw new Error("no body was read");
   return measured;
 }

@@ -4,7 +4,6 @@ import type { BareStatement } from "../servers/server.ts";
 /** The builders that the loop uses. */
 export interface RawQueueStatements {
   readonly consume: {
-    insertProgress(key: Key, start: "start"): BareStatement;
     readMessages(request: {
       readonly topic: string;
       readonly month: number;
@@ -14,28 +13,30 @@ export interface RawQueueStatements {
       readonly limit: number;
       readonly bodyLimit: number;
     }): BareStatement;
-    moveProgress(
-      key: Key,
-      request: {
-        readonly partition: number;
-        readonly owner: string;
-        readonly epoch: string;
-        readonly fromId: string;
-        readonly orId: string;
-        readonly nextId: string;
-        readonly month: number;
-      },
-    ): BareStatement;
-    insertRecords(
-      key: Key,
-      request: {
-        readonly month: number;
-        readonly round: number;
-        readonly place: { readonly ip: string; readonly port: null; readonly instance: string };
-        readonly records: readonly RawRecord[];
-      },
-    ): BareStatement;
+    moveProgress(key: Key, move: RawMove): BareStatement;
+    insertRecords(key: Key, recorded: RawRecords): BareStatement;
+    /** Both by one statement, where the engine can. */
+    moveAndRecord?(key: Key, move: RawMove, recorded: RawRecords): BareStatement;
   };
+}
+
+/** Where a group is, and goes. */
+export interface RawMove {
+  readonly partition: number;
+  readonly owner: string;
+  readonly epoch: string;
+  readonly fromId: string;
+  readonly orId: string;
+  readonly nextId: string;
+  readonly month: number;
+}
+
+/** What it has consumed. */
+export interface RawRecords {
+  readonly month: number;
+  readonly round: number;
+  readonly place: { readonly ip: string; readonly port: null; readonly instance: string };
+  readonly records: readonly RawRecord[];
 }
 
 /** A group of a topic. */

@@ -148,7 +148,7 @@ async function measureBulk(context: BenchContext, console: AskedConsole): Promis
   const planned = await console.post("/s/main/previews", { kind: "retry", filter: { topic: "retried" } });
   const { id } = (planned.json as unknown as Operation).operation;
   const began = performance.now();
-  await console.post("/s/main/operations", { preview: id, reason: "measured", rate: 10_000 });
+  await console.post("/s/main/operations", { preview: id, reason: "measured" });
   for (;;) {
     const { operation } = (await console.get(`/s/main/operations/${id}`)).json as unknown as Operation;
     if (operation.state === "done" && operation.changed === count) break;

@@ -6,6 +6,7 @@ import type { Queue, RewindOptions } from "rowpost/queue";
 import { percentile, rounded } from "../measure/statistics.ts";
 import { type OpenedQueue, openQueue, TOPIC } from "../queue/topic.ts";
 import { atMost, resultOf } from "../results/result.ts";
+import { loadRewinding } from "../rowpost.ts";
 import type { BenchDatabase } from "../servers/server.ts";
 import type { BenchContext, Scenario } from "./scenario.ts";
 
@@ -76,7 +77,7 @@ async function fillMonths(
   }
   await queue.append({ topic: TOPIC, key: "the last one", body: 1 });
   // As running consumers would have done meanwhile.
-  const rewinding = store.rewinding();
+  const rewinding = await loadRewinding(rowpost);
   const began = performance.now();
   await rewinding.setMilestones({ topic: TOPIC, fromMonth: 0, isOver: () => false });
   context.progress(`milestones set in ${Math.round(performance.now() - began)} ms`);

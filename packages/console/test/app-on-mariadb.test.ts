@@ -4,7 +4,7 @@ import { mysql } from "rowpost/mysql";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type CutOff, cutOff } from "../../rowpost/test/broker-kill/cut-by-proxy.ts";
 import { createTestDatabase, describeWithService, type TestDatabase } from "../../rowpost/test/services.ts";
-import { type AppBench, openApp, startBrowser } from "./bench.ts";
+import { type AppBench, findingsOf, openApp, startBrowser } from "./bench.ts";
 import { findByKeyAndRetry } from "./journeys.ts";
 
 describeWithService(["mariadb"], "the console's app", ({ name }) => {
@@ -27,6 +27,40 @@ describeWithService(["mariadb"], "the console's app", ({ name }) => {
 
   it("leads a newcomer by the first link to a message by its key, why it is not sent, and its retry", async () => {
     await findByKeyAndRetry(app);
+    expect(app.complaints.all).toEqual([]);
+  });
+
+  it("cancels a change of many messages behind its batch, and says what it has changed", async () => {
+    const ids = await app.put("failed", 1_200, { topic: "many", reason: "HTTP_503: the cellar is flooded" });
+    const page = await app.open("main/failures", "operator");
+    const row = page.getByRole("row").filter({ hasText: "the cellar is flooded" });
+    await row.getByRole("button", { name: "Retry all…" }).click();
+    await page.getByRole("textbox", { name: "Reason" }).fill("the cellar is dry");
+    const beside = mysql({ url: server.url });
+    const holding = await beside.connect({ purpose: "tool" });
+    const sql = (text: string) => ({ name: "hold", text, params: [] });
+    const operation = page.getByRole("row").filter({ hasText: "the cellar is dry" });
+    // In the second batch of three: it waits until the cancelling is written down.
+    await holding.transaction(async (tx) => {
+      await tx.run(sql(`SELECT id FROM local_message WHERE id = ${ids[700]} FOR UPDATE`));
+      await page.getByRole("button", { name: "Start" }).click();
+      await operation.getByText("500 of 1,200 changed").waitFor();
+      await operation.getByRole("button", { name: "Cancel" }).click();
+      await page.getByRole("textbox", { name: "Reason" }).fill("enough");
+      expect(await findingsOf(page)).toEqual([]);
+      await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).last().click();
+      const told = "SELECT COUNT(*) AS n FROM local_message_audit WHERE action = 'operation cancel'";
+      await expect.poll(async () => Number((await app.sql(told))[0]?.["n"])).toBe(1);
+    });
+    await holding.close();
+    await beside.close();
+    await operation.getByText("cancelled").waitFor();
+    await operation.getByText("1,000 of 1,200 changed").waitFor();
+    const states = "SELECT state, COUNT(*) AS n FROM local_message WHERE topic = 'many' GROUP BY state ORDER BY state";
+    expect((await app.sql(states)).map((each) => [each["state"], each["n"]].map(Number))).toEqual([
+      [0, 1_000],
+      [3, 200],
+    ]);
     expect(app.complaints.all).toEqual([]);
   });
 

@@ -161,46 +161,6 @@ CREATE TABLE IF NOT EXISTS `local_message_unmatched` (
   KEY idx_last_at (table_name, last_at)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC COMMENT='confirmations of messages that are not there';
 
--- 10 changes of many messages
-CREATE TABLE IF NOT EXISTS `local_message_operation` (
-  id CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-  table_name VARCHAR(160) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
-  kind VARCHAR(16) CHARACTER SET ascii NOT NULL COMMENT 'retry, resend, suspend, resume, archive, delete',
-  state VARCHAR(16) CHARACTER SET ascii NOT NULL COMMENT 'preview, running, paused, done, cancelled, failed',
-  filter MEDIUMTEXT CHARACTER SET utf8mb4 NOT NULL COMMENT 'JSON: which messages were asked for',
-  max_id BIGINT NOT NULL COMMENT 'messages behind it came later',
-  planned_id BIGINT NULL COMMENT 'looked for up to here; NULL = all were found',
-  total BIGINT NOT NULL COMMENT 'messages that were found',
-  changed BIGINT NOT NULL DEFAULT 0,
-  conflicts BIGINT NOT NULL DEFAULT 0 COMMENT 'changed by somebody else since',
-  vanished BIGINT NOT NULL DEFAULT 0,
-  rate INT NOT NULL DEFAULT 1000 COMMENT 'messages a second at most',
-  author VARCHAR(64) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
-  reason VARCHAR(1024) CHARACTER SET utf8mb4 NOT NULL DEFAULT '',
-  via VARCHAR(16) CHARACTER SET ascii NULL COMMENT 'console, api',
-  error VARCHAR(1024) CHARACTER SET utf8mb4 NULL,
-  owner CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'who works on it',
-  lease_until DATETIME(3) NULL COMMENT 'UTC',
-  until_at DATETIME(3) NULL COMMENT 'UTC; how long its messages are suspended',
-  created_at DATETIME(3) NOT NULL COMMENT 'UTC',
-  started_at DATETIME(3) NULL COMMENT 'UTC',
-  ended_at DATETIME(3) NULL COMMENT 'UTC',
-  PRIMARY KEY (id),
-  KEY idx_created_at (table_name, created_at)
-) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC COMMENT='changes of many messages by hand';
-CREATE TABLE IF NOT EXISTS `local_message_operation_batch` (
-  operation_id CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-  number BIGINT NOT NULL,
-  messages MEDIUMTEXT CHARACTER SET ascii NOT NULL COMMENT 'JSON: id and lock_version of each, as they were found',
-  PRIMARY KEY (operation_id, number)
-) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC COMMENT='what is left to be changed';
-CREATE TABLE IF NOT EXISTS `local_message_operation_conflict` (
-  operation_id CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-  message BIGINT NOT NULL,
-  state VARCHAR(16) CHARACTER SET ascii NOT NULL COMMENT 'that it was found in',
-  PRIMARY KEY (operation_id, message)
-) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC COMMENT='what was left as it was';
-
 -- 11 alerts
 CREATE TABLE IF NOT EXISTS `local_message_alert` (
   table_name VARCHAR(160) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
@@ -221,7 +181,7 @@ CREATE TABLE IF NOT EXISTS `local_message_silence` (
   ends_at DATETIME(3) NOT NULL COMMENT 'UTC',
   PRIMARY KEY (id),
   KEY idx_created_at (table_name, created_at)
-) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC COMMENT='alerts that nobody is told of';
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC COMMENT='silenced alerts';
 
 -- 12 versions begin anywhere
 ALTER TABLE `local_message` ALTER COLUMN lock_version SET DEFAULT (MICROSECOND(UTC_TIMESTAMP(6)));

@@ -187,47 +187,6 @@ CREATE TABLE IF NOT EXISTS local_message_unmatched (
 CREATE INDEX IF NOT EXISTS local_message_unmatched_at ON local_message_unmatched (table_name, last_at);
 COMMENT ON TABLE local_message_unmatched IS 'confirmations of messages that are not there';
 
--- 10 changes of many messages
-CREATE TABLE IF NOT EXISTS local_message_operation (
-  id char(36) COLLATE "C" PRIMARY KEY,
-  table_name varchar(160) COLLATE "C" NOT NULL,
-  kind varchar(16) COLLATE "C" NOT NULL,
-  state varchar(16) COLLATE "C" NOT NULL,
-  filter text NOT NULL,
-  max_id bigint NOT NULL,
-  planned_id bigint,
-  total bigint NOT NULL,
-  changed bigint NOT NULL DEFAULT 0,
-  conflicts bigint NOT NULL DEFAULT 0,
-  vanished bigint NOT NULL DEFAULT 0,
-  rate integer NOT NULL DEFAULT 1000,
-  author varchar(64) COLLATE "C" NOT NULL,
-  reason varchar(1024) NOT NULL DEFAULT '',
-  via varchar(16) COLLATE "C",
-  error varchar(1024),
-  owner char(36) COLLATE "C",
-  lease_until timestamptz(3),
-  until_at timestamptz(3),
-  created_at timestamptz(3) NOT NULL,
-  started_at timestamptz(3),
-  ended_at timestamptz(3)
-);
-CREATE TABLE IF NOT EXISTS local_message_operation_batch (
-  operation_id char(36) COLLATE "C" NOT NULL,
-  number bigint NOT NULL,
-  messages text NOT NULL,
-  PRIMARY KEY (operation_id, number)
-);
-CREATE TABLE IF NOT EXISTS local_message_operation_conflict (
-  operation_id char(36) COLLATE "C" NOT NULL,
-  message bigint NOT NULL,
-  state varchar(16) COLLATE "C" NOT NULL,
-  PRIMARY KEY (operation_id, message)
-);
-COMMENT ON TABLE local_message_operation IS 'changes of many messages by hand';
-COMMENT ON TABLE local_message_operation_batch IS 'what is left to be changed';
-COMMENT ON TABLE local_message_operation_conflict IS 'what was left as it was';
-
 -- 11 alerts
 CREATE TABLE IF NOT EXISTS local_message_alert (
   table_name varchar(160) COLLATE "C" PRIMARY KEY,
@@ -247,7 +206,7 @@ CREATE TABLE IF NOT EXISTS local_message_silence (
   ends_at timestamptz(3) NOT NULL
 );
 COMMENT ON TABLE local_message_alert IS 'alerts: who evaluates them, and what was told';
-COMMENT ON TABLE local_message_silence IS 'alerts that nobody is told of';
+COMMENT ON TABLE local_message_silence IS 'silenced alerts';
 
 -- 12 versions begin anywhere
 ALTER TABLE local_message ALTER COLUMN lock_version SET DEFAULT floor(random() * 1000000)::bigint;

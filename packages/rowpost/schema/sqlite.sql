@@ -180,44 +180,6 @@ CREATE TABLE IF NOT EXISTS local_message_unmatched (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS local_message_unmatched_at ON local_message_unmatched (table_name, last_at);
 
--- 10 changes of many messages
-CREATE TABLE IF NOT EXISTS local_message_operation (
-  id TEXT PRIMARY KEY,
-  table_name TEXT NOT NULL,
-  kind TEXT NOT NULL,
-  state TEXT NOT NULL,
-  filter TEXT NOT NULL,
-  max_id INTEGER NOT NULL,
-  planned_id INTEGER,
-  total INTEGER NOT NULL,
-  changed INTEGER NOT NULL DEFAULT 0,
-  conflicts INTEGER NOT NULL DEFAULT 0,
-  vanished INTEGER NOT NULL DEFAULT 0,
-  rate INTEGER NOT NULL DEFAULT 1000,
-  author TEXT NOT NULL,
-  reason TEXT NOT NULL DEFAULT '',
-  via TEXT,
-  error TEXT,
-  owner TEXT,
-  lease_until TEXT,
-  until_at TEXT,
-  created_at TEXT NOT NULL,
-  started_at TEXT,
-  ended_at TEXT
-);
-CREATE TABLE IF NOT EXISTS local_message_operation_batch (
-  operation_id TEXT NOT NULL,
-  number INTEGER NOT NULL,
-  messages TEXT NOT NULL,
-  PRIMARY KEY (operation_id, number)
-);
-CREATE TABLE IF NOT EXISTS local_message_operation_conflict (
-  operation_id TEXT NOT NULL,
-  message INTEGER NOT NULL,
-  state TEXT NOT NULL,
-  PRIMARY KEY (operation_id, message)
-);
-
 -- 11 alerts
 CREATE TABLE IF NOT EXISTS local_message_alert (
   table_name TEXT PRIMARY KEY,

@@ -16,9 +16,9 @@
 -- 10.11 and 9 to 18 on MySQL, where a lone INSERT takes 65 and 104; a sub-query of two rows in its
 -- place made it 1.5 to 2 times as long.
 INSERT INTO `local_message` (`state`, `message_type`, `message_key`, `topic`, `message_body`, `headers`, `content_type`, `ordering_key`, `created_by`, `updated_by`, `gmt_create`, `gmt_modified`)
-  VALUES (CASE WHEN @@character_set_client <> 'utf8mb4' OR @@character_set_connection <> 'utf8mb4' THEN EXP(998)
-    WHEN FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode) THEN EXP(997) /*M! WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@sql_mode) THEN EXP(995) */
-    WHEN NOT (FIND_IN_SET('STRICT_TRANS_TABLES', @@sql_mode) OR FIND_IN_SET('STRICT_ALL_TABLES', @@sql_mode)) THEN EXP(996) /*M! WHEN @@in_transaction = 0 AND @@autocommit = 1 THEN EXP(999) */ WHEN ROW_COUNT() = 0 THEN EXP(999) ELSE 0 END, ?, ?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3));
+  VALUES (CASE WHEN ROW_COUNT() = 0 THEN EXP(999) WHEN @@character_set_client <> 'utf8mb4' OR @@character_set_connection <> 'utf8mb4' THEN EXP(998)
+    WHEN FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode) THEN EXP(997) /*M! WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@sql_mode) THEN EXP(995) */ /*M! WHEN @@in_transaction = 0 AND @@autocommit = 1 THEN EXP(999) */
+    WHEN NOT (FIND_IN_SET('STRICT_TRANS_TABLES', @@sql_mode) OR FIND_IN_SET('STRICT_ALL_TABLES', @@sql_mode)) THEN EXP(996) ELSE 0 END, ?, ?, ?, ?, ?, ?, ?, ?, ?, UTC_TIMESTAMP(3), UTC_TIMESTAMP(3));
 
 -- seeIdentities
 -- A consistent read: no lock. In REPEATABLE READ on MySQL 8 and 9 an INSERT that fails on a
@@ -30,8 +30,8 @@ INSERT INTO `local_message` (`state`, `message_type`, `message_key`, `topic`, `m
 -- READ COMMITTED, where nobody is held up. The other statements come after an INSERT; this one
 -- comes first, and so checks the session like it.
 SELECT m.`message_type` AS messagetype, m.`message_key` AS messagekey FROM `local_message` AS m
-  WHERE CASE WHEN @@character_set_client <> 'utf8mb4' OR @@character_set_connection <> 'utf8mb4' THEN EXP(998)
-    WHEN FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode) THEN EXP(997) /*M! WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@sql_mode) THEN EXP(995) */ WHEN ROW_COUNT() = 0 THEN EXP(999) ELSE TRUE END /*M! AND FALSE */ /*!80000 AND @@transaction_isolation = 'REPEATABLE-READ' */ AND ((m.`message_type` = ? AND m.`message_key` = ?));
+  WHERE CASE WHEN ROW_COUNT() = 0 THEN EXP(999) WHEN @@character_set_client <> 'utf8mb4' OR @@character_set_connection <> 'utf8mb4' THEN EXP(998)
+    WHEN FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode) THEN EXP(997) /*M! WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@sql_mode) THEN EXP(995) */ ELSE TRUE END /*M! AND FALSE */ /*!80000 AND @@transaction_isolation = 'REPEATABLE-READ' */ AND ((m.`message_type` = ? AND m.`message_key` = ?));
 
 -- readRoom
 SELECT c.TABLE_SCHEMA AS databasename, c.COLUMN_NAME AS columnname, c.CHARACTER_MAXIMUM_LENGTH AS characters, c.CHARACTER_OCTET_LENGTH AS bytes,
@@ -782,7 +782,9 @@ DELETE FROM `local_message_archive` WHERE archived_at <= UTC_TIMESTAMP(3) - INTE
 -- What people do
 
 -- find
-SELECT m.`id` AS id, m.`lock_version` AS lock_version
+-- Aliases: id lock_version, of the archive also archived_at as text. In the order of ids, and rows
+-- of one id in that of archived_at.
+SELECT CAST(m.`id` AS CHAR) AS id, CAST(m.`lock_version` AS CHAR) AS lock_version
 FROM (SELECT m.`id` AS id FROM `local_message` AS m IGNORE INDEX (PRIMARY)
 WHERE m.`message_type` IN (?) AND m.`message_key` = ?
   ORDER BY m.`id` DESC LIMIT 50) AS f
@@ -790,7 +792,7 @@ STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = f.id
 ORDER BY m.`id` DESC;
 
 -- find, of a rare state
-SELECT m.`id` AS id, m.`lock_version` AS lock_version
+SELECT CAST(m.`id` AS CHAR) AS id, CAST(m.`lock_version` AS CHAR) AS lock_version
 FROM (SELECT m.`id` AS id FROM `local_message` AS m IGNORE INDEX (PRIMARY)
 WHERE m.`topic` = ? AND m.`state` IN (3)
   ORDER BY m.`id` DESC LIMIT 50) AS f
@@ -798,110 +800,128 @@ STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = f.id
 ORDER BY m.`id` DESC;
 
 -- find, by ids
-SELECT m.`id` AS id, m.`lock_version` AS lock_version
+SELECT CAST(m.`id` AS CHAR) AS id, CAST(m.`lock_version` AS CHAR) AS lock_version
 FROM (SELECT m.`id` AS id FROM `local_message` AS m FORCE INDEX (PRIMARY)
-WHERE m.`id` >= 80001 AND LOCATE(?, m.`fail_reason`) > 0
+WHERE m.`id` >= 80001 AND INSTR(m.`fail_reason`, ?) > 0
   ORDER BY m.`id` DESC LIMIT 50) AS f
 STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = f.id
 ORDER BY m.`id` DESC;
 
 -- chunkEnd
-SELECT m.`id` AS id FROM `local_message` AS m FORCE INDEX (PRIMARY)
+-- Alias: id, of the last of so many rows in this direction; no row when there are fewer. Walks the
+-- primary key.
+SELECT CAST(m.`id` AS CHAR) AS id FROM `local_message` AS m FORCE INDEX (PRIMARY)
 WHERE m.`id` <= 100000
 ORDER BY m.`id` DESC LIMIT 1 OFFSET 19999;
 
 -- readMessages
-SELECT m.`id` AS id,
-    m.`message_type` AS message_type,
-    m.`message_key` AS message_key,
-    m.`topic` AS topic,
-    m.`state` AS state,
-    m.`content_type` AS content_type,
-    m.`ordering_key` AS ordering_key,
-    m.`retry_count` AS retry_count,
-    m.`delivery_count` AS delivery_count,
-    CONCAT(LEFT(DATE_FORMAT(m.`deliver_at`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS deliver_at,
-    IF(m.`next_retry_at` >= '3000-01-01 00:00:00.000', CONCAT(LEFT(DATE_FORMAT(m.`next_retry_at`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z'), CONCAT(LEFT(DATE_FORMAT(m.`next_retry_at`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z')) AS next_retry_at,
-    CONCAT(LEFT(DATE_FORMAT(m.`last_retry_at`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS last_retry_at,
-    m.`fail_reason` AS fail_reason,
-    m.`message_id` AS message_id,
-    m.`lock_version` AS lock_version,
-    CONCAT(LEFT(DATE_FORMAT(m.`sent_at`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS sent_at,
-    CONCAT(LEFT(DATE_FORMAT(m.`consumed_at`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS consumed_at,
-    m.`created_by` AS created_by,
-    m.`updated_by` AS updated_by,
-    CONCAT(LEFT(DATE_FORMAT(m.`gmt_create`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS gmt_create,
-    CONCAT(LEFT(DATE_FORMAT(m.`gmt_modified`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS gmt_modified
-  FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` IN (100);
+-- The aliases of `MessageSummary` in snake_case, `state` raw; with `bodies` also message_body and
+-- headers, of the archive also archived_at as `find` gives it. In any order.
+SELECT CAST(m.`id` AS CHAR) AS id,
+  m.`message_type` AS message_type,
+  m.`message_key` AS message_key,
+  m.`topic` AS topic,
+  m.`state` AS state,
+  CAST(m.`retry_count` AS CHAR) AS retry_count,
+  CONCAT(LEFT(DATE_FORMAT(m.`next_retry_at`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS next_retry_at,
+  m.`fail_reason` AS fail_reason,
+  CONCAT(LEFT(DATE_FORMAT(m.`gmt_create`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS gmt_create,
+  CONCAT(LEFT(DATE_FORMAT(m.`gmt_modified`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS gmt_modified,
+  CONCAT(LEFT(DATE_FORMAT(m.`last_retry_at`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS last_retry_at,
+  m.`content_type` AS content_type,
+  m.`ordering_key` AS ordering_key,
+  CAST(m.`delivery_count` AS CHAR) AS delivery_count,
+  CONCAT(LEFT(DATE_FORMAT(m.`deliver_at`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS deliver_at,
+  m.`message_id` AS message_id,
+  CAST(m.`lock_version` AS CHAR) AS lock_version,
+  CONCAT(LEFT(DATE_FORMAT(m.`sent_at`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS sent_at,
+  CONCAT(LEFT(DATE_FORMAT(m.`consumed_at`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS consumed_at,
+  m.`created_by` AS created_by,
+  m.`updated_by` AS updated_by
+FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` IN (100);
 
 -- nextType
--- MIN of a range of the unique key is one look into it.
+-- Alias: message_type, the next one behind this; NULL for none. One look into the unique key.
 SELECT MIN(m.`message_type`) AS message_type FROM `local_message` AS m WHERE m.`message_type` > ?;
 
 -- idBounds
-SELECT MIN(m.`id`) AS first_id, MAX(m.`id`) AS last_id FROM `local_message` AS m;
+-- Aliases: first_id last_id, NULL in an empty table. As one look-up SQLite walks the table.
+SELECT (SELECT CAST(MIN(m.`id`) AS CHAR) FROM `local_message` AS m) AS first_id, (SELECT CAST(MAX(m.`id`) AS CHAR) FROM `local_message` AS m) AS last_id;
 
 -- createdFrom
-(SELECT m.`id` AS id, CONCAT(LEFT(DATE_FORMAT(m.`gmt_create`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS gmt_create
+-- Aliases: id gmt_create, of the first row from each of these ids on, where there is one; of the
+-- archive the first two, which may have the same id.
+(SELECT CAST(m.`id` AS CHAR) AS id, CONCAT(LEFT(DATE_FORMAT(m.`gmt_create`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS gmt_create
   FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` >= 100 ORDER BY m.`id` LIMIT 1)
 UNION ALL
-(SELECT m.`id` AS id, CONCAT(LEFT(DATE_FORMAT(m.`gmt_create`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS gmt_create
+(SELECT CAST(m.`id` AS CHAR) AS id, CONCAT(LEFT(DATE_FORMAT(m.`gmt_create`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS gmt_create
   FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` >= 200 ORDER BY m.`id` LIMIT 1);
 
 -- createdOfLastArchived
-SELECT m.`id` AS id, CONCAT(LEFT(DATE_FORMAT(m.`gmt_create`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS gmt_create
-  FROM `local_message_archive` AS m FORCE INDEX (idx_archived_at) ORDER BY m.archived_at DESC LIMIT 64;
+-- Aliases: id gmt_create, of the rows that were archived last.
+SELECT CAST(m.`id` AS CHAR) AS id, CONCAT(LEFT(DATE_FORMAT(m.`gmt_create`, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS gmt_create
+FROM `local_message_archive` AS m FORCE INDEX (idx_archived_at) ORDER BY m.archived_at DESC LIMIT 64;
 
 -- placeOf
-SELECT CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, CONCAT(LEFT(DATE_FORMAT(UTC_TIMESTAMP(3), '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS clock, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), m.`next_retry_at`) DIV 1000 AS due_in_ms,
-    TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), m.`deliver_at`) DIV 1000 AS deliver_in_ms
-  FROM `local_message` AS m WHERE m.`id` = 100;
+-- Aliases: shard, clock (ISO text), due_in_ms, deliver_in_ms (NULL: there is no such time).
+SELECT CRC32(CONVERT(COALESCE(m.`ordering_key`, m.`message_key`, '') USING utf8mb4)) % 16 AS shard, CONCAT(LEFT(DATE_FORMAT(UTC_TIMESTAMP(3), '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS clock, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), m.`next_retry_at`) DIV 1000 AS due_in_ms, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), m.`deliver_at`) DIV 1000 AS deliver_in_ms
+FROM `local_message` AS m WHERE m.`id` = ?;
 
 -- countWaiting
--- Ranges of the index on the state and the time; of those that wait also the rows.
-SELECT 'due' AS kind, COUNT(*) AS count, NULL AS next_in_ms FROM (SELECT 1 AS one FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`state` = 0 AND m.`next_retry_at` IS NULL LIMIT 10000) AS c
+-- Aliases: kind count next_in_ms, of pending messages: `backoff`, `delayed`, `due` or `behind`; at
+-- most about `limit` of each; a kind may come in several rows. Ranges of the index on the state and
+-- the time; of those that wait also the rows.
+SELECT CASE WHEN c.held THEN 'delayed' ELSE 'backoff' END AS kind, COUNT(*) AS count, MIN(c.in_ms) AS next_in_ms
+FROM (SELECT COALESCE(m.`deliver_at` > UTC_TIMESTAMP(3), FALSE) AS held, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), m.`next_retry_at`) DIV 1000 AS in_ms FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`state` = 0 AND m.`next_retry_at` > UTC_TIMESTAMP(3) AND m.`next_retry_at` < TIMESTAMP'3000-01-01 00:00:00.000' LIMIT 10000) AS c GROUP BY c.held
+UNION ALL
+SELECT 'due', COUNT(*), NULL FROM (SELECT 1 AS one FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`state` = 0 AND m.`next_retry_at` IS NULL LIMIT 10000) AS c
 UNION ALL
 SELECT 'due', COUNT(*), NULL FROM (SELECT 1 AS one FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`state` = 0 AND m.`next_retry_at` <= UTC_TIMESTAMP(3) LIMIT 10000) AS c
 UNION ALL
-SELECT IF(c.held, 'delayed', 'backoff'), COUNT(*), MIN(c.in_ms) FROM (SELECT COALESCE(m.`deliver_at` > UTC_TIMESTAMP(3), FALSE) AS held, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(3), m.`next_retry_at`) DIV 1000 AS in_ms FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`state` = 0 AND m.`next_retry_at` > UTC_TIMESTAMP(3) AND m.`next_retry_at` < '3000-01-01 00:00:00.000' LIMIT 10000) AS c GROUP BY c.held
-UNION ALL
-SELECT 'behind', COUNT(*), NULL FROM (SELECT 1 AS one FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`state` = 0 AND m.`next_retry_at` >= '3000-01-01 00:00:00.000' LIMIT 10000) AS c;
+SELECT 'behind', COUNT(*), NULL FROM (SELECT 1 AS one FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`state` = 0 AND m.`next_retry_at` >= TIMESTAMP'3000-01-01 00:00:00.000' LIMIT 10000) AS c;
 
 -- readChanges
-SELECT CONCAT(LEFT(DATE_FORMAT(made_at, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS made_at, author, action, reason, ids, details
-  FROM `local_message_audit` WHERE table_name = ? AND first_id <= 100 AND last_id >= 100 ORDER BY id DESC LIMIT 100;
+-- Aliases: made_at (ISO text) author action reason ids details. The newest `limit` changes by hand
+-- that may have changed this message: `ids` says whether they have.
+SELECT CONCAT(LEFT(DATE_FORMAT(a.made_at, '%Y-%m-%dT%H:%i:%s.%f'), 23), 'Z') AS made_at, a.author AS author, a.action AS action, a.reason AS reason, a.ids AS ids, a.details AS details
+FROM `local_message_audit` AS a WHERE a.table_name = 'local_message' AND a.first_id <= ? AND a.last_id >= ? ORDER BY a.id DESC LIMIT 100;
 
 -- countStates
--- Reads the index on the state and no row.
+-- Aliases: state count. At most about `limit` of each; a state may come in several rows. With
+-- `toSort` only those that a page of these states has to sort, where an index has the others in the
+-- order of ids. Reads indexes and no row.
 SELECT 3 AS state, COUNT(*) AS count FROM (
   SELECT 1 AS one FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`state` = 3 LIMIT 10000) AS c;
 
 -- oldestDue
-(SELECT m.`id` AS id, m.`topic` AS topic, TIMESTAMPDIFF(MICROSECOND, m.`gmt_create`, UTC_TIMESTAMP(3)) DIV 1000 AS waiting_ms
+-- Aliases: id topic waiting_ms. At most two rows: the first without a time, the first due.
+(SELECT CAST(m.`id` AS CHAR) AS id, m.`topic` AS topic, GREATEST(0, TIMESTAMPDIFF(MICROSECOND, m.`gmt_create`, UTC_TIMESTAMP(3)) DIV 1000) AS waiting_ms
   FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`state` = 0 AND m.`next_retry_at` IS NULL ORDER BY m.`id` LIMIT 1)
 UNION ALL
-(SELECT m.`id` AS id, m.`topic` AS topic, TIMESTAMPDIFF(MICROSECOND, m.`next_retry_at`, UTC_TIMESTAMP(3)) DIV 1000 AS waiting_ms
-  FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`state` = 0 AND m.`next_retry_at` <= UTC_TIMESTAMP(3) ORDER BY m.`next_retry_at` LIMIT 1);
+(SELECT CAST(m.`id` AS CHAR) AS id, m.`topic` AS topic, GREATEST(0, TIMESTAMPDIFF(MICROSECOND, m.`next_retry_at`, UTC_TIMESTAMP(3)) DIV 1000) AS waiting_ms
+  FROM `local_message` AS m IGNORE INDEX (PRIMARY) WHERE m.`state` = 0 AND m.`next_retry_at` <= UTC_TIMESTAMP(3) ORDER BY m.`next_retry_at`, m.`id` LIMIT 1);
 
 -- countByState
-SELECT m.`topic` AS topic, m.`state` AS state, COUNT(*) AS count,
-    TIMESTAMPDIFF(MICROSECOND, MIN(m.`gmt_create`), UTC_TIMESTAMP(3)) DIV 1000 AS oldest_age_ms
-  FROM `local_message` AS m GROUP BY m.`topic`, m.`state` ORDER BY topic, state;
+-- Aliases: topic state count oldest_age_ms, over all states. Reads the whole table.
+SELECT m.`topic` AS topic, m.`state` AS state, COUNT(*) AS count, GREATEST(0, TIMESTAMPDIFF(MICROSECOND, MIN(m.`gmt_create`), UTC_TIMESTAMP(3)) DIV 1000) AS oldest_age_ms
+FROM `local_message` AS m GROUP BY m.`topic`, m.`state` ORDER BY topic, state;
 
 -- lockRows
--- Held until the change that follows in the same transaction; in id order, like everything else
--- that locks several messages.
-SELECT m.`id` AS id, m.`state` AS state, m.`lock_version` AS lock_version, m.`fail_reason` AS fail_reason
-  FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` IN (100) ORDER BY m.`id` FOR UPDATE;
+-- Aliases: id state lock_version fail_reason. Locks the rows of these ids until the change that
+-- follows in the same transaction; in id order, like everything else that locks several messages.
+-- By the primary key: in a table of a few rows, or with old statistics, MySQL walks the whole table
+-- instead, and then locks and waits for rows that are not meant.
+SELECT CAST(m.`id` AS CHAR) AS id, m.`state` AS state, CAST(m.`lock_version` AS CHAR) AS lock_version, m.`fail_reason` AS fail_reason
+FROM `local_message` AS m FORCE INDEX (PRIMARY) WHERE m.`id` IN (100) ORDER BY m.`id` FOR UPDATE;
 
 -- recordChange
--- Adds a row of its own; commits, or does not, with the change that it tells of.
+-- Adds a row of its own to the audit; commits, or does not, with the change that it tells of.
 INSERT INTO `local_message_audit` (table_name, made_at, author, action, reason, changed, first_id, last_id, ids, details, via, result, before_image)
-  VALUES (?, UTC_TIMESTAMP(3), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+VALUES ('local_message', UTC_TIMESTAMP(3), ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?);
 
 -- operatorRetry
--- The rows are locked by lockRows already, here and in the two that follow; the states are looked
--- at once more because a statement must not depend on another's care.
+-- The rows are locked by lockRows already, here and in those that follow; the states are looked at
+-- once more because a statement must not depend on another's care.
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j STRAIGHT_JOIN `local_message` AS m FORCE INDEX (PRIMARY) ON m.`id` = j.id
   SET m.`retry_count` = 0, m.`delivery_count` = 0, m.`next_retry_at` = IF(m.`deliver_at` > UTC_TIMESTAMP(3), m.`deliver_at`, NULL), m.`fail_reason` = IF(LEFT(m.`fail_reason`, 18) = 'suspended by rule ', NULL, m.`fail_reason`), m.`updated_by` = LEFT(?, 64), m.`lock_version` = COALESCE(m.`lock_version`, 0) + 1, m.`gmt_modified` = UTC_TIMESTAMP(3),
     m.`state` = 0
@@ -935,11 +955,10 @@ INSERT INTO `local_message_suspension` (table_name, scope, value, reason, author
 
 -- deleteSuspension
 -- Locks its one rule; the messages under it are resumed by the statements after it.
-DELETE FROM `local_message_suspension` WHERE table_name = ? AND scope = ? AND value = ?;
+DELETE FROM `local_message_suspension` WHERE table_name = 'local_message' AND scope = ? AND value = ?;
 
 -- listSuspendedBy
--- Aliases: id lock_version. Rows suspended by this rule (told by the beginning of fail_reason, see
--- ruleReason).
-SELECT m.`id` AS id, m.`lock_version` AS lock_version FROM `local_message` AS m
-  WHERE m.`state` = 5 AND CAST(LEFT(m.`fail_reason`, CHAR_LENGTH(?)) AS BINARY) = CAST(? AS BINARY)
-  ORDER BY m.`id` LIMIT 500;
+-- Aliases: id lock_version. Rows suspended by this rule, told by the beginning of fail_reason.
+SELECT CAST(m.`id` AS CHAR) AS id, CAST(m.`lock_version` AS CHAR) AS lock_version FROM `local_message` AS m
+WHERE m.`state` = 5 AND INSTR(CAST(m.`fail_reason` AS BINARY), ?) = 1
+ORDER BY m.`id` LIMIT 500;

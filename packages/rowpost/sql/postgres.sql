@@ -914,95 +914,139 @@ DELETE FROM local_message_archive WHERE ctid = ANY (ARRAY(
 -- What people do
 
 -- find
-SELECT m.id AS id, m.lock_version AS lock_version FROM local_message m
+-- Aliases: id lock_version, of the archive also archived_at as text. In the order of ids, and rows
+-- of one id in that of archived_at.
+SELECT m.id AS id, m.lock_version AS lock_version FROM local_message AS m
 WHERE m.message_type IN ($1) AND m.message_key = $2
-ORDER BY m.id DESC LIMIT 50;
+ORDER BY m.id DESC LIMIT $3;
 
 -- find, of a rare state
 WITH found AS MATERIALIZED (
-  (SELECT m.id AS id FROM local_message m WHERE m.state = 3 AND m.next_retry_at IS NULL AND m.topic = $1 ORDER BY m.id DESC LIMIT 50)
+  (SELECT m.id AS id FROM local_message AS m WHERE m.state = 3 AND m.next_retry_at IS NULL AND m.topic = $1 ORDER BY m.id DESC LIMIT $2)
   UNION ALL
-  (SELECT m.id AS id FROM local_message m WHERE m.state = 3 AND m.next_retry_at IS NOT NULL AND m.topic = $1)
+  (SELECT m.id AS id FROM local_message AS m WHERE m.state = 3 AND m.next_retry_at IS NOT NULL AND m.topic = $3)
 )
-SELECT m.id AS id, m.lock_version AS lock_version FROM (SELECT id FROM found ORDER BY id DESC LIMIT 50) f
-JOIN local_message m ON m.id = f.id
+SELECT m.id AS id, m.lock_version AS lock_version FROM (SELECT id FROM found ORDER BY id DESC LIMIT $4) AS f
+JOIN local_message AS m ON m.id = f.id
 ORDER BY m.id DESC;
 
 -- find, by ids
-SELECT m.id AS id, m.lock_version AS lock_version FROM local_message m
-WHERE m.id >= 80001 AND position($1 IN m.fail_reason) > 0
-ORDER BY m.id DESC LIMIT 50;
+SELECT m.id AS id, m.lock_version AS lock_version FROM local_message AS m
+WHERE m.id >= 80001 AND strpos(m.fail_reason, $1) > 0
+ORDER BY m.id DESC LIMIT $2;
 
 -- chunkEnd
-SELECT m.id AS id FROM local_message m
+-- Alias: id, of the last of so many rows in this direction; no row when there are fewer. Walks the
+-- primary key.
+SELECT CAST(m.id AS text) AS id FROM local_message AS m
 WHERE m.id <= 100000
-ORDER BY m.id DESC OFFSET 19999 LIMIT 1;
+ORDER BY m.id DESC LIMIT 1 OFFSET $1;
 
 -- readMessages
-SELECT m.id AS id, m.message_type AS message_type, m.message_key AS message_key, m.topic AS topic, m.state AS state, m.retry_count AS retry_count, COALESCE(to_char(m.next_retry_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.next_retry_at)::text) AS next_retry_at, m.fail_reason AS fail_reason, COALESCE(to_char(m.gmt_create AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.gmt_create)::text) AS gmt_create, COALESCE(to_char(m.gmt_modified AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.gmt_modified)::text) AS gmt_modified, COALESCE(to_char(m.last_retry_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.last_retry_at)::text) AS last_retry_at, m.content_type AS content_type, m.ordering_key AS ordering_key, m.delivery_count AS delivery_count, COALESCE(to_char(m.deliver_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.deliver_at)::text) AS deliver_at, m.message_id AS message_id, m.lock_version AS lock_version, COALESCE(to_char(m.sent_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.sent_at)::text) AS sent_at, COALESCE(to_char(m.consumed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.consumed_at)::text) AS consumed_at, m.created_by AS created_by, m.updated_by AS updated_by FROM local_message m WHERE m.id = ANY ($1::bigint[]);
+-- The aliases of `MessageSummary` in snake_case, `state` raw; with `bodies` also message_body and
+-- headers, of the archive also archived_at as `find` gives it. In any order.
+SELECT CAST(m.id AS text) AS id,
+  m.message_type AS message_type,
+  m.message_key AS message_key,
+  m.topic AS topic,
+  m.state AS state,
+  CAST(m.retry_count AS text) AS retry_count,
+  COALESCE(to_char(m.next_retry_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.next_retry_at)::text) AS next_retry_at,
+  m.fail_reason AS fail_reason,
+  COALESCE(to_char(m.gmt_create AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.gmt_create)::text) AS gmt_create,
+  COALESCE(to_char(m.gmt_modified AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.gmt_modified)::text) AS gmt_modified,
+  COALESCE(to_char(m.last_retry_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.last_retry_at)::text) AS last_retry_at,
+  m.content_type AS content_type,
+  m.ordering_key AS ordering_key,
+  CAST(m.delivery_count AS text) AS delivery_count,
+  COALESCE(to_char(m.deliver_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.deliver_at)::text) AS deliver_at,
+  m.message_id AS message_id,
+  CAST(m.lock_version AS text) AS lock_version,
+  COALESCE(to_char(m.sent_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.sent_at)::text) AS sent_at,
+  COALESCE(to_char(m.consumed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.consumed_at)::text) AS consumed_at,
+  m.created_by AS created_by,
+  m.updated_by AS updated_by
+FROM local_message AS m WHERE m.id = ANY ('{100}'::bigint[]);
 
 -- nextType
--- MIN of a range of the unique key is one look into it.
-SELECT MIN(m.message_type) AS message_type FROM local_message m WHERE m.message_type > $1::text;
+-- Alias: message_type, the next one behind this; NULL for none. One look into the unique key.
+SELECT MIN(m.message_type) AS message_type FROM local_message AS m WHERE m.message_type > $1;
 
 -- idBounds
-SELECT min(m.id) AS first_id, max(m.id) AS last_id FROM local_message m;
+-- Aliases: first_id last_id, NULL in an empty table. As one look-up SQLite walks the table.
+SELECT (SELECT CAST(MIN(m.id) AS text) FROM local_message AS m) AS first_id, (SELECT CAST(MAX(m.id) AS text) FROM local_message AS m) AS last_id;
 
 -- createdFrom
-SELECT found.id, found.gmt_create FROM unnest($1::bigint[]) AS wanted (id)
-CROSS JOIN LATERAL (SELECT m.id AS id, COALESCE(to_char(m.gmt_create AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.gmt_create)::text) AS gmt_create FROM local_message m
-  WHERE m.id >= wanted.id ORDER BY m.id LIMIT 1) found;
+-- Aliases: id gmt_create, of the first row from each of these ids on, where there is one; of the
+-- archive the first two, which may have the same id.
+(SELECT CAST(m.id AS text) AS id, COALESCE(to_char(m.gmt_create AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.gmt_create)::text) AS gmt_create
+  FROM local_message AS m WHERE m.id >= 100 ORDER BY m.id LIMIT $1)
+UNION ALL
+(SELECT CAST(m.id AS text) AS id, COALESCE(to_char(m.gmt_create AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.gmt_create)::text) AS gmt_create
+  FROM local_message AS m WHERE m.id >= 200 ORDER BY m.id LIMIT $2);
 
 -- createdOfLastArchived
-SELECT m.id AS id, COALESCE(to_char(m.gmt_create AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.gmt_create)::text) AS gmt_create FROM local_message_archive m
-ORDER BY m.archived_at DESC LIMIT $1::bigint;
+-- Aliases: id gmt_create, of the rows that were archived last.
+SELECT CAST(m.id AS text) AS id, COALESCE(to_char(m.gmt_create AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (m.gmt_create)::text) AS gmt_create
+FROM local_message_archive AS m ORDER BY m.archived_at DESC LIMIT $1;
 
 -- placeOf
-SELECT (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) AS shard, COALESCE(to_char(statement_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (statement_timestamp())::text) AS clock, CASE WHEN isfinite(statement_timestamp()) AND isfinite(m.next_retry_at) THEN (date_part('epoch', m.next_retry_at - statement_timestamp()) * 1000)::bigint END AS due_in_ms,
-  CASE WHEN isfinite(statement_timestamp()) AND isfinite(m.deliver_at) THEN (date_part('epoch', m.deliver_at - statement_timestamp()) * 1000)::bigint END AS deliver_in_ms
-FROM local_message m WHERE m.id = $1::bigint;
+-- Aliases: shard, clock (ISO text), due_in_ms, deliver_in_ms (NULL: there is no such time).
+SELECT (hashtext(COALESCE(m.ordering_key, m.message_key, '') COLLATE "C") & 15) AS shard, COALESCE(to_char(statement_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (statement_timestamp())::text) AS clock, CASE WHEN isfinite(statement_timestamp()) AND isfinite(m.next_retry_at) THEN (date_part('epoch', m.next_retry_at - statement_timestamp()) * 1000)::bigint END AS due_in_ms, CASE WHEN isfinite(statement_timestamp()) AND isfinite(m.deliver_at) THEN (date_part('epoch', m.deliver_at - statement_timestamp()) * 1000)::bigint END AS deliver_in_ms
+FROM local_message AS m WHERE m.id = $1::bigint;
 
 -- countWaiting
-SELECT 'due' AS kind, count(*) AS count, NULL::bigint AS next_in_ms FROM (SELECT 1 FROM local_message m WHERE m.state = 0 AND m.next_retry_at IS NULL LIMIT $1::bigint) c
+-- Aliases: kind count next_in_ms, of pending messages: `backoff`, `delayed`, `due` or `behind`; at
+-- most about `limit` of each; a kind may come in several rows. Ranges of the index on the state and
+-- the time; of those that wait also the rows.
+SELECT CASE WHEN c.held THEN 'delayed' ELSE 'backoff' END AS kind, COUNT(*) AS count, MIN(c.in_ms) AS next_in_ms
+FROM (SELECT COALESCE(m.deliver_at > statement_timestamp(), FALSE) AS held, CASE WHEN isfinite(statement_timestamp()) AND isfinite(m.next_retry_at) THEN (date_part('epoch', m.next_retry_at - statement_timestamp()) * 1000)::bigint END AS in_ms FROM local_message AS m WHERE m.state = 0 AND m.next_retry_at > statement_timestamp() AND m.next_retry_at < '3000-01-01 00:00:00.000Z'::timestamptz LIMIT $1) AS c GROUP BY c.held
 UNION ALL
-SELECT 'due', count(*), NULL FROM (SELECT 1 FROM local_message m WHERE m.state = 0 AND m.next_retry_at <= statement_timestamp() LIMIT $1::bigint) c
+SELECT 'due', COUNT(*), NULL FROM (SELECT 1 AS one FROM local_message AS m WHERE m.state = 0 AND m.next_retry_at IS NULL LIMIT $2) AS c
 UNION ALL
-SELECT CASE WHEN c.held THEN 'delayed' ELSE 'backoff' END, count(*), min(c.in_ms) FROM (SELECT COALESCE(m.deliver_at > statement_timestamp(), false) AS held, CASE WHEN isfinite(statement_timestamp()) AND isfinite(m.next_retry_at) THEN (date_part('epoch', m.next_retry_at - statement_timestamp()) * 1000)::bigint END AS in_ms FROM local_message m WHERE m.state = 0 AND m.next_retry_at > statement_timestamp() AND m.next_retry_at < ('3000-01-01 00:00:00.000' || 'Z')::timestamptz LIMIT $1::bigint) c GROUP BY c.held
+SELECT 'due', COUNT(*), NULL FROM (SELECT 1 AS one FROM local_message AS m WHERE m.state = 0 AND m.next_retry_at <= statement_timestamp() LIMIT $3) AS c
 UNION ALL
-SELECT 'behind', count(*), NULL FROM (SELECT 1 FROM local_message m WHERE m.state = 0 AND m.next_retry_at >= ('3000-01-01 00:00:00.000' || 'Z')::timestamptz LIMIT $1::bigint) c;
+SELECT 'behind', COUNT(*), NULL FROM (SELECT 1 AS one FROM local_message AS m WHERE m.state = 0 AND m.next_retry_at >= '3000-01-01 00:00:00.000Z'::timestamptz LIMIT $4) AS c;
 
 -- readChanges
-SELECT COALESCE(to_char(made_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (made_at)::text) AS made_at, author, action, reason, ids, details
-FROM local_message_audit WHERE table_name = 'local_message' AND first_id <= $1::bigint AND last_id >= $1::bigint ORDER BY id DESC LIMIT $2::bigint;
+-- Aliases: made_at (ISO text) author action reason ids details. The newest `limit` changes by hand
+-- that may have changed this message: `ids` says whether they have.
+SELECT COALESCE(to_char(a.made_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), (a.made_at)::text) AS made_at, a.author AS author, a.action AS action, a.reason AS reason, a.ids AS ids, a.details AS details
+FROM local_message_audit AS a WHERE a.table_name = 'local_message' AND a.first_id <= $1::bigint AND a.last_id >= $2::bigint ORDER BY a.id DESC LIMIT $3;
 
 -- countStates
-SELECT 3 AS state, count(*) AS count FROM (SELECT 1 FROM local_message m WHERE m.state = 3 AND m.next_retry_at IS NULL LIMIT $1::bigint) counted
+-- Aliases: state count. At most about `limit` of each; a state may come in several rows. With
+-- `toSort` only those that a page of these states has to sort, where an index has the others in the
+-- order of ids. Reads indexes and no row.
+SELECT 3 AS state, COUNT(*) AS count FROM (
+  SELECT 1 AS one FROM local_message AS m WHERE m.state = 3 AND m.next_retry_at IS NULL LIMIT $1) AS c
 UNION ALL
-SELECT 3 AS state, count(*) AS count FROM (SELECT 1 FROM local_message m WHERE m.state = 3 AND m.next_retry_at IS NOT NULL LIMIT $1::bigint) counted;
+SELECT 3 AS state, COUNT(*) AS count FROM (
+  SELECT 1 AS one FROM local_message AS m WHERE m.state = 3 AND m.next_retry_at IS NOT NULL LIMIT $2) AS c;
 
 -- oldestDue
-(SELECT m.id AS id, m.topic AS topic, LEAST(GREATEST((date_part('epoch', statement_timestamp()) - date_part('epoch', m.gmt_create)) * 1000, 0), 9007199254740991)::bigint AS waiting_ms FROM local_message m
-  WHERE m.state = 0 AND m.next_retry_at IS NULL ORDER BY m.id LIMIT 1)
+-- Aliases: id topic waiting_ms. At most two rows: the first without a time, the first due.
+(SELECT CAST(m.id AS text) AS id, m.topic AS topic, CASE WHEN m.gmt_create IS NOT NULL THEN LEAST(GREATEST((date_part('epoch', statement_timestamp()) - date_part('epoch', m.gmt_create)) * 1000, 0), 9007199254740991)::bigint END AS waiting_ms
+  FROM local_message AS m WHERE m.state = 0 AND m.next_retry_at IS NULL ORDER BY m.id LIMIT 1)
 UNION ALL
-(SELECT m.id AS id, m.topic AS topic, LEAST(GREATEST((date_part('epoch', statement_timestamp()) - date_part('epoch', m.next_retry_at)) * 1000, 0), 9007199254740991)::bigint AS waiting_ms FROM local_message m
-  WHERE m.state = 0 AND m.next_retry_at <= statement_timestamp() ORDER BY m.state, m.next_retry_at, m.id LIMIT 1);
+(SELECT CAST(m.id AS text) AS id, m.topic AS topic, CASE WHEN m.next_retry_at IS NOT NULL THEN LEAST(GREATEST((date_part('epoch', statement_timestamp()) - date_part('epoch', m.next_retry_at)) * 1000, 0), 9007199254740991)::bigint END AS waiting_ms
+  FROM local_message AS m WHERE m.state = 0 AND m.next_retry_at <= statement_timestamp() ORDER BY m.next_retry_at, m.id LIMIT 1);
 
 -- countByState
-SELECT m.topic AS topic, m.state AS state, count(*) AS count, LEAST(GREATEST((date_part('epoch', statement_timestamp()) - date_part('epoch', min(m.gmt_create))) * 1000, 0), 9007199254740991)::bigint AS oldest_age_ms
-FROM local_message m
-GROUP BY m.topic, m.state;
+-- Aliases: topic state count oldest_age_ms, over all states. Reads the whole table.
+SELECT m.topic AS topic, m.state AS state, COUNT(*) AS count, CASE WHEN MIN(m.gmt_create) IS NOT NULL THEN LEAST(GREATEST((date_part('epoch', statement_timestamp()) - date_part('epoch', MIN(m.gmt_create))) * 1000, 0), 9007199254740991)::bigint END AS oldest_age_ms
+FROM local_message AS m GROUP BY m.topic, m.state ORDER BY topic, state;
 
 -- lockRows
--- Held until the change that follows in the same transaction; in id order, like everything else
--- that locks several messages.
-SELECT m.id AS id, m.state AS state, m.lock_version AS lock_version, m.fail_reason AS fail_reason
-FROM local_message m
-WHERE m.id = ANY ($1::bigint[])
-ORDER BY m.id
-FOR UPDATE OF m;
+-- Aliases: id state lock_version fail_reason. Locks the rows of these ids until the change that
+-- follows in the same transaction; in id order, like everything else that locks several messages.
+-- By the primary key: in a table of a few rows, or with old statistics, MySQL walks the whole table
+-- instead, and then locks and waits for rows that are not meant.
+SELECT CAST(m.id AS text) AS id, m.state AS state, CAST(m.lock_version AS text) AS lock_version, m.fail_reason AS fail_reason
+FROM local_message AS m WHERE m.id = ANY ('{100}'::bigint[]) ORDER BY m.id FOR UPDATE;
 
 -- recordChange
--- Adds a row of its own; commits, or does not, with the change that it tells of.
+-- Adds a row of its own to the audit; commits, or does not, with the change that it tells of.
 INSERT INTO local_message_audit (table_name, made_at, author, action, reason, changed, first_id, last_id, ids, details, via, result, before_image)
 VALUES ('local_message', statement_timestamp(), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
 
@@ -1056,9 +1100,7 @@ DO UPDATE SET reason = EXCLUDED.reason, author = EXCLUDED.author, ends_at = EXCL
 DELETE FROM local_message_suspension WHERE table_name = 'local_message' AND scope = $1 AND value = $2;
 
 -- listSuspendedBy
--- Aliases: id lock_version. Rows suspended by this rule (told by the beginning of fail_reason, see
--- ruleReason).
-SELECT m.id AS id, m.lock_version AS lock_version FROM local_message m
-WHERE m.state = 5 AND starts_with(m.fail_reason, $1)
-ORDER BY m.id
-LIMIT $2::bigint;
+-- Aliases: id lock_version. Rows suspended by this rule, told by the beginning of fail_reason.
+SELECT CAST(m.id AS text) AS id, CAST(m.lock_version AS text) AS lock_version FROM local_message AS m
+WHERE m.state = 5 AND strpos(m.fail_reason COLLATE "C", $1) = 1
+ORDER BY m.id LIMIT $2;

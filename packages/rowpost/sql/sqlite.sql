@@ -625,92 +625,134 @@ DELETE FROM local_message_archive WHERE rowid IN (
 -- What people do
 
 -- find
+-- Aliases: id lock_version, of the archive also archived_at as text. In the order of ids, and rows
+-- of one id in that of archived_at.
 SELECT CAST(m.id AS TEXT) AS id, CAST(m.lock_version AS TEXT) AS lock_version
 FROM local_message AS m
 WHERE m.message_type IN (?) AND m.message_key = ?
-ORDER BY +m.id DESC LIMIT 50;
+ORDER BY +m.id DESC LIMIT ?;
 
 -- find, of a rare state
 SELECT CAST(m.id AS TEXT) AS id, CAST(m.lock_version AS TEXT) AS lock_version
 FROM local_message AS m
 WHERE m.topic = ? AND m.state IN (3)
-ORDER BY +m.id DESC LIMIT 50;
+ORDER BY +m.id DESC LIMIT ?;
 
 -- find, by ids
 SELECT CAST(m.id AS TEXT) AS id, CAST(m.lock_version AS TEXT) AS lock_version
 FROM local_message AS m
 WHERE m.id >= 80001 AND instr(m.fail_reason, ?) > 0
-ORDER BY m.id DESC LIMIT 50;
+ORDER BY m.id DESC LIMIT ?;
 
 -- chunkEnd
+-- Alias: id, of the last of so many rows in this direction; no row when there are fewer. Walks the
+-- primary key.
 SELECT CAST(m.id AS TEXT) AS id FROM local_message AS m
 WHERE m.id <= 100000
-ORDER BY m.id DESC LIMIT 1 OFFSET 19999;
+ORDER BY m.id DESC LIMIT 1 OFFSET ?;
 
 -- readMessages
-SELECT CAST(m.id AS TEXT) AS id, m.message_type AS message_type, m.message_key AS message_key, m.topic AS topic, m.state AS state, CAST(m.retry_count AS TEXT) AS retry_count, strftime('%Y-%m-%dT%H:%M:%fZ', m.next_retry_at) AS next_retry_at, m.fail_reason AS fail_reason, strftime('%Y-%m-%dT%H:%M:%fZ', m.gmt_create) AS gmt_create, strftime('%Y-%m-%dT%H:%M:%fZ', m.gmt_modified) AS gmt_modified, strftime('%Y-%m-%dT%H:%M:%fZ', m.last_retry_at) AS last_retry_at, m.content_type AS content_type, m.ordering_key AS ordering_key, CAST(m.delivery_count AS TEXT) AS delivery_count, strftime('%Y-%m-%dT%H:%M:%fZ', m.deliver_at) AS deliver_at, m.message_id AS message_id, CAST(m.lock_version AS TEXT) AS lock_version, strftime('%Y-%m-%dT%H:%M:%fZ', m.sent_at) AS sent_at, strftime('%Y-%m-%dT%H:%M:%fZ', m.consumed_at) AS consumed_at, m.created_by AS created_by, m.updated_by AS updated_by FROM local_message AS m WHERE m.id IN (SELECT value FROM json_each(?));
+-- The aliases of `MessageSummary` in snake_case, `state` raw; with `bodies` also message_body and
+-- headers, of the archive also archived_at as `find` gives it. In any order.
+SELECT CAST(m.id AS TEXT) AS id,
+  m.message_type AS message_type,
+  m.message_key AS message_key,
+  m.topic AS topic,
+  m.state AS state,
+  CAST(m.retry_count AS TEXT) AS retry_count,
+  strftime('%Y-%m-%dT%H:%M:%fZ', m.next_retry_at) AS next_retry_at,
+  m.fail_reason AS fail_reason,
+  strftime('%Y-%m-%dT%H:%M:%fZ', m.gmt_create) AS gmt_create,
+  strftime('%Y-%m-%dT%H:%M:%fZ', m.gmt_modified) AS gmt_modified,
+  strftime('%Y-%m-%dT%H:%M:%fZ', m.last_retry_at) AS last_retry_at,
+  m.content_type AS content_type,
+  m.ordering_key AS ordering_key,
+  CAST(m.delivery_count AS TEXT) AS delivery_count,
+  strftime('%Y-%m-%dT%H:%M:%fZ', m.deliver_at) AS deliver_at,
+  m.message_id AS message_id,
+  CAST(m.lock_version AS TEXT) AS lock_version,
+  strftime('%Y-%m-%dT%H:%M:%fZ', m.sent_at) AS sent_at,
+  strftime('%Y-%m-%dT%H:%M:%fZ', m.consumed_at) AS consumed_at,
+  m.created_by AS created_by,
+  m.updated_by AS updated_by
+FROM local_message AS m WHERE m.id IN (100);
 
 -- nextType
--- MIN of a range of the unique key is one look into it.
+-- Alias: message_type, the next one behind this; NULL for none. One look into the unique key.
 SELECT MIN(m.message_type) AS message_type FROM local_message AS m WHERE m.message_type > ?;
 
 -- idBounds
--- Two look-ups: min and max in one SELECT would walk the table.
-SELECT CAST((SELECT min(id) FROM local_message) AS TEXT) AS first_id,
-  CAST((SELECT max(id) FROM local_message) AS TEXT) AS last_id;
+-- Aliases: first_id last_id, NULL in an empty table. As one look-up SQLite walks the table.
+SELECT (SELECT CAST(MIN(m.id) AS TEXT) FROM local_message AS m) AS first_id, (SELECT CAST(MAX(m.id) AS TEXT) FROM local_message AS m) AS last_id;
 
 -- createdFrom
--- All rows of the id, of which an archive may have several.
-SELECT CAST(m.id AS TEXT) AS id, strftime('%Y-%m-%dT%H:%M:%fZ', m.gmt_create) AS gmt_create
-FROM json_each(?) AS wanted
-JOIN local_message AS m ON m.id = (SELECT min(n.id) FROM local_message AS n WHERE n.id >= wanted.value);
+-- Aliases: id gmt_create, of the first row from each of these ids on, where there is one; of the
+-- archive the first two, which may have the same id.
+SELECT * FROM (SELECT CAST(m.id AS TEXT) AS id, strftime('%Y-%m-%dT%H:%M:%fZ', m.gmt_create) AS gmt_create
+  FROM local_message AS m WHERE m.id >= 100 ORDER BY m.id LIMIT ?)
+UNION ALL
+SELECT * FROM (SELECT CAST(m.id AS TEXT) AS id, strftime('%Y-%m-%dT%H:%M:%fZ', m.gmt_create) AS gmt_create
+  FROM local_message AS m WHERE m.id >= 200 ORDER BY m.id LIMIT ?);
 
 -- createdOfLastArchived
+-- Aliases: id gmt_create, of the rows that were archived last.
 SELECT CAST(m.id AS TEXT) AS id, strftime('%Y-%m-%dT%H:%M:%fZ', m.gmt_create) AS gmt_create
-FROM local_message_archive AS m ORDER BY m.archived_at DESC LIMIT 64;
+FROM local_message_archive AS m ORDER BY m.archived_at DESC LIMIT ?;
 
 -- placeOf
-SELECT 0 AS shard, strftime('%Y-%m-%dT%H:%M:%fZ', 'now') AS clock, -CAST(round((julianday('now') - julianday(m.next_retry_at)) * 86400000.0) AS INTEGER) AS due_in_ms,
-  -CAST(round((julianday('now') - julianday(m.deliver_at)) * 86400000.0) AS INTEGER) AS deliver_in_ms
-FROM local_message AS m WHERE m.id = 100;
+-- Aliases: shard, clock (ISO text), due_in_ms, deliver_in_ms (NULL: there is no such time).
+SELECT 0 AS shard, strftime('%Y-%m-%dT%H:%M:%fZ', strftime('%Y-%m-%d %H:%M:%f', 'now')) AS clock, -CAST(round((julianday('now') - julianday(m.next_retry_at)) * 86400000.0) AS INTEGER) AS due_in_ms, -CAST(round((julianday('now') - julianday(m.deliver_at)) * 86400000.0) AS INTEGER) AS deliver_in_ms
+FROM local_message AS m WHERE m.id = CAST(? AS INTEGER);
 
 -- countWaiting
-SELECT 'due' AS kind, count(*) AS count, NULL AS next_in_ms FROM (SELECT 1 FROM local_message AS m WHERE m.state = 0 AND m.next_retry_at IS NULL LIMIT 10000) AS c
+-- Aliases: kind count next_in_ms, of pending messages: `backoff`, `delayed`, `due` or `behind`; at
+-- most about `limit` of each; a kind may come in several rows. Ranges of the index on the state and
+-- the time; of those that wait also the rows.
+SELECT CASE WHEN c.held THEN 'delayed' ELSE 'backoff' END AS kind, COUNT(*) AS count, MIN(c.in_ms) AS next_in_ms
+FROM (SELECT COALESCE(m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now'), FALSE) AS held, -CAST(round((julianday('now') - julianday(m.next_retry_at)) * 86400000.0) AS INTEGER) AS in_ms FROM local_message AS m WHERE m.state = 0 AND m.next_retry_at > strftime('%Y-%m-%d %H:%M:%f', 'now') AND m.next_retry_at < '3000-01-01 00:00:00.000' LIMIT ?) AS c GROUP BY c.held
 UNION ALL
-SELECT 'due', count(*), NULL FROM (SELECT 1 FROM local_message AS m WHERE m.state = 0 AND m.next_retry_at <= strftime('%Y-%m-%d %H:%M:%f', 'now') LIMIT 10000) AS c
+SELECT 'due', COUNT(*), NULL FROM (SELECT 1 AS one FROM local_message AS m WHERE m.state = 0 AND m.next_retry_at IS NULL LIMIT ?) AS c
 UNION ALL
-SELECT CASE WHEN c.held THEN 'delayed' ELSE 'backoff' END, count(*), min(c.in_ms) FROM (SELECT COALESCE(m.deliver_at > strftime('%Y-%m-%d %H:%M:%f', 'now'), 0) AS held, -CAST(round((julianday('now') - julianday(m.next_retry_at)) * 86400000.0) AS INTEGER) AS in_ms FROM local_message AS m WHERE m.state = 0 AND m.next_retry_at > strftime('%Y-%m-%d %H:%M:%f', 'now') AND m.next_retry_at < '3000-01-01 00:00:00.000' LIMIT 10000) AS c GROUP BY c.held
+SELECT 'due', COUNT(*), NULL FROM (SELECT 1 AS one FROM local_message AS m WHERE m.state = 0 AND m.next_retry_at <= strftime('%Y-%m-%d %H:%M:%f', 'now') LIMIT ?) AS c
 UNION ALL
-SELECT 'behind', count(*), NULL FROM (SELECT 1 FROM local_message AS m WHERE m.state = 0 AND m.next_retry_at >= '3000-01-01 00:00:00.000' LIMIT 10000) AS c;
+SELECT 'behind', COUNT(*), NULL FROM (SELECT 1 AS one FROM local_message AS m WHERE m.state = 0 AND m.next_retry_at >= '3000-01-01 00:00:00.000' LIMIT ?) AS c;
 
 -- readChanges
-SELECT strftime('%Y-%m-%dT%H:%M:%fZ', made_at) AS made_at, author, action, reason, ids, details
-FROM local_message_audit WHERE table_name = 'local_message' AND first_id <= 100 AND last_id >= 100 ORDER BY id DESC LIMIT 100;
+-- Aliases: made_at (ISO text) author action reason ids details. The newest `limit` changes by hand
+-- that may have changed this message: `ids` says whether they have.
+SELECT strftime('%Y-%m-%dT%H:%M:%fZ', a.made_at) AS made_at, a.author AS author, a.action AS action, a.reason AS reason, a.ids AS ids, a.details AS details
+FROM local_message_audit AS a WHERE a.table_name = 'local_message' AND a.first_id <= CAST(? AS INTEGER) AND a.last_id >= CAST(? AS INTEGER) ORDER BY a.id DESC LIMIT ?;
 
 -- countStates
-SELECT 3 AS state, count(*) AS count FROM (SELECT 1 FROM local_message AS m WHERE m.state = 3 LIMIT 10000);
+-- Aliases: state count. At most about `limit` of each; a state may come in several rows. With
+-- `toSort` only those that a page of these states has to sort, where an index has the others in the
+-- order of ids. Reads indexes and no row.
+SELECT 3 AS state, COUNT(*) AS count FROM (
+  SELECT 1 AS one FROM local_message AS m WHERE m.state = 3 LIMIT ?) AS c;
 
 -- oldestDue
-SELECT * FROM (SELECT CAST(m.id AS TEXT) AS id, m.topic AS topic, CAST(round((julianday('now') - julianday(m.gmt_create)) * 86400000.0) AS INTEGER) AS waiting_ms FROM local_message AS m
-  WHERE m.state = 0 AND m.next_retry_at IS NULL ORDER BY m.id LIMIT 1)
+-- Aliases: id topic waiting_ms. At most two rows: the first without a time, the first due.
+SELECT * FROM (SELECT CAST(m.id AS TEXT) AS id, m.topic AS topic, max(0, CAST(round((julianday('now') - julianday(m.gmt_create)) * 86400000.0) AS INTEGER)) AS waiting_ms
+  FROM local_message AS m WHERE m.state = 0 AND m.next_retry_at IS NULL ORDER BY m.id LIMIT 1)
 UNION ALL
-SELECT * FROM (SELECT CAST(m.id AS TEXT) AS id, m.topic AS topic, CAST(round((julianday('now') - julianday(m.next_retry_at)) * 86400000.0) AS INTEGER) AS waiting_ms FROM local_message AS m
-  WHERE m.state = 0 AND m.next_retry_at <= strftime('%Y-%m-%d %H:%M:%f', 'now') ORDER BY m.next_retry_at LIMIT 1);
+SELECT * FROM (SELECT CAST(m.id AS TEXT) AS id, m.topic AS topic, max(0, CAST(round((julianday('now') - julianday(m.next_retry_at)) * 86400000.0) AS INTEGER)) AS waiting_ms
+  FROM local_message AS m WHERE m.state = 0 AND m.next_retry_at <= strftime('%Y-%m-%d %H:%M:%f', 'now') ORDER BY m.next_retry_at, m.id LIMIT 1);
 
 -- countByState
-SELECT m.topic AS topic, m.state AS state, count(*) AS count, CAST(round((julianday('now') - julianday(min(m.gmt_create))) * 86400000.0) AS INTEGER) AS oldest_age_ms
-FROM local_message AS m
-GROUP BY m.topic, m.state;
+-- Aliases: topic state count oldest_age_ms, over all states. Reads the whole table.
+SELECT m.topic AS topic, m.state AS state, COUNT(*) AS count, max(0, CAST(round((julianday('now') - julianday(MIN(m.gmt_create))) * 86400000.0) AS INTEGER)) AS oldest_age_ms
+FROM local_message AS m GROUP BY m.topic, m.state ORDER BY topic, state;
 
 -- lockRows
--- Locks nothing: the transaction around it has the file's only write lock.
+-- Aliases: id state lock_version fail_reason. Locks the rows of these ids until the change that
+-- follows in the same transaction; in id order, like everything else that locks several messages.
+-- By the primary key: in a table of a few rows, or with old statistics, MySQL walks the whole table
+-- instead, and then locks and waits for rows that are not meant.
 SELECT CAST(m.id AS TEXT) AS id, m.state AS state, CAST(m.lock_version AS TEXT) AS lock_version, m.fail_reason AS fail_reason
-FROM local_message AS m
-WHERE m.id IN (SELECT value FROM json_each(?))
-ORDER BY m.id;
+FROM local_message AS m WHERE m.id IN (100) ORDER BY m.id;
 
 -- recordChange
--- Adds an entry to the audit table, in the transaction of the change.
+-- Adds a row of its own to the audit; commits, or does not, with the change that it tells of.
 INSERT INTO local_message_audit (table_name, made_at, author, action, reason, changed, first_id, last_id, ids, details, via, result, before_image)
 VALUES ('local_message', strftime('%Y-%m-%d %H:%M:%f', 'now'), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
@@ -750,12 +792,11 @@ ON CONFLICT (table_name, scope, value)
 DO UPDATE SET reason = excluded.reason, author = excluded.author, ends_at = excluded.ends_at, gmt_create = excluded.gmt_create;
 
 -- deleteSuspension
+-- Locks its one rule; the messages under it are resumed by the statements after it.
 DELETE FROM local_message_suspension WHERE table_name = 'local_message' AND scope = ? AND value = ?;
 
 -- listSuspendedBy
--- Aliases: id lock_version. Rows suspended by this rule (told by the beginning of fail_reason, see
--- ruleReason).
+-- Aliases: id lock_version. Rows suspended by this rule, told by the beginning of fail_reason.
 SELECT CAST(m.id AS TEXT) AS id, CAST(m.lock_version AS TEXT) AS lock_version FROM local_message AS m
-WHERE m.state = 5 AND instr(m.fail_reason, ?) = 1
-ORDER BY m.id
-LIMIT ?;
+WHERE m.state = 5 AND instr(m.fail_reason COLLATE BINARY, ?) = 1
+ORDER BY m.id LIMIT ?;

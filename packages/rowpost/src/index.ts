@@ -64,15 +64,6 @@ export {
   type Transition,
 } from "./message/states.ts";
 export type { AlertLease, AlertStore, LateMessages, NewSilence, Silence, StoredAlerts } from "./outbox/alerts.ts";
-export type {
-  BulkConflict,
-  BulkKind,
-  BulkOperation,
-  BulkRequest,
-  BulkState,
-  BulkStep,
-  BulkStore,
-} from "./outbox/bulk-operations.ts";
 export type { ConfirmedType } from "./outbox/confirm-call.ts";
 export type {
   Confirmation,
@@ -82,6 +73,7 @@ export type {
 export type {
   ChangeByHand,
   ChangeConflict,
+  ChangeKind,
   ChangeReport,
   ChangeTarget,
   CopyChange,
@@ -89,6 +81,11 @@ export type {
   CopyRequest,
   Explanation,
   HeldBy,
+  ManyMessages,
+  ManyPreview,
+  ManyProgress,
+  ManyReport,
+  ManyRequest,
   MessageAdmin,
   MessageFilter,
   MessagePage,
@@ -171,11 +168,6 @@ export {
   TransactionRequiredError,
 } from "./runtime/errors.ts";
 export { type Logger, silentLogger, stderrLogger } from "./runtime/logger.ts";
-export {
-  createMetricsRegistry,
-  METRICS,
-  type Metrics,
-  type MetricsRegistry,
-  silentMetrics,
-} from "./runtime/metrics.ts";
+export { METRICS, type Metrics, silentMetrics } from "./runtime/metrics.ts";
+export { createMetricsRegistry, type MetricsRegistry, type MetricsResponse } from "./runtime/metrics-registry.ts";
 export type { Executor, QueryResult, Statement, Transaction } from "./transactions/executor.ts";

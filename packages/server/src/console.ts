@@ -79,11 +79,9 @@ export interface Console {
    */
   node(request: IncomingMessage, response: ServerResponse, body?: unknown): void;
   /**
-   * Takes up bulk operations that are under way, which otherwise the first request of the API does.
-   * Not where nothing can be changed.
+   * Ends its connections. A change of many messages that runs is cancelled behind its batch. The
+   * databases stay open.
    */
-  work(): void;
-  /** Ends its connections, after the batch of an operation that runs. The databases stay open. */
   close(): Promise<void>;
 }
 
@@ -106,7 +104,7 @@ export function createConsole(options: ConsoleOptions): Console {
     throw new TypeError("createConsole: give `authorize` or `access`; nothing is open to everybody");
   const basePath = `/${(options.basePath ?? "").replace(/^\/+|\/+$/g, "")}`;
   const isHttps = publicUrl?.startsWith("https:") === true;
-  const sources = options.sources.map(createSource);
+  const sources = options.sources.map((source) => createSource(source, logger));
   const [first] = sources;
   if (first === undefined) throw new TypeError("createConsole: sources is empty");
   const { link, proxy, tokens = [], users = [] } = access ?? {};
@@ -139,13 +137,7 @@ export function createConsole(options: ConsoleOptions): Console {
     ...{ isReady: options.isReady ?? (() => true), isBehindProxy: publicUrl !== undefined },
   });
   const files = createAppFiles(basePath, options.appFolder);
-  let isClosed = false;
   const document = JSON.stringify(openApiDocument(parts.version));
-
-  function work(): void {
-    if (readOnly || isClosed) return;
-    for (const source of sources) source.startWorker(logger);
-  }
 
   async function answer(request: Request): Promise<Response> {
     const path = pathBelow(request, basePath);
@@ -154,7 +146,6 @@ export function createConsole(options: ConsoleOptions): Console {
     if (path === "/api/v1/openapi.json" && request.method === "GET")
       return new Response(document, { headers: { "content-type": "application/json" } });
     if (path !== "/api" && !path.startsWith("/api/")) return files(request, path);
-    work();
     return await router(atPath(request, path));
   }
 
@@ -162,9 +153,7 @@ export function createConsole(options: ConsoleOptions): Console {
   return {
     fetch,
     node: nodeListener({ fetch, logger, isBehindProxy: publicUrl !== undefined, basePath }),
-    work,
     async close() {
-      isClosed = true;
       await Promise.all(sources.map((source) => source.close()));
     },
   };

@@ -1,7 +1,6 @@
 /** A message table that the console shows: its connections, and what all viewers share. */
 import {
   type AlertStore,
-  type BulkStore,
   type Database,
   type Logger,
   type MessageAdmin,
@@ -14,7 +13,7 @@ import {
 import { createQueue, type Queue } from "rowpost/queue";
 import { type Firing, readFiring } from "./alerts/known.ts";
 import { Problem } from "./http/problem.ts";
-import { createOperationWorker, type OperationWorker } from "./operations/worker.ts";
+import { createOperations, type Operations } from "./operations/operations.ts";
 import { createShared, type Shared } from "./shared-answer.ts";
 
 /** What is shown. */
@@ -48,14 +47,10 @@ export interface Source {
   /** For reading the audit, and the size of the table. */
   readonly records: OperationsStore;
   readonly alerts: AlertStore;
-  /** Changes of many messages. */
-  readonly bulk: BulkStore;
+  /** Changes of many messages, of this process. */
+  readonly bulk: Operations;
   /** The message queue stored beside the table, if there is one; made at the first use. */
   queue(): Queue;
-  /** Tells whoever works on them in this process, if anybody does. */
-  wakeWorker(): void;
-  /** Begins to work on them. */
-  startWorker(logger: Logger): void;
   /** At most two seconds old, read once for all who look. */
   readonly snapshot: Shared<Snapshot>;
   /** Runs what may take long, on a connection beside the others; at most four wait for each. */
@@ -70,16 +65,19 @@ const SEARCHES = 2;
 const MOST_WAITING = 5;
 
 /** Opens nothing before the first use. */
-export function createSource({ database, layout = database.defaultLayout, name }: SourceOptions): Source {
+export function createSource(
+  { database, layout = database.defaultLayout, name }: SourceOptions,
+  logger: Logger,
+): Source {
   const options = { layout, statementTimeoutMs: STATEMENT_TIMEOUT_MS };
   const reads = database.messageAdmin(options);
   const changes = database.messageAdmin(options);
   const operations = database.operations(options);
   // Apart from the sessions, which every request needs: a long look at the audit holds nobody up.
   const records = database.operations(options);
-  const bulk = database.bulk(options);
+  const many = database.messageAdmin(options);
+  const bulk = createOperations(many, logger);
   const alerts = database.alerts(options);
-  let worker: OperationWorker | undefined;
   let queue: Queue | undefined;
   const lanes = Array.from({ length: SEARCHES }, () => ({ admin: database.messageAdmin(options), waiting: 0 }));
   const snapshot = createShared(SNAPSHOT_MS, async (): Promise<Snapshot> => {
@@ -98,10 +96,6 @@ export function createSource({ database, layout = database.defaultLayout, name }
       queue ??= createQueue({ database, producerGroup: "rowpost-console" });
       return queue;
     },
-    wakeWorker: () => worker?.wake(),
-    startWorker(logger) {
-      worker ??= createOperationWorker(database.bulk(options), logger);
-    },
     async search(work) {
       const lane = lanes.reduce((least, each) => (each.waiting < least.waiting ? each : least));
       if (lane.waiting >= MOST_WAITING)
@@ -114,10 +108,10 @@ export function createSource({ database, layout = database.defaultLayout, name }
       }
     },
     async close() {
-      await worker?.close();
+      await bulk.close();
       await queue?.close();
       await Promise.all(
-        [reads, changes, operations, records, bulk, alerts, ...lanes.map(({ admin }) => admin)].map((each) =>
+        [reads, changes, many, operations, records, alerts, ...lanes.map(({ admin }) => admin)].map((each) =>
           each.close(),
         ),
       );

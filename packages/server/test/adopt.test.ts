@@ -309,6 +309,23 @@ describeWithService("postgres", "adopt", () => {
     });
   });
 
+  test("an enum is refused with the way out; a domain counts as its base type", async () => {
+    const at = await place(
+      ...(["postgres", open, "CREATE TYPE word AS ENUM ('new', 'done'); CREATE DOMAIN code AS varchar(80)"] as const),
+      `CREATE TABLE app_event (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, message_type code NOT NULL, message_key code NOT NULL,
+        topic code NOT NULL, payload text NOT NULL, state word NOT NULL DEFAULT 'new', retry_count int NOT NULL DEFAULT 0,
+        next_retry_at timestamptz, fail_reason text, gmt_create timestamptz NOT NULL DEFAULT now(), gmt_modified timestamptz NOT NULL DEFAULT now(),
+        UNIQUE (message_type, message_key))`,
+    );
+    expect(await at.adopt("app_event", "--state", "pending=new,sent=done")).toMatchObject({
+      code: 1,
+      json: {
+        layout: { columns: { messageKey: "message_key", state: "state" }, limits: { key: 80 } },
+        mustFix: [expect.stringMatching(/state is enum word: .* make it varchar/)],
+      },
+    });
+  });
+
   test("a version that begins anywhere, as advised", async () => {
     const at = await place(
       ...(["postgres", open] as const),

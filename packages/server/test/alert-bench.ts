@@ -27,8 +27,6 @@ export interface Told {
 export interface Hook {
   /** All of it, in the order in which it came. */
   readonly told: readonly Told[];
-  /** What is asked with GET: the dead man's switch. */
-  readonly pings: readonly string[];
   url(path: string): string;
   /** What becomes of the next requests to this path. Default: 204. */
   answers(path: string, ...answers: readonly Answer[]): void;
@@ -47,7 +45,6 @@ interface Sent extends Pick<Told, "title" | "text"> {
 /** Starts it on a free port. */
 export async function startHook(): Promise<Hook> {
   const told: Told[] = [];
-  const pings: string[] = [];
   const planned = new Map<string, Answer[]>();
   const waiting = new Set<() => void>();
   const server = createServer((request, response) => {
@@ -57,12 +54,9 @@ export async function startHook(): Promise<Hook> {
       body += String(part);
     });
     request.on("end", () => {
-      if (request.method === "GET") pings.push(path);
-      else {
-        const { alerts, text, title } = JSON.parse(body) as Sent;
-        const events = alerts.map(({ kind, rule, subject }) => `${kind} ${rule} ${subject}`);
-        told.push({ path, id: String(request.headers["webhook-id"]), title, text, alerts: events });
-      }
+      const { alerts, text, title } = JSON.parse(body) as Sent;
+      const events = alerts.map(({ kind, rule, subject }) => `${kind} ${rule} ${subject}`);
+      told.push({ path, id: String(request.headers["webhook-id"]), title, text, alerts: events });
       respond(response, planned.get(path)?.shift() ?? 204);
       for (const look of waiting) look();
     });
@@ -70,14 +64,13 @@ export async function startHook(): Promise<Hook> {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
-    ...{ told, pings },
+    told,
     url: (path) => base + path,
     answers: (path, ...answers) => void planned.set(path, [...answers]),
     came: (path, count) =>
       new Promise((resolve) => {
         const look = (): void => {
-          const all = [...told.map((each) => each.path), ...pings].filter((each) => each === path);
-          if (all.length < count) return;
+          if (told.filter((each) => each.path === path).length < count) return;
           waiting.delete(look);
           resolve();
         };

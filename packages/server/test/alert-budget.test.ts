@@ -1,6 +1,6 @@
 /**
  * What a look at a message queue costs, with unread messages and dead letters: the rows that the
- * server examines for each statement, and how many partitions are looked at.
+ * server examines for each statement.
  */
 import { createMetricsRegistry, type Database, migrate } from "rowpost";
 import { mysql } from "rowpost/mysql";
@@ -72,7 +72,7 @@ describeWithService(["mariadb", "postgres"], "a look at the queue", ({ name }) =
     await consumer.stop();
   }
 
-  test("reads a bounded number of rows, of a bounded number of partitions, and goes on behind them", async () => {
+  test("reads a bounded number of rows, once a minute", async () => {
     await append(DEAD);
     for (const topic of TOPICS)
       await joined(topic, () => {
@@ -86,19 +86,16 @@ describeWithService(["mariadb", "postgres"], "a look at the queue", ({ name }) =
       ...{ rules: { "queue-dead": dead, "queue-lag": lag }, metrics: createMetricsRegistry() },
       monotonicMs: () => nowMs,
     });
-    const looks: number[] = [];
-    for (let look = 0; look < 3; look += 1) {
+    for (let look = 0; look < 2; look += 1) {
       log.costs.length = 0;
       nowMs += 60_000;
       const state = await evaluator.turn();
       const queued = log.costs.filter((cost) => cost.name in MOST);
       expect(queued.filter(({ name: of, rows }) => (rows ?? 0) > (MOST[of] ?? 0))).toEqual([]);
-      looks.push(queued.filter((cost) => cost.name === "countRedeliveries").length);
-      // Read by the second look, and remembered.
-      const seen = state?.queue?.topics.find(({ topic }) => topic === "orders")?.groups;
-      expect(seen?.map(({ dead: count, more }) => [count, more])).toEqual(look === 0 ? undefined : [[1_001, true]]);
+      const counted = queued.filter((cost) => cost.name === "countRedeliveries");
+      expect(counted).toHaveLength(TOPICS.length * PARTITIONS);
+      expect(state?.alerts["queue-dead|orders/billing"]?.facts).toMatchObject({ dead: 1_001, more: 1 });
     }
-    expect(looks).toEqual([4 * PARTITIONS, 4 * PARTITIONS, 4 * PARTITIONS]);
     // Between two of them it costs nothing.
     log.costs.length = 0;
     nowMs += 15_000;

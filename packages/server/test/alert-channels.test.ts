@@ -54,9 +54,9 @@ afterEach(async () => {
   await files.remove();
 });
 
-function configOf(channels: object, rules: object = {}): AlertConfig {
+function configOf(channels: object, rules: object = {}, more: object = {}): AlertConfig {
   const path = `${files.file}.json`;
-  writeFileSync(path, JSON.stringify({ channels, rules }));
+  writeFileSync(path, JSON.stringify({ channels, rules, ...more }));
   return readAlertFile(path, { URL: `${base}/send?access_token=0123456789abcdef0123`, SECRET: "SEC-0123456789" });
 }
 
@@ -135,16 +135,15 @@ test.each(["dingtalk", "feishu", "wecom", "slack", "webhook"])(
 );
 
 test.each(["refuses", "never answers"])(
-  "a channel that %s hands a notice over after three times; the others have it",
+  "a channel that %s gives a notice up after three times; the others have it",
   async (how) => {
     answer = ({ url }, response) => {
       const isBad = url.pathname === "/night";
       if (!isBad || how === "refuses") response.writeHead(isBad ? 503 : 204).end();
     };
     const config = configOf({
-      night: { type: "webhook", url: `${base}/night`, fallback: "pager" },
+      night: { type: "webhook", url: `${base}/night` },
       day: { type: "webhook", url: `${base}/day` },
-      pager: { type: "webhook", url: `${base}/pager` },
     });
     const parts = { source: "main", channels: channelsOf(config, 200), logger: SILENT, metrics: silentMetrics };
     const due = { tries: 0, nextMs: 0 };
@@ -160,17 +159,15 @@ test.each(["refuses", "never answers"])(
           .sort(),
       );
     }
-    expect(steps).toEqual([["/day", "/night"], ["/night"], ["/night"], ["/pager"], []]);
+    expect(steps).toEqual([["/day", "/night"], ["/night"], ["/night"], [], []]);
     expect(state.notices).toEqual([]);
   },
 );
 
-test("a fallback that is told less is refused", () => {
-  const channels = {
-    night: { type: "webhook", url: `${base}/night`, fallback: "pager" },
-    pager: { type: "webhook", url: `${base}/pager`, from: "critical" },
-  };
-  expect(() => configOf(channels)).toThrow(/channels\.night\.fallback: pager is told less than night/);
+test("options that are gone are refused with what to use instead", () => {
+  const night = { type: "webhook", url: `${base}/night`, fallback: "pager" };
+  expect(() => configOf({ night })).toThrow(/channels\.night\.fallback: is gone; give both channels the same "from"/);
+  expect(() => configOf({}, {}, { deadman: `${base}/alive` })).toThrow(/deadman: is gone; .*RowpostAbsent/);
 });
 
 test("findings of the doctor that are not told are named by their ids", () => {

@@ -1,4 +1,4 @@
-/** Evaluators that are killed, channels that never answer, and the dead man's switch. */
+/** Evaluators that are killed, and channels that never answer. */
 import { createOutbox, createRelay, type Database, memory, migrate } from "rowpost";
 import { sqlite } from "rowpost/sqlite";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -119,7 +119,7 @@ describe("a channel that accepts and never answers", () => {
     const alerts = startAlerts({
       ...{ sources: [{ name: "main", database }], config: readAlertFile(path, {}), logger: SILENT },
       // Held for longer than this test lasts.
-      pace: { everyMs: 15_000, deadmanMs: 60_000, answerMs: 3_600_000 },
+      pace: { everyMs: 15_000, answerMs: 3_600_000 },
     });
     await Promise.all([hook.came("/night", 1), hook.came("/day", 1)]);
     const outbox = createOutbox({ database });
@@ -152,16 +152,4 @@ describe("a channel that accepts and never answers", () => {
     expect(await next.take({ owner: "n".repeat(36), leaseMs: 60_000 })).toBeDefined();
     await next.close();
   });
-});
-
-test("the dead man's switch is asked for as long as the process runs, whatever it answers, and not afterwards", async () => {
-  const path = writeAlerts(`${files.file}.json`, { deadman: hook.url("/alive") });
-  hook.answers("/alive", 200, "cut", 500, 302, "never");
-  const pace = { everyMs: 15_000, deadmanMs: 1, answerMs: 50 };
-  const alerts = startAlerts({ sources: [], config: readAlertFile(path, {}), logger: SILENT, pace });
-  await hook.came("/alive", 7);
-  await alerts.close();
-  const before = hook.pings.length;
-  for (let ask = 0; ask < 50; ask += 1) await fetch(hook.url("/other"));
-  expect(hook.pings.slice(before)).toEqual(Array.from({ length: 50 }, () => "/other"));
 });

@@ -48,7 +48,7 @@ function cases(create: () => Promise<AlertDatabase>): void {
     const monotonicMs = (): number => nowMs;
     const config = {
       ...({ name: "hook", type: "webhook", url: hook.url("/hook"), secret: undefined, keyword: undefined } as const),
-      ...({ fallback: undefined, language: "en", from: "info" } as const),
+      ...({ language: "en", from: "info" } as const),
     };
     only = createEvaluator({
       ...{ name: "main", database, layout: database.defaultLayout, rules, logger: SILENT, monotonicMs },
@@ -115,35 +115,59 @@ function cases(create: () => Promise<AlertDatabase>): void {
     expect(told()).toEqual(["resolved queue-dead orders/billing"]);
   });
 
-  test("one who takes over knows what was seen; topics that were deleted are forgotten", async () => {
+  test("one who takes over tells nothing anew and knows how many were dead; topics that were deleted are forgotten", async () => {
     await queue.migrate();
     await queue.createTopic({ topic: "orders" });
-    await consume(() => undefined);
     await queue.append({ topic: "orders", body: 1 });
+    await consume(() => {
+      throw new Error("no stock");
+    });
+    await queue.append({ topic: "orders", body: 2 });
+    evaluate(QUEUE_RULES);
+    // What was dead before anybody looked is old.
+    await turns(2);
+    expect(told()).toEqual(["firing queue-lag orders/billing"]);
+    await only?.close();
+    await consume(() => {
+      throw new Error("no stock");
+    });
     evaluate(QUEUE_RULES);
     await turns(2);
-    expect(told()).toHaveLength(1);
-    await only?.close();
-    evaluate(QUEUE_RULES);
-    expect(Object.keys((await turns(1))?.alerts ?? {})).toEqual(["queue-lag|orders/billing"]);
+    expect(told()).toEqual(["firing queue-dead orders/billing"]);
     await queue.deleteTopic("orders");
-    expect((await turns(4))?.queue).toMatchObject({ isThere: true, topics: [] });
-    expect(told()).toEqual(["resolved queue-lag orders/billing"]);
+    expect((await turns(4))?.dead).toEqual({});
+    expect(told().sort()).toEqual(["resolved queue-dead orders/billing", "resolved queue-lag orders/billing"]);
   });
 
   test("a database without a queue is asked for one every five minutes; a queue that comes is found", async () => {
     evaluate(QUEUE_RULES);
-    const first = await turns(1);
-    expect(first?.queue).toMatchObject({ isThere: false, lookedMs: first?.clockMs });
+    expect((await turns(1))?.dead).toBeNull();
     await queue.migrate();
     await queue.createTopic({ topic: "orders" });
-    expect((await turns(4))?.queue).toEqual(first?.queue);
-    expect((await turns(1))?.queue).toMatchObject({ isThere: true, topics: [{ topic: "orders", groups: [] }] });
+    expect((await turns(4))?.dead).toBeNull();
+    expect((await turns(1))?.dead).toEqual({});
     // Tables that are gone are no error.
     for (const topic of await queue.topics()) await queue.deleteTopic(topic.topic);
     await runSql(database, "DROP TABLE message_topic");
-    expect((await turns(1))?.queue).toMatchObject({ isThere: false });
+    expect((await turns(1))?.dead).toBeNull();
     expect(told()).toEqual([]);
+  });
+
+  test("a queue that can no longer be read is not taken for one where all is well", async () => {
+    await queue.migrate();
+    await queue.createTopic({ topic: "orders" });
+    await consume(() => undefined);
+    await queue.pause(BY);
+    evaluate(QUEUE_RULES);
+    await turns(2);
+    expect(told()).toEqual(["firing queue-paused orders/billing"]);
+    await runSql(database, "ALTER TABLE message_consumption RENAME COLUMN update_time TO moved");
+    await turns(12);
+    expect(told()).toEqual([]);
+    await runSql(database, "ALTER TABLE message_consumption RENAME COLUMN moved TO update_time");
+    await queue.resume(BY);
+    await turns(9);
+    expect(told()).toEqual(["resolved queue-paused orders/billing"]);
   });
 
   test("what the doctor finds is told after ten minutes at most, stays while he does not look, and ends", async () => {

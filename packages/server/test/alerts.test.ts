@@ -60,7 +60,7 @@ function cases(create: () => Promise<AlertDatabase>): void {
     const monotonicMs = (): number => nowMs;
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
     const config = {
-      ...({ name: "hook", type: "webhook", url, secret: SECRET, keyword: undefined, fallback: undefined } as const),
+      ...({ name: "hook", type: "webhook", url, secret: SECRET, keyword: undefined } as const),
       ...({ language: "en", from: "info" } as const),
     };
     const made = createEvaluator({

@@ -111,9 +111,14 @@ describeWithService("kafka", "confirmations", ({ address }) => {
     await check();
     const admin = client.admin();
     await admin.connect();
-    const [offsets] = await admin.fetchOffsets({ groupId: topic, topics: [topic] });
+    const [committed] = await admin.fetchOffsets({ groupId: topic, topics: [topic] });
+    const written = await admin.fetchTopicOffsets(topic);
     await admin.disconnect();
-    expect(offsets?.partitions.reduce((sum, { offset }) => sum + Math.max(0, Number(offset)), 0)).toBe(5);
+    // Not 5: the test's own producer repeats what was not answered in time.
+    const total = (list: readonly { offset: string }[]): number =>
+      list.reduce((sum, { offset }) => sum + Math.max(0, Number(offset)), 0);
+    expect(total(written)).toBeGreaterThanOrEqual(5);
+    expect(total(committed?.partitions ?? [])).toBe(total(written));
   });
 });
 

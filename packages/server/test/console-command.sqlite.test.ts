@@ -204,8 +204,13 @@ test("what the command line changes stands in the same audit", async () => {
   });
   closers.push(() => made.close());
   const answer = await made.fetch(new Request("http://x/api/v1/s/main/audit"));
+  const by = { author: "ann", via: "cli", reason: "look" };
   expect(await answer.json()).toMatchObject({
-    items: [{ author: "ann", via: "cli", action: "suspend", ids: ["1"], before: [{ id: "1", state: "pending" }] }],
+    items: [
+      { ...by, action: "many suspend", result: "done" },
+      { ...by, action: "suspend", ids: ["1"], before: [{ id: "1", state: "pending" }] },
+      { ...by, action: "many suspend", result: "begun" },
+    ],
   });
 });
 

@@ -59,7 +59,6 @@ test("it tells requests by route, searches, what the audit is about, relays and 
     `rowpost_searches_total{stopped="limit"} 1`,
     `rowpost_audit_total{action="suspend",result="conflict"} 1`,
     `rowpost_audit_total{action="archive",result="denied"} 1`,
-    `rowpost_operations{source="main",state="running"} 0`,
     `rowpost_table_readable{source="main"} 1`,
     `rowpost_relays_alive{source="main"} 0`,
     `rowpost_shards_unowned{source="main"} 0`,

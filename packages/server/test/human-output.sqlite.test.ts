@@ -62,7 +62,7 @@ const ADOPT =
 const COMMANDS = [
   ...["status", "list", "show 1", "show 3", "list --state failed", "doctor", "migrate", ADOPT],
   ...["suspend --type t --reason x", "status", "resume --type t --reason x", "archive --limit 1"],
-  ...["retry --id 999 --reason x", "reset-backoff --topic none --reason x", "operation list", "alert list"],
+  ...["retry --id 999 --reason x", "reset-backoff --topic none --reason x", "alert list"],
   ...["queue topics", "queue groups", `queue groups ${QUEUED}`, `queue search ${QUEUED}`, `queue verify ${QUEUED}`],
 ];
 const COLUMNS_OF_TABLES = /^(ID|TOPIC|WHAT|RELAY|SUSPENDED|GROUP|MESSAGE|PARTITION)\b/;

@@ -173,13 +173,22 @@ describe("changing", () => {
     expect(again.stdout).toBe(
       "retried 1 message\nnot changed: 1 is pending, and only failed messages (sent ones with --resend) can be retried\n",
     );
+    const looked = (await on("retry --topic orders --dry-run")).stdout.split("\n");
+    expect([looked[0], looked[2]]).toEqual([
+      "1 messages would be retried",
+      expect.stringMatching(/^3 +order\.created +a-2 +orders +failed$/),
+    ]);
+    expect(await json("retry --topic orders --dry-run")).toMatchObject({ found: 1, complete: true, upToId: "3" });
+    expect((await on("suspend --topic orders --dry-run")).stderr).toContain("add --rows, or a filter");
     expect((await on("retry --topic orders --limit 1")).stdout).toBe("retried 1 message\n");
     expect((await on("retry --topic orders")).stdout).toBe("retried 0 messages\nno message matches the filter\n");
 
     expect(await on("relay --broker memory: --once")).toMatchObject({ code: 0, stdout: "" });
     expect(await states()).toEqual({ 1: "sent", 2: "sent", 3: "sent" });
     expect((await on("retry --id 2")).stdout).toContain("not changed: 2 is sent");
-    expect(await json("retry --resend --type order.created --key a-1")).toEqual({ changed: 1, conflicts: [] });
+    expect(await json("retry --resend --type order.created --key a-1")).toEqual({
+      ...{ kind: "resend", state: "done", changed: 1, left: 0, vanished: 0, conflicts: [] },
+    });
     expect(await states()).toEqual({ 1: "sent", 2: "pending", 3: "sent" });
   });
 
@@ -282,10 +291,8 @@ describe("changing", () => {
     expect(await states()).toEqual({ 1: "failed", 2: "failed" });
     expect(Object.keys(await states(" --archived"))).toEqual(["3", "4", "5"]);
     expect(await json("show 4")).toMatchObject({ id: "4", archived: true });
-    expect(await json("archive --state failed --topic orders --delete --reason typo")).toEqual({
-      changed: 2,
-      conflicts: [],
-      mode: "delete",
+    expect(await json("archive --state failed --topic orders --delete --reason typo")).toMatchObject({
+      ...{ kind: "delete", state: "done", changed: 2, left: 0 },
     });
     expect(await states()).toEqual({});
   });

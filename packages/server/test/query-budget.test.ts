@@ -100,7 +100,8 @@ const BUDGETS: Readonly<Record<ReadRoute, readonly Budget[]>> = {
   keyQueue: [{ sent: at(LAST), rows: 100 }],
   body: [{ sent: at(LAST), rows: 10 }],
   rawBody: [{ sent: at(LAST), rows: 10 }],
-  operations: [{ rows: 10 }],
+  // In memory.
+  operations: [{ rows: 0, statements: 0 }],
   // Failed ones are few here; 10,000 are looked at.
   failures: [{ rows: FIRST_STEP + 6_000 }],
   unconfirmed: [{ rows: 6_000 }],
@@ -133,18 +134,9 @@ const STATEMENTS: Readonly<Record<string, (limit: number) => number>> = {
 /** Statements that may walk an index from its end, because they stop after so many rows. */
 const WALKS = ["chunkEnd", "countStates", "idBounds"];
 /** Statements that may sort: what comes out is a page, or what a rare state or a key has. */
-const SORTS = [
-  "find",
-  "keyQueues",
-  "oldestDue",
-  "readChanges",
-  "countUnconfirmed",
-  "lastConsumers",
-  "listOperations",
-  "listSilences",
-];
-/** The first look of each connection, and what the worker of operations does beside. */
-const BESIDE = ["columns", "runningOperations"];
+const SORTS = ["find", "keyQueues", "oldestDue", "readChanges", "countUnconfirmed", "lastConsumers", "listSilences"];
+/** The first look of each connection. */
+const BESIDE = ["columns"];
 
 const KNOWN: readonly KnownRow[] = Array.from({ length: LAST }, (_, index) => knownRow(index + 1));
 

@@ -1,4 +1,4 @@
-/** `rowpost queue search|show|rewind|drop-month|delete-group|verify` on a SQLite file. */
+/** `rowpost queue search|show|recall|rewind|drop-month|delete-group|verify` on a SQLite file. */
 import { createQueue } from "rowpost/queue";
 import { sqlite } from "rowpost/sqlite";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -47,6 +47,16 @@ test("messages are found by key, header and id, and shown", async () => {
     expect(code).toBeGreaterThan(0);
     expect(stderr.trim().split("\n")).toHaveLength(1);
   }
+});
+
+test("a message is recalled with a reason, and shown as it is then", async () => {
+  await queue("create", "orders");
+  const id = await send("1");
+  expect(await queue("recall", "orders", id)).toMatchObject({ code: 2, stderr: expect.stringContaining("--reason") });
+  const recalled = await queue("recall", "orders", id, "--reason", "wrong price", "--author", "ann");
+  expect(recalled).toMatchObject({ code: 0, stdout: expect.stringContaining("recalled by ann: wrong price") });
+  const gone = await queue("recall", "orders", "17", "--reason", "x");
+  expect(gone).toMatchObject({ code: 1, stderr: expect.stringContaining("no message 17") });
 });
 
 test("a group is rewound with a reason, and a month that is not over stays", async () => {

@@ -5,7 +5,7 @@ import { putAlerts } from "./alert-bench.ts";
 
 const COMMON: Omit<Alert, "rule" | "subject" | "severity" | "value" | "peak" | "facts"> = {
   ...{ phase: "firing", sinceMs: 0, seenMs: 60_000, firedMs: 0, toldMs: 15_000, toldSeverity: null },
-  ...{ since: "2026-11-24T03:00:00.000Z", changes: [], isFlapping: false },
+  ...{ since: "2026-11-24T03:00:00.000Z" },
 };
 
 /** Three that fire or wait, one that was, and a channel that was told. */
@@ -17,7 +17,6 @@ export async function seedAlerts(database: Database, topic = "orders"): Promise<
   const due: Alert = {
     ...{
       ...COMMON,
-      changes: [],
       rule: "oldest-due",
       subject: "",
       severity: "critical",

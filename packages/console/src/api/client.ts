@@ -35,8 +35,6 @@ const ROUTES = {
   startOperation: "POST /s/:source/operations",
   operations: "GET /s/:source/operations",
   operation: "GET /s/:source/operations/:operation",
-  pauseOperation: "POST /s/:source/operations/:operation/pause",
-  resumeOperation: "POST /s/:source/operations/:operation/resume",
   cancelOperation: "POST /s/:source/operations/:operation/cancel",
   failures: "GET /s/:source/failures",
   queueTopics: "GET /s/:source/queue",

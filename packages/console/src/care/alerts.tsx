@@ -15,7 +15,7 @@ import type { PageProps } from "../pages/page.ts";
 import { queueHref } from "../queue/places.ts";
 import { language } from "../settings.ts";
 import { Channels } from "./alert-channels.tsx";
-import { SilenceDialog, Silences } from "./silences.tsx";
+import { ruleName, SilenceDialog, Silences } from "./silences.tsx";
 
 type List = AnswerOf<"alerts">;
 type Alert = List["items"][number];
@@ -34,9 +34,9 @@ export function AlertsPage({ source }: PageProps) {
         <>
           {!list.isEvaluated && <Nobody ageMs={list.ageMs} />}
           <Open list={list} source={source} again={polled.again} />
-          <Silences silences={list.silences} source={source} again={polled.again} />
+          <Silences silences={list.silences} rules={list.rules} source={source} again={polled.again} />
           <Channels channels={list.channels} source={source} />
-          <Past past={list.past} />
+          <Past list={list} />
         </>
       )}
     </ToldPage>
@@ -60,13 +60,13 @@ interface OpenProps {
   readonly again: () => void;
 }
 
-function Open({ again, list: { isEvaluated, items }, source }: OpenProps) {
+function Open({ again, list: { isEvaluated, items, rules }, source }: OpenProps) {
   const { alerts: texts } = careWords.value;
   if (items.length === 0) return isEvaluated ? <p class="all-well">{texts.well}</p> : null;
   return (
     <ul class="findings">
       {items.map((alert) => (
-        <Item key={`${alert.rule} ${alert.subject}`} alert={alert} source={source} again={again} />
+        <Item key={`${alert.rule} ${alert.subject}`} alert={alert} rules={rules} source={source} again={again} />
       ))}
     </ul>
   );
@@ -74,9 +74,10 @@ function Open({ again, list: { isEvaluated, items }, source }: OpenProps) {
 
 interface ItemProps extends Omit<OpenProps, "list"> {
   readonly alert: Alert;
+  readonly rules: List["rules"];
 }
 
-function Item({ again, alert, source }: ItemProps) {
+function Item({ again, alert, rules, source }: ItemProps) {
   const isOpen = useSignal(false);
   const { alerts: texts } = careWords.value;
   const { command, forMs, peak, rule, severity, since, title, why } = alert;
@@ -86,7 +87,6 @@ function Item({ again, alert, source }: ItemProps) {
         <span class={`tag ${TAGS[severity]}`}>{texts.severities[severity]}</span>
         <span>{title}</span>
         {alert.phase === "waiting" && <span class="tag">{texts.waiting}</span>}
-        {alert.isFlapping && <span class="tag">{texts.flapping}</span>}
         {alert.silence !== undefined && <span class="tag">{texts.silenced}</span>}
         <span class="aside mono">{rule}</span>
       </h2>
@@ -116,6 +116,7 @@ function Item({ again, alert, source }: ItemProps) {
       {isOpen.value && (
         <SilenceDialog
           source={source}
+          rules={rules}
           about={alert}
           again={again}
           close={() => {
@@ -149,8 +150,6 @@ function placeOf({ messageId, rule, subject }: Alert, source: string): string {
       return hrefOf(source, "topics");
     case "suspension":
       return hrefOf(source, "overview");
-    case "operation-failed":
-      return hrefOf(source, "operations");
     case "queue-lag":
     case "queue-paused":
     case "queue-dead":
@@ -165,7 +164,7 @@ function placeOf({ messageId, rule, subject }: Alert, source: string): string {
   }
 }
 
-function Past({ past }: { readonly past: List["past"] }) {
+function Past({ list: { past, rules } }: Pick<OpenProps, "list">) {
   const { alerts: texts } = careWords.value;
   if (past.length === 0) return null;
   return (
@@ -176,7 +175,7 @@ function Past({ past }: { readonly past: List["past"] }) {
         <tbody>
           {past.map(({ forMs, rule, severity, since, subject, until }) => (
             <tr key={`${rule} ${subject} ${until}`}>
-              <th scope="row">{texts.ruleNames[rule] ?? rule}</th>
+              <th scope="row">{ruleName(rules, rule)}</th>
               <td data-label={texts.pastColumns.subject}>
                 {subject === "" ? <span class="quiet">–</span> : <span class="cut">{subject}</span>}
               </td>

@@ -1,6 +1,6 @@
 /** What nobody is told of for a while: those there are, adding one, ending one. */
 import { useSignal } from "@preact/signals";
-import type { AnswerOf, BodyOf } from "rowpost-server/api";
+import type { AnswerOf } from "rowpost-server/api";
 import { call } from "../api/client.ts";
 import { Instant, InstantAndSpan } from "../components/instant.tsx";
 import { ReasonDialog, RouteButton } from "../components/reason-dialog.tsx";
@@ -8,8 +8,8 @@ import { TableHead } from "../components/table-head.tsx";
 import { fieldOf } from "../form.ts";
 import { careWords } from "../language/care.ts";
 
-type Silence = AnswerOf<"alerts">["silences"][number];
-type Rule = NonNullable<BodyOf<"addSilence">["rule"]>;
+type List = AnswerOf<"alerts">;
+type Silence = List["silences"][number];
 
 const HOURS = ["1", "4", "24", "168"] as const;
 const HOUR_MS = 3_600_000;
@@ -17,9 +17,15 @@ const HOUR_MS = 3_600_000;
 interface Shared {
   readonly source: string;
   readonly again: () => void;
+  readonly rules: List["rules"];
 }
 
-export function Silences({ again, silences, source }: Shared & { readonly silences: readonly Silence[] }) {
+/** In the language of the page; a rule of a later version has no name. */
+export function ruleName(rules: List["rules"], rule: string): string {
+  return rules.find((each) => each.rule === rule)?.name ?? rule;
+}
+
+export function Silences({ silences, ...shared }: Shared & { readonly silences: readonly Silence[] }) {
   const isOpen = useSignal(false);
   const { alerts: texts } = careWords.value;
   const active = silences.filter((silence) => silence.active);
@@ -27,11 +33,7 @@ export function Silences({ again, silences, source }: Shared & { readonly silenc
   return (
     <section>
       <h2>{texts.silences}</h2>
-      {active.length === 0 ? (
-        <p class="quiet">{texts.noSilences}</p>
-      ) : (
-        <SilenceTable silences={active} source={source} again={again} />
-      )}
+      {active.length === 0 ? <p class="quiet">{texts.noSilences}</p> : <SilenceTable silences={active} {...shared} />}
       <div class="actions">
         <RouteButton
           route="addSilence"
@@ -44,13 +46,12 @@ export function Silences({ again, silences, source }: Shared & { readonly silenc
       {over.length > 0 && (
         <details>
           <summary>{texts.over(over.length)}</summary>
-          <SilenceTable silences={over} source={source} again={again} />
+          <SilenceTable silences={over} {...shared} />
         </details>
       )}
       {isOpen.value && (
         <SilenceDialog
-          source={source}
-          again={again}
+          {...shared}
           close={() => {
             isOpen.value = false;
           }}
@@ -60,26 +61,26 @@ export function Silences({ again, silences, source }: Shared & { readonly silenc
   );
 }
 
-function SilenceTable({ again, silences, source }: Shared & { readonly silences: readonly Silence[] }) {
+function SilenceTable({ silences, ...shared }: Shared & { readonly silences: readonly Silence[] }) {
   const { alerts: texts } = careWords.value;
   return (
     <table class="rows">
       <TableHead columns={texts.silenceColumns} names={["what", "ends", "author", "reason", "actions"]} />
       <tbody>
         {silences.map((silence) => (
-          <SilenceRow key={silence.id} silence={silence} source={source} again={again} />
+          <SilenceRow key={silence.id} silence={silence} {...shared} />
         ))}
       </tbody>
     </table>
   );
 }
 
-function SilenceRow({ again, silence, source }: Shared & { readonly silence: Silence }) {
+function SilenceRow({ again, rules, silence, source }: Shared & { readonly silence: Silence }) {
   const isOpen = useSignal(false);
   const { alerts: texts } = careWords.value;
   const { silenceColumns: columns } = texts;
   const { active, author, endsAt, id, reason, rule, subject } = silence;
-  const what = [rule === undefined ? texts.everyRule : (texts.ruleNames[rule] ?? rule), subject].filter(Boolean);
+  const what = [rule === undefined ? texts.everyRule : ruleName(rules, rule), subject].filter(Boolean);
   return (
     <tr>
       <th scope="row">
@@ -125,18 +126,17 @@ interface SilenceDialogProps extends Shared {
   readonly close: () => void;
 }
 
-export function SilenceDialog({ about, again, close, source }: SilenceDialogProps) {
+export function SilenceDialog({ about, again, close, rules, source }: SilenceDialogProps) {
   const { alerts: texts } = careWords.value;
-  const rules = Object.keys(texts.rules) as Rule[];
   async function act(form: FormData): Promise<void> {
-    const rule = rules.find((name) => name === form.get("rule"));
+    const chosen = rules.find(({ rule }) => rule === form.get("rule"));
     const subject = fieldOf(form, "subject");
     const forMs = Number(fieldOf(form, "hours")) * HOUR_MS;
     await call("addSilence", {
       source,
       body: {
         ...{ reason: fieldOf(form, "reason"), forMs },
-        ...(rule === undefined ? {} : { rule }),
+        ...(chosen === undefined ? {} : { rule: chosen.rule }),
         ...(subject === "" ? {} : { subject }),
       },
     });
@@ -155,9 +155,9 @@ export function SilenceDialog({ about, again, close, source }: SilenceDialogProp
         {texts.ruleField}
         <select name="rule">
           <option value="">{texts.everyRule}</option>
-          {rules.map((rule) => (
+          {rules.map(({ name, rule }) => (
             <option key={rule} value={rule} selected={rule === about?.rule}>
-              {texts.rules[rule]}
+              {name}
             </option>
           ))}
         </select>

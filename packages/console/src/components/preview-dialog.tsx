@@ -1,15 +1,14 @@
-/** Which messages a change means, and the pace that it goes at; then it runs by itself. */
+/** Which messages a change means; then it runs by itself. */
 import type { AnswerOf, BodyOf } from "rowpost-server/api";
 import { go, hrefOf } from "../address.ts";
 import { call } from "../api/client.ts";
 import { usePolled } from "../api/polling.ts";
 import { fieldOf } from "../form.ts";
-import { formatCount, formatNumber } from "../format.ts";
+import { formatCount } from "../format.ts";
 import { words } from "../language/language.ts";
 import { ReasonDialog } from "./reason-dialog.tsx";
 import { WaitingDialog } from "./waiting-dialog.tsx";
 
-const RATES = [100, 500, 1_000, 5_000] as const;
 const SHOWN = 5;
 
 interface PreviewProps {
@@ -36,8 +35,7 @@ function Decide({
   const { bulk: texts } = words.value;
   const { id, total } = operation;
   async function start(form: FormData): Promise<void> {
-    const rate = Number(fieldOf(form, "rate"));
-    await call("startOperation", { source, body: { preview: id, reason: fieldOf(form, "reason"), rate } });
+    await call("startOperation", { source, body: { preview: id, reason: fieldOf(form, "reason") } });
     go(hrefOf(source, "operations"));
   }
   return (
@@ -57,16 +55,6 @@ function Decide({
         ))}
         {total.value > SHOWN && <li class="quiet">…</li>}
       </ul>
-      <label>
-        {texts.pace}
-        <select name="rate" defaultValue="1000">
-          {RATES.map((rate) => (
-            <option key={rate} value={rate}>
-              {texts.perSecond(formatNumber(rate))}
-            </option>
-          ))}
-        </select>
-      </label>
     </ReasonDialog>
   );
 }

@@ -1,25 +1,5 @@
 /** Words of the page for alerts; loaded with it. */
 
-const rules = {
-  database: "Database does not answer",
-  schema: "Tables or rights do not fit",
-  "no-relay": "No relay is alive",
-  "shard-unowned": "Shards without a relay",
-  "broker-away": "Broker away",
-  "topic-resting": "Topic takes nothing",
-  failed: "Failed messages",
-  "oldest-due": "Message overdue",
-  unconfirmed: "Not confirmed in time",
-  "sending-long": "Long in sending",
-  suspension: "Suspended without an end",
-  "operation-failed": "Bulk operation failed",
-  "queue-lag": "Consumer group behind",
-  "queue-dead": "Dead letters",
-  "queue-paused": "Consumer group paused",
-  "queue-tables": "Month tables of the queue",
-  doctor: "The doctor's findings",
-};
-
 export const alerts = {
   title: "Alerts",
   about: "What is wrong, as the process that evaluates alerts saw it last. It looks every 15 seconds.",
@@ -30,7 +10,6 @@ export const alerts = {
   well: "Nothing is wrong",
   severities: { critical: "Critical", warning: "Warning", info: "Note" },
   waiting: "not told yet",
-  flapping: "comes and goes",
   silenced: "silenced",
   since: "Since",
   worst: "At its worst",
@@ -66,7 +45,4 @@ export const alerts = {
   refused: (name: string) => `${name} has not taken it`,
   past: "What was",
   pastColumns: { rule: "Rule", subject: "What", severity: "Severity", since: "Since", lasted: "Lasted" },
-  rules,
-  /** The same, for rules that a later version may know. */
-  ruleNames: rules as Readonly<Record<string, string | undefined>>,
 };

@@ -246,7 +246,10 @@ export const en = {
     author: "Who",
     action: "What",
     result: "Result",
-    results: { done: "done", conflict: "conflict", denied: "denied", begun: "begun" },
+    results: {
+      ...{ done: "done", conflict: "conflict", denied: "denied", begun: "begun" },
+      ...{ cancelled: "cancelled", failed: "failed" },
+    },
     before: "Before",
     apply: "Show",
     details: "Details",

@@ -1,25 +1,5 @@
 import type { alerts as english } from "./en-alerts.ts";
 
-const rules: (typeof english)["rules"] = {
-  database: "数据库无应答",
-  schema: "表结构或权限不符",
-  "no-relay": "没有存活的投递实例",
-  "shard-unowned": "分片无人负责",
-  "broker-away": "消息中间件失联",
-  "topic-resting": "主题暂停发送",
-  failed: "消息发送失败",
-  "oldest-due": "消息到期未发",
-  unconfirmed: "逾期未确认",
-  "sending-long": "长时间发送中",
-  suspension: "挂起没有结束时间",
-  "operation-failed": "批量操作失败",
-  "queue-lag": "消费组落后",
-  "queue-dead": "死信",
-  "queue-paused": "消费组暂停",
-  "queue-tables": "队列月表",
-  doctor: "体检发现的问题",
-};
-
 /** 告警页面的文字。 */
 export const alerts: typeof english = {
   title: "告警",
@@ -30,7 +10,6 @@ export const alerts: typeof english = {
   well: "一切正常",
   severities: { critical: "严重", warning: "警告", info: "提示" },
   waiting: "尚未通知",
-  flapping: "反复出现",
   silenced: "已静默",
   since: "开始于",
   worst: "最严重时",
@@ -65,6 +44,4 @@ export const alerts: typeof english = {
   refused: (name) => `${name} 没有收下`,
   past: "已恢复的告警",
   pastColumns: { rule: "规则", subject: "对象", severity: "级别", since: "开始于", lasted: "持续" },
-  rules,
-  ruleNames: rules,
 };

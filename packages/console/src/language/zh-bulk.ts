@@ -2,10 +2,10 @@ import type { Dictionary } from "./en.ts";
 
 export const bulk: Dictionary["bulk"] = {
   title: "批量操作",
+  here: "这里是这个控制台进程启动以来发起的批量操作。随进程一起中断的，在审计里只有“开始”、没有结束：重新发起一次即可，只针对还没改动的消息。",
+  interrupted: "查看已开始的",
   none: "还没有批量操作。“失败”页可以把同一个原因的消息全部重试。",
-  means: (count) => `这一操作针对 ${count} 条消息，以它们现在的样子为准。期间被别人改动的消息保持原样，并会列出。`,
-  pace: "速度",
-  perSecond: (rate) => `每秒最多 ${rate} 条`,
+  means: (count) => `这一操作针对 ${count} 条消息，之后才来的不算。期间被别人改动的消息保持原样，并会列出。`,
   start: "开始",
   started: "已经开始。",
   columns: {
@@ -17,17 +17,13 @@ export const bulk: Dictionary["bulk"] = {
     ...{ resume: "恢复", archive: "归档", delete: "删除" },
   },
   states: {
-    ...{ preview: "预览", running: "进行中", paused: "已暂停" },
+    ...{ preview: "预览", running: "进行中" },
     ...{ done: "完成", cancelled: "已取消", failed: "失败" },
   },
   sum: (changed, total) => `${total} 条中已改 ${changed} 条`,
   conflicts: (count) => `${count} 条保持原样：已被别人改动`,
   vanished: (count) => `${count} 条已不存在`,
-  moves: { pauseOperation: "暂停", resumeOperation: "继续", cancelOperation: "取消" },
-  aboutMoves: {
-    pauseOperation: "正在处理的一批完成后停下，直到有人让它继续。",
-    resumeOperation: "继续处理剩下的消息。",
-    cancelOperation: "正在处理的一批完成后结束。已经改动的保持改动，其余保持原样。",
-  },
-  moved: { pauseOperation: "已暂停。", resumeOperation: "继续进行。", cancelOperation: "已取消。" },
+  cancel: "取消",
+  aboutCancel: "正在处理的一批完成后结束。已经改动的保持改动，其余保持原样。",
+  cancelled: "已取消。",
 };

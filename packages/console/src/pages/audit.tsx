@@ -15,7 +15,11 @@ import type { PageProps } from "./page.ts";
 type Entry = AnswerOf<"audit">["items"][number];
 
 const POLL_MS = 10_000;
-const RESULTS = ["done", "conflict", "denied", "begun"] as const;
+const RESULTS = ["done", "conflict", "denied", "begun", "cancelled", "failed"] as const;
+const TAGS = {
+  ...({ done: "tag-good", conflict: "tag-held", denied: "tag-bad", begun: "tag" } as const),
+  ...({ cancelled: "tag", failed: "tag-bad" } as const),
+};
 
 export function AuditPage({ source }: PageProps) {
   const { query: parameters } = place.value;
@@ -128,7 +132,7 @@ function AuditRow({ entry, source }: { readonly entry: Entry; readonly source: s
   const { action, at, author, before, changed, details, ids, reason, result, via } = entry;
   const { audit: texts } = words.value;
   const { columns } = texts;
-  const tag = { done: "tag-good", conflict: "tag-held", denied: "tag-bad", begun: "tag" }[result];
+  const tag = TAGS[result];
   const hasMore = before.length > 0 || (details !== null && details !== undefined);
   return (
     <tr>

@@ -26,6 +26,9 @@ export function OperationsPage({ source }: PageProps) {
   return (
     <>
       <h1 tabIndex={-1}>{texts.title}</h1>
+      <p class="told">
+        {texts.here} <a href={hrefOf(source, "audit", { query: { result: "begun" } })}>{texts.interrupted}</a>
+      </p>
       <Loaded polled={polled}>
         {({ items }) => <OperationTable operations={items} source={source} again={polled.again} />}
       </Loaded>
@@ -59,15 +62,15 @@ interface RowProps {
 }
 
 const TAGS = {
-  ...({ preview: "tag", running: "tag-held", paused: "tag-held" } as const),
+  ...({ preview: "tag", running: "tag-held" } as const),
   ...({ done: "tag-good", cancelled: "tag", failed: "tag-bad" } as const),
 };
 
 function OperationRow({ again, operation, source }: RowProps) {
-  const { author, changed, conflicts, error, kind, reason, startedAt, state, total, vanished } = operation;
+  const { author, changed, error, kind, left, reason, startedAt, state, total, vanished } = operation;
   const { bulk: texts } = words.value;
   const { columns } = texts;
-  const doneCount = changed + conflicts + vanished;
+  const doneCount = changed + left + vanished;
   return (
     <tr>
       <th scope="row">
@@ -84,7 +87,7 @@ function OperationRow({ again, operation, source }: RowProps) {
         <progress value={doneCount} max={Math.max(1, total.value)} aria-label={columns.progress} />
         <div class="num">{texts.sum(formatNumber(changed), formatCount(total))}</div>
         {vanished > 0 && <div class="quiet">{texts.vanished(formatNumber(vanished))}</div>}
-        {conflicts > 0 && <Conflicts count={conflicts} id={operation.id} source={source} />}
+        {left > 0 && <Conflicts count={left} id={operation.id} source={source} />}
       </td>
       <td data-label={columns.who}>
         <span class="cut">{author}</span>
@@ -93,46 +96,37 @@ function OperationRow({ again, operation, source }: RowProps) {
         {reason}
       </td>
       <td data-label={columns.actions}>
-        <Moves operation={operation} source={source} again={again} />
+        {state === "running" && <Cancel operation={operation} source={source} again={again} />}
       </td>
     </tr>
   );
 }
 
-const MOVES = {
-  ...({ running: ["pauseOperation", "cancelOperation"], paused: ["resumeOperation", "cancelOperation"] } as const),
-  ...({ preview: [], done: [], cancelled: [], failed: [] } as const),
-};
-type Move = "pauseOperation" | "resumeOperation" | "cancelOperation";
-
-function Moves({ again, operation, source }: RowProps) {
-  const opened = useSignal<Move | undefined>(undefined);
+function Cancel({ again, operation, source }: RowProps) {
+  const isOpen = useSignal(false);
   const { bulk: texts } = words.value;
-  const move = opened.value;
   return (
     <>
-      {MOVES[operation.state].map((name: Move) => (
-        <RouteButton
-          key={name}
-          route={name}
-          label={texts.moves[name]}
-          open={() => {
-            opened.value = name;
-          }}
-        />
-      ))}
-      {move !== undefined && (
+      <RouteButton
+        route="cancelOperation"
+        label={texts.cancel}
+        open={() => {
+          isOpen.value = true;
+        }}
+      />
+      {isOpen.value && (
         <ReasonDialog
-          title={`${texts.moves[move]} · ${texts.kinds[operation.kind]}`}
-          about={texts.aboutMoves[move]}
-          verb={texts.moves[move]}
-          done={texts.moved[move]}
+          title={`${texts.cancel} · ${texts.kinds[operation.kind]}`}
+          about={texts.aboutCancel}
+          verb={texts.cancel}
+          done={texts.cancelled}
           act={async (form) => {
-            await call(move, { source, operation: operation.id, body: { reason: fieldOf(form, "reason") } });
+            const body = { reason: fieldOf(form, "reason") };
+            await call("cancelOperation", { source, operation: operation.id, body });
             again();
           }}
           close={() => {
-            opened.value = undefined;
+            isOpen.value = false;
           }}
         />
       )}

@@ -127,7 +127,12 @@ function PartitionRow({ again, group, partition: each, source, topic }: Partitio
         {each.member === undefined ? (
           <span class="quiet">{texts.nobody}</span>
         ) : (
-          <span class="cut">{each.member.label ?? each.member.owner}</span>
+          <>
+            <span class="cut">{each.member.label ?? each.member.owner}</span>
+            {each.member.seenMsAgo !== undefined && (
+              <div class="quiet">{words.value.overview.lastSign(formatDuration(each.member.seenMsAgo))}</div>
+            )}
+          </>
         )}
       </td>
       <td data-label={columns.moved}>

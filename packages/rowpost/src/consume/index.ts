@@ -6,6 +6,8 @@
  */
 
 export { UnavailableError } from "../runtime/away.ts";
+export { HandlerTimeoutError } from "../runtime/handler-timeout.ts";
+export type { FailedEvent, HandledEvent, HandledMessageName, HandlingListeners } from "../runtime/handling-reports.ts";
 export type { Closed, Consumption } from "./consumption.ts";
 export { consumeKafka, type KafkaConsumeOptions } from "./kafka/index.ts";
 export type { KafkajsConsumer } from "./kafka/kafkajs.ts";

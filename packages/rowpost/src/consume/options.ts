@@ -6,8 +6,15 @@ import { backoffMs } from "../runtime/backoff.ts";
 import { checkOptions, type OptionKinds, oneOf, refuseUnknown } from "../runtime/check-options.ts";
 import { type Clock, systemClock } from "../runtime/clock.ts";
 import { ConfigurationError } from "../runtime/errors.ts";
-import { loggerOf } from "../runtime/guarded-ports.ts";
+import { guardedMetrics, loggerOf } from "../runtime/guarded-ports.ts";
+import {
+  checkListeners,
+  createHandlingReports,
+  type HandlingListeners,
+  type HandlingReports,
+} from "../runtime/handling-reports.ts";
 import type { Logger } from "../runtime/logger.ts";
+import type { Metrics } from "../runtime/metrics.ts";
 import { wholeNumber } from "../runtime/whole-number.ts";
 import type { Transaction } from "../transactions/executor.ts";
 import type { DeliveredMessage } from "./message.ts";
@@ -16,7 +23,7 @@ import type { DeliveredMessage } from "./message.ts";
 export interface HandlerContext<Raw, Tx> {
   /** Open; what is written in it is committed with the inbox's row, or not at all. */
   readonly tx: Tx;
-  /** Aborted when the consumer closes and its `drainTimeoutMs` is over. */
+  /** Aborted when `handlerTimeoutMs` is over, or `drainTimeoutMs` of a close. */
   readonly signal: AbortSignal;
   /** The message as the client gave it. */
   readonly raw: Raw;
@@ -87,6 +94,13 @@ export interface ConsumeOptions<Raw, Tx = Transaction> {
    */
   readonly isUnavailable?: ((error: unknown) => boolean) | undefined;
   /**
+   * A call of the handler that takes longer than this, in milliseconds, is a failed try: `signal`
+   * is aborted, its transaction is rolled back, and how it ends later is logged and ignored. With
+   * `transaction` the try ends when the handler does, because an ORM's `tx` stays usable after its
+   * rollback and may write to somebody else's transaction. Default: no limit.
+   */
+  readonly handlerTimeoutMs?: number | undefined;
+  /**
    * A message that is handled for longer than this, its transaction included, is told in the log,
    * and again when the time has doubled, in milliseconds. Nothing is cut: what a handler has under
    * way may still commit. Default 60,000; `Infinity`: never.
@@ -96,6 +110,10 @@ export interface ConsumeOptions<Raw, Tx = Transaction> {
   readonly drainTimeoutMs?: number | undefined;
   /** Default: warnings and errors on standard error. */
   readonly logger?: Logger | "silent" | undefined;
+  /** Takes what is measured. Default: nothing is measured. */
+  readonly metrics?: Metrics | undefined;
+  /** Told of each message that was handled, and of each attempt that failed. */
+  readonly on?: HandlingListeners | undefined;
   /** For tests. */
   readonly clock?: Clock | undefined;
 }
@@ -115,8 +133,15 @@ export interface WorkSettings<Raw> {
   readonly maxAttempts: number;
   readonly isUnavailable: (error: unknown) => boolean;
   readonly pauseMs: number;
+  readonly handlerTimeoutMs: number | undefined;
   readonly warnAfterMs: number;
   readonly drainTimeoutMs: number;
+  /** What the broker is called in spans, and who handles, there and in metrics. */
+  readonly system: string;
+  readonly consumer: string;
+  /** Where messages come from that do not say their topic. */
+  readonly source: string;
+  readonly reports: HandlingReports;
   readonly logger: Logger;
   readonly clock: Clock;
   retryInMs(attempt: number): number;
@@ -130,7 +155,12 @@ export function workSettings<Raw, Tx>(
   what: string,
   options: ConsumeOptions<Raw, Tx> & { readonly unhandled?: Unhandled | Park<Raw> | undefined },
   own: OptionKinds<Record<string, unknown>>,
-  defaults: { readonly maxAttempts?: number; readonly concurrency?: number; readonly noDeadLetters?: true } = {},
+  defaults: {
+    readonly maxAttempts?: number;
+    readonly concurrency?: number;
+    readonly noDeadLetters?: true;
+    readonly source?: string;
+  } = {},
 ): WorkSettings<Raw> {
   const { inbox, handler, retry = {}, unhandled = "redeliver" } = options;
   checkOptions<object>(what, options, { ...(inbox === "none" ? { ...KINDS, inbox: "string" } : KINDS), ...own });
@@ -147,6 +177,10 @@ export function workSettings<Raw, Tx>(
   const maxMs = wholeNumber(`${what}: retry.maxMs`, retry.maxMs ?? 5_000, 0);
   const baseMs = wholeNumber(`${what}: retry.baseMs`, retry.baseMs ?? 200, 0);
   const { maxAttempts = defaults.maxAttempts ?? 5 } = retry;
+  checkListeners(what, options.on);
+  const logger = loggerOf(options.logger);
+  const consumer = (inbox === "none" ? undefined : inbox.consumer) ?? what;
+  const metrics = guardedMetrics(options.metrics, logger);
   return {
     inbox: inbox === "none" ? undefined : inbox,
     identity: options.identity,
@@ -156,14 +190,19 @@ export function workSettings<Raw, Tx>(
     concurrency: wholeNumber(`${what}: concurrency`, options.concurrency ?? defaults.concurrency ?? 10, 1),
     orderBy: options.orderBy ?? (({ orderingKey, key }) => orderingKey ?? key),
     maxAttempts: maxAttempts === Infinity ? Infinity : wholeNumber(`${what}: retry.maxAttempts`, maxAttempts, 1),
-    isUnavailable: awayBy(loggerOf(options.logger), options.isUnavailable),
+    isUnavailable: awayBy(logger, options.isUnavailable),
     pauseMs: maxMs,
+    handlerTimeoutMs:
+      options.handlerTimeoutMs === undefined
+        ? undefined
+        : wholeNumber(`${what}: handlerTimeoutMs`, options.handlerTimeoutMs, 1),
     warnAfterMs:
       options.warnAfterMs === Infinity
         ? Infinity
         : wholeNumber(`${what}: warnAfterMs`, options.warnAfterMs ?? 60_000, 1),
     drainTimeoutMs: wholeNumber(`${what}: drainTimeoutMs`, options.drainTimeoutMs ?? 30_000, 0),
-    logger: loggerOf(options.logger),
+    ...{ consumer, logger, source: defaults.source ?? "", system: what.slice("consume".length).toLowerCase() },
+    reports: createHandlingReports({ consumer, logger, metrics, on: options.on }),
     clock: options.clock ?? systemClock,
     retryInMs: (attempt) => backoffMs({ attempt, baseMs, factor: 2, maxMs }),
   };
@@ -178,8 +217,11 @@ const KINDS = {
   orderBy: "function",
   retry: "object",
   isUnavailable: "function",
+  handlerTimeoutMs: "number",
   warnAfterMs: "number",
   drainTimeoutMs: "number",
   logger: ["object", "string"],
+  metrics: "object",
+  on: "object",
   clock: "object",
 } as const satisfies OptionKinds<ConsumeOptions<never>>;

@@ -8,8 +8,13 @@ import { untilAborted } from "../runtime/abort.ts";
 /** Deliveries of one loop. */
 export interface Underway {
   readonly size: number;
+  /**
+   * How many more may come. Where bodies are large, fewer than there are places: as many as the
+   * largest of late leave of 32 MiB.
+   */
+  readonly room: number;
   /** Until it has settled; it must not reject. */
-  add(settled: Promise<unknown>): void;
+  add(settled: Promise<unknown>, bytes: number): void;
   /** Aborted when one has settled, or at `wake`: the same one for all who ask until then. */
   change(): AbortSignal;
   /** For what else its loop waits for. */
@@ -18,8 +23,14 @@ export interface Underway {
   none(): Promise<void>;
 }
 
-export function createUnderway(): Underway {
+const MOST_BYTES = 32 * 1_048_576;
+/** What the largest body counts for after each that comes: forgotten after some hundred. */
+const FADES = 0.98;
+
+export function createUnderway(places: number): Underway {
   let size = 0;
+  let held = 0;
+  let largest = 0;
   let changing: AbortController | undefined;
 
   function wake(): void {
@@ -37,10 +48,17 @@ export function createUnderway(): Underway {
     get size() {
       return size;
     },
-    add(settled) {
+    get room() {
+      const byBytes = Math.floor((MOST_BYTES - held) / Math.max(largest, 1));
+      return Math.max(size === 0 ? 1 : 0, Math.min(places - size, byBytes));
+    },
+    add(settled, bytes) {
       size += 1;
+      held += bytes;
+      largest = Math.max(bytes, largest * FADES);
       void settled.then(() => {
         size -= 1;
+        held -= bytes;
         wake();
       });
     },

@@ -1,8 +1,12 @@
-import { expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
+import { loadTelemetry } from "../runtime/trace-context.ts";
 import { createManualClock } from "../testing/manual-clock.ts";
 import { deliveredMessage } from "./message.ts";
 import { workSettings } from "./options.ts";
 import { createWork } from "./work.ts";
+
+// The clock of these tests does not wait for what the first message of a process loads.
+beforeAll(() => loadTelemetry());
 
 test.each([
   ["stays until it is back, with its key", undefined, "handled", 4],

@@ -5,8 +5,11 @@
 import { unlessAborted } from "../runtime/abort.ts";
 import type { Timer } from "../runtime/clock.ts";
 import { describeError, InvalidMessageError } from "../runtime/errors.ts";
+import { withHandlerTimeout } from "../runtime/handler-timeout.ts";
+import type { HandledEvent } from "../runtime/handling-reports.ts";
 import { type Again, createLanes } from "../runtime/lanes.ts";
 import { createRests, type Resting } from "../runtime/rests.ts";
+import { inProcessSpan, loadTelemetry } from "../runtime/trace-context.ts";
 import type { Closed } from "./consumption.ts";
 import type { Delivery, Verdict } from "./delivery.ts";
 import type { DeliveredMessage } from "./message.ts";
@@ -20,6 +23,8 @@ type Reached = Verdict | "aside" | Again;
 /** Where a message is in its tries. */
 interface Tries extends Resting {
   attempts: number;
+  /** Of its handler, that count; `attempts` begins anew where it stays after the last one. */
+  calls: number;
   isHeld: boolean;
   hadItsTries: boolean;
 }
@@ -43,7 +48,7 @@ export interface Work<Raw> {
 }
 
 export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
-  const { clock, inbox, logger } = settings;
+  const { clock, inbox, logger, reports, source, system } = settings;
   const consumer = inbox?.consumer;
   const lanes = createLanes(settings.concurrency);
   const closing = new AbortController();
@@ -54,15 +59,35 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
   /** Resolves when the transaction has committed. */
   async function handleOnce(message: DeliveredMessage, raw: Raw, called: () => void): Promise<void> {
     const handling = { message };
+    const { headers, id } = message;
+    const about = { system, consumer: settings.consumer, headers, id, topic: message.topic ?? source };
     const call = (tx: unknown): Promise<unknown> => {
       called();
-      const context: HandlerContext<Raw, never> = { tx: tx as never, signal: abandoned.signal, raw };
-      return Promise.resolve(settings.handler(message, context));
+      const { handlerTimeoutMs: ms } = settings;
+      const run = (signal: AbortSignal): unknown => {
+        const context: HandlerContext<Raw, never> = { tx: tx as never, signal, raw };
+        return inProcessSpan(about, () => settings.handler(message, context));
+      };
+      if (ms === undefined) return Promise.resolve(run(abandoned.signal));
+      const { type, key } = message;
+      const ended = (error: unknown): void => {
+        const how = error === undefined ? "handled" : describeError(error);
+        logger.warn("a handler ended after its time was over; what it did stays", { consumer, type, key, how });
+      };
+      const limit = { clock, ms, what: `${type}:${key}`, signal: abandoned.signal, ended };
+      return withHandlerTimeout({ ...limit, waitsForEnd: transaction !== undefined }, run);
     };
+    const loading = loadTelemetry();
+    if (loading !== undefined) await loading;
     const { transaction } = settings;
     if (inbox === undefined) await (transaction === undefined ? call(undefined) : transaction(call));
     else if (transaction === undefined) await inbox.handle(inbox.database, handling, async (tx) => await call(tx));
     else await transaction((tx) => inbox.handle<unknown, unknown>(tx, handling, async () => await call(tx)));
+  }
+
+  function triedOnce(message: Partial<DeliveredMessage>, attempt: number, durationMs: number): HandledEvent {
+    const { topic = source, id, type, key } = message;
+    return { message: { topic, id, type, key }, attempt: Math.max(1, attempt), durationMs };
   }
 
   /** Settles as `once` does, and says now and then that it has not: nothing else would show it. */
@@ -94,15 +119,20 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
       if (turn !== undefined) return { until: turn };
       tries.attempts += 1;
       let wasCalled = false;
+      const beganMs = clock.monotonicMs();
+      const tried = (): HandledEvent => triedOnce(message, tries.calls, clock.monotonicMs() - beganMs);
       try {
         const about = { type, key, attempts: tries.attempts };
         await watched(() => handleOnce(message, delivery.raw, () => (wasCalled = true)), about);
         rests.well(type);
+        tries.calls += 1;
+        if (wasCalled) reports.handled(tried());
         return "handled";
       } catch (error) {
         delivery.tried?.();
         const until = wasCalled ? restAfter(delivery, message, tries, error) : undefined;
         if (until !== undefined) return { until };
+        if (wasCalled) tries.calls += 1;
         // Tries that did not reach the handler are none of its own.
         if (tries.isHeld && wasCalled) tries.attempts = 1;
         tries.isHeld &&= !wasCalled;
@@ -123,6 +153,7 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
           // A database that is away would make dead letters of all messages that come meanwhile.
           const unhandled = isAtFault ? settings.unhandled : "redeliver";
           const verdict = await giveUp(delivery, error, { type, key, attempts }, unhandled);
+          if (isAtFault) reports.failed({ ...tried(), error, isLast: verdict !== "redeliver" });
           if (!goesOn(delivery, verdict)) return verdict;
           if (stepsAside(delivery)) return "aside";
           tries.attempts = 0;
@@ -130,6 +161,7 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
           await clock.sleep(settings.pauseMs, closing.signal);
           continue;
         }
+        if (wasCalled) reports.failed({ ...tried(), error, isLast: false });
         logger.warn("a message was not handled and is tried again", {
           ...{ consumer, type, key, attempts, error },
         });
@@ -142,7 +174,7 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
   /** What the handler calls is away: the try is not counted. Undefined: it is. */
   function restAfter(
     delivery: Delivery<Raw>,
-    { type }: DeliveredMessage,
+    { type, topic = source }: DeliveredMessage,
     tries: Tries,
     error: unknown,
   ): Promise<unknown> | undefined {
@@ -153,6 +185,7 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
     }
     const until = rests.away(tries, type, error);
     if (until === undefined) return undefined;
+    reports.away(topic);
     tries.attempts -= 1;
     tries.hadItsTries = closing.signal.aborted;
     return until;
@@ -184,8 +217,9 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
   /** One without an identity, or that `orderBy` cannot read. */
   async function refuse(delivery: Delivery<Raw>, error: unknown): Promise<Reached> {
     let hadItsTries = false;
-    while (!isToStop(delivery, hadItsTries)) {
+    for (let times = 1; !isToStop(delivery, hadItsTries); times += 1) {
       const verdict = await giveUp(delivery, error, {});
+      reports.failed({ ...triedOnce({}, times, 0), error, isLast: verdict !== "redeliver" });
       delivery.tried?.();
       if (!goesOn(delivery, verdict)) return verdict;
       if (stepsAside(delivery)) return "aside";
@@ -232,7 +266,7 @@ export function createWork<Raw>(settings: WorkSettings<Raw>): Work<Raw> {
       message = undefined;
       unreadable = error;
     }
-    const tries: Tries = { attempts: 0, isHeld: false, hadItsTries: false };
+    const tries: Tries = { attempts: 0, calls: 0, isHeld: false, hadItsTries: false };
     const verdict = new Promise<Verdict>((resolve) => {
       const begin = (): void =>
         lanes.add({ lane }, async () => {

@@ -6,7 +6,6 @@
 import type { DoctorStore } from "../doctor/store.ts";
 import type { InboxDatabase } from "../inbox/store.ts";
 import type { AlertStore } from "../outbox/alerts.ts";
-import type { BulkStore } from "../outbox/bulk-operations.ts";
 import type { ConfirmationWriter } from "../outbox/confirmations.ts";
 import type { MessageAdmin } from "../outbox/message-admin.ts";
 import type { MessageWriter } from "../outbox/message-writer.ts";
@@ -15,7 +14,9 @@ import type { QueueStore } from "../queue/store.ts";
 import type { ReconcileStore } from "../reconcile/store.ts";
 import type { RelayStore } from "../relay/store.ts";
 import type { Executor, QueryResult, Statement, Transaction } from "../transactions/executor.ts";
+import type { Words } from "./sql/cold.ts";
 import type { TableLayout } from "./sql/layout.ts";
+import type { QueueStatements } from "./sql/queue/statements.ts";
 import type { SchemaStatements } from "./sql/statements.ts";
 
 export type { TableLayout };
@@ -36,6 +37,8 @@ export type SessionPurpose = "relay" | "lease" | "tool" | "listen";
 export interface SessionOptions {
   /** What it is for; decides settings and time-outs. */
   readonly purpose: SessionPurpose;
+  /** Whose it is, for people: `application_name` on PostgreSQL, `program_name` on MySQL. */
+  readonly of?: "consumer" | undefined;
   /**
    * A statement that has no answer after this long fails with `DatabaseUnavailableError`, and the
    * session is dead. Default 30,000.
@@ -142,6 +145,21 @@ export interface ToolOptions extends StoreOptions {
   readonly statementTimeoutMs?: number | undefined;
 }
 
+/** What SQL of the queue runs on. */
+export interface QueueSql extends Pick<Database, "connect"> {
+  /** How the engine spells what is written once for all of them. */
+  readonly words: Words;
+  /** What is written whole for each engine. */
+  readonly statements: QueueStatements;
+  /** All sessions are one handle. */
+  readonly sharedSession: boolean | undefined;
+  readonly isTableMissing: (error: unknown) => boolean;
+  /** The database takes no row like this. */
+  readonly isRowRefused: (error: unknown) => boolean;
+  /** The letter that the database's encoding lacks, where the error says so; "": one of them. */
+  readonly lackedLetter?: ((error: unknown) => string | undefined) | undefined;
+}
+
 /** What the message queue needs of a database. */
 export interface QueueDatabase {
   /** Rings when something was appended. */
@@ -149,6 +167,8 @@ export interface QueueDatabase {
   /** PostgreSQL: LISTENs for the appends of other processes. Elsewhere undefined: poll. */
   listen(): Promise<{ close(): Promise<void> } | undefined>;
   store(): QueueStore;
+  /** For what the queue does beside its appends and consumers. */
+  readonly sql: QueueSql;
 }
 
 /** A database that rowpost works on. */
@@ -203,8 +223,6 @@ export interface Database {
   operations(options: ToolOptions): OperationsStore;
   /** The port of `examine`. */
   doctor(options: StoreOptions): DoctorStore;
-  /** Changes of many messages by hand. */
-  bulk(options: ToolOptions): BulkStore;
   /** What is wrong, since when, who was told, and what is silenced. */
   alerts(options: ToolOptions): AlertStore;
   /** The port of `reconcile`. */

@@ -4,8 +4,9 @@ import type { Database } from "../databases/database.ts";
 import { checkOptions, databaseWith, type OptionKinds, refuseUnknown } from "../runtime/check-options.ts";
 import { type Clock, createSystemClock } from "../runtime/clock.ts";
 import { ConfigurationError, InvalidMessageError } from "../runtime/errors.ts";
-import { loggerOf } from "../runtime/guarded-ports.ts";
+import { guardedMetrics, loggerOf } from "../runtime/guarded-ports.ts";
 import type { Logger } from "../runtime/logger.ts";
+import type { Metrics } from "../runtime/metrics.ts";
 import type { Transaction } from "../transactions/executor.ts";
 import { createHandler, type HandlingOutcome } from "./handling.ts";
 import { attemptOf, checkPart, note, type ReceivedMessage } from "./identity.ts";
@@ -40,6 +41,8 @@ export interface InboxOptions {
   readonly retryWindowMs?: number | undefined;
   /** Default: warnings and errors on standard error. */
   readonly logger?: Logger | "silent" | undefined;
+  /** Takes what is measured. Default: nothing is measured. */
+  readonly metrics?: Metrics | undefined;
   /** For tests. */
   readonly clock?: Clock | undefined;
 }
@@ -163,6 +166,7 @@ export function createInbox(options: InboxOptions): Inbox {
   const handledBy = note("handledBy", options.handledBy ?? `${hostname()}:${process.pid}`) ?? "";
   if (usual !== undefined) checkPart("consumer", usual);
   const handleOnce = createHandler({ database, store });
+  const metrics = guardedMetrics(options.metrics, logger);
   const retention = createRetention({ store, logger, clock: options.clock ?? UNREF_CLOCK, keepMs, retryWindowMs });
 
   function rowOf(handling: Handling): HandlingRow {
@@ -197,8 +201,24 @@ export function createInbox(options: InboxOptions): Inbox {
       return row;
     };
     try {
+      const beganMs = performance.now();
       const { outcome, watch } = handleOnce(on, makeRow, handler);
-      const told = outcome.then((each) => tell(row as HandlingRow, each));
+      const measure = (became: "handled" | "duplicate" | "failed"): void => {
+        const who = row?.consumer ?? "";
+        metrics.increment("rowpost_inbox_total", { consumer: who, outcome: became });
+        metrics.observe("rowpost_inbox_duration_ms", { consumer: who }, performance.now() - beganMs);
+      };
+      const told = outcome.then(
+        (each) => {
+          const answer = tell(row as HandlingRow, each);
+          measure(answer.outcome);
+          return answer;
+        },
+        (error: unknown) => {
+          measure("failed");
+          throw error;
+        },
+      );
       return watch(told);
     } catch (error) {
       return Promise.reject(error);
@@ -230,6 +250,7 @@ const KINDS: OptionKinds<InboxOptions> = {
   keepMs: "number",
   retryWindowMs: "number",
   logger: ["object", "string"],
+  metrics: "object",
   clock: "object",
 };
 

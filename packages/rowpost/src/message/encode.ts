@@ -140,7 +140,7 @@ export function encodeDelay(
   { delayMs, deliverAt }: Pick<NewMessage, "delayMs" | "deliverAt">,
 ): Pick<EncodedMessage, "delayMs" | "deliverAtMs"> {
   if (delayMs !== undefined && deliverAt !== undefined) throw invalid(name, "delayMs and deliverAt exclude each other");
-  if (deliverAt !== undefined) return { delayMs: null, deliverAtMs: instantOf(name, deliverAt) };
+  if (deliverAt !== undefined) return { delayMs: null, deliverAtMs: instantOf(name, "deliverAt", deliverAt) };
   if (delayMs === undefined) return { delayMs: null, deliverAtMs: null };
   if (!Number.isInteger(delayMs) || delayMs < 0 || delayMs > LONGEST_DELAY_MS) {
     throw invalid(
@@ -155,20 +155,20 @@ export function encodeDelay(
  * An instant in the past is fine: it means at once. A text must name its zone, or each host would
  * read another instant.
  */
-function instantOf(name: string, deliverAt: Date | string): number {
-  const isText = typeof deliverAt === "string";
-  if (!isText && !(deliverAt instanceof Date)) {
-    throw invalid(name, `deliverAt must be a Date or an ISO 8601 text with a zone, not ${typeof deliverAt}`);
+export function instantOf(name: string, field: "deliverAt" | "expiresAt", instant: Date | string): number {
+  const isText = typeof instant === "string";
+  if (!isText && !(instant instanceof Date)) {
+    throw invalid(name, `${field} must be a Date or an ISO 8601 text with a zone, not ${typeof instant}`);
   }
-  const given = isText ? `"${deliverAt}"` : "an invalid Date";
-  if (isText && !/^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)$/.test(deliverAt)) {
-    throw invalid(name, `deliverAt is ${given}; it must be ISO 8601 with a zone, such as 2027-01-31T09:00:00+08:00`);
+  const given = isText ? `"${instant}"` : "an invalid Date";
+  if (isText && !/^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)$/.test(instant)) {
+    throw invalid(name, `${field} is ${given}; it must be ISO 8601 with a zone, such as 2027-01-31T09:00:00+08:00`);
   }
-  const instantMs = isText ? Date.parse(deliverAt) : deliverAt.getTime();
-  if (Number.isNaN(instantMs) || (isText && !isCalendarDay(deliverAt)))
-    throw invalid(name, `deliverAt is ${given}; there is no such instant`);
+  const instantMs = isText ? Date.parse(instant) : instant.getTime();
+  if (Number.isNaN(instantMs) || (isText && !isCalendarDay(instant)))
+    throw invalid(name, `${field} is ${given}; there is no such instant`);
   if (instantMs < 0 || instantMs > LATEST_INSTANT_MS)
-    throw invalid(name, "deliverAt must lie between the years 1970 and 9999");
+    throw invalid(name, `${field} must lie between the years 1970 and 9999`);
   return instantMs;
 }
 

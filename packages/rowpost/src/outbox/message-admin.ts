@@ -343,6 +343,77 @@ export interface CopyReport {
   readonly conflicts: readonly ChangeConflict[];
 }
 
+/** What is done to each message. */
+export type ChangeKind = "retry" | "resend" | "suspend" | "resume" | "archive" | "delete";
+
+/** What is to be done to which messages. */
+export interface ManyMessages {
+  /**
+   * `resend` takes failed messages too where the filter names that state; `archive` and `delete`
+   * take them only there.
+   */
+  readonly kind: ChangeKind;
+  /** Which messages; an empty one is refused. */
+  readonly filter: MessageFilter;
+  /** Exactly these, and only as they were seen, whatever the filter says. */
+  readonly seen?: readonly SeenMessage[] | undefined;
+  /** Of `retry` and `resend`: pending messages too that wait for their next attempt. */
+  readonly now?: boolean | undefined;
+  /** Only messages with higher ids: the last one that an interrupted `resend` has changed. */
+  readonly afterId?: string | undefined;
+}
+
+/** What a change would mean. */
+export interface ManyPreview {
+  /** How many messages were found, up to 10,000. */
+  readonly found: number;
+  /** There are no others. */
+  readonly complete: boolean;
+  /** The first 20. */
+  readonly samples: readonly MessageSummary[];
+  /** The highest id that there is: messages behind it came later, and are not meant. */
+  readonly upToId: string;
+}
+
+/** A change of many messages. */
+export interface ManyRequest extends ManyMessages {
+  /** `upToId` of the preview. Default: the highest id that there is at the beginning. */
+  readonly upToId?: string | undefined;
+  /** At most so many are changed, the lowest ids first. Default: all. */
+  readonly limit?: number | undefined;
+  /** How long messages are suspended. Default: until somebody resumes them. */
+  readonly untilMs?: number | undefined;
+  /** Who changes them, and why. */
+  readonly action: OperatorAction;
+  /** What its entries in the audit have in common. Default: a new UUID. */
+  readonly operation?: string | undefined;
+  /** Ends the change behind the batch that runs. */
+  readonly signal?: AbortSignal | undefined;
+  /** Told after each batch. */
+  readonly onProgress?: ((progress: ManyProgress) => void) | undefined;
+}
+
+/** How far a change is. Messages that were found are in one of the three counts. */
+export interface ManyProgress {
+  /** Messages that were changed. */
+  readonly changed: number;
+  /**
+   * Messages that were left as they are: in another state, changed since they were seen, or with
+   * nothing to do, such as one that is due already (`now`).
+   */
+  readonly left: number;
+  /** Messages that are gone. */
+  readonly vanished: number;
+  /** The first 1,000 of those that were left, as they are. */
+  readonly conflicts: readonly ChangeConflict[];
+}
+
+/** What became of a change. */
+export interface ManyReport extends ManyProgress {
+  /** `cancelled`: by the signal; the messages that it did not come to are as they were. */
+  readonly state: "done" | "cancelled";
+}
+
 /** Looks at messages and changes them by hand: what `rowpost list`, `retry` and the others do. */
 export interface MessageAdmin {
   /**
@@ -399,6 +470,15 @@ export interface MessageAdmin {
   }): Promise<number>;
   /** sent, consumed (and failed, named) -> archive or deleted. */
   remove(request: ChangeTarget & { readonly mode: "archive" | "delete" }): Promise<ChangeReport>;
+  /** Looks for what a change would mean, for four seconds at most. Changes nothing. */
+  preview(request: ManyMessages): Promise<ManyPreview>;
+  /**
+   * Changes what matches, of the messages that there are now, in the order of ids: 500 in a
+   * transaction, each with its entry in the audit. The audit says `begun` before the first and
+   * `done`, `cancelled` or `failed` after the last one. Whoever finds `begun` alone calls it again
+   * with the same filter, which no longer matches what was changed.
+   */
+  changeMany(request: ManyRequest): Promise<ManyReport>;
   /**
    * A new message like this one with something changed, in one transaction with what becomes of the
    * original. Throws, with nothing written: `InvalidMessageError` (a copy that could not be sent),

@@ -7,9 +7,10 @@ import type { MessageState } from "../message/states.ts";
 
 /**
  * What became of it: `conflict`: a message had changed, `denied`: they may not. `begun`: it is
- * about to be done in a transaction of its own, and another entry says what became of it.
+ * about to be done in transactions of its own, and another entry says what became of it; of a
+ * change of many messages `cancelled` and `failed` too.
  */
-export type AuditResult = "done" | "conflict" | "denied" | "begun";
+export type AuditResult = "done" | "conflict" | "denied" | "begun" | "cancelled" | "failed";
 
 /** A message as it was before a change by hand. */
 export interface BeforeImage {
@@ -33,7 +34,7 @@ export interface AuditRecord {
   readonly author: string;
   /** `cli`, `console`, `api`; null: from code. */
   readonly via: string | null;
-  /** `retry`, `suspend`, `resume`, `archive`, `login`, … */
+  /** `retry`, `suspend`, `resume`, `archive`, `many retry`, `login`, … */
   readonly action: string;
   /** Why, in their own words. */
   readonly reason: string;

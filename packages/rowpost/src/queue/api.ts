@@ -1,5 +1,7 @@
 /** Everything that a queue offers: what `createQueue` takes, and what it makes. */
 import type { Database } from "../databases/database.ts";
+import type { Metrics } from "../runtime/metrics.ts";
+import type { ConsumeBatchesOptions } from "./consuming/batches.ts";
 import type { Consumer } from "./consuming/consumer.ts";
 import type { TailedMessage } from "./consuming/message.ts";
 import type { ConsumeOptions } from "./consuming/options.ts";
@@ -9,10 +11,11 @@ import type { GroupCalls } from "./groups/calls.ts";
 import type { QueueMessage } from "./producing/encode.ts";
 import type { RelayedAppends } from "./producing/relayed.ts";
 import type { TailOptions } from "./reading/tail.ts";
+import type { RecallOptions } from "./recalling/recall.ts";
 import type { ReplayOptions, ReplayReport } from "./replaying/replay.ts";
 import type { DropMonthOptions, MonthDropped, RetentionOutcome } from "./retention/retention.ts";
+import type { RewindEntry } from "./rewinding/requests.ts";
 import type { RewindOptions, RewindReport, UndoRewindOptions } from "./rewinding/rewind.ts";
-import type { RewindEntry } from "./rewinding/store.ts";
 import type { QueueMessageDetail, QueueSearch, QueueSearchAnswer } from "./searching/search.ts";
 import type { TopicSettings } from "./store.ts";
 import type { TopicOptions } from "./topics/topics.ts";
@@ -28,6 +31,19 @@ export interface QueueOptions {
   readonly ip?: string | undefined;
   /** Port of this process in rows, for instance the one that it serves on. */
   readonly port?: number | undefined;
+  /**
+   * How long an `append` without a transaction of yours waits for the database and for
+   * transactions that hold the counters of its partitions, in ms. Default 30,000. What is begun by
+   * then is rejected with `DatabaseUnavailableError`: nobody knows whether it was appended. What
+   * waits behind it is rejected with `DatabaseConflictError`, at most as much later: nothing of it
+   * was written.
+   */
+  readonly appendTimeoutMs?: number | undefined;
+  /**
+   * Takes what its consumers and appends measure; `createMetricsRegistry()` keeps it as Prometheus
+   * text. Default: nothing is measured.
+   */
+  readonly metrics?: Metrics | undefined;
 }
 
 /** What `createQueue` makes. */
@@ -70,6 +86,13 @@ export interface Queue extends GroupCalls {
    */
   consume(options: ConsumeOptions): Promise<Consumer>;
   /**
+   * {@link consume} for a handler that takes many messages at once. Each message has its own
+   * outcome, attempts and record, and members of both kinds may share a group.
+   *
+   * Throws `ConfigurationError`, `InvalidNameError`, `UnknownTopicError`.
+   */
+  consumeBatches(options: ConsumeBatchesOptions): Promise<Consumer>;
+  /**
    * Joins a consumer group for a loop of your own: `receive` gives messages, each is settled by its
    * `settle` or `fail`. All else is as with {@link consume}, and members of both kinds may share a
    * group. A puller holds its partitions while nobody receives, too.
@@ -107,6 +130,16 @@ export interface Queue extends GroupCalls {
    * Throws `InvalidIdError`, `InvalidNameError`, `MonthDroppedError`, `UnknownTopicError`.
    */
   message(topic: string, id: string): Promise<QueueMessageDetail | undefined>;
+  /**
+   * Takes a message back for all groups: an attempt that begins later is none, and its record says
+   * who recalled it and why. A consumer that has read the message before may still handle it.
+   * Resolves to the message as it is then, with what each group has done with it; one that is
+   * `unread` or `waiting` skips it, unless a member has it in hand. Undefined: there is none.
+   *
+   * Throws `ConfigurationError`, `InvalidIdError`, `InvalidNameError`, `MonthDroppedError`,
+   * `UnknownTopicError`.
+   */
+  recall(options: RecallOptions): Promise<QueueMessageDetail | undefined>;
   /**
    * Moves the progress of a group: back, and messages come again, or ahead. Consumers may run. With
    * `dryRun` it counts what would come again.

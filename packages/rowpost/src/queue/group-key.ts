@@ -1,7 +1,12 @@
-/** Names a consumer group. In a file of its own: the ports of features do not see the store. */
+import { part, type Sql } from "../databases/sql/cold.ts";
 
-/** A consumer group of a topic. */
+/** A group of a topic. */
 export interface GroupKey {
   readonly topic: string;
   readonly group: string;
+}
+
+/** The condition of a group's rows. */
+export function ofGroup({ topic, group }: GroupKey): Sql {
+  return part`topic_id = ${topic} AND consumer_group_id = ${group}`;
 }

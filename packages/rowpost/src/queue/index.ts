@@ -9,16 +9,13 @@ export {
 } from "../message/queue-errors.ts";
 export { UnavailableError } from "../runtime/away.ts";
 export { InvalidNameError, UnknownTopicError } from "../runtime/errors.ts";
+export { HandlerTimeoutError } from "../runtime/handler-timeout.ts";
+export type { FailedEvent, HandledEvent, HandledMessageName, HandlingListeners } from "../runtime/handling-reports.ts";
 export type { Queue, QueueOptions } from "./api.ts";
+export type { BatchHandler, BatchOutcome, ConsumeBatchesOptions } from "./consuming/batches.ts";
 export type { Consumer } from "./consuming/consumer.ts";
 export type { PulledMessage } from "./consuming/desk.ts";
-export {
-  AlreadySettledError,
-  HandlerTimeoutError,
-  PartitionLostError,
-  PullerStoppedError,
-  SettleTooLateError,
-} from "./consuming/errors.ts";
+export { AlreadySettledError, PartitionLostError, PullerStoppedError, SettleTooLateError } from "./consuming/errors.ts";
 export type { ConsumedMessage, TailedMessage } from "./consuming/message.ts";
 export type { ConsumeOptions, ConsumerFaultPoint, HandlerContext, MessageHandler } from "./consuming/options.ts";
 export type { PullOptions, ReceiveOptions } from "./consuming/pull-options.ts";
@@ -47,10 +44,12 @@ export type { QueueMessage } from "./producing/encode.ts";
 export type { AppendIn, RelayedAppends, RelayedMessage } from "./producing/relayed.ts";
 export { createQueue } from "./queue.ts";
 export type { TailOptions } from "./reading/tail.ts";
+export type { RecallOptions } from "./recalling/recall.ts";
 export type { ReplayOptions, ReplayReport } from "./replaying/replay.ts";
 export type { DropMonthOptions, MonthDropped, RetentionOutcome } from "./retention/retention.ts";
+export type { RewindEntry, RewoundPartition } from "./rewinding/requests.ts";
 export type { RewindOptions, RewindPosition, RewindReport, UndoRewindOptions } from "./rewinding/rewind.ts";
-export type { RewindEntry, RewoundPartition } from "./rewinding/store.ts";
+export type { ConsumptionEntry, DroppedMonth } from "./searching/requests.ts";
 export type {
   QueueMessageAttempt,
   QueueMessageDetail,
@@ -59,7 +58,6 @@ export type {
   QueueSearch,
   QueueSearchAnswer,
 } from "./searching/search.ts";
-export type { ConsumptionEntry, DroppedMonth } from "./searching/store.ts";
 export type { GroupStart, TopicSettings } from "./store.ts";
 export type { TopicOptions } from "./topics/topics.ts";
 export type { UnaccountedMessages, VerifyAnswer, VerifyOptions, VerifyPosition } from "./verifying/verify.ts";

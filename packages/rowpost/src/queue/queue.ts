@@ -2,23 +2,32 @@
 import { networkInterfaces } from "node:os";
 import { checkOptions, databaseWith, type OptionKinds } from "../runtime/check-options.ts";
 import { systemClock } from "../runtime/clock.ts";
+import { guardedMetrics, loggerOf } from "../runtime/guarded-ports.ts";
+import type { Metrics } from "../runtime/metrics.ts";
+import { loadTelemetry } from "../runtime/trace-context.ts";
+import { wholeNumber } from "../runtime/whole-number.ts";
 import type { Queue, QueueOptions } from "./api.ts";
+import { startBatches } from "./consuming/batches.ts";
 import { type Consumer, startConsumer } from "./consuming/consumer.ts";
 import type { Lanes } from "./consuming/lanes.ts";
 import type { TailedMessage } from "./consuming/message.ts";
+import { observed } from "./consuming/observed.ts";
 import { type ConsumerSettings, consumerSettings } from "./consuming/options.ts";
 import { createPoolShare } from "./consuming/pool-share.ts";
 import { startPuller } from "./consuming/puller.ts";
+import { createWatch } from "./consuming/watch.ts";
 import { groupCalls } from "./groups/calls.ts";
 import type { DeadLetterParts } from "./groups/dead-letters.ts";
 import { createAppender } from "./producing/append.ts";
 import type { QueueMessage } from "./producing/encode.ts";
 import { createRelayedAppends } from "./producing/relayed.ts";
 import { checkedTail, type TailOptions, tail } from "./reading/tail.ts";
+import { recallMessage } from "./recalling/recall.ts";
 import { replay } from "./replaying/replay.ts";
 import { keepHouse } from "./retention/housekeeping.ts";
 import { applyRetention, dropMonth } from "./retention/retention.ts";
 import { rewindGroup, rewindLog, undoRewind } from "./rewinding/rewind.ts";
+import { openRooms } from "./rooms.ts";
 import { searchQueue, showMessage } from "./searching/search.ts";
 import type { ConsumptionStore } from "./store.ts";
 import { checkGroup, checkTopic } from "./topics/names.ts";
@@ -29,12 +38,9 @@ const monotonicMs = (): number => systemClock.monotonicMs();
 
 /** Makes a queue on a database. Connects to nothing yet. */
 export function createQueue(options: QueueOptions): Queue {
-  const { database, producerGroup, port } = checkedOptions(options);
-  const [store, share] = [database.queue.store(), createPoolShare(database)];
-  const searching = store.searching();
-  const rewinding = store.rewinding();
-  const retention = store.retention();
-  const verifying = store.verifying();
+  const { appendTimeoutMs, database, metrics, producerGroup, port } = checkedOptions(options);
+  const [store, share, watch] = [database.queue.store(), createPoolShare(database), createWatch(database.queue)];
+  const { groups, recalling, searching, rewinding, retention, verifying, ...rooms } = openRooms(database.queue.sql);
   const topics = createTopics(store.topics, monotonicMs);
   const ip = options.ip ?? ownAddress();
   const appender = createAppender({
@@ -42,7 +48,7 @@ export function createQueue(options: QueueOptions): Queue {
     topics,
     producer: { group: producerGroup ?? null, ip, port: port ?? null },
     doorbell: database.queue.doorbell,
-    besideServer: database.dialect !== "sqlite",
+    ...{ metrics, timeoutMs: appendTimeoutMs, besideServer: database.dialect !== "sqlite" },
     transaction: (work) => database.transaction(work),
   });
 
@@ -61,10 +67,12 @@ export function createQueue(options: QueueOptions): Queue {
   async function join(settings: ConsumerSettings, lanes?: Lanes): Promise<Consumer> {
     const { topic, group, lockWaitTimeoutMs } = settings;
     const { partitions } = await topics.settings(topic);
+    await loadTelemetry();
     const consumer = await startConsumer({
       store: store.consumption({ topic, group }, { lockWaitTimeoutMs }),
-      ...{ settings, topics: store.topics, place: { ip, port: port ?? null }, lanes },
-      ...{ database: database.queue, transaction: share.transaction },
+      ...observed(settings, metrics),
+      ...{ topics: store.topics, place: { ip, port: port ?? null }, lanes },
+      ...{ watch, transaction: share.transaction },
     });
     const stopping = new AbortController();
     if (settings.transactional) await share.join(partitions, settings, stopping.signal);
@@ -84,6 +92,7 @@ export function createQueue(options: QueueOptions): Queue {
       },
       stop() {
         stopping.abort();
+        settings.batches?.close();
         return consumer.stop();
       },
     };
@@ -119,7 +128,6 @@ export function createQueue(options: QueueOptions): Queue {
     }
   }
 
-  const groups = store.groups();
   const byHand: DeadLetterParts = {
     store: groups,
     requireTopic: (topic) => topics.settings(topic),
@@ -134,6 +142,7 @@ export function createQueue(options: QueueOptions): Queue {
     relayed: createRelayedAppends({ database, appender, producerGroup, store: store.relayed, monotonicMs }),
     ...groupCalls(byHand),
     consume: async (given) => await join(consumerSettings(given)),
+    consumeBatches: (given) => startBatches(join, given),
     pull: (given) => startPuller(join, given),
     replay: (given) => replay({ store: groups, join, lastIds }, given),
     tail: follow,
@@ -142,6 +151,7 @@ export function createQueue(options: QueueOptions): Queue {
       await topics.settings(topic);
       return await showMessage(searching, topic, id);
     },
+    recall: (given) => recallMessage({ recalling, searching, requireTopic: (topic) => topics.settings(topic) }, given),
     dropMonth: (given) => dropMonth(retention, given),
     applyRetention: retain,
     verify,
@@ -161,11 +171,7 @@ export function createQueue(options: QueueOptions): Queue {
     append,
     wake: () => database.queue.doorbell.ring(),
     async close() {
-      await groups.close();
-      await searching.close();
-      await rewinding.close();
-      await retention.close();
-      await verifying.close();
+      await rooms.close();
       await store.close();
     },
   };
@@ -176,13 +182,20 @@ const KINDS: OptionKinds<QueueOptions> = {
   producerGroup: "string",
   ip: "string",
   port: "number",
+  metrics: "object",
+  appendTimeoutMs: "number",
 };
 
-function checkedOptions(options: QueueOptions): QueueOptions {
+const APPEND_TIMEOUT_MS = 30_000;
+
+function checkedOptions(
+  options: QueueOptions,
+): QueueOptions & { readonly metrics: Metrics; readonly appendTimeoutMs: number } {
   checkOptions("createQueue", options, KINDS);
-  const { producerGroup } = options;
+  const { appendTimeoutMs = APPEND_TIMEOUT_MS, producerGroup } = options;
   if (producerGroup !== undefined) checkGroup(producerGroup);
-  return options;
+  wholeNumber("createQueue: appendTimeoutMs", appendTimeoutMs, 1);
+  return { ...options, appendTimeoutMs, metrics: guardedMetrics(options.metrics, loggerOf(undefined)) };
 }
 
 function ownAddress(): string | null {

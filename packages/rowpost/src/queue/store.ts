@@ -5,12 +5,7 @@
 import type { LeaseStore } from "../relay/store.ts";
 import type { Executor } from "../transactions/executor.ts";
 import type { GroupKey } from "./group-key.ts";
-import type { GroupStore } from "./groups/store.ts";
 import type { RelayedStore } from "./producing/relayed-store.ts";
-import type { RetentionStore } from "./retention/store.ts";
-import type { RewindStore } from "./rewinding/store.ts";
-import type { SearchStore } from "./searching/store.ts";
-import type { VerifyStore } from "./verifying/store.ts";
 
 export type { GroupKey };
 
@@ -237,7 +232,6 @@ export interface Counters {
   readonly paused: boolean;
 }
 
-/** One group's side of the store. Its sessions are its own. */
 /** An attempt that stands in the records. */
 export interface RecordedAttempt {
   readonly id: string;
@@ -246,6 +240,7 @@ export interface RecordedAttempt {
   readonly isSilent: boolean;
 }
 
+/** One group's side of the store. Its sessions are shared with those of the same queue. */
 export interface ConsumptionStore {
   /** A lease for each partition; `shard` is the partition. */
   readonly leases: LeaseStore;
@@ -256,7 +251,10 @@ export interface ConsumptionStore {
   join(start: GroupStart): Promise<void>;
   /** Progress of these partitions. */
   progress(partitions: readonly number[]): Promise<Progress[]>;
+  /** What they say now; the same object as before, as long as that is the same. */
   counters(): Promise<Counters>;
+  /** By partition, in how many milliseconds its first redelivery is due; below 0: it is. */
+  firstDue(): Promise<ReadonlyMap<number, number>>;
   /** Of these ordering keys, those that a waiting redelivery holds up. */
   heldUp(partition: number, orderingKeys: readonly string[]): Promise<string[]>;
   /** Messages in order of their ids; undefined: the table of this month is not there. */
@@ -288,12 +286,7 @@ export interface QueueStore {
   readonly relayed: RelayedStore;
   /** In an open transaction, as its last work: the counter stays locked until it ends. */
   beginAppend(tx: Executor, options?: AppendOptions): AppendCall;
-  groups(): GroupStore;
   consumption(key: GroupKey, options: { readonly lockWaitTimeoutMs: number }): ConsumptionStore;
-  searching(): SearchStore;
-  rewinding(): RewindStore;
-  retention(): RetentionStore;
-  verifying(): VerifyStore;
   /** Makes the queue's own tables; what was done now. */
   migrate(): Promise<readonly string[]>;
   close(): Promise<void>;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { inFlightMessage } from "../testing/scanned-message.ts";
+import { inFlightMessage } from "../../test/relay/scanned-message.ts";
 import { createInFlightWindow } from "./in-flight.ts";
 
 const entry = (id: string, shard = 0, orderingKey: string | null = null) => inFlightMessage({ id, shard, orderingKey });

@@ -47,5 +47,10 @@ export const POOL_CLOSE_MS = 5_000;
 
 /** Resolves when the closing is done or has failed, at the latest after `ms`. */
 export async function closeQuietly(closing: Promise<unknown>, ms: number = CLOSE_WITHIN_MS): Promise<void> {
-  await withDeadline(() => closing, { what: "closing", ms }).catch(() => undefined);
+  await atMost(ms, closing);
+}
+
+/** Resolves when it has ended, well or badly, at the latest after `ms`; it goes on then. */
+export async function atMost(ms: number, running: Promise<unknown>): Promise<void> {
+  await withDeadline(() => running, { what: "it", ms }).catch(() => undefined);
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { createMetricsRegistry, METRICS, silentMetrics } from "./metrics.ts";
+import { METRICS, silentMetrics } from "./metrics.ts";
+import { createMetricsRegistry } from "./metrics-registry.ts";
 
 describe("metrics", () => {
   test("names, help and labels follow the rules of Prometheus, and durations say their unit", () => {
@@ -10,6 +11,17 @@ describe("metrics", () => {
       expect(name.endsWith("_total"), `${name} is a ${kind}`).toBe(kind === "counter");
       if (kind === "histogram") expect(name).toMatch(/_ms$/);
     }
+  });
+
+  test("the listener answers with the exposition, as the type that Prometheus 3 asks for", () => {
+    const metrics = createMetricsRegistry();
+    metrics.gauge("rowpost_in_flight", {}, 3);
+    const said: string[] = [];
+    metrics.listener(undefined, {
+      setHeader: (name, value) => said.push(`${name}: ${value}`),
+      end: (text) => said.push(text),
+    });
+    expect(said).toEqual(["content-type: text/plain; version=0.0.4; charset=utf-8", metrics.exposition()]);
   });
 
   test("the silent default takes everything", () => {

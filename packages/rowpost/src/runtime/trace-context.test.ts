@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { inSpan, installTelemetry, SPAN, TRACEPARENT } from "../../test/telemetry.ts";
-import { activeTraceHeaders, loadTelemetry } from "./trace-context.ts";
+import { endedSpans, inSpan, installTelemetry, SPAN, TRACEPARENT } from "../../test/telemetry.ts";
+import { activeTraceHeaders, inProcessSpan, loadTelemetry } from "./trace-context.ts";
 
 let uninstall = (): void => {};
 beforeAll(() => {
@@ -26,4 +26,41 @@ test("the context of the call holds after an await", async () => {
     return activeTraceHeaders();
   });
   expect(headers).toEqual({ traceparent: TRACEPARENT });
+});
+
+const MESSAGE = { system: "rowpost", topic: "orders", consumer: "billing", id: "1", headers: {} };
+
+test("a handler's query that runs with each `then` runs once, and its span ends with it", async () => {
+  await loadTelemetry();
+  endedSpans.length = 0;
+  let runs = 0;
+  const name = "then";
+  const query = Object.assign(
+    {},
+    {
+      [name](done: (rows: number) => unknown) {
+        runs += 1;
+        done(7);
+      },
+    },
+  );
+  expect(await inProcessSpan(MESSAGE, () => query)).toBe(7);
+  expect([runs, endedSpans.length]).toEqual([1, 1]);
+});
+
+test("without an SDK no span is begun, and what is thrown is passed on", async () => {
+  await loadTelemetry();
+  uninstall();
+  endedSpans.length = 0;
+  try {
+    expect(inProcessSpan(MESSAGE, () => "as it is")).toBe("as it is");
+    expect(() =>
+      inProcessSpan(MESSAGE, () => {
+        throw new Error("no");
+      }),
+    ).toThrow("no");
+    expect(endedSpans).toEqual([]);
+  } finally {
+    uninstall = installTelemetry();
+  }
 });

@@ -8,10 +8,14 @@ import type { ConsumeOptions, Consumption, DeliveredMessage } from "../../src/co
 import type { Database } from "../../src/databases/database.ts";
 import { postgres } from "../../src/databases/postgres/index.ts";
 import { createInbox, type Inbox, MissingIdentityError } from "../../src/inbox/index.ts";
+import { untilAborted } from "../../src/runtime/abort.ts";
 import type { Logger } from "../../src/runtime/logger.ts";
+import { createMetricsRegistry } from "../../src/runtime/metrics-registry.ts";
+import { activeTraceHeaders } from "../../src/runtime/trace-context.ts";
 import type { Transaction } from "../../src/transactions/executor.ts";
 import { noDeadline, outgoing } from "../brokers/messages.ts";
 import { createTestDatabase, type TestDatabase } from "../services.ts";
+import { endedSpans, installTelemetry, SPAN, TRACEPARENT } from "../telemetry.ts";
 import { countingHandler } from "./counting.ts";
 
 /** Options as a case gives them. */
@@ -161,6 +165,58 @@ function defineConsumerCases(
     expect(await place.left()).toBe(0);
   });
 
+  test("each outcome is counted and told once, in a span of the publisher's trace", async () => {
+    const uninstall = installTelemetry();
+    const metrics = createMetricsRegistry();
+    const measured = createInbox({ database, consumer: "points", metrics });
+    let topic = "";
+    const counted = (outcome: string): number => metrics.value("rowpost_inbox_total", { consumer: "points", outcome });
+    const traced = (key: string): OutgoingMessage =>
+      message(key, { headers: { ...outgoing(key).headers, traceparent: TRACEPARENT } });
+    const told: string[] = [];
+    const inside: unknown[] = [];
+    try {
+      await measured.handle(database, { message: { type: "order.created", key: "again" } }, async () => undefined);
+      await publish(["well", "late", "never", "again"].map(traced));
+      const consumption = await consume({
+        ...{ inbox: measured, metrics, retry: { maxAttempts: 2, baseMs: 1, maxMs: 5 } },
+        unhandled: () => undefined,
+        on: {
+          handled({ message, attempt }) {
+            ({ topic } = message);
+            told.push(`${message.key} ${attempt} handled`);
+          },
+          failed: ({ message: { key }, attempt, isLast }) => void told.push(`${key} ${attempt} ${isLast}`),
+        },
+        handler({ key }) {
+          inside.push(activeTraceHeaders()?.["traceparent"]);
+          if (key === "never" || (key === "late" && !told.includes("late 1 false"))) throw new RangeError("no points");
+        },
+      });
+      await expect.poll(() => told.length).toBe(5);
+      await expect.poll(() => counted("duplicate")).toBe(1);
+      await consumption.close();
+      expect(told.toSorted()).toEqual([
+        ...["late 1 false", "late 2 handled", "never 1 false", "never 2 true", "well 1 handled"],
+      ]);
+      expect([counted("handled"), counted("failed")]).toEqual([3, 3]);
+      expect(topic).toContain(place.topic);
+      const labels = { consumer: "points", topic };
+      expect(metrics.value("rowpost_handled_total", labels)).toBe(2);
+      expect(metrics.value("rowpost_handle_duration_ms", labels)).toBe(5);
+      expect(metrics.value("rowpost_handle_failures_total", { ...labels, scope: "message" })).toBe(3);
+      expect(metrics.value("rowpost_redeliveries_total", labels)).toBe(2);
+      expect(metrics.value("rowpost_dead_letters_total", labels)).toBe(1);
+      expect(endedSpans.map(({ name, kind, traceId, parentId }) => [name, kind, traceId, parentId])).toEqual(
+        Array.from({ length: 5 }, () => [`process ${topic}`, 4, SPAN.traceId, SPAN.spanId]),
+      );
+      expect(inside).toEqual(expect.arrayContaining(endedSpans.map((each) => `00-${each.traceId}-${each.spanId}-01`)));
+      expect(endedSpans.filter(({ error }) => error === "no points")).toHaveLength(3);
+    } finally {
+      uninstall();
+    }
+  });
+
   test("is acknowledged after the commit: while the transaction is open, the broker still has it", async () => {
     await publish([message("4711")]);
     let release = (): void => undefined;
@@ -207,6 +263,62 @@ function defineConsumerCases(
     expect(calls.filter((key) => key.startsWith("a"))).toEqual(["a1", "a1", "a1", "a1", "a2"]);
     expect(await place.left()).toBe(0);
     expect(lines).toContainEqual({ level: "warn", message: "a message was not handled and is tried again" });
+  });
+
+  test("a handler that hangs has failed after its time: what it wrote is gone, what it writes later is refused", async () => {
+    await publish([message("a1", { orderingKey: "a" }), message("a2", { orderingKey: "a" })]);
+    const calls: string[] = [];
+    let goOn = (): void => undefined;
+    let late: unknown;
+    const consumption = await consume({
+      handlerTimeoutMs: 300,
+      handler: async ({ key }, { signal, tx }) => {
+        calls.push(key);
+        await tx.query("INSERT INTO effects (message) VALUES ($1)", [`${key}, call ${calls.length}`]);
+        if (calls.length > 1) return;
+        await new Promise<void>((resolve) => {
+          goOn = resolve;
+        });
+        expect(signal.reason).toMatchObject({ code: "HANDLER_TIMEOUT" });
+        late = await tx.query("INSERT INTO effects (message) VALUES ('late')").catch((error: unknown) => error);
+      },
+    });
+    await expect.poll(() => calls).toEqual(["a1", "a1", "a2"]);
+    goOn();
+    await expect.poll(() => late).toMatchObject({ message: expect.stringContaining("has ended") });
+    await consumption.close();
+    expect(await effects()).toEqual(["a1, call 2", "a2, call 3"]);
+    expect(await place.left()).toBe(0);
+    expect(lines).toContainEqual({
+      level: "warn",
+      message: "a handler ended after its time was over; what it did stays",
+    });
+  });
+
+  test("an ORM's transaction ends with its handler, also when that is late", async () => {
+    await publish([message("4711")]);
+    const steps: string[] = [];
+    let isHandled = false;
+    const consumption = await consume({
+      handlerTimeoutMs: 100,
+      handler: async (_message, { signal }) => {
+        isHandled = steps.length > 0;
+        if (isHandled) return;
+        await untilAborted(signal);
+        // Longer than a rollback.
+        for (let turn = 0; turn < 5; turn += 1) await database.transaction((tx) => tx.query("SELECT 1"));
+        steps.push("the handler ends");
+      },
+      transaction: async (work) =>
+        await database.transaction(work).catch((error: unknown) => {
+          steps.push("the transaction is rolled back");
+          throw error;
+        }),
+    });
+    await expect.poll(() => isHandled).toBe(true);
+    await consumption.close();
+    expect(await place.left()).toBe(0);
+    expect(steps).toEqual(["the handler ends", "the transaction is rolled back"]);
   });
 
   test("one that has failed too often goes back to the broker, and comes again", async () => {

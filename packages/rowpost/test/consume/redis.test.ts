@@ -1,4 +1,5 @@
 /** rowpost/consume on Redis Streams, with ioredis. */
+import { hostname } from "node:os";
 import { Redis } from "ioredis";
 import { afterEach, describe, expect, test } from "vitest";
 import { redis } from "../../src/brokers/redis/index.ts";
@@ -132,6 +133,29 @@ describeWithService("redis", "consume", ({ address }) => {
       const handled: string[] = [];
       await consume(at, { claimAfterMs: hour, concurrency: 1, handler: ({ key }) => handled.push(key) });
       await expect.poll(() => handled).toEqual(["a", "b", "c"]);
+    });
+
+    test("names of members that were killed go; those that have entries, or are of others, stay", async () => {
+      const at = await place();
+      await at.admin.xgroup("CREATE", at.topic, GROUP, "0", "MKSTREAM");
+      await publish(at, ["taken"]);
+      for (const name of ["rowpost-killed", "somebody", "rowpost-given-back"])
+        await at.admin.xgroup("CREATECONSUMER", at.topic, GROUP, name);
+      await at.admin.xreadgroup("GROUP", GROUP, "rowpost-busy", "COUNT", 1, "STREAMS", at.topic, ">");
+      type Facts = readonly [string, string, string, number, string, number];
+      const members = async (): Promise<readonly Facts[]> => {
+        const all = await at.admin.xinfo("CONSUMERS", at.topic, GROUP);
+        return all as Facts[];
+      };
+      await expect
+        .poll(async () => Math.min(...(await members()).map(([, , , , , idleMs]) => idleMs)))
+        .toBeGreaterThan(3_000);
+      await consume(at, { claimAfterMs: 3_600_000, handler: () => undefined });
+      await expect
+        .poll(async () =>
+          (await members()).map(([, name]) => name).filter((name) => !name.startsWith(`rowpost-${hostname()}`)),
+        )
+        .toEqual(["rowpost-busy", "rowpost-given-back", "somebody"]);
     });
 
     test("entries that a member has left behind come before a backlog that has no end", async () => {

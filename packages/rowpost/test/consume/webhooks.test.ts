@@ -12,8 +12,10 @@ import { sqlite } from "../../src/databases/sqlite/index.ts";
 import { createInbox, type Inbox, MissingIdentityError } from "../../src/inbox/index.ts";
 import { ConfigurationError } from "../../src/index.ts";
 import { silentLogger } from "../../src/runtime/logger.ts";
+import { createMetricsRegistry } from "../../src/runtime/metrics-registry.ts";
 import { createManualClock } from "../../src/testing/index.ts";
 import { noDeadline, outgoing } from "../brokers/messages.ts";
+import { endedSpans, installTelemetry, SPAN, TRACEPARENT } from "../telemetry.ts";
 
 /** Of Express 5, which brings no types. */
 interface Express {
@@ -281,6 +283,38 @@ describe("webhooks", () => {
     expect(() => consumeWebhooks({ inbox: nameless, handler, secret: false })).toThrow(/consumer: "points"/);
     expect(() => consumeWebhooks({ inbox, handler, secret: false, consurrency: 1 } as never)).toThrow(/"concurrency"/);
   });
+});
+
+test("requests are counted, and their spans continue the sender's trace", async () => {
+  const uninstall = installTelemetry();
+  ends.push(uninstall);
+  const metrics = createMetricsRegistry();
+  const told: string[] = [];
+  const url = await serve(
+    receiver({
+      metrics,
+      on: {
+        handled: ({ message: { key } }) => void told.push(`${key} handled`),
+        failed: ({ message: { key }, isLast }) => void told.push(`${key} failed ${isLast}`),
+      },
+      handler({ key }) {
+        if (key === "2") throw new Error("no points");
+      },
+    }).listener,
+  );
+  const headers = (key: string) => ({ ...outgoing(key).headers, traceparent: TRACEPARENT });
+  await publish(
+    url,
+    ["1", "2"].map((key) => outgoing(key, { headers: headers(key) })),
+  );
+  expect(told.toSorted()).toEqual(["1 handled", "2 failed false"]);
+  const labels = { consumer: "points", topic: "orders" };
+  expect(metrics.value("rowpost_handled_total", labels)).toBe(1);
+  expect(metrics.value("rowpost_handle_failures_total", { ...labels, scope: "message" })).toBe(1);
+  expect(endedSpans.map(({ name, traceId, parentId }) => [name, traceId, parentId])).toEqual([
+    ["process orders", SPAN.traceId, SPAN.spanId],
+    ["process orders", SPAN.traceId, SPAN.spanId],
+  ]);
 });
 
 test("a handler that does not end is told now and then, with the message, and counts as nothing", async () => {

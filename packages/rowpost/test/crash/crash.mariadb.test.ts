@@ -3,5 +3,5 @@ import { defineCrashCases } from "./crash.cases.ts";
 
 describeWithService("mariadb", "a relay", () => {
   defineCrashCases("mariadb", { sendingMark: "on" });
-  defineCrashCases("mariadb", { sendingMark: "off", rounds: 3 });
+  defineCrashCases("mariadb", { sendingMark: "off" });
 });

@@ -3,5 +3,5 @@ import { defineCrashCases } from "./crash.cases.ts";
 
 describeWithService("postgres", "a relay", () => {
   defineCrashCases("postgres", { sendingMark: "on" });
-  defineCrashCases("postgres", { sendingMark: "off", rounds: 3 });
+  defineCrashCases("postgres", { sendingMark: "off" });
 });

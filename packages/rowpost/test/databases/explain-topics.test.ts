@@ -11,7 +11,7 @@ import type { TableLayout } from "../../src/databases/sql/layout.ts";
 import { defaultLayout } from "../../src/databases/sql/layouts.ts";
 import type { DialectStatements } from "../../src/databases/sql/statements.ts";
 import { createStatements as sqliteStatements } from "../../src/databases/sqlite/statements.ts";
-import type { StoreHarness } from "../../src/testing/index.ts";
+import type { StoreHarness } from "../contracts/store-contract/harness.ts";
 import { describeWithService } from "../services.ts";
 import { analyze, faults, numbersTo, openMigrated, rowsRead } from "./plans.ts";
 import { mysqlHarness, postgresHarness, sqliteHarness } from "./store-harnesses.ts";

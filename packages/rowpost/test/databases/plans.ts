@@ -2,8 +2,8 @@
 import { expect } from "vitest";
 import type { Database, DialectName, Session } from "../../src/databases/database.ts";
 import { migrate } from "../../src/databases/sql/migrate.ts";
-import type { StoreHarness } from "../../src/testing/index.ts";
 import type { Executor, Statement } from "../../src/transactions/executor.ts";
+import type { StoreHarness } from "../contracts/store-contract/harness.ts";
 
 /** What comes out may be sorted: ten batches of the tests. */
 const MOST_SORTED = 1_000;

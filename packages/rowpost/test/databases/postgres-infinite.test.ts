@@ -4,6 +4,8 @@
  */
 import type pg from "pg";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { spelled } from "../../src/databases/sql/cold.ts";
+import { countByState } from "../../src/databases/sql/insight/statements.ts";
 import { createLayout } from "../../src/databases/sql/layouts.ts";
 import { pickAll } from "../../src/databases/sql/past-refused.ts";
 import type { ScannedMessage } from "../../src/relay/store.ts";
@@ -75,7 +77,7 @@ VALUES ('t', $1, 'orders', '{}'${names.map((_, index) => `, $${index + 2}`).join
   });
 
   test("housekeeping, the gauges and the operator's view go on", async () => {
-    const { housekeeping, admin } = fixture.statements;
+    const { housekeeping, table } = fixture.statements;
     const session = await fixture.session();
     const states = { pending: 0, sending: 1, sent: 2, failed: 3, consumed: 4, suspended: 5 };
     for (const [name, state] of Object.entries(states)) {
@@ -90,7 +92,7 @@ VALUES ('t', $1, 'orders', '{}'${names.map((_, index) => `, $${index + 2}`).join
       housekeeping.failUnknownStates(["1"]),
       housekeeping.resetBackoff({ topic: "orders", limit: 10, stepMs: 5, ...pickAll(10) }),
       housekeeping.lockFinished({ state: "sent", olderThanMs: 5, afterId: "0", limit: 10 }),
-      admin.countByState(),
+      spelled(table.words, countByState(table)),
     ]) {
       await session.run(statement);
     }

@@ -88,6 +88,8 @@ describeWithService("postgres", "LATIN1", ({ address }) => {
       endsInMs: null,
     });
     expect((await messageAdmin.status()).suspensions).toMatchObject([{ value: topic, ...plain }]);
+    const resumed = await messageAdmin.changeMany({ kind: "resume", filter: { topic: "held" }, action });
+    expect(resumed).toMatchObject({ state: "done", changed: 1 });
     await messageAdmin.close();
 
     const operations = database.operations({ layout: defaultLayout });
@@ -99,10 +101,6 @@ describeWithService("postgres", "LATIN1", ({ address }) => {
     expect(JSON.parse((await operations.readSession("a".repeat(64), 60_000)) ?? "")).toEqual({ name: action.author });
     await operations.close();
 
-    const bulk = database.bulk({ layout: defaultLayout });
-    const { operation } = await bulk.preview({ kind: "resume", filter: { topic: "held" }, author: action.author });
-    expect(await bulk.start({ id: operation.id, action, rate: 100 })).toMatchObject({ state: "running" });
-    await bulk.close();
     const alerts = database.alerts({ layout: defaultLayout });
     await alerts.silence({ rule: "failed", subject: undefined, forMs: 60_000, action });
     expect(await alerts.silences()).toMatchObject([plain]);
@@ -141,5 +139,50 @@ describeWithService("postgres", "LATIN1", ({ address }) => {
       code: "INVALID_MESSAGE",
       message: expect.stringContaining(`the ${field} has the letter 订`),
     });
+  });
+
+  test.each([
+    ["key", { key: "订单" }],
+    ["body", { body: { note: "订单" } }],
+    ["headers", { headers: { note: "订单" } }],
+  ])("so is what is appended to the queue: %s", async (field, given) => {
+    const queue = createQueue({ database });
+    await queue.migrate();
+    await queue.createTopic({ topic: `of_${field}`, partitions: 1 });
+    const append = queue.append([
+      { topic: `of_${field}`, body: {} },
+      { topic: `of_${field}`, body: {}, ...given },
+    ]);
+    await expect(append).rejects.toMatchObject({
+      code: "INVALID_MESSAGE",
+      message: expect.stringContaining(`the ${field} has the letter 订`),
+    });
+    await expect(queue.search({ topic: `of_${field}`, key: "订单" })).rejects.toMatchObject({
+      message: expect.stringContaining("the key has the letter 订"),
+    });
+    await queue.close();
+  });
+
+  test("a rule, a filter or a confirmation with such a letter is refused; a consumer's error report is written in ASCII", async () => {
+    const outbox = createOutbox({ database });
+    const refused = (field: string) => ({
+      code: "INVALID_MESSAGE",
+      message: expect.stringContaining(`the ${field} has the letter 订`),
+    });
+    const messageAdmin = database.messageAdmin({ layout: defaultLayout });
+    const rule = { scope: "topic", value: "订单", ...action, endsInMs: null } as const;
+    await expect(messageAdmin.suspendScope(rule)).rejects.toMatchObject(refused("value"));
+    await expect(messageAdmin.list({ filter: { key: "订单" }, limit: 1 })).rejects.toMatchObject(refused("key"));
+    await expect(messageAdmin.show({ type: "订单", key: "1" })).rejects.toMatchObject(refused("type"));
+    const confirm = (given: { key: string; error?: string }) =>
+      outbox.transaction((tx) => outbox.confirm(tx, [{ type: "reported", ...given }]));
+    await expect(confirm({ key: "订单" })).rejects.toMatchObject(refused("key"));
+    const relay = createRelay({ database, broker: memory(), logger: "silent" });
+    await outbox.transaction((tx) => outbox.enqueue(tx, { type: "reported", key: "1", topic: "reports", body: "" }));
+    await relay.drain();
+    await relay.stop();
+    expect(await confirm({ key: "1", error: "缺货" })).toMatchObject([{ status: "reported" }]);
+    expect(await confirm({ key: "none", error: "缺货" })).toMatchObject([{ status: "unknown" }]);
+    await messageAdmin.close();
   });
 });

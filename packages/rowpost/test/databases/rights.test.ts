@@ -54,7 +54,7 @@ describeWithService(["mariadb", "mysql9", "postgres"], "rights", ({ name: servic
     expect((await operator.list({ filter: {}, limit: 10 })).messages).toHaveLength(3);
     const suspended = { filter: { key: "c" }, action, limit: 10 };
     expect((await operator.suspend(suspended)).changed).toBe(1);
-    expect((await operator.resume(suspended)).changed).toBe(1);
+    expect((await operator.changeMany({ kind: "resume", filter: { key: "c" }, action })).changed).toBe(1);
     await operator.suspendScope({ scope: "topic", value: "none", ...action, endsInMs: null });
     await operator.resumeScope({ scope: "topic", value: "none", action });
     const [c] = (await operator.list({ filter: { key: "c" }, limit: 1 })).messages;
@@ -68,7 +68,7 @@ describeWithService(["mariadb", "mysql9", "postgres"], "rights", ({ name: servic
     expect(await console.readSession("a".repeat(64), 60_000)).toBe("{}");
     await console.endSession("a".repeat(64));
     await console.estimate();
-    expect(await console.audit({ filter: {}, limit: 10 })).toHaveLength(6);
+    expect(await console.audit({ filter: {}, limit: 10 })).toHaveLength(8);
     await console.close();
     const given = await user("consumer", grants(engine, "consumer"));
     const types = [{ name: "t", confirm: { consumers: ["billing", "stock"] } }];
@@ -95,15 +95,15 @@ describeWithService(["mariadb", "mysql9", "postgres"], "rights", ({ name: servic
     expect(problems).toEqual([]);
     // A relay with --alerts: what its evaluator does at a look.
     const layout = { layout: owner.defaultLayout };
-    const [alerts, status, bulk] = [database.alerts(layout), database.messageAdmin(layout), database.bulk(layout)];
+    const [alerts, status] = [database.alerts(layout), database.messageAdmin(layout)];
     const lease = { owner: "a".repeat(36), leaseMs: 60_000 };
     expect(await alerts.take(lease)).toBeDefined();
     await alerts.late({ unconfirmedMs: 60_000, sendingMs: 90_000 });
-    expect([await alerts.silences(), await bulk.list(), await alerts.hasQueue()]).toEqual([[], [], false]);
+    expect([await alerts.silences(), await alerts.hasQueue()]).toEqual([[], false]);
     await status.status();
     expect(await alerts.save({ ...lease, state: "{}" })).toBe(true);
     await alerts.release(lease.owner);
-    await Promise.all([alerts, status, bulk].map((each) => each.close()));
+    await Promise.all([alerts, status].map((each) => each.close()));
     const left = await owner.transaction((tx) => tx.query("SELECT id FROM local_message"));
     expect(left).toEqual([]);
   });

@@ -12,6 +12,7 @@ import type { Database } from "../../src/databases/database.ts";
 import { migrate } from "../../src/databases/sql/migrate.ts";
 import { isSafe, type SqliteHandle } from "../../src/databases/sqlite/driver.ts";
 import { sqlite } from "../../src/databases/sqlite/index.ts";
+import { createSession } from "../../src/databases/sqlite/session.ts";
 import { createStatements } from "../../src/databases/sqlite/statements.ts";
 import type { QueryResult, Statement } from "../../src/transactions/executor.ts";
 import { plainHandle, type SqliteFixture, sqliteFixture } from "./sqlite-setup.ts";
@@ -27,6 +28,34 @@ const scanAll = {
 } as const;
 const INSERT =
   "INSERT INTO local_message (message_type, message_key, topic, message_body) VALUES ('t', ?, 'orders', '{}')";
+
+test("texts that come once do not keep one that comes often from staying prepared", async () => {
+  const handle = await plainHandle(":memory:");
+  const prepared: string[] = [];
+  const counting: SqliteHandle = {
+    ...handle,
+    exec: (text) => handle.exec(text),
+    close: () => handle.close(),
+    prepare(text) {
+      prepared.push(text);
+      return handle.prepare(text);
+    },
+  };
+  const session = createSession(counting, { purpose: "relay" });
+  try {
+    for (let index = 0; index < 600; index += 1) {
+      await session.run(sql("SELECT 'often'"));
+      await session.run(sql(`SELECT ${index}`));
+    }
+    // Begins behind the texts that came once: those must not have taken all places.
+    for (let index = 0; index < 3; index += 1) await session.run(sql("SELECT 'late'"));
+    expect(prepared.filter((text) => text === "SELECT 'often'")).toHaveLength(1);
+    expect(prepared.filter((text) => text === "SELECT 'late'")).toHaveLength(1);
+  } finally {
+    await session.close();
+    handle.close();
+  }
+});
 
 describe("a SQLite file", () => {
   let fixture: SqliteFixture;

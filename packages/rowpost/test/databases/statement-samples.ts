@@ -2,7 +2,14 @@
  * One call of every statement of a dialect: for preparing each on a live server, and for looking at
  * plans.
  */
+import * as alerts from "../../src/databases/sql/alerts/statements.ts";
+import * as byHand from "../../src/databases/sql/by-hand/statements.ts";
+import { spelled } from "../../src/databases/sql/cold.ts";
+import { countKeys, find } from "../../src/databases/sql/insight/find.ts";
+import * as insight from "../../src/databases/sql/insight/statements.ts";
+import * as operations from "../../src/databases/sql/operations/statements.ts";
 import { pickAll } from "../../src/databases/sql/past-refused.ts";
+import * as reconciling from "../../src/databases/sql/reconciling/statements.ts";
 import type { DialectStatements, TopicsRequest } from "../../src/databases/sql/statements.ts";
 import type { EncodedMessage } from "../../src/outbox/message-writer.ts";
 import type { Fence, Outcome, RowToken, ShardLease } from "../../src/relay/store.ts";
@@ -183,89 +190,68 @@ export function otherStatements(statements: DialectStatements): Statement[] {
     housekeeping.deleteRows(ids),
     housekeeping.purgeArchive({ olderThanMs: 5, limit: 10 }),
     housekeeping.gauges(10),
-    admin.lockRows(ids),
-    admin.recordChange({
-      ...{ ...action, action: "retry", changed: 2, ids, details: undefined },
-      ...{ via: "cli", result: "done", beforeImage: "[]" },
-    }),
     admin.operatorRetry({ ids, action }),
     admin.bringForward({ ids, action }),
     admin.suspendRows({ ids, action, untilMs: 5 }),
     admin.resumeRows({ ids, action }),
     admin.putSuspension({ scope: "topic", value: "orders", reason: "r", author: "a", endsInMs: null }),
-    admin.lockSuspension({ scope: "topic", value: "orders" }),
-    admin.deleteSuspension({ scope: "topic", value: "orders" }),
-    admin.listSuspendedBy({ scope: "topic", value: "orders", limit: 10 }),
+    ...byHandSamples(statements, ids),
     ...insightSamples(statements, ids),
     ...operationsSamples(statements),
     ...alertSamples(statements),
-    ...bulkSamples(statements),
     ...reconcileSamples(statements),
   ];
 }
 
+/** What people do by hand, but for what writes messages. */
+function byHandSamples({ table }: DialectStatements, ids: readonly string[]): Statement[] {
+  const rule = { scope: "topic", value: "orders" } as const;
+  return [
+    byHand.lockRows(table, ids),
+    byHand.recordChange(table, {
+      ...{ author: "somebody", reason: "a reason", action: "retry", changed: 2, ids, details: undefined },
+      ...{ via: "cli", result: "done", beforeImage: "[]" },
+    }),
+    byHand.lockSuspension(table, rule),
+    byHand.deleteSuspension(table, rule),
+    byHand.listSuspendedBy(table, { ...rule, limit: 10 }),
+  ].map((statement) => spelled(table.words, statement));
+}
+
 /** What the console keeps. */
-function operationsSamples({ operations }: DialectStatements): Statement[] {
+function operationsSamples({ table }: DialectStatements): Statement[] {
   const filter = { author: "ann", action: "retry", result: "done" } as const;
   const hash = "0".repeat(64);
   return [
-    operations.readAudit({ filter, beforeId: "7", limit: 10 }),
-    operations.addSession({ hash, holder: "{}", lifeMs: 1_000 }),
-    operations.readSession({ hash, idleMs: 1_000 }),
-    operations.touchSession({ hash, afterMs: 1_000 }),
-    operations.endSession(hash),
-    operations.forgetSessions(),
-    operations.estimate(),
-  ];
+    operations.readAudit(table, { filter, beforeId: "7", limit: 10 }),
+    operations.addSession(table, { hash, holder: "{}", lifeMs: 1_000 }),
+    operations.readSession(table, { hash, idleMs: 1_000 }),
+    operations.touchSession(table, { hash, afterMs: 1_000 }),
+    operations.endSession(table, hash),
+    operations.forgetSessions(table),
+    operations.estimate(table),
+  ].map((statement) => spelled(table.words, statement));
 }
 
 /** What is wrong, and who is told. */
-function alertSamples({ operations: alerts }: DialectStatements): Statement[] {
+function alertSamples({ table }: DialectStatements): Statement[] {
   const id = "00000000-0000-4000-8000-000000000000";
   const owner = "11111111-0000-4000-8000-000000000000";
   const silence = { rule: "failed", subject: "orders", forMs: 1_000, author: "ann", reason: "ticket 7" };
   return [
-    alerts.addAlerts(),
-    alerts.holdAlerts({ owner, leaseMs: 1_000 }),
-    alerts.saveAlerts({ owner, leaseMs: 1_000, state: "{}" }),
-    alerts.readAlerts(),
-    alerts.lateConfirmations(1_000),
-    alerts.lateSending(1_000),
+    alerts.addAlerts(table),
+    alerts.holdAlerts(table, { owner, leaseMs: 1_000 }),
+    alerts.saveAlerts(table, { owner, leaseMs: 1_000, state: "{}" }),
+    alerts.readAlerts(table),
+    alerts.lateConfirmations(table, 1_000),
+    alerts.lateSending(table, 1_000),
     alerts.findQueue(),
-    alerts.releaseAlerts(owner),
-    alerts.addSilence({ ...silence, id }),
-    alerts.listSilences(10),
-    alerts.endSilence(id),
-    alerts.forgetSilences(),
-  ];
-}
-
-/** Changes of many messages. */
-function bulkSamples({ operations: bulk }: DialectStatements): Statement[] {
-  const id = "00000000-0000-4000-8000-000000000000";
-  const owner = "11111111-0000-4000-8000-000000000000";
-  const action = { author: "ann", reason: "ticket 7", via: "console" };
-  return [
-    bulk.addOperation({ id, kind: "retry", filter: "{}", maxId: "7", plannedId: "5", total: 2, author: "ann" }),
-    bulk.addBatch({ id, number: 0, messages: '[["1",0]]' }),
-    bulk.readOperation(id),
-    bulk.listOperations(10),
-    bulk.startOperation({ id, action, rate: 1_000, untilMs: 5 }),
-    bulk.moveOperation({ id, from: ["running"], to: "paused", error: null }),
-    bulk.moveOperation({ id, from: ["paused", "running"], to: "failed", error: "x" }),
-    bulk.runningOperations(owner),
-    bulk.holdOperation({ id, owner, leaseMs: 1_000 }),
-    bulk.readBatch(id),
-    bulk.countOperation({ id, changed: 1, conflicts: 2, vanished: 3 }),
-    bulk.addConflicts({ id, conflicts: [{ id: "9", state: "sent" }] }),
-    bulk.readConflicts({ id, afterId: "0", limit: 10 }),
-    bulk.planOperation({ id, plannedId: null, count: 500 }),
-    bulk.deleteBatch({ id, number: 0 }),
-    bulk.lapsedOperations(),
-    bulk.deleteBatches(id),
-    bulk.deleteConflicts(id),
-    bulk.deleteOperation(id),
-  ];
+    alerts.releaseAlerts(table, owner),
+    alerts.addSilence(table, { ...silence, id }),
+    alerts.listSilences(table, 10),
+    alerts.endSilence(table, id),
+    alerts.forgetSilences(table),
+  ].map((statement) => spelled(table.words, statement));
 }
 
 /** What consumers report. */
@@ -287,27 +273,27 @@ function reportSamples({ confirm }: DialectStatements, ids: readonly string[]): 
     confirm.forgetConfirmations({ olderThanMs: 5, limit: 10 }),
     confirm.countUnknown(10),
     confirm.keepUnknown([{ type: "t", key: "k", consumer: "", reason: null, times: 1 }]),
-    confirm.readUnknown(10),
     confirm.forgetUnknown({ olderThanMs: 5, limit: 10 }),
   ];
 }
 
 /** The query is what an operator would write. */
-function reconcileSamples({ reconcile }: DialectStatements): Statement[] {
-  const times = [reconcile.instant(0), reconcile.wallClock("2026-11-23 18:00:00.000")].join(" AS message_type, ");
+function reconcileSamples({ table }: DialectStatements): Statement[] {
+  const times = [table.clock.instant(0), table.words.wallClock("2026-11-23 18:00:00.000")].join(" AS message_type, ");
   const keys = ["it's", ...Array.from({ length: 499 }, (_, index) => `k${index * 7}`)];
   const query = { text: `SELECT ${times} AS message_key`, limit: 10 };
   return [
     ...[true, false].flatMap((typed) => [
-      reconcile.userRows({ ...query, typed }),
-      reconcile.repeatedRows({ ...query, typed }),
+      reconciling.userRows({ ...query, typed }),
+      reconciling.repeatedRows({ ...query, typed }),
     ]),
-    ...[true, false].map((archived) => reconcile.existing({ type: "order.created", keys, archived })),
-  ];
+    ...[true, false].map((archived) => reconciling.existing(table, { type: "order.created", keys, archived })),
+    reconciling.readUnknown(table, 10),
+  ].map((statement) => spelled(table.words, statement));
 }
 
 /** What operators look at. */
-function insightSamples({ admin: insight }: DialectStatements, ids: readonly string[]): Statement[] {
+function insightSamples({ table }: DialectStatements, ids: readonly string[]): Statement[] {
   const match = {
     ids,
     types: ["t", "u"],
@@ -322,30 +308,30 @@ function insightSamples({ admin: insight }: DialectStatements, ids: readonly str
   } as const;
   const all = { newestFirst: true, limit: 10 };
   return [
-    insight.unconfirmed(10),
-    insight.countUnconfirmed(10),
-    insight.confirmedBy(ids),
-    insight.lastConsumers(10),
+    insight.listUnconfirmed(table, 10),
+    insight.countUnconfirmed(table, 10),
+    insight.confirmedBy(table, ids),
+    insight.lastConsumers(table, 10),
     ...[true, false].flatMap((archived) => [
-      insight.find({ ...all, match, archived, along: "names", lowId: "1", highId: "100" }),
-      insight.find({ ...all, match: {}, archived, along: "ids", lowId: "1", newestFirst: false }),
-      insight.find({ ...all, match: { types: ["t"], keyPrefix: "k" }, archived, along: "names" }),
-      insight.countKeys({ types: ["t", "u"], keyPrefix: "k", archived, limit: 10 }),
-      insight.readMessages({ ids, archived, bodies: archived }),
-      insight.chunkEnd({ archived, newestFirst: archived, rows: 10, lowId: "1" }),
-      insight.nextType({ archived, after: "t" }),
-      insight.idBounds({ archived }),
-      insight.createdFrom({ archived, ids }),
+      find(table, { ...all, match, archived, along: "names", lowId: "1", highId: "100" }),
+      find(table, { ...all, match: {}, archived, along: "ids", lowId: "1", newestFirst: false }),
+      find(table, { ...all, match: { types: ["t"], keyPrefix: "k" }, archived, along: "names" }),
+      countKeys(table, { types: ["t", "u"], keyPrefix: "k", archived, limit: 10 }),
+      insight.readMessages(table, { ids, archived, bodies: archived }),
+      insight.chunkEnd(table, { archived, newestFirst: archived, rows: 10, lowId: "1" }),
+      insight.nextType(table, { archived, after: "t" }),
+      insight.idBounds(table, { archived }),
+      insight.createdFrom(table, { archived, ids }),
     ]),
-    insight.createdOfLastArchived(10),
-    insight.find({ ...all, match: { states: ["pending", "failed"] }, archived: false, along: "states" }),
-    insight.find({ ...all, match: { states: ["pending"], orderingKey: "o" }, archived: false, along: "keys" }),
-    insight.countStates({ states: ["sent", "sending"], limit: 10 }),
-    insight.countStates({ states: ["sending"], limit: 10, toSort: true }),
-    insight.countByState(),
-    insight.placeOf("100"),
-    insight.countWaiting(10),
-    insight.readChanges({ id: "100", limit: 10 }),
-    insight.oldestDue(),
-  ];
+    insight.createdOfLastArchived(table, 10),
+    find(table, { ...all, match: { states: ["pending", "failed"] }, archived: false, along: "states" }),
+    find(table, { ...all, match: { states: ["pending"], orderingKey: "o" }, archived: false, along: "keys" }),
+    insight.countStates(table, { states: ["sent", "sending"], limit: 10 }),
+    insight.countStates(table, { states: ["sending"], limit: 10, toSort: true }),
+    insight.countByState(table),
+    insight.placeOf(table, "100"),
+    insight.countWaiting(table, 10),
+    insight.readChanges(table, { id: "100", limit: 10 }),
+    insight.oldestDue(table),
+  ].map((statement) => spelled(table.words, statement));
 }

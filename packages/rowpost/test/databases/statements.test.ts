@@ -12,8 +12,8 @@ import { createLayout, defaultLayout } from "../../src/databases/sql/layouts.ts"
 import { migrate } from "../../src/databases/sql/migrate.ts";
 import type { DialectStatements } from "../../src/databases/sql/statements.ts";
 import { createStatements as sqliteStatements } from "../../src/databases/sqlite/statements.ts";
-import type { StoreHarness } from "../../src/testing/index.ts";
 import type { Statement } from "../../src/transactions/executor.ts";
+import type { StoreHarness } from "../contracts/store-contract/harness.ts";
 import { describeWithService } from "../services.ts";
 import { PREPARE, type Prepare, recorded } from "./prepared.ts";
 import { hotStatements, otherStatements } from "./statement-samples.ts";
@@ -123,10 +123,9 @@ function allStatements(statements: DialectStatements): Statement[] {
 
 /** `group.method`, of all that return statements. */
 function namesOf(statements: DialectStatements): string[] {
-  const { enqueue, leases, relay, housekeeping, admin, reconcile } = statements;
-  return Object.entries({ enqueue, leases, relay, housekeeping, admin, reconcile })
+  const { enqueue, leases, relay, housekeeping, admin } = statements;
+  return Object.entries({ enqueue, leases, relay, housekeeping, admin })
     .flatMap(([group, methods]) => Object.keys(methods).map((method) => `${group}.${method}`))
-    .filter((name) => name !== "reconcile.opaque")
     .sort();
 }
 
@@ -139,6 +138,5 @@ function recordedAll(statements: DialectStatements, called: Set<string>): Dialec
     relay: recorded("relay", statements.relay, called),
     housekeeping: recorded("housekeeping", statements.housekeeping, called),
     admin: recorded("admin", statements.admin, called),
-    reconcile: recorded("reconcile", statements.reconcile, called),
   };
 }

@@ -10,7 +10,7 @@ import { postgres } from "../../src/databases/postgres/index.ts";
 import type { TableLayout } from "../../src/databases/sql/layout.ts";
 import { defaultLayout, messageTableLayout, tLocalMessageLayout } from "../../src/databases/sql/layouts.ts";
 import { sqlite } from "../../src/databases/sqlite/index.ts";
-import type { StoreFeatures, StoreHarness, UserHandle } from "../../src/testing/index.ts";
+import type { StoreFeatures, StoreHarness, UserHandle } from "../contracts/store-contract/harness.ts";
 import { createTestDatabase, type DatabaseServiceName } from "../services.ts";
 
 export const LAYOUTS: readonly TableLayout[] = [defaultLayout, tLocalMessageLayout, messageTableLayout];

@@ -10,7 +10,7 @@ import { sqlite } from "../../src/databases/sqlite/index.ts";
 import { createInbox, type Duplicate, type Handled } from "../../src/inbox/index.ts";
 import type { Transaction } from "../../src/index.ts";
 import { DatabaseConflictError } from "../../src/runtime/errors.ts";
-import { describeOnEach, type QueuePlace } from "../queue/places.ts";
+import { describeOnAll, type QueuePlace } from "../queue/places.ts";
 import { signal } from "../transactions/handle-cases.ts";
 
 class Failed extends Error {}
@@ -35,7 +35,7 @@ function impatient({ kind, url }: QueuePlace["address"]): { readonly database: D
   return { database: mysql({ pool }), close: () => pool.end() };
 }
 
-describeOnEach("deliveries at once", (make, { isServer }) => {
+describeOnAll("deliveries at once", (make, { isServer }) => {
   let place: QueuePlace;
   let database: Database;
   beforeEach(async () => {

@@ -8,7 +8,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { createInbox } from "../../src/inbox/index.ts";
-import { describeOnEach, type QueuePlace } from "../queue/places.ts";
+import { describeOnAll, type QueuePlace } from "../queue/places.ts";
 
 const PROGRAM = fileURLToPath(new URL("./consumer.process.mjs", import.meta.url));
 const MESSAGES = 120;
@@ -53,7 +53,7 @@ interface Deliveries {
   readonly answers: readonly Answer[];
 }
 
-describeOnEach("deliveries to two consumers that are killed at random", (make) => {
+describeOnAll("deliveries to two consumers that are killed at random", (make) => {
   let place: QueuePlace;
   const children = new Set<ChildProcess>();
   beforeEach(async () => {

@@ -9,9 +9,20 @@ import type { NewMessage } from "../../src/message/message.ts";
 import { createOutbox } from "../../src/outbox/outbox.ts";
 import { createRelay } from "../../src/relay/relay.ts";
 import { InvalidMessageError, SchemaError } from "../../src/runtime/errors.ts";
-import { NO_OPTIONAL_COLUMNS } from "../../src/testing/store-contract/cases/layouts.ts";
-import { testDialect } from "../../src/testing/test-dialect.ts";
+import { NO_OPTIONAL_COLUMNS } from "../contracts/store-contract/cases/layouts.ts";
+import { testDialect } from "../contracts/test-dialect.ts";
 import { describeOnEach, type OwnTablePlace } from "./bench.ts";
+
+/** The words of an ENUM, each in the place of another one's number. */
+const STATE_WORDS = {
+  pending: "1",
+  sending: "0",
+  sent: "sent",
+  failed: "it's failed",
+  consumed: "已消费",
+  suspended: "5",
+};
+const WORDS = ["0", "1", "sent", "it''s failed", "已消费", "5"].map((word) => `'${word}'`).join(", ");
 
 const TYPED: LayoutOptions = {
   table: "app_event",
@@ -213,6 +224,64 @@ describeOnEach("column types of one's own table", (open, { dialect, name }) => {
     });
   }
 
+  const named: Partial<Record<string, string>> | undefined = {
+    mysql: { state: `ENUM(${WORDS}) NOT NULL` },
+    postgres: {
+      ...{
+        message_type: "name_of",
+        message_key: "name_of",
+        topic: "name_of",
+        message_body: "body_of",
+        headers: "body_of",
+      },
+      ...{ state: "name_of NOT NULL", retry_count: "count_of", lock_version: "count_of", next_retry_at: "time_of" },
+    },
+    sqlite: undefined,
+  }[dialect];
+  if (named !== undefined) {
+    test(`${dialect === "mysql" ? "a state in an ENUM" : "domains"}: sent, failed, listed, suspended, resumed and archived`, async () => {
+      if (dialect === "postgres") {
+        await place.sql("CREATE DOMAIN name_of AS varchar(200) CHECK (VALUE <> '')");
+        await place.sql("CREATE DOMAIN body_of AS jsonb");
+        await place.sql("CREATE DOMAIN count_of AS bigint DEFAULT 0");
+        await place.sql("CREATE DOMAIN time_of AS timestamptz(3)");
+      }
+      await makeTable(named);
+      const types = dialect === "postgres" ? ({ bodyType: "json", headersType: "json" } as const) : {};
+      const layout = createLayout({ ...TYPED, ...types, states: STATE_WORDS });
+      await migrate(place.database, { layout });
+      const at = { topic: "orders", type: "order.created" };
+      await enqueue(
+        layout,
+        { ...at, key: "good", body: { a: "ü" }, headers: { h: "ü" } },
+        { ...at, key: "bad", body: 2 },
+      );
+      const refused = { status: "failed", scope: "message", retriable: false, code: "NO", reason: "no" } as const;
+      const broker = memory({ outcome: ({ key }) => (key === "bad" ? refused : undefined) });
+      const relay = createRelay({ database: place.database, broker, layout, logger: "silent" });
+      await relay.drain();
+      await relay.stop();
+      expect(broker.published("orders").map(({ key, type }) => [key, type])).toEqual([["good", "order.created"]]);
+      const admin = place.database.messageAdmin({ layout });
+      const states = async () => {
+        const { messages } = await admin.list({ filter: {}, limit: 5 });
+        return Object.fromEntries(messages.map(({ key, state }) => [key, state]));
+      };
+      expect(await states()).toEqual({ good: "sent", bad: "failed" });
+      const action = { author: "ann", reason: "test" };
+      const ofBad = { filter: { key: "bad" }, limit: 5, action };
+      expect(await admin.suspend(ofBad)).toMatchObject({ changed: 1 });
+      expect(await states()).toEqual({ good: "sent", bad: "suspended" });
+      expect(await admin.resume(ofBad)).toMatchObject({ changed: 1 });
+      expect(await states()).toEqual({ good: "sent", bad: "pending" });
+      const { messages } = await admin.list({ filter: { states: ["sent"] }, limit: 5 });
+      expect(messages.map(({ key }) => key)).toEqual(["good"]);
+      await admin.close();
+      const { found } = await examine({ database: place.database, layout });
+      expect(found.filter(({ id }) => id === "D102")).toEqual([]);
+    });
+  }
+
   const wrong: readonly (readonly [column: string, type: string, says: RegExp, options?: LayoutOptions])[] = {
     mysql: [
       ["message_body", "BLOB NOT NULL", /app_event\.message_body is blob: .*say bodyType: "binary"/],
@@ -223,6 +292,11 @@ describeOnEach("column types of one's own table", (open, { dialect, name }) => {
       ["next_retry_at", "VARCHAR(30)", /next_retry_at is varchar\(30\): columns\.nextRetryAt has to hold instants/],
       ["state", "VARCHAR(5) NOT NULL DEFAULT '0'", /state is varchar\(5\): the states of the layout are numbers/],
       ["next_retry_at", "TIMESTAMP NULL", /next_retry_at is timestamp: .*say clock: "server"/],
+      ["message_type", "ENUM('a', 'b') NOT NULL", /message_type is enum\('a','b'\): .*change its type to varchar/],
+      ["message_key", "SET('a', 'b') NOT NULL", /message_key is set\('a','b'\): .*change its type to varchar/],
+      ["state", `SET(${WORDS}) NOT NULL`, /state is set.*make it varchar/, { states: STATE_WORDS }],
+      ["state", "ENUM('0', '1', '5') NOT NULL", /it lacks .*: sent, it's failed, 已消费; add/, { states: STATE_WORDS }],
+      ["state", `ENUM(${WORDS}) NOT NULL`, /state is enum.*the states of the layout are numbers/],
     ] as const,
     postgres: [
       ["message_body", "bytea NOT NULL", /app_event\.message_body is bytea: .*say bodyType: "binary"/],
@@ -231,6 +305,11 @@ describeOnEach("column types of one's own table", (open, { dialect, name }) => {
       ["message_key", "uuid NOT NULL", /message_key is uuid: columns\.messageKey has to be text/],
       ["message_key", "bigint NOT NULL", /message_key is bigint/],
       ["topic", "character(20) NOT NULL", /topic is character\(20\)/],
+      ["message_type", "word NOT NULL", /message_type is enum word: .*change its type to varchar/],
+      ["message_key", "number NOT NULL", /message_key is bigint: .*change its type to varchar/],
+      ["state", "word NOT NULL", /state is enum word: .*make it varchar/, { states: STATE_WORDS }],
+      ["state", "word_again NOT NULL", /state is word: .*make it varchar/, { states: STATE_WORDS }],
+      ["state", "word NOT NULL", /state is enum word: the states of the layout are numbers/],
       ["id", "uuid PRIMARY KEY", /id is uuid: columns\.id has to be an integer/],
       ["gmt_create", "bigint NOT NULL", /gmt_create is bigint: columns\.gmtCreate has to hold instants/],
       ["gmt_create", "timestamp NOT NULL", /gmt_create is timestamp without time zone/, { clock: "server" }],
@@ -249,6 +328,11 @@ describeOnEach("column types of one's own table", (open, { dialect, name }) => {
       await makeTable({});
       await migrate(place.database, { layout: fitting });
       await place.sql("DROP TABLE app_event");
+      if (dialect === "postgres") {
+        await place.sql(
+          `CREATE TYPE word AS ENUM (${WORDS}); CREATE DOMAIN word_again AS word; CREATE DOMAIN number AS bigint`,
+        );
+      }
       await makeTable({ [column]: type });
       const layout = createLayout({ ...TYPED, ...options });
       const fails = async (work: Promise<unknown>): Promise<void> => {

@@ -1,18 +1,21 @@
 /**
  * What importing rowpost costs: nothing but our own files. No driver and no broker client may be
  * loaded by an import, because they are optional: whoever uses PostgreSQL has no mysql2. Looks at
- * the built package, as Node would load it for a user.
+ * the folder that is published, as Node would load it for a user.
  */
 import { execFile, execFileSync } from "node:child_process";
-import { readdir, readFile } from "node:fs/promises";
+import { copyFile, mkdtemp, readdir, readFile, rm, symlink } from "node:fs/promises";
 import { isBuiltin } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import ts from "typescript";
-import { beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 const run = promisify(execFile);
 const packageFolder = fileURLToPath(new URL("../../", import.meta.url));
+const typesFolder = fileURLToPath(new URL("../../../../node_modules/@types", import.meta.url));
 const sourceFolder = fileURLToPath(new URL("../../src/", import.meta.url));
 
 interface Manifest {
@@ -79,30 +82,40 @@ function packageOf(specifier: string): string {
 function commonjsFile(entry: string): string {
   const found = manifest.exports[entry];
   if (found === undefined || typeof found === "string") throw new Error(`${entry} has no file for require`);
-  return `${packageFolder}${found.require.default}`;
+  return join(published, found.require.default);
+}
+
+/** The code of all files in a folder of the published one. */
+async function scriptsOf(kind: string): Promise<string> {
+  const names = await readdir(join(published, kind), { recursive: true });
+  const scripts = names.filter((name) => name.endsWith(".js"));
+  return (await Promise.all(scripts.map((name) => readFile(join(published, kind, name), "utf8")))).join("\n");
 }
 
 /** What came of importing an entry: the names it exports, or why it could not be imported. */
 type Outcome = { readonly names: readonly string[] } | { readonly failure: string };
 
+/** Where the published folder is. */
+let published: string;
 let outcomes: Readonly<Record<string, Outcome>>;
 
 beforeAll(async () => {
-  const compiler = fileURLToPath(import.meta.resolve("typescript/lib/tsc.js"));
-  const projects = ["build", "cjs"].map((name) => `${packageFolder}tsconfig.${name}.json`);
-  const built = run(process.execPath, [compiler, "-b", ...projects]);
-  await built.catch((error: { stdout: string }) => {
-    throw new Error(`the package does not build:\n${error.stdout}`);
-  });
-  const importer = fileURLToPath(new URL("import-entries.mjs", import.meta.url));
+  const repository = join(packageFolder, "../..");
+  published = await mkdtemp(join(tmpdir(), "rowpost-entries-"));
+  await run(process.execPath, [join(repository, "tools/bundle.mjs"), published]);
+  await symlink(join(repository, "node_modules"), join(published, "node_modules"));
+  // In the folder, where `rowpost/...` names what is published.
+  await copyFile(new URL("import-entries.mjs", import.meta.url), join(published, "import-entries.mjs"));
   const specifiers = [...entries.map(specifierOf), "mysql2"];
-  const { stdout } = await run(process.execPath, [importer, ...specifiers], { cwd: packageFolder });
+  const { stdout } = await run(process.execPath, ["import-entries.mjs", ...specifiers], { cwd: published });
   outcomes = JSON.parse(stdout);
 }, 300_000);
 
+afterAll(() => rm(published, { recursive: true, force: true }));
+
 const specifierOf = (entry: string): string => entry.replace(".", "rowpost");
 
-describe("the built package", () => {
+describe("the published package", () => {
   it("lists its entries one by one, and gives away no other file", () => {
     expect(entries).toEqual(expect.arrayContaining([".", "./mysql", "./testing"]));
     expect(entries.filter((entry) => !/^\.(\/[a-z-]+)?$/.test(entry))).toEqual([]);
@@ -128,16 +141,42 @@ describe("the built package", () => {
     const script = `
       const required = require("rowpost");
       import("rowpost").then((imported) => console.log(required.RowpostError === imported.RowpostError));`;
-    const stdout = execFileSync(process.execPath, ["-e", script], { cwd: packageFolder, encoding: "utf8" });
+    const stdout = execFileSync(process.execPath, ["-e", script], { cwd: published, encoding: "utf8" });
     expect(stdout.trim()).toBe("true");
   });
 
+  it.each(["dist", "cjs"])("has each error's class once in %s", async (kind) => {
+    const declared = (await scriptsOf(kind)).matchAll(/^var (\w+Error)(?:\$\d+)? = class\b/gm);
+    const classes = [...declared].map(([, name]) => name);
+    expect(classes).toContain("RowpostError");
+    expect(classes.filter((name, index) => classes.indexOf(name) !== index)).toEqual([]);
+  });
+
+  it.each(["import", "require"])("throws by %s from one entry what another entry exports", (way) => {
+    const [base, queue] = [".", "./queue"].map((entry) =>
+      way === "require" ? `require(${JSON.stringify(commonjsFile(entry))})` : `await import("${specifierOf(entry)}")`,
+    );
+    const script = `
+      void (async () => {
+        const { ConfigurationError } = ${base};
+        const { createQueue } = ${queue};
+        try { createQueue({}) } catch (error) { console.log(error.name, error instanceof ConfigurationError) }
+      })()`;
+    const stdout = execFileSync(process.execPath, ["-e", script], { cwd: published, encoding: "utf8" });
+    expect(stdout.trim()).toBe("ConfigurationError true");
+  });
+
+  it.each(["dist", "cjs"])("lacks no type in %s", async (kind) => {
+    const names = await readdir(join(published, kind), { recursive: true });
+    const files = names.filter((name) => name.endsWith(".d.ts")).map((name) => join(published, kind, name));
+    const options = { module: ts.ModuleKind.Node16, target: ts.ScriptTarget.ES2023, strict: true, types: ["node"] };
+    const program = ts.createProgram(files, { ...options, noEmit: true, typeRoots: [typesFolder] });
+    const faults = files.flatMap((file) => ts.getPreEmitDiagnostics(program, program.getSourceFile(file)));
+    expect(faults.map(({ file, messageText }) => [file?.fileName, messageText])).toEqual([]);
+  });
+
   it("asks as CommonJS for nothing that Jest's loader lacks", async () => {
-    const names = await readdir(`${packageFolder}cjs`, { recursive: true });
-    const scripts = names.filter((name) => name.endsWith(".js"));
-    const texts = await Promise.all(scripts.map((name) => readFile(`${packageFolder}cjs/${name}`, "utf8")));
-    const code = texts.join("\n").replaceAll(/^\s*(?:\*|\/[/*]).*$/gm, "");
-    expect(code.match(/\bimport\.meta\b|[^.\w`]import\(/g)).toBeNull();
+    expect((await scriptsOf("cjs")).match(/\bimport\.meta\b|[^.\w`]import\(/g)).toBeNull();
   });
 
   it("is imported where a driver would be noticed", () => {

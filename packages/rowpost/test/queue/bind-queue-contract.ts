@@ -1,10 +1,6 @@
-import {
-  openQueueBench,
-  type QueueStoreHarness,
-  queueContract,
-  queueSkipReason,
-  runQueueCase,
-} from "../../src/testing/index.ts";
+import { openQueueBench } from "../contracts/queue-contract/bench.ts";
+import { queueContract, queueSkipReason, runQueueCase } from "../contracts/queue-contract/contract.ts";
+import type { QueueStoreHarness } from "../contracts/queue-contract/harness.ts";
 import { bindContract } from "../databases/bind-contract.ts";
 
 /** Makes a test of each case of the queue contract. */

@@ -215,9 +215,10 @@ describeWithService(["mariadb", "mysql9", "postgres"], "a deadlock of two handle
       expect(await effects()).toEqual(Array.from({ length: 12 }, (_, index) => index));
       const rows = await shop.place.query("SELECT n FROM accounts");
       expect(rows.map(({ n }) => Number(n))).toEqual([2, 2]);
-      // MySQL has rolled back the first one of the victim as well.
-      const again = service.name === "postgres" ? 1 : 2;
-      expect(calls.flat()).toHaveLength(12 + again);
+      // MySQL has rolled back the first one of the victim as well, unless that was read, and so
+      // committed, before the others.
+      const again = calls.flat().length - 12;
+      expect(service.name === "postgres" ? [1] : [1, 2]).toContain(again);
       const lasts = calls.map((each) => each.filter((key, index) => each.lastIndexOf(key) === index));
       expect(lasts).toEqual(keysOf);
     },

@@ -6,9 +6,9 @@ import { queueMonth } from "../../src/message/queue-id.ts";
 import type { ConsumedMessage, ConsumeOptions, Queue } from "../../src/queue/index.ts";
 import { until } from "../until.ts";
 import { gate, type Members, numbers } from "./members.ts";
-import { describeOnEach, type OpenQueue, openQueue, type QueuePlace } from "./places.ts";
+import { describeOnAll, type OpenQueue, openQueue, type QueuePlace } from "./places.ts";
 
-describeOnEach("consumers of the queue", (make) => {
+describeOnAll("consumers of the queue", (make) => {
   let opened: OpenQueue;
   let place: QueuePlace;
   let database: Database;

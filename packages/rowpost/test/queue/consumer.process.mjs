@@ -3,32 +3,41 @@
  * kills itself with SIGKILL, or stops itself with SIGSTOP, at a named fault point. Ends by itself,
  * with exit code 0, when SIGTERM has stopped it.
  *
- * Arguments as JSON in argv[2]: { kind, url, ledger, group, transactional, point?, hit?, signal? }
+ * Arguments as JSON in argv[2]: { kind, url, ledger, group, transactional, size?, point?, hit?,
+ * signal? }
  */
 import { appendFileSync } from "node:fs";
 import { createQueue } from "../../dist/queue/index.js";
 import { openDatabase } from "./open-database.mjs";
 
-const { kind, url, ledger, group, transactional, point, hit, signal = "SIGKILL" } = JSON.parse(process.argv[2] ?? "{}");
+const task = JSON.parse(process.argv[2] ?? "{}");
+const { kind, url, ledger, group, transactional, size, point, hit, signal = "SIGKILL" } = task;
 
 let hits = 0;
 const database = await openDatabase({ kind, url });
 const queue = createQueue({ database });
 const text = `INSERT INTO effects (id) VALUES (${kind === "postgres" ? "$1" : "?"})`;
-const consumer = await queue.consume({
+const options = {
   topic: "orders",
   group,
   transactional,
   batchSize: 20,
   logger: "silent",
-  async handler({ id, key }, { tx }) {
-    appendFileSync(ledger, `${process.pid} ${key} ${id}\n`);
-    if (transactional) await tx.query(text, [id]);
-  },
   onFaultPoint(reached) {
     if (reached === point && ++hits === hit) process.kill(process.pid, signal);
   },
-});
+};
+async function handler({ id, key }, { tx }) {
+  appendFileSync(ledger, `${process.pid} ${key} ${id}\n`);
+  if (transactional) await tx.query(text, [id]);
+}
+async function handleAll(messages, context) {
+  for (const message of messages) await handler(message, context);
+}
+const consumer =
+  size === undefined
+    ? await queue.consume({ ...options, handler })
+    : await queue.consumeBatches({ ...options, size, handler: handleAll });
 process.send?.("ready");
 async function stop() {
   const stopped = await consumer.stop();

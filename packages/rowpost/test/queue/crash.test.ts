@@ -4,11 +4,11 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { ConsumerFaultPoint, Queue } from "../../src/queue/index.ts";
 import { untilStopped } from "../own-process.ts";
 import { type Ledger, openLedger } from "./ledger.ts";
-import { describeOnEach, type QueuePlace } from "./places.ts";
+import { describeOnAll, type QueuePlace } from "./places.ts";
 
 const MESSAGES = 200;
 
-describeOnEach("members that die", (make, { isServer }) => {
+describeOnAll("members that die", (make, { isServer }) => {
   let ledger: Ledger;
   let place: QueuePlace;
   let queue: Queue;
@@ -52,15 +52,23 @@ describeOnEach("members that die", (make, { isServer }) => {
     expect([...new Set(seen)]).toEqual(ids);
   });
 
-  it.each([...points, "within settle" as const])(
-    "has each effect once when it is transactional: killed at '%s'",
+  it.each([
+    ...([...points, "within settle"] as const).map((point) => [point, "alone", undefined] as const),
+    ...(["handled", "within settle"] as const).map((point) => [point, "in batches", 10] as const),
+  ])(
+    "has each effect once when it is transactional: killed at '%s', messages %s",
     { timeout: 60_000 },
-    async (point) => {
+    async (point, _how, size) => {
       const ids = await append();
-      const killed = start({ transactional: true, point, hit: point === "handled" ? 65 : 4 });
+      const killed = start({
+        transactional: true,
+        size,
+        point,
+        hit: point === "handled" && size === undefined ? 65 : 4,
+      });
       await once(killed, "exit");
       expect(killed.signalCode).toBe("SIGKILL");
-      start({ transactional: true });
+      start({ transactional: true, size });
       await until(async () => (await records()) === MESSAGES);
       const effects = await place.query("SELECT id FROM effects ORDER BY id");
       expect(effects.map(({ id }) => id)).toEqual(ids);

@@ -8,10 +8,11 @@ import { postgres } from "../../src/databases/postgres/index.ts";
 import { queueMonth } from "../../src/message/queue-id.ts";
 import { createQueue, type Queue } from "../../src/queue/index.ts";
 import { type Clock, systemClock } from "../../src/runtime/clock.ts";
-import { createTcpProxy, type TcpProxy } from "../../src/testing/index.ts";
-import { createTestDatabase, describeWithService } from "../services.ts";
+import type { TcpProxy } from "../../src/testing/index.ts";
+import { describeWithService } from "../services.ts";
 import { until } from "../until.ts";
 import { createMembers, gate, type Members, numbers } from "./members.ts";
+import { proxiedDatabase } from "./proxied.ts";
 
 /** Between two looks of a replay. */
 const LOOK_MS = 500;
@@ -27,13 +28,11 @@ describeWithService(["mariadb", "mysql9", "postgres"], "a member that is cut off
   const closing: (() => Promise<unknown>)[] = [];
 
   beforeEach(async () => {
-    const made = await createTestDatabase(name);
-    const url = new URL(made.url);
-    proxy = await createTcpProxy({ target: { host: url.hostname, port: Number(url.port) } });
-    url.hostname = proxy.host;
-    url.port = String(proxy.port);
+    const proxied = await proxiedDatabase(name);
+    const { made } = proxied;
+    ({ proxy } = proxied);
     const open = name === "postgres" ? postgres : mysql;
-    const [database, through] = [open({ url: made.url }), open({ url: url.href })];
+    const [database, through] = [open({ url: made.url }), open({ url: proxied.farUrl })];
     queue = createQueue({ database });
     farQueue = createQueue({ database: through });
     far = createMembers(farQueue, { leaseMs: 3_000 });

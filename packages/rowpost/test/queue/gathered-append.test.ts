@@ -3,9 +3,9 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { compareIds } from "../../src/runtime/compare-ids.ts";
 import type { Executor } from "../../src/transactions/executor.ts";
 import { gate } from "./members.ts";
-import { describeOnEach, type OpenQueue, openQueue } from "./places.ts";
+import { describeOnAll, type OpenQueue, openQueue } from "./places.ts";
 
-describeOnEach("appends that come together", (make, { isServer }) => {
+describeOnAll("appends that come together", (make, { isServer }) => {
   let opened: OpenQueue;
 
   beforeEach(async () => {

@@ -1,7 +1,10 @@
 /** Consumer groups as people see them, and what they do to them while members run. */
+import { hostname } from "node:os";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { queueMonth } from "../../src/message/queue-id.ts";
+import { createGroups } from "../../src/queue/groups/looking.ts";
 import type { Queue } from "../../src/queue/index.ts";
+import type { Executor } from "../../src/transactions/executor.ts";
 import { until } from "../until.ts";
 import { gate, type Members, numbers } from "./members.ts";
 import { describeOnEach, type OpenQueue, openQueue, type QueuePlace } from "./places.ts";
@@ -62,7 +65,7 @@ describeOnEach("groups of the queue", (make) => {
     expect(partition).toMatchObject({
       head: { id: ids[2], key: "2" },
       oldestWaiting: { id: ids[0], attempt: 1, error: "no stock for 0" },
-      member: { owner: consumer.owner, label: `pid:${process.pid}` },
+      member: { owner: consumer.owner, label: `${hostname()}:${process.pid}` },
     });
     expect(Date.parse(partition?.member?.since ?? "")).toBeGreaterThan(0);
     expect(partition?.lagMs).toBeGreaterThan(0);
@@ -222,6 +225,34 @@ describeOnEach("groups of the queue", (make) => {
     const twice = queue.editDeadLetter({ ...BY, id: ids[1] ?? "", change: { body: "again" } });
     await expect(twice).rejects.toMatchObject({ code: "NO_DEAD_LETTER" });
     expect((await queue.groups({ topic: "orders", group: "billing" }))[0]?.lag.count).toBe(0);
+  });
+
+  it("lets the next of its key go behind one that is removed by a handle that renames columns", async () => {
+    const ids = await queue.append(numbers(2, { orderingKey: "k" }));
+    await members.start({ retry: LONG_RETRY, handler: () => Promise.reject(new Error("no")) });
+    await until(async () => (await redeliveries()).length === 2);
+    await members.stopAll();
+    const groups = createGroups(opened.database.queue.sql);
+    const camelCased = (name: string) => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+    await opened.database.transaction(async (tx) => {
+      const renaming: Executor = {
+        kind: "renaming",
+        async run(statement) {
+          const { affected, rows } = await tx.run(statement);
+          const renamed = rows.map((row) =>
+            Object.fromEntries(Object.entries(row).map(([name, value]) => [camelCased(name), value])),
+          );
+          return { affected, rows: renamed };
+        },
+      };
+      const note = { author: "wang", reason: "test", ip: null };
+      const removal = { ids: [ids[0] ?? ""], from: "waiting or dead", result: "skipped", note } as const;
+      expect(await groups.removeIn(renaming, GROUP, 0, removal)).toMatchObject([{ result: "changed" }]);
+    });
+    expect(await groups.page(GROUP, { partition: 0, id: "0" }, 10)).toMatchObject([
+      { id: ids[1], nextAttemptAt: expect.any(String) as string },
+    ]);
+    await groups.close();
   });
 
   it("gives a redelivery up whose message is not there any more, and does not look again", async () => {

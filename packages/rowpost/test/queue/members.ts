@@ -1,5 +1,5 @@
 /** Members that a test starts, and how it waits for what they do. */
-import type { ConsumeOptions, Consumer, Queue, QueueMessage } from "../../src/queue/index.ts";
+import type { ConsumeOptions, Consumer, Queue, QueueMessage, QueueMessageAttempt } from "../../src/queue/index.ts";
 
 type Given = Partial<ConsumeOptions> & Pick<ConsumeOptions, "handler">;
 
@@ -31,6 +31,26 @@ export function createMembers(queue: Queue, usual: Partial<ConsumeOptions> = {})
 /** Messages of the topic `orders` with the keys and bodies 0, 1, 2 and so on. */
 export function numbers(count: number, more: object = {}): QueueMessage[] {
   return Array.from({ length: count }, (_, index) => ({ topic: "orders", key: String(index), body: index, ...more }));
+}
+
+/** The first group of the topic `orders` has nothing left to do. */
+export async function isDone(queue: Queue): Promise<boolean> {
+  const [group] = await queue.groups({ topic: "orders" });
+  return group?.lag.count === 0 && group.waiting.count === 0;
+}
+
+/** The number of the message in the list and a text, of each record in order of the attempts. */
+export async function recordsOf(
+  queue: Queue,
+  ids: readonly string[],
+  text: (record: QueueMessageAttempt) => string,
+): Promise<string[]> {
+  const all: string[] = [];
+  for (const [number, id] of ids.entries()) {
+    const { attempts = [] } = (await queue.message("orders", id)) ?? {};
+    all.push(...attempts.map((attempt) => `${number} ${text(attempt)}`));
+  }
+  return all;
 }
 
 /** What a test waits for, or lets others wait for. */

@@ -1,8 +1,9 @@
 /** The milestones that messages are counted by: who sets them, and what happens meanwhile. */
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { setTopicMilestones } from "../../src/databases/sql/queue/milestones.ts";
+import { openRoom } from "../../src/databases/sql/queue/room.ts";
+import { setTopicMilestones } from "../../src/queue/rewinding/milestones.ts";
+import { createRewinding } from "../../src/queue/rewinding/rewinding.ts";
 import { describeOnEach, type OpenQueue, openQueue } from "./places.ts";
-import { STATEMENTS } from "./statement-samples.ts";
 import { turnsDuring } from "./turns.ts";
 
 const EVERY = 5_000;
@@ -35,7 +36,7 @@ describeOnEach("milestones", (make) => {
 
   it("let the process do other work while they are set, where the database answers within the call", async () => {
     await append(3 * EVERY);
-    const rewinding = opened.database.queue.store().rewinding();
+    const rewinding = createRewinding(opened.database.queue.sql);
     const set = () => rewinding.setMilestones({ topic: "orders", fromMonth: 0, isOver: () => false });
     expect(await turnsDuring(set)).toBeGreaterThan(2);
     expect(await milestones()).toBe(3);
@@ -47,18 +48,20 @@ describeOnEach("milestones", (make) => {
     await makeOld();
     const session = await opened.database.connect({ purpose: "tool" });
     let isDropped = false;
+    const room = openRoom(opened.database.queue.sql, {});
     await setTopicMilestones(
-      STATEMENTS[opened.place.address.kind],
+      room,
       async (statement) => {
         if (statement.name === "passedMilestones" && !isDropped) {
           isDropped = true;
           await session.run({ name: "drop", text: `DROP TABLE orders_message_info_${OLD}`, params: [] });
         }
-        return await session.run(statement);
+        return await room.run(statement);
       },
       { topic: "orders", fromMonth: 0, isOver: () => false },
     );
     await session.close();
+    await room.close();
     expect([isDropped, await milestones()]).toEqual([true, 1]);
   });
 

@@ -7,13 +7,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { Database } from "../../src/databases/database.ts";
 import { createQueue, type Queue } from "../../src/queue/index.ts";
-import { describeOnEach, type QueuePlace } from "./places.ts";
+import { describeOnAll, type QueuePlace } from "./places.ts";
 
 const PRODUCERS = 6;
 const TRANSACTIONS = 400;
 const ROWS = 3;
 
-describeOnEach("the order of commits", (make, { isServer }) => {
+describeOnAll("the order of commits", (make, { isServer }) => {
   let place: QueuePlace;
   let database: Database;
   let queue: Queue;

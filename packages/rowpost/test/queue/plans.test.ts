@@ -8,8 +8,8 @@ import type { Database, DialectName, Session } from "../../src/databases/databas
 import type { PlanNode } from "../../src/databases/postgres/plan.ts";
 import { defaultLayout } from "../../src/databases/sql/layouts.ts";
 import { firstIdOf } from "../../src/message/queue-id.ts";
-import type { StoreHarness } from "../../src/testing/index.ts";
 import type { Statement } from "../../src/transactions/executor.ts";
+import type { StoreHarness } from "../contracts/store-contract/harness.ts";
 import { explained, numbersTo } from "../databases/plans.ts";
 import { mysqlHarness, postgresHarness, sqliteHarness } from "../databases/store-harnesses.ts";
 import { describeWithService } from "../services.ts";
@@ -59,7 +59,7 @@ const SORTS_FEW = new Set([
 ]);
 const SORT = /filesort|^Sort|TEMP B-TREE/;
 /** Read a month's tables, which begin empty; the queue's own tables have rows then. */
-const OF_A_MONTH = /^(range|read at|ids read|lag|.*key searched|partitions walked|chunk|places|records read)/;
+const OF_A_MONTH = /^(range|read at|ids read|lag|.*key searched|partitions walked|chunk|places|records read|headers)/;
 
 describeWithService(["mariadb", "mysql9", "mysql8"], "plans of the queue", ({ name }) => {
   plans(() => mysqlHarness(name, "mysql2", defaultLayout));
@@ -147,6 +147,16 @@ function plans(createHarness: () => Promise<StoreHarness>): void {
     await analyze();
     for (const text of fill(database.dialect, 3, ROWS)) await run(text);
     await check((name) => OF_A_MONTH.test(name) || name === "held-up keys");
+  });
+
+  test("a message by its id, as docs/queue.md has it for people", async () => {
+    const id = String(BigInt(firstIdOf(MONTH)) + 3n * 4194304n);
+    const text = (where: string): string => `SELECT * FROM ${INFO} WHERE ${where}`;
+    const steps = (where: string): Promise<Step[]> =>
+      stepsOf(database.dialect, session, { name: "by hand", text: text(where), params: [] });
+    expect(await steps(`partition_no = ${id} % 64 AND message_id = ${id}`)).toMatchObject([{ index: "primary" }]);
+    if (database.dialect === "mysql")
+      expect(await steps(`message_id = ${id}`)).toMatchObject([{ index: "i_message_id" }]);
   });
 }
 

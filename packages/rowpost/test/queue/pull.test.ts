@@ -205,7 +205,8 @@ describeOnEach("pulling from the queue", (make) => {
     // Its clock stands still, so that it renews nothing and knows of nothing.
     const frozen = await pull({ clock, leaseMs: 1_000 });
     const [old, other] = await receiveWithoutTime(frozen, 2);
-    const taker = await pull({ leaseMs: 1_000 });
+    // Longer: a busy machine must not take it from this one as well.
+    const taker = await pull({ leaseMs: 5_000 });
     const first = await receiveOne(taker);
     expect([first.id, first.attempt]).toEqual([ids[0], 1]);
     await expect(old?.settle()).rejects.toMatchObject({ code: "PARTITION_LOST", retriable: false });

@@ -3,20 +3,15 @@
  * must fail the cases that stand for it. A case that no broken store fails would prove nothing.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { QueueStoreHarness } from "../../src/testing/index.ts";
-import {
-  openQueueBench,
-  queueContract,
-  queueSkipReason,
-  runQueueCase,
-  runQueueContract,
-} from "../../src/testing/index.ts";
+import { openQueueBench } from "../contracts/queue-contract/bench.ts";
+import { queueContract, queueSkipReason, runQueueCase } from "../contracts/queue-contract/contract.ts";
+import type { QueueStoreHarness } from "../contracts/queue-contract/harness.ts";
 import { describeWithService } from "../services.ts";
 import { appendMutants } from "./contract-mutants/appends.ts";
 import { handMutants } from "./contract-mutants/hands.ts";
 import { lookMutants } from "./contract-mutants/looks.ts";
 import { milestoneMutants } from "./contract-mutants/milestones.ts";
-import { type Mutation, mutated, needsServer } from "./contract-mutants/mutation.ts";
+import { broken, type Mutation, needsServer } from "./contract-mutants/mutation.ts";
 import { settleMutants } from "./contract-mutants/settles.ts";
 import { serverHarness, sqliteHarness } from "./queue-harnesses.ts";
 
@@ -31,10 +26,6 @@ function caseOf(beginning: string): (typeof queueContract)[number] {
 /** SQLite has one lock for all, and one transaction at a time. */
 function isForServer(mutation: Mutation, beginning: string): boolean {
   return needsServer(mutation) || caseOf(beginning).needs?.includes("rowLocks") === true;
-}
-
-function broken(harness: QueueStoreHarness, mutation: Mutation): QueueStoreHarness {
-  return { ...harness, createDatabase: async () => mutated(await harness.createDatabase(), mutation) };
 }
 
 interface Broken {
@@ -89,18 +80,5 @@ describe("a broken store of the queue is found", () => {
       .map(({ name }) => name)
       .filter((name) => !covered.some((beginning) => name.startsWith(beginning)));
     expect(uncovered).toEqual([]);
-  });
-});
-
-describe("runQueueContract", () => {
-  test("reports what passed, failed and was skipped, with reasons, and prints a line for each", async () => {
-    const lines: string[] = [];
-    const harness = broken(await sqliteHarness("memory"), () => ({ migrate: () => Promise.resolve([]) }));
-    const lost = await runQueueContract(harness, { print: (line) => lines.push(line) });
-    expect(lost.passed).toEqual([]);
-    expect(lost.skipped.every(({ reason }) => reason.length > 10)).toBe(true);
-    expect(lost.failed.length + lost.skipped.length).toBe(queueContract.length);
-    expect(lines).toHaveLength(queueContract.length);
-    expect(lines.filter((line) => line.startsWith("FAIL"))).toHaveLength(lost.failed.length);
   });
 });

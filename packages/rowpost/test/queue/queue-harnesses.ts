@@ -4,7 +4,7 @@ import { mysql } from "../../src/databases/mysql/index.ts";
 import { mariadb } from "../../src/databases/mysql/mariadb.ts";
 import { postgres } from "../../src/databases/postgres/index.ts";
 import { sqlite } from "../../src/databases/sqlite/index.ts";
-import type { QueueStoreHarness } from "../../src/testing/index.ts";
+import type { QueueStoreHarness } from "../contracts/queue-contract/harness.ts";
 import { createTestDatabase, type DatabaseServiceName } from "../services.ts";
 import { sqlitePlace } from "./places.ts";
 

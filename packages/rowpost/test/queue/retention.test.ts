@@ -7,6 +7,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { Database, Session } from "../../src/databases/database.ts";
 import { type Consumer, createQueue, type DropMonthOptions, type Queue } from "../../src/queue/index.ts";
 import { archiveMonth } from "../../src/queue/retention/archive.ts";
+import { createRetention } from "../../src/queue/retention/dropping.ts";
 import { applyRetention } from "../../src/queue/retention/retention.ts";
 import { gate } from "./members.ts";
 import { oldId, writeOld } from "./months.ts";
@@ -156,8 +157,7 @@ describeOnEach("dropping months", (make, { isServer }) => {
     await expect(drop(202601, { archiveTo: file })).rejects.toMatchObject({ code: "ARCHIVE" });
     expect(await months()).toEqual(MONTHS);
     expect(await queue.search({ topic: "orders" })).toMatchObject({ complete: true, rows: 4 });
-    const store = database.queue.store();
-    const retention = store.retention();
+    const retention = createRetention(database.queue.sql);
     /** Somebody writes into this partition while the month is archived; both have been read. */
     const archived = (partition: number, n: number) => {
       let written = false;
@@ -176,7 +176,6 @@ describeOnEach("dropping months", (make, { isServer }) => {
     await expect(archived(0, 99)).rejects.toMatchObject({ code: "ARCHIVE" });
     expect(await archived(1, 99)).toMatchObject({ counts: { messages: 6 } });
     await retention.close();
-    await store.close();
   });
 
   it("goes on where a call was killed, and not while another one is at it", async () => {
@@ -210,7 +209,7 @@ describeOnEach("dropping months", (make, { isServer }) => {
     for (const month of MONTHS) await writeOld(place, "orders", month, messages(2));
     await group("slow", oldId(202602, 0));
     const store = database.queue.store();
-    const retention = store.retention();
+    const retention = createRetention(database.queue.sql);
     const run = (now: string) =>
       applyRetention({ store: retention, topics: store.topics, nowMs: () => Date.parse(now) });
     // The database's clock says at least November 2026; this process lives in March.
@@ -240,7 +239,7 @@ describeOnEach("dropping months", (make, { isServer }) => {
       );
     }
     await vi.waitUntil(async () => (await months()).length === 0, { timeout: 60_000, interval: 20 });
-    const retention = database.queue.store().retention();
+    const retention = createRetention(database.queue.sql);
     expect(await retention.elect("orders", 3_600_000)).toBe(false);
     await retention.close();
   });

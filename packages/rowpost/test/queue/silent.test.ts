@@ -87,6 +87,21 @@ describeOnEach("members that fall silent over a message", (make) => {
     expect((await dead()).map(({ id }) => id)).toEqual([ids[10]]);
   });
 
+  it("a redelivery that fails while its member is careful counts each of its attempts", async () => {
+    const ids = await append(20, { 10: { hangs: true } });
+    const options = { leaseMs: 2_000, handlerTimeoutMs: 100, retry: { maxAttempts: 5, baseMs: 0 } };
+    const attempts = (): string[] => ledger.lines().filter((line) => line.startsWith("begun 10 "));
+    const first = ledger.start({ options });
+    const exit = once(first, "exit");
+    await until(() => attempts().length >= 2);
+    first.kill("SIGKILL");
+    await exit;
+    ledger.start({ options });
+    await vi.waitUntil(async () => (await dead()).length > 0, WAIT);
+    expect((await dead()).map(({ id }) => id)).toEqual([ids[10]]);
+    expect(attempts().at(-1)).toMatch(/^begun 10 5 /);
+  });
+
   it("a handler that blocks the event loop for longer than the lease ends, and the log names it", {
     timeout: 120_000,
   }, async () => {

@@ -1,23 +1,29 @@
 /** Every statement of the queue is prepared on every live server. */
 import { describe, expect, test } from "vitest";
 import { defaultLayout } from "../../src/databases/sql/layouts.ts";
-import type { QueueStatements } from "../../src/databases/sql/queue/statements.ts";
-import type { StoreHarness } from "../../src/testing/index.ts";
 import type { Statement } from "../../src/transactions/executor.ts";
+import type { StoreHarness } from "../contracts/store-contract/harness.ts";
 import { PREPARE, recorded } from "../databases/prepared.ts";
 import { mysqlHarness, postgresHarness, sqliteHarness } from "../databases/store-harnesses.ts";
 import { describeWithService } from "../services.ts";
-import { hotQueueStatements, MONTH, otherQueueStatements, STATEMENTS, TOPIC } from "./statement-samples.ts";
+import {
+  type AllStatements,
+  hotQueueStatements,
+  MONTH,
+  otherQueueStatements,
+  STATEMENTS,
+  TOPIC,
+} from "./statement-samples.ts";
 
-/** Of {@link QueueStatements}, what is no group of statements. */
+/** Of {@link AllStatements}, what is no group of statements. */
 const MAKERS = ["schema", "holding"];
 /**
  * Texts of tables, which no server prepares (every test that makes a topic runs them), and a number
  * of rows.
  */
-const NO_STATEMENTS = ["topics.createMonth", "topics.dropTable", "append.rowsOfInsert", "append.takesTurns"];
+const NO_STATEMENTS = ["topics.createMonth", "topicRows.dropTable", "append.rowsOfInsert", "append.takesTurns"];
 
-function allStatements(statements: QueueStatements): Statement[] {
+function allStatements(statements: AllStatements): Statement[] {
   return [...Object.values(hotQueueStatements(statements, 3_000)), ...otherQueueStatements(statements)];
 }
 

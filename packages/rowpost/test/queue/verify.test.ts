@@ -3,7 +3,8 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { Database } from "../../src/databases/database.ts";
 import { queueMonth } from "../../src/message/queue-id.ts";
 import { type ConsumeOptions, createQueue, type Queue, type VerifyAnswer } from "../../src/queue/index.ts";
-import type { RewindStore } from "../../src/queue/rewinding/store.ts";
+import type { Rewinding } from "../../src/queue/rewinding/rewinding.ts";
+import { openRooms } from "../../src/queue/rooms.ts";
 import { type VerifyPosition, verifyQueue } from "../../src/queue/verifying/verify.ts";
 import { silentLogger } from "../../src/runtime/logger.ts";
 import { describeOnEach, type QueuePlace } from "./places.ts";
@@ -125,10 +126,11 @@ describeOnEach("the detector", (make) => {
     expect(whole).toMatchObject({ complete: true, messages: 4_800 });
     const logs: string[] = [];
     const store = database.queue.store();
+    const rooms = openRooms(database.queue.sql);
     const parts = {
-      store: store.verifying(),
+      store: rooms.verifying,
       rewinds: {
-        log: (...[key, limit]: Parameters<RewindStore["log"]>) => {
+        log: (...[key, limit]: Parameters<Rewinding["log"]>) => {
           logs.push(key.group);
           return rewinding.log(key, limit);
         },
@@ -136,7 +138,7 @@ describeOnEach("the detector", (make) => {
       requireTopic: (topic: string) => store.topics.list(topic),
       monotonicMs: () => performance.now(),
     };
-    const rewinding = store.rewinding();
+    const { rewinding } = rooms;
     expect(await verifyQueue(parts, { topic: "orders" })).toEqual(whole);
     expect(logs).toEqual(["billing", "stock"]);
     // The time is over whenever it is looked at, after the first time.
@@ -154,8 +156,7 @@ describeOnEach("the detector", (make) => {
     const missing = (list: readonly VerifyAnswer[]) =>
       list.flatMap(({ problems }) => problems).reduce((sum, { messages }) => sum + messages, 0);
     expect(missing(answers)).toBe(missing([whole]));
-    await parts.store.close();
-    await rewinding.close();
+    await rooms.close();
     await store.close();
   });
 
@@ -186,8 +187,8 @@ describeOnEach("the detector", (make) => {
 
   it("takes what a rewind has set aside meanwhile for nothing lost", async () => {
     const ids = await read(100, "each");
-    const store = database.queue.store();
-    const [verifying, rewinding] = [store.verifying(), store.rewinding()];
+    const rooms = openRooms(database.queue.sql);
+    const { verifying, rewinding } = rooms;
     let isRewound = false;
     const answer = await verifyQueue(
       {
@@ -208,9 +209,7 @@ describeOnEach("the detector", (make) => {
       { topic: "orders" },
     );
     expect(answer.problems).toEqual([]);
-    await verifying.close();
-    await rewinding.close();
-    await store.close();
+    await rooms.close();
   });
 
   it("says so when the topic or the group is not there, or the position is none", async () => {

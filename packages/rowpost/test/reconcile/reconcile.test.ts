@@ -1,8 +1,10 @@
 /** What is told, and what is not, on every database. */
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { createStatements as mysql } from "../../src/databases/mysql/statements.ts";
-import { createStatements as postgres } from "../../src/databases/postgres/statements.ts";
-import { createStatements as sqlite } from "../../src/databases/sqlite/statements.ts";
+import { words as mysql } from "../../src/databases/mysql/words.ts";
+import { words as postgres } from "../../src/databases/postgres/words.ts";
+import { spelled } from "../../src/databases/sql/cold.ts";
+import { repeatedRows, userRows } from "../../src/databases/sql/reconciling/statements.ts";
+import { words as sqlite } from "../../src/databases/sqlite/words.ts";
 import {
   ConfigurationError,
   createOutbox,
@@ -142,12 +144,12 @@ describeOnEach("reconcile", (make) => {
 
   it("runs one statement, whatever the query says", async () => {
     const { database } = shop;
-    const statements = { mysql, postgres, sqlite }[database.dialect](database.defaultLayout);
+    const words = { mysql, postgres, sqlite }[database.dialect];
     const key = "SELECT '1' AS message_type, '2' AS message_key";
     const text = `${key}) AS q; COMMIT; BEGIN READ WRITE; DELETE FROM orders; COMMIT; SELECT * FROM (${key}`;
     const session = await database.connect({ purpose: "tool", snapshot: true });
-    for (const statement of ["userRows", "repeatedRows"] as const) {
-      const query = statements.reconcile[statement]({ text, typed: true, limit: 1 });
+    for (const statement of [userRows, repeatedRows]) {
+      const query = spelled(words, statement({ text, typed: true, limit: 1 }));
       await session.transaction((tx) => tx.run(query)).catch(() => undefined);
     }
     await session.close();

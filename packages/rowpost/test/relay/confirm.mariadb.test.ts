@@ -1,4 +1,4 @@
-import { describeWithService } from "../services.ts";
+import { describeWithService, sampled } from "../services.ts";
 import { defineConfirmCases } from "./confirm.cases.ts";
 
-describeWithService("mariadb", "confirmation", () => defineConfirmCases("mariadb"));
+describeWithService(sampled(["mariadb"], ["mysql9"]), "confirmation", ({ name }) => defineConfirmCases(name));

@@ -1,4 +1,4 @@
-import { describeWithService } from "../services.ts";
+import { describeWithService, sampled } from "../services.ts";
 import { defineLivesCases } from "./lives.cases.ts";
 
-describeWithService("mariadb", "lives of messages", () => defineLivesCases("mariadb", 60));
+describeWithService(sampled(["mariadb"], ["mysql9"]), "lives of messages", ({ name }) => defineLivesCases(name, 60));

@@ -4,8 +4,8 @@ import { memory } from "../../src/brokers/memory.ts";
 import { createLayout } from "../../src/databases/sql/layouts.ts";
 import { migrate } from "../../src/databases/sql/migrate.ts";
 import { createRelay } from "../../src/relay/relay.ts";
-import { NO_OPTIONAL_COLUMNS } from "../../src/testing/store-contract/cases/layouts.ts";
-import { testDialect } from "../../src/testing/test-dialect.ts";
+import { NO_OPTIONAL_COLUMNS } from "../contracts/store-contract/cases/layouts.ts";
+import { testDialect } from "../contracts/test-dialect.ts";
 import { createRelayDatabase, type RelayTestDatabase, type RelayTestService } from "./bench-database.ts";
 
 const REFUSAL = { status: "failed", scope: "message", retriable: true, code: "NO", reason: "no" } as const;

@@ -1,4 +1,4 @@
-import { describeWithService } from "../services.ts";
+import { describeWithService, sampled } from "../services.ts";
 import { defineLooseRowsCases } from "./loose-rows.cases.ts";
 
-describeWithService("mariadb", "the relay", () => defineLooseRowsCases("mariadb"));
+describeWithService(sampled(["mariadb"], ["mysql9"]), "the relay", ({ name }) => defineLooseRowsCases(name));

@@ -1,4 +1,4 @@
-import { describeWithService } from "../services.ts";
+import { describeWithService, sampled } from "../services.ts";
 import { defineSelfReportCases } from "./self-report.cases.ts";
 
-describeWithService("mariadb", "a relay's report", () => defineSelfReportCases("mariadb"));
+describeWithService(sampled(["mariadb"], ["mysql9"]), "a relay's report", ({ name }) => defineSelfReportCases(name));

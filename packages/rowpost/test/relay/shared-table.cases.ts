@@ -5,7 +5,7 @@ import { routes } from "../../src/brokers/routes.ts";
 import { judgeWork } from "../../src/doctor/work.ts";
 import type { RelayOptions } from "../../src/relay/options.ts";
 import type { Relay } from "../../src/relay/relay.ts";
-import { createMetricsRegistry } from "../../src/runtime/metrics.ts";
+import { createMetricsRegistry } from "../../src/runtime/metrics-registry.ts";
 import { failure, keysOf, type RuleBench, STATE, type StoreChange, useRuleBench } from "../rules/rule-bench.ts";
 import type { RelayTestService } from "./bench-database.ts";
 

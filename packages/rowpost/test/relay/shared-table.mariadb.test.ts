@@ -1,4 +1,6 @@
-import { describeWithService } from "../services.ts";
+import { describeWithService, sampled } from "../services.ts";
 import { defineSharedTableCases } from "./shared-table.cases.ts";
 
-describeWithService("mariadb", "relays that share a table", () => defineSharedTableCases("mariadb"));
+describeWithService(sampled(["mariadb"], ["mysql9"]), "relays that share a table", ({ name }) =>
+  defineSharedTableCases(name),
+);

@@ -1,4 +1,6 @@
-import { describeWithService } from "../services.ts";
+import { describeWithService, sampled } from "../services.ts";
 import { defineSteppedClockCases } from "./stepped-clock.cases.ts";
 
-describeWithService("mariadb", "a database clock that was set back", () => defineSteppedClockCases("mariadb"));
+describeWithService(sampled(["mariadb"], ["mysql9"]), "a database clock that was set back", ({ name }) =>
+  defineSteppedClockCases(name),
+);

@@ -3,8 +3,10 @@
  * others, broke an order, or lost a person's will.
  */
 import { describe, expect, it } from "vitest";
+import { memory } from "../../src/brokers/memory.ts";
+import { routes } from "../../src/brokers/routes.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
-import { createMetricsRegistry } from "../../src/runtime/metrics.ts";
+import { createMetricsRegistry } from "../../src/runtime/metrics-registry.ts";
 import type { RelayTestService } from "../relay/bench-database.ts";
 import { failure, keysOf, type RuleBench, STATE, useRuleBench } from "./rule-bench.ts";
 
@@ -322,14 +324,17 @@ function housekeepingCases(bench: RuleBench, service: RelayTestService): void {
     expect(asked).toEqual(["unknown states", "gauges"]);
   });
 
-  it("a gauge of a topic that a part of its state does not show keeps its number", async () => {
+  it.each([
+    ["all topics", undefined],
+    ["topics of its own, which the part does not show", ["a"]],
+  ])("a gauge of a topic that a part of its state does not show keeps its number: a relay of %s", async (_, topics) => {
     const { clock } = bench;
     const one = (topic: string, count: number, atLeast: boolean) =>
       ({ topic, state: "failed", count, atLeast, oldestAgeMs: 0 }) as const;
     const looks = [[one("a", 5, false)], [one("b", 10_000, true)], [one("b", 3, false)]];
     const metrics = createMetricsRegistry();
     const { relay } = bench.relay({
-      relay: { metrics },
+      relay: { metrics, ...(topics && { broker: routes(topics.map((topic) => [topic, memory()] as const)) }) },
       store: (store) => ({
         ...store,
         housekeeping: { ...store.housekeeping, gauges: () => Promise.resolve(looks.shift() ?? []) },

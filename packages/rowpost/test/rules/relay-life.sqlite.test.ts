@@ -5,7 +5,7 @@ import type { RelayOptions } from "../../src/relay/options.ts";
 import { createRelay, type Relay } from "../../src/relay/relay.ts";
 import type { RelayStore } from "../../src/relay/store.ts";
 import { DatabaseUnavailableError } from "../../src/runtime/errors.ts";
-import { createMetricsRegistry } from "../../src/runtime/metrics.ts";
+import { createMetricsRegistry } from "../../src/runtime/metrics-registry.ts";
 import { createManualClock } from "../../src/testing/manual-clock.ts";
 import { createRelayDatabase, type RelayTestDatabase } from "../relay/bench-database.ts";
 

@@ -39,7 +39,7 @@ describeWithService("postgres", "an enqueue with pg behind the end of its transa
   });
 });
 
-describeWithService(["mariadb", "mysql9"], "the first enqueue on a connection of mysql2", (service) => {
+describeWithService(["mariadb", "mysql8", "mysql9"], "the first enqueue on a connection of mysql2", (service) => {
   let made: TestDatabase;
   let pool: mysql2.Pool;
 
@@ -52,13 +52,20 @@ describeWithService(["mariadb", "mysql9"], "the first enqueue on a connection of
     await made.drop();
   });
 
-  // The connection is looked at first, so that the INSERT comes behind what the program sends.
-  test.each([[1], [3]])("leaves nothing in the next transaction, of %s at once", async (count) => {
+  // The connection is looked at first, so that the INSERT comes behind what the program sends. A
+  // lenient session has the INSERT repeated.
+  test.each([
+    [1, "STRICT_TRANS_TABLES"],
+    [3, "STRICT_TRANS_TABLES"],
+    [1, ""],
+    [3, ""],
+  ])("leaves nothing in the next transaction, of %s at once, sql_mode '%s'", async (count, mode) => {
     const database = mysql({ pool });
     await migrate(database, { layout: database.defaultLayout });
     const outbox = createOutbox({ database });
     for (const onDuplicate of ["throw", "ignore"] as const) {
       const client = await mysql2.createConnection(made.url.replace(/^mariadb:/, "mysql:"));
+      await client.query(`SET SESSION sql_mode = '${mode}'`);
       await client.query("BEGIN");
       const enqueue = outbox.enqueue(client, messages(count), { onDuplicate });
       const refused = expect(enqueue).rejects.toMatchObject({ code: "TRANSACTION_REQUIRED" });

@@ -200,9 +200,11 @@ async function readPostgres(session: Session, { schema, table }: Place): Promise
   const from = "pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace";
   const columns = await rowsOf(
     session,
-    `SELECT a.attname AS name, format_type(a.atttypid, a.atttypmod) AS type, (NOT a.attnotnull)::int AS nullable,
+    `SELECT a.attname AS name, CASE t.typtype WHEN 'e' THEN 'enum ' || t.typname WHEN 'd' THEN format_type(t.typbasetype, t.typtypmod)
+        ELSE format_type(a.atttypid, a.atttypmod) END AS type, (NOT a.attnotnull)::int AS nullable,
       (a.atthasdef OR a.attidentity <> '')::int AS preset, col_description(c.oid, a.attnum) AS comment
     FROM ${from} JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+      JOIN pg_type t ON t.oid = a.atttypid
     WHERE ${at} AND c.relkind IN ('r', 'p') ORDER BY a.attnum`,
     params,
   );

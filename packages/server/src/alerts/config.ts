@@ -6,9 +6,8 @@ import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { duration as durationOf, InputError } from "../cli/arguments.ts";
 import { CHANNEL_KINDS, type ChannelType } from "./channels/index.ts";
-import type { Language } from "./durations.ts";
-import { rankOf } from "./lifecycle.ts";
 import { RULE_DEFAULTS, RULE_NAMES, type RuleName, type Rules, SEVERITIES, type Severity } from "./rules.ts";
+import type { Language } from "./wording.ts";
 
 /** A channel with its secrets read. */
 export interface ChannelConfig {
@@ -21,15 +20,11 @@ export interface ChannelConfig {
   readonly language: Language;
   /** Told from this severity on. */
   readonly from: Severity;
-  /** Told instead, when this one has not taken a notice three times. */
-  readonly fallback: string | undefined;
 }
 
 export interface AlertConfig {
   readonly rules: Rules;
   readonly channels: readonly ChannelConfig[];
-  /** Asked for each minute, while alerts are evaluated. */
-  readonly deadman: string | undefined;
   /** Where the console is, for the links in notices. */
   readonly consoleUrl: string | undefined;
   /** Never to be printed. */
@@ -49,6 +44,9 @@ const name = z.string().regex(/^[a-z0-9][a-z0-9_-]{0,31}$/i, "must be letters, d
 const language = z.enum(["en", "zh"]);
 const secret = z.string().regex(/^(env:[A-Za-z_]\w*|file:.+)$/, "must be env:NAME or file:PATH: no secret stands here");
 
+/** What earlier versions took: the message says what to use instead. */
+const gone = (instead: string): z.ZodOptional<z.ZodNever> => z.never({ error: `is gone; ${instead}` }).optional();
+
 const channel = z.strictObject({
   type: z.enum(Object.keys(CHANNEL_KINDS) as [ChannelType, ...ChannelType[]]),
   url: z.string(),
@@ -56,14 +54,19 @@ const channel = z.strictObject({
   keyword: z.string().min(1).max(50).optional(),
   language: language.optional(),
   from: z.enum(SEVERITIES).default("info"),
-  fallback: name.optional(),
+  fallback: gone('give both channels the same "from": each of them gets every notice'),
 });
 
 const schema = z.strictObject({
   language: language.default("en"),
   console: z.url({ protocol: /^https?$/ }).optional(),
-  deadman: z.string().optional(),
-  rules: z.strictObject(Object.fromEntries(RULE_NAMES.map((rule) => [rule, ruleSchema(rule).optional()]))).default({}),
+  deadman: gone("let Prometheus tell that the process is missing: RowpostAbsent of ops/prometheus-rules.yaml"),
+  rules: z
+    .strictObject({
+      "operation-failed": gone("whoever starts a change of many messages sees how it ends, and the audit has it"),
+      ...Object.fromEntries(RULE_NAMES.map((rule) => [rule, ruleSchema(rule).optional()])),
+    })
+    .default({}),
   channels: z.record(name, channel).default({}),
 });
 
@@ -98,17 +101,11 @@ export function readAlertFile(path: string, environment: Readonly<Record<string,
   };
   const channels = Object.entries(data.channels).map(([channelName, { language: of, secret: from, url, ...rest }]) => {
     const at = `channels.${channelName}`;
-    if (rest.fallback !== undefined && !(rest.fallback in data.channels))
-      refuse(`${at}.fallback`, `there is no channel ${rest.fallback}`);
-    if (rest.fallback === channelName) refuse(`${at}.fallback`, "must be another channel");
-    const instead = rest.fallback === undefined ? undefined : data.channels[rest.fallback];
-    if (instead !== undefined && rankOf(instead.from) > rankOf(rest.from))
-      refuse(`${at}.fallback`, `${rest.fallback} is told less than ${channelName}: its "from" must not be higher`);
     // The address of a chat robot lets anybody write who has it.
     if (rest.type !== "webhook" && !secret.safeParse(url).success)
       refuse(`${at}.url`, "must be env:NAME or file:PATH: whoever has this address can write there");
     return {
-      ...{ name: channelName, type: rest.type, from: rest.from, fallback: rest.fallback, keyword: rest.keyword },
+      ...{ name: channelName, type: rest.type, from: rest.from, keyword: rest.keyword },
       language: of ?? data.language,
       url: addressOf(url, `${at}.url`),
       secret: from === undefined ? undefined : secretOf(from, `${at}.secret`),
@@ -136,11 +133,10 @@ export function readAlertFile(path: string, environment: Readonly<Record<string,
     return url;
   }
 
-  const deadman = data.deadman === undefined ? undefined : addressOf(data.deadman, "deadman");
-  const secrets = [...channels.flatMap((each) => [each.url, each.secret, ...credentialsOf(each.url)]), deadman];
+  const secrets = channels.flatMap((each) => [each.url, each.secret, ...credentialsOf(each.url)]);
   return {
     rules: rulesOf(data.rules),
-    ...{ channels, deadman, consoleUrl: data.console },
+    ...{ channels, consoleUrl: data.console },
     secrets: secrets.filter((each): each is string => each !== undefined && each !== ""),
   };
 }

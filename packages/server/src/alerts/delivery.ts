@@ -55,7 +55,7 @@ function taken({ deliveries, ...notice }: Notice, name: string): Notice {
 
 function refused(
   notice: Notice,
-  { config: { fallback, name } }: Channel,
+  { config: { name } }: Channel,
   { clockMs, logger, source }: DeliveryParts & { readonly clockMs: number },
   answer: string,
 ): Notice {
@@ -65,12 +65,8 @@ function refused(
     logger.warn("a channel has not taken a notice; tried again", { source, channel: name, tries, answer });
     return { ...notice, deliveries: { ...notice.deliveries, [name]: { tries, nextMs: clockMs + waitMs } } };
   }
-  logger.error("a channel has not taken a notice three times; given up", { source, channel: name, answer, fallback });
-  const { deliveries, ...rest } = taken(notice, name);
-  const goesOn = fallback !== undefined && deliveries[fallback] === undefined && notice.isFallback !== true;
-  return goesOn
-    ? { ...rest, isFallback: true, deliveries: { ...deliveries, [fallback]: { tries: 0, nextMs: 0 } } }
-    : { ...rest, deliveries };
+  logger.error("a channel has not taken a notice three times; given up", { source, channel: name, answer });
+  return taken(notice, name);
 }
 
 /** Channels that are no longer in the configuration take nothing. */

@@ -6,7 +6,6 @@
 import { randomUUID } from "node:crypto";
 import {
   type AlertStore,
-  type BulkStore,
   type Database,
   describeError,
   type Logger,
@@ -18,10 +17,9 @@ import {
 } from "rowpost";
 import type { Channel } from "./channels/send.ts";
 import { deliver, hasDue } from "./delivery.ts";
-import { doctorConditions, lookByDoctor } from "./doctor-rule.ts";
+import { createDoctorLook } from "./doctor-rule.ts";
 import { type StepInput, step } from "./lifecycle.ts";
-import { createQueueLook, type Instant } from "./queue-look.ts";
-import { queueConditions } from "./queue-rules.ts";
+import { createQueueLook } from "./queue-look.ts";
 import { type Condition, conditionsOf, isOn, type Look, RULE_NAMES, type Rules } from "./rules.ts";
 import { type AlertsState, NO_ALERTS, parseState } from "./state.ts";
 
@@ -57,8 +55,9 @@ export interface Evaluator {
 export function createEvaluator(options: EvaluatorOptions): Evaluator {
   const { channels, database, layout, logger, metrics, monotonicMs, name, rules } = options;
   const tools = { layout, statementTimeoutMs: STATEMENT_TIMEOUT_MS };
-  const parts = { alerts: database.alerts(tools), admin: database.messageAdmin(tools), bulk: database.bulk(tools) };
+  const parts = { alerts: database.alerts(tools), admin: database.messageAdmin(tools) };
   const queueLook = createQueueLook({ ...options, alerts: parts.alerts });
+  const doctorLook = createDoctorLook(options);
   const owner = randomUUID();
   /** When this process wrote last; undefined: it does not evaluate. */
   let savedMs: number | undefined;
@@ -67,17 +66,6 @@ export function createEvaluator(options: EvaluatorOptions): Evaluator {
   function elapsedSince({ nowMs, savedMs: storedMs }: StoredAlerts, state: AlertsState, startMs: number): number {
     if (savedMs !== undefined && state.owner === owner) return startMs - savedMs;
     return Math.min(MOST_GAP_MS, Math.max(0, nowMs - (storedMs ?? nowMs)));
-  }
-
-  /** What is looked at less often, and remembered meanwhile. */
-  async function lookBeside(before: AlertsState, at: Instant) {
-    const queue = await queueLook.look(before.queue, at);
-    const doctor = await lookByDoctor(options, before.doctor, at.clockMs);
-    const conditions = [
-      ...(queue === null ? [] : queueConditions(rules, queue, at.clockMs)),
-      ...(doctor === null ? [] : doctorConditions(doctor)),
-    ];
-    return { conditions, memory: { queue, doctor } };
   }
 
   async function save(state: AlertsState): Promise<boolean> {
@@ -93,12 +81,12 @@ export function createEvaluator(options: EvaluatorOptions): Evaluator {
     const elapsedMs = elapsedSince(stored, before, startMs);
     const look = await lookAt(parts, rules);
     const clockMs = before.clockMs + elapsedMs;
-    const at = { clockMs, nowMs: stored.nowMs };
-    const { conditions, failed } = conditionsOf(rules, look, { ...at, failed: before.failed });
-    const beside = await lookBeside(before, at);
+    const { conditions, failed } = conditionsOf(rules, look, { clockMs, failed: before.failed });
+    const queue = await queueLook.look(before.dead, { clockMs, nowMs: stored.nowMs });
+    const all = [...conditions, ...queue.conditions, ...(await doctorLook())];
     const silences = (await parts.alerts.silences()).filter(({ active }) => active);
-    const input = { ...stepInput(options, [...conditions, ...beside.conditions]), elapsedMs, silences };
-    const decided: AlertsState = { ...step(before, input), ...beside.memory, failed, owner };
+    const input = { ...stepInput(options, all), elapsedMs, silences };
+    const decided: AlertsState = { ...step(before, input), failed, dead: queue.dead, owner };
     // Pending before it is sent: who dies now leaves it to the next one.
     if (!(await save(decided))) return undefined;
     savedMs = startMs;
@@ -203,12 +191,12 @@ function stepInput(
 }
 
 async function lookAt(
-  { admin, alerts, bulk }: { readonly admin: MessageAdmin; readonly alerts: AlertStore; readonly bulk: BulkStore },
+  { admin, alerts }: { readonly admin: MessageAdmin; readonly alerts: AlertStore },
   rules: Rules,
 ): Promise<Look> {
   const unconfirmedMs = rules.unconfirmed?.overMs ?? 60_000;
   const sendingMs = rules["sending-long"]?.overMs ?? 90_000;
   const status = await admin.status();
   const late = await alerts.late({ unconfirmedMs, sendingMs });
-  return { status, ...late, operations: await bulk.list() };
+  return { status, ...late };
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type StepInput, step } from "./lifecycle.ts";
 import { type Condition, RULE_DEFAULTS } from "./rules.ts";
-import { type AlertsState, NO_ALERTS, type NoticeItem } from "./state.ts";
+import { type AlertsState, NO_ALERTS, type NoticeItem, parseState } from "./state.ts";
 
 const FAILED: Condition = {
   ...{ rule: "failed", subject: "orders", severity: "warning", value: 1, facts: { count: 1, more: 0 } },
@@ -14,10 +14,10 @@ const NO_RELAY: Condition = { rule: "no-relay", subject: "", severity: "critical
 const MINUTE = 60_000;
 
 /** A life, 15 s at a time unless said otherwise. */
-function life(input: Partial<StepInput> = {}) {
-  let state: AlertsState = NO_ALERTS;
+function life(input: Partial<StepInput> = {}, from: AlertsState = NO_ALERTS) {
+  let state = from;
   let steps = 0;
-  const told: (readonly NoticeItem[])[] = [];
+  const told: (readonly NoticeItem[])[] = from.notices.map(({ items }) => items);
   function go(conditions: readonly Condition[], elapsedMs = 15_000, more: Partial<StepInput> = {}) {
     steps += 1;
     state = step(state, {
@@ -61,17 +61,12 @@ describe("the life of an alert", () => {
     expect(during(4 * 60 * MINUTE, [FAILED])).toEqual([["still orders"]]);
   });
 
-  test("that flaps is told once as such, and once when it stays over", () => {
+  test("that is away for less than two minutes was never away", () => {
     const { during } = life();
     const told = [];
-    for (let turn = 0; turn < 6; turn += 1) told.push(...during(MINUTE, [FAILED]), ...during(3 * MINUTE, []));
-    expect(told.map(([item]) => item)).toEqual([
-      "firing orders",
-      "resolved orders",
-      "firing orders",
-      "flapping orders",
-    ]);
-    expect(during(60 * MINUTE, [])).toEqual([["resolved orders"]]);
+    for (let turn = 0; turn < 6; turn += 1) told.push(...during(MINUTE, [FAILED]), ...during(105_000, []));
+    expect(told).toEqual([["firing orders"]]);
+    expect(during(3 * MINUTE, [])).toEqual([["resolved orders"]]);
   });
 
   test("that follows from no relay says nothing, begins nothing and ends nothing meanwhile", () => {
@@ -108,14 +103,36 @@ describe("the life of an alert", () => {
     expect(go([NO_RELAY], MINUTE)).toEqual([]);
     expect(go([NO_RELAY])).toEqual([["firing "]]);
   });
+});
 
-  test("of what happened once is not told to be over", () => {
-    const { during } = life();
-    const failed: Condition = {
-      ...{ rule: "operation-failed", subject: "1", severity: "warning", value: 1 },
-      facts: { kind: "retry", author: "ann" },
-    };
-    expect(during(MINUTE, [failed])).toEqual([["firing 1"]]);
-    expect(during(40 * MINUTE, [])).toEqual([]);
+describe("the state of an earlier version", () => {
+  const KEPT = { sinceMs: 0, since: "2026-11-24T03:00:00.000Z", seenMs: 60_000, firedMs: 0, toldSeverity: "warning" };
+  const alert = (subject: string, more: object) => ({
+    [`failed|${subject}`]: { ...FAILED, ...KEPT, subject, peak: 9, changes: [0, 30_000], isFlapping: true, ...more },
+  });
+  const notice = {
+    ...{ id: "n", at: "2026-11-24T03:00:00.000Z", isFallback: true, deliveries: { night: { tries: 1, nextMs: 0 } } },
+    items: [{ ...FAILED, kind: "flapping", since: "2026-11-24T03:00:00.000Z", forMs: 0, peak: 9 }],
+  };
+  const stored = JSON.stringify({
+    ...{ owner: "e", clockMs: 60_000, history: [], failed: { orders: { count: 1, roseMs: 0 } }, channels: {} },
+    ...{ queue: { lookedMs: 0, isThere: true, after: "", topics: [] }, doctor: { lookedMs: 0, found: [] } },
+    alerts: {
+      ...alert("orders", { phase: "firing", toldMs: 15_000 }),
+      ...alert("stock", { phase: "ok", toldMs: 15_000 }),
+      ...alert("points", { phase: "ok", toldMs: null }),
+    },
+    notices: [notice],
+  });
+
+  test("goes on: what fires is not told anew, an end that was held back is told, and nothing else is kept", () => {
+    const state = parseState(stored);
+    expect(Object.keys(state).sort()).toEqual(Object.keys(NO_ALERTS).sort());
+    expect(state).toMatchObject({ clockMs: 60_000, dead: null, failed: { orders: { count: 1 } } });
+    expect(state.notices).toMatchObject([{ id: "n", items: [{ kind: "firing" }] }]);
+    const { during, told } = life({}, state);
+    expect(during(2 * MINUTE, [FAILED])).toEqual([["resolved stock"]]);
+    expect(during(3 * MINUTE, [])).toEqual([["resolved orders"]]);
+    expect(told).toHaveLength(3);
   });
 });

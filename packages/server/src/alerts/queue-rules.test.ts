@@ -1,12 +1,13 @@
 import type { GroupPartition, GroupStatus } from "rowpost/queue";
 import { describe, expect, test } from "vitest";
-import { groupSeen, queueConditions, type TopicSeen, tablesSeen } from "./queue-rules.ts";
+import { type Growth, growthOf } from "./growth.ts";
+import { deadLetters, queueConditions, type TopicRead } from "./queue-rules.ts";
 import { RULE_DEFAULTS } from "./rules.ts";
 
 const NOW = Date.parse("2026-11-15T12:00:00.000Z");
 const MINUTE = 60_000;
 const NONE = { count: 0, atLeast: false };
-const TABLES = { lookedMs: 0, missing: null, late: null };
+const MONTHS = { months: [202_611, 202_612], retentionMonths: null };
 
 function partition(more: Partial<GroupPartition> = {}): GroupPartition {
   return {
@@ -22,17 +23,16 @@ function group(more: Partial<GroupStatus> = {}): GroupStatus {
   };
 }
 
-function seen(status: GroupStatus, before?: TopicSeen, clockMs = 0) {
-  return groupSeen(status, before, { clockMs, nowMs: NOW, rules: RULE_DEFAULTS });
+function found(groups: readonly GroupStatus[], read: Partial<TopicRead> = {}, dead: Growth = {}, clockMs = 0) {
+  const topic = { topic: "orders", groups, ...MONTHS, ...read };
+  return queueConditions(RULE_DEFAULTS, topic, { clockMs, dead, nowMs: NOW });
 }
 
 /** What holds of one group, a look after the other. */
-function conditions(status: GroupStatus, before?: TopicSeen, clockMs = 0) {
-  const found = seen(status, before, clockMs);
-  const topic: TopicSeen = { topic: "orders", groups: found === undefined ? [] : [found], tables: TABLES };
-  const memory = { lookedMs: clockMs, isThere: true, after: "", topics: [topic] };
-  const told = queueConditions(RULE_DEFAULTS, memory, clockMs);
-  return { topic, told: told.map(({ rule, severity, subject }) => `${rule} ${subject} ${severity}`) };
+function conditions(status: GroupStatus, before: Growth | null = null, clockMs = 0) {
+  const grown = growthOf(before, deadLetters([status]), { clockMs, isPart: false });
+  const told = found([status], {}, grown, clockMs);
+  return { grown, told: told.map(({ rule, severity, subject }) => `${rule} ${subject} ${severity}`) };
 }
 
 const dead = (count: number) => group({ dead: { count, atLeast: false } });
@@ -55,7 +55,8 @@ describe("a group", () => {
     // A message that is delayed until tomorrow, and one that nobody has taken since it was due.
     expect(conditions(group({ partitions: [again(5)] })).told).toEqual([]);
     expect(conditions(group({ partitions: [again(-11)] })).told).toEqual(["queue-lag orders/billing warning"]);
-    expect(seen(group({ partitions: [late, again(-12)] }))).toMatchObject({ id: "9", partition: 3, member: "" });
+    const facts = { id: "9", partition: 3, member: "" };
+    expect(found([group({ partitions: [late, again(-12)] })])).toMatchObject([{ facts }]);
   });
 
   test("that is paused is not behind, and the pause is told; a replay reads what is old", () => {
@@ -68,57 +69,60 @@ describe("a group", () => {
   test("has new dead letters for the window, and old ones from the critical number on", () => {
     const first = conditions(dead(7));
     expect(first.told).toEqual([]);
-    const same = conditions(dead(7), first.topic, MINUTE);
+    const same = conditions(dead(7), first.grown, MINUTE);
     expect(same.told).toEqual([]);
-    const more = conditions(dead(8), same.topic, 2 * MINUTE);
+    const more = conditions(dead(8), same.grown, 2 * MINUTE);
     expect(more.told).toEqual(["queue-dead orders/billing warning"]);
-    const still = conditions(dead(8), more.topic, 6 * MINUTE);
+    const still = conditions(dead(8), more.grown, 6 * MINUTE);
     expect(still.told).toEqual(["queue-dead orders/billing warning"]);
-    expect(conditions(dead(8), still.topic, 7 * MINUTE).told).toEqual([]);
+    expect(conditions(dead(8), still.grown, 7 * MINUTE).told).toEqual([]);
     expect(conditions(dead(100)).told).toEqual(["queue-dead orders/billing critical"]);
-    // A topic that was looked at, where nothing was worth keeping.
-    const none = conditions(dead(0), first.topic, MINUTE);
-    expect(none.topic.groups).toEqual([]);
-    expect(conditions(dead(1), none.topic, 2 * MINUTE).told).toEqual(["queue-dead orders/billing warning"]);
+    // Looked at, and there were none.
+    const none = conditions(dead(0), first.grown, MINUTE);
+    expect(none.grown).toEqual({});
+    expect(conditions(dead(1), none.grown, 2 * MINUTE).told).toEqual(["queue-dead orders/billing warning"]);
   });
 });
 
 describe("the tables of a topic", () => {
-  const consumed = [group({ partitions: [partition({ member: { owner: "a", label: "web-7", since: undefined } })] })];
-  const at = (text: string) => ({ clockMs: 0, nowMs: Date.parse(text) });
-  const read = { groups: consumed, months: [202_611, 202_612], retentionMonths: 2 };
+  const consumed = [
+    group({ partitions: [partition({ member: { owner: "a", label: "web-7", since: undefined, seenMsAgo: 0 } })] }),
+  ];
+  const read = { groups: consumed, ...MONTHS, retentionMonths: 2 };
 
   test.each([
-    ["nothing while they are there", read, "2026-11-15T12:00:00Z", {}],
+    ["nothing while they are there", read, "2026-11-15T12:00:00Z", []],
     [
       "the next month, though a consumer runs",
       { ...read, months: [202_611] },
       "2026-11-02T12:00:00Z",
-      { missing: 202_612 },
+      [{ missing: 202_612 }],
     ],
-    ["this month", { ...read, months: [202_610] }, "2026-11-02T12:00:00Z", { missing: 202_611 }],
-    ["over the turn of the year", { ...read, months: [202_612] }, "2026-12-30T12:00:00Z", { missing: 202_701 }],
-    ["not yet, where nobody consumes", { ...read, groups: [], months: [202_611] }, "2026-11-15T12:00:00Z", {}],
+    ["this month", { ...read, months: [202_610] }, "2026-11-02T12:00:00Z", [{ missing: 202_611 }]],
+    ["over the turn of the year", { ...read, months: [202_612] }, "2026-12-30T12:00:00Z", [{ missing: 202_701 }]],
+    ["not yet, where nobody consumes", { ...read, groups: [], months: [202_611] }, "2026-11-15T12:00:00Z", []],
     [
       "shortly before the month ends",
       { ...read, groups: [], months: [202_611] },
       "2026-11-28T12:00:00Z",
-      { missing: 202_612 },
+      [{ missing: 202_612 }],
     ],
-    ["nothing of a topic that nobody uses", { ...read, groups: [], months: [202_601] }, "2026-02-28T12:00:00Z", {}],
+    ["nothing of a topic that nobody uses", { ...read, groups: [], months: [202_601] }, "2026-02-28T12:00:00Z", []],
     [
       "a month that is past the retention",
       { ...read, months: [202_608, 202_609, ...read.months] },
       "2026-11-15T12:00:00Z",
-      { late: 202_608 },
+      [{ late: 202_608 }],
     ],
     [
       "none without a retention",
       { ...read, retentionMonths: null, months: [202_001, ...read.months] },
       "2026-11-15T12:00:00Z",
-      {},
+      [],
     ],
-  ])("%s", (_, topic, now, found) => {
-    expect(tablesSeen(topic, at(now))).toEqual({ ...TABLES, ...found });
+  ])("%s", (_, topic, now, told) => {
+    const at = { clockMs: 0, dead: {}, nowMs: Date.parse(now) };
+    const tables = queueConditions(RULE_DEFAULTS, { topic: "orders", ...topic }, at);
+    expect(tables.map(({ facts }) => ({ [String(facts["kind"])]: facts["month"] }))).toEqual(told);
   });
 });

@@ -1,5 +1,6 @@
 /** What alerts are about: the rules with their defaults, and what they make of a look. */
-import type { BulkOperation, LateMessages, OutboxStatus } from "rowpost";
+import type { LateMessages, OutboxStatus } from "rowpost";
+import { type Growth, gradeOf, growthOf } from "./growth.ts";
 
 /** From the least to the gravest. */
 export const SEVERITIES = ["info", "warning", "critical"] as const;
@@ -32,8 +33,6 @@ export const RULE_DEFAULTS = {
   "sending-long": { forMs: 0, overMs: 90_000 },
   /** A suspension without an end. */
   suspension: { forMs: 86_400_000 },
-  /** A bulk operation has failed. */
-  "operation-failed": { forMs: 0, windowMs: 3_600_000 },
   /** A group of the message queue has messages that are due and not consumed. */
   "queue-lag": { forMs: 0, overMs: 600_000, criticalOverMs: 3_600_000 },
   /** Dead letters of a group have come within the window. */
@@ -79,42 +78,35 @@ export interface Look {
   readonly status: OutboxStatus;
   readonly unconfirmed: readonly LateMessages[];
   readonly sending: readonly LateMessages[];
-  readonly operations: readonly BulkOperation[];
 }
-
-/**
- * Failed messages of each topic, to see what is new. `count`: as seen last, the newest ones where
- * only a part is looked at; `known`: so many there are at least.
- */
-export type FailedMemory = Readonly<
-  Record<string, { readonly count: number; readonly known?: number; readonly roseMs: number | null }>
->;
 
 /** Subject of what is about the whole table; no topic is called so. */
 const ALL = "";
 
-/** What holds by these rules. `clockMs`: of the lifecycle. `nowMs`: epoch, by the database. */
+/** What holds by these rules. `clockMs`: of the lifecycle. */
 export function conditionsOf(
   rules: Rules,
   look: Look,
-  {
-    clockMs,
+  { clockMs, failed }: { readonly clockMs: number; readonly failed: Growth | null },
+): { readonly conditions: readonly Condition[]; readonly failed: Growth } {
+  const { counts } = look.status;
+  const isCut = isPart(look.status);
+  const seen = counts.filter(({ state, topic }) => state === "failed" && topic !== ALL);
+  const growth = growthOf(
     failed,
-    nowMs,
-  }: { readonly clockMs: number; readonly nowMs: number; readonly failed: FailedMemory | null },
-): { readonly conditions: readonly Condition[]; readonly failed: FailedMemory } {
-  const memory = failedMemory(look.status, failed, { clockMs, windowMs: rules.failed?.windowMs ?? 300_000 });
+    seen.map(({ count, topic }) => ({ count, subject: topic })),
+    { clockMs, isPart: isCut, windowMs: rules.failed?.windowMs },
+  );
   const all: readonly Condition[] = [
     ...relayConditions(look.status),
     ...brokerConditions(rules, look.status),
-    ...failedConditions(rules, memory, { clockMs, isPart: isPart(look.status) }),
+    ...failedConditions(rules, growth, { clockMs, isCut }),
     ...dueConditions(rules, look.status),
     ...lateConditions("unconfirmed", look.unconfirmed),
     ...lateConditions("sending-long", look.sending),
     ...suspensionConditions(look.status),
-    ...operationConditions(rules, look.operations, nowMs),
   ];
-  return { conditions: all.filter(({ rule }) => isOn(rules, rule)), failed: memory };
+  return { conditions: all.filter(({ rule }) => isOn(rules, rule)), failed: growth };
 }
 
 /** Is the rule evaluated? */
@@ -159,43 +151,15 @@ function isPart({ counts, totals }: OutboxStatus): boolean {
   return [...counts, ...totals].some(({ atLeast, state }) => state === "failed" && atLeast);
 }
 
-/**
- * Each topic is judged by itself. While only a part is looked at, a topic that it does not show
- * keeps what is known of it, and one that grew lately and shows no less is taken for what grows on:
- * nothing is over because it is not seen.
- */
-function failedMemory(
-  status: OutboxStatus,
-  before: FailedMemory | null,
-  { clockMs, windowMs }: { readonly clockMs: number; readonly windowMs: number },
-): FailedMemory {
-  const isCut = isPart(status);
-  const seen = status.counts.filter(({ state, topic }) => state === "failed" && topic !== ALL);
-  const topics = seen.map(({ count, topic }) => {
-    const { count: last = 0, known = last, roseMs = null } = before?.[topic] ?? {};
-    // Nobody has looked before: what there is may be old. A topic that was not there has grown.
-    const hasRisen = before !== null && count > last;
-    const goesOn = isCut && count === last && roseMs !== null && clockMs - roseMs < windowMs;
-    const now = { count, known: isCut ? Math.max(known, count) : count };
-    return [topic, { ...now, roseMs: hasRisen || goesOn ? clockMs : roseMs }] as const;
-  });
-  const unseen = isCut ? Object.entries(before ?? {}).filter(([topic]) => topic !== ALL) : [];
-  const kept = unseen.map(([topic, last]) => [topic, { ...last, known: last.known ?? last.count, count: 0 }] as const);
-  return Object.fromEntries([...kept, ...topics]);
-}
-
 function failedConditions(
   rules: Rules,
-  memory: FailedMemory,
-  { clockMs, isPart: isCut }: { readonly clockMs: number; readonly isPart: boolean },
+  growth: Growth,
+  { clockMs, isCut }: { readonly clockMs: number; readonly isCut: boolean },
 ): Condition[] {
-  const { criticalFrom = 100, windowMs = 300_000 } = rules.failed ?? {};
-  return Object.entries(memory).flatMap(([topic, { count, known = count, roseMs }]): Condition[] => {
-    const isNew = roseMs !== null && clockMs - roseMs < windowMs;
-    if (!isNew && known < criticalFrom) return [];
-    const severity = known >= criticalFrom ? "critical" : "warning";
-    const facts = { count: known, more: isCut ? 1 : 0 };
-    return [{ rule: "failed", subject: topic, severity, value: known, facts }];
+  return Object.entries(growth).flatMap(([subject, each]): Condition[] => {
+    const grade = gradeOf(each, rules.failed, clockMs);
+    if (grade === undefined) return [];
+    return [{ rule: "failed", subject, ...grade, facts: { count: grade.value, more: isCut ? 1 : 0 } }];
   });
 }
 
@@ -221,14 +185,5 @@ function suspensionConditions({ suspensions }: OutboxStatus): Condition[] {
     .map(({ author, scope, value }) => ({
       ...{ rule: "suspension", subject: `${scope}:${value}`, severity: "info", value: 1 },
       facts: { scope, name: value, author },
-    }));
-}
-
-function operationConditions(rules: Rules, operations: readonly BulkOperation[], nowMs: number): Condition[] {
-  const { windowMs = 0 } = rules["operation-failed"] ?? {};
-  return operations
-    .filter(({ endedAt, state }) => state === "failed" && endedAt !== null && nowMs - Date.parse(endedAt) < windowMs)
-    .map(({ author, id, kind }) => ({
-      ...{ rule: "operation-failed", subject: id, severity: "warning", value: 1, facts: { kind, author } },
     }));
 }

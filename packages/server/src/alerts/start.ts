@@ -3,10 +3,9 @@ import { type Database, type Logger, type Metrics, silentMetrics, type TableLayo
 import { createChannel } from "./channels/send.ts";
 import type { AlertConfig } from "./config.ts";
 import { createEvaluator, type Evaluator } from "./evaluator.ts";
-import { ping } from "./post.ts";
 import type { AlertsState } from "./state.ts";
 
-const PACE: AlertsPace = { everyMs: 15_000, deadmanMs: 60_000, answerMs: 5_000 };
+const PACE: AlertsPace = { everyMs: 15_000, answerMs: 5_000 };
 
 /** Options of {@link startAlerts}. */
 export interface AlertsOptions {
@@ -24,10 +23,9 @@ export interface AlertsOptions {
   readonly pace?: AlertsPace | undefined;
 }
 
-/** How often it looks, and tells the dead man's switch; how long a channel may take. */
+/** How often it looks; how long a channel may take. */
 export interface AlertsPace {
   readonly everyMs: number;
-  readonly deadmanMs: number;
   readonly answerMs: number;
 }
 
@@ -38,13 +36,10 @@ export interface RunningAlerts {
 
 /** Begins at once; several processes may do so, and one of them tells. */
 export function startAlerts(options: AlertsOptions): RunningAlerts {
-  const { config, logger, pace = PACE } = options;
-  const { deadman } = config;
+  const { everyMs } = options.pace ?? PACE;
   const evaluators = evaluatorsOf(options);
   const ended = new AbortController();
-
-  const loops = evaluators.map((evaluator) => every(pace.everyMs, ended.signal, () => evaluator.turn()));
-  if (deadman !== undefined) loops.push(every(pace.deadmanMs, ended.signal, () => tellAlive(deadman, logger, pace)));
+  const loops = evaluators.map((evaluator) => every(everyMs, ended.signal, () => evaluator.turn()));
   let closing: Promise<void> | undefined;
   async function close(): Promise<void> {
     ended.abort();
@@ -57,15 +52,6 @@ export function startAlerts(options: AlertsOptions): RunningAlerts {
       return closing;
     },
   };
-}
-
-async function tellAlive(url: string, logger: Logger, { answerMs }: AlertsPace): Promise<void> {
-  try {
-    const { status } = await ping(url, answerMs);
-    if (status >= 300) logger.warn("the dead man's switch has not taken the ping", { status });
-  } catch (error) {
-    logger.warn("the dead man's switch cannot be reached", { error: String(error) });
-  }
 }
 
 /** One turn, for cron. Undefined: another process evaluates. */

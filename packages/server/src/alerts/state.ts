@@ -1,14 +1,11 @@
 /** What the evaluators of a table know and have told: JSON in the table `<companion>_alert`. */
-import type { DoctorMemory } from "./doctor-rule.ts";
-import type { QueueMemory } from "./queue-rules.ts";
-import type { Condition, FailedMemory, Severity } from "./rules.ts";
-
-/** `waiting`: it must hold for longer; `ok`: it is over, and remembered for a while. */
-export type Phase = "waiting" | "firing" | "ok";
+import type { Growth } from "./growth.ts";
+import type { Condition, Severity } from "./rules.ts";
 
 /** An alert; times ending in `Ms` are of the lifecycle's own clock. */
 export interface Alert extends Condition {
-  readonly phase: Phase;
+  /** `waiting`: it must hold for longer. */
+  readonly phase: "waiting" | "firing";
   readonly sinceMs: number;
   /** ISO 8601 UTC. */
   readonly since: string;
@@ -19,14 +16,11 @@ export interface Alert extends Condition {
   readonly toldMs: number | null;
   readonly toldSeverity: Severity | null;
   readonly peak: number;
-  /** When it began and ended to fire, lately. */
-  readonly changes: readonly number[];
-  readonly isFlapping: boolean;
 }
 
 /** What a notice says of an alert. */
 export interface NoticeItem extends Condition {
-  readonly kind: "firing" | "worse" | "still" | "flapping" | "resolved";
+  readonly kind: "firing" | "worse" | "still" | "resolved";
   readonly since: string;
   readonly forMs: number;
   readonly peak: number;
@@ -38,8 +32,6 @@ export interface Notice {
   readonly id: string;
   readonly at: string;
   readonly items: readonly NoticeItem[];
-  /** A channel has given up, and its fallback was asked. */
-  readonly isFallback?: boolean | undefined;
   /** By channel. */
   readonly deliveries: Readonly<Record<string, { readonly tries: number; readonly nextMs: number }>>;
 }
@@ -67,22 +59,34 @@ export interface AlertsState {
     readonly forMs: number;
     readonly peak: number;
   }[];
-  /** Null: nobody has looked yet. */
-  readonly failed: FailedMemory | null;
-  /** As above. */
-  readonly queue: QueueMemory | null;
-  /** As above. */
-  readonly doctor: DoctorMemory | null;
+  /** Failed messages by topic. Null: nobody has looked yet. */
+  readonly failed: Growth | null;
+  /** Dead letters by `topic/group`. As above. */
+  readonly dead: Growth | null;
   readonly channels: Readonly<Record<string, ChannelAnswer>>;
 }
 
 export const NO_ALERTS: AlertsState = {
-  ...{ owner: "", clockMs: 0, alerts: {}, notices: [], history: [], failed: null, channels: {} },
-  ...{ queue: null, doctor: null },
+  ...{ owner: "", clockMs: 0, alerts: {}, notices: [], history: [], failed: null, dead: null, channels: {} },
 };
 
-/** What another version wrote, and lacks a part, is filled up. Throws for what is no JSON. */
+/**
+ * What another version wrote, and lacks a part, is filled up; what it knew beside is left out.
+ * Throws for what is no JSON.
+ */
 export function parseState(text: string | undefined): AlertsState {
   if (text === undefined) return NO_ALERTS;
-  return { ...NO_ALERTS, ...(JSON.parse(text) as Partial<AlertsState>) };
+  const stored = { ...NO_ALERTS, ...(JSON.parse(text) as Partial<AlertsState>) };
+  const { channels, clockMs, dead, failed, history, owner } = stored;
+  const alerts = Object.entries(stored.alerts).flatMap(([key, alert]): [string, Alert][] => {
+    // Earlier versions kept what was over for a while. An end that they still had to tell is told.
+    if ((alert.phase as string) !== "ok") return [[key, alert]];
+    return alert.toldMs === null ? [] : [[key, { ...alert, phase: "firing" }]];
+  });
+  const notices = stored.notices.map(({ at, deliveries, id, items }) => ({
+    ...{ at, deliveries, id },
+    // And told of what came and went in words of its own.
+    items: items.map((item) => ((item.kind as string) === "flapping" ? { ...item, kind: "firing" as const } : item)),
+  }));
+  return { channels, clockMs, dead, failed, history, owner, notices, alerts: Object.fromEntries(alerts) };
 }

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { createChannel } from "./channels/send.ts";
 import type { AlertConfig } from "./config.ts";
-import type { ChannelAnswer, NoticeItem } from "./state.ts";
+import type { NoticeItem } from "./state.ts";
 
 /** The channels of `--alerts`, to try them. */
 export interface AlertChannels {
@@ -12,31 +12,21 @@ export interface AlertChannels {
   test(name: string, source: string): Promise<{ readonly at: string; readonly ok: boolean; readonly answer: string }>;
 }
 
-/** Makes them from the file. */
-export function alertChannels(config: AlertConfig): AlertChannels {
+/** Makes them from the file. A test reaches a channel whatever severity it is told from. */
+export function alertChannels({ channels, consoleUrl, secrets }: AlertConfig): AlertChannels {
   return {
-    names: config.channels.map(({ name }) => name),
+    names: channels.map(({ name }) => name),
     async test(name, source) {
-      const answer = await sendTest(config, name, source);
-      return answer ?? { at: new Date().toISOString(), ok: false, answer: `there is no channel ${name}` };
+      const at = new Date().toISOString();
+      const found = channels.find((each) => each.name === name);
+      if (found === undefined) return { at, ok: false, answer: `there is no channel ${name}` };
+      const config = { ...found, from: "info" as const };
+      const channel = createChannel({ config, consoleUrl, secrets, monotonicMs: () => performance.now() });
+      const item: NoticeItem = {
+        ...{ rule: "test", subject: "", severity: "info", kind: "firing", since: at, forMs: 0, value: 0, peak: 0 },
+        facts: {},
+      };
+      return await channel.send({ id: `test_${randomUUID()}`, at, items: [item] }, source);
     },
   };
-}
-
-/** Sends it. Undefined: there is no such channel. Never rejects. */
-export async function sendTest(config: AlertConfig, name: string, source: string): Promise<ChannelAnswer | undefined> {
-  const found = config.channels.find((each) => each.name === name);
-  if (found === undefined) return undefined;
-  const { consoleUrl, secrets } = config;
-  // A test reaches the channel whatever severity it is told from.
-  const channel = createChannel({
-    ...{ config: { ...found, from: "info" as const }, consoleUrl, secrets },
-    monotonicMs: () => performance.now(),
-  });
-  const at = new Date().toISOString();
-  const item: NoticeItem = {
-    ...{ rule: "test", subject: "", severity: "info", kind: "firing", since: at, forMs: 0, value: 0, peak: 0 },
-    facts: {},
-  };
-  return await channel.send({ id: `test_${randomUUID()}`, at, items: [item] }, source);
 }

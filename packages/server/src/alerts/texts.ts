@@ -1,8 +1,9 @@
 /** What a notice says: what, since when, how much, what to do first. English and Chinese. */
-import { durationText, type Language } from "./durations.ts";
+
 import { lineOf as lineIn, titleOf } from "./rule-texts.ts";
 import type { Severity } from "./rules.ts";
 import type { Notice, NoticeItem } from "./state.ts";
+import { durationText, type Language } from "./wording.ts";
 
 /** A notice as a channel sends it. */
 export interface Rendered {
@@ -18,22 +19,20 @@ const DIGEST = 10;
 
 const WORDS = {
   en: {
-    kinds: { firing: "", worse: "worse: ", still: "still: ", flapping: "comes and goes: ", resolved: "over: " },
+    kinds: { firing: "", worse: "worse: ", still: "still: ", resolved: "over: " },
     severities: { info: "note", warning: "warning", critical: "CRITICAL" },
     since: (since: string, duration: string) => `since ${since} (${duration})`,
     over: (duration: string, peak: string) => `over after ${duration}; at its worst: ${peak}`,
-    flapping: "it began or ended four times within 30 minutes; told again when it stays",
     first: "first step",
     open: "open",
     several: (count: number) => `${count} alerts at once`,
     more: (count: number) => `… ${count} more`,
   },
   zh: {
-    kinds: { firing: "", worse: "加重：", still: "仍未恢复：", flapping: "反复出现：", resolved: "已恢复：" },
+    kinds: { firing: "", worse: "加重：", still: "仍未恢复：", resolved: "已恢复：" },
     severities: { info: "提示", warning: "警告", critical: "严重" },
     since: (since: string, duration: string) => `开始于 ${since}（已持续 ${duration}）`,
     over: (duration: string, peak: string) => `持续 ${duration} 后恢复；最严重时：${peak}`,
-    flapping: "30 分钟内反复开始和结束四次；稳定后再通知",
     first: "第一步",
     open: "打开",
     several: (count: number) => `同时 ${count} 条告警`,
@@ -89,13 +88,7 @@ function paragraph(item: NoticeItem, options: TextOptions): string[] {
   const duration = durationText(item.forMs, language);
   const { command, peak, why } = lineIn(item, language);
   if (item.kind === "resolved") return [headline(item, options), words.over(duration, plain(peak))];
-  return [
-    headline(item, options),
-    words.since(item.since, duration),
-    ...(item.kind === "flapping" ? [words.flapping] : []),
-    plain(why),
-    `${words.first}: ${plain(command)}`,
-  ];
+  return [headline(item, options), words.since(item.since, duration), plain(why), `${words.first}: ${plain(command)}`];
 }
 
 interface Fitting {

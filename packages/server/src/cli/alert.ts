@@ -2,10 +2,10 @@
 import { Argument, Command, Option } from "commander";
 import type { AlertStore, Silence } from "rowpost";
 import type { AlertConfig } from "../alerts/config.ts";
-import { durationText } from "../alerts/durations.ts";
 import { titleOf } from "../alerts/rule-texts.ts";
 import { RULE_NAMES } from "../alerts/rules.ts";
 import type { Alert, AlertsState } from "../alerts/state.ts";
+import { durationText } from "../alerts/wording.ts";
 import { duration, InputError } from "./arguments.ts";
 import { addConnectionOptions, type ConnectionFlags, withDatabase } from "./connection.ts";
 import { type CommandContext, type ExitCode, keepSecret } from "./context.ts";
@@ -113,12 +113,13 @@ Examples:
     )
     .action(async (name: string, flags: AlertFlags & { readonly json?: true }) => {
       const config = await alertConfig(context, flags);
-      const { sendTest } = await import("../alerts/test-notice.ts");
-      const answer = config && (await sendTest(config, name, "main"));
-      if (answer === undefined) {
-        const names = config?.channels.map((each) => each.name).join(", ") || "no channel";
+      const { alertChannels } = await import("../alerts/test-notice.ts");
+      const channels = config && alertChannels(config);
+      if (channels?.names.includes(name) !== true) {
+        const names = channels?.names.join(", ") || "no channel";
         throw new InputError(`there is no channel ${name} in --alerts; it names ${names}`);
       }
+      const answer = await channels.test(name, "main");
       if (flags.json === true) printJson(context, { channel: name, ...answer });
       else printLine(context, answer.ok ? `${name} has taken it` : `${name} has not taken it: ${answer.answer}`);
       finish(answer.ok ? 0 : 1);

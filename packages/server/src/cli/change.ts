@@ -1,68 +1,100 @@
-/**
- * Changing many messages: in batches, with progress, until none is left or the limit is reached;
- * and how the outcome is told.
- */
-import type { ChangeConflict, ChangeReport } from "rowpost";
+/** Changing many messages: the options, a look before it, its progress, and how it is told. */
+import type { Command } from "commander";
+import type { ManyMessages, ManyPreview, ManyProgress, ManyReport, ManyRequest, OperatorAction } from "rowpost";
+import { watchSignals } from "../signals.ts";
+import { addConnectionOptions, type ConnectionFlags, withAdmin } from "./connection.ts";
 import type { CommandContext, ExitCode } from "./context.ts";
-import { countText, createProgress, printJson, printLine } from "./output.ts";
+import { type ActionFlags, addActionOptions, addFilterOptions, type FilterFlags } from "./filter.ts";
+import { atLeastText, countText, createProgress, printJson, printLine, stateText, tableText } from "./output.ts";
 
-/**
- * Messages of one transaction: small enough that a relay waits no longer than for one of its own
- * batches.
- */
-const BATCH_SIZE = 1_000;
+/** Options of {@link addChangeOptions}. */
+export interface ChangeFlags extends ConnectionFlags, FilterFlags, ActionFlags {
+  readonly dryRun?: true;
+}
 
-/** What became of a change in all its batches. */
-export interface ChangeResult extends Omit<ChangeReport, "nextAfterId"> {
-  /** What a removal did. */
-  readonly mode?: "archive" | "delete";
+/** Adds those of a connection, of a filter and of a change, and `--dry-run`. */
+export function addChangeOptions(command: Command): Command {
+  return addActionOptions(addFilterOptions(addConnectionOptions(command))).option(
+    "--dry-run",
+    "change nothing, and count the messages that it means",
+  );
+}
+
+/** A change, in words too. */
+export interface Change extends ManyMessages, Pick<ManyRequest, "untilMs"> {
+  /** Throws where the reason is missing; not asked for with `--dry-run`. */
+  readonly action: () => OperatorAction;
+  /** `retried`. */
+  readonly verb: string;
+  /** `failed messages`. */
+  readonly allowed: string;
 }
 
 /**
- * Runs `change` in the order of ids until no other message matches, each time with at most the
- * number of messages that are still allowed.
+ * Changes what matches until no other message does, or SIGINT or SIGTERM comes. Exit code 1 when it
+ * was cancelled, or a message that was meant was left as it is; none that matches is no failure.
  */
-export async function changeInBatches(
+export async function changeMessages(
   context: CommandContext,
-  options: { readonly limit: number | undefined; readonly verb: string },
-  change: (part: { readonly limit: number; readonly afterId: string | undefined }) => Promise<ChangeReport>,
-): Promise<ChangeResult> {
-  const limit = options.limit ?? Number.POSITIVE_INFINITY;
+  flags: ChangeFlags,
+  { action: actionOf, allowed, verb, ...meant }: Change,
+): Promise<ExitCode> {
+  if (flags.dryRun === true) {
+    const preview = await withAdmin(context, flags, (admin) => admin.preview(meant));
+    if (flags.json === true) printJson(context, preview);
+    else printPreview(context, preview, verb);
+    return 0;
+  }
+  const action = actionOf();
   const progress = createProgress(context);
-  const conflicts: ChangeConflict[] = [];
+  const signals = watchSignals(() => undefined);
+  const { signal } = signals;
+  signal.addEventListener("abort", () => {
+    context.stderr.write("cancelled behind the batch that runs; a second signal ends at once\n");
+  });
   let changed = 0;
-  let afterId: string | undefined;
+  const onProgress = (told: ManyProgress): void => {
+    ({ changed } = told);
+    progress.show(`${verb} ${countText(changed, "message")} …`);
+  };
+  const request = { ...meant, action, limit: flags.limit, signal, onProgress };
   try {
-    do {
-      const report = await change({ limit: Math.min(BATCH_SIZE, limit - changed), afterId });
-      changed += report.changed;
-      conflicts.push(...report.conflicts);
-      progress.show(`${options.verb} ${countText(changed, "message")} …`);
-      afterId = report.nextAfterId;
-    } while (afterId !== undefined && changed < limit);
-  } finally {
+    const report = await withAdmin(context, flags, (admin) => admin.changeMany(request));
     progress.end();
+    if (flags.json === true) printJson(context, { kind: meant.kind, ...report });
+    else printReport(context, report, { allowed, verb });
+    return report.left > 0 || report.state === "cancelled" ? 1 : 0;
+  } catch (error) {
+    progress.end();
+    if (changed > 0)
+      context.stderr.write(
+        `${verb} ${countText(changed, "message")} before it failed; start it again for the others\n`,
+      );
+    throw error;
+  } finally {
+    signals.end();
   }
-  return { changed, conflicts };
 }
 
-/**
- * Prints what became of a change. Exit code 1 when a message that was meant is in a state that
- * forbids it; none that matches is no failure.
- */
-export function printChange(
+function printPreview(context: CommandContext, { complete, found, samples }: ManyPreview, verb: string): void {
+  printLine(context, `${atLeastText({ atLeast: !complete, count: found })} messages would be ${verb}`);
+  if (samples.length === 0) return;
+  const columns = ["ID", "TYPE", "KEY", "TOPIC", "STATE"].map((title) => ({ title }));
+  const rows = samples.map(({ id, key, state, topic, type }) => [id, type, key, topic, stateText(context, state)]);
+  printLine(context, tableText(context, columns, rows));
+}
+
+function printReport(
   context: CommandContext,
-  report: ChangeResult,
-  options: { readonly verb: string; readonly json: boolean; readonly allowed: string },
-): ExitCode {
-  const { changed, conflicts } = report;
-  if (options.json) printJson(context, report);
-  else {
-    printLine(context, `${options.verb} ${countText(changed, "message")}`);
-    for (const { id, state } of conflicts) {
-      printLine(context, `not changed: ${id} is ${state}, and only ${options.allowed} can be ${options.verb}`);
-    }
-    if (changed === 0 && conflicts.length === 0) printLine(context, "no message matches the filter");
+  { changed, conflicts, left, state, vanished }: ManyReport,
+  { allowed, verb }: Pick<Change, "allowed" | "verb">,
+): void {
+  printLine(context, `${verb} ${countText(changed, "message")}`);
+  for (const conflict of conflicts) {
+    printLine(context, `not changed: ${conflict.id} is ${conflict.state}, and only ${allowed} can be ${verb}`);
   }
-  return conflicts.length > 0 ? 1 : 0;
+  if (left > conflicts.length) printLine(context, `not changed: ${left - conflicts.length} others`);
+  if (vanished > 0) printLine(context, `gone meanwhile: ${countText(vanished, "message")}`);
+  if (state === "cancelled") printLine(context, "cancelled: the others are as they were");
+  else if (changed + left + vanished === 0) printLine(context, "no message matches the filter");
 }

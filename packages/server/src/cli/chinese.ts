@@ -4,7 +4,6 @@ import { ADOPT_CHINESE } from "./adopt-chinese.ts";
 import { ALERT_CHINESE } from "./alert-chinese.ts";
 import { COPY_CHINESE } from "./copy-chinese.ts";
 import { DOCTOR_CHINESE } from "./doctor-chinese.ts";
-import { OPERATION_CHINESE } from "./operation-chinese.ts";
 import { QUEUE_CHINESE } from "./queue/chinese.ts";
 import { RECONCILE_CHINESE } from "./reconcile-chinese.ts";
 import { SERVE_CHINESE } from "./serve-chinese.ts";
@@ -27,7 +26,6 @@ export const CHINESE: Readonly<Record<string, string>> = {
   ...ALERT_CHINESE,
   ...COPY_CHINESE,
   ...DOCTOR_CHINESE,
-  ...OPERATION_CHINESE,
   ...RECONCILE_CHINESE,
   ...SERVE_CHINESE,
   "a small shop, its relay and a real consumer that often fails; watch nothing get lost":
@@ -203,6 +201,9 @@ export const CHINESE: Readonly<Record<string, string>> = {
   "who; kept in the audit table (default: the user of the operating system)":
     "操作人；记在审计表里（默认是操作系统的用户）",
   "send messages again that are sent already: their consumers get them twice": "已发送的也再发一次：消费者会收到两次",
+  "only messages with higher ids, to go on with a --resend that was interrupted":
+    "只处理 id 更大的消息，用来接着做中断了的 --resend",
+  "change nothing, and count the messages that it means": "什么都不改，只数一下针对多少条消息",
   "everything that the relays of this table would send": "这张表的 relay 要发送的一切",
   "only messages that are there now, also with nothing but --topic, --type or --ordering-key":
     "只针对现有的消息，即使只写了 --topic、--type 或 --ordering-key",

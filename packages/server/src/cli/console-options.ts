@@ -21,7 +21,7 @@ export interface ConsoleFlags {
 export interface ServedConsole {
   /** Aborted, with an error, when it is no longer served although nobody closed it. */
   readonly failed: AbortSignal;
-  /** Takes no more requests, and ends after the batch of an operation that runs. */
+  /** Takes no more requests; a change of many messages is cancelled behind its batch. */
   close(): Promise<void>;
 }
 
@@ -83,7 +83,6 @@ export async function serveConsole(
   try {
     const served = await listenForConsole(made, flags.listen);
     const url = (flags.publicUrl ?? `http://${served.address}${flags.basePath ?? ""}`).replace(/\/*$/, "/");
-    made.work();
     tellAddress(flags, { url, token: link?.token, say });
     logger.info("console runs", { url });
     return {

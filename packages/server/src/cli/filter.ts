@@ -70,14 +70,9 @@ export function filterOf(flags: FilterFlags): MessageFilter {
 
 /**
  * The filter of a command that changes messages in the `allowed` states. Without any filter it
- * would mean all of them, which is refused. Where the user names neither messages nor a state, only
- * those in `usual` states are meant: then a conflict is a surprise, and not every message that is
- * well.
+ * would mean all of them, which is refused.
  */
-export function changingFilter(
-  flags: FilterFlags,
-  { allowed, usual = allowed }: { readonly allowed: readonly MessageState[]; readonly usual?: readonly MessageState[] },
-): MessageFilter {
+export function changingFilter(flags: FilterFlags, allowed: readonly MessageState[]): MessageFilter {
   const filter = filterOf(flags);
   if (Object.keys(filter).length === 0) {
     throw new InputError(
@@ -88,8 +83,7 @@ export function changingFilter(
   if (impossible !== undefined) {
     throw new InputError(`--state ${impossible}: this is possible for ${allowed.join(" and ")} messages only`);
   }
-  const named = filter.ids !== undefined || filter.key !== undefined || filter.states !== undefined;
-  return named ? filter : { ...filter, states: usual };
+  return filter;
 }
 
 /** Who and why. `defaultReason` undefined: a reason has to be given. */

@@ -16,7 +16,6 @@ import { reportFailure } from "./failure.ts";
 import { listCommand } from "./list.ts";
 import { isChinese } from "./locale.ts";
 import { migrateCommand } from "./migrate.ts";
-import { operationCommand } from "./operation.ts";
 import { queueCommand } from "./queue/queue.ts";
 import { reconcileCommand } from "./reconcile.ts";
 import { relayCommand } from "./relay.ts";
@@ -82,7 +81,6 @@ Exit codes: 0 done, 1 it could not be done or not all of it, 2 wrong input, 3 re
     adoptCommand,
     alertCommand,
     archiveCommand,
-    operationCommand,
     consoleCommand,
     userCommand,
     tokenCommand,

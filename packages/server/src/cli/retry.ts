@@ -1,31 +1,30 @@
 /** `rowpost retry`: sends failed messages again. */
 import { Command } from "commander";
 import type { MessageState } from "rowpost";
-import { changeInBatches, printChange } from "./change.ts";
-import { addConnectionOptions, type ConnectionFlags, withAdmin } from "./connection.ts";
+import { messageId } from "./arguments.ts";
+import { addChangeOptions, type ChangeFlags, changeMessages } from "./change.ts";
 import type { CommandContext, ExitCode } from "./context.ts";
-import {
-  type ActionFlags,
-  actionOf,
-  addActionOptions,
-  addFilterOptions,
-  changingFilter,
-  type FilterFlags,
-} from "./filter.ts";
+import { actionOf, changingFilter } from "./filter.ts";
 
-interface RetryFlags extends ConnectionFlags, FilterFlags, ActionFlags {
+interface RetryFlags extends ChangeFlags {
+  readonly afterId?: string;
   readonly resend?: true;
   readonly now?: true;
 }
 
 /** The command; `finish` takes its exit code. */
 export function retryCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
-  return addActionOptions(addFilterOptions(addConnectionOptions(new Command("retry"))))
+  return addChangeOptions(new Command("retry"))
     .description(
       "send failed messages again, with all their attempts; with --now also those that wait for their next attempt, with --resend also messages that are sent",
     )
     .option("--now", "pending messages that wait for their next attempt too: at once; a delay is not cut short")
     .option("--resend", "send messages again that are sent already: their consumers get them twice")
+    .option(
+      "--after-id <id>",
+      "only messages with higher ids, to go on with a --resend that was interrupted",
+      messageId,
+    )
     .addHelpText(
       "after",
       `
@@ -43,17 +42,14 @@ Examples:
         ...(resend ? (["sent"] as const) : []),
         ...(now ? (["pending"] as const) : []),
       ];
-      const filter = changingFilter(flags, { allowed });
-      const action = actionOf(context, flags, "retried by hand");
-      const report = await withAdmin(context, flags, (admin) =>
-        changeInBatches(context, { limit: flags.limit, verb: "retried" }, (part) =>
-          admin.retry({ filter, action, resend, now, ...part }),
-        ),
-      );
       finish(
-        printChange(context, report, {
+        await changeMessages(context, flags, {
+          kind: resend ? "resend" : "retry",
+          filter: changingFilter(flags, allowed),
+          now,
+          afterId: flags.afterId,
+          action: () => actionOf(context, flags, "retried by hand"),
           verb: "retried",
-          json: flags.json === true,
           allowed: `${allowed.join(" and ")} messages${resend ? "" : " (sent ones with --resend)"}`,
         }),
       );

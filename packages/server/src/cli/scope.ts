@@ -5,10 +5,10 @@
 import type { Command } from "commander";
 import type { SuspensionRule } from "rowpost";
 import { InputError } from "./arguments.ts";
-import type { FilterFlags } from "./filter.ts";
+import type { ChangeFlags } from "./change.ts";
 
-/** Options of {@link addScopeOptions}, beside those of the filter. */
-export interface ScopeFlags extends FilterFlags {
+/** Options of {@link addScopeOptions}, beside those of the change. */
+export interface ScopeFlags extends ChangeFlags {
   readonly allRelay?: true;
   readonly rows?: true;
 }
@@ -42,6 +42,8 @@ export function ruleScopeOf(flags: ScopeFlags): RuleScope | undefined {
     flags.before,
     flags.limit,
   ].some((flag) => flag !== undefined);
+  if (flags.dryRun === true && !picksMessages && flags.rows !== true)
+    throw new InputError("--dry-run counts messages, and a rule is for those to come too: add --rows, or a filter");
   if (flags.allRelay === true) {
     if (scopes.length === 0 && !picksMessages && flags.rows !== true) return { scope: "relay", value: "*" };
     throw new InputError("--all-relay means everything and takes no filter");

@@ -5,14 +5,14 @@
 import { Command } from "commander";
 import type { OperatorAction } from "rowpost";
 import { duration, InputError, instant } from "./arguments.ts";
-import { changeInBatches, printChange } from "./change.ts";
-import { addConnectionOptions, type ConnectionFlags, withAdmin } from "./connection.ts";
+import { addChangeOptions, changeMessages } from "./change.ts";
+import { withAdmin } from "./connection.ts";
 import type { CommandContext, ExitCode } from "./context.ts";
-import { type ActionFlags, actionOf, addActionOptions, addFilterOptions, changingFilter } from "./filter.ts";
+import { actionOf, changingFilter } from "./filter.ts";
 import { durationText, printJson, printLine } from "./output.ts";
 import { addScopeOptions, type RuleScope, ruleScopeOf, type ScopeFlags, scopeText } from "./scope.ts";
 
-interface SuspendFlags extends ConnectionFlags, ScopeFlags, ActionFlags {
+interface SuspendFlags extends ScopeFlags {
   readonly until?: string;
   readonly for?: number;
 }
@@ -25,7 +25,7 @@ const LONGEST_MS = 10 * 365 * 86_400_000;
 
 /** The command; `finish` takes its exit code. */
 export function suspendCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
-  return addActionOptions(addScopeOptions(addFilterOptions(addConnectionOptions(new Command("suspend")))))
+  return addScopeOptions(addChangeOptions(new Command("suspend")))
     .description(
       "hold messages back until they are resumed: those of a filter, or by a rule for one --topic, --type, --ordering-key or --all-relay",
     )
@@ -75,16 +75,12 @@ function refuseTooLong(option: string, ms: number): void {
 }
 
 async function suspendRows(context: CommandContext, flags: SuspendFlags, endsInMs: number | null): Promise<ExitCode> {
-  const filter = changingFilter(flags, { allowed: ["pending", "failed"] });
-  const action = actionOf(context, flags);
-  const report = await withAdmin(context, flags, (admin) =>
-    changeInBatches(context, { limit: flags.limit, verb: "suspended" }, (part) =>
-      admin.suspend({ filter, action, ...part, ...(endsInMs === null ? {} : { untilMs: endsInMs }) }),
-    ),
-  );
-  return printChange(context, report, {
+  return await changeMessages(context, flags, {
+    kind: "suspend",
+    filter: changingFilter(flags, ["pending", "failed"]),
+    untilMs: endsInMs ?? undefined,
+    action: () => actionOf(context, flags),
     verb: "suspended",
-    json: flags.json === true,
     allowed: "pending and failed messages",
   });
 }

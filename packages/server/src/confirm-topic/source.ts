@@ -1,19 +1,13 @@
 /** Where confirmations are read, and how they are taken there. */
 import type { Database, Logger } from "rowpost";
 import type { Consumption } from "rowpost/consume";
+import type { CommonOptions, ConsumePlace } from "../consumers/place.ts";
 import type { TakeReports } from "./reports.ts";
 
-/** Where the confirmations are. */
-export interface ConfirmSource {
-  /** Of the broker, with the variables that it reads. */
-  readonly url: string;
-  readonly environment: Readonly<Record<string, string | undefined>>;
+/** Where the confirmations are; the relays of one message table share its group. */
+export interface ConfirmSource extends ConsumePlace {
   /** The URL for people. */
   readonly label: string;
-  /** RabbitMQ: the queue. */
-  readonly topic: string;
-  /** The relays of one message table share it. */
-  readonly group: string;
 }
 
 export interface SourceParts {
@@ -29,15 +23,7 @@ export type OpenSource = (source: ConfirmSource, parts: SourceParts) => Promise<
  * A confirmation does no harm when it comes twice, so there is no inbox; in whatever order; and it
  * is tried until it is written.
  */
-export function consumeOptions({ logger, take }: SourceParts): {
-  readonly inbox: "none";
-  readonly identity: () => { readonly type: string; readonly key: string };
-  readonly orderBy: () => undefined;
-  readonly handler: (message: { text(): string }) => Promise<void>;
-  readonly retry: { readonly maxAttempts: number };
-  readonly concurrency: number;
-  readonly logger: Logger;
-} {
+export function consumeOptions({ logger, take }: SourceParts): CommonOptions {
   return {
     inbox: "none",
     // For log lines: what it confirms stands in its body.

@@ -11,6 +11,8 @@ export interface ConsumerParts {
   /** Tells that something is made. */
   readonly say: (text: string) => void;
   readonly onTrouble: (text: string) => void;
+  /** What was opened, to be closed when the run is over or could not begin: the last one first. */
+  readonly atEnd: (close: () => unknown) => void;
 }
 
 export interface DemoConsumer {
@@ -20,7 +22,8 @@ export interface DemoConsumer {
   /** For people: what receives the messages. */
   readonly label: string;
   /** What the consumer did to make life hard, with counts, such as `503`. */
-  readonly trouble: ReadonlyMap<string, number>;
-  /** Ends the consumer and closes the broker. */
-  close(): Promise<void>;
+  readonly trouble?: ReadonlyMap<string, number>;
 }
+
+/** Starts a consumer at a broker's URL; makes there what is missing. */
+export type StartConsumer = (url: string, parts: ConsumerParts) => Promise<DemoConsumer>;

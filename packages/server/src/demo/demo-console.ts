@@ -1,9 +1,10 @@
 /** The console over the demo's own tables, for as long as the demo runs. */
-import { defaultLayout, type Logger, type MetricsRegistry } from "rowpost";
+import { defaultLayout, type MetricsRegistry } from "rowpost";
 import { serveConsole } from "../cli/console-options.ts";
 import { CommandFailure } from "../cli/failure.ts";
 import { httpAddress } from "../http-address.ts";
 import type { DemoPlace } from "./place.ts";
+import { troubleLogger } from "./snapshot.ts";
 
 /** What the demo has for it. */
 export interface DemoConsoleParts {
@@ -27,7 +28,7 @@ export async function openDemoConsole(
     return await serveConsole(
       { listen: httpAddress(port) },
       { ...place, layout: defaultLayout },
-      { logger: troubleOnly(onTrouble), say, metrics, isReady },
+      { logger: troubleLogger("console", onTrouble), say, metrics, isReady },
     );
   } catch (error) {
     if (port === "0" || !isPortTaken(error)) throw error;
@@ -38,9 +39,4 @@ export async function openDemoConsole(
 function isPortTaken(error: unknown): boolean {
   if (!(error instanceof CommandFailure) || !(error.cause instanceof Error)) return false;
   return "code" in error.cause && error.cause.code === "EADDRINUSE";
-}
-
-function troubleOnly(onTrouble: (text: string) => void): Logger {
-  const tell = (text: string): void => onTrouble(`console: ${text}`);
-  return { debug: () => undefined, info: () => undefined, warn: tell, error: tell };
 }

@@ -23,7 +23,7 @@ import { openDemoConsole } from "./demo-console.ts";
 import { type Orders, openOrders } from "./orders.ts";
 import { type DemoPlace, namedPlace, temporaryPlace } from "./place.ts";
 import { openShop, type Shop } from "./shop.ts";
-import { createRecent, type Recent, type Snapshot } from "./snapshot.ts";
+import { createRecent, type Recent, type Snapshot, troubleLogger } from "./snapshot.ts";
 import { createDemoTables, type DemoTables, orderCreated, type StateCounts } from "./tables.ts";
 import { isGood, judge, type Verdict, verdictLine } from "./verdict.ts";
 import { createView, type View } from "./view.ts";
@@ -68,9 +68,9 @@ const LEASES_MS = 1_000;
 export async function runDemo(context: CommandContext, options: DemoOptions): Promise<ExitCode> {
   const view = createView(context);
   const signals = watchSignals(() => view.end());
-  const closers: (() => Promise<unknown>)[] = [];
+  const closers: (() => unknown)[] = [];
   try {
-    const run = await prepare(context, options, view, signals.signal, closers);
+    const run = await prepare(context, options, view, signals.signal, (close) => closers.push(close));
     await watch(run, options, signals.signal);
     await run.relay.stop();
     const verdict = await judgeRun(run);
@@ -80,7 +80,10 @@ export async function runDemo(context: CommandContext, options: DemoOptions): Pr
     return isGood(verdict) ? 0 : 1;
   } finally {
     view.end();
-    for (const close of closers.reverse()) await close().catch(() => undefined);
+    for (const close of closers.reverse())
+      await Promise.resolve()
+        .then(close)
+        .catch(() => undefined);
     signals.end();
   }
 }
@@ -90,25 +93,28 @@ async function prepare(
   options: DemoOptions,
   view: View,
   signal: AbortSignal,
-  closers: (() => Promise<unknown>)[],
+  atEnd: ConsumerParts["atEnd"],
 ): Promise<Run> {
   const runId = Date.now().toString(36);
   const recent = createRecent();
+  const say = (text: string): void => view.say(text);
   const place = await (options.database === undefined
     ? temporaryPlace(options.keep)
-    : namedPlace(options.database, (text) => view.say(text)));
-  closers.push(() => place.close());
+    : namedPlace(options.database, say));
+  atEnd(() => place.close());
   const { database } = place;
   await migrate(database, { layout: defaultLayout });
   const tables = createDemoTables(database, defaultLayout, runId);
-  closers.push(() => tables.close());
+  atEnd(() => tables.close());
   await tables.create();
   const outbox = createOutbox({ database, createdBy: "demo shop", types: [orderCreated] });
   const onTrouble = (text: string): void => recent.failure(text);
-  const orders = await openOrders({ database, outbox, run: runId, onTrouble });
-  closers.push(() => orders.close());
-  const consumer = await startConsumer(context, options, { orders, view, recent, database });
-  closers.push(() => consumer.close());
+  const logger = troubleLogger("consumer", onTrouble);
+  const orders = await openOrders({ database, outbox, run: runId, logger });
+  const consumer = await startConsumer(options, {
+    ...{ orders, database, say, onTrouble, atEnd, environment: context.environment },
+  });
+  atEnd(() => orders.close());
   const metrics = createMetricsRegistry();
   const relay = createRelay({
     ...{ database, metrics },
@@ -124,13 +130,12 @@ async function prepare(
   });
   listen(relay, recent);
   await relay.start();
-  closers.push(() => relay.stop());
+  atEnd(() => relay.stop());
   view.say(`orders in ${place.address.label}, messages to ${consumer.label}`);
   // One that ends by itself would end under the eyes of whoever opens the link.
   if (!options.once) {
-    const say = (text: string): void => view.say(text);
     const served = await openDemoConsole({ place, metrics, isReady: () => relay.health().ready, say, onTrouble });
-    closers.push(() => served.close());
+    atEnd(() => served.close());
   }
   const shop = openShop({
     database,
@@ -147,22 +152,11 @@ async function prepare(
   return { place, tables, orders, consumer, relay, shop, recent, view };
 }
 
-async function startConsumer(
-  context: CommandContext,
-  { brokerUrl }: DemoOptions,
-  { orders, view, recent, database }: Pick<Run, "orders" | "view" | "recent"> & Pick<DemoPlace, "database">,
-): Promise<DemoConsumer> {
-  if (brokerUrl === undefined) return await (await import("./http-consumer.ts")).startHttpConsumer(orders);
-  const parts: ConsumerParts = {
-    environment: context.environment,
-    orders,
-    database,
-    say: (text) => view.say(text),
-    onTrouble: (text) => recent.failure(text),
-  };
-  const start = CONSUMERS[brokerKind(brokerUrl)];
-  if (start === undefined) throw new Error(`the demo has no consumer for ${brokerKind(brokerUrl)}`);
-  return await start(brokerUrl, parts);
+async function startConsumer({ brokerUrl }: DemoOptions, parts: ConsumerParts): Promise<DemoConsumer> {
+  if (brokerUrl === undefined) return await (await import("./http-consumer.ts")).startHttpConsumer(parts);
+  const load = CONSUMERS[brokerKind(brokerUrl)];
+  if (load === undefined) throw new Error(`the demo has no consumer for ${brokerKind(brokerUrl)}`);
+  return await (await load())(brokerUrl, parts);
 }
 
 function listen(relay: Relay, recent: Recent): void {
@@ -256,7 +250,7 @@ function snapshotOf(
     states,
     received: orders.received,
     duplicates: orders.duplicates,
-    trouble: consumer.trouble,
+    trouble: consumer.trouble ?? new Map(),
     rates: recent.rates,
     leases,
     lastFailures: recent.lastFailures,
@@ -275,7 +269,7 @@ async function judgeRun({ tables, orders, shop }: Run): Promise<Verdict> {
 }
 
 function sayEnd({ consumer, orders, place }: Run, view: View, options: DemoOptions): void {
-  const trouble = [...consumer.trouble].map(([what, count]) => `${what} ×${count}`).join(", ");
+  const trouble = [...(consumer.trouble ?? [])].map(([what, count]) => `${what} ×${count}`).join(", ");
   view.say(
     `the consumer handled ${orders.received} orders, and passed over ${orders.duplicates} that came again${trouble === "" ? "" : `; it made trouble: ${trouble}`}`,
   );

@@ -1,42 +1,30 @@
-/** A real MQTT subscriber: receives, handles the order, acknowledges. */
+/** A real MQTT subscriber. */
 import { connectAsync, type IClientOptions } from "mqtt";
 import { fromMqtt, type MqttPacket } from "rowpost/inbox";
 import { type MqttOptions, mqttFromUrl, mqttOptionsFromUrl } from "rowpost/mqtt";
-import type { ConsumerParts, DemoConsumer } from "./consumer.ts";
+import type { StartConsumer } from "./consumer.ts";
 
 const TOPIC = "rowpost_demo_orders";
 
 /** Subscribes with QoS 1 before anything is published. */
-export async function startMqttConsumer(url: string, options: ConsumerParts): Promise<DemoConsumer> {
-  const { environment, orders, onTrouble } = options;
+export const startMqttConsumer: StartConsumer = async (url, { atEnd, environment, orders, onTrouble }) => {
   const settings = mqttOptionsFromUrl(url, environment);
   const broker = mqttFromUrl(url, environment);
-  try {
-    // First, because its advice is better than the client's.
-    await broker.check();
-    const client = await connectAsync(clientOptions(settings));
-    client.on("error", (error) => onTrouble(`consumer: ${error.message}`));
-    // Instead of its "message" event: the server gets the receipt when the order has been handled.
-    client.handleMessage = (packet, acknowledge) => {
-      orders.receive(() => fromMqtt(packet as MqttPacket)).then(() => acknowledge(), acknowledge);
-    };
-    const topic = `${settings.prefix ?? ""}${TOPIC}`;
-    await client.subscribeAsync(topic, { qos: 1 });
-    return {
-      broker,
-      topic: TOPIC,
-      label: `${client.options.protocol}://${client.options.host}:${client.options.port} topic ${topic}`,
-      trouble: new Map<string, number>(),
-      async close() {
-        await client.endAsync();
-        await broker.close();
-      },
-    };
-  } catch (error) {
-    await broker.close();
-    throw error;
-  }
-}
+  atEnd(() => broker.close());
+  // First, because its advice is better than the client's.
+  await broker.check();
+  const client = await connectAsync(clientOptions(settings));
+  atEnd(() => client.endAsync());
+  client.on("error", (error) => onTrouble(`consumer: ${error.message}`));
+  // Instead of its "message" event: the server gets the receipt when the order has been handled.
+  client.handleMessage = (packet, acknowledge) => {
+    orders.receive(() => fromMqtt(packet as MqttPacket)).then(() => acknowledge(), acknowledge);
+  };
+  const topic = `${settings.prefix ?? ""}${TOPIC}`;
+  await client.subscribeAsync(topic, { qos: 1 });
+  const { host, port, protocol } = client.options;
+  return { broker, topic: TOPIC, label: `${protocol}://${host}:${port} topic ${topic}` };
+};
 
 /** The same settings in the client's own words. */
 function clientOptions({ servers, user, password, tls }: MqttOptions): IClientOptions {

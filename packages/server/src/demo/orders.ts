@@ -1,37 +1,36 @@
 /**
- * What the demo's consumer does with an order, whatever broker brought it: its effect, once, in the
- * transaction in which the inbox remembers the message; then the confirmation.
+ * What the demo's consumer does with an order, whatever broker brought it: its effect and the
+ * confirmation, once, in the transaction in which the inbox remembers the message.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Confirmation, type Database, describeError, type Outbox } from "rowpost";
-import { createInbox, MissingIdentityError, type ReceivedMessage } from "rowpost/inbox";
+import { type Database, describeError, type Logger, type Outbox, type Transaction } from "rowpost";
+import { createInbox, type Inbox, MissingIdentityError, type ReceivedMessage } from "rowpost/inbox";
+import type { CommonOptions } from "../consumers/place.ts";
 import { insertEffect, isOfRun, ORDER_TYPE } from "./tables.ts";
 
 /** What a consumer hands its messages to. */
 export interface Orders {
+  /** For a consumer of `rowpost/consume`, which is told nothing else but where it reads. */
+  readonly options: CommonOptions;
   /**
-   * Handles a message and has it confirmed. When it resolves, the broker may be told that it is
-   * done. `read` gives the identity, such as `fromKafka`; what is no order of this run is passed
-   * over. Rejects only when the run is over.
+   * The same for a client that has no consumer there. When it resolves, the broker may be told that
+   * the message is done; rejects only when the run is over. `read` gives the identity, such as
+   * `fromSqs`.
    */
   receive(read: () => ReceivedMessage): Promise<void>;
-  /** The first half: resolves to what is to be confirmed. */
-  handle(read: () => ReceivedMessage): Promise<ReceivedMessage | undefined>;
-  /** The other half; written with others, soon. A lost one is made up for by the deadline. */
-  confirm(message: ReceivedMessage): void;
   /** Different orders. */
   readonly received: number;
   /** Times that an order came again: "at least once" allows it. */
   readonly duplicates: number;
-  /** Writes the last confirmations, and gives up what cannot be handled. */
-  close(): Promise<void>;
+  /** Gives up what cannot be handled. */
+  close(): void;
 }
 
 export interface OrdersParts {
   readonly database: Database;
   readonly outbox: Outbox;
   readonly run: string;
-  readonly onTrouble: (text: string) => void;
+  readonly logger: Logger;
 }
 
 /** Name of the consumer in the inbox. */
@@ -40,73 +39,54 @@ const CONSUMER = "demo";
 const AGAIN_MS = 200;
 
 /** Makes the inbox's table where it is missing. */
-export async function openOrders({ database, outbox, run, onTrouble }: OrdersParts): Promise<Orders> {
+export async function openOrders({ database, outbox, run, logger }: OrdersParts): Promise<Orders> {
   const inbox = createInbox({ database, consumer: CONSUMER, logger: "silent" });
   await inbox.migrate();
   const ending = new AbortController();
-  const waiting: Confirmation[] = [];
-  let confirming = Promise.resolve();
-  let received = 0;
-  let duplicates = 0;
+  const counts = { handled: 0, duplicate: 0 };
+  const counting: Inbox = {
+    ...inbox,
+    async handle(on, handling, handler) {
+      const done = await inbox.handle(on, handling, handler);
+      if (isOfRun(run, done.key)) counts[done.outcome] += 1;
+      return done;
+    },
+  };
 
-  async function handle(read: () => ReceivedMessage): Promise<ReceivedMessage | undefined> {
-    const message = identityOf(read);
-    if (message === undefined || !isOfRun(run, message.key)) return undefined;
-    for (;;) {
-      try {
-        const { outcome } = await inbox.handle(database, { message }, async (tx) => {
-          await tx.query(insertEffect(database.dialect), [message.key]);
-        });
-        if (outcome === "handled") received += 1;
-        else duplicates += 1;
-        return message;
-      } catch (error) {
-        if (ending.signal.aborted) throw error;
-        onTrouble(`consumer: ${describeError(error)}`);
-        await sleep(AGAIN_MS, undefined, { signal: ending.signal });
-      }
-    }
-  }
-
-  /** All that have come together by now, in one statement. */
-  async function confirmWaiting(): Promise<void> {
-    const batch = waiting.splice(0);
-    if (batch.length === 0) return;
-    await outbox.confirm(batch).catch((error: unknown) => onTrouble(`confirmation: ${describeError(error)}`));
-  }
-
-  function confirm({ type, key }: ReceivedMessage): void {
-    waiting.push({ type, key });
-    if (waiting.length === 1) confirming = confirming.then(confirmWaiting);
+  async function handler({ type, key }: ReceivedMessage, { tx }: { readonly tx: Transaction }): Promise<void> {
+    // Another program, or an earlier run, may share the topic.
+    if (type !== ORDER_TYPE || !isOfRun(run, key)) return;
+    await tx.query(insertEffect(database.dialect), [key]);
+    await outbox.confirm(tx, { type, key });
   }
 
   return {
-    handle,
-    confirm,
+    options: {
+      ...{ inbox: counting, handler, logger },
+      retry: { maxAttempts: Number.POSITIVE_INFINITY, maxMs: AGAIN_MS },
+      // Without an identity it is another program's: it counts as handled.
+      unhandled: () => undefined,
+    },
     async receive(read) {
-      const message = await handle(read);
-      if (message !== undefined) confirm(message);
+      for (;;) {
+        try {
+          const message = read();
+          await counting.handle(database, { message }, (tx) => handler(message, { tx }));
+          return;
+        } catch (error) {
+          if (error instanceof MissingIdentityError) return;
+          if (ending.signal.aborted) throw error;
+          logger.warn(`an order was not handled and is tried again: ${describeError(error)}`);
+          await sleep(AGAIN_MS, undefined, { signal: ending.signal });
+        }
+      }
     },
     get received() {
-      return received;
+      return counts.handled;
     },
     get duplicates() {
-      return duplicates;
+      return counts.duplicate;
     },
-    async close() {
-      ending.abort();
-      await confirming;
-    },
+    close: () => ending.abort(),
   };
-}
-
-/** Undefined: a message of another program, which shares the topic. */
-function identityOf(read: () => ReceivedMessage): ReceivedMessage | undefined {
-  try {
-    const message = read();
-    return message.type === ORDER_TYPE ? message : undefined;
-  } catch (error) {
-    if (error instanceof MissingIdentityError) return undefined;
-    throw error;
-  }
 }

@@ -7,7 +7,7 @@ import { fromRocketmq, type RocketmqMessage } from "rowpost/inbox";
 import { rocketmqClassicFromUrl, rocketmqClassicOptionsFromUrl } from "rowpost/rocketmq-classic";
 import { brokerLabel } from "../broker-url.ts";
 import { CommandFailure } from "../cli/failure.ts";
-import type { ConsumerParts, DemoConsumer } from "./consumer.ts";
+import type { StartConsumer } from "./consumer.ts";
 import { type ClassicConnection, connectClassic } from "./rocketmq-classic-client.ts";
 
 const TOPIC = "rowpost_demo_orders_classic";
@@ -38,11 +38,13 @@ interface StoredMessage extends RocketmqMessage {
 }
 
 /** Makes the topic where it is missing, and begins to read. */
-export async function startRocketmqClassicConsumer(url: string, parts: ConsumerParts): Promise<DemoConsumer> {
-  const { orders, onTrouble } = parts;
-  const options = rocketmqClassicOptionsFromUrl(url, parts.environment);
+export const startRocketmqClassicConsumer: StartConsumer = async (url, parts) => {
+  const { atEnd, environment, orders, onTrouble, say } = parts;
+  const options = rocketmqClassicOptionsFromUrl(url, environment);
   const topic = options.namespace === undefined ? TOPIC : `${options.namespace}%${TOPIC}`;
-  const broker = rocketmqClassicFromUrl(url, parts.environment);
+  const broker = rocketmqClassicFromUrl(url, environment);
+  atEnd(() => broker.close());
+  await broker.check();
   const connections = new Map<string, ClassicConnection>();
   let closed = false;
 
@@ -50,11 +52,6 @@ export async function startRocketmqClassicConsumer(url: string, parts: ConsumerP
     const connection = connections.get(address) ?? connectClassic(address, options);
     connections.set(address, connection);
     return connection;
-  };
-  const end = async (): Promise<void> => {
-    closed = true;
-    await broker.close();
-    for (const connection of connections.values()) connection.close();
   };
 
   async function read(queue: Queue): Promise<void> {
@@ -72,26 +69,15 @@ export async function startRocketmqClassicConsumer(url: string, parts: ConsumerP
     }
   }
 
-  try {
-    await broker.check();
-    const nameServer = firstOf(options.nameServers);
-    const queues = await prepare({ topic, to, nameServer, say: parts.say });
-    const reading = queues.map(read);
-    return {
-      broker,
-      topic: TOPIC,
-      label: `${brokerLabel(url)} topic ${topic}`,
-      trouble: new Map(),
-      async close() {
-        await end();
-        await Promise.all(reading);
-      },
-    };
-  } catch (error) {
-    await end();
-    throw error;
-  }
-}
+  let reading: readonly Promise<void>[] = [];
+  atEnd(async () => {
+    closed = true;
+    for (const connection of connections.values()) connection.close();
+    await Promise.all(reading);
+  });
+  reading = (await prepare({ topic, to, nameServer: firstOf(options.nameServers), say })).map(read);
+  return { broker, topic: TOPIC, label: `${brokerLabel(url)} topic ${topic}` };
+};
 
 function firstOf(nameServers: string | readonly string[]): string {
   const [first = ""] = [nameServers].flat().flatMap((text) => text.split(/[,;]/));

@@ -1,84 +1,84 @@
-/** A real RocketMQ consumer: receives, handles the orders, acknowledges. */
+/**
+ * A real RocketMQ consumer. RocketMQ's gRPC protocol cannot make its topic and group; mqadmin does.
+ * In a checkout of this repository the script `tools/services/rocketmq` runs mqadmin for a server
+ * on this host; elsewhere the commands to run are told.
+ */
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fromRocketmq } from "rowpost/inbox";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { BrokerError } from "rowpost";
+import type { Consumption } from "rowpost/consume";
 import { rocketmqFromUrl, rocketmqOptionsFromUrl } from "rowpost/rocketmq";
-import type { ConsumerParts, DemoConsumer } from "./consumer.ts";
-import { createRocketmqClient, type RouteQueue } from "./rocketmq-client.ts";
-import { prepareRocketmq } from "./rocketmq-setup.ts";
+import { brokerLabel } from "../broker-url.ts";
+import { CommandFailure } from "../cli/failure.ts";
+import { consumeRocketmqTopic } from "../consumers/rocketmq.ts";
+import type { StartConsumer } from "./consumer.ts";
 
 const TOPIC = "rowpost_demo_orders";
 const GROUP = "rowpost_demo";
-/** Receive calls side by side for each broker. */
-const RECEIVERS = 4;
-const HEARTBEAT_MS = 10_000;
-const BATCH = 32;
-const WAIT_MS = 5_000;
+const COMMANDS = [
+  `mqadmin updateTopic -n NAMESERVER:9876 -c DefaultCluster -t ${TOPIC} -a +message.type=NORMAL`,
+  `mqadmin updateSubGroup -n NAMESERVER:9876 -c DefaultCluster -g ${GROUP}`,
+].join(" && ");
 /**
- * RocketMQ allows 10 s and more. What an interrupted run had received and not acknowledged comes
- * back after it, and is of another run.
+ * The proxy learns of a new topic or group within this time; its cache of "there is none" may be 20
+ * s old.
  */
-const INVISIBLE_MS = 10_000;
+const LEARN_MS = 30_000;
 
 /** Makes topic and group where they are missing, and begins to receive. */
-export async function startRocketmqConsumer(url: string, options: ConsumerParts): Promise<DemoConsumer> {
-  const { orders, onTrouble } = options;
-  const settings = rocketmqOptionsFromUrl(url, options.environment);
-  const [endpoint = ""] = [settings.endpoints].flat().flatMap((text) => text.split(/[,;]/));
-  const client = createRocketmqClient(settings);
-  const trouble = new Map<string, number>();
-  let closed = false;
-
-  async function receiveFrom(queue: RouteQueue): Promise<void> {
-    while (!closed) {
-      try {
-        const messages = await client.receive({
-          group: GROUP,
-          queue,
-          most: BATCH,
-          waitMs: WAIT_MS,
-          invisibleMs: INVISIBLE_MS,
-        });
-        await Promise.all(messages.map((message) => orders.receive(() => fromRocketmq(message))));
-        if (messages.length > 0) await client.acknowledge(GROUP, TOPIC, messages);
-      } catch (error) {
-        if (closed) return;
-        onTrouble(`consumer: ${error instanceof Error ? error.message : String(error)}`);
-        await sleep(200);
-        // A broker that was restarted has forgotten who we are.
-        await client.subscribe(GROUP, TOPIC).catch(() => false);
-      }
-    }
-  }
-
-  const broker = rocketmqFromUrl(url, options.environment);
+export const startRocketmqConsumer: StartConsumer = async (url, { atEnd, environment, orders, say }) => {
+  const broker = rocketmqFromUrl(url, environment);
+  atEnd(() => broker.close());
+  await broker.check();
+  const place = { url, environment, topic: TOPIC, group: GROUP };
+  const consume = (): Promise<Consumption> => consumeRocketmqTopic(place, orders.options);
+  let consumption: Consumption;
   try {
-    await broker.check();
-    const queues = await prepareRocketmq({ client, endpoint, topic: TOPIC, group: GROUP, say: options.say });
-    const heartbeat = setInterval(() => void client.heartbeat(GROUP).catch(() => undefined), HEARTBEAT_MS);
-    const receivers = onePerBroker(queues).flatMap((queue) =>
-      Array.from({ length: RECEIVERS }, () => receiveFrom(queue)),
-    );
-    return {
-      broker,
-      topic: TOPIC,
-      label: `${url.replace(/\?.*$/, "")} topic ${TOPIC}, group ${GROUP}`,
-      trouble,
-      async close() {
-        closed = true;
-        clearInterval(heartbeat);
-        await broker.close();
-        client.close();
-        await Promise.all(receivers);
-      },
-    };
+    consumption = await consume();
   } catch (error) {
-    client.close();
-    await broker.close();
-    throw error;
+    if (!isMissing(error)) throw error;
+    const { endpoints } = rocketmqOptionsFromUrl(url, environment);
+    await make(String([endpoints].flat()[0]), say, error);
+    consumption = await untilThere(consume);
+  }
+  atEnd(() => consumption.close());
+  return { broker, topic: TOPIC, label: `${brokerLabel(url)} topic ${TOPIC}, group ${GROUP}` };
+};
+
+function isMissing(error: unknown): boolean {
+  return error instanceof BrokerError && error.code === "CANNOT_CONSUME";
+}
+
+async function make(endpoint: string, say: (text: string) => void, cause: unknown): Promise<void> {
+  const [host, port = "8081"] = endpoint.split(":");
+  // src/demo and dist/demo are equally deep in a checkout; an installed package has no such
+  // neighbor.
+  const script = fileURLToPath(new URL("../../../../tools/services/rocketmq", import.meta.url));
+  const isHere = host === "127.0.0.1" || host === "localhost";
+  const failure = (what: string, reason: unknown): CommandFailure =>
+    new CommandFailure(`RocketMQ lacks the demo's topic or group, and ${what}; run: ${COMMANDS}`, { cause: reason });
+  if (!isHere || !existsSync(script)) throw failure("its clients cannot make them", cause);
+  say(`making the topic ${TOPIC} and the group ${GROUP} …`);
+  const options = { env: { ...process.env, ROCKETMQ_GRPC_PORT: port }, timeout: 60_000 };
+  try {
+    await promisify(execFile)(script, ["topic", TOPIC], options);
+    await promisify(execFile)(script, ["group", GROUP], options);
+  } catch (error) {
+    throw failure("making them failed", error);
   }
 }
 
-/** A receive call takes messages of all queues of its broker. */
-function onePerBroker(queues: readonly RouteQueue[]): readonly RouteQueue[] {
-  return [...new Map(queues.map((queue) => [queue.broker?.name, queue])).values()];
+async function untilThere(consume: () => Promise<Consumption>): Promise<Consumption> {
+  const endsAt = performance.now() + LEARN_MS;
+  for (;;) {
+    try {
+      return await consume();
+    } catch (error) {
+      if (!isMissing(error) || performance.now() > endsAt) throw error;
+      await sleep(200);
+    }
+  }
 }

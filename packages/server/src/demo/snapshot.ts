@@ -1,4 +1,5 @@
 /** What the demo shows at one moment. */
+import { describeError, type Logger } from "rowpost";
 import type { StateCounts } from "./tables.ts";
 
 /** A failure that the relay or the shop met. */
@@ -56,4 +57,13 @@ export function createRecent(now: () => number = () => performance.now()): Recen
     rates,
     lastFailures: failures,
   };
+}
+
+/** Tells warnings and errors as trouble: the picture has a place for that. */
+export function troubleLogger(who: string, onTrouble: (text: string) => void): Logger {
+  const tell = (text: string, fields?: Readonly<Record<string, unknown>>): void => {
+    const error = fields?.["error"];
+    onTrouble(`${who}: ${text}${error === undefined ? "" : `: ${describeError(error)}`}`);
+  };
+  return { debug: () => undefined, info: () => undefined, warn: tell, error: tell };
 }

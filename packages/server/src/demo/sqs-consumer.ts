@@ -1,4 +1,4 @@
-/** A real SQS consumer: receives, handles the orders, deletes them. */
+/** A real SQS consumer. */
 import {
   CreateQueueCommand,
   DeleteMessageBatchCommand,
@@ -8,7 +8,7 @@ import {
 } from "@aws-sdk/client-sqs";
 import { fromSqs } from "rowpost/inbox";
 import { type SqsOptions, sqsFromUrl, sqsOptionsFromUrl } from "rowpost/sqs";
-import type { ConsumerParts, DemoConsumer } from "./consumer.ts";
+import type { StartConsumer } from "./consumer.ts";
 import type { Orders } from "./orders.ts";
 
 const TOPIC = "rowpost_demo_orders";
@@ -17,41 +17,29 @@ const MOST_MESSAGES = 10;
 const WAIT = 1;
 
 /** Makes a queue for the time of the demo, and begins to receive. */
-export async function startSqsConsumer(url: string, options: ConsumerParts): Promise<DemoConsumer> {
-  const { orders, onTrouble, say } = options;
+export const startSqsConsumer: StartConsumer = async (url, { atEnd, orders, onTrouble, say }) => {
   const settings = sqsOptionsFromUrl(url);
   const broker = sqsFromUrl(url);
+  atEnd(() => broker.close());
+  // First, because its advice is better than the client's.
+  await broker.check();
   const client = new SQSClient(clientOptions(settings));
+  atEnd(() => client.destroy());
+  const name = settings.queue?.(TOPIC) ?? TOPIC;
+  say(`making the queue ${name}, until the demo ends …`);
+  const fifo = name.endsWith(".fifo") ? { Attributes: { FifoQueue: "true" } } : {};
+  const { QueueUrl = "" } = await client.send(new CreateQueueCommand({ QueueName: name, ...fifo }));
+  atEnd(() => client.send(new DeleteQueueCommand({ QueueUrl })));
   const ending = new AbortController();
-  try {
-    // First, because its advice is better than the client's.
-    await broker.check();
-    const name = settings.queue?.(TOPIC) ?? TOPIC;
-    say(`making the queue ${name}, until the demo ends …`);
-    const fifo = name.endsWith(".fifo") ? { Attributes: { FifoQueue: "true" } } : {};
-    const { QueueUrl = "" } = await client.send(new CreateQueueCommand({ QueueName: name, ...fifo }));
-    const receiving = receive(client, QueueUrl, orders, ending.signal).catch((error: unknown) => {
-      if (!ending.signal.aborted) onTrouble(`consumer: ${String(error)}`);
-    });
-    return {
-      broker,
-      topic: TOPIC,
-      label: QueueUrl,
-      trouble: new Map<string, number>(),
-      async close() {
-        ending.abort();
-        await receiving;
-        await client.send(new DeleteQueueCommand({ QueueUrl }));
-        client.destroy();
-        await broker.close();
-      },
-    };
-  } catch (error) {
-    client.destroy();
-    await broker.close();
-    throw error;
-  }
-}
+  const receiving = receive(client, QueueUrl, orders, ending.signal).catch((error: unknown) => {
+    if (!ending.signal.aborted) onTrouble(`consumer: ${String(error)}`);
+  });
+  atEnd(() => {
+    ending.abort();
+    return receiving;
+  });
+  return { broker, topic: TOPIC, label: QueueUrl };
+};
 
 async function receive(client: SQSClient, QueueUrl: string, orders: Orders, signal: AbortSignal): Promise<void> {
   const request = { QueueUrl, MaxNumberOfMessages: MOST_MESSAGES, WaitTimeSeconds: WAIT };

@@ -15,8 +15,8 @@ import {
 
 /** Type of the demo's messages. */
 export const ORDER_TYPE = "demo.order.created";
-/** An order whose confirmation was lost is sent again after this time. */
-const CONFIRMED_WITHIN_MS = 10_000;
+/** An order that the consumer has not had by then is sent again: before the demo gives it up. */
+const CONFIRMED_WITHIN_MS = 20_000;
 
 /** What the shop sends. */
 export interface Order {

@@ -50,7 +50,6 @@ const alert = z.object({
   peak: z.string(),
   since: z.string(),
   forMs: z.number(),
-  isFlapping: z.boolean(),
   /** Of the message that it is about. */
   messageId: z.string().optional(),
   /** Id of the silence by which nobody is told. */
@@ -84,6 +83,8 @@ export const alertList = z.object({
       active: z.boolean(),
     }),
   ),
+  /** All that there are, with their names in the language of the page. */
+  rules: z.array(z.object({ rule: z.enum(RULE_NAMES), name: z.string() })),
   channels: z.array(
     z.object({
       name: z.string(),

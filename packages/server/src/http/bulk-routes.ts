@@ -75,7 +75,7 @@ export const BULK_ROUTES = {
     path: "/s/:source/operations",
     role: "reader",
     answer: operationList,
-    about: "changes of many messages, the newest first",
+    about: "changes of many messages that this process of the console works on or has ended, the newest first",
   },
   operation: {
     ...look,
@@ -84,24 +84,6 @@ export const BULK_ROUTES = {
     answer: operationDetail,
     about: "how far one is, and what it left as it was",
   },
-  pauseOperation: {
-    ...widely,
-    path: "/s/:source/operations/:operation/pause",
-    role: "operator",
-    audit: "operation pause",
-    body: reasonBody,
-    answer: operationAnswer,
-    about: "let it rest after its batch",
-  },
-  resumeOperation: {
-    ...widely,
-    path: "/s/:source/operations/:operation/resume",
-    role: "operator",
-    audit: "operation resume",
-    body: reasonBody,
-    answer: operationAnswer,
-    about: "let it go on",
-  },
   cancelOperation: {
     ...widely,
     path: "/s/:source/operations/:operation/cancel",
@@ -109,6 +91,6 @@ export const BULK_ROUTES = {
     audit: "operation cancel",
     body: reasonBody,
     answer: operationAnswer,
-    about: "end it after its batch; what is changed stays so",
+    about: "end it behind its batch; what is changed stays so",
   },
 } as const satisfies Readonly<Record<string, Route>>;

@@ -24,6 +24,8 @@ const filter = z.object({
 export const previewBody = z.object({
   kind,
   filter: filter.default({}),
+  /** Only messages with higher ids: the last one that an interrupted `resend` has changed. */
+  afterId: messageId.optional(),
   /** Instead of a filter: the failed messages of this cause, of the newest 10,000. */
   fingerprint: z
     .string()
@@ -34,15 +36,15 @@ export const previewBody = z.object({
 export const operation = z.object({
   id: z.string(),
   kind,
-  state: z.enum(["preview", "running", "paused", "done", "cancelled", "failed"]),
+  state: z.enum(["preview", "running", "done", "cancelled", "failed"]),
   filter: z.record(z.string(), z.unknown()),
   /** `gte`: not all were found yet. */
   total: count,
-  /** In the end these three are the total. */
+  /** When it is done these three are the total. */
   changed: z.number(),
-  conflicts: z.number(),
+  /** Messages that were left as they are. */
+  left: z.number(),
   vanished: z.number(),
-  rate: z.number(),
   author: z.string(),
   reason: z.string(),
   error: z.string().nullable(),
@@ -62,8 +64,6 @@ export const preview = z.object({
 export const startBody = z.object({
   preview: operationId,
   reason,
-  /** Messages a second at most. */
-  rate: z.number().int().min(100).max(10_000).default(1_000),
   /** When suspended messages go on by themselves; absent: when they are resumed. */
   until: instant.optional(),
 });
@@ -72,7 +72,7 @@ export const operationAnswer = z.object({ operation });
 export const operationList = z.object({ items: z.array(operation), asOf: z.string() });
 export const operationDetail = z.object({
   operation,
-  /** Messages that somebody else had changed: the first 200. */
+  /** The first 200 of those that were left: somebody else had changed them. */
   conflicts: z.array(z.object({ id: z.string(), state: anyState })),
   asOf: z.string(),
 });

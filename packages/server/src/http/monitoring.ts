@@ -4,7 +4,6 @@
  */
 import { describeError, type Logger, type MetricsRegistry } from "rowpost";
 import type { AccessService } from "../access/access.ts";
-import { createShared } from "../shared-answer.ts";
 import type { Source } from "../source.ts";
 import { buildInfo } from "./build-info.ts";
 import { isFromThisMachine } from "./peer.ts";
@@ -24,7 +23,6 @@ export interface MonitoringOptions {
 }
 
 const READY_WITHIN_MS = 2_000;
-const OPERATIONS_MS = 10_000;
 const TEXT = { "content-type": "text/plain; charset=utf-8" };
 
 /** Answers these paths; undefined: it is another one. Never rejects. */
@@ -32,23 +30,16 @@ export function createMonitoring(
   options: MonitoringOptions,
 ): (request: Request, path: string) => Promise<Response> | undefined {
   const { metrics, sources, version } = options;
-  const scraped = sources.map((source) => ({
-    source,
-    operations: createShared(OPERATIONS_MS, () => source.bulk.list()),
-  }));
 
-  async function look({ operations, source }: (typeof scraped)[number]): Promise<void> {
-    const { name } = source;
-    const [seen, listed] = await Promise.allSettled([source.snapshot(), operations()]);
-    const status = seen.status === "fulfilled" ? seen.value.status : undefined;
+  async function look({ name, snapshot }: Source): Promise<void> {
+    const status = await snapshot().then(
+      (seen) => seen.status,
+      () => undefined,
+    );
     const alive = status?.instances.filter((instance) => instance.alive).length;
     metrics.gauge("rowpost_table_readable", { source: name }, status === undefined ? 0 : 1);
     metrics.gauge("rowpost_relays_alive", { source: name }, alive ?? Number.NaN);
     metrics.gauge("rowpost_shards_unowned", { source: name }, status ? unownedShards(status).length : Number.NaN);
-    for (const state of ["running", "paused"] as const) {
-      const count = listed.status === "fulfilled" ? listed.value.filter((each) => each.state === state).length : NaN;
-      metrics.gauge("rowpost_operations", { source: name, state }, count);
-    }
   }
 
   async function refused(request: Request): Promise<Problem | undefined> {
@@ -67,7 +58,7 @@ export function createMonitoring(
     const refusal = await refused(request);
     if (refusal !== undefined)
       return problemResponse(refusal, languageOf(request.headers.get("accept-language")), "/metrics");
-    await Promise.all(scraped.map(look));
+    await Promise.all(sources.map(look));
     const type = { "content-type": "text/plain; version=0.0.4; charset=utf-8" };
     return new Response(buildInfo(version) + metrics.exposition(), { headers: type });
   }

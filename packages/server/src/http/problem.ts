@@ -20,7 +20,7 @@ const KINDS = {
     en: "Its state forbids it",
     zh: "当前状态不允许这个操作",
   },
-  "preview-expired": { status: 410, en: "The preview is older than ten minutes", zh: "预览已超过十分钟" },
+  "preview-expired": { status: 410, en: "There is no such preview any more", zh: "预览已经失效" },
   "precondition-failed": { status: 412, en: "The message has changed meanwhile", zh: "消息已经被改动过" },
   "body-too-large": { status: 413, en: "The request is too large", zh: "请求体太大" },
   "not-json": { status: 415, en: "The request must be JSON", zh: "请求必须是 JSON" },

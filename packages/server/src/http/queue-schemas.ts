@@ -42,7 +42,13 @@ const queuePartition = z.object({
   dead: count,
   oldestWaiting: oldestWaiting.optional(),
   /** Who reads it; absent: nobody. */
-  member: z.object({ owner: z.string(), label: z.string().optional(), since: z.string().optional() }).optional(),
+  member: z
+    .object({
+      ...{ owner: z.string(), label: z.string().optional(), since: z.string().optional() },
+      /** Since its last sign of life; absent: it has signed off. */
+      seenMsAgo: z.number().optional(),
+    })
+    .optional(),
 });
 
 export const queueGroupList = z.object({

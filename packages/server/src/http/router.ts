@@ -1,7 +1,14 @@
 /** From a request to its handler, and from what it throws to a problem. */
 import { randomUUID } from "node:crypto";
 import { Hono } from "hono";
-import { ConfigurationError, describeError, type Logger, type Metrics, RowpostError } from "rowpost";
+import {
+  ConfigurationError,
+  describeError,
+  InvalidMessageError,
+  type Logger,
+  type Metrics,
+  RowpostError,
+} from "rowpost";
 import type { z } from "zod";
 import type { Principal } from "../access/principal.ts";
 import { silenceId } from "./alert-schemas.ts";
@@ -152,7 +159,8 @@ function failed({ logger }: RouterOptions, request: Request, error: unknown, rou
 
 /** What the library throws. Its texts about input and tables are meant for who works on them. */
 function problemOf(error: unknown, isChange: boolean): Problem {
-  if (error instanceof ConfigurationError) return new Problem("invalid-request", error.message);
+  if (error instanceof ConfigurationError || error instanceof InvalidMessageError)
+    return new Problem("invalid-request", error.message);
   if (!(error instanceof RowpostError)) return new Problem("unexpected", "the log has the reason under `instance`");
   if (error.code === "SCHEMA" || error.code === "PERMISSION") return new Problem("database-unfit", error.message);
   const isSlow = !isChange && /timeout|timed out|no answer/i.test(describeError(error));

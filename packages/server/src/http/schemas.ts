@@ -302,6 +302,8 @@ export const failureList = z.object({
   asOf: z.string(),
 });
 
+const auditResult = z.enum(["done", "conflict", "denied", "begun", "cancelled", "failed"]);
+
 export const auditEntry = z.object({
   id: z.string(),
   at: z.string(),
@@ -310,8 +312,8 @@ export const auditEntry = z.object({
   via: z.string().nullable(),
   action: z.string(),
   reason: z.string(),
-  /** `begun`: the next entry of the same says what came of it. */
-  result: z.enum(["done", "conflict", "denied", "begun"]),
+  /** `begun`: another entry of the same says what came of it. */
+  result: auditResult,
   changed: z.number(),
   /** The first 100. */
   ids: z.array(z.string()),
@@ -329,7 +331,7 @@ export const auditEntry = z.object({
 export const auditQuery = z.object({
   author: text(64).optional(),
   action: text(32).optional(),
-  result: z.enum(["done", "conflict", "denied", "begun"]).optional(),
+  result: auditResult.optional(),
   limit: z.coerce.number().int().min(1).max(200).default(50),
   cursor: z.string().max(500).optional(),
 });

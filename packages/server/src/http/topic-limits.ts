@@ -55,7 +55,7 @@ export async function refuseOthers(
     if (!reaches(topics, message.topic)) throw new OtherTopicProblem(`message ${id}, in the table or its archive`);
   }
   if (limit === "operation" && operation !== undefined) {
-    const found = await source.bulk.read(operation);
+    const found = source.bulk.read(operation);
     if (found !== undefined && !isOwn(found, topics)) throw new OtherTopicProblem(`operation ${operation}`);
   }
 }

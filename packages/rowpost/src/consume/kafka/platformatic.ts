@@ -86,7 +86,7 @@ const COMMIT_MS = 5_000;
 
 /** Resolves when the stream has ended, or at the close. */
 async function read({ room, work }: Parts, stream: Stream, offsets: Offsets): Promise<void> {
-  const underway = createUnderway();
+  const underway = createUnderway(room);
   const forget = onAbort(work.closing, () => {
     underway.wake();
     void closeQuietly(stream.close());
@@ -105,9 +105,9 @@ async function read({ room, work }: Parts, stream: Stream, offsets: Offsets): Pr
           if (verdict === "handled") offsets.done(raw);
         },
       });
-      underway.add(settled);
+      underway.add(settled, raw.value?.length ?? 0);
       // The client goes on sending heartbeats.
-      while (underway.size >= room && !work.closing.aborted) await untilAborted(underway.change());
+      while (underway.room === 0 && !work.closing.aborted) await untilAborted(underway.change());
     }
   } finally {
     forget();

@@ -51,7 +51,7 @@ export function startPulling(parts: Parts): Pulling {
   let pulls = 0;
   /** Messages that the open pull may still bring. */
   let asked = 0;
-  const underway = createUnderway();
+  const underway = createUnderway(parts.room);
   let heardMs = clock.monotonicMs();
   let failures = 0;
   let reason: string | undefined;
@@ -67,7 +67,7 @@ export function startPulling(parts: Parts): Pulling {
     } else {
       asked -= 1;
       failures = 0;
-      underway.add(parts.take(message));
+      underway.add(parts.take(message), message.data.length);
     }
     underway.wake();
   }
@@ -92,7 +92,7 @@ export function startPulling(parts: Parts): Pulling {
 
   function pull(): void {
     pulls += 1;
-    asked = parts.room - underway.size;
+    asked = underway.room;
     heardMs = clock.monotonicMs();
     const request = { batch: asked, expires: EXPIRES_MS * NANOS, idle_heartbeat: HEARTBEAT_MS * NANOS };
     try {
@@ -119,7 +119,7 @@ export function startPulling(parts: Parts): Pulling {
         fail(`no word from the server for ${SILENCE_MS} ms`);
       if (reason !== undefined) await afterTrouble(reason);
       if (closing.aborted || isOver) break;
-      if (asked <= 0 && underway.size < parts.room) pull();
+      if (asked <= 0 && underway.room > 0) pull();
       await clock.sleep(HEARTBEAT_MS, underway.change());
     }
     // The server has sent us nothing more when it answers, and what it sent before comes through.

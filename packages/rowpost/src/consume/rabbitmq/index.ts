@@ -96,7 +96,7 @@ interface Link extends Opened {
  * first attempt; a connection that is lost later is opened again.
  */
 export async function consumeRabbitmq<Tx = Transaction>(options: RabbitmqConsumeOptions<Tx>): Promise<Consumption> {
-  const settings = workSettings("consumeRabbitmq", options, KINDS);
+  const settings = workSettings("consumeRabbitmq", options, KINDS, { source: options.queue });
   const { connect, queue } = options;
   if (typeof connect !== "function" || typeof queue !== "string" || queue === "") {
     throw new ConfigurationError("consumeRabbitmq takes { connect: () => amqplib.connect(url), queue }");

@@ -17,6 +17,7 @@ export interface Connection {
   xpending(...words: Words): Promise<unknown>;
   xack(...words: Words): Promise<unknown>;
   xdel(...words: Words): Promise<unknown>;
+  eval(...words: Words): Promise<unknown>;
 }
 
 /** An entry as it is given; Redis 6.2 has no fields of one that was trimmed. */

@@ -44,7 +44,7 @@ const PAUSE_MS = 100;
 /** Longer than any member waits before it claims. */
 const LONG_IDLE_MS = 7 * 86_400_000;
 /** Entries that were given back are pending under this name, and no process has it. */
-const NOBODY = "rowpost-given-back";
+export const NOBODY = "rowpost-given-back";
 
 export function createEntries(parts: Parts): Entries {
   const { claimAfterMs, clock, group, member } = parts;

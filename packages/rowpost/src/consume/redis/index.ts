@@ -116,8 +116,8 @@ export async function consumeRedis<Tx = Transaction>(options: RedisConsumeOption
     });
   }
 
-  const underway = new Map(streams.map((stream) => [stream, createUnderway()]));
   const room = Math.max(1, Math.floor(prefetch / streams.length));
+  const underway = new Map(streams.map((stream) => [stream, createUnderway(room)]));
 
   async function open(): Promise<Link> {
     const opened: Connection[] = [];
@@ -149,10 +149,10 @@ export async function consumeRedis<Tx = Transaction>(options: RedisConsumeOption
       first ??= commands;
       const reads = streams.map((stream, index) =>
         readStream({
-          ...{ stream, group, member, commands, room, claimAfterMs, clock, logger, take },
+          ...{ stream, group, member, commands, claimAfterMs, clock, logger, take },
           ...{ closing: work.closing, ended: ended.signal },
           reader: readers[index] as Connection,
-          underway: underway.get(stream) ?? createUnderway(),
+          underway: underway.get(stream) ?? createUnderway(room),
         }),
       );
       const read = Promise.all(reads).then(

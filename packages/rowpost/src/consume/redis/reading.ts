@@ -4,6 +4,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import type { Underway } from "../underway.ts";
 import { answered, type Connection, type Membership, type WireEntry } from "./connection.ts";
+import { NOBODY } from "./entries.ts";
 import type { RedisDelivered } from "./message.ts";
 
 interface Parts extends Membership {
@@ -13,7 +14,6 @@ interface Parts extends Membership {
   readonly commands: Connection;
   /** Entries of the stream that are under way, kept over connections. */
   readonly underway: Underway;
-  readonly room: number;
   readonly claimAfterMs: number;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -27,9 +27,25 @@ interface Parts extends Membership {
 /** Between two looks for what others have left; so long a read waits, and a close for a read. */
 const CLAIM_MS = 1_000;
 
+const FORGET_MS = 60_000;
+/**
+ * Takes the names of members that were killed out of the group. In one step: an entry that a member
+ * took between a look and its removal would be lost with it. A live member reads every second, and
+ * one that was removed all the same has its name back with its next read.
+ */
+const FORGET_DEAD = `
+for _, facts in ipairs(redis.call("XINFO", "CONSUMERS", KEYS[1], ARGV[1])) do
+  local member = {}
+  for at = 1, #facts, 2 do member[facts[at]] = facts[at + 1] end
+  local isOurs = string.sub(member.name, 1, 8) == "rowpost-" and member.name ~= "${NOBODY}"
+  if isOurs and member.pending == 0 and member.idle > tonumber(ARGV[2]) then
+    redis.call("XGROUP", "DELCONSUMER", KEYS[1], ARGV[1], member.name)
+  end
+end`;
+
 /** Resolves at the close; rejects with why it cannot read. */
 export async function readStream(parts: Parts): Promise<void> {
-  const { clock, closing, ended, room, stream, underway } = parts;
+  const { clock, closing, ended, stream, underway } = parts;
   const isOver = (): boolean => closing.aborted || ended.aborted;
 
   function take([id, fields]: WireEntry): void {
@@ -38,7 +54,11 @@ export async function readStream(parts: Parts): Promise<void> {
       return;
     }
     const settled = parts.take({ stream, id: id.toString(), fields });
-    if (settled !== undefined) underway.add(settled);
+    if (settled !== undefined)
+      underway.add(
+        settled,
+        fields.reduce((sum, each) => sum + each.length, 0),
+      );
   }
 
   function gone(ids: readonly Buffer[]): void {
@@ -49,24 +69,31 @@ export async function readStream(parts: Parts): Promise<void> {
 
   let claimAtMs = clock.monotonicMs();
   let claimFrom = FIRST;
+  let forgetAtMs = clock.monotonicMs();
 
   /** Those of members that have died, and those that were given back, as many as have room. */
   async function claim(): Promise<void> {
     do {
-      const words = [stream, parts.group, parts.member, parts.claimAfterMs, claimFrom, "COUNT", room - underway.size];
+      const words = [stream, parts.group, parts.member, parts.claimAfterMs, claimFrom, "COUNT", underway.room];
       const [next, entries, trimmed = []] = (await answered(parts.commands.xautoclaimBuffer(...words))) as Claimed;
       claimFrom = next.toString();
       for (const entry of entries) take(entry);
       gone(trimmed);
-    } while (claimFrom !== FIRST && underway.size < room && !isOver());
+    } while (claimFrom !== FIRST && underway.room > 0 && !isOver());
     // Else it goes on from there as soon as there is room.
-    if (claimFrom === FIRST) claimAtMs = clock.monotonicMs() + Math.min(CLAIM_MS, parts.claimAfterMs);
+    if (claimFrom !== FIRST) return;
+    const nowMs = clock.monotonicMs();
+    claimAtMs = nowMs + Math.min(CLAIM_MS, parts.claimAfterMs);
+    if (nowMs < forgetAtMs) return;
+    forgetAtMs = nowMs + FORGET_MS;
+    // Where scripts are forbidden the names stay, which harms nobody.
+    await answered(parts.commands.eval(FORGET_DEAD, 1, stream, parts.group, 3 * CLAIM_MS)).catch(() => undefined);
   }
 
   async function readNew(): Promise<void> {
     // 0 would be for ever.
     const blockMs = Math.max(1, Math.ceil(claimAtMs - clock.monotonicMs()));
-    const words = ["GROUP", parts.group, parts.member, "COUNT", room - underway.size, "BLOCK", blockMs];
+    const words = ["GROUP", parts.group, parts.member, "COUNT", underway.room, "BLOCK", blockMs];
     const answer = await answered(parts.reader.xreadgroupBuffer(...words, "STREAMS", stream, ">"), blockMs);
     for (const entry of (answer as Answer)?.[0]?.[1] ?? []) take(entry);
   }
@@ -74,7 +101,7 @@ export async function readStream(parts: Parts): Promise<void> {
   const forget = [closing, ended].map((signal) => onAbort(signal, underway.wake));
   try {
     while (!isOver()) {
-      if (underway.size >= room) await untilAborted(underway.change());
+      if (underway.room === 0) await untilAborted(underway.change());
       // What was left is older than what nobody has read, which may never end.
       else if (clock.monotonicMs() >= claimAtMs) await claim();
       else await readNew();

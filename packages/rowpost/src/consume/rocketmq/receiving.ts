@@ -130,7 +130,7 @@ export function startReceiving(parts: Parts): Receiving {
   }
 
   async function poll(queue: ReadableQueue): Promise<void> {
-    const underway = createUnderway();
+    const underway = createUnderway(parts.room);
     const forget = onAbort(closing, underway.wake);
     const what = whatOf(queue.topic.name);
     let failures = 0;
@@ -142,12 +142,12 @@ export function startReceiving(parts: Parts): Receiving {
         continue;
       }
       unknownSinceMs = undefined;
-      if (underway.size >= parts.room) {
+      if (underway.room === 0) {
         await untilAborted(underway.change());
         continue;
       }
-      const reason = await receive(queue, Math.min(MOST, parts.room - underway.size), (message, one) => {
-        underway.add(parts.take(message, one));
+      const reason = await receive(queue, Math.min(MOST, underway.room), (message, one) => {
+        underway.add(parts.take(message, one), message.body?.length ?? 0);
       });
       failures = reason === undefined ? 0 : failures + 1;
       if (reason === undefined || closing.aborted) continue;

@@ -1,19 +1,17 @@
 /** What operators change: they lock their rows first and then write them by id. */
 
 import { allowedFrom } from "../../message/states.ts";
-import { RULE_WORDS, ruleReason } from "../../message/suspension-reason.ts";
+import { RULE_WORDS } from "../../message/suspension-reason.ts";
 import type { OperatorAction } from "../../outbox/message-admin.ts";
 import { BEHIND_BASE } from "../sql/behind.ts";
-import { auditValues } from "../sql/calls.ts";
 import type { AdminStatements } from "../sql/statements.ts";
 import { COMPANION_NOW, whole } from "./clock.ts";
-import { insightStatements } from "./insight.ts";
 import type { MysqlNames } from "./names.ts";
 
 const IDS = "JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) AS j";
 
 export function adminStatements(names: MysqlNames): AdminStatements {
-  const { column, select, messages, state, suspensions, tableKey } = names;
+  const { column, state, suspensions, tableKey } = names;
   const idParam = (ids: readonly string[]): string => `[${ids.join(",")}]`;
   const byAuthor = (action: OperatorAction): { set: string; params: unknown[] } =>
     names.has("updatedBy")
@@ -23,21 +21,8 @@ export function adminStatements(names: MysqlNames): AdminStatements {
   const lastError = `${column("failReason")} = IF(LEFT(${column("failReason")}, ${RULE_WORDS.length}) = '${RULE_WORDS}', NULL, ${column("failReason")})`;
 
   return {
-    ...insightStatements(names),
-
     /**
-     * Held until the change that follows in the same transaction; in id order, like everything else
-     * that locks several messages.
-     */
-    lockRows: (ids) => ({
-      name: "lockRows",
-      text: `SELECT ${column("id")} AS id, ${column("state")} AS state, ${select("lockVersion", "lock_version", "0")}, ${column("failReason")} AS fail_reason
-  FROM ${names.byId} WHERE ${column("id")} IN (${ids.length === 0 ? "NULL" : ids.join(", ")}) ORDER BY ${column("id")} FOR UPDATE`,
-      params: [],
-    }),
-
-    /**
-     * The rows are locked by lockRows already, here and in the two that follow; the states are
+     * The rows are locked by lockRows already, here and in those that follow; the states are
      * looked at once more because a statement must not depend on another's care.
      */
     operatorRetry({ ids, action }) {
@@ -94,22 +79,6 @@ export function adminStatements(names: MysqlNames): AdminStatements {
       };
     },
 
-    /** Adds a row of its own; commits, or does not, with the change that it tells of. */
-    recordChange: (entry) => ({
-      name: "recordChange",
-      text: `INSERT INTO ${names.audit} (table_name, made_at, author, action, reason, changed, first_id, last_id, ids, details, via, result, before_image)
-  VALUES (?, ${COMPANION_NOW}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      params: [tableKey, ...auditValues(entry)],
-    }),
-
-    /** Of two that change one rule at once, the later one sees what the first one wrote. */
-    lockSuspension: ({ scope, value }) => ({
-      name: "lockSuspension",
-      text: `SELECT scope, value, reason, author, TIMESTAMPDIFF(MICROSECOND, ${COMPANION_NOW}, ends_at) DIV 1000 AS ends_in_ms
-  FROM ${suspensions} WHERE table_name = ? AND scope = ? AND value = ? FOR UPDATE`,
-      params: [tableKey, scope, value],
-    }),
-
     /** Locks its one rule. Relays read it at their next heartbeat. */
     putSuspension: (rule) => ({
       name: "putSuspension",
@@ -117,21 +86,6 @@ export function adminStatements(names: MysqlNames): AdminStatements {
   VALUES (?, ?, ?, LEFT(?, 512), LEFT(?, 64), ${rule.endsInMs === null ? "NULL" : `${COMPANION_NOW} + INTERVAL ${whole(rule.endsInMs)} * 1000 MICROSECOND`})
   ON DUPLICATE KEY UPDATE reason = VALUES(reason), author = VALUES(author), ends_at = VALUES(ends_at)`,
       params: [tableKey, rule.scope, rule.value, rule.reason, rule.author],
-    }),
-
-    /** Locks its one rule; the messages under it are resumed by the statements after it. */
-    deleteSuspension: ({ scope, value }) => ({
-      name: "deleteSuspension",
-      text: `DELETE FROM ${suspensions} WHERE table_name = ? AND scope = ? AND value = ?`,
-      params: [tableKey, scope, value],
-    }),
-
-    listSuspendedBy: ({ scope, value, limit }) => ({
-      name: "listSuspendedBy",
-      text: `SELECT ${column("id")} AS id, ${select("lockVersion", "lock_version", "0")} FROM ${messages} AS m
-  WHERE ${column("state")} = ${state("suspended")} AND CAST(LEFT(${column("failReason")}, CHAR_LENGTH(?)) AS BINARY) = CAST(? AS BINARY)
-  ORDER BY ${column("id")} LIMIT ${whole(limit)}`,
-      params: [ruleReason({ scope, value }), ruleReason({ scope, value })],
     }),
   };
 }

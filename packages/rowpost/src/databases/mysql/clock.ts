@@ -30,8 +30,8 @@ export interface ClockWords {
   readonly atOnce: string;
   /** Instant as ISO 8601 UTC text with milliseconds. */
   readonly iso: (expression: string) => string;
-  /** An instant of the message table from epoch milliseconds. */
-  readonly fromEpochMs: (expression: string) => string;
+  /** An instant of the message table from one in UTC. */
+  readonly ofUtc: (expression: string) => string;
 }
 
 /** A UTC instant with milliseconds as ISO 8601 text. */
@@ -77,10 +77,7 @@ export function clockWords(layout: TableLayout, deliverAt: string | undefined): 
       deliverAt === undefined ? instant : `GREATEST(COALESCE(${deliverAt}, ${instant}), ${instant})`,
     atOnce: deliverAt === undefined ? "NULL" : `IF(${deliverAt} > ${nowMs}, ${deliverAt}, NULL)`,
     iso: (expression) => isoText(toUtc(expression)),
-    fromEpochMs: (expression) => {
-      const instant = utcOfEpochMs(expression);
-      return utc ? instant : `CONVERT_TZ(${instant}, '+00:00', @@global.time_zone)`;
-    },
+    ofUtc: (expression) => (utc ? expression : `CONVERT_TZ(${expression}, '+00:00', @@global.time_zone)`),
   };
 }
 

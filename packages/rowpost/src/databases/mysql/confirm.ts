@@ -44,7 +44,7 @@ function confirmWords(names: MysqlNames): ConfirmWords {
     touch,
     consume: `${consumedAt}${column("nextRetryAt")} = NULL, ${touch}, ${column("state")} = ${state("consumed")}`,
     open: `${column("state")} IN (${names.states(OPEN)})`,
-    fit: checked("TRUE", IN_TRANSACTION),
+    fit: checked("TRUE", false, IN_TRANSACTION),
   };
 }
 

@@ -27,9 +27,9 @@ export interface Driver {
   readonly label: string;
   /**
    * A new connection of rowpost's own, never one that goes back to a pool. The signal ends the
-   * attempt.
+   * attempt. `name`: for people, in the server's list of sessions.
    */
-  connect(purpose: string, signal?: AbortSignal): Promise<DriverConnection>;
+  connect(purpose: string, signal?: AbortSignal, name?: string): Promise<DriverConnection>;
   /**
    * The driver's own pool object for transactions of users: theirs, or one that this driver makes
    * at the first use.

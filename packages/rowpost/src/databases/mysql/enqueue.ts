@@ -61,7 +61,7 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
       return {
         name: list.length === 1 ? "insertMessage" : "insertMessages",
         text: `INSERT INTO ${messages} (${[stateColumn, ...chosen.map((field) => quoteName(field.column))].join(", ")})
-  VALUES (${checked(pending, `${strictOr(fitsIn)}${looksForKey === true ? withoutKey : ""}${IN_TRANSACTION}${asked ? NOT_ENDED : ""}`)}, ${values})${`, (${pending}, ${values})`.repeat(list.length - 1)}`,
+  VALUES (${checked(pending, asked, `${IN_TRANSACTION}${strictOr(fitsIn)}${looksForKey === true ? withoutKey : ""}`)}, ${values})${`, (${pending}, ${values})`.repeat(list.length - 1)}`,
         params,
       };
     },
@@ -99,7 +99,7 @@ export function enqueueStatements(names: MysqlNames): EnqueueStatements {
       return {
         name: "seeIdentities",
         text: `${find}
-  WHERE ${checked("TRUE", asked ? NOT_ENDED : "")} /*M! AND FALSE */ /*!80000 AND @@transaction_isolation = 'REPEATABLE-READ' */ AND (${where})`,
+  WHERE ${checked("TRUE", asked)} /*M! AND FALSE */ /*!80000 AND @@transaction_isolation = 'REPEATABLE-READ' */ AND (${where})`,
         params,
       };
     },
@@ -169,10 +169,12 @@ function noUniqueKey({ columns, schema, table }: TableLayout): string {
  * `value`, or an error where the session would store something else than it was given (rule:
  * exact-text); `more` cases may be added. The server looks at it before any value of the user's
  * comes into effect, whoever has set the session and whenever. EXP(994) and above are out of range,
- * and the statement changes nothing.
+ * and the statement changes nothing. The end of the transaction comes first: any other error sets
+ * ROW_COUNT() to -1, and the statement that repeats this one in a lenient session would be in the
+ * next transaction.
  */
-export function checked(value: string, more = ""): string {
-  return `CASE WHEN @@character_set_client <> 'utf8mb4' OR @@character_set_connection <> 'utf8mb4' THEN EXP(998)
+export function checked(value: string, asked: boolean, more = ""): string {
+  return `CASE${asked ? NOT_ENDED : ""} WHEN @@character_set_client <> 'utf8mb4' OR @@character_set_connection <> 'utf8mb4' THEN EXP(998)
     WHEN FIND_IN_SET('NO_BACKSLASH_ESCAPES', @@sql_mode) THEN EXP(997)${EMPTY_AS_NULL}${more} ELSE ${value} END`;
 }
 

@@ -140,6 +140,30 @@ export function isRowRefused(error: unknown): boolean {
   return visit(error, ({ sqlState }) => typeof sqlState === "string" && sqlState.startsWith("45"));
 }
 
+/**
+ * A letter that a column's character set lacks: in a value, or in what the column is compared with.
+ * Not every one says which.
+ */
+const LETTER_LACKING = new Set([1267, 1270, 1366, 3854, 3988]);
+
+/**
+ * The letter, where it lacks one; "" where the server does not say which (3854 shows the whole
+ * value).
+ */
+export function lackedLetter(error: unknown): string | undefined {
+  const number = errorNumber(error);
+  if (!LETTER_LACKING.has(number)) return undefined;
+  if (number !== 1366) return "";
+  let letter: string | undefined;
+  visit(error, ({ message }) => {
+    const [bytes] = /(?:\\x[\da-f]{2})+/i.exec(typeof message === "string" ? message : "") ?? [];
+    if (bytes !== undefined) [letter] = Buffer.from(bytes.replaceAll("\\x", ""), "hex").toString();
+    return bytes !== undefined;
+  });
+  // Without bytes it is about a number.
+  return letter;
+}
+
 /** Denied: database, table, column, routine, a right of the whole server. */
 const DENIED = new Set([1044, 1142, 1143, 1370, 1227]);
 /** No such table, no such column. */

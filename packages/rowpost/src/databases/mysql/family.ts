@@ -5,12 +5,21 @@ import { createSqlDatabase } from "../sql/sql-database.ts";
 import { doctorLooks } from "./doctor.ts";
 import type { Driver } from "./driver.ts";
 import { isOutsideTransaction, unfitSession } from "./enqueue.ts";
-import { endsTransaction, isDuplicate, isRowRefused, isTableMissing, lackOf, translateError } from "./errors.ts";
+import {
+  endsTransaction,
+  isDuplicate,
+  isRowRefused,
+  isTableMissing,
+  lackedLetter,
+  lackOf,
+  translateError,
+} from "./errors.ts";
 import { inbox } from "./inbox.ts";
 import { plans } from "./plan.ts";
 import * as queueStatements from "./queue/statements.ts";
 import { openSession } from "./session.ts";
 import { createStatements } from "./statements.ts";
+import { words } from "./words.ts";
 
 /**
  * The two functions of the transactions folder that know users' handles; only the entry files
@@ -41,12 +50,14 @@ export function createFamilyDatabase(driver: Driver, transactions: Transactions)
     doctorLooks,
     plans,
     queueStatements,
+    words,
     inbox,
     isTableMissing,
     hasEngineColumns: true,
     isDuplicate,
     isRowRefused,
     endsTransaction,
+    lackedLetter,
     lackOf,
     translateError,
     isOutsideTransaction,

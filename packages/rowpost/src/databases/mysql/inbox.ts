@@ -6,7 +6,7 @@ import type { HandlingRow } from "../../inbox/store.ts";
 import type { InboxDialect, InboxStatements } from "../sql/inbox-statements.ts";
 import type { TableLayout } from "../sql/layout.ts";
 import { COMPANION_NOW, isoText, utcOfEpochMs, whole } from "./clock.ts";
-import { checked, IN_TRANSACTION, NOT_ENDED, notEnded, STRICT } from "./enqueue.ts";
+import { checked, IN_TRANSACTION, notEnded, STRICT } from "./enqueue.ts";
 import { errorNumber, translateError } from "./errors.ts";
 import { BYTES_COLLATION, createNames, quoteName } from "./names.ts";
 import { schemaStatements } from "./schema.ts";
@@ -37,7 +37,7 @@ function createStatements(layout: TableLayout): InboxStatements {
     record: ({ consumer, type, key, topic, messageId, attempt, handledBy }, { asked }) => ({
       name: "recordHandling",
       text: `INSERT INTO ${table} (attempt, consumer, message_type, message_key, topic, message_id, handled_by, handled_at)
-  VALUES (${checked("?", `${STRICT}${IN_TRANSACTION}${asked ? NOT_ENDED : ""}`)}, ?, ?, ?, ?, ?, ?, ${COMPANION_NOW})`,
+  VALUES (${checked("?", asked, IN_TRANSACTION + STRICT)}, ?, ?, ?, ?, ?, ?, ${COMPANION_NOW})`,
       params: [attempt, consumer, type, key, topic, messageId, handledBy],
     }),
 

@@ -59,7 +59,7 @@ export function createMariadbDriver(source: Source): Driver {
   const address = "connection" in source ? source.connection : undefined;
   let ownPool: Promise<MariadbPool> | undefined;
 
-  async function open(purpose: string, signal: AbortSignal | undefined): Promise<DriverConnection> {
+  async function open(purpose: string, signal?: AbortSignal, name = purpose): Promise<DriverConnection> {
     if (userPool !== undefined) {
       const connection = await lend(userPool, purpose);
       return wrap(connection, () => connection.destroy());
@@ -72,7 +72,9 @@ export function createMariadbDriver(source: Source): Driver {
       return socket;
     };
     // The driver keeps its socket to itself, but takes one that it is given.
-    const options = { ...address, ...CONNECTION_OPTIONS, ...(address?.socketPath === undefined ? { stream } : {}) };
+    const connectAttributes = { program_name: `rowpost ${name}` };
+    const ours = { ...CONNECTION_OPTIONS, connectAttributes };
+    const options = { ...address, ...ours, ...(address?.socketPath === undefined ? { stream } : {}) };
     const connection = await untilOpen(signal, driver.createConnection(options), cut);
     return wrap(connection, socket === undefined ? () => connection.destroy() : cut, () => connection.end());
   }

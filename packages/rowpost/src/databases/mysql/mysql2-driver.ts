@@ -89,10 +89,11 @@ export function createMysql2Driver(source: Source): Driver {
   const pooled = new Set<PooledConnection>();
 
   /** A pool without readable settings lends a connection that never goes back. */
-  async function open(signal: AbortSignal | undefined): Promise<Mysql2Connection> {
+  async function open(signal: AbortSignal | undefined, name: string): Promise<Mysql2Connection> {
     if (address === undefined && userPool !== undefined) return await fromPool(userPool);
     const driver = await loadMysql2();
-    const connection = driver.createConnection({ ...address, ...OUR_OPTIONS });
+    const connectAttributes = { program_name: `rowpost ${name}` };
+    const connection = driver.createConnection({ ...address, ...OUR_OPTIONS, connectAttributes });
     const opening = new Promise<Mysql2Connection>((resolve, reject) => {
       connection.on("error", reject);
       connection.on("connect", () => resolve(connection));
@@ -118,7 +119,8 @@ export function createMysql2Driver(source: Source): Driver {
   return {
     label: addressLabel(address, "mysql"),
     ownsPool: userPool === undefined,
-    connect: async (_purpose, signal) => wrap(await open(signal), address === undefined && userPool !== undefined),
+    connect: async (purpose, signal, name = purpose) =>
+      wrap(await open(signal, name), address === undefined && userPool !== undefined),
     pool,
     poolSize: async () => (await pool()).config?.connectionLimit || undefined,
     async close() {

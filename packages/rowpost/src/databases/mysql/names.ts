@@ -10,7 +10,7 @@ import type { Fence, RowToken } from "../../relay/store.ts";
 import { inIdOrder } from "../../runtime/compare-ids.ts";
 import { BEHIND_BASE } from "../sql/behind.ts";
 import type { LayoutColumns, TableLayout } from "../sql/layout.ts";
-import { companionTables, hasClaimToken, tableKey } from "../sql/layouts.ts";
+import { companionTables, formerTables, hasClaimToken, tableKey } from "../sql/layouts.ts";
 import { isLeaseKey, leaseKey, likePattern, type OwnTopics, ofTopics } from "../sql/own-topics.ts";
 import { type ClockWords, clockWords } from "./clock.ts";
 
@@ -58,14 +58,12 @@ interface Words {
   readonly sessions: string;
   readonly alerts: string;
   readonly silences: string;
-  readonly operations: string;
-  readonly operationBatches: string;
-  readonly operationConflicts: string;
+  readonly formerTables: readonly string[];
   readonly migrations: string;
   /** The body as it is read; of a column of bytes as bytes. */
   readonly body: string;
-  /** The headers AS headers. */
-  readonly headers: string;
+  /** The headers as they are read; undefined where the layout has none. */
+  readonly headers: string | undefined;
   /** `m.`column``; throws for a column that the layout lacks. */
   readonly column: (name: keyof LayoutColumns) => string;
   readonly has: (name: keyof LayoutColumns) => boolean;
@@ -180,12 +178,10 @@ function quoteWords(layout: TableLayout, topics: OwnTopics): Words {
     sessions: qualify(companions.session),
     alerts: qualify(companions.alert),
     silences: qualify(companions.silence),
-    operations: qualify(companions.operation),
-    operationBatches: qualify(companions.operationBatch),
-    operationConflicts: qualify(companions.operationConflict),
+    formerTables: formerTables(layout).map(qualify),
     migrations: qualify(companions.migration),
     body: stored("messageBody", layout.bodyType),
-    headers: `${has("headers") ? stored("headers", layout.headersType) : "NULL"} AS headers`,
+    headers: has("headers") ? stored("headers", layout.headersType) : undefined,
     column,
     has,
     select: (name, alias, otherwise) => `${has(name) ? column(name) : otherwise} AS ${alias}`,

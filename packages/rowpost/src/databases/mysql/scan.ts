@@ -36,7 +36,7 @@ function scans(names: MysqlNames): Pick<RelayStatements, Scans> {
     const fits = `${bytes} <= ${whole(bodyLimit)}`;
     const body = `IF(${ours === "" ? fits : `${ours} AND ${fits}`}, ${names.body}, NULL)`;
     return `${column("id")} AS id, ${names.shardOf} AS shard, ${column("messageType")} AS message_type, ${column("messageKey")} AS message_key,
-    ${column("topic")} AS topic, ${body} AS message_body, ${names.headers}, ${select("contentType", "content_type", "NULL")},
+    ${column("topic")} AS topic, ${body} AS message_body, ${names.headers ?? "NULL"} AS headers, ${select("contentType", "content_type", "NULL")},
     ${select("orderingKey", "ordering_key", "NULL")}, ${column("retryCount")} AS retry_count,
     ${names.tokenColumns},
     ${resend(names)} AS resend, TIMESTAMPDIFF(MICROSECOND, ${firstDueAt(names)}, ${names.nowMs}) DIV 1000 AS waiting_ms,

@@ -8,14 +8,12 @@ import type { ColumnKind } from "../sql/column-types.ts";
 import type { TableLayout } from "../sql/layout.ts";
 import { companionTables } from "../sql/layouts.ts";
 import type { Migration, SchemaStatements } from "../sql/statements.ts";
-import { alertTables } from "./alerts.ts";
-import { bulkTables } from "./bulk.ts";
 import { COMPANION_NOW } from "./clock.ts";
 import { errorNumber } from "./errors.ts";
 import { defaultColumns, defaultTable, openRows, startVersions, topicColumns, versionStart } from "./message-table.ts";
 import { IDENTITY, type MysqlNames, quoteName, TABLE_OPTIONS } from "./names.ts";
-import { consoleTables } from "./operations.ts";
 import { seedTable } from "./seed-tables.ts";
+import { alertTables, consoleTables } from "./tables-beside.ts";
 import { unknownTable } from "./unknown.ts";
 
 /**
@@ -75,8 +73,9 @@ export function schemaStatements(names: MysqlNames): SchemaStatements {
     },
     comparesBytes: (collation) => collation === null || collation.endsWith("_bin"),
     columnKind: (type) => columnKind(type, layout),
-    // Who writes a column of bytes sends text, which stays as it is.
-    textKinds: ["text", "padded", "enum", "binary"],
+    // Who writes a column of bytes sends text, which stays as it is. An ENUM takes "2" for its
+    // second word.
+    textKinds: ["text", "padded", "binary"],
     instantKinds: ["instant"],
     clockMend: `each session takes it for its own zone, and the layout says clock "utc"; make it DATETIME(3), or say clock: "server" where every program and the server have one zone`,
     needsExactKey: false,
@@ -194,9 +193,15 @@ function migrations(names: MysqlNames): readonly Migration[] {
       name: "confirmations of unknown messages",
       statements: [unknownTable(names)],
     },
-    { version: 10, name: "changes of many messages", statements: bulkTables(names) },
+    // 10 made the tables that 13 drops; its number stands in databases, and is not used again.
     { version: 11, name: "alerts", statements: alertTables(names) },
     { version: 12, name: "versions begin anywhere", statements: versionStart(names) },
+    {
+      version: 13,
+      name: "nothing beside the audit for changes of many messages",
+      undoes: 10,
+      statements: names.formerTables.map((table) => `DROP TABLE IF EXISTS ${table}`),
+    },
   ];
 }
 

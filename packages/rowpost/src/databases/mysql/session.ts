@@ -15,6 +15,7 @@ import type { Executor, QueryResult, Statement } from "../../transactions/execut
 import type { Session, SessionOptions } from "../database.ts";
 import { connectFailure } from "../sql/connect-failure.ts";
 import { text, textOrNull } from "../sql/rows.ts";
+import { sessionName } from "../sql/session-name.ts";
 import { createTurns } from "../sql/turns.ts";
 import type { Driver, DriverConnection } from "./driver.ts";
 import { endsTransaction, errorNumber, isAway, translateError } from "./errors.ts";
@@ -48,7 +49,7 @@ export async function openSession(driver: Driver, options: SessionOptions): Prom
   const timeoutMs = options.stopsOnServer === true ? limitMs + ANSWER_GRACE_MS : limitMs;
   let connection: DriverConnection;
   try {
-    connection = await driver.connect(options.purpose, options.signal);
+    connection = await driver.connect(options.purpose, options.signal, sessionName(options));
   } catch (error) {
     throw connectFailure(error, driver.label) ?? translateError(error, `connect to ${driver.label}`);
   }

@@ -2,6 +2,7 @@
  * All statements for MySQL and MariaDB; what only one of the two understands stands in executable
  * comments.
  */
+import { messageTable } from "../sql/cold-table.ts";
 import type { CreateStatements } from "../sql/statements.ts";
 import { adminStatements } from "./admin.ts";
 import { claimStatements } from "./claim.ts";
@@ -10,24 +11,22 @@ import { enqueueStatements } from "./enqueue.ts";
 import { housekeepingStatements } from "./housekeeping.ts";
 import { leaseStatements } from "./leases.ts";
 import { createNames, type MysqlNames } from "./names.ts";
-import { operationsStatements } from "./operations.ts";
-import { reconcileStatements } from "./reconcile.ts";
 import { scanStatements } from "./scan.ts";
 import { schemaStatements } from "./schema.ts";
 import { settleStatements } from "./settle.ts";
+import { tableWords } from "./words.ts";
 
 export const createStatements: CreateStatements = (layout, topics) => {
   const names: MysqlNames = createNames(layout, topics);
   return {
     schema: schemaStatements(names),
     facts: { insertReportsDuplicates: false, listsInFlight: true, shardCount: 16 },
-    operations: operationsStatements(names),
+    table: messageTable(tableWords(names)),
     enqueue: enqueueStatements(names),
     confirm: confirmStatements(names),
     leases: leaseStatements(names),
     relay: { ...scanStatements(names), ...claimStatements(names), ...settleStatements(names) },
     housekeeping: housekeepingStatements(names),
     admin: adminStatements(names),
-    reconcile: reconcileStatements(names),
   };
 };

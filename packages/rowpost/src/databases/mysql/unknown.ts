@@ -3,7 +3,7 @@
  * not ours, as in confirm.ts.
  */
 import type { UnknownStatements } from "../sql/unknown-statements.ts";
-import { COMPANION_NOW, isoText, whole } from "./clock.ts";
+import { COMPANION_NOW, whole } from "./clock.ts";
 import { checked, IN_TRANSACTION } from "./enqueue.ts";
 import { BYTES_COLLATION, type MysqlNames, TABLE_OPTIONS } from "./names.ts";
 
@@ -46,20 +46,12 @@ export function unknownStatements({ tableKey, unmatched }: MysqlNames): UnknownS
       text: `INSERT INTO ${unmatched} (table_name, message_type, message_key, consumer, reason, times, first_at, last_at)
   SELECT ?, j.type, j.name, j.said_by, j.why, j.said, ${COMPANION_NOW}, ${COMPANION_NOW}
   FROM ${source}
-  WHERE ${checked("TRUE", IN_TRANSACTION)}
+  WHERE ${checked("TRUE", false, IN_TRANSACTION)}
   ON DUPLICATE KEY UPDATE reason = VALUES(reason), times = times + VALUES(times), last_at = VALUES(last_at)`,
       params: [
         tableKey,
         JSON.stringify(rows.map(({ consumer, key, reason, times, type }) => [type, key, consumer, reason, times])),
       ],
-    }),
-
-    readUnknown: (limit) => ({
-      name: "readUnknown",
-      text: `SELECT u.message_type, u.message_key, u.consumer, u.reason, u.times, ${isoText("u.first_at")} AS first_at, ${isoText("u.last_at")} AS last_at
-  FROM ${unmatched} AS u WHERE u.table_name = ?
-  ORDER BY u.last_at DESC, u.message_type, u.message_key, u.consumer LIMIT ${whole(limit)}`,
-      params: [tableKey],
     }),
 
     /**

@@ -4,45 +4,23 @@ import { BEHIND_BASE } from "../sql/behind.ts";
 import { operatorCalls } from "../sql/calls.ts";
 import { literal } from "../sql/sql-names.ts";
 import type { AdminStatements } from "../sql/statements.ts";
-import { insightStatements } from "./insight.ts";
-import { after, instant, msBetween, type Names, NOW, numberArray } from "./names.ts";
+import { after, instant, type Names, NOW, numberArray } from "./names.ts";
 
 /** Statements of the operator's port. */
 export function adminStatements(names: Names): AdminStatements {
-  const { suspensionTable, table, tableKey } = names;
-  const { failReason, id, state } = names.column;
-  const calls = operatorCalls(
+  const { suspensionTable, tableKey } = names;
+  return operatorCalls(
     names,
     {
-      // Held until the change that follows in the same transaction; in id order, like everything
-      // else that locks several messages.
-      lockRows: `SELECT m.${id} AS id, m.${state} AS state, ${names.version} AS lock_version, m.${failReason} AS fail_reason
-FROM ${table} m
-WHERE m.${id} = ANY ($1::bigint[])
-ORDER BY m.${id}
-FOR UPDATE OF m`,
       ...changeTexts(names),
-      // Adds a row of its own; commits, or does not, with the change that it tells of.
-      recordChange: `INSERT INTO ${names.auditTable} (table_name, made_at, author, action, reason, changed, first_id, last_id, ids, details, via, result, before_image)
-VALUES (${tableKey}, ${NOW}, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-      // Of two that change one rule at once, the later one sees what the first one wrote.
-      lockSuspension: `SELECT scope, value, reason, author, ${msBetween(NOW, "ends_at")} AS ends_in_ms
-FROM ${suspensionTable} WHERE table_name = ${tableKey} AND scope = $1 AND value = $2 FOR UPDATE`,
       // Locks its one rule. Relays read it at their next heartbeat.
       putSuspension: `INSERT INTO ${suspensionTable} (table_name, scope, value, reason, author, ends_at, gmt_create)
 VALUES (${tableKey}, $1, $2, $3, $4, ${after("$5::bigint")}, ${NOW})
 ON CONFLICT (table_name, scope, value)
 DO UPDATE SET reason = EXCLUDED.reason, author = EXCLUDED.author, ends_at = EXCLUDED.ends_at, gmt_create = EXCLUDED.gmt_create`,
-      // Locks its one rule; the messages under it are resumed by the statements after it.
-      deleteSuspension: `DELETE FROM ${suspensionTable} WHERE table_name = ${tableKey} AND scope = $1 AND value = $2`,
-      listSuspendedBy: `SELECT m.${id} AS id, ${names.version} AS lock_version FROM ${table} m
-WHERE m.${state} = ${names.state("suspended")} AND starts_with(m.${failReason}, $1)
-ORDER BY m.${id}
-LIMIT $2::bigint`,
     },
     numberArray,
   );
-  return { ...calls, ...insightStatements(names) };
 }
 
 /**

@@ -13,6 +13,7 @@ import { QUEUE_CHANNEL } from "./queue/append.ts";
 import * as queueStatements from "./queue/statements.ts";
 import { openSession } from "./session.ts";
 import { createStatements } from "./statements.ts";
+import { words } from "./words.ts";
 
 export type { PgConfig, PgPool, PostgresOptions } from "./driver.ts";
 
@@ -46,6 +47,7 @@ export function postgres(options: PostgresOptions): Database {
     lackOf,
     translateError,
     queueStatements,
+    words,
     inbox,
     isTableMissing,
     listen: (of, doorbell, signal) =>

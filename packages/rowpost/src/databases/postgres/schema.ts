@@ -7,8 +7,6 @@ import { companionTables } from "../sql/layouts.ts";
 import { archivedColumns } from "../sql/message-columns.ts";
 import { literal, quoteName, withoutEngineColumns } from "../sql/sql-names.ts";
 import type { Migration, SchemaStatements } from "../sql/statements.ts";
-import { alertTables } from "./alerts.ts";
-import { bulkTables } from "./bulk.ts";
 import {
   comments,
   INSTANT,
@@ -20,7 +18,7 @@ import {
   versionStart,
 } from "./message-table.ts";
 import { isWaiting, type Names, NOW, textArray } from "./names.ts";
-import { consoleTables } from "./operations.ts";
+import { alertTables, consoleTables } from "./tables-beside.ts";
 import { unknownTable } from "./unknown.ts";
 
 /**
@@ -94,7 +92,6 @@ const KINDS: readonly (readonly [pattern: RegExp, kind: ColumnKind])[] = [
   [/^(?:small|big)?int(?:eger)?$/, "integer"],
   // What is longer is filled up with blanks, and compares without them.
   [/^(?:text|citext|character varying.*|character\(1\))$/, "text"],
-  [/^enum$/, "enum"],
   [/^jsonb?$/, "json"],
   [/^bytea$/, "binary"],
   [/^timestamp\b/, "instant"],
@@ -105,7 +102,7 @@ function liveTable(names: Names): Pick<SchemaStatements, "columns" | "indexes"> 
   const columnsText = `SELECT c.relname AS table_name, a.attname AS column_name,
   CASE WHEN t.typname = 'citext' THEN 'citext' WHEN NOT rules.collisdeterministic THEN rules.collname END AS collation,
   CASE WHEN t.typname IN ('timestamptz', 'timestamp') AND (a.atttypmod < 0 OR a.atttypmod >= 3) THEN 1 ELSE 0 END AS keeps_ms,
-  CASE t.typtype WHEN 'e' THEN 'enum' WHEN 'd' THEN format_type(t.typbasetype, t.typtypmod)
+  CASE t.typtype WHEN 'e' THEN 'enum ' || format_type(a.atttypid, a.atttypmod) WHEN 'd' THEN format_type(t.typbasetype, t.typtypmod)
     ELSE format_type(a.atttypid, a.atttypmod) END AS type,
   (SELECT pg_get_expr(d.adbin, d.adrelid) FROM pg_catalog.pg_attrdef d WHERE d.adrelid = a.attrelid AND d.adnum = a.attnum) AS preset
 FROM unnest($1::text[]) AS wanted (name)
@@ -169,9 +166,15 @@ function migrations(names: Names): readonly Migration[] {
       name: "confirmations of unknown messages",
       statements: unknownTable(names),
     },
-    { version: 10, name: "changes of many messages", statements: bulkTables(names) },
+    // 10 made the tables that 13 drops; its number stands in databases, and is not used again.
     { version: 11, name: "alerts", statements: alertTables(names) },
     { version: 12, name: "versions begin anywhere", statements: versionStart(names) },
+    {
+      version: 13,
+      name: "nothing beside the audit for changes of many messages",
+      undoes: 10,
+      statements: names.formerTables.map((table) => `DROP TABLE IF EXISTS ${table}`),
+    },
   ];
 }
 

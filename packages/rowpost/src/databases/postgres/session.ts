@@ -14,6 +14,7 @@ import {
 import type { Executor, QueryResult, Statement } from "../../transactions/executor.ts";
 import type { Session, SessionOptions } from "../database.ts";
 import { connectFailure } from "../sql/connect-failure.ts";
+import { sessionName } from "../sql/session-name.ts";
 import { cut, type Driver, end, type PgClient, type PgQuery, type PgResult } from "./driver.ts";
 import { isAway, isOutdatedPlan, translateError } from "./errors.ts";
 import { refuseSplitSession } from "./pooler.ts";
@@ -52,7 +53,7 @@ export async function openSession(driver: Driver, options: SessionOptions): Prom
   const timeoutMs = options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS;
   let client: PgClient;
   try {
-    client = await driver.connect(options.purpose, options.signal);
+    client = await driver.connect(sessionName(options), options.signal);
   } catch (error) {
     throw connectFailure(error, driver.label) ?? translateError(error, `connect to ${driver.label}`);
   }

@@ -1,7 +1,7 @@
 /** Confirmations whose message is unknown. They are kept in transactions of the user's pool. */
 import { quoteName } from "../sql/sql-names.ts";
 import type { UnknownStatements } from "../sql/unknown-statements.ts";
-import { isoText, type Names, NOW } from "./names.ts";
+import { type Names, NOW } from "./names.ts";
 
 /** Several message tables may share it. */
 export function unknownTable({ layout, unmatchedTable }: Names): readonly string[] {
@@ -43,14 +43,6 @@ FROM json_to_recordset($1::text::json) AS said (type text, key text, consumer te
 ON CONFLICT (table_name, message_type, message_key, consumer)
 DO UPDATE SET reason = EXCLUDED.reason, times = u.times + EXCLUDED.times, last_at = EXCLUDED.last_at`,
       params: [JSON.stringify(rows)],
-    }),
-
-    readUnknown: (limit) => ({
-      name: "readUnknown",
-      text: `SELECT u.message_type, u.message_key, u.consumer, u.reason, u.times, ${isoText("u.first_at")} AS first_at, ${isoText("u.last_at")} AS last_at
-FROM ${unmatchedTable} u WHERE u.table_name = ${tableKey}
-ORDER BY u.last_at DESC, u.message_type, u.message_key, u.consumer LIMIT $1::bigint`,
-      params: [limit],
     }),
 
     /*

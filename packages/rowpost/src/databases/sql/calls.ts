@@ -4,17 +4,14 @@
  * texts.
  */
 
-import { ruleReason } from "../../message/suspension-reason.ts";
 import type { OperatorAction } from "../../outbox/message-admin.ts";
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import type { ConfirmStatements, Identity } from "./confirm-statements.ts";
-import type { InsightStatements } from "./insight-statements.ts";
 import { clip } from "./rows.ts";
 import type { SqlNames } from "./sql-names.ts";
 import {
   type AdminStatements,
-  type AuditEntry,
   type EnqueueStatements,
   type HousekeepingStatements,
   type LeaseStatements,
@@ -131,49 +128,30 @@ export function confirmCalls(
   };
 }
 
-type OperatorName = Exclude<keyof AdminStatements, keyof InsightStatements>;
-
 /**
  * The changes take: author (where the layout has updated_by), for suspendRows its milliseconds,
- * ids. recordChange: those of auditValues.
- * putSuspension: scope, value, reason, author, milliseconds. lockSuspension and
- * deleteSuspension: scope, value.
- * listSuspendedBy: beginning of the reason, limit. lockRows: ids.
+ * ids. putSuspension: scope, value, reason, author, milliseconds.
  */
 export function operatorCalls(
   names: SqlNames,
-  texts: Texts<AdminStatements, OperatorName>,
+  texts: Texts<AdminStatements, keyof AdminStatements>,
   encodeIds: EncodeIds,
-): Pick<AdminStatements, OperatorName> {
-  const { failReasonLength, limits } = names.layout;
-  const call = (name: OperatorName, params: readonly unknown[]): Statement => ({ name, text: texts[name], params });
+): AdminStatements {
+  const { limits } = names.layout;
+  const call = (name: keyof AdminStatements, params: readonly unknown[]): Statement => ({
+    ...{ name, params },
+    text: texts[name],
+  });
   const by = ({ author }: OperatorAction): readonly unknown[] =>
     names.column.updatedBy === undefined ? [] : [clip(author, limits.createdBy)];
   return {
-    lockRows: (ids) => call("lockRows", [encodeIds(ids)]),
-    recordChange: (entry) => call("recordChange", auditValues(entry)),
     operatorRetry: ({ ids, action }) => call("operatorRetry", [...by(action), encodeIds(ids)]),
     bringForward: ({ ids, action }) => call("bringForward", [...by(action), encodeIds(ids)]),
     suspendRows: ({ ids, action, untilMs }) => call("suspendRows", [...by(action), untilMs, encodeIds(ids)]),
     resumeRows: ({ ids, action }) => call("resumeRows", [...by(action), encodeIds(ids)]),
     putSuspension: ({ author, endsInMs, reason, scope, value }) =>
       call("putSuspension", [scope, value, clip(reason, 512), clip(author, 64), endsInMs]),
-    lockSuspension: ({ scope, value }) => call("lockSuspension", [scope, value]),
-    deleteSuspension: ({ scope, value }) => call("deleteSuspension", [scope, value]),
-    listSuspendedBy: ({ limit, ...rule }) => call("listSuspendedBy", [clip(ruleReason(rule), failReasonLength), limit]),
   };
-}
-
-/**
- * Values of an entry: author, action, reason, changed, first id, last id, ids, details, via,
- * result, before image. The ids stand as a JSON array of numbers.
- */
-export function auditValues(entry: AuditEntry): readonly unknown[] {
-  const { action, author, changed, ids, reason } = entry;
-  const listed = ids === undefined ? null : `[${ids.join(",")}]`;
-  const bounds = [ids?.at(0) ?? null, ids?.at(-1) ?? null];
-  const texts = [entry.details, entry.via, entry.result, entry.beforeImage].map((text) => text ?? null);
-  return [clip(author, 64), action, clip(reason, 1_024), changed, ...bounds, listed, ...texts];
 }
 
 type RemovalName = "lockFinished" | "passFinished" | "copyToArchive" | "deleteRows" | "purgeArchive";

@@ -5,7 +5,7 @@
  */
 import { bareType, bytesOf } from "../../message/binary-body.ts";
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
-import { ConfigurationError, InvalidMessageError } from "../../runtime/errors.ts";
+import { ConfigurationError, describeError, InvalidMessageError } from "../../runtime/errors.ts";
 import type { LayoutColumns, TableLayout } from "./layout.ts";
 import { lowerCased, type Row, text, textOrNull } from "./rows.ts";
 
@@ -41,22 +41,38 @@ const VALUES: readonly [
   ["createdBy", "updatedBy", ({ createdBy }) => createdBy],
 ];
 
-/** Which field of which message has the letter that the database's character set lacks. */
+/**
+ * Which field of which message has the letter that a character set lacks. `letter`: "" where the
+ * server does not say which; then the columns are asked, as far as `room` is known.
+ */
 export function letterLacking(
+  { columns }: TableLayout,
   messages: readonly EncodedMessage[],
-  letter: string | undefined,
-  cause: unknown,
+  { cause, letter, room }: { letter: string; room: TableRoom | undefined; cause: unknown },
 ): InvalidMessageError | undefined {
-  if (letter === undefined) return undefined;
-  for (const message of messages) {
-    const field = VALUES.find(([, , value]) => value(message)?.includes(letter))?.[0];
-    if (field === undefined) continue;
-    return new InvalidMessageError(
-      `${message.type}:${message.key}: the ${field} has the letter ${letter}, which the character set of the database or column lacks: take other letters, or a database in UTF-8 (PostgreSQL: ENCODING 'UTF8', MySQL: utf8mb4). Nothing was written.`,
-      { cause },
-    );
-  }
-  return undefined;
+  const said = describeError(cause);
+  const found = messages.flatMap((message) =>
+    VALUES.flatMap(([field, property, read]) => {
+      const column = columns[property] ?? "";
+      const charset = room?.columns.get(column.toLowerCase())?.charset ?? null;
+      const value = read(message) ?? "";
+      const lacked = letter === "" ? lackedBy(charset, value) : value.includes(letter) ? letter : undefined;
+      if (lacked === undefined) return [];
+      return [
+        { field, lacked, message, isNamed: [`\`${column}\``, `'${column}'`].some((name) => said.includes(name)) },
+      ];
+    }),
+  );
+  const first = found.find(({ isNamed }) => isNamed) ?? found[0];
+  return first && letterRefused(`${first.message.type}:${first.message.key}: the ${first.field}`, first.lacked, cause);
+}
+
+/** `holder`: what has the letter. */
+export function letterRefused(holder: string, letter: string, cause: unknown): InvalidMessageError {
+  return new InvalidMessageError(
+    `${holder} has the letter ${letter}, which the character set of the database or column lacks: take other letters, or a database in UTF-8 (PostgreSQL: ENCODING 'UTF8', MySQL: utf8mb4). Nothing was written.`,
+    { cause },
+  );
 }
 
 /** The last second of a TIMESTAMP, which has 32 bits. */
@@ -108,7 +124,8 @@ export function requireRoom(layout: TableLayout, { columns }: TableRoom, message
     if (bytes !== null && Buffer.byteLength(value) > bytes) {
       refuse(`the ${name} is longer than the ${bytes} bytes of the column ${column}`);
     }
-    if (!isHeld(value, charset)) refuse(`the column ${column} is in ${charset}, which lacks letters of the ${name}`);
+    if (lackedBy(charset, value) !== undefined)
+      refuse(`the column ${column} is in ${charset}, which lacks letters of the ${name}`);
   }
   const at = message.deliverAtMs ?? Date.now() + (message.delayMs ?? 0);
   for (const column of [layout.columns.deliverAt, layout.columns.nextRetryAt]) {
@@ -119,8 +136,13 @@ export function requireRoom(layout: TableLayout, { columns }: TableRoom, message
   }
 }
 
-function isHeld(value: string, charset: string | null): boolean {
-  if (charset === null || charset === "utf8mb4") return true;
-  const lacks = charset.startsWith("utf8") ? /[\u{10000}-\u{10ffff}]/u : /[^\t\n\r\x20-\x7e]/;
-  return !lacks.test(value);
+/** A letter of `value` that the character set lacks; of one that is not known, any but ASCII. */
+export function lackedBy(charset: string | null, value: string): string | undefined {
+  if (charset === null || charset === "utf8mb4") return undefined;
+  const lacked = charset.startsWith("utf8")
+    ? /[\u{10000}-\u{10ffff}]/u
+    : charset === "latin1" // Of the MySQL family, it is Windows-1252.
+      ? /[^\0-\xff€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]/u
+      : /[^\t\n\r\x20-\x7e]/u;
+  return lacked.exec(value)?.[0];
 }

@@ -8,9 +8,9 @@ import { INSTANTS } from "./sql-names.ts";
 
 /**
  * What a type keeps. `text`, `json`, `binary`, `integer` and `instant`: such values as they are.
- * `padded`: text without the blanks at its end. `enum`: some words. `any`: every value as it is.
- * `numeric`: numbers, and text that looks like one becomes one. `foreignClock`: instants that a
- * session's zone would shift. `other`: none of these.
+ * `padded`: text without the blanks at its end. `enum`: the words of its type, as in MySQL. `any`:
+ * every value as it is. `numeric`: numbers, and text that looks like one becomes one.
+ * `foreignClock`: instants that a session's zone would shift. `other`: none of these.
  */
 export type ColumnKind =
   | "text"
@@ -49,18 +49,14 @@ export function unfitColumns(
   return (Object.entries(layout.columns) as [Property, string | undefined][]).flatMap(([property, column]) => {
     const type = column === undefined ? undefined : typeOf(column);
     if (column === undefined || type === undefined) return [];
-    const wayOut = wayOutOf(layout, types, property, types.columnKind(type));
+    const wayOut = wayOutOf(layout, types, property, type);
     return wayOut === undefined ? [] : [`column ${layout.table}.${column} is ${type}: ${wayOut}`];
   });
 }
 
 /** Undefined: the column keeps what is written. */
-function wayOutOf(
-  layout: TableLayout,
-  types: ColumnTypeWords,
-  property: Property,
-  kind: ColumnKind,
-): string | undefined {
+function wayOutOf(layout: TableLayout, types: ColumnTypeWords, property: Property, type: string): string | undefined {
+  const kind = types.columnKind(type);
   const named = `columns.${property}`;
   const isAny = kind === "any";
   if (property === "messageBody") return wayOutOfJson("bodyType", layout.bodyType, kind);
@@ -76,7 +72,7 @@ function wayOutOf(
     if (types.instantKinds.includes(kind)) return undefined;
     return kind === "foreignClock" ? types.clockMend : `${named} has to hold instants; change its type`;
   }
-  if (property === "state") return wayOutOfState(layout, types, kind);
+  if (property === "state") return wayOutOfState(layout, types, type);
   if (types.textKinds.includes(kind)) return undefined;
   return `${named} has to be text that comes back as it was written; change its type to varchar, or name another column`;
 }
@@ -90,11 +86,16 @@ function wayOutOfJson(option: string, said: TableLayout["bodyType"], kind: Colum
     : `the layout says ${option} ${JSON.stringify(said)}, and it keeps no such value as it is; change its type`;
 }
 
-function wayOutOfState({ states }: TableLayout, { textKinds }: ColumnTypeWords, kind: ColumnKind): string | undefined {
+function wayOutOfState({ states }: TableLayout, types: ColumnTypeWords, type: string): string | undefined {
+  const kind = types.columnKind(type);
   if (typeof states.pending === "number") {
     if (kind === "integer" || kind === "numeric" || kind === "any") return undefined;
     return 'the states of the layout are numbers; give them as words ("0"), or make it an integer';
   }
-  if (textKinds.includes(kind) || kind === "enum") return undefined;
+  if (kind === "enum") {
+    const lacking = Object.values(states).filter((word) => !type.includes(`'${String(word).replaceAll("'", "''")}'`));
+    return lacking.length === 0 ? undefined : `it lacks states of the layout: ${lacking.join(", ")}; add these words`;
+  }
+  if (types.textKinds.includes(kind)) return undefined;
   return "the states of the layout are words; give them as numbers, or make it varchar";
 }

@@ -6,10 +6,12 @@
  */
 import type { MessageState } from "../../message/states.ts";
 import type { CheckedConfirmation, ConfirmationResult, ConfirmationWriter } from "../../outbox/confirmations.ts";
-import { DatabaseConflictError, TransactionRequiredError } from "../../runtime/errors.ts";
+import { inAscii } from "../../runtime/ascii.ts";
+import { DatabaseConflictError, InvalidMessageError, TransactionRequiredError } from "../../runtime/errors.ts";
 import type { Executor, QueryResult, Statement } from "../../transactions/executor.ts";
 import type { ConfirmStatements, Identity } from "./confirm-statements.ts";
 import type { TableLayout } from "./layout.ts";
+import { refusedLetter } from "./plain-words.ts";
 import { clip, decodeState, integer, lowerCased, text } from "./rows.ts";
 import type { UnknownRow } from "./unknown-statements.ts";
 
@@ -17,6 +19,7 @@ export interface ConfirmationParts {
   readonly layout: TableLayout;
   readonly statements: { readonly confirm: ConfirmStatements };
   readonly isOutsideTransaction?: ((error: unknown) => boolean) | undefined;
+  readonly lackedLetter?: ((error: unknown) => string | undefined) | undefined;
   readonly unfitSession?: ((error: unknown) => Error | undefined) | undefined;
   /** A driver's error as one of ours. */
   readonly translateError: (error: unknown, statement: string) => unknown;
@@ -43,7 +46,7 @@ export function createConfirmationWriter(parts: ConfirmationParts): Confirmation
   const { confirm } = parts.statements;
   return {
     async confirm(tx, confirmations) {
-      const run = await begin(parts, tx);
+      const run = await begin(parts, tx, confirmations);
       const identities = sortedIdentities(confirmations);
       const short = confirmations.every(({ consumers, error }) => consumers === undefined && error === undefined);
       if (short && confirm.confirmIdentities !== undefined) {
@@ -58,10 +61,10 @@ export function createConfirmationWriter(parts: ConfirmationParts): Confirmation
     },
 
     async keepUnknown(tx, confirmations) {
-      const run = await begin(parts, tx);
+      const run = await begin(parts, tx, confirmations);
       const [counted] = (await run(confirm.countUnknown(MOST_UNKNOWN))).rows;
       if (counted === undefined || integer(lowerCased(counted), "kept") >= MOST_UNKNOWN) return false;
-      await run(confirm.keepUnknown(unknownRows(confirmations)));
+      await withReasons(run, unknownRows(confirmations), UNKNOWN_REASON, (rows) => confirm.keepUnknown(rows));
       return true;
     },
   };
@@ -69,8 +72,9 @@ export function createConfirmationWriter(parts: ConfirmationParts): Confirmation
 
 /** Refuses a handle without a transaction, and says an error of a statement in our words. */
 async function begin(
-  { isOutsideTransaction, translateError, unfitSession }: ConfirmationParts,
+  { isOutsideTransaction, lackedLetter, translateError, unfitSession }: ConfirmationParts,
   tx: Executor,
+  confirmations: readonly CheckedConfirmation[],
 ): Promise<Run> {
   if (tx.inTransaction !== undefined && !(await (tx.inTransaction() ?? tx.askServer?.()))) throw outsideTransaction();
   return async (statement) => {
@@ -78,7 +82,8 @@ async function begin(
       return await tx.run(statement);
     } catch (error) {
       if (isOutsideTransaction?.(error) === true) throw outsideTransaction(error);
-      throw unfitSession?.(error) ?? translateError(error, `confirm, ${statement.name}`);
+      const letter = refusedLetter(confirmations, lackedLetter?.(error), error);
+      throw letter ?? unfitSession?.(error) ?? translateError(error, `confirm, ${statement.name}`);
     }
   };
 }
@@ -225,8 +230,33 @@ async function reportFailures(
     if (confirmed.has(nameOf(each)) || (counts && attempt !== undefined && attempt !== row.deliveryCount)) continue;
     reasons.set(nameOf(each), { id: row.id, reason: reasonOf(consumer, error, layout.failReasonLength) });
   }
-  if (reasons.size > 0) await run(confirm.reportFailed([...reasons.values()]));
+  if (reasons.size > 0)
+    await withReasons(run, [...reasons.values()], layout.failReasonLength, (rows) => confirm.reportFailed(rows));
   return new Set(reasons.keys());
+}
+
+/**
+ * In ASCII where the database lacks a letter of them. Behind a savepoint, because on PostgreSQL the
+ * refusal would take the caller's transaction with it.
+ */
+async function withReasons<Row extends { readonly reason: string | null }>(
+  run: Run,
+  rows: readonly Row[],
+  length: number,
+  write: (rows: readonly Row[]) => Statement,
+): Promise<void> {
+  const plain = rows.map((row) => ({ ...row, reason: row.reason && clip(inAscii(row.reason), length) }));
+  const isPlain = plain.every(({ reason }, index) => reason === rows[index]?.reason);
+  const savepoint = (verb: string) => run({ name: "savepoint", text: `${verb} rowpost_reasons`, params: [] });
+  if (!isPlain) await savepoint("SAVEPOINT");
+  try {
+    await run(write(rows));
+  } catch (error) {
+    if (isPlain || !(error instanceof InvalidMessageError)) throw error;
+    await savepoint("ROLLBACK TO SAVEPOINT");
+    await run(write(plain));
+  }
+  if (!isPlain) await savepoint("RELEASE SAVEPOINT");
 }
 
 function reasonOf(consumer: string | undefined, error: string, length: number): string {

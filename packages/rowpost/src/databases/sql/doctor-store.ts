@@ -5,7 +5,9 @@ import { ConfigurationError, describeError, PermissionError } from "../../runtim
 import type { Session } from "../database.ts";
 import { readAbilities } from "./abilities.ts";
 import { type CheckedSchema, checkSchema, messageTableProblems } from "./check-schema.ts";
+import { spelled } from "./cold.ts";
 import type { DoctorLook } from "./doctor-statements.ts";
+import { estimate } from "./operations/statements.ts";
 import { type PlanReader, readPlans } from "./plans.ts";
 import type { StoreParts } from "./relay-store.ts";
 import { integer, text } from "./rows.ts";
@@ -170,7 +172,7 @@ async function lookAtAbilities(
 async function lookAtClock({ statements }: StoreParts, session: Session, found: Diagnosis[]): Promise<void> {
   await trying(found, "clock", async () => {
     const askedMs = Date.now();
-    const [row] = (await session.run(statements.operations.estimate())).rows;
+    const [row] = (await session.run(spelled(statements.table.words, estimate(statements.table)))).rows;
     const middleMs = (askedMs + Date.now()) / 2;
     if (row === undefined) return;
     const offMs = Math.round(Date.parse(text(row, "clock")) - middleMs);

@@ -8,9 +8,11 @@ import { grouped } from "../../runtime/grouped.ts";
 import { nextVersion } from "../../runtime/next-version.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import { behindInstant, headOfInstant } from "./behind.ts";
-import { COUNTED_ROWS } from "./insight-statements.ts";
+import { spelled } from "./cold.ts";
+import { leftMessages } from "./insight/left-messages.ts";
+import { COUNTED_ROWS, type Read } from "./insight/requests.ts";
+import { readMessages } from "./insight/statements.ts";
 import type { TableLayout } from "./layout.ts";
-import { leftMessages } from "./left-messages.ts";
 import { oldTransaction } from "./old-transactions.ts";
 import { type Picked, pastRefused, pickPastRefused, telling } from "./past-refused.ts";
 import {
@@ -29,16 +31,16 @@ import type { DialectStatements } from "./statements.ts";
 
 export interface HousekeepingParts {
   readonly layout: TableLayout;
-  readonly statements: Pick<DialectStatements, "admin" | "confirm" | "housekeeping" | "leases" | "relay">;
+  readonly statements: Pick<DialectStatements, "confirm" | "housekeeping" | "leases" | "relay" | "table">;
   readonly slots: SessionSlots;
   readonly onRefused: (refusal: RowRefusal) => void;
 }
 
 export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingStore {
   const { layout, slots, statements } = parts;
-  const { admin, housekeeping, leases } = statements;
-  const read = (statement: Statement): Promise<readonly Readonly<Record<string, unknown>>[]> =>
-    slots.use("housekeeping", async (session) => (await session.run(statement)).rows);
+  const { housekeeping, leases, table } = statements;
+  const read: Read = (statement) =>
+    slots.use("housekeeping", async (session) => (await session.run(spelled(table.words, statement))).rows);
   const change = (statement: Statement): Promise<number> =>
     slots.retry("housekeeping", async (session) => (await session.run(statement)).affected);
   /** Past rows that the table refuses. */
@@ -114,14 +116,14 @@ export function createHousekeepingStore(parts: HousekeepingParts): HousekeepingS
       await changeRows("fail", strays, (some) => housekeeping.failUnknownStates(idsOf(some)));
       await changeRows("fail", strays, (some) => housekeeping.failUnreached(idsOf(some)));
       // Those that somebody holds, or has mended meanwhile, are not failed.
-      const rows = await read(admin.readMessages({ ids, archived: false, bodies: false }));
+      const rows = await read(readMessages(table, { ids, archived: false, bodies: false }));
       return rows
         .map((row) => messageSummary(layout, row, false))
         .filter(({ state }) => state === "failed")
         .map(({ failReason, id, key, topic, type }) => ({ id, key, topic, type, reason: failReason ?? "" }));
     },
 
-    left: async () => await leftMessages({ layout, read, admin }),
+    left: async () => await leftMessages({ read, table }),
 
     async failPending({ rows, ...request }) {
       const clean = rows.map((row) => ({ ...row, failReason: reason(row.failReason) }));

@@ -15,9 +15,6 @@ export interface CompanionTables {
   readonly session: string;
   readonly alert: string;
   readonly silence: string;
-  readonly operation: string;
-  readonly operationBatch: string;
-  readonly operationConflict: string;
   readonly migration: string;
   /**
    * One for each message table: its columns are that table's, and ids of two tables would meet in a
@@ -38,12 +35,14 @@ export function companionTables(layout: Pick<TableLayout, "companion" | "table">
     session: `${layout.companion}_session`,
     alert: `${layout.companion}_alert`,
     silence: `${layout.companion}_silence`,
-    operation: `${layout.companion}_operation`,
-    operationBatch: `${layout.companion}_operation_batch`,
-    operationConflict: `${layout.companion}_operation_conflict`,
     migration: `${layout.companion}_migration`,
     archive: `${layout.table}_archive`,
   };
+}
+
+/** Tables of earlier versions, which migration 13 drops. */
+export function formerTables({ companion }: Pick<TableLayout, "companion">): readonly string[] {
+  return ["operation", "operation_batch", "operation_conflict"].map((name) => `${companion}_${name}`);
 }
 
 /** PostgreSQL cuts longer names without a word; MySQL has 64 characters. */
@@ -66,7 +65,7 @@ export function checkNames(layout: TableLayout): void {
   const { archive, ...beside } = companionTables({ table: "", companion: "" });
   // PostgreSQL would take the index with this name, cut, for one that is there.
   checkName(layout.table, "table", [archive, "_waiting_topic"]);
-  checkName(layout.companion, "companion", Object.values(beside));
+  checkName(layout.companion, "companion", [...Object.values(beside), ...formerTables({ companion: "" })]);
   if (layout.schema !== undefined) checkName(layout.schema, "schema");
   for (const [property, column] of Object.entries(layout.columns)) {
     if (column !== undefined) checkName(String(column), `column ${property}`);

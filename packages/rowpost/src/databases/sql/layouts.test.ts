@@ -26,9 +26,6 @@ describe("createLayout", () => {
       session: "orders_outbox_session",
       alert: "orders_outbox_alert",
       silence: "orders_outbox_silence",
-      operation: "orders_outbox_operation",
-      operationBatch: "orders_outbox_operation_batch",
-      operationConflict: "orders_outbox_operation_conflict",
       migration: "orders_outbox_migration",
       archive: "orders_outbox_archive",
     });

@@ -13,7 +13,7 @@ import { ConfigurationError } from "../../runtime/errors.ts";
 import type { LayoutColumns, TableLayout } from "./layout.ts";
 import { checkNames, checkStates } from "./layout-names.ts";
 
-export { companionTables } from "./layout-names.ts";
+export { companionTables, formerTables } from "./layout-names.ts";
 
 /**
  * Numbers of the states in the default layout and, 0 to 3 as that document gives them, in

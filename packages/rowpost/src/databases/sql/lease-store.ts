@@ -8,44 +8,52 @@ import type { Session } from "../database.ts";
 import { pastRefused, telling } from "./past-refused.ts";
 import { labelWithLock, lockedInstance, relayStatus, sendingRow, shardLease, suspensionRule } from "./rows.ts";
 import type { SessionSlots } from "./session-slots.ts";
-import type { HoldingStatements, HousekeepingStatements, LeaseStatements, RecoveryStatements } from "./statements.ts";
+import type { HousekeepingStatements, LeaseStatements, RecoveryStatements, TakingStatements } from "./statements.ts";
 
-export interface LeaseStoreParts {
-  /** Recovery and suspensions are the relay's: a group's partitions have neither. */
-  readonly leases: HoldingStatements &
-    Partial<RecoveryStatements & Pick<LeaseStatements, "readReports" | "readSuspensions" | "writeReport">>;
+export interface TakingParts {
+  /** Recovery is the relay's: a group's partitions have none. */
+  readonly leases: TakingStatements & Partial<RecoveryStatements>;
   /** With recovery, for rows that the table refuses. */
   readonly sending?: Pick<HousekeepingStatements, "listSending" | "recoverRows">;
   readonly onRefused?: (refusal: RowRefusal) => void;
+  readonly slots: Pick<SessionSlots, "retry" | "use">;
+}
+
+export interface LeaseStoreParts extends TakingParts {
+  readonly leases: LeaseStatements;
   readonly slots: SessionSlots;
   /** Calls its argument when the session of the slot `lease` is lost. */
   readonly onSessionLost: (listener: () => void) => void;
 }
 
+/**
+ * The session's lock, if another session of ours sees that it is held. Behind a proxy that hands
+ * the statements of one session to several connections, or to several servers, it looks free to its
+ * owner too. Asked once: what stands between us and the server stays.
+ */
+export function createLockProof(
+  onOther: <T>(work: (other: Session) => Promise<T>) => Promise<T>,
+): (session: Pick<Session, "lock">) => Promise<string | undefined> {
+  let isProven: Promise<boolean> | undefined;
+  return async ({ lock }) => {
+    if (lock === undefined) return undefined;
+    isProven ??= onOther((other) => other.freeLocks([lock])).then(
+      (free) => free.length === 0,
+      (error: unknown) => {
+        isProven = undefined;
+        throw error;
+      },
+    );
+    return (await isProven) ? lock : undefined;
+  };
+}
+
 export function createLeaseStore(parts: LeaseStoreParts): LeaseStore {
   const { leases, slots, onSessionLost } = parts;
-  let isProven: Promise<boolean> | undefined;
-
-  /**
-   * The session's lock, if another session of ours sees that it is held. Behind a proxy that hands
-   * the statements of one session to several connections, or to several servers, it looks free to
-   * its owner too. Asked once: what stands between us and the server stays.
-   */
-  async function provenLock({ lock }: Session): Promise<string | undefined> {
-    if (lock === undefined) return undefined;
-    isProven ??= slots
-      .use("settle", (other) => other.freeLocks([lock]))
-      .then(
-        (free) => free.length === 0,
-        (error: unknown) => {
-          isProven = undefined;
-          throw error;
-        },
-      );
-    return (await isProven) ? lock : undefined;
-  }
+  const provenLock = createLockProof((work) => slots.use("settle", work));
 
   return {
+    ...createTaking(parts),
     onSessionLost,
     freeLocks: (locks) => slots.use("lease", (session) => session.freeLocks(locks)),
 
@@ -57,7 +65,7 @@ export function createLeaseStore(parts: LeaseStoreParts): LeaseStore {
         if (held.length > 0) await session.run(leases.renew({ owner, leaseMs, held }));
         const rows = (await session.run(leases.readLeases())).rows.map(shardLease);
         const instances = (await session.run(leases.readInstances(instanceTimeoutMs))).rows.map(lockedInstance);
-        const rules = leases.readSuspensions === undefined ? [] : (await session.run(leases.readSuspensions())).rows;
+        const rules = (await session.run(leases.readSuspensions())).rows;
         // Read after the renewal: what is ours here at its epoch was ours when it was renewed,
         // because epochs only grow.
         const still = held.filter(({ shard, epoch }) =>
@@ -67,6 +75,20 @@ export function createLeaseStore(parts: LeaseStoreParts): LeaseStore {
       });
     },
 
+    async reports() {
+      return (await slots.use("lease", (session) => session.run(leases.readReports()))).rows.map(relayStatus);
+    },
+
+    async report(request) {
+      await slots.retry("lease", (session) => session.run(leases.writeReport(request)));
+    },
+  };
+}
+
+/** Taking shards, and giving them back. */
+export function createTaking(parts: TakingParts): Pick<LeaseStore, "acquire" | "leave" | "release"> {
+  const { leases, slots } = parts;
+  return {
     async acquire(request) {
       if (request.observed.length === 0) return { acquired: [], recovered: 0 };
       const take = (recovers: boolean): ReturnType<typeof takeOver> =>
@@ -83,17 +105,6 @@ export function createLeaseStore(parts: LeaseStoreParts): LeaseStore {
     async release({ owner, shards }) {
       if (shards.length === 0) return;
       await slots.retry("lease", (session) => session.run(leases.release({ owner, shards })));
-    },
-
-    async reports() {
-      const { readReports } = leases;
-      if (readReports === undefined) return [];
-      return (await slots.use("lease", (session) => session.run(readReports()))).rows.map(relayStatus);
-    },
-
-    async report(request) {
-      const { writeReport } = leases;
-      if (writeReport !== undefined) await slots.retry("lease", (session) => session.run(writeReport(request)));
     },
 
     async leave(owner) {
@@ -113,7 +124,7 @@ export function createLeaseStore(parts: LeaseStoreParts): LeaseStore {
  */
 async function takeOver(
   tx: Pick<Executor, "run">,
-  leases: LeaseStoreParts["leases"],
+  leases: TakingParts["leases"],
   { owner, leaseMs, observed }: Parameters<LeaseStore["acquire"]>[0],
   recovers: boolean,
 ): ReturnType<LeaseStore["acquire"]> {
@@ -145,7 +156,7 @@ const RECOVERED_AT_ONCE = 10_000;
  * does the same. Listed rows are sent again uncounted then.
  */
 async function recoverTaken(
-  { sending, slots, onRefused }: LeaseStoreParts,
+  { sending, slots, onRefused }: TakingParts,
   owner: string,
   acquired: readonly HeldShard[],
 ): Promise<number> {

@@ -27,7 +27,10 @@ export interface WriterParts extends CallParts {
   readonly isDuplicate: (error: unknown) => boolean;
   /** Has the server, or may it have, rolled the whole transaction back with this error? */
   readonly endsTransaction?: ((error: unknown) => boolean) | undefined;
-  /** The letter that the database cannot hold, where the error says so. */
+  /**
+   * The letter that the database cannot hold, where that is the error; "" where it does not say
+   * which.
+   */
   readonly lackedLetter?: ((error: unknown) => string | undefined) | undefined;
   /** What the tables or the rights on them lack, as an error of ours; undefined for others. */
   readonly lackOf: (error: unknown, statement: string) => RowpostError | undefined;
@@ -57,8 +60,8 @@ function createCall(parts: Parts, send: Send): EnqueueCall {
       }
       if (duplicates === "throw" && first.size < messages.length) throw new DuplicateMessageError(repeated(messages));
 
-      const there = await insertNew(parts, send, [...first.values()], duplicates).catch((error: unknown) => {
-        throw parts.lackOf(error, "enqueue") ?? letterLacking(messages, parts.lackedLetter?.(error), error) ?? error;
+      const there = await insertNew(parts, send, [...first.values()], duplicates).catch(async (error: unknown) => {
+        throw parts.lackOf(error, "enqueue") ?? (await withLetter(parts, send, messages, error)) ?? error;
       });
       if (there.size === 0 && first.size === messages.length) return messages.map(() => "enqueued");
       const seen = new Set<string>();
@@ -77,6 +80,20 @@ function createCall(parts: Parts, send: Send): EnqueueCall {
       await send((check) => parts.statements.enqueue.deleteIdentities(messages, check));
     },
   };
+}
+
+/** Undefined: no letter was refused. */
+async function withLetter(
+  { lackedLetter, layout, statements }: Parts,
+  send: Send,
+  messages: readonly EncodedMessage[],
+  cause: unknown,
+): Promise<InvalidMessageError | undefined> {
+  const letter = lackedLetter?.(cause);
+  if (letter === undefined) return undefined;
+  const { readRoom } = statements.enqueue;
+  const read = letter === "" && readRoom !== undefined ? await send(readRoom).catch(() => undefined) : undefined;
+  return letterLacking(layout, messages, { letter, room: tableRoom(read?.rows ?? []), cause });
 }
 
 /** Type and key cannot hold NUL: it separates them. */

@@ -78,6 +78,7 @@ function applyTo(session: Session, schema: SchemaStatements): Promise<readonly s
 /** All steps as one SQL text. */
 export function printMigrations(migrations: readonly Migration[]): string {
   return migrations
+    .filter(({ undoes }) => undoes === undefined)
     .flatMap(({ version, name, statements }) => [
       `-- ${version} ${name}`,
       ...statements.map((statement) => `${statement};`),
@@ -127,7 +128,8 @@ async function apply(session: Pick<Executor, "run">, schema: SchemaStatements): 
     const checksum = checksumOf(migration);
     const recorded = done.get(migration.version);
     if (recorded === undefined) {
-      for (const statement of migration.statements) await applyStatement(session, schema, statement);
+      const isNeeded = migration.undoes === undefined || done.has(migration.undoes);
+      for (const statement of isNeeded ? migration.statements : []) await applyStatement(session, schema, statement);
       await session.run(schema.recordVersion(migration, checksum));
       applied.push(`${migration.version} ${migration.name}`);
     } else if (recorded !== checksum) {

@@ -1,8 +1,11 @@
 /**
  * An operator's name or reason may have a letter that the database's encoding lacks. It is written
- * in ASCII then: nobody who is called at night is refused for a letter.
+ * in ASCII then: nobody who is called at night is refused for a letter. What says which messages
+ * are meant stays as it is, and the refusal names it.
  */
 import { inAscii } from "../../runtime/ascii.ts";
+import type { InvalidMessageError } from "../../runtime/errors.ts";
+import { lackedBy, letterRefused } from "./column-room.ts";
 import { clip } from "./rows.ts";
 
 const AUTHOR_LENGTH = 64;
@@ -16,7 +19,15 @@ const CARRIERS: ReadonlySet<string> = new Set(["action", "note", "filter"]);
  */
 export function inPlainWordsIfRefused<Store extends object>(
   store: Store,
-  { isRowRefused, reasonLength }: { isRowRefused: (error: unknown) => boolean; reasonLength: number },
+  {
+    isRowRefused,
+    lackedLetter,
+    reasonLength,
+  }: {
+    isRowRefused: (error: unknown) => boolean;
+    lackedLetter?: ((error: unknown) => string | undefined) | undefined;
+    reasonLength: number;
+  },
 ): Store {
   const lengths: Readonly<Record<string, number>> = { author: AUTHOR_LENGTH, reason: reasonLength };
   const plain = (given: unknown): unknown => {
@@ -33,10 +44,13 @@ export function inPlainWordsIfRefused<Store extends object>(
     (...given: unknown[]): unknown => {
       const answer = method(...given);
       if (!(answer instanceof Promise)) return answer;
+      const again = given.map(plain);
+      const refuse = (error: unknown): never => {
+        throw refusedLetter(again, lackedLetter?.(error), error) ?? error;
+      };
       return answer.catch((error: unknown) => {
-        const again = given.map(plain);
-        if (!isRowRefused(error) || again.every((each, index) => each === given[index])) throw error;
-        return method(...again);
+        if (!isRowRefused(error) || again.every((each, index) => each === given[index])) return refuse(error);
+        return (method(...again) as Promise<unknown>).catch(refuse);
       });
     };
   const entries = Object.entries(store).map(([name, value]) => [
@@ -44,6 +58,27 @@ export function inPlainWordsIfRefused<Store extends object>(
     typeof value === "function" ? repeating(value) : value,
   ]);
   return Object.fromEntries(entries) as Store;
+}
+
+/** Which of these values has the letter; "": the first that few character sets have. */
+export function refusedLetter(
+  given: unknown,
+  letter: string | undefined,
+  cause: unknown,
+): InvalidMessageError | undefined {
+  const look = (value: unknown, name: string): InvalidMessageError | undefined => {
+    if (typeof value === "string") {
+      const lacked = letter === "" ? (lackedBy("latin1", value) ?? lackedBy("ascii", value)) : letter;
+      return lacked !== undefined && value.includes(lacked) ? letterRefused(`the ${name}`, lacked, cause) : undefined;
+    }
+    if (typeof value !== "object" || value === null) return undefined;
+    for (const [property, each] of Object.entries(value)) {
+      const found = look(each, Array.isArray(value) ? name : property);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  };
+  return letter === undefined ? undefined : look(given, "value");
 }
 
 function isText(value: unknown, length: number | undefined): value is string {

@@ -82,8 +82,9 @@ export function createRelayStore(parts: StoreParts): RelayStore {
 
   /**
    * Takes rows that were scanned, on the session of the scan and on no other. After a fail-over
-   * that lost commits, the new primary gives their ids to other messages: those would be taken
-   * instead, and what was scanned published in their name (rule: one-server).
+   * that lost commits, the new primary gives their ids to other messages, or to the same one,
+   * enqueued again with another body, which no token tells: what was scanned would be published in
+   * its name (rule: one-server).
    */
   function takeScanned(statement: Statement): (session: Session) => Promise<QueryResult> {
     return async (session) => {

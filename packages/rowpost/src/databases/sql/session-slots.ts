@@ -14,7 +14,7 @@ import { DatabaseConflictError, DatabaseUnavailableError } from "../../runtime/e
 import type { Session } from "../database.ts";
 
 /** Kinds of work that get a session of their own. */
-export type SlotName = "lease" | "scan" | "settle" | "append" | "housekeeping";
+export type SlotName = "lease" | "scan" | "settle" | "append" | "housekeeping" | `work ${number}`;
 
 export interface SessionSlots {
   /**
@@ -47,11 +47,14 @@ export interface SessionSlotsOptions {
   readonly signal?: (() => AbortSignal | undefined) | undefined;
   /** SQLite has one handle: all slots share it. */
   readonly shared?: boolean | undefined;
+  /** These slots' sessions are closed when nothing has used them for a while. Default: none. */
+  readonly closesIdle?: ((slot: SlotName) => boolean) | undefined;
   /** What an error of the work means, where it is not one of ours. */
   readonly meaning?: ((error: unknown) => unknown) | undefined;
 }
 
 const TRIES = 4;
+const IDLE_MS = 5_000;
 const CLOSED = "the sessions of this relay are closed; the database did not answer before it stopped";
 
 export function createSessionSlots(options: SessionSlotsOptions): SessionSlots {
@@ -118,12 +121,34 @@ export function createSessionSlots(options: SessionSlotsOptions): SessionSlots {
     }
   }
 
+  /** Of the slots that are closed when nothing uses them. */
+  const uses = new Map<SlotName, { count: number; closing?: NodeJS.Timeout }>();
+
+  async function counted<T>(slot: SlotName, work: () => Promise<T>): Promise<T> {
+    if (options.shared === true || options.closesIdle?.(slot) !== true) return await work();
+    const use = uses.get(slot) ?? { count: 0 };
+    uses.set(slot, use);
+    clearTimeout(use.closing);
+    use.count += 1;
+    try {
+      return await work();
+    } finally {
+      use.count -= 1;
+      if (use.count === 0) use.closing = setTimeout(() => closeIdle(slot), IDLE_MS).unref();
+    }
+  }
+
+  function closeIdle(slot: SlotName): void {
+    uses.delete(slot);
+    const known = sessions.get(slot);
+    sessions.delete(slot);
+    void known?.then((session) => session.close()).catch(() => undefined);
+  }
+
   async function use<T>(slot: SlotName, work: (session: Session) => Promise<T>): Promise<T> {
-    const working = sessionOf(slot)
-      .then(work)
-      .catch((error: unknown) => {
-        throw options.meaning === undefined ? error : options.meaning(error);
-      });
+    const working = counted(slot, async () => await work(await sessionOf(slot))).catch((error: unknown) => {
+      throw options.meaning === undefined ? error : options.meaning(error);
+    });
     return await unlessCut(working);
   }
 
@@ -148,6 +173,7 @@ export function createSessionSlots(options: SessionSlotsOptions): SessionSlots {
     },
     async close() {
       closed = true;
+      for (const { closing } of uses.values()) clearTimeout(closing);
       const open = [...sessions.values()];
       sessions.clear();
       const closing = open.map((promise) => promise.then((session) => session.close()).catch(() => undefined));

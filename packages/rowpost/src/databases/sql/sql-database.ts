@@ -1,8 +1,9 @@
 /** A {@link Database} over a dialect's sessions and statements. */
 import { DatabaseUnavailableError, describeError, RowpostError } from "../../runtime/errors.ts";
-import type { Database } from "../database.ts";
-import { createAlertStore } from "./alert-store.ts";
-import { createBulkStore } from "./bulk-store.ts";
+import type { Database, QueueSql } from "../database.ts";
+import { createAlertStore } from "./alerts/store.ts";
+import { createMessageAdmin } from "./by-hand/message-admin.ts";
+import type { Words } from "./cold.ts";
 import { type ConfirmationParts, createConfirmationWriter } from "./confirmation-writer.ts";
 import { connectFailure } from "./connect-failure.ts";
 import type { DoctorLook } from "./doctor-statements.ts";
@@ -12,14 +13,13 @@ import type { InboxDialect } from "./inbox-statements.ts";
 import { createInboxStore } from "./inbox-store.ts";
 import type { TableLayout } from "./layout.ts";
 import { defaultLayout } from "./layouts.ts";
-import { createMessageAdmin } from "./message-admin.ts";
 import { createMessageWriter, type WriterParts } from "./message-writer.ts";
-import { createOperationsStore } from "./operations-store.ts";
+import { createOperationsStore } from "./operations/store.ts";
 import { inPlainWordsIfRefused } from "./plain-words.ts";
 import type { PlanReader } from "./plans.ts";
 import { createQueueStore } from "./queue/queue-store.ts";
 import type { QueueStatements } from "./queue/statements.ts";
-import { createReconcileStore } from "./reconcile-store.ts";
+import { createReconcileStore } from "./reconciling/store.ts";
 import { createRelayStore, type StoreParts } from "./relay-store.ts";
 import { withoutEngineColumns } from "./sql-names.ts";
 import type { CreateStatements, DialectStatements } from "./statements.ts";
@@ -39,6 +39,7 @@ export interface SqlDatabaseParts
   readonly doctorLooks: (layout: TableLayout) => readonly DoctorLook[];
   readonly plans: PlanReader;
   readonly queueStatements: QueueStatements;
+  readonly words: Words;
   readonly inbox: InboxDialect;
   readonly isTableMissing: (error: unknown) => boolean;
   /** All sessions are one handle. */
@@ -71,6 +72,11 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
     return { layout: fitting(layout), statements, connect, isRowRefused, sharedSession };
   }
 
+  const queueSql: QueueSql = {
+    ...{ connect, sharedSession, isRowRefused, lackedLetter, words: parts.words },
+    ...{ statements: parts.queueStatements, isTableMissing: parts.isTableMissing },
+  };
+
   /** No connection: what the pool says of it is the driver's, and differs with each. */
   function notBegun(error: unknown): unknown {
     const known = connectFailure(error, parts.label) ?? translateError(error, "begin a transaction");
@@ -80,7 +86,7 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
   }
 
   const plainly = <Store extends object>(store: Store): Store =>
-    inPlainWordsIfRefused(store, { isRowRefused, reasonLength: 1_024 });
+    inPlainWordsIfRefused(store, { isRowRefused, lackedLetter, reasonLength: 1_024 });
 
   function writerOf(layout: TableLayout) {
     return createMessageWriter({
@@ -113,7 +119,13 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
     schema: ({ layout }) => storeParts(layout).statements.schema,
     messageWriter: ({ layout }) => writerOf(layout),
     confirmationWriter: ({ layout }) =>
-      createConfirmationWriter({ ...storeParts(layout), isOutsideTransaction, unfitSession, translateError }),
+      createConfirmationWriter({
+        ...storeParts(layout),
+        isOutsideTransaction,
+        lackedLetter,
+        unfitSession,
+        translateError,
+      }),
     relayStore({ layout, topics }) {
       const store = storeParts(layout);
       // Asked of once for each relay: not worth keeping.
@@ -126,23 +138,13 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
       plainly(createOperationsStore(storeParts(layout), statementTimeoutMs)),
     doctor: ({ layout }) =>
       createDoctorStore({ ...storeParts(layout), looks: parts.doctorLooks(layout), plans: parts.plans }),
-    bulk: ({ layout, statementTimeoutMs }) => plainly(createBulkStore(storeParts(layout), statementTimeoutMs)),
     alerts: ({ layout, statementTimeoutMs }) => plainly(createAlertStore(storeParts(layout), statementTimeoutMs)),
     reconcileStore: ({ layout }) => createReconcileStore(storeParts(layout)),
     queue: {
       doorbell: queueDoorbell,
       listen: () => parts.listen?.("queue", queueDoorbell) ?? Promise.resolve(undefined),
-      store: () =>
-        createQueueStore({
-          statements: parts.queueStatements,
-          connect,
-          sharedSession,
-          isTableMissing: parts.isTableMissing,
-          translateError,
-          isRowRefused,
-          isOutsideTransaction,
-          unfitSession,
-        }),
+      sql: queueSql,
+      store: () => createQueueStore({ ...queueSql, translateError, isOutsideTransaction, unfitSession }),
     },
     inbox: {
       store: (options) =>

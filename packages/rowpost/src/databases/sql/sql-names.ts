@@ -6,7 +6,7 @@
 import { allowedFrom, MESSAGE_STATES, type MessageState, type TransitionName } from "../../message/states.ts";
 import { BEHIND_BASE } from "./behind.ts";
 import type { LayoutColumns, TableLayout } from "./layout.ts";
-import { companionTables, ENGINE_COLUMNS, hasClaimToken, tableKey } from "./layouts.ts";
+import { companionTables, ENGINE_COLUMNS, formerTables, hasClaimToken, tableKey } from "./layouts.ts";
 import { isLeaseKey, leaseKey, type OwnTopics, ofTopics } from "./own-topics.ts";
 
 /** What a dialect has its own words for. */
@@ -47,9 +47,7 @@ export interface SqlNames {
   readonly sessionTable: string;
   readonly alertTable: string;
   readonly silenceTable: string;
-  readonly operationTable: string;
-  readonly operationBatchTable: string;
-  readonly operationConflictTable: string;
+  readonly formerTables: readonly string[];
   readonly migrationTable: string;
   /** Literal of `table_name` in the companion tables. */
   readonly tableKey: string;
@@ -156,9 +154,7 @@ export function createSqlNames(layout: TableLayout, topics: OwnTopics, words: Di
     sessionTable: inSchema(layout, companions.session),
     alertTable: inSchema(layout, companions.alert),
     silenceTable: inSchema(layout, companions.silence),
-    operationTable: inSchema(layout, companions.operation),
-    operationBatchTable: inSchema(layout, companions.operationBatch),
-    operationConflictTable: inSchema(layout, companions.operationConflict),
+    formerTables: formerTables(layout).map((table) => inSchema(layout, table)),
     migrationTable: inSchema(layout, companions.migration),
     tableKey: literal(tableKey(layout)),
     leaseKey: literal(leaseKey(layout, topics)),
@@ -231,7 +227,7 @@ function quoteColumns(columns: LayoutColumns): Columns {
   return Object.fromEntries(quoted) as Columns;
 }
 
-function stateLiteral(value: number | string): string {
+export function stateLiteral(value: number | string): string {
   return typeof value === "number" ? String(value) : literal(value);
 }
 
@@ -255,29 +251,4 @@ export const INSTANTS: ReadonlySet<string> = new Set([
 ]);
 
 /** Columns that are whole numbers of up to 64 bits. */
-const WHOLE: ReadonlySet<string> = new Set(["id", "lockVersion", "retryCount", "deliveryCount"]);
-
-/**
- * Columns of row `m`, each under its property's name in snake_case, which is what rows.ts reads;
- * the body and headers only with `bodies`.
- */
-export function listedColumns(
-  names: SqlNames,
-  as: {
-    readonly id: (column: string) => string;
-    readonly instant: (column: string) => string;
-    readonly bodies: boolean;
-  },
-): string {
-  const bodies = new Map([
-    ["messageBody", names.body],
-    ["headers", names.headers],
-  ]);
-  const wanted = Object.entries(names.column).filter(([property]) => as.bodies || !bodies.has(property));
-  const listed = wanted.map(([property, name]) => {
-    const column = bodies.get(property) ?? `m.${name}`;
-    const value = WHOLE.has(property) ? as.id(column) : INSTANTS.has(property) ? as.instant(column) : column;
-    return `${value} AS ${property.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`;
-  });
-  return listed.join(", ");
-}
+export const WHOLE: ReadonlySet<string> = new Set(["id", "lockVersion", "retryCount", "deliveryCount"]);

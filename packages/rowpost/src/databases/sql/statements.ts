@@ -2,7 +2,8 @@
  * What a dialect supplies: one whole statement for each operation, built from the layout. The flow
  * (which statement when, in which transaction, what its answer means) is written once in this
  * folder. Each dialect folder has the same file names: `scan.ts claim.ts settle.ts leases.ts
- * enqueue.ts confirm.ts unknown.ts housekeeping.ts admin.ts insight.ts reconcile.ts schema.ts`.
+ * enqueue.ts confirm.ts unknown.ts housekeeping.ts admin.ts schema.ts`. What people ask for stands
+ * once, beside its flow: see cold-table.ts.
  *
  * Rows come back under the aliases that the comments name, so that they are decoded once. BIGINTs
  * are returned as text. Instants are returned as ISO 8601 UTC text (`…T…Z`, milliseconds), or as
@@ -11,7 +12,6 @@
 
 import type { OperatorAction } from "../../outbox/message-admin.ts";
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
-import type { AuditResult } from "../../outbox/operations.ts";
 import type {
   Fence,
   HeldShard,
@@ -24,15 +24,13 @@ import type {
   TopicScan,
 } from "../../relay/store.ts";
 import type { Statement } from "../../transactions/executor.ts";
+import type { MessageTable } from "./cold-table.ts";
 import type { ColumnTypeWords } from "./column-types.ts";
 import type { ConfirmStatements } from "./confirm-statements.ts";
-import type { InsightStatements } from "./insight-statements.ts";
 import type { TableLayout } from "./layout.ts";
 import type { OldTransactionsRequest } from "./old-transactions.ts";
-import type { OperationsStatements } from "./operations-statements.ts";
 import type { OwnTopics } from "./own-topics.ts";
 import type { Picked } from "./past-refused.ts";
-import type { ReconcileStatements } from "./reconcile-statements.ts";
 
 /** Facts about a dialect or server that change the flow, each with its consequence. */
 export interface DialectFacts {
@@ -113,17 +111,12 @@ export interface TransactionCheck {
 export const UNASKED: TransactionCheck = { asked: false, mark: "" };
 
 /** Leases of anything that is shared among instances: shards of a table, partitions of a group. */
-export interface HoldingStatements {
-  reportInstance(instance: { readonly owner: string; readonly label: string }): Statement;
+export interface TakingStatements {
   removeInstance(owner: string): Statement;
   /** Deletes registry rows silent for a day, so that the table does not grow with every restart. */
   forgetInstances(): Statement;
-  /** lease_until = now + leaseMs for held shards at their epoch. */
-  renew(request: { readonly owner: string; readonly leaseMs: number; readonly held: readonly HeldShard[] }): Statement;
   /** Rows: shard, owner, epoch, lease_until (text), lease_ms. */
   readLeases(): Statement;
-  /** Rows: owner, label, alive (0/1). */
-  readInstances(instanceTimeoutMs: number): Statement;
   /**
    * First statement of a takeover (rule: takeover-fence): epoch + 1, owner, lease_until, for rows
    * exactly as observed.
@@ -152,7 +145,12 @@ export interface RecoveryStatements {
   clearListed(shards: readonly number[]): Statement;
 }
 
-export interface LeaseStatements extends HoldingStatements, RecoveryStatements {
+export interface LeaseStatements extends TakingStatements, RecoveryStatements {
+  reportInstance(instance: { readonly owner: string; readonly label: string }): Statement;
+  /** lease_until = now + leaseMs for held shards at their epoch. */
+  renew(request: { readonly owner: string; readonly leaseMs: number; readonly held: readonly HeldShard[] }): Statement;
+  /** Rows: owner, label, alive (0/1). */
+  readInstances(instanceTimeoutMs: number): Statement;
   /** INSERT of the missing shard rows; concurrent calls agree. */
   ensureShards(): Statement;
   /**
@@ -351,29 +349,7 @@ export interface HousekeepingStatements {
   gauges(limit: number, failedLimit?: number): Statement;
 }
 
-/** What a person did, as it is written down beside the change. */
-export interface AuditEntry {
-  readonly action: string;
-  readonly author: string;
-  readonly reason: string;
-  /** Messages that were changed. */
-  readonly changed: number;
-  /** Which ones, in the order of ids; undefined: not known one by one. */
-  readonly ids: readonly string[] | undefined;
-  /** JSON. */
-  readonly details: string | undefined;
-  /** How it came in: see {@link OperatorAction}. */
-  readonly via: string | undefined;
-  readonly result: AuditResult;
-  /** JSON: the messages as they were before. */
-  readonly beforeImage: string | undefined;
-}
-
-export interface AdminStatements extends InsightStatements {
-  /** Adds an entry to the audit table, in the transaction of the change. */
-  recordChange(entry: AuditEntry): Statement;
-  /** Locks the rows of these ids in id order. Aliases: id state lock_version fail_reason. */
-  lockRows(ids: readonly string[]): Statement;
+export interface AdminStatements {
   /** The changes by hand leave fail_reason as it is, but for the words of a suspension rule. */
   operatorRetry(request: { readonly ids: readonly string[]; readonly action: OperatorAction }): Statement;
   /**
@@ -387,22 +363,7 @@ export interface AdminStatements extends InsightStatements {
     readonly untilMs: number | null;
   }): Statement;
   resumeRows(request: { readonly ids: readonly string[]; readonly action: OperatorAction }): Statement;
-  /**
-   * Locks the rule, if there is one. Aliases: scope value reason author ends_in_ms (NULL: until it
-   * is lifted).
-   */
-  lockSuspension(request: { readonly scope: SuspensionRule["scope"]; readonly value: string }): Statement;
   putSuspension(rule: SuspensionRule): Statement;
-  deleteSuspension(request: { readonly scope: SuspensionRule["scope"]; readonly value: string }): Statement;
-  /**
-   * Aliases: id lock_version. Rows suspended by this rule (told by the beginning of fail_reason,
-   * see ruleReason).
-   */
-  listSuspendedBy(request: {
-    readonly scope: SuspensionRule["scope"];
-    readonly value: string;
-    readonly limit: number;
-  }): Statement;
 }
 
 /**
@@ -418,6 +379,11 @@ export interface Migration {
    * `alreadyDone` knows the error).
    */
   readonly statements: readonly string[];
+  /**
+   * An earlier one, which is in this list no more: where it never ran, tables of these names are
+   * somebody else's, and no statement runs.
+   */
+  readonly undoes?: number;
 }
 
 /** An index that finds waiting rows by topic. */
@@ -504,6 +470,6 @@ export interface DialectStatements {
   readonly relay: RelayStatements;
   readonly housekeeping: HousekeepingStatements;
   readonly admin: AdminStatements;
-  readonly operations: OperationsStatements;
-  readonly reconcile: ReconcileStatements;
+  /** What the statements that stand once are written with. */
+  readonly table: MessageTable;
 }

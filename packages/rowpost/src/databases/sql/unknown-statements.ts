@@ -18,11 +18,6 @@ export interface UnknownStatements {
   countUnknown(most: number): Statement;
   /** Adds them, or to those that are there; each identity and consumer once, in one order. */
   keepUnknown(rows: readonly UnknownRow[]): Statement;
-  /**
-   * Aliases: message_type message_key consumer reason times first_at last_at (ISO texts). The last
-   * ones first.
-   */
-  readUnknown(limit: number): Statement;
   /** Deletes what was last said that long ago, the oldest first. */
   forgetUnknown(request: { readonly olderThanMs: number; readonly limit: number }): Statement;
 }

@@ -4,30 +4,14 @@ import { RULE_WORDS } from "../../message/suspension-reason.ts";
 import { BEHIND_BASE } from "../sql/behind.ts";
 import { operatorCalls } from "../sql/calls.ts";
 import type { AdminStatements } from "../sql/statements.ts";
-import { insightStatements } from "./insight.ts";
-import { after, jsonIds, msSince, type Names, NOW } from "./names.ts";
+import { after, jsonIds, type Names, NOW } from "./names.ts";
 
 const GIVEN = "IN (SELECT value FROM json_each(?))";
 
 /** Statements of the operator's port. */
 export function adminStatements(names: Names): AdminStatements {
-  const texts = { ...readTexts(names), ...changeTexts(names), ...ruleTexts(names) };
-  return { ...operatorCalls(names, texts, jsonIds), ...insightStatements(names) };
-}
-
-function readTexts(names: Names): Readonly<Record<"lockRows" | "listSuspendedBy", string>> {
-  const { id, state, failReason } = names.column;
-  return {
-    // Locks nothing: the transaction around it has the file's only write lock.
-    lockRows: `SELECT CAST(m.${id} AS TEXT) AS id, m.${state} AS state, ${names.version} AS lock_version, m.${failReason} AS fail_reason
-FROM ${names.table} AS m
-WHERE m.${id} ${GIVEN}
-ORDER BY m.${id}`,
-    listSuspendedBy: `SELECT CAST(m.${id} AS TEXT) AS id, ${names.version} AS lock_version FROM ${names.table} AS m
-WHERE m.${state} = ${names.state("suspended")} AND instr(m.${failReason}, ?) = 1
-ORDER BY m.${id}
-LIMIT ?`,
-  };
+  const texts = { ...changeTexts(names), ...ruleTexts(names) };
+  return operatorCalls(names, texts, jsonIds);
 }
 
 /**
@@ -54,20 +38,11 @@ WHERE m.${id} ${GIVEN} AND ${names.isIn("pending")} AND m.${nextRetryAt} > ${NOW
   };
 }
 
-type RuleText = "recordChange" | "lockSuspension" | "putSuspension" | "deleteSuspension";
-
-function ruleTexts(names: Names): Readonly<Record<RuleText, string>> {
-  const { auditTable, suspensionTable, tableKey } = names;
+function ruleTexts({ suspensionTable, tableKey }: Names): Readonly<Record<"putSuspension", string>> {
   return {
-    recordChange: `INSERT INTO ${auditTable} (table_name, made_at, author, action, reason, changed, first_id, last_id, ids, details, via, result, before_image)
-VALUES (${tableKey}, ${NOW}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    // Locks nothing: the transaction around it has the file's only write lock.
-    lockSuspension: `SELECT scope, value, reason, author, -${msSince("ends_at")} AS ends_in_ms
-FROM ${suspensionTable} WHERE table_name = ${tableKey} AND scope = ? AND value = ?`,
     putSuspension: `INSERT INTO ${suspensionTable} (table_name, scope, value, reason, author, ends_at, gmt_create)
 VALUES (${tableKey}, ?, ?, ?, ?, ${after("?")}, ${NOW})
 ON CONFLICT (table_name, scope, value)
 DO UPDATE SET reason = excluded.reason, author = excluded.author, ends_at = excluded.ends_at, gmt_create = excluded.gmt_create`,
-    deleteSuspension: `DELETE FROM ${suspensionTable} WHERE table_name = ${tableKey} AND scope = ? AND value = ?`,
   };
 }

@@ -13,6 +13,7 @@ import { plans } from "./plan.ts";
 import * as queueStatements from "./queue/statements.ts";
 import { createSession } from "./session.ts";
 import { createStatements } from "./statements.ts";
+import { words } from "./words.ts";
 
 export type { SqliteHandle, SqliteStatement } from "./driver.ts";
 
@@ -58,6 +59,7 @@ export function sqlite(options: SqliteOptions): Database {
     doctorLooks,
     plans,
     queueStatements,
+    words,
     inbox,
     isTableMissing,
     // Our INSERT skips duplicates by itself; another unique key of a user's own table is the user's

@@ -8,10 +8,9 @@ import { companionTables } from "../sql/layouts.ts";
 import { archivedColumns, type ColumnTypes, messageColumns } from "../sql/message-columns.ts";
 import { inSchema, quoteName, withoutEngineColumns } from "../sql/sql-names.ts";
 import type { Migration, SchemaStatements } from "../sql/statements.ts";
-import { tablesOfAlerts } from "./alerts.ts";
-import { bulkTables } from "./bulk.ts";
 import { unknownState } from "./housekeeping.ts";
 import { type Names, NOW } from "./names.ts";
+import { alertTables, consoleTables } from "./tables-beside.ts";
 import { unknownTable } from "./unknown.ts";
 
 /**
@@ -127,14 +126,20 @@ function migrations(names: Names): readonly Migration[] {
     { version: 5, name: "archive takes an id again", statements: archiveKey(names) },
     { version: 6, name: "reports of relays, and what people did", statements: operations(names) },
     { version: 7, name: "who has confirmed", statements: confirmations(names) },
-    { version: 8, name: "sessions of the console, and more of what people did", statements: sessions(names) },
+    { version: 8, name: "sessions of the console, and more of what people did", statements: consoleTables(names) },
     {
       version: 9,
       name: "confirmations of unknown messages",
       statements: unknownTable(names),
     },
-    { version: 10, name: "changes of many messages", statements: bulkTables(names) },
-    { version: 11, name: "alerts", statements: tablesOfAlerts(names) },
+    // 10 made the tables that 13 drops; its number stands in databases, and is not used again.
+    { version: 11, name: "alerts", statements: alertTables(names) },
+    {
+      version: 13,
+      name: "nothing beside the audit for changes of many messages",
+      undoes: 10,
+      statements: names.formerTables.map((table) => `DROP TABLE IF EXISTS ${table}`),
+    },
   ];
 }
 
@@ -231,23 +236,6 @@ function confirmations({ confirmationTable, layout }: Names): readonly string[] 
   PRIMARY KEY (table_name, message, consumer)
 ) WITHOUT ROWID`,
     `CREATE INDEX IF NOT EXISTS ${inSchema(layout, `${name}_at`)} ON ${quoteName(name)} (table_name, confirmed_at)`,
-  ];
-}
-
-/**
- * Who is logged in to the console; and how, with what success and from which states a change went.
- */
-function sessions({ auditTable, sessionTable }: Names): readonly string[] {
-  return [
-    `ALTER TABLE ${auditTable} ADD COLUMN via TEXT`,
-    `ALTER TABLE ${auditTable} ADD COLUMN result TEXT NOT NULL DEFAULT 'done'`,
-    `ALTER TABLE ${auditTable} ADD COLUMN before_image TEXT`,
-    `CREATE TABLE IF NOT EXISTS ${sessionTable} (
-  hash TEXT PRIMARY KEY,
-  holder TEXT NOT NULL,
-  seen_at TEXT NOT NULL,
-  ends_at TEXT NOT NULL
-) WITHOUT ROWID`,
   ];
 }
 

@@ -31,9 +31,12 @@ function prepare(handle: SqliteHandle, text: string): SqliteStatement {
     preparedByHandle.set(handle, byText);
   }
   const known = byText.get(text);
-  if (known !== undefined) return known;
-  const statement = handle.prepare(text);
-  if (byText.size < PREPARED_LIMIT) byText.set(text, statement);
+  const statement = known ?? handle.prepare(text);
+  // The longest unused one goes: texts that list ids come once.
+  byText.delete(text);
+  byText.set(text, statement);
+  const [oldest] = byText.keys();
+  if (byText.size > PREPARED_LIMIT && oldest !== undefined) byText.delete(oldest);
   return statement;
 }
 

@@ -1,4 +1,5 @@
 /** All statements of this dialect for one layout. */
+import { messageTable } from "../sql/cold-table.ts";
 import type { CreateStatements } from "../sql/statements.ts";
 import { adminStatements } from "./admin.ts";
 import { claimStatements } from "./claim.ts";
@@ -7,14 +8,10 @@ import { enqueueStatements } from "./enqueue.ts";
 import { housekeepingStatements } from "./housekeeping.ts";
 import { leaseStatements } from "./leases.ts";
 import { createNames, ONE_SHARD } from "./names.ts";
-
-import { operationsStatements } from "./operations.ts";
-
-import { reconcileStatements } from "./reconcile.ts";
-
 import { scanStatements } from "./scan.ts";
 import { schemaStatements } from "./schema.ts";
 import { settleStatements } from "./settle.ts";
+import { tableWords } from "./words.ts";
 
 /** Builds the texts once; what the functions add per call are parameters. */
 export const createStatements: CreateStatements = (layout, topics) => {
@@ -31,8 +28,7 @@ export const createStatements: CreateStatements = (layout, topics) => {
     housekeeping: housekeepingStatements(names),
     leases: leaseStatements(names),
     relay: { ...claimStatements(names), ...scanStatements(names), ...settleStatements(names) },
-    reconcile: reconcileStatements(names),
     schema: schemaStatements(names),
-    operations: operationsStatements(names),
+    table: messageTable(tableWords(names)),
   };
 };

@@ -6,7 +6,7 @@ import type { TableLayout } from "../sql/layout.ts";
 import { companionTables } from "../sql/layouts.ts";
 import { inSchema, quoteName } from "../sql/sql-names.ts";
 import type { UnknownStatements } from "../sql/unknown-statements.ts";
-import { before, isoText, type Names, NOW } from "./names.ts";
+import { before, type Names, NOW } from "./names.ts";
 
 /** Several message tables may share it. */
 export function unknownTable({ layout, unmatchedTable }: Names): readonly string[] {
@@ -49,14 +49,6 @@ WHERE true
 ON CONFLICT (table_name, message_type, message_key, consumer)
 DO UPDATE SET reason = excluded.reason, times = u.times + excluded.times, last_at = excluded.last_at`,
       params: [JSON.stringify(rows)],
-    }),
-
-    readUnknown: (limit) => ({
-      name: "readUnknown",
-      text: `SELECT u.message_type, u.message_key, u.consumer, u.reason, u.times, ${isoText("u.first_at")} AS first_at, ${isoText("u.last_at")} AS last_at
-FROM ${unmatchedTable} AS u WHERE u.table_name = ${tableKey}
-ORDER BY u.last_at DESC, u.message_type, u.message_key, u.consumer LIMIT ?`,
-      params: [limit],
     }),
 
     forgetUnknown: ({ limit, olderThanMs }) => ({

@@ -1,22 +1,22 @@
 /** A member of a group: its leases, its rounds, its end. */
 import { setImmediate } from "node:timers/promises";
-import type { QueueDatabase } from "../../databases/database.ts";
 import { createLeaseKeeper, type LeaseKeeper } from "../../relay/leases/lease-keeper.ts";
 import { LOOK_MS } from "../../relay/leases/lock-watch.ts";
-import { createPollPace } from "../../relay/pacing/poll-pace.ts";
 import { createWakeUp, firstRing } from "../../relay/pacing/wake-up.ts";
-import { untilAborted } from "../../runtime/abort.ts";
 import { retryPauseMs } from "../../runtime/backoff.ts";
+import type { HandlingReports } from "../../runtime/handling-reports.ts";
 import type { Transaction } from "../../transactions/executor.ts";
 import type { ConsumerPlace, ConsumptionStore, Progress, TopicStore } from "../store.ts";
 import { createCarefulness, leaseSettings } from "./careful.ts";
 import { createFilling, cutBack } from "./filling.ts";
 import type { Lanes } from "./lanes.ts";
-import { namesOf, tellLong } from "./long-handlers.ts";
+import { namesOf } from "./long-handlers.ts";
+import { tellUnderWay } from "./observed.ts";
 import type { ConsumerSettings } from "./options.ts";
 import { createParallelWork } from "./parallel-work.ts";
-import { createPartition, type Partition } from "./partition.ts";
+import { createPartition, dueIn, type Partition } from "./partition.ts";
 import { createTransactionalWork } from "./transactional-work.ts";
+import type { Watch } from "./watch.ts";
 import type { Work } from "./work.ts";
 
 /** What `queue.consume` gives back. */
@@ -28,21 +28,30 @@ export interface Consumer {
   stop(): Promise<{ readonly drained: boolean }>;
   /** Partitions that this member holds now. */
   readonly partitions: readonly number[];
-  /** Random id of this member: the owner in message_consumption, the instance in the records. */
+  /**
+   * Id of this member: the owner in message_consumption, the instance in the records. Host, process
+   * id, its label where it has one, and a random end.
+   */
   readonly owner: string;
 }
 
 export interface ConsumerOptions {
   readonly settings: ConsumerSettings;
   readonly store: ConsumptionStore;
+  readonly reports: HandlingReports;
   readonly topics: Pick<TopicStore, "months">;
   readonly place: Omit<ConsumerPlace, "instance">;
-  readonly database: Pick<QueueDatabase, "doorbell" | "listen">;
+  /** Of all consumers of the queue. */
+  readonly watch: Watch;
   readonly transaction: <T>(work: (tx: Transaction) => Promise<T>) => Promise<T>;
   readonly lanes?: Lanes | undefined;
 }
 
 const STOP_STEP_MS = 50;
+/** How long a member rests without news: with messages under way, which may take long. */
+const BUSY_MS = 100;
+/** And without; all members of a process end it at the same instants. */
+const IDLE_MS = 5_000;
 /** What a stop takes at most beside its time for handlers: a server may answer nothing any more. */
 const SIGN_OFF_MS = 2_000;
 /** A stop that waits for handlers so long says so. */
@@ -56,7 +65,7 @@ export async function startConsumer(options: ConsumerOptions): Promise<Consumer>
     await store.join(settings.from);
     await member.heartbeat();
   } catch (error) {
-    await store.close();
+    await member.leave();
     throw error;
   }
   member.run();
@@ -72,21 +81,25 @@ export async function startConsumer(options: ConsumerOptions): Promise<Consumer>
 interface Member {
   heartbeat(): Promise<void>;
   run(): void;
+  leave(): Promise<void>;
   stop(): Promise<{ readonly drained: boolean }>;
   partitions(): readonly number[];
 }
 
 function createMember(options: ConsumerOptions): Member {
-  const { settings, store, database } = options;
+  const { settings, store, reports } = options;
   const { clock, logger, topic, group } = settings;
   const held = new Map<number, Partition>();
   const wakeUp = createWakeUp(clock);
   const freed = createWakeUp(clock);
   const heartbeatDue = createWakeUp(clock);
-  const pace = createPollPace(settings.poll, clock);
   const stopping = new AbortController();
   const loops: Promise<void>[] = [];
-  const ended: (() => void | Promise<void>)[] = [];
+  const seat = options.watch.join({
+    ...{ store, settings, onDue },
+    onNews: () => wakeUp.ring(),
+    onTick: (lateMs) => tellUnderWay(reports, settings, held, lateMs),
+  });
   let lastHeartbeatMs = Number.NEGATIVE_INFINITY;
   /** Partitions of the topic when the group's rows were last made; it may get more. */
   let joined = 0;
@@ -97,13 +110,9 @@ function createMember(options: ConsumerOptions): Member {
     owner: settings.owner,
     settings: leaseSettings(settings, () => careful.leaseMs),
     window: { countOf: (partition) => countOf(held.get(partition)) },
-    onAcquired: async (partitions, _recovered, silent) => {
-      careful.acquired(silent);
-      for (const progress of await store.progress(partitions)) hold(progress);
-      wakeUp.ring();
-    },
+    onAcquired,
     onLost: (partitions) => {
-      logger.warn("partitions were lost to another member", { topic, group, partitions });
+      logger.warn("partitions were lost to another member, or to a rewind", { topic, group, partitions });
       for (const partition of partitions) drop(partition);
     },
     onReleased: (partitions) => {
@@ -121,7 +130,7 @@ function createMember(options: ConsumerOptions): Member {
     onFencedOut: (partition) => workOptions.onFencedOut(partition),
   });
   const workOptions = {
-    ...{ settings, store, place, transaction: options.transaction, lanes: options.lanes },
+    ...{ settings, store, place, reports, transaction: options.transaction, lanes: options.lanes },
     onFencedOut: (partition: Partition) => {
       // It was dropped before, and another one may stand for it by now.
       if (partition.abort.signal.aborted) return;
@@ -141,6 +150,8 @@ function createMember(options: ConsumerOptions): Member {
     const months = (): Promise<readonly number[]> => options.topics.months(topic);
     const isSilent = careful.isSilent(progress.partition);
     held.set(progress.partition, createPartition({ progress, store, months, settings, isSilent }));
+    // Its last owner may have recorded whatever was appended before it was taken.
+    seat.forget();
   }
 
   function drop(partition: number): void {
@@ -155,17 +166,33 @@ function createMember(options: ConsumerOptions): Member {
     });
   }
 
+  async function onAcquired(taken: readonly number[], _recovered: number, silent: readonly number[]): Promise<void> {
+    careful.acquired(silent);
+    for (const progress of await store.progress(taken)) hold(progress);
+    wakeUp.ring();
+  }
+
+  function onDue(firstDue: ReadonlyMap<number, number>): void {
+    for (const [partition, ms] of firstDue) {
+      const own = held.get(partition);
+      if (own !== undefined) dueIn(own, ms, clock);
+    }
+    if (firstDue.size > 0) wakeUp.ring();
+  }
+
   async function heartbeat(): Promise<void> {
     lastHeartbeatMs = clock.monotonicMs();
     careful.beats(held.values());
+    const before = keeper.usable(1).length;
     try {
       await keeper.heartbeat();
-      if (held.size === 0) await joinAgain();
+      if (held.size === 0 && !stopping.signal.aborted) await joinAgain();
       // A partition whose progress could not be read when it was taken, or that was fenced out.
       const missing = keeper.usable(0).filter((partition) => !held.has(partition));
       for (const progress of missing.length === 0 ? [] : await store.progress(missing)) {
         if (progress.epoch === keeper.epochOf(progress.partition)) hold(progress);
       }
+      if (missing.length > 0 || keeper.usable(1).length !== before) wakeUp.ring();
     } catch (error) {
       lastHeartbeatMs = Number.NEGATIVE_INFINITY;
       throw error;
@@ -198,9 +225,12 @@ function createMember(options: ConsumerOptions): Member {
 
   async function heartbeatStep(): Promise<void> {
     const rung = heartbeatDue.count;
-    const dueMs = lastHeartbeatMs + settings.heartbeatMs - clock.monotonicMs();
+    const nowMs = clock.monotonicMs();
+    // At the same instants in all members of a process, so that they go together.
+    const dueMs = (Math.floor(lastHeartbeatMs / settings.heartbeatMs) + 1) * settings.heartbeatMs - nowMs;
     if (dueMs > 0 && keeper.hasSession && !(await keeper.look())) {
-      await heartbeatDue.wait({ sinceCount: rung, ms: Math.min(dueMs, LOOK_MS), signal: stopping.signal });
+      const ms = keeper.hasOthers ? Math.min(dueMs, LOOK_MS - (nowMs % LOOK_MS)) : dueMs;
+      await heartbeatDue.wait({ sinceCount: rung, ms, signal: stopping.signal });
       if (heartbeatDue.count === rung) return;
     }
     await heartbeat();
@@ -211,16 +241,25 @@ function createMember(options: ConsumerOptions): Member {
     const left = freed.count;
     const usable = keeper.usable(1).flatMap((partition) => held.get(partition) ?? []);
     const found = usable.length > 0 && (await fillAll(usable));
-    if (found) {
-      pace.found();
-      return;
-    }
-    const ms = pace.nextWaitMs();
-    await firstRing({ ms, signal: stopping.signal }, [wakeUp, rung], [freed, left]);
+    if (found) return seat.found();
+    // Who has no room waits for what is under way, and needs no news.
+    const wantsNews = usable.length === 0 || usable.some((partition) => filling.hasRoom(partition));
+    if (wantsNews && seat.wantsNewer()) return;
+    seat.rest(wantsNews);
+    await firstRing({ ms: restMs(usable), signal: stopping.signal }, [wakeUp, rung], [freed, left]);
+    seat.rest(false);
+  }
+
+  /** Until time alone makes something to do. */
+  function restMs(partitions: readonly Partition[]): number {
+    const dueMs = Math.min(...partitions.map(({ dueAtMs }) => dueAtMs)) - clock.monotonicMs();
+    // What is due and was not taken in waits for what is under way.
+    const idleMs = IDLE_MS - (clock.monotonicMs() % IDLE_MS);
+    return Math.min(isIdle(partitions) ? idleMs : BUSY_MS, dueMs > 0 ? dueMs : BUSY_MS);
   }
 
   async function fillAll(partitions: readonly Partition[]): Promise<boolean> {
-    const { lastIds, paused } = await store.counters();
+    const { lastIds, paused } = await seat.counters();
     if (lastIds.size > joined) {
       await store.join(settings.from);
       heartbeatDue.ring();
@@ -265,14 +304,20 @@ function createMember(options: ConsumerOptions): Member {
   async function end(): Promise<{ readonly drained: boolean }> {
     stopping.abort();
     await Promise.all(loops);
-    for (const close of ended) await close();
+    await seat.leave();
     const drained = await drain();
     for (const partition of [...held.keys()]) drop(partition);
     work.close();
+    reports.oldest(topic, 0);
     keeper.forget();
     await keeper.leave().catch((error: unknown) => logger.warn("could not sign off", { topic, group, error }));
     await store.close();
     return { drained };
+  }
+
+  async function leave(): Promise<void> {
+    await seat.leave();
+    await store.close();
   }
 
   /** Statements without an answer have a time of their own, and end what is left behind here. */
@@ -288,30 +333,20 @@ function createMember(options: ConsumerOptions): Member {
   }
 
   return {
-    heartbeat,
+    ...{ heartbeat, leave },
     partitions: () => [...held.keys()].sort((left, right) => left - right),
     run() {
-      ended.push(database.doorbell.subscribe(() => wakeUp.ring()));
-      loops.push(
-        loop("rounds", roundStep),
-        loop("heartbeat", heartbeatStep),
-        loop("watch", async () => {
-          const sinceMs = clock.monotonicMs();
-          await clock.sleep(LOOK_MS, stopping.signal);
-          tellLong(settings, held.values(), clock.monotonicMs() - sinceMs - LOOK_MS);
-        }),
-        loop("listen", async () => {
-          const listening = await database.listen();
-          if (listening !== undefined) ended.push(() => listening.close());
-          await untilAborted(stopping.signal);
-        }),
-      );
+      loops.push(loop("rounds", roundStep), loop("heartbeat", heartbeatStep));
     },
     stop() {
       stopped ??= inTime(end());
       return stopped;
     },
   };
+}
+
+function isIdle(partitions: readonly Partition[]): boolean {
+  return partitions.every((partition) => countOf(partition) === 0);
 }
 
 function countOf(partition: Partition | undefined): number {

@@ -1,9 +1,10 @@
 /** One call of the handler, and what came of it. */
-import { type LinkedSignal, linkSignals } from "../../runtime/abort.ts";
 import { describeError } from "../../runtime/errors.ts";
+import { HandlerTimeoutError, withHandlerTimeout } from "../../runtime/handler-timeout.ts";
+import { isThenable } from "../../runtime/thenable.ts";
 import type { Transaction } from "../../transactions/executor.ts";
+import { EXPIRES_HEADER, RECALLED_HEADER } from "../producing/encode.ts";
 import type { Delivery, Outcome } from "./delivery.ts";
-import { HandlerTimeoutError } from "./errors.ts";
 import { consumedMessage } from "./message.ts";
 import type { ConsumerSettings } from "./options.ts";
 
@@ -31,63 +32,51 @@ export function deliver(
   if ("broken" in consumed) return { kind: "failed", durationMs: 0, error: consumed.broken, final: true };
   const only = consumed.headers[ONLY_GROUP_HEADER];
   if (only !== undefined && only !== group) return { kind: "skipped", error: `only for group ${only}` };
+  const expiresAt = consumed.headers[EXPIRES_HEADER];
+  if (expiresAt !== undefined && Date.parse(expiresAt) <= clock.wallMs())
+    return { kind: "skipped", error: consumed.headers[RECALLED_HEADER] ?? `expired at ${expiresAt}` };
   const ended = (): Outcome => ({ kind: "consumed", durationMs: clock.monotonicMs() - startMs });
   const thrown = (error: unknown): Outcome => {
     const durationMs = clock.monotonicMs() - startMs;
+    if (error instanceof HandlerTimeoutError) {
+      return { ...failed(error, { attempt: countedAttempt, maxAttempts, durationMs }), isLate: true };
+    }
     if (settings.isUnavailable(error)) return { kind: "away", durationMs, error };
     return failed(error, { attempt: countedAttempt, maxAttempts, durationMs });
   };
-  const limit = handlerTimeoutMs === undefined ? undefined : { ms: handlerTimeoutMs, ...linkSignals(context.signal) };
-  const { signal } = limit ?? context;
   try {
     // Without `transactional` a handler that reads `tx` gets undefined, and its types say so not.
-    const answer = handler(consumed, { tx: context.tx as Transaction, signal }, delivery);
-    if (!isThenable(answer)) return ended();
-    const end = Promise.resolve(answer).then(ended, thrown);
-    return limit === undefined ? end : inTime(settings, delivery, end, limit);
+    const call = (signal: AbortSignal): unknown =>
+      handler(consumed, { tx: context.tx as Transaction, signal }, delivery);
+    if (handlerTimeoutMs !== undefined)
+      return inTime(settings, message, handlerTimeoutMs, context.signal, call).then(ended, thrown);
+    const answer = call(context.signal);
+    return isThenable(answer) ? Promise.resolve(answer).then(ended, thrown) : ended();
   } catch (error) {
     return thrown(error);
   }
 }
 
-/** A late handler counts as a failed attempt; its result is logged when it comes, and ignored. */
-function inTime(
-  { clock, logger, topic, group, maxAttempts }: ConsumerSettings,
-  { message: { id, key }, countedAttempt }: Delivery,
-  end: Promise<Outcome>,
-  limit: LinkedSignal & { readonly ms: number },
-): Promise<Outcome> {
-  const { ms } = limit;
-  return new Promise((resolve) => {
-    let isLate = false;
-    const timer = clock.setTimer(() => {
-      isLate = true;
-      const error = new HandlerTimeoutError(id, ms);
-      limit.abort(error);
-      const late = failed(error, { attempt: countedAttempt, maxAttempts, durationMs: ms });
-      resolve(late.kind === "failed" ? { ...late, isLate } : late);
-    }, ms);
-    void end.then((outcome) => {
-      timer.cancel();
-      limit.release();
-      if (!isLate) return resolve(outcome);
-      const how = outcome.kind === "failed" ? outcome.error : outcome.kind;
-      logger.warn("a handler ended after its time was over; what it did stays", { topic, group, id, key, how });
-    });
-  });
-}
-
-/** As `await` would see it: a function may have a `then`, and a proxy may answer for one. */
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  const mayHaveThen = (typeof value === "object" && value !== null) || typeof value === "function";
-  return mayHaveThen && typeof (value as { readonly then?: unknown }).then === "function";
+/** What a handler does after its time is logged when it ends, and ignored. */
+export function inTime(
+  { clock, logger, topic, group }: ConsumerSettings,
+  { id, key }: { readonly id: string; readonly key: string | null | undefined },
+  ms: number,
+  signal: AbortSignal,
+  call: (signal: AbortSignal) => unknown,
+): Promise<unknown> {
+  const ended = (error: unknown): void => {
+    const how = error === undefined ? "consumed" : describeError(error);
+    logger.warn("a handler ended after its time was over; what it did stays", { topic, group, id, key, how });
+  };
+  return withHandlerTimeout({ clock, ms, what: id, signal, ended }, call);
 }
 
 /** A failed attempt, the last one or not. */
 export function failed(
   error: unknown,
   { attempt, maxAttempts, durationMs }: { attempt: number; maxAttempts: number; durationMs: number },
-): Outcome {
+): Extract<Outcome, { kind: "failed" }> {
   const text = describeError(error).replaceAll("\0", "").slice(0, ERROR_LENGTH);
   return {
     kind: "failed",

@@ -37,13 +37,3 @@ export class SettleTooLateError extends RowpostError {
     );
   }
 }
-
-/** A handler ran for longer than `handlerTimeoutMs`: a failed attempt. */
-export class HandlerTimeoutError extends RowpostError {
-  constructor(id: string, ms: number) {
-    super(
-      "HANDLER_TIMEOUT",
-      `the handler of message ${id} did not end within ${ms} ms, which counts as a failed attempt: let it heed signal, or raise handlerTimeoutMs`,
-    );
-  }
-}

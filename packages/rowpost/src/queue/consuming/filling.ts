@@ -3,13 +3,11 @@ import { MEMBER_SILENT } from "../../message/member-silent.ts";
 import { compareIds } from "../../runtime/compare-ids.ts";
 import type { ConsumptionStore, StoredQueueMessage } from "../store.ts";
 import { failed } from "./deliver.ts";
-import { type Delivery, deliveryOf, type Tried } from "./delivery.ts";
+import { type Delivery, deliveryOf, type Outcome, type Tried } from "./delivery.ts";
 import type { ConsumerSettings } from "./options.ts";
-import { MOST_AHEAD, type Partition } from "./partition.ts";
+import { isUnrecorded, MOST_AHEAD, MOST_RECORDED_AHEAD, type Partition } from "./partition.ts";
 import { isHeldUp, type Work } from "./work.ts";
 
-/** How often each partition's due redeliveries are looked for. */
-const LOOK_AGAIN_MS = 500;
 const MOST_REDELIVERIES = 100;
 /** Rows of the first read of a member, which knows nothing of the bodies yet. */
 const FIRST_READ = 32;
@@ -24,6 +22,8 @@ const MOST_BYTES = 32 * 1_048_576;
 const MOST_SILENT = 8;
 
 export interface Filling {
+  /** Whether new messages could be taken in. */
+  hasRoom(partition: Partition): boolean;
   /** True: something was taken in. */
   fill(partition: Partition, lastId: string): Promise<boolean>;
   fillAgain(partition: Partition): Promise<boolean>;
@@ -41,7 +41,7 @@ export interface FillingOptions {
 }
 
 export function createFilling({ settings, store, work, stopping, held, mark }: FillingOptions): Filling {
-  const { clock, logger, topic, group, batchSize } = settings;
+  const { clock, logger, topic, group, batchSize, types } = settings;
   let averageBytes: number | undefined;
   /** The last one that began carefully. */
   let alone: { readonly partition: Partition; readonly delivery: Delivery } | undefined;
@@ -51,7 +51,8 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
    */
   function mayBeginCarefully({ window, again }: Partition): boolean {
     if (window.length + again.size > 0) return false;
-    return alone === undefined || alone.delivery.outcome !== undefined || alone.partition.abort.signal.aborted;
+    const isOver = alone?.delivery.outcome !== undefined || alone?.delivery.dropped === true;
+    return alone === undefined || isOver || alone.partition.abort.signal.aborted;
   }
 
   function bytes(): number {
@@ -98,9 +99,8 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
   /** What an earlier owner has finished or begun beyond the progress. */
   async function triedBefore(partition: Partition, messages: readonly StoredQueueMessage[]): Promise<Delivery[]> {
     const before = new Map<string, Tried & { readonly isDone: boolean }>();
-    if (partition.unsure > 0 || partition.careful.fresh > 0) {
-      partition.unsure -= messages.length;
-      const ids = messages.map(({ id }) => id);
+    const ids = messages.map(({ id }) => id);
+    if (mayBeRecorded(partition, ids) || partition.careful.fresh > 0) {
       for (const { id, attempt, isSilent } of await store.recorded(partition.round, ids)) {
         const known = before.get(id);
         const isDone = known?.isDone === true || !isSilent;
@@ -110,9 +110,15 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
     return messages.map((message) => {
       const tried = before.get(message.id);
       const delivery = deliveryOf(message, tried, false);
-      if (tried?.isDone === true) delivery.decided = { kind: "known" };
+      delivery.decided = tried?.isDone === true ? { kind: "known" } : passedOver(message);
       return delivery;
     });
+  }
+
+  /** Not of the group's types. */
+  function passedOver({ type }: StoredQueueMessage): Outcome | undefined {
+    if (types === undefined || (type !== null && types.has(type))) return undefined;
+    return { kind: "skipped", error: `not of the group's types: ${type ?? "no type"}` };
   }
 
   /** Members that fell silent over it, since it was last redelivered by hand. */
@@ -150,13 +156,59 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
     work.begin(partition, deliveries);
   }
 
+  async function takeDue(partition: Partition, dueAtMs: number): Promise<boolean> {
+    const { again, careful } = partition;
+    const isCareful = careful.again > 0;
+    // Before the look: one that is settled meanwhile is still among what is due.
+    const underWay = new Set(again.keys());
+    const most = isCareful ? 1 : Math.min(MOST_REDELIVERIES, rowsFor(Math.max(0, MOST_BYTES - bytes())));
+    const due = await store.due(partition.partition, most);
+    if (isCareful && due.length === 0) {
+      careful.again = 0;
+      // New messages come next: nothing else would wake the round.
+      return true;
+    }
+    if (due.length === most) partition.dueAtMs = dueAtMs;
+    const byId = new Map(due.filter(({ id }) => !underWay.has(id)).map((each) => [each.id, each]));
+    if (byId.size === 0) return false;
+    const messages = await store.readIds([...byId.keys()]);
+    if (stopping.aborted) return false;
+    const deliveries = messages.map((message) => deliveryOf(message, byId.get(message.id)));
+    for (const delivery of deliveries) delivery.decided = passedOver(delivery.message);
+    for (const { message } of deliveries) byId.delete(message.id);
+    if (byId.size > 0) {
+      const gone = [...byId.values()];
+      const ids = gone.map(({ id }) => id);
+      logger.warn("messages to be redelivered are gone", { topic, group, ids });
+      await store.settle(settings.owner, partition.goneSettlement(gone), {
+        ...{ ip: null, port: null, instance: settings.owner },
+      });
+    }
+    const [first] = deliveries;
+    if (isCareful && first !== undefined) {
+      if (!(await beginCarefully(partition, first))) return false;
+      careful.again -= 1;
+      careful.sinceMs = clock.monotonicMs();
+    }
+    takeIn(partition, deliveries);
+    return deliveries.length > 0;
+  }
+
+  function mayFill(partition: Partition): boolean {
+    const { careful, window } = partition;
+    // Redeliveries first: one of them may be the cause, and new messages would never end.
+    if (careful.again > 0) return false;
+    return careful.fresh > 0 ? mayBeginCarefully(partition) : hasRoom(window, batchSize);
+  }
+
   return {
+    hasRoom: mayFill,
+
     async fill(partition, lastId) {
-      const { careful, window } = partition;
+      const { careful, unsure } = partition;
       const isCareful = careful.fresh > 0;
-      // Redeliveries first: one of them may be the cause, and new messages would never end.
-      if (careful.again > 0) return false;
-      if (isCareful ? !mayBeginCarefully(partition) : !hasRoom(window, batchSize)) return false;
+      if (unsure.toId === undefined) partition.unsure = { ...unsure, toId: lastId };
+      if (!mayFill(partition)) return false;
       const messages = await readNext(partition, endBefore(lastId, settings.untilId), isCareful ? 1 : batchSize);
       const [first] = messages;
       if (first === undefined) return false;
@@ -189,40 +241,17 @@ export function createFilling({ settings, store, work, stopping, held, mark }: F
     },
 
     async fillAgain(partition) {
-      const nowMs = clock.monotonicMs();
-      const { again, careful } = partition;
-      const isCareful = careful.again > 0;
-      if (isCareful && !mayBeginCarefully(partition)) return false;
-      if (nowMs - partition.lookedAgainMs < LOOK_AGAIN_MS || again.size > MOST_REDELIVERIES / 2) return false;
-      partition.lookedAgainMs = nowMs;
-      // Before the look: one that is settled meanwhile is still among what is due.
-      const underWay = new Set(again.keys());
-      const most = isCareful ? 1 : Math.min(MOST_REDELIVERIES, rowsFor(Math.max(0, MOST_BYTES - bytes())));
-      const due = await store.due(partition.partition, most);
-      if (isCareful && due.length === 0) careful.again = 0;
-      if (due.length === most) partition.lookedAgainMs = Number.NEGATIVE_INFINITY;
-      const byId = new Map(due.filter(({ id }) => !underWay.has(id)).map((each) => [each.id, each]));
-      if (byId.size === 0) return false;
-      const messages = await store.readIds([...byId.keys()]);
-      if (stopping.aborted) return false;
-      const deliveries = messages.map((message) => deliveryOf(message, byId.get(message.id)));
-      for (const { message } of deliveries) byId.delete(message.id);
-      if (byId.size > 0) {
-        const gone = [...byId.values()];
-        const ids = gone.map(({ id }) => id);
-        logger.warn("messages to be redelivered are gone", { topic, group, ids });
-        await store.settle(settings.owner, partition.goneSettlement(gone), {
-          ...{ ip: null, port: null, instance: settings.owner },
-        });
+      if (partition.careful.again > 0 && !mayBeginCarefully(partition)) return false;
+      const { again, dueAtMs } = partition;
+      if (clock.monotonicMs() < dueAtMs || again.size > MOST_REDELIVERIES / 2) return false;
+      // What is written from here on makes it due again.
+      partition.dueAtMs = Number.POSITIVE_INFINITY;
+      try {
+        return await takeDue(partition, dueAtMs);
+      } catch (error) {
+        partition.dueAtMs = dueAtMs;
+        throw error;
       }
-      const [first] = deliveries;
-      if (isCareful && first !== undefined) {
-        if (!(await beginCarefully(partition, first))) return false;
-        careful.again -= 1;
-        careful.sinceMs = clock.monotonicMs();
-      }
-      takeIn(partition, deliveries);
-      return deliveries.length > 0;
     },
   };
 }
@@ -245,6 +274,19 @@ function hasRoom(window: readonly Delivery[], batchSize: number): boolean {
   return others + keys.size <= batchSize;
 }
 
+function laterOf(known: string | undefined, id: string): string {
+  return known === undefined || compareIds(known, id) < 0 ? id : known;
+}
+
+/** Of the messages that are read next. */
+function mayBeRecorded(partition: Partition, ids: readonly string[]): boolean {
+  const { messages, toId } = partition.unsure;
+  const [first = "0"] = ids;
+  if (messages <= 0 || toId === undefined || compareIds(first, toId) > 0) return false;
+  partition.unsure = { messages: messages - ids.length, toId };
+  return true;
+}
+
 function endBefore(lastId: string, untilId: string | undefined): string {
   return untilId !== undefined && compareIds(untilId, lastId) < 0 ? untilId : lastId;
 }
@@ -262,12 +304,14 @@ export function cutBack(partition: Partition): void {
   for (const delivery of cut) {
     delivery.dropped = true;
     partition.letGo(delivery);
+    if (isUnrecorded(delivery)) partition.unrecorded -= 1;
   }
   const [first] = cut;
-  if (first !== undefined) {
+  const last = cut.at(-1);
+  if (first !== undefined && last !== undefined) {
     partition.readFrom(first.message.id);
     // Some of them may stand in the records.
-    partition.unsure = MOST_AHEAD;
+    partition.unsure = { messages: MOST_RECORDED_AHEAD, toId: laterOf(partition.unsure.toId, last.message.id) };
   }
   for (const [id, delivery] of again) {
     delivery.dropped = delivery.startedMs === undefined;

@@ -1,5 +1,6 @@
 /** What a consumer may be told, and what it is told by default. */
 import { randomBytes } from "node:crypto";
+import { hostname } from "node:os";
 import { checkQueueId } from "../../message/queue-errors.ts";
 import { awayBy } from "../../runtime/away.ts";
 import { type BackoffOptions, backoffMs } from "../../runtime/backoff.ts";
@@ -7,7 +8,9 @@ import { checkOptions, refuseUnknown } from "../../runtime/check-options.ts";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { loggerOf } from "../../runtime/guarded-ports.ts";
+import { checkListeners, type HandlingListeners } from "../../runtime/handling-reports.ts";
 import type { Logger } from "../../runtime/logger.ts";
+import { wholeNumber } from "../../runtime/whole-number.ts";
 import type { Transaction } from "../../transactions/executor.ts";
 import type { GroupStart } from "../store.ts";
 import { checkGroup, checkTopic, instanceGroup } from "../topics/names.ts";
@@ -35,9 +38,14 @@ export interface ConsumeOptions {
    * when it returns, or the promise that it returns resolves; a throw is a failed attempt.
    */
   readonly handler: MessageHandler;
+  /**
+   * Message types that the group takes; the others are skipped, each with a record. All members of
+   * a group have to say the same. Default: every message.
+   */
+  readonly types?: readonly string[] | undefined;
   /** Handlers that run at once in this member. Default 10; with `transactional` one a partition. */
   readonly concurrency?: number | undefined;
-  /** Messages read at once of a partition. Default 200. */
+  /** Messages read at once of a partition, at most 10,000. Default 200. */
   readonly batchSize?: number | undefined;
   /**
    * The handler's own writes, through `context.tx`, are committed together with the record and the
@@ -79,7 +87,10 @@ export interface ConsumeOptions {
   readonly onFailed?: "block" | "skip" | undefined;
   /** How long a member that is silent keeps its partitions. Default 10,000. */
   readonly leaseMs?: number | undefined;
-  /** Bounds of the adaptive polling. Default 5 to 100. */
+  /**
+   * Bounds of the adaptive polling, which all consumers of a queue share. Default 5 to 100; to
+   * 1,000 where the database tells of appends (PostgreSQL).
+   */
   readonly poll?: { readonly minMs?: number; readonly maxMs?: number } | undefined;
   /**
    * A handler that runs longer than this, in milliseconds, counts as a failed attempt: `signal` is
@@ -94,24 +105,43 @@ export interface ConsumeOptions {
   readonly warnAfterMs?: number | undefined;
   /** How long `stop` waits for handlers. Default 30,000. */
   readonly drainTimeoutMs?: number | undefined;
-  /** Name of this member for people. Default `pid:…`. */
+  /** Name of this member for people. Default: host and process id, as in `shop-1:4711`. */
   readonly label?: string | undefined;
   /** Default: warnings and errors on standard error. */
   readonly logger?: Logger | "silent" | undefined;
+  /** Told of each message that was handled, and of each attempt that failed. */
+  readonly on?: HandlingListeners | undefined;
   /** For tests. */
   readonly clock?: Clock | undefined;
   /** For tests: called at named points; what it does happens there. */
   readonly onFaultPoint?: ((point: ConsumerFaultPoint) => void | Promise<void>) | undefined;
 }
 
+/** Messages that are read at once, at most. */
+export const MOST_BATCH = 10_000;
+
 /** Points at which tests kill or freeze a member. */
 export type ConsumerFaultPoint = "read" | "handled" | "before settle" | "within settle" | "after settle";
 
-export interface ConsumerSettings extends Pick<ConsumeOptions, "topic" | "group"> {
+/** Calls of the handler that are one call of a handler of batches. */
+export interface Together {
+  readonly size: number;
+  readonly waitMs: number;
+  /** The calls that `begin` makes at once are one. */
+  readonly together: <Result>(begin: () => Result) => Result;
+  /** A stop: no batch waits any longer for more messages. */
+  readonly close: () => void;
+}
+
+export interface ConsumerSettings extends Pick<ConsumeOptions, "topic" | "group" | "on"> {
   readonly handler: (message: ConsumedMessage, context: HandlerContext, handedOut: HandedOut) => unknown;
+  /** Undefined: all. */
+  readonly types: ReadonlySet<string> | undefined;
   readonly concurrency: number;
   readonly batchSize: number;
   readonly transactional: boolean;
+  /** Undefined: the handler takes one message. */
+  readonly batches?: Together | undefined;
   readonly records: "each" | "batch";
   readonly from: GroupStart;
   /** Nothing behind this id is read; undefined: no end. */
@@ -122,7 +152,7 @@ export interface ConsumerSettings extends Pick<ConsumeOptions, "topic" | "group"
   readonly leaseMs: number;
   readonly heartbeatMs: number;
   readonly lockWaitTimeoutMs: number;
-  readonly poll: { readonly minMs: number; readonly maxMs: number };
+  readonly poll: { readonly minMs: number; readonly maxMs: number | undefined };
   /** Undefined: no limit. */
   readonly handlerTimeoutMs: number | undefined;
   readonly warnAfterMs: number;
@@ -139,6 +169,7 @@ export const CONSUME_OPTIONS: readonly string[] = [
   "topic",
   "group",
   "handler",
+  "types",
   "concurrency",
   "batchSize",
   "transactional",
@@ -155,6 +186,7 @@ export const CONSUME_OPTIONS: readonly string[] = [
   "drainTimeoutMs",
   "label",
   "logger",
+  "on",
   "clock",
   "onFaultPoint",
 ] satisfies readonly (keyof ConsumeOptions)[];
@@ -176,6 +208,7 @@ export function consumerSettings(options: ConsumeOptions): ConsumerSettings {
     throw new ConfigurationError(`records is ${String(records)}; it must be "each" or "batch"`);
   }
   checkStart(from);
+  checkListeners("consume", options.on);
   const leaseMs = whole("leaseMs", options.leaseMs ?? 10_000, 1_000);
   const backoff: Omit<BackoffOptions, "attempt"> = {
     baseMs: whole("retry.baseMs", retry.baseMs ?? 1_000, 0),
@@ -186,8 +219,9 @@ export function consumerSettings(options: ConsumeOptions): ConsumerSettings {
     topic: checkTopic(options.topic),
     group: broadcast === undefined ? checkGroup(options.group) : instanceGroup(options.group, broadcast.instance),
     handler: (message, context) => handler(message, context),
+    types: typesOf(options.types),
     concurrency: whole("concurrency", options.concurrency ?? 10, 1),
-    batchSize: whole("batchSize", options.batchSize ?? 200, 1),
+    batchSize: wholeNumber("batchSize", options.batchSize ?? 200, 1, MOST_BATCH),
     transactional: options.transactional === true,
     records,
     from,
@@ -198,18 +232,32 @@ export function consumerSettings(options: ConsumeOptions): ConsumerSettings {
     heartbeatMs: Math.max(100, Math.floor(leaseMs / 10)),
     // A row that somebody holds must not starve the renewal (rule: takeover-fence).
     lockWaitTimeoutMs: Math.max(250, Math.floor(leaseMs / 5)),
-    poll: { minMs: options.poll?.minMs ?? 5, maxMs: options.poll?.maxMs ?? 100 },
+    poll: {
+      minMs: whole("poll.minMs", options.poll?.minMs ?? 5, 1),
+      maxMs: options.poll?.maxMs === undefined ? undefined : whole("poll.maxMs", options.poll.maxMs, 1),
+    },
     handlerTimeoutMs:
       options.handlerTimeoutMs === undefined ? undefined : whole("handlerTimeoutMs", options.handlerTimeoutMs, 1),
     warnAfterMs: options.warnAfterMs === Infinity ? Infinity : whole("warnAfterMs", options.warnAfterMs ?? 60_000, 1),
     drainTimeoutMs: whole("drainTimeoutMs", options.drainTimeoutMs ?? 30_000, 0),
-    label: options.label ?? `pid:${process.pid}`,
-    owner: randomBytes(12).toString("hex"),
+    label: options.label ?? `${hostname()}:${process.pid}`,
+    owner: ownerOf(options.label),
     logger: loggerOf(options.logger),
+    on: options.on,
     clock: options.clock ?? systemClock,
     reach: options.onFaultPoint ?? (() => undefined),
     retryInMs: (attempt) => backoffMs({ ...backoff, attempt }),
   };
+}
+
+/**
+ * Stands in the records long after its member has gone, so it says who that was. The columns take
+ * 64 characters of ASCII.
+ */
+function ownerOf(label: string | undefined): string {
+  const part = (text: string, length: number): string => text.replace(/[^\x21-\x7e]/g, "_").slice(0, length);
+  const name = label === undefined ? "" : `:${part(label, 16)}`;
+  return `${part(hostname(), 26)}:${process.pid}${name}:${randomBytes(6).toString("hex")}`;
 }
 
 function checkStart(from: unknown): void {
@@ -219,6 +267,13 @@ function checkStart(from: unknown): void {
     return;
   }
   throw new ConfigurationError(`from must be "start", "end" or { id } with the id of a message as text`);
+}
+
+function typesOf(types: readonly string[] | undefined): ReadonlySet<string> | undefined {
+  if (types === undefined) return undefined;
+  const isList = Array.isArray(types) && types.length > 0 && types.every((type) => typeof type === "string");
+  if (isList) return new Set(types);
+  throw new ConfigurationError('types is a list of message types, such as ["order.created"], with one at least');
 }
 
 function whole(name: string, value: number, least: number): number {

@@ -6,7 +6,7 @@ import { createRests } from "../../runtime/rests.ts";
 import { deliver, failed } from "./deliver.ts";
 import type { Delivery, Outcome } from "./delivery.ts";
 import type { Lanes } from "./lanes.ts";
-import type { Finished, Partition } from "./partition.ts";
+import { type Finished, isUnrecorded, type Partition } from "./partition.ts";
 import { holdUp, isHeldUp, settled, uncalled, type Work, type WorkOptions } from "./work.ts";
 
 /** A head that takes this long does not keep the records of what is behind it any longer. */
@@ -50,6 +50,7 @@ export function createParallelWork(options: WorkOptions): Work {
       const { countedAttempt: attempt } = delivery;
       return end(partition, delivery, failed(error, { attempt, maxAttempts: settings.maxAttempts, durationMs }));
     }
+    options.reports.away(topic);
     delivery.startedMs = undefined;
     delivery.rests = true;
     settleSoon(partition);
@@ -59,6 +60,7 @@ export function createParallelWork(options: WorkOptions): Work {
   function end(partition: Partition, delivery: Delivery, outcome: Outcome): Promise<undefined> {
     delivery.outcome = outcome;
     partition.letGo(delivery);
+    if (isUnrecorded(delivery)) partition.unrecorded += 1;
     holdUp(settings, partition, delivery);
     settleSoon(partition);
     return ENDED;
@@ -84,11 +86,12 @@ export function createParallelWork(options: WorkOptions): Work {
   }
 
   /**
-   * The finished head; else what is finished behind a head that takes long: after a restart it
-   * would be handled again.
+   * The finished head; else what is finished behind a head that takes long, where it would be
+   * handled again after a restart, or behind one of a slow key, where it would fill the window.
    */
   function toSettle(partition: Partition): Finished | undefined {
-    return partition.finished() ?? (isHeadSlow(partition) ? partition.finishedAhead() : undefined);
+    const fills = partition.unrecorded > settings.batchSize / 2;
+    return partition.finished() ?? (fills || isHeadSlow(partition) ? partition.finishedAhead() : undefined);
   }
 
   function isHeadSlow({ window: [head] }: Partition): boolean {
@@ -121,6 +124,7 @@ export function createParallelWork(options: WorkOptions): Work {
       if (partition.settling === undefined && isHeadSlow(partition)) settleSoon(partition);
     },
     begin(partition, deliveries) {
+      const isAlone = partition.careful.fresh + partition.careful.again > 0;
       for (const delivery of deliveries) {
         const outcome = uncalled(delivery);
         if (outcome !== undefined) {
@@ -129,7 +133,7 @@ export function createParallelWork(options: WorkOptions): Work {
         }
         const { orderingKey } = delivery.message;
         const lane = orderingKey === null ? undefined : `${partition.partition} ${orderingKey}`;
-        lanes.add({ partition: partition.partition, lane }, () => run(partition, delivery));
+        lanes.add({ partition: partition.partition, lane, isAlone }, () => run(partition, delivery));
       }
     },
   };

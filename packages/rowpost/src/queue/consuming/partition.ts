@@ -2,14 +2,15 @@
  * One partition that this member holds: how far it has read, and what is under way. Progress is the
  * lowest id that is not finished, so what is finished above it waits in the window.
  */
-import { MEMBER_SILENT } from "../../message/member-silent.ts";
+import { BEGUN_MARK } from "../../message/member-silent.ts";
+import type { Clock } from "../../runtime/clock.ts";
 import { createReader, idAfter, type Reader } from "../reading/reader.ts";
 import type { ConsumptionStore, DueRedelivery, Progress, Settlement } from "../store.ts";
 import { type Delivery, hasRecord, isDone } from "./delivery.ts";
-import type { ConsumerSettings } from "./options.ts";
+import { type ConsumerSettings, MOST_BATCH } from "./options.ts";
 import { recordOf, recordsOf, redeliveryOf, releasedKeys } from "./written.ts";
 
-const SILENT = `${MEMBER_SILENT}: its member has begun it, and was not heard of since: it died, or its event loop stood still`;
+const SILENT = `${BEGUN_MARK}, and was not heard of since: it died, or its event loop stood still`;
 
 /** What is settled together. */
 export interface Finished {
@@ -27,10 +28,15 @@ export interface Partition {
    * fallen silent over them; and since when.
    */
   readonly careful: { fresh: number; again: number; sinceMs: number };
-  /** Messages whose records are looked for before they are handled: an earlier owner may have. */
-  unsure: number;
+  /**
+   * So many of the next messages, up to this id, may stand in the records already. Undefined: up to
+   * the counter as it is read next; whatever came later, no earlier owner has seen.
+   */
+  unsure: { readonly messages: number; readonly toId: string | undefined };
   /** Of bodies that are not handled yet. */
   bytes: number;
+  /** Finished messages of the window that stand in no record yet. */
+  unrecorded: number;
   /** In order of their ids; redeliveries are not among them. */
   readonly window: Delivery[];
   /** Redeliveries under way, by id. */
@@ -40,8 +46,8 @@ export interface Partition {
   readonly abort: AbortController;
   /** A settle is under way, or about to begin. */
   settling: Promise<void> | undefined;
-  /** When redeliveries were last looked for. */
-  lookedAgainMs: number;
+  /** When the first redelivery is due, as far as is known. */
+  dueAtMs: number;
   /** See `Reader`. */
   read: Reader["read"];
   /** Reads on from this id: what was read behind it was given back. */
@@ -83,6 +89,8 @@ const MOST_SETTLED = 1_000;
  * a partition.
  */
 export const MOST_AHEAD = 10_000;
+/** It is filled by a batch more. */
+export const MOST_RECORDED_AHEAD: number = MOST_AHEAD + MOST_BATCH;
 
 export function createPartition({ progress, store, months, settings, isSilent }: PartitionOptions): Partition {
   const { partition, epoch, round } = progress;
@@ -119,13 +127,14 @@ export function createPartition({ progress, store, months, settings, isSilent }:
   const partitionState: Partition = {
     ...{ partition, round, window, again },
     careful: { ...{ fresh: careful, again: careful }, sinceMs: settings.clock.monotonicMs() },
-    unsure: MOST_AHEAD,
-    bytes: 0,
+    // The first owner of all finds no records.
+    unsure: { messages: epoch === "1" ? 0 : MOST_RECORDED_AHEAD, toId: undefined },
+    ...{ bytes: 0, unrecorded: 0 },
     letGo,
     heldUp: new Set(),
     abort: new AbortController(),
     settling: undefined,
-    lookedAgainMs: Number.NEGATIVE_INFINITY,
+    dueAtMs: Number.NEGATIVE_INFINITY,
     read: (lastId, limit, bodyLimit) => reader.read(lastId, limit, bodyLimit),
     readFrom: (id) => reader.readFrom(id),
     settlementOf: (deliveries) => settlementOf(deliveries),
@@ -145,8 +154,7 @@ export function createPartition({ progress, store, months, settings, isSilent }:
       return deliveries.length === 0 ? undefined : { deliveries, settlement: settlementOf(deliveries) };
     },
     finishedAhead() {
-      const ahead = window.filter(({ outcome, recorded }) => outcome !== undefined && hasRecord(outcome) && !recorded);
-      const deliveries = ahead.slice(0, MOST_SETTLED);
+      const deliveries = window.filter(isUnrecorded).slice(0, MOST_SETTLED);
       if (deliveries.length === 0) return undefined;
       const settlement = { ...settlementOf(deliveries, "each"), nextId: undefined };
       return { deliveries, settlement, isAhead: true };
@@ -162,6 +170,9 @@ export function createPartition({ progress, store, months, settings, isSilent }:
       };
     },
     remove({ deliveries, settlement, isAhead }) {
+      for (const { state, dueInMs } of settlement.redeliveries)
+        if (state === "waiting" && dueInMs !== null) dueIn(partitionState, dueInMs, settings.clock);
+      partitionState.unrecorded -= deliveries.filter((each) => isUnrecorded(each) && !each.dropped).length;
       if (isAhead === true) {
         for (const delivery of deliveries) delivery.recorded = true;
         return;
@@ -176,4 +187,15 @@ export function createPartition({ progress, store, months, settings, isSilent }:
     },
   };
   return partitionState;
+}
+
+/** Finished, and to be recorded with the progress, or before where the head takes long. */
+export function isUnrecorded({ again, outcome, recorded }: Delivery): boolean {
+  return !again && outcome !== undefined && hasRecord(outcome) && !recorded;
+}
+
+/** A redelivery is due then; an earlier one may be known. */
+export function dueIn(partition: Partition, ms: number, { monotonicMs }: Pick<Clock, "monotonicMs">): void {
+  // Both clocks count whole milliseconds.
+  partition.dueAtMs = Math.min(partition.dueAtMs, monotonicMs() + ms + 1);
 }

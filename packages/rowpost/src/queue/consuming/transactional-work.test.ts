@@ -1,6 +1,9 @@
 /** The moment in which the loop of a partition ends: what comes just then is not left lying. */
 import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
+import { createHandlingReports } from "../../runtime/handling-reports.ts";
+import { silentLogger } from "../../runtime/logger.ts";
+import { silentMetrics } from "../../runtime/metrics.ts";
 import type { Transaction } from "../../transactions/executor.ts";
 import type { StoredQueueMessage } from "../store.ts";
 import { deliveryOf } from "./delivery.ts";
@@ -53,6 +56,7 @@ test.each(Array.from({ length: 20 }, (_, turns) => turns))(
         settleIn: () => Promise.resolve(true),
       },
       place: { ip: null, port: null, instance: "test" },
+      reports: createHandlingReports({ consumer: "g", metrics: silentMetrics, logger: silentLogger }),
       onFencedOut: () => undefined,
       onSettled: (settled) => void addLater(settled),
       transaction: (run) => run(tx),

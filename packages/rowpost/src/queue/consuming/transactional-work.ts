@@ -1,11 +1,12 @@
 /** Handlers one after the other, within the transaction that settles them. */
-import { unlessAborted } from "../../runtime/abort.ts";
+import { linkSignals, unlessAborted } from "../../runtime/abort.ts";
 import { backoffMs, retryPauseMs } from "../../runtime/backoff.ts";
 import { DatabaseConflictError, describeError, RowpostError, TransactionLostError } from "../../runtime/errors.ts";
 import { createRests } from "../../runtime/rests.ts";
 import type { Executor, Transaction } from "../../transactions/executor.ts";
 import { deliver, failed } from "./deliver.ts";
 import type { Delivery, Outcome } from "./delivery.ts";
+import type { Together } from "./options.ts";
 import type { Finished, Partition } from "./partition.ts";
 import { holdUp, isHeldUp, settled, uncalled, type Work, type WorkOptions } from "./work.ts";
 
@@ -30,8 +31,8 @@ class FencedOut extends Error {}
 class Late extends Error {
   readonly delivery: Delivery;
 
-  constructor(delivery: Delivery, reason: string) {
-    super(reason);
+  constructor(delivery: Delivery, cause: unknown) {
+    super("a handler is late", { cause });
     this.delivery = delivery;
   }
 }
@@ -48,12 +49,19 @@ class Away extends Error {
   }
 }
 
+/** A batch was not consumed as a whole. Nobody can tell which writes belong to what failed. */
+class Apart extends Error {}
+
 export function createTransactionalWork(options: WorkOptions): Work {
   const { settings, store, place } = options;
-  const { logger, clock, topic, group, maxAttempts } = settings;
+  const { logger, clock, topic, group, maxAttempts, batches } = settings;
   const rests = createRests(clock, logger, { topic, group });
   /** How often another transaction was in its way, alone in its own. */
   const conflicts = new WeakMap<Delivery, number>();
+  /** Partitions whose next batch waits for more messages. */
+  const gathering = new Map<Partition, ReturnType<typeof linkSignals>>();
+  /** Since when the first message of the next batch waits. */
+  const waitsSinceMs = new WeakMap<Partition, number>();
 
   async function workThrough(partition: Partition): Promise<void> {
     const { signal } = partition.abort;
@@ -64,8 +72,11 @@ export function createTransactionalWork(options: WorkOptions): Work {
     /** Deliveries that go one by one, because a transaction with them failed as a whole. */
     let alone = 0;
     while (!signal.aborted) {
+      if (batches !== undefined && alone === 0) await gathered(partition, batches);
       const [redelivery] = partition.again.values();
-      const batch = redelivery === undefined ? partition.window.slice(0, alone > 0 ? 1 : undefined) : [redelivery];
+      const most = alone > 0 ? 1 : batches?.size;
+      const batch = redelivery === undefined ? partition.window.slice(0, most) : [redelivery];
+      if (redelivery === undefined) waitsSinceMs.delete(partition);
       const [first] = batch;
       if (first === undefined) return;
       const turn = rests.turn(first.message.type ?? "", () => signal.aborted || first.dropped);
@@ -81,14 +92,14 @@ export function createTransactionalWork(options: WorkOptions): Work {
       } catch (error) {
         if (error instanceof FencedOut) return options.onFencedOut(partition);
         if (error instanceof Late && error.delivery === first) {
-          await giveUp(partition, first, error.message);
+          await giveUp(partition, first, error.cause);
           continue;
         }
         if (error instanceof Away) {
           await rest(partition, error);
           continue;
         }
-        const handlersRan = batch.some(wasHandled);
+        const handlersRan = error instanceof Apart || batch.some(wasHandled);
         for (const delivery of batch) delivery.outcome = undefined;
         if (handlersRan && batch.length === 1 && store.isConflict(error)) {
           await waitForOthers(partition, first, error);
@@ -110,6 +121,24 @@ export function createTransactionalWork(options: WorkOptions): Work {
     }
   }
 
+  /** A batch is full or has waited as long as it may, or a redelivery has its turn before it. */
+  async function gathered(partition: Partition, { size, waitMs }: Together): Promise<void> {
+    const { abort, again, careful, window } = partition;
+    if (window.length === 0) return;
+    const nowMs = clock.monotonicMs();
+    const sinceMs = waitsSinceMs.get(partition) ?? nowMs;
+    waitsSinceMs.set(partition, sinceMs);
+    const leftMs = waitMs - (nowMs - sinceMs);
+    // What goes one by one is never more than one.
+    const isAlone = careful.fresh + careful.again > 0;
+    if (leftMs <= 0 || isAlone || again.size > 0 || window.length >= size) return;
+    const waiting = linkSignals(abort.signal);
+    gathering.set(partition, waiting);
+    await clock.sleep(leftMs, waiting.signal);
+    gathering.delete(partition);
+    waiting.release();
+  }
+
   /** Nothing else of its partition goes on: they are handled in their order. */
   async function rest(partition: Partition, { delivery, met }: Away): Promise<void> {
     const { signal } = partition.abort;
@@ -119,6 +148,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
       await giveUp(partition, delivery, met);
       return;
     }
+    options.reports.away(topic);
     // A stop leaves it to the next owner.
     delivery.startedMs = undefined;
     await unlessAborted(signal, until, () => undefined).catch(() => undefined);
@@ -145,25 +175,11 @@ export function createTransactionalWork(options: WorkOptions): Work {
    * that; then throws what it met.
    */
   async function commit(partition: Partition, batch: readonly Delivery[]): Promise<void> {
-    const { signal } = partition.abort;
     let conflict: Error | undefined;
     const done = await options.transaction(async (tx): Promise<Finished> => {
-      const handled: Delivery[] = [];
-      const startMs = clock.monotonicMs();
-      for (const delivery of batch) {
-        if (delivery.dropped || signal.aborted) break;
-        delivery.startedMs = clock.monotonicMs();
-        conflict = await handleIn(tx, partition, delivery);
-        if (conflict !== undefined) {
-          if (handled.length > 0) break;
-          throw conflict;
-        }
-        if (wasHandled(delivery)) rests.well(delivery.message.type ?? "");
-        holdUp(settings, partition, delivery);
-        await settings.reach("handled");
-        handled.push(delivery);
-        if (clock.monotonicMs() - startMs > LONG_TRANSACTION_MS) break;
-      }
+      let handled: readonly Delivery[];
+      if (batches !== undefined && batch.length > 1) handled = await handleTogether(batches, tx, partition, batch);
+      else ({ handled, conflict } = await handleEach(tx, partition, batch));
       const settlement = partition.settlementOf(handled);
       await settings.reach("within settle");
       // Last, so that the lease can be renewed meanwhile; the row stays locked until the commit.
@@ -174,6 +190,63 @@ export function createTransactionalWork(options: WorkOptions): Work {
     await settings.reach("after settle");
     await settled(options, partition, done);
     if (conflict !== undefined) throw conflict;
+  }
+
+  /** One after the other, each behind a savepoint, until the transaction has taken long. */
+  async function handleEach(
+    tx: Transaction,
+    partition: Partition,
+    batch: readonly Delivery[],
+  ): Promise<{ readonly handled: readonly Delivery[]; readonly conflict: Error | undefined }> {
+    const { signal } = partition.abort;
+    const handled: Delivery[] = [];
+    const startMs = clock.monotonicMs();
+    for (const delivery of batch) {
+      if (delivery.dropped || signal.aborted) break;
+      delivery.startedMs = clock.monotonicMs();
+      const conflict = await handleIn(tx, partition, delivery);
+      if (conflict !== undefined) {
+        if (handled.length > 0) return { handled, conflict };
+        throw conflict;
+      }
+      if (wasHandled(delivery)) rests.well(delivery.message.type ?? "");
+      holdUp(settings, partition, delivery);
+      await settings.reach("handled");
+      handled.push(delivery);
+      if (clock.monotonicMs() - startMs > LONG_TRANSACTION_MS) break;
+    }
+    return { handled, conflict: undefined };
+  }
+
+  /** By one call of the handler: all of it is consumed, or nothing of its transaction stays. */
+  async function handleTogether(
+    { together }: Together,
+    tx: Transaction,
+    partition: Partition,
+    batch: readonly Delivery[],
+  ): Promise<readonly Delivery[]> {
+    const { signal } = partition.abort;
+    const handled = batch.filter(({ dropped }) => !dropped);
+    for (const delivery of handled) {
+      delivery.startedMs = clock.monotonicMs();
+      delivery.outcome = uncalled(delivery) ?? (isHeldUp(partition, delivery) ? { kind: "behind" } : undefined);
+    }
+    const called = handled.filter(({ outcome }) => outcome === undefined);
+    const outcomes = await Promise.all(
+      together(() => called.map(async (each) => await deliver(settings, each, { tx, signal }))),
+    );
+    const bad = outcomes.find((outcome) => outcome.kind === "failed" || outcome.kind === "away");
+    if (bad !== undefined) {
+      // They have not begun as far as a stop or a pause is concerned.
+      for (const delivery of handled) delivery.startedMs = undefined;
+      throw new Apart("a batch failed", { cause: ("thrown" in bad && bad.thrown) || bad.error });
+    }
+    for (const [index, delivery] of called.entries()) {
+      delivery.outcome = outcomes[index];
+      rests.well(delivery.message.type ?? "");
+    }
+    await settings.reach("handled");
+    return handled;
   }
 
   /**
@@ -196,7 +269,7 @@ export function createTransactionalWork(options: WorkOptions): Work {
     const { failure } = tx;
     let thrown: unknown;
     if (outcome.kind === "failed") {
-      if (outcome.isLate === true) throw new Late(delivery, outcome.error);
+      if (outcome.isLate === true) throw new Late(delivery, outcome.thrown);
       ({ thrown } = outcome);
     } else if (outcome.kind === "away") {
       thrown = outcome.error;
@@ -243,6 +316,8 @@ export function createTransactionalWork(options: WorkOptions): Work {
   }
 
   function begin(partition: Partition): void {
+    const isTurn = partition.again.size > 0 || partition.window.length >= (batches?.size ?? 0);
+    if (isTurn) gathering.get(partition)?.abort("it is somebody's turn");
     partition.settling ??= workThrough(partition).finally(() => {
       partition.settling = undefined;
       // Came between the last look and here.

@@ -2,10 +2,12 @@
  * From a delivery to its settle, in one of two ways: side by side (parallel-work.ts), or one after
  * the other within a transaction (transactional-work.ts). Here is what both do.
  */
+import type { HandlingReports } from "../../runtime/handling-reports.ts";
 import type { Transaction } from "../../transactions/executor.ts";
 import type { ConsumerPlace, ConsumptionStore } from "../store.ts";
 import { type Delivery, holdsUp, type Outcome } from "./delivery.ts";
 import type { Lanes } from "./lanes.ts";
+import { tellWritten } from "./observed.ts";
 import type { ConsumerSettings } from "./options.ts";
 import type { Finished, Partition } from "./partition.ts";
 
@@ -13,6 +15,7 @@ export interface WorkOptions {
   readonly settings: ConsumerSettings;
   readonly store: Pick<ConsumptionStore, "heldUp" | "isConflict" | "settle" | "settleIn">;
   readonly place: ConsumerPlace;
+  readonly reports: HandlingReports;
   /** The partition is not ours any more. */
   readonly onFencedOut: (partition: Partition) => void;
   /** Deliveries have left the partition. */
@@ -52,6 +55,8 @@ export function holdUp(
 
 /** It is written: takes the deliveries out, and lets go the keys that nothing holds up any more. */
 export async function settled(options: WorkOptions, partition: Partition, done: Finished): Promise<void> {
+  const { reports, settings } = options;
+  if (reports.isHeard) for (const delivery of done.deliveries) tellWritten(reports, settings, delivery);
   partition.remove(done);
   for (const delivery of done.deliveries) {
     delivery.over?.(true);
@@ -69,7 +74,7 @@ async function letGo(
 ): Promise<void> {
   if (released.length === 0) return;
   // What is due now need not wait for the next look.
-  partition.lookedAgainMs = Number.NEGATIVE_INFINITY;
+  partition.dueAtMs = Number.NEGATIVE_INFINITY;
   let waiting: Set<string>;
   try {
     waiting = new Set(await store.heldUp(partition.partition, released));

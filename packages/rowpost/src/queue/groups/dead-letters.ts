@@ -13,7 +13,8 @@ import type { ConsumptionStore, GroupKey, StoredQueueMessage } from "../store.ts
 import { checkGroup, checkTopic } from "../topics/names.ts";
 import { NoDeadLetterError } from "./errors.ts";
 import { checkedHand, type GroupParts, HAND, type HandOptions, requireGroup } from "./groups.ts";
-import type { GroupStore, HandResult, StoredRedelivery } from "./store.ts";
+import type { Groups } from "./looking.ts";
+import type { HandResult, StoredRedelivery } from "./requests.ts";
 
 /** Which redeliveries are meant. */
 export interface DeadLetterFilter {
@@ -239,7 +240,7 @@ function keyOf({ topic, group, state = "dead" }: DeadLetterFilter): GroupKey {
 
 /** In order of partition and id, whose order is that of ids within a partition. */
 async function* matching(
-  store: GroupStore,
+  store: Groups,
   key: GroupKey,
   { state = "dead", error }: Pick<DeadLetterFilter, "state" | "error">,
   after: string | undefined,
@@ -265,7 +266,7 @@ function checkChoice({ ids, all }: Pick<RedeliverOptions, "ids" | "all">): void 
 }
 
 async function change(
-  store: GroupStore,
+  store: Groups,
   key: GroupKey,
   options: Pick<RedeliverOptions, "ids" | "state" | "error">,
   run: (partition: number, ids: readonly string[]) => Promise<HandResult[]>,

@@ -7,7 +7,8 @@ import { wholeNumber } from "../../runtime/whole-number.ts";
 import type { GroupKey } from "../store.ts";
 import { checkGroup, checkTopic } from "../topics/names.ts";
 import { CannotSkipError, GroupInUseError } from "./errors.ts";
-import type { GroupStore, HandNote, StoredGroupPartition } from "./store.ts";
+import type { Groups } from "./looking.ts";
+import type { HandNote, StoredGroupPartition } from "./requests.ts";
 
 /** A number that was counted up to a limit. */
 export interface CountUpTo {
@@ -52,7 +53,13 @@ export interface GroupPartition {
   readonly oldestUnfinishedMs: number;
   /** Who holds it; undefined: nobody. */
   readonly member:
-    | { readonly owner: string; readonly label: string | undefined; readonly since: string | undefined }
+    | {
+        readonly owner: string;
+        readonly label: string | undefined;
+        readonly since: string | undefined;
+        /** Since its last sign of life; undefined: it has signed off. */
+        readonly seenMsAgo: number | undefined;
+      }
     | undefined;
 }
 
@@ -119,12 +126,13 @@ export function checkedHand(
   options: HandOptions,
   ip: string | null,
 ): { readonly key: GroupKey; readonly note: HandNote } {
-  const { topic, group, author, reason } = options;
-  const key = { topic: checkTopic(topic), group: checkGroup(group) };
-  return {
-    key,
-    note: { author: note("author", author, LONGEST_AUTHOR), reason: note("reason", reason, LONGEST_REASON), ip },
-  };
+  const { topic, group } = options;
+  return { key: { topic: checkTopic(topic), group: checkGroup(group) }, note: { ...checkedNote(options), ip } };
+}
+
+/** Checked. Throws `ConfigurationError`. */
+export function checkedNote({ author, reason }: Pick<HandOptions, "author" | "reason">): Omit<HandNote, "ip"> {
+  return { author: note("author", author, LONGEST_AUTHOR), reason: note("reason", reason, LONGEST_REASON) };
 }
 
 function note(name: string, value: unknown, longest: number): string {
@@ -167,7 +175,7 @@ interface PartitionRequest {
 }
 
 async function partitionStatus(
-  store: GroupStore,
+  store: Groups,
   { topic, months, row, nowMs, countUpTo, lagUpTo }: PartitionRequest,
 ): Promise<GroupPartition> {
   const { partition, nextId, lastId } = row;
@@ -203,7 +211,10 @@ async function partitionStatus(
     member:
       row.owner === null
         ? undefined
-        : { owner: row.owner, label: row.label ?? undefined, since: row.heldSince ?? undefined },
+        : {
+            ...{ owner: row.owner, label: row.label ?? undefined },
+            ...{ since: row.heldSince ?? undefined, seenMsAgo: row.seenMs ?? undefined },
+          },
   };
 }
 
@@ -229,7 +240,7 @@ function groupStatus(topic: string, row: StoredGroupPartition, partitions: reado
 }
 
 export interface GroupParts {
-  readonly store: GroupStore;
+  readonly store: Groups;
   /** Throws `UnknownTopicError`. */
   readonly requireTopic: (topic: string) => Promise<unknown>;
 }

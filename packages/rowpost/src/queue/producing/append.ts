@@ -10,19 +10,24 @@ import {
   UnknownTopicError,
 } from "../../runtime/errors.ts";
 import { grouped } from "../../runtime/grouped.ts";
+import type { Metrics } from "../../runtime/metrics.ts";
+import { activeTraceHeaders, loadTelemetry } from "../../runtime/trace-context.ts";
 import type { Executor } from "../../transactions/executor.ts";
-import type { AppendOptions, AppendRequest, AppendResult, ProducerPlace, QueueStore } from "../store.ts";
+import type { AppendOptions, AppendResult, ProducerPlace, QueueStore, TopicSettings } from "../store.ts";
 import type { Topics } from "../topics/topics.ts";
 import { encodeQueueMessage, type Item, partitionOf, placed, type QueueMessage } from "./encode.ts";
-import { createGather, type Gather } from "./gather.ts";
+import { createGather, type Gather, type Round } from "./gather.ts";
 
 export interface AppenderOptions {
   readonly store: Pick<QueueStore, "beginAppend">;
   readonly topics: Topics;
   readonly producer: ProducerPlace;
   readonly doorbell: QueueDatabase["doorbell"];
+  readonly metrics: Metrics;
   /** False: SQLite, which works in this process. */
   readonly besideServer: boolean;
+  /** How long an append without a transaction waits at most, in ms. */
+  readonly timeoutMs: number;
   /** Begins, runs, commits. */
   readonly transaction: <T>(work: (tx: Executor) => Promise<T>) => Promise<T>;
 }
@@ -35,7 +40,7 @@ export interface Appender {
   appendIn(
     tx: Executor,
     items: readonly Item[],
-    how?: AppendOptions & Pick<AppendRequest, "onSent">,
+    how?: AppendOptions & { readonly round?: Round | undefined },
   ): Promise<string[]>;
   /** Runs it; again when something was missing that could be made meanwhile. Wakes consumers. */
   mending<T>(topics: ReadonlySet<string>, run: () => Promise<T>): Promise<T>;
@@ -59,18 +64,26 @@ interface Call {
 }
 
 export function createAppender(options: AppenderOptions): Appender {
-  const { besideServer, store, topics, producer, doorbell, transaction } = options;
+  const { besideServer, metrics, store, topics, producer, doorbell, timeoutMs, transaction } = options;
   let turn = 0;
   const underWay = new Set<string>();
-  /** One for each topic: what waits for a topic's counters keeps nobody else waiting. */
+  /** One for the topics of a call: what waits for their counters keeps nobody else waiting. */
   const gathers = new Map<string, Gather<Call>>();
 
-  function gatherOf(topic: string): Gather<Call> {
+  function gatherOf(names: Iterable<string>): Gather<Call> {
+    const topic = [...names].join(" ");
     const known = gathers.get(topic);
     if (known !== undefined) return known;
     const made = createGather<Call>({
-      ...{ commit, besideServer },
+      ...{ commit, besideServer, withinMs: timeoutMs },
       most: GATHERED_MESSAGES,
+      partitionsOf: ({ items }) => {
+        const settings = topics.known(topic);
+        const keyed = items.filter(({ message }) => message.orderingKey !== null);
+        // Several topics: each call waits for those before it.
+        if (settings === undefined) return keyed.length === 0 ? [] : [-1];
+        return keyed.map(({ message }) => partitionOf(message, settings, 0));
+      },
       sizeOf: ({ items }) => items.length,
       // COMMIT without an answer is one of these: to append again could append twice.
       leftNothing: (error) => !(error instanceof DatabaseUnavailableError),
@@ -79,9 +92,20 @@ export function createAppender(options: AppenderOptions): Appender {
     return made;
   }
 
-  async function commit(calls: readonly Call[], onSent?: () => void): Promise<void> {
+  async function commit(calls: readonly Call[], round: Round): Promise<void> {
     const items = calls.flatMap((call) => call.items);
-    const ids = await mended(() => transaction((tx) => appendIn(tx, items, { own: true, onSent })));
+    // Its callers have been told that nobody knows: it begins no more, or rolls back.
+    const unlessOver = (): void => {
+      if (round.isOver) throw new DatabaseUnavailableError("append: it was given up");
+    };
+    const ids = await mended(() =>
+      transaction(async (tx) => {
+        unlessOver();
+        const appended = await appendIn(tx, items, { own: true, round });
+        unlessOver();
+        return appended;
+      }),
+    );
     let next = 0;
     for (const call of calls) {
       call.ids = ids.slice(next, next + call.items.length);
@@ -95,22 +119,32 @@ export function createAppender(options: AppenderOptions): Appender {
    * meanwhile, and may end the transaction (rule: ended-transaction).
    */
   async function appendIn(...[tx, items, how = {}]: Parameters<Appender["appendIn"]>): Promise<string[]> {
-    const { onSent, own } = how;
+    const { own, round } = how;
     const call = store.beginAppend(tx, { own });
     const ids: string[] = [];
-    turn = (turn + 1) % 0x40000000;
     const byTopic = grouped(items.entries(), ([, { topic }]) => topic);
     for (const [topic, entries] of [...byTopic].sort(([left], [right]) => (left < right ? -1 : 1))) {
       const reading = topics.known(topic) ?? call.findTopic(topic);
       const settings = (reading instanceof Promise ? await reading : reading) ?? (await unseen(topic));
-      const messages = entries.map(([, { message }]) => placed(message, partitionOf(message, settings, turn)));
       const { keyedPartitions } = settings;
-      const appending = call.append({ topic, messages, producer, keyedPartitions, onSent });
+      const next = nextTurn(settings, round);
+      const messages = entries.map(([, { message }]) => placed(message, partitionOf(message, settings, next)));
+      if (round !== undefined) for (const { partition } of messages) round.holds.add(partition);
+      const appending = call.append({ topic, messages, producer, keyedPartitions, onSent: round?.onSent });
       const result = appending instanceof Promise ? await appending : appending;
       if (!("ids" in result)) throw new NotAppended(topic, result);
       for (const [place, [index]] of entries.entries()) ids[index] = result.ids[place] ?? "";
     }
     return ids;
+  }
+
+  /** Past partitions that a slow round waits for, unless all of them are. */
+  function nextTurn({ partitions }: TopicSettings, round: Round | undefined): number {
+    for (let tried = 0; tried < partitions; tried += 1) {
+      turn = (turn + 1) % 0x40000000;
+      if (round?.avoid.has(turn % partitions) !== true) break;
+    }
+    return turn;
   }
 
   /** The transaction does not see it: it is newer than that, or there is none. */
@@ -145,6 +179,11 @@ export function createAppender(options: AppenderOptions): Appender {
       }
       throw error;
     }
+  }
+
+  function count(items: readonly Item[]): void {
+    for (const [topic, those] of grouped(items, (item) => item.topic))
+      metrics.increment("rowpost_appended_total", { topic }, those.length);
   }
 
   /** One at a time under a name. What fails is tried again by the next append that needs it. */
@@ -187,13 +226,18 @@ export function createAppender(options: AppenderOptions): Appender {
       return await mended(run);
     },
     async append(messages, tx, own) {
-      const items = messages.map((message) => encodeQueueMessage(message, own));
+      const loading = loadTelemetry();
+      // Within a transaction of the user's nothing is awaited before its first statement.
+      if (tx === undefined && loading !== undefined) await loading;
+      const trace = activeTraceHeaders();
+      const added = trace === undefined ? own : { ...trace, ...own };
+      const items = messages.map((message) => encodeQueueMessage(message, added));
       const names = new Set(items.map(({ topic }) => topic).sort());
       if (tx === undefined) {
         await prepare(names);
         const call: Call = { items, ids: [] };
-        const [topic, ...others] = names;
-        if (topic !== undefined) await (others.length === 0 ? gatherOf(topic).run(call) : commit([call]));
+        if (names.size > 0) await gatherOf(names).run(call);
+        count(items);
         return [...call.ids];
       }
       if (items.some(({ message }) => message.sourceId !== null)) {
@@ -201,7 +245,9 @@ export function createAppender(options: AppenderOptions): Appender {
           "sourceId is for appends without a transaction of yours: in yours, what is done once is appended once",
         );
       }
-      return await appendBeside(tx, names, items);
+      const ids = await appendBeside(tx, names, items);
+      count(items);
+      return ids;
     },
   };
 }

@@ -1,6 +1,6 @@
 /** A message of the queue before any SQL: checked, encoded, and the partition that it goes to. */
 import { checkText } from "../../message/check-text.ts";
-import { encodeDelay } from "../../message/encode.ts";
+import { encodeDelay, instantOf } from "../../message/encode.ts";
 import { encodeBody } from "../../message/encode-body.ts";
 import { encodeHeaders } from "../../message/encode-headers.ts";
 import { DEFAULT_LIMITS, type NewMessage } from "../../message/message.ts";
@@ -22,7 +22,18 @@ export interface QueueMessage<Body = unknown> extends Omit<NewMessage<Body>, "ty
    * at least. Not in a transaction of yours.
    */
   readonly sourceId?: string | undefined;
+  /**
+   * An attempt that would begin at this instant or later is none: the message is skipped, with a
+   * record that says so. By the clock of the process that consumes.
+   */
+  readonly expiresAt?: Date | string | undefined;
 }
+
+/** When a message expires: ISO 8601 in UTC. */
+export const EXPIRES_HEADER = "rowpost-expires-at";
+
+/** Who has taken it back and why, beside its expiry. */
+export const RECALLED_HEADER = "rowpost-recalled";
 
 const FIELDS: ReadonlySet<string> = new Set([
   "topic",
@@ -36,6 +47,7 @@ const FIELDS: ReadonlySet<string> = new Set([
   "contentType",
   "jsonText",
   "sourceId",
+  "expiresAt",
 ] satisfies readonly (keyof QueueMessage)[]);
 
 /** A message of one topic: everything but the partition, which needs the topic's settings. */
@@ -66,7 +78,7 @@ export function encodeQueueMessage(message: QueueMessage, own?: Readonly<Record<
       type: type === undefined ? null : checkText(name, "type", type, DEFAULT_LIMITS.type),
       body,
       contentType,
-      headers: encodeHeaders(name, message.headers, own),
+      headers: encodeHeaders(name, message.headers, withExpiry(name, message, own)),
       orderingKey:
         orderingKey === undefined ? null : checkText(name, "orderingKey", orderingKey, DEFAULT_LIMITS.orderingKey),
       delayMs,
@@ -83,6 +95,11 @@ export function encodeQueueMessage(message: QueueMessage, own?: Readonly<Record<
 export function placed(message: Item["message"], partition: number): QueuedMessage {
   const { key, type, body, contentType, headers, orderingKey, delayMs, deliverAtMs, sourceId } = message;
   return { partition, key, type, body, contentType, headers, orderingKey, delayMs, deliverAtMs, sourceId };
+}
+
+function withExpiry(name: string, { expiresAt }: QueueMessage, own?: Readonly<Record<string, string>>): typeof own {
+  if (expiresAt === undefined) return own;
+  return { ...own, [EXPIRES_HEADER]: new Date(instantOf(name, "expiresAt", expiresAt)).toISOString() };
 }
 
 function checkSourceId(name: string, sourceId: unknown): string {

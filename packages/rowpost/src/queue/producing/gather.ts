@@ -5,6 +5,7 @@
  */
 import { setImmediate } from "node:timers";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
+import { DatabaseConflictError, DatabaseUnavailableError } from "../../runtime/errors.ts";
 
 export interface Gather<Call> {
   /**
@@ -14,24 +15,41 @@ export interface Gather<Call> {
   run(call: Call): Promise<void>;
 }
 
+/** One transaction, as its commit sees it. */
+export interface Round {
+  /** Partitions that slower rounds wait for or hold. */
+  readonly avoid: ReadonlySet<number>;
+  /** Gets the partitions of this one, before their counters are locked. */
+  readonly holds: Set<number>;
+  /** Its callers have been told that nobody knows: it must not commit any more. */
+  readonly isOver: boolean;
+  /**
+   * To be called when the server has rows to write, and this process has time; as often as that is
+   * so.
+   */
+  readonly onSent: () => void;
+}
+
 interface Waiting<Call> {
   readonly call: Call;
+  readonly sinceMs: number;
   readonly resolve: () => void;
   readonly reject: (reason: unknown) => void;
 }
 
 export interface GatherOptions<Call> {
-  /**
-   * One transaction with all of them, in their order: all are committed, or none. Calls `onSent`
-   * when the server has rows to write, and this process has time; as often as that is so.
-   */
-  readonly commit: (calls: readonly Call[], onSent: () => void) => Promise<void>;
+  /** One transaction with all of them, in their order: all are committed, or none. */
+  readonly commit: (calls: readonly Call[], round: Round) => Promise<void>;
   /** Whether it is sure that a failed transaction has left nothing; else all hear of its error. */
   readonly leftNothing: (error: unknown) => boolean;
   /** How much of `most` a call takes. */
   readonly sizeOf: (call: Call) => number;
   /** Upper bound of a transaction, unless one call alone is larger. */
   readonly most: number;
+  /** Partitions that a call writes to whatever the round. */
+  readonly partitionsOf: (call: Call) => readonly number[];
+  /** How long a call waits at most, in ms; it is rejected then. */
+  readonly withinMs: number;
   /**
    * The work is a server's. Then callers hear of their commit once the next transaction has sent
    * its rows: what they do then, such as making their next messages, is done beside the server's
@@ -40,29 +58,52 @@ export interface GatherOptions<Call> {
    */
   readonly besideServer: boolean;
   /** For tests. */
-  readonly clock?: Pick<Clock, "setTimer"> | undefined;
+  readonly clock?: Pick<Clock, "setTimer" | "monotonicMs"> | undefined;
 }
 
 /** However long something holds up the next transaction. */
 const TOLD_WITHIN_MS = 2;
+/** A transaction that takes longer waits for somebody, and holds up no other partition any more. */
+const SLOW_MS = 1_000;
+/** Slow ones at once: each has a connection of the application's pool. */
+const MOST_SLOW = 4;
 
 /** A transaction that fails is repeated call by call, so that one bad call fails alone. */
 export function createGather<Call>(options: GatherOptions<Call>): Gather<Call> {
-  const { besideServer, clock = systemClock, commit, leftNothing, sizeOf, most } = options;
-  const waiting: Waiting<Call>[] = [];
+  const { besideServer, clock = systemClock, commit, leftNothing, sizeOf, most, partitionsOf, withinMs } = options;
+  const slowMs = Math.min(SLOW_MS, withinMs);
+  let waiting: Waiting<Call>[] = [];
   let running = false;
+  /**
+   * Rounds that others wait for no longer, until their transactions have ended: each has a
+   * connection and may hold its partitions, also when its callers have been told.
+   */
+  const slow = new Map<Round, Promise<void>>();
+  /** Ends a wait for slow rounds: there is a new call. */
+  let arrived = nothing;
+  let looksForLate = false;
 
+  const heldBySlow = (): Set<number> => new Set([...slow.keys()].flatMap(({ holds }) => [...holds]));
+
+  /** In their order: a call that waits for a slow round keeps those behind it waiting. */
   function take(): Waiting<Call>[] {
+    const held = heldBySlow();
+    const isFree = ({ call }: Waiting<Call>): boolean => {
+      const partitions = partitionsOf(call);
+      const isHeld = partitions.some((partition) => held.has(partition));
+      if (isHeld) for (const partition of partitions) held.add(partition);
+      return !isHeld;
+    };
+    const free = held.size === 0 ? waiting : waiting.filter(isFree);
     let size = 0;
-    const end = waiting.findIndex(({ call }, index) => {
+    const end = free.findIndex(({ call }, index) => {
       size += sizeOf(call);
       return index > 0 && size > most;
     });
-    return waiting.splice(0, end === -1 ? waiting.length : end);
-  }
-
-  async function commitAlone({ call, resolve, reject }: Waiting<Call>, onSent: () => void): Promise<void> {
-    await commit([call], onSent).then(resolve, reject);
+    const taken = end === -1 ? free : free.slice(0, end);
+    const gone = new Set(taken);
+    waiting = waiting.filter((each) => !gone.has(each));
+    return taken;
   }
 
   async function runAll(): Promise<void> {
@@ -70,12 +111,67 @@ export function createGather<Call>(options: GatherOptions<Call>): Gather<Call> {
     /** Tells the callers of the last transaction. */
     let tell = nothing;
     while (waiting.length > 0) {
-      const taken = take();
-      const committed = await commitAll(taken, tell);
+      const taken = slow.size < MOST_SLOW ? take() : [];
+      if (taken.length === 0) {
+        const arrival = new Promise<void>((resolve) => {
+          arrived = resolve;
+        });
+        await Promise.race([...slow.values(), arrival]);
+        continue;
+      }
+      const round = { isOver: false, avoid: heldBySlow(), holds: new Set<number>(), onSent: tell };
+      const committing = commitAll(taken, round);
+      const committed = await unlessSlow(committing);
       tell();
-      tell = committed ? telling(taken) : nothing;
+      tell = committed === true ? telling(taken) : nothing;
+      if (committed !== undefined) continue;
+      for (const { call } of taken) for (const partition of partitionsOf(call)) round.holds.add(partition);
+      lookForLate();
+      slow.set(round, endOfSlow(taken, round, committing));
     }
     running = false;
+  }
+
+  async function unlessSlow(committing: Promise<boolean>): Promise<boolean | undefined> {
+    let isSlow = (): void => undefined;
+    const late = new Promise<undefined>((resolve) => {
+      isSlow = () => resolve(undefined);
+    });
+    const timer = clock.setTimer(isSlow, slowMs);
+    try {
+      return await Promise.race([committing, late]);
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  async function endOfSlow(
+    taken: readonly Waiting<Call>[],
+    round: { isOver: boolean } & Round,
+    committing: Promise<boolean>,
+  ): Promise<void> {
+    const timer = clock.setTimer(() => {
+      round.isOver = true;
+      for (const { reject } of taken) reject(outcomeUnknown(withinMs));
+    }, withinMs - slowMs);
+    if (await committing) for (const { resolve } of taken) resolve();
+    timer.cancel();
+    slow.delete(round);
+  }
+
+  /** Only slow rounds make calls wait for long. */
+  function lookForLate(): void {
+    if (looksForLate) return;
+    looksForLate = true;
+    clock.setTimer(() => {
+      looksForLate = false;
+      const lateMs = clock.monotonicMs() - withinMs;
+      const isLate = ({ sinceMs }: Waiting<Call>): boolean => sinceMs <= lateMs;
+      for (const { reject } of waiting.filter(isLate)) reject(notBegun(withinMs));
+      waiting = waiting.filter((each) => !isLate(each));
+      if (waiting.length === 0) arrived();
+      if (slow.size > 0) lookForLate();
+    }, slowMs);
   }
 
   /** At once where nothing follows; else when what is returned is called, or the time is over. */
@@ -96,15 +192,18 @@ export function createGather<Call>(options: GatherOptions<Call>): Gather<Call> {
   }
 
   /** True: all are committed, and to be told; else each has heard of its end. */
-  async function commitAll(taken: readonly Waiting<Call>[], onSent: () => void): Promise<boolean> {
+  async function commitAll(taken: readonly Waiting<Call>[], round: Round): Promise<boolean> {
+    const alone = async ({ call, resolve, reject }: Waiting<Call>): Promise<void> => {
+      if (!round.isOver) await commit([call], round).then(resolve, reject);
+    };
     try {
       await commit(
         taken.map(({ call }) => call),
-        onSent,
+        round,
       );
       return true;
     } catch (error) {
-      if (taken.length > 1 && leftNothing(error)) for (const each of taken) await commitAlone(each, onSent);
+      if (taken.length > 1 && leftNothing(error)) for (const each of taken) await alone(each);
       else for (const { reject } of taken) reject(error);
       return false;
     }
@@ -113,12 +212,25 @@ export function createGather<Call>(options: GatherOptions<Call>): Gather<Call> {
   return {
     async run(call) {
       const done = new Promise<void>((resolve, reject) => {
-        waiting.push({ call, resolve, reject });
+        waiting.push({ call, sinceMs: clock.monotonicMs(), resolve, reject });
       });
-      if (!running) void runAll();
+      if (running) arrived();
+      else void runAll();
       await done;
     },
   };
+}
+
+const LOOK = "the database is away, or an open transaction holds a counter of the topic";
+
+function outcomeUnknown(ms: number): DatabaseUnavailableError {
+  return new DatabaseUnavailableError(
+    `append: no answer within ${ms} ms (${LOOK}). Whether the messages were appended is unknown; with sourceId they can be appended again and stand there once`,
+  );
+}
+
+function notBegun(ms: number): DatabaseConflictError {
+  return new DatabaseConflictError(`append: its turn did not come within ${ms} ms (${LOOK}); nothing was written`);
 }
 
 function nothing(): void {

@@ -11,7 +11,7 @@ import type { Consumer } from "../consuming/consumer.ts";
 import { CONSUME_OPTIONS, type ConsumeOptions, type ConsumerSettings, consumerSettings } from "../consuming/options.ts";
 import { GroupExistsError } from "../groups/errors.ts";
 import { SILENT_MS } from "../groups/groups.ts";
-import type { GroupStore } from "../groups/store.ts";
+import type { Groups } from "../groups/looking.ts";
 import type { GroupStart } from "../store.ts";
 
 /** Options of `queue.replay`: those of `queue.consume`, and the range. */
@@ -49,7 +49,7 @@ export interface ReplayReport {
 }
 
 export interface ReplayParts {
-  readonly store: GroupStore;
+  readonly store: Groups;
   readonly join: (settings: ConsumerSettings) => Promise<Consumer>;
   /** The last id of each partition. Throws `UnknownTopicError`. */
   readonly lastIds: (topic: string) => Promise<readonly string[]>;
@@ -96,7 +96,7 @@ function whileItIsAway(error: unknown): undefined {
 
 /** Dead letters of the range, once nothing else of it is left; undefined before. */
 async function deadAtTheEnd(
-  store: GroupStore,
+  store: Groups,
   { topic, group }: { readonly topic: string; readonly group: string },
   untilId: string,
 ): Promise<number | undefined> {

@@ -10,7 +10,8 @@ import { pipeline } from "node:stream/promises";
 import { createGunzip, createGzip } from "node:zlib";
 import { ArchiveError } from "../../message/queue-errors.ts";
 import { describeError } from "../../runtime/errors.ts";
-import type { MonthCounts, RetentionStore } from "./store.ts";
+import type { Retention } from "./dropping.ts";
+import type { MonthCounts } from "./requests.ts";
 
 export interface ArchiveRequest {
   readonly topic: string;
@@ -29,7 +30,7 @@ export interface Archive {
 
 /** Throws `ArchiveError`, with no file under its final name that is not whole. */
 export async function archiveMonth(
-  store: Pick<RetentionStore, "count" | "rows">,
+  store: Pick<Retention, "count" | "rows">,
   request: ArchiveRequest,
 ): Promise<Archive> {
   const { topic, month } = request;

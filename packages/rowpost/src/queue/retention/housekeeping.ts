@@ -5,15 +5,15 @@
  */
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
-import type { RewindStore } from "../rewinding/store.ts";
+import type { Rewinding } from "../rewinding/rewinding.ts";
 import type { VerifyAnswer, VerifyOptions } from "../verifying/verify.ts";
+import type { Retention } from "./dropping.ts";
 import type { RetentionOutcome } from "./retention.ts";
-import type { RetentionStore } from "./store.ts";
 
 export interface HousekeepingOptions {
   readonly topic: string;
-  readonly store: Pick<RetentionStore, "elect">;
-  readonly rewinding: Pick<RewindStore, "setMilestones">;
+  readonly store: Pick<Retention, "elect">;
+  readonly rewinding: Pick<Rewinding, "setMilestones">;
   readonly prepareMonths: () => Promise<void>;
   readonly applyRetention: () => Promise<readonly RetentionOutcome[]>;
   readonly verify: (options: VerifyOptions) => Promise<VerifyAnswer>;

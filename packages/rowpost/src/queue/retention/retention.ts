@@ -8,7 +8,8 @@ import { said } from "../rewinding/rewind.ts";
 import type { TopicStore } from "../store.ts";
 import { checkTopic } from "../topics/names.ts";
 import { archiveMonth } from "./archive.ts";
-import type { DropBegin, DropRefusal, DropRequest, MonthCounts, NeedingGroup, RetentionStore } from "./store.ts";
+import type { Retention } from "./dropping.ts";
+import type { DropBegin, DropRefusal, DropRequest, MonthCounts, NeedingGroup } from "./requests.ts";
 
 /** Options of `queue.dropMonth`. */
 export interface DropMonthOptions {
@@ -57,7 +58,7 @@ const KINDS: OptionKinds<DropMonthOptions> = {
   ...{ force: "boolean", archiveTo: "string", onProgress: "function" },
 };
 
-export async function dropMonth(store: RetentionStore, options: DropMonthOptions): Promise<MonthDropped> {
+export async function dropMonth(store: Retention, options: DropMonthOptions): Promise<MonthDropped> {
   const request = checked(options);
   const { topic, month } = request;
   const begun = await store.begin(request);
@@ -77,7 +78,7 @@ const NOTHING = { messages: 0, records: 0, archive: [] as readonly string[] };
 
 /** Counts, and archives when asked. When that fails, the month is as before. */
 async function lookAndKeep(
-  store: RetentionStore,
+  store: Retention,
   request: DropRequest,
   { archiveTo, onProgress }: DropMonthOptions,
 ): Promise<MonthCounts & Pick<MonthDropped, "archive">> {
@@ -102,7 +103,7 @@ async function lookAndKeep(
 }
 
 async function stillOurs(
-  store: RetentionStore,
+  store: Retention,
   request: DropRequest,
   counts?: MonthCounts,
   archive?: string,
@@ -178,7 +179,7 @@ function checked(options: DropMonthOptions): DropRequest {
 }
 
 export interface RetentionParts {
-  readonly store: RetentionStore;
+  readonly store: Retention;
   readonly topics: Pick<TopicStore, "currentMonth" | "list" | "months">;
   /** Of this process; the earlier one of both clocks counts. */
   readonly nowMs: () => number;

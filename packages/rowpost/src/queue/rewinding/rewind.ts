@@ -5,14 +5,8 @@ import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { wholeNumber } from "../../runtime/whole-number.ts";
 import { checkGroup, checkTopic } from "../topics/names.ts";
-import type {
-  RewindEntry,
-  RewindRefusal,
-  RewindRequest,
-  RewindStore,
-  RewindTarget,
-  RewoundPartition,
-} from "./store.ts";
+import type { RewindEntry, RewindRefusal, RewindRequest, RewindTarget, RewoundPartition } from "./requests.ts";
+import type { Rewinding } from "./rewinding.ts";
 
 /**
  * Where a group is to go on. `end`: behind the last message. `time`: at the first message that was
@@ -78,21 +72,21 @@ const UNDO: OptionKinds<UndoRewindOptions> = {
 };
 const REWIND: OptionKinds<RewindOptions> = { ...UNDO, to: "any", partitions: "array", droppedMonths: "any" };
 
-export async function rewindGroup(store: RewindStore, options: RewindOptions): Promise<RewindReport> {
+export async function rewindGroup(store: Rewinding, options: RewindOptions): Promise<RewindReport> {
   checkOptions("rewind", options, REWIND);
   return await run(store, checked("rewind", options, targetOf(options.to)), options.dryRun === true);
 }
 
-export async function undoRewind(store: RewindStore, options: UndoRewindOptions): Promise<RewindReport> {
+export async function undoRewind(store: Rewinding, options: UndoRewindOptions): Promise<RewindReport> {
   checkOptions("undoRewind", options, UNDO);
   return await run(store, checked("undoRewind", options, { kind: "undo" }), options.dryRun === true);
 }
 
-export async function rewindLog(store: RewindStore, topic: string, group: string, limit = 100): Promise<RewindEntry[]> {
+export async function rewindLog(store: Rewinding, topic: string, group: string, limit = 100): Promise<RewindEntry[]> {
   return await store.log({ topic: checkTopic(topic), group: checkGroup(group) }, limit);
 }
 
-async function run(store: RewindStore, request: RewindRequest, dryRun: boolean): Promise<RewindReport> {
+async function run(store: Rewinding, request: RewindRequest, dryRun: boolean): Promise<RewindReport> {
   if (dryRun) {
     const plan = await store.plan(request);
     if ("refused" in plan) throw refusal(request, plan);

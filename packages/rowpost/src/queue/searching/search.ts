@@ -13,8 +13,8 @@ import type {
   GroupPlace,
   MessageDetail,
   SearchRequest,
-  SearchStore,
-} from "./store.ts";
+} from "./requests.ts";
+import type { Searching } from "./searching.ts";
 
 /** What `queue.search` looks for. Everything that is given has to be so. */
 export interface QueueSearch {
@@ -143,7 +143,7 @@ const KINDS: OptionKinds<QueueSearch> = {
   ...{ limit: "number", timeLimitMs: "number" },
 };
 
-export async function searchQueue(store: SearchStore, given: QueueSearch): Promise<QueueSearchAnswer> {
+export async function searchQueue(store: Searching, given: QueueSearch): Promise<QueueSearchAnswer> {
   const request = checkedSearch(given);
   const found = await store.search(request);
   if (found === undefined) throw new UnknownTopicError(request.topic);
@@ -219,7 +219,7 @@ function summaryOf(topic: string, message: FoundMessage): QueueMessageSummary {
 }
 
 export async function showMessage(
-  store: SearchStore,
+  store: Searching,
   topic: string,
   id: string,
 ): Promise<QueueMessageDetail | undefined> {

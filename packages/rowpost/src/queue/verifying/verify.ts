@@ -9,9 +9,10 @@ import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { compareIds } from "../../runtime/compare-ids.ts";
 import { wholeNumber } from "../../runtime/whole-number.ts";
 import { idAfter } from "../reading/reader.ts";
-import type { RewindEntry, RewindStore } from "../rewinding/store.ts";
+import type { RewindEntry } from "../rewinding/requests.ts";
+import type { Rewinding } from "../rewinding/rewinding.ts";
 import { checkGroup, checkTopic } from "../topics/names.ts";
-import type { VerifiedGroup, VerifiedMessage, VerifyStore } from "./store.ts";
+import type { VerifiedGroup, VerifiedMessage, Verifying } from "./verifying.ts";
 
 /** Options of `queue.verify`. */
 export interface VerifyOptions {
@@ -65,8 +66,8 @@ const CHUNK = 1_000;
 
 /** What a verification works with. */
 export interface VerifyParts {
-  readonly store: VerifyStore;
-  readonly rewinds: Pick<RewindStore, "log">;
+  readonly store: Verifying;
+  readonly rewinds: Pick<Rewinding, "log">;
   /** Throws `UnknownTopicError`. */
   readonly requireTopic: (topic: string) => Promise<unknown>;
   readonly monotonicMs: () => number;
@@ -120,7 +121,7 @@ interface PlaceSeen {
   readonly endId: string;
 }
 
-async function verifyPlace(store: VerifyStore, request: PlaceRequest): Promise<PlaceSeen> {
+async function verifyPlace(store: Verifying, request: PlaceRequest): Promise<PlaceSeen> {
   const { topic, group, partition, log, afterId, problems, isOver } = request;
   // After the log: a rewind in between shows itself by its round, and is looked at the next time.
   const now = (await store.groups(topic)).find((each) => each.group === group && each.partition === partition);
@@ -184,7 +185,7 @@ function checked(options: VerifyOptions): VerifyOptions {
 }
 
 /** Groups and partitions, in order, from the position on. */
-async function placesOf(store: VerifyStore, { topic, group, after }: VerifyOptions): Promise<VerifiedGroup[]> {
+async function placesOf(store: Verifying, { topic, group, after }: VerifyOptions): Promise<VerifiedGroup[]> {
   const all = (await store.groups(topic)).filter((each) => group === undefined || each.group === group);
   if (group !== undefined && all.length === 0) throw new UnknownGroupError(topic, group);
   all.sort((left, right) =>

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { scannedMessage } from "../../../test/relay/scanned-message.ts";
 import { compareIds } from "../../runtime/compare-ids.ts";
-import { scannedMessage } from "../../testing/scanned-message.ts";
 import type { KeyQueueRow, ScannedMessage } from "../store.ts";
 import { keyRanges, leadingRuns, withoutGaps } from "./key-order.ts";
 

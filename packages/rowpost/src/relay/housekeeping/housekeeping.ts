@@ -242,10 +242,12 @@ export function createHousekeeping(options: HousekeepingOptions): Housekeeping {
 
   async function gauges(): Promise<boolean> {
     if (!isTime("gauges", GAUGES_EVERY_MS)) return false;
-    const now = (await housekeeping.gauges()).filter(({ topic }) => options.room.takes(topic));
-    const isPart = new Set(now.filter(({ atLeast }) => atLeast).map(({ state }) => state));
+    const all = await housekeeping.gauges();
+    const now = all.filter(({ topic }) => options.room.takes(topic));
+    const isPart = new Set(all.filter(({ atLeast }) => atLeast).map(({ state }) => state));
     const absent = shown.filter((one) => !now.some(({ topic, state }) => topic === one.topic && state === one.state));
-    // A topic that a part of its state does not show is not known to have none: its number stays.
+    // A topic that a part of its state does not show is not known to have none, also where the part
+    // is full of topics that other relays take: its number stays.
     const kept = absent.filter(({ state }) => isPart.has(state));
     show([...now, ...absent.filter((one) => !kept.includes(one)).map(none)]);
     shown = [...now.map(({ topic, state }) => ({ topic, state })), ...kept];

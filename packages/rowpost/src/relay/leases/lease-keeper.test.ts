@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createLeaseTable, type LeaseTable, type LeaseTableStore } from "../../testing/lease-table.ts";
+import { createLeaseTable, type LeaseTable, type LeaseTableStore } from "../../../test/relay/lease-table.ts";
 import { createManualClock, type ManualClock } from "../../testing/manual-clock.ts";
 import { createLeaseKeeper, type LeaseKeeper } from "./lease-keeper.ts";
 import { LOOK_MS } from "./lock-watch.ts";

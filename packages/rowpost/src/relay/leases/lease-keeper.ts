@@ -47,6 +47,8 @@ export interface LeaseKeeper {
   heartbeat(): Promise<void>;
   /** Looks at the locks of other owners. True: a heartbeat at once may find something to take. */
   look(): Promise<boolean>;
+  /** There are other owners whose locks can be looked at. */
+  readonly hasOthers: boolean;
   /**
    * Our session, and its lock, stood at the last heartbeat and have not been lost since. Without
    * them no publish starts: others may take our shards before our leases end (rule: session-lock).
@@ -278,6 +280,9 @@ export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
   return {
     heartbeat,
     look: () => watch.look(),
+    get hasOthers() {
+      return watch.hasOthers;
+    },
     get hasSession() {
       return hasSession;
     },

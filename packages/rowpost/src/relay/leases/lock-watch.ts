@@ -29,6 +29,8 @@ export interface LockWatch {
   observe(view: LeaseView): Promise<void>;
   /** Looks at the locks. True: a heartbeat at once may find something to take. */
   look(): Promise<boolean>;
+  /** There are locks to look at. */
+  readonly hasOthers: boolean;
   /**
    * The lock of this owner has been free for {@link LOOK_MS}, and the last heartbeat still read its
    * name.
@@ -79,6 +81,9 @@ export function createLockWatch(leases: Pick<LeaseStore, "freeLocks">, owner: st
 
   return {
     look,
+    get hasOthers() {
+      return locks.size > 0;
+    },
     async observe({ instances, leases: rows }) {
       countsFromMs ??= clock.monotonicMs() + RETURN_MS;
       const owners = new Set(rows.map((lease) => lease.owner));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { scannedMessage } from "../../../test/relay/scanned-message.ts";
 import { silentLogger } from "../../runtime/logger.ts";
-import { scannedMessage } from "../../testing/scanned-message.ts";
 import type { HousekeepingStore, RelayStore } from "../store.ts";
 import { createFollowers } from "./followers.ts";
 

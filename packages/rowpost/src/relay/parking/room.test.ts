@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { inFlightMessage } from "../../../test/relay/scanned-message.ts";
 import { createManualClock } from "../../testing/manual-clock.ts";
-import { inFlightMessage } from "../../testing/scanned-message.ts";
 import type { InFlight } from "../in-flight.ts";
 import { createOutlets } from "./outlets.ts";
 import { createRoom, type Room } from "./room.ts";

@@ -1,10 +1,10 @@
 import { expect, it } from "vitest";
+import { inFlightMessage } from "../../../test/relay/scanned-message.ts";
 import { memory } from "../../brokers/memory.ts";
 import { sqlite } from "../../databases/sqlite/index.ts";
 import { createEventEmitter } from "../../runtime/events.ts";
 import { silentLogger } from "../../runtime/logger.ts";
 import { createManualClock } from "../../testing/manual-clock.ts";
-import { inFlightMessage } from "../../testing/scanned-message.ts";
 import type { RelayEvents } from "../events.ts";
 import { relaySettings } from "../options.ts";
 import { createHealth } from "../parking/health.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { scannedMessage } from "../../../test/relay/scanned-message.ts";
 import type { PublishFailed, PublishResult } from "../../brokers/broker.ts";
 import { DEFAULT_RETRY_POLICY } from "../../message/message-type.ts";
 import { allowedFrom, TRANSITIONS } from "../../message/states.ts";
-import { scannedMessage } from "../../testing/scanned-message.ts";
 import { outcomeOf } from "./outcome.ts";
 
 const MESSAGE = scannedMessage({ id: "7", shard: 3, key: "k", deliveryCount: 4, lockVersion: "9", waitingMs: 1_000 });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { inFlightMessage } from "../../../test/relay/scanned-message.ts";
 import type { Broker } from "../../brokers/broker.ts";
 import { memory } from "../../brokers/memory.ts";
 import { createManualClock } from "../../testing/manual-clock.ts";
-import { inFlightMessage } from "../../testing/scanned-message.ts";
 import { createPublisher } from "./publisher.ts";
 
 /** An adapter from elsewhere, which no compiler has checked. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
+import { inFlightMessage } from "../../../test/relay/scanned-message.ts";
 import { RowRefusedError } from "../../runtime/errors.ts";
 import { silentMetrics } from "../../runtime/metrics.ts";
 import { createManualClock } from "../../testing/manual-clock.ts";
-import { inFlightMessage } from "../../testing/scanned-message.ts";
 import type { Outcome, RelayStore, RowNow } from "../store.ts";
 import { createSettler, type Settlement } from "./settler.ts";
 

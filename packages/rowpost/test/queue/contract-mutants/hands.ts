@@ -1,5 +1,5 @@
 /** Stores that break a promise about groups, rewinds, and what people do by hand. */
-import type { RewindRequest } from "../../../src/queue/rewinding/store.ts";
+import type { RewindRequest } from "../../../src/queue/rewinding/requests.ts";
 import { beside, byHand, consuming, groups, type Mutant, type Mutation, rewinding } from "./mutation.ts";
 
 /** Changes each request of a rewind or a dry run. */
@@ -26,6 +26,13 @@ export const handMutants: readonly Mutant[] = [
     "a group tells who holds a partition",
     groups(({ partitions }) => ({
       partitions: async (...of) => (await partitions(...of)).map((each) => ({ ...each, owner: null, label: null })),
+    })),
+    "groups: each partition tells",
+  ],
+  [
+    "a group tells when the holder of a partition was last seen",
+    groups(({ partitions }) => ({
+      partitions: async (...of) => (await partitions(...of)).map((each) => ({ ...each, seenMs: null })),
     })),
     "groups: each partition tells",
   ],

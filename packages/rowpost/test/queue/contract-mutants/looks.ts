@@ -1,5 +1,5 @@
 /** Stores that break a promise about searching, retention and verifying. */
-import type { SearchRequest } from "../../../src/queue/searching/store.ts";
+import type { SearchRequest } from "../../../src/queue/searching/requests.ts";
 import { byHand, type Mutant, type Mutation, retention, searching, verifying } from "./mutation.ts";
 
 function searchesWith(change: (request: SearchRequest) => SearchRequest): Mutation {
@@ -188,9 +188,7 @@ export const lookMutants: readonly Mutant[] = [
     "what a settle under way writes is seen before a month is dropped",
     retention(({ begin }, store) => ({
       async begin(request) {
-        const groups = store.groups();
-        const before = await groups.partitions(request.topic);
-        await groups.close();
+        const before = await store.groups.partitions(request.topic);
         const answer = await begin(request);
         const isUnread = before.some(({ nextId }) => nextId === "0");
         return isUnread ? { refused: "needed", groups: [] } : answer;

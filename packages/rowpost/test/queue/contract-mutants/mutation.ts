@@ -1,9 +1,10 @@
 /** How a sound store of the queue is made to break one promise. */
 import type { Database } from "../../../src/databases/database.ts";
-import type { GroupStore } from "../../../src/queue/groups/store.ts";
-import type { RetentionStore } from "../../../src/queue/retention/store.ts";
-import type { RewindStore } from "../../../src/queue/rewinding/store.ts";
-import type { SearchStore } from "../../../src/queue/searching/store.ts";
+import type { Groups } from "../../../src/queue/groups/looking.ts";
+import type { Retention } from "../../../src/queue/retention/dropping.ts";
+import type { Rewinding } from "../../../src/queue/rewinding/rewinding.ts";
+import { openRooms, type QueueRooms } from "../../../src/queue/rooms.ts";
+import type { Searching } from "../../../src/queue/searching/searching.ts";
 import type {
   AppendCall,
   AppendRequest,
@@ -15,12 +16,15 @@ import type {
   Settlement,
   TopicStore,
 } from "../../../src/queue/store.ts";
-import type { VerifyStore } from "../../../src/queue/verifying/store.ts";
+import type { Verifying } from "../../../src/queue/verifying/verifying.ts";
 import type { LeaseStore } from "../../../src/relay/store.ts";
 import type { Executor } from "../../../src/transactions/executor.ts";
+import type { QueueStoreHarness } from "../../contracts/queue-contract/harness.ts";
 
-/** What replaces parts of the store. */
-export type Mutation = (store: QueueStore, database: Database) => Partial<QueueStore>;
+type Sound = QueueStore & QueueRooms;
+
+/** What replaces parts of the store, and rooms. */
+export type Mutation = (store: Sound, database: Database) => Partial<Sound>;
 
 /** The promise that it breaks, how, and the beginnings of the names of the cases that must fail. */
 export type Mutant = readonly [promise: string, mutation: Mutation, ...failing: string[]];
@@ -37,13 +41,23 @@ export function needsServer(mutation: Mutation): boolean {
   return besideTransactions.has(mutation);
 }
 
-/** The store with the mutation's parts instead of its own. */
-export function mutated(database: Database, mutation: Mutation): Database {
-  const store = (): QueueStore => {
-    const sound = database.queue.store();
+/** With the mutation's parts instead of its own. */
+export function broken(harness: QueueStoreHarness, mutation: Mutation): QueueStoreHarness {
+  const mutated = (database: Database, store: QueueStore): Sound => {
+    const rooms = openRooms(database.queue.sql);
+    const sound = { ...rooms, ...store, close: async () => void (await Promise.all([rooms.close(), store.close()])) };
     return { ...sound, ...mutation(sound, database) };
   };
-  return { ...database, queue: { ...database.queue, store } };
+  return {
+    ...harness,
+    async createDatabase() {
+      const database = await harness.createDatabase();
+      const store = (): QueueStore => mutated(database, database.queue.store());
+      return { ...database, queue: { ...database.queue, store } };
+    },
+    // The store is mutated already, and has them.
+    rooms: ({ store }) => store as Sound,
+  };
 }
 
 /** Appends in another way. */
@@ -68,55 +82,30 @@ export function appendingEach(change: (message: QueuedMessage) => QueuedMessage)
 
 /** Stores are closures: their methods can be taken out of them. */
 type Loose<Store> = { readonly [Name in Exclude<keyof Store, never>]: Store[Name] };
-type Change<Store> = (sound: Loose<Store>, store: QueueStore, database: Database) => Partial<Store>;
+type Change<Store> = (sound: Loose<Store>, store: Sound, database: Database) => Partial<Store>;
 
 export function topics(change: Change<TopicStore>): Mutation {
   return (store, database) => ({ topics: { ...store.topics, ...change(store.topics, store, database) } });
 }
 
-export function groups(change: Change<GroupStore>): Mutation {
-  return (store, database) => ({
-    groups() {
-      const sound = store.groups();
-      return { ...sound, ...change(sound, store, database) };
-    },
-  });
+export function groups(change: Change<Groups>): Mutation {
+  return (store, database) => ({ groups: { ...store.groups, ...change(store.groups, store, database) } });
 }
 
-export function searching(change: Change<SearchStore>): Mutation {
-  return (store, database) => ({
-    searching() {
-      const sound = store.searching();
-      return { ...sound, ...change(sound, store, database) };
-    },
-  });
+export function searching(change: Change<Searching>): Mutation {
+  return (store, database) => ({ searching: { ...store.searching, ...change(store.searching, store, database) } });
 }
 
-export function rewinding(change: Change<RewindStore>): Mutation {
-  return (store, database) => ({
-    rewinding() {
-      const sound = store.rewinding();
-      return { ...sound, ...change(sound, store, database) };
-    },
-  });
+export function rewinding(change: Change<Rewinding>): Mutation {
+  return (store, database) => ({ rewinding: { ...store.rewinding, ...change(store.rewinding, store, database) } });
 }
 
-export function retention(change: Change<RetentionStore>): Mutation {
-  return (store, database) => ({
-    retention() {
-      const sound = store.retention();
-      return { ...sound, ...change(sound, store, database) };
-    },
-  });
+export function retention(change: Change<Retention>): Mutation {
+  return (store, database) => ({ retention: { ...store.retention, ...change(store.retention, store, database) } });
 }
 
-export function verifying(change: Change<VerifyStore>): Mutation {
-  return (store, database) => ({
-    verifying() {
-      const sound = store.verifying();
-      return { ...sound, ...change(sound, store, database) };
-    },
-  });
+export function verifying(change: Change<Verifying>): Mutation {
+  return (store, database) => ({ verifying: { ...store.verifying, ...change(store.verifying, store, database) } });
 }
 
 /** A group's side; the key of the group is the last argument. */
@@ -124,7 +113,7 @@ export function consuming(
   change: (
     sound: Loose<ConsumptionStore>,
     key: GroupKey,
-    store: QueueStore,
+    store: Sound,
     database: Database,
   ) => Partial<ConsumptionStore>,
 ): Mutation {

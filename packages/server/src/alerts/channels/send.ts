@@ -1,14 +1,15 @@
 /** A channel that is set up: what it takes a minute, and sending. */
 import type { ChannelConfig } from "../config.ts";
 import { rankOf } from "../lifecycle.ts";
-import { post } from "../post.ts";
 import type { ChannelAnswer, Notice } from "../state.ts";
 import { cutToBytes, render } from "../texts.ts";
-import type { ChannelKind } from "./channel.ts";
+import type { ChannelKind, ChannelRequest, ChannelResponse } from "./channel.ts";
 import { CHANNEL_KINDS } from "./index.ts";
 
 const MINUTE_MS = 60_000;
 const ANSWER_BYTES = 300;
+const READ_BYTES = 4_096;
+const ANSWER_MS = 5_000;
 
 export interface Channel {
   readonly config: ChannelConfig;
@@ -29,7 +30,13 @@ export interface ChannelParts {
 }
 
 /** Makes it. Nothing is sent before the first notice. */
-export function createChannel({ answerMs, config, consoleUrl, monotonicMs, secrets }: ChannelParts): Channel {
+export function createChannel({
+  answerMs = ANSWER_MS,
+  config,
+  consoleUrl,
+  monotonicMs,
+  secrets,
+}: ChannelParts): Channel {
   const kind: ChannelKind = CHANNEL_KINDS[config.type];
   let sentMs: number[] = [];
 
@@ -69,4 +76,35 @@ export function createChannel({ answerMs, config, consoleUrl, monotonicMs, secre
       return { at: new Date().toISOString(), ok: refusal === undefined, answer: clean(refusal ?? "ok") };
     },
   };
+}
+
+/** Rejects with an error whose text names no address. */
+async function post({ body, headers, url }: ChannelRequest, answerMs: number): Promise<ChannelResponse> {
+  // A redirect would carry the notice, and its secret, to where nobody has sent it.
+  const init = { method: "POST", headers, body, redirect: "manual", signal: AbortSignal.timeout(answerMs) } as const;
+  try {
+    const response = await fetch(url, init);
+    return { status: response.status, body: await beginning(response) };
+  } catch (error) {
+    throw new Error(reasonOf(error, answerMs));
+  }
+}
+
+async function beginning({ body }: Response): Promise<string> {
+  if (body === null) return "";
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    chunks.push(chunk);
+    size += chunk.length;
+    if (size >= READ_BYTES) break;
+  }
+  return Buffer.concat(chunks).subarray(0, READ_BYTES).toString("utf8");
+}
+
+function reasonOf(error: unknown, answerMs: number): string {
+  if (error instanceof Error && error.name === "TimeoutError") return `no answer within ${answerMs} ms`;
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
+  return code === "" ? "the connection failed" : `the connection failed: ${code}`;
 }

@@ -80,6 +80,10 @@ export const QUEUE_CHINESE: Readonly<Record<string, string>> = {
   "let a paused consumer group go on where it was": "让暂停的消费组从原处继续",
   "let a consumer group never get a message: one that comes again, a dead letter, or its first unfinished one":
     "让消费组跳过一条消息：待重投的、死信，或第一条未完成的",
+  "take a message back: consumer groups that have not begun with it skip it; then show it":
+    "撤回一条消息：还没开始处理它的消费组会跳过它；然后显示这条消息",
+  "A group that stands as unread or waiting skips it, unless a member has it in hand: show it again later.":
+    "状态为 unread 或 waiting 的消费组会跳过它，除非某个成员已经拿到了它：过一会儿再看一次。",
   "list the dead letters of a consumer group, with their errors": "列出消费组的死信和错误",
   "part of the last error": "最近一次错误里的一段文字",
   "dead: given up; waiting: comes again": "dead：已放弃；waiting：等待重投",

@@ -33,9 +33,18 @@ Examples:
     });
 }
 
-const COLUMNS = ["GROUP", "PARTITION", "LAG", "BEHIND FOR", "WAITING", "DEAD", "MEMBER", "HELD SINCE", "HEAD"].map(
-  (title) => ({ title, ...(["LAG", "WAITING", "DEAD"].includes(title) ? { align: "right" as const } : {}) }),
-);
+const COLUMNS = [
+  "GROUP",
+  "PARTITION",
+  "LAG",
+  "BEHIND FOR",
+  "WAITING",
+  "DEAD",
+  "MEMBER",
+  "SEEN",
+  "HELD SINCE",
+  "HEAD",
+].map((title) => ({ title, ...(["LAG", "WAITING", "DEAD"].includes(title) ? { align: "right" as const } : {}) }));
 
 function groupsText(context: CommandContext, groups: readonly GroupStatus[]): string {
   const rows = groups.flatMap((group) => [
@@ -44,6 +53,7 @@ function groupsText(context: CommandContext, groups: readonly GroupStatus[]): st
       "all",
       ...numbersOf(group),
       group.paused === undefined ? "" : `paused by ${group.paused.author}: ${shortened(group.paused.reason, 60)}`,
+      "",
       group.paused?.at ?? "",
       "",
     ],
@@ -52,6 +62,7 @@ function groupsText(context: CommandContext, groups: readonly GroupStatus[]): st
       String(each.partition),
       ...numbersOf(each),
       each.member === undefined ? "nobody" : (each.member.label ?? each.member.owner),
+      each.member?.seenMsAgo === undefined ? "" : `${durationText(each.member.seenMsAgo)} ago`,
       each.member?.since ?? "",
       headText(each),
     ]),

@@ -13,7 +13,7 @@ import { pauseCommand, resumeCommand, skipCommand } from "./pause.ts";
 import { rewindCommand } from "./rewind.ts";
 import { searchCommand } from "./search.ts";
 import { sendCommand } from "./send.ts";
-import { showCommand } from "./show.ts";
+import { recallCommand, showCommand } from "./show.ts";
 import { tailCommand } from "./tail.ts";
 import { topicsCommand } from "./topics.ts";
 import { verifyCommand } from "./verify.ts";
@@ -40,6 +40,7 @@ Examples:
     tailCommand,
     searchCommand,
     showCommand,
+    recallCommand,
     rewindCommand,
     dropMonthCommand,
     groupsCommand,

@@ -1,9 +1,10 @@
-/** `rowpost queue show`: one message, and who consumed it. */
+/** `rowpost queue show` and `recall`: one message, and who consumed it. */
 import { Command } from "commander";
 import type { QueueMessageDetail } from "rowpost/queue";
 import type { CommandContext, ExitCode } from "../context.ts";
 import { CommandFailure } from "../failure.ts";
 import { fieldsText, printJson, printLine, tableText, withoutControls } from "../output.ts";
+import { addHandOptions, type HandFlags, handOf, queueId } from "./by-hand.ts";
 import { addQueueOptions, type QueueFlags, withQueue } from "./connection.ts";
 
 /** The command; `finish` takes its exit code. */
@@ -21,11 +22,36 @@ Examples:
     )
     .action(async (topic: string, id: string, flags: QueueFlags) => {
       const message = await withQueue(context, flags, (queue) => queue.message(topic, id));
-      if (message === undefined) throw new CommandFailure(`topic ${topic} has no message ${id}`);
-      if (flags.json === true) printJson(context, { ...message, body: shown(message.body) });
-      else print(context, message);
+      print(context, flags, found(message, topic, id));
       finish(0);
     });
+}
+
+/** The command; `finish` takes its exit code. */
+export function recallCommand(context: CommandContext, finish: (code: ExitCode) => void): Command {
+  return addQueueOptions(addHandOptions(new Command("recall")))
+    .description("take a message back: consumer groups that have not begun with it skip it; then show it")
+    .argument("<topic>", "the topic")
+    .argument("<id>", "id of the message", queueId)
+    .addHelpText(
+      "after",
+      `
+A group that stands as unread or waiting skips it, unless a member has it in hand: show it again later.
+
+Examples:
+  rowpost queue recall orders 912345678901234567 --reason "wrong price" --database sqlite:./app.db`,
+    )
+    .action(async (topic: string, id: string, flags: HandFlags) => {
+      const by = handOf(context, flags);
+      const recalled = await withQueue(context, flags, (queue) => queue.recall({ topic, id, ...by }));
+      print(context, flags, found(recalled, topic, id));
+      finish(0);
+    });
+}
+
+function found(message: QueueMessageDetail | undefined, topic: string, id: string): QueueMessageDetail {
+  if (message === undefined) throw new CommandFailure(`topic ${topic} has no message ${id}`);
+  return message;
 }
 
 /** Bytes as base64: JSON has no other way. */
@@ -33,7 +59,12 @@ function shown(body: unknown): unknown {
   return body instanceof Uint8Array ? Buffer.from(body).toString("base64") : body;
 }
 
-function print(context: CommandContext, message: QueueMessageDetail): void {
+function print(context: CommandContext, { json }: QueueFlags, message: QueueMessageDetail): void {
+  if (json === true) printJson(context, { ...message, body: shown(message.body) });
+  else printFields(context, message);
+}
+
+function printFields(context: CommandContext, message: QueueMessageDetail): void {
   const { producer } = message;
   const fields: [string, string][] = [
     ["id", message.id],

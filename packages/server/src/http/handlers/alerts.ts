@@ -2,7 +2,9 @@
 import type { Silence } from "rowpost";
 import { type KnownAlerts, knownAlerts } from "../../alerts/known.ts";
 import { isMeant, rankOf } from "../../alerts/lifecycle.ts";
+import { RULE_TITLES } from "../../alerts/rule-names.ts";
 import { lineOf } from "../../alerts/rule-texts.ts";
+import { RULE_NAMES } from "../../alerts/rules.ts";
 import type { Alert } from "../../alerts/state.ts";
 import type { Call, ConsoleParts, HandlersOf } from "../call.ts";
 import { languageOf, Problem } from "../problem.ts";
@@ -36,6 +38,7 @@ export function alertHandlers({
             ...{ ...rest, ...(rule === undefined ? {} : { rule }) },
             ...(subject === undefined ? {} : { subject }),
           })),
+          rules: RULE_NAMES.map((rule) => ({ rule, name: RULE_TITLES[language][rule] })),
           channels: names.map((name) => {
             const last = state.channels[name];
             return { name, canTest: configured.includes(name), ...(last === undefined ? {} : { last }) };
@@ -92,15 +95,14 @@ function itemsOf(known: KnownAlerts, silences: readonly Silence[], language: "en
   const active = silences.filter((each) => each.active);
   const order = (alert: Alert): number => (alert.phase === "firing" ? 10 : 0) + rankOf(alert.severity);
   return Object.values(state.alerts)
-    .filter(({ phase }) => phase !== "ok")
     .sort((a, b) => order(b) - order(a) || a.sinceMs - b.sinceMs)
     .map((alert) => {
-      const { facts, isFlapping, phase, rule, severity, since, sinceMs, subject } = alert;
+      const { facts, phase, rule, severity, since, sinceMs, subject } = alert;
       const { command, peak, title, why } = lineOf(alert, language);
       const silence = active.find((each) => isMeant(each, alert))?.id;
       return {
-        ...{ rule, subject, severity, phase: phase === "firing" ? "firing" : "waiting", title, why, command, peak },
-        ...{ since, forMs: Math.max(0, state.clockMs - sinceMs) + ageMs, isFlapping },
+        ...{ rule, subject, severity, phase, title, why, command, peak },
+        ...{ since, forMs: Math.max(0, state.clockMs - sinceMs) + ageMs },
         ...(rule === "oldest-due" && facts["id"] !== undefined ? { messageId: String(facts["id"]) } : {}),
         ...(silence === undefined ? {} : { silence }),
       };

@@ -1,9 +1,10 @@
-/** Changes that mean many messages: rules, a topic's backoff, and bulk operations on a preview. */
-import type { BulkKind, BulkOperation, MessageFilter, OperatorAction } from "rowpost";
+/** Changes that mean many messages: rules, a topic's backoff, and what is changed on a preview. */
+import type { ChangeKind, MessageFilter, OperatorAction } from "rowpost";
 import type { z } from "zod";
 import type { Principal } from "../../access/principal.ts";
 import { reaches, type Topics } from "../../access/topics.ts";
 import { failuresOf } from "../../operations/failure-groups.ts";
+import { type Operation, PREVIEW_MS } from "../../operations/operations.ts";
 import type { Source } from "../../source.ts";
 import type { operation as operationSchema, previewBody } from "../bulk-schemas.ts";
 import type { HandlersOf } from "../call.ts";
@@ -13,12 +14,11 @@ import { mayDo } from "../route.ts";
 import { isOwn, requireTopic } from "../topic-limits.ts";
 
 type Handled =
-  | ("suspendScope" | "resumeScope" | "resetBackoff" | "preview" | "startOperation" | "operations" | "operation")
-  | ("pauseOperation" | "resumeOperation" | "cancelOperation");
+  | ("suspendScope" | "resumeScope" | "resetBackoff")
+  | ("preview" | "startOperation" | "operations" | "operation" | "cancelOperation");
 
-const PREVIEW_MS = 600_000;
 const SHOWN_CONFLICTS = 200;
-const FOR_ADMINS: readonly BulkKind[] = ["resend", "archive", "delete"];
+const FOR_ADMINS: readonly ChangeKind[] = ["resend", "archive", "delete"];
 
 /** Makes them. */
 export function bulkHandlers(): HandlersOf<Handled> {
@@ -41,74 +41,72 @@ export function bulkHandlers(): HandlersOf<Handled> {
       return { json: { changed: await source.changes.resetBackoff({ topic, action: actionOf(principal, reason) }) } };
     },
 
-    async preview({ body: { filter, fingerprint, kind }, principal, source }) {
+    async preview({ body: { afterId, filter, fingerprint, kind }, principal, source }) {
       checkKind(kind, principal);
       if (fingerprint === undefined) requireTopic(principal.topics, filter.topic);
-      const { seen, ...meant } = await meantBy(source, { filter, fingerprint, kind }, principal.topics);
-      const made = await source.bulk.preview({ kind, author: principal.name, filter: meant.filter, seen });
-      const samples = made.samples.map((message) => ({ ...message }));
-      return { json: { operation: shown(made.operation), samples, expiresInMs: PREVIEW_MS } };
+      const meant = await meantBy(source, { filter, fingerprint, kind }, principal.topics);
+      const { operation, samples } = await source.bulk.preview({ kind, author: principal.name, afterId, ...meant });
+      const shownSamples = samples.map((message) => ({ ...message }));
+      return { json: { operation: shown(operation), samples: shownSamples, expiresInMs: PREVIEW_MS } };
     },
 
-    async startOperation({ body: { preview, rate, reason, until }, principal, source }) {
-      const planned = await source.bulk.read(preview);
+    async startOperation({ body: { preview, reason, until }, principal, source }) {
+      const planned = source.bulk.read(preview);
       if (planned !== undefined) {
         checkKind(planned.kind, principal);
         requireTopic(principal.topics, planned.filter.topic);
       }
       const untilMs = msUntil(until);
-      const started = await source.bulk.start({ id: preview, action: actionOf(principal, reason), rate, untilMs });
+      const started = source.bulk.start({ id: preview, action: actionOf(principal, reason), untilMs });
       if (started === undefined)
-        throw new Problem("preview-expired", "make the preview again: it is older than ten minutes, or not yours");
-      source.wakeWorker();
+        throw new Problem(
+          "preview-expired",
+          "make the preview again: it is older than ten minutes, not yours, or was made in another process of the console",
+        );
       return { json: { operation: shown(started) } };
     },
 
     async operations({ principal, source }) {
-      const own = (await source.bulk.list()).filter((each) => isOwn(each, principal.topics));
+      const own = source.bulk.list().filter((each) => isOwn(each, principal.topics));
       return { json: { items: own.map(shown), asOf: new Date().toISOString() } };
     },
 
     async operation({ operation: id, source }) {
-      const conflicts = await source.bulk.conflicts({ id, afterId: "0", limit: SHOWN_CONFLICTS });
-      const asOf = new Date().toISOString();
-      return { json: { operation: shown(await known(source, id)), conflicts: [...conflicts], asOf } };
+      const operation = known(source, id);
+      const conflicts = operation.conflicts.slice(0, SHOWN_CONFLICTS).map(({ id, state }) => ({ id, state }));
+      return { json: { operation: shown(operation), conflicts, asOf: new Date().toISOString() } };
     },
 
-    pauseOperation: (call) => move("paused", call),
-    resumeOperation: (call) => move("running", call),
-    cancelOperation: (call) => move("cancelled", call),
+    async cancelOperation({ body: { reason }, operation: id, principal, source }) {
+      checkKind(known(source, id).kind, principal);
+      const ending = source.bulk.cancel(id);
+      if (ending === undefined) {
+        const operation = shown(known(source, id));
+        throw new Problem("state-conflict", `operation ${id} is ${operation.state}`, { more: { operation } });
+      }
+      const { via = "console", ...who } = actionOf(principal, reason);
+      const about = { action: "operation cancel", result: "done", details: { operation: id } } as const;
+      await source.operations.record({ ...who, ...about, via });
+      await ending;
+      return { json: { operation: shown(known(source, id)) } };
+    },
   };
 }
 
-interface MoveCall {
-  readonly operation: string;
-  readonly body: { readonly reason: string };
-  readonly principal: Principal;
-  readonly source: Source;
+/**
+ * Throws a {@link Problem} when this process has none; a preview is nobody's business but its
+ * author's.
+ */
+function known(source: Source, id: string): Operation {
+  const operation = source.bulk.read(id);
+  if (operation !== undefined && operation.state !== "preview") return operation;
+  throw new Problem(
+    "not-found",
+    `this process of the console has no operation ${id}: another one may have it, and the audit has its begin and end`,
+  );
 }
 
-async function move(
-  to: "paused" | "running" | "cancelled",
-  { body, operation: id, principal, source }: MoveCall,
-): Promise<{ readonly json: { readonly operation: z.infer<typeof operationSchema> } }> {
-  checkKind((await known(source, id)).kind, principal);
-  const isMoved = await source.bulk.move({ id, to, action: actionOf(principal, body.reason) });
-  const operation = await known(source, id);
-  if (!isMoved) throw new Problem("state-conflict", `operation ${id} is ${operation.state}`, { more: { operation } });
-  source.wakeWorker();
-  return { json: { operation: shown(operation) } };
-}
-
-/** Throws a {@link Problem} when there is none; a preview is nobody's business but its author's. */
-async function known(source: Source, id: string): Promise<BulkOperation> {
-  const operation = await source.bulk.read(id);
-  if (operation === undefined || operation.state === "preview")
-    throw new Problem("not-found", `there is no operation ${id}`);
-  return operation;
-}
-
-function checkKind(kind: BulkKind, { role }: Principal): void {
+function checkKind(kind: ChangeKind, { role }: Principal): void {
   if (!FOR_ADMINS.includes(kind) || mayDo(role, "admin")) return;
   throw new Problem("forbidden", `${kind} needs the role admin, and you have ${role}`, {
     more: { role, needed: "admin" },
@@ -136,6 +134,6 @@ function actionOf({ name, via }: Principal, reason: string): OperatorAction {
   return { author: name, reason: reason.trim(), via };
 }
 
-function shown({ filter, planned, total, ...operation }: BulkOperation): z.infer<typeof operationSchema> {
-  return { ...operation, filter: { ...filter }, total: { value: total, relation: planned ? "eq" : "gte" } };
+function shown({ conflicts: _conflicts, filter, ...operation }: Operation): z.infer<typeof operationSchema> {
+  return { ...operation, filter: { ...filter } };
 }

@@ -60,7 +60,7 @@ export const append: AppendStatements = {
     return () => ({
       name: given.rows.length === 1 ? "appendMessage" : "appendMessages",
       text: `INSERT INTO ${quoteName(infoTable(topic, month))} (${columns})
-  VALUES (${checked("?", IN_TRANSACTION + NOT_ENDED)}, ${values})${others}`,
+  VALUES (${checked("?", true, IN_TRANSACTION)}, ${values})${others}`,
       params,
     });
   },

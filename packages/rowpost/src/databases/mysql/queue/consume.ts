@@ -2,7 +2,7 @@
 import { MEMBER_SILENT } from "../../../message/member-silent.ts";
 import { infoTable, recordTable } from "../../sql/queue/names.ts";
 import type { ConsumeStatements } from "../../sql/queue/statements.ts";
-import { RESULTS, startId } from "../../sql/queue/values.ts";
+import { RESULTS } from "../../sql/queue/values.ts";
 import { COMPANION_NOW as NOW, whole } from "../clock.ts";
 import { quoteName } from "../names.ts";
 
@@ -13,37 +13,7 @@ const COLUMNS = `CAST(m.message_id AS CHAR) AS id, m.partition_no AS partition_n
 const SHORT_BODY = `IF(OCTET_LENGTH(m.message_data) <= ?, m.message_data, NULL) AS message_data,
     IF(OCTET_LENGTH(m.message_data) <= ?, NULL, OCTET_LENGTH(m.message_data)) AS left_out_bytes`;
 
-/** Records of a deleted group stay: another round lets one of its name write its own. */
-const BEGINS_IN =
-  "COALESCE((SELECT g.round FROM message_group AS g WHERE g.topic_id = c.topic_id AND g.consumer_group_id = ?), 0)";
-const BEHIND_LAST = "(c.last_id + 1) * 64 + c.partition_no";
-
 export const consume: ConsumeStatements = {
-  /** Two members that join at once meet at the primary key; what is there stays as it is. */
-  insertProgress: ({ topic, group }, start) => ({
-    name: "insertProgress",
-    text: `INSERT INTO message_consumption (topic_id, consumer_group_id, partition_no, begin_message_id, next_message_id, message_date, round)
-  SELECT c.topic_id, ?, c.partition_no, ${start === "end" ? `${BEHIND_LAST}, ${BEHIND_LAST}` : "?, ?"}, 0, ${BEGINS_IN}
-  FROM message_topic_partition AS c WHERE c.topic_id = ?
-  ON DUPLICATE KEY UPDATE message_date = message_consumption.message_date`,
-    params: [group, ...(start === "end" ? [] : [startId(start), startId(start)]), group, topic],
-  }),
-
-  readProgress: ({ topic, group }) => ({
-    name: "readProgress",
-    text: `SELECT partition_no AS partitionno, CAST(next_message_id AS CHAR) AS nextid, round, epoch
-  FROM message_consumption WHERE topic_id = ? AND consumer_group_id = ?`,
-    params: [topic, group],
-  }),
-
-  readCounters: ({ topic, group }) => ({
-    name: "readCounters",
-    text: `SELECT c.partition_no AS partitionno, CAST(c.last_id AS CHAR) AS lastid, CASE WHEN g.paused_at IS NULL THEN 0 ELSE 1 END AS paused
-FROM message_topic_partition AS c LEFT JOIN message_group AS g ON g.topic_id = c.topic_id AND g.consumer_group_id = ?
-WHERE c.topic_id = ?`,
-    params: [group, topic],
-  }),
-
   readMessages: ({ topic, month, partition, fromId, toId, limit, bodyLimit }) => ({
     name: "readMessages",
     text: `SELECT ${COLUMNS}, ${SHORT_BODY}

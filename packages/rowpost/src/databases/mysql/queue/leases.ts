@@ -3,8 +3,10 @@
  */
 import type { GroupKey } from "../../../queue/store.ts";
 import type { HeldShard } from "../../../relay/store.ts";
-import type { HoldingStatements } from "../../sql/statements.ts";
+import type { BeatStatements, HoldingStatements } from "../../sql/queue/statements.ts";
+import { inOrder as byKey, keyRows } from "../../sql/queue/values.ts";
 import { COMPANION_NOW as NOW, whole } from "../clock.ts";
+import { BYTES } from "./schema.ts";
 
 const HELD = "JSON_TABLE(?, '$[*]' COLUMNS (partition_no INT PATH '$[0]', epoch BIGINT PATH '$[1]')) AS j";
 const OURS = "p.topic_id = ? AND p.consumer_group_id = ? AND p.partition_no = j.partition_no";
@@ -15,18 +17,6 @@ export function holding({ topic, group }: GroupKey): HoldingStatements {
   const held = (list: readonly HeldShard[]): string =>
     JSON.stringify(inOrder(list).map(({ shard, epoch }) => [shard, epoch]));
   return {
-    ...memberStatements(key),
-
-    /** Locks the rows that it writes; a takeover comes before or after, and changes the epoch. */
-    renew: ({ owner, leaseMs, held: list }) => ({
-      name: "renewPartitions",
-      text: `UPDATE ${HELD}
-  STRAIGHT_JOIN message_consumption AS p ON ${OURS}
-  SET p.lease_until = ${NOW} + INTERVAL ${whole(leaseMs)} * 1000 MICROSECOND, p.lease_ms = ${whole(leaseMs)}
-  WHERE p.owner = ? AND p.epoch = j.epoch`,
-      params: [held(list), ...key, owner],
-    }),
-
     readLeases: () => ({
       name: "readPartitions",
       text: `SELECT partition_no AS shard, owner, epoch, CAST(lease_until AS CHAR) AS lease_until, lease_ms
@@ -72,37 +62,71 @@ export function holding({ topic, group }: GroupKey): HoldingStatements {
   };
 }
 
-type Members = Pick<HoldingStatements, "reportInstance" | "removeInstance" | "forgetInstances" | "readInstances">;
+const KEY_COLUMNS = `topic_id VARCHAR(31) CHARACTER SET ascii COLLATE ascii_bin PATH '$[0]', consumer_group_id VARCHAR(64) ${BYTES} PATH '$[1]'`;
+const KEYS = `JSON_TABLE(?, '$[*]' COLUMNS (${KEY_COLUMNS})) AS j`;
+const OF_KEY = "p.topic_id = j.topic_id AND p.consumer_group_id = j.consumer_group_id";
+const OWNER = "owner VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin";
 
-/** Each locks the row of one member until its own end. */
-function memberStatements(key: readonly string[]): Members {
-  return {
-    reportInstance: ({ owner, label }) => ({
-      name: "reportMember",
-      text: `INSERT INTO message_consumer (topic_id, consumer_group_id, owner, label, seen_at) VALUES (?, ?, ?, ?, ${NOW})
-  ON DUPLICATE KEY UPDATE label = VALUES(label), seen_at = ${NOW}`,
-      params: [...key, owner, label],
-    }),
-    removeInstance: (owner) => ({
-      name: "removeMember",
-      text: `DELETE FROM message_consumer WHERE ${MEMBER} AND owner = ?`,
-      params: [...key, owner],
-    }),
-    forgetInstances: () => ({
-      name: "forgetMembers",
-      text: `DELETE FROM message_consumer WHERE ${MEMBER} AND seen_at < ${NOW} - INTERVAL 24 HOUR`,
-      params: key,
-    }),
-    // Both bounds: after the server's clock was set back, a dead member would else stay alive.
-    readInstances: (timeoutMs) => ({
-      name: "readMembers",
-      text: `SELECT owner, label, seen_at BETWEEN ${NOW} - INTERVAL ${whole(timeoutMs)} * 1000 MICROSECOND
-    AND ${NOW} + INTERVAL ${whole(timeoutMs)} * 1000 MICROSECOND AS alive
-  FROM message_consumer WHERE ${MEMBER} ORDER BY owner`,
-      params: key,
-    }),
-  };
-}
+export const beats: BeatStatements = {
+  /** Locks the rows of these members until its end, in one order; nobody else writes them. */
+  reportMembers: (members) => ({
+    name: "reportMembers",
+    text: `INSERT INTO message_consumer (topic_id, consumer_group_id, owner, label, seen_at)
+  SELECT j.topic_id, j.consumer_group_id, j.owner, j.label, ${NOW}
+  FROM JSON_TABLE(?, '$[*]' COLUMNS (${KEY_COLUMNS}, ${OWNER} PATH '$[2]', label VARCHAR(255) CHARACTER SET utf8mb4 PATH '$[3]')) AS j
+  ON DUPLICATE KEY UPDATE label = VALUES(label), seen_at = VALUES(seen_at)`,
+    params: [
+      JSON.stringify(byKey(members).map(({ key: { topic, group }, owner, label }) => [topic, group, owner, label])),
+    ],
+  }),
+
+  /**
+   * Locks the rows that it writes until its end; a takeover comes before or after, and changes the
+   * epoch. With "skip" one row that somebody holds keeps none of the other groups from being
+   * renewed; a scan of a small table would wait for it all the same, hence FORCE INDEX. If we die
+   * right after it, the leases are a little longer.
+   */
+  renewPartitions: (members, locked) => ({
+    name: "renewPartitions",
+    text: `UPDATE (SELECT p.topic_id AS topic_id, p.consumer_group_id AS consumer_group_id, p.partition_no AS partition_no, j.lease_ms AS lease_ms
+    FROM JSON_TABLE(?, '$[*]' COLUMNS (${KEY_COLUMNS}, partition_no INT PATH '$[2]', epoch BIGINT PATH '$[3]', ${OWNER} PATH '$[4]', lease_ms BIGINT PATH '$[5]')) AS j
+    STRAIGHT_JOIN message_consumption AS p FORCE INDEX (PRIMARY) ON ${OF_KEY} AND p.partition_no = j.partition_no
+    WHERE p.owner = j.owner AND p.epoch = j.epoch
+    LIMIT ${MOST_RENEWED} FOR UPDATE /*!80000 OF p */${locked === "skip" ? " SKIP LOCKED" : ""}) AS held
+  STRAIGHT_JOIN message_consumption AS r FORCE INDEX (PRIMARY)
+    ON r.topic_id = held.topic_id AND r.consumer_group_id = held.consumer_group_id AND r.partition_no = held.partition_no
+  SET r.lease_until = ${NOW} + INTERVAL held.lease_ms * 1000 MICROSECOND, r.lease_ms = held.lease_ms`,
+    params: [
+      JSON.stringify(
+        byKey(members).flatMap(({ key: { topic, group }, owner, leaseMs, held }) =>
+          inOrder(held).map(({ shard, epoch }) => [topic, group, shard, epoch, owner, leaseMs]),
+        ),
+      ),
+    ],
+  }),
+
+  readPartitions: (keys) => ({
+    name: "readPartitions",
+    text: `SELECT p.topic_id AS topic, p.consumer_group_id AS groupid, p.partition_no AS shard, p.owner AS owner, p.epoch AS epoch,
+    CAST(p.lease_until AS CHAR) AS lease_until, p.lease_ms AS lease_ms
+  FROM ${KEYS} STRAIGHT_JOIN message_consumption AS p FORCE INDEX (PRIMARY) ON ${OF_KEY}`,
+    params: [keyRows(keys)],
+  }),
+
+  readMembers: (keys) => ({
+    name: "readMembers",
+    text: `SELECT p.topic_id AS topic, p.consumer_group_id AS groupid, p.owner AS owner, p.label AS label,
+    TIMESTAMPDIFF(MICROSECOND, p.seen_at, ${NOW}) DIV 1000 AS silent_ms
+  FROM ${KEYS} STRAIGHT_JOIN message_consumer AS p FORCE INDEX (PRIMARY) ON ${OF_KEY}`,
+    params: [keyRows(keys)],
+  }),
+};
+
+/**
+ * A LIMIT, because without one the optimizer merges the sub-query into the UPDATE, which then
+ * waits.
+ */
+const MOST_RENEWED = 1_000_000;
 
 /** Whoever locks several rows locks them in this order. */
 function inOrder<Shard extends { readonly shard: number }>(list: readonly Shard[]): Shard[] {

@@ -1,6 +1,6 @@
 /** What a group gets again. Written in the transaction that has the partition's progress locked. */
 import type { RedeliveryStatements } from "../../sql/queue/statements.ts";
-import { BEHIND_UNTIL, redeliveryRows } from "../../sql/queue/values.ts";
+import { BEHIND_UNTIL, endsRedelivery, keyRows, redeliveryRows } from "../../sql/queue/values.ts";
 import { NOT_SAFE, COMPANION_NOW as NOW, whole } from "../clock.ts";
 import { BYTES } from "./schema.ts";
 
@@ -8,7 +8,6 @@ const AGAIN = `JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$[0]', state INT PA
     fail_reason VARCHAR(1024) CHARACTER SET utf8mb4 PATH '$[4]', ordering_key VARCHAR(128) CHARACTER SET utf8mb4 PATH '$[5]')) AS j`;
 const DUE = `COALESCE(${NOW} + INTERVAL j.due_ms * 1000 MICROSECOND, TIMESTAMP'${BEHIND_UNTIL}')`;
 const KEYS = `JSON_TABLE(?, '$[*]' COLUMNS (ordering_key VARCHAR(128) ${BYTES} PATH '$')) AS j`;
-const PLACE = "topic_id = ? AND consumer_group_id = ?";
 
 export const redelivery: RedeliveryStatements = {
   /** Locks the rows that it writes; nobody else writes them while the progress row is locked. */
@@ -28,7 +27,7 @@ export const redelivery: RedeliveryStatements = {
     text: `${NOT_SAFE}UPDATE ${AGAIN}
   STRAIGHT_JOIN message_redelivery AS r ON r.topic_id = ? AND r.consumer_group_id = ? AND r.partition_no = ${whole(partition)} AND r.message_id = j.id
   SET r.next_attempt_at = ${DUE}, r.fail_reason = j.fail_reason, r.ordering_key = j.ordering_key, r.gmt_modified = ${NOW}, r.state = j.state, r.attempt = j.attempt
-  WHERE r.state = 0 AND r.attempt = j.attempt - 1`,
+  WHERE r.state = 0 AND ${endsRedelivery("r", "j.attempt")}`,
     params: [redeliveryRows(redeliveries), topic, group],
   }),
 
@@ -60,11 +59,16 @@ export const redelivery: RedeliveryStatements = {
     params: [JSON.stringify(orderingKeys), topic, group],
   }),
 
-  dueRedeliveries: ({ topic, group }, partition, limit) => ({
-    name: "dueRedeliveries",
-    text: `SELECT CAST(message_id AS CHAR) AS id, attempt, first_attempt AS firstattempt, ordering_key AS orderingkey FROM message_redelivery
-  WHERE ${PLACE} AND partition_no = ${whole(partition)} AND state = 0 AND next_attempt_at <= ${NOW}
-  ORDER BY next_attempt_at LIMIT ${whole(limit)}`,
-    params: [topic, group],
+  // One row of the index for each partition.
+  firstDue: (keys) => ({
+    name: "firstDue",
+    text: `SELECT topic, groupid, partitionno, TIMESTAMPDIFF(MICROSECOND, ${NOW}, due_at) DIV 1000 AS dueinms
+  FROM (SELECT p.topic_id AS topic, p.consumer_group_id AS groupid, p.partition_no AS partitionno,
+      (SELECT MIN(r.next_attempt_at) FROM message_redelivery AS r FORCE INDEX (i_due)
+        WHERE r.topic_id = p.topic_id AND r.consumer_group_id = p.consumer_group_id AND r.partition_no = p.partition_no AND r.state = 0) AS due_at
+    FROM JSON_TABLE(?, '$[*]' COLUMNS (topic_id VARCHAR(31) CHARACTER SET ascii COLLATE ascii_bin PATH '$[0]', consumer_group_id VARCHAR(64) ${BYTES} PATH '$[1]')) AS j
+    STRAIGHT_JOIN message_consumption AS p ON p.topic_id = j.topic_id AND p.consumer_group_id = j.consumer_group_id) AS heads
+  WHERE due_at IS NOT NULL`,
+    params: [keyRows(keys)],
   }),
 };

@@ -2,7 +2,6 @@
 import { QUEUE_EPOCH_MS } from "../../../message/queue-id.ts";
 import { infoTable, recordTable } from "../../sql/queue/names.ts";
 import type { TopicStatements } from "../../sql/queue/statements.ts";
-import { COMPANION_NOW as NOW, whole } from "../clock.ts";
 import { quoteName } from "../names.ts";
 import { BYTES, TABLE_OPTIONS } from "./schema.ts";
 
@@ -15,7 +14,6 @@ export const selectTopics = (partitions: string): string =>
 
 export const topics: TopicStatements = {
   createMonth: (topic, month) => [consumptionTable(topic, month), messageTable(topic, month)],
-  dropTable: (table) => `DROP TABLE IF EXISTS ${quoteName(table)}`,
 
   monthTables: (topic) => ({
     name: "monthTables",
@@ -24,75 +22,12 @@ export const topics: TopicStatements = {
   }),
 
   now: () => ({ name: "now", text: `SELECT ${QUEUE_EPOCH_MS} + ${CLOCK_MS} AS nowms`, params: [] }),
-
-  /**
-   * Two that create one topic meet at its key: the second waits for the first, and inserts nothing.
-   * IGNORE, because a driver may count the row that an ON DUPLICATE KEY UPDATE has found.
-   */
-  insertTopic: ({ topic, partitions, retentionMonths }) => ({
-    name: "insertTopic",
-    text: `INSERT IGNORE INTO message_topic (topic_id, partitions, retention_months, gmt_create, gmt_modified)
-  VALUES (?, ?, ?, ${NOW}, ${NOW})`,
-    params: [topic, partitions, retentionMonths],
-  }),
-
-  /** In the transaction that has the topic's row locked. A counter that is there stays as it is. */
-  insertCounters: ({ topic, partitions }) => ({
-    name: "insertCounters",
-    text: `INSERT INTO message_topic_partition (topic_id, partition_no, keyed_partitions)
-  SELECT ?, j.partition_no - 1, COALESCE((SELECT MAX(c.keyed_partitions) FROM message_topic_partition AS c WHERE c.topic_id = ?), ?)
-  FROM JSON_TABLE(?, '$[*]' COLUMNS (partition_no FOR ORDINALITY)) AS j
-  ON DUPLICATE KEY UPDATE last_id = message_topic_partition.last_id`,
-    params: [topic, topic, partitions, JSON.stringify(Array.from({ length: partitions }, () => 0))],
-  }),
-
-  readTopics: (topic) => ({
-    name: "readTopics",
-    text: `${selectTopics("t.partitions")}
-  ${topic === undefined ? "" : "WHERE t.topic_id = ? "}ORDER BY t.topic_id`,
-    params: topic === undefined ? [] : [topic],
-  }),
-
-  /** Locks the topic's row: two that alter it come one after the other. */
-  updateTopic: ({ topic, partitions, retentionMonths }) => ({
-    name: "updateTopic",
-    text: `UPDATE message_topic SET partitions = GREATEST(partitions, ${whole(partitions)}), retention_months = ?, gmt_modified = ${NOW} WHERE topic_id = ?`,
-    params: [retentionMonths, topic],
-  }),
-
-  /** Locks every counter until the end of the transaction: no append is under way then. */
-  lockCounters: (topic) => ({
-    name: "lockCounters",
-    text: "SELECT partition_no AS partitionno FROM message_topic_partition WHERE topic_id = ? ORDER BY partition_no FOR UPDATE",
-    params: [topic],
-  }),
-
-  isUnread: (topic) => ({
-    name: "isUnread",
-    text: `SELECT EXISTS (SELECT 1 FROM message_consumption AS p JOIN message_topic_partition AS c ON c.topic_id = p.topic_id AND c.partition_no = p.partition_no
-  WHERE p.topic_id = ? AND c.last_id > 0 AND p.next_message_id <= c.last_id * 64 + c.partition_no)
-  OR EXISTS (SELECT 1 FROM message_redelivery AS r WHERE r.topic_id = ? AND r.state = 0 AND r.ordering_key IS NOT NULL) AS unread`,
-    params: [topic, topic],
-  }),
-
-  /** Of rows that this transaction has locked. Appends compare the number under the same lock. */
-  spreadKeys: (topic) => ({
-    name: "spreadKeys",
-    text: "UPDATE message_topic_partition AS c JOIN message_topic AS t ON t.topic_id = c.topic_id SET c.keyed_partitions = t.partitions WHERE c.topic_id = ?",
-    params: [topic],
-  }),
-
-  /** Locks the topic's rows; see the order in topic-store.ts. */
-  deleteTopic: (table, topic) => ({
-    name: "deleteTopic",
-    text: `DELETE FROM ${table} WHERE topic_id = ?`,
-    params: [topic],
-  }),
 };
 
 /**
- * By partition first: a member reads one partition, and walks nothing of the others. The time is
- * read out of the id, and takes no room.
+ * By partition first: a member reads one partition, and walks nothing of the others. The index of
+ * the ids alone is for people; PostgreSQL has none, because it would read partitions by it. The
+ * time is read out of the id, and takes no room.
  */
 function messageTable(topic: string, month: number): string {
   return `CREATE TABLE IF NOT EXISTS ${quoteName(infoTable(topic, month))} (
@@ -110,6 +45,7 @@ function messageTable(topic: string, month: number): string {
   producer_group VARCHAR(64) NULL,
   send_time DATETIME(3) AS (TIMESTAMP'2020-01-01 00:00:00' + INTERVAL (message_id DIV 4194304) * 1000 MICROSECOND) VIRTUAL,
   PRIMARY KEY (partition_no, message_id),
+  UNIQUE KEY i_message_id (message_id),
   KEY i_message_key (message_key, message_id)
 ) ${TABLE_OPTIONS}`;
 }

@@ -2,8 +2,9 @@
  * Leases of a group: a row of message_consumption for each partition, and the registry of members.
  */
 import type { GroupKey } from "../../../queue/store.ts";
-import type { HoldingStatements } from "../../sql/statements.ts";
-import { after, isoText, NOW, numberArray, textArray } from "../names.ts";
+import type { BeatStatements, HoldingStatements } from "../../sql/queue/statements.ts";
+import { inOrder } from "../../sql/queue/values.ts";
+import { after, isoText, msBetween, NOW, numberArray, textArray } from "../names.ts";
 
 const MEMBER = "topic_id = $1 AND consumer_group_id = $2";
 const OURS = "p.topic_id = $1 AND p.consumer_group_id = $2";
@@ -11,24 +12,7 @@ const OURS = "p.topic_id = $1 AND p.consumer_group_id = $2";
 export function holding({ topic, group }: GroupKey): HoldingStatements {
   const key = [topic, group];
   return {
-    ...memberStatements(key),
     ...takeStatement(key),
-
-    /** Locks the rows that it writes; a takeover comes before or after, and changes the epoch. */
-    renew: ({ owner, leaseMs, held }) => ({
-      name: "renewPartitions",
-      text: `UPDATE message_consumption p
-SET lease_until = ${after("$4::bigint")}, lease_ms = $4::bigint
-FROM unnest($5::integer[], $6::bigint[]) AS held (partition_no, epoch)
-WHERE ${OURS} AND p.owner = $3 AND p.partition_no = held.partition_no AND p.epoch = held.epoch`,
-      params: [
-        ...key,
-        owner,
-        leaseMs,
-        numberArray(held.map(({ shard }) => shard)),
-        numberArray(held.map(({ epoch }) => epoch)),
-      ],
-    }),
 
     readLeases: () => ({
       name: "readPartitions",
@@ -88,34 +72,77 @@ WHERE ${OURS} AND p.partition_no = free.partition_no`,
   };
 }
 
-type Members = Pick<HoldingStatements, "reportInstance" | "removeInstance" | "forgetInstances" | "readInstances">;
+const KEYS = "unnest($1::text[], $2::text[]) AS wanted (topic_id, consumer_group_id)";
+/** Of LATERAL with OFFSET 0: looked up one by one, also while the tables have a few rows. */
+const OF_WANTED = "i.topic_id = wanted.topic_id AND i.consumer_group_id = wanted.consumer_group_id";
+const OF_KEY = "p.topic_id = wanted.topic_id AND p.consumer_group_id = wanted.consumer_group_id";
 
-/** Each locks the row of one member until its own end. */
-function memberStatements(key: readonly string[]): Members {
-  // Both bounds: after the server's clock was set back, a dead member would else stay alive.
-  const timeout = "$3::bigint * interval '1 millisecond'";
-  return {
-    reportInstance: ({ owner, label }) => ({
-      name: "reportMember",
-      text: `INSERT INTO message_consumer (topic_id, consumer_group_id, owner, label, seen_at) VALUES ($1, $2, $3, $4, ${NOW})
+export const beats: BeatStatements = {
+  /** Locks the rows of these members until its end, in one order; nobody else writes them. */
+  reportMembers(members) {
+    const list = inOrder(members);
+    return {
+      name: "reportMembers",
+      text: `INSERT INTO message_consumer (topic_id, consumer_group_id, owner, label, seen_at)
+SELECT topic_id, consumer_group_id, owner, label, ${NOW}
+FROM unnest($1::text[], $2::text[], $3::text[], $4::text[]) AS members (topic_id, consumer_group_id, owner, label)
 ON CONFLICT (topic_id, consumer_group_id, owner) DO UPDATE SET label = EXCLUDED.label, seen_at = EXCLUDED.seen_at`,
-      params: [...key, owner, label],
-    }),
-    removeInstance: (owner) => ({
-      name: "removeMember",
-      text: `DELETE FROM message_consumer WHERE ${MEMBER} AND owner = $3`,
-      params: [...key, owner],
-    }),
-    forgetInstances: () => ({
-      name: "forgetMembers",
-      text: `DELETE FROM message_consumer WHERE ${MEMBER} AND seen_at < ${NOW} - interval '1 day'`,
-      params: key,
-    }),
-    readInstances: (timeoutMs) => ({
-      name: "readMembers",
-      text: `SELECT owner, label, CASE WHEN seen_at BETWEEN ${NOW} - ${timeout} AND ${NOW} + ${timeout} THEN 1 ELSE 0 END AS alive
-FROM message_consumer WHERE ${MEMBER} ORDER BY owner`,
-      params: [...key, timeoutMs],
-    }),
-  };
+      params: [
+        ...keyArrays(list.map(({ key }) => key)),
+        textArray(list.map(({ owner }) => owner)),
+        textArray(list.map(({ label }) => label)),
+      ],
+    };
+  },
+
+  /**
+   * Locks the rows that it writes until its end; a takeover comes before or after, and changes the
+   * epoch. With "skip" one row that somebody holds keeps none of the other groups from being
+   * renewed. If we die right after it, the leases are a little longer.
+   */
+  renewPartitions(members, locked) {
+    const list = inOrder(members).flatMap(({ key, owner, leaseMs, held }) =>
+      held.map(({ shard, epoch }) => ({ key, owner, leaseMs, shard, epoch })),
+    );
+    return {
+      name: "renewPartitions",
+      text: `WITH held AS MATERIALIZED (
+  SELECT p.topic_id, p.consumer_group_id, p.partition_no, wanted.lease_ms
+  FROM unnest($1::text[], $2::text[], $3::integer[], $4::bigint[], $5::text[], $6::bigint[])
+    AS wanted (topic_id, consumer_group_id, partition_no, epoch, owner, lease_ms)
+  JOIN message_consumption p ON ${OF_KEY} AND p.partition_no = wanted.partition_no
+  WHERE p.owner = wanted.owner AND p.epoch = wanted.epoch
+  FOR UPDATE OF p${locked === "skip" ? " SKIP LOCKED" : ""})
+UPDATE message_consumption p
+SET lease_until = ${after("held.lease_ms")}, lease_ms = held.lease_ms
+FROM held
+WHERE p.topic_id = held.topic_id AND p.consumer_group_id = held.consumer_group_id AND p.partition_no = held.partition_no`,
+      params: [
+        ...keyArrays(list.map(({ key }) => key)),
+        numberArray(list.map(({ shard }) => shard)),
+        numberArray(list.map(({ epoch }) => epoch)),
+        textArray(list.map(({ owner }) => owner)),
+        numberArray(list.map(({ leaseMs }) => leaseMs)),
+      ],
+    };
+  },
+
+  readPartitions: (keys) => ({
+    name: "readPartitions",
+    text: `SELECT p.topic_id AS topic, p.consumer_group_id AS groupid, p.partition_no AS shard, p.owner AS owner, p.epoch AS epoch,
+  ${isoText("p.lease_until")} AS lease_until, p.lease_ms AS lease_ms
+FROM ${KEYS} CROSS JOIN LATERAL (SELECT * FROM message_consumption i WHERE ${OF_WANTED} OFFSET 0) p`,
+    params: keyArrays(keys),
+  }),
+
+  readMembers: (keys) => ({
+    name: "readMembers",
+    text: `SELECT p.topic_id AS topic, p.consumer_group_id AS groupid, p.owner AS owner, p.label AS label, ${msBetween("p.seen_at", NOW)} AS silent_ms
+FROM ${KEYS} CROSS JOIN LATERAL (SELECT * FROM message_consumer i WHERE ${OF_WANTED} OFFSET 0) p`,
+    params: keyArrays(keys),
+  }),
+};
+
+function keyArrays(keys: readonly GroupKey[]): readonly string[] {
+  return [textArray(keys.map(({ topic }) => topic)), textArray(keys.map(({ group }) => group))];
 }

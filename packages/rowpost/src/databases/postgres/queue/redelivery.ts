@@ -1,7 +1,7 @@
 /** What a group gets again. Written in the transaction that has the partition's progress locked. */
 import type { RedeliveryStatements } from "../../sql/queue/statements.ts";
-import { BEHIND_UNTIL } from "../../sql/queue/values.ts";
-import { NOW, numberArray, textArray } from "../names.ts";
+import { BEHIND_UNTIL, endsRedelivery } from "../../sql/queue/values.ts";
+import { msBetween, NOW, numberArray, textArray } from "../names.ts";
 
 const DUE = `CASE WHEN again.due_ms IS NULL THEN '${BEHIND_UNTIL}Z'::timestamptz ELSE ${NOW} + again.due_ms * interval '1 millisecond' END`;
 /**
@@ -54,7 +54,7 @@ SET state = EXCLUDED.state, attempt = EXCLUDED.attempt, first_attempt = 0, next_
     text: `UPDATE message_redelivery r
 SET state = again.state, attempt = again.attempt, next_attempt_at = ${DUE}, fail_reason = again.fail_reason, ordering_key = again.ordering_key, gmt_modified = ${NOW}
 FROM ${AGAIN}
-WHERE r.topic_id = $1 AND r.consumer_group_id = $2 AND r.partition_no = $3 AND r.message_id = again.id AND r.message_id = ANY ($4::bigint[]) AND r.${WAITS} AND r.attempt = again.attempt - 1`,
+WHERE r.topic_id = $1 AND r.consumer_group_id = $2 AND r.partition_no = $3 AND r.message_id = again.id AND r.message_id = ANY ($4::bigint[]) AND r.${WAITS} AND ${endsRedelivery("r", "again.attempt")}`,
     params: [topic, group, partition, ...columns(redeliveries)],
   }),
 
@@ -82,11 +82,15 @@ WHERE (${firstOf("wanted.key")}) IS NOT NULL`,
     params: [topic, group, partition, textArray(orderingKeys)],
   }),
 
-  dueRedeliveries: ({ topic, group }, partition, limit) => ({
-    name: "dueRedeliveries",
-    text: `SELECT message_id::text AS id, attempt, first_attempt AS firstattempt, ordering_key AS orderingkey FROM message_redelivery
-WHERE ${PLACE} AND state = 0 AND next_attempt_at <= ${NOW}
-ORDER BY next_attempt_at LIMIT $4::bigint`,
-    params: [topic, group, partition, limit],
+  // One row of the index for each partition.
+  firstDue: (keys) => ({
+    name: "firstDue",
+    text: `SELECT p.topic_id AS topic, p.consumer_group_id AS groupid, p.partition_no AS partitionno, ${msBetween(NOW, "r.next_attempt_at")} AS dueinms
+FROM unnest($1::text[], $2::text[]) AS wanted (topic_id, consumer_group_id)
+JOIN message_consumption p ON p.topic_id = wanted.topic_id AND p.consumer_group_id = wanted.consumer_group_id
+CROSS JOIN LATERAL (SELECT next_attempt_at FROM message_redelivery i
+  WHERE i.topic_id = p.topic_id AND i.consumer_group_id = p.consumer_group_id AND i.partition_no = p.partition_no AND i.state = 0
+  ORDER BY next_attempt_at LIMIT 1) r`,
+    params: [textArray(keys.map(({ topic }) => topic)), textArray(keys.map(({ group }) => group))],
   }),
 };

@@ -3,7 +3,6 @@ import { QUEUE_EPOCH_MS } from "../../../message/queue-id.ts";
 import { infoTable, recordTable } from "../../sql/queue/names.ts";
 import type { TopicStatements } from "../../sql/queue/statements.ts";
 import { quoteName } from "../../sql/sql-names.ts";
-import { NOW } from "../names.ts";
 
 /** Milliseconds since 2020 by the server's clock. */
 export const CLOCK_MS: string = `((extract(epoch FROM clock_timestamp()) * 1000)::bigint - ${QUEUE_EPOCH_MS})`;
@@ -13,7 +12,6 @@ FROM message_topic t JOIN message_topic_partition c ON c.topic_id = t.topic_id A
 
 export const topics: TopicStatements = {
   createMonth: (topic, month) => [...consumptionTable(topic, month), ...messageTable(topic, month)],
-  dropTable: (table) => `DROP TABLE IF EXISTS ${quoteName(table)}`,
 
   // In the schema where the session finds the queue's own tables.
   monthTables: (topic) => ({
@@ -25,69 +23,6 @@ WHERE c.relkind IN ('r', 'p') AND starts_with(c.relname::text, $1)`,
   }),
 
   now: () => ({ name: "now", text: `SELECT (${CLOCK_MS} + ${QUEUE_EPOCH_MS})::text AS nowms`, params: [] }),
-
-  /**
-   * Two that create one topic meet at its key: the second waits for the first, and inserts nothing.
-   */
-  insertTopic: ({ topic, partitions, retentionMonths }) => ({
-    name: "insertTopic",
-    text: `INSERT INTO message_topic (topic_id, partitions, retention_months) VALUES ($1, $2, $3) ON CONFLICT (topic_id) DO NOTHING`,
-    params: [topic, partitions, retentionMonths],
-  }),
-
-  /** In the transaction that has the topic's row locked. A counter that is there stays as it is. */
-  insertCounters: ({ topic, partitions }) => ({
-    name: "insertCounters",
-    text: `INSERT INTO message_topic_partition (topic_id, partition_no, keyed_partitions)
-SELECT $1::varchar, missing.partition_no,
-  COALESCE((SELECT max(c.keyed_partitions) FROM message_topic_partition c WHERE c.topic_id = $1::varchar), $2::integer)
-FROM generate_series(0, $2::integer - 1) AS missing (partition_no)
-ON CONFLICT (topic_id, partition_no) DO NOTHING`,
-    params: [topic, partitions],
-  }),
-
-  readTopics: (topic) => ({
-    name: "readTopics",
-    text: `${TOPICS}
-${topic === undefined ? "" : "WHERE t.topic_id = $1 "}ORDER BY t.topic_id`,
-    params: topic === undefined ? [] : [topic],
-  }),
-
-  /** Locks the topic's row: two that alter it come one after the other. */
-  updateTopic: ({ topic, partitions, retentionMonths }) => ({
-    name: "updateTopic",
-    text: `UPDATE message_topic SET partitions = GREATEST(partitions, $2::integer), retention_months = $3, gmt_modified = ${NOW} WHERE topic_id = $1`,
-    params: [topic, partitions, retentionMonths],
-  }),
-
-  /** Locks every counter until the end of the transaction: no append is under way then. */
-  lockCounters: (topic) => ({
-    name: "lockCounters",
-    text: "SELECT partition_no AS partitionno FROM message_topic_partition WHERE topic_id = $1 ORDER BY partition_no FOR UPDATE",
-    params: [topic],
-  }),
-
-  isUnread: (topic) => ({
-    name: "isUnread",
-    text: `SELECT CASE WHEN EXISTS (SELECT 1 FROM message_consumption p JOIN message_topic_partition c ON c.topic_id = p.topic_id AND c.partition_no = p.partition_no
-  WHERE p.topic_id = $1 AND c.last_id > 0 AND p.next_message_id <= c.last_id * 64 + c.partition_no)
-  OR EXISTS (SELECT 1 FROM message_redelivery r WHERE r.topic_id = $1 AND r.state = 0 AND r.ordering_key IS NOT NULL) THEN 1 ELSE 0 END AS unread`,
-    params: [topic],
-  }),
-
-  /** Of rows that this transaction has locked. Appends compare the number under the same lock. */
-  spreadKeys: (topic) => ({
-    name: "spreadKeys",
-    text: "UPDATE message_topic_partition c SET keyed_partitions = t.partitions FROM message_topic t WHERE t.topic_id = c.topic_id AND c.topic_id = $1",
-    params: [topic],
-  }),
-
-  /** Locks the topic's rows; see the order in topic-store.ts. */
-  deleteTopic: (table, topic) => ({
-    name: "deleteTopic",
-    text: `DELETE FROM ${table} WHERE topic_id = $1`,
-    params: [topic],
-  }),
 };
 
 /**

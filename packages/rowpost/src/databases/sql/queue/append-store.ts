@@ -2,6 +2,7 @@
 import { queueId, queueMonth } from "../../../message/queue-id.ts";
 import type { AppendRequest, AppendResult, QueuedMessage, QueueStore, TopicSettings } from "../../../queue/store.ts";
 import {
+  DatabaseConflictError,
   describeError,
   RowpostError,
   RowRefusedError,
@@ -10,6 +11,7 @@ import {
 } from "../../../runtime/errors.ts";
 import { grouped } from "../../../runtime/grouped.ts";
 import type { CallParts } from "../enqueue-call.ts";
+import { refusedLetter } from "../plain-words.ts";
 import { integer, lowerCased, type Row, text } from "../rows.ts";
 import { leaveOutKnown, type NumberedMessage } from "./sources.ts";
 import type { AppendStatements, QueueStatements } from "./statements.ts";
@@ -20,6 +22,8 @@ import { topicOf } from "./topic-store.ts";
 export interface AppendErrors extends Pick<CallParts, "isOutsideTransaction" | "unfitSession"> {
   readonly isTableMissing: (error: unknown) => boolean;
   readonly isRowRefused: (error: unknown) => boolean;
+  readonly translateError: (error: unknown, statement: string) => unknown;
+  readonly lackedLetter?: ((error: unknown) => string | undefined) | undefined;
 }
 
 /** Characters of bodies of one INSERT. */
@@ -27,7 +31,7 @@ const TEXT_PER_STATEMENT = 1_000_000;
 
 export function createAppend(
   statements: Pick<QueueStatements, "append" | "sources">,
-  { isOutsideTransaction, isRowRefused, isTableMissing, unfitSession }: AppendErrors,
+  { isOutsideTransaction, isRowRefused, isTableMissing, lackedLetter, translateError, unfitSession }: AppendErrors,
 ): QueueStore["beginAppend"] {
   const call: CallParts = {
     statements: { enqueue: statements.append },
@@ -46,7 +50,9 @@ export function createAppend(
     try {
       return yield* steps;
     } catch (error) {
-      throw isTableMissing(error) ? noTables(error) : error;
+      if (isTableMissing(error)) throw noTables(error);
+      const isConflict = translateError(error, "append") instanceof DatabaseConflictError;
+      throw isConflict && !(error instanceof RowpostError) ? counterHeld(error) : error;
     }
   }
 
@@ -92,7 +98,7 @@ export function createAppend(
         if (Number(appended) !== rows.length) throw outsideTransaction();
       } catch (error) {
         if (isTableMissing(error)) return month;
-        throw meant(error);
+        throw refusedLetter({ rows, producer }, lackedLetter?.(error), error) ?? meant(error);
       }
     }
     return undefined;
@@ -115,6 +121,13 @@ export function createAppend(
 function noTables(error: unknown): SchemaError {
   return new SchemaError(
     `the connection of this transaction finds no tables of the message queue (${describeError(error)}): queue.migrate() makes them, in the schema of the queue's own connections`,
+    { cause: error },
+  );
+}
+
+function counterHeld(error: unknown): DatabaseConflictError {
+  return new DatabaseConflictError(
+    `append: another transaction was in the way (${describeError(error)}). One that appends holds the counters of its partitions until it ends; roll back and run this one again`,
     { cause: error },
   );
 }

@@ -2,6 +2,14 @@
  * One group's side on any SQL database: leases, reads, and the one transaction that ends a batch.
  */
 import { queueMonth } from "../../../message/queue-id.ts";
+import {
+  dueRedeliveries,
+  forgetMembers,
+  insertProgress,
+  readProgress,
+  removeMember,
+} from "../../../queue/consuming/statements.ts";
+import { putGroup } from "../../../queue/groups/statements.ts";
 import type {
   ConsumerPlace,
   ConsumptionStore,
@@ -12,102 +20,124 @@ import type {
 } from "../../../queue/store.ts";
 import { DatabaseConflictError } from "../../../runtime/errors.ts";
 import { grouped } from "../../../runtime/grouped.ts";
-import type { Executor } from "../../../transactions/executor.ts";
-import type { Session, SessionOptions } from "../../database.ts";
-import { createLeaseStore } from "../lease-store.ts";
+import type { Executor, Statement } from "../../../transactions/executor.ts";
+import type { Session } from "../../database.ts";
+import { spelled } from "../cold.ts";
+import { createTaking } from "../lease-store.ts";
 import { integer, type Row, text, textOrNull, wholeText } from "../rows.ts";
-import { createSessionSlots } from "../session-slots.ts";
-import type { QueueStatements } from "./statements.ts";
+import type { SessionParts, SharedSessions } from "./shared-sessions.ts";
 
-export interface ConsumptionParts {
-  readonly statements: QueueStatements;
-  readonly connect: (options: SessionOptions) => Promise<Session>;
-  readonly sharedSession: boolean | undefined;
+export interface ConsumptionParts extends SessionParts {
   readonly isTableMissing: (error: unknown) => boolean;
   /** A driver's error as one of ours, where it means one. */
   readonly translateError: (error: unknown, statement: string) => unknown;
 }
 
 export function createConsumptionStore(
-  { statements, connect, sharedSession, isTableMissing, translateError }: ConsumptionParts,
+  { statements, words, isTableMissing, translateError }: ConsumptionParts,
   key: GroupKey,
-  lockWaitTimeoutMs: number,
+  shared: SharedSessions,
 ): ConsumptionStore {
-  const { consume, groups, redelivery } = statements;
-  const leases = statements.holding(key);
+  const { consume, redelivery } = statements;
+  const leases = {
+    ...statements.holding(key),
+    removeInstance: (owner: string) => spelled(words, removeMember(key, owner)),
+    forgetInstances: () => spelled(words, forgetMembers(key)),
+  };
   /** Months without a record table; none is made for a month that was dropped. */
   const dropped = new Set<number>();
-  const lostListeners = new Set<() => void>();
-  const onLost = (): void => {
-    for (const listener of lostListeners) listener();
-  };
-  const slots = createSessionSlots({
-    proveLost: false,
-    shared: sharedSession,
-    connect: (slot) =>
-      connect({
-        purpose: slot === "lease" ? "lease" : "relay",
-        lockWaitTimeoutMs,
-        ...(slot === "lease" ? { onLost } : {}),
-      }),
-  });
+  const { slots } = shared;
 
   async function read(statement: Parameters<Session["run"]>[0]): Promise<readonly Row[]> {
     return (await slots.retry("scan", (session) => session.run(statement))).rows;
   }
 
   const settleIn: ConsumptionStore["settleIn"] = async (tx, owner, settlement, place) => {
-    const { partition, redeliveries, redelivered, mayBeWritten, released = [] } = settlement;
-    const month = settlement.nextId === undefined ? 0 : queueMonth(settlement.nextId);
-    const orId = (mayBeWritten ? settlement.nextId : undefined) ?? settlement.fromId;
-    const fence = await tx.run(consume.moveProgress(key, { ...settlement, owner, month, orId }));
-    if (fence.affected !== 1) return false;
-    await insertRecords(tx, settlement, place);
-    const fresh = redeliveries.filter(({ again }) => again !== true);
-    const again = redeliveries.filter((each) => each.again === true);
-    if (fresh.length > 0) await tx.run(redelivery.putRedeliveries(key, partition, fresh));
-    if (again.length > 0) {
-      const { affected } = await tx.run(redelivery.changeRedeliveries(key, partition, again));
-      if (affected !== again.length && !mayBeWritten) return false;
-    }
-    if (redelivered.length > 0) {
-      const { affected } = await tx.run(redelivery.deleteRedeliveries(key, partition, redelivered));
-      if (affected !== redelivered.length && !mayBeWritten) return false;
-    }
-    if (released.length > 0) await tx.run(redelivery.releaseKeys(key, partition, released));
+    for (const step of stepsOf(owner, settlement, place)) if (!(await step(tx))) return false;
     return true;
   };
 
-  async function insertRecords(tx: Executor, { round, records }: Settlement, place: ConsumerPlace): Promise<void> {
-    for (const [month, list] of grouped(records, ({ id }) => queueMonth(id))) {
-      if (dropped.has(month)) continue;
-      try {
-        await tx.run(consume.insertRecords(key, { month, round, place, records: list }));
-      } catch (cause) {
-        if (!isTableMissing(cause)) throw cause;
-        dropped.add(month);
-        throw new DatabaseConflictError(`the tables of ${month} were dropped while its messages were consumed`, {
-          cause,
-        });
-      }
+  /** The first one locks the partition, and finds out whether it is still this owner's. */
+  function stepsOf(owner: string, settlement: Settlement, place: ConsumerPlace): Step[] {
+    const { partition, redeliveries, redelivered, mayBeWritten, released = [] } = settlement;
+    const fresh = redeliveries.filter(({ again }) => again !== true);
+    const again = redeliveries.filter((each) => each.again === true);
+    const steps = recordingSteps(owner, settlement, place);
+    const write = (statement: Statement, rows?: number): void => {
+      steps.push(async (to) => {
+        const { affected } = await to.run(statement);
+        return rows === undefined || affected === rows || mayBeWritten;
+      });
+    };
+    if (fresh.length > 0) write(redelivery.putRedeliveries(key, partition, fresh));
+    if (again.length > 0) write(redelivery.changeRedeliveries(key, partition, again), again.length);
+    if (redelivered.length > 0) write(redelivery.deleteRedeliveries(key, partition, redelivered), redelivered.length);
+    if (released.length > 0) write(redelivery.releaseKeys(key, partition, released));
+    return steps;
+  }
+
+  /** Without records of months that were dropped. */
+  function recordingSteps(owner: string, settlement: Settlement, place: ConsumerPlace): Step[] {
+    const { round, nextId, fromId, mayBeWritten } = settlement;
+    const month = nextId === undefined ? 0 : queueMonth(nextId);
+    const progress = { ...settlement, owner, month, orId: (mayBeWritten ? nextId : undefined) ?? fromId };
+    const recorded = [...grouped(settlement.records, ({ id }) => queueMonth(id))]
+      .filter(([of]) => !dropped.has(of))
+      .map(([of, records]) => ({ month: of, round, place, records }));
+    const [only, ...more] = recorded;
+    const { moveAndRecord } = consume;
+    if (only !== undefined && more.length === 0 && moveAndRecord !== undefined) {
+      return [
+        async (to) => (await seeTable(only.month, () => to.run(moveAndRecord(key, progress, only)))).affected > 0,
+      ];
+    }
+    return [
+      async (to) => (await to.run(consume.moveProgress(key, progress))).affected === 1,
+      ...recorded.map(
+        (each): Step =>
+          async (to) => {
+            await seeTable(each.month, () => to.run(consume.insertRecords(key, each)));
+            return true;
+          },
+      ),
+    ];
+  }
+
+  async function seeTable<T>(month: number, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (cause) {
+      if (!isTableMissing(cause)) throw cause;
+      dropped.add(month);
+      throw new DatabaseConflictError(`the tables of ${month} were dropped while its messages were consumed`, {
+        cause,
+      });
     }
   }
 
   return {
-    leases: createLeaseStore({ leases, slots, onSessionLost: (listener) => void lostListeners.add(listener) }),
+    leases: {
+      ...createTaking({ leases, slots }),
+      heartbeat: (request) => shared.heartbeat({ key, ...request }),
+      freeLocks: (locks) => shared.freeLocks(locks),
+      onSessionLost: (listener) => shared.onSessionLost(listener),
+      // Those of relays.
+      report: () => Promise.resolve(),
+      reports: () => Promise.resolve([]),
+    },
     settleIn,
 
     async join(start) {
       await slots.retry("lease", async (session) => {
         await session.run(leases.forgetInstances());
-        await session.run(groups.putGroup(key));
-        const { rows } = await session.run(consume.readProgress(key));
-        await session.run(consume.insertProgress(key, rows.length > 0 ? "start" : start));
+        await session.run(spelled(words, putGroup(key)));
+        const { rows } = await session.run(spelled(words, readProgress(key)));
+        await session.run(spelled(words, insertProgress(key, rows.length > 0 ? "start" : start)));
       });
     },
 
     async progress(partitions) {
-      const rows = await read(consume.readProgress(key));
+      const rows = await read(spelled(words, readProgress(key)));
       return rows
         .map((row) => ({
           partition: integer(row, "partitionno"),
@@ -118,16 +148,8 @@ export function createConsumptionStore(
         .filter(({ partition }) => partitions.includes(partition));
     },
 
-    async counters() {
-      const rows = await read(consume.readCounters(key));
-      const lastIds = new Map(
-        rows.map((row) => {
-          const partition = integer(row, "partitionno");
-          return [partition, String((BigInt(text(row, "lastid")) << 6n) | BigInt(partition))];
-        }),
-      );
-      return { lastIds, paused: rows.some((row) => integer(row, "paused") === 1) };
-    },
+    counters: () => shared.looks.counters(key),
+    firstDue: () => shared.looks.firstDue(key),
 
     async heldUp(partition, orderingKeys) {
       const rows = await read(redelivery.heldUpKeys(key, partition, orderingKeys));
@@ -146,7 +168,7 @@ export function createConsumptionStore(
     },
 
     async due(partition, limit) {
-      const rows = await read(redelivery.dueRedeliveries(key, partition, limit));
+      const rows = await read(spelled(words, dueRedeliveries(key, partition, limit)));
       return rows.map((row) => ({
         id: text(row, "id"),
         attempt: integer(row, "attempt"),
@@ -189,12 +211,15 @@ export function createConsumptionStore(
 
     async settle(owner, settlement, place) {
       try {
-        await slots.retry("settle", (session) =>
-          session.transaction(async (tx: Executor) => {
+        return await slots.retry("settle", async (session) => {
+          const [only, ...more] = stepsOf(owner, settlement, place);
+          // One statement is a transaction of its own.
+          if (only !== undefined && more.length === 0) return await only(session);
+          await session.transaction(async (tx: Executor) => {
             if (!(await settleIn(tx, owner, settlement, place))) throw new FencedOut();
-          }),
-        );
-        return true;
+          });
+          return true;
+        });
       } catch (error) {
         if (error instanceof FencedOut) return false;
         throw error;
@@ -210,7 +235,7 @@ export function createConsumptionStore(
       return false;
     },
 
-    close: () => slots.close(),
+    close: () => shared.close(),
   };
 }
 
@@ -219,6 +244,9 @@ const MOST_CAUSES = 10;
 
 /** No body has more bytes. */
 const WHOLE = 2 ** 31;
+
+/** A statement of a settle; false: the partition is not ours any more. */
+type Step = (to: Pick<Executor, "run">) => Promise<boolean>;
 
 /** Rolls back a transaction whose partition is not ours any more. */
 class FencedOut extends Error {}

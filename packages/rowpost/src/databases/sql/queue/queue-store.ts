@@ -1,17 +1,12 @@
 /** The queue's store on any SQL database. */
 import type { QueueStore } from "../../../queue/store.ts";
 import { runMigrations } from "../migrate.ts";
-import { inPlainWordsIfRefused } from "../plain-words.ts";
 import { createSessionSlots } from "../session-slots.ts";
 import { type AppendErrors, createAppend } from "./append-store.ts";
 import { type ConsumptionParts, createConsumptionStore } from "./consumption-store.ts";
-import { createGroupStore } from "./groups-store.ts";
 import { createRelayedStore } from "./relayed-store.ts";
-import { createRetentionStore } from "./retention-store.ts";
-import { createRewindStore } from "./rewind-store.ts";
-import { createSearchStore } from "./search-store.ts";
+import { createSharedSessions } from "./shared-sessions.ts";
 import { createTopicStore } from "./topic-store.ts";
-import { createVerifyStore } from "./verify-store.ts";
 
 /** Makes the store. No connection is opened before its first use. */
 export function createQueueStore(parts: ConsumptionParts & AppendErrors): QueueStore {
@@ -22,19 +17,13 @@ export function createQueueStore(parts: ConsumptionParts & AppendErrors): QueueS
     // DDL on a large table may take its time.
     connect: () => connect({ purpose: "tool", lockWaitTimeoutMs: 30_000, statementTimeoutMs: 120_000 }),
   });
-  const plainly = <Store extends object>(store: Store): Store =>
-    inPlainWordsIfRefused(store, { isRowRefused: parts.isRowRefused, reasonLength: 255 });
   const relayed = createRelayedStore(parts);
+  const shared = createSharedSessions(parts);
   return {
-    topics: createTopicStore(statements, slots),
+    topics: createTopicStore(parts, slots),
     beginAppend: createAppend(statements, parts),
     relayed,
-    groups: () => plainly(createGroupStore(parts)),
-    consumption: (key, { lockWaitTimeoutMs }) => createConsumptionStore(parts, key, lockWaitTimeoutMs),
-    searching: () => createSearchStore(parts),
-    rewinding: () => plainly(createRewindStore(parts)),
-    retention: () => plainly(createRetentionStore(parts)),
-    verifying: () => createVerifyStore(parts),
+    consumption: (key, { lockWaitTimeoutMs }) => createConsumptionStore(parts, key, shared(lockWaitTimeoutMs)),
     migrate: () => runMigrations({ connect }, statements.schema()),
     async close() {
       await Promise.all([slots.close(), relayed.close()]);

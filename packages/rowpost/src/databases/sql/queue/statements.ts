@@ -8,52 +8,25 @@ import type {
   AppendRequest,
   ConsumerPlace,
   GroupKey,
-  GroupStart,
-  NewTopic,
   QueuedMessage,
   ReadRequest,
   Settlement,
 } from "../../../queue/store.ts";
+import type { HeldShard } from "../../../relay/store.ts";
 import type { Statement } from "../../../transactions/executor.ts";
-import type { EnqueueStatements, HoldingStatements, SchemaStatements, TransactionCheck } from "../statements.ts";
-import type { GroupStatements } from "./groups-statements.ts";
-import type { TOPIC_TABLES } from "./names.ts";
-import type { RetentionStatements } from "./retention-statements.ts";
-import type { RewindStatements } from "./rewind-statements.ts";
-import type { SearchStatements } from "./search-statements.ts";
-import type { VerifyStatements } from "./verify-statements.ts";
+import type { EnqueueStatements, SchemaStatements, TakingStatements, TransactionCheck } from "../statements.ts";
 
-/** DDL and rows of topics. */
+/** The tables of topics. */
 export interface TopicStatements {
   /**
    * CREATE TABLE IF NOT EXISTS of a month's two tables. The messages' comes behind the records':
    * whoever finds it looks for no other.
    */
   createMonth(topic: string, month: number): readonly string[];
-  /** DROP TABLE IF EXISTS. */
-  dropTable(table: string): string;
   /** Aliases: name. Tables whose name begins like those of the topic; more than these, perhaps. */
   monthTables(topic: string): Statement;
   /** Aliases: nowms. Epoch milliseconds of the server's clock. */
   now(): Statement;
-  /** Inserts nothing when the topic is there. */
-  insertTopic(topic: NewTopic): Statement;
-  /** The counters of all partitions below `partitions`; those that are there stay as they are. */
-  insertCounters(topic: NewTopic): Statement;
-  /** Aliases: topic partitions keyedpartitions retentionmonths. One topic, or all. */
-  readTopics(topic: string | undefined): Statement;
-  updateTopic(topic: NewTopic): Statement;
-  /** Aliases: partitionno. Waits for appends under way and keeps the next ones waiting. */
-  lockCounters(topic: string): Statement;
-  /**
-   * Aliases: unread. 1 when some group has not read all of the topic, or gets a message again that
-   * holds up its ordering key.
-   */
-  isUnread(topic: string): Statement;
-  /** Keyed messages go to all partitions from now on. */
-  spreadKeys(topic: string): Statement;
-  /** The rows of the topic in one of the queue's own tables. */
-  deleteTopic(table: (typeof TOPIC_TABLES)[number], topic: string): Statement;
 }
 
 /** A statement of a call in a user's transaction, which finds out that it is still that one. */
@@ -114,12 +87,6 @@ export interface NewSource {
 }
 
 export interface ConsumeStatements {
-  /** Rows of the group for partitions that have none. */
-  insertProgress(key: GroupKey, start: GroupStart): Statement;
-  /** Aliases: partitionno nextid round epoch. */
-  readProgress(key: GroupKey): Statement;
-  /** Aliases: partitionno lastid (the counter) paused. */
-  readCounters(key: GroupKey): Statement;
   /**
    * A range of the primary key, in its order. Aliases: id message_key message_type message_data
    * content_type headers ordering_key due_in_ms; and left_out_bytes, beside which message_data is
@@ -140,15 +107,19 @@ export interface ConsumeStatements {
     request: { readonly month: number; readonly round: number; readonly ids: readonly string[] },
   ): Statement;
   /** One INSERT into the records of one month. */
-  insertRecords(
-    key: GroupKey,
-    request: {
-      readonly month: number;
-      readonly round: number;
-      readonly place: ConsumerPlace;
-      readonly records: Settlement["records"];
-    },
-  ): Statement;
+  insertRecords(key: GroupKey, recorded: NewRecords): Statement;
+  /**
+   * Both in one, where a dialect can. As many rows as records when the partition is this owner's,
+   * else none.
+   */
+  readonly moveAndRecord?: (key: GroupKey, request: ProgressRequest, recorded: NewRecords) => Statement;
+}
+
+export interface NewRecords {
+  readonly month: number;
+  readonly round: number;
+  readonly place: ConsumerPlace;
+  readonly records: Settlement["records"];
 }
 
 export interface ProgressRequest {
@@ -173,23 +144,44 @@ export interface RedeliveryStatements {
   releaseKeys(key: GroupKey, partition: number, orderingKeys: readonly string[]): Statement;
   /** Aliases: orderingkey. Those of these that have a waiting message. */
   heldUpKeys(key: GroupKey, partition: number, orderingKeys: readonly string[]): Statement;
-  /** Aliases: id attempt firstattempt orderingkey. */
-  dueRedeliveries(key: GroupKey, partition: number, limit: number): Statement;
+  /** Aliases: topic groupid partitionno dueinms, of the first that waits; none: nothing waits. */
+  firstDue(keys: readonly GroupKey[]): Statement;
 }
+
+/** A member's sign of life, and what it holds. */
+export interface MemberBeat {
+  readonly key: GroupKey;
+  readonly owner: string;
+  readonly label: string;
+  readonly leaseMs: number;
+  readonly held: readonly HeldShard[];
+}
+
+/** Signs of life, each of many members at once. */
+export interface BeatStatements {
+  reportMembers(members: readonly MemberBeat[]): Statement;
+  /**
+   * lease_until = now + leaseMs for what they hold at its epoch. Rows that others have locked are
+   * waited for, or left as they are where the engine can.
+   */
+  renewPartitions(members: readonly MemberBeat[], locked: "wait" | "skip"): Statement;
+  /** Aliases: topic groupid, and those of `readLeases`. */
+  readPartitions(keys: readonly GroupKey[]): Statement;
+  /** Aliases: topic groupid owner label silent_ms, by the server's clock; it may be below 0. */
+  readMembers(keys: readonly GroupKey[]): Statement;
+}
+
+export type HoldingStatements = Omit<TakingStatements, "removeInstance" | "forgetInstances">;
 
 /** All statements of the queue in one dialect. */
 export interface QueueStatements {
-  readonly groups: GroupStatements;
-  schema(): SchemaStatements;
+  readonly schema: () => SchemaStatements;
   readonly topics: TopicStatements;
   readonly append: AppendStatements;
   readonly sources: SourceStatements;
   readonly consume: ConsumeStatements;
   readonly redelivery: RedeliveryStatements;
-  readonly search: SearchStatements;
-  readonly verify: VerifyStatements;
-  readonly rewind: RewindStatements;
-  readonly retention: RetentionStatements;
   /** Leases of a group; `shard` is the partition. */
   holding(key: GroupKey): HoldingStatements;
+  readonly beats: BeatStatements;
 }

@@ -4,11 +4,23 @@
  */
 import { monthAfter, monthOf } from "../../../message/queue-id.ts";
 import type { TopicSettings, TopicStore } from "../../../queue/store.ts";
-import type { Executor } from "../../../transactions/executor.ts";
+import {
+  deleteTopic,
+  dropTable,
+  insertCounters,
+  insertTopic,
+  isUnread,
+  lockCounters,
+  readTopics,
+  spreadKeys,
+  updateTopic,
+} from "../../../queue/topics/statements.ts";
+import type { Executor, QueryResult } from "../../../transactions/executor.ts";
+import type { QueueSql } from "../../database.ts";
+import { type Cold, spelled } from "../cold.ts";
 import { integer, type Row, text } from "../rows.ts";
 import type { SessionSlots } from "../session-slots.ts";
 import { infoTable, monthsOfTables, recordTable, TOPIC_TABLES } from "./names.ts";
-import type { QueueStatements } from "./statements.ts";
 
 /** A row of `readTopics`. */
 export function topicOf(row: Row): TopicSettings {
@@ -21,10 +33,16 @@ export function topicOf(row: Row): TopicSettings {
 }
 
 export function createTopicStore(
-  { topics, schema }: Pick<QueueStatements, "topics" | "schema">,
+  { statements: { schema, topics }, words }: Pick<QueueSql, "statements" | "words">,
   slots: SessionSlots,
 ): TopicStore {
   const { lock, transactional } = schema();
+
+  /** In a transaction. */
+  const changing = <T>(work: (run: (statement: Cold) => Promise<QueryResult>) => Promise<T>): Promise<T> =>
+    slots.retry("housekeeping", (session) =>
+      session.transaction((tx) => work((statement) => tx.run(spelled(words, statement)))),
+    );
 
   async function months(topic: string): Promise<number[]> {
     const { rows } = await slots.retry("housekeeping", (session) => session.run(topics.monthTables(topic)));
@@ -45,15 +63,15 @@ export function createTopicStore(
           session.transaction(async (tx) => {
             // PostgreSQL refuses one of two that make a table at once, also with IF NOT EXISTS.
             if (lock !== undefined) await tx.run(lock);
-            await runAll(tx, "createMonth", statements);
+            await runAll(tx, statements);
           }),
         );
-      } else await slots.retry("housekeeping", (session) => runAll(session, "createMonth", statements));
+      } else await slots.retry("housekeeping", (session) => runAll(session, statements));
     }
   }
 
-  async function runAll(to: Pick<Executor, "run">, name: string, statements: readonly string[]): Promise<void> {
-    for (const text of statements) await to.run({ name, text, params: [] });
+  async function runAll(to: Pick<Executor, "run">, statements: readonly string[]): Promise<void> {
+    for (const text of statements) await to.run({ name: "createMonth", text, params: [] });
   }
 
   return {
@@ -65,48 +83,42 @@ export function createTopicStore(
       // Before the topic: whoever finds it finds its tables.
       const month = await currentMonth();
       await makeMonths(topic.topic, [month, monthAfter(month)]);
-      return await slots.retry("housekeeping", (session) =>
-        session.transaction(async (tx) => {
-          const { affected } = await tx.run(topics.insertTopic(topic));
-          if (affected === 0) return false;
-          await tx.run(topics.insertCounters(topic));
-          return true;
-        }),
-      );
+      return await changing(async (run) => {
+        const { affected } = await run(insertTopic(topic));
+        if (affected === 0) return false;
+        await run(insertCounters(topic));
+        return true;
+      });
     },
 
     async list(topic) {
-      const { rows } = await slots.retry("housekeeping", (session) => session.run(topics.readTopics(topic)));
+      const { rows } = await slots.retry("housekeeping", (session) => session.run(spelled(words, readTopics(topic))));
       return rows.map(topicOf);
     },
 
     async alter(change) {
-      await slots.retry("housekeeping", (session) =>
-        session.transaction(async (tx) => {
-          await tx.run(topics.updateTopic(change));
-          await tx.run(topics.insertCounters(change));
-          // Nothing is appended from here to the commit. Messages of one key in two partitions have
-          // no order among them: so its partition changes only when everybody has read the old one.
-          await tx.run(topics.lockCounters(change.topic));
-          const { rows } = await tx.run(topics.isUnread(change.topic));
-          if (integer(rows[0] ?? {}, "unread") === 0) await tx.run(topics.spreadKeys(change.topic));
-        }),
-      );
+      await changing(async (run) => {
+        await run(updateTopic(change));
+        await run(insertCounters(change));
+        // Nothing is appended from here to the commit. Messages of one key in two partitions have
+        // no order among them: so its partition changes only when everybody has read the old one.
+        await run(lockCounters(change.topic));
+        const { rows } = await run(isUnread(change.topic));
+        if (integer(rows[0] ?? {}, "unread") === 0) await run(spreadKeys(change.topic));
+      });
     },
 
     async remove(topic) {
-      const removed = await slots.retry("housekeeping", (session) =>
-        session.transaction(async (tx) => {
-          let rows = 0;
-          for (const table of TOPIC_TABLES) rows += (await tx.run(topics.deleteTopic(table, topic))).affected;
-          return rows > 0;
-        }),
-      );
+      const removed = await changing(async (run) => {
+        let rows = 0;
+        for (const table of TOPIC_TABLES) rows += (await run(deleteTopic(table, topic))).affected;
+        return rows > 0;
+      });
       // Also those that an earlier call left behind when it was killed here.
       const left = await months(topic);
       const tables = left.flatMap((month) => [infoTable(topic, month), recordTable(topic, month)]);
       for (const table of tables) {
-        await slots.retry("housekeeping", (session) => runAll(session, "dropTable", [topics.dropTable(table)]));
+        await slots.retry("housekeeping", (session) => session.run(spelled(words, dropTable(table))));
       }
       return removed || left.length > 0;
     },

@@ -1,5 +1,7 @@
 /** Values of the queue's columns, the same in every dialect. */
-import type { ConsumptionRecord, GroupStart, Redelivery } from "../../../queue/store.ts";
+import { BEGUN_MARK } from "../../../message/member-silent.ts";
+import type { ConsumptionRecord, GroupKey, Redelivery } from "../../../queue/store.ts";
+import { type Row, text, textOrNull } from "../rows.ts";
 
 /** Numbers of the column `result`. */
 export const RESULTS: Readonly<Record<ConsumptionRecord["result"], number>> = {
@@ -10,11 +12,6 @@ export const RESULTS: Readonly<Record<ConsumptionRecord["result"], number>> = {
   discarded: 4,
   redelivered: 5,
 };
-
-/** First id of a group that does not begin at the end. */
-export function startId(start: Exclude<GroupStart, "end">): string {
-  return start === "start" ? "0" : start.id;
-}
 
 /** When a message is due that waits behind another one of its ordering key. */
 export const BEHIND_UNTIL = "9999-12-31 00:00:00.000";
@@ -31,4 +28,37 @@ export function redeliveryRows(redeliveries: readonly Redelivery[]): string {
       `[${id},${state === "dead" ? 1 : 0},${attempt},${dueInMs === null ? null : Math.ceil(dueInMs)},${JSON.stringify(failReason)},${JSON.stringify(orderingKey)}]`,
   );
   return `[${rows.join(",")}]`;
+}
+
+/**
+ * Whether an attempt ends what stands in its redelivery: it is the next one, or its begin is marked
+ * there. Another one has been redelivered by hand meanwhile, and stays.
+ */
+export function endsRedelivery(row: string, attempt: string): string {
+  return `(${row}.attempt = ${attempt} - 1 OR (${row}.attempt = ${attempt} AND ${row}.fail_reason LIKE '${BEGUN_MARK}%'))`;
+}
+
+/** Whoever locks rows of several groups locks them in this order. */
+export function inOrder<Of extends { readonly key: GroupKey }>(list: readonly Of[]): Of[] {
+  const name = ({ key: { topic, group } }: Of): string => `${topic} ${group}`;
+  return list.toSorted((left, right) => (name(left) < name(right) ? -1 : 1));
+}
+
+/** Groups as one JSON parameter: topic, group. */
+export function keyRows(keys: readonly GroupKey[]): string {
+  return JSON.stringify(keys.map(({ topic, group }) => [topic, group]));
+}
+
+/** The last id of each partition, by the counters of its topic as they are read. */
+export function lastIdsOf(counters: string): Map<number, string> {
+  const given = Object.entries(JSON.parse(counters) as Record<string, string>);
+  return new Map(
+    given.map(([partition, last]) => [Number(partition), String((BigInt(last) << 6n) | BigInt(partition))]),
+  );
+}
+
+/** The same of one topic, out of the rows of `readCounters`. */
+export function lastIdsIn(rows: readonly Row[]): Map<number, string> {
+  const row = rows.find((each) => textOrNull(each, "counters") !== null);
+  return row === undefined ? new Map() : lastIdsOf(text(row, "counters"));
 }

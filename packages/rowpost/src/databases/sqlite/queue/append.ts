@@ -1,14 +1,17 @@
 /** Appending, in a transaction of the user's or of ours, on any SQLite from 3.35 on. */
+import { readTopics } from "../../../queue/topics/statements.ts";
+import { spelled } from "../../sql/cold.ts";
 import { parameterRows } from "../../sql/queue/append-columns.ts";
 import { infoTable } from "../../sql/queue/names.ts";
 import type { AppendStatements, SourceStatements } from "../../sql/queue/statements.ts";
 import { quoteName } from "../../sql/sql-names.ts";
 import { after, before, NOW } from "../names.ts";
-import { CLOCK_MS, topics } from "./topics.ts";
+import { words } from "../words.ts";
+import { CLOCK_MS } from "./topics.ts";
 
 export const append: AppendStatements = {
   takesTurns: false,
-  findTopic: (topic) => () => topics.readTopics(topic),
+  findTopic: (topic) => () => spelled(words, readTopics(topic)),
 
   /** With the file's one write lock until the commit: whoever gets later ids commits later. */
   advance: (topic, counts) => [

@@ -1,7 +1,7 @@
 /** What a group gets again. Written in the transaction that has moved the partition's progress. */
 import type { RedeliveryStatements } from "../../sql/queue/statements.ts";
-import { BEHIND_UNTIL, redeliveryRows } from "../../sql/queue/values.ts";
-import { after, jsonIds, NOW } from "../names.ts";
+import { BEHIND_UNTIL, endsRedelivery, keyRows, redeliveryRows } from "../../sql/queue/values.ts";
+import { after, jsonIds, msSince, NOW } from "../names.ts";
 
 const PLACE = "topic_id = ? AND consumer_group_id = ? AND partition_no = ?";
 const DUE = `COALESCE(${after(field(3))}, '${BEHIND_UNTIL}')`;
@@ -26,7 +26,7 @@ SET state = excluded.state, attempt = excluded.attempt, first_attempt = 0, next_
     text: `INSERT INTO message_redelivery (topic_id, consumer_group_id, partition_no, message_id, state, attempt, next_attempt_at, fail_reason, ordering_key, gmt_create, gmt_modified)
 SELECT topic_id, consumer_group_id, partition_no, message_id, ${field(1)}, ${field(2)}, ${DUE}, ${field(4)}, ${field(5)}, gmt_create, ${NOW}
 FROM json_each(?) CROSS JOIN message_redelivery
-WHERE ${PLACE} AND message_id = ${field(0)} AND state = 0 AND attempt = ${field(2)} - 1
+WHERE ${PLACE} AND message_id = ${field(0)} AND state = 0 AND ${endsRedelivery("message_redelivery", field(2))}
 ON CONFLICT (topic_id, consumer_group_id, partition_no, message_id) DO UPDATE
 SET state = excluded.state, attempt = excluded.attempt, next_attempt_at = excluded.next_attempt_at,
   fail_reason = excluded.fail_reason, ordering_key = excluded.ordering_key, gmt_modified = excluded.gmt_modified`,
@@ -54,12 +54,16 @@ WHERE EXISTS (SELECT 1 FROM message_redelivery AS r INDEXED BY message_redeliver
     params: [JSON.stringify(orderingKeys), topic, group, partition],
   }),
 
-  dueRedeliveries: ({ topic, group }, partition, limit) => ({
-    name: "dueRedeliveries",
-    text: `SELECT CAST(message_id AS TEXT) AS id, attempt, first_attempt AS firstattempt, ordering_key AS orderingkey FROM message_redelivery
-WHERE ${PLACE} AND state = 0 AND next_attempt_at <= ${NOW}
-ORDER BY next_attempt_at LIMIT ?`,
-    params: [topic, group, partition, limit],
+  // One row of the index for each partition.
+  firstDue: (keys) => ({
+    name: "firstDue",
+    text: `SELECT topic, groupid, partitionno, -${msSince("due_at")} AS dueinms
+FROM (SELECT p.topic_id AS topic, p.consumer_group_id AS groupid, p.partition_no AS partitionno,
+    (SELECT min(r.next_attempt_at) FROM message_redelivery AS r INDEXED BY message_redelivery_due
+      WHERE r.topic_id = p.topic_id AND r.consumer_group_id = p.consumer_group_id AND r.partition_no = p.partition_no AND r.state = 0) AS due_at
+  FROM json_each(?) CROSS JOIN message_consumption AS p ON p.topic_id = ${field(0)} AND p.consumer_group_id = ${field(1)})
+WHERE due_at IS NOT NULL`,
+    params: [keyRows(keys)],
   }),
 };
 

@@ -1,0 +1,79 @@
+/** What people did by hand is written down beside the change, and found again by the message. */
+
+import type { ChangeByHand, OperatorAction } from "../../../outbox/message-admin.ts";
+import type { BeforeImage } from "../../../outbox/operations.ts";
+import { inAscii } from "../../../runtime/ascii.ts";
+import { ConfigurationError } from "../../../runtime/errors.ts";
+import type { MessageTable } from "../cold-table.ts";
+import type { Read } from "../insight/requests.ts";
+import { readChanges } from "../insight/statements.ts";
+import type { TableLayout } from "../layout.ts";
+import { decodeState, type Row, text, textOrEmpty, textOrNull, wholeText } from "../rows.ts";
+import type { AuditEntry } from "./statements.ts";
+
+/**
+ * Entries that are looked through for a message: each is of up to 1,000 messages between two ids,
+ * of which it may be one.
+ */
+const LOOKED_AT = 100;
+/** Of a reason, in the before-image of a change of up to 1,000 messages. */
+const REASON_LENGTH = 200;
+
+/** What is written down of a change. */
+export function auditEntry(
+  what: string,
+  { author, reason, via }: OperatorAction,
+  more: Pick<AuditEntry, "changed"> & Partial<AuditEntry>,
+): AuditEntry {
+  const { beforeImage, details, ...others } = more;
+  // Both are JSON, and hold what others have written.
+  const ascii = (json: string | undefined): string | undefined => json && inAscii(json);
+  const texts = { details: ascii(details), beforeImage: ascii(beforeImage) };
+  return { action: what, author, reason, via, result: "done", ids: undefined, ...texts, ...others };
+}
+
+/** Rows as they are locked, before they are changed. */
+export function beforeImages(layout: TableLayout, rows: readonly Row[], ids: readonly string[]): string {
+  const changed = new Set(ids);
+  const images: BeforeImage[] = rows
+    .filter((row) => changed.has(text(row, "id")))
+    .map((row) => ({
+      id: text(row, "id"),
+      state: decodeState(layout, row["state"]),
+      lockVersion: layout.columns.lockVersion === undefined ? undefined : wholeText(row, "lock_version"),
+      failReason: textOrNull(row, "fail_reason")?.slice(0, REASON_LENGTH) ?? null,
+    }));
+  return JSON.stringify(images);
+}
+
+/** The changes of this message, the newest first. */
+export async function changesOf(
+  { read, table }: { readonly table: MessageTable; readonly read: Read },
+  id: string,
+): Promise<ChangeByHand[]> {
+  const rows = await read(readChanges(table, { id, limit: LOOKED_AT }));
+  const isOne = new RegExp(`[[,]${id}[\\],]`);
+  return rows
+    .filter((row) => isOne.test(textOrEmpty(row, "ids")))
+    .map((row) => ({
+      at: text(row, "made_at"),
+      author: text(row, "author"),
+      action: text(row, "action"),
+      reason: text(row, "reason"),
+      ...copyOf(row),
+    }));
+}
+
+/** The other one of an original and its copy. */
+function copyOf(row: Row): Pick<ChangeByHand, "copyId" | "copyOf"> {
+  const action = text(row, "action");
+  if (action !== "copy" && action !== "copied") return {};
+  const { copyId, copyOf } = JSON.parse(textOrNull(row, "details") ?? "{}") as Pick<ChangeByHand, "copyId" | "copyOf">;
+  return action === "copy" ? { copyId } : { copyOf };
+}
+
+/** Throws `ConfigurationError` for a change of nobody, or without a reason. */
+export function checkAction(action: OperatorAction): void {
+  if (action.author.trim() === "" || action.reason.trim() === "")
+    throw new ConfigurationError("say who does it and why: author and reason are empty");
+}

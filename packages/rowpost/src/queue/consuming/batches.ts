@@ -1,0 +1,209 @@
+/**
+ * Handlers that take many messages at once. Each message of a batch is a handler that waits for the
+ * batch's answer, so order, attempts, records, rests and metrics are those of a single handler.
+ */
+import { refuseUnknown } from "../../runtime/check-options.ts";
+import type { Timer } from "../../runtime/clock.ts";
+import { compareIds } from "../../runtime/compare-ids.ts";
+import { ConfigurationError } from "../../runtime/errors.ts";
+import { createLanes } from "../../runtime/lanes.ts";
+import { wholeNumber } from "../../runtime/whole-number.ts";
+import type { Consumer } from "./consumer.ts";
+import { inTime } from "./deliver.ts";
+import type { Lanes } from "./lanes.ts";
+import type { ConsumedMessage } from "./message.ts";
+import {
+  CONSUME_OPTIONS,
+  type ConsumeOptions,
+  type ConsumerSettings,
+  consumerSettings,
+  type HandlerContext,
+  MOST_BATCH,
+  type Together,
+} from "./options.ts";
+
+/** What came of a batch, where not all of it went well. */
+export interface BatchOutcome {
+  /** A failed attempt of each of these; the others are consumed. */
+  readonly failed: readonly { readonly id: string; readonly error: unknown }[];
+}
+
+/** What {@link ConsumeBatchesOptions.handler} is. */
+export type BatchHandler = (messages: readonly ConsumedMessage[], context: HandlerContext) => unknown;
+
+/** Options of `queue.consumeBatches`: those of `queue.consume`, and two more. */
+export interface ConsumeBatchesOptions extends Omit<ConsumeOptions, "handler"> {
+  /**
+   * Called with messages of one partition, in the order of their ids; without `transactional` at
+   * most one of each ordering key. When it returns nothing, or a promise of nothing, all are
+   * consumed; a {@link BatchOutcome} names those that are not. A throw is a failed attempt of each,
+   * and so is any other answer.
+   */
+  readonly handler: BatchHandler;
+  /** Messages of a batch, at most, 1 to 10,000. Default 100. */
+  readonly size?: number | undefined;
+  /** How long a batch waits, from its first message on, until it is full. Default 0. */
+  readonly waitMs?: number | undefined;
+}
+
+interface Batches extends Together, Lanes {
+  readonly handle: ConsumerSettings["handler"];
+}
+
+/** Messages of a partition that may be handled now, until they are a batch. */
+interface Gathering {
+  readonly ready: (() => Promise<unknown>)[];
+  isDue: boolean;
+  readonly timer: Timer;
+}
+
+interface Call {
+  readonly message: ConsumedMessage;
+  readonly context: HandlerContext;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+const LONGEST_WAIT_MS = 60_000;
+
+/** Throws what is wrong with the options, before any SQL. */
+export async function startBatches(
+  join: (settings: ConsumerSettings, lanes: Lanes) => Promise<Consumer>,
+  options: ConsumeBatchesOptions,
+): Promise<Consumer> {
+  refuseUnknown("consumeBatches", options, [...CONSUME_OPTIONS, "size", "waitMs"]);
+  const { handler, size = 100, waitMs = 0, ...rest } = options;
+  if (typeof handler !== "function") {
+    throw new ConfigurationError("consumeBatches takes a handler: async (messages, { tx, signal }) => { … }");
+  }
+  wholeNumber("consumeBatches: size", size, 1, MOST_BATCH);
+  wholeNumber("consumeBatches: waitMs", waitMs, 0, LONGEST_WAIT_MS);
+  const settings = consumerSettings({ ...rest, handler: () => undefined });
+  const batches = createBatches(settings, { handler, size, waitMs });
+  const batchSize = Math.max(settings.batchSize, size);
+  // The time is that of a batch, not that of each message.
+  const own = { handler: batches.handle, handlerTimeoutMs: undefined, batches, batchSize };
+  return await join({ ...settings, ...own }, batches);
+}
+
+function createBatches(
+  settings: ConsumerSettings,
+  { handler, size, waitMs }: Required<Pick<ConsumeBatchesOptions, "handler">> & { size: number; waitMs: number },
+): Batches {
+  const { clock, concurrency, handlerTimeoutMs } = settings;
+  // Keeps the order of keys. How much runs at once is counted in batches, here.
+  const lanes = createLanes(Number.POSITIVE_INFINITY);
+  /** By partition; whose turn it is next comes first. */
+  const gathering = new Map<number, Gathering>();
+  let running = 0;
+  let isClosed = false;
+  /** Calls of the batch that is being put together. */
+  let open: Call[] | undefined;
+
+  function gather(partition: number, isAlone: boolean, begin: Gathering["ready"][number]): void {
+    let own = gathering.get(partition);
+    if (own === undefined) {
+      const timer = clock.setTimer(() => due(made), isClosed ? 0 : waitMs);
+      const made: Gathering = { ready: [], isDue: false, timer };
+      gathering.set(partition, made);
+      own = made;
+    }
+    own.ready.push(begin);
+    if (isAlone) own.isDue = true;
+    beginReady();
+  }
+
+  function due(own: Gathering): void {
+    own.isDue = true;
+    beginReady();
+  }
+
+  function beginReady(): void {
+    for (const [partition, own] of gathering) {
+      if (running >= concurrency) return;
+      if (!own.isDue && own.ready.length < size) continue;
+      const batch = own.ready.splice(0, size);
+      // What is left has its turn behind the other partitions.
+      gathering.delete(partition);
+      if (own.ready.length > 0) gathering.set(partition, own);
+      else own.timer.cancel();
+      void run(batch);
+    }
+  }
+
+  async function run(batch: Gathering["ready"]): Promise<void> {
+    running += 1;
+    await Promise.all(together(() => batch.map((begin) => begin())));
+    running -= 1;
+    beginReady();
+  }
+
+  function together<Result>(begin: () => Result): Result {
+    const calls: Call[] = [];
+    open = calls;
+    const begun = begin();
+    open = undefined;
+    if (calls.length > 0) void answer(calls);
+    return begun;
+  }
+
+  async function answer(unordered: readonly Call[]): Promise<void> {
+    // A key's next message, and a redelivery, come to the batch when they may.
+    const calls = unordered.toSorted((left, right) => compareIds(left.message.id, right.message.id));
+    try {
+      const failed = await failuresOf(calls);
+      for (const { message, resolve, reject } of calls) {
+        if (failed.has(message.id)) reject(failed.get(message.id));
+        else resolve();
+      }
+    } catch (error) {
+      for (const { reject } of calls) reject(error);
+    }
+  }
+
+  async function failuresOf(calls: readonly Call[]): Promise<ReadonlyMap<string, unknown>> {
+    const [{ message, context }] = calls as readonly [Call];
+    const messages = calls.map((call) => call.message);
+    const call = (signal: AbortSignal): unknown => handler(messages, { tx: context.tx, signal });
+    if (handlerTimeoutMs === undefined) return checked(messages, await call(context.signal));
+    const id = calls.length === 1 ? message.id : `${message.id} and ${calls.length - 1} more`;
+    return checked(messages, await inTime(settings, { id, key: message.key }, handlerTimeoutMs, context.signal, call));
+  }
+
+  return {
+    ...{ size, waitMs, together },
+    add({ partition, lane, isAlone = false }, task) {
+      lanes.add({ lane }, () => new Promise((resolve) => gather(partition, isAlone, () => task().then(resolve))));
+    },
+    handle(message, context) {
+      return new Promise<void>((resolve, reject) => {
+        const call: Call = { message, context, resolve, reject };
+        if (open === undefined) void answer([call]);
+        else open.push(call);
+      });
+    },
+    close() {
+      isClosed = true;
+      for (const own of gathering.values()) {
+        own.timer.cancel();
+        due(own);
+      }
+    },
+  };
+}
+
+/** An answer that nobody understands must not pass for success: what failed would be lost. */
+function checked(messages: readonly ConsumedMessage[], answer: unknown): ReadonlyMap<string, unknown> {
+  if (answer === undefined) return new Map();
+  const { failed } = (answer ?? {}) as Partial<BatchOutcome>;
+  if (!Array.isArray(failed)) {
+    throw new ConfigurationError(
+      "the handler of a batch returns nothing when all of it is consumed, else { failed: [{ id, error }] }",
+    );
+  }
+  const ids = new Set(messages.map(({ id }) => id));
+  for (const { id } of failed as BatchOutcome["failed"]) {
+    if (!ids.has(id)) throw new ConfigurationError(`the handler of a batch names ${id} as failed, which is not in it`);
+  }
+  return new Map((failed as BatchOutcome["failed"]).map(({ id, error }) => [id, error]));
+}

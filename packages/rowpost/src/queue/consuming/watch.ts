@@ -1,0 +1,233 @@
+/**
+ * Who looks for the consumers of a queue when they have nothing to do: one loop for all, and one
+ * LISTEN. A consumer rests until there is something for it.
+ */
+import type { QueueDatabase } from "../../databases/database.ts";
+import { createPollPace } from "../../relay/pacing/poll-pace.ts";
+import { createWakeUp } from "../../relay/pacing/wake-up.ts";
+import { untilAborted } from "../../runtime/abort.ts";
+import { retryPauseMs } from "../../runtime/backoff.ts";
+import { type Clock, systemClock } from "../../runtime/clock.ts";
+import { atMost } from "../../runtime/deadline.ts";
+import type { ConsumptionStore, Counters } from "../store.ts";
+import type { ConsumerSettings } from "./options.ts";
+
+export interface Watched {
+  readonly store: Pick<ConsumptionStore, "counters" | "firstDue">;
+  readonly settings: Pick<ConsumerSettings, "logger" | "poll">;
+  /** The counters have changed, or could not be read. */
+  readonly onNews: () => void;
+  readonly onDue: (firstDue: ReadonlyMap<number, number>) => void;
+  /** Four times a second; the event loop came to it so late. */
+  readonly onTick: (lateMs: number) => void;
+}
+
+/** A consumer's place. */
+export interface Seat {
+  /** As they were read last, for a round of the consumer. */
+  counters(): Promise<Counters>;
+  /** The next round reads them: those that there are may be older than what it asks about. */
+  forget(): void;
+  /** The round has found something: there may be more up to the same counters. */
+  found(): void;
+  /** The round has found nothing. True: its counters were those of an earlier round. */
+  wantsNewer(): boolean;
+  /** True: it has nothing to do, and waits for news. */
+  rest(isResting: boolean): void;
+  leave(): Promise<void>;
+}
+
+export interface Watch {
+  join(watched: Watched): Seat;
+}
+
+interface Place extends Watched {
+  isResting: boolean;
+  seen: Counters | undefined;
+  /** How often newer counters were wanted, and how often when the read of `seen` began. */
+  wanted: number;
+  seenSince: number;
+  readAtMs: number;
+  /** The round that goes on has them from an earlier one. */
+  isReused: boolean;
+  /** Rings before the last look. */
+  rings: number;
+  isAsking: boolean;
+  isAskingDue: boolean;
+}
+
+const POLL_MS = 100;
+/** Where the database tells of appends. */
+const NOTIFIED_POLL_MS = 1_000;
+/** How often it is asked what others have made due: a person, or the last owner of a partition. */
+const DUE_MS = 1_000;
+const TICK_MS = 250;
+/** How long a busy consumer goes on with the counters that it has, and notices no pause. */
+const FRESH_MS = 50;
+/** A connection that is silent holds up the others no longer than this. */
+const PATIENCE_MS = 1_000;
+
+export function createWatch(database: Pick<QueueDatabase, "doorbell" | "listen">, clock: Clock = systemClock): Watch {
+  const places = new Set<Place>();
+  const changed = createWakeUp(clock);
+  let isNotified = false;
+  const pace = createPollPace(
+    {
+      get minMs() {
+        return Math.min(...[...places].map(({ settings: { poll } }) => poll.minMs));
+      },
+      get maxMs() {
+        const most = isNotified ? NOTIFIED_POLL_MS : POLL_MS;
+        return Math.min(...[...places].map(({ settings: { poll } }) => poll.maxMs ?? most));
+      },
+    },
+    clock,
+  );
+  let lookAtMs = Number.POSITIVE_INFINITY;
+  let rings = 0;
+  let run: { readonly stopping: AbortController; readonly ended: Promise<unknown> } | undefined;
+
+  function lookIn(ms: number): void {
+    lookAtMs = Math.min(lookAtMs, clock.monotonicMs() + ms);
+    changed.ring();
+  }
+
+  async function read(place: Place): Promise<Counters> {
+    place.rings = rings;
+    place.isReused = false;
+    const since = place.wanted;
+    const readAtMs = clock.monotonicMs();
+    try {
+      place.seen = await place.store.counters();
+      place.seenSince = since;
+      place.readAtMs = readAtMs;
+      return place.seen;
+    } catch (error) {
+      place.wanted += 1;
+      throw error;
+    }
+  }
+
+  async function lookFor(place: Place): Promise<void> {
+    if (place.isAsking) return;
+    place.isAsking = true;
+    const before = place.seen;
+    try {
+      if ((await read(place)) === before) return;
+    } catch {
+      // It reads by itself then, and says so where that fails as well.
+    } finally {
+      place.isAsking = false;
+    }
+    if (place.isResting) place.onNews();
+  }
+
+  async function look(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const sinceCount = changed.count;
+      const ms = lookAtMs - clock.monotonicMs();
+      if (ms > 0) {
+        await changed.wait({ sinceCount, ms, signal });
+        continue;
+      }
+      lookAtMs = Number.POSITIVE_INFINITY;
+      const resting = [...places].filter(({ isResting }) => isResting);
+      if (resting.length === 0) continue;
+      await atMost(PATIENCE_MS, Promise.all(resting.map(lookFor)));
+      lookIn(pace.nextWaitMs());
+    }
+  }
+
+  /** One question at a time: those that hang would each hold a connection. */
+  async function askOne(place: Place): Promise<void> {
+    if (place.isAskingDue) return;
+    place.isAskingDue = true;
+    await place.store.firstDue().then(place.onDue, () => undefined);
+    place.isAskingDue = false;
+  }
+
+  async function askDue(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await clock.sleep(DUE_MS, signal);
+      for (const place of places) void askOne(place);
+    }
+  }
+
+  async function tick(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const sinceMs = clock.monotonicMs();
+      await clock.sleep(TICK_MS, signal);
+      const lateMs = clock.monotonicMs() - sinceMs - TICK_MS;
+      for (const { onTick } of places) onTick(lateMs);
+    }
+  }
+
+  async function listen(signal: AbortSignal): Promise<void> {
+    for (let failures = 1; !signal.aborted; failures += 1) {
+      try {
+        const listening = await database.listen();
+        isNotified = listening !== undefined;
+        await untilAborted(signal);
+        isNotified = false;
+        await listening?.close();
+      } catch (error) {
+        const [first] = places;
+        if (failures === 1) first?.settings.logger.warn("the database is away", { loop: "listen", error });
+        await clock.sleep(retryPauseMs(failures), signal);
+      }
+    }
+  }
+
+  function begin(): NonNullable<typeof run> {
+    const stopping = new AbortController();
+    const { signal } = stopping;
+    const unsubscribe = database.doorbell.subscribe(() => {
+      rings += 1;
+      lookIn(0);
+    });
+    const ended = Promise.all([look(signal), askDue(signal), tick(signal), listen(signal)]);
+    return { stopping, ended: ended.finally(unsubscribe) };
+  }
+
+  return {
+    join(watched) {
+      const place: Place = {
+        ...{ ...watched, isResting: false, seen: undefined, wanted: 1, seenSince: 0, readAtMs: 0 },
+        ...{ isReused: false, rings, isAsking: false, isAskingDue: false },
+      };
+      places.add(place);
+      run ??= begin();
+      return {
+        async counters() {
+          const isOld = place.seenSince !== place.wanted || clock.monotonicMs() - place.readAtMs > FRESH_MS;
+          if (isOld || place.seen === undefined) return await read(place);
+          place.isReused = true;
+          return place.seen;
+        },
+        forget() {
+          place.wanted += 1;
+        },
+        found: () => pace.found(),
+        wantsNewer() {
+          const { isReused } = place;
+          if (isReused) place.wanted += 1;
+          // Once: a round without partitions reads none, and would ask for ever.
+          place.isReused = false;
+          return isReused;
+        },
+        rest(isResting) {
+          place.isResting = isResting;
+          if (isResting) lookIn(place.rings === rings ? pace.nextWaitMs() : 0);
+        },
+        async leave() {
+          places.delete(place);
+          if (places.size > 0) return;
+          const last = run;
+          run = undefined;
+          last?.stopping.abort();
+          await last?.ended;
+        },
+      };
+    },
+  };
+}
