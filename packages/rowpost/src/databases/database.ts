@@ -115,14 +115,20 @@ export interface Session {
  * In-process and, where the engine has it, cross-process hint that there is something to relay.
  * Losing one costs latency only.
  */
-export interface Doorbell {
-  /** Rings for relays in this process. */
-  ring(): void;
+export interface Doorbell<News = undefined> {
+  /** Rings for relays in this process; `news` is what is known already. */
+  ring(news?: News): void;
   /**
    * Calls `listener` on each ring (from this process, or from the engine once `listen` is on).
    * Returns the function that ends it.
    */
-  subscribe(listener: () => void): () => void;
+  subscribe(listener: (news?: News) => void): () => void;
+}
+
+/** An append that is committed: messages of the topic are there up to this id of their partition. */
+export interface AppendNews {
+  readonly topic: string;
+  readonly lastId: string;
 }
 
 /** Names of the tables that belong together. */
@@ -163,7 +169,7 @@ export interface QueueSql extends Pick<Database, "connect"> {
 /** What the message queue needs of a database. */
 export interface QueueDatabase {
   /** Rings when something was appended. */
-  readonly doorbell: Doorbell;
+  readonly doorbell: Doorbell<AppendNews>;
   /** PostgreSQL: LISTENs for the appends of other processes. Elsewhere undefined: poll. */
   listen(): Promise<{ close(): Promise<void> } | undefined>;
   store(): QueueStore;

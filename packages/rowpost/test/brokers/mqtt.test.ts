@@ -28,7 +28,7 @@ describeWithService("mosquitto", "the MQTT broker on servers with settings of th
   });
 
   const create = (options: MqttOptions): Broker => {
-    const broker = mqtt({ connectTimeoutMs: 2000, ...options });
+    const broker = mqtt({ connectTimeoutMs: 20_000, ...options });
     closing.push(() => broker.close());
     return broker;
   };

@@ -141,7 +141,7 @@ describeWithService("rocketmq", "consume", ({ address }) => {
     const place = await makePlace(server, "FIFO");
     const arguments_ = ["produce", place.topic, "--count", "40", "--groups", "4", "--type", "order.paid"];
     const env = { ...process.env, ROCKETMQ_GRPC_PORT: String(server.port) };
-    await promisify(execFile)(SCRIPT, arguments_, { env, timeout: 80_000 });
+    await promisify(execFile)(SCRIPT, arguments_, { env, timeout: 200_000 });
     const received: DeliveredMessage[] = [];
     await consume(place, { handler: (message) => received.push(message) });
     await expect.poll(() => received.length).toBe(40);

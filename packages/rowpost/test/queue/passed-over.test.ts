@@ -1,7 +1,9 @@
 /** What a group passes over: messages of other types, and those that have expired. */
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { ConfigurationError } from "../../src/index.ts";
+import { queueIdOfDate } from "../../src/message/queue-id.ts";
 import type { Queue, QueueMessage } from "../../src/queue/index.ts";
+import { createRecalling } from "../../src/queue/recalling/recall.ts";
 import { systemClock } from "../../src/runtime/clock.ts";
 import { until } from "../until.ts";
 import { isDone, type Members, recordsOf } from "./members.ts";
@@ -168,6 +170,12 @@ describeOnEach("what a group passes over", (make) => {
     expect(await queue.recall({ topic: "orders", id: none, author: "ann", reason: "none" })).toBeUndefined();
     await expect(queue.recall({ topic: "orders", id, author: "ann", reason: " " })).rejects.toThrow(ConfigurationError);
     await expect(queue.recall({ topic: "nobody", id, author: "ann", reason: "x" })).rejects.toThrow("nobody");
+  });
+
+  it("recalls nothing of a month that is dropped between the look and the recall", async () => {
+    const recalling = createRecalling(opened.database.queue.sql);
+    await recalling.recall("orders", queueIdOfDate(new Date("2020-01-01T00:00:00Z")) ?? "", "too late");
+    await recalling.close();
   });
 
   it("refuses types that are no list of texts, and an expiresAt that is no instant", async () => {

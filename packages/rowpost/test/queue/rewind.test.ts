@@ -172,11 +172,12 @@ describeOnEach("rewinding a group", (make) => {
     const after = await position();
     expect(after.round).toBe(1);
     expect(after.epoch).toBeGreaterThan(before.epoch);
-    // 3 and 4 of the first round were handled, and never settled.
+    // 3 of the first round was handled, and never settled; nor was 4, unless 3 took a second.
     const rounds = await Promise.all(
       ids.map(async (id) => (await queue.message("orders", id))?.attempts.map(({ round }) => round)),
     );
-    expect(rounds).toEqual([[0, 1], [0, 1], [0, 1], [1], [1]]);
+    expect(rounds.slice(0, 4)).toEqual([[0, 1], [0, 1], [0, 1], [1]]);
+    expect(rounds[4]).toContain(1);
   });
 
   it("gives a running member that is idle the messages again", async () => {

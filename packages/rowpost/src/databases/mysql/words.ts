@@ -36,6 +36,7 @@ export const words: Words = {
   // IGNORE, because a driver may count the row that an ON DUPLICATE KEY UPDATE has found.
   insertNew: "INSERT IGNORE INTO",
   orNothing: () => "",
+  andRing: "",
   // Rows that are compared as such are no range of an index here. With the columns in other
   // conditions the range began at the first row of a partition: 31,000 rows read for 1,000 of them.
   behind: ([first, ...rest]) =>

@@ -132,10 +132,10 @@ function hashOf(text: string): number {
  * as repeated; after a rollback to a savepoint, which takes lock and notification back, they do
  * both anew.
  */
-export function ringOn(channel: string): string {
+export function ringOn(channel: string, payload = "''"): string {
   const window = "((date_part('epoch', transaction_timestamp()) * 20)::bigint % 2147483647)::integer";
   return `(SELECT CASE WHEN pg_try_advisory_xact_lock(${hashOf(channel)}, ${window})
-    THEN pg_notify(${literal(channel)}, '') IS NULL END)`;
+    THEN pg_notify(${literal(channel)}, ${payload}) IS NULL END)`;
 }
 
 /** A json goes into a column of jsonb as well. */

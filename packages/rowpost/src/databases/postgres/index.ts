@@ -9,7 +9,7 @@ import { errorCode, isRowRefused, isTableMissing, lackedLetter, lackOf, translat
 import { inbox } from "./inbox.ts";
 import { listenOn } from "./listen.ts";
 import { plans } from "./plan.ts";
-import { QUEUE_CHANNEL } from "./queue/append.ts";
+import { newsIn, QUEUE_CHANNEL } from "./queue/append.ts";
 import * as queueStatements from "./queue/statements.ts";
 import { openSession } from "./session.ts";
 import { createStatements } from "./statements.ts";
@@ -50,8 +50,10 @@ export function postgres(options: PostgresOptions): Database {
     words,
     inbox,
     isTableMissing,
-    listen: (of, doorbell, signal) =>
-      listenOn({ driver, channel: of === "queue" ? QUEUE_CHANNEL : channelOf(of), doorbell, signal }),
+    listen: (of, ring, signal) =>
+      of === "queue"
+        ? listenOn({ driver, channel: QUEUE_CHANNEL, heard: (payload) => ring(newsIn(payload)), signal })
+        : listenOn({ driver, channel: channelOf(of), heard: () => ring(), signal }),
     close: () => driver.close(),
   });
 }

@@ -1,8 +1,4 @@
-/**
- * LISTEN on a connection of its own: rings the doorbell for what other processes enqueue. A hint;
- * losing it costs latency only.
- */
-import type { Doorbell } from "../database.ts";
+/** LISTEN on a connection of its own. What is heard is a hint; losing it costs latency only. */
 import { cut, type Driver, end, type PgClient } from "./driver.ts";
 import { translateError } from "./errors.ts";
 
@@ -17,17 +13,17 @@ const PROBE_TIMEOUT_MS = 5_000;
 export interface ListenOptions {
   readonly driver: Driver;
   readonly channel: string;
-  readonly doorbell: Doorbell;
+  /** The payload of a notification; undefined after each connection, when some were missed. */
+  readonly heard: (payload?: string) => void;
   readonly signal?: AbortSignal | undefined;
 }
 
 /**
- * Listens until it is closed, and connects again by itself after a loss. Rings once after each
- * connection: something may have been enqueued while nobody listened. Rejects when the first
+ * Listens until it is closed, and connects again by itself after a loss. Rejects when the first
  * connection fails.
  */
 export async function listenOn(options: ListenOptions): Promise<{ close(): Promise<void> }> {
-  const { driver, channel, doorbell } = options;
+  const { driver, channel, heard } = options;
   let closed = false;
   let current: PgClient | undefined;
   let waitMs = RECONNECT_MIN_MS;
@@ -43,7 +39,7 @@ export async function listenOn(options: ListenOptions): Promise<{ close(): Promi
     };
     client.on("error", lost);
     client.on("end", lost);
-    client.on("notification", () => doorbell.ring());
+    client.on("notification", (notification) => heard((notification as { readonly payload?: string }).payload));
     try {
       await client.query({ text: `LISTEN "${channel.replaceAll('"', '""')}"` });
     } catch (error) {
@@ -57,7 +53,7 @@ export async function listenOn(options: ListenOptions): Promise<{ close(): Promi
     current = client;
     waitMs = RECONNECT_MIN_MS;
     probeLater(client);
-    doorbell.ring();
+    heard();
   }
 
   function reconnectLater(): void {

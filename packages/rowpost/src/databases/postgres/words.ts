@@ -4,6 +4,7 @@ import type { TableWords } from "../sql/cold-table.ts";
 import { prefixRange } from "../sql/prefix-range.ts";
 import { literal, quoteName, withoutEngineColumns } from "../sql/sql-names.ts";
 import { page, waysTo } from "./find.ts";
+import { QUEUE_CHANNEL } from "./queue/append.ts";
 import { isoText, msBetween, msSince, type Names, NOW, numberArray, textArray } from "./names.ts";
 
 export const words: Words = {
@@ -36,6 +37,7 @@ export const words: Words = {
   hasTable: (name) => `CASE WHEN to_regclass('${name}') IS NULL THEN 0 ELSE 1 END`,
   insertNew: "INSERT INTO",
   orNothing: (key) => ` ON CONFLICT (${key}) DO NOTHING`,
+  andRing: ` RETURNING pg_notify('${QUEUE_CHANNEL}', '') IS NULL AS rung`,
   behind: behindRow,
   // LATERAL with LIMIT has each row looked up by its whole key: before a table was analyzed
   // PostgreSQL 18 read all partitions of a topic for each of them, and all that a group gets again.

@@ -81,6 +81,8 @@ export interface Words extends Clock {
   /** INSERT INTO that leaves a row as it is whose key is there; with `orNothing` behind it. */
   readonly insertNew: string;
   readonly orNothing: (key: string) => string;
+  /** Behind an UPDATE: consumers that hear of appends look at their groups before they go on. */
+  readonly andRing: string;
   /** The condition of rows behind this one in the order of these columns. */
   readonly behind: (place: Place) => Sql;
   /** Joins at most one row of a table, which is looked up by its whole primary key. */
@@ -158,6 +160,7 @@ export const textsBy = (key: string, number: string): Word => word((words) => wo
 export const instant = (utc: string): Word => word((words) => words.instant(utc));
 export const iso = (of: string): Word => word((words) => words.iso(of));
 export const msSince = (of: string): Word => word((words) => words.msSince(of));
+export const andRing: Word = word((words) => words.andRing);
 export const by = (index: string): Word => word((words) => words.by(index));
 export const bytesOf = (text: string): Word => word((words) => words.bytesOf(text));
 export const unsought = (column: string): Word => word((words) => words.unsought(column));

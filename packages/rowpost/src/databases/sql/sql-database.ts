@@ -1,6 +1,6 @@
 /** A {@link Database} over a dialect's sessions and statements. */
 import { DatabaseUnavailableError, describeError, RowpostError } from "../../runtime/errors.ts";
-import type { Database, QueueSql } from "../database.ts";
+import type { AppendNews, Database, QueueSql } from "../database.ts";
 import { createAlertStore } from "./alerts/store.ts";
 import { createMessageAdmin } from "./by-hand/message-admin.ts";
 import type { Words } from "./cold.ts";
@@ -48,7 +48,7 @@ export interface SqlDatabaseParts
   readonly listen?:
     | ((
         of: TableLayout | "queue",
-        doorbell: Database["doorbell"],
+        ring: (news?: AppendNews) => void,
         signal?: AbortSignal,
       ) => ReturnType<Database["listen"]>)
     | undefined;
@@ -60,7 +60,7 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
   const { sharedSession, translateError, unfitSession } = parts;
   const fitting = parts.hasEngineColumns === true ? (layout: TableLayout) => layout : withoutEngineColumns;
   const doorbell = createDoorbell();
-  const queueDoorbell = createDoorbell();
+  const queueDoorbell = createDoorbell<AppendNews>();
   const made = new Map<TableLayout, DialectStatements>();
 
   function storeParts(layout: TableLayout) {
@@ -115,7 +115,7 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
     poolSize: parts.poolSize,
     executor: parts.executor,
     doorbell,
-    listen: (layout, signal) => parts.listen?.(layout, doorbell, signal) ?? Promise.resolve(undefined),
+    listen: (layout, signal) => parts.listen?.(layout, () => doorbell.ring(), signal) ?? Promise.resolve(undefined),
     schema: ({ layout }) => storeParts(layout).statements.schema,
     messageWriter: ({ layout }) => writerOf(layout),
     confirmationWriter: ({ layout }) =>
@@ -142,7 +142,7 @@ export function createSqlDatabase(parts: SqlDatabaseParts): Database {
     reconcileStore: ({ layout }) => createReconcileStore(storeParts(layout)),
     queue: {
       doorbell: queueDoorbell,
-      listen: () => parts.listen?.("queue", queueDoorbell) ?? Promise.resolve(undefined),
+      listen: () => parts.listen?.("queue", (news) => queueDoorbell.ring(news)) ?? Promise.resolve(undefined),
       sql: queueSql,
       store: () => createQueueStore({ ...queueSql, translateError, isOutsideTransaction, unfitSession }),
     },

@@ -32,6 +32,7 @@ export const words: Words = {
   hasTable: (name) => `(SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '${name}')`,
   insertNew: "INSERT INTO",
   orNothing: (key) => ` ON CONFLICT (${key}) DO NOTHING`,
+  andRing: "",
   behind: behindRow,
   withKeys: keysInList,
   lookUp: (how, table, alias, on) => part`${plain(`${how} ${table} AS ${alias}`)} ON ${on}`,

@@ -57,7 +57,10 @@ const SIGN_OFF_MS = 2_000;
 /** A stop that waits for handlers so long says so. */
 const LONG_STOP_MS = 5_000;
 
-/** Joins the group and runs. Rejects, with nothing left running, when the database is away. */
+/**
+ * Joins the group and runs. Rejects when the database is away, with nothing left running and, where
+ * the database still answers that, no partition kept.
+ */
 export async function startConsumer(options: ConsumerOptions): Promise<Consumer> {
   const { settings, store } = options;
   const member = createMember(options);
@@ -317,6 +320,8 @@ function createMember(options: ConsumerOptions): Member {
 
   async function leave(): Promise<void> {
     await seat.leave();
+    if (keeper.heldCount > 0) await keeper.giveUp().catch(() => undefined);
+    for (const partition of [...held.keys()]) drop(partition);
     await store.close();
   }
 

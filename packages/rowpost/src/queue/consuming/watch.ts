@@ -2,19 +2,21 @@
  * Who looks for the consumers of a queue when they have nothing to do: one loop for all, and one
  * LISTEN. A consumer rests until there is something for it.
  */
-import type { QueueDatabase } from "../../databases/database.ts";
+import type { AppendNews, QueueDatabase } from "../../databases/database.ts";
+import { partitionOfId, queueMonth } from "../../message/queue-id.ts";
 import { createPollPace } from "../../relay/pacing/poll-pace.ts";
 import { createWakeUp } from "../../relay/pacing/wake-up.ts";
 import { untilAborted } from "../../runtime/abort.ts";
 import { retryPauseMs } from "../../runtime/backoff.ts";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
+import { compareIds } from "../../runtime/compare-ids.ts";
 import { atMost } from "../../runtime/deadline.ts";
 import type { ConsumptionStore, Counters } from "../store.ts";
 import type { ConsumerSettings } from "./options.ts";
 
 export interface Watched {
   readonly store: Pick<ConsumptionStore, "counters" | "firstDue">;
-  readonly settings: Pick<ConsumerSettings, "logger" | "poll">;
+  readonly settings: Pick<ConsumerSettings, "logger" | "poll" | "topic">;
   /** The counters have changed, or could not be read. */
   readonly onNews: () => void;
   readonly onDue: (firstDue: ReadonlyMap<number, number>) => void;
@@ -50,8 +52,14 @@ interface Place extends Watched {
   readAtMs: number;
   /** The round that goes on has them from an earlier one. */
   isReused: boolean;
-  /** Rings before the last look. */
+  /** Rings before the last look, and before the one that `seen` is from. */
   rings: number;
+  seenRings: number;
+  /** Reads under way, and what was heard meanwhile, which they may not have seen. */
+  reads: number;
+  heard: AppendNews[];
+  /** `seen` knows of an append that no round has looked for. */
+  hasNews: boolean;
   isAsking: boolean;
   isAskingDue: boolean;
 }
@@ -93,18 +101,26 @@ export function createWatch(database: Pick<QueueDatabase, "doorbell" | "listen">
   }
 
   async function read(place: Place): Promise<Counters> {
-    place.rings = rings;
+    const before = rings;
+    place.rings = before;
+    if (place.reads === 0) place.heard = [];
+    place.reads += 1;
     place.isReused = false;
     const since = place.wanted;
     const readAtMs = clock.monotonicMs();
     try {
-      place.seen = await place.store.counters();
+      const seen = await place.store.counters();
+      const heard = before === rings ? place.heard : [];
+      place.seen = heard.reduce((counters, news) => withNews(counters, news) ?? counters, seen);
       place.seenSince = since;
+      place.seenRings = before;
       place.readAtMs = readAtMs;
       return place.seen;
     } catch (error) {
       place.wanted += 1;
       throw error;
+    } finally {
+      place.reads -= 1;
     }
   }
 
@@ -178,10 +194,29 @@ export function createWatch(database: Pick<QueueDatabase, "doorbell" | "listen">
     }
   }
 
+  /** False: it has to look. */
+  function hear(place: Place, news: AppendNews): boolean {
+    if (place.settings.topic !== news.topic) return true;
+    if (place.reads > 0) {
+      place.heard.push(news);
+      return true;
+    }
+    const { seen, seenRings, seenSince, wanted } = place;
+    // A ring without news may be a pause.
+    if (seen === undefined || seenRings !== rings || seenSince !== wanted) return false;
+    const newer = withNews(seen, news);
+    if (newer === undefined) return false;
+    place.seen = newer;
+    place.hasNews = true;
+    place.onNews();
+    return true;
+  }
+
   function begin(): NonNullable<typeof run> {
     const stopping = new AbortController();
     const { signal } = stopping;
-    const unsubscribe = database.doorbell.subscribe(() => {
+    const unsubscribe = database.doorbell.subscribe((news) => {
+      if (news !== undefined && [...places].every((place) => hear(place, news))) return;
       rings += 1;
       lookIn(0);
     });
@@ -192,14 +227,28 @@ export function createWatch(database: Pick<QueueDatabase, "doorbell" | "listen">
   return {
     join(watched) {
       const place: Place = {
-        ...{ ...watched, isResting: false, seen: undefined, wanted: 1, seenSince: 0, readAtMs: 0 },
-        ...{ isReused: false, rings, isAsking: false, isAskingDue: false },
+        ...watched,
+        isResting: false,
+        seen: undefined,
+        wanted: 1,
+        seenSince: 0,
+        seenRings: rings,
+        reads: 0,
+        heard: [],
+        hasNews: false,
+        readAtMs: 0,
+        isReused: false,
+        rings,
+        isAsking: false,
+        isAskingDue: false,
       };
       places.add(place);
       run ??= begin();
       return {
         async counters() {
-          const isOld = place.seenSince !== place.wanted || clock.monotonicMs() - place.readAtMs > FRESH_MS;
+          const freshMs = place.hasNews ? NOTIFIED_POLL_MS : FRESH_MS;
+          place.hasNews = false;
+          const isOld = place.seenSince !== place.wanted || clock.monotonicMs() - place.readAtMs > freshMs;
           if (isOld || place.seen === undefined) return await read(place);
           place.isReused = true;
           return place.seen;
@@ -230,4 +279,19 @@ export function createWatch(database: Pick<QueueDatabase, "doorbell" | "listen">
       };
     },
   };
+}
+
+/**
+ * Undefined: it takes a look. An id of another month than the last one known moves a reader to that
+ * month's table, which is for counters of this topic alone to say: the channel is one for all
+ * schemas of a database. Within the month it only bounds what is read, and what is read is all that
+ * was committed in this partition, in order.
+ */
+export function withNews(counters: Counters, { lastId }: AppendNews): Counters | undefined {
+  const { lastIds } = counters;
+  const partition = partitionOfId(lastId);
+  const known = lastIds.get(partition);
+  if (known === undefined || queueMonth(known) !== queueMonth(lastId)) return undefined;
+  if (compareIds(known, lastId) >= 0) return counters;
+  return { ...counters, lastIds: new Map(lastIds).set(partition, lastId) };
 }

@@ -1,5 +1,6 @@
 /** Looking at groups, and what people do to them. */
 import {
+  andRing,
   behind,
   by,
   type Cold,
@@ -43,9 +44,12 @@ const theseOf = (key: GroupKey, partition: number, ids: readonly string[]): Sql 
 export const putGroup = ({ topic, group }: GroupKey): Cold => cold("putGroup")`
 ${insertNew} message_group (topic_id, consumer_group_id) VALUES (${topic}, ${group})${orNothing("topic_id, consumer_group_id")}`;
 
-/** Locks the group's row until its own end; members read it before each of their reads. */
+/**
+ * Locks the group's row until its own end. Members read it before their reads; those that hear of
+ * an append read its messages without, so what is appended after a pause must be heard after it.
+ */
 export const pause = (key: GroupKey, author: string, reason: string): Cold => cold("pause")`
-UPDATE message_group SET paused_at = ${now}, paused_by = ${author}, pause_reason = ${reason} WHERE ${ofGroup(key)} AND paused_at IS NULL`;
+UPDATE message_group SET paused_at = ${now}, paused_by = ${author}, pause_reason = ${reason} WHERE ${ofGroup(key)} AND paused_at IS NULL${andRing}`;
 
 /** Locks the group's row until its own end. */
 export const resume = (key: GroupKey): Cold => cold("resume")`

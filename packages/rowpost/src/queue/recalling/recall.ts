@@ -38,16 +38,22 @@ const LONG_AGO = new Date(0).toISOString();
 export function createRecalling(sql: QueueSql): Recalling {
   const room = openRoom(sql, { lockWaitTimeoutMs: 5_000 });
   return {
-    recall: (topic, of, why) =>
-      room.transaction(async (run) => {
-        const [row] = (await run(lockHeaders(topic, of))).rows;
-        if (row === undefined) return;
-        const read = decodeHeaders(textOrNull(row, "headers"));
-        // No handler gets a message whose headers cannot be read; as they are, they say why.
-        if ("broken" in read) return;
-        const recalled = { ...read.headers, [EXPIRES_HEADER]: LONG_AGO, [RECALLED_HEADER]: why };
-        await run(writeHeaders(topic, of, inAscii(JSON.stringify(recalled))));
-      }),
+    async recall(topic, of, why) {
+      try {
+        await room.transaction(async (run) => {
+          const [row] = (await run(lockHeaders(topic, of))).rows;
+          if (row === undefined) return;
+          const read = decodeHeaders(textOrNull(row, "headers"));
+          // No handler gets a message whose headers cannot be read; as they are, they say why.
+          if ("broken" in read) return;
+          const recalled = { ...read.headers, [EXPIRES_HEADER]: LONG_AGO, [RECALLED_HEADER]: why };
+          await run(writeHeaders(topic, of, inAscii(JSON.stringify(recalled))));
+        });
+      } catch (error) {
+        // The look that follows says that the month was dropped.
+        if (!sql.isTableMissing(error)) throw error;
+      }
+    },
     close: () => room.close(),
   };
 }

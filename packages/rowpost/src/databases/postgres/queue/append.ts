@@ -1,4 +1,5 @@
 /** Appending, in a transaction of the user's or of ours. */
+import type { AppendNews } from "../../database.ts";
 import type { QueuedMessage } from "../../../queue/store.ts";
 import type { Statement } from "../../../transactions/executor.ts";
 import { hasDelays, isOne, type MessageCounts, textColumns } from "../../sql/queue/append-columns.ts";
@@ -12,6 +13,18 @@ import { CLOCK_MS, TOPICS } from "./topics.ts";
 
 /** Channel that an append notifies and consumers listen on. */
 export const QUEUE_CHANNEL = "rowpost.message_queue";
+
+/**
+ * Up to which id the partition is committed once the notification comes: a consumer reads the
+ * messages without asking for the counter first.
+ */
+const NEWS = "(c.last_id * 64 + c.partition_no) || ' ' || c.topic_id";
+
+/** Of a notification's payload; undefined: it says nothing but that there is something. */
+export function newsIn(payload = ""): AppendNews | undefined {
+  const [, lastId, topic] = /^(\d{1,19}) (.+)$/.exec(payload) ?? [];
+  return lastId === undefined || topic === undefined ? undefined : { lastId, topic };
+}
 
 export const append: AppendStatements = {
   takesTurns: false,
@@ -81,7 +94,7 @@ SELECT count(*)::integer AS appended FROM appended`,
 
 /** Rings here, since a plain INSERT has no place for it. One that is missed costs one poll. */
 const ADVANCED = `c.partition_no AS partitionno, c.last_id::text AS lastid, c.keyed_partitions AS keyedpartitions,
-  ${ringOn(QUEUE_CHANNEL)} AS rung`;
+  ${ringOn(QUEUE_CHANNEL, NEWS)} AS rung`;
 
 /**
  * What a statement adds so that it does nothing in another transaction than that of its call: the
