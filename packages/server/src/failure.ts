@@ -17,8 +17,8 @@ export class CommandFailure extends Error {
 }
 
 /**
- * Codes of the servers' and the system's errors, found wherever a driver or rowpost has put the
- * original one: SQLSTATE or MySQL's number as text, ECONNREFUSED and its like.
+ * SQLSTATE, MySQL's number, ECONNREFUSED and their like, wherever a driver or rowpost has put the
+ * original error.
  */
 export function errorCodes(error: unknown, depth = 0): readonly string[] {
   if (typeof error !== "object" || error === null || depth > 5) return [];

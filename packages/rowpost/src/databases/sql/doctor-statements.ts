@@ -11,7 +11,10 @@ export interface DoctorLook {
   readonly judge: (rows: readonly Row[]) => readonly Diagnosis[];
 }
 
-/** Ids go up to here: a row's share of it is told from four fifths on; by `statement` they go on. */
+/**
+ * Ids go up to `limit`: that they run out is told from four fifths on. `statement` makes room for
+ * more.
+ */
 export function idsRunOut(highest: bigint, limit: bigint, statement?: string): readonly Diagnosis[] {
   const percent = Number((highest * 100n) / limit);
   if (percent < 80) return [];

@@ -9,18 +9,8 @@ import { WORK_DIAGNOSES } from "./work.ts";
  */
 export type Severity = "error" | "warning" | "note";
 
-/** The words of a finding in one language. */
-export interface DiagnosisWords {
-  /** What was seen, with its figures. */
-  readonly what: string;
-  /** What comes of it. */
-  readonly why: string;
-  /** A statement, a command, or a sentence that says what to do. */
-  readonly mend: string;
-}
-
 /** One thing that was found. */
-export interface Diagnosis extends DiagnosisWords {
+export interface Diagnosis {
   /**
    * Stable: D1.. is about reaching the tables, D2.. about settings, D3.. about what else goes on in
    * the database, D4.. about messages and relays, D5.. about the broker and this process.
@@ -28,10 +18,16 @@ export interface Diagnosis extends DiagnosisWords {
   readonly id: string;
   /** How urgent it is. */
   readonly severity: Severity;
+  /** What was seen, with its figures. */
+  readonly what: string;
+  /** What comes of it. */
+  readonly why: string;
+  /** A statement, a command, or a sentence that says what to do. */
+  readonly mend: string;
   /** The part of `mend` that can be run as it is. */
   readonly command?: string | undefined;
   /** The same words in Chinese. */
-  readonly zh: DiagnosisWords;
+  readonly zh: Pick<Diagnosis, "what" | "why" | "mend">;
 }
 
 /** English and Chinese; `{name}` is a fact. */
@@ -89,7 +85,7 @@ export function diagnose<Kind extends DiagnosisKind>(
   const fill = (text: string): string => text.replace(/\{(\w+)\}/g, (_, name: string) => String(known[name]));
   const command = entry.command === undefined ? undefined : fill(entry.command);
   known["command"] = command;
-  const words = (what: string, why: string, mend = "{command}"): DiagnosisWords => ({
+  const words = (what: string, why: string, mend = "{command}"): Diagnosis["zh"] => ({
     what: fill(what),
     why: fill(why),
     mend: fill(mend),

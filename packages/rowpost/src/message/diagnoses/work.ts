@@ -1,4 +1,7 @@
-/** What the doctor says of what else goes on in the database (D3..), of relays and messages (D4..). */
+/**
+ * What the doctor says of what else goes on in the database (D3..), and of relays and messages
+ * (D4..).
+ */
 
 export const WORK_DIAGNOSES = {
   "mysql-transaction": {
