@@ -22,7 +22,7 @@ export interface Environment {
 
 /**
  * 0 done; 1 it could not be done, or not all of it; 2 the input was wrong and nothing was done; 3
- * messages wait or have failed after `relay --once`, or `reconcile` or `doctor` has found something.
+ * messages wait or have failed after `relay --once`, or `reconcile` or `doctor` has found some.
  */
 export type ExitCode = 0 | 1 | 2 | 3;
 
