@@ -22,11 +22,8 @@ const entries = Object.values(require("./packages/rowpost/package.json").exports
  */
 const ports = [
   `${library}/databases/database\\.ts$`,
-  `${library}/relay/store\\.ts$`,
-  `${library}/queue/store\\.ts$`,
-  `${library}/inbox/store\\.ts$`,
-  `${library}/reconcile/store\\.ts$`,
-  `${library}/doctor/(?:store|diagnosis)\\.ts$`,
+  `${library}/(?:relay|queue|inbox|reconcile|doctor)/store\\.ts$`,
+  `${library}/doctor/diagnosis\\.ts$`,
   `${library}/outbox/message-admin\\.ts$`,
   `${library}/brokers/broker\\.ts$`,
   `${library}/transactions/executor\\.ts$`,
@@ -228,6 +225,14 @@ module.exports = {
         "The server and the Nest module put the library together as users do: they may import all of it, and nobody imports them, but for the console's app, which takes the types of the API, and the benchmark of the console.",
       from: { path: "^(packages/[^/]+|bench)/", pathNot: "^(packages/console|bench/src/console)/" },
       to: { path: "^packages/(server|nestjs)/", pathNot: "^$1/" },
+    },
+    {
+      name: "nobody-imports-the-command-line",
+      severity: "error",
+      comment:
+        "cli/ is on top: what a command shares with the console, the alerts or the relay stands outside of it. The demo is a command too.",
+      from: { path: "^packages/server/src/(?!cli/|demo/|bin\\.ts$|.*\\.test\\.ts$)" },
+      to: { path: "^packages/server/src/cli/" },
     },
     {
       name: "users-take-public-entries",

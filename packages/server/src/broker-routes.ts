@@ -4,8 +4,8 @@
  */
 import { type Broker, type Database, routes } from "rowpost";
 import { brokerKind, brokerLabel, brokerSecret, openBroker } from "./broker-url.ts";
-import { InputError } from "./cli/arguments.ts";
-import { type CommandContext, keepSecret } from "./cli/context.ts";
+import { type CommandContext, keepSecret } from "./context.ts";
+import { InputError } from "./failure.ts";
 
 /** Variable of the environment that stands in for `--route`: several routes, parted by blanks. */
 export const ROUTES_VARIABLE = "ROWPOST_ROUTES";

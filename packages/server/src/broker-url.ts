@@ -1,6 +1,6 @@
 /** `--broker URL`: the library's broker object for it. */
 import { type Broker, type Database, memory, stdout } from "rowpost";
-import { InputError } from "./cli/arguments.ts";
+import { InputError } from "./failure.ts";
 
 /** Variable of the environment that stands in for `--broker`. */
 export const BROKER_URL_VARIABLE = "ROWPOST_BROKER_URL";

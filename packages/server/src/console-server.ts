@@ -1,7 +1,7 @@
 /** A console on a port of its own. */
 import { createServer } from "node:http";
-import { CommandFailure } from "./cli/failure.ts";
 import type { Console } from "./console.ts";
+import { CommandFailure } from "./failure.ts";
 import type { HttpAddress } from "./http-address.ts";
 import { type Listening, listen } from "./http-listen.ts";
 

@@ -16,10 +16,10 @@ import {
 import type { Consumption } from "rowpost/consume";
 import type { AlertConfig } from "./alerts/config.ts";
 import { type RunningAlerts, startAlerts } from "./alerts/start.ts";
-import type { ExitCode } from "./cli/context.ts";
-import { CommandFailure } from "./cli/failure.ts";
 import { type ConfirmEndpoint, createConfirmEndpoint } from "./confirm-endpoint.ts";
 import { type ConfirmSource, readConfirmTopic } from "./confirm-topic/index.ts";
+import type { ExitCode } from "./context.ts";
+import { CommandFailure } from "./failure.ts";
 import { serveHealth } from "./health-server.ts";
 import type { HttpAddress } from "./http-address.ts";
 import { aborted, OUTPUT_CLOSED, watchSignals } from "./signals.ts";

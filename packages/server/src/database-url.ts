@@ -2,8 +2,7 @@
 import { existsSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { type Database, describeError } from "rowpost";
-import { InputError } from "./cli/arguments.ts";
-import { CommandFailure, errorCodes } from "./cli/failure.ts";
+import { CommandFailure, errorCodes, InputError } from "./failure.ts";
 
 /**
  * Engine and driver: mysql:// is mysql2, mariadb:// the driver of that name; both serve both

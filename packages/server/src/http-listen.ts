@@ -1,6 +1,6 @@
 /** Makes a server listen, and says where, or why it cannot. */
 import type { Server } from "node:http";
-import { CommandFailure } from "./cli/failure.ts";
+import { CommandFailure } from "./failure.ts";
 import type { HttpAddress } from "./http-address.ts";
 
 /** A server that listens. */

@@ -2,7 +2,7 @@
 import { styleText } from "node:util";
 import { type DestinationStream, destination, pino, stdTimeFunctions } from "pino";
 import type { Logger } from "rowpost";
-import { type CommandContext, redact } from "./cli/context.ts";
+import { type CommandContext, redact } from "./context.ts";
 
 /** Levels that `--log-level` takes. */
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;

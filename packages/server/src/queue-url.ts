@@ -1,8 +1,8 @@
 /** `--broker queue:` and `queue:DATABASE-URL`: the message queue, here or in another database. */
 import type { Broker, Database } from "rowpost";
 import { createQueue, type Queue, queueBroker } from "rowpost/queue";
-import { InputError } from "./cli/arguments.ts";
 import { DATABASE_PASSWORD_VARIABLE, openDatabase, parseDatabaseUrl } from "./database-url.ts";
+import { InputError } from "./failure.ts";
 
 /** Variable with the password of the queue's own database. */
 const QUEUE_PASSWORD_VARIABLE = "ROWPOST_QUEUE_PASSWORD";

@@ -1,5 +1,6 @@
 /** Looks at everything that keeps messages from going out, and says what mends it. */
 import type { Database, TableLayout } from "../databases/database.ts";
+import { diagnose } from "../message/diagnoses/diagnosis.ts";
 import { checkOptions, databaseWith, type OptionKinds } from "../runtime/check-options.ts";
 import { describeError } from "../runtime/errors.ts";
 import type { Diagnosis, Severity } from "./diagnosis.ts";
@@ -44,15 +45,7 @@ async function lookAtWork(database: Database, layout: TableLayout): Promise<read
   try {
     return judgeWork(await admin.status());
   } catch (error) {
-    return [
-      {
-        id: "D400",
-        severity: "warning",
-        what: `the messages could not be counted: ${describeError(error)}`,
-        why: "what waits, and who relays, is not known",
-        mend: "grant what docs/rights.md lists for operators, and run this again",
-      },
-    ];
+    return [diagnose("not-counted", { error: describeError(error) })];
   } finally {
     await admin.close();
   }

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { z } from "zod";
-import { InputError } from "../cli/arguments.ts";
+import { InputError } from "../failure.ts";
 import { role } from "../http/schemas.ts";
 import { proxySchema } from "./proxy.ts";
 import { isPasswordHash } from "./secrets.ts";

@@ -1,6 +1,7 @@
 /** Looks at a table and says how rowpost can work on it. It writes nothing into the database. */
 import type { Database, MessageState, Session } from "rowpost";
-import { InputError } from "../cli/arguments.ts";
+import { InputError } from "../failure.ts";
+import type { Say } from "../language.ts";
 import { type Catalog, clocksOf, readCatalog, type StateValue, valuesOf } from "./catalog.ts";
 import { clockOf } from "./clock.ts";
 import { type Mapping, mapColumns, type Property } from "./mapping.ts";
@@ -17,6 +18,8 @@ export interface AdoptOptions {
   readonly clock: "utc" | "server" | undefined;
   /** The layout's file in the plan. */
   readonly file: string;
+  /** Puts the texts into a language. */
+  readonly say: Say;
 }
 
 /** What was found. Texts are for people. */
@@ -48,8 +51,8 @@ export async function adopt(database: Database, options: AdoptOptions): Promise<
     const layout = found.layout && tableLayout(found.layout);
     const unfit = layout === undefined ? [] : await database.doctor({ layout }).tableProblems();
     const mustFix = [...found.mustFix, ...unfit];
-    const plan = takeOver(options.file, mustFix.length > 0);
-    return { ...found, mustFix, plan, explain: await explained(database, found, layout) };
+    const plan = takeOver(options, mustFix.length > 0);
+    return { ...found, mustFix, plan, explain: await explained(database, found, { layout, say: options.say }) };
   } finally {
     await session.close();
   }
@@ -60,7 +63,7 @@ async function look(
   dialect: Catalog["dialect"],
   options: AdoptOptions,
 ): Promise<Omit<Adoption, "explain" | "plan">> {
-  const { schema, table } = options;
+  const { say, schema, table } = options;
   const catalog = await readCatalog(session, { dialect, schema, table });
   if (catalog === undefined) throw new InputError(`there is no table ${table} that this user can see`);
   for (const [property, column] of options.columns) {
@@ -73,22 +76,33 @@ async function look(
   const proposed = proposedStates(values, stateColumn?.comment ?? "");
   const clock = await clockFor(session, catalog, mapping, options);
   const questions = [
-    ...mapping.asked.map(
-      ({ candidates, property }) =>
-        `which column is ${property}? --column ${property}=COLUMN${candidates.length === 0 ? "; none fits: it has to be added" : ` (${candidates.join(", ")}?)`}`,
-    ),
+    ...mapping.asked.map(({ candidates, property }) => columnQuestion(say, property, candidates)),
     ...(stateColumn === undefined ? [] : stateQuestions(options, values, proposed)),
-    ...(clock.clock === undefined ? [`whose time are the instants? --clock utc or --clock server; ${clock.why}`] : []),
+    ...(clock.clock === undefined
+      ? [
+          say(
+            `whose time are the instants? --clock utc or --clock server; ${clock.why}`,
+            `时间列是谁的时间？--clock utc 或 --clock server；${clock.why}`,
+          ),
+        ]
+      : []),
   ];
   const complete = questions.length === 0 ? completeStates(options.states, values) : undefined;
   return {
     ...{ table, server: `${session.server.product} ${session.server.version}` },
     rows: values.reduce((sum, { count }) => sum + count, 0),
     columns: [...mapping.columns].map(([property, column]) => `${property} = ${column}`),
-    values: values.map(({ count, value }) => `${value}: ${count === 0 ? "older rows only" : `${count} rows`}`),
-    features: featuresOf(mapping),
-    ...{ questions, mustFix: mustFix(catalog, mapping, complete?.states), advice: adviceSql(catalog, mapping) },
-    notes: [...notesOf(catalog, mapping, complete?.added ?? []), `clock: ${clock.why}`],
+    values: values.map(({ count, value }) => valueText(say, value, count)),
+    features: featuresOf(mapping, say),
+    ...{
+      questions,
+      mustFix: mustFix(catalog, mapping, { states: complete?.states, say }),
+      advice: adviceSql(catalog, mapping),
+    },
+    notes: [
+      ...notesOf(catalog, mapping, { added: complete?.added ?? [], say }),
+      say(`clock: ${clock.why}`, `时钟：${clock.why}`),
+    ],
     layout:
       complete === undefined || clock.clock === undefined
         ? undefined
@@ -96,28 +110,52 @@ async function look(
   };
 }
 
+function columnQuestion(say: Say, property: Property, candidates: readonly string[]): string {
+  const option = `--column ${property}=COLUMN`;
+  return candidates.length === 0
+    ? say(
+        `which column is ${property}? ${option}; none fits: it has to be added`,
+        `${property} 是哪一列？${option}；没有合适的：需要加一列`,
+      )
+    : say(
+        `which column is ${property}? ${option} (${candidates.join(", ")}?)`,
+        `${property} 是哪一列？${option}（${candidates.join(", ")}？）`,
+      );
+}
+
+function valueText(say: Say, value: StateValue["value"], count: number): string {
+  return count === 0
+    ? say(`${value}: older rows only`, `${value}：只在较旧的行里`)
+    : say(`${value}: ${count} rows`, `${value}：${count} 行`);
+}
+
 function stateQuestions(
-  { states }: AdoptOptions,
+  { say, states }: AdoptOptions,
   values: readonly StateValue[],
   proposed: ReturnType<typeof proposedStates>,
 ): string[] {
-  const problems = stateProblems(states, values);
+  const problems = stateProblems(states, values, say);
   if (problems.length === 0) return [];
   const flags = [...proposed]
     .filter(([, state]) => state !== undefined)
     .map(([value, state]) => `--state ${state}=${value}`);
-  return [...problems, ...(flags.length === 0 ? [] : [`if their names and the comment say so: ${flags.join(" ")}`])];
+  if (flags.length === 0) return problems;
+  const options = flags.join(" ");
+  return [
+    ...problems,
+    say(`if their names and the comment say so: ${options}`, `如果名称和注释的意思如此：${options}`),
+  ];
 }
 
 async function clockFor(
   session: Session,
   catalog: Catalog,
   { columns }: Mapping,
-  { clock }: AdoptOptions,
+  { clock, say }: AdoptOptions,
 ): Promise<ReturnType<typeof clockOf>> {
-  if (clock !== undefined) return { clock, why: `${clock}, as it was said` };
+  if (clock !== undefined) return { clock, why: say(`${clock}, as it was said`, `${clock}，按所说`) };
   const created = catalog.columns.find(({ name }) => name === columns.get("gmtCreate"));
   // Which column it is has to be said first.
-  if (created === undefined) return { clock: "utc", why: "not known before its column" };
-  return clockOf(await clocksOf(session, catalog, created.name), created, catalog);
+  if (created === undefined) return { clock: "utc", why: say("not known before its column", "要先知道是哪一列") };
+  return clockOf(await clocksOf(session, catalog, created.name), { type: created.type, dialect: catalog.dialect, say });
 }

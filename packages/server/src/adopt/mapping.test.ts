@@ -1,10 +1,13 @@
 /** Tables whose columns have the names that people give them. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { sayIn } from "../language.ts";
 import type { Catalog, ColumnKind } from "./catalog.ts";
 import { clockOf } from "./clock.ts";
 import { mapColumns, type Property } from "./mapping.ts";
 import { proposedStates } from "./states.ts";
+
+const say = sayIn("en");
 
 /** Names and comments from public schemas of outboxes, in English and Chinese. */
 const NAMES: readonly (readonly [Property, ColumnKind, readonly (readonly [name: string, comment?: string])[]])[] = [
@@ -77,7 +80,7 @@ test("what values mean is proposed from their words, or from the comment of numb
 
 test("the clock is told by rows that one of both clocks has not reached, and else asked", () => {
   const of = (newest: string | undefined, local: string, utc: string, type = "datetime") =>
-    clockOf({ newest, local, utc }, { type }, { dialect: "mysql" }).clock;
+    clockOf({ newest, local, utc }, { type, dialect: "mysql", say }).clock;
   const [local, utc] = ["2026-11-24 16:00:00", "2026-11-24 08:00:00"];
   expect(of("2026-11-24 15:59:30", local, utc)).toBe("server");
   expect(of("2026-11-24 07:59:30", local, utc), "fresh in UTC, or eight hours old").toBeUndefined();
@@ -86,5 +89,8 @@ test("the clock is told by rows that one of both clocks has not reached, and els
   expect(of(undefined, local, utc)).toBeUndefined();
   expect(of(undefined, local, utc, "timestamp with time zone")).toBe("utc");
   const plain = { type: "timestamp without time zone" };
-  expect(clockOf({ newest: utc, local: utc, utc }, plain, { dialect: "postgres" }).clock, "asked").toBeUndefined();
+  expect(
+    clockOf({ newest: utc, local: utc, utc }, { ...plain, dialect: "postgres", say }).clock,
+    "asked",
+  ).toBeUndefined();
 });

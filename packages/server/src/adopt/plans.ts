@@ -1,5 +1,6 @@
 /** How the database would look for messages on this very table, as the relay asks. */
 import { ConfigurationError, createLayout, type Database, type StatementPlan, type TableLayout } from "rowpost";
+import type { Say } from "../language.ts";
 import type { LayoutFile } from "./proposal.ts";
 
 /** On fewer rows a server reads the whole table whatever indexes there are. */
@@ -9,7 +10,7 @@ const FEW = 1_000;
 export async function explained(
   database: Database,
   { advice, rows }: { readonly advice: readonly string[]; readonly rows: number },
-  layout: TableLayout | undefined,
+  { layout, say }: { readonly layout: TableLayout | undefined; readonly say: Say },
 ): Promise<string[]> {
   if (layout === undefined) return [];
   const found = await database.doctor({ layout }).plans();
@@ -17,11 +18,30 @@ export async function explained(
   const isShort = found.some(({ steps }) => steps.some(({ readsAll }) => readsAll));
   const isEarly = found.some(({ problem }) => problem !== undefined);
   return [
-    ...found.map(lineOf),
-    ...(isShort && rows < FEW ? [`the table has ${rows} rows: with so few a server may take no index`] : []),
-    ...(isShort && index !== undefined ? [`mended by: ${index} (its plans can be seen once it is there)`] : []),
+    ...found.map((plan) => lineOf(plan, say)),
+    ...(isShort && rows < FEW
+      ? [
+          say(
+            `the table has ${rows} rows: with so few a server may take no index`,
+            `表里有 ${rows} 行：这么少时数据库可能不用索引`,
+          ),
+        ]
+      : []),
+    ...(isShort && index !== undefined
+      ? [
+          say(
+            `mended by: ${index} (its plans can be seen once it is there)`,
+            `这样修好：${index}（建好后才能看到执行计划）`,
+          ),
+        ]
+      : []),
     ...(isEarly
-      ? ["what could not be explained needs the tables that rowpost migrate makes: run adopt again then"]
+      ? [
+          say(
+            "what could not be explained needs the tables that rowpost migrate makes: run adopt again then",
+            "无法给出执行计划的语句需要 rowpost migrate 建的表：建好后再运行 adopt",
+          ),
+        ]
       : []),
   ];
 }
@@ -37,14 +57,21 @@ export function tableLayout({ columns, ...rest }: LayoutFile): TableLayout | und
   }
 }
 
-function lineOf({ problem, statement, steps }: StatementPlan): string {
-  if (problem !== undefined) return `${statement}: could not be explained: ${problem}`;
-  if (steps.length === 0) return `${statement}: nothing can match now, so that no way is chosen`;
-  return `${statement}: ${[...new Set(steps.map(wayOf))].join("; ")}`;
+const STATEMENTS: Readonly<Record<string, string>> = {
+  "look for what nobody watches": "查找无人看管的消息",
+  "look for what falls due": "查找到期的消息",
+};
+
+function lineOf({ problem, statement, steps }: StatementPlan, say: Say): string {
+  const about = say(`${statement}: `, `${STATEMENTS[statement] ?? statement}：`);
+  if (problem !== undefined) return about + say(`could not be explained: ${problem}`, `无法给出执行计划：${problem}`);
+  if (steps.length === 0) return about + say("nothing can match now, so that no way is chosen", "现在没有能匹配的行");
+  return about + [...new Set(steps.map((step) => wayOf(step, say)))].join("; ");
 }
 
-function wayOf({ index, readsAll, rows }: StatementPlan["steps"][number]): string {
-  const about = rows === undefined ? "" : `, about ${rows} rows`;
-  if (!readsAll) return `by ${index ?? "its place"}${about}`;
-  return `reads the whole ${index === undefined ? "table" : `index ${index}`}${about}`;
+function wayOf({ index, readsAll, rows }: StatementPlan["steps"][number], say: Say): string {
+  const about = rows === undefined ? "" : say(`, about ${rows} rows`, `，约 ${rows} 行`);
+  if (!readsAll) return say(`by ${index ?? "its place"}${about}`, `按 ${index ?? "位置"}${about}`);
+  const whole = index === undefined ? say("table", "表") : say(`index ${index}`, `索引 ${index}`);
+  return say(`reads the whole ${whole}${about}`, `读整个${whole}${about}`);
 }

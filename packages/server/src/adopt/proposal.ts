@@ -1,5 +1,6 @@
 /** From what was found to a layout, what it costs, and how to take the table over. */
 import type { LayoutOptions, MessageState } from "rowpost";
+import type { Say } from "../language.ts";
 import { type Catalog, type Column, quoted, tableOf } from "./catalog.ts";
 import type { Mapping, Property } from "./mapping.ts";
 import type { StateValues } from "./states.ts";
@@ -14,24 +15,28 @@ export type LayoutFile = Omit<LayoutOptions, "base" | "columns"> & {
 /** The engine's own; no table of somebody else has them. */
 const OF_THE_ENGINE = ["deliveryCount", "settlePad"];
 
-/** What is lost without a column. */
-const LOST: Partial<Record<Property, string>> = {
-  lockVersion:
+/** What is lost without a column, in English and Chinese. */
+const LOST: Partial<Record<Property, readonly [en: string, zh: string]>> = {
+  lockVersion: [
     "a relay that lost its connection proves that the old session is dead before it goes on: slower after a failure",
-  orderingKey: "no order per key",
-  deliverAt: "a delay shares its column with the retries",
-  headers: "no headers",
-  contentType: "JSON is told from text by looking",
-  messageId: "the broker's receipt is not kept",
-  sentAt: "when it was sent is not kept",
-  consumedAt: "when it was consumed is not kept",
-  lastRetryAt: "when the last attempt was is not kept",
-  createdBy: "who wrote it is not kept",
-  updatedBy: "who changed it by hand is not kept",
+    "relay 断开连接后要先证明旧会话已结束才继续：故障后较慢",
+  ],
+  orderingKey: ["no order per key", "没有按键的顺序"],
+  deliverAt: ["a delay shares its column with the retries", "延时与重试共用一列"],
+  headers: ["no headers", "没有消息头"],
+  contentType: ["JSON is told from text by looking", "靠内容区分 JSON 和文本"],
+  messageId: ["the broker's receipt is not kept", "不保存中间件的回执"],
+  sentAt: ["when it was sent is not kept", "不保存发送时间"],
+  consumedAt: ["when it was consumed is not kept", "不保存消费时间"],
+  lastRetryAt: ["when the last attempt was is not kept", "不保存最近一次尝试的时间"],
+  createdBy: ["who wrote it is not kept", "不保存写入者"],
+  updatedBy: ["who changed it by hand is not kept", "不保存人工修改者"],
 };
 
-export function featuresOf({ columns }: Mapping): { readonly kept: string[]; readonly lost: string[] } {
+export function featuresOf({ columns }: Mapping, say: Say): { readonly kept: string[]; readonly lost: string[] } {
   const optional = KNOWN.filter(({ isRequired }) => !isRequired).map(({ property }) => property);
+  const lost = (property: string, [en, zh]: readonly [en: string, zh: string]): string =>
+    say(`${property}: ${en}`, `${property}：${zh}`);
   return {
     kept: optional
       .filter((property) => columns.has(property))
@@ -39,8 +44,11 @@ export function featuresOf({ columns }: Mapping): { readonly kept: string[]; rea
     lost: [
       ...optional
         .filter((property) => !columns.has(property))
-        .map((property) => `${property}: ${LOST[property] ?? "not kept"}`),
-      "deliveryCount: a message that crashes the relay each time is not found out",
+        .map((property) => lost(property, LOST[property] ?? ["not kept", "不保存"])),
+      lost("deliveryCount", [
+        "a message that crashes the relay each time is not found out",
+        "找不出每次都使 relay 崩溃的消息",
+      ]),
     ],
   };
 }
@@ -88,7 +96,11 @@ function bodyBytesOf(column: Column | undefined): number | undefined {
 }
 
 /** What has to be so before a relay may work on the table. */
-export function mustFix(catalog: Catalog, { columns }: Mapping, states: StateValues | undefined): string[] {
+export function mustFix(
+  catalog: Catalog,
+  { columns }: Mapping,
+  { say, states }: { readonly say: Say; readonly states: StateValues | undefined },
+): string[] {
   const of = (property: Property): string => columns.get(property) ?? "";
   const column = (property: Property): Column | undefined =>
     catalog.columns.find(({ name }) => name === columns.get(property));
@@ -97,21 +109,29 @@ export function mustFix(catalog: Catalog, { columns }: Mapping, states: StateVal
   const identity = [type, key];
   const problems: string[] = [];
   if (columns.has("messageType") && columns.has("messageKey") && !isUnique(catalog, identity)) {
+    const index = `CREATE UNIQUE INDEX ${catalog.table}_identity ON ${table} (${identity.map((name) => quoted(catalog, name)).join(", ")})`;
     problems.push(
-      `no unique key over (${identity.join(", ")}), so a message could be written twice: CREATE UNIQUE INDEX ${catalog.table}_identity ON ${table} (${identity.map((name) => quoted(catalog, name)).join(", ")})`,
+      say(
+        `no unique key over (${identity.join(", ")}), so a message could be written twice: ${index}`,
+        `(${identity.join(", ")}) 上没有唯一键，同一条消息可能写入两次：${index}`,
+      ),
     );
   }
   for (const property of ["nextRetryAt", "failReason"] as const) {
     const found = column(property);
-    if (found !== undefined && !found.isNullable)
-      problems.push(`${found.name} must take NULL: ${nullable(catalog, found)}`);
+    if (found === undefined || found.isNullable) continue;
+    const how = nullable(catalog, found, say);
+    problems.push(say(`${found.name} must take NULL: ${how}`, `${found.name} 必须允许 NULL：${how}`));
   }
   const state = column("state");
   if (states !== undefined && state !== undefined) {
-    const unfit = unfitStates(state, states);
-    if (unfit.length > 0)
+    const unfit = unfitStates(state, states).join(", ");
+    if (unfit !== "")
       problems.push(
-        `${state.name} is ${state.type} and cannot hold ${unfit.join(", ")}: widen it, or give other values with --state`,
+        say(
+          `${state.name} is ${state.type} and cannot hold ${unfit}: widen it, or give other values with --state`,
+          `${state.name} 是 ${state.type}，放不下 ${unfit}：加宽它，或用 --state 换成别的值`,
+        ),
       );
   }
   return problems;
@@ -125,13 +145,13 @@ function isUnique({ dialect, primaryKey, uniques }: Catalog, identity: readonly 
   );
 }
 
-function nullable(catalog: Catalog, { name, type }: Column): string {
+function nullable(catalog: Catalog, { name, type }: Column, say: Say): string {
   const table = tableOf(catalog);
   const column = quoted(catalog, name);
   if (catalog.dialect === "mysql")
     return `ALTER TABLE ${table} MODIFY ${column} ${type} NULL, ALGORITHM=INPLACE, LOCK=NONE`;
   if (catalog.dialect === "postgres") return `ALTER TABLE ${table} ALTER COLUMN ${column} DROP NOT NULL`;
-  return "SQLite cannot change a column: copy the table";
+  return say("SQLite cannot change a column: copy the table", "SQLite 不能修改列：请复制到新表");
 }
 
 /** Worth doing, in the form that does not stop those who write. */
@@ -171,33 +191,47 @@ function addVersion(catalog: Catalog): string[] {
 }
 
 /** What has to be known, not done. */
-export function notesOf(catalog: Catalog, { columns }: Mapping, added: readonly MessageState[]): string[] {
+export function notesOf(
+  catalog: Catalog,
+  { columns }: Mapping,
+  { added, say }: { readonly added: readonly MessageState[]; readonly say: Say },
+): string[] {
   const id = catalog.columns.find(({ name }) => name === columns.get("id"));
   const known = new Set(columns.values());
-  const bare = catalog.columns.filter(
-    ({ hasDefault, isNullable, name }) => !known.has(name) && !hasDefault && !isNullable,
-  );
-  return [
-    ...(id !== undefined && /^(int|integer)\b/i.test(id.type) && catalog.dialect !== "sqlite"
-      ? [`${id.name} is ${id.type}: ids end at 2,147,483,647`]
-      : []),
-    ...(bare.length > 0
-      ? [
-          `${bare.map(({ name }) => name).join(", ")} must be given and rowpost does not know it: only your own programs can insert`,
-        ]
-      : []),
-    ...(added.length > 0 ? [`the table has no ${added.join(", ")} yet: they get values of their own in "states"`] : []),
-  ];
+  const bare = catalog.columns
+    .filter(({ hasDefault, isNullable, name }) => !known.has(name) && !hasDefault && !isNullable)
+    .map(({ name }) => name)
+    .join(", ");
+  const notes: string[] = [];
+  if (id !== undefined && /^(int|integer)\b/i.test(id.type) && catalog.dialect !== "sqlite")
+    notes.push(
+      say(`${id.name} is ${id.type}: ids end at 2,147,483,647`, `${id.name} 是 ${id.type}：id 到 2,147,483,647 为止`),
+    );
+  if (bare !== "")
+    notes.push(
+      say(
+        `${bare} must be given and rowpost does not know it: only your own programs can insert`,
+        `${bare} 必须给值而 rowpost 不认识它：只有你自己的程序能写入`,
+      ),
+    );
+  if (added.length > 0)
+    notes.push(
+      say(
+        `the table has no ${added.join(", ")} yet: they get values of their own in "states"`,
+        `表里还没有 ${added.join(", ")}：它们在 "states" 里得到自己的值`,
+      ),
+    );
+  return notes;
 }
 
 /** From the old job to the relay, with nothing lost and nothing sent by both. */
-export function takeOver(file: string, hasProblems: boolean): string[] {
+export function takeOver({ file, say }: { readonly file: string; readonly say: Say }, hasProblems: boolean): string[] {
   return [
-    ...(hasProblems ? ["mend what must be mended, in the order above"] : []),
-    `rowpost migrate --layout ${file}    # makes the tables beside it, and leaves yours as it is`,
+    ...(hasProblems ? [say("mend what must be mended, in the order above", "按上面的顺序修好要先修好的")] : []),
+    `rowpost migrate --layout ${file}    # ${say("makes the tables beside it, and leaves yours as it is", "在旁边建表，不动你的表")}`,
     `rowpost suspend --all-relay --reason "take-over" --layout ${file}`,
-    "switch the old job off, and wait until nothing is being sent any more",
-    `rowpost relay --broker URL --layout ${file}    # sends nothing yet; rowpost doctor looks at it`,
+    say("switch the old job off, and wait until nothing is being sent any more", "停掉旧任务，等到不再有消息在发送"),
+    `rowpost relay --broker URL --layout ${file}    # ${say("sends nothing yet; rowpost doctor looks at it", "还什么都不发；由 rowpost doctor 检查")}`,
     `rowpost resume --all-relay --reason "take-over" --layout ${file}`,
   ];
 }

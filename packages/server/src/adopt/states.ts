@@ -3,6 +3,7 @@
  * is for the user to say: a wrong one would publish what was sent, or never what waits.
  */
 import { MESSAGE_STATES, type MessageState, STATE_WORDS_ZH } from "rowpost";
+import type { Say } from "../language.ts";
 import type { Column, StateValue } from "./catalog.ts";
 
 export type StateValues = Readonly<Record<MessageState, string | number>>;
@@ -37,15 +38,32 @@ export function proposedStates(
 export function stateProblems(
   given: Partial<Record<MessageState, string | number>>,
   values: readonly StateValue[],
+  say: Say,
 ): string[] {
   const named = new Set(Object.values(given).map(String));
   const unnamed = values.filter(({ value }) => !named.has(String(value)));
-  const rows = ({ count, value }: StateValue): string =>
-    `${String(value)} (${count === 0 ? "in older rows" : `${count} rows`})`;
+  const rows = unnamed
+    .map(({ count, value }) => {
+      const where = count === 0 ? say("in older rows", "在较旧的行里") : say(`${count} rows`, `${count} 行`);
+      return `${String(value)} (${where})`;
+    })
+    .join(", ");
   return [
-    ...(given.pending === undefined ? ["say which value waits to be sent: --state pending=VALUE"] : []),
+    ...(given.pending === undefined
+      ? [
+          say(
+            "say which value waits to be sent: --state pending=VALUE",
+            "请说明哪个值表示待发送：--state pending=VALUE",
+          ),
+        ]
+      : []),
     ...(unnamed.length > 0
-      ? [`say what these values mean, or change their rows first: ${unnamed.map(rows).join(", ")}`]
+      ? [
+          say(
+            `say what these values mean, or change their rows first: ${rows}`,
+            `请说明这些值的含义，或先改这些行：${rows}`,
+          ),
+        ]
       : []),
   ];
 }

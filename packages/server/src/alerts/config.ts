@@ -4,10 +4,11 @@
  */
 import { readFileSync } from "node:fs";
 import { z } from "zod";
-import { duration as durationOf, InputError } from "../cli/arguments.ts";
+import { duration as durationOf } from "../duration.ts";
+import { InputError } from "../failure.ts";
+import type { Language } from "../language.ts";
 import { CHANNEL_KINDS, type ChannelType } from "./channels/index.ts";
 import { RULE_DEFAULTS, RULE_NAMES, type RuleName, type Rules, SEVERITIES, type Severity } from "./rules.ts";
-import type { Language } from "./wording.ts";
 
 /** A channel with its secrets read. */
 export interface ChannelConfig {

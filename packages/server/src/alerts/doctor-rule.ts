@@ -55,7 +55,14 @@ function conditionsOf(found: readonly Diagnosis[], except: readonly string[]): C
     const worst = all.find(({ severity }) => severity === "error") ?? all[0];
     if (worst === undefined) return [];
     const severity = worst.severity === "error" ? "critical" : "warning";
-    const facts = { what: worst.what.slice(0, TEXT_LENGTH), why: worst.why.slice(0, TEXT_LENGTH), count: all.length };
+    const cut = (text: string): string => text.slice(0, TEXT_LENGTH);
+    const facts = {
+      what: cut(worst.what),
+      why: cut(worst.why),
+      whatZh: cut(worst.zh.what),
+      whyZh: cut(worst.zh.why),
+      count: all.length,
+    };
     return [{ rule: "doctor", subject: id, severity, value: all.length, facts }];
   });
 }

@@ -8,7 +8,7 @@ import { createQueue, type Queue, UnknownTopicError } from "rowpost/queue";
 import { isMissingTable } from "../database-url.ts";
 import { type Growth, growthOf } from "./growth.ts";
 import { deadLetters, queueConditions, type TopicRead } from "./queue-rules.ts";
-import type { Condition, RuleName, Rules } from "./rules.ts";
+import { type Condition, RULE_NAMES, type Rules } from "./rules.ts";
 
 const EVERY_MS = 60_000;
 /** Where there is no queue, or a look has no right to it. */
@@ -17,8 +17,6 @@ const ABSENT_MS = 300_000;
 const LONGEST_MS = 10_000;
 /** Dead letters of a partition, and redeliveries before them, that are counted. */
 const COUNT_UP_TO = 1_000;
-
-const RULES: readonly RuleName[] = ["queue-lag", "queue-dead", "queue-paused", "queue-tables"];
 
 export interface QueueLookOptions {
   /** Name of the source. */
@@ -51,7 +49,7 @@ export interface QueueLook {
 /** Makes it. Nothing is opened where there is no queue. */
 export function createQueueLook(options: QueueLookOptions): QueueLook {
   const { alerts, database, logger, monotonicMs, name, rules } = options;
-  const isWanted = RULES.some((rule) => rules[rule] !== undefined);
+  const isWanted = RULE_NAMES.some((rule) => rule.startsWith("queue-") && rules[rule] !== undefined);
   /** What holds of each topic, the one that was looked at longest ago first. */
   const seen = new Map<string, readonly Condition[]>();
   let queue: Queue | undefined;

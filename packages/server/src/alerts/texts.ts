@@ -1,9 +1,10 @@
 /** What a notice says: what, since when, how much, what to do first. English and Chinese. */
 
+import type { Language } from "../language.ts";
 import { lineOf as lineIn, titleOf } from "./rule-texts.ts";
 import type { Severity } from "./rules.ts";
 import type { Notice, NoticeItem } from "./state.ts";
-import { durationText, type Language } from "./wording.ts";
+import { durationText } from "./wording.ts";
 
 /** A notice as a channel sends it. */
 export interface Rendered {

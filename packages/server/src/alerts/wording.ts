@@ -1,5 +1,5 @@
 /** Durations and names in words. */
-export type Language = "en" | "zh";
+import type { Language } from "../language.ts";
 
 const UNITS = { en: ["s", "min", "h", "d"], zh: ["秒", "分钟", "小时", "天"] } as const;
 

@@ -5,32 +5,10 @@
 import { InvalidArgumentError } from "commander";
 import { MESSAGE_STATES, type MessageState, STATE_WORDS_ZH } from "rowpost";
 
-/** Wrong input: exit code 2, one line, nothing was done. */
-export class InputError extends Error {
-  constructor(message: string) {
-    super(message);
-    this.name = "InputError";
-  }
-}
+import { duration } from "../duration.ts";
 
-const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-/**
- * `500ms`, `10s`, `1h30m`, `7d` or `0`, in milliseconds. A bare number has no unit and is refused.
- */
-export function duration(text: string): number {
-  const trimmed = text.trim().toLowerCase();
-  if (trimmed === "0") return 0;
-  if (!/^(?:\d+(?:\.\d+)?(?:ms|s|m|h|d))+$/.test(trimmed)) {
-    throw new InvalidArgumentError("It must be a duration such as 500ms, 10s, 5m, 6h or 7d.");
-  }
-  let totalMs = 0;
-  for (const [, amount, unit] of trimmed.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g)) {
-    totalMs += Number(amount) * (UNIT_MS[unit ?? ""] ?? 0);
-  }
-  if (totalMs > Number.MAX_SAFE_INTEGER) throw new InvalidArgumentError("It is longer than any calendar.");
-  return Math.round(totalMs);
-}
+export { InputError } from "../failure.ts";
+export { duration };
 
 /** A whole number from `least` to `most`. */
 export function wholeNumber(least: number, most: number): (text: string) => number {

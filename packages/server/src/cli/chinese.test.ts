@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
+import { isChinese } from "../language.ts";
 import { CHINESE, chineseLine } from "./chinese.ts";
 import { createContext, type Environment } from "./context.ts";
-import { isChinese } from "./locale.ts";
 import { commandsOf, createProgram, pathOf, runCommandLine } from "./program.ts";
 
 async function helpOf(args: readonly string[], language: string): Promise<string> {

@@ -1,12 +1,13 @@
 /** The help in Chinese: one table by the English texts, laid over the finished commands. */
 import { type Command, Help } from "commander";
-import { ADOPT_CHINESE } from "./adopt-chinese.ts";
-import { ALERT_CHINESE } from "./alert-chinese.ts";
-import { COPY_CHINESE } from "./copy-chinese.ts";
-import { DOCTOR_CHINESE } from "./doctor-chinese.ts";
+import { ADOPT_CHINESE } from "./adopt.ts";
+import { ALERT_CHINESE } from "./alert.ts";
+import { COPY_CHINESE } from "./copy.ts";
+import { DOCTOR_CHINESE } from "./doctor.ts";
 import { QUEUE_CHINESE } from "./queue/chinese.ts";
-import { RECONCILE_CHINESE } from "./reconcile-chinese.ts";
-import { SERVE_CHINESE } from "./serve-chinese.ts";
+import { RECONCILE_CHINESE } from "./reconcile.ts";
+import { RELAY_SETTINGS_CHINESE } from "./relay-settings.ts";
+import { SERVE_CHINESE } from "./serve.ts";
 
 /** Chinese by English: descriptions, titles, and lines of the texts after a help. */
 export const CHINESE: Readonly<Record<string, string>> = {
@@ -28,6 +29,7 @@ export const CHINESE: Readonly<Record<string, string>> = {
   ...DOCTOR_CHINESE,
   ...RECONCILE_CHINESE,
   ...SERVE_CHINESE,
+  ...RELAY_SETTINGS_CHINESE,
   "a small shop, its relay and a real consumer that often fails; watch nothing get lost":
     "一个小商店、它的 relay，和一个经常失败的真实消费者；看着什么都不会丢",
   "Without --once the console shows the orders while it runs: its link is printed, and works once.":
@@ -140,31 +142,6 @@ export const CHINESE: Readonly<Record<string, string>> = {
   "send what is due and end; exit code 1 when not all of it could be sent, 3 when messages wait for their next attempt or have failed":
     "把到期的发完就结束；没有全部发出，退出码为 1；有消息等待下一次尝试或失败，退出码为 3",
   "with --once: end after this time in any case": "与 --once 一起：到了这个时间一定结束",
-  "messages of one scan and claim (default: 500)": "一次扫描和认领的消息数（默认 500）",
-  "messages of one topic in flight at most (default: 4 batches)": "一个主题最多的在途消息数（默认 4 批）",
-  "a publish without an answer is given up (default: 10s)": "发送多久没有应答就放弃（默认 10s）",
-  "how long a dead relay keeps its shards (default: 30s)": "死掉的 relay 占着分片多久（默认 30s）",
-  "interval of lease renewals (default: 2s)": "续租的间隔（默认 2s）",
-  "off: faster, rows stay pending while they are sent": "off：更快，发送期间行仍是 pending",
-  "shortest wait between looks at the table (default: 10ms)": "两次查表之间最短等多久（默认 10ms）",
-  "longest wait when nothing happens (default: 250ms)": "空闲时最长等多久（默认 250ms）",
-  "time that a stop gives to what is in flight (default: publish timeout + 5s)":
-    "停止时给在途消息的时间（默认：发送超时 + 5s）",
-  "attempts until a message is failed (default: 16)": "尝试多少次之后算失败（默认 16）",
-  "longest wait after the first failure (default: 1s)": "第一次失败之后最长等多久（默认 1s）",
-  "each longest wait is the one before times this (default: 2)": "最长等待每次乘以这个数（默认 2）",
-  "no wait is longer (default: 10m)": "等待不会超过这个时间（默认 10m）",
-  "failed messages are tried again this often; 0: never (default: 6h)":
-    "失败的消息每隔多久再试一次；0 表示不再试（默认 6h）",
-  "until they are this old (default: 7d)": "再试到消息多旧为止（默认 7d）",
-  "what a failed message does to later ones of its ordering key (default: block)":
-    "失败的消息怎样影响同一顺序键后面的消息（默认 block：挡住）",
-  "what happens to sent messages (default: keep)": "已发送的消息怎样处理（默认 keep：保留）",
-  "with --on-sent archive or delete: only after this time (default: 0)":
-    "与 --on-sent archive 或 delete 一起：过了这个时间才处理（默认 0）",
-  "consumers confirm messages of this type within this time, else they are sent again; with :fail or :alert at its end they fail, or are only told of; may be given several times":
-    "消费者要在这段时间内确认这个类型的消息，否则重发；末尾写 :fail 或 :alert 则变为失败或只提醒；可以写多次",
-  "delete archived messages after this time (default: never)": "归档的消息过多久删除（默认不删）",
   "publish to memory: or stdout: although another relay works on this table":
     "即使这张表上有别的 relay 在运行，也发往 memory: 或 stdout:",
   "name of this relay in `rowpost status` (default: host:pid)":

@@ -3,10 +3,9 @@ import { Command, Option } from "commander";
 import { type Database, type Diagnosis, examine, type Severity } from "rowpost";
 import { collectRoutes, planBrokers, ROUTES_VARIABLE } from "../broker-routes.ts";
 import { BROKER_URL_VARIABLE, brokerForms } from "../broker-url.ts";
+import { isChinese } from "../language.ts";
 import { addConnectionOptions, type ConnectionFlags, withDatabase } from "./connection.ts";
 import { type CommandContext, type ExitCode, redact } from "./context.ts";
-import { diagnosisIn } from "./doctor-chinese.ts";
-import { isChinese } from "./locale.ts";
 import { countText, printJson, printLine, withoutControls } from "./output.ts";
 
 interface DoctorFlags extends ConnectionFlags {
@@ -42,7 +41,8 @@ Examples:
         const examination = await examine({ database, layout });
         return { ...examination, found: [...(await lookAtBroker(context, flags, database)), ...examination.found] };
       });
-      if (flags.json === true) printJson(context, { server, found: found.map((each) => redacted(context, each)) });
+      if (flags.json === true)
+        printJson(context, { server, found: found.map((each) => redacted(context, each, "en")) });
       else printLine(context, reportText(context, server, found));
       finish(exitCode(found));
     });
@@ -58,18 +58,25 @@ async function lookAtBroker(context: CommandContext, flags: DoctorFlags, databas
     await broker.check();
     return [];
   } catch (error) {
-    return [
-      {
-        id: "D501",
-        severity: "error",
-        what: `the broker ${plan.label} cannot be used: ${error instanceof Error ? error.message : String(error)}`,
-        why: "nothing goes to it from this machine",
-        mend: "mend its address or login, or bring it back; then run this again",
-      },
-    ];
+    return [unusable(plan.label, error instanceof Error ? error.message : String(error))];
   } finally {
     await broker?.close();
   }
+}
+
+function unusable(broker: string, error: string): Diagnosis {
+  return {
+    id: "D501",
+    severity: "error",
+    what: `the broker ${broker} cannot be used: ${error}`,
+    why: "nothing goes to it from this machine",
+    mend: "mend its address or login, or bring it back; then run this again",
+    zh: {
+      what: `中间件 ${broker} 不可用：${error}`,
+      why: "这台机器发不出消息给它",
+      mend: "修正它的地址或登录，或恢复它；再检查一次",
+    },
+  };
 }
 
 function exitCode(found: readonly Diagnosis[]): ExitCode {
@@ -105,7 +112,7 @@ function reportText(context: CommandContext, server: string | undefined, found: 
   const language = isChinese(context.environment) ? "zh" : "en";
   const { severities, ...words } = WORDS[language];
   const blocks = found.map((each) => {
-    const { id, mend, severity, what, why } = redacted(context, diagnosisIn(language, each));
+    const { id, mend, severity, what, why } = redacted(context, each, language);
     const head = `${severities[severity]} ${id}${words.colon}${what}`;
     return `${head}\n  ${words.why}${why}\n  ${words.mend}${mend}`;
   });
@@ -118,7 +125,19 @@ function reportText(context: CommandContext, server: string | undefined, found: 
 }
 
 /** Errors of drivers may repeat a URL; rows may hold control characters. */
-function redacted(context: CommandContext, each: Diagnosis): Diagnosis {
+function redacted(context: CommandContext, { id, severity, zh, ...en }: Diagnosis, language: "en" | "zh") {
   const clean = (text: string): string => withoutControls(redact(context, text));
-  return { ...each, what: clean(each.what), why: clean(each.why), mend: clean(each.mend) };
+  const { mend, what, why } = language === "zh" ? zh : en;
+  return { id, severity, what: clean(what), why: clean(why), mend: clean(mend) };
 }
+
+/** Its help in Chinese, by the English texts. */
+export const DOCTOR_CHINESE: Readonly<Record<string, string>> = {
+  "look for what keeps messages from going out or could lose them, and say what mends it":
+    "检查什么会让消息发不出去或可能丢失，并给出处理办法",
+  "topics that go to another broker, as with rowpost relay": "发往其他中间件的主题，与 rowpost relay 相同",
+  "It changes nothing. What it may not look at, it says. With --broker it looks whether that answers.":
+    "它不改动任何数据；没有权限查看的会说明。给出 --broker 时也检查中间件是否有应答。",
+  "Exit codes: 0 nothing is wrong, 1 errors, 3 warnings only, 2 wrong input.":
+    "退出码：0 没有问题；1 有错误；3 只有警告；2 输入有误。",
+};

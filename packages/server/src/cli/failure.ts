@@ -1,16 +1,8 @@
 /** What is told when a command fails: one line and an exit code. */
 import { CommanderError } from "commander";
 import { ConfigurationError, describeError, RowpostError } from "rowpost";
-import { InputError } from "./arguments.ts";
-import { type CommandContext, type ExitCode, redact } from "./context.ts";
-
-/** An error whose message is already the line to print; exit code 1. */
-export class CommandFailure extends Error {
-  constructor(message: string, options: { cause?: unknown } = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
-    this.name = "CommandFailure";
-  }
-}
+import { type CommandContext, type ExitCode, redact } from "../context.ts";
+import { CommandFailure, InputError } from "../failure.ts";
 
 /** The library refused a name or a message before any SQL. */
 const INPUT_CODES: ReadonlySet<string> = new Set(["INVALID_NAME", "INVALID_MESSAGE"]);
@@ -40,18 +32,4 @@ export function reportFailure(context: CommandContext, error: unknown, verbose: 
 /** Texts of servers may have several lines. */
 function oneLine(text: string): string {
   return text.replace(/\s*\n\s*/g, " ").trim();
-}
-
-/**
- * Codes of the servers' and the system's errors, found wherever a driver or rowpost has put the
- * original one: SQLSTATE or MySQL's number as text, ECONNREFUSED and its like.
- */
-export function errorCodes(error: unknown, depth = 0): readonly string[] {
-  if (typeof error !== "object" || error === null || depth > 5) return [];
-  const { code, errno, cause, errors } = error as Record<"code" | "errno" | "cause" | "errors", unknown>;
-  const own = [code, errno].filter((value) => typeof value === "string" || typeof value === "number").map(String);
-  // Node gathers the failures of several addresses of one host (::1 and 127.0.0.1) in an
-  // AggregateError.
-  const inner = [cause, ...(Array.isArray(errors) ? errors : [])];
-  return [...own, ...inner.flatMap((each) => errorCodes(each, depth + 1))];
 }

@@ -2,8 +2,8 @@
 import { stripVTControlCharacters, styleText } from "node:util";
 import Table from "cli-table3";
 import { type MessageState, STATE_WORDS_ZH } from "rowpost";
+import { isChinese } from "../language.ts";
 import type { CommandContext } from "./context.ts";
-import { isChinese } from "./locale.ts";
 
 /** Prints a value as one JSON document. */
 export function printJson(context: Pick<CommandContext, "stdout">, value: unknown): void {

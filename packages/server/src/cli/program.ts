@@ -1,6 +1,7 @@
 /** The program `rowpost`: its commands, and how their errors become one line and an exit code. */
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
+import { isChinese } from "../language.ts";
 import { adoptCommand } from "./adopt.ts";
 import { alertCommand } from "./alert.ts";
 import { archiveCommand } from "./archive.ts";
@@ -14,7 +15,6 @@ import { demoCommand } from "./demo.ts";
 import { doctorCommand } from "./doctor.ts";
 import { reportFailure } from "./failure.ts";
 import { listCommand } from "./list.ts";
-import { isChinese } from "./locale.ts";
 import { migrateCommand } from "./migrate.ts";
 import { queueCommand } from "./queue/queue.ts";
 import { reconcileCommand } from "./reconcile.ts";

@@ -1,10 +1,10 @@
 /** `rowpost show`: everything about one message. */
 import { Command } from "commander";
 import type { ChangeByHand, Explanation, StoredMessage } from "rowpost";
+import { CommandFailure } from "../failure.ts";
 import { InputError, messageId } from "./arguments.ts";
 import { addConnectionOptions, type ConnectionFlags, withAdmin } from "./connection.ts";
 import type { CommandContext, ExitCode } from "./context.ts";
-import { CommandFailure } from "./failure.ts";
 import { fieldsText, printJson, printLine, stateText } from "./output.ts";
 
 interface ShowFlags extends ConnectionFlags {

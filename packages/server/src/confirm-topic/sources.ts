@@ -1,7 +1,7 @@
 /** Which brokers the confirmation topic may be on. */
 import { brokerForms, brokerKind } from "../broker-url.ts";
-import { InputError } from "../cli/arguments.ts";
 import type { Consume } from "../consumers/place.ts";
+import { InputError } from "../failure.ts";
 import { consumeOptions, type OpenSource } from "./source.ts";
 
 const CONSUMERS: Readonly<Record<string, () => Promise<Consume>>> = {

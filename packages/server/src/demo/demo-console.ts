@@ -1,7 +1,7 @@
 /** The console over the demo's own tables, for as long as the demo runs. */
 import { defaultLayout, type MetricsRegistry } from "rowpost";
 import { serveConsole } from "../cli/console-options.ts";
-import { CommandFailure } from "../cli/failure.ts";
+import { CommandFailure } from "../failure.ts";
 import { httpAddress } from "../http-address.ts";
 import type { DemoPlace } from "./place.ts";
 import { troubleLogger } from "./snapshot.ts";

@@ -14,7 +14,7 @@ import {
   type Relay,
 } from "rowpost";
 import { brokerKind } from "../broker-url.ts";
-import type { CommandContext, ExitCode } from "../cli/context.ts";
+import type { CommandContext, ExitCode } from "../context.ts";
 import type { DatabaseAddress } from "../database-url.ts";
 import { watchSignals } from "../signals.ts";
 import type { ConsumerParts, DemoConsumer } from "./consumer.ts";

@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Admin, Kafka } from "kafkajs";
 import { kafkaFromUrl, kafkaOptionsFromUrl } from "rowpost/kafka";
-import { CommandFailure } from "../cli/failure.ts";
 import { consumeKafkaTopic, kafkaClient } from "../consumers/kafka.ts";
+import { CommandFailure } from "../failure.ts";
 import type { ConsumerParts, StartConsumer } from "./consumer.ts";
 
 const TOPIC = "rowpost_demo_orders";

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fromRocketmq, type RocketmqMessage } from "rowpost/inbox";
 import { rocketmqClassicFromUrl, rocketmqClassicOptionsFromUrl } from "rowpost/rocketmq-classic";
 import { brokerLabel } from "../broker-url.ts";
-import { CommandFailure } from "../cli/failure.ts";
+import { CommandFailure } from "../failure.ts";
 import type { StartConsumer } from "./consumer.ts";
 import { type ClassicConnection, connectClassic } from "./rocketmq-classic-client.ts";
 

@@ -12,8 +12,8 @@ import { BrokerError } from "rowpost";
 import type { Consumption } from "rowpost/consume";
 import { rocketmqFromUrl, rocketmqOptionsFromUrl } from "rowpost/rocketmq";
 import { brokerLabel } from "../broker-url.ts";
-import { CommandFailure } from "../cli/failure.ts";
 import { consumeRocketmqTopic } from "../consumers/rocketmq.ts";
+import { CommandFailure } from "../failure.ts";
 import type { StartConsumer } from "./consumer.ts";
 
 const TOPIC = "rowpost_demo_orders";

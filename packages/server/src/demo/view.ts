@@ -1,8 +1,8 @@
 /** The demo's picture: redrawn in place on a terminal, a line a second elsewhere. */
 import { styleText } from "node:util";
 import { MESSAGE_STATES } from "rowpost";
-import type { CommandContext } from "../cli/context.ts";
 import { stateText, withoutControls } from "../cli/output.ts";
+import type { CommandContext } from "../context.ts";
 import type { Snapshot } from "./snapshot.ts";
 
 export interface View {

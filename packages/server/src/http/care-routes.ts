@@ -1,8 +1,6 @@
 /** The part of the route table that looks for what went wrong. */
 import { examination, unconfirmedList } from "./care-schemas.ts";
-import type { Route } from "./route.ts";
-
-const look = { method: "GET", role: "reader" } as const;
+import { look, type Route } from "./route.ts";
 
 export const CARE_ROUTES = {
   unconfirmed: {

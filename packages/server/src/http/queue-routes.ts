@@ -21,15 +21,11 @@ import {
   queueSkipBody,
   queueTopicList,
 } from "./queue-schemas.ts";
-import type { Route } from "./route.ts";
-
-const look = { method: "GET", role: "reader" } as const;
-const change = { method: "POST", changes: true, role: "operator" } as const;
+import { change, look, lookFiltered, type Route } from "./route.ts";
 
 export const QUEUE_ROUTES = {
   queueTopics: {
-    ...look,
-    limited: "filtered",
+    ...lookFiltered,
     path: "/s/:source/queue",
     answer: queueTopicList,
     about: "topics of the message queue",

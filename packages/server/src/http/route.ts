@@ -41,6 +41,15 @@ export interface Route {
   readonly status?: 200 | 204;
 }
 
+/** A route that anybody may look at who is logged in. */
+export const look = { method: "GET", role: "reader" } as const;
+
+/** One that changes something, by an operator. */
+export const change = { method: "POST", role: "operator", changes: true } as const;
+
+/** A look that is kept to somebody's topics by its handler. */
+export const lookFiltered = { method: "GET", role: "reader", limited: "filtered" } as const;
+
 /** Has `role` what `least` asks for? */
 export function mayDo(role: Role, least: Role | "anyone"): boolean {
   return least === "anyone" || ROLES.indexOf(role) >= ROLES.indexOf(least);

@@ -8,7 +8,7 @@ import { ALERT_ROUTES } from "./alert-routes.ts";
 import { BULK_ROUTES } from "./bulk-routes.ts";
 import { CARE_ROUTES } from "./care-routes.ts";
 import { QUEUE_ROUTES } from "./queue-routes.ts";
-import type { Route } from "./route.ts";
+import { look, lookFiltered, type Route } from "./route.ts";
 import {
   auditEntry,
   auditQuery,
@@ -35,8 +35,7 @@ import {
   topicList,
 } from "./schemas.ts";
 
-const change = { method: "POST", changes: true, ifMatch: true, answer: changed } as const;
-const look = { method: "GET" } as const;
+const change = { method: "POST", role: "operator", changes: true, ifMatch: true, answer: changed } as const;
 
 const lookupQuery = messageQuery.pick({ type: true, key: true }).extend({
   /** Tried as an id, then as a key. */
@@ -44,7 +43,7 @@ const lookupQuery = messageQuery.pick({ type: true, key: true }).extend({
 });
 
 export const ROUTES = {
-  session: { limited: "free", ...look, path: "/session", role: "anyone", about: "who is logged in", answer: session },
+  session: { ...look, limited: "free", path: "/session", role: "anyone", about: "who is logged in", answer: session },
   login: {
     limited: "free",
     method: "POST",
@@ -76,59 +75,46 @@ export const ROUTES = {
     status: 204,
   },
   meta: {
-    limited: "free",
     ...look,
+    limited: "free",
     path: "/meta",
-    role: "reader",
     about: "version, sources, and what I may do",
     answer: meta,
   },
   pulse: {
-    limited: "filtered",
-    ...look,
+    ...lookFiltered,
     path: "/pulse",
-    role: "reader",
     about: "the few numbers that a page asks for often",
     answer: pulse,
   },
   overview: {
-    limited: "filtered",
-    ...look,
+    ...lookFiltered,
     path: "/s/:source/overview",
-    role: "reader",
     answer: overview,
     about: "what is wrong, and how much waits",
   },
   topics: {
-    limited: "filtered",
-    ...look,
+    ...lookFiltered,
     path: "/s/:source/topics",
-    role: "reader",
     about: "topics with unfinished messages",
     answer: topicList,
   },
   relays: {
-    limited: "filtered",
-    ...look,
+    ...lookFiltered,
     path: "/s/:source/relays",
-    role: "reader",
     about: "relays and their shards",
     answer: relayList,
   },
   messages: {
-    limited: "filtered",
-    ...look,
+    ...lookFiltered,
     path: "/s/:source/messages",
-    role: "reader",
     query: messageQuery,
     answer: messageList,
     about: "messages, the newest first",
   },
   lookup: {
-    limited: "filtered",
-    ...look,
+    ...lookFiltered,
     path: "/s/:source/lookup",
-    role: "reader",
     query: lookupQuery,
     answer: messageList,
     about: "a message by its key, its type and key, or a word; in the table and its archive",
@@ -136,7 +122,6 @@ export const ROUTES = {
   message: {
     ...look,
     path: "/s/:source/messages/:id",
-    role: "reader",
     answer: messageDetail,
     about: "a message, why it is not sent, and what people did to it",
   },
@@ -159,14 +144,12 @@ export const ROUTES = {
   keyQueue: {
     ...look,
     path: "/s/:source/messages/:id/key-queue",
-    role: "reader",
     answer: messageList,
     about: "unfinished messages with the ordering key of this one, the newest first",
   },
   retry: {
     ...change,
     path: "/s/:source/messages/:id/actions/retry",
-    role: "operator",
     audit: "retry",
     body: retryBody,
     about: "send a failed message again, with all its attempts",
@@ -182,7 +165,6 @@ export const ROUTES = {
   suspend: {
     ...change,
     path: "/s/:source/messages/:id/actions/suspend",
-    role: "operator",
     audit: "suspend",
     body: suspendBody,
     about: "hold a message back",
@@ -190,7 +172,6 @@ export const ROUTES = {
   resume: {
     ...change,
     path: "/s/:source/messages/:id/actions/resume",
-    role: "operator",
     audit: "resume",
     body: reasonBody,
     about: "let a suspended message go",
@@ -198,7 +179,6 @@ export const ROUTES = {
   confirm: {
     ...change,
     path: "/s/:source/messages/:id/actions/confirm",
-    role: "operator",
     audit: "confirm",
     body: reasonBody,
     about: "say that a sent message is consumed",
@@ -226,18 +206,14 @@ export const ROUTES = {
   ...CARE_ROUTES,
   ...ALERT_ROUTES,
   failures: {
-    limited: "filtered",
-    ...look,
+    ...lookFiltered,
     path: "/s/:source/failures",
-    role: "reader",
     answer: failureList,
     about: "failed messages in groups of one cause",
   },
   audit: {
-    limited: "filtered",
-    ...look,
+    ...lookFiltered,
     path: "/s/:source/audit",
-    role: "reader",
     query: auditQuery,
     answer: listOf(auditEntry),
     about: "who changed what and why; others than admins see what they did themselves",

@@ -1,69 +1,41 @@
 /** What a MySQL or MariaDB can have that keeps messages from going out, or loses them. */
 import type { Diagnosis } from "../../doctor/diagnosis.ts";
+import { diagnose, type SettingDiagnosis } from "../../message/diagnoses/diagnosis.ts";
 import { type DoctorLook, idsRunOut } from "../sql/doctor-statements.ts";
 import type { TableLayout } from "../sql/layout.ts";
-import { oldTransactionsLook, oldTransactionText } from "../sql/old-transactions.ts";
+import { oldTransactionsLook } from "../sql/old-transactions.ts";
 import { type Row, text, textOrNull } from "../sql/rows.ts";
 import { createNames, type MysqlNames } from "./names.ts";
-import { endOf, oldTransactions } from "./old-transactions.ts";
+import { oldTransactions } from "./old-transactions.ts";
 
 /** Each reads variables and catalogs only, or one row of an index; none takes a lock. */
 export function doctorLooks(layout: TableLayout): readonly DoctorLook[] {
   const names = createNames(layout);
-  return [variables(), table(names), zone(names), ids(names), transactions(), history()];
-}
-
-/** A variable, and what is wrong about its value. */
-interface Wanted {
-  readonly isBad: (value: string) => boolean;
-  readonly found: Omit<Diagnosis, "what">;
+  return [
+    variables(),
+    table(names),
+    zone(names),
+    ids(names),
+    oldTransactionsLook(oldTransactions, () => "mysql-transaction"),
+    history(),
+  ];
 }
 
 const isOn = (value: string): boolean => /^(?:ON|1)$/i.test(value);
-const LOSES: Pick<Diagnosis, "id" | "severity"> = { id: "D204", severity: "warning" };
-const READ_ONLY: Omit<Diagnosis, "what" | "mend"> = {
-  id: "D201",
-  severity: "error",
-  why: "relays publish nothing: this is a replica, or an administrator keeps writers out",
-};
 
-const VARIABLES: Readonly<Record<string, Wanted>> = {
-  super_read_only: { isBad: isOn, found: { ...READ_ONLY, mend: "use the address of the primary" } },
-  read_only: { isBad: isOn, found: { ...READ_ONLY, mend: "use the address of the primary" } },
+/** Variables, and which of their values are told. */
+const VARIABLES: Readonly<
+  Record<string, { readonly isBad: (value: string) => boolean; readonly kind: SettingDiagnosis }>
+> = {
+  super_read_only: { isBad: isOn, kind: "read-only" },
+  read_only: { isBad: isOn, kind: "read-only" },
   innodb_flush_log_at_trx_commit: {
     isBad: (value) => value !== "1" && value !== "3",
-    found: {
-      ...LOSES,
-      why: "after a crash of the machine (0: of the server too) the last second of committed orders may be gone with its messages",
-      mend: "SET GLOBAL innodb_flush_log_at_trx_commit = 1; and in the server's configuration",
-    },
+    kind: "innodb_flush_log_at_trx_commit",
   },
-  innodb_doublewrite: {
-    isBad: (value) => /^(?:OFF|0)$/i.test(value),
-    found: {
-      ...LOSES,
-      why: "after a crash of the machine a page may be half written, and what is in it lost",
-      mend: "set innodb_doublewrite = ON in the server's configuration, unless the file system writes pages whole",
-    },
-  },
-  sql_mode: {
-    isBad: (value) => !/STRICT_(?:TRANS|ALL)_TABLES/.test(value),
-    found: {
-      id: "D205",
-      severity: "warning",
-      why: "the server cuts keys and texts that are too long; rowpost's own enqueue refuses to work so, other programs' INSERTs do not notice",
-      mend: "add STRICT_TRANS_TABLES to sql_mode",
-    },
-  },
-  max_allowed_packet: {
-    isBad: (value) => Number(value) < 4_194_304,
-    found: {
-      id: "D208",
-      severity: "note",
-      why: "a message and its statement have to fit, so that large bodies cannot be enqueued",
-      mend: "SET GLOBAL max_allowed_packet = 67108864; and in the server's configuration",
-    },
-  },
+  innodb_doublewrite: { isBad: (value) => /^(?:OFF|0)$/i.test(value), kind: "innodb_doublewrite" },
+  sql_mode: { isBad: (value) => !/STRICT_(?:TRANS|ALL)_TABLES/.test(value), kind: "sql_mode" },
+  max_allowed_packet: { isBad: (value) => Number(value) < 4_194_304, kind: "max_allowed_packet" },
 };
 
 function variables(): DoctorLook {
@@ -79,7 +51,7 @@ function variables(): DoctorLook {
       rows.flatMap((row) => {
         const [name, value] = [text(row, "Variable_name").toLowerCase(), textOrNull(row, "Value") ?? ""];
         const wanted = VARIABLES[name];
-        return wanted?.isBad(value) === true ? [{ ...wanted.found, what: `${name} is ${value || "empty"}` }] : [];
+        return wanted?.isBad(value) === true ? [diagnose(wanted.kind, { name, value: value || "empty" })] : [];
       }),
   };
 }
@@ -100,24 +72,8 @@ function table(names: MysqlNames): DoctorLook {
 function judgeTable(row: Row, table: string): readonly Diagnosis[] {
   const [collation, engine] = [textOrNull(row, "collation") ?? "", textOrNull(row, "engine") ?? ""];
   const found: Diagnosis[] = [];
-  if (engine.toLowerCase() !== "innodb") {
-    found.push({
-      id: "D202",
-      severity: "error",
-      what: `${table} is a table of ${engine}`,
-      why: "it has no transactions: a message stays when its order is rolled back, and two relays may send it at once",
-      mend: `ALTER TABLE ${table} ENGINE = InnoDB;`,
-    });
-  }
-  if (!collation.startsWith("utf8mb4")) {
-    found.push({
-      id: "D206",
-      severity: "warning",
-      what: `the character set of ${table} is that of ${collation}`,
-      why: "texts with other characters, such as emoji and rare Chinese ones, cannot be stored: their enqueue fails",
-      mend: `ALTER TABLE ${table} CONVERT TO CHARACTER SET utf8mb4; (it writes the table anew)`,
-    });
-  }
+  if (engine.toLowerCase() !== "innodb") found.push(diagnose("no-transactions", { table, engine }));
+  if (!collation.startsWith("utf8mb4")) found.push(diagnose("character-set", { table, collation }));
   return found;
 }
 
@@ -134,13 +90,9 @@ function zone({ layout, messages }: MysqlNames): DoctorLook {
       params: [...(layout.schema === undefined ? [] : [layout.schema]), layout.table, ...columns],
     },
     judge: (rows) =>
-      rows.map((row) => ({
-        id: "D107",
-        severity: "note",
-        what: `${text(row, "columns").replaceAll(",", ", ")} of ${messages} are TIMESTAMP`,
-        why: "a program whose session has another time_zone than the server writes delays that are off by hours",
-        mend: "make them DATETIME(3), or leave time_zone of every program's sessions as the server has it",
-      })),
+      rows.map((row) =>
+        diagnose("mysql-zone", { columns: text(row, "columns").replaceAll(",", ", "), table: messages }),
+      ),
   };
 }
 
@@ -170,18 +122,10 @@ function ids(names: MysqlNames): DoctorLook {
       const limit = LIMITS[name.toLowerCase()];
       if (limit === undefined) return [];
       const column = layout.columns.id;
-      const mend = `ALTER TABLE ${names.messages} MODIFY \`${column}\` BIGINT UNSIGNED NOT NULL AUTO_INCREMENT; (it writes the table anew)`;
-      return idsRunOut(BigInt(highest), unsigned === undefined ? limit : 2n * limit + 1n, mend);
+      const wider = `ALTER TABLE ${names.messages} MODIFY \`${column}\` BIGINT UNSIGNED NOT NULL AUTO_INCREMENT`;
+      return idsRunOut(BigInt(highest), unsigned === undefined ? limit : 2n * limit + 1n, wider);
     },
   };
-}
-
-function transactions(): DoctorLook {
-  return oldTransactionsLook(oldTransactions, (each) => ({
-    what: oldTransactionText(each),
-    why: "old row versions stay, so that scans become slower with every message; messages that it has locked wait",
-    mend: endOf(each),
-  }));
 }
 
 /** Row versions that nobody has removed yet. */
@@ -195,13 +139,6 @@ function history(): DoctorLook {
   WHERE i.NAME = 'trx_rseg_history_len' AND i.COUNT > ${LONG_HISTORY}`,
       params: [],
     },
-    judge: (rows) =>
-      rows.map((row) => ({
-        id: "D302",
-        severity: "warning",
-        what: `the history of InnoDB has ${text(row, "versions")} transactions that are not purged`,
-        why: "every scan walks over old row versions",
-        mend: "end the transaction that holds them (D301), or give purge more threads (innodb_purge_threads)",
-      })),
+    judge: (rows) => rows.map((row) => diagnose("history", { versions: text(row, "versions") })),
   };
 }

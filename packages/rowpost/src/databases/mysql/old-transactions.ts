@@ -1,6 +1,6 @@
 /** What keeps InnoDB from purging old row versions. */
 import type { Statement } from "../../transactions/executor.ts";
-import type { EndOf, OldTransactionsRequest } from "../sql/old-transactions.ts";
+import type { OldTransactionsRequest } from "../sql/old-transactions.ts";
 import { whole } from "./clock.ts";
 
 /**
@@ -23,6 +23,3 @@ export function oldTransactions({ heldTransactions, olderThanMs }: OldTransactio
     params: [],
   };
 }
-
-/** The statement that ends it. */
-export const endOf: EndOf = ({ name }) => `end it in its program, or: KILL ${name};`;

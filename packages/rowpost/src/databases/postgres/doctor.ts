@@ -1,11 +1,12 @@
 /** What a PostgreSQL can have that keeps messages from going out, or loses them. */
 import type { Diagnosis } from "../../doctor/diagnosis.ts";
+import { diagnose, type SettingDiagnosis } from "../../message/diagnoses/diagnosis.ts";
 import { type DoctorLook, idsRunOut } from "../sql/doctor-statements.ts";
 import type { TableLayout } from "../sql/layout.ts";
-import { oldTransactionsLook, oldTransactionText } from "../sql/old-transactions.ts";
+import { type OldTransactionKind, oldTransactionsLook } from "../sql/old-transactions.ts";
 import { integer, type Row, text, textOrNull } from "../sql/rows.ts";
 import { createNames, type Names, textArray } from "./names.ts";
-import { endOf, oldTransactions } from "./old-transactions.ts";
+import { oldTransactions } from "./old-transactions.ts";
 
 /** Each reads catalogs and statistics only, or one row of an index; none takes a lock. */
 export function doctorLooks(layout: TableLayout): readonly DoctorLook[] {
@@ -13,53 +14,13 @@ export function doctorLooks(layout: TableLayout): readonly DoctorLook[] {
   return [settings(), table(names), zone(names), ids(names), holders(), room()];
 }
 
-/** What a setting has to be, by the database's and the role's own defaults too. */
-const SETTINGS: Readonly<Record<string, { readonly bad: string; readonly found: Omit<Diagnosis, "what"> }>> = {
-  fsync: {
-    bad: "off",
-    found: {
-      id: "D204",
-      severity: "error",
-      why: "after a crash of the machine committed orders and messages may be gone, or the tables broken",
-      mend: "ALTER SYSTEM SET fsync = on; SELECT pg_reload_conf();",
-    },
-  },
-  full_page_writes: {
-    bad: "off",
-    found: {
-      id: "D204",
-      severity: "error",
-      why: "after a crash of the machine a page may be half written, and what is in it lost",
-      mend: "ALTER SYSTEM SET full_page_writes = on; SELECT pg_reload_conf();",
-    },
-  },
-  synchronous_commit: {
-    bad: "off",
-    found: {
-      id: "D204",
-      severity: "warning",
-      why: "after a crash of the server the last transactions may be gone together with their messages, and a message that was sent may be sent again",
-      mend: "ALTER SYSTEM SET synchronous_commit = on; SELECT pg_reload_conf();",
-    },
-  },
-  autovacuum: {
-    bad: "off",
-    found: {
-      id: "D210",
-      severity: "warning",
-      why: "the table and its indexes grow with every message, and scans become slow",
-      mend: "ALTER SYSTEM SET autovacuum = on; SELECT pg_reload_conf();",
-    },
-  },
-  default_transaction_read_only: {
-    bad: "on",
-    found: {
-      id: "D201",
-      severity: "error",
-      why: "relays publish nothing until it ends: an administrator keeps writers out, before a switchover as a rule",
-      mend: "ask who has set it; relays go on by themselves when it is off",
-    },
-  },
+/** Values that are told, by the database's and the role's own defaults too. */
+const SETTINGS: Readonly<Record<string, { readonly bad: string; readonly kind: SettingDiagnosis }>> = {
+  fsync: { bad: "off", kind: "fsync" },
+  full_page_writes: { bad: "off", kind: "full_page_writes" },
+  synchronous_commit: { bad: "off", kind: "synchronous_commit" },
+  autovacuum: { bad: "off", kind: "autovacuum" },
+  default_transaction_read_only: { bad: "on", kind: "read-only-for-now" },
 };
 
 function settings(): DoctorLook {
@@ -75,28 +36,13 @@ UNION ALL SELECT 'encoding', current_setting('server_encoding')`,
       rows.flatMap((row): Diagnosis[] => {
         const [name, value] = [text(row, "name"), text(row, "setting")];
         const known = SETTINGS[name];
-        if (known?.bad === value) return [{ ...known.found, what: `${name} is ${value}` }];
-        if (name === "recovery" && value === "true") return [REPLICA];
-        if (name === "encoding" && value !== "UTF8") return [{ ...ENCODING, what: `the encoding is ${value}` }];
+        if (known?.bad === value) return [diagnose(known.kind, { name, value })];
+        if (name === "recovery" && value === "true") return [diagnose("replica", {})];
+        if (name === "encoding" && value !== "UTF8") return [diagnose("encoding", { value })];
         return [];
       }),
   };
 }
-
-const REPLICA: Diagnosis = {
-  id: "D201",
-  severity: "error",
-  what: "this server is a replica",
-  why: "nothing can be written here, so that no relay works",
-  mend: "use the address of the primary",
-};
-
-const ENCODING: Omit<Diagnosis, "what"> = {
-  id: "D206",
-  severity: "warning",
-  why: "messages with other characters cannot be stored: their enqueue fails",
-  mend: "move to a database with ENCODING 'UTF8'",
-};
 
 /** Dead rows beyond this many, and this many times the living ones. */
 const DEAD_ROWS = 100_000;
@@ -121,47 +67,15 @@ WHERE c.oid = to_regclass($1::text)`,
 
 function judgeTable(row: Row, table: string): readonly Diagnosis[] {
   const number = (alias: string): number => Number(textOrNull(row, alias) ?? 0);
-  const [dead, live] = [number("dead"), number("live")];
+  const [age, dead, live] = [number("age"), number("dead"), number("live")];
   const found: Diagnosis[] = [];
-  if (text(row, "persistence") === "u") {
-    found.push({
-      id: "D202",
-      severity: "error",
-      what: `${table} is UNLOGGED`,
-      why: "after a crash of the server it is empty: all messages that were not sent are lost",
-      mend: `ALTER TABLE ${table} SET LOGGED;`,
-    });
-  }
-  if (integer(row, "policies") === 1) {
-    found.push({
-      id: "D203",
-      severity: "error",
-      what: `row-level security is on for ${table}, and this role is bound by it`,
-      why: "rows that a policy hides would never be sent; relays refuse to work so",
-      mend: "ALTER ROLE … BYPASSRLS; for the role of relays and tools",
-    });
-  }
+  if (text(row, "persistence") === "u") found.push(diagnose("unlogged", { table }));
+  if (integer(row, "policies") === 1) found.push(diagnose("row-security", { table }));
   if (/autovacuum_enabled=(?:false|off|0)/.test(textOrNull(row, "options") ?? "")) {
-    found.push({
-      ...{ id: "D210", severity: "warning", what: `autovacuum is off for ${table}` },
-      why: "it grows with every message, and scans become slow",
-      mend: `ALTER TABLE ${table} RESET (autovacuum_enabled);`,
-    });
+    found.push(diagnose("no-autovacuum", { table }));
   }
-  if (dead > DEAD_ROWS && dead > DEAD_SHARE * live) {
-    found.push({
-      ...{ id: "D211", severity: "warning", what: `${table} has ${dead} dead rows beside ${live} living ones` },
-      why: "scans walk over them; something keeps VACUUM from removing them, see D301, or it comes too seldom",
-      mend: `VACUUM (ANALYZE) ${table};`,
-    });
-  }
-  if (number("age") > 1_000_000_000) {
-    found.push({
-      ...{ id: "D211", severity: "warning", what: `the oldest row of ${table} is ${number("age")} transactions old` },
-      why: "at 2,000,000,000 the server takes no writes any more",
-      mend: `VACUUM (FREEZE) ${table};`,
-    });
-  }
+  if (dead > DEAD_ROWS && dead > DEAD_SHARE * live) found.push(diagnose("dead-rows", { table, dead, live }));
+  if (age > 1_000_000_000) found.push(diagnose("old-rows", { table, age }));
   return found;
 }
 
@@ -178,13 +92,9 @@ GROUP BY s.reset_val`,
       params: [name, textArray(Object.values(layout.columns).filter((column) => column !== undefined))],
     },
     judge: (rows) =>
-      rows.map((row) => ({
-        id: "D107",
-        severity: "warning",
-        what: `${text(row, "columns")} of ${name} are timestamp without time zone, and sessions are in ${text(row, "zone")}`,
-        why: "rowpost reads and writes UTC there, and what a program writes with now() is off by hours",
-        mend: `ALTER TABLE ${name} ALTER COLUMN … TYPE timestamptz USING … AT TIME ZONE 'UTC', or have the programs write UTC`,
-      })),
+      rows.map((row) =>
+        diagnose("postgres-zone", { columns: text(row, "columns"), table: name, zone: text(row, "zone") }),
+      ),
   };
 }
 
@@ -202,25 +112,15 @@ function ids(names: Names): DoctorLook {
       const highest = row === undefined ? null : textOrNull(row, "highest");
       if (row === undefined || highest === null) return [];
       const limit = text(row, "type") === "integer" ? 2_147_483_647n : 9_223_372_036_854_775_807n;
-      const mend = `ALTER TABLE ${names.table} ALTER COLUMN ${id} TYPE bigint; (it writes the table anew and locks it meanwhile)`;
-      return idsRunOut(BigInt(highest), limit, mend);
+      return idsRunOut(BigInt(highest), limit, `ALTER TABLE ${names.table} ALTER COLUMN ${id} TYPE bigint`);
     },
   };
 }
 
+const KINDS: Readonly<Record<string, OldTransactionKind>> = { prepared: "postgres-prepared", slot: "postgres-slot" };
+
 function holders(): DoctorLook {
-  return oldTransactionsLook(oldTransactions, (each) => ({
-    ...(each.kind === "slot"
-      ? {
-          what: `the replication slot ${each.name} (${each.doing}) is ${each.held} transactions behind`,
-          why: "it keeps old row versions and the write-ahead log, until the disk is full",
-        }
-      : {
-          what: oldTransactionText(each),
-          why: "VACUUM removes nothing that it might still see, so that scans become slower with every message",
-        }),
-    mend: endOf(each),
-  }));
+  return oldTransactionsLook(oldTransactions, ({ kind }) => KINDS[kind] ?? "postgres-process");
 }
 
 function room(): DoctorLook {
@@ -234,16 +134,7 @@ function room(): DoctorLook {
     judge([row]) {
       if (row === undefined) return [];
       const [used, most] = [Number(text(row, "used")), Number(text(row, "most"))];
-      if (used < 0.9 * most) return [];
-      return [
-        {
-          id: "D306",
-          severity: "warning",
-          what: `${used} of ${most} connections are in use`,
-          why: "a relay that has lost its connection may find none, and each needs four",
-          mend: "make the pools of the programs smaller, or raise max_connections",
-        },
-      ];
+      return used < 0.9 * most ? [] : [diagnose("connections", { used, most })];
     },
   };
 }

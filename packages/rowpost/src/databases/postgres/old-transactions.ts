@@ -1,6 +1,6 @@
 /** What keeps VACUUM from removing old rows: the horizon, and who holds it. */
 import type { Statement } from "../../transactions/executor.ts";
-import type { EndOf, OldTransactionsRequest } from "../sql/old-transactions.ts";
+import type { OldTransactionsRequest } from "../sql/old-transactions.ts";
 
 /** Without an age to go by, so many transactions are old. */
 const HELD_UNSEEN = 1_000_000;
@@ -37,10 +37,3 @@ ORDER BY holder.held DESC, name LIMIT 5`,
     params: [olderThanMs, heldTransactions],
   };
 }
-
-/** The statement that ends it. */
-export const endOf: EndOf = ({ kind, name }) =>
-  ({
-    prepared: `COMMIT PREPARED or ROLLBACK PREPARED '${name}'`,
-    slot: `have its reader come back, or: SELECT pg_drop_replication_slot('${name}');`,
-  })[kind] ?? `end it in its program, or: SELECT pg_terminate_backend(${name});`;

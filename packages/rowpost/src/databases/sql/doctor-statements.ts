@@ -1,5 +1,6 @@
 /** What a dialect supplies for the doctor: one look after the other, each with its judgement. */
 import type { Diagnosis } from "../../doctor/diagnosis.ts";
+import { diagnose } from "../../message/diagnoses/diagnosis.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import type { Row } from "./rows.ts";
 
@@ -10,18 +11,19 @@ export interface DoctorLook {
   readonly judge: (rows: readonly Row[]) => readonly Diagnosis[];
 }
 
-/** Ids go up to here: a row's share of it is told from four fifths on. */
-export function idsRunOut(highest: bigint, limit: bigint, mend: string): readonly Diagnosis[] {
+/**
+ * Ids go up to `limit`: that they run out is told from four fifths on. `statement` makes room for
+ * more.
+ */
+export function idsRunOut(highest: bigint, limit: bigint, statement?: string): readonly Diagnosis[] {
   const percent = Number((highest * 100n) / limit);
   if (percent < 80) return [];
+  const facts = { percent, highest, limit };
+  const severity = percent < 95 ? "warning" : "error";
   return [
-    {
-      id: "D209",
-      severity: percent < 95 ? "warning" : "error",
-      what: `${percent} % of the ids of the message table are used up (${highest} of ${limit})`,
-      why: "behind the last one every enqueue fails",
-      mend,
-    },
+    statement === undefined
+      ? diagnose("file-ids-run-out", facts, severity)
+      : diagnose("ids-run-out", { ...facts, statement }, severity),
   ];
 }
 

@@ -1,6 +1,7 @@
 /** The doctor on any SQL database: connection, tables, indexes, clock, then the dialect's looks. */
 import type { Diagnosis } from "../../doctor/diagnosis.ts";
 import type { DoctorStore, Examined } from "../../doctor/store.ts";
+import { diagnose } from "../../message/diagnoses/diagnosis.ts";
 import { ConfigurationError, describeError, PermissionError } from "../../runtime/errors.ts";
 import type { Session } from "../database.ts";
 import { readAbilities } from "./abilities.ts";
@@ -61,27 +62,11 @@ async function open(parts: StoreParts, found: Diagnosis[]): Promise<Session | un
   try {
     session = await parts.connect({ purpose: "lease", clock: parts.layout.clock });
   } catch (error) {
-    const isRefused = error instanceof ConfigurationError;
-    found.push({
-      id: isRefused ? "D108" : "D101",
-      severity: "error",
-      what: error instanceof Error ? error.message : String(error),
-      why: isRefused ? "relays and tools refuse to work over such a connection" : "neither relay nor tools can work",
-      mend: isRefused
-        ? "give them the address of the server itself, or a file on a disk of this machine"
-        : "check address, user, password and network from this machine",
-    });
+    const kind = error instanceof ConfigurationError ? "refused" : "unreachable";
+    found.push(diagnose(kind, { error: messageOf(error) }));
     return undefined;
   }
-  if (session.lock === undefined) {
-    found.push({
-      id: "D207",
-      severity: "note",
-      what: "a session lock proves nothing here: a cluster, or a proxy, where not every node sees it",
-      why: "after the death of a relay its messages wait for the end of its lease (30 s) instead of one second",
-      mend: "nothing has to be done; a shorter --lease shortens it",
-    });
-  }
+  if (session.lock === undefined) found.push(diagnose("no-session-lock", {}));
   return session;
 }
 
@@ -93,14 +78,8 @@ async function lookAtTables(
   try {
     return await checkSchema(session, { layout, schema: statements.schema });
   } catch (error) {
-    const isDenied = error instanceof PermissionError;
-    found.push({
-      id: isDenied ? "D103" : "D102",
-      severity: "error",
-      what: error instanceof Error ? error.message : String(error),
-      why: "relay and tools refuse to start",
-      mend: isDenied ? "grant what docs/rights.md lists" : "what it says; rowpost migrate makes what is missing",
-    });
+    const kind = error instanceof PermissionError ? "denied" : "unfit";
+    found.push(diagnose(kind, { error: messageOf(error) }));
     return undefined;
   }
 }
@@ -114,23 +93,10 @@ async function lookAtVersions({ statements }: StoreParts, session: Session, foun
     const missing = schema.migrations.filter(({ version }) => !done.has(version));
     const newer = [...done].filter((version) => version > newest);
     if (missing.length > 0) {
-      found.push({
-        id: "D104",
-        severity: "warning",
-        what: `migrations are missing: ${missing.map(({ name, version }) => `${version} ${name}`).join(", ")}`,
-        why: "parts of this version of rowpost have no tables",
-        mend: "rowpost migrate --database URL (with --print it shows the SQL)",
-      });
+      const migrations = missing.map(({ name, version }) => `${version} ${name}`).join(", ");
+      found.push(diagnose("migrations-missing", { migrations }));
     }
-    if (newer.length > 0) {
-      found.push({
-        id: "D104",
-        severity: "warning",
-        what: `the tables have migration ${Math.max(...newer)}; this version of rowpost knows ${newest}`,
-        why: "a newer version has made them, and this one cannot update them",
-        mend: "use the newer version everywhere",
-      });
-    }
+    if (newer.length > 0) found.push(diagnose("migrations-newer", { newer: Math.max(...newer), newest }));
   });
 }
 
@@ -147,24 +113,8 @@ async function lookAtAbilities(
       checked,
     });
     found.push(...(findings ?? []));
-    for (const create of missingIndexes) {
-      found.push({
-        id: "D105",
-        severity: "warning",
-        what: "the message table has no index that leads to the waiting messages of one topic",
-        why: "a topic that the broker refuses, with many messages, slows the others down",
-        mend: create,
-      });
-    }
-    if (shiftingZone !== undefined) {
-      found.push({
-        id: "D107",
-        severity: "warning",
-        what: `the instants of the message table are in ${shiftingZone}, which changes its offset within a year`,
-        why: "in the hour that comes twice, delays and retries may be an hour off",
-        mend: "have the table's programs write UTC, or run the database in UTC",
-      });
-    }
+    for (const statement of missingIndexes) found.push(diagnose("no-topic-index", { statement }));
+    if (shiftingZone !== undefined) found.push(diagnose("shifting-zone", { zone: shiftingZone }));
   });
 }
 
@@ -177,27 +127,19 @@ async function lookAtClock({ statements }: StoreParts, session: Session, found: 
     if (row === undefined) return;
     const offMs = Math.round(Date.parse(text(row, "clock")) - middleMs);
     if (Math.abs(offMs) < CLOCK_OFF_MS) return;
-    found.push({
-      id: "D106",
-      severity: "warning",
-      what: `the clock of the database is ${Math.abs(offMs)} ms ${offMs > 0 ? "ahead of" : "behind"} that of this machine`,
-      why: "rowpost goes by the database's clock alone, but delays that your programs work out by their own are off by that",
-      mend: "have both machines' clocks set (NTP)",
-    });
+    found.push(diagnose(offMs > 0 ? "clock-ahead" : "clock-behind", { off: Math.abs(offMs) }));
   });
 }
 
 /** What may not be looked at is said, and keeps nothing else from being looked at. */
-async function trying(found: Diagnosis[], what: string, look: () => Promise<unknown>): Promise<void> {
+async function trying(found: Diagnosis[], where: string, look: () => Promise<unknown>): Promise<void> {
   try {
     await look();
   } catch (error) {
-    found.push({
-      id: "D100",
-      severity: "note",
-      what: `${what}: could not be looked at: ${describeError(error)}`,
-      why: "what is wrong there stays unknown",
-      mend: "grant the right that it names, if you want it looked at",
-    });
+    found.push(diagnose("not-looked-at", { where, error: describeError(error) }));
   }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

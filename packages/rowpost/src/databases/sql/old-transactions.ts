@@ -1,5 +1,6 @@
 /** Transactions that keep old row versions, as the doctor and the relay ask for them. */
-import type { Diagnosis, OldTransaction } from "../../doctor/diagnosis.ts";
+import type { OldTransaction } from "../../doctor/diagnosis.ts";
+import { type DiagnosisFacts, diagnose } from "../../message/diagnoses/diagnosis.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import { type DoctorLook, OLD_TRANSACTION_S } from "./doctor-statements.ts";
 import { integer, type Row, text, textOrNull } from "./rows.ts";
@@ -27,28 +28,27 @@ export function oldTransaction(row: Row): OldTransaction {
   };
 }
 
-/** What ends it. */
-export type EndOf = (transaction: OldTransaction) => string;
-
-/** The doctor's look at them; `judge` says what one of them does, and what ends it. */
+/** The doctor's look at them; `kindOf` says what one of them is. */
 export function oldTransactionsLook(
   statement: (request: OldTransactionsRequest) => Statement,
-  judge: (transaction: OldTransaction) => Pick<Diagnosis, "what" | "why" | "mend">,
+  kindOf: (transaction: OldTransaction) => OldTransactionKind,
 ): DoctorLook {
   return {
     statement: {
       ...statement({ olderThanMs: OLD_TRANSACTION_S * 1_000, heldTransactions: 0 }),
       name: "doctor.transactions",
     },
-    judge: (rows) =>
-      rows.map(oldTransaction).map((each) => ({ id: "D301", severity: "warning" as const, ...judge(each) })),
+    judge: (rows) => rows.map(oldTransaction).map((each) => diagnose(kindOf(each), factsOf(each))),
   };
 }
 
-/** In words, for the doctor. */
-export function oldTransactionText({ application, doing, kind, name, openForMs, user }: OldTransaction): string {
-  const more = [application, doing].filter((word) => word !== "").map((word) => `, ${word}`);
-  const by = user === "" ? "" : ` of ${user}`;
-  const age = openForMs === undefined ? "for a time that this user may not see" : `for ${openForMs / 1_000} s`;
-  return `a transaction${by} (${kind} ${name}${more.join("")}) is open ${age}`;
+export type OldTransactionKind = "mysql-transaction" | "postgres-process" | "postgres-prepared" | "postgres-slot";
+
+/** What this user may not see is "?". */
+function factsOf({ application, doing, held, kind, name, openForMs, user }: OldTransaction): Facts {
+  const transaction = [`${kind} ${name}`, application, doing].filter((word) => word !== "").join(", ");
+  const seconds = openForMs === undefined ? "?" : openForMs / 1_000;
+  return { user: user === "" ? "?" : user, transaction, seconds, name, doing, held };
 }
+
+type Facts = DiagnosisFacts<"mysql-transaction"> & DiagnosisFacts<"postgres-slot">;

@@ -1,5 +1,6 @@
 /** What a message table lacks and works without, until something goes wrong. */
 import type { Diagnosis } from "../../doctor/diagnosis.ts";
+import { diagnose } from "../../message/diagnoses/diagnosis.ts";
 import type { Executor } from "../../transactions/executor.ts";
 import type { CheckedSchema } from "./check-schema.ts";
 import type { TableLayout } from "./layout.ts";
@@ -49,25 +50,14 @@ export function tableFindings(
   { versionDefault }: CheckedSchema,
 ): readonly Diagnosis[] {
   const found: Diagnosis[] = [];
-  const { messageKey, messageType } = layout.columns;
+  const { lockVersion, messageKey, messageType } = layout.columns;
   if (!indexes.some((index) => tellsDuplicates(index, layout, schema))) {
-    found.push({
-      id: "D109",
-      severity: "warning",
-      what: `${layout.table} has no unique key over (${messageType}, ${messageKey})`,
-      why: "a message may stand in it twice, and is sent twice; enqueue refuses to work without it",
-      mend: `${schema.identityIndex}; a partitioned table takes none that lacks the column of its partitions: move old messages with archiveAfterDays instead of dropping partitions`,
-    });
+    const facts = { table: layout.table, columns: `${messageType}, ${messageKey}`, statement: schema.identityIndex };
+    found.push(diagnose("no-unique-key", facts));
   }
   if (schema.versionStart !== undefined && isConstant(versionDefault)) {
-    const isOurs = layout.name === "default";
-    found.push({
-      id: "D110",
-      severity: isOurs ? "warning" : "note",
-      what: `${layout.columns.lockVersion} of ${layout.table} begins at the same number in every row`,
-      why: "after a fail-over that lost commits, the receipt of a lost message may fit the new one that got its id, which is then never sent",
-      mend: `${schema.versionStart}; until then, after such a fail-over, what docs/operations.md says of ids`,
-    });
+    const facts = { table: layout.table, column: String(lockVersion), statement: schema.versionStart };
+    found.push(diagnose("constant-version", facts, layout.name === "default" ? "warning" : "note"));
   }
   return found;
 }

@@ -22,8 +22,7 @@ function ids(names: Names): DoctorLook {
     },
     judge([row]) {
       const highest = row === undefined ? null : textOrNull(row, "highest");
-      const mend = "copy what is left into a new table";
-      return highest === null ? [] : idsRunOut(BigInt(highest), 9_223_372_036_854_775_807n, mend);
+      return highest === null ? [] : idsRunOut(BigInt(highest), 9_223_372_036_854_775_807n);
     },
   };
 }

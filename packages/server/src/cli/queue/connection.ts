@@ -2,9 +2,9 @@
 import type { Command } from "commander";
 import { createQueue, type Queue } from "rowpost/queue";
 import { isMissingTable } from "../../database-url.ts";
+import { CommandFailure } from "../../failure.ts";
 import { databaseOption, withDatabase } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
-import { CommandFailure } from "../failure.ts";
 
 /** Options of {@link addQueueOptions}, as commander hands them over. */
 export interface QueueFlags {

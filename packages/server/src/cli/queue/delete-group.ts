@@ -1,8 +1,8 @@
 /** `rowpost queue delete-group`: removes a consumer group that nobody reads with any more. */
 import { Command } from "commander";
+import { CommandFailure } from "../../failure.ts";
 import { InputError } from "../arguments.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
-import { CommandFailure } from "../failure.ts";
 import { printJson, printLine } from "../output.ts";
 import { addQueueOptions, type QueueFlags, withQueue } from "./connection.ts";
 

@@ -1,8 +1,8 @@
 /** `rowpost queue delete`: removes a topic with everything in it. */
 import { Command } from "commander";
+import { CommandFailure } from "../../failure.ts";
 import { InputError } from "../arguments.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
-import { CommandFailure } from "../failure.ts";
 import { printJson, printLine } from "../output.ts";
 import { addQueueOptions, type QueueFlags, withQueue } from "./connection.ts";
 

@@ -1,8 +1,8 @@
 /** `rowpost queue show` and `recall`: one message, and who consumed it. */
 import { Command } from "commander";
 import type { QueueMessageDetail } from "rowpost/queue";
+import { CommandFailure } from "../../failure.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
-import { CommandFailure } from "../failure.ts";
 import { fieldsText, printJson, printLine, tableText, withoutControls } from "../output.ts";
 import { addHandOptions, type HandFlags, handOf, queueId } from "./by-hand.ts";
 import { addQueueOptions, type QueueFlags, withQueue } from "./connection.ts";

@@ -2,8 +2,7 @@
 import type { Silence } from "rowpost";
 import { type KnownAlerts, knownAlerts } from "../../alerts/known.ts";
 import { isMeant, rankOf } from "../../alerts/lifecycle.ts";
-import { RULE_TITLES } from "../../alerts/rule-names.ts";
-import { lineOf } from "../../alerts/rule-texts.ts";
+import { lineOf, nameOf } from "../../alerts/rule-texts.ts";
 import { RULE_NAMES } from "../../alerts/rules.ts";
 import type { Alert } from "../../alerts/state.ts";
 import type { Call, ConsoleParts, HandlersOf } from "../call.ts";
@@ -34,16 +33,13 @@ export function alertHandlers({
         json: {
           items: itemsOf(known, silences, language),
           past: pastOf(known),
-          silences: silences.map(({ rule, subject, ...rest }) => ({
-            ...{ ...rest, ...(rule === undefined ? {} : { rule }) },
-            ...(subject === undefined ? {} : { subject }),
-          })),
-          rules: RULE_NAMES.map((rule) => ({ rule, name: RULE_TITLES[language][rule] })),
+          silences: silences.map((each) => ({ ...each })),
+          rules: RULE_NAMES.map((rule) => ({ rule, name: nameOf(rule, language) })),
           channels: names.map((name) => {
             const last = state.channels[name];
-            return { name, canTest: configured.includes(name), ...(last === undefined ? {} : { last }) };
+            return { name, canTest: configured.includes(name), last };
           }),
-          ...{ isEvaluated, ...(ageMs === undefined ? {} : { ageMs }), asOf },
+          ...{ isEvaluated, ageMs, asOf },
         },
         headers: { "content-language": language, vary: "accept-language" },
       };
@@ -104,7 +100,7 @@ function itemsOf(known: KnownAlerts, silences: readonly Silence[], language: "en
         ...{ rule, subject, severity, phase, title, why, command, peak },
         ...{ since, forMs: Math.max(0, state.clockMs - sinceMs) + ageMs },
         ...(rule === "oldest-due" && facts["id"] !== undefined ? { messageId: String(facts["id"]) } : {}),
-        ...(silence === undefined ? {} : { silence }),
+        silence,
       };
     });
 }

@@ -1,6 +1,5 @@
 /** Unconfirmed messages, and the doctor. */
 import { examine, type Unconfirmed } from "rowpost";
-import { commandOf, diagnosisIn } from "../../cli/doctor-chinese.ts";
 import { createShared, type Shared } from "../../shared-answer.ts";
 import type { Source } from "../../source.ts";
 import type { ConsoleParts, HandlersOf } from "../call.ts";
@@ -37,11 +36,12 @@ export function careHandlers({ sources }: ConsoleParts): HandlersOf<"unconfirmed
       const language = languageOf(request.headers.get("accept-language"));
       return {
         json: {
-          ...(server === undefined ? {} : { server }),
-          found: found.map((each) => {
-            const command = commandOf(each.mend);
-            return { ...diagnosisIn(language, each), ...(command === undefined ? {} : { command }) };
-          }),
+          server,
+          found: found.map(({ command, zh, ...en }) => ({
+            ...en,
+            ...(language === "zh" ? zh : {}),
+            command,
+          })),
           ...{ tookMs, asOf },
         },
         headers: { "content-language": language, vary: "accept-language" },
@@ -79,11 +79,7 @@ async function readUnconfirmed(source: Source): Promise<AnswerOf<"unconfirmed">>
         missing: (usual.get(message.type) ?? []).filter((consumer) => !confirmedBy.includes(consumer)),
       })),
       more: found.more,
-      unknown: unknown.map(({ consumer, error, ...rest }) => ({
-        ...rest,
-        ...(consumer === undefined ? {} : { consumer }),
-        ...(error === undefined ? {} : { error }),
-      })),
+      unknown: unknown.map((each) => ({ ...each })),
       asOf: new Date(clock).toISOString(),
     };
   } finally {

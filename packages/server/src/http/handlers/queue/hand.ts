@@ -122,10 +122,10 @@ function pageOf(letters: Letters): Pick<AnswerOf<"queueDead">, "items"> {
   return {
     items: letters.map(({ attempt, error, id, message, nextAttemptAt, partition, since, state }) => ({
       ...{ id, partition, state, attempt, since, isThere: message !== undefined },
-      ...(error === undefined ? {} : { error }),
-      ...(nextAttemptAt === undefined ? {} : { nextAttemptAt }),
-      ...(message?.key === undefined ? {} : { key: message.key }),
-      ...(message?.type === undefined ? {} : { type: message.type }),
+      error,
+      nextAttemptAt,
+      key: message?.key,
+      type: message?.type,
     })),
   };
 }

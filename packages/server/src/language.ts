@@ -1,4 +1,12 @@
-/** The language that the environment asks for. */
+/** The language of texts, and which one the environment asks for. */
+export type Language = "en" | "zh";
+
+/** A text in one of two languages. */
+export type Say = (en: string, zh: string) => string;
+
+export function sayIn(language: Language): Say {
+  return language === "en" ? (en) => en : (_, zh) => zh;
+}
 
 /** `ROWPOST_LANG=zh`, or the locale of the terminal; `ROWPOST_LANG=en` wins over a Chinese one. */
 export function isChinese(environment: Readonly<Record<string, string | undefined>>): boolean {
