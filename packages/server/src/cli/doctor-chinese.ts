@@ -1,5 +1,5 @@
 /** `rowpost doctor` in Chinese: its help by the English texts, and what it finds. */
-import type { Diagnosis } from "rowpost";
+import type { Diagnosis } from "rowpost/admin";
 
 export const DOCTOR_CHINESE: Readonly<Record<string, string>> = {
   "look for what keeps messages from going out or could lose them, and say what mends it":

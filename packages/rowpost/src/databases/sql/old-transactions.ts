@@ -1,5 +1,5 @@
 /** Transactions that keep old row versions, as the doctor and the relay ask for them. */
-import type { Diagnosis, OldTransaction } from "../../doctor/diagnosis.ts";
+import type { Diagnosis, OldTransaction } from "../../admin/doctor/diagnosis.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import { type DoctorLook, OLD_TRANSACTION_S } from "./doctor-statements.ts";
 import { integer, type Row, text, textOrNull } from "./rows.ts";

@@ -1,5 +1,5 @@
 /** Unconfirmed messages, and the doctor. */
-import { examine, type Unconfirmed } from "rowpost";
+import { examine, type Unconfirmed } from "rowpost/admin";
 import { commandOf, diagnosisIn } from "../../cli/doctor-chinese.ts";
 import { createShared, type Shared } from "../../shared-answer.ts";
 import type { Source } from "../../source.ts";
