@@ -115,12 +115,12 @@ export interface Outbox {
  * Messages in one INSERT: more gain nothing (measured: 100 and 1,000 cost the same for each
  * message) and hold the client up for longer.
  */
-export const MESSAGES_PER_STATEMENT = 1_000;
+const MESSAGES_PER_STATEMENT = 1_000;
 /**
  * Characters of bodies in one INSERT: with every character escaped or three bytes long it still
  * fits MariaDB's packet of 16 MiB.
  */
-export const TEXT_PER_STATEMENT = 4_194_304;
+const TEXT_PER_STATEMENT = 4_194_304;
 
 /**
  * Makes an outbox. Connects to nothing. Throws `ConfigurationError` for an option that there is
