@@ -26,7 +26,7 @@ export interface ConfirmParts {
 const AT_ONCE = 500;
 /** A deadlock with a relay that settles the same messages is gone at the second try. */
 const TRIES = 5;
-const TAKES = "a list of { type, key, consumer?, error?, attempt? }, and { tx } for a transaction of yours";
+const FIELDS = "{ type, key, consumer?, error?, attempt? }";
 
 /** Makes the function behind `outbox.confirm`. */
 export function createConfirm({ database, types, writer }: ConfirmParts) {
@@ -57,7 +57,7 @@ export function createConfirm({ database, types, writer }: ConfirmParts) {
     given: readonly Confirmation[],
     options: { readonly tx?: unknown } = {},
   ): Promise<ConfirmationResult[]> {
-    if (!Array.isArray(given)) throw new ConfigurationError(`outbox.confirm takes ${TAKES}`);
+    if (!Array.isArray(given)) throw new ConfigurationError(`outbox.confirm takes a list of ${FIELDS}, and { tx }`);
     refuseUnknown("confirm", options, ["tx"]);
     const checked = given.map((each) => check(each, types));
     if ("tx" in options) {
@@ -76,7 +76,7 @@ export function createConfirm({ database, types, writer }: ConfirmParts) {
 
 function check(given: unknown, types: ConfirmParts["types"]): CheckedConfirmation {
   if (typeof given !== "object" || given === null) {
-    throw new ConfigurationError(`outbox.confirm takes ${TAKES}`);
+    throw new ConfigurationError(`a confirmation is ${FIELDS}`);
   }
   refuseUnknown("confirm", given, ["type", "key", "consumer", "error", "attempt"]);
   const { attempt, consumer, error, key, type } = given as Confirmation;

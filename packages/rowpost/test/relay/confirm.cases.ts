@@ -202,7 +202,7 @@ export function defineConfirmCases(service: RelayTestService): void {
       [{ type: "order" }, InvalidMessageError, "key must be a string"],
       [{ ...FAILURE, error: new Error("no") }, InvalidMessageError, "error must be a string"],
       [{ ...FAILURE, attempt: "1" }, InvalidMessageError, "attempt must be a whole number"],
-      ["order:1", ConfigurationError, "outbox.confirm takes a list of { type, key"],
+      ["order:1", ConfigurationError, "a confirmation is { type, key"],
     ];
     for (const [given, kind, text] of refused) {
       const confirming = outbox.confirm([given as typeof message]);
