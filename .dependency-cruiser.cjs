@@ -2,7 +2,7 @@
  * Who may import whom. Each rule is the enforcement of one sentence; the sentence stands in its
  * comment, with the reason.
  *
- *   runtime, message <- outbox, relay, queue, inbox, reconcile, doctor
+ *   runtime, message <- outbox, relay, queue, inbox, admin
  *   <- databases, brokers, transactions <- consume, testing <- server, nestjs
  *
  * Tests are exempt: a test may look at anything. Types count like values, because a type import is
@@ -22,9 +22,8 @@ const entries = Object.values(require("./packages/rowpost/package.json").exports
  */
 const ports = [
   `${library}/databases/database\\.ts$`,
-  `${library}/(?:relay|queue|inbox|reconcile|doctor)/store\\.ts$`,
-  `${library}/doctor/diagnosis\\.ts$`,
-  `${library}/outbox/message-admin\\.ts$`,
+  `${library}/(?:relay|queue|inbox)/store\\.ts$`,
+  `${library}/admin/(?:message-admin|(?:doctor|reconcile)/store|doctor/diagnosis)\\.ts$`,
   `${library}/brokers/broker\\.ts$`,
   `${library}/transactions/executor\\.ts$`,
 ];
@@ -62,9 +61,9 @@ module.exports = {
       name: "features-see-ports-only",
       severity: "error",
       comment:
-        "outbox/, relay/, inbox/, reconcile/ and doctor/ are the same on every database and broker. They see runtime/, message/ and the port files; a feature that knows a dialect or another feature has to be tested once for each.",
+        "outbox/, relay/, inbox/ and admin/ are the same on every database and broker. They see runtime/, message/ and the port files; a feature that knows a dialect or another feature has to be tested once for each.",
       from: {
-        path: `${library}/(outbox|relay|inbox|reconcile|doctor)/`,
+        path: `${library}/(outbox|relay|inbox|admin)/`,
         pathNot: [`${library}/inbox/reading/`, isTest],
       },
       to: { path: "^(packages|bench)/", pathNot: [`${library}/(message|runtime)/`, `${library}/$1/`, ...ports] },
@@ -129,7 +128,7 @@ module.exports = {
       severity: "error",
       comment:
         "A feature takes the port's types and is handed the object. A value imported through a port file would tie the feature to the adapter's code.",
-      from: { path: `${library}/(outbox|relay|queue|inbox|reconcile|doctor)/`, pathNot: isTest },
+      from: { path: `${library}/(outbox|relay|queue|inbox|admin)/`, pathNot: isTest },
       to: { path: ports, dependencyTypesNot: ["type-only"] },
     },
     {
@@ -139,7 +138,7 @@ module.exports = {
         "databases/, brokers/ and transactions/ implement the ports that the features declare, so they may take their types. They never call a feature: the relay drives the broker, not the other way round. The queue's statements.ts are no calls, but SQL that the store runs too.",
       from: { path: `${library}/(databases|brokers|transactions)/`, pathNot: isTest },
       to: {
-        path: `${library}/(outbox|relay|queue|inbox|reconcile|doctor)/`,
+        path: `${library}/(outbox|relay|queue|inbox|admin)/`,
         pathNot: `${library}/queue/[^/]+/statements\\.ts$`,
         dependencyTypesNot: ["type-only"],
       },

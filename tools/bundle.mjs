@@ -73,7 +73,7 @@ function outputIn(folder, name, ending = "") {
       groups: [
         { name: `base${ending}`, test: sources("runtime|message") },
         { name: `brokers${ending}`, test: sources("brokers|inbox|consume"), minShareCount: 2 },
-        { name: `engine${ending}`, test: sources("databases|outbox|queue|relay|transactions"), minShareCount: 2 },
+        { name: `engine${ending}`, test: sources("admin|databases|outbox|queue|relay|transactions"), minShareCount: 2 },
       ],
     },
   };

@@ -2,7 +2,7 @@
  * What an operator waits for on a big table: each read of `rowpost status` and `rowpost list`
  * beside its budget. 2,000,000 rows a second apart, one in 400 of them failed.
  */
-import type { MessageAdmin } from "rowpost";
+import type { MessageAdmin } from "rowpost/admin";
 import { median, rounded } from "../measure/statistics.ts";
 import { atMost, resultOf } from "../results/result.ts";
 import { openRowpost } from "../rowpost.ts";

@@ -1,7 +1,7 @@
 /**
  * `POST /confirmations`: consumers that do not reach the database say here what they have consumed,
- * or could not (docs/confirmation.md). One report or a list of them, as `outbox.confirm` takes it,
- * and the answer is what that resolves to.
+ * or could not (docs/confirmation.md). A list of reports, as `outbox.confirm` takes it, or one,
+ * and the answer is its result or theirs.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";

@@ -1,15 +1,6 @@
 /** A message table that the console shows: its connections, and what all viewers share. */
-import {
-  type AlertStore,
-  type Database,
-  type Logger,
-  type MessageAdmin,
-  type OperationsStore,
-  type OutboxStatus,
-  RowpostError,
-  type TableEstimate,
-  type TableLayout,
-} from "rowpost";
+import { type Database, type Logger, RowpostError, type TableLayout } from "rowpost";
+import type { AlertStore, MessageAdmin, OperationsStore, OutboxStatus, TableEstimate } from "rowpost/admin";
 import { createQueue, type Queue } from "rowpost/queue";
 import { type Firing, readFiring } from "./alerts/known.ts";
 import { Problem } from "./http/problem.ts";

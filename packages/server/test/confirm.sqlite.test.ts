@@ -166,7 +166,7 @@ describe("relay --http with a token", () => {
     }
     const expected: [unknown, number, RegExp][] = [
       ["{", 400, /must be JSON/],
-      ["null", 400, /takes \{ type, key/],
+      ["null", 400, /is \{ type, key/],
       [[], 200, /^\[\]\n$/],
       [{ type, key: "" }, 400, /key/],
       [{ type, key: "a-0", kind: 1 }, 400, /kind/],

@@ -223,7 +223,7 @@ export function consoleQueueCases(create: () => Promise<{ readonly database: Dat
       "UPDATE local_message SET state = 2, next_retry_at = '2020-01-01' WHERE message_type = 'order.paid'",
     );
     await bench.sql("UPDATE local_message SET next_retry_at = '2990-01-01' WHERE message_key = 'early'");
-    const said = (key: string, consumer: string) => outbox.confirm({ type: "order.paid", key, consumer });
+    const said = (key: string, consumer: string) => outbox.confirm([{ type: "order.paid", key, consumer }]);
     for (const [key, consumer] of [
       ["done", "billing"],
       ["done", "stock"],

@@ -1,7 +1,8 @@
 /**
  * The console's guarantees, on any database: who may do what, whose word counts, what breaks it.
  */
-import type { Database, MessageState } from "rowpost";
+import type { Database } from "rowpost";
+import type { MessageState } from "rowpost/admin";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ROLES, type Route } from "../src/http/route.ts";
 import { ROUTES, type RouteName } from "../src/http/routes.ts";

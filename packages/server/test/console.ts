@@ -1,5 +1,6 @@
 /** A console over a database of its own, and requests to it as browsers and programs send them. */
-import { createOutbox, type Database, type MessageState, migrate } from "rowpost";
+import { createOutbox, type Database, migrate } from "rowpost";
+import type { MessageState } from "rowpost/admin";
 import { expect } from "vitest";
 import { randomSecret, sha256 } from "../src/access/secrets.ts";
 import { type Console, type ConsoleOptions, createConsole } from "../src/console.ts";

@@ -4,7 +4,8 @@
  * is meant, and no statement reads more than its number.
  */
 import fc from "fast-check";
-import { createOutbox, type Database, migrate, type Outbox, type Session } from "rowpost";
+import { createOutbox, type Database, migrate, type Outbox } from "rowpost";
+import type { Session } from "rowpost/admin";
 import { mysql } from "rowpost/mysql";
 import { postgres } from "rowpost/postgres";
 import { sqlite } from "rowpost/sqlite";

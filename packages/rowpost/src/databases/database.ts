@@ -3,15 +3,16 @@
  * it is. `rowpost/mysql`, `rowpost/mariadb`, `rowpost/postgres` and `rowpost/sqlite` make objects
  * of this shape. Types only.
  */
-import type { DoctorStore } from "../doctor/store.ts";
+
+import type { AlertStore } from "../admin/alerts.ts";
+import type { DoctorStore } from "../admin/doctor/store.ts";
+import type { MessageAdmin } from "../admin/message-admin.ts";
+import type { OperationsStore } from "../admin/operations.ts";
+import type { ReconcileStore } from "../admin/reconcile/store.ts";
 import type { InboxDatabase } from "../inbox/store.ts";
-import type { AlertStore } from "../outbox/alerts.ts";
 import type { ConfirmationWriter } from "../outbox/confirmations.ts";
-import type { MessageAdmin } from "../outbox/message-admin.ts";
 import type { MessageWriter } from "../outbox/message-writer.ts";
-import type { OperationsStore } from "../outbox/operations.ts";
 import type { QueueStore } from "../queue/store.ts";
-import type { ReconcileStore } from "../reconcile/store.ts";
 import type { RelayStore } from "../relay/store.ts";
 import type { Executor, QueryResult, Statement, Transaction } from "../transactions/executor.ts";
 import type { Words } from "./sql/cold.ts";

@@ -71,7 +71,10 @@ export interface MessageTypeOptions<Body> {
    * defaults filled in, unknown fields dropped.
    */
   readonly schema?: StandardSchema<Body> | undefined;
-  /** What differs from {@link DEFAULT_RETRY_POLICY}. Durations in milliseconds. */
+  /**
+   * What differs from the default: 16 attempts, from 1 second to 10 minutes apart, and then one
+   * every 6 hours for a week. Durations in milliseconds.
+   */
   readonly retry?: Partial<RetryPolicy> | undefined;
   /** Makes consumers confirm. Default `onTimeout`: `resend`; default `consumers`: any one. */
   readonly confirm?:

@@ -26,8 +26,7 @@ export interface ConfirmParts {
 const AT_ONCE = 500;
 /** A deadlock with a relay that settles the same messages is gone at the second try. */
 const TRIES = 5;
-
-type Given = Confirmation | readonly Confirmation[];
+const FIELDS = "{ type, key, consumer?, error?, attempt? }";
 
 /** Makes the function behind `outbox.confirm`. */
 export function createConfirm({ database, types, writer }: ConfirmParts) {
@@ -55,31 +54,29 @@ export function createConfirm({ database, types, writer }: ConfirmParts) {
   }
 
   return async function confirm(
-    ...args: readonly [Given] | readonly [tx: unknown, Given]
-  ): Promise<ConfirmationResult | ConfirmationResult[]> {
-    const given = args.length === 1 ? args[0] : args[1];
-    const list = Array.isArray(given) ? (given as readonly Confirmation[]) : [given as Confirmation];
-    const checked = list.map((each) => check(each, types));
-    const results: ConfirmationResult[] = [];
-    if (args.length === 2 && checked.length > 0) {
-      const executor = database.executor(args[0]);
+    given: readonly Confirmation[],
+    options: { readonly tx?: unknown } = {},
+  ): Promise<ConfirmationResult[]> {
+    if (!Array.isArray(given)) throw new ConfigurationError(`outbox.confirm takes a list of ${FIELDS}, and { tx }`);
+    refuseUnknown("confirm", options, ["tx"]);
+    const checked = given.map((each) => check(each, types));
+    if ("tx" in options) {
+      const executor = database.executor(options.tx);
+      if (checked.length === 0) return [];
       const writing = writer.confirm(executor, checked);
-      results.push(...(await (executor.watch?.(writing) ?? writing)));
-    } else {
-      for (let from = 0; from < checked.length; from += AT_ONCE) {
-        results.push(...(await confirmOwn(checked.slice(from, from + AT_ONCE))));
-      }
+      return await (executor.watch?.(writing) ?? writing);
     }
-    if (Array.isArray(given)) return results;
-    const [result] = results;
-    if (result === undefined) throw new Error("a confirmation led to no result");
-    return result;
+    const results: ConfirmationResult[] = [];
+    for (let from = 0; from < checked.length; from += AT_ONCE) {
+      results.push(...(await confirmOwn(checked.slice(from, from + AT_ONCE))));
+    }
+    return results;
   };
 }
 
 function check(given: unknown, types: ConfirmParts["types"]): CheckedConfirmation {
   if (typeof given !== "object" || given === null) {
-    throw new ConfigurationError("outbox.confirm takes { type, key, consumer?, error?, attempt? }, or a list of these");
+    throw new ConfigurationError(`a confirmation is ${FIELDS}`);
   }
   refuseUnknown("confirm", given, ["type", "key", "consumer", "error", "attempt"]);
   const { attempt, consumer, error, key, type } = given as Confirmation;

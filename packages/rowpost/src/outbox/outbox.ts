@@ -70,9 +70,9 @@ export interface Outbox {
    */
   enqueue<Body>(tx: unknown, message: Enqueueable<Body>, options?: EnqueueOptions): Promise<EnqueueStatus>;
   /**
-   * Writes several, with one statement for each {@link MESSAGES_PER_STATEMENT} messages or {@link
-   * TEXT_PER_STATEMENT} characters of bodies. All are checked before the first is written, and when
-   * one cannot be written none of the call stays. Resolves to one status for each, in order.
+   * Writes several, with one statement for each 1,000 messages or 4,194,304 characters of bodies.
+   * All are checked before the first is written, and when one cannot be written none of the call
+   * stays. Resolves to one status for each, in order.
    */
   enqueue<const Bodies extends readonly unknown[]>(
     tx: unknown,
@@ -85,17 +85,14 @@ export interface Outbox {
    * long after: a message that is consumed stays so, and is never sent again. A `duplicate` at an
    * inbox is to be confirmed like a handled one: the first confirmation may not have come through.
    *
-   * In transactions of its own, 500 messages each; or in yours, where it is there if and only if
-   * that commits: {@link Outbox.enqueue} says what `tx` is. One result for each, in order.
+   * In transactions of its own, 500 messages each; or in `tx`, a transaction of yours as {@link
+   * Outbox.enqueue} takes it, and then only if that commits. One result for each, in order.
    *
    * Throws `InvalidMessageError` and `ConfigurationError`, with nothing written;
    * `TransactionRequiredError`; `SchemaError` and `PermissionError`; `DatabaseConflictError` when
    * another transaction was in the way of yours: run that again.
    */
-  confirm(confirmation: Confirmation): Promise<ConfirmationResult>;
-  confirm(confirmations: readonly Confirmation[]): Promise<ConfirmationResult[]>;
-  confirm(tx: unknown, confirmation: Confirmation): Promise<ConfirmationResult>;
-  confirm(tx: unknown, confirmations: readonly Confirmation[]): Promise<ConfirmationResult[]>;
+  confirm(confirmations: readonly Confirmation[], options?: { readonly tx?: unknown }): Promise<ConfirmationResult[]>;
   /**
    * Begins on the database's own pool or handle, runs `work`, commits, and wakes the relay of this
    * process; rolls back and rethrows when `work` throws. Throws `TransactionLostError` when the
@@ -118,12 +115,12 @@ export interface Outbox {
  * Messages in one INSERT: more gain nothing (measured: 100 and 1,000 cost the same for each
  * message) and hold the client up for longer.
  */
-export const MESSAGES_PER_STATEMENT = 1_000;
+const MESSAGES_PER_STATEMENT = 1_000;
 /**
  * Characters of bodies in one INSERT: with every character escaped or three bytes long it still
  * fits MariaDB's packet of 16 MiB.
  */
-export const TEXT_PER_STATEMENT = 4_194_304;
+const TEXT_PER_STATEMENT = 4_194_304;
 
 /**
  * Makes an outbox. Connects to nothing. Throws `ConfigurationError` for an option that there is
@@ -193,7 +190,7 @@ export function createOutbox(options: OutboxOptions): Outbox {
   });
   return {
     enqueue: enqueue as Outbox["enqueue"],
-    confirm: confirm as Outbox["confirm"],
+    confirm,
     transaction,
     wake: () => database.doorbell.ring(),
   };

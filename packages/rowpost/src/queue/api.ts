@@ -4,7 +4,7 @@ import type { Metrics } from "../runtime/metrics.ts";
 import type { ConsumeBatchesOptions } from "./consuming/batches.ts";
 import type { Consumer } from "./consuming/consumer.ts";
 import type { TailedMessage } from "./consuming/message.ts";
-import type { ConsumeOptions } from "./consuming/options.ts";
+import type { QueueConsumeOptions } from "./consuming/options.ts";
 import type { PullOptions } from "./consuming/pull-options.ts";
 import type { Puller } from "./consuming/puller.ts";
 import type { GroupCalls } from "./groups/calls.ts";
@@ -84,7 +84,7 @@ export interface Queue extends GroupCalls {
    *
    * Throws `ConfigurationError`, `InvalidNameError`, `UnknownTopicError`.
    */
-  consume(options: ConsumeOptions): Promise<Consumer>;
+  consume(options: QueueConsumeOptions): Promise<Consumer>;
   /**
    * {@link consume} for a handler that takes many messages at once. Each message has its own
    * outcome, attempts and record, and members of both kinds may share a group.

@@ -17,7 +17,7 @@ export type { Consumer } from "./consuming/consumer.ts";
 export type { PulledMessage } from "./consuming/desk.ts";
 export { AlreadySettledError, PartitionLostError, PullerStoppedError, SettleTooLateError } from "./consuming/errors.ts";
 export type { ConsumedMessage, TailedMessage } from "./consuming/message.ts";
-export type { ConsumeOptions, ConsumerFaultPoint, HandlerContext, MessageHandler } from "./consuming/options.ts";
+export type { MessageHandler, QueueConsumeOptions, QueueHandlerContext } from "./consuming/options.ts";
 export type { PullOptions, ReceiveOptions } from "./consuming/pull-options.ts";
 export type { Puller } from "./consuming/puller.ts";
 export type { GroupCalls } from "./groups/calls.ts";

@@ -4,7 +4,7 @@
  * message checks, in the same statement, that this owner still holds the message's shard at the
  * epoch it acquired (rule: takeover-fence): a relay that lost its lease changes nothing.
  */
-import type { Diagnosis, OldTransaction } from "../doctor/diagnosis.ts";
+import type { Diagnosis, OldTransaction } from "../admin/doctor/diagnosis.ts";
 import type { MessageState } from "../message/states.ts";
 import type { RowRefusedError } from "../runtime/errors.ts";
 import type { Executor } from "../transactions/executor.ts";

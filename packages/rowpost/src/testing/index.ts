@@ -1,10 +1,8 @@
 /**
- * `rowpost/testing`: the contract of brokers, a broker in memory, a clock that tests turn, and a
- * proxy that breaks connections.
+ * `rowpost/testing`: the contract of brokers, a clock that tests turn, and a proxy that breaks
+ * connections. The broker in memory is `memory` of `rowpost`.
  */
 
-export type { MemoryBroker, MemoryBrokerOptions, OutcomeHook, PublishedMessage } from "../brokers/memory.ts";
-export { memory } from "../brokers/memory.ts";
 export type { BrokerContractCase } from "./broker-contract/case.ts";
 export type { BrokerCaseContext, PublishCallOptions } from "./broker-contract/context.ts";
 export {
@@ -15,12 +13,12 @@ export {
   skipReason,
 } from "./broker-contract/contract.ts";
 export type {
+  ArrivedMessage,
   BrokerFaults,
   BrokerHarness,
   BrokerNeed,
   ConsumeRequest,
   ContractTopics,
-  ReceivedMessage,
 } from "./broker-contract/harness.ts";
 export type { ReceivedLog } from "./broker-contract/received-log.ts";
 export { createReceivedLog } from "./broker-contract/received-log.ts";

@@ -71,8 +71,8 @@ export interface Executor {
 }
 
 /**
- * What `outbox.transaction` hands to its callback: an {@link Executor} with a plain `query` for the
- * user's own statements.
+ * What `outbox.transaction` hands to its callback: an open transaction, with a plain `query` for
+ * the user's own statements.
  */
 export interface Transaction extends Executor {
   /**

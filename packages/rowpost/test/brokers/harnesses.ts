@@ -7,7 +7,7 @@ import { memory } from "../../src/brokers/memory.ts";
 import { routes } from "../../src/brokers/routes.ts";
 import type { StdoutLine } from "../../src/brokers/stdout.ts";
 import { stdout } from "../../src/brokers/stdout.ts";
-import type { BrokerHarness, ReceivedLog, ReceivedMessage } from "../../src/testing/index.ts";
+import type { ArrivedMessage, BrokerHarness, ReceivedLog } from "../../src/testing/index.ts";
 import { createReceivedLog, createTcpProxy } from "../../src/testing/index.ts";
 import type { ReceivedRequest } from "./http-receiver.ts";
 import { startHttpReceiver } from "./http-receiver.ts";
@@ -33,7 +33,7 @@ export function memoryHarness(): BrokerHarness {
         brokers.find((each) => each.published(topic).some(({ key }) => key.startsWith(keyPrefix))) ?? brokers.at(-1);
       await broker?.waitFor(count, { withinMs }).catch(() => undefined);
       const published = broker?.published(topic).filter(({ key }) => key.startsWith(keyPrefix)) ?? [];
-      return published.map((message): ReceivedMessage => {
+      return published.map((message): ArrivedMessage => {
         if (!arrivedAt.has(message)) arrivedAt.set(message, Date.now());
         const body = typeof message.body === "string" ? Buffer.from(message.body) : message.body;
         const headers = Object.fromEntries(

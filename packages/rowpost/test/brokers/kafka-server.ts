@@ -10,10 +10,10 @@ import { promisify } from "node:util";
 import kafkajs, { type Admin, type EachBatchPayload, type Kafka, type KafkaMessage } from "kafkajs";
 import { runsPlatformatic } from "../../src/brokers/kafka/load.ts";
 import {
+  type ArrivedMessage,
   createReceivedLog,
   createTcpProxy,
   type ReceivedLog,
-  type ReceivedMessage,
   type TcpProxy,
 } from "../../src/testing/index.ts";
 import { killProcess } from "../own-process.ts";
@@ -95,7 +95,7 @@ export async function deleteTopics(address: string, topics: readonly string[]): 
 }
 
 /** A record as kafkajs's consumer got it. */
-export interface ConsumedRecord extends ReceivedMessage {
+export interface ConsumedRecord extends ArrivedMessage {
   /** `topic-partition@offset` */
   readonly place: string;
   readonly partition: number;

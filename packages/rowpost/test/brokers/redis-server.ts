@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { Redis } from "ioredis";
 import { decodeRedisEntry } from "../../src/brokers/redis/index.ts";
-import type { BrokerHarness, ReceivedMessage } from "../../src/testing/index.ts";
+import type { ArrivedMessage, BrokerHarness } from "../../src/testing/index.ts";
 
 /** A name that no other test has. */
 export function uniqueName(name: string): string {
@@ -161,9 +161,9 @@ export function createAdmin(
 
 /** Reads streams from their beginning, as XRANGE gives them: a `consume` for harnesses. */
 export function createStreamReader(admin: Redis): BrokerHarness["consume"] {
-  const logs = new Map<string, { lastId: string; messages: ReceivedMessage[] }>();
+  const logs = new Map<string, { lastId: string; messages: ArrivedMessage[] }>();
 
-  async function readOn(topic: string): Promise<readonly ReceivedMessage[]> {
+  async function readOn(topic: string): Promise<readonly ArrivedMessage[]> {
     const log = logs.get(topic) ?? { lastId: "-", messages: [] };
     logs.set(topic, log);
     const entries = await admin.xrangeBuffer(topic, log.lastId === "-" ? "-" : `(${log.lastId}`, "+");

@@ -2,7 +2,7 @@
 import { expect } from "vitest";
 import type { Broker, OutgoingMessage } from "../../src/brokers/broker.ts";
 import { headersOf } from "../../src/brokers/rocketmq/carry.ts";
-import type { BrokerHarness, ReceivedMessage } from "../../src/testing/index.ts";
+import type { ArrivedMessage, BrokerHarness } from "../../src/testing/index.ts";
 import { noDeadline } from "./messages.ts";
 import type { ConsumedMessage, Reader } from "./rocketmq-server.ts";
 
@@ -11,7 +11,7 @@ export function keyOf({ properties }: ConsumedMessage): string {
   return headersOf(properties)["rowpost-key"] ?? "";
 }
 
-function received({ body, properties, messageId, receivedAtMs }: ConsumedMessage): ReceivedMessage {
+function received({ body, properties, messageId, receivedAtMs }: ConsumedMessage): ArrivedMessage {
   const headers = Object.fromEntries(
     Object.entries(headersOf(properties)).map(([name, value]) => [name.toLowerCase(), value]),
   );

@@ -44,7 +44,7 @@ describeWithService(MYSQL_SERVICES, "latin1", ({ name }) => {
     await outbox.transaction((tx) => outbox.enqueue(tx, { ...MESSAGE, key: "é€" }));
     await fixture.plain.query(`UPDATE message_table SET state = '${layout.states.sent}'`);
     const [answer] = await outbox.transaction((tx) =>
-      outbox.confirm(tx, [{ type: "order", key: "é€", error: "é 缺货" }]),
+      outbox.confirm([{ type: "order", key: "é€", error: "é 缺货" }], { tx }),
     );
     expect(answer).toMatchObject({ status: "reported" });
     const admin = fixture.database.messageAdmin({ layout });
@@ -56,7 +56,7 @@ describeWithService(MYSQL_SERVICES, "latin1", ({ name }) => {
 
   test("a confirmation, a list, a message and a change by hand name the letter", async () => {
     const outbox = createOutbox({ database: fixture.database, layout });
-    await expect(outbox.transaction((tx) => outbox.confirm(tx, { type: "order", key: "订单" }))).rejects.toEqual(
+    await expect(outbox.transaction((tx) => outbox.confirm([{ type: "order", key: "订单" }], { tx }))).rejects.toEqual(
       refusal("key"),
     );
     const admin = fixture.database.messageAdmin({ layout });

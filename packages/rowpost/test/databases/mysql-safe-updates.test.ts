@@ -30,10 +30,10 @@ describeWithService(["mariadb", "mysql9"], "with sql_safe_updates", ({ name }) =
     await table.insert(["1", "2", "3", "4", "5"].map((key) => ({ key, type: "order" })));
     await table.sql("UPDATE local_message SET state = 2");
     const of = (key: string) => ({ type: "order", key });
-    expect(await outbox.confirm(of("1"))).toEqual({ status: "consumed" });
+    expect(await outbox.confirm([of("1")])).toEqual([{ status: "consumed" }]);
     expect(await outbox.confirm([of("2"), of("3")])).toEqual([{ status: "consumed" }, { status: "consumed" }]);
     expect(await outbox.confirm([of("4"), of("9")])).toMatchObject([{ status: "consumed" }, {}]);
-    expect(await outbox.confirm({ ...of("5"), consumer: "billing", error: "no stock" })).toMatchObject({});
+    expect(await outbox.confirm([{ ...of("5"), consumer: "billing", error: "no stock" }])).toMatchObject([{}]);
     expect(await table.states()).toEqual({ 2: 1, 4: 4 });
   });
 

@@ -175,7 +175,7 @@ describeWithService("postgres", "LATIN1", ({ address }) => {
     await expect(messageAdmin.list({ filter: { key: "订单" }, limit: 1 })).rejects.toMatchObject(refused("key"));
     await expect(messageAdmin.show({ type: "订单", key: "1" })).rejects.toMatchObject(refused("type"));
     const confirm = (given: { key: string; error?: string }) =>
-      outbox.transaction((tx) => outbox.confirm(tx, [{ type: "reported", ...given }]));
+      outbox.transaction((tx) => outbox.confirm([{ type: "reported", ...given }], { tx }));
     await expect(confirm({ key: "订单" })).rejects.toMatchObject(refused("key"));
     const relay = createRelay({ database, broker: memory(), logger: "silent" });
     await outbox.transaction((tx) => outbox.enqueue(tx, { type: "reported", key: "1", topic: "reports", body: "" }));

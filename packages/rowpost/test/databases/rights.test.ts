@@ -1,9 +1,9 @@
 /** The GRANTs of docs/rights.md, each list with a user who has nothing else. */
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { reconcile } from "../../src/admin/reconcile/reconcile.ts";
 import { memory } from "../../src/brokers/memory.ts";
 import type { Database } from "../../src/databases/database.ts";
 import { createOutbox } from "../../src/outbox/outbox.ts";
-import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { createRelay } from "../../src/relay/relay.ts";
 import { describeWithService } from "../services.ts";
 import { createGrantedDatabase, type GrantedDatabase, grants } from "./granted-users.ts";
@@ -74,7 +74,7 @@ describeWithService(["mariadb", "mysql9", "postgres"], "rights", ({ name: servic
     const types = [{ name: "t", confirm: { consumers: ["billing", "stock"] } }];
     const [all, named] = [createOutbox({ database: given }), createOutbox({ database: given, types })];
     const identity = { type: "t", key: "a", consumer: "billing" };
-    expect(await named.confirm(identity)).toMatchObject({ status: "waiting" });
+    expect(await named.confirm([identity])).toMatchObject([{ status: "waiting" }]);
     expect(await all.confirm([{ ...identity, error: "no" }, identity, { ...identity, key: "z" }])).toMatchObject([
       { status: "outdated" },
       { status: "consumed" },

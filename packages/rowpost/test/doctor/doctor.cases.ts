@@ -1,10 +1,10 @@
 /** What the doctor says of faults that are really made, on a database of the test's own. */
 import { afterEach, beforeEach, expect, it } from "vitest";
+import type { Diagnosis } from "../../src/admin/doctor/diagnosis.ts";
+import { examine } from "../../src/admin/doctor/examine.ts";
 import { http } from "../../src/brokers/http.ts";
 import { memory } from "../../src/brokers/memory.ts";
 import type { Database } from "../../src/databases/database.ts";
-import type { Diagnosis } from "../../src/doctor/diagnosis.ts";
-import { examine } from "../../src/doctor/examine.ts";
 import { createRelay } from "../../src/relay/relay.ts";
 import { createRelayDatabase, type RelayTestDatabase, type RelayTestService } from "../relay/bench-database.ts";
 

@@ -1,5 +1,6 @@
 /** The doctor on real servers. What no test may do to a shared server is judged by rows. */
 import { expect, it } from "vitest";
+import { examine } from "../../src/admin/doctor/examine.ts";
 import { doctorLooks as mysqlLooks } from "../../src/databases/mysql/doctor.ts";
 import { mysql } from "../../src/databases/mysql/index.ts";
 import { doctorLooks as postgresLooks } from "../../src/databases/postgres/doctor.ts";
@@ -7,7 +8,6 @@ import { postgres } from "../../src/databases/postgres/index.ts";
 import type { DoctorLook } from "../../src/databases/sql/doctor-statements.ts";
 import { defaultLayout } from "../../src/databases/sql/layouts.ts";
 import type { Row } from "../../src/databases/sql/rows.ts";
-import { examine } from "../../src/doctor/examine.ts";
 import { describeWithService } from "../services.ts";
 import { defineDoctorCases } from "./doctor.cases.ts";
 

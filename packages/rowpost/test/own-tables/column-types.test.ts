@@ -1,10 +1,10 @@
 /** Columns of a message table of one's own: what is written comes back, or the table is refused. */
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { examine } from "../../src/admin/doctor/examine.ts";
 import { memory } from "../../src/brokers/memory.ts";
 import type { TableLayout } from "../../src/databases/sql/layout.ts";
 import { createLayout, type LayoutOptions } from "../../src/databases/sql/layouts.ts";
 import { migrate } from "../../src/databases/sql/migrate.ts";
-import { examine } from "../../src/doctor/examine.ts";
 import type { NewMessage } from "../../src/message/message.ts";
 import { createOutbox } from "../../src/outbox/outbox.ts";
 import { createRelay } from "../../src/relay/relay.ts";

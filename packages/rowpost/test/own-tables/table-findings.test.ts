@@ -1,10 +1,10 @@
 /** Keys, versions and zones of message tables that are not as `migrate` makes them. */
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { examine } from "../../src/admin/doctor/examine.ts";
 import { memory } from "../../src/brokers/memory.ts";
 import type { TableLayout } from "../../src/databases/sql/layout.ts";
 import { createLayout, defaultLayout, type LayoutOptions } from "../../src/databases/sql/layouts.ts";
 import { migrate } from "../../src/databases/sql/migrate.ts";
-import { examine } from "../../src/doctor/examine.ts";
 import { createOutbox } from "../../src/outbox/outbox.ts";
 import { createRelay } from "../../src/relay/relay.ts";
 import { SchemaError } from "../../src/runtime/errors.ts";
@@ -186,7 +186,7 @@ describeOnEach("a table of one's own", (open, { dialect, name }) => {
         await relay.stop();
         expect(broker.published("orders").map(({ key }) => key)).toEqual(["now"]);
         await client.query("BEGIN");
-        await outbox.confirm(client, { type: MESSAGE.type, key: "now" });
+        await outbox.confirm([{ type: MESSAGE.type, key: "now" }], { tx: client });
         await client.query("COMMIT");
         const confirmed = await place.sql(
           `SELECT abs(extract(epoch FROM consumed_at - ${utc})) < 60 AS fresh, abs(extract(epoch FROM gmt_modified - ${utc})) < 60 AS changed

@@ -1,7 +1,7 @@
 /** Instances that are groups of their own; groups that are deleted when nobody reads with them. */
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { queueMonth } from "../../src/message/queue-id.ts";
-import type { ConsumeOptions, Queue } from "../../src/queue/index.ts";
+import type { Queue, QueueConsumeOptions } from "../../src/queue/index.ts";
 import { createManualClock } from "../../src/testing/index.ts";
 import { until } from "../until.ts";
 import { gate, type Members, numbers } from "./members.ts";
@@ -79,11 +79,11 @@ describeOnEach("broadcasts and deleted groups of the queue", (make) => {
       { group: "@b" },
       { group: "a@b", broadcast: { instance: "c" } },
     ]) {
-      const options = { ...GROUP, handler, ...wrong } as ConsumeOptions;
+      const options = { ...GROUP, handler, ...wrong } as QueueConsumeOptions;
       await expect(queue.consume(options)).rejects.toMatchObject({ code: "INVALID_NAME" });
     }
     for (const broadcast of [true, { name: "a" }, null]) {
-      const options = { ...GROUP, handler, broadcast } as unknown as ConsumeOptions;
+      const options = { ...GROUP, handler, broadcast } as unknown as QueueConsumeOptions;
       await expect(queue.consume(options)).rejects.toMatchObject({ code: "CONFIGURATION" });
     }
     expect(await place.query("SELECT partition_no FROM message_consumption")).toEqual([]);

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import type { Database } from "../../src/databases/database.ts";
 import { queueMonth } from "../../src/message/queue-id.ts";
-import type { ConsumedMessage, ConsumeOptions, Queue } from "../../src/queue/index.ts";
+import type { ConsumedMessage, Queue, QueueConsumeOptions } from "../../src/queue/index.ts";
 import { until } from "../until.ts";
 import { gate, type Members, numbers } from "./members.ts";
 import { describeOnAll, type OpenQueue, openQueue, type QueuePlace } from "./places.ts";
@@ -236,7 +236,7 @@ describeOnAll("consumers of the queue", (make) => {
       code: "INVALID_NAME",
     });
     for (const wrong of [{ batchSize: 0 }, { from: "middle" }, { records: "none" }, { leaseMs: 5 }, { handle: 1 }]) {
-      const options = { topic: "orders", group: "g", handler, ...wrong } as ConsumeOptions;
+      const options = { topic: "orders", group: "g", handler, ...wrong } as QueueConsumeOptions;
       await expect(queue.consume(options)).rejects.toMatchObject({ code: "CONFIGURATION" });
     }
     expect(await countOf("message_consumption")).toBe(0);

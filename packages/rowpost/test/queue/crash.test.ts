@@ -1,7 +1,8 @@
 /** Members that die or freeze at named points: what they leave, and how soon others go on. */
 import { once } from "node:events";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import type { ConsumerFaultPoint, Queue } from "../../src/queue/index.ts";
+import type { ConsumerFaultPoint } from "../../src/queue/consuming/options.ts";
+import type { Queue } from "../../src/queue/index.ts";
 import { untilStopped } from "../own-process.ts";
 import { type Ledger, openLedger } from "./ledger.ts";
 import { describeOnAll, type QueuePlace } from "./places.ts";

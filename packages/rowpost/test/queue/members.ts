@@ -1,7 +1,7 @@
 /** Members that a test starts, and how it waits for what they do. */
-import type { ConsumeOptions, Consumer, Queue, QueueMessage, QueueMessageAttempt } from "../../src/queue/index.ts";
+import type { Consumer, Queue, QueueConsumeOptions, QueueMessage, QueueMessageAttempt } from "../../src/queue/index.ts";
 
-type Given = Partial<ConsumeOptions> & Pick<ConsumeOptions, "handler">;
+type Given = Partial<QueueConsumeOptions> & Pick<QueueConsumeOptions, "handler">;
 
 /** The members of one test. */
 export interface Members {
@@ -11,7 +11,7 @@ export interface Members {
 }
 
 /** Of topic `orders` and group `billing`, unless the options say otherwise. */
-export function createMembers(queue: Queue, usual: Partial<ConsumeOptions> = {}): Members {
+export function createMembers(queue: Queue, usual: Partial<QueueConsumeOptions> = {}): Members {
   const running: Consumer[] = [];
   return {
     async start(options) {

@@ -8,7 +8,7 @@ import type { Database } from "../../src/databases/database.ts";
 import { mysql } from "../../src/databases/mysql/index.ts";
 import { postgres } from "../../src/databases/postgres/index.ts";
 import { sqlite } from "../../src/databases/sqlite/index.ts";
-import { type ConsumeOptions, createQueue, type Queue } from "../../src/queue/index.ts";
+import { createQueue, type Queue, type QueueConsumeOptions } from "../../src/queue/index.ts";
 import { createTestDatabase, type DatabaseServiceName, describeWithService, sampled } from "../services.ts";
 import { createMembers, type Members } from "./members.ts";
 
@@ -87,7 +87,7 @@ export interface OpenQueueOptions {
   readonly port?: number;
   readonly producerGroup?: string;
   /** Of every member, unless it says otherwise. */
-  readonly usual?: Partial<ConsumeOptions>;
+  readonly usual?: Partial<QueueConsumeOptions>;
 }
 
 /** A queue in an empty database. */

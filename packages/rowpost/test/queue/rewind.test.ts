@@ -3,10 +3,10 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import type { Database } from "../../src/databases/database.ts";
 import { queueIdMs, queueMonth } from "../../src/message/queue-id.ts";
 import {
-  type ConsumeOptions,
   type Consumer,
   createQueue,
   type Queue,
+  type QueueConsumeOptions,
   type RewindOptions,
   type RewindPosition,
   type RewindReport,
@@ -38,7 +38,7 @@ describeOnEach("rewinding a group", (make) => {
     await place.drop();
   });
 
-  async function consume(options: Partial<ConsumeOptions> = {}): Promise<Consumer> {
+  async function consume(options: Partial<QueueConsumeOptions> = {}): Promise<Consumer> {
     const consumer = await queue.consume({
       topic: "orders",
       group: "billing",
@@ -55,7 +55,7 @@ describeOnEach("rewinding a group", (make) => {
   }
 
   /** A group that has read so many messages, and is down. */
-  async function read(count: number, options: Partial<ConsumeOptions> = {}): Promise<string[]> {
+  async function read(count: number, options: Partial<QueueConsumeOptions> = {}): Promise<string[]> {
     await queue.createTopic({ topic: "orders" });
     const ids = await queue.append(numbers(count));
     await consume(options);

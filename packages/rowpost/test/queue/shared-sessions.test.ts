@@ -4,7 +4,7 @@ import type { Session } from "../../src/databases/database.ts";
 import { mysql } from "../../src/databases/mysql/index.ts";
 import { postgres } from "../../src/databases/postgres/index.ts";
 import { monthOf } from "../../src/message/queue-id.ts";
-import { type ConsumeOptions, type Consumer, createQueue, type Queue } from "../../src/queue/index.ts";
+import { type Consumer, createQueue, type Queue, type QueueConsumeOptions } from "../../src/queue/index.ts";
 import type { TcpProxy } from "../../src/testing/index.ts";
 import { describeWithService } from "../services.ts";
 import { until } from "../until.ts";
@@ -49,13 +49,15 @@ describeWithService(["mariadb", "mysql9", "postgres"], "consumers that share ses
 
   const run = async (session: Session, text: string) => (await session.run({ name: "by hand", text, params: [] })).rows;
 
-  async function start(options: Partial<ConsumeOptions> & Pick<ConsumeOptions, "handler">): Promise<Consumer> {
+  async function start(
+    options: Partial<QueueConsumeOptions> & Pick<QueueConsumeOptions, "handler">,
+  ): Promise<Consumer> {
     const member = await queue.consume({ topic: "orders", group: "billing", logger: "silent", ...options });
     closing.unshift(() => member.stop());
     return member;
   }
 
-  async function startMany(handler: ConsumeOptions["handler"]): Promise<Consumer[]> {
+  async function startMany(handler: QueueConsumeOptions["handler"]): Promise<Consumer[]> {
     const members = [];
     for (let number = 0; number < MANY; number += 1) members.push(await start({ group: `group_${number}`, handler }));
     return members;

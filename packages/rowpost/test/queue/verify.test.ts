@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import type { Database } from "../../src/databases/database.ts";
 import { queueMonth } from "../../src/message/queue-id.ts";
-import { type ConsumeOptions, createQueue, type Queue, type VerifyAnswer } from "../../src/queue/index.ts";
+import { createQueue, type Queue, type QueueConsumeOptions, type VerifyAnswer } from "../../src/queue/index.ts";
 import type { Rewinding } from "../../src/queue/rewinding/rewinding.ts";
 import { openRooms } from "../../src/queue/rooms.ts";
 import { type VerifyPosition, verifyQueue } from "../../src/queue/verifying/verify.ts";
@@ -30,7 +30,11 @@ describeOnEach("the detector", (make) => {
   });
 
   /** Appends so many, a group reads them with some that fail and some that are late, and stops. */
-  async function read(count: number, records: "each" | "batch", more: Partial<ConsumeOptions> = {}): Promise<string[]> {
+  async function read(
+    count: number,
+    records: "each" | "batch",
+    more: Partial<QueueConsumeOptions> = {},
+  ): Promise<string[]> {
     const ids: string[] = [];
     for (let from = 0; from < count; from += 200) {
       const messages = Array.from({ length: Math.min(200, count - from) }, (_, n) => ({

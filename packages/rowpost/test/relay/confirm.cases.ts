@@ -8,6 +8,7 @@ import {
   DatabaseConflictError,
   InvalidMessageError,
   MissingAwaitError,
+  TransactionRequiredError,
 } from "../../src/runtime/errors.ts";
 import { keysOf, STATE, useRuleBench } from "../rules/rule-bench.ts";
 import type { RelayTestService } from "./bench-database.ts";
@@ -40,13 +41,13 @@ export function defineConfirmCases(service: RelayTestService): void {
     const confirming: Promise<unknown>[] = [];
     const { relay, broker } = bench.relay({
       broker: {
-        outcome: ({ type, key }) => void confirming.push(outbox.confirm({ type, key })),
+        outcome: ({ type, key }) => void confirming.push(outbox.confirm([{ type, key }])),
       },
       relay: { types: orders() },
     });
     await insert("1", "2");
     await relay.tick();
-    expect(await Promise.all(confirming)).toEqual([{ status: "consumed" }, { status: "consumed" }]);
+    expect(await Promise.all(confirming)).toEqual([[{ status: "consumed" }], [{ status: "consumed" }]]);
     await bench.clock.advance(2 * MINUTE_MS);
     await relay.tick();
     expect(keysOf(broker.published())).toEqual(["1", "2"]);
@@ -70,8 +71,8 @@ export function defineConfirmCases(service: RelayTestService): void {
       { status: "unknown", kept: true },
     ]);
     expect(await kept()).toEqual([["2", "no such customer", 2]]);
-    const theirs = outbox.transaction((tx) => outbox.confirm(tx, { type: "order", key: "3" }));
-    expect(await theirs).toEqual({ status: "unknown" });
+    const theirs = outbox.transaction((tx) => outbox.confirm([{ type: "order", key: "3" }], { tx }));
+    expect(await theirs).toEqual([{ status: "unknown" }]);
     expect(await kept()).toEqual([["2", "no such customer", 2]]);
   });
 
@@ -94,8 +95,8 @@ export function defineConfirmCases(service: RelayTestService): void {
     for (const attempt of [1, 2]) {
       await relay.tick();
       expect(broker.published().at(-1)?.attempt).toBe(attempt);
-      expect(await outbox.confirm({ ...FAILURE, attempt: attempt - 1 })).toEqual({ status: "outdated" });
-      expect(await outbox.confirm({ ...FAILURE, attempt })).toEqual({ status: "reported" });
+      expect(await outbox.confirm([{ ...FAILURE, attempt: attempt - 1 }])).toEqual([{ status: "outdated" }]);
+      expect(await outbox.confirm([{ ...FAILURE, attempt }])).toEqual([{ status: "reported" }]);
       await bench.clock.advance(MINUTE_MS);
       await relay.tick();
       expect(await row("1")).toMatchObject({ retries: attempt, reason: REASON });
@@ -113,13 +114,13 @@ export function defineConfirmCases(service: RelayTestService): void {
     relay.on("confirmTimeout", ({ action }) => void told.push(action));
     await insert("1");
     await relay.tick();
-    await outboxOf(types).confirm(FAILURE);
+    await outboxOf(types).confirm([FAILURE]);
     await bench.clock.advance(MINUTE_MS);
     await relay.tick();
     const state = onTimeout === "fail" ? STATE.failed : STATE.sent;
     expect(await row("1")).toMatchObject({ state, reason: REASON });
     expect(told).toEqual([onTimeout]);
-    expect(await outboxOf(types).confirm({ type: "order", key: "1" })).toEqual({ status: "consumed" });
+    expect(await outboxOf(types).confirm([{ type: "order", key: "1" }])).toEqual([{ status: "consumed" }]);
   });
 
   it("consumes messages of which three consumers confirm each one at once, in any order", async () => {
@@ -150,11 +151,11 @@ export function defineConfirmCases(service: RelayTestService): void {
       const outbox = outboxOf();
       await insert("1", "2");
       const changedMind = outbox.transaction(async (tx) => {
-        await outbox.confirm(tx, [{ type: "order", key: "1" }]);
+        await outbox.confirm([{ type: "order", key: "1" }], { tx });
         throw new Error("changed my mind");
       });
       await expect(changedMind).rejects.toThrow("changed my mind");
-      await outbox.transaction((tx) => outbox.confirm(tx, { type: "order", key: "2" }));
+      await outbox.transaction((tx) => outbox.confirm([{ type: "order", key: "2" }], { tx }));
       expect([(await row("1"))["state"], (await row("2"))["state"]]).toEqual([STATE.pending, STATE.consumed]);
     });
 
@@ -162,7 +163,7 @@ export function defineConfirmCases(service: RelayTestService): void {
       const outbox = outboxOf();
       await insert("1");
       const forgotten = outbox.transaction((tx) => {
-        void outbox.confirm(tx, { type: "order", key: "1" }).catch(() => undefined);
+        void outbox.confirm([{ type: "order", key: "1" }], { tx }).catch(() => undefined);
         return Promise.resolve();
       });
       await expect(forgotten).rejects.toThrow(MissingAwaitError);
@@ -181,12 +182,12 @@ export function defineConfirmCases(service: RelayTestService): void {
         // MySQL has this level by itself.
         if (service === "postgres") await tx.query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
         await tx.query(look);
-        expect(await billing.confirm({ ...order, consumer: "billing" })).toMatchObject({ status: "waiting" });
-        return await stock.confirm(tx, { ...order, consumer: "stock" });
+        expect(await billing.confirm([{ ...order, consumer: "billing" }])).toMatchObject([{ status: "waiting" }]);
+        return await stock.confirm([{ ...order, consumer: "stock" }], { tx });
       });
       if (service === "postgres") await expect(late).rejects.toThrow(DatabaseConflictError);
-      else expect(await late).toEqual({ status: "consumed" });
-      expect(await stock.confirm({ ...order, consumer: "stock" })).toEqual({ status: "consumed" });
+      else expect(await late).toEqual([{ status: "consumed" }]);
+      expect(await stock.confirm([{ ...order, consumer: "stock" }])).toEqual([{ status: "consumed" }]);
       expect(await bench.database.states()).toEqual({ [STATE.consumed]: 1 });
     });
   });
@@ -201,13 +202,18 @@ export function defineConfirmCases(service: RelayTestService): void {
       [{ type: "order" }, InvalidMessageError, "key must be a string"],
       [{ ...FAILURE, error: new Error("no") }, InvalidMessageError, "error must be a string"],
       [{ ...FAILURE, attempt: "1" }, InvalidMessageError, "attempt must be a whole number"],
-      ["order:1", ConfigurationError, "outbox.confirm takes { type, key"],
+      ["order:1", ConfigurationError, "a confirmation is { type, key"],
     ];
     for (const [given, kind, text] of refused) {
-      const confirming = outbox.confirm(given as typeof message);
+      const confirming = outbox.confirm([given as typeof message]);
       await expect(confirming).rejects.toThrow(kind);
       await expect(confirming).rejects.toThrow(text);
     }
+    // A single one, and a transaction in front of it, as earlier versions took them.
+    for (const args of [[message], [{ query: () => undefined }, [message]]]) {
+      await expect(outbox.confirm(...(args as unknown as [[]]))).rejects.toThrow("outbox.confirm takes a list of");
+    }
+    await expect(outbox.confirm([], { tx: undefined })).rejects.toThrow(TransactionRequiredError);
     expect(await outbox.confirm([])).toEqual([]);
   });
 }

@@ -5,11 +5,11 @@
  */
 import fc from "fast-check";
 import { expect, it } from "vitest";
+import type { MessageAdmin } from "../../src/admin/message-admin.ts";
 import type { PublishResult } from "../../src/brokers/broker.ts";
 import { messageType } from "../../src/message/message-type.ts";
 import { MESSAGE_STATES, TRANSITIONS } from "../../src/message/states.ts";
 import type { ConfirmationResult } from "../../src/outbox/confirmations.ts";
-import type { MessageAdmin } from "../../src/outbox/message-admin.ts";
 import { createOutbox, type Outbox } from "../../src/outbox/outbox.ts";
 import type { Relay } from "../../src/relay/relay.ts";
 import { LONGEST_RETRY_MS } from "../../src/runtime/backoff.ts";

@@ -1,8 +1,8 @@
 /** Relays that share a table, each with topics of its own. */
 import { describe, expect, it } from "vitest";
+import { judgeWork } from "../../src/admin/doctor/work.ts";
 import { type MemoryBroker, memory } from "../../src/brokers/memory.ts";
 import { routes } from "../../src/brokers/routes.ts";
-import { judgeWork } from "../../src/doctor/work.ts";
 import type { RelayOptions } from "../../src/relay/options.ts";
 import type { Relay } from "../../src/relay/relay.ts";
 import { createMetricsRegistry } from "../../src/runtime/metrics-registry.ts";

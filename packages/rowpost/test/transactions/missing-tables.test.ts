@@ -36,7 +36,11 @@ describeWithService(["mariadb", "mysql9", "postgres"], "missing tables", ({ name
       /rowpost migrate/,
       (tx) => createOutbox({ database }).enqueue(tx, { ...identity, topic: "orders", body: SECRET }),
     ],
-    ["confirm", /rowpost migrate/, (tx) => createOutbox({ database }).confirm(tx, { ...identity, error: SECRET })],
+    [
+      "confirm",
+      /rowpost migrate/,
+      (tx) => createOutbox({ database }).confirm([{ ...identity, error: SECRET }], { tx }),
+    ],
     [
       "inbox.handle",
       /inbox\.migrate\(\)/,

@@ -93,7 +93,7 @@ export async function createTenants(service: DatabaseServiceName): Promise<Tenan
         await inTenant(place.use(name), async (tx) => {
           await outbox.enqueue(tx, { type: TYPE, key, topic: TOPIC, body: {} });
           await inbox.handle(tx, { message: { type: TYPE, key } }, async () => undefined);
-          await outbox.confirm(tx, { type: TYPE, key });
+          await outbox.confirm([{ type: TYPE, key }], { tx });
           await queue.append(tx, [{ topic: TOPIC, key, body: {} }]);
         });
       }

@@ -1,5 +1,5 @@
 /** From a request to who asks: a token, a session, or what the program around the console says. */
-import type { OperationsStore } from "rowpost";
+import type { OperationsStore } from "rowpost/admin";
 import { peerOf } from "../http/peer.ts";
 import { Problem } from "../http/problem.ts";
 import type { Role } from "../http/route.ts";

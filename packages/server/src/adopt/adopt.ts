@@ -1,5 +1,6 @@
 /** Looks at a table and says how rowpost can work on it. It writes nothing into the database. */
-import type { Database, MessageState, Session } from "rowpost";
+import type { Database } from "rowpost";
+import type { MessageState, Session } from "rowpost/admin";
 import { InputError } from "../failure.ts";
 import type { Say } from "../language.ts";
 import { type Catalog, clocksOf, readCatalog, type StateValue, valuesOf } from "./catalog.ts";

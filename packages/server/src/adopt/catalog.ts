@@ -1,5 +1,5 @@
 /** What the database says about a table, and what its newest rows hold. Reads only. */
-import type { Session } from "rowpost";
+import type { Session } from "rowpost/admin";
 
 /** What a column can hold, as far as a layout asks. */
 export type ColumnKind = "integer" | "text" | "json" | "binary" | "instant" | "other";

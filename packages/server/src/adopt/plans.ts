@@ -1,5 +1,6 @@
 /** How the database would look for messages on this very table, as the relay asks. */
-import { ConfigurationError, createLayout, type Database, type StatementPlan, type TableLayout } from "rowpost";
+import { ConfigurationError, createLayout, type Database, type TableLayout } from "rowpost";
+import type { StatementPlan } from "rowpost/admin";
 import type { Say } from "../language.ts";
 import type { LayoutFile } from "./proposal.ts";
 

@@ -1,5 +1,6 @@
 /** From what was found to a layout, what it costs, and how to take the table over. */
-import type { LayoutOptions, MessageState } from "rowpost";
+import type { LayoutOptions } from "rowpost";
+import type { MessageState } from "rowpost/admin";
 import type { Say } from "../language.ts";
 import { type Catalog, type Column, quoted, tableOf } from "./catalog.ts";
 import type { Mapping, Property } from "./mapping.ts";

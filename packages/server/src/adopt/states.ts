@@ -2,7 +2,7 @@
  * What the values of the state column mean. A meaning is proposed from words and comments, and it
  * is for the user to say: a wrong one would publish what was sent, or never what waits.
  */
-import { MESSAGE_STATES, type MessageState, STATE_WORDS_ZH } from "rowpost";
+import { MESSAGE_STATES, type MessageState, STATE_WORDS_ZH } from "rowpost/admin";
 import type { Say } from "../language.ts";
 import type { Column, StateValue } from "./catalog.ts";
 

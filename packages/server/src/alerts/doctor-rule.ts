@@ -1,7 +1,8 @@
 /**
  * What the doctor finds in the database itself, as alerts: looked at every ten minutes.
  */
-import type { Database, Diagnosis, Logger, TableLayout } from "rowpost";
+import type { Database, Logger, TableLayout } from "rowpost";
+import type { Diagnosis } from "rowpost/admin";
 import type { Condition, Rules } from "./rules.ts";
 
 const EVERY_MS = 600_000;

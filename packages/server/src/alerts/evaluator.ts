@@ -4,17 +4,8 @@
  * by the next one; who loses the lease tells nothing.
  */
 import { randomUUID } from "node:crypto";
-import {
-  type AlertStore,
-  type Database,
-  describeError,
-  type Logger,
-  type MessageAdmin,
-  type Metrics,
-  RowpostError,
-  type StoredAlerts,
-  type TableLayout,
-} from "rowpost";
+import { type Database, describeError, type Logger, type Metrics, RowpostError, type TableLayout } from "rowpost";
+import type { AlertStore, MessageAdmin, StoredAlerts } from "rowpost/admin";
 import type { Channel } from "./channels/send.ts";
 import { deliver, hasDue } from "./delivery.ts";
 import { createDoctorLook } from "./doctor-rule.ts";

@@ -1,5 +1,5 @@
 /** What is known of the alerts of a table, to who does not evaluate them. */
-import type { AlertStore, StoredAlerts } from "rowpost";
+import type { AlertStore, StoredAlerts } from "rowpost/admin";
 import { isMeant, rankOf } from "./lifecycle.ts";
 import type { Severity } from "./rules.ts";
 import { type AlertsState, parseState } from "./state.ts";

@@ -3,7 +3,8 @@
  * of a group costs one statement that reads nothing when all is consumed, and else up to five,
  * which read 1,000 entries of a primary key at most.
  */
-import { type AlertStore, type Database, describeError, type Logger, RowpostError } from "rowpost";
+import { type Database, describeError, type Logger, RowpostError } from "rowpost";
+import type { AlertStore } from "rowpost/admin";
 import { createQueue, type Queue, UnknownTopicError } from "rowpost/queue";
 import { isMissingTable } from "../database-url.ts";
 import { type Growth, growthOf } from "./growth.ts";

@@ -1,5 +1,5 @@
 /** What alerts are about: the rules with their defaults, and what they make of a look. */
-import type { LateMessages, OutboxStatus } from "rowpost";
+import type { LateMessages, OutboxStatus } from "rowpost/admin";
 import { type Growth, gradeOf, growthOf } from "./growth.ts";
 
 /** From the least to the gravest. */

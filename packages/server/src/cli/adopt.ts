@@ -1,7 +1,7 @@
 /** `rowpost adopt TABLE`: looks at a message table that is there, and describes it. */
 import { writeFileSync } from "node:fs";
 import { Command, InvalidArgumentError, Option } from "commander";
-import type { MessageState } from "rowpost";
+import type { MessageState } from "rowpost/admin";
 import type { Adoption } from "../adopt/adopt.ts";
 import type { Property } from "../adopt/mapping.ts";
 import { KNOWN } from "../adopt/synonyms.ts";

@@ -1,6 +1,6 @@
 /** `rowpost alert`: what is wrong, whether people would be told, and what they are not told of. */
 import { Argument, Command, Option } from "commander";
-import type { AlertStore, Silence } from "rowpost";
+import type { AlertStore, Silence } from "rowpost/admin";
 import type { AlertConfig } from "../alerts/config.ts";
 import { titleOf } from "../alerts/rule-texts.ts";
 import { RULE_NAMES } from "../alerts/rules.ts";

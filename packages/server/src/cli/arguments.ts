@@ -3,7 +3,7 @@
  * says what would be right.
  */
 import { InvalidArgumentError } from "commander";
-import { MESSAGE_STATES, type MessageState, STATE_WORDS_ZH } from "rowpost";
+import { MESSAGE_STATES, type MessageState, STATE_WORDS_ZH } from "rowpost/admin";
 
 import { duration } from "../duration.ts";
 

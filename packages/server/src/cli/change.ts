@@ -1,6 +1,6 @@
 /** Changing many messages: the options, a look before it, its progress, and how it is told. */
 import type { Command } from "commander";
-import type { ManyMessages, ManyPreview, ManyProgress, ManyReport, ManyRequest, OperatorAction } from "rowpost";
+import type { ManyMessages, ManyPreview, ManyProgress, ManyReport, ManyRequest, OperatorAction } from "rowpost/admin";
 import { watchSignals } from "../signals.ts";
 import { addConnectionOptions, type ConnectionFlags, withAdmin } from "./connection.ts";
 import type { CommandContext, ExitCode } from "./context.ts";

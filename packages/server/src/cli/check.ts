@@ -1,6 +1,6 @@
 /** `rowpost status --check`: what is beyond its threshold, for monitoring. */
 import { type Command, Option } from "commander";
-import type { OutboxStatus } from "rowpost";
+import type { OutboxStatus } from "rowpost/admin";
 import { duration, wholeNumber } from "./arguments.ts";
 import { atLeastText, countText, durationText, withoutControls } from "./output.ts";
 

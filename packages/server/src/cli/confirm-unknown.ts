@@ -1,5 +1,6 @@
 /** `rowpost confirm --unknown`: what was confirmed of messages that are not there. */
-import type { Database, TableLayout, UnknownConfirmation } from "rowpost";
+import type { Database, TableLayout } from "rowpost";
+import type { UnknownConfirmation } from "rowpost/admin";
 import type { CommandContext } from "./context.ts";
 import { printJson, printLine, shortened, tableText } from "./output.ts";
 

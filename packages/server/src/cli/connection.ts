@@ -3,14 +3,8 @@
  * and closing.
  */
 import { type Command, Option } from "commander";
-import {
-  createLayout,
-  type Database,
-  type MessageAdmin,
-  type MessageState,
-  SHIPPED_LAYOUTS,
-  type TableLayout,
-} from "rowpost";
+import { createLayout, type Database, SHIPPED_LAYOUTS, type TableLayout } from "rowpost";
+import type { MessageAdmin, MessageState } from "rowpost/admin";
 import {
   checkSqliteFile,
   DATABASE_PASSWORD_VARIABLE,

@@ -1,6 +1,6 @@
 /** `rowpost copy`: sends a message anew with something changed. */
 import { Command, Option } from "commander";
-import type { CopyChange, CopyReport, CopyRequest } from "rowpost";
+import type { CopyChange, CopyReport, CopyRequest } from "rowpost/admin";
 import { CommandFailure } from "../failure.ts";
 import { headerOption, InputError, messageId } from "./arguments.ts";
 import { addConnectionOptions, type ConnectionFlags, withAdmin } from "./connection.ts";

@@ -1,6 +1,7 @@
 /** `rowpost doctor`: what keeps messages from going out, and what mends it. */
 import { Command, Option } from "commander";
-import { type Database, type Diagnosis, examine, type Severity } from "rowpost";
+import type { Database } from "rowpost";
+import { type Diagnosis, examine, type Severity } from "rowpost/admin";
 import { collectRoutes, planBrokers, ROUTES_VARIABLE } from "../broker-routes.ts";
 import { BROKER_URL_VARIABLE, brokerForms } from "../broker-url.ts";
 import { isChinese } from "../language.ts";

@@ -1,7 +1,7 @@
 /** Options that say which messages are meant, and who does what to them and why. */
 import { userInfo } from "node:os";
 import type { Command } from "commander";
-import type { MessageFilter, MessageState, OperatorAction } from "rowpost";
+import type { MessageFilter, MessageState, OperatorAction } from "rowpost/admin";
 import { InputError, instant, listOf, messageId, messageState, wholeNumber } from "./arguments.ts";
 import type { CommandContext } from "./context.ts";
 

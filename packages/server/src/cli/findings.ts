@@ -1,5 +1,5 @@
 /** How the findings of `rowpost reconcile` look: a table for people, JSON, CSV. */
-import { FINDING_KINDS, type Finding, type ReconcileReport } from "rowpost";
+import { FINDING_KINDS, type Finding, type ReconcileReport } from "rowpost/admin";
 import type { CommandContext } from "./context.ts";
 import { countText, printLine, shortened, tableText } from "./output.ts";
 

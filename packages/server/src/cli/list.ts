@@ -1,6 +1,6 @@
 /** `rowpost list`: messages that match a filter, the newest first. */
 import { Command, Option } from "commander";
-import type { MessageAdmin, MessagePage, MessageSummary } from "rowpost";
+import type { MessageAdmin, MessagePage, MessageSummary } from "rowpost/admin";
 import { duration } from "./arguments.ts";
 import { addConnectionOptions, type ConnectionFlags, withAdmin } from "./connection.ts";
 import type { CommandContext, ExitCode } from "./context.ts";

@@ -1,7 +1,7 @@
 /** How results look: tables for people, JSON for programs, the words of states, durations. */
 import { stripVTControlCharacters, styleText } from "node:util";
 import Table from "cli-table3";
-import { type MessageState, STATE_WORDS_ZH } from "rowpost";
+import { type MessageState, STATE_WORDS_ZH } from "rowpost/admin";
 import { isChinese } from "../language.ts";
 import type { CommandContext } from "./context.ts";
 

@@ -1,6 +1,7 @@
 /** `rowpost reconcile`: what does not add up between business rows, messages and consumers. */
 import { Command, Option } from "commander";
-import { type Database, type ReconcileOptions, reconcile } from "rowpost";
+import type { Database } from "rowpost";
+import { type ReconcileOptions, reconcile } from "rowpost/admin";
 import { checkSqliteFile, explainDatabaseError, openDatabase, parseDatabaseUrl } from "../database-url.ts";
 import { duration, InputError, instant, listOf } from "./arguments.ts";
 import { addConnectionOptions, type ConnectionFlags, withDatabase } from "./connection.ts";

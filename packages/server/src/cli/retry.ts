@@ -1,6 +1,6 @@
 /** `rowpost retry`: sends failed messages again. */
 import { Command } from "commander";
-import type { MessageState } from "rowpost";
+import type { MessageState } from "rowpost/admin";
 import { messageId } from "./arguments.ts";
 import { addChangeOptions, type ChangeFlags, changeMessages } from "./change.ts";
 import type { CommandContext, ExitCode } from "./context.ts";

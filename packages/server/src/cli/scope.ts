@@ -3,7 +3,7 @@
  * relay; or the messages of a filter.
  */
 import type { Command } from "commander";
-import type { SuspensionRule } from "rowpost";
+import type { SuspensionRule } from "rowpost/admin";
 import { InputError } from "./arguments.ts";
 import type { ChangeFlags } from "./change.ts";
 

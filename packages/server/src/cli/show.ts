@@ -1,6 +1,6 @@
 /** `rowpost show`: everything about one message. */
 import { Command } from "commander";
-import type { ChangeByHand, Explanation, StoredMessage } from "rowpost";
+import type { ChangeByHand, Explanation, StoredMessage } from "rowpost/admin";
 import { CommandFailure } from "../failure.ts";
 import { InputError, messageId } from "./arguments.ts";
 import { addConnectionOptions, type ConnectionFlags, withAdmin } from "./connection.ts";

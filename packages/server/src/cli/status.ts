@@ -1,6 +1,6 @@
 /** `rowpost status`: how many messages are in which state, who relays, what is suspended. */
 import { Command } from "commander";
-import { MESSAGE_STATES, type OutboxStatus, type StateTotal } from "rowpost";
+import { MESSAGE_STATES, type OutboxStatus, type StateTotal } from "rowpost/admin";
 import { addCheckOptions, type CheckFlags, problemsOf, problemsText } from "./check.ts";
 import { addConnectionOptions, type ConnectionFlags, withAdmin } from "./connection.ts";
 import type { CommandContext, ExitCode } from "./context.ts";

@@ -3,7 +3,7 @@
  * or relay.
  */
 import { Command } from "commander";
-import type { OperatorAction } from "rowpost";
+import type { OperatorAction } from "rowpost/admin";
 import { duration, InputError, instant } from "./arguments.ts";
 import { addChangeOptions, changeMessages } from "./change.ts";
 import { withAdmin } from "./connection.ts";

@@ -4,15 +4,8 @@
  */
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import {
-  createMetricsRegistry,
-  createOutbox,
-  createRelay,
-  defaultLayout,
-  migrate,
-  type OutboxStatus,
-  type Relay,
-} from "rowpost";
+import { createMetricsRegistry, createOutbox, createRelay, defaultLayout, migrate, type Relay } from "rowpost";
+import type { OutboxStatus } from "rowpost/admin";
 import { brokerKind } from "../broker-url.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
 import type { DatabaseAddress } from "../database-url.ts";

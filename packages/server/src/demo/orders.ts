@@ -57,7 +57,7 @@ export async function openOrders({ database, outbox, run, logger }: OrdersParts)
     // Another program, or an earlier run, may share the topic.
     if (type !== ORDER_TYPE || !isOfRun(run, key)) return;
     await tx.query(insertEffect(database.dialect), [key]);
-    await outbox.confirm(tx, { type, key });
+    await outbox.confirm([{ type, key }], { tx });
   }
 
   return {

@@ -2,16 +2,8 @@
  * The shop's own table, and what the demo reads to judge itself: the tables are the truth, not the
  * demo's counters.
  */
-import {
-  type Database,
-  type DialectName,
-  MESSAGE_STATES,
-  type MessageState,
-  type MessageType,
-  messageType,
-  type Session,
-  type TableLayout,
-} from "rowpost";
+import { type Database, type MessageType, messageType, type TableLayout } from "rowpost";
+import { type DialectName, MESSAGE_STATES, type MessageState, type Session } from "rowpost/admin";
 
 /** Type of the demo's messages. */
 export const ORDER_TYPE = "demo.order.created";

@@ -1,6 +1,6 @@
 /** The demo's picture: redrawn in place on a terminal, a line a second elsewhere. */
 import { styleText } from "node:util";
-import { MESSAGE_STATES } from "rowpost";
+import { MESSAGE_STATES } from "rowpost/admin";
 import { stateText, withoutControls } from "../cli/output.ts";
 import type { CommandContext } from "../context.ts";
 import type { Snapshot } from "./snapshot.ts";

@@ -1,5 +1,6 @@
 /** Whoever was not allowed to do something is written down. */
-import type { Logger, OperationsStore } from "rowpost";
+import type { Logger } from "rowpost";
+import type { OperationsStore } from "rowpost/admin";
 import type { Principal } from "../access/principal.ts";
 import type { Problem, ProblemCode } from "./problem.ts";
 import { createRateLimit } from "./rate-limit.ts";

@@ -1,5 +1,5 @@
 /** The version of a message as an ETag, and back from `If-Match`. */
-import type { MessageSummary } from "rowpost";
+import type { MessageSummary } from "rowpost/admin";
 import { Problem } from "./problem.ts";
 
 /** Where the table has no lock_version, the state stands for it. */

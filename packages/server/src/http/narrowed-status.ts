@@ -1,5 +1,5 @@
 /** The look at a table as somebody may see it whose rights reach some topics only. */
-import type { OutboxStatus } from "rowpost";
+import type { OutboxStatus } from "rowpost/admin";
 import { reaches, type Topics } from "../access/topics.ts";
 import { statesInPart } from "./status-view.ts";
 

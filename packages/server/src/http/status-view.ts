@@ -1,5 +1,5 @@
 /** The status of a table as the API tells it. */
-import type { OutboxStatus } from "rowpost";
+import type { OutboxStatus } from "rowpost/admin";
 import type { z } from "zod";
 import type { count, overview, relay, topic } from "./schemas.ts";
 

@@ -1,7 +1,7 @@
 /** Failed messages in groups of one cause: what differs from one to the next is taken out. */
 import { createHash } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
-import type { MessageAdmin, MessageSummary, SeenMessage } from "rowpost";
+import type { MessageAdmin, MessageSummary, SeenMessage } from "rowpost/admin";
 
 export interface FailureGroup {
   /** Of code, pattern, topic and type. */

@@ -3,16 +3,15 @@
  * audit in the database has their begin, each batch and their end.
  */
 import { randomUUID } from "node:crypto";
-import {
-  type ChangeConflict,
-  describeError,
-  type Logger,
-  type ManyMessages,
-  type ManyProgress,
-  type MessageAdmin,
-  type MessageSummary,
-  type OperatorAction,
-} from "rowpost";
+import { describeError, type Logger } from "rowpost";
+import type {
+  ChangeConflict,
+  ManyMessages,
+  ManyProgress,
+  MessageAdmin,
+  MessageSummary,
+  OperatorAction,
+} from "rowpost/admin";
 
 /** A change of many messages. When it is done, `total = changed + left + vanished`. */
 export interface Operation {

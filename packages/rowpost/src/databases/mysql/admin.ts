@@ -1,8 +1,8 @@
 /** What operators change: they lock their rows first and then write them by id. */
 
+import type { OperatorAction } from "../../admin/message-admin.ts";
 import { allowedFrom } from "../../message/states.ts";
 import { RULE_WORDS } from "../../message/suspension-reason.ts";
-import type { OperatorAction } from "../../outbox/message-admin.ts";
 import { BEHIND_BASE } from "../sql/behind.ts";
 import type { AdminStatements } from "../sql/statements.ts";
 import { COMPANION_NOW, whole } from "./clock.ts";

@@ -1,5 +1,5 @@
 /** What a PostgreSQL can have that keeps messages from going out, or loses them. */
-import type { Diagnosis } from "../../doctor/diagnosis.ts";
+import type { Diagnosis } from "../../admin/doctor/diagnosis.ts";
 import { diagnose, type SettingDiagnosis } from "../../message/diagnoses/diagnosis.ts";
 import { type DoctorLook, idsRunOut } from "../sql/doctor-statements.ts";
 import type { TableLayout } from "../sql/layout.ts";

@@ -1,5 +1,5 @@
 /** How PostgreSQL explains a statement. */
-import type { PlanStep } from "../../doctor/store.ts";
+import type { PlanStep } from "../../admin/doctor/store.ts";
 import type { PlanReader } from "../sql/plans.ts";
 
 /** A node of the plan, as far as it is looked at. */

@@ -4,7 +4,7 @@
  * texts.
  */
 
-import type { OperatorAction } from "../../outbox/message-admin.ts";
+import type { OperatorAction } from "../../admin/message-admin.ts";
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import type { ConfirmStatements, Identity } from "./confirm-statements.ts";

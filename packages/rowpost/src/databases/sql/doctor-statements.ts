@@ -1,5 +1,5 @@
 /** What a dialect supplies for the doctor: one look after the other, each with its judgement. */
-import type { Diagnosis } from "../../doctor/diagnosis.ts";
+import type { Diagnosis } from "../../admin/doctor/diagnosis.ts";
 import { diagnose } from "../../message/diagnoses/diagnosis.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import type { Row } from "./rows.ts";

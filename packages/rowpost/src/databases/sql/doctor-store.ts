@@ -1,6 +1,6 @@
 /** The doctor on any SQL database: connection, tables, indexes, clock, then the dialect's looks. */
-import type { Diagnosis } from "../../doctor/diagnosis.ts";
-import type { DoctorStore, Examined } from "../../doctor/store.ts";
+import type { Diagnosis } from "../../admin/doctor/diagnosis.ts";
+import type { DoctorStore, Examined } from "../../admin/doctor/store.ts";
 import { diagnose } from "../../message/diagnoses/diagnosis.ts";
 import { ConfigurationError, describeError, PermissionError } from "../../runtime/errors.ts";
 import type { Session } from "../database.ts";

@@ -1,5 +1,5 @@
 /** Transactions that keep old row versions, as the doctor and the relay ask for them. */
-import type { OldTransaction } from "../../doctor/diagnosis.ts";
+import type { OldTransaction } from "../../admin/doctor/diagnosis.ts";
 import { type DiagnosisFacts, diagnose } from "../../message/diagnoses/diagnosis.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import { type DoctorLook, OLD_TRANSACTION_S } from "./doctor-statements.ts";

@@ -1,5 +1,5 @@
 /** How a server would find the messages that a relay asks for, by EXPLAIN: no statement runs. */
-import type { PlanStep, StatementPlan } from "../../doctor/store.ts";
+import type { PlanStep, StatementPlan } from "../../admin/doctor/store.ts";
 import { describeError } from "../../runtime/errors.ts";
 import type { Statement } from "../../transactions/executor.ts";
 import type { Session } from "../database.ts";

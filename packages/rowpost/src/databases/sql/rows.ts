@@ -3,10 +3,11 @@
  * ports. Drivers disagree about BIGINT (number, string, bigint), TINYINT and BOOLEAN; here they
  * come out alike.
  */
+
+import type { MessageSummary, StoredMessage } from "../../admin/message-admin.ts";
 import { bodyOf } from "../../message/binary-body.ts";
 import type { MessageState } from "../../message/states.ts";
 import { MESSAGE_STATES } from "../../message/states.ts";
-import type { MessageSummary, StoredMessage } from "../../outbox/message-admin.ts";
 import type {
   KeyQueueRow,
   RelayInstance,

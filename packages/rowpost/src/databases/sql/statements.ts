@@ -10,7 +10,7 @@
  * differences in milliseconds.
  */
 
-import type { OperatorAction } from "../../outbox/message-admin.ts";
+import type { OperatorAction } from "../../admin/message-admin.ts";
 import type { EncodedMessage } from "../../outbox/message-writer.ts";
 import type {
   Fence,

@@ -1,5 +1,5 @@
 /** What a message table lacks and works without, until something goes wrong. */
-import type { Diagnosis } from "../../doctor/diagnosis.ts";
+import type { Diagnosis } from "../../admin/doctor/diagnosis.ts";
 import { diagnose } from "../../message/diagnoses/diagnosis.ts";
 import type { Executor } from "../../transactions/executor.ts";
 import type { CheckedSchema } from "./check-schema.ts";

@@ -14,11 +14,11 @@ import type { Lanes } from "./lanes.ts";
 import type { ConsumedMessage } from "./message.ts";
 import {
   CONSUME_OPTIONS,
-  type ConsumeOptions,
   type ConsumerSettings,
   consumerSettings,
-  type HandlerContext,
   MOST_BATCH,
+  type QueueConsumeOptions,
+  type QueueHandlerContext,
   type Together,
 } from "./options.ts";
 
@@ -29,10 +29,10 @@ export interface BatchOutcome {
 }
 
 /** What {@link ConsumeBatchesOptions.handler} is. */
-export type BatchHandler = (messages: readonly ConsumedMessage[], context: HandlerContext) => unknown;
+export type BatchHandler = (messages: readonly ConsumedMessage[], context: QueueHandlerContext) => unknown;
 
 /** Options of `queue.consumeBatches`: those of `queue.consume`, and two more. */
-export interface ConsumeBatchesOptions extends Omit<ConsumeOptions, "handler"> {
+export interface ConsumeBatchesOptions extends Omit<QueueConsumeOptions, "handler"> {
   /**
    * Called with messages of one partition, in the order of their ids; without `transactional` at
    * most one of each ordering key. When it returns nothing, or a promise of nothing, all are
@@ -59,7 +59,7 @@ interface Gathering {
 
 interface Call {
   readonly message: ConsumedMessage;
-  readonly context: HandlerContext;
+  readonly context: QueueHandlerContext;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }

@@ -17,18 +17,18 @@ import { checkGroup, checkTopic, instanceGroup } from "../topics/names.ts";
 import type { ConsumedMessage, HandedOut } from "./message.ts";
 
 /** What a handler gets beside the message. */
-export interface HandlerContext {
+export interface QueueHandlerContext {
   /** With `transactional`: the transaction that the record and the progress are written in. */
   readonly tx: Transaction;
   /** Aborted when the partition was lost or the consumer's stop has no more time. */
   readonly signal: AbortSignal;
 }
 
-/** What {@link ConsumeOptions.handler} is. */
-export type MessageHandler = (message: ConsumedMessage, context: HandlerContext) => unknown;
+/** What {@link QueueConsumeOptions.handler} is. */
+export type MessageHandler = (message: ConsumedMessage, context: QueueHandlerContext) => unknown;
 
 /** Options of `queue.consume`. */
-export interface ConsumeOptions {
+export interface QueueConsumeOptions {
   /** Topic to read; it has to be there. */
   readonly topic: string;
   /** Every group gets every message; the members of one group share them. */
@@ -133,8 +133,8 @@ export interface Together {
   readonly close: () => void;
 }
 
-export interface ConsumerSettings extends Pick<ConsumeOptions, "topic" | "group" | "on"> {
-  readonly handler: (message: ConsumedMessage, context: HandlerContext, handedOut: HandedOut) => unknown;
+export interface ConsumerSettings extends Pick<QueueConsumeOptions, "topic" | "group" | "on"> {
+  readonly handler: (message: ConsumedMessage, context: QueueHandlerContext, handedOut: HandedOut) => unknown;
   /** Undefined: all. */
   readonly types: ReadonlySet<string> | undefined;
   readonly concurrency: number;
@@ -189,10 +189,10 @@ export const CONSUME_OPTIONS: readonly string[] = [
   "on",
   "clock",
   "onFaultPoint",
-] satisfies readonly (keyof ConsumeOptions)[];
+] satisfies readonly (keyof QueueConsumeOptions)[];
 
 /** With the defaults. Throws `ConfigurationError`, `InvalidNameError`, `InvalidIdError`. */
-export function consumerSettings(options: ConsumeOptions): ConsumerSettings {
+export function consumerSettings(options: QueueConsumeOptions): ConsumerSettings {
   refuseUnknown("consume", options, CONSUME_OPTIONS);
   const { handler } = options;
   if (typeof handler !== "function") {

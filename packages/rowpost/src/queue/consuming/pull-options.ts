@@ -2,12 +2,12 @@
 import { checkOptions, refuseUnknown } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { wholeNumber } from "../../runtime/whole-number.ts";
-import { CONSUME_OPTIONS, type ConsumeOptions } from "./options.ts";
+import { CONSUME_OPTIONS, type QueueConsumeOptions } from "./options.ts";
 
 /** Options of `queue.pull`: those of `queue.consume` that are not about a handler, and two more. */
 export interface PullOptions
   extends Omit<
-    ConsumeOptions,
+    QueueConsumeOptions,
     "handler" | "concurrency" | "transactional" | "isUnavailable" | "handlerTimeoutMs" | "warnAfterMs"
   > {
   /** Messages that are handed out and not settled, at most. Default 100. */

@@ -8,14 +8,19 @@ import { refuseUnknown } from "../../runtime/check-options.ts";
 import { compareIds } from "../../runtime/compare-ids.ts";
 import { ConfigurationError, RowpostError } from "../../runtime/errors.ts";
 import type { Consumer } from "../consuming/consumer.ts";
-import { CONSUME_OPTIONS, type ConsumeOptions, type ConsumerSettings, consumerSettings } from "../consuming/options.ts";
+import {
+  CONSUME_OPTIONS,
+  type ConsumerSettings,
+  consumerSettings,
+  type QueueConsumeOptions,
+} from "../consuming/options.ts";
 import { GroupExistsError } from "../groups/errors.ts";
 import { SILENT_MS } from "../groups/groups.ts";
 import type { Groups } from "../groups/looking.ts";
 import type { GroupStart } from "../store.ts";
 
 /** Options of `queue.replay`: those of `queue.consume`, and the range. */
-export interface ReplayOptions extends Omit<ConsumeOptions, "broadcast" | "from"> {
+export interface ReplayOptions extends Omit<QueueConsumeOptions, "broadcast" | "from"> {
   /** Group that it is done for. It stays where it is. */
   readonly group: string;
   /** The shadow group is `group@name`. Default `replay`. */

@@ -3,7 +3,7 @@
  * scans walk over them (163 ms instead of 1 ms at 300,000 messages on PostgreSQL). The relay cannot
  * end it, and says who it is.
  */
-import type { OldTransaction } from "../../doctor/diagnosis.ts";
+import type { OldTransaction } from "../../admin/doctor/diagnosis.ts";
 import type { RelaySettings } from "../options.ts";
 import type { HousekeepingStore } from "../store.ts";
 

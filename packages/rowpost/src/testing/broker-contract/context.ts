@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Broker, OutgoingMessage, PublishResult } from "../../brokers/broker.ts";
-import { type BrokerHarness, bodyLimit, type ReceivedMessage } from "./harness.ts";
+import { type ArrivedMessage, type BrokerHarness, bodyLimit } from "./harness.ts";
 
 /**
  * What has not ended this long after it should have does not end by itself. More than the grace of
@@ -45,7 +45,7 @@ export interface BrokerCaseContext {
    * Waits until each of these messages has arrived, and returns all arrivals of this case in that
    * topic, copies included.
    */
-  arrivals(topic: string, expected: readonly OutgoingMessage[]): Promise<readonly ReceivedMessage[]>;
+  arrivals(topic: string, expected: readonly OutgoingMessage[]): Promise<readonly ArrivedMessage[]>;
 }
 
 /** Options of one call. */
@@ -112,7 +112,7 @@ export function createCaseContext(harness: BrokerHarness, broker: Broker): Broke
     }
   }
 
-  async function arrivals(topic: string, expected: readonly OutgoingMessage[]): Promise<readonly ReceivedMessage[]> {
+  async function arrivals(topic: string, expected: readonly OutgoingMessage[]): Promise<readonly ArrivedMessage[]> {
     const wanted = expected.map(({ key }) => key);
     const giveUpAt = performance.now() + consumeWithinMs;
     let count = new Set(wanted).size;

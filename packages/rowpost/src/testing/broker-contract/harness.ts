@@ -6,7 +6,7 @@ import type { Broker, BrokerFeatures, OutgoingMessage } from "../../brokers/brok
 import type { MuteDirection } from "../tcp-proxy.ts";
 
 /** A message as a consumer on the other side got it. */
-export interface ReceivedMessage {
+export interface ArrivedMessage {
   /** The bytes that arrived. */
   readonly body: Uint8Array;
   /**
@@ -94,7 +94,7 @@ export interface BrokerHarness {
    * Returns what has arrived so far, copies included, in the order of arrival. Calls do not
    * compete: a message may be returned many times.
    */
-  consume(request: ConsumeRequest): Promise<readonly ReceivedMessage[]>;
+  consume(request: ConsumeRequest): Promise<readonly ArrivedMessage[]>;
   /** Undefined: cases with faults are skipped. */
   readonly faults?: BrokerFaults | undefined;
   /**

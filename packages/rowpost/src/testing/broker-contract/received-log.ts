@@ -1,4 +1,4 @@
-import type { BrokerHarness, ConsumeRequest, ReceivedMessage } from "./harness.ts";
+import type { ArrivedMessage, BrokerHarness, ConsumeRequest } from "./harness.ts";
 
 /** What arrived, by topic: the half of a harness that is the same for every broker. */
 export interface ReceivedLog {
@@ -6,17 +6,17 @@ export interface ReceivedLog {
    * To be called by the harness's consumer for each message, copies included, in the order of
    * arrival.
    */
-  add(topic: string, message: ReceivedMessage): void;
+  add(topic: string, message: ArrivedMessage): void;
   /** {@link BrokerHarness.consume}. */
   readonly consume: BrokerHarness["consume"];
 }
 
 /** Makes a log. */
 export function createReceivedLog(): ReceivedLog {
-  const received: { readonly topic: string; readonly message: ReceivedMessage }[] = [];
+  const received: { readonly topic: string; readonly message: ArrivedMessage }[] = [];
   const waiters = new Set<() => void>();
 
-  function select({ topic, keyPrefix }: ConsumeRequest): ReceivedMessage[] {
+  function select({ topic, keyPrefix }: ConsumeRequest): ArrivedMessage[] {
     return received
       .filter((entry) => entry.topic === topic && keyOf(entry.message).startsWith(keyPrefix))
       .map(({ message }) => message);
@@ -53,6 +53,6 @@ export function createReceivedLog(): ReceivedLog {
   }
 }
 
-function keyOf({ headers }: ReceivedMessage): string {
+function keyOf({ headers }: ArrivedMessage): string {
   return headers["rowpost-key"] ?? "";
 }

@@ -3,10 +3,11 @@
  * all cases: the migrated database, two instances with their sessions, and the shards of a pool of
  * keys. Between two cases the tables are emptied and the leases set free.
  */
+
+import type { MessageAdmin } from "../../../src/admin/message-admin.ts";
 import type { Database, Session } from "../../../src/databases/database.ts";
 import { companionTables, tableKey } from "../../../src/databases/sql/layouts.ts";
 import { migrate } from "../../../src/databases/sql/migrate.ts";
-import type { MessageAdmin } from "../../../src/outbox/message-admin.ts";
 import type { MessageWriter } from "../../../src/outbox/message-writer.ts";
 import type { RelayStore, RelayStoreOptions } from "../../../src/relay/store.ts";
 import type { QueryResult } from "../../../src/transactions/executor.ts";

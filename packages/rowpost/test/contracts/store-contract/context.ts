@@ -3,10 +3,10 @@
  * that stand in the way.
  */
 import assert from "node:assert/strict";
+import type { MessageAdmin } from "../../../src/admin/message-admin.ts";
 import type { Database, TableLayout } from "../../../src/databases/database.ts";
 import type { LayoutColumns } from "../../../src/databases/sql/layout.ts";
 import { companionTables, tableKey } from "../../../src/databases/sql/layouts.ts";
-import type { MessageAdmin } from "../../../src/outbox/message-admin.ts";
 import type { EncodedMessage, EnqueueStatus, MessageWriter } from "../../../src/outbox/message-writer.ts";
 import type {
   Fence,

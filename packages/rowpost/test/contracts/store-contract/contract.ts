@@ -1,6 +1,6 @@
 /**
  * The store contract suite: the doc comments of `relay/store.ts`, `outbox/message-writer.ts`,
- * `outbox/confirmations.ts` and `outbox/message-admin.ts`, and the table of transitions, as cases
+ * `outbox/confirmations.ts` and `admin/message-admin.ts`, and the table of transitions, as cases
  * that run on any database with the real engine behind it.
  */
 import { inTime } from "../../../src/testing/contract-run.ts";

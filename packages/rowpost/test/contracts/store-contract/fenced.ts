@@ -2,8 +2,9 @@
  * The operations that a lost lease must make harmless, in one shape: on one row, with the number of
  * rows that they changed.
  */
+
+import type { MessageAdmin } from "../../../src/admin/message-admin.ts";
 import { ruleReason } from "../../../src/message/suspension-reason.ts";
-import type { MessageAdmin } from "../../../src/outbox/message-admin.ts";
 import type { Fence, RelayStore, RowToken, SuspensionRule } from "../../../src/relay/store.ts";
 import type { StoreNeed } from "./harness.ts";
 import { CLAIMED, failed, retried, returned, sent } from "./outcome.ts";

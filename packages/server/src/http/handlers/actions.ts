@@ -1,13 +1,6 @@
 /** Changing one message, as it was seen. */
-import {
-  type ChangeReport,
-  type ChangeTarget,
-  DuplicateMessageError,
-  InvalidMessageError,
-  type MessageAdmin,
-  type MessageSummary,
-  type OperatorAction,
-} from "rowpost";
+import { DuplicateMessageError, InvalidMessageError } from "rowpost";
+import type { ChangeReport, ChangeTarget, MessageAdmin, MessageSummary, OperatorAction } from "rowpost/admin";
 import type { Principal } from "../../access/principal.ts";
 import type { Source } from "../../source.ts";
 import type { Call, HandlersOf, Reply } from "../call.ts";

@@ -1,5 +1,5 @@
 /** Alerts: what is wrong, silences, and trying a channel. */
-import type { Silence } from "rowpost";
+import type { Silence } from "rowpost/admin";
 import { type KnownAlerts, knownAlerts } from "../../alerts/known.ts";
 import { isMeant, rankOf } from "../../alerts/lifecycle.ts";
 import { lineOf, nameOf } from "../../alerts/rule-texts.ts";

@@ -1,5 +1,5 @@
 /** Changes that mean many messages: rules, a topic's backoff, and what is changed on a preview. */
-import type { ChangeKind, MessageFilter, OperatorAction } from "rowpost";
+import type { ChangeKind, MessageFilter, OperatorAction } from "rowpost/admin";
 import type { z } from "zod";
 import type { Principal } from "../../access/principal.ts";
 import { reaches, type Topics } from "../../access/topics.ts";

@@ -1,5 +1,5 @@
 /** Unconfirmed messages, and the doctor. */
-import { examine, type Unconfirmed } from "rowpost";
+import { examine, type Unconfirmed } from "rowpost/admin";
 import { createShared, type Shared } from "../../shared-answer.ts";
 import type { Source } from "../../source.ts";
 import type { ConsoleParts, HandlersOf } from "../call.ts";

@@ -1,5 +1,5 @@
 /** Looking for messages, and at one of them. */
-import type { Explanation, MessageAdmin, MessageFilter, MessageSummary } from "rowpost";
+import type { Explanation, MessageAdmin, MessageFilter, MessageSummary } from "rowpost/admin";
 import type { z } from "zod";
 import { onlyTopic, reaches, type Topics } from "../../access/topics.ts";
 import type { Source } from "../../source.ts";

@@ -1,5 +1,5 @@
 /** Alerts: who evaluates them, what was told, what is silenced, and which messages are late. */
-import type { AlertLease, NewSilence } from "../../../outbox/alerts.ts";
+import type { AlertLease, NewSilence } from "../../../admin/alerts.ts";
 import { after, type Cold, cold, hasTable, insertNew, iso, notById, now, orNothing } from "../cold.ts";
 import type { MessageTable } from "../cold-table.ts";
 

@@ -1,7 +1,7 @@
 /** Alerts on any SQL database. */
 import { randomUUID } from "node:crypto";
-import type { AlertStore, LateMessages, Silence, StoredAlerts } from "../../../outbox/alerts.ts";
-import type { OperatorAction } from "../../../outbox/message-admin.ts";
+import type { AlertStore, LateMessages, Silence, StoredAlerts } from "../../../admin/alerts.ts";
+import type { OperatorAction } from "../../../admin/message-admin.ts";
 import { inAscii } from "../../../runtime/ascii.ts";
 import { ConfigurationError } from "../../../runtime/errors.ts";
 import type { Executor } from "../../../transactions/executor.ts";

@@ -1,7 +1,7 @@
 /** What people did by hand is written down beside the change, and found again by the message. */
 
-import type { ChangeByHand, OperatorAction } from "../../../outbox/message-admin.ts";
-import type { BeforeImage } from "../../../outbox/operations.ts";
+import type { ChangeByHand, OperatorAction } from "../../../admin/message-admin.ts";
+import type { BeforeImage } from "../../../admin/operations.ts";
 import { inAscii } from "../../../runtime/ascii.ts";
 import { ConfigurationError } from "../../../runtime/errors.ts";
 import type { MessageTable } from "../cold-table.ts";

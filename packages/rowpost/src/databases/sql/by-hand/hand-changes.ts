@@ -2,8 +2,9 @@
  * Changes by hand, each within the transaction of its caller: the rows are locked, compared with
  * what was seen, and changed where they still are so; who did it and why is written down with it.
  */
+
+import type { ChangeConflict, OperatorAction, SeenMessage } from "../../../admin/message-admin.ts";
 import { allowedFrom, type MessageState } from "../../../message/states.ts";
-import type { ChangeConflict, OperatorAction, SeenMessage } from "../../../outbox/message-admin.ts";
 import type { Executor, Statement } from "../../../transactions/executor.ts";
 import { spelled } from "../cold.ts";
 import { moveRows } from "../housekeeping-store.ts";

@@ -4,7 +4,6 @@
  * batches that were committed are changed, and the same filter no longer matches them.
  */
 import { randomUUID } from "node:crypto";
-import type { MessageState } from "../../../message/states.ts";
 import type {
   ChangeReport,
   ChangeTarget,
@@ -14,8 +13,9 @@ import type {
   MessageAdmin,
   MessageFilter,
   SeenMessage,
-} from "../../../outbox/message-admin.ts";
-import type { AuditResult } from "../../../outbox/operations.ts";
+} from "../../../admin/message-admin.ts";
+import type { AuditResult } from "../../../admin/operations.ts";
+import type { MessageState } from "../../../message/states.ts";
 import { compareIds, inIdOrder } from "../../../runtime/compare-ids.ts";
 import { ConfigurationError, describeError } from "../../../runtime/errors.ts";
 import type { Executor } from "../../../transactions/executor.ts";

@@ -2,7 +2,6 @@
  * What operators do, on any SQL database: look, and change by hand within the legal transitions.
  */
 
-import { ruleReason } from "../../../message/suspension-reason.ts";
 import type {
   ChangeReport,
   ChangeTarget,
@@ -10,7 +9,8 @@ import type {
   MessageAdmin,
   MessageFilter,
   OperatorAction,
-} from "../../../outbox/message-admin.ts";
+} from "../../../admin/message-admin.ts";
+import { ruleReason } from "../../../message/suspension-reason.ts";
 import type { MessageWriter } from "../../../outbox/message-writer.ts";
 import type { SuspensionRule } from "../../../relay/store.ts";
 import { ConfigurationError } from "../../../runtime/errors.ts";

@@ -2,13 +2,14 @@
  * A message that is sent anew with something changed: the copy and what becomes of the original are
  * one transaction, with an entry in the audit for each of them, so that each is found by the other.
  */
+
+import type { CopyChange, CopyReport, CopyRequest, StoredMessage } from "../../../admin/message-admin.ts";
 import { checkText, invalid, textFault } from "../../../message/check-text.ts";
 import { decodeBody, decodeHeaders } from "../../../message/decode.ts";
 import type { EncodedMessage } from "../../../message/encode.ts";
 import { checkBody } from "../../../message/encode-body.ts";
 import { encodeHeaders } from "../../../message/encode-headers.ts";
 import { MESSAGE_STATES } from "../../../message/states.ts";
-import type { CopyChange, CopyReport, CopyRequest, StoredMessage } from "../../../outbox/message-admin.ts";
 import type { MessageWriter } from "../../../outbox/message-writer.ts";
 import { ConfigurationError } from "../../../runtime/errors.ts";
 import type { Executor } from "../../../transactions/executor.ts";

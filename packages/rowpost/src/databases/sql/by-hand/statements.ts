@@ -1,6 +1,7 @@
 /** What stands once of changes by hand. What writes messages is each dialect's own: admin.ts. */
+
+import type { AuditResult } from "../../../admin/operations.ts";
 import { ruleReason } from "../../../message/suspension-reason.ts";
-import type { AuditResult } from "../../../outbox/operations.ts";
 import type { SuspensionRule } from "../../../relay/store.ts";
 import { by, bytesOf, type Cold, cold, forUpdate, now, part, plain, type Sql, textOf } from "../cold.ts";
 import type { MessageTable } from "../cold-table.ts";

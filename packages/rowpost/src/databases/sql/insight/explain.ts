@@ -1,7 +1,7 @@
 /**
  * What the explanation of a message looks at, read from the tables. Each statement reads few rows.
  */
-import type { Explanation, MessageSummary } from "../../../outbox/message-admin.ts";
+import type { Explanation, MessageSummary } from "../../../admin/message-admin.ts";
 import { changesOf } from "../by-hand/changes-by-hand.ts";
 import { integer, keyQueueRow, relayStatus, suspensionRule, text } from "../rows.ts";
 import type { DialectStatements } from "../statements.ts";

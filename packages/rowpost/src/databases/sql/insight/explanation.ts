@@ -2,8 +2,9 @@
  * Why a message is not sent: the rules of the relay in the order in which they hold a message back,
  * and the first one that does. For the command line, and whatever else shows messages to people.
  */
+
+import type { ChangeByHand, Explanation, MessageSummary } from "../../../admin/message-admin.ts";
 import { ruleOfReason } from "../../../message/suspension-reason.ts";
-import type { ChangeByHand, Explanation, MessageSummary } from "../../../outbox/message-admin.ts";
 import type { KeyQueueRow, RelayStatus, ShardLease, SuspensionRule } from "../../../relay/store.ts";
 import { takesTopic } from "../../../runtime/topic-patterns.ts";
 

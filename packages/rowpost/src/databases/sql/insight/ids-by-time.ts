@@ -9,7 +9,7 @@
  * TRUNCATE of the message table: the first look has two rows at each place, and those archived
  * last.
  */
-import type { MessageFilter } from "../../../outbox/message-admin.ts";
+import type { MessageFilter } from "../../../admin/message-admin.ts";
 import type { MessageTable } from "../cold-table.ts";
 import { type Row, text, textOrNull } from "../rows.ts";
 import type { IdRange, Read } from "./requests.ts";

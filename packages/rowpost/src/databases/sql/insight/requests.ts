@@ -1,5 +1,5 @@
 /** What is asked of the statements that look at messages. */
-import type { MessageFilter } from "../../../outbox/message-admin.ts";
+import type { MessageFilter } from "../../../admin/message-admin.ts";
 import type { Statement } from "../../../transactions/executor.ts";
 import type { Cold } from "../cold.ts";
 import type { Row } from "../rows.ts";

@@ -3,8 +3,9 @@
  * leads to it; else along the primary key, in steps, until the page is full or the time is over.
  * First the ids are found, then the rows of these ids are read: so a search carries no bodies.
  */
+
+import type { MessageFilter, MessageSummary, SeenMessage, StoredMessage } from "../../../admin/message-admin.ts";
 import type { MessageState } from "../../../message/states.ts";
-import type { MessageFilter, MessageSummary, SeenMessage, StoredMessage } from "../../../outbox/message-admin.ts";
 import { ConfigurationError } from "../../../runtime/errors.ts";
 import type { MessageTable } from "../cold-table.ts";
 import { integer, messageSummary, type Row, storedMessage, text, textOrNull, wholeText } from "../rows.ts";

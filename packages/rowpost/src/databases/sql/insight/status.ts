@@ -1,5 +1,5 @@
 /** What the table and its relays are like now, for operators. */
-import type { OldestDue, OutboxStatus, StateTotal } from "../../../outbox/message-admin.ts";
+import type { OldestDue, OutboxStatus, StateTotal } from "../../../admin/message-admin.ts";
 import type { RelayStatus, ShardLease } from "../../../relay/store.ts";
 import { grouped } from "../../../runtime/grouped.ts";
 import { decodeState, integer, type Row, relayStatus, shardLease, suspensionRule, text, textOrEmpty } from "../rows.ts";

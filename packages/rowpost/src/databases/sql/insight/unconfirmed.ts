@@ -1,5 +1,5 @@
 /** Messages that wait for a confirmation, on any SQL database. */
-import type { Unconfirmed } from "../../../outbox/message-admin.ts";
+import type { Unconfirmed } from "../../../admin/message-admin.ts";
 import type { MessageTable } from "../cold-table.ts";
 import { integer, type Row, text } from "../rows.ts";
 import { COUNTED_ROWS, type Read } from "./requests.ts";

@@ -1,5 +1,5 @@
 /** What the console keeps in the database beside messages, on any SQL database. */
-import type { AuditRecord, AuditResult, BeforeImage, OperationsStore } from "../../../outbox/operations.ts";
+import type { AuditRecord, AuditResult, BeforeImage, OperationsStore } from "../../../admin/operations.ts";
 import { inAscii } from "../../../runtime/ascii.ts";
 import { ConfigurationError } from "../../../runtime/errors.ts";
 import { auditEntry } from "../by-hand/changes-by-hand.ts";

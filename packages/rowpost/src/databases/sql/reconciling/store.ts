@@ -8,7 +8,7 @@ import type {
   UserRows,
   Window,
   WrittenMessage,
-} from "../../../reconcile/store.ts";
+} from "../../../admin/reconcile/store.ts";
 import { ConfigurationError, RowpostError, SchemaError } from "../../../runtime/errors.ts";
 import type { Executor } from "../../../transactions/executor.ts";
 import type { Database } from "../../database.ts";

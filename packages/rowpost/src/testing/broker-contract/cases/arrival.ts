@@ -4,7 +4,7 @@ import type { OutgoingMessage } from "../../../brokers/broker.ts";
 import type { BrokerContractCase } from "../case.ts";
 import type { BrokerCaseContext } from "../context.ts";
 import { assertSent } from "../context.ts";
-import type { ReceivedMessage } from "../harness.ts";
+import type { ArrivedMessage } from "../harness.ts";
 
 export const arrivalCases: readonly BrokerContractCase[] = [
   {
@@ -139,10 +139,7 @@ export const arrivalCases: readonly BrokerContractCase[] = [
   },
 ];
 
-async function firstArrival(
-  context: BrokerCaseContext,
-  message: OutgoingMessage,
-): Promise<ReceivedMessage | undefined> {
+async function firstArrival(context: BrokerCaseContext, message: OutgoingMessage): Promise<ArrivedMessage | undefined> {
   const received = await context.arrivals(message.topic, [message]);
   return received.find(({ headers }) => headers["rowpost-key"] === message.key);
 }
@@ -160,7 +157,7 @@ async function assertArrivedOrRefused(
   assert.ok(refused, `sent, or refused as a message that no retry can help: ${JSON.stringify(result)}`);
 }
 
-function assertSame(received: ReceivedMessage | undefined, message: OutgoingMessage): void {
+function assertSame(received: ArrivedMessage | undefined, message: OutgoingMessage): void {
   assert.ok(received !== undefined);
   for (const [name, value] of Object.entries(message.headers)) {
     assert.equal(received.headers[name.toLowerCase()], value, `header ${name}`);

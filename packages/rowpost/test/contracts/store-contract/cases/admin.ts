@@ -1,7 +1,7 @@
 /** What operators see and change by hand. */
 import assert from "node:assert/strict";
+import type { ChangeReport, MessageAdmin, MessageFilter } from "../../../../src/admin/message-admin.ts";
 import { MESSAGE_STATES, type MessageState } from "../../../../src/message/states.ts";
-import type { ChangeReport, MessageAdmin, MessageFilter } from "../../../../src/outbox/message-admin.ts";
 import { ConfigurationError } from "../../../../src/runtime/errors.ts";
 import type { StoreContractCase } from "../case.ts";
 import type { PutRow, PutValues } from "../context.ts";

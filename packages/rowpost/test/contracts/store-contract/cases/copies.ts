@@ -1,6 +1,6 @@
 /** A message that is sent anew with something changed, and what becomes of the original. */
 import assert from "node:assert/strict";
-import type { CopyRequest } from "../../../../src/outbox/message-admin.ts";
+import type { CopyRequest } from "../../../../src/admin/message-admin.ts";
 import { ConfigurationError, DuplicateMessageError, InvalidMessageError } from "../../../../src/runtime/errors.ts";
 import type { StoreContractCase } from "../case.ts";
 import type { PutRow, StoreCaseContext } from "../context.ts";

@@ -1,7 +1,7 @@
 /** Why a message is not sent: each rule that holds one is named, in the order of the relay. */
 import assert from "node:assert/strict";
+import type { Explanation } from "../../../../src/admin/message-admin.ts";
 import { ruleReason } from "../../../../src/message/suspension-reason.ts";
-import type { Explanation } from "../../../../src/outbox/message-admin.ts";
 import type { RelayReport } from "../../../../src/relay/store.ts";
 import type { StoreContractCase } from "../case.ts";
 import type { PutRow, PutValues, StoreCaseContext } from "../context.ts";

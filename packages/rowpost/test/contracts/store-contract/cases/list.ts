@@ -1,7 +1,7 @@
 /** Looking at messages: pages, filters, and what is shown of each. */
 import assert from "node:assert/strict";
+import type { MessageFilter } from "../../../../src/admin/message-admin.ts";
 import { MESSAGE_STATES } from "../../../../src/message/states.ts";
-import type { MessageFilter } from "../../../../src/outbox/message-admin.ts";
 import { ConfigurationError } from "../../../../src/runtime/errors.ts";
 import type { StoreContractCase } from "../case.ts";
 import type { PutRow, PutValues, StoreCaseContext } from "../context.ts";

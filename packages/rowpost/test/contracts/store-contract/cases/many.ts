@@ -1,7 +1,7 @@
 /** Changes of many messages by hand: what they mean, and that nothing is lost or done twice. */
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
-import type { AuditRecord } from "../../../../src/outbox/operations.ts";
+import type { AuditRecord } from "../../../../src/admin/operations.ts";
 import type { StoreContractCase } from "../case.ts";
 import type { StoreCaseContext } from "../context.ts";
 

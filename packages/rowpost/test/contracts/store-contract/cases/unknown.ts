@@ -1,7 +1,7 @@
 /** What consumers say of messages that are not there: kept for a while, and never applied. */
 import assert from "node:assert/strict";
+import type { UnknownConfirmation } from "../../../../src/admin/reconcile/store.ts";
 import type { CheckedConfirmation } from "../../../../src/outbox/confirmations.ts";
-import type { UnknownConfirmation } from "../../../../src/reconcile/store.ts";
 import type { StoreContractCase } from "../case.ts";
 import type { StoreCaseContext } from "../context.ts";
 

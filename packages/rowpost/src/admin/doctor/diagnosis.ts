@@ -1,5 +1,5 @@
 /** What the doctor found. */
-export type { Diagnosis, Severity } from "../message/diagnoses/diagnosis.ts";
+export type { Diagnosis, Severity } from "../../message/diagnoses/diagnosis.ts";
 
 /** A transaction, or what stands for one, that keeps old row versions. */
 export interface OldTransaction {

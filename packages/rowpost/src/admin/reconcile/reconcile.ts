@@ -1,5 +1,5 @@
 /** Business rows, messages, receipts and what consumers have handled: what does not add up. */
-import { ConfigurationError } from "../runtime/errors.ts";
+import { ConfigurationError } from "../../runtime/errors.ts";
 import { comparableSince, compareSlice } from "./business-rows.ts";
 import { compareEffects, compareInbox, type InboxResult } from "./consumers.ts";
 import { FINDING_KINDS, type Finding, type FindingKind } from "./finding.ts";

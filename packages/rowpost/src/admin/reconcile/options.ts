@@ -1,7 +1,7 @@
 /** What reconciling is asked for, and what stands in for what is left out. */
-import type { Database, TableLayout } from "../databases/database.ts";
-import { checkOptions, databaseWith, LAYOUT, type OptionKinds, refuseUnknown } from "../runtime/check-options.ts";
-import { ConfigurationError } from "../runtime/errors.ts";
+import type { Database, TableLayout } from "../../databases/database.ts";
+import { checkOptions, databaseWith, LAYOUT, type OptionKinds, refuseUnknown } from "../../runtime/check-options.ts";
+import { ConfigurationError } from "../../runtime/errors.ts";
 import type { Finding } from "./finding.ts";
 
 /** The consumer's table of what it has handled. */

@@ -1,7 +1,7 @@
 /**
  * The port of reconciling: what it reads of a database. Implemented by databases/sql. Types only.
  */
-import type { MessageState } from "../message/states.ts";
+import type { MessageState } from "../../message/states.ts";
 
 /** What a message is known by. */
 export interface Identity {

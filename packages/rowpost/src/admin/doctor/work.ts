@@ -1,8 +1,8 @@
 /** What the messages and relays of a table tell. */
-import { diagnose } from "../message/diagnoses/diagnosis.ts";
-import type { OutboxStatus } from "../outbox/message-admin.ts";
-import { grouped } from "../runtime/grouped.ts";
-import { disagree, placeText } from "../runtime/topic-patterns.ts";
+import { diagnose } from "../../message/diagnoses/diagnosis.ts";
+import { grouped } from "../../runtime/grouped.ts";
+import { disagree, placeText } from "../../runtime/topic-patterns.ts";
+import type { OutboxStatus } from "../message-admin.ts";
 import type { Diagnosis } from "./diagnosis.ts";
 
 /** A message may be due for so long while a relay runs. */

@@ -1,5 +1,5 @@
 /** Business rows against messages, in one slice of the window and one state of the database. */
-import { ConfigurationError } from "../runtime/errors.ts";
+import { ConfigurationError } from "../../runtime/errors.ts";
 import { createFinding, type Finding } from "./finding.ts";
 import type { Settings } from "./options.ts";
 import { inSlices, TooMuchError } from "./slices.ts";

@@ -1,8 +1,8 @@
 /** Looks at everything that keeps messages from going out, and says what mends it. */
-import type { Database, TableLayout } from "../databases/database.ts";
-import { diagnose } from "../message/diagnoses/diagnosis.ts";
-import { checkOptions, databaseWith, type OptionKinds } from "../runtime/check-options.ts";
-import { describeError } from "../runtime/errors.ts";
+import type { Database, TableLayout } from "../../databases/database.ts";
+import { diagnose } from "../../message/diagnoses/diagnosis.ts";
+import { checkOptions, databaseWith, type OptionKinds } from "../../runtime/check-options.ts";
+import { describeError } from "../../runtime/errors.ts";
 import type { Diagnosis, Severity } from "./diagnosis.ts";
 import { judgeWork } from "./work.ts";
 

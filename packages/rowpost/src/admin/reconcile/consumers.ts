@@ -1,6 +1,6 @@
 /** What consumers have done, against what the producer has written. */
-import type { Database } from "../databases/database.ts";
-import type { SeenHandling } from "../inbox/store.ts";
+import type { Database } from "../../databases/database.ts";
+import type { SeenHandling } from "../../inbox/store.ts";
 import { comparableSince } from "./business-rows.ts";
 import { createFinding, type Finding } from "./finding.ts";
 import type { ReconcileInbox, Settings } from "./options.ts";
