@@ -186,8 +186,8 @@ module.exports = {
       to: {
         path: `${library}/brokers/`,
         pathNot: [
-          // Either protocol of RocketMQ has the same fields, life of a topic, keys and form of URL.
-          `${library}/brokers/rocketmq/(carry|routes|access-keys|url-parts)\\.ts$`,
+          // Either protocol of RocketMQ has the same fields, failures, life of a topic, keys and form of URL.
+          `${library}/brokers/rocketmq/(carry|routes|rules|access-keys|url-parts)\\.ts$`,
           `${library}/brokers/$1(\\.ts$|/)`,
           `${library}/brokers/broker\\.ts$`,
           `${library}/brokers/(publishing|settings)/`,

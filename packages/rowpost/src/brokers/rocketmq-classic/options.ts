@@ -3,8 +3,9 @@ import { checkOptions, type OptionKinds, oneOf } from "../../runtime/check-optio
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { type AccessKeys, accessKeysIn } from "../rocketmq/access-keys.ts";
 import { type Checked, numbersOf, timeoutBounds } from "../settings/checked.ts";
+import type { ServerAddress } from "../settings/server-address.ts";
 import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";
-import { type Address, nameServersFrom } from "./address.ts";
+import { nameServersFrom } from "./address.ts";
 
 /** Options of {@link rocketmqClassic}. */
 export interface RocketmqClassicOptions {
@@ -54,7 +55,7 @@ type Present =
 
 /** Checked options with their defaults. */
 export interface Settings extends Checked<RocketmqClassicOptions, Present> {
-  readonly nameServers: readonly Address[];
+  readonly nameServers: readonly ServerAddress[];
   readonly tls: TlsOptions | undefined;
   readonly keys: AccessKeys | undefined;
   readonly acceptsWeakReceipts: boolean;

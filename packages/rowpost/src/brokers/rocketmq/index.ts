@@ -18,12 +18,13 @@ import { inTurns, topicOf } from "../publishing/turns.ts";
 import { createWindow } from "../publishing/window.ts";
 import { targetOf } from "../settings/server-address.ts";
 import { type CallResult, type Connection, createConnection } from "./connection.ts";
-import { type Failure, failureOfCall, failureOfStatus, type RocketmqStatus } from "./failures.ts";
+import { failureOfCall, failureOfStatus, type RocketmqStatus } from "./failures.ts";
 import { type GrpcRuntime, loadGrpc } from "./grpc.ts";
 import { createCallMetadata } from "./metadata.ts";
 import { type RocketmqOptions, type Settings, settingsFrom } from "./options.ts";
 import { type Publishing, publishBatch } from "./publish.ts";
 import { createRoutes, type RouteAnswer } from "./routes.ts";
+import type { Failure } from "./rules.ts";
 import { createSession, PRODUCER, resourceOf, UNKNOWN_CLIENT } from "./session.ts";
 import { rocketmqOptionsFromUrl } from "./url.ts";
 

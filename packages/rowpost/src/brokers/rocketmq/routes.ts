@@ -1,6 +1,6 @@
 /** What the server says about topics: whether one exists, and which kinds of messages it takes. */
 
-import type { Failure } from "./failures.ts";
+import type { Failure } from "./rules.ts";
 
 /** A topic that exists. */
 export interface Route {
