@@ -1,5 +1,6 @@
 /** What the cluster says of topics, kept for a while: how many partitions, and who leads them. */
 
+import { oneAtATime } from "../publishing/one-at-a-time.ts";
 import type { TopicDescription } from "./driver.ts";
 import { awayForNow, type Failure, messageFailure } from "./failures.ts";
 import { isFailure } from "./sessions.ts";
@@ -34,7 +35,7 @@ interface Known {
 
 export function createTopics({ describe, now }: TopicsOptions): Topics {
   const known = new Map<string, Known>();
-  const asking = new Map<string, Promise<TopicDescription | Failure>>();
+  const shared = oneAtATime<TopicDescription | Failure>();
 
   async function ask(topic: string): Promise<TopicDescription | Failure> {
     const illegal = illegalName(topic);
@@ -62,11 +63,7 @@ export function createTopics({ describe, now }: TopicsOptions): Topics {
     find(topic) {
       const found = known.get(topic);
       if (found?.isFresh === true && now() - found.seenAt < KEEP_MS) return found.description;
-      const pending = asking.get(topic);
-      if (pending !== undefined) return pending;
-      const question = ask(topic).finally(() => asking.delete(topic));
-      asking.set(topic, question);
-      return question;
+      return shared(topic, () => ask(topic));
     },
     leaderOf: (topic, partition) => known.get(topic)?.description.leaders[partition] ?? -1,
     forget(topic) {

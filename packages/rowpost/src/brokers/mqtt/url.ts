@@ -32,13 +32,12 @@ export function mqttOptionsFromUrl(url: string, env: Readonly<Record<string, str
     known: [...Object.keys({ ...TEXTS, ...NUMBERS, ...TRUTHS }), ...TLS_SETTINGS],
     secrets: `set ${USER} and ${PASSWORD} instead`,
   });
-  const tls = tlsOption(settings, isSecure);
   return {
     servers,
     ...optionsOf(settings, TEXTS, textSetting),
     ...optionsOf(settings, NUMBERS, wholeSetting),
     ...optionsOf(settings, TRUTHS, truthSetting),
-    ...(tls === undefined ? {} : { tls }),
+    tls: tlsOption(settings, isSecure),
     ...secretsOf(env, { user: USER, password: PASSWORD }),
   };
 }

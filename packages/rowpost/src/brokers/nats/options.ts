@@ -3,7 +3,7 @@
 import { checkOptions, type OptionKinds } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
 import { addressList } from "../settings/address-list.ts";
-import { type Checked, numbersOf, optionalNumber, timeoutBounds } from "../settings/checked.ts";
+import { type Checked, numberKinds, numbersOf, optionalNumber, timeoutBounds } from "../settings/checked.ts";
 import { type ServerAddress, serverAddress } from "../settings/server-address.ts";
 import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";
 import { connectionFrom, type NatsConnection } from "./client.ts";
@@ -87,28 +87,6 @@ export interface Settings extends Checked<NatsOptions, Present> {
   readonly maxBodyBytes: number | undefined;
 }
 
-const KINDS: OptionKinds<NatsOptions> = {
-  servers: ["string", "array"],
-  connection: "any",
-  user: "string",
-  password: "string",
-  token: "string",
-  nkeySeed: "string",
-  credentials: "string",
-  tls: ["boolean", "object"],
-  name: "string",
-  subject: ["string", "function"],
-  stream: ["string", "function"],
-  messageIdPrefix: "string",
-  domain: "string",
-  inboxPrefix: "string",
-  maxInFlight: "number",
-  maxBodyBytes: "number",
-  ackTimeoutMs: "number",
-  connectTimeoutMs: "number",
-  onWarning: "function",
-};
-
 const NUMBERS = {
   /**
    * Messages without a receipt in a bare loop, 400-byte bodies and seven headers, server (2.9.10,
@@ -125,6 +103,26 @@ const NUMBERS = {
   /** Below the relay's publish timeout: a silent server is not taken for a slow receipt. */
   connectTimeoutMs: timeoutBounds(5000),
 } as const;
+
+const KINDS: OptionKinds<NatsOptions> = {
+  servers: ["string", "array"],
+  connection: "any",
+  user: "string",
+  password: "string",
+  token: "string",
+  nkeySeed: "string",
+  credentials: "string",
+  tls: ["boolean", "object"],
+  name: "string",
+  subject: ["string", "function"],
+  stream: ["string", "function"],
+  messageIdPrefix: "string",
+  domain: "string",
+  inboxPrefix: "string",
+  maxBodyBytes: "number",
+  onWarning: "function",
+  ...numberKinds(NUMBERS),
+};
 const DEFAULT_PORT = 4222;
 
 /** Checks options. Throws `ConfigurationError`, which names the option and never a secret. */

@@ -43,13 +43,12 @@ export function natsOptionsFromUrl(url: string, env: Readonly<Record<string, str
     known: KNOWN,
     secrets: `set ${USER} and ${PASSWORD}, or ${TOKEN} instead`,
   });
-  const tls = tlsOption(settings, isSecure);
   return {
     servers,
     ...optionsOf(settings, TEXTS, textSetting),
     ...optionsOf(settings, NUMBERS, wholeSetting),
     ...optionsOf(settings, FILES, (name, path) => fileSetting(name, path).toString().trim()),
-    ...(tls === undefined ? {} : { tls }),
+    tls: tlsOption(settings, isSecure),
     ...secretsOf(env, { user: USER, password: PASSWORD, token: TOKEN }),
   };
 }

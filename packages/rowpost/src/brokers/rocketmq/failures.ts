@@ -31,7 +31,6 @@ import {
   WRONG_KEYS,
 } from "./rules.ts";
 
-
 /** `Status` of an answer. A code that the protos do not know comes as a number. */
 export interface RocketmqStatus {
   readonly code?: string | number | undefined;

@@ -2,7 +2,7 @@
 
 import { checkOptions, type OptionKinds, oneOf } from "../../runtime/check-options.ts";
 import { ConfigurationError } from "../../runtime/errors.ts";
-import { type Checked, numbersOf, timeoutBounds } from "../settings/checked.ts";
+import { type Checked, numberKinds, numbersOf, timeoutBounds } from "../settings/checked.ts";
 import { checkedTls, type TlsOptions } from "../settings/tls-options.ts";
 import { type AccessKeys, accessKeysIn } from "./access-keys.ts";
 import { type Endpoint, endpointsFrom } from "./endpoints.ts";
@@ -49,20 +49,6 @@ export interface Settings extends Checked<RocketmqOptions, Present> {
   readonly keys: AccessKeys | undefined;
 }
 
-const KINDS: OptionKinds<RocketmqOptions> = {
-  endpoints: ["string", "array"],
-  namespace: "string",
-  tls: ["boolean", "object"],
-  accessKey: "string",
-  secretKey: "string",
-  sessionToken: "string",
-  batchSize: "number",
-  maxInFlight: "number",
-  requestTimeoutMs: "number",
-  unorderedTopic: "string",
-  onWarning: "function",
-};
-
 const NUMBERS = {
   /**
    * CPU in milliseconds for 1,000 messages of 400 bytes and four properties, four calls of 500 at a
@@ -80,6 +66,18 @@ const NUMBERS = {
   /** A stalled disk, or collection of garbage. After it a retry can make a duplicate. */
   requestTimeoutMs: timeoutBounds(10_000),
 } as const;
+
+const KINDS: OptionKinds<RocketmqOptions> = {
+  endpoints: ["string", "array"],
+  namespace: "string",
+  tls: ["boolean", "object"],
+  accessKey: "string",
+  secretKey: "string",
+  sessionToken: "string",
+  unorderedTopic: "string",
+  onWarning: "function",
+  ...numberKinds(NUMBERS),
+};
 
 /** Checks options. Throws {@link ConfigurationError}, which names the option. */
 export function settingsFrom(options: RocketmqOptions): Settings {

@@ -1,5 +1,6 @@
 /** What the server says about topics: whether one exists, and which kinds of messages it takes. */
 
+import { oneAtATime } from "../publishing/one-at-a-time.ts";
 import type { Failure } from "./rules.ts";
 
 /** A topic that exists. */
@@ -60,7 +61,7 @@ export interface RoutesOptions<Found = Route> {
 
 export function createRoutes<Found = Route>({ query, now }: RoutesOptions<Found>): Routes<Found> {
   const entries = new Map<string, Entry<Found>>();
-  const asking = new Map<string, Promise<RouteAnswer<Found>>>();
+  const shared = oneAtATime<RouteAnswer<Found>>();
 
   const keep = (topic: string, entry: Entry<Found>): RouteAnswer<Found> => {
     entries.delete(topic); // to the end of the map: the oldest goes first
@@ -93,15 +94,8 @@ export function createRoutes<Found = Route>({ query, now }: RoutesOptions<Found>
     if (before !== undefined) before.refreshAt = now() + MISSING_FOR_MS;
     return answer;
   };
-  const ask = (topic: string): Promise<RouteAnswer<Found>> => {
-    const running = asking.get(topic);
-    if (running !== undefined) return running;
-    const asked = query(topic)
-      .then((answer) => told(topic, answer))
-      .finally(() => asking.delete(topic));
-    asking.set(topic, asked);
-    return asked;
-  };
+  const ask = (topic: string): Promise<RouteAnswer<Found>> =>
+    shared(topic, async () => told(topic, await query(topic)));
 
   return {
     find(topic) {

@@ -4,12 +4,14 @@
  * connections after 120 s, and lists producers for operators by their sessions.
  */
 
+import { randomUUID } from "node:crypto";
 import { hostname, platform, release } from "node:os";
 import { CLOSE_WITHIN_MS } from "../../runtime/deadline.ts";
-import type { Channel, Connection } from "./connection.ts";
+import { type CallResult, type Channel, type Connection, createConnection } from "./connection.ts";
 import { failureOfStatus, type RocketmqStatus } from "./failures.ts";
 import type { GrpcRuntime, GrpcStream } from "./grpc.ts";
-import { CLIENT_VERSION } from "./metadata.ts";
+import { CLIENT_VERSION, createCallMetadata } from "./metadata.ts";
+import type { Settings } from "./options.ts";
 
 /** The session with whatever server the connection leads to at the moment. */
 export interface Session {
@@ -36,6 +38,30 @@ export interface SessionOptions {
   readonly topics: () => string[];
   /** For a consumer: its group and its subscription, as the protocol has them. */
   readonly subscriber?: { readonly group: object; readonly subscription: object } | undefined;
+}
+
+/** A connection under an id of its own, and its session; neither is opened yet. */
+export function openClient(
+  runtime: GrpcRuntime,
+  { endpoints, keys, namespace, requestTimeoutMs, tls }: Settings,
+  roles: Pick<SessionOptions, "topics" | "subscriber">,
+): { readonly connection: Connection; readonly session: Session } {
+  const clientId = `rowpost@${hostname().replace(/[^\x21-\x7e]/g, "_")}@${process.pid}@${randomUUID()}`;
+  const metadata = createCallMetadata({ grpc: runtime.grpc, clientId, namespace, keys });
+  const connection = createConnection({ runtime, endpoints, tls, metadata });
+  const session = createSession({ runtime, connection, namespace, requestTimeoutMs, ...roles });
+  return { connection, session };
+}
+
+/** What the server says of a topic. Never rejects. */
+export async function askForRoute(
+  { connection, runtime }: Pick<SessionOptions, "connection" | "runtime">,
+  { namespace, requestTimeoutMs: timeoutMs }: Settings,
+  topic: string,
+): Promise<CallResult> {
+  const endpoints = addressesOf(connection.current().endpoint);
+  const request = { topic: resourceOf(namespace, topic), endpoints };
+  return await connection.call(runtime.methods.QueryRoute, request, { timeoutMs });
 }
 
 /** As the official clients do. */
@@ -149,7 +175,7 @@ function createTelemetry(options: SessionOptions): Telemetry {
   };
 }
 
-export function createSession(options: SessionOptions): Session {
+function createSession(options: SessionOptions): Session {
   const { connection, runtime } = options;
   const telemetry = createTelemetry(options);
   const { subscriber } = options;
@@ -219,7 +245,7 @@ function settingsOf({ endpoint }: Channel, topics: readonly string[], options: S
   const { subscriber } = options;
   return {
     clientType: subscriber === undefined ? "PRODUCER" : CONSUMER,
-    accessPoint: { scheme: endpoint.scheme, addresses: [{ host: endpoint.host, port: endpoint.port }] },
+    accessPoint: addressesOf(endpoint),
     requestTimeout: {
       seconds: Math.floor(options.requestTimeoutMs / 1000),
       nanos: (options.requestTimeoutMs % 1000) * 1_000_000,
@@ -234,6 +260,10 @@ function settingsOf({ endpoint }: Channel, topics: readonly string[], options: S
       hostname: hostname(),
     },
   };
+}
+
+function addressesOf({ host, port, scheme }: Channel["endpoint"]): object {
+  return { scheme, addresses: [{ host, port }] };
 }
 
 /** A topic in its namespace. */
