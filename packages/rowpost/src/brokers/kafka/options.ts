@@ -47,7 +47,6 @@ export interface KafkaOptions {
   readonly requestTimeoutMs?: number | undefined;
 }
 
-/** Checked options with their defaults. */
 export interface Settings extends Checked<KafkaOptions, "clientId" | "connectTimeoutMs" | "requestTimeoutMs"> {
   /** `host:port` each; empty with a client of the user's. */
   readonly brokers: readonly string[];

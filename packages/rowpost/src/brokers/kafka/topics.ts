@@ -24,7 +24,6 @@ export interface TopicsOptions {
 const KEEP_MS = 60_000;
 /** One that was there less than this ago is away: a broker that starts may not know it yet. */
 const MISSED_MS = 60_000;
-/** Topics that are remembered. */
 const MAX_TOPICS = 10_000;
 
 interface Known {
@@ -73,7 +72,6 @@ export function createTopics({ describe, now }: TopicsOptions): Topics {
   };
 }
 
-/** Kafka's own rule for names. */
 function illegalName(topic: string): Failure | undefined {
   if (/^[A-Za-z0-9._-]{1,249}$/.test(topic) && topic !== "." && topic !== "..") return undefined;
   return messageFailure(

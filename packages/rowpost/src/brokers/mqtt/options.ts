@@ -44,7 +44,6 @@ export interface MqttOptions {
 
 type Present = "prefix" | "requireSubscribers" | "maxInFlight" | "ackTimeoutMs" | "connectTimeoutMs";
 
-/** Checked options with their defaults. */
 export interface Settings extends Checked<MqttOptions, Present> {
   readonly servers: readonly ServerAddress[];
   readonly login: { readonly username: string; readonly password: string } | undefined;

@@ -15,7 +15,6 @@ import type { MqttOptions } from "./options.ts";
 const USER = "ROWPOST_MQTT_USER";
 const PASSWORD = "ROWPOST_MQTT_PASSWORD";
 
-/** Settings of the query and the option that each stands for. */
 const TEXTS = { clientId: "clientId", prefix: "prefix" } as const;
 const NUMBERS = { inFlight: "maxInFlight", timeoutMs: "ackTimeoutMs", maxBodyBytes: "maxBodyBytes" } as const;
 const TRUTHS = { requireSubscribers: "requireSubscribers" } as const;

@@ -21,7 +21,6 @@ export type ApiAnswer =
   | { readonly kind: "silence" }
   | { readonly kind: "denied" };
 
-/** A message on its way. */
 export interface Handover {
   readonly subject: string;
   readonly headers: Uint8Array;

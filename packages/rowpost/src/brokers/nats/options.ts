@@ -58,7 +58,6 @@ export interface NatsOptions {
   readonly onWarning?: ((warning: string) => void) | undefined;
 }
 
-/** How to log in. */
 export type Login =
   | { readonly kind: "password"; readonly user: string; readonly password: string }
   | { readonly kind: "token" | "nkey" | "credentials"; readonly secret: string };
@@ -72,7 +71,6 @@ type Present =
   | "connectTimeoutMs"
   | "onWarning";
 
-/** Checked options with their defaults. */
 export interface Settings extends Checked<NatsOptions, Present> {
   /** Undefined: we connect ourselves. */
   readonly connection: NatsConnection | undefined;

@@ -19,7 +19,6 @@ const TOKEN = "ROWPOST_NATS_TOKEN";
 
 const FORM = "nats://host:4222[,host:4222][?stream=NAME&tls=true]";
 
-/** Settings of the query and the option that each stands for. */
 const TEXTS = {
   stream: "stream",
   prefix: "subject",

@@ -28,7 +28,6 @@ import {
 } from "./failures.ts";
 import { type ChannelEnded, createPublishChannel, type Handed, type PublishChannel } from "./publish-channel.ts";
 
-/** A channel, and the connection that it is on. */
 export interface OpenChannel {
   readonly link: Link;
   readonly channel: PublishChannel;

@@ -13,7 +13,6 @@ import { isOver, type Said, saidBy } from "./failures.ts";
 import type { Settings } from "./options.ts";
 import type { RabbitmqServer } from "./servers.ts";
 
-/** An open connection. */
 export interface Link {
   /** `host:port`, for texts. */
   readonly label: string;
@@ -26,7 +25,6 @@ export interface Link {
   openChannel(): Promise<AmqpChannel>;
 }
 
-/** The way to the server. */
 export interface Connection {
   /** The open connection, or a new one; all callers wait for the same. */
   open(): Promise<Link | PublishFailed>;
@@ -176,7 +174,6 @@ interface WatchOptions {
   readonly end?: (reason: string) => void;
 }
 
-/** A link that is followed. */
 interface Watched extends Link {
   /** Why a connection that recovers by itself is disconnected; undefined while it is not. */
   readonly away: Said | undefined;

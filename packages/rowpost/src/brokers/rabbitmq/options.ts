@@ -45,7 +45,6 @@ export interface RabbitmqOptions {
   readonly heartbeatSeconds?: number | undefined;
 }
 
-/** Checked options with their defaults. */
 export interface Settings
   extends Checked<RabbitmqOptions, "route" | "maxInFlight" | "maxBodyBytes" | "connectTimeoutMs" | "heartbeatSeconds"> {
   /** Empty when a connection was handed in. */

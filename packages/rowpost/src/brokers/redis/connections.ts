@@ -50,7 +50,6 @@ interface Link {
   facts: ServerFacts | undefined;
 }
 
-/** Makes it; nothing is connected. */
 export function createConnections(settings: Settings): Connections {
   const links = new Set<Link>();
   const keeper = createKeeper<Link, Failure>({ ways: [open], isUsable: ({ over }) => !over, closed: CLOSED });

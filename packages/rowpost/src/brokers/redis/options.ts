@@ -54,7 +54,6 @@ export interface RedisOptions {
   readonly allowEviction?: boolean | undefined;
 }
 
-/** Checked options with their defaults. */
 export interface Settings
   extends Checked<
     RedisOptions,

@@ -14,7 +14,6 @@ import { type Failure, failure, notConnected } from "./failures.ts";
 import type { Settings } from "./options.ts";
 import { type Item, needsTransaction, type Piece, type PieceLimits, planTopic } from "./plan.ts";
 
-/** What publishing needs of the rest of the adapter. */
 export interface Publishing {
   readonly settings: Settings;
   readonly window: Window;

@@ -5,7 +5,6 @@ import { type NameServers, nameServersLabel } from "./name-servers.ts";
 import type { Settings } from "./options.ts";
 import type { Primaries } from "./primaries.ts";
 
-/** What {@link checkCluster} looks at. */
 export interface Cluster {
   readonly settings: Settings;
   readonly nameServers: NameServers;

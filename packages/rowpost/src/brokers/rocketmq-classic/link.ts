@@ -11,7 +11,6 @@ import { nodeTls, type TlsOptions } from "../settings/tls-options.ts";
 import { createFrameReader, encodeHead, type Frame, type Request } from "./frames.ts";
 import { signed } from "./signature.ts";
 
-/** A request without an answer. */
 export interface Unanswered {
   readonly answer?: undefined;
   /** False: certainly not handed over. True: it may have been carried out. */
@@ -20,7 +19,6 @@ export interface Unanswered {
   readonly reason: string;
 }
 
-/** What came of a request. */
 export type Exchange = { readonly answer: Frame } | Unanswered;
 
 export interface Link {

@@ -119,7 +119,6 @@ function ofQuestion(failure: Failure): Failure {
   return failure.scope === "unknown" ? { ...failure, scope: "connection" } : failure;
 }
 
-/** For people. */
 export function nameServersLabel({ nameServers }: Settings): string {
   return nameServers.map(addressLabel).join(", ");
 }

@@ -53,7 +53,6 @@ type Present =
   | ("namespace" | "producerGroup" | "batchSize" | "maxInFlight" | "requestTimeoutMs" | "connectTimeoutMs")
   | ("maxBodyBytes" | "brokerAddress");
 
-/** Checked options with their defaults. */
 export interface Settings extends Checked<RocketmqClassicOptions, Present> {
   readonly nameServers: readonly ServerAddress[];
   readonly tls: TlsOptions | undefined;

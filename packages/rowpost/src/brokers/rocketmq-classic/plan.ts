@@ -15,7 +15,6 @@ import { type Failure, messageFailure } from "../rocketmq/rules.ts";
 import { messageBytes, propertiesText } from "./encode.ts";
 import { type Queue, queueOf } from "./topic-route.ts";
 
-/** A message that is ready to go. */
 export interface Item extends Placed {
   /** Properties as RocketMQ writes them. */
   readonly text: string;

@@ -18,7 +18,6 @@ import { type Item, planTopic } from "./plan.ts";
 import type { Primaries } from "./primaries.ts";
 import type { Queue, TopicRoute } from "./topic-route.ts";
 
-/** What publishing needs of the rest of the adapter. */
 export interface Publishing {
   readonly settings: Settings;
   readonly routes: Routes<TopicRoute>;

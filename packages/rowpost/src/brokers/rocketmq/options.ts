@@ -42,7 +42,6 @@ export interface RocketmqOptions {
 
 type Present = "namespace" | "batchSize" | "maxInFlight" | "requestTimeoutMs" | "unorderedTopic" | "onWarning";
 
-/** Checked options with their defaults. */
 export interface Settings extends Checked<RocketmqOptions, Present> {
   readonly endpoints: readonly Endpoint[];
   readonly tls: TlsOptions | undefined;

@@ -17,7 +17,6 @@ import { groupOf, indexKeyOf, messageIdOf, propertiesOf, tagOf } from "./carry.t
 import { type Failure, messageFailure } from "./rules.ts";
 import { messageBytes, WIRE_FIFO, WIRE_NORMAL, type WireMessage } from "./wire.ts";
 
-/** A message that is ready to go. */
 export interface Item extends Placed {
   readonly wire: WireMessage;
   /** Bytes that it adds to a request, at most. */

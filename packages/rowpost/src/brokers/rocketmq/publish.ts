@@ -17,7 +17,6 @@ import type { Failure } from "./rules.ts";
 import type { Session } from "./session.ts";
 import { encodeSendRequest } from "./wire.ts";
 
-/** What publishing needs of the rest of the adapter. */
 export interface Publishing {
   readonly settings: Settings;
   readonly runtime: GrpcRuntime;

@@ -3,7 +3,6 @@
 import { oneAtATime } from "../publishing/one-at-a-time.ts";
 import type { Failure } from "./rules.ts";
 
-/** A topic that exists. */
 export interface Route {
   /** `NORMAL`, `FIFO`, `DELAY`, `TRANSACTION`: more than one for a MIXED topic. */
   readonly accepts: ReadonlySet<string>;
@@ -14,7 +13,6 @@ export type RouteAnswer<Found = Route> =
   | { readonly route: Found; readonly failure?: undefined }
   | { readonly route?: undefined; readonly failure: Failure };
 
-/** Cached routes. */
 export interface Routes<Found = Route> {
   /** Asked for when it is not known. After 30 s it is used once more while it is asked for. */
   find(topic: string): RouteAnswer<Found> | Promise<RouteAnswer<Found>>;

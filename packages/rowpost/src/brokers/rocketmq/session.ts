@@ -70,7 +70,6 @@ const HEARTBEAT_MS = 10_000;
 const REOPEN_MIN_MS = 1000;
 const REOPEN_MAX_MS = 10_000;
 
-/** From the server's settings. */
 interface Limits {
   maxBodyBytes?: number;
   maxDeliveries?: number;
@@ -219,10 +218,8 @@ function createSession(options: SessionOptions): Session {
   };
 }
 
-/** One that says itself how long a message stays invisible. */
 const CONSUMER = "SIMPLE_CONSUMER";
 
-/** Body of a heartbeat. */
 export const PRODUCER: { readonly clientType: string } = { clientType: "PRODUCER" };
 /** The answer to a heartbeat without settings: the server is there and lets us in. */
 export const UNKNOWN_CLIENT = "UNRECOGNIZED_CLIENT_TYPE";
@@ -266,7 +263,6 @@ function addressesOf({ host, port, scheme }: Channel["endpoint"]): object {
   return { scheme, addresses: [{ host, port }] };
 }
 
-/** A topic in its namespace. */
 export function resourceOf(namespace: string, name: string): object {
   return namespace === "" ? { name } : { resourceNamespace: namespace, name };
 }

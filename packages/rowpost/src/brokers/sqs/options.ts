@@ -41,13 +41,11 @@ export interface SqsCredentials {
 
 type Present = "queue" | "maxMessageBytes" | "maxInFlight" | "timeoutMs" | "connectTimeoutMs";
 
-/** Checked options with their defaults. */
 export interface Settings extends Checked<SqsOptions, Present> {
   readonly client: SqsClient | undefined;
   readonly account: string | undefined;
   /** What `new SQSClient` gets beside what is ours. */
   readonly place: Readonly<Record<string, unknown>>;
-  /** For people. */
   readonly label: string;
 }
 

@@ -123,7 +123,6 @@ export async function consumeNats<Tx = Transaction>(options: NatsConsumeOptions<
   });
 }
 
-/** Throws `ConfigurationError`. */
 function addressOf({
   connect,
   domain,

@@ -156,7 +156,6 @@ export async function consumeRocketmq<Tx = Transaction>(options: RocketmqConsume
   });
 }
 
-/** Throws `ConfigurationError`. */
 function placeOf(options: Place & { readonly group: unknown; readonly topics: readonly string[] }): Settings {
   const { accessKey, endpoints, group, namespace, requestTimeoutMs, secretKey, sessionToken, tls, topics } = options;
   if (typeof group !== "string" || group === "" || topics === undefined || topics.length === 0) {
