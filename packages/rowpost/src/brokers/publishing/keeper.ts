@@ -6,13 +6,13 @@ import { ABORTED, failBatch } from "./results.ts";
 
 export interface Keeper<Link, Failure = PublishFailed> {
   /** The connection, when it can be used now. */
-  current(): Link | undefined;
+  readonly current: () => Link | undefined;
   /** That, a new one, or why there is none. Never rejects; takes as long as connecting does. */
-  get(): Promise<Link | Failure>;
+  readonly get: () => Promise<Link | Failure>;
   /** Why the last attempt failed, where that is so long ago at most. */
-  failureWithin(ms: number): Failure | undefined;
+  readonly failureWithin: (ms: number) => Failure | undefined;
   /** No more are made; resolves when the attempt under way, which is told, has ended. */
-  close(): Promise<void>;
+  readonly close: () => Promise<void>;
 }
 
 /** What a broker says of its connections, which have no `status`. */
